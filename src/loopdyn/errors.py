@@ -1,0 +1,73 @@
+"""The errors loopdyn raises: each names an element, says what is wrong and what to do next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+class LoopdynError(Exception):
+    """Base of every error loopdyn raises on purpose."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing that is wrong with a model.
+
+    Attributes
+    ----------
+    element : str
+        What it concerns, as the user wrote it: ``"joint 'A'"``, ``"body 'crank'"``.
+    message : str
+        What is wrong.
+    hint : str
+        What to do about it.
+    file, line : str, int, optional
+        Where it stands, for models that come from a file.
+    path : tuple
+        Keys that lead to the value in a model file, e.g. ``("joints", "A", "axis")``.
+    """
+
+    element: str
+    message: str
+    hint: str = ""
+    file: str | None = None
+    line: int | None = None
+    path: tuple[str | int, ...] = ()
+
+    def __str__(self) -> str:
+        place = "" if self.file is None else self.file + (f":{self.line}" if self.line else "") + ": "
+        text = f"{place}{self.element}: {self.message}"
+        return f"{text}. {self.hint}" if self.hint else text
+
+
+class ModelError(LoopdynError):
+    """The description of a mechanism is wrong; carries every problem found, not only the first.
+
+    Examples
+    --------
+    >>> print(ModelError([Problem("joint 'A'", "axis has length zero", "Give a direction, e.g. [0, 0, 1].")]))
+    joint 'A': axis has length zero. Give a direction, e.g. [0, 0, 1].
+    """
+
+    def __init__(self, problems: Iterable[Problem]):
+        self.problems: tuple[Problem, ...] = tuple(problems)
+        super().__init__(self.problems)
+
+    def __str__(self) -> str:
+        lines = [str(p) for p in self.problems]
+        if len(lines) == 1:
+            return lines[0]
+        return "\n".join([f"{len(lines)} problems:", *(f"  {line}" for line in lines)])
+
+
+class ExpressionError(LoopdynError):
+    """A formula in a model cannot be read or evaluated."""
+
+
+class SingularityError(LoopdynError):
+    """The equations of motion have no unique solution at this pose."""
+
+
+class ConvergenceError(LoopdynError):
+    """An iteration did not reach its tolerance."""
