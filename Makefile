@@ -1,0 +1,70 @@
+# Everything runs in .venv, which `make install` prepares; the other targets call it. Needs make and Python 3.11+.
+#
+#   PYTHON=python3.12 make install    choose the interpreter
+#   JOBS=4 make test                  choose the number of test processes
+
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+
+MINIMUM := 3, 11
+CANDIDATES := python3 python3.14 python3.13 python3.12 python3.11 python
+# The first of these that is new enough; python3, to be named in the message, if none is.
+PYTHON ?= $(shell for p in $(CANDIDATES); do \
+	$$p -c 'import sys; sys.exit(sys.version_info < ($(MINIMUM)))' 2>/dev/null && echo $$p && exit; done; echo python3)
+JOBS ?= auto
+
+VENV := .venv
+PY := $(VENV)/bin/python
+STAMP := $(VENV)/.installed
+
+.PHONY: help install demo test test-all test-jit-off lint bench clean
+
+help:  ## Show this list
+	@echo "loopdyn: dynamics of closed-loop and constrained mechanisms"
+	@echo
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
+
+install: $(STAMP)  ## Prepare .venv and compile the kernels (once; again when pyproject.toml changes)
+
+$(STAMP): pyproject.toml
+	@$(PY) -m pip --version >/dev/null 2>&1 || { \
+		python="$(PYTHON)"; \
+		"$$python" -c 'import sys; sys.exit(sys.version_info < ($(MINIMUM)))' 2>/dev/null || { \
+			echo "loopdyn needs Python 3.11 or newer; $$python is $$("$$python" --version 2>/dev/null || echo not there)." >&2; \
+			echo "Name another one: PYTHON=/path/to/python make install" >&2; exit 1; }; \
+		echo "Creating $(VENV) with $$("$$python" --version) ..."; \
+		"$$python" -m venv --clear $(VENV) || { \
+			echo "$$python cannot create $(VENV). On Debian and Ubuntu its venv module is the package python3-venv." >&2; \
+			exit 1; }; }
+	@echo "Installing loopdyn and its dependencies into $(VENV) (a few minutes the first time) ..."
+	@$(PY) -m pip install -qq --disable-pip-version-check --editable '.[dev]'
+	@echo "Compiling the kernels ..."
+	@$(PY) -m loopdyn.warm
+	@touch $@
+	@echo "Ready: $(VENV)/bin/loopdyn --help"
+
+demo: install  ## Run the demonstration
+	@$(VENV)/bin/loopdyn demo
+
+test: install  ## Run the tests (without the long sweeps) and the examples in the docstrings
+	$(PY) -m pytest --doctest-modules -n $(JOBS) -m "not slow" tests src/loopdyn
+
+test-all: install  ## Run all tests, the long sweeps included
+	$(PY) -m pytest --doctest-modules -n $(JOBS) tests src/loopdyn
+	$(MAKE) test-jit-off
+
+test-jit-off: install  ## Run the tests of small models once more as plain Python
+	NUMBA_DISABLE_JIT=1 $(PY) -m pytest -n $(JOBS) -m jit_off tests
+
+lint: install  ## Check style, types and the direction of imports
+	$(VENV)/bin/ruff check
+	$(VENV)/bin/ruff format --check
+	$(VENV)/bin/mypy
+	$(VENV)/bin/lint-imports
+
+bench: install  ## Time the tree algorithms
+	$(PY) benchmarks/tree.py
+
+clean:  ## Remove .venv and everything that was generated
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,156 @@
+"""What all forces share: their records in the frozen arrays, and the laws (numbers, formulas, tables).
+
+A force type is one file with a class of the user's data and a kernel helper that adds its loads. Loads on
+a body go into columns FW, FV of its work row: torque about the body's reference point and force, world
+axes. Loads on a joint coordinate go into the generalised forces `tau`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Annotated, Any, ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BeforeValidator, Field
+
+from loopdyn.errors import ExpressionError
+from loopdyn.expressions import Program, constant_program, table_program
+from loopdyn.quantities import Path, Resolver, Scalar, Spec, Vec2
+
+# Codes of the force types in kernels.
+SPRING, ACTUATOR, JOINT_SPRING, JOINT_FRICTION, MOTOR, BUSHING, APPLIED = range(7)
+
+N_INTS = 8  # of a force record: code, then bodies or freedom, then program numbers
+N_FLOATS = 40
+
+Array = NDArray[np.float64]
+
+
+@dataclass
+class Record:
+    """One force as the kernels see it."""
+
+    code: int
+    ints: list[int] = field(default_factory=list)
+    floats: list[float] = field(default_factory=list)
+    programs: list[Program] = field(default_factory=list)  # numbered from ints[first_program] on
+    first_program: int = 0
+
+
+@dataclass(frozen=True)
+class Freedom:
+    """One freedom of a joint: in the tree (v index `speed`, q index or -1) or in the list of cut joints."""
+
+    cut: int  # index of the cut joint, -1 for a tree joint
+    index: int  # v index of a tree joint; number of the freedom within a cut joint
+    coordinate: int  # q index of a tree joint, -1 if it has no scalar coordinate
+    dimension: str  # "angle", "length" or "" (no scalar coordinate)
+    rotation: bool  # load is a torque
+
+
+class Places(Protocol):
+    """What a force asks of the system that is being built."""
+
+    def body(self, name: str, element: str, path: Path) -> int:
+        """Row of a body; -1, with the problem recorded, if there is none of this name."""
+
+    def point(self, body: int, p: Array) -> Array:
+        """World point at the reference pose, as seen from the body's reference point in its own axes."""
+
+    def axes(self, body: int, R: Array) -> Array:
+        """World axes at the reference pose (columns of R), seen in the body's own axes."""
+
+    def freedom(self, label: str, element: str, path: Path) -> Freedom | None:
+        """Freedom called `label`; None, with the problem recorded, if there is none."""
+
+
+class Table(Spec):
+    """A law given by points: a C2 curve (natural cubic spline), continued along its end tangents.
+
+    `of` names the variable, ``points`` are pairs (x, y).
+
+    Examples
+    --------
+    >>> Table(of="speed", points=[(0, 10), (100, 0)]).of
+    'speed'
+    """
+
+    label: ClassVar[str] = "table"
+
+    of: str = "t"
+    points: tuple[Vec2, ...]
+
+
+def _law(value: Any) -> Any:
+    if isinstance(value, np.generic):
+        return value.item()
+    return value
+
+
+Law = Annotated[Table | Scalar, BeforeValidator(_law)]
+
+
+def law_program(
+    law: Table | float | str,
+    variables: dict[str, str],
+    dimension: str,
+    r: Resolver,
+    element: str,
+    path: Path,
+) -> Program:
+    """Program of a law of the named variables (name: dimension), result in SI.
+
+    Formulas and tables are written in the units of the model; scaling at both ends of the program makes
+    SI of it.
+    """
+    names = list(variables)
+    scales = [1.0 / r.units.factor(d) for d in variables.values()]
+    output = r.units.factor(dimension)
+    try:
+        if isinstance(law, Table):
+            if law.of not in variables:
+                known = ", ".join(names)
+                r.problem(element, f"a table of '{law.of}' is not possible here", f"Use one of: {known}.", path)
+                return constant_program(0.0)
+            k = names.index(law.of)
+            points = np.array([r.vector(p, "number", element, (*path, "points", n)) for n, p in enumerate(law.points)])
+            if points.size == 0:
+                points = np.zeros((0, 2))
+            return table_program(points[:, 0], points[:, 1], k, input_scale=scales[k], output_scale=output)
+        if not isinstance(law, str):
+            return constant_program(law * output)
+        formula = r.expression(law, element, path)
+        if formula is None:
+            return constant_program(0.0)
+        for name in sorted(formula.names & set(names) & set(r.parameters)):
+            r.problem(
+                element,
+                f"'{name}' is both a parameter and a variable of this formula",
+                "Rename the parameter.",
+                path,
+            )
+        constants = {k: v for k, v in r.parameters.items() if k not in variables}
+        return formula.program(names, constants, input_scale=scales, output_scale=output)
+    except ExpressionError as error:
+        r.problem(element, str(error), path=path)
+        return constant_program(0.0)
+
+
+class Force(Spec):
+    """Base of all force types; `name` is the name under which a mechanism lists it."""
+
+    type: str
+    name: str | None = Field(default=None, exclude=True)
+
+    def resolve(self, r: Resolver, places: Places, element: str, path: Path) -> Record | None:
+        """Record for the kernels; None if a problem was recorded."""
+        raise NotImplementedError
+
+
+def freedom_dimensions(freedom: Freedom) -> dict[str, str]:
+    """Variables of a law on a joint coordinate, with their dimensions."""
+    if freedom.dimension == "":
+        return {"t": "number", "speed": "angular_speed" if freedom.rotation else "speed"}
+    position, speed = ("angle", "angular_speed") if freedom.rotation else ("length", "speed")
+    return {"t": "number", "position": position, "speed": speed}

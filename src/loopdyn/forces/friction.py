@@ -1,0 +1,45 @@
+"""Friction in a joint coordinate: viscous, and Coulomb friction made smooth, independent of the bearing load."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+from loopdyn.forces.base import JOINT_FRICTION, Force, Places, Record
+from loopdyn.forces.springs import check_not_negative
+from loopdyn.quantities import Path, Resolver, Scalar
+
+
+class JointFriction(Force):
+    """Friction: ``-viscous*speed - coulomb*tanh(speed/transition)``.
+
+    `coulomb` is a torque or force that does not depend on the load of the bearing; `transition` is the speed
+    over which it changes sign.
+
+    Examples
+    --------
+    >>> JointFriction(joint="A", viscous=0.01, coulomb=0.2, transition=0.05).coulomb
+    0.2
+    """
+
+    label: ClassVar[str] = "joint_friction"
+
+    type: Literal["joint_friction"] = "joint_friction"
+    joint: str
+    viscous: Scalar = 0.0
+    coulomb: Scalar = 0.0
+    transition: Scalar = 0.01
+
+    def resolve(self, r: Resolver, places: Places, element: str, path: Path) -> Record | None:
+        """Freedom; viscous, Coulomb and transition."""
+        f = places.freedom(self.joint, element, (*path, "joint"))
+        if f is None:
+            return None
+        turn = "angular_" if f.rotation else ""
+        c = r.scalar(self.viscous, turn + "damping", element, (*path, "viscous"))
+        load = r.scalar(self.coulomb, "torque" if f.rotation else "force", element, (*path, "coulomb"))
+        speed = r.scalar(self.transition, turn + "speed", element, (*path, "transition"))
+        check_not_negative(r, element, path, viscous=c, coulomb=load)
+        if speed <= 0.0:
+            r.problem(element, "'transition' must be positive", "Give a small speed.", (*path, "transition"))
+            return None
+        return Record(JOINT_FRICTION, [f.cut, f.index, f.coordinate], [c, load, speed])

@@ -1,0 +1,278 @@
+"""Writing model files: laid out like a hand-written one, or merged into the text of the file that was read.
+
+Only what differs from the defaults is written. Where a mechanism came from a file, the text of that file is
+edited in place: entries that have not changed keep their notation, their alignment and their comments.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import tempfile
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from pathlib import Path as FilePath
+from typing import Annotated, Any, Union, get_args, get_origin
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from loopdyn.inertia import Mesh
+from loopdyn.io.reading import Node, plain_scalar
+from loopdyn.model import Mechanism
+
+LINE = 110  # longest line with a mapping in it; longer ones get one line per key
+ELEMENTS = ("bodies", "joints", "constraints", "drivers", "forces", "base")  # always one line or more for each
+
+
+class Formula(str):
+    """A text that is a formula; written in quotes, so that it is seen not to be a name."""
+
+
+# ------------------------------------------------------------------------------------ mechanism to plain data
+
+
+def plain(mechanism: Mechanism, folder: FilePath) -> dict[str, Any]:
+    """What a model file in `folder` says about a mechanism: no defaults, short forms where there are any.
+
+    Examples
+    --------
+    >>> plain(Mechanism("m", gravity=(0, -9.81, 0)), FilePath())
+    {'loopdyn': 1, 'name': 'm', 'gravity': [0, -9.81, 0]}
+    """
+    said = _part(mechanism, os.path.abspath(folder))
+    return {"loopdyn": 1, "name": mechanism.name, **{k: v for k, v in said.items() if k not in ("loopdyn", "name")}}
+
+
+def _part(part: BaseModel, folder: str) -> dict[str, Any]:
+    said: dict[str, Any] = {}
+    for name, field in type(part).model_fields.items():
+        value = getattr(part, name)
+        if field.exclude or (name != "type" and value == field.get_default()):
+            continue
+        if isinstance(part, Mesh) and name == "file":
+            value = _relative(value, folder)
+        plain_value = _value(value, _holds_numbers(type(part), name), folder)
+        single = field.alias is not None and len(plain_value) == 1  # one shape of a body needs no list
+        said[field.alias or name] = plain_value[0] if single else plain_value
+    if "limits" in said:
+        said["limits"] = said.pop("limits")  # last, as one reads a joint
+    return said
+
+
+def _value(value: Any, numbers: bool, folder: str) -> Any:
+    if isinstance(value, BaseModel):
+        return _part(value, folder)
+    if isinstance(value, Mapping):
+        return {k: _value(v, numbers, folder) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_value(v, numbers, folder) for v in value]
+    if isinstance(value, str):
+        return Formula(value) if numbers else value
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
+        return int(value)
+    return value
+
+
+@lru_cache(maxsize=1024)
+def _holds_numbers(model: type[BaseModel], name: str) -> bool:
+    """Whether texts in this field are formulas."""
+    field: FieldInfo = model.model_fields[name]
+    return float in _types(field.annotation)
+
+
+def _types(annotation: Any) -> Iterator[Any]:
+    if get_origin(annotation) is Annotated:
+        yield from _types(get_args(annotation)[0])
+    elif get_args(annotation) and get_origin(annotation) is not Union.__class__:
+        for argument in get_args(annotation):
+            yield from _types(argument)
+    else:
+        yield annotation
+
+
+def _relative(file: str, folder: str) -> str:
+    """Path of a mesh as the model file in `folder` names it: relative if it is inside, else absolute."""
+    inside = os.path.commonpath([folder, file]) == folder if _same_drive(folder, file) else False
+    return FilePath(os.path.relpath(file, folder)).as_posix() if inside else file
+
+
+def _same_drive(a: str, b: str) -> bool:
+    return os.path.splitdrive(a)[0] == os.path.splitdrive(b)[0]
+
+
+# ------------------------------------------------------------------------------------------ plain data to text
+
+_SAFE = re.compile(r"[A-Za-z_][A-Za-z0-9_./*^-]*( [A-Za-z0-9_./*^-]+)*")  # texts that need no quotes anywhere
+
+
+def one_line(value: Any) -> str:
+    """A value on one line.
+
+    Examples
+    --------
+    >>> one_line({"type": "revolute", "at": [0, Formula("crank"), 1e-7], "child": "no. 1: arm"})
+    '{type: revolute, at: [0, "crank", 1.0e-07], child: "no. 1: arm"}'
+    """
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{one_line(k)}: {one_line(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(one_line(v) for v in value) + "]"
+    if isinstance(value, str):
+        needs_quotes = isinstance(value, Formula) or not _SAFE.fullmatch(value) or plain_scalar(value) != value
+        return _quoted(value) if needs_quotes else value
+    if isinstance(value, bool) or value is None:
+        return {True: "true", False: "false", None: "null"}[value]
+    text = repr(value)
+    return text.replace("e", ".0e") if "e" in text and "." not in text else text  # older readers need the point
+
+
+def _quoted(text: str) -> str:
+    return '"' + "".join(c if c.isprintable() and c not in '"\\' else _escape(c) for c in text) + '"'
+
+
+def _escape(c: str) -> str:
+    if c in '"\\':
+        return "\\" + c
+    code = ord(c)
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def entry(key: str, value: Any, indent: int) -> str:
+    """Text of one entry of a mapping, beginning at its key; further lines are indented."""
+    head = one_line(key) + ":"
+    short = one_line(value)
+    many = isinstance(value, Mapping) and value and indent == 0 and key in ELEMENTS
+    nested = isinstance(value, Mapping) or (isinstance(value, list) and any(isinstance(v, dict | list) for v in value))
+    if not many and (not nested or indent + len(head) + 1 + len(short) <= LINE):
+        return f"{head} {short}"
+    pad = "\n" + " " * (indent + 2)
+    if isinstance(value, Mapping):
+        return head + "".join(pad + entry(k, v, indent + 2) for k, v in value.items())
+    return head + "".join(f"{pad}- {one_line(v)}" for v in value)
+
+
+def document(said: Mapping[str, Any]) -> str:
+    """Text of a whole model file.
+
+    Examples
+    --------
+    >>> print(document({"loopdyn": 1, "bodies": {"arm": {"mass": 2, "com": [0.5, 0, 0]}}}), end="")
+    loopdyn: 1
+    bodies:
+      arm: {mass: 2, com: [0.5, 0, 0]}
+    """
+    return "".join(entry(key, value, 0) + "\n" for key, value in said.items())
+
+
+# ------------------------------------------------------------------------------------- editing the text of a file
+
+Edit = tuple[int, int, str]  # from, to, new text
+
+
+def merged(text: str, root: Node, old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
+    """The text of a file that said `old`, changed so that it says `new`.
+
+    Entries that say the same in both stay as they are written, and so do those that only spell out a default
+    (in neither).
+    """
+    edits = list(_mapping_edits(text, root, old, new, 0))
+    for start, end, replacement in sorted(edits, reverse=True):
+        text = text[:start] + replacement + text[end:]
+    return text
+
+
+def _mapping_edits(text: str, node: Node, old: Mapping[str, Any], new: Mapping[str, Any], level: int) -> Iterator[Edit]:
+    assert isinstance(node.value, dict)
+    entries = list(node.value.items())
+    gone = [key in old and key not in new for key, _ in entries]
+    added = {key: value for key, value in new.items() if key not in node.value}
+    remove_and_add = _flow_edits if node.flow else _block_edits
+    yield from remove_and_add(text, [n for _, n in entries], gone, added)
+    for key, child in entries:
+        if key in new and (key not in old or old[key] != new[key]):
+            yield from _change(text, key, child, old.get(key), new[key], node.flow, level)
+
+
+def _change(text: str, key: str, node: Node, old: Any, new: Any, in_flow: bool, level: int) -> Iterator[Edit]:
+    """Edits that make the entry `key` say `new`: inside it where both are mappings, else as a whole."""
+    mappings = isinstance(node.value, dict) and isinstance(old, Mapping) and isinstance(new, Mapping)
+    if mappings and new and node.value and any(k in new or k not in old for k in node.value):
+        yield from _mapping_edits(text, node, old, new, level + 1)
+    elif in_flow or not isinstance(new, Mapping | list):
+        blank = "" if text[node.start - 1 : node.start].isspace() else " "
+        multiline = not in_flow and not node.flow and isinstance(node.value, dict | list)
+        if multiline:  # its value began below the key
+            yield node.key, node.end, f"{one_line(key)}: {one_line(new)}"
+        else:
+            yield node.start, node.end, blank + one_line(new)
+    else:
+        yield node.key, node.end, entry(key, new, _column(text, node.key))
+
+
+def _block_edits(text: str, nodes: list[Node], gone: list[bool], added: Mapping[str, Any]) -> Iterator[Edit]:
+    """Remove entries with their lines; add others below the last that stays."""
+    for node, is_gone in zip(nodes, gone, strict=True):
+        if is_gone:
+            yield _line_start(text, node.key), _line_end(text, node.end) + 1, ""
+    if added:
+        last = [n for n, is_gone in zip(nodes, gone, strict=True) if not is_gone][-1]
+        column = _column(text, last.key)
+        lines = "".join("\n" + " " * column + entry(k, v, column) for k, v in added.items())
+        place = _line_end(text, last.end)
+        yield place, place, lines
+
+
+def _flow_edits(text: str, nodes: list[Node], gone: list[bool], added: Mapping[str, Any]) -> Iterator[Edit]:
+    """Remove entries with the comma behind them; those at the end, with the comma before."""
+    last = max(k for k, is_gone in enumerate(gone) if not is_gone)
+    for k in range(last):
+        if gone[k]:
+            yield nodes[k].key, nodes[k + 1].key, ""
+    if added or last + 1 < len(nodes):
+        more = "".join(f", {one_line(k)}: {one_line(v)}" for k, v in added.items())
+        yield nodes[last].end, nodes[-1].end, more
+
+
+def _line_start(text: str, place: int) -> int:
+    return text.rfind("\n", 0, place) + 1
+
+
+def _line_end(text: str, place: int) -> int:
+    end = text.find("\n", place)
+    return len(text) if end < 0 else end
+
+
+def _column(text: str, place: int) -> int:
+    return place - _line_start(text, place)
+
+
+# ---------------------------------------------------------------------------------------------------- the file
+
+
+def write_atomically(path: FilePath, text: str) -> None:
+    """Write a file so that at every moment either the old or the new one is there, complete."""
+    target = os.path.realpath(path)  # a link keeps pointing to its file
+    handle, temporary = tempfile.mkstemp(prefix=".", suffix=".tmp", dir=os.path.dirname(target))
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as stream:
+            stream.write(text)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.chmod(temporary, _mode(target))
+        os.replace(temporary, target)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
+
+
+def _mode(target: str) -> int:
+    """Permissions of the file that is replaced, or those of any new file."""
+    try:
+        return os.stat(target).st_mode & 0o777
+    except OSError:
+        mask = os.umask(0)
+        os.umask(mask)
+        return 0o666 & ~mask

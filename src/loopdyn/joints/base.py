@@ -1,0 +1,167 @@
+"""What all joints share: where a joint is placed, and the contract of a joint type.
+
+A joint joins frame F on its parent to frame M on its child. Both frames are orthonormal; joints with an
+axis have it as z. `A` denotes the axes of F as rows, in the axes that parent and child share when all
+joint coordinates are zero. A joint type is one file with
+
+* a class that holds the user's data (:class:`Joint`), its coordinates and how to measure them from a pose;
+* ``rotation(A, par, q, i) -> E``: rotation of M against F, seen in the shared axes;
+* ``motion(RF, RM, A, par, q, i, v, j, S) -> d, w, dd, cj, cl``: displacement `d` of M from F, relative
+  angular velocity `w`, relative velocity `dd` of M's origin, all in world axes, and the velocity terms of
+  the relative acceleration that are the joint's own:
+
+      alpha_M = alpha_F + sum S_w a + omega_F x w + cj
+      a_M     = a_F + alpha_F x d + omega_F x (omega_F x d) + 2 omega_F x dd + sum S_v a + cl
+
+  Row j+k of `S` receives the motion subspace: twist of M against F at M's origin, angular part first;
+* ``plus`` and ``minus`` where the coordinates are not a vector space (spherical, free);
+* ``rows(...)``: the constraint rows the joint becomes when it is cut (see :mod:`loopdyn.joints.rows`).
+
+`par` are two constants of the joint (pitch; cosine and sine of the angle between universal axes).
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BeforeValidator
+
+from loopdyn.quantities import Path, Resolver, Scalar, Spec, Vec2, Vec3, Vec4
+from loopdyn.rotations import about_axis, perpendicular_frame, to_matrix
+
+# Codes of the joint types in kernels.
+WELD, REVOLUTE, PRISMATIC, HELICAL, CYLINDRICAL, UNIVERSAL, PLANAR, TRANSLATIONAL, SPHERICAL, FREE = range(10)
+
+Array = NDArray[np.float64]
+
+
+class Rotation(Spec):
+    """An orientation: ``quaternion`` (w, x, y, z), or ``axis`` and ``angle``, or ``rpy`` (roll, pitch, yaw).
+
+    Roll, pitch and yaw turn about the fixed axes x, y, z in this order.
+
+    Examples
+    --------
+    >>> Rotation(axis=(0, 0, 1), angle=0.5)
+    Rotation(axis=(0.0, 0.0, 1.0), angle=0.5)
+    """
+
+    label: ClassVar[str] = "rotation"
+
+    quaternion: Vec4 | None = None
+    axis: Vec3 | None = None
+    angle: Scalar | None = None
+    rpy: Vec3 | None = None
+
+    def resolve(self, r: Resolver, element: str, path: Path) -> Array:
+        """Rotation matrix (3, 3)."""
+        ways = [self.quaternion is not None, self.axis is not None or self.angle is not None, self.rpy is not None]
+        if sum(ways) != 1:
+            r.problem(
+                element, "'rotation' is not clear", "Give one of: quaternion; axis and angle; rpy.", path
+            )
+            return np.eye(3)
+        if self.quaternion is not None:
+            q = r.vector(self.quaternion, "number", element, (*path, "quaternion"))
+            if not np.linalg.norm(q) > 0.0:
+                r.problem(element, "'quaternion' has length zero", "Use [1, 0, 0, 0] for no rotation.", path)
+                return np.eye(3)
+            return to_matrix(q)
+        if self.rpy is not None:
+            roll, pitch, yaw = r.vector(self.rpy, "angle", element, (*path, "rpy"))
+            return about_axis((0, 0, 1), yaw) @ about_axis((0, 1, 0), pitch) @ about_axis((1, 0, 0), roll)
+        if self.axis is None or self.angle is None:
+            r.problem(element, "'rotation' needs both axis and angle", "Add the missing one.", path)
+            return np.eye(3)
+        axis = r.direction(self.axis, element, (*path, "axis"))
+        return about_axis(axis, r.scalar(self.angle, "angle", element, (*path, "angle")))
+
+
+def _rotation_shorthand(value: Any) -> Any:
+    return {"quaternion": value} if isinstance(value, list | tuple | np.ndarray) else value
+
+
+RotationField = Annotated[Rotation | None, BeforeValidator(_rotation_shorthand)]
+
+
+class Frame(Spec):
+    """A frame on a body: position and orientation in the body's own frame.
+
+    The body's own frame has world axes and the world origin at the reference pose unless the body was
+    given a pose, so without poses these are world coordinates.
+    """
+
+    label: ClassVar[str] = "frame"
+
+    position: Vec3 = (0.0, 0.0, 0.0)
+    rotation: RotationField = None
+
+    def resolve(self, r: Resolver, element: str, path: Path) -> tuple[Array, Array]:
+        """Position (3) and rotation matrix (3, 3)."""
+        p = r.vector(self.position, "length", element, (*path, "position"))
+        R = np.eye(3) if self.rotation is None else self.rotation.resolve(r, element, (*path, "rotation"))
+        return p, R
+
+
+class Joint(Spec):
+    """Base of all joint types: which bodies it joins, where, and its limits.
+
+    Parameters
+    ----------
+    parent, child : str
+        Names of the bodies; ``"ground"`` is the frame everything stands on.
+    at : (3,), optional
+        Place of the joint in world coordinates at the reference pose. Its axes are then world axes and its
+        coordinates are zero at the reference pose.
+    parent_frame, child_frame : str or Frame, optional
+        Instead of `at`: frames on the two bodies, given or by name. Axes are then meant in these frames, and
+        the coordinates at the reference pose follow from the poses of the bodies.
+    limits : (2,) or mapping, optional
+        Range of the coordinate; for several coordinates a mapping, e.g. ``{"angle": [-1, 1]}``.
+    """
+
+    kind: ClassVar[int]
+    coordinates: ClassVar[tuple[str, ...]]  # suffixes of the labels in q
+    speeds: ClassVar[tuple[str, ...]]  # suffixes of the labels in v
+    dimensions: ClassVar[tuple[str, ...]]  # of each coordinate: angle, length or number (quaternion)
+    rows_when_cut: ClassVar[tuple[str, ...]]  # names of the constraint rows, in F axes
+
+    type: str
+    parent: str | None = None
+    child: str | None = None
+    at: Vec3 | None = None
+    parent_frame: str | Frame | None = None
+    child_frame: str | Frame | None = None
+    limits: Vec2 | dict[str, Vec2] | None = None
+
+    def axes(self, r: Resolver, element: str, path: Path) -> tuple[Array, tuple[float, float]]:
+        """Axes of F as rows, in the axes of the placement, and the two constants `par`."""
+        return np.eye(3), (0.0, 0.0)
+
+    @staticmethod
+    def measure(E: Array, d: Array, par: tuple[float, float]) -> Array:
+        """Coordinates of a pose: rotation `E` and position `d` of M seen from F, in F axes."""
+        raise NotImplementedError
+
+    def labels(self, name: str) -> tuple[list[str], list[str]]:
+        """Labels of the coordinates and of the speeds of the joint called `name`."""
+        q = [f"{name}.{s}" if s else name for s in self.coordinates]
+        v = [f"{name}.{s}" if s else name for s in self.speeds]
+        return q, v
+
+
+class AxisJoint(Joint):
+    """A joint with one axis: z of F and M."""
+
+    axis: Vec3
+
+    def axes(self, r: Resolver, element: str, path: Path) -> tuple[Array, tuple[float, float]]:
+        """Frame with the axis as z."""
+        return perpendicular_frame(r.direction(self.axis, element, (*path, "axis"))), (0.0, 0.0)
+
+
+def angle_about_z(E: Array) -> float:
+    """Angle of the rotation E about z, in (-pi, pi]."""
+    return float(np.arctan2(E[1, 0] - E[0, 1], E[0, 0] + E[1, 1]))

@@ -1,0 +1,61 @@
+"""Cylindrical joint: rotation about and translation along one axis, z of F."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from loopdyn._jit import inline
+from loopdyn.joints.base import CYLINDRICAL, Array, AxisJoint, angle_about_z
+from loopdyn.joints.rows import displacement, tilt
+from loopdyn.rotations import axis_rotation
+from loopdyn.spatial import put3, rot, row, scale
+
+ZERO = (0.0, 0.0, 0.0)
+
+
+class Cylindrical(AxisJoint):
+    """Sleeve: the child turns about `axis` and slides along it. Coordinates: angle, slide.
+
+    Examples
+    --------
+    >>> Cylindrical(axis=(1, 0, 0)).labels("C")[0]
+    ['C.angle', 'C.slide']
+    """
+
+    label: ClassVar[str] = "cylindrical joint"
+    kind: ClassVar[int] = CYLINDRICAL
+    coordinates: ClassVar[tuple[str, ...]] = ("angle", "slide")
+    speeds: ClassVar[tuple[str, ...]] = ("angle", "slide")
+    dimensions: ClassVar[tuple[str, ...]] = ("angle", "length")
+    rows_when_cut: ClassVar[tuple[str, ...]] = ("mx", "my", "fx", "fy")
+
+    type: Literal["cylindrical"] = "cylindrical"
+
+    @staticmethod
+    def measure(E: Array, d: Array, par: tuple[float, float]) -> Array:
+        """Angle about z and displacement along it."""
+        return np.array([angle_about_z(E), d[2]])
+
+
+@inline
+def rotation(A, par, q, i):
+    return axis_rotation(row(A, 2), q[i])
+
+
+@inline
+def motion(RF, RM, A, par, q, i, v, j, S):
+    a = rot(RF, row(A, 2))
+    put3(S, j, 0, a)
+    put3(S, j, 3, ZERO)
+    put3(S, j + 1, 0, ZERO)
+    put3(S, j + 1, 3, a)
+    return scale(q[i + 1], a), scale(v[j], a), scale(v[j + 1], a), ZERO, ZERO
+
+
+@inline
+def rows(F, M, par, d, wF, wM, v, phi, G, gamma, k):
+    k = tilt(F, M, wF, wM, phi, G, gamma, k)
+    k = displacement(row(F, 0), d, wF, v, phi, G, gamma, k)
+    return displacement(row(F, 1), d, wF, v, phi, G, gamma, k)

@@ -1,0 +1,91 @@
+"""Free joint: six freedoms, for bodies that float."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from loopdyn._jit import inline
+from loopdyn.joints.base import FREE, Array, Joint
+from loopdyn.joints.spherical import seen_in_shared_axes, turn, turn_between
+from loopdyn.rotations import from_matrix, quaternion_matrix
+from loopdyn.spatial import add, cross, put3, rot, rot_t, row, scale
+
+ZERO = (0.0, 0.0, 0.0)
+
+
+class Free(Joint):
+    """The child moves freely. Coordinates: position and quaternion of M in F; speeds: omega and v in M axes.
+
+    Examples
+    --------
+    >>> Free().labels("body")[1]
+    ['body.wx', 'body.wy', 'body.wz', 'body.vx', 'body.vy', 'body.vz']
+    """
+
+    label: ClassVar[str] = "free joint"
+    kind: ClassVar[int] = FREE
+    coordinates: ClassVar[tuple[str, ...]] = ("px", "py", "pz", "w", "x", "y", "z")
+    speeds: ClassVar[tuple[str, ...]] = ("wx", "wy", "wz", "vx", "vy", "vz")
+    dimensions: ClassVar[tuple[str, ...]] = ("length", "length", "length", "number", "number", "number", "number")
+    rows_when_cut: ClassVar[tuple[str, ...]] = ()
+
+    type: Literal["free"] = "free"
+
+    @staticmethod
+    def measure(E: Array, d: Array, par: tuple[float, float]) -> Array:
+        """Position and quaternion."""
+        return np.concatenate([d, from_matrix(E)])
+
+
+@inline
+def rotation(A, par, q, i):
+    return seen_in_shared_axes(A, q, i + 3)
+
+
+@inline
+def motion(RF, RM, A, par, q, i, v, j, S):
+    x, y, z = rot(RM, row(A, 0)), rot(RM, row(A, 1)), rot(RM, row(A, 2))
+    put3(S, j, 0, x)
+    put3(S, j, 3, ZERO)
+    put3(S, j + 1, 0, y)
+    put3(S, j + 1, 3, ZERO)
+    put3(S, j + 2, 0, z)
+    put3(S, j + 2, 3, ZERO)
+    put3(S, j + 3, 0, ZERO)
+    put3(S, j + 3, 3, x)
+    put3(S, j + 4, 0, ZERO)
+    put3(S, j + 4, 3, y)
+    put3(S, j + 5, 0, ZERO)
+    put3(S, j + 5, 3, z)
+    d = rot(RF, rot_t(A, (q[i], q[i + 1], q[i + 2])))
+    w = add(add(scale(v[j], x), scale(v[j + 1], y)), scale(v[j + 2], z))
+    dd = add(add(scale(v[j + 3], x), scale(v[j + 4], y)), scale(v[j + 5], z))
+    return d, w, dd, ZERO, cross(w, dd)
+
+
+@inline
+def plus(q, i, xi, j, out):
+    """Position moves along the axes of M before the turn; then the turn."""
+    R = quaternion_matrix((q[i + 3], q[i + 4], q[i + 5], q[i + 6]))
+    p = rot(R, (xi[j + 3], xi[j + 4], xi[j + 5]))
+    out[i] = q[i] + p[0]
+    out[i + 1] = q[i + 1] + p[1]
+    out[i + 2] = q[i + 2] + p[2]
+    turn(q, i + 3, xi, j, out)
+
+
+@inline
+def minus(q, p, i, xi, j):
+    R = quaternion_matrix((q[i + 3], q[i + 4], q[i + 5], q[i + 6]))
+    d = rot_t(R, (p[i] - q[i], p[i + 1] - q[i + 1], p[i + 2] - q[i + 2]))
+    xi[j + 3] = d[0]
+    xi[j + 4] = d[1]
+    xi[j + 5] = d[2]
+    turn_between(q, p, i + 3, xi, j)
+
+
+@inline
+def rows(F, M, par, d, wF, wM, v, phi, G, gamma, k):
+    return k

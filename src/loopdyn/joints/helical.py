@@ -1,0 +1,72 @@
+"""Helical joint (screw): rotation about the axis, z of F, with a proportional slide along it."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from loopdyn._jit import inline
+from loopdyn.joints.base import HELICAL, Array, AxisJoint, angle_about_z
+from loopdyn.joints.rows import displacement, screw, tilt
+from loopdyn.quantities import Path, Resolver, Scalar
+from loopdyn.rotations import axis_rotation
+from loopdyn.spatial import put3, rot, row, scale
+
+ZERO = (0.0, 0.0, 0.0)
+
+
+class Helical(AxisJoint):
+    """Screw: the child turns about `axis` and slides along it by `pitch` times the angle.
+
+    Coordinate: the angle, which counts turns. `pitch` is in m/rad (length per angle of the model's units).
+
+    Examples
+    --------
+    >>> Helical(axis=(0, 0, 1), pitch=0.002).pitch
+    0.002
+    """
+
+    label: ClassVar[str] = "helical joint"
+    kind: ClassVar[int] = HELICAL
+    coordinates: ClassVar[tuple[str, ...]] = ("",)
+    speeds: ClassVar[tuple[str, ...]] = ("",)
+    dimensions: ClassVar[tuple[str, ...]] = ("angle",)
+    rows_when_cut: ClassVar[tuple[str, ...]] = ("mx", "my", "fx", "fy", "screw")
+
+    type: Literal["helical"] = "helical"
+    pitch: Scalar
+
+    def axes(self, r: Resolver, element: str, path: Path) -> tuple[Array, tuple[float, float]]:
+        """Frame with the axis as z; par = (pitch, 0)."""
+        pitch = r.scalar(self.pitch, "pitch", element, (*path, "pitch"))
+        if pitch == 0.0:
+            r.problem(element, "'pitch' is zero", "Use a revolute joint where nothing slides.", (*path, "pitch"))
+        return super().axes(r, element, path)[0], (pitch, 0.0)
+
+    @staticmethod
+    def measure(E: Array, d: Array, par: tuple[float, float]) -> Array:
+        """Angle about z, with the turns that the slide tells."""
+        angle = angle_about_z(E)
+        return np.array([angle + 2 * np.pi * np.round((d[2] / par[0] - angle) / (2 * np.pi))])
+
+
+@inline
+def rotation(A, par, q, i):
+    return axis_rotation(row(A, 2), q[i])
+
+
+@inline
+def motion(RF, RM, A, par, q, i, v, j, S):
+    a = rot(RF, row(A, 2))
+    put3(S, j, 0, a)
+    put3(S, j, 3, scale(par[0], a))
+    return scale(par[0] * q[i], a), scale(v[j], a), scale(par[0] * v[j], a), ZERO, ZERO
+
+
+@inline
+def rows(F, M, par, d, wF, wM, v, phi, G, gamma, k):
+    k = tilt(F, M, wF, wM, phi, G, gamma, k)
+    k = displacement(row(F, 0), d, wF, v, phi, G, gamma, k)
+    k = displacement(row(F, 1), d, wF, v, phi, G, gamma, k)
+    return screw(par[0], F, M, d, wF, wM, v, phi, G, gamma, k)

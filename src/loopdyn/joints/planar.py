@@ -1,0 +1,80 @@
+"""Planar joint: two translations in a plane fixed in the parent and the rotation about its normal, z of F."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from loopdyn._jit import inline
+from loopdyn.joints.base import PLANAR, Array, Joint, angle_about_z
+from loopdyn.joints.rows import displacement, tilt
+from loopdyn.quantities import Path, Resolver, Vec3
+from loopdyn.rotations import axis_rotation, perpendicular_frame
+from loopdyn.spatial import add, put3, rot, row, scale
+
+ZERO = (0.0, 0.0, 0.0)
+
+
+class Planar(Joint):
+    """The child moves in a plane of the parent. Coordinates: x, y, angle about `normal`.
+
+    `x` is the direction of the first coordinate; without it the X direction projected on the plane is
+    taken, or Y where the normal is nearly along X.
+
+    Examples
+    --------
+    >>> Planar(normal=(0, 0, 1)).labels("P")[0]
+    ['P.x', 'P.y', 'P.angle']
+    """
+
+    label: ClassVar[str] = "planar joint"
+    kind: ClassVar[int] = PLANAR
+    coordinates: ClassVar[tuple[str, ...]] = ("x", "y", "angle")
+    speeds: ClassVar[tuple[str, ...]] = ("x", "y", "angle")
+    dimensions: ClassVar[tuple[str, ...]] = ("length", "length", "angle")
+    rows_when_cut: ClassVar[tuple[str, ...]] = ("mx", "my", "fz")
+
+    type: Literal["planar"] = "planar"
+    normal: Vec3
+    x: Vec3 | None = None
+
+    def axes(self, r: Resolver, element: str, path: Path) -> tuple[Array, tuple[float, float]]:
+        """Frame with the normal as z."""
+        normal = r.direction(self.normal, element, (*path, "normal"))
+        if self.x is None:
+            return perpendicular_frame(normal), (0.0, 0.0)
+        x = r.direction(self.x, element, (*path, "x"))
+        if np.linalg.norm(np.cross(normal, x)) < 1e-6:
+            r.problem(element, "'x' is along the normal", "Give a direction in the plane.", (*path, "x"))
+            return perpendicular_frame(normal), (0.0, 0.0)
+        return perpendicular_frame(normal, x), (0.0, 0.0)
+
+    @staticmethod
+    def measure(E: Array, d: Array, par: tuple[float, float]) -> Array:
+        """Displacements along x and y, angle about z."""
+        return np.array([d[0], d[1], angle_about_z(E)])
+
+
+@inline
+def rotation(A, par, q, i):
+    return axis_rotation(row(A, 2), q[i + 2])
+
+
+@inline
+def motion(RF, RM, A, par, q, i, v, j, S):
+    x, y, z = rot(RF, row(A, 0)), rot(RF, row(A, 1)), rot(RF, row(A, 2))
+    put3(S, j, 0, ZERO)
+    put3(S, j, 3, x)
+    put3(S, j + 1, 0, ZERO)
+    put3(S, j + 1, 3, y)
+    put3(S, j + 2, 0, z)
+    put3(S, j + 2, 3, ZERO)
+    d = add(scale(q[i], x), scale(q[i + 1], y))
+    return d, scale(v[j + 2], z), add(scale(v[j], x), scale(v[j + 1], y)), ZERO, ZERO
+
+
+@inline
+def rows(F, M, par, d, wF, wM, v, phi, G, gamma, k):
+    k = tilt(F, M, wF, wM, phi, G, gamma, k)
+    return displacement(row(F, 2), d, wF, v, phi, G, gamma, k)

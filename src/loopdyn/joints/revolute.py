@@ -1,0 +1,60 @@
+"""Revolute joint (pin): one rotation about the axis, z of F."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from loopdyn._jit import inline
+from loopdyn.joints.base import REVOLUTE, Array, AxisJoint, angle_about_z
+from loopdyn.joints.rows import displacement, tilt
+from loopdyn.rotations import axis_rotation
+from loopdyn.spatial import put3, rot, row, scale
+
+ZERO = (0.0, 0.0, 0.0)
+
+
+class Revolute(AxisJoint):
+    """Pin: the child turns about `axis`. Coordinate: the angle.
+
+    Examples
+    --------
+    >>> Revolute(axis=(0, 0, 1))
+    Revolute(type='revolute', axis=(0.0, 0.0, 1.0))
+    """
+
+    label: ClassVar[str] = "revolute joint"
+    kind: ClassVar[int] = REVOLUTE
+    coordinates: ClassVar[tuple[str, ...]] = ("",)
+    speeds: ClassVar[tuple[str, ...]] = ("",)
+    dimensions: ClassVar[tuple[str, ...]] = ("angle",)
+    rows_when_cut: ClassVar[tuple[str, ...]] = ("mx", "my", "fx", "fy", "fz")
+
+    type: Literal["revolute"] = "revolute"
+
+    @staticmethod
+    def measure(E: Array, d: Array, par: tuple[float, float]) -> Array:
+        """Angle about z."""
+        return np.array([angle_about_z(E)])
+
+
+@inline
+def rotation(A, par, q, i):
+    return axis_rotation(row(A, 2), q[i])
+
+
+@inline
+def motion(RF, RM, A, par, q, i, v, j, S):
+    a = rot(RF, row(A, 2))
+    put3(S, j, 0, a)
+    put3(S, j, 3, ZERO)
+    return ZERO, scale(v[j], a), ZERO, ZERO, ZERO
+
+
+@inline
+def rows(F, M, par, d, wF, wM, v, phi, G, gamma, k):
+    k = tilt(F, M, wF, wM, phi, G, gamma, k)
+    k = displacement(row(F, 0), d, wF, v, phi, G, gamma, k)
+    k = displacement(row(F, 1), d, wF, v, phi, G, gamma, k)
+    return displacement(row(F, 2), d, wF, v, phi, G, gamma, k)

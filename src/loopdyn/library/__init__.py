@@ -1,0 +1,82 @@
+"""Ready-made mechanisms: textbook linkages, benchmark problems, families of any size, random ones.
+
+Each is a short function that returns a :class:`loopdyn.Mechanism`, closed at its reference pose, where all joint
+coordinates are zero. Its dimensions are parameters (``four_bar().with_(crank=0.25)``) and `start` holds the state in
+which its source starts it, where there is one. :data:`ALL` names them all, each at a small size.
+
+Examples
+--------
+>>> for name, build in ALL.items():
+...     print(name, len(build().bodies))
+pendulum 1
+four_bar 3
+slider_crank 3
+five_bar 4
+n_four_bar 5
+andrews 7
+bricard 5
+bricard_slender 5
+flyball 4
+rssr 3
+bennett 3
+stewart_3rrs 7
+stewart_6ups 13
+ladder 7
+star_ladder 7
+tower 9
+random_mechanism 8
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from loopdyn.library.benchmarks import andrews, bricard, flyball, n_four_bar
+from loopdyn.library.ladders import ladder, star_ladder, tower
+from loopdyn.library.planar import five_bar, four_bar, pendulum, slider_crank
+from loopdyn.library.random import random_mechanism
+from loopdyn.library.spatial import bennett, rssr, stewart_3rrs, stewart_6ups
+from loopdyn.library.turning import turned
+from loopdyn.model import Mechanism
+
+__all__ = [
+    "ALL",
+    "andrews",
+    "bennett",
+    "bricard",
+    "five_bar",
+    "flyball",
+    "four_bar",
+    "ladder",
+    "n_four_bar",
+    "pendulum",
+    "random_mechanism",
+    "rssr",
+    "slider_crank",
+    "star_ladder",
+    "stewart_3rrs",
+    "stewart_6ups",
+    "tower",
+    "turned",
+]
+
+ALL: dict[str, Callable[[], Mechanism]] = {
+    "pendulum": pendulum,
+    "four_bar": four_bar,
+    "slider_crank": slider_crank,
+    "five_bar": five_bar,
+    "n_four_bar": n_four_bar,
+    "andrews": andrews,
+    "bricard": bricard,
+    "bricard_slender": partial(bricard, slender=True),
+    "flyball": flyball,
+    "rssr": rssr,
+    "bennett": bennett,
+    "stewart_3rrs": stewart_3rrs,
+    "stewart_6ups": stewart_6ups,
+    "ladder": ladder,
+    "star_ladder": star_ladder,
+    "tower": tower,
+    "random_mechanism": partial(random_mechanism, 1),
+}

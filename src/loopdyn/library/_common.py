@@ -1,0 +1,22 @@
+"""What several families of the library share."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from loopdyn.joints import Revolute
+
+PIN = Revolute(axis=(0, 0, 1))  # of plane mechanisms
+
+
+def vec3(a: ArrayLike) -> tuple[float, float, float]:
+    """Three plain numbers."""
+    x, y, z = np.asarray(a, float).tolist()
+    return x, y, z
+
+
+def at_least_one(name: str, n: int) -> None:
+    """Refuse a size below one."""
+    if n < 1:
+        raise ValueError(f"{name} = {n}: must be at least 1")

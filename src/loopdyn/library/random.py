@@ -1,0 +1,375 @@
+"""Random mechanisms for tests: any tree, loops that close by construction, every joint type, generic orientation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from loopdyn.forces import Actuator, AppliedForce, Bushing, JointFriction, JointSpring, Motor, SpringDamper
+from loopdyn.inertia import Inertia
+from loopdyn.joints import (
+    Cylindrical,
+    Free,
+    Helical,
+    Joint,
+    Planar,
+    Prismatic,
+    Revolute,
+    Rotation,
+    Spherical,
+    Translational,
+    Universal,
+    Weld,
+)
+from loopdyn.library._common import vec3
+from loopdyn.model import GROUND, Mechanism
+
+Array = NDArray[np.float64]
+Generator = np.random.Generator
+
+# Smallest singular value that the constraint Jacobian may have at the reference pose (lengths are of order one).
+INDEPENDENT = 0.02
+TREES = 20  # to be tried
+TRIES = 50  # to place one loop on a tree
+
+
+def random_mechanism(
+    seed: int,
+    bodies: int = 8,
+    loops: int = 2,
+    joints: Sequence[str] | None = None,
+    *,
+    redundant: int = 0,
+    floating: bool = False,
+    forces: bool = False,
+) -> Mechanism:
+    """A mechanism drawn at random: the same seed and options give the same mechanism.
+
+    A tree of bodies grows from the ground, then further joints close loops. All joints are placed in the world at the
+    reference pose, so that every loop is closed there. Places, axes, mass properties and gravity are generic, and
+    half of the joints have parent and child the other way round. Loops are placed where their rows are well
+    independent of each other at the reference pose and at least one freedom remains.
+
+    Parameters
+    ----------
+    seed : int
+        Of the random numbers.
+    bodies : int
+        Number of bodies.
+    loops : int
+        Number of joints that close a loop, beside the doubled ones; 0 gives a tree.
+    joints : list of str, optional
+        Types to draw from, as in a model file, e.g. ``["revolute", "spherical"]``; all by default.
+    redundant : int
+        So many joints are doubled, as a door has two hinges: their rows are redundant at every pose.
+    floating : bool
+        Whether nothing is fixed to the ground; the first body is then free.
+    forces : bool
+        Whether one force of each kind acts.
+
+    Raises
+    ------
+    ValueError
+        Where the tree has too few freedoms for so many loops, and for an unknown joint type.
+
+    Examples
+    --------
+    >>> m = random_mechanism(7, bodies=6, loops=1, redundant=1)
+    >>> len(m.bodies), len(m.joints)
+    (6, 8)
+    """
+    types = list(joints) if joints is not None else list(MAKERS)
+    for name in types:
+        if name not in MAKERS:
+            raise ValueError(f"unknown joint type '{name}'; known: {', '.join(MAKERS)}")
+    rng = np.random.default_rng(seed)
+    for _ in range(TREES):
+        draft = _Draft(rng, types)
+        draft.grow_tree(bodies, floating)
+        if all(draft.close_loop(f"loop{k + 1}") for k in range(loops)):
+            draft.double(redundant)
+            return draft.mechanism(f"random_{seed}", forces)
+    raise ValueError(f"no room for {loops} loops: take fewer, more bodies, or joints with more freedoms")
+
+
+# ------------------------------------------------------------------------------------------ joints at random
+
+
+def _direction(rng: Generator) -> Array:
+    v = rng.normal(size=3)
+    unit: Array = v / np.linalg.norm(v)
+    return unit
+
+
+def _quaternion(rng: Generator) -> tuple[float, float, float, float]:
+    w, x, y, z = rng.normal(size=4).tolist()
+    return w, x, y, z
+
+
+def _turns(*axes: Array) -> Array:
+    return np.array([[*a, 0, 0, 0] for a in axes])
+
+
+def _slides(*axes: Array) -> Array:
+    return np.array([[0, 0, 0, *a] for a in axes])
+
+
+def _revolute(rng: Generator) -> tuple[Joint, Array]:
+    a = _direction(rng)
+    return Revolute(axis=vec3(a)), _turns(a)
+
+
+def _prismatic(rng: Generator) -> tuple[Joint, Array]:
+    a = _direction(rng)
+    return Prismatic(axis=vec3(a)), _slides(a)
+
+
+def _helical(rng: Generator) -> tuple[Joint, Array]:
+    a, pitch = _direction(rng), float(rng.uniform(0.05, 0.3) * rng.choice([-1, 1]))
+    return Helical(axis=vec3(a), pitch=pitch), _turns(a) + pitch * _slides(a)
+
+
+def _cylindrical(rng: Generator) -> tuple[Joint, Array]:
+    a = _direction(rng)
+    return Cylindrical(axis=vec3(a)), np.vstack([_turns(a), _slides(a)])
+
+
+def _universal(rng: Generator) -> tuple[Joint, Array]:
+    a = _direction(rng)
+    b = _direction(rng)
+    while np.linalg.norm(np.cross(a, b)) < 0.5:
+        b = _direction(rng)
+    return Universal(axis1=vec3(a), axis2=vec3(b)), _turns(a, b)
+
+
+def _planar(rng: Generator) -> tuple[Joint, Array]:
+    n = _direction(rng)
+    x = np.cross(n, _direction(rng))
+    return Planar(normal=vec3(n), x=vec3(x)), np.vstack([_slides(x, np.cross(n, x)), _turns(n)])
+
+
+def _translational(rng: Generator) -> tuple[Joint, Array]:
+    return Translational(), _slides(*np.eye(3))
+
+
+def _spherical(rng: Generator) -> tuple[Joint, Array]:
+    return Spherical(), _turns(*np.eye(3))
+
+
+def _free(rng: Generator) -> tuple[Joint, Array]:
+    return Free(), np.eye(6)
+
+
+def _weld(rng: Generator) -> tuple[Joint, Array]:
+    return Weld(), np.zeros((0, 6))
+
+
+# A joint of each type, and its freedoms: twists of the child against the parent at the joint, world axes,
+# angular part first.
+MAKERS: dict[str, Callable[[Generator], tuple[Joint, Array]]] = {
+    "revolute": _revolute,
+    "prismatic": _prismatic,
+    "helical": _helical,
+    "cylindrical": _cylindrical,
+    "universal": _universal,
+    "planar": _planar,
+    "translational": _translational,
+    "spherical": _spherical,
+    "free": _free,
+    "weld": _weld,
+}
+
+
+def _moved(twists: Array, r: Array) -> Array:
+    """Twists (k, 6) seen from a point displaced by r: v' = v + omega x r."""
+    return np.hstack([twists[:, :3], twists[:, 3:] + np.cross(twists[:, :3], r)])
+
+
+# ---------------------------------------------------------------------------------------- growing a mechanism
+
+
+@dataclass
+class _Placed:
+    """A joint between bodies a and b at a world point."""
+
+    name: str
+    joint: Joint
+    a: str
+    b: str
+    at: Array
+
+
+@dataclass
+class _Draft:
+    """A mechanism while it grows, with the motion of its bodies at the reference pose."""
+
+    rng: Generator
+    types: list[str]
+    placed: list[_Placed] = field(default_factory=list)
+    centres: dict[str, Array] = field(default_factory=lambda: {GROUND: np.zeros(3)})
+    # Twist of each body at the world origin, per freedom of the tree: (freedoms so far, 6).
+    motion: dict[str, Array] = field(default_factory=lambda: {GROUND: np.zeros((0, 6))})
+    freedoms: int = 0
+    rows: Array = field(default_factory=lambda: np.zeros((0, 0)))  # constraint Jacobian of the loops
+
+    def place(self, name: str, joint: Joint, a: str, b: str, at: Array) -> None:
+        """Add a joint, in half of the cases with parent and child the other way round."""
+        if self.rng.random() < 0.5:
+            a, b = b, a
+        self.placed.append(_Placed(name, joint, a, b, at))
+
+    def grow_tree(self, bodies: int, floating: bool) -> None:
+        """Join each body to one of those before it, or to the ground."""
+        for k in range(1, bodies + 1):
+            name = f"body{k}"
+            others = [n for n in self.centres if not (floating and n == GROUND)]
+            if not others:  # the first body of a floating mechanism: free without a joint
+                self.centres[name] = self.rng.normal(size=3)
+                self.move(name, GROUND, np.eye(6))
+                continue
+            parent = others[self.rng.integers(len(others))]
+            joint, twists = MAKERS[self.types[self.rng.integers(len(self.types))]](self.rng)
+            at = self.centres[parent] + 0.4 * self.rng.normal(size=3)
+            self.centres[name] = at + 0.4 * self.rng.normal(size=3)
+            self.place(f"J{k}", joint, parent, name, at)
+            self.move(name, parent, _moved(twists, -at))
+
+    def move(self, name: str, parent: str, twists: Array) -> None:
+        """A body moves as its parent does, and by its own freedoms."""
+        before = self.freedoms
+        self.freedoms += len(twists)
+        missing = before - len(self.motion[parent])
+        self.motion[name] = np.vstack([self.motion[parent], np.zeros((missing, 6)), twists])
+
+    def close_loop(self, name: str) -> bool:
+        """Add one more joint where its rows are independent of those of the other loops; False if none was found."""
+        bodies = [n for n in self.centres if n != GROUND or self.grounded()]
+        types = [t for t in self.types if t != "free"]  # would not constrain anything
+        for _ in range(TRIES if types and len(bodies) > 1 else 0):
+            a, b = self.rng.choice(bodies, size=2, replace=False).tolist()
+            at = 0.5 * (self.centres[a] + self.centres[b]) + 0.3 * self.rng.normal(size=3)
+            joint, twists = MAKERS[types[self.rng.integers(len(types))]](self.rng)
+            rows = np.vstack([self.padded(self.rows), self.loop_rows(a, b, at, twists)])
+            if len(rows) < self.freedoms and np.linalg.svd(rows, compute_uv=False)[-1] > INDEPENDENT:
+                self.rows = rows
+                self.place(name, joint, a, b, at)
+                return True
+        return False
+
+    def grounded(self) -> bool:
+        return any(GROUND in (p.a, p.b) for p in self.placed)
+
+    def padded(self, rows: Array) -> Array:
+        return np.hstack([rows, np.zeros((len(rows), self.freedoms - rows.shape[1]))])
+
+    def loop_rows(self, a: str, b: str, at: Array, twists: Array) -> Array:
+        """Motion of b against a at the joint, in the directions that the joint forbids."""
+        relative = self.padded(self.motion[b].T) - self.padded(self.motion[a].T)
+        forbidden = np.linalg.svd(twists, full_matrices=True)[2][len(twists) :] if len(twists) else np.eye(6)
+        rows: Array = forbidden @ _moved(relative.T, at).T
+        return rows
+
+    def double(self, count: int) -> None:
+        """Repeat joints: hinges and slides further along their axis, others in the same place."""
+        candidates = [p for p in self.placed if not isinstance(p.joint, Free)]
+        if count > len(candidates):
+            raise ValueError(f"redundant = {count}: there are only {len(candidates)} joints to double")
+        for k in self.rng.choice(len(candidates), size=count, replace=False) if count else []:
+            p = candidates[k]
+            axis = np.array(getattr(p.joint, "axis", (0.0, 0.0, 0.0)))
+            at = p.at + self.rng.uniform(0.2, 0.5) * axis
+            # parent and child as they are: else the axes of a universal joint would change bodies
+            self.placed.append(_Placed(f"{p.name}_twin", p.joint, p.a, p.b, at))
+
+    def mechanism(self, name: str, forces: bool) -> Mechanism:
+        """What has been placed, in a random order."""
+        m = Mechanism(name, gravity=9.81 * _direction(self.rng))
+        for k in self.rng.permutation(len(self.centres) - 1) + 1:
+            body = list(self.centres)[k]
+            m.add_body(body, _inertia(self.rng, self.centres[body]))
+        for k in self.rng.permutation(len(self.placed)):
+            p = self.placed[k]
+            m.add_joint(p.name, p.joint, p.a, p.b, at=p.at)
+        if forces:
+            _add_forces(m, self.rng, self.centres)
+        return m
+
+
+def _inertia(rng: Generator, centre: Array) -> Inertia:
+    """Mass properties of a possible body: second moments of mass are positive in every direction."""
+    mass = float(rng.uniform(0.5, 3.0))
+    A = rng.normal(size=(3, 3))
+    second = mass * (0.02 * A @ A.T + 0.005 * np.eye(3))
+    second = (second + second.T) / 2
+    return Inertia(mass, centre + 0.1 * rng.normal(size=3), np.trace(second) * np.eye(3) - second)
+
+
+# ------------------------------------------------------------------------------------------ forces at random
+
+
+def _add_forces(m: Mechanism, rng: Generator, centres: dict[str, Array]) -> None:
+    """One force of each kind, on bodies and joint coordinates drawn at random."""
+    names = list(centres)
+
+    def ends() -> dict[str, Any]:
+        a, b = rng.choice(names, size=2, replace=False).tolist()
+        return {"body1": a, "body2": b}
+
+    def points() -> dict[str, Any]:
+        two = ends()
+        return two | {
+            "point1": centres[two["body1"]] + 0.2 * rng.normal(size=3),
+            "point2": centres[two["body2"]] + 0.2 * rng.normal(size=3),
+        }
+
+    def positive(high: float) -> Any:
+        return rng.uniform(0.1 * high, high, size=3)
+
+    m.add_force(SpringDamper(**points(), stiffness=rng.uniform(5, 50), damping=rng.uniform(0.5, 3), length=0.4))
+    m.add_force(Actuator(**points(), force="3*cos(2*t) + 0.5*length - 0.3*speed"))
+    m.add_force(
+        Bushing(
+            **ends(),
+            at=vec3(rng.normal(size=3)),
+            rotation=Rotation(quaternion=_quaternion(rng)),
+            stiffness=positive(40),
+            damping=positive(2),
+            angular_stiffness=positive(5),
+            angular_damping=positive(0.5),
+        )
+    )
+    m.add_force(
+        AppliedForce(
+            body=names[rng.integers(1, len(names))],
+            at=vec3(rng.normal(size=3)),
+            force=(float(rng.normal()), "2*sin(3*t)", float(rng.normal())),
+            torque=(float(rng.normal()), float(rng.normal()), "0.5*t"),
+            axes=("world", "body")[rng.integers(2)],
+        )
+    )
+    _add_joint_forces(m, rng)
+
+
+def _add_joint_forces(m: Mechanism, rng: Generator) -> None:
+    """Spring, friction and motor on coordinates that are an angle or a slide, if there are any."""
+    labels = [
+        (label, dimension)
+        for name, joint in m.joints.items()
+        for label, dimension in zip(joint.labels(name)[0], joint.dimensions, strict=True)
+        if "number" not in joint.dimensions  # no quaternion
+    ]
+    if not labels:
+        return
+
+    def label() -> tuple[str, str]:
+        return labels[rng.integers(len(labels))]
+
+    m.add_force(JointSpring(joint=label()[0], stiffness=rng.uniform(1, 10), damping=rng.uniform(0.1, 1), rest=0.2))
+    m.add_force(JointFriction(joint=label()[0], viscous=rng.uniform(0.1, 0.5), coulomb=0.4, transition=0.1))
+    name, dimension = label()
+    law = "1.5*cos(t) - 0.4*position - 0.2*speed"
+    m.add_force(Motor(joint=name, torque=law) if dimension == "angle" else Motor(joint=name, force=law))

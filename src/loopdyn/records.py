@@ -1,0 +1,199 @@
+"""The frozen arrays of a system and the work array, as kernels see them.
+
+A system is one int64 and one float64 array; everything a kernel writes is in one work array whose type
+(float64, or complex128 for a complex step) is that of the state. Kernels open them as named tuples of views:
+:func:`open_model`, :func:`open_work`. Rows 0 .. n_bases-1 of the body tables are the bases (ground first,
+then roots whose motion is given); the bodies follow, parents before children.
+
+Each body has its own axes, which coincide with those of its parent when the coordinates of its joint are
+zero, and a reference point: the origin of its joint frame. All vectors in work rows are in world axes.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from loopdyn._jit import inline
+
+# Header of the int array.
+H_ROWS, H_BASES, H_NQ, H_NV, H_CUTS, H_NC, H_FORCES, H_CODE, H_PROGRAMS, H_CONSTANTS, H_DEPTH, H_SIZE = range(12)
+
+# tree[i]: integers of body i.
+PARENT, KIND, Q0, V0, NV, REVERSED, N_TREE = range(7)
+
+# body[i]: constants of body i, in its own axes, seen from its reference point.
+MASS = 0
+COM = 1  # 3  centre of mass
+INERTIA = 4  # 6  about the centre of mass: xx yy zz xy xz yz
+OFFSET = 10  # 3  where the joint sits on the parent, seen from the parent's reference point in its axes
+AXES = 13  # 9  axes of the joint frame as rows (turned about for reversed joints, where that is all)
+PAR = 22  # 2  constants of the joint
+ORIGIN = 24  # 3  origin of the user's body frame
+BODY_AXES = 27  # 9  axes of the user's body frame as columns
+N_BODY = 36
+
+# cut[k]: integers of cut joint k; cut_frames[k]: frames on the two bodies, axes as rows.
+C_PARENT, C_CHILD, C_KIND, C_ROW, C_ROWS, N_CUT = range(6)
+F_POINT = 0  # 3  on the parent, body axes
+F_AXES = 3  # 9
+M_POINT = 12  # 3  on the child
+M_AXES = 15  # 9
+C_PAR = 24  # 2
+N_CUT_FRAMES = 26
+
+N_FORCE_INTS = 8
+N_FORCE_FLOATS = 40
+N_BASE_PROGRAMS = 6  # x, y, z, rx, ry, rz; -1 for none
+
+# Work row of a body.
+R = 0  # 9  rotation body -> world
+W = 9  # 3  angular velocity
+X = 12  # 3  position of the reference point
+V = 15  # 3  its velocity
+ARM = 18  # 3  from the parent's reference point to the own one
+CW = 21  # 3  velocity terms of the joint in the angular acceleration
+CV = 24  # 3  ... and in the acceleration of the reference point
+ARM_COM = 27  # 3  from the reference point to the centre of mass
+FW = 30  # 3  applied torque about the reference point
+FV = 33  # 3  applied force
+IJ = 36  # 6  6x6 inertia about the reference point: rigid, composite or articulated
+IH = 42  # 9
+IM = 51  # 6
+PW = 57  # 3  bias wrench
+PV = 60  # 3
+AW = 63  # 3  angular acceleration
+AV = 66  # 3  acceleration of the reference point
+N_WORK = 69
+
+# Work row of a freedom: motion subspace S, U = I S, 1 / (S . U), reduced load.
+SW = 0  # 3
+SV = 3  # 3
+UW = 6  # 3
+UV = 9  # 3
+DINV = 12
+LOAD = 13
+N_DOF = 14
+
+
+class Model(NamedTuple):
+    """Views of the frozen arrays."""
+
+    tree: Any  # (rows, N_TREE) int
+    body: Any  # (rows, N_BODY)
+    cut: Any  # (cuts, N_CUT) int
+    cut_frames: Any  # (cuts, N_CUT_FRAMES)
+    force: Any  # (forces, N_FORCE_INTS) int
+    force_data: Any  # (forces, N_FORCE_FLOATS)
+    code: Any  # (code,) int, all programs
+    program: Any  # (programs + 1,) int, where each begins
+    constants: Any  # (constants,)
+    base_programs: Any  # (bases, N_BASE_PROGRAMS) int
+    base_pose: Any  # (bases, 12) position and rotation of each base at rest
+    gravity: Any  # (3,)
+    n_bases: int
+    nq: int
+    nv: int
+    nc: int
+
+
+class Work(NamedTuple):
+    """Views of the work array."""
+
+    t: Any  # (1,) time
+    q: Any  # (nq,)
+    v: Any  # (nv,)
+    tau: Any  # (nv,) generalised forces given from outside
+    a: Any  # (nv,) accelerations
+    load: Any  # (nv,) generalised forces of motors, springs and friction, and tau
+    body: Any  # (rows, N_WORK)
+    dof: Any  # (nv, N_DOF)
+    phi: Any  # (nc,)
+    gamma: Any  # (nc,)
+    rows: Any  # (nc, 6) direction of each constraint row: torque and force on the child at M's origin
+    jets: Any  # (3, 3) variables of a program with two derivatives
+    motion: Any  # (6, 3) motion of a base with two derivatives
+    stack: Any  # (depth, 3)
+
+
+def model_sizes(header: Any) -> tuple[int, int]:
+    """Lengths of the int and the float array."""
+    rows, bases, _, _, cuts, _, forces, code, programs, constants = (int(x) for x in header[: H_DEPTH])
+    ints = H_SIZE + rows * N_TREE + cuts * N_CUT + forces * N_FORCE_INTS + code + programs + 1 + bases * N_BASE_PROGRAMS
+    floats = rows * N_BODY + cuts * N_CUT_FRAMES + forces * N_FORCE_FLOATS + constants + bases * 12 + 3
+    return ints, floats
+
+
+def work_size(header: Any) -> int:
+    """Length of the work array."""
+    rows, nq, nv, nc, depth = (int(header[k]) for k in (H_ROWS, H_NQ, H_NV, H_NC, H_DEPTH))
+    return 1 + nq + 4 * nv + rows * N_WORK + nv * N_DOF + 2 * nc + 6 * nc + 9 + 18 + 3 * depth
+
+
+@inline
+def open_model(ints, floats):
+    """Named views of the frozen arrays."""
+    rows, bases, cuts, forces = ints[H_ROWS], ints[H_BASES], ints[H_CUTS], ints[H_FORCES]
+    a = H_SIZE
+    b = a + rows * N_TREE
+    c = b + cuts * N_CUT
+    d = c + forces * N_FORCE_INTS
+    e = d + ints[H_CODE]
+    f = e + ints[H_PROGRAMS] + 1
+    g = f + bases * N_BASE_PROGRAMS
+    k = rows * N_BODY
+    m = k + cuts * N_CUT_FRAMES
+    n = m + forces * N_FORCE_FLOATS
+    o = n + ints[H_CONSTANTS]
+    p = o + bases * 12
+    return Model(
+        ints[a:b].reshape((rows, N_TREE)),
+        floats[:k].reshape((rows, N_BODY)),
+        ints[b:c].reshape((cuts, N_CUT)),
+        floats[k:m].reshape((cuts, N_CUT_FRAMES)),
+        ints[c:d].reshape((forces, N_FORCE_INTS)),
+        floats[m:n].reshape((forces, N_FORCE_FLOATS)),
+        ints[d:e],
+        ints[e:f],
+        floats[n:o],
+        ints[f:g].reshape((bases, N_BASE_PROGRAMS)),
+        floats[o:p].reshape((bases, 12)),
+        floats[p : p + 3],
+        bases,
+        ints[H_NQ],
+        ints[H_NV],
+        ints[H_NC],
+    )
+
+
+@inline
+def open_work(ints, work):
+    """Named views of the work array."""
+    rows, nq, nv, nc, depth = ints[H_ROWS], ints[H_NQ], ints[H_NV], ints[H_NC], ints[H_DEPTH]
+    a = 1 + nq
+    b = a + nv
+    c = b + nv
+    d = c + nv
+    e = d + nv
+    f = e + rows * N_WORK
+    g = f + nv * N_DOF
+    h = g + nc
+    i = h + nc
+    j = i + 6 * nc
+    k = j + 9
+    m = k + 3 * N_BASE_PROGRAMS
+    return Work(
+        work[0:1],
+        work[1:a],
+        work[a:b],
+        work[b:c],
+        work[c:d],
+        work[d:e],
+        work[e:f].reshape((rows, N_WORK)),
+        work[f:g].reshape((nv, N_DOF)),
+        work[g:h],
+        work[h:i],
+        work[i:j].reshape((nc, 6)),
+        work[j:k].reshape((3, 3)),
+        work[k:m].reshape((N_BASE_PROGRAMS, 3)),
+        work[m : m + 3 * depth].reshape((depth, 3)),
+    )

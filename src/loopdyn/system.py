@@ -1,0 +1,752 @@
+"""`System`: a mechanism checked, cut into a tree and frozen into arrays. `State`: where it is and how it moves."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from loopdyn import records as rec
+from loopdyn.errors import ModelError, Problem
+from loopdyn.expressions import Program, pack
+from loopdyn.forces.base import Freedom, Record, law_program
+from loopdyn.inertia import MassProperties
+from loopdyn.joints import REVERSED_BY_SIGN, Free, Joint
+from loopdyn.joints.base import Frame
+from loopdyn.model import GROUND, Mechanism, name_problem
+from loopdyn.quantities import Path, Resolver, nearest
+from loopdyn.topology import (
+    Edge,
+    Forest,
+    Topology,
+    adjacency,
+    forest_of_cuts,
+    shallow_forest,
+    supported_forest,
+)
+
+Array = NDArray[np.float64]
+Pose = tuple[Array, Array]  # position (3), rotation matrix (3, 3)
+
+# A body counts as unsupported if the inertia that its joint moves is this small against the terms it is the sum of.
+SUPPORT = 1e-12
+
+
+@dataclass(frozen=True)
+class State:
+    """Time, coordinates and speeds.
+
+    Attributes
+    ----------
+    t : float
+        Time in s.
+    q : (nq,) array
+        Coordinates of the tree joints, SI.
+    v : (nv,) array
+        Speeds of the tree joints, SI.
+    """
+
+    t: float
+    q: Array
+    v: Array
+
+
+@dataclass(frozen=True)
+class JointData:
+    """A joint of a compiled system: its frames, and where its coordinates or rows are."""
+
+    name: str
+    spec: Joint
+    parent: int  # rows of the body table
+    child: int
+    F: Pose  # frame on the parent, in the parent's body frame; its axes are columns
+    M: Pose  # frame on the child, in the child's body frame
+    par: tuple[float, float]
+    q_reference: Array  # coordinates at the reference pose
+    body: int = -1  # row of the body it leads to, -1 if it is cut
+    q0: int = -1
+    v0: int = -1
+    cut: int = -1  # index among the cut joints
+
+    @property
+    def in_tree(self) -> bool:
+        """Whether its coordinates are among the system's."""
+        return self.body >= 0
+
+
+@dataclass(frozen=True, eq=False)
+class System:
+    """A mechanism frozen into arrays, ready to be computed with.
+
+    Attributes
+    ----------
+    name : str
+        Name of the mechanism.
+    topology : Topology
+        Tree, cut joints, loops.
+    bodies : tuple of str
+        Names by row of the arrays; the bases come first.
+    joints : dict of JointData
+        All joints by name, the added free joints of floating bodies included.
+    coordinates, speeds : tuple of str
+        Labels of q and v.
+    constraint_rows : tuple of str
+        Labels of the rows of phi, J and gamma.
+    warnings : tuple of str
+        What is legal but worth knowing.
+    """
+
+    name: str
+    mechanism: Mechanism = field(repr=False)
+    topology: Topology = field(repr=False)
+    bodies: tuple[str, ...] = field(repr=False)
+    joints: Mapping[str, JointData] = field(repr=False)
+    coordinates: tuple[str, ...] = field(repr=False)
+    speeds: tuple[str, ...] = field(repr=False)
+    constraint_rows: tuple[str, ...] = field(repr=False)
+    forces: tuple[str, ...] = field(repr=False)
+    limits: Mapping[str, tuple[float, float]] = field(repr=False)
+    start: tuple[Mapping[str, float], Mapping[str, float]] = field(repr=False)
+    warnings: tuple[str, ...] = field(repr=False)
+    ints: NDArray[np.int64] = field(repr=False)
+    floats: Array = field(repr=False)
+
+    @property
+    def n_bases(self) -> int:
+        """Rows of the body table that are bases."""
+        return int(self.ints[rec.H_BASES])
+
+    @property
+    def nb(self) -> int:
+        """Number of bodies."""
+        return int(self.ints[rec.H_ROWS] - self.ints[rec.H_BASES])
+
+    @property
+    def nq(self) -> int:
+        """Number of coordinates."""
+        return int(self.ints[rec.H_NQ])
+
+    @property
+    def nv(self) -> int:
+        """Number of speeds."""
+        return int(self.ints[rec.H_NV])
+
+    @property
+    def nc(self) -> int:
+        """Number of constraint rows."""
+        return int(self.ints[rec.H_NC])
+
+    @cached_property
+    def model(self) -> rec.Model:
+        """Views of the frozen arrays."""
+        python = getattr(rec.open_model, "py_func", rec.open_model)
+        opened: rec.Model = python(self.ints, self.floats)
+        return opened
+
+    def work(self, dtype: Any = np.float64) -> NDArray[Any]:
+        """A fresh work array."""
+        return np.zeros(rec.work_size(self.ints), dtype)
+
+    def open_work(self, work: NDArray[Any]) -> rec.Work:
+        """Named views of a work array."""
+        python = getattr(rec.open_work, "py_func", rec.open_work)
+        opened: rec.Work = python(self.ints, work)
+        return opened
+
+    @cached_property
+    def q_reference(self) -> Array:
+        """Coordinates at the reference pose."""
+        q = np.zeros(self.nq)
+        for j in self.joints.values():
+            if j.in_tree:
+                q[j.q0 : j.q0 + len(j.q_reference)] = j.q_reference
+        q.flags.writeable = False
+        return q
+
+    @cached_property
+    def _index(self) -> tuple[dict[str, int], dict[str, int]]:
+        q = {label: k for k, label in enumerate(self.coordinates)}
+        return q, {label: k for k, label in enumerate(self.speeds)}
+
+    def state(
+        self,
+        q: Mapping[str, float] | ArrayLike | None = None,
+        v: Mapping[str, float] | ArrayLike | None = None,
+        t: float = 0.0,
+    ) -> State:
+        """State of the tree; loops are not closed by this.
+
+        Parameters
+        ----------
+        q, v : mapping of label to value, or array, optional
+            Coordinates and speeds in SI units. Those that are not named stay at the reference pose and at rest.
+        t : float
+            Time in s.
+
+        Examples
+        --------
+        >>> import loopdyn as ld
+        >>> system = ld.library.four_bar().compile()
+        >>> system.state(q={"A": 0.3}).q[system.coordinates.index("A")]
+        0.3
+        """
+        values = []
+        for given, labels, index, start, kind in (
+            (q, self.coordinates, self._index[0], self.q_reference, "coordinate"),
+            (v, self.speeds, self._index[1], np.zeros(self.nv), "speed"),
+        ):
+            values.append(_values(given, labels, index, start, kind, self))
+        _normalise(values[0], self)
+        if not math.isfinite(t):
+            raise ModelError([Problem("state", f"time is {t}", "Give a finite time in s.")])
+        return State(float(t), *values)
+
+
+def _values(given: Any, labels: Sequence[str], index: Mapping[str, int], start: Array, kind: str, s: System) -> Array:
+    out = np.array(start, float)
+    if isinstance(given, Mapping):
+        wrong = [label for label in given if label not in index]
+        if wrong:
+            raise ModelError(_unknown_label(s, kind, label, labels) for label in wrong)
+        for label, value in given.items():
+            out[index[label]] = value
+    elif given is not None:
+        out = np.array(given, float)
+        if out.shape != (len(labels),):
+            message = f"{len(labels)} {kind}s are needed, {out.size} were given"
+            raise ModelError([Problem("state", message, f"Order: {', '.join(labels[:8])}...")])
+    bad = [labels[k] for k in np.flatnonzero(~np.isfinite(out))]
+    if bad:
+        raise ModelError(Problem("state", f"{kind} '{label}' is not finite", "Give a number.") for label in bad)
+    return out
+
+
+def _unknown_label(s: System, kind: str, label: str, labels: Sequence[str]) -> Problem:
+    joint = s.joints.get(label.split(".")[0])
+    if joint is not None and not joint.in_tree:
+        message = f"joint '{joint.name}' is cut, so '{label}' is not among the {kind}s of the tree"
+        return Problem("state", message, "Compile with other cuts=[...], or assemble the mechanism.")
+    return Problem("state", f"there is no {kind} '{label}'", nearest(label, labels))
+
+
+def _normalise(q: Array, system: System) -> None:
+    """Bring quaternions to unit length; one of length zero is an error."""
+    for j in system.joints.values():
+        if j.in_tree and "w" in j.spec.coordinates:
+            k = j.q0 + j.spec.coordinates.index("w")
+            length = np.linalg.norm(q[k : k + 4])
+            if length == 0.0:
+                raise ModelError([Problem(f"joint '{j.name}'", "its quaternion is zero", "Use (1, 0, 0, 0).")])
+            q[k : k + 4] /= length
+
+
+# ------------------------------------------------------------------------------------------------ building
+
+
+def build(m: Mechanism, cuts: Sequence[str] | Literal["all"] | None = None) -> System:
+    """Check a mechanism and freeze it; raises one ModelError with all problems."""
+    try:
+        builder = _Builder(m)
+        return builder.build(cuts)
+    except ModelError as error:
+        raise ModelError(m.locate(error.problems)) from None
+
+
+class _Builder:
+    """Gathers what `build` needs in the order in which it becomes known; answers the questions of forces."""
+
+    def __init__(self, m: Mechanism):
+        self.m = m
+        self.r = m.resolver()
+        moved = [b for b in m.base if b != GROUND]
+        self.names = [GROUND, *moved, *(b for b in m.bodies if b not in m.base)]
+        self.rows = {name: k for k, name in enumerate(self.names)}
+        self.n_bases = 1 + len(moved)
+        self.warnings: list[str] = []
+
+    def build(self, cuts: Sequence[str] | Literal["all"] | None) -> System:
+        self._check_sections()
+        self.poses = [self._pose(name) for name in self.names]
+        self.masses = [self._mass(name) for name in self.names]
+        self.joints = self._joints()
+        self._raise()
+        self.topology = self._topology(cuts)
+        self._place_bodies()
+        forces = self._forces()
+        base_programs = self._base_programs()
+        limits, start = self._limits(), self._start()
+        gravity = self.r.vector(self.m.gravity, "acceleration", "mechanism", ("gravity",))
+        self._raise()
+        ints, floats = self._freeze(forces, base_programs, gravity)
+        cut = [self.joints[self.topology.edges[k].name] for k in self.topology.cut_edges]
+        return System(
+            name=self.m.name,
+            mechanism=self.m,
+            topology=self.topology,
+            bodies=tuple(self.order),
+            joints=self.joints,
+            coordinates=tuple(self.q_labels),
+            speeds=tuple(self.v_labels),
+            constraint_rows=tuple(f"{j.name}.{row}" for j in cut for row in j.spec.rows_when_cut),
+            forces=tuple(self.m.forces),
+            limits=limits,
+            start=start,
+            warnings=tuple(self.warnings),
+            ints=ints,
+            floats=floats,
+        )
+
+    def _raise(self) -> None:
+        if self.r.problems:
+            raise ModelError(self.r.problems)
+
+    # -------------------------------------------------------------------------------------- the elements
+
+    def _check_sections(self) -> None:
+        for kind, names in (("body", self.m.bodies), ("joint", self.m.joints), ("force", self.m.forces)):
+            section = {"body": "bodies", "joint": "joints", "force": "forces"}[kind]
+            for name in names:
+                problem = name_problem(kind, name)
+                if problem is not None:
+                    self.r.problem(problem.element, problem.message, problem.hint, (section, name))
+        if GROUND in self.m.bodies:
+            self.r.problem("body 'ground'", "this name is reserved", "Choose another name.", ("bodies", GROUND))
+        for kind, section in (("constraints", self.m.constraints), ("drivers", self.m.drivers)):
+            for name in section:
+                hint = "Remove it; joints, forces and base motion are available."
+                self.r.problem(f"{kind[:-1]} '{name}'", f"{kind} are not available yet", hint, (kind, name))
+        for name in self.m.base:
+            if name != GROUND and name not in self.m.bodies:
+                hint = nearest(name, [GROUND, *self.m.bodies])
+                self.r.problem(f"base '{name}'", f"there is no body '{name}'", hint, ("base", name))
+
+    def _pose(self, name: str) -> Pose:
+        body = self.m.bodies.get(name)
+        if body is None or body.pose is None:
+            return np.zeros(3), np.eye(3)
+        return body.pose.resolve(self.r, f"body '{name}'", ("bodies", name, "pose"))
+
+    def _mass(self, name: str) -> MassProperties:
+        """Mass properties in the body's own frame."""
+        body = self.m.bodies.get(name)
+        if body is None:
+            return 0.0, np.zeros(3), np.zeros((3, 3))
+        mass, com, inertia = body.resolve(self.r, f"body '{name}'", ("bodies", name))
+        if body.axes == "body" or body.pose is None:
+            return mass, com, inertia
+        p, R = self.poses[self.rows[name]]
+        return mass, R.T @ (com - p), R.T @ inertia @ R
+
+    def _joints(self) -> dict[str, JointData]:
+        joints = {}
+        for name, spec in self.m.joints.items():
+            joint = self._joint(name, spec)
+            if joint is not None:
+                joints[name] = joint
+        return joints
+
+    def _joint(self, name: str, spec: Joint) -> JointData | None:
+        r, element, path = self.r, f"joint '{name}'", ("joints", name)
+        ends = []
+        for key in ("parent", "child"):
+            body = getattr(spec, key)
+            if body is None:
+                r.problem(element, f"'{key}' is missing", f"Add '{key}: NAME OF A BODY'.", path)
+                ends.append(-1)
+            else:
+                ends.append(self.body(body, element, (*path, key)))
+        A, par = spec.axes(r, element, path)
+        if min(ends) < 0:
+            return None
+        if ends[0] == ends[1]:
+            r.problem(element, f"joins body '{spec.parent}' to itself", "Name two different bodies.", (*path, "child"))
+            return None
+        frames = self._frames(spec, ends, element, path)
+        if frames is None:
+            return None
+        (pF, RF), (pM, RM) = frames
+        F, M = (pF, RF @ A.T), (pM, RM @ A.T)
+        q = self._q_reference(spec, ends, F, M, par)
+        return JointData(name, spec, ends[0], ends[1], F, M, par, q)
+
+    def _frames(self, spec: Joint, ends: list[int], element: str, path: Path) -> list[Pose] | None:
+        """Frames of the placement on parent and child, each in its body's own frame."""
+        r = self.r
+        given = (spec.parent_frame, spec.child_frame)
+        if spec.at is not None:
+            if given != (None, None):
+                r.problem(element, "is placed twice", "Give either 'at' or the two frames.", (*path, "at"))
+            at = r.vector(spec.at, "length", element, (*path, "at"))
+            return [(R.T @ (at - p), R.T) for p, R in (self.poses[b] for b in ends)]
+        if None in given:
+            hint = "Give 'at' (world point at the reference pose), or 'parent_frame' and 'child_frame'."
+            r.problem(element, "has no place", hint, path)
+            return None
+        frames = []
+        for key, body, frame in zip(("parent_frame", "child_frame"), ends, given, strict=True):
+            if isinstance(frame, Frame):
+                frames.append(frame.resolve(r, element, (*path, key)))
+                continue
+            name = self.names[body]
+            known = self.m.bodies[name].frames if name in self.m.bodies else {}
+            if frame not in known:
+                hint = nearest(str(frame), known)
+                r.problem(element, f"body '{name}' has no frame '{frame}'", hint, (*path, key))
+                return None
+            frames.append(known[str(frame)].resolve(r, f"body '{name}'", ("bodies", name, "frames", str(frame))))
+        return frames
+
+    def _q_reference(self, spec: Joint, ends: list[int], F: Pose, M: Pose, par: tuple[float, float]) -> Array:
+        if spec.at is not None:
+            return spec.measure(np.eye(3), np.zeros(3), par)
+        (xF, EF), (xM, EM) = (_compose(self.poses[b], frame) for b, frame in zip(ends, (F, M), strict=True))
+        return spec.measure(EF.T @ EM, EF.T @ (xM - xF), par)
+
+    # ---------------------------------------------------------------------------------------- the tree
+
+    def _topology(self, cuts: Sequence[str] | Literal["all"] | None) -> Topology:
+        loaded = {f.joint.split(".")[0] for f in self.m.forces.values() if hasattr(f, "joint")}
+        edges = tuple(
+            Edge(j.name, j.parent, j.child, j.spec.type, len(j.spec.speeds), j.name in loaded)
+            for j in self.joints.values()
+        )
+        if cuts is None:
+            forest = shallow_forest(self.names, edges, adjacency(len(self.names), edges), self.n_bases)
+            if any(_is_singular(m) for m in self.masses[self.n_bases :]):
+                forest = supported_forest(self.names, edges, self.n_bases, forest, self._unsupported(edges))
+        else:
+            forest = self._forest_of_cuts(edges, cuts)
+        return Topology(self.m.name, tuple(self.names), edges, self.n_bases, forest)
+
+    def _forest_of_cuts(self, edges: Sequence[Edge], cuts: Sequence[str] | Literal["all"]) -> Forest:
+        number = {e.name: k for k, e in enumerate(edges)}
+        chosen = list(number) if isinstance(cuts, str) and cuts == "all" else cuts
+        if isinstance(chosen, str):
+            raise ModelError([Problem("cuts", f"'{cuts}' is not a list", 'Give joint names in a list, or "all".')])
+        wrong = [name for name in chosen if name not in number]
+        if wrong:
+            raise ModelError(Problem("cuts", f"there is no joint '{n}'", nearest(n, number)) for n in wrong)
+        forest = forest_of_cuts(self.names, edges, self.n_bases, {number[name] for name in chosen})
+        if isinstance(forest, list):
+            loop = ", ".join(edges[k].name for k in forest)
+            hint = "Cut one of its joints as well."
+            raise ModelError([Problem("cuts", f"the joints {loop} still form a loop", hint)])
+        return forest
+
+    def _unsupported(self, edges: Sequence[Edge]) -> Any:
+        """Function that lists bodies whose joint moves too little inertia at the reference pose."""
+        inertias = [_about_world_origin(m, pose) for m, pose in zip(self.masses, self.poses, strict=True)]
+        columns = [_columns(self.joints[e.name], self.poses) for e in edges]
+
+        def unsupported(forest: Forest) -> list[int]:
+            total = [i.copy() for i in inertias]
+            size = [np.abs(i) for i in inertias]
+            bad = []
+            for b in reversed(forest.order):
+                S = np.eye(6) if forest.joint[b] < 0 else columns[forest.joint[b]]
+                if S.shape[1] and _loses_rank(S, total[b], size[b]):
+                    bad.append(b)
+                total[forest.parent[b]] += total[b]
+                size[forest.parent[b]] += size[b]
+            return bad
+
+        return unsupported
+
+    def _place_bodies(self) -> None:
+        """Axes and reference point of each body, and the constants of its joint, from the root outwards."""
+        forest, edges = self.topology.forest, self.topology.edges
+        self.order = [*self.names[: self.n_bases], *self.topology.order]
+        row = {name: k for k, name in enumerate(self.order)}
+        self.new_row = [row[name] for name in self.names]
+        n = len(self.order)
+        self.tree = np.zeros((n, rec.N_TREE), np.int64)
+        self.body_data = np.zeros((n, rec.N_BODY))
+        # user's body frame in kernel terms: origin from the reference point, axes in the body's kernel axes
+        self.own: list[Pose] = [(np.zeros(3), np.eye(3)) for _ in range(n)]
+        self.q_labels: list[str] = []
+        self.v_labels: list[str] = []
+        moved = dict(self.joints)
+        for b in forest.order:
+            k = forest.joint[b]
+            joint = self._free_root(b) if k < 0 else self.joints[edges[k].name]
+            reverse = joint.child != b
+            i, p = self.new_row[b], self.new_row[forest.parent[b]]
+            moved[joint.name] = JointData(
+                joint.name, joint.spec, self.new_row[joint.parent], self.new_row[joint.child], joint.F, joint.M,
+                joint.par, joint.q_reference, i, len(self.q_labels), len(self.v_labels),
+            )  # fmt: skip
+            self._place_body(i, p, moved[joint.name], reverse)
+            q, v = joint.spec.labels(joint.name)
+            self.q_labels += q
+            self.v_labels += v
+        for number, k in enumerate(self.topology.cut_edges):
+            j = self.joints[edges[k].name]
+            moved[j.name] = JointData(
+                j.name, j.spec, self.new_row[j.parent], self.new_row[j.child], j.F, j.M, j.par, j.q_reference,
+                cut=number,
+            )  # fmt: skip
+        self.joints = moved
+        for name, k in self.rows.items():
+            self._mass_data(self.new_row[k], self.masses[k])
+            del name
+
+    def _free_root(self, b: int) -> JointData:
+        name = f"free:{self.names[b]}"
+        nothing = (np.zeros(3), np.eye(3))
+        p, R = self.poses[b]
+        return JointData(name, Free(), 0, b, nothing, nothing, (0.0, 0.0), Free.measure(R, p, (0.0, 0.0)))
+
+    def _place_body(self, i: int, p: int, joint: JointData, reverse: bool) -> None:
+        kind = joint.spec.kind
+        inboard, outboard = (joint.M, joint.F) if reverse else (joint.F, joint.M)
+        origin, axes = self.own[p]
+        A = (axes @ inboard[1]).T  # joint axes as rows; at zero coordinates the same for parent and child
+        own_axes = A.T @ outboard[1].T
+        self.own[i] = (-own_axes @ outboard[0], own_axes)
+        sign = -1.0 if reverse and kind in REVERSED_BY_SIGN else 1.0
+        data = self.body_data[i]
+        data[rec.OFFSET : rec.OFFSET + 3] = origin + axes @ inboard[0]
+        data[rec.AXES : rec.AXES + 9] = sign * A.ravel()
+        data[rec.PAR : rec.PAR + 2] = joint.par
+        reversed_in_kernel = reverse and kind not in REVERSED_BY_SIGN
+        self.tree[i] = [p, kind, joint.q0, joint.v0, len(joint.spec.speeds), reversed_in_kernel]
+
+    def _mass_data(self, i: int, mass: MassProperties) -> None:
+        m, com, inertia = mass
+        origin, axes = self.own[i]
+        I = axes @ inertia @ axes.T
+        data = self.body_data[i]
+        data[rec.MASS] = m
+        data[rec.COM : rec.COM + 3] = origin + axes @ com
+        data[rec.INERTIA : rec.INERTIA + 6] = [I[0, 0], I[1, 1], I[2, 2], I[0, 1], I[0, 2], I[1, 2]]
+        data[rec.ORIGIN : rec.ORIGIN + 3] = origin
+        data[rec.BODY_AXES : rec.BODY_AXES + 9] = axes.ravel()
+
+    # ------------------------------------------------------------------------------ what forces ask for
+
+    def body(self, name: str, element: str, path: Path) -> int:
+        """Row of a body: in the user's order before the tree is chosen, in the order of the arrays after."""
+        if name not in self.rows:
+            self.r.problem(element, f"there is no body '{name}'", nearest(name, self.rows), path)
+            return -1
+        k = self.rows[name]
+        return self.new_row[k] if hasattr(self, "new_row") else k
+
+    def point(self, body: int, p: Array) -> Array:
+        """World point at the reference pose, seen from the body's reference point in its kernel axes."""
+        x, R = self.poses[self.rows[self.order[body]]]
+        origin, axes = self.own[body]
+        result: Array = origin + axes @ (R.T @ (p - x))
+        return result
+
+    def axes(self, body: int, R: Array) -> Array:
+        """World axes at the reference pose (columns of R), seen in the body's kernel axes."""
+        _, R_body = self.poses[self.rows[self.order[body]]]
+        result: Array = self.own[body][1] @ R_body.T @ R
+        return result
+
+    def freedom(self, label: str, element: str, path: Path) -> Freedom | None:
+        """Freedom called `label`."""
+        name, _, suffix = label.partition(".")
+        joint = self.joints.get(label) or self.joints.get(name)
+        if joint is None:
+            self.r.problem(element, f"there is no joint '{label}'", nearest(label, self.joints), path)
+            return None
+        spec = joint.spec
+        if suffix not in spec.speeds:
+            _, labels = spec.labels(joint.name)
+            hint = f"Name one of its freedoms: {', '.join(labels)}." if labels else "A weld has no freedom."
+            self.r.problem(element, f"joint '{joint.name}' has no freedom '{label}'", hint, path)
+            return None
+        k = spec.speeds.index(suffix)
+        scalar = suffix in spec.coordinates and len(spec.coordinates) == len(spec.speeds)
+        dimension = spec.dimensions[k] if scalar else ""
+        rotation = dimension == "angle" or (dimension == "" and suffix.startswith("w"))
+        if joint.in_tree:
+            return Freedom(-1, joint.v0 + k, joint.q0 + k if scalar else -1, dimension, rotation)
+        if dimension == "angle" and spec.type != "helical":
+            self.warnings.append(
+                f"{element} acts on '{label}' of the cut joint '{joint.name}': its angle is read within half a "
+                "turn of zero. Compile with other cuts=[...] if it turns further."
+            )
+        return Freedom(joint.cut, k, -1, dimension, rotation)
+
+    # ----------------------------------------------------------------------------------- forces, motions
+
+    def _forces(self) -> list[Record]:
+        found = []
+        for name, force in self.m.forces.items():
+            record = force.resolve(self.r, self, f"force '{name}'", ("forces", name))
+            if record is not None:
+                found.append(record)
+        return found
+
+    def _base_programs(self) -> list[list[Program | None]]:
+        """Programs of the six motions of each base; None where it does not move."""
+        table: list[list[Program | None]] = []
+        for name in self.order[: self.n_bases]:
+            motion = self.m.base.get(name)
+            line: list[Program | None] = []
+            for key in ("x", "y", "z", "rx", "ry", "rz"):
+                law = 0.0 if motion is None else getattr(motion, key)
+                if law == 0.0:
+                    line.append(None)
+                    continue
+                dimension = "angle" if key.startswith("r") else "length"
+                element, path = f"base '{name}'", ("base", name, key)
+                line.append(law_program(law, {"t": "number"}, dimension, self.r, element, path))
+            table.append(line)
+        return table
+
+    def _limits(self) -> dict[str, tuple[float, float]]:
+        limits = {}
+        for name, spec in self.m.joints.items():
+            element, path = f"joint '{name}'", ("joints", name, "limits")
+            if spec.limits is None:
+                continue
+            given = spec.limits if isinstance(spec.limits, dict) else {"": spec.limits}
+            for suffix, bounds in given.items():
+                if suffix not in spec.coordinates or "w" in spec.coordinates:
+                    known = [s for s in spec.coordinates if "w" not in spec.coordinates]
+                    hint = f"Give a mapping with: {', '.join(known)}." if known and known != [""] else "Remove them."
+                    self.r.problem(element, f"has no coordinate '{suffix or name}' for limits", hint, path)
+                    continue
+                dimension = spec.dimensions[spec.coordinates.index(suffix)]
+                low, high = self.r.vector(bounds, dimension, element, path)
+                if low > high:
+                    self.r.problem(element, "its lower limit is above the upper one", "Exchange them.", path)
+                limits[f"{name}.{suffix}" if suffix else name] = (float(low), float(high))
+        return limits
+
+    def _start(self) -> tuple[dict[str, float], dict[str, float]]:
+        """Start values in SI by label, of tree joints and of cut joints alike."""
+        dimensions: tuple[dict[str, str], dict[str, str]] = ({}, {})
+        for j in self.joints.values():
+            q, v = j.spec.labels(j.name)
+            dimensions[0].update(zip(q, j.spec.dimensions, strict=True))
+            if len(q) == len(v):
+                kinds = {"angle": "angular_speed", "length": "speed"}
+                dimensions[1].update(zip(v, (kinds[d] for d in j.spec.dimensions), strict=True))
+            else:
+                dimensions[1].update((s, "speed" if ".v" in s else "angular_speed") for s in v)
+        found: tuple[dict[str, float], dict[str, float]] = ({}, {})
+        for key, values, known, out in zip(("q", "v"), (self.m.start.q, self.m.start.v), dimensions, found, strict=True):
+            for label, value in values.items():
+                path = ("start", key, label)
+                if label not in known:
+                    self.r.problem("start", f"there is no coordinate '{label}'", nearest(label, known), path)
+                else:
+                    out[label] = self.r.scalar(value, known[label], "start", path)
+        return found
+
+    # ---------------------------------------------------------------------------------------- the arrays
+
+    def _freeze(
+        self, forces: list[Record], base_programs: list[list[Program | None]], gravity: Array
+    ) -> tuple[NDArray[np.int64], Array]:
+        programs: list[Program] = []
+        force_ints = np.full((len(forces), rec.N_FORCE_INTS), -1, np.int64)
+        force_data = np.zeros((len(forces), rec.N_FORCE_FLOATS))
+        for n, record in enumerate(forces):
+            force_ints[n, 0] = record.code
+            force_ints[n, 1 : 1 + len(record.ints)] = record.ints
+            if record.programs:
+                force_ints[n, 1 + record.first_program] = len(programs)
+                programs += record.programs
+            force_data[n, : len(record.floats)] = record.floats
+        base = np.full((self.n_bases, rec.N_BASE_PROGRAMS), -1, np.int64)
+        for i, line in enumerate(base_programs):
+            for k, program in enumerate(line):
+                if program is not None:
+                    base[i, k] = len(programs)
+                    programs.append(program)
+        code, constants, start, depth = pack(programs)
+        cut, cut_frames = self._cut_data()
+        base_pose = np.array([np.concatenate([p, R.ravel()]) for p, R in self.poses[: self.n_bases]])
+        rows = len(self.order)
+        nc = int(cut[:, rec.C_ROWS].sum())
+        header = [rows, self.n_bases, len(self.q_labels), len(self.v_labels), len(cut), nc, len(forces), len(code)]
+        header += [len(programs), len(constants), max(depth, 1)]
+        int_parts = [np.array(header), self.tree, cut, force_ints, code, start, base]
+        float_parts = [self.body_data, cut_frames, force_data, constants, base_pose, gravity]
+        ints = np.concatenate([np.asarray(p, np.int64).ravel() for p in int_parts])
+        floats = np.concatenate([np.asarray(p, np.float64).ravel() for p in float_parts])
+        if (len(ints), len(floats)) != rec.model_sizes(header):
+            raise AssertionError("layout of the frozen arrays and of the kernels differ")
+        ints.flags.writeable = floats.flags.writeable = False
+        return ints, floats
+
+    def _cut_data(self) -> tuple[NDArray[np.int64], Array]:
+        joints = [self.joints[self.topology.edges[k].name] for k in self.topology.cut_edges]
+        cut = np.zeros((len(joints), rec.N_CUT), np.int64)
+        frames = np.zeros((len(joints), rec.N_CUT_FRAMES))
+        row = 0
+        for k, j in enumerate(joints):
+            n = len(j.spec.rows_when_cut)
+            cut[k] = [j.parent, j.child, j.spec.kind, row, n]
+            row += n
+            for start, body, (p, R) in ((rec.F_POINT, j.parent, j.F), (rec.M_POINT, j.child, j.M)):
+                origin, axes = self.own[body]
+                frames[k, start : start + 3] = origin + axes @ p
+                frames[k, start + 3 : start + 12] = (axes @ R).T.ravel()
+            frames[k, rec.C_PAR : rec.C_PAR + 2] = j.par
+        return cut, frames
+
+
+# ------------------------------------------------------------------------------------- small geometry
+
+
+def _compose(a: Pose, b: Pose) -> Pose:
+    return a[0] + a[1] @ b[0], a[1] @ b[1]
+
+
+def _is_singular(mass: MassProperties) -> bool:
+    """Whether a body alone could not be moved in all directions: no mass, or no inertia about some axis."""
+    m, _, inertia = mass
+    if m <= 0.0:
+        return True
+    moments = np.linalg.eigvalsh(inertia)
+    return bool(moments[0] <= SUPPORT * moments[2])
+
+
+def _about_world_origin(mass: MassProperties, pose: Pose) -> Array:
+    """6x6 inertia about the world origin, world axes at the reference pose, angular part first."""
+    m, com, inertia = mass
+    c = pose[0] + pose[1] @ com
+    skew = np.array([[0, -c[2], c[1]], [c[2], 0, -c[0]], [-c[1], c[0], 0]])
+    J = pose[1] @ inertia @ pose[1].T - m * skew @ skew
+    return np.block([[J, m * skew], [-m * skew, m * np.eye(3)]])
+
+
+def _columns(joint: JointData, poses: Sequence[Pose]) -> Array:
+    """Motion subspace of a joint at its reference coordinates, about the world origin, world axes."""
+    x, E = _compose(poses[joint.child], joint.M)
+    z, zero = E[:, 2], np.zeros(3)
+    kind = joint.spec.type
+    a2 = joint.par[0] * E[:, 0] + joint.par[1] * E[:, 1]
+    twists = {
+        "revolute": [(z, zero)],
+        "prismatic": [(zero, z)],
+        "helical": [(z, joint.par[0] * z)],
+        "cylindrical": [(z, zero), (zero, z)],
+        "universal": [(E[:, 0], zero), (a2, zero)],
+        "planar": [(zero, E[:, 0]), (zero, E[:, 1]), (z, zero)],
+        "translational": [(zero, E[:, k]) for k in range(3)],
+        "spherical": [(E[:, k], zero) for k in range(3)],
+        "free": [(E[:, k], zero) for k in range(3)] + [(zero, E[:, k]) for k in range(3)],
+        "weld": [],
+    }[kind]
+    return np.array([np.concatenate([w, v + np.cross(x, w)]) for w, v in twists]).reshape(-1, 6).T
+
+
+def _loses_rank(S: Array, inertia: Array, size: Array) -> bool:
+    """Whether S^T I S is singular against the size of the terms that make it up."""
+    block = S.T @ inertia @ S
+    scale = np.abs(S).T @ size @ np.abs(S)
+    d = np.sqrt(np.where(np.diag(scale) > 0.0, np.diag(scale), 1.0))
+    return bool(np.linalg.eigvalsh(block / np.outer(d, d))[0] <= SUPPORT)

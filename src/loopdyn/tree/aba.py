@@ -1,0 +1,162 @@
+"""Articulated-body algorithm: accelerations of a tree in linear time [Featherstone2008 chapter 7].
+
+Inward, each freedom is eliminated by a scalar pivot: with the articulated inertia I and bias p of body i,
+
+    U = I S,  d = S . U,  u = (tau - S . p) / d,  I <- I - U U^T / d,  p <- p + U u
+
+and what remains is shifted to the parent. Outward, a = u - U . a' / d with a' the acceleration gathered so far.
+"""
+
+from loopdyn._jit import inline, kernel
+from loopdyn.forces import add_loads
+from loopdyn.joints.base import REVOLUTE
+from loopdyn.records import (
+    ARM,
+    AV,
+    AW,
+    CV,
+    CW,
+    DINV,
+    IH,
+    IJ,
+    IM,
+    KIND,
+    LOAD,
+    NV,
+    PARENT,
+    PV,
+    PW,
+    SV,
+    SW,
+    UV,
+    UW,
+    V0,
+    open_model,
+    open_work,
+)
+from loopdyn.spatial import (
+    add,
+    add3,
+    add6,
+    add9,
+    cross,
+    dot,
+    get3,
+    get6,
+    get9,
+    inertia_times,
+    put3,
+    rot,
+    rot_t,
+    scale,
+    shift_inertia,
+    subtract_dyad,
+    symv,
+)
+from loopdyn.tree.kinematics import kinematics
+from loopdyn.tree.rigid import rigid_bodies
+
+OK = -1  # status: no body failed
+
+
+@inline
+def eliminate_pin(D, k, load, J, H, M, pw, pv):
+    """Eliminate a freedom that is a rotation about the reference point."""
+    s = get3(D, k, SW)
+    uw, uv = symv(J, s), rot_t(H, s)
+    d = 1.0 / dot(s, uw)
+    u = (load - dot(s, pw)) * d
+    put3(D, k, UW, uw)
+    put3(D, k, UV, uv)
+    D[k, DINV] = d
+    D[k, LOAD] = u
+    return d, u, uw, uv
+
+
+@inline
+def eliminate(D, k, load, J, H, M, pw, pv):
+    """Eliminate any freedom."""
+    sw, sv = get3(D, k, SW), get3(D, k, SV)
+    uw, uv = inertia_times(J, H, M, sw, sv)
+    d = 1.0 / (dot(sw, uw) + dot(sv, uv))
+    u = (load - dot(sw, pw) - dot(sv, pv)) * d
+    put3(D, k, UW, uw)
+    put3(D, k, UV, uv)
+    D[k, DINV] = d
+    D[k, LOAD] = u
+    return d, u, uw, uv
+
+
+@inline
+def inward(model, work):
+    """Articulated inertias from the tips to the root; returns the body whose pivot vanishes, or -1."""
+    B, D = work.body, work.dof
+    status = OK
+    for i in range(model.tree.shape[0] - 1, model.n_bases - 1, -1):
+        p, iv = model.tree[i, PARENT], model.tree[i, V0]
+        J, H, M = get6(B, i, IJ), get9(B, i, IH), get6(B, i, IM)
+        cw, cv = get3(B, i, CW), get3(B, i, CV)
+        bw, bv = inertia_times(J, H, M, cw, cv)
+        pw, pv = add(get3(B, i, PW), bw), add(get3(B, i, PV), bv)
+        if model.tree[i, KIND] == REVOLUTE:
+            d, u, uw, uv = eliminate_pin(D, iv, work.load[iv], J, H, M, pw, pv)
+            if not d.real * d.real < 1e300 or d.real <= 0.0:
+                status = i
+            J, H, M = subtract_dyad(J, H, M, d, uw, uv)
+            pw, pv = add(pw, scale(u, uw)), add(pv, scale(u, uv))
+        else:
+            for k in range(iv + model.tree[i, NV] - 1, iv - 1, -1):
+                d, u, uw, uv = eliminate(D, k, work.load[k], J, H, M, pw, pv)
+                if not d.real * d.real < 1e300 or d.real <= 0.0:
+                    status = i
+                J, H, M = subtract_dyad(J, H, M, d, uw, uv)
+                pw, pv = add(pw, scale(u, uw)), add(pv, scale(u, uv))
+        if p >= model.n_bases:
+            r = get3(B, i, ARM)
+            J, H, M = shift_inertia(J, H, M, r)
+            add6(B, p, IJ, J)
+            add9(B, p, IH, H)
+            add6(B, p, IM, M)
+            add3(B, p, PW, add(pw, cross(r, pv)))
+            add3(B, p, PV, pv)
+    return status
+
+
+@inline
+def outward(model, work):
+    """Accelerations from the root to the tips."""
+    B, D = work.body, work.dof
+    for i in range(model.n_bases, model.tree.shape[0]):
+        p, iv = model.tree[i, PARENT], model.tree[i, V0]
+        aw = get3(B, p, AW)
+        av = add(get3(B, p, AV), cross(aw, get3(B, i, ARM)))
+        # U contains the bias already (p was shifted by I c), so a' leaves c out until the end
+        if model.tree[i, KIND] == REVOLUTE:
+            a = D[iv, LOAD] - D[iv, DINV] * (dot(get3(D, iv, UW), aw) + dot(get3(D, iv, UV), av))
+            work.a[iv] = a
+            aw = add(aw, scale(a, get3(D, iv, SW)))
+        else:
+            for k in range(iv, iv + model.tree[i, NV]):
+                a = D[k, LOAD] - D[k, DINV] * (dot(get3(D, k, UW), aw) + dot(get3(D, k, UV), av))
+                work.a[k] = a
+                aw = add(aw, scale(a, get3(D, k, SW)))
+                av = add(av, scale(a, get3(D, k, SV)))
+        put3(B, i, AW, add(aw, get3(B, i, CW)))
+        put3(B, i, AV, add(av, get3(B, i, CV)))
+
+
+@inline
+def articulated_body(model, work):
+    """Accelerations `work.a` of the tree at (t, q, v, tau); returns the row of a body without inertia, or -1."""
+    kinematics(model, work)
+    add_loads(model, work)
+    rigid_bodies(model, work)
+    status = inward(model, work)
+    outward(model, work)
+    return status
+
+
+@kernel
+def aba(ints, floats, work):
+    """`articulated_body` on packed arrays: the state is read from and the result written to `work`."""
+    return articulated_body(open_model(ints, floats), open_work(ints, work))

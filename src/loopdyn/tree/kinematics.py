@@ -1,0 +1,209 @@
+"""Outward pass: poses, velocities and velocity terms of all bodies, motion subspaces of all joints.
+
+World axes; the reference point of a body is the origin of its joint frame. For body i with parent p
+
+    omega_i = omega_p + sum S_w v            alpha_i = alpha_p + sum S_w a + c_w
+    x_i     = x_p + r                        a_i     = a_p + alpha_p x r + sum S_v a + c_v
+
+with r the arm between the reference points, a_i the acceleration of the reference point (a body point), and
+c_w, c_v the velocity terms, which this pass leaves in columns CW and CV of the work rows.
+"""
+
+from loopdyn._jit import inline
+from loopdyn.expressions import run_program
+from loopdyn.joints import joint_motion, joint_plus, joint_minus, joint_rotation
+from loopdyn.joints.base import REVOLUTE
+from loopdyn.records import (
+    ARM,
+    AV,
+    AW,
+    AXES,
+    CV,
+    CW,
+    KIND,
+    N_BASE_PROGRAMS,
+    NV,
+    OFFSET,
+    PAR,
+    PARENT,
+    Q0,
+    REVERSED,
+    SV,
+    SW,
+    V0,
+    R,
+    V,
+    W,
+    X,
+)
+from loopdyn.rotations import axis_rotation
+from loopdyn.spatial import (
+    add,
+    centripetal,
+    cross,
+    get3,
+    get9,
+    mul,
+    neg,
+    put3,
+    put9,
+    rot,
+    scale,
+    sub,
+    transpose,
+)
+
+ZERO = (0.0, 0.0, 0.0)
+IDENTITY = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)
+EX, EY, EZ = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
+
+
+@inline
+def move_base(model, work, i):
+    """Motion of base i: rows of `work.motion` are x, y, z, rx, ry, rz with their first and second derivatives."""
+    for k in range(N_BASE_PROGRAMS):
+        n = model.base_programs[i, k]
+        put3(work.motion, k, 0, ZERO)
+        if n >= 0:
+            begin, end = model.program[n], model.program[n + 1]
+            put3(work.motion, k, 0, run_program(model.code, begin, end, model.constants, work.jets, work.stack))
+
+
+@inline
+def place_bases(model, work):
+    """Pose, velocity and acceleration of the ground and of roots with given motion [Mufti1983 Remark 3]."""
+    B = work.body
+    work.jets[:, :] = 0.0
+    work.jets[0, 0] = work.t[0]
+    work.jets[0, 1] = 1.0
+    for i in range(model.n_bases):
+        move_base(model, work, i)
+        p = get3(model.base_pose, i, 0)
+        x, dx, ddx = get3(work.motion, 0, 0)
+        y, dy, ddy = get3(work.motion, 1, 0)
+        z, dz, ddz = get3(work.motion, 2, 0)
+        a, da, dda = get3(work.motion, 3, 0)
+        b, db, ddb = get3(work.motion, 4, 0)
+        c, dc, ddc = get3(work.motion, 5, 0)
+        # R = Rz(c) Ry(b) Rx(a): turn about z, about the turned y, about the twice turned x
+        Rz = axis_rotation(EZ, c)
+        Rzy = mul(Rz, axis_rotation(EY, b))
+        ey, ex = rot(Rz, EY), rot(Rzy, EX)
+        w1 = scale(dc, EZ)
+        w2 = add(w1, scale(db, ey))
+        w = add(w2, scale(da, ex))
+        alpha = add(add(scale(ddc, EZ), scale(ddb, ey)), scale(dda, ex))
+        alpha = add(alpha, add(scale(db, cross(w1, ey)), scale(da, cross(w2, ex))))
+        put9(B, i, R, mul(mul(Rzy, axis_rotation(EX, a)), get9(model.base_pose, i, 3)))
+        put3(B, i, W, w)
+        put3(B, i, X, (p[0] + x, p[1] + y, p[2] + z))
+        put3(B, i, V, (dx, dy, dz))
+        put3(B, i, AW, alpha)
+        put3(B, i, AV, (ddx, ddy, ddz))
+
+
+@inline
+def place_on_pin(model, work, i, p, RP, wP, iq, iv):
+    """A body on a revolute joint, the most frequent case: no displacement, one axis."""
+    B = work.body
+    u = get3(model.body, i, AXES + 6)
+    a = rot(RP, u)
+    put3(work.dof, iv, SW, a)
+    put3(work.dof, iv, SV, ZERO)
+    w = scale(work.v[iv], a)
+    r = rot(RP, get3(model.body, i, OFFSET))
+    put9(B, i, R, mul(RP, axis_rotation(u, work.q[iq])))
+    put3(B, i, W, add(wP, w))
+    put3(B, i, ARM, r)
+    put3(B, i, CW, cross(wP, w))
+    put3(B, i, CV, centripetal(wP, r))
+    return r
+
+
+@inline
+def place_on_joint(model, work, i, p, RP, wP, iq, iv):
+    """A body on a joint of any type, entered from its parent or, reversed, from its child."""
+    B, S = work.body, work.dof
+    kind = model.tree[i, KIND]
+    A = get9(model.body, i, AXES)
+    par = (model.body[i, PAR], model.body[i, PAR + 1])
+    E = joint_rotation(kind, A, par, work.q, iq)
+    arm = rot(RP, get3(model.body, i, OFFSET))
+    if model.tree[i, REVERSED] == 0:
+        Ri = mul(RP, E)
+        d, w, dd, cj, cl = joint_motion(kind, RP, Ri, A, par, work.q, iq, work.v, iv, S)
+        r = add(arm, d)
+        put9(B, i, R, Ri)
+        put3(B, i, W, add(wP, w))
+        put3(B, i, ARM, r)
+        put3(B, i, CW, add(cross(wP, w), cj))
+        put3(B, i, CV, add(add(centripetal(wP, r), scale(2.0, cross(wP, dd))), cl))
+    else:
+        # the parent carries M, the new body carries F: invert what the joint says of M seen from F
+        Ri = mul(RP, transpose(E))
+        d, w, dd, cj, cl = joint_motion(kind, Ri, RP, A, par, work.q, iq, work.v, iv, S)
+        wF = sub(wP, w)
+        for k in range(iv, iv + model.tree[i, NV]):
+            sw, sv = get3(S, k, SW), get3(S, k, SV)
+            put3(S, k, SW, neg(sw))
+            put3(S, k, SV, sub(cross(sw, d), sv))
+        cw = add(cross(wF, w), cj)
+        r = sub(arm, d)
+        put9(B, i, R, Ri)
+        put3(B, i, W, wF)
+        put3(B, i, ARM, r)
+        put3(B, i, CW, neg(cw))
+        bias = add(add(centripetal(wF, d), scale(2.0, cross(wF, dd))), cl)
+        put3(B, i, CV, sub(add(centripetal(wP, arm), cross(cw, d)), bias))
+    return r
+
+
+@inline
+def kinematics(model, work):
+    """Poses, velocities and velocity terms of all bodies at (t, q, v)."""
+    place_bases(model, work)
+    B = work.body
+    for i in range(model.n_bases, model.tree.shape[0]):
+        p, iq, iv = model.tree[i, PARENT], model.tree[i, Q0], model.tree[i, V0]
+        RP, wP = get9(B, p, R), get3(B, p, W)
+        if model.tree[i, KIND] == REVOLUTE:
+            r = place_on_pin(model, work, i, p, RP, wP, iq, iv)
+        else:
+            r = place_on_joint(model, work, i, p, RP, wP, iq, iv)
+        put3(B, i, X, add(get3(B, p, X), r))
+        v = add(get3(B, p, V), cross(wP, r))
+        if model.tree[i, KIND] != REVOLUTE:
+            for k in range(iv, iv + model.tree[i, NV]):
+                s = get3(work.dof, k, SV)
+                v = add(v, scale(work.v[k], s))
+        put3(B, i, V, v)
+
+
+@inline
+def accelerations(model, work):
+    """Accelerations AW, AV of all bodies for the joint accelerations in `work.a`; bases keep theirs."""
+    B = work.body
+    for i in range(model.n_bases, model.tree.shape[0]):
+        p, iv = model.tree[i, PARENT], model.tree[i, V0]
+        alpha = get3(B, p, AW)
+        aw = add(alpha, get3(B, i, CW))
+        av = add(add(get3(B, p, AV), cross(alpha, get3(B, i, ARM))), get3(B, i, CV))
+        for k in range(iv, iv + model.tree[i, NV]):
+            aw = add(aw, scale(work.a[k], get3(work.dof, k, SW)))
+            av = add(av, scale(work.a[k], get3(work.dof, k, SV)))
+        put3(B, i, AW, aw)
+        put3(B, i, AV, av)
+
+
+@inline
+def plus(model, q, xi, out):
+    """out = q (+) xi: move every joint along its manifold by the increments xi (nv)."""
+    for i in range(model.n_bases, model.tree.shape[0]):
+        joint_plus(model.tree[i, KIND], model.tree[i, NV], q, model.tree[i, Q0], xi, model.tree[i, V0], out)
+
+
+@inline
+def minus(model, q, p, xi):
+    """Increments xi (nv) with p = q (+) xi."""
+    for i in range(model.n_bases, model.tree.shape[0]):
+        joint_minus(model.tree[i, KIND], model.tree[i, NV], q, p, model.tree[i, Q0], xi, model.tree[i, V0])

@@ -1,0 +1,50 @@
+"""Inertia and inertial forces of each body alone, about its reference point, world axes."""
+
+from loopdyn._jit import inline
+from loopdyn.records import ARM_COM, COM, FV, FW, IH, IJ, IM, INERTIA, MASS, PV, PW, R, W
+from loopdyn.spatial import (
+    add,
+    centripetal,
+    cross,
+    get3,
+    get6,
+    get9,
+    parallel_axis,
+    put3,
+    put6,
+    put9,
+    rot,
+    scale,
+    sub,
+    symrot,
+    symv,
+)
+
+
+@inline
+def rigid_body(model, work, i, g):
+    """Rigid inertia (IJ, IH, IM) and bias wrench (PW, PV) of body i.
+
+    The bias is what must act on the body for zero acceleration of its reference point and zero angular
+    acceleration: gyroscopic and centripetal terms, less gravity and applied loads.
+    """
+    B = work.body
+    Ri, w, m = get9(B, i, R), get3(B, i, W), model.body[i, MASS]
+    c = rot(Ri, get3(model.body, i, COM))
+    I = symrot(Ri, get6(model.body, i, INERTIA))
+    x, y, z = scale(m, c)
+    put3(B, i, ARM_COM, c)
+    put6(B, i, IJ, parallel_axis(I, m, c))
+    put9(B, i, IH, (0.0, -z, y, z, 0.0, -x, -y, x, 0.0))
+    put6(B, i, IM, (m, m, m, 0.0, 0.0, 0.0))
+    f = scale(m, sub(centripetal(w, c), g))
+    put3(B, i, PV, sub(f, get3(B, i, FV)))
+    put3(B, i, PW, sub(add(cross(w, symv(I, w)), cross(c, f)), get3(B, i, FW)))
+
+
+@inline
+def rigid_bodies(model, work):
+    """Rigid inertias and bias wrenches of all bodies; kinematics and loads must be known."""
+    g = (model.gravity[0], model.gravity[1], model.gravity[2])
+    for i in range(model.n_bases, model.tree.shape[0]):
+        rigid_body(model, work, i, g)

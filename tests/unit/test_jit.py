@@ -1,0 +1,450 @@
+"""The door to Numba: compiled code is never stale, a second process compiles nothing, users' caches stay theirs.
+
+What concerns several processes is shown on a small package of its own (`probe`) that holds a copy of `_jit.py`:
+its sources can be edited between two runs.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import types
+from pathlib import Path
+
+import numba
+import numpy as np
+import pytest
+
+from loopdyn import _jit
+from loopdyn._jit import kernel, source_digest, specialise
+
+
+class Workshop:
+    """A folder with the package `probe`, a cache folder, and processes that run a script on it."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+        self.cache = folder / "cache"
+        self.runs = 0
+        (folder / "probe").mkdir(parents=True)
+        (folder / "probe" / "__init__.py").touch()
+        shutil.copy(_jit.__file__, folder / "probe" / "_jit.py")
+        shutil.copy(Path(_jit.__file__).with_name("errors.py"), folder / "probe" / "errors.py")
+
+    def write(self, name: str, text: str) -> None:
+        (self.folder / name).write_text(text)
+
+    def start(self, script: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        self.runs += 1
+        inherited = {k: v for k, v in os.environ.items() if not k.startswith(("NUMBA_", "PYTHON"))}
+        own = {
+            "PYTHONPATH": str(self.folder),
+            "PYTHONDONTWRITEBYTECODE": "1",  # a .pyc knows its source by size and second only: too coarse for our edits
+            "PYTHONHASHSEED": str(self.runs),  # another order of sets in each process
+            "LOOPDYN_CACHE_DIR": str(self.cache),
+        }
+        command = [sys.executable, "-c", script]
+        return subprocess.run(
+            command, env=inherited | own | environment, cwd=self.folder, capture_output=True, text=True, check=False
+        )
+
+    def run(self, script: str, **environment: str) -> dict[str, object]:
+        """What the script prints as JSON in its last line."""
+        done = self.start(script, **environment)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout.splitlines()[-1])
+
+    def compiled_files(self, folder: Path) -> list[Path]:
+        return sorted(folder.rglob("*.nb[ic]"))
+
+
+@pytest.fixture
+def workshop(tmp_path):
+    made = Workshop(tmp_path / "workshop")
+    made.write("probe/inner.py", INNER.format(shift="1.0"))
+    made.write("probe/outer.py", OUTER)
+    return made
+
+
+INNER = """
+from probe._jit import kernel
+
+@kernel
+def step(x):
+    return x + {shift}
+"""
+
+OUTER = """
+from probe._jit import kernel
+from probe.inner import step
+
+@kernel
+def run(x):
+    return 10.0 * step(x)
+
+@kernel
+def twice(x):
+    return chosen(chosen(x))
+"""
+
+COUNT = """
+def count(*functions):
+    return {
+        "hits": sum(sum(f.stats.cache_hits.values()) for f in functions),
+        "misses": sum(sum(f.stats.cache_misses.values()) for f in functions),
+    }
+"""
+
+RUN = (
+    COUNT
+    + """
+import json
+from probe.outer import run
+from probe.inner import step
+print(json.dumps({"value": run(1.0), **count(run, step)}))
+"""
+)
+
+# ------------------------------------------------------------------------------------------- kernels
+
+
+def test_an_edited_callee_in_another_file_is_never_run_stale(workshop):
+    assert workshop.run(RUN)["value"] == 20.0
+    workshop.write("probe/inner.py", INNER.format(shift="2.0"))
+    assert workshop.run(RUN)["value"] == 30.0
+
+
+def test_a_second_process_loads_from_the_cache_and_compiles_nothing(workshop):
+    first, second = workshop.run(RUN), workshop.run(RUN)
+    assert (first["hits"], first["misses"] > 0) == (0, True)
+    assert (second["hits"], second["misses"]) == (1, 0)  # the outer kernel; the callee is inside it
+
+
+def test_going_back_to_earlier_sources_finds_their_cache_again(workshop):
+    workshop.run(RUN)
+    workshop.write("probe/inner.py", INNER.format(shift="2.0"))
+    workshop.run(RUN)
+    workshop.write("probe/inner.py", INNER.format(shift="1.0"))
+    assert workshop.run(RUN) == {"value": 20.0, "hits": 1, "misses": 0}
+
+
+def test_the_digest_follows_content_and_names_and_not_times(tmp_path):
+    source = tmp_path / "a.py"
+    source.write_text("x = 1\n")
+    before = source_digest(tmp_path)
+    os.utime(source, (0, 0))
+    assert source_digest(tmp_path) == before
+    source.write_text("x = 2\n")
+    edited = source_digest(tmp_path)
+    source.rename(tmp_path / "b.py")
+    assert len({before, edited, source_digest(tmp_path)}) == 3
+
+
+def test_the_lock_link_of_an_editor_is_no_source(tmp_path):
+    before = source_digest(tmp_path)
+    (tmp_path / ".#a.py").symlink_to("somebody@somewhere.1234")
+    assert source_digest(tmp_path) == before
+
+
+def test_a_function_without_a_file_is_compiled_and_not_cached():
+    scope: dict[str, types.FunctionType] = {}
+    exec("def f(x):\n    return x + 1.0\n", scope)
+    assert kernel(scope["f"])(1.0) == 2.0
+
+
+# ---------------------------------------------------------------------------------------- specialise
+
+# Each class is one way in which a bound function can depend on something that is edited; the first value of the
+# pair is written before the edit and the second after it. `twice(1.5)` is worked out by hand.
+USER = """
+import numba
+import numpy as np
+import helpers
+from helpers import add
+
+@numba.njit
+def constant(x):
+    return x + {constant}
+
+@numba.njit
+def numpy_function(x):
+    return np.{numpy_function}(x) + 0.5
+
+@numba.njit
+def callee_by_name(x):
+    return add(x)
+
+@numba.njit
+def callee_by_module(x):
+    return helpers.subtract(x)
+
+@numba.njit
+def callee_in_comprehension(x):
+    return sum([add(y) for y in (x, x)])
+
+@numba.njit
+def default(x, by={default}):
+    return x + by
+
+NUMBER = {number}
+
+@numba.njit
+def number(x):
+    return x + NUMBER
+
+TABLE = np.zeros(3000)
+TABLE[1500] = {table_entry}
+
+@numba.njit
+def table_entry(x):
+    return x + TABLE[1500]
+
+def adder(by):
+    @numba.njit
+    def add_by(x):
+        return x + by
+    return add_by
+
+closure = adder({closure})
+
+@numba.vectorize
+def ufunc(x):
+    return x + {ufunc}
+"""
+
+HELPERS = """
+import numba
+
+@numba.njit
+def add(x):
+    return x + {add}
+
+@numba.njit
+def subtract(x):
+    return x - {subtract}
+"""
+
+BEFORE = {
+    "constant": "3.0",
+    "numpy_function": "floor",
+    "add": "1.0",
+    "subtract": "1.0",
+    "default": "1.0",
+    "number": "1.0",
+    "table_entry": "1.0",
+    "closure": "1.0",
+    "ufunc": "1.0",
+}
+AFTER = {
+    "constant": "4.0",
+    "numpy_function": "ceil",
+    "add": "2.0",
+    "subtract": "2.0",
+    "default": "2.0",
+    "number": "2.0",
+    "table_entry": "1.0000000001",  # beyond the digits that an array prints
+    "closure": "2.0",
+    "ufunc": "2.0",
+}
+VALUES = {  # twice(1.5) before and after
+    "constant": (7.5, 9.5),
+    "numpy_function": (1.5, 3.5),  # floor: 1.5 -> 1.5 -> 1.5; ceil: 1.5 -> 2.5 -> 3.5
+    "callee_by_name": (3.5, 5.5),
+    "callee_by_module": (-0.5, -2.5),
+    "callee_in_comprehension": (12.0, 18.0),  # 2 (x + s): 5 -> 12 and 7 -> 18
+    "default": (3.5, 5.5),
+    "number": (3.5, 5.5),
+    "table_entry": (3.5, 3.5000000002),
+    "closure": (3.5, 5.5),
+    "ufunc": (3.5, 5.5),
+}
+
+SPECIALISE = (
+    COUNT
+    + """
+import json
+import user
+from probe._jit import specialise
+from probe.outer import twice
+made = {name: specialise(twice, chosen=getattr(user, name)) for name in CASES}
+print(json.dumps({name: {"value": f(1.5), **count(f)} for name, f in made.items()}))
+"""
+).replace("CASES", repr(list(VALUES)))
+
+
+@pytest.fixture(scope="module")
+def user_runs(tmp_path_factory):
+    """The same user functions bound in three processes: new, unchanged, and edited."""
+    workshop = Workshop(tmp_path_factory.mktemp("user") / "workshop")
+    workshop.write("probe/inner.py", INNER.format(shift="1.0"))
+    workshop.write("probe/outer.py", OUTER)
+    workshop.write("user.py", USER.format(**BEFORE))
+    workshop.write("helpers.py", HELPERS.format(**BEFORE))
+    new, unchanged = workshop.run(SPECIALISE), workshop.run(SPECIALISE)
+    workshop.write("user.py", USER.format(**AFTER))
+    workshop.write("helpers.py", HELPERS.format(**AFTER))
+    return new, unchanged, workshop.run(SPECIALISE)
+
+
+@pytest.mark.parametrize("case", VALUES)
+def test_specialise_hits_the_cache_in_a_second_process(user_runs, case):
+    new, unchanged, _ = user_runs
+    before, _ = VALUES[case]
+    assert new[case] == {"value": before, "hits": 0, "misses": 1}
+    assert unchanged[case] == {"value": before, "hits": 1, "misses": 0}
+
+
+@pytest.mark.parametrize("case", VALUES)
+def test_an_edit_that_a_bound_function_depends_on_is_never_run_stale(user_runs, case):
+    _, _, edited = user_runs
+    _, after = VALUES[case]
+    # Sums of a few numbers near 1: exact, but for the one entry that is not a binary fraction (two roundings).
+    assert edited[case]["value"] == pytest.approx(after, rel=0, abs=4 * np.spacing(4.0))
+
+
+def test_functions_that_share_a_name_and_differ_in_body_do_not_collide(workshop):
+    same_place = "import numba\n\n@numba.njit\ndef step(x):\n    return x + {}\n"
+    workshop.write("one.py", same_place.format("3.0"))
+    workshop.write("other.py", same_place.format("4.0"))
+    script = (
+        COUNT
+        + """
+import json
+import one, other
+from probe._jit import specialise
+from probe.outer import twice
+first = specialise(twice, chosen=one.step)
+second = specialise(twice, chosen=other.step)
+print(json.dumps({"values": [first(1.0), second(1.0)], **count(first, second)}))
+"""
+    )
+    assert workshop.run(script) == {"values": [7.0, 9.0], "hits": 0, "misses": 2}
+    assert workshop.run(script) == {"values": [7.0, 9.0], "hits": 2, "misses": 0}
+
+
+def test_a_change_of_compiler_options_changes_the_fingerprint():
+    def ratio(x):
+        return 1.0 / x
+
+    numpy_rules = numba.njit(error_model="numpy")(ratio)
+    python_rules = numba.njit(error_model="python")(ratio)
+    assert _jit._fingerprint(numpy_rules) != _jit._fingerprint(python_rules)
+
+
+@pytest.mark.jit_off
+def test_functions_that_call_each_other_have_a_fingerprint():
+    def even(n):
+        return True if n == 0 else odd(n - 1)
+
+    def odd(n):
+        return False if n == 0 else even(n - 1)
+
+    assert _jit._fingerprint(even) != _jit._fingerprint(odd)
+
+
+@kernel
+def add_three(x):
+    return x + 3.0
+
+
+@kernel
+def apply_twice(x):
+    return chosen(chosen(x))  # noqa: F821 (bound by specialise)
+
+
+@pytest.mark.jit_off
+def test_a_bound_function_is_called_in_place_of_the_global_name():
+    assert specialise(apply_twice, chosen=add_three)(1.0) == 7.0
+
+
+@pytest.mark.jit_off
+def test_a_specialised_kernel_can_be_bound_in_turn():
+    plus_six = specialise(apply_twice, chosen=add_three)
+    assert specialise(apply_twice, chosen=plus_six)(1.0) == 13.0
+
+
+# ------------------------------------------------------------------------------------ plain Python
+
+
+def test_with_the_jit_off_kernels_are_plain_functions_and_leave_no_files(workshop):
+    script = """
+import json, types
+from probe._jit import kernel, specialise
+from probe.outer import run, twice
+from probe.inner import step
+made = specialise(twice, chosen=step)
+plain = all(type(f) is types.FunctionType for f in (run, twice, step, made))
+print(json.dumps({"plain": plain, "values": [run(1.0), made(1.0)]}))
+"""
+    assert workshop.run(script, NUMBA_DISABLE_JIT="1") == {"plain": True, "values": [20.0, 3.0]}
+    assert workshop.compiled_files(workshop.folder) == []
+
+
+# -------------------------------------------------------------------------------- the cache folder
+
+
+def test_an_unwritable_cache_folder_is_said_in_words_and_results_stay_right(workshop):
+    file = workshop.folder / "a_file"
+    file.touch()
+    temporary = workshop.folder / "temporary"
+    temporary.mkdir()
+    done = workshop.start(RUN, LOOPDYN_CACHE_DIR=str(file / "cache"), TMPDIR=str(temporary))
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["value"] == 20.0
+    message = " ".join(done.stderr.split())
+    assert f"cannot write compiled kernels to {file / 'cache'}" in message
+    assert "Set LOOPDYN_CACHE_DIR to a folder that can be written." in message
+    assert workshop.compiled_files(workshop.folder / "probe") == []  # not beside the sources, where they would go stale
+    assert list(temporary.iterdir()) == []
+
+
+def test_a_cache_folder_that_is_there_and_read_only_is_said_in_words(tmp_path, monkeypatch):
+    def refuse(**_):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setenv("LOOPDYN_CACHE_DIR", str(tmp_path))
+    (tmp_path / source_digest()).mkdir()
+    monkeypatch.setattr(_jit.tempfile, "TemporaryFile", refuse)
+    with pytest.warns(UserWarning, match=r"cannot write compiled kernels to .* \(Permission denied\)"):
+        assert tmp_path not in _jit._open_cache().parents
+
+
+def test_the_users_own_numba_cache_is_left_alone(workshop):
+    workshop.write("theirs.py", "import numba\n\n@numba.njit(cache=True)\ndef theirs(x):\n    return x + 1.0\n")
+    script = """
+import json, numba
+before = numba.config.CACHE_DIR
+from probe.outer import run
+from theirs import theirs
+run(1.0), theirs(1.0)
+print(json.dumps({"before": before, "after": numba.config.CACHE_DIR}))
+"""
+    users = workshop.folder / "users"
+    assert workshop.run(script, NUMBA_CACHE_DIR=str(users)) == {"before": str(users), "after": str(users)}
+    assert {p.name.split(".")[0] for p in workshop.compiled_files(users)} == {"theirs"}
+    assert {p.name.split(".")[0] for p in workshop.compiled_files(workshop.cache)} == {"outer", "inner"}
+
+
+def test_old_caches_are_removed_down_to_the_kept_number_and_nothing_else(tmp_path, monkeypatch):
+    monkeypatch.setenv("LOOPDYN_CACHE_DIR", str(tmp_path))
+    caches = [tmp_path / f"{i:020x}" for i in range(_jit.KEPT_CACHES + 3)]
+    for age, folder in enumerate(reversed(caches)):
+        folder.mkdir()
+        (folder / "kernel.nbi").touch()
+        os.utime(folder, (1e9 - age, 1e9 - age))
+    (tmp_path / "thesis").mkdir()
+    os.utime(tmp_path / "thesis", (0, 0))
+    current = _jit._open_cache()
+    assert set(tmp_path.iterdir()) == {current, tmp_path / "thesis", *caches[3:]}
+
+
+def test_a_cache_in_use_counts_as_recent(tmp_path, monkeypatch):
+    monkeypatch.setenv("LOOPDYN_CACHE_DIR", str(tmp_path))
+    folder = tmp_path / source_digest()
+    folder.mkdir()
+    os.utime(folder, (0, 0))
+    assert _jit._open_cache() == folder
+    assert folder.stat().st_mtime > 0
