@@ -1,0 +1,84 @@
+"""loopdyn: dynamics of closed-loop and constrained rigid multibody systems."""
+
+from importlib.metadata import PackageNotFoundError, version
+
+from loopdyn import library, tree
+from loopdyn.errors import ConvergenceError, ExpressionError, LoopdynError, ModelError, Problem, SingularityError
+from loopdyn.forces import (
+    Actuator,
+    AppliedForce,
+    Bushing,
+    JointFriction,
+    JointSpring,
+    Motor,
+    SpringDamper,
+    Table,
+    UserForce,
+)
+from loopdyn.inertia import Inertia
+from loopdyn.io import load
+from loopdyn.joints import (
+    Cylindrical,
+    Frame,
+    Free,
+    Helical,
+    Planar,
+    Prismatic,
+    Revolute,
+    Rotation,
+    Spherical,
+    Translational,
+    Universal,
+    Weld,
+)
+from loopdyn.model import Body, Mechanism
+from loopdyn.quantities import Units
+from loopdyn.system import State, System
+from loopdyn.topology import Topology
+from loopdyn.tree import terms
+
+try:
+    __version__ = version("loopdyn")
+except PackageNotFoundError:  # run from a source tree that was not installed
+    __version__ = "unknown"
+
+__all__ = [
+    "Actuator",
+    "AppliedForce",
+    "Body",
+    "Bushing",
+    "ConvergenceError",
+    "Cylindrical",
+    "ExpressionError",
+    "Frame",
+    "Free",
+    "Helical",
+    "Inertia",
+    "JointFriction",
+    "JointSpring",
+    "LoopdynError",
+    "Mechanism",
+    "ModelError",
+    "Motor",
+    "Planar",
+    "Prismatic",
+    "Problem",
+    "Revolute",
+    "Rotation",
+    "SingularityError",
+    "Spherical",
+    "SpringDamper",
+    "State",
+    "System",
+    "Table",
+    "Topology",
+    "Translational",
+    "Units",
+    "Universal",
+    "UserForce",
+    "Weld",
+    "library",
+    "load",
+    "terms",
+    "tree",
+]

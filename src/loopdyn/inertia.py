@@ -65,7 +65,7 @@ def _matrix(value: Any) -> Any:
     return value
 
 
-MatrixField = Annotated[Matrix, BeforeValidator(_matrix)]
+MatrixField = Annotated[Matrix, BeforeValidator(_matrix, json_schema_input_type=Matrix | tuple[Vec3, Vec3, Vec3])]
 
 
 class Solid(Spec):

@@ -350,8 +350,8 @@ class _Gatherer:
         self.problems: list[Problem] = []
         self.done: set[FilePath] = set()
 
-    def problem(self, node: Node, element: str, message: str, hint: str) -> None:
-        self.problems.append(Problem(element, message, hint, node.file, node.line))
+    def problem(self, node: Node, element: str, message: str, hint: str, path: Path = ()) -> None:
+        self.problems.append(Problem(element, message, hint, node.file, node.line, path))
 
     def add(self, document: Document, path: FilePath, shown: str, chain: tuple[tuple[FilePath, str], ...]) -> None:
         """Add one file, then what it includes; `chain` is the way from the main file to it."""
@@ -406,7 +406,8 @@ class _Gatherer:
 
     def _merge_start(self, node: Node) -> None:
         if not isinstance(node.value, dict):
-            self._merge_setting("start", node, included=False)
+            if node.value is not None:
+                self._merge_setting("start", node, included=False)
             return
         assert isinstance(self.root.value, dict)
         start = self.root.value.setdefault("start", Node({}, node.file, node.line, 0, 0, 0))
@@ -446,7 +447,8 @@ class _Gatherer:
                 target = os.path.abspath(folder / node.value)
                 if not self._is_inside(target):
                     hint = "Put the mesh beside the model file, or give its absolute path."
-                    self.problem(node, f"body '{name}', mesh", f"{node.value!r} leaves the folder of the model", hint)
+                    message = f"{node.value!r} leaves the folder of the model"
+                    self.problem(node, f"body '{name}', mesh", message, hint, ("bodies", name))
                 node.value = target
 
     def _is_inside(self, target: str) -> bool:

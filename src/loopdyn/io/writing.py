@@ -9,11 +9,11 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import tempfile
+import secrets
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path as FilePath
-from typing import Annotated, Any, Union, get_args, get_origin
+from typing import Annotated, Any, get_args, get_origin
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
@@ -41,15 +41,14 @@ def plain(mechanism: Mechanism, folder: FilePath) -> dict[str, Any]:
     >>> plain(Mechanism("m", gravity=(0, -9.81, 0)), FilePath())
     {'loopdyn': 1, 'name': 'm', 'gravity': [0, -9.81, 0]}
     """
-    said = _part(mechanism, os.path.abspath(folder))
-    return {"loopdyn": 1, "name": mechanism.name, **{k: v for k, v in said.items() if k not in ("loopdyn", "name")}}
+    return {"loopdyn": 1, **_part(mechanism, os.path.abspath(folder))}
 
 
 def _part(part: BaseModel, folder: str) -> dict[str, Any]:
     said: dict[str, Any] = {}
     for name, field in type(part).model_fields.items():
         value = getattr(part, name)
-        if field.exclude or (name != "type" and value == field.get_default()):
+        if field.exclude or (name != "type" and value == field.default):
             continue
         if isinstance(part, Mesh) and name == "file":
             value = _relative(value, folder)
@@ -83,13 +82,10 @@ def _holds_numbers(model: type[BaseModel], name: str) -> bool:
 
 
 def _types(annotation: Any) -> Iterator[Any]:
-    if get_origin(annotation) is Annotated:
-        yield from _types(get_args(annotation)[0])
-    elif get_args(annotation) and get_origin(annotation) is not Union.__class__:
-        for argument in get_args(annotation):
-            yield from _types(argument)
-    else:
-        yield annotation
+    yield annotation
+    parts = get_args(annotation)
+    for part in parts[:1] if get_origin(annotation) is Annotated else parts:
+        yield from _types(part)
 
 
 def _relative(file: str, folder: str) -> str:
@@ -177,13 +173,14 @@ def merged(text: str, root: Node, old: Mapping[str, Any], new: Mapping[str, Any]
     Entries that say the same in both stay as they are written, and so do those that only spell out a default
     (in neither).
     """
-    edits = list(_mapping_edits(text, root, old, new, 0))
-    for start, end, replacement in sorted(edits, reverse=True):
+    edits = list(_mapping_edits(text, root, old, new))
+    # From the end, so that places stay right; of two at one place the inner, which comes later, must end up first.
+    for start, end, replacement in sorted(edits, key=lambda edit: edit[0], reverse=True):
         text = text[:start] + replacement + text[end:]
     return text
 
 
-def _mapping_edits(text: str, node: Node, old: Mapping[str, Any], new: Mapping[str, Any], level: int) -> Iterator[Edit]:
+def _mapping_edits(text: str, node: Node, old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Edit]:
     assert isinstance(node.value, dict)
     entries = list(node.value.items())
     gone = [key in old and key not in new for key, _ in entries]
@@ -192,23 +189,21 @@ def _mapping_edits(text: str, node: Node, old: Mapping[str, Any], new: Mapping[s
     yield from remove_and_add(text, [n for _, n in entries], gone, added)
     for key, child in entries:
         if key in new and (key not in old or old[key] != new[key]):
-            yield from _change(text, key, child, old.get(key), new[key], node.flow, level)
+            yield from _change(text, key, child, old.get(key), new[key], node.flow)
 
 
-def _change(text: str, key: str, node: Node, old: Any, new: Any, in_flow: bool, level: int) -> Iterator[Edit]:
+def _change(text: str, key: str, node: Node, old: Any, new: Any, in_flow: bool) -> Iterator[Edit]:
     """Edits that make the entry `key` say `new`: inside it where both are mappings, else as a whole."""
-    mappings = isinstance(node.value, dict) and isinstance(old, Mapping) and isinstance(new, Mapping)
-    if mappings and new and node.value and any(k in new or k not in old for k in node.value):
-        yield from _mapping_edits(text, node, old, new, level + 1)
-    elif in_flow or not isinstance(new, Mapping | list):
-        blank = "" if text[node.start - 1 : node.start].isspace() else " "
-        multiline = not in_flow and not node.flow and isinstance(node.value, dict | list)
-        if multiline:  # its value began below the key
-            yield node.key, node.end, f"{one_line(key)}: {one_line(new)}"
-        else:
-            yield node.start, node.end, blank + one_line(new)
+    if isinstance(node.value, dict) and isinstance(old, Mapping) and isinstance(new, Mapping):
+        if any(k in new or k not in old for k in node.value):  # something stays
+            yield from _mapping_edits(text, node, old, new)
+            return
+    whole = one_line(new) if in_flow else entry(key, new, _column(text, node.key))
+    if in_flow or ("\n" not in whole and "\n" not in text[node.key : node.end]):
+        blank = "" if text[node.start - 1].isspace() else " "
+        yield node.start, node.end, blank + one_line(new)
     else:
-        yield node.key, node.end, entry(key, new, _column(text, node.key))
+        yield node.key, node.end, whole
 
 
 def _block_edits(text: str, nodes: list[Node], gone: list[bool], added: Mapping[str, Any]) -> Iterator[Edit]:
@@ -254,25 +249,17 @@ def _column(text: str, place: int) -> int:
 def write_atomically(path: FilePath, text: str) -> None:
     """Write a file so that at every moment either the old or the new one is there, complete."""
     target = os.path.realpath(path)  # a link keeps pointing to its file
-    handle, temporary = tempfile.mkstemp(prefix=".", suffix=".tmp", dir=os.path.dirname(target))
+    temporary = f"{target}.{secrets.token_hex(4)}.tmp"
+    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
     try:
         with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as stream:
             stream.write(text)
             stream.flush()
             os.fsync(stream.fileno())
-        os.chmod(temporary, _mode(target))
+        with contextlib.suppress(FileNotFoundError):
+            os.chmod(temporary, os.stat(target).st_mode & 0o777)
         os.replace(temporary, target)
     except BaseException:
         with contextlib.suppress(OSError):
             os.unlink(temporary)
         raise
-
-
-def _mode(target: str) -> int:
-    """Permissions of the file that is replaced, or those of any new file."""
-    try:
-        return os.stat(target).st_mode & 0o777
-    except OSError:
-        mask = os.umask(0)
-        os.umask(mask)
-        return 0o666 & ~mask

@@ -83,7 +83,9 @@ def _rotation_shorthand(value: Any) -> Any:
     return {"quaternion": value} if isinstance(value, list | tuple | np.ndarray) else value
 
 
-RotationField = Annotated[Rotation | None, BeforeValidator(_rotation_shorthand)]
+RotationField = Annotated[
+    Rotation | None, BeforeValidator(_rotation_shorthand, json_schema_input_type=Rotation | Vec4 | None)
+]
 
 
 class Frame(Spec):

@@ -10,9 +10,10 @@ from loopdyn.joints import Revolute
 PIN = Revolute(axis=(0, 0, 1))  # of plane mechanisms
 
 
-def vec3(a: ArrayLike) -> tuple[float, float, float]:
-    """Three plain numbers."""
-    x, y, z = np.asarray(a, float).tolist()
+def vec3(a: ArrayLike, digits: int | None = None) -> tuple[float, float, float]:
+    """Three plain numbers, rounded for files that can be read and are the same everywhere."""
+    v = np.asarray(a, float)
+    x, y, z = (v if digits is None else np.round(v, digits)).tolist()
     return x, y, z
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from math import cos, pi, sin
-
 from loopdyn.forces import SpringDamper
 from loopdyn.inertia import Inertia
 from loopdyn.joints import Prismatic, Revolute
@@ -49,7 +47,8 @@ def andrews() -> Mechanism:
     beta at the start as printed there (the benchmark library rounds it: another trajectory). The classical
     angles beta, Theta, gamma, Phi, delta, Omega, epsilon are those of the start plus the pins O, F, B, G, A5, H, A7.
 
-    Parameters of the mechanism: driving torque `mom`; stiffness `c0` and free length `l0` of the spring.
+    Parameters of the mechanism: driving torque `mom`; stiffness `c0` and free length `l0` of the spring; angles at the
+    reference pose; dimensions under the names of the test set.
 
     Examples
     --------
@@ -57,37 +56,86 @@ def andrews() -> Mechanism:
     >>> len(m.bodies), len(m.joints), m.compile().nv
     (7, 10, 7)
     """
-    m = Mechanism("andrews", parameters={"mom": 0.033, "c0": 4530.0, "l0": 0.07785})
-    beta, gamma, phi = -0.06171389001427645, 0.45527981916307038, 0.22266839016588588
-    delta, epsilon = 0.48736497954384255, 1.23054744454982119
-    omega = -phi  # and Theta = 0: the angle of K2 is beta
-    A, B, C = (-0.06934, -0.00227), (-0.03635, 0.03273), (0.014, 0.072)
-
-    # Points of a body: origin of its frame, then coordinates along and across its direction (angle).
-    F = _along((0.0, 0.0), beta, 0.007)
-    E = _along(B, gamma - pi / 2, 0.035)
-    D = _along(B, gamma - pi / 2, 0.018, 0.02)
-    G = _along(A, delta, 0.04)
-    H = _along(A, epsilon - pi / 2, 0.04)
-    m.add_body("K1", Inertia.planar(0.04325, com=_point(_along((0.0, 0.0), beta, 0.00092)), izz=2.194e-6))
-    m.add_body("K2", Inertia.planar(0.00365, com=_point(_along(F, beta, -0.0115)), izz=4.410e-7))
-    m.add_body("K3", Inertia.planar(0.02373, com=_point(_along(B, gamma - pi / 2, 0.01874, 0.01043)), izz=5.255e-6))
-    m.add_body("K4", Inertia.planar(0.00706, com=_point(_along(G, phi + delta - pi / 2, 0.02 - 0.01421)), izz=5.667e-7))
-    m.add_body("K5", Inertia.planar(0.07050, com=_point(_along(A, delta, 0.02308, 0.00916)), izz=1.169e-5))
-    m.add_body("K6", Inertia.planar(0.00706, com=_point(_along(H, omega + epsilon, 0.02 - 0.01421)), izz=5.667e-7))
-    m.add_body("K7", Inertia.planar(0.05498, com=_point(_along(A, epsilon - pi / 2, 0.01228, -0.00449)), izz=1.912e-5))
-    m.add_joint("O", PIN, m.ground, "K1", at=(0, 0, 0))
-    m.add_joint("F", PIN, "K1", "K2", at=_point(F))
-    m.add_joint("B", PIN, m.ground, "K3", at=_point(B))
-    for k in (2, 4, 6):  # four bodies meet in E
-        m.add_joint(f"E{k}", PIN, "K3", f"K{k}", at=_point(E))
-    m.add_joint("G", PIN, "K5", "K4", at=_point(G))
-    m.add_joint("A5", PIN, m.ground, "K5", at=_point(A))
-    m.add_joint("H", PIN, "K7", "K6", at=_point(H))
-    m.add_joint("A7", PIN, m.ground, "K7", at=_point(A))
+    m = Mechanism("andrews", parameters=ANDREWS)
+    O, A, B, C = (0, 0, 0), ("xa", "ya", 0), ("xb", "yb", 0), ("xc", "yc", 0)
+    F, G, H = ("xf", "yf", 0), ("xg", "yg", 0), ("xh", "yh", 0)
+    D = ("xb + sc*sin(gamma) + sd*cos(gamma)", "yb - sc*cos(gamma) + sd*sin(gamma)", 0)
+    E = ("xb + ss*sin(gamma)", "yb - ss*cos(gamma)", 0)
+    links = {
+        "K1": (0.04325, 2.194e-6, "ra*cos(beta)", "ra*sin(beta)"),
+        "K2": (0.00365, 4.410e-7, "xf - da*cos(beta + theta)", "yf - da*sin(beta + theta)"),
+        "K3": (0.02373, 5.255e-6, "xb + sa*sin(gamma) + sb*cos(gamma)", "yb - sa*cos(gamma) + sb*sin(gamma)"),
+        "K4": (0.00706, 5.667e-7, "xg + (e4 - ea)*sin(phi + delta)", "yg - (e4 - ea)*cos(phi + delta)"),
+        "K5": (0.07050, 1.169e-5, "xa + ta*cos(delta) - tb*sin(delta)", "ya + ta*sin(delta) + tb*cos(delta)"),
+        "K6": (0.00706, 5.667e-7, "xh + (zf - fa)*cos(omega + epsilon)", "yh + (zf - fa)*sin(omega + epsilon)"),
+        "K7": (0.05498, 1.912e-5, "xa + ua*sin(epsilon) - ub*cos(epsilon)", "ya - ua*cos(epsilon) - ub*sin(epsilon)"),
+    }
+    for name, (mass, izz, x, y) in links.items():
+        m.add_body(name, Inertia.planar(mass=mass, com=(x, y, 0), izz=izz))
+    for name, parent, child, at in (
+        ("O", m.ground, "K1", O),
+        ("F", "K1", "K2", F),
+        ("B", m.ground, "K3", B),
+        ("E2", "K3", "K2", E),  # four bodies meet in E
+        ("E4", "K3", "K4", E),
+        ("E6", "K3", "K6", E),
+        ("G", "K5", "K4", G),
+        ("A5", m.ground, "K5", A),
+        ("H", "K7", "K6", H),
+        ("A7", m.ground, "K7", A),
+    ):
+        m.add_joint(name, PIN, parent, child, at=at)
     m.add_motor("drive", "O", torque="mom")
-    m.add_force(SpringDamper("K3", m.ground, _point(D), _point(C), stiffness="c0", length="l0"), "spring")
+    m.add_force(SpringDamper("K3", m.ground, D, C, stiffness="c0", length="l0"), "spring")
     return m
+
+
+ANDREWS = {
+    "mom": 0.033,
+    "c0": 4530.0,
+    "l0": 0.07785,
+    # angles of the start, in rad; seventeen digits of the thirty that are printed
+    "beta": -0.061713890014276450,
+    "theta": 0.0,
+    "gamma": 0.45527981916307038,
+    "phi": 0.22266839016588588,
+    "delta": 0.48736497954384255,
+    "omega": "-phi",
+    "epsilon": 1.2305474445498212,
+    # pivots on the ground
+    "xa": -0.06934,
+    "ya": -0.00227,
+    "xb": -0.03635,
+    "yb": 0.03273,
+    "xc": 0.014,
+    "yc": 0.072,
+    # links
+    "rr": 0.007,
+    "ra": 0.00092,
+    "da": 0.0115,
+    "ss": 0.035,
+    "sa": 0.01874,
+    "sb": 0.01043,
+    "sc": 0.018,
+    "sd": 0.02,
+    "e4": 0.02,
+    "ea": 0.01421,
+    "zt": 0.04,
+    "ta": 0.02308,
+    "tb": 0.00916,
+    "zf": 0.02,
+    "fa": 0.01421,
+    "u": 0.04,
+    "ua": 0.01228,
+    "ub": 0.00449,
+    # pins between links
+    "xf": "rr*cos(beta)",
+    "yf": "rr*sin(beta)",
+    "xg": "xa + zt*cos(delta)",
+    "yg": "ya + zt*sin(delta)",
+    "xh": "xa + u*sin(epsilon)",
+    "yh": "ya - u*cos(epsilon)",
+}
 
 
 def bricard(slender: bool = False) -> Mechanism:
@@ -166,8 +214,9 @@ def flyball() -> Mechanism:
     m.add_joint("spin", Revolute(axis=(0, 0, 1)), m.ground, shaft, at=(0, 0, 0))
     m.add_joint("slide", Prismatic(axis=(0, 0, 1)), shaft, slider, at=(0, 0, "s"))
     for name, sign in (("1", 1), ("2", -1)):
-        middle = (f"{sign}*(0.05 + 0.5*cos(alpha))", 0, "1 - 0.5*sin(alpha)")
-        end = (f"{sign}*(0.05 + cos(alpha))", 0, "1 - sin(alpha)")
+        minus = "-" if sign < 0 else ""
+        middle = (f"{minus}(0.05 + 0.5*cos(alpha))", 0, "1 - 0.5*sin(alpha)")
+        end = (f"{minus}(0.05 + cos(alpha))", 0, "1 - sin(alpha)")
         tilt = {"axis": (0, sign, 0), "angle": "alpha"}
         bar = Inertia.box(mass=0.3, size=(1.0, 0.01, 0.01), at=middle, rotation=tilt)
         arm = m.add_body(f"arm{name}", bar + Inertia.point(mass="ball", at=end))
@@ -176,16 +225,6 @@ def flyball() -> Mechanism:
         m.add_force(rod, f"coupler{name}")
     m.start = Start(v={"spin": "spin"})
     return m
-
-
-def _along(origin: tuple[float, float], angle: float, x: float, y: float = 0.0) -> tuple[float, float]:
-    """Point x along a direction and y to its left, from `origin`."""
-    c, s = cos(angle), sin(angle)
-    return origin[0] + x * c - y * s, origin[1] + x * s + y * c
-
-
-def _point(p: tuple[float, float]) -> tuple[float, float, float]:
-    return (*p, 0.0)
 
 
 def _times_length(p: tuple[float, ...]) -> tuple[float | str, ...]:

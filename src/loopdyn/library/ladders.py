@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from loopdyn.inertia import Inertia
 from loopdyn.joints import Revolute, Spherical, Universal
-from loopdyn.library._common import PIN, at_least_one
+from loopdyn.library._common import PIN, at_least_one, vec3
 from loopdyn.model import Mechanism, Start
 
 
@@ -61,6 +61,8 @@ def star_ladder(L: int = 3) -> Mechanism:
     has its own length, place and axes, spread evenly within some per cent, so that no two cells are alike, nothing
     is aligned with an axis and the motion neither dies out nor grows along the row. The numbers are our own.
 
+    Parameters of the mechanism: `post_mass` and `rung_mass` of each link, `g`.
+
     Parameters
     ----------
     L : int
@@ -73,21 +75,21 @@ def star_ladder(L: int = 3) -> Mechanism:
     (7, 10)
     """
     at_least_one("L", L)
-    m = Mechanism("star_ladder", gravity=(0, "-g", 0), parameters={"post": 1.0, "rung": 0.6, "g": 9.81})
+    m = Mechanism("star_ladder", gravity=(0, "-g", 0), parameters={"post_mass": 1.0, "rung_mass": 0.6, "g": 9.81})
     tips = []
     for i in range(L + 1):
         x, y, z = 0.7 * i, 0.06 * _spread(i, 0), 0.06 * _spread(i, 1)
-        tip = _rounded(x + 0.06 * _spread(i, 2), y - 1 - 0.06 * _spread(i, 3), z + 0.06 * _spread(i, 4))
+        tip = _vector(x + 0.06 * _spread(i, 2), y - 1 - 0.06 * _spread(i, 3), z + 0.06 * _spread(i, 4))
         hooke = Universal(
-            axis1=_rounded(1, 0.2 * _spread(i, 5), 0.2 * _spread(i, 6)),
-            axis2=_rounded(0.2 * _spread(i, 7), 0.2 * _spread(i, 8), 1),
+            axis1=_vector(1, 0.2 * _spread(i, 5), 0.2 * _spread(i, 6)),
+            axis2=_vector(0.2 * _spread(i, 7), 0.2 * _spread(i, 8), 1),
         )
-        m.add_body(f"post{i}", Inertia.rod(mass="post", start=_rounded(x, y, z), end=tip, radius=0.03))
-        m.add_joint(f"U{i}", hooke, m.ground, f"post{i}", at=_rounded(x, y, z))
+        m.add_body(f"post{i}", Inertia.rod(mass="post_mass", start=_vector(x, y, z), end=tip, radius=0.03))
+        m.add_joint(f"U{i}", hooke, m.ground, f"post{i}", at=_vector(x, y, z))
         tips.append(tip)
     for i in range(L):
-        hinge = Revolute(axis=_rounded(0.2 * _spread(i, 9), 0.2 * _spread(i, 10), 1))
-        m.add_body(f"rung{i}", Inertia.rod(mass="rung", start=tips[i], end=tips[i + 1], radius=0.02))
+        hinge = Revolute(axis=_vector(0.2 * _spread(i, 9), 0.2 * _spread(i, 10), 1))
+        m.add_body(f"rung{i}", Inertia.rod(mass="rung_mass", start=tips[i], end=tips[i + 1], radius=0.02))
         m.add_joint(f"A{i}", hinge, f"post{i}", f"rung{i}", at=tips[i])
         m.add_joint(f"B{i}", Spherical(), f"rung{i}", f"post{i + 1}", at=tips[i + 1])
     m.start = Start(v={"U0.1": 0.5, "U0.2": -0.7})
@@ -101,6 +103,8 @@ def tower(L: int = 3) -> Mechanism:
     spherical joints (rung to the right rail). L loops, each standing on the one above: 2(2L) + L - 3L = 2L degrees of
     freedom and nothing redundant. Every stage is a little different, as in :func:`star_ladder`. Numbers are our own.
 
+    Parameters of the mechanism: `rail_mass` and `rung_mass` of each link, `g`.
+
     Parameters
     ----------
     L : int
@@ -113,20 +117,20 @@ def tower(L: int = 3) -> Mechanism:
     (9, 12)
     """
     at_least_one("L", L)
-    m = Mechanism("tower", gravity=(0, 0, "-g"), parameters={"rail": 0.8, "rung": 0.5, "g": 9.81})
+    m = Mechanism("tower", gravity=(0, 0, "-g"), parameters={"rail_mass": 0.8, "rung_mass": 0.5, "g": 9.81})
     for i in range(1, L + 1):
         for side in ("left", "right"):
             above = m.ground if i == 1 else f"{side}{i - 1}"
             start, end = _tower_node(side, i - 1), _tower_node(side, i)
             hooke = Universal(
-                axis1=_rounded(1, 0.2 * _spread(i, 5), 0.2 * _spread(i, 6)),
-                axis2=_rounded(0.2 * _spread(i, 7), 1, 0.2 * _spread(i, 8)),
+                axis1=_vector(1, 0.2 * _spread(i, 5), 0.2 * _spread(i, 6)),
+                axis2=_vector(0.2 * _spread(i, 7), 1, 0.2 * _spread(i, 8)),
             )
-            m.add_body(f"{side}{i}", Inertia.rod(mass="rail", start=start, end=end, radius=0.03))
+            m.add_body(f"{side}{i}", Inertia.rod(mass="rail_mass", start=start, end=end, radius=0.03))
             m.add_joint(f"{side[0].upper()}{i}", hooke, above, f"{side}{i}", at=start)
         left, right = _tower_node("left", i), _tower_node("right", i)
-        hinge = Revolute(axis=_rounded(0.2 * _spread(i, 9), 1, 0.2 * _spread(i, 10)))
-        m.add_body(f"rung{i}", Inertia.rod(mass="rung", start=left, end=right, radius=0.02))
+        hinge = Revolute(axis=_vector(0.2 * _spread(i, 9), 1, 0.2 * _spread(i, 10)))
+        m.add_body(f"rung{i}", Inertia.rod(mass="rung_mass", start=left, end=right, radius=0.02))
         m.add_joint(f"H{i}", hinge, f"left{i}", f"rung{i}", at=left)
         m.add_joint(f"S{i}", Spherical(), f"rung{i}", f"right{i}", at=right)
     m.start = Start(v={"L1.1": 1.0, "L1.2": -0.6})
@@ -136,7 +140,11 @@ def tower(L: int = 3) -> Mechanism:
 def _tower_node(side: str, i: int) -> tuple[float, float, float]:
     """Lower end of stage i of a rail."""
     x, k = (-0.3, 0) if side == "left" else (0.3, 3)
-    return _rounded(x + 0.06 * _spread(i, k), 0.06 * _spread(i, k + 1), -0.5 * i + 0.06 * _spread(i, k + 2))
+    return _vector(x + 0.06 * _spread(i, k), 0.06 * _spread(i, k + 1), -0.5 * i + 0.06 * _spread(i, k + 2))
+
+
+def _vector(x: float, y: float, z: float) -> tuple[float, float, float]:
+    return vec3((x, y, z), digits=4)
 
 
 # Square roots of primes: their multiples modulo 1 fill the interval evenly and without a common period.
@@ -146,8 +154,3 @@ _IRRATIONAL = (2**0.5, 3**0.5, 5**0.5, 7**0.5, 11**0.5, 13**0.5, 17**0.5, 19**0.
 def _spread(i: int, k: int) -> float:
     """Number between -1 and 1, for the k-th quantity of cell i."""
     return 2 * ((i + 1) * _IRRATIONAL[k] % 1) - 1
-
-
-def _rounded(x: float, y: float, z: float) -> tuple[float, float, float]:
-    """To four digits, for files that can be read."""
-    return round(x, 4), round(y, 4), round(z, 4)

@@ -33,6 +33,7 @@ Generator = np.random.Generator
 
 # Smallest singular value that the constraint Jacobian may have at the reference pose (lengths are of order one).
 INDEPENDENT = 0.02
+DIGITS = 6  # of all lengths, axes and inertias: files can be read and are the same everywhere
 TREES = 20  # to be tried
 TRIES = 50  # to place one loop on a tree
 
@@ -101,13 +102,16 @@ def random_mechanism(
 
 def _direction(rng: Generator) -> Array:
     v = rng.normal(size=3)
-    unit: Array = v / np.linalg.norm(v)
-    return unit
+    return np.round(v / np.linalg.norm(v), DIGITS)
 
 
-def _quaternion(rng: Generator) -> tuple[float, float, float, float]:
-    w, x, y, z = rng.normal(size=4).tolist()
-    return w, x, y, z
+def _near(rng: Generator, point: Array | float, spread: float) -> Array:
+    at: Array = point + spread * rng.normal(size=3)
+    return np.round(at, DIGITS)
+
+
+def _uniform(rng: Generator, low: float, high: float) -> float:
+    return round(rng.uniform(low, high), DIGITS)
 
 
 def _turns(*axes: Array) -> Array:
@@ -129,7 +133,7 @@ def _prismatic(rng: Generator) -> tuple[Joint, Array]:
 
 
 def _helical(rng: Generator) -> tuple[Joint, Array]:
-    a, pitch = _direction(rng), float(rng.uniform(0.05, 0.3) * rng.choice([-1, 1]))
+    a, pitch = _direction(rng), _uniform(rng, 0.05, 0.3) * (1 if rng.random() < 0.5 else -1)
     return Helical(axis=vec3(a), pitch=pitch), _turns(a) + pitch * _slides(a)
 
 
@@ -148,7 +152,7 @@ def _universal(rng: Generator) -> tuple[Joint, Array]:
 
 def _planar(rng: Generator) -> tuple[Joint, Array]:
     n = _direction(rng)
-    x = np.cross(n, _direction(rng))
+    x = np.round(np.cross(n, _direction(rng)), DIGITS)
     return Planar(normal=vec3(n), x=vec3(x)), np.vstack([_slides(x, np.cross(n, x)), _turns(n)])
 
 
@@ -228,13 +232,13 @@ class _Draft:
             name = f"body{k}"
             others = [n for n in self.centres if not (floating and n == GROUND)]
             if not others:  # the first body of a floating mechanism: free without a joint
-                self.centres[name] = self.rng.normal(size=3)
+                self.centres[name] = _near(self.rng, 0.0, 1.0)
                 self.move(name, GROUND, np.eye(6))
                 continue
             parent = others[self.rng.integers(len(others))]
             joint, twists = MAKERS[self.types[self.rng.integers(len(self.types))]](self.rng)
-            at = self.centres[parent] + 0.4 * self.rng.normal(size=3)
-            self.centres[name] = at + 0.4 * self.rng.normal(size=3)
+            at = _near(self.rng, self.centres[parent], 0.4)
+            self.centres[name] = _near(self.rng, at, 0.4)
             self.place(f"J{k}", joint, parent, name, at)
             self.move(name, parent, _moved(twists, -at))
 
@@ -251,7 +255,7 @@ class _Draft:
         types = [t for t in self.types if t != "free"]  # would not constrain anything
         for _ in range(TRIES if types and len(bodies) > 1 else 0):
             a, b = self.rng.choice(bodies, size=2, replace=False).tolist()
-            at = 0.5 * (self.centres[a] + self.centres[b]) + 0.3 * self.rng.normal(size=3)
+            at = _near(self.rng, (self.centres[a] + self.centres[b]) / 2, 0.3)
             joint, twists = MAKERS[types[self.rng.integers(len(types))]](self.rng)
             rows = np.vstack([self.padded(self.rows), self.loop_rows(a, b, at, twists)])
             if len(rows) < self.freedoms and np.linalg.svd(rows, compute_uv=False)[-1] > INDEPENDENT:
@@ -281,13 +285,13 @@ class _Draft:
         for k in self.rng.choice(len(candidates), size=count, replace=False) if count else []:
             p = candidates[k]
             axis = np.array(getattr(p.joint, "axis", (0.0, 0.0, 0.0)))
-            at = p.at + self.rng.uniform(0.2, 0.5) * axis
+            at = p.at + round(self.rng.uniform(0.2, 0.5), 2) * axis  # exactly on the axis
             # parent and child as they are: else the axes of a universal joint would change bodies
             self.placed.append(_Placed(f"{p.name}_twin", p.joint, p.a, p.b, at))
 
     def mechanism(self, name: str, forces: bool) -> Mechanism:
         """What has been placed, in a random order."""
-        m = Mechanism(name, gravity=9.81 * _direction(self.rng))
+        m = Mechanism(name, gravity=10 * _direction(self.rng))
         for k in self.rng.permutation(len(self.centres) - 1) + 1:
             body = list(self.centres)[k]
             m.add_body(body, _inertia(self.rng, self.centres[body]))
@@ -301,11 +305,11 @@ class _Draft:
 
 def _inertia(rng: Generator, centre: Array) -> Inertia:
     """Mass properties of a possible body: second moments of mass are positive in every direction."""
-    mass = float(rng.uniform(0.5, 3.0))
+    mass = _uniform(rng, 0.5, 3.0)
     A = rng.normal(size=(3, 3))
-    second = mass * (0.02 * A @ A.T + 0.005 * np.eye(3))
-    second = (second + second.T) / 2
-    return Inertia(mass, centre + 0.1 * rng.normal(size=3), np.trace(second) * np.eye(3) - second)
+    second = np.round(mass * (0.02 * A @ A.T + 0.005 * np.eye(3)), DIGITS)
+    matrix = np.round(np.trace(second) * np.eye(3) - second, DIGITS)
+    return Inertia(mass, _near(rng, centre, 0.1), matrix)
 
 
 # ------------------------------------------------------------------------------------------ forces at random
@@ -321,34 +325,25 @@ def _add_forces(m: Mechanism, rng: Generator, centres: dict[str, Array]) -> None
 
     def points() -> dict[str, Any]:
         two = ends()
-        return two | {
-            "point1": centres[two["body1"]] + 0.2 * rng.normal(size=3),
-            "point2": centres[two["body2"]] + 0.2 * rng.normal(size=3),
-        }
+        places = {f"point{k}": vec3(_near(rng, centres[two[f"body{k}"]], 0.2)) for k in (1, 2)}
+        return two | places
 
-    def positive(high: float) -> Any:
-        return rng.uniform(0.1 * high, high, size=3)
+    def somewhere() -> tuple[float, float, float]:
+        return vec3(_near(rng, 0.0, 1.0))
 
-    m.add_force(SpringDamper(**points(), stiffness=rng.uniform(5, 50), damping=rng.uniform(0.5, 3), length=0.4))
+    m.add_force(SpringDamper(**points(), stiffness=_uniform(rng, 5, 50), damping=_uniform(rng, 0.5, 3), length=0.4))
     m.add_force(Actuator(**points(), force="3*cos(2*t) + 0.5*length - 0.3*speed"))
-    m.add_force(
-        Bushing(
-            **ends(),
-            at=vec3(rng.normal(size=3)),
-            rotation=Rotation(quaternion=_quaternion(rng)),
-            stiffness=positive(40),
-            damping=positive(2),
-            angular_stiffness=positive(5),
-            angular_damping=positive(0.5),
-        )
-    )
+    coefficients = {"stiffness": 40.0, "damping": 2.0, "angular_stiffness": 5.0, "angular_damping": 0.5}
+    each: dict[str, Any] = {key: [_uniform(rng, 0.1 * c, c) for _ in range(3)] for key, c in coefficients.items()}
+    m.add_force(Bushing(**ends(), at=somewhere(), rotation=Rotation(axis=somewhere(), angle=1.0), **each))
+    push, twist = somewhere(), somewhere()
     m.add_force(
         AppliedForce(
             body=names[rng.integers(1, len(names))],
-            at=vec3(rng.normal(size=3)),
-            force=(float(rng.normal()), "2*sin(3*t)", float(rng.normal())),
-            torque=(float(rng.normal()), float(rng.normal()), "0.5*t"),
-            axes=("world", "body")[rng.integers(2)],
+            at=somewhere(),
+            force=(push[0], "2*sin(3*t)", push[2]),
+            torque=(twist[0], twist[1], "0.5*t"),
+            axes="world" if rng.random() < 0.5 else "body",
         )
     )
     _add_joint_forces(m, rng)
@@ -364,12 +359,8 @@ def _add_joint_forces(m: Mechanism, rng: Generator) -> None:
     ]
     if not labels:
         return
-
-    def label() -> tuple[str, str]:
-        return labels[rng.integers(len(labels))]
-
-    m.add_force(JointSpring(joint=label()[0], stiffness=rng.uniform(1, 10), damping=rng.uniform(0.1, 1), rest=0.2))
-    m.add_force(JointFriction(joint=label()[0], viscous=rng.uniform(0.1, 0.5), coulomb=0.4, transition=0.1))
-    name, dimension = label()
+    (spring, _), (friction, _), (motor, dimension) = (labels[k] for k in rng.integers(len(labels), size=3))
+    m.add_force(JointSpring(joint=spring, stiffness=_uniform(rng, 1, 10), damping=_uniform(rng, 0.1, 1), rest=0.2))
+    m.add_force(JointFriction(joint=friction, viscous=_uniform(rng, 0.1, 0.5), coulomb=0.4, transition=0.1))
     law = "1.5*cos(t) - 0.4*position - 0.2*speed"
-    m.add_force(Motor(joint=name, torque=law) if dimension == "angle" else Motor(joint=name, force=law))
+    m.add_force(Motor(joint=motor, torque=law) if dimension == "angle" else Motor(joint=motor, force=law))

@@ -33,9 +33,9 @@ def rssr() -> Mechanism:
     m = Mechanism(
         "rssr",
         gravity=(0, 0, "-g"),
-        parameters={"crank": 0.2, "x": 0.7, "y": 0.3, "z": -0.1, "rocker": 0.5, "g": 9.81},
+        parameters={"crank": 0.15, "x": 0.3, "y": 0.6, "z": -0.1, "rocker": 0.4, "g": 9.81},
     )
-    B, C = ("crank", 0, 0), ("x", "y + 0.6*rocker", "z + 0.8*rocker")
+    B, C = ("crank", 0, 0), ("x", "y", "z + rocker")
     crank = m.add_body("crank", Inertia.rod(mass=0.5, start=(0, 0, 0), end=B, radius=0.02))
     coupler = m.add_body("coupler", Inertia.rod(mass=1.0, start=B, end=C, radius=0.015))
     rocker = m.add_body("rocker", Inertia.rod(mass=0.8, start=("x", "y", "z"), end=C, radius=0.02))
@@ -109,13 +109,13 @@ def stewart_6ups() -> Mechanism:
         base, end = _on_circle(0.6, 0.0, _paired(k, 15.0)), _on_circle(0.35, 0.8, _paired(k, 45.0))
         leg = end - base
         tangent = np.cross((0, 0, 1), base)
-        hooke = Universal(axis1=vec3(tangent), axis2=vec3(np.cross(leg, tangent)))
-        cylinder = Inertia.rod(mass=2.0, start=base, end=base + 0.55 * leg, radius=0.03)
-        piston = Inertia.rod(mass=1.0, start=base + 0.4 * leg, end=end, radius=0.015)
-        lower, upper = m.add_body(f"lower{k + 1}", cylinder), m.add_body(f"upper{k + 1}", piston)
-        m.add_joint(f"U{k + 1}", hooke, m.ground, lower, at=vec3(base))
-        m.add_joint(f"P{k + 1}", Prismatic(axis=vec3(leg)), lower, upper, at=vec3(base + 0.5 * leg))
-        m.add_joint(f"S{k + 1}", Spherical(), upper, platform, at=vec3(end))
+        hooke = Universal(axis1=vec3(tangent, 4), axis2=vec3(np.cross(leg, tangent), 4))
+        part = [vec3(base + x * leg, 4) for x in (0.0, 0.4, 0.5, 0.55, 1.0)]
+        lower = m.add_body(f"lower{k + 1}", Inertia.rod(mass=2.0, start=part[0], end=part[3], radius=0.03))
+        upper = m.add_body(f"upper{k + 1}", Inertia.rod(mass=1.0, start=part[1], end=part[4], radius=0.015))
+        m.add_joint(f"U{k + 1}", hooke, m.ground, lower, at=part[0])
+        m.add_joint(f"P{k + 1}", Prismatic(axis=vec3(leg, 4)), lower, upper, at=part[2])
+        m.add_joint(f"S{k + 1}", Spherical(), upper, platform, at=part[4])
         m.add_motor(f"leg{k + 1}", f"P{k + 1}", force="-stiffness*position - damping*speed")
     return m
 
@@ -126,7 +126,7 @@ def _paired(k: int, half: float) -> float:
 
 
 def _on_circle(radius: float, z: float, angle: float) -> Array:
-    return np.array([radius * cos(angle), radius * sin(angle), z])
+    return np.round([radius * cos(angle), radius * sin(angle), z], 4)
 
 
 def stewart_3rrs() -> Mechanism:
@@ -167,8 +167,7 @@ def stewart_3rrs() -> Mechanism:
 
 
 def _symmetric(along: float, across: float, axis: ArrayLike) -> Array:
-    """Inertia matrix of a body of revolution about `axis`; exactly symmetric."""
+    """Inertia matrix of a body of revolution about `axis`; digits beyond the twelfth are rounding."""
     e = np.asarray(axis, float)
-    e = e / np.linalg.norm(e)
-    matrix: Array = across * np.eye(3) + (along - across) * np.outer(e, e)
-    return matrix
+    matrix: Array = across * np.eye(3) + (along - across) * np.outer(e, e) / (e @ e)
+    return np.round(matrix, 12)

@@ -1,0 +1,400 @@
+"""Dynamics of the spanning tree: what Python calls, one function per question.
+
+Kernels are in the modules of this package, one algorithm a file; here are the functions that check their
+arguments and return fresh arrays. Cut joints are open in everything here except in :func:`terms`, which
+gives their rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from loopdyn import records as rec
+from loopdyn.errors import ModelError, Problem, SingularityError
+from loopdyn.quantities import nearest
+from loopdyn.system import State, System
+from loopdyn.tree.aba import aba
+from loopdyn.tree.crba import crba
+from loopdyn.tree.energy import energy as energy_kernel
+from loopdyn.tree.jacobian import body_jacobian as jacobian_kernel
+from loopdyn.tree.jacobian import closure
+from loopdyn.tree.kinematics import minus, move, plus
+from loopdyn.tree.rnea import rnea
+
+if TYPE_CHECKING:
+    import xarray
+
+Array = NDArray[np.float64]
+
+__all__ = [
+    "Energy",
+    "Motion",
+    "Terms",
+    "TreeSolver",
+    "body_jacobian",
+    "body_motion",
+    "difference",
+    "energy",
+    "forward_dynamics",
+    "increment",
+    "inverse_dynamics",
+    "mass_matrix",
+    "terms",
+]
+
+
+@dataclass(frozen=True)
+class Motion:
+    """Motion of all bodies, world axes; row k belongs to ``bodies[k]`` (bases first), at its own frame's origin.
+
+    Attributes
+    ----------
+    bodies : tuple of str
+    position, velocity, acceleration : (n, 3) arrays
+    rotation : (n, 3, 3) array
+        Columns are the axes of the body's frame.
+    angular_velocity, angular_acceleration : (n, 3) arrays
+    """
+
+    bodies: tuple[str, ...]
+    position: Array
+    rotation: Array
+    velocity: Array
+    angular_velocity: Array
+    acceleration: Array
+    angular_acceleration: Array
+
+
+@dataclass(frozen=True)
+class Energy:
+    """Energies in J and momenta in SI units, about the world origin."""
+
+    kinetic: float
+    gravity: float
+    momentum: Array
+    angular_momentum: Array
+
+
+@dataclass(frozen=True)
+class Terms:
+    """Everything in ``M a = h + J^T lam``, ``J a = gamma`` at one state.
+
+    Attributes
+    ----------
+    M : (nv, nv) array
+        Mass matrix of the tree.
+    h : (nv,) array
+        Applied forces, motors and gravity less velocity terms.
+    J : (nc, nv) array
+        Jacobian of the rows of cut joints.
+    gamma : (nc,) array
+        Right side at acceleration level.
+    phi : (nc,) array
+        Residual of the rows at position level.
+    phi_t : (nc,) array
+        Its explicit rate of change: ``J v + phi_t`` is the residual at velocity level.
+    motion : Motion
+        Poses, velocities and, for zero joint accelerations, accelerations of all bodies.
+    """
+
+    system: System
+    M: Array
+    h: Array
+    J: Array
+    gamma: Array
+    phi: Array
+    phi_t: Array
+    motion: Motion
+
+    def dataset(self) -> xarray.Dataset:
+        """The same with labels: dimensions ``speed``, ``speed2`` and ``row``."""
+        import xarray as xr
+
+        s = self.system
+        return xr.Dataset(
+            {
+                "M": (("speed", "speed2"), self.M),
+                "h": ("speed", self.h),
+                "J": (("row", "speed"), self.J),
+                "gamma": ("row", self.gamma),
+                "phi": ("row", self.phi),
+                "phi_t": ("row", self.phi_t),
+            },
+            {"speed": list(s.speeds), "speed2": list(s.speeds), "row": list(s.constraint_rows)},
+        )
+
+
+# ------------------------------------------------------------------------------------------ preparing
+
+
+def _prepare(system: System, state: State, tau: ArrayLike | None = None) -> tuple[NDArray[Any], rec.Work]:
+    """A work array that holds the state and the generalised forces from outside."""
+    for name, value, size in (("q", state.q, system.nq), ("v", state.v, system.nv)):
+        if np.shape(value) != (size,):
+            message = f"{name} has shape {np.shape(value)}, the system needs ({size},)"
+            raise ModelError([Problem("state", message, "Make it with system.state(...).")])
+    work = system.work()
+    w = system.open_work(work)
+    w.t[0], w.q[:], w.v[:] = state.t, state.q, state.v
+    if tau is not None:
+        given = np.asarray(tau, float)
+        if given.shape != (system.nv,):
+            message = f"tau has shape {given.shape}, the system needs ({system.nv},)"
+            raise ModelError([Problem("tau", message, "Give one value per speed.")])
+        w.tau[:] = given
+    for force in system.mechanism.user_forces.values():
+        force.function(float(state.t), np.array(state.q), np.array(state.v), w.tau)
+    return work, w
+
+
+def _finite(system: System, values: Array, what: str, t: float) -> Array:
+    bad = np.flatnonzero(~np.isfinite(values))
+    if bad.size:
+        raise SingularityError(
+            f"{what} of '{system.speeds[bad[0]]}' is not a finite number at t = {t:g} s. Check springs and actuators "
+            "whose points coincide there, formulas that divide by zero, and the state."
+        )
+    return values
+
+
+def _no_inertia(system: System, row: int) -> SingularityError:
+    body = system.bodies[row]
+    joint = next((j.name for j in system.joints.values() if j.body == row), "?")
+    return SingularityError(
+        f"body '{body}' has no inertia against the motion of joint '{joint}', so its acceleration is not determined "
+        "in the tree. Give it mass or inertia, or cut the mechanism elsewhere: compile(cuts=[...])."
+    )
+
+
+# ------------------------------------------------------------------------------------------- questions
+
+
+def forward_dynamics(system: System, state: State, tau: ArrayLike | None = None) -> Array:
+    """Accelerations of the tree, cut joints open, by the articulated-body algorithm.
+
+    Parameters
+    ----------
+    system : System
+    state : State
+    tau : (nv,) array, optional
+        Generalised forces added to those of the model.
+
+    Returns
+    -------
+    (nv,) array
+
+    Examples
+    --------
+    A rod of length 1 m falls from the horizontal with 3 g / 2:
+
+    >>> import loopdyn as ld
+    >>> m = ld.Mechanism("rod", gravity=(0, -9.81, 0))
+    >>> b = m.add_body("rod", ld.Inertia.rod(mass=1.0, start=(0, 0, 0), end=(1, 0, 0)))
+    >>> j = m.add_joint("A", ld.Revolute(axis=(0, 0, 1)), m.ground, b, at=(0, 0, 0))
+    >>> system = m.compile()
+    >>> ld.tree.forward_dynamics(system, system.state()).round(6)
+    array([-14.715])
+    """
+    work, w = _prepare(system, state, tau)
+    status = aba(system.ints, system.floats, work)
+    if status >= 0:
+        raise _no_inertia(system, status)
+    return _finite(system, w.a.copy(), "acceleration", state.t)
+
+
+def inverse_dynamics(system: System, state: State, a: ArrayLike) -> Array:
+    """Generalised forces, over and above those of the model, that give the tree the accelerations `a`.
+
+    Examples
+    --------
+    >>> import loopdyn as ld
+    >>> system = ld.library.four_bar().compile()
+    >>> state = system.state(q={"A": 0.2}, v={"A": 1.0})
+    >>> tau = ld.tree.inverse_dynamics(system, state, ld.tree.forward_dynamics(system, state))
+    >>> bool(abs(tau).max() < 1e-12)
+    True
+    """
+    work, w = _prepare(system, state)
+    given = w.tau.copy()
+    w.a[:] = a
+    rnea(system.ints, system.floats, work)
+    return _finite(system, w.tau - given, "generalised force", state.t)
+
+
+def mass_matrix(system: System, state: State) -> Array:
+    """Mass matrix (nv, nv) of the tree.
+
+    Examples
+    --------
+    >>> import loopdyn as ld
+    >>> system = ld.library.pendulum().compile()
+    >>> ld.tree.mass_matrix(system, system.state()).shape
+    (1, 1)
+    """
+    work, _ = _prepare(system, state)
+    M = np.empty((system.nv, system.nv))
+    crba(system.ints, system.floats, work, M)
+    return M
+
+
+def body_jacobian(system: System, state: State, body: str) -> Array:
+    """Jacobian (6, nv) of a body: angular velocity, then velocity of its frame's origin, in world axes.
+
+    Examples
+    --------
+    >>> import loopdyn as ld
+    >>> system = ld.library.four_bar().compile()
+    >>> ld.tree.body_jacobian(system, system.state(), "crank").shape
+    (6, 3)
+    """
+    if body not in system.bodies:
+        raise ModelError([Problem("body_jacobian", f"there is no body '{body}'", nearest(body, system.bodies))])
+    work, _ = _prepare(system, state)
+    J = np.empty((6, system.nv))
+    jacobian_kernel(system.ints, system.floats, work, system.bodies.index(body), J)
+    return J
+
+
+def energy(system: System, state: State) -> Energy:
+    """Kinetic energy, energy in gravity (zero at the world origin), momentum and angular momentum.
+
+    Bases, whose motion is given, are not counted.
+
+    Examples
+    --------
+    >>> import loopdyn as ld
+    >>> system = ld.library.four_bar().compile()
+    >>> ld.tree.energy(system, system.state()).kinetic
+    0.0
+    """
+    work, _ = _prepare(system, state)
+    out = np.empty(8)
+    energy_kernel(system.ints, system.floats, work, out)
+    return Energy(float(out[0]), float(out[1]), out[2:5].copy(), out[5:8].copy())
+
+
+def body_motion(system: System, state: State, a: ArrayLike | None = None) -> Motion:
+    """Poses, velocities and accelerations of all bodies; joint accelerations `a` are zero unless given.
+
+    Examples
+    --------
+    >>> import loopdyn as ld
+    >>> system = ld.library.four_bar().compile()
+    >>> ld.tree.body_motion(system, system.state()).bodies[0]
+    'ground'
+    """
+    work, w = _prepare(system, state)
+    if a is not None:
+        w.a[:] = a
+    move(system.ints, system.floats, work)
+    return _motion(system, w)
+
+
+def _motion(system: System, w: rec.Work) -> Motion:
+    """Shift from reference points and kernel axes to the bodies' own frames."""
+    B, data = w.body, system.model.body
+    n = len(B)
+    R = B[:, rec.R : rec.R + 9].reshape(n, 3, 3)
+    arm = np.einsum("nij,nj->ni", R, data[:, rec.ORIGIN : rec.ORIGIN + 3])
+    omega, alpha = B[:, rec.W : rec.W + 3], B[:, rec.AW : rec.AW + 3]
+    spin = np.cross(omega, arm)
+    return Motion(
+        system.bodies,
+        B[:, rec.X : rec.X + 3] + arm,
+        R @ data[:, rec.BODY_AXES : rec.BODY_AXES + 9].reshape(n, 3, 3),
+        B[:, rec.V : rec.V + 3] + spin,
+        omega.copy(),
+        B[:, rec.AV : rec.AV + 3] + np.cross(alpha, arm) + np.cross(omega, spin),
+        alpha.copy(),
+    )
+
+
+def increment(system: System, q: ArrayLike, xi: ArrayLike) -> Array:
+    """q (+) xi: coordinates moved along the joints' manifolds by increments of the speeds' kind.
+
+    Examples
+    --------
+    >>> import loopdyn as ld
+    >>> system = ld.library.four_bar().compile()
+    >>> bool(ld.tree.increment(system, system.q_reference, [0.1, 0.2, 0.3])[0] == 0.1)
+    True
+    """
+    out = np.empty(system.nq)
+    plus(system.ints, system.floats, np.array(q, float), np.array(xi, float), out)
+    return out
+
+
+def difference(system: System, q: ArrayLike, p: ArrayLike) -> Array:
+    """Increments xi with ``p = q (+) xi``; rotations are the shortest ones.
+
+    Examples
+    --------
+    >>> import loopdyn as ld
+    >>> system = ld.library.four_bar().compile()
+    >>> q = system.q_reference
+    >>> ld.tree.difference(system, q, q)
+    array([0., 0., 0.])
+    """
+    out = np.empty(system.nv)
+    minus(system.ints, system.floats, np.array(q, float), np.array(p, float), out)
+    return out
+
+
+def terms(system: System, state: State) -> Terms:
+    """Everything in the equations of motion at one state.
+
+    Examples
+    --------
+    >>> import loopdyn as ld
+    >>> system = ld.library.four_bar().compile()
+    >>> t = ld.terms(system, system.state())
+    >>> t.M.shape, t.J.shape, bool(abs(t.phi).max() < 1e-12)
+    ((3, 3), (5, 3), True)
+    """
+    M = mass_matrix(system, state)
+    h = -inverse_dynamics(system, state, np.zeros(system.nv))
+    work, w = _prepare(system, state)
+    J, rate = np.empty((system.nc, system.nv)), np.empty(system.nc)
+    closure(system.ints, system.floats, work, J, rate)
+    return Terms(system, M, h, J, w.gamma.copy(), w.phi.copy(), rate - J @ state.v, _motion(system, w))
+
+
+class TreeSolver:
+    """Accelerations of one tree at many states, without a new allocation per call.
+
+    Examples
+    --------
+    >>> import loopdyn as ld
+    >>> system = ld.library.four_bar().compile()
+    >>> solve = ld.tree.TreeSolver(system)
+    >>> solve(0.0, system.q_reference, [0.0, 0.0, 0.0]).shape
+    (3,)
+    """
+
+    def __init__(self, system: System):
+        if system.mechanism.user_forces:
+            raise ModelError(
+                [Problem("TreeSolver", "the model has user forces", "Use forward_dynamics, which calls them.")]
+            )
+        self.system = system
+        self._work = system.work()
+        self.views = system.open_work(self._work)
+        self._arrays = (system.ints, system.floats, self._work)
+
+    def __call__(self, t: float, q: ArrayLike, v: ArrayLike, tau: ArrayLike | None = None) -> Array:
+        """Accelerations (nv,) as a view that the next call overwrites."""
+        w = self.views
+        w.t[0] = t
+        w.q[:] = q
+        w.v[:] = v
+        if tau is not None:
+            w.tau[:] = tau
+        status = aba(*self._arrays)
+        if status >= 0:
+            raise _no_inertia(self.system, status)
+        result: Array = w.a
+        return result

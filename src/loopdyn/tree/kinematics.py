@@ -9,7 +9,7 @@ with r the arm between the reference points, a_i the acceleration of the referen
 c_w, c_v the velocity terms, which this pass leaves in columns CW and CV of the work rows.
 """
 
-from loopdyn._jit import inline
+from loopdyn._jit import inline, kernel
 from loopdyn.expressions import run_program
 from loopdyn.joints import joint_motion, joint_plus, joint_minus, joint_rotation
 from loopdyn.joints.base import REVOLUTE
@@ -35,6 +35,8 @@ from loopdyn.records import (
     V,
     W,
     X,
+    open_model,
+    open_work,
 )
 from loopdyn.rotations import axis_rotation
 from loopdyn.spatial import (
@@ -195,15 +197,25 @@ def accelerations(model, work):
         put3(B, i, AV, av)
 
 
-@inline
-def plus(model, q, xi, out):
+@kernel
+def move(ints, floats, work):
+    """Poses, velocities and accelerations of all bodies at (t, q, v, a) in `work`."""
+    model, data = open_model(ints, floats), open_work(ints, work)
+    kinematics(model, data)
+    accelerations(model, data)
+
+
+@kernel
+def plus(ints, floats, q, xi, out):
     """out = q (+) xi: move every joint along its manifold by the increments xi (nv)."""
+    model = open_model(ints, floats)
     for i in range(model.n_bases, model.tree.shape[0]):
         joint_plus(model.tree[i, KIND], model.tree[i, NV], q, model.tree[i, Q0], xi, model.tree[i, V0], out)
 
 
-@inline
-def minus(model, q, p, xi):
+@kernel
+def minus(ints, floats, q, p, xi):
     """Increments xi (nv) with p = q (+) xi."""
+    model = open_model(ints, floats)
     for i in range(model.n_bases, model.tree.shape[0]):
         joint_minus(model.tree[i, KIND], model.tree[i, NV], q, p, model.tree[i, Q0], xi, model.tree[i, V0])

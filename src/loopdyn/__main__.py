@@ -1,0 +1,5 @@
+"""``python -m loopdyn`` is the same as ``loopdyn``."""
+
+from loopdyn.cli import main
+
+main()

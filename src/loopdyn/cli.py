@@ -1,0 +1,173 @@
+"""The command line. Exit codes: 0 done, 1 the model failed (said plainly), 2 wrong use of the command."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+
+import typer
+
+if TYPE_CHECKING:
+    from loopdyn.errors import LoopdynError
+    from loopdyn.system import System
+
+# What takes time to import is imported by the command that needs it.
+
+app = typer.Typer(
+    name="loopdyn",
+    help="Dynamics of closed-loop and constrained rigid multibody mechanisms.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def main() -> None:
+    """Run the command line."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a terminal without box characters must not end in an error
+            stream.reconfigure(errors="replace")
+    app(prog_name="loopdyn")
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        from loopdyn import __version__
+
+        typer.echo(f"loopdyn {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    pass
+
+
+# ------------------------------------------------------------------------------------------------------ inspect
+
+
+@app.command()
+def inspect(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Model file, ending in .yaml.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
+) -> None:
+    """Check a model file and show how the mechanism hangs together.
+
+    Prints the tree of bodies, the cut joints, the loops and the sizes of the
+    equations. If anything is wrong with the model, every problem is listed with
+    its line, and the exit code is 1.
+
+    Example: loopdyn inspect four_bar.yaml
+    """
+    from loopdyn.errors import LoopdynError
+    from loopdyn.io import load
+
+    try:
+        system = load(file).compile()
+    except LoopdynError as error:
+        _fail(error, f"loopdyn inspect {file}")
+    if as_json:
+        typer.echo(json.dumps(_as_data(system), indent=2))
+    else:
+        _show(system)
+
+
+def _fail(error: LoopdynError, command: str) -> NoReturn:
+    """All problems, one a line, then what to do next."""
+    from loopdyn.errors import ModelError
+
+    problems = error.problems if isinstance(error, ModelError) else (error,)
+    for problem in problems:
+        typer.echo(_printable(str(problem)), err=True)
+    count = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
+    typer.echo(f"{count}. Correct the model, then run again: {_printable(command)}", err=True)
+    raise typer.Exit(1)
+
+
+def _printable(text: str) -> str:
+    """One line without control characters: names come from files, and a terminal obeys what it is sent."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
+def _as_data(system: System) -> dict[str, Any]:
+    topology = system.topology
+    return {
+        "name": system.name,
+        "units": system.mechanism.units.model_dump(),
+        "bodies": list(topology.order),
+        "joints": {e.name: e.type for e in topology.edges},
+        "floating": list(topology.free_roots),
+        "cut_joints": list(topology.cuts),
+        "loops": [
+            {"bodies": list(p.bodies), "joints": list(p.joints), "base": p.base, "closing": p.closing}
+            for p in topology.loops
+        ],
+        "forces": list(system.forces),
+        "nb": system.nb,
+        "nq": system.nq,
+        "nv": system.nv,
+        "nc": system.nc,
+        "coordinates": list(system.coordinates),
+        "speeds": list(system.speeds),
+        "constraint_rows": list(system.constraint_rows),
+        "warnings": list(system.warnings),
+    }
+
+
+def _show(system: System) -> None:
+    from rich.console import Console
+
+    console = Console(highlight=False, soft_wrap=True, markup=False)
+    title, *tree = str(system.topology).split("\n")
+    console.print(_printable(title), style="bold")
+    for line in tree:
+        console.print(_printable(line))
+    console.print()
+    for what, value in _sizes(system):
+        console.print(f"{what:<18}{_printable(value)}")
+    for warning in system.warnings:
+        console.print("note: " + _printable(warning), style="yellow")
+
+
+def _sizes(system: System) -> list[tuple[str, str]]:
+    topology, units = system.topology, system.mechanism.units.model_dump()
+    return [
+        ("bodies", str(system.nb)),
+        ("joints", f"{len(topology.edges)}, of which {len(topology.cuts)} cut"),
+        ("loops", str(len(topology.loops))),
+        ("coordinates", f"nq = {system.nq}"),
+        ("speeds", f"nv = {system.nv}"),
+        ("constraint rows", f"nc = {system.nc}"),
+        ("forces", ", ".join(system.forces[:12]) + (", ..." if len(system.forces) > 12 else "") or "none"),
+        ("units of the file", ", ".join(f"{kind} {unit}" for kind, unit in units.items())),
+    ]
+
+
+# ------------------------------------------------------------------------------------------------ other commands
+
+
+@app.command()
+def schema() -> None:
+    """Print the JSON Schema of the model file, for editors and other programs.
+
+    Example: loopdyn schema > loopdyn.schema.json
+    """
+    from loopdyn.io import schema as make
+
+    typer.echo(json.dumps(make(), indent=2))
+
+
+@app.command()
+def demo() -> None:
+    """Show what loopdyn does, on a small mechanism; needs no arguments."""
+    from loopdyn.demo import main as run
+
+    run()

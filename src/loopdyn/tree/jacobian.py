@@ -1,0 +1,141 @@
+"""Jacobians of bodies and of the rows of cut joints, along the paths to the root."""
+
+from loopdyn._jit import inline, kernel
+from loopdyn.forces import body_frame, body_point
+from loopdyn.joints import joint_rows
+from loopdyn.records import (
+    AV,
+    AW,
+    C_CHILD,
+    C_KIND,
+    C_PAR,
+    C_PARENT,
+    C_ROW,
+    C_ROWS,
+    F_AXES,
+    F_POINT,
+    M_AXES,
+    M_POINT,
+    NV,
+    ORIGIN,
+    PARENT,
+    SV,
+    SW,
+    V0,
+    R,
+    W,
+    X,
+    open_model,
+    open_work,
+)
+from loopdyn.spatial import add, centripetal, cross, dot, get3, get9, neg, rot, sub
+from loopdyn.tree.kinematics import accelerations, kinematics
+
+
+@inline
+def add_power(model, work, i, x, torque, force, row):
+    """Add to row (nv) the power, per unit of each speed, of a torque and a force at the world point x of body i."""
+    B, D = work.body, work.dof
+    while i >= model.n_bases:
+        about = add(torque, cross(sub(x, get3(B, i, X)), force))
+        for k in range(model.tree[i, V0], model.tree[i, V0] + model.tree[i, NV]):
+            row[k] += dot(get3(D, k, SW), about) + dot(get3(D, k, SV), force)
+        i = model.tree[i, PARENT]
+
+
+@inline
+def constraint_rows(model, work):
+    """phi, direction and gamma of the rows of all cut joints, for the motion in `work`."""
+    B = work.body
+    for n in range(model.cut.shape[0]):
+        i, j = model.cut[n, C_PARENT], model.cut[n, C_CHILD]
+        xF, vF = body_point(B, i, get3(model.cut_frames, n, F_POINT))
+        xM, vM = body_point(B, j, get3(model.cut_frames, n, M_POINT))
+        F = body_frame(B, i, get9(model.cut_frames, n, F_AXES))
+        M = body_frame(B, j, get9(model.cut_frames, n, M_AXES))
+        par = (model.cut_frames[n, C_PAR], model.cut_frames[n, C_PAR + 1])
+        wF, wM = get3(B, i, W), get3(B, j, W)
+        d = sub(xM, xF)
+        v = sub(sub(vM, vF), cross(wF, d))
+        joint_rows(
+            model.cut[n, C_KIND], F, M, par, d, wF, wM, v, work.phi, work.rows, work.gamma, model.cut[n, C_ROW]
+        )
+
+
+@inline
+def constraint_jacobian(model, work, J):
+    """J (nc, nv) with J v = d phi/dt for bases at rest: the power of each row's wrench pair."""
+    B = work.body
+    J[:, :] = 0.0
+    for n in range(model.cut.shape[0]):
+        i, j = model.cut[n, C_PARENT], model.cut[n, C_CHILD]
+        xM, _ = body_point(B, j, get3(model.cut_frames, n, M_POINT))
+        for k in range(model.cut[n, C_ROW], model.cut[n, C_ROW] + model.cut[n, C_ROWS]):
+            torque, force = get3(work.rows, k, 0), get3(work.rows, k, 3)
+            add_power(model, work, j, xM, torque, force, J[k])
+            # the reaction on the parent acts along the same line, so at M's origin too
+            add_power(model, work, i, xM, neg(torque), neg(force), J[k])
+
+
+@inline
+def body_point_acceleration(B, i, p):
+    """World acceleration of the point p of body i (own axes, from its reference point)."""
+    arm, w = rot(get9(B, i, R), p), get3(B, i, W)
+    return add(get3(B, i, AV), add(cross(get3(B, i, AW), arm), centripetal(w, arm)))
+
+
+@inline
+def reduce_rows(model, work, rate):
+    """From bodies to coordinates: `rate` (nc) becomes d phi/dt, and `gamma` the right side of J a = gamma.
+
+    The rows were written for the motion of the two bodies. What the bodies do at zero joint accelerations
+    (velocity terms, moving bases) goes to the right side.
+    """
+    B = work.body
+    for n in range(model.cut.shape[0]):
+        i, j = model.cut[n, C_PARENT], model.cut[n, C_CHILD]
+        pF, pM = get3(model.cut_frames, n, F_POINT), get3(model.cut_frames, n, M_POINT)
+        xF, vF = body_point(B, i, pF)
+        xM, vM = body_point(B, j, pM)
+        d, wF, alpha = sub(xM, xF), get3(B, i, W), get3(B, i, AW)
+        w, v = sub(get3(B, j, W), wF), sub(sub(vM, vF), cross(wF, d))
+        aw = sub(get3(B, j, AW), alpha)
+        av = sub(sub(body_point_acceleration(B, j, pM), body_point_acceleration(B, i, pF)), cross(alpha, d))
+        for k in range(model.cut[n, C_ROW], model.cut[n, C_ROW] + model.cut[n, C_ROWS]):
+            torque, force = get3(work.rows, k, 0), get3(work.rows, k, 3)
+            rate[k] = dot(torque, w) + dot(force, v)
+            work.gamma[k] -= dot(torque, aw) + dot(force, av)
+
+
+@kernel
+def closure(ints, floats, work, J, rate):
+    """phi and gamma of the cut joints into `work`, their Jacobian into J (nc, nv), d phi/dt into rate (nc).
+
+    Overwrites `work.a` with zeros.
+    """
+    model, data = open_model(ints, floats), open_work(ints, work)
+    kinematics(model, data)
+    for k in range(model.nv):
+        data.a[k] = 0.0
+    accelerations(model, data)
+    constraint_rows(model, data)
+    constraint_jacobian(model, data, J)
+    reduce_rows(model, data, rate)
+
+
+@kernel
+def body_jacobian(ints, floats, work, body, J):
+    """Jacobian (6, nv) of body row `body`: angular velocity and velocity of its own frame's origin, world axes."""
+    model, data = open_model(ints, floats), open_work(ints, work)
+    kinematics(model, data)
+    B = data.body
+    x = add(get3(B, body, X), rot(get9(B, body, R), get3(model.body, body, ORIGIN)))
+    zero = (0.0, 0.0, 0.0)
+    J[:, :] = 0.0
+    unit_x, unit_y, unit_z = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
+    add_power(model, data, body, x, unit_x, zero, J[0])
+    add_power(model, data, body, x, unit_y, zero, J[1])
+    add_power(model, data, body, x, unit_z, zero, J[2])
+    add_power(model, data, body, x, zero, unit_x, J[3])
+    add_power(model, data, body, x, zero, unit_y, J[4])
+    add_power(model, data, body, x, zero, unit_z, J[5])

@@ -1,0 +1,68 @@
+"""Recursive Newton-Euler: generalised forces of given accelerations, in linear time [Featherstone2008 chapter 5]."""
+
+from loopdyn._jit import inline, kernel
+from loopdyn.forces import add_loads
+from loopdyn.records import (
+    ARM,
+    AV,
+    AW,
+    IH,
+    IJ,
+    IM,
+    NV,
+    PARENT,
+    PV,
+    PW,
+    SV,
+    SW,
+    V0,
+    open_model,
+    open_work,
+)
+from loopdyn.spatial import add, add3, cross, dot, get3, get6, get9, inertia_times, put3
+from loopdyn.tree.kinematics import accelerations, kinematics
+from loopdyn.tree.rigid import rigid_bodies
+
+
+@inline
+def wrenches(model, work):
+    """Wrench that each joint must carry, PW and PV, about the body's reference point, for the motion in `work`."""
+    B = work.body
+    for i in range(model.n_bases, model.tree.shape[0]):
+        w, v = inertia_times(get6(B, i, IJ), get9(B, i, IH), get6(B, i, IM), get3(B, i, AW), get3(B, i, AV))
+        add3(B, i, PW, w)
+        add3(B, i, PV, v)
+    for i in range(model.n_bases):
+        put3(B, i, PW, (0.0, 0.0, 0.0))
+        put3(B, i, PV, (0.0, 0.0, 0.0))
+    for i in range(model.tree.shape[0] - 1, model.n_bases - 1, -1):
+        p = model.tree[i, PARENT]
+        force = get3(B, i, PV)
+        add3(B, p, PW, add(get3(B, i, PW), cross(get3(B, i, ARM), force)))
+        add3(B, p, PV, force)
+
+
+@inline
+def inverse_dynamics(model, work, tau):
+    """tau = M a - h(t, q, v) without the loads on freedoms, for `work.a`; `tau` may be any array of nv values."""
+    accelerations(model, work)
+    rigid_bodies(model, work)
+    wrenches(model, work)
+    for i in range(model.n_bases, model.tree.shape[0]):
+        iv = model.tree[i, V0]
+        w, v = get3(work.body, i, PW), get3(work.body, i, PV)
+        for k in range(iv, iv + model.tree[i, NV]):
+            tau[k] = dot(get3(work.dof, k, SW), w) + dot(get3(work.dof, k, SV), v)
+
+
+@kernel
+def rnea(ints, floats, work):
+    """Generalised forces needed for the accelerations `work.a`, over and above all loads; into `work.tau`."""
+    model, data = open_model(ints, floats), open_work(ints, work)
+    for k in range(model.nv):
+        data.tau[k] = 0.0
+    kinematics(model, data)
+    add_loads(model, data)
+    inverse_dynamics(model, data, data.tau)
+    for k in range(model.nv):
+        data.tau[k] -= data.load[k]
