@@ -44,10 +44,9 @@ class Matrix(Spec):
 
     def resolve(self, r: Resolver, element: str, path: Path) -> Array:
         """Matrix (3, 3)."""
-        v = {k: r.scalar(getattr(self, k), "inertia", element, (*path, k)) for k in ("xx", "yy", "zz", "xy", "xz", "yz")}
-        return np.array(
-            [[v["xx"], v["xy"], v["xz"]], [v["xy"], v["yy"], v["yz"]], [v["xz"], v["yz"], v["zz"]]]
-        )
+        keys = ("xx", "yy", "zz", "xy", "xz", "yz")
+        xx, yy, zz, xy, xz, yz = (r.scalar(getattr(self, k), "inertia", element, (*path, k)) for k in keys)
+        return np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
 
 
 def _matrix(value: Any) -> Any:
@@ -276,6 +275,8 @@ class Mesh(Spec):
 
 def read_stl(path: FilePath) -> Array:
     """Triangles (n, 3, 3) of a binary or text STL file."""
+    if path.exists() and not path.is_file():  # a pipe or device may never end
+        raise ValueError("not an ordinary file")
     data = path.read_bytes()
     if len(data) >= 84:
         (count,) = struct.unpack_from("<I", data, 80)
@@ -286,8 +287,8 @@ def read_stl(path: FilePath) -> Array:
     if not text.lstrip().startswith("solid"):
         raise ValueError("not an STL file")
     try:
-        numbers = [[float(x) for x in line.split()[1:4]] for line in text.splitlines() if line.split()[:1] == ["vertex"]]
-        return np.array(numbers).reshape(-1, 3, 3)
+        words = [line.split() for line in text.splitlines()]
+        return np.array([w[1:4] for w in words if w[:1] == ["vertex"]], float).reshape(-1, 3, 3)
     except ValueError:
         raise ValueError("not a valid STL file: cannot read its vertices") from None
 
@@ -419,32 +420,38 @@ points=(Point(mass=5.0, at=(1.0, 0.0, 0.0)),))
     def parts(self) -> Iterator[tuple[str, Any]]:
         """Key and part, for all parts; the key of mass, com and inertia given directly is empty."""
         if self.mass is not None:
-            yield "", Solid(mass=self.mass, com=self.com, inertia=self.inertia or Matrix())
-        for name, f in Inertia.model_fields.items():
-            if f.alias:
-                for part in getattr(self, name):
-                    yield f.alias, part
+            # built from fields that were checked already
+            yield "", Solid.model_construct(mass=self.mass, com=self.com, inertia=self.inertia or Matrix())
+        for name, alias in _SHAPES:
+            for part in getattr(self, name):
+                yield alias, part
 
     def resolve(self, r: Resolver, element: str, path: Path) -> MassProperties:
         """Mass, centre of mass, inertia about it; checked to be that of a possible body."""
-        mass, moment, about_origin = 0.0, np.zeros(3), np.zeros((3, 3))
-        inertia = about_origin
         if self.mass is None and self.inertia is not None:
             r.problem(element, "'mass' is missing", "Add 'mass'.", path)
-        if not any(True for _ in self.parts()):
-            r.problem(element, "has no mass properties", "Give a mass, a shape such as 'rod', or 'mass: 0'.", path)
+        found = []
         for key, part in self.parts():
             where = (*path, key) if key else path
             m, c, inertia = part.resolve(r, element, where)
             problem = impossible(m, inertia)
             if problem:
                 r.problem(element, *problem, path=where)
-            mass, moment, about_origin = mass + m, moment + m * c, about_origin + inertia + _steiner(m, c)
-        if mass == 0.0:
-            return mass, np.zeros(3), about_origin
-        com = moment / mass
-        single = len(list(self.parts())) == 1  # no detour by the origin, which would cost digits
-        return mass, com, inertia if single else about_origin - _steiner(mass, com)
+            found.append((m, c, inertia))
+        if not found:
+            r.problem(element, "has no mass properties", "Give a mass, a shape such as 'rod', or 'mass: 0'.", path)
+            return 0.0, np.zeros(3), np.zeros((3, 3))
+        return found[0] if len(found) == 1 else _sum(found)
+
+
+_SHAPES = tuple((name, f.alias) for name, f in Inertia.model_fields.items() if f.alias)
+
+
+def _sum(parts: list[MassProperties]) -> MassProperties:
+    mass = sum(m for m, _, _ in parts)
+    weight = mass if mass > 0.0 else 1.0
+    com = np.sum([m * c for m, c, _ in parts], axis=0) / weight
+    return mass, com, np.sum([inertia + _steiner(m, c - com) for m, c, inertia in parts], axis=0)
 
 
 def _steiner(m: float, c: Array) -> Array:
@@ -475,5 +482,3 @@ def impossible(mass: float, inertia: Array) -> tuple[str, str] | None:
     if mass == 0.0 and scale > 0.0:
         return "has inertia but no mass", "Give a mass, or remove the inertia."
     return None
-
-

@@ -7,7 +7,9 @@ every problem found, and freezes it into a :class:`loopdyn.System`.
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from loopdyn.system import System
 
 GROUND = "ground"
+ELEMENTS = ("parameters", "bodies", "joints", "constraints", "drivers", "forces", "base")  # sections of named things
 
 
 class Body(Inertia):
@@ -37,7 +40,7 @@ class Body(Inertia):
 
     pose: Frame | None = None
     axes: Literal["world", "body"] = "world"
-    frames: dict[str, Frame] = {}
+    frames: dict[str, Frame] = Field(default_factory=dict)
 
     def __init__(self, **data: Any) -> None:
         Spec.__init__(self, **data)
@@ -67,8 +70,8 @@ class Start(Spec):
 
     label: ClassVar[str] = "start"
 
-    q: dict[str, Scalar] = {}
-    v: dict[str, Scalar] = {}
+    q: dict[str, Scalar] = Field(default_factory=dict)
+    v: dict[str, Scalar] = Field(default_factory=dict)
 
 
 class Mechanism(BaseModel):
@@ -306,7 +309,10 @@ class Mechanism(BaseModel):
         """
         from loopdyn.system import build
 
-        return build(self, cuts)
+        try:
+            return build(self, cuts)
+        except ModelError as error:
+            raise ModelError(all_problems(self, error.problems)) from None
 
     def resolver(self) -> Resolver:
         """Resolver for the numbers of this mechanism; raises if its parameters are wrong."""
@@ -327,7 +333,7 @@ class Mechanism(BaseModel):
         path : str or Path
             Name of the file, ending in ``.yaml``.
         """
-        from loopdyn.io.yaml import save  # noqa: PLC0415  reading and writing files is a layer above
+        from loopdyn.io.yaml import save
 
         save(self, path)
 
@@ -339,6 +345,40 @@ def name_problem(kind: str, name: Any) -> Problem | None:
     if any(c in name for c in ".:") or name != name.strip() or any(ord(c) < 32 for c in name):
         return Problem(f"{kind} '{name}'", "the name has '.', ':' or blanks around it", "Use letters, digits and '_'.")
     return None
+
+
+def all_problems(m: Mechanism, problems: Sequence[Problem]) -> list[Problem]:
+    """The problems that were found, and those of the rest of the mechanism.
+
+    Some checks need the result of others, so building ends early. It is tried again without the elements that
+    are wrong, and nothing is said about what refers to them.
+    """
+    from loopdyn.system import build
+
+    found, broken = list(problems), set[tuple[str | int, ...]]()
+    while new := {p.path[:2] for p in problems if len(p.path) > 1 and p.path[0] in ELEMENTS} - broken:
+        broken |= new
+        rest = {s: {k: v for k, v in getattr(m, s).items() if (s, k) not in broken} for s in ELEMENTS}
+        try:
+            build(m.model_copy(update=rest))
+            break
+        except ModelError as error:
+            problems = error.problems
+        found += unrelated(problems, {str(name) for _, name in broken})
+    return m.locate(list(dict.fromkeys(found)))
+
+
+def unrelated(problems: Sequence[Problem], missing: set[str]) -> list[Problem]:
+    """Problems that were found while elements were missing and have nothing to do with them."""
+    kept = [p for p in problems if not missing & _names_in(p)]
+    # a list of known names would lack the missing ones
+    return [replace(p, hint="Check the name.") if p.hint.startswith("Known: ") else p for p in kept]
+
+
+def _names_in(problem: Problem) -> set[str]:
+    """Names that a problem mentions in quotes; of labels such as 'A.angle' and of formulas, their parts as well."""
+    quoted = re.findall(r"'([^']*)'", f"{problem.element} {problem.message}")
+    return {*quoted, *(label.split(".")[0] for label in quoted), *re.findall(r"\w+", " ".join(quoted))}
 
 
 def _named(kind: type[Any], data: Mapping[str, Any], element: str) -> Any:

@@ -50,7 +50,12 @@ def _kind(value: Any) -> str:
         return "true/false"
     if isinstance(value, list | tuple):
         return f"a list of {len(value)}"
-    return f"{value!r}"
+    return short(repr(value))
+
+
+def short(text: str, most: int = 60) -> str:
+    """A text cut to a length that fits into a message."""
+    return text if len(text) <= most else text[: most - 3] + "..."
 
 
 def _vector(size: int) -> Any:
@@ -193,7 +198,7 @@ def _in_words(item: Any, path: Path, model: type[BaseModel]) -> Finding:
     key = path[-1] if path else ""
     if kind == "extra_forbidden":
         known = [name for m in _models_at(model, item["loc"][:-1]) for name in _fields(m)]
-        return Finding(path[:-1], path, f"unknown key '{key}'", nearest(str(key), dict.fromkeys(known)))
+        return Finding(path[:-1], path, f"unknown key '{short(str(key))}'", nearest(str(key), dict.fromkeys(known)))
     if kind.startswith("missing"):
         if isinstance(key, int):
             return Finding(path[:-1], path[:-1], f"entry {key + 1} of the list is missing", "Add it.")
@@ -202,7 +207,7 @@ def _in_words(item: Any, path: Path, model: type[BaseModel]) -> Finding:
         types = [str(m.model_fields["type"].default) for m in _models_at(model, item["loc"])]
         if kind == "union_tag_not_found":
             return Finding(path, path, "'type' is missing", f"Add one of: {', '.join(types)}.")
-        return Finding(path, (*path, "type"), f"unknown type '{context['tag']}'", nearest(context["tag"], types))
+        return Finding(path, (*path, "type"), f"unknown type '{short(context['tag'])}'", nearest(context["tag"], types))
     if kind == "too_long":
         return Finding(path, path, f"expected a list of {context['max_length']}, found {found}", _HINTS["vector"])
     if kind in _EXPECTED:
@@ -281,7 +286,8 @@ LENGTHS = {"m": 1.0, "mm": 1e-3, "cm": 1e-2, "km": 1e3, "um": 1e-6, "in": 0.0254
 ANGLES = {"rad": 1.0, "deg": math.pi / 180.0, "turn": 2.0 * math.pi}
 MASSES = {"kg": 1.0, "g": 1e-3, "t": 1e3, "lb": 0.45359237}
 FORCES = {"N": 1.0, "mN": 1e-3, "kN": 1e3, "MN": 1e6, "lbf": 4.4482216152605}
-TORQUES = {"N*m": 1.0, "N*mm": 1e-3, "kN*m": 1e3, "mN*m": 1e-3, "lbf*ft": 1.3558179483314004, "lbf*in": 0.1129848290276167}
+_LBF = FORCES["lbf"]
+TORQUES = {"N*m": 1.0, "N*mm": 1e-3, "kN*m": 1e3, "mN*m": 1e-3, "lbf*ft": 0.3048 * _LBF, "lbf*in": 0.0254 * _LBF}
 ACCELERATIONS = {"m/s^2": 1.0, "mm/s^2": 1e-3, "g": 9.80665, "ft/s^2": 0.3048}
 
 _TABLES = {
@@ -386,6 +392,7 @@ class Resolver:
         self.parameters = dict(parameters)
         self.units = units
         self.problems: list[Problem] = []
+        self._factors = _factors(units)
 
     def problem(self, element: str, message: str, hint: str = "", path: Path = ()) -> None:
         """Record one problem; compiling goes on, so that all are reported at once."""
@@ -410,7 +417,7 @@ class Resolver:
             except ExpressionError as error:
                 self.problem(element, str(error), path=path)
                 return math.nan
-        return value * _factors(self.units)[dimension]
+        return value * self._factors[dimension]
 
     def vector(self, value: Sequence[float | str], dimension: str, element: str, path: Path) -> NDArray[np.float64]:
         """SI values of a list of numbers or formulas."""

@@ -54,16 +54,14 @@ ARM = 18  # 3  from the parent's reference point to the own one
 CW = 21  # 3  velocity terms of the joint in the angular acceleration
 CV = 24  # 3  ... and in the acceleration of the reference point
 ARM_COM = 27  # 3  from the reference point to the centre of mass
-FW = 30  # 3  applied torque about the reference point
-FV = 33  # 3  applied force
-IJ = 36  # 6  6x6 inertia about the reference point: rigid, composite or articulated
-IH = 42  # 9
-IM = 51  # 6
-PW = 57  # 3  bias wrench
-PV = 60  # 3
-AW = 63  # 3  angular acceleration
-AV = 66  # 3  acceleration of the reference point
-N_WORK = 69
+IJ = 30  # 6  6x6 inertia about the reference point: rigid, composite or articulated
+IH = 36  # 9
+IM = 45  # 6
+PW = 51  # 3  bias wrench about the reference point: velocity terms less gravity and applied loads
+PV = 54  # 3
+AW = 57  # 3  angular acceleration
+AV = 60  # 3  acceleration of the reference point
+N_WORK = 63
 
 # Work row of a freedom: motion subspace S, U = I S, 1 / (S . U), reduced load.
 SW = 0  # 3
@@ -117,7 +115,7 @@ class Work(NamedTuple):
 
 def model_sizes(header: Any) -> tuple[int, int]:
     """Lengths of the int and the float array."""
-    rows, bases, _, _, cuts, _, forces, code, programs, constants = (int(x) for x in header[: H_DEPTH])
+    rows, bases, _, _, cuts, _, forces, code, programs, constants = (int(x) for x in header[:H_DEPTH])
     ints = H_SIZE + rows * N_TREE + cuts * N_CUT + forces * N_FORCE_INTS + code + programs + 1 + bases * N_BASE_PROGRAMS
     floats = rows * N_BODY + cuts * N_CUT_FRAMES + forces * N_FORCE_FLOATS + constants + bases * 12 + 3
     return ints, floats

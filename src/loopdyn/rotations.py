@@ -196,9 +196,11 @@ def perpendicular_frame(axis: ArrayLike, x: ArrayLike | None = None) -> NDArray[
            [0., 0., 1.]])
     """
     z = np.asarray(axis, float)
-    z = z / np.linalg.norm(z)
+    z = z / np.sqrt(z @ z)
     if x is None:
         x = (1.0, 0.0, 0.0) if abs(z[0]) < 0.9 else (0.0, 1.0, 0.0)
-    first = np.asarray(x, float) - np.dot(np.asarray(x, float), z) * z
-    first = first / np.linalg.norm(first)
-    return np.array([first, np.cross(z, first), z])
+    first = np.asarray(x, float)
+    first = first - (first @ z) * z
+    a, b, c = (first / np.sqrt(first @ first)).tolist()
+    p, q, r = z.tolist()
+    return np.array([[a, b, c], [q * c - r * b, r * a - p * c, p * b - q * a], [p, q, r]])

@@ -19,7 +19,7 @@ from loopdyn.inertia import MassProperties
 from loopdyn.joints import REVERSED_BY_SIGN, Free, Joint
 from loopdyn.joints.base import Frame
 from loopdyn.model import GROUND, Mechanism, name_problem
-from loopdyn.quantities import Path, Resolver, nearest
+from loopdyn.quantities import Path, nearest
 from loopdyn.topology import (
     Edge,
     Forest,
@@ -220,7 +220,7 @@ def _values(given: Any, labels: Sequence[str], index: Mapping[str, int], start: 
         if out.shape != (len(labels),):
             message = f"{len(labels)} {kind}s are needed, {out.size} were given"
             raise ModelError([Problem("state", message, f"Order: {', '.join(labels[:8])}...")])
-    bad = [labels[k] for k in np.flatnonzero(~np.isfinite(out))]
+    bad = [label for label, value in zip(labels, out, strict=True) if not math.isfinite(value)]
     if bad:
         raise ModelError(Problem("state", f"{kind} '{label}' is not finite", "Give a number.") for label in bad)
     return out
@@ -316,8 +316,8 @@ class _Builder:
                     self.r.problem(problem.element, problem.message, problem.hint, (section, name))
         if GROUND in self.m.bodies:
             self.r.problem("body 'ground'", "this name is reserved", "Choose another name.", ("bodies", GROUND))
-        for kind, section in (("constraints", self.m.constraints), ("drivers", self.m.drivers)):
-            for name in section:
+        for kind, given in (("constraints", self.m.constraints), ("drivers", self.m.drivers)):
+            for name in given:
                 hint = "Remove it; joints, forces and base motion are available."
                 self.r.problem(f"{kind[:-1]} '{name}'", f"{kind} are not available yet", hint, (kind, name))
         for name in self.m.base:
@@ -417,7 +417,7 @@ class _Builder:
         )
         if cuts is None:
             forest = shallow_forest(self.names, edges, adjacency(len(self.names), edges), self.n_bases)
-            if any(_is_singular(m) for m in self.masses[self.n_bases :]):
+            if _any_singular(self.masses[self.n_bases :]):
                 forest = supported_forest(self.names, edges, self.n_bases, forest, self._unsupported(edges))
         else:
             forest = self._forest_of_cuts(edges, cuts)
@@ -635,8 +635,8 @@ class _Builder:
             else:
                 dimensions[1].update((s, "speed" if ".v" in s else "angular_speed") for s in v)
         found: tuple[dict[str, float], dict[str, float]] = ({}, {})
-        for key, values, known, out in zip(("q", "v"), (self.m.start.q, self.m.start.v), dimensions, found, strict=True):
-            for label, value in values.items():
+        for key, known, out in zip(("q", "v"), dimensions, found, strict=True):
+            for label, value in getattr(self.m.start, key).items():
                 path = ("start", key, label)
                 if label not in known:
                     self.r.problem("start", f"there is no coordinate '{label}'", nearest(label, known), path)
@@ -705,13 +705,12 @@ def _compose(a: Pose, b: Pose) -> Pose:
     return a[0] + a[1] @ b[0], a[1] @ b[1]
 
 
-def _is_singular(mass: MassProperties) -> bool:
-    """Whether a body alone could not be moved in all directions: no mass, or no inertia about some axis."""
-    m, _, inertia = mass
-    if m <= 0.0:
-        return True
-    moments = np.linalg.eigvalsh(inertia)
-    return bool(moments[0] <= SUPPORT * moments[2])
+def _any_singular(masses: Sequence[MassProperties]) -> bool:
+    """Whether some body alone could not be moved in all directions: no mass, or no inertia about some axis."""
+    if not masses:
+        return False
+    moments = np.linalg.eigvalsh(np.array([inertia for _, _, inertia in masses]))
+    return any(m <= 0.0 for m, _, _ in masses) or bool(np.any(moments[:, 0] <= SUPPORT * moments[:, 2]))
 
 
 def _about_world_origin(mass: MassProperties, pose: Pose) -> Array:

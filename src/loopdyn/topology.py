@@ -335,7 +335,11 @@ def shallow_forest(
 
 
 def _grow(
-    names: Sequence[str], edges: Sequence[Edge], adjacent: Sequence[Sequence[int]], joint: list[int], frontier: list[int]
+    names: Sequence[str],
+    edges: Sequence[Edge],
+    adjacent: Sequence[Sequence[int]],
+    joint: list[int],
+    frontier: list[int],
 ) -> None:
     """Extend the tree from `frontier` to everything that can be reached."""
 
@@ -513,14 +517,17 @@ def _short_loops(names: Sequence[str], edges: Sequence[Edge], forest: Forest, n_
         usable[e.parent].append(k)
         usable[e.child].append(k)
         base = min(bodies, key=lambda b: (depth[b], names[b]))
+        start = bodies.index(base)  # the loop is told from its base
+        around = [*joints, k]
         yield Loop(
-            tuple(names[b] for b in bodies), tuple(edges[j].name for j in joints) + (e.name,), names[base], e.name
+            tuple(names[b] for b in bodies[start:] + bodies[:start]),
+            tuple(edges[j].name for j in around[start:] + around[:start]),
+            names[base],
+            e.name,
         )
 
 
-def _tree_path(
-    edges: Sequence[Edge], forest: Forest, a: int, b: int, n_bases: int
-) -> tuple[list[int], list[int]]:
+def _tree_path(edges: Sequence[Edge], forest: Forest, a: int, b: int, n_bases: int) -> tuple[list[int], list[int]]:
     """Bodies and joints from a to b along the tree; two bases meet as one."""
     up: tuple[list[int], list[int]] = ([a], [])
     down: tuple[list[int], list[int]] = ([b], [])

@@ -35,17 +35,17 @@ from loopdyn.records import (
     C_PARENT,
     F_AXES,
     F_POINT,
-    FV,
-    FW,
     M_AXES,
     M_POINT,
+    PV,
+    PW,
     R,
     V,
     W,
     X,
 )
 from loopdyn.rotations import matrix_quaternion, quaternion_log
-from loopdyn.spatial import add, add3, cross, dot, get3, get9, mul, neg, put3, rot, rot_t, row, scale, sub, transpose
+from loopdyn.spatial import add, add3, cross, dot, get3, get9, mul, neg, rot, rot_t, scale, sub, transpose
 
 __all__ = [
     "Actuator",
@@ -85,9 +85,15 @@ def body_frame(B, i, A):
 
 @inline
 def push(B, i, x, force):
-    """Put a force on body i at the world point x."""
-    add3(B, i, FW, cross(sub(x, get3(B, i, X)), force))
-    add3(B, i, FV, force)
+    """Put a force on body i at the world point x: the bias wrench is less by it."""
+    add3(B, i, PW, cross(force, sub(x, get3(B, i, X))))
+    add3(B, i, PV, neg(force))
+
+
+@inline
+def twist(B, i, torque):
+    """Put a torque on body i."""
+    add3(B, i, PW, neg(torque))
 
 
 @inline
@@ -162,9 +168,9 @@ def on_freedom(model, work, n, code):
         dx = dot(torque, sub(get3(B, j, W), wF)) + dot(force, v)
         f = freedom_load(model, work, n, code, x, dx)
         torque, force = scale(f, torque), scale(f, force)
-        add3(B, j, FW, torque)
+        twist(B, j, torque)
         push(B, j, xM, force)
-        add3(B, i, FW, neg(torque))
+        twist(B, i, neg(torque))
         push(B, i, xM, neg(force))
 
 
@@ -193,9 +199,9 @@ def bushing(model, work, n):
             -kt[2] * theta[2] - ct[2] * spin[2],
         ),
     )
-    add3(B, j, FW, torque)
+    twist(B, j, torque)
     push(B, j, x2, force)
-    add3(B, i, FW, neg(torque))
+    twist(B, i, neg(torque))
     push(B, i, x2, neg(force))
 
 
@@ -211,17 +217,16 @@ def applied(model, work, n):
         A = mul(get9(B, i, R), get9(model.force_data, n, 3))
         torque, force = rot(A, torque), rot(A, force)
     x, _ = body_point(B, i, get3(model.force_data, n, 0))
-    add3(B, i, FW, torque)
+    twist(B, i, torque)
     push(B, i, x, force)
 
 
 @inline
 def add_loads(model, work):
-    """All loads at the state whose kinematics is in `work`: on bodies (FW, FV) and on freedoms (load)."""
-    zero = (0.0, 0.0, 0.0)
-    for i in range(model.tree.shape[0]):
-        put3(work.body, i, FW, zero)
-        put3(work.body, i, FV, zero)
+    """Add all loads to the bias wrenches of the bodies and to the loads on freedoms.
+
+    Poses, velocities and rigid bias wrenches must be known (see :mod:`loopdyn.tree.rigid`).
+    """
     for k in range(model.nv):
         work.load[k] = work.tau[k]
     work.jets[:, :] = 0.0

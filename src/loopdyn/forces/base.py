@@ -1,8 +1,8 @@
 """What all forces share: their records in the frozen arrays, and the laws (numbers, formulas, tables).
 
 A force type is one file with a class of the user's data and a kernel helper that adds its loads. Loads on
-a body go into columns FW, FV of its work row: torque about the body's reference point and force, world
-axes. Loads on a joint coordinate go into the generalised forces `tau`.
+a body are taken off the bias wrench PW, PV of its work row (torque about its reference point, force; world
+axes). Loads on a joint coordinate go into `work.load`.
 """
 
 from __future__ import annotations

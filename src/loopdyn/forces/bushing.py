@@ -40,7 +40,7 @@ class Bushing(Force):
 
     def resolve(self, r: Resolver, places: Places, element: str, path: Path) -> Record | None:
         """Bodies; point and axes on each; angular and linear stiffness, angular and linear damping."""
-        bodies = [places.body(self.body1, element, (*path, "body1")), places.body(self.body2, element, (*path, "body2"))]
+        bodies = [places.body(getattr(self, key), element, (*path, key)) for key in ("body1", "body2")]
         at = r.vector(self.at, "length", element, (*path, "at"))
         R = np.eye(3) if self.rotation is None else self.rotation.resolve(r, element, (*path, "rotation"))
         coefficients: list[float] = []

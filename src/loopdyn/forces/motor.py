@@ -36,9 +36,7 @@ class Motor(Force):
         key, other = ("torque", "force") if f.rotation else ("force", "torque")
         law = getattr(self, key)
         if getattr(self, other) is not None or law is None:
-            r.problem(
-                element, f"'{self.joint}' takes a {key}, not a {other}", f"Give '{key}' and nothing else.", path
-            )
+            r.problem(element, f"'{self.joint}' takes a {key}, not a {other}", f"Give '{key}' and nothing else.", path)
             return None
         variables = freedom_dimensions(f)
         program = law_program(law, variables, key, r, element, (*path, key))

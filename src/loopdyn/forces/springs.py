@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from loopdyn.forces.base import JOINT_SPRING, SPRING, Force, Places, Record
 from loopdyn.quantities import Path, Resolver, Scalar, Vec3
-
-LIMIT = "the force has no direction there"
 
 
 class SpringDamper(Force):
@@ -46,7 +44,7 @@ class SpringDamper(Force):
     damping: Scalar = 0.0
     length: Scalar | None = None
 
-    def __init__(self, *args: object, **data: object) -> None:
+    def __init__(self, *args: Any, **data: Any) -> None:
         names = ("body1", "body2", "point1", "point2", "stiffness", "damping", "length")
         super().__init__(**dict(zip(names, args, strict=False)), **data)
 
@@ -69,7 +67,9 @@ def two_points(
     force: object, r: Resolver, places: Places, element: str, path: Path
 ) -> tuple[list[int], list[float], float] | None:
     """Rows of the two bodies, their points in body axes, and the distance at the reference pose."""
-    ints, floats, world = [], [], []
+    ints: list[int] = []
+    floats: list[float] = []
+    world = []
     for k in ("1", "2"):
         name, p = getattr(force, "body" + k), getattr(force, "point" + k)
         ints.append(places.body(name, element, (*path, "body" + k)))

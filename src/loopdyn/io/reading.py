@@ -8,7 +8,6 @@ it costs anything.
 from __future__ import annotations
 
 import math
-import os
 import re
 import stat
 from collections.abc import Iterator
@@ -20,10 +19,10 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.events import (
     AliasEvent,
+    CollectionStartEvent,
     DocumentStartEvent,
     Event,
     MappingEndEvent,
-    MappingStartEvent,
     NodeEvent,
     ScalarEvent,
     SequenceEndEvent,
@@ -33,10 +32,20 @@ from ruamel.yaml.events import (
 from ruamel.yaml.reader import ReaderError
 
 from loopdyn.errors import ModelError, Problem
-from loopdyn.quantities import Path
+from loopdyn.quantities import Path, short
 
 MAX_BYTES = 50_000_000  # of one file; a chain of 100,000 bodies takes 20 million
 MAX_DEPTH = 30  # levels inside one another; a model needs eight
+
+KINDS = {  # sections of a model file, and what their entries are called
+    "parameters": "parameter",
+    "bodies": "body",
+    "joints": "joint",
+    "constraints": "constraint",
+    "drivers": "driver",
+    "forces": "force",
+    "base": "base",
+}
 
 Scalar = str | int | float | bool | None
 
@@ -58,6 +67,11 @@ class Node:
     end: int
     flow: bool = False
 
+    @property
+    def entries(self) -> dict[str, Node]:
+        """Entries of a mapping; none of anything else."""
+        return self.value if isinstance(self.value, dict) else {}
+
     def plain(self) -> Any:
         """The value as ordinary Python data."""
         if isinstance(self.value, dict):
@@ -75,13 +89,29 @@ class Node:
         node = self
         for step in path:
             inside = node.value
-            if isinstance(inside, dict) and isinstance(step, str) and step in inside:
+            if isinstance(step, int):
+                node = inside[step] if isinstance(inside, list) and step < len(inside) else node
+            elif isinstance(inside, dict) and step in inside:
                 node = inside[step]
-            elif isinstance(inside, list) and isinstance(step, int) and 0 <= step < len(inside):
-                node = inside[step]
-            elif not isinstance(step, int):
+            else:
                 break
         return node
+
+
+def element_name(path: Path) -> str:
+    """What a path of keys leads to, as its user calls it.
+
+    Examples
+    --------
+    >>> element_name(("joints", "A", "limits"))
+    "joint 'A', limits"
+    """
+    if not path:
+        return "model file"
+    names = [str(step + 1) if isinstance(step, int) else step for step in path]
+    if names[0] in KINDS and len(names) > 1:
+        names[:2] = [f"{KINDS[names[0]]} '{names[1]}'"]
+    return names[0] + (", " + ".".join(names[1:]) if names[1:] else "")
 
 
 @dataclass(frozen=True)
@@ -168,6 +198,7 @@ class _Reader:
         self.file = file
         self.events: Iterator[Event] = YAML(typ="safe", pure=True).parse(text)
         self.problems: list[Problem] = []
+        self.path: list[str | int] = []  # keys that lead to the mapping or list that is being read
 
     def document(self) -> Node:
         next(self.events)  # start of the stream
@@ -193,29 +224,32 @@ class _Reader:
             # implicit[0]: written plainly, so that it may be something else than text
             node.value = plain_scalar(event.value) if event.implicit[0] else event.value
             node.end = start + len(self.text[start : node.end].rstrip())
-        elif isinstance(event, SequenceStartEvent):
-            node.value, node.flow = self._list(node, depth), bool(event.flow_style)
-        else:
+        elif isinstance(event, CollectionStartEvent):
             node.flow = bool(event.flow_style)
-            node.value = self._mapping(node, depth)
+            is_list = isinstance(event, SequenceStartEvent)
+            node.value = self._list(node, depth) if is_list else self._mapping(node, depth)
         return node
 
     def _refuse_costly(self, event: Event, depth: int, line: int) -> None:
         if isinstance(event, AliasEvent):
             hint = "Write the value out, or use 'parameters' for numbers that occur several times."
-            raise self._refusal(line, f"references such as *{event.anchor} are not read", hint)
+            raise self._refusal(line, f"references such as *{short(event.anchor)} are not read", hint)
         assert isinstance(event, NodeEvent)
         if getattr(event, "tag", None) is not None:
             raise self._refusal(line, f"the tag '{_short_tag(event)}' is not read", "Remove it: write a plain value.")
         if event.anchor is not None:
-            raise self._refusal(line, f"the anchor &{event.anchor} is not read", "Remove it; use 'parameters' instead.")
+            raise self._refusal(
+                line, f"the anchor &{short(event.anchor)} is not read", "Remove it, or use 'parameters'."
+            )
         if depth > MAX_DEPTH:
             raise self._refusal(line, f"more than {MAX_DEPTH} levels of nesting", "Check brackets and indentation.")
 
     def _list(self, node: Node, depth: int) -> list[Node]:
         items: list[Node] = []
         while not isinstance(event := next(self.events), SequenceEndEvent):
+            self.path.append(len(items))
             items.append(self._node(event, depth + 1))
+            self.path.pop()
         node.end = event.end_mark.index if event.end_mark.index > event.start_mark.index else items[-1].end
         return items
 
@@ -223,7 +257,9 @@ class _Reader:
         entries: dict[str, Node] = {}
         while not isinstance(event := next(self.events), MappingEndEvent):
             key = self._node(event, depth + 1)
+            self.path.append(str(key.value))
             value = self._node(next(self.events), depth + 1)
+            self.path.pop()
             value.line, value.key = key.line, key.key
             if value.value is None and value.start == value.end:
                 # an empty value is reported where the next entry begins: it belongs behind its colon
@@ -238,7 +274,7 @@ class _Reader:
     def _is_new(self, key: Node, entries: dict[str, Node]) -> bool:
         name = key.value
         if not isinstance(name, str):
-            shown = self.text[key.start : key.end]
+            shown = short(self.text[key.start : key.end])
             hint = "Write a name." if isinstance(name, list | dict) or not shown else f"Put it in quotes: '{shown}'."
             self._key_problem(key, f"the key {shown!r} is not a text", hint)
             return False
@@ -246,17 +282,17 @@ class _Reader:
             self._key_problem(key, "the merge key '<<' is not read", "Write the values out.")
             return False
         if name in entries:
-            message = f"'{name}' occurs twice, first on line {entries[name].line}"
+            message = f"'{short(name)}' occurs twice, first on line {entries[name].line}"
             self._key_problem(key, message, "Rename or remove one of them.")
             return False
         return True
 
     def _key_problem(self, key: Node, message: str, hint: str) -> None:
-        self.problems.append(Problem("model file", message, hint, self.file, key.line))
+        self.problems.append(Problem(element_name(tuple(self.path)), message, hint, self.file, key.line))
 
 
 def _short_tag(event: Any) -> str:
-    return str(event.tag).replace("tag:yaml.org,2002:", "!!")
+    return short(str(event.tag).replace("tag:yaml.org,2002:", "!!"))
 
 
 _INTEGER = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
@@ -291,7 +327,7 @@ def plain_scalar(text: str) -> Scalar:
 # What the parser says, and what it means to somebody who writes a model. The first that fits is taken.
 _MEANINGS = (
     ("character '\\t'", "a tab stands where only blanks can", "Indent with blanks."),
-    ("mapping values are not allowed", "a ':' stands where no key can be", "Check the indentation; quote texts with ':'."),
+    ("mapping values are not allowed", "a ':' stands where no key can be", "Check the indentation, or use quotes."),
     ("expected ',' or ']'", "a list [...] is not finished", "Add a comma or ']'."),
     ("expected ',' or '}'", "a mapping {...} is not finished", "Add a comma or '}'."),
     ("quoted scalar", "a text in quotes is not finished", "Add the closing quote."),
@@ -307,198 +343,9 @@ def _syntax_error(error: MarkedYAMLError, shown: str) -> ModelError:
     mark = error.problem_mark or error.context_mark
     line = None if mark is None else mark.line + 1
     told = f"{error.context or ''} {error.problem or ''}"
-    for sign, message, hint in _MEANINGS:
-        if sign in told:
-            break
-    else:
-        message, hint = f"this is not valid YAML ({error.problem})", "Compare the line with an example."
+    otherwise = (f"this is not valid YAML ({error.problem})", "Compare the line with an example.")
+    message, hint = next(((message, hint) for sign, message, hint in _MEANINGS if sign in told), otherwise)
     began = error.context_mark
     if began is not None and line is not None and began.line + 1 != line and "not finished" in message:
         message += f"; it begins on line {began.line + 1}"
     return _refusal(shown, message, hint, line)
-
-
-# ---------------------------------------------------------------------------------------------- includes
-
-SECTIONS = ("parameters", "bodies", "joints", "constraints", "drivers", "forces", "base")
-KINDS = {
-    "parameters": "parameter",
-    "bodies": "body",
-    "joints": "joint",
-    "constraints": "constraint",
-    "drivers": "driver",
-    "forces": "force",
-    "base": "base",
-}
-MAX_INCLUDES = 20  # files that include one another in a row
-
-
-def gather(main: Document, path: FilePath, shown: str) -> tuple[Node, list[Problem]]:
-    """The main file with everything it includes, as one tree, and all problems found on the way."""
-    gatherer = _Gatherer(path, shown)
-    gatherer.add(main, path, shown, ())
-    return gatherer.root, gatherer.problems
-
-
-class _Gatherer:
-    """Joins a model file and the files it includes, each once, into one mapping of sections."""
-
-    def __init__(self, main: FilePath, shown: str):
-        self.folder = FilePath(os.path.abspath(main)).parent
-        self.shown_folder = os.path.dirname(shown)
-        self.root = Node({}, shown, 1, 0, 0, 0)
-        self.problems: list[Problem] = []
-        self.done: set[FilePath] = set()
-
-    def problem(self, node: Node, element: str, message: str, hint: str, path: Path = ()) -> None:
-        self.problems.append(Problem(element, message, hint, node.file, node.line, path))
-
-    def add(self, document: Document, path: FilePath, shown: str, chain: tuple[tuple[FilePath, str], ...]) -> None:
-        """Add one file, then what it includes; `chain` is the way from the main file to it."""
-        real = path.resolve()
-        self.done.add(real)
-        self.problems.extend(document.problems)
-        top = document.root.value
-        if not isinstance(top, dict):
-            hint = "Begin with 'loopdyn: 1', then bodies and joints."
-            self.problem(document.root, "model file", "expected keys such as 'bodies:' and 'joints:'", hint)
-            return
-        self._check_version(document.root, required=not chain)
-        folder = FilePath(os.path.abspath(path)).parent
-        self._place_meshes(top, folder)
-        for key, node in top.items():
-            if key in SECTIONS:
-                self._merge_section(self.root, key, node, KINDS[key])
-            elif key == "start":
-                self._merge_start(node)
-            elif key != "include":
-                self._merge_setting(key, node, included=bool(chain))
-        if "include" in top:
-            self._include(top["include"], folder, (*chain, (real, shown)))
-
-    # ---------------------------------------------------------------------------------------- the content
-
-    def _check_version(self, root: Node, required: bool) -> None:
-        assert isinstance(root.value, dict)
-        hint = "Write 'loopdyn: 1', the version of the file format."
-        node = root.value.get("loopdyn")
-        if node is None:
-            if required:
-                self.problem(root, "model file", "'loopdyn' is missing", hint)
-        elif type(node.value) is not int or node.value != 1:
-            self.problem(node, "model file", f"version {node.plain()!r} of the file format is not known", hint)
-
-    def _merge_section(self, parent: Node, key: str, node: Node, kind: str) -> None:
-        """Join the entries of a section with those of other files; nothing behind the key means none."""
-        if not isinstance(node.value, dict):
-            if node.value is not None:
-                self.problem(node, key, f"expected a mapping of names, found {node.plain()!r}", "Write 'name: ...'.")
-            return
-        assert isinstance(parent.value, dict)
-        known = parent.value.setdefault(key, Node({}, node.file, node.line, 0, 0, 0)).value
-        assert isinstance(known, dict)
-        for name, entry in node.value.items():
-            if name in known:
-                place = f"{known[name].file}:{known[name].line}"
-                self.problem(entry, f"{kind} '{name}'", f"is already given at {place}", "Rename or remove one of them.")
-            else:
-                known[name] = entry
-
-    def _merge_start(self, node: Node) -> None:
-        if not isinstance(node.value, dict):
-            if node.value is not None:
-                self._merge_setting("start", node, included=False)
-            return
-        assert isinstance(self.root.value, dict)
-        start = self.root.value.setdefault("start", Node({}, node.file, node.line, 0, 0, 0))
-        for key, values in node.value.items():
-            if key in ("q", "v"):
-                self._merge_section(start, key, values, "start of")
-            elif isinstance(start.value, dict):
-                start.value[key] = values
-
-    def _merge_setting(self, key: str, node: Node, included: bool) -> None:
-        """Settings of the main file count; an included file may repeat units and gravity, not change them."""
-        assert isinstance(self.root.value, dict)
-        known = self.root.value.get(key)
-        if key == "units" and included:
-            given = known.plain() if known is not None else None
-            if _all_units(node.plain()) != _all_units(given):
-                main = self.root.file
-                message = f"units of this file differ from those of {main}"
-                self.problem(node, "units", message, "Convert this file, or declare no units in it.")
-        elif known is None:
-            if not (included and key == "name"):
-                self.root.value[key] = node
-        elif key == "gravity" and known.plain() != node.plain():
-            message = f"differs from the gravity at {known.file}:{known.line}"
-            self.problem(node, "gravity", message, "Keep one of them.")
-
-    def _place_meshes(self, top: dict[str, Node], folder: FilePath) -> None:
-        """Make the mesh files of a model absolute: they are meant relative to the file that names them."""
-        bodies = top["bodies"].value if "bodies" in top else None
-        for name, body in bodies.items() if isinstance(bodies, dict) else ():
-            mesh = body.value.get("mesh") if isinstance(body.value, dict) else None
-            shapes = [] if mesh is None else mesh.value if isinstance(mesh.value, list) else [mesh]
-            for shape in shapes:
-                node = shape.value.get("file") if isinstance(shape.value, dict) else None
-                if node is None or not isinstance(node.value, str) or os.path.isabs(node.value):
-                    continue
-                target = os.path.abspath(folder / node.value)
-                if not self._is_inside(target):
-                    hint = "Put the mesh beside the model file, or give its absolute path."
-                    message = f"{node.value!r} leaves the folder of the model"
-                    self.problem(node, f"body '{name}', mesh", message, hint, ("bodies", name))
-                node.value = target
-
-    def _is_inside(self, target: str) -> bool:
-        try:
-            return FilePath(target).resolve().is_relative_to(self.folder.resolve())
-        except (OSError, ValueError, RuntimeError):  # a loop of links, or a character no path can have
-            return False
-
-    # ---------------------------------------------------------------------------------------- other files
-
-    def _include(self, node: Node, folder: FilePath, chain: tuple[tuple[FilePath, str], ...]) -> None:
-        if node.value is None:
-            return
-        if not isinstance(node.value, list) or not all(isinstance(n.value, str) for n in node.value):
-            self.problem(node, "include", "expected a list of file names", "Write 'include: [other.yaml]'.")
-            return
-        for item in node.value:
-            self._include_one(item, folder, chain)
-
-    def _include_one(self, item: Node, folder: FilePath, chain: tuple[tuple[FilePath, str], ...]) -> None:
-        name = str(item.value)
-        target = FilePath(os.path.abspath(folder / name))
-        if os.path.isabs(name) or not self._is_inside(str(target)):
-            hint = "Included files must lie in the folder of the model or below it."
-            self.problem(item, "include", f"{name!r} leaves the folder of the model", hint)
-            return
-        real = target.resolve()
-        shown = os.path.join(self.shown_folder, os.path.relpath(target, self.folder))
-        files = [file for file, _ in chain]
-        if real in files:
-            circle = " -> ".join([*(name for _, name in chain[files.index(real) :]), shown])
-            self.problem(item, "include", f"the files include one another: {circle}", "Remove one of these includes.")
-        elif len(chain) > MAX_INCLUDES:
-            self.problem(item, "include", f"more than {MAX_INCLUDES} files include one another in a row", "Flatten them.")
-        elif real not in self.done:
-            try:
-                self.add(read_document(target, shown), target, shown, chain)
-            except ModelError as error:
-                self._at_include(item, error)
-
-    def _at_include(self, item: Node, error: ModelError) -> None:
-        """Say where a file was asked for that cannot be opened; an error inside it has its own place."""
-        for p in error.problems:
-            if p.line is None:
-                self.problem(item, "include", f"{item.value!r}: {p.message}", p.hint)
-            else:
-                self.problems.append(p)
-
-
-def _all_units(given: Any) -> Any:
-    from loopdyn.quantities import Units
-
-    return {**Units().model_dump(), **given} if isinstance(given, dict) else Units().model_dump()

@@ -181,10 +181,9 @@ def merged(text: str, root: Node, old: Mapping[str, Any], new: Mapping[str, Any]
 
 
 def _mapping_edits(text: str, node: Node, old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Edit]:
-    assert isinstance(node.value, dict)
-    entries = list(node.value.items())
+    entries = list(node.entries.items())
     gone = [key in old and key not in new for key, _ in entries]
-    added = {key: value for key, value in new.items() if key not in node.value}
+    added = {key: value for key, value in new.items() if key not in node.entries}
     remove_and_add = _flow_edits if node.flow else _block_edits
     yield from remove_and_add(text, [n for _, n in entries], gone, added)
     for key, child in entries:
@@ -194,10 +193,10 @@ def _mapping_edits(text: str, node: Node, old: Mapping[str, Any], new: Mapping[s
 
 def _change(text: str, key: str, node: Node, old: Any, new: Any, in_flow: bool) -> Iterator[Edit]:
     """Edits that make the entry `key` say `new`: inside it where both are mappings, else as a whole."""
-    if isinstance(node.value, dict) and isinstance(old, Mapping) and isinstance(new, Mapping):
-        if any(k in new or k not in old for k in node.value):  # something stays
-            yield from _mapping_edits(text, node, old, new)
-            return
+    mappings = isinstance(old, Mapping) and isinstance(new, Mapping)
+    if mappings and any(k in new or k not in old for k in node.entries):  # something stays
+        yield from _mapping_edits(text, node, old, new)
+        return
     whole = one_line(new) if in_flow else entry(key, new, _column(text, node.key))
     if in_flow or ("\n" not in whole and "\n" not in text[node.key : node.end]):
         blank = "" if text[node.start - 1].isspace() else " "

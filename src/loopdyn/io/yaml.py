@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path as FilePath
 from typing import Any
@@ -13,10 +12,11 @@ from pydantic import ValidationError
 from pydantic.json_schema import GenerateJsonSchema
 
 from loopdyn.errors import ModelError, Problem
-from loopdyn.io.reading import KINDS, Document, Node, gather, parse_document, read_document
+from loopdyn.io.including import gather
+from loopdyn.io.reading import KINDS, Document, Node, element_name, parse_document, read_document
 from loopdyn.io.writing import document, merged, plain, write_atomically
-from loopdyn.model import GROUND, Mechanism, name_problem
-from loopdyn.quantities import Finding, Path, findings
+from loopdyn.model import Mechanism, unrelated
+from loopdyn.quantities import findings
 
 ENDINGS = (".yaml", ".yml")
 
@@ -25,7 +25,7 @@ ENDINGS = (".yaml", ".yml")
 
 
 def load(path: str | os.PathLike[str]) -> Mechanism:
-    """Read a model file.
+    r"""Read a model file.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ def load(path: str | os.PathLike[str]) -> Mechanism:
     --------
     >>> import tempfile
     >>> file = FilePath(tempfile.mkdtemp()) / "slider.yaml"
-    >>> _ = file.write_text("loopdyn: 1\\nbodies: {block: {mass: 2}}")
+    >>> _ = file.write_text("loopdyn: 1\nbodies: {block: {mass: 2}}")
     >>> load(file).bodies["block"].mass
     2.0
     """
@@ -60,11 +60,12 @@ def _check_ending(file: FilePath, verb: str) -> None:
 def _mechanism(main: Document, file: FilePath, shown: str) -> Mechanism:
     root, problems = gather(main, file, shown)
     data = root.plain()
-    problems += _check_names(data)
+    problems += _builder_keys(data)
     try:
         mechanism: Mechanism = Mechanism.model_validate(data)
     except ValidationError as error:
-        problems += [_problem(f) for f in findings(error, Mechanism, data)]
+        found = findings(error, Mechanism, data)
+        problems += [Problem(element_name(f.subject), f.message, f.hint, path=f.path) for f in found]
     if problems:
         problems += _further_problems(data, problems)
         raise ModelError(_in_order(_placed(root, p) for p in problems))
@@ -73,28 +74,11 @@ def _mechanism(main: Document, file: FilePath, shown: str) -> Mechanism:
     return mechanism
 
 
-def _problem(f: Finding) -> Problem:
-    """A finding under the name of its element, as a user of the file calls it."""
-    section = str(f.subject[0]) if f.subject else "model file"
-    element, rest = section, f.subject[1:]
-    if section in KINDS and rest:
-        element, rest = f"{KINDS[section]} '{rest[0]}'", rest[1:]
-    if rest:
-        element += ", " + ".".join(str(p + 1) if isinstance(p, int) else p for p in rest)
-    return Problem(element, f.message, f.hint, path=f.path)
-
-
-def _check_names(data: dict[str, Any]) -> Iterable[Problem]:
-    """Problems with names; keys that only the builder knows are taken out of `data`."""
-    for section in ("bodies", "joints", "forces"):
-        for name in data.get(section, {}):
-            problem = name_problem(KINDS[section], name)
-            if name == GROUND and section == "bodies":
-                problem = Problem("body 'ground'", "this name is reserved", "Leave it out: the ground is always there.")
-            if problem is not None:
-                yield replace(problem, path=(section, name))
+def _builder_keys(data: dict[str, Any]) -> Iterable[Problem]:
+    """Problems with keys that only the builder knows; they are taken out of `data`."""
     for name, force in data.get("forces", {}).items():
-        if isinstance(force, dict) and force.pop("name", None) is not None:
+        if isinstance(force, dict) and "name" in force:
+            del force["name"]
             hint = f"The name of a force is its key: '{name}: {{...}}'."
             yield Problem(f"force '{name}'", "unknown key 'name'", hint, path=("forces", name, "name"))
     if "user_forces" in data:
@@ -104,50 +88,35 @@ def _check_names(data: dict[str, Any]) -> Iterable[Problem]:
 
 
 def _further_problems(data: dict[str, Any], problems: Sequence[Problem]) -> list[Problem]:
-    """What compiling would find in the rest of a model, so that all is reported at once.
-
-    Elements that cannot be read are left out, and nothing is said about what refers to them.
-    """
-    missing = set()
-    for p in problems:
-        container = _container(data, p.path)
-        if p.message.startswith("unknown key") and container is not None:
-            container.pop(p.path[-1], None)
-        elif p.path[:1] and p.path[0] in KINDS and len(p.path) > 1:
-            data[p.path[0]].pop(p.path[1], None)
-            missing.add(str(p.path[1]))
-        elif p.path:
-            data.pop(str(p.path[0]), None)
+    """What compiling finds in the rest of a model that cannot be read as a whole, so that all is said at once."""
+    missing = {name for p in problems for name in _remove(data, p)}
     try:
         Mechanism.model_validate(data).compile()
     except ValidationError:
         return []
     except ModelError as error:
-        return [p for p in error.problems if not missing & _names_in(p)]
+        return unrelated(error.problems, missing)
     return []
 
 
-def _container(data: Any, path: Path) -> dict[str, Any] | None:
-    """The mapping that holds the last key of `path`."""
+def _remove(data: Any, problem: Problem) -> Iterator[str]:
+    """Take what cannot be read out of `data`: a key, an element (whose name is given) or a whole section."""
+    path = problem.path
+    if not problem.message.startswith("unknown key"):
+        in_section = len(path) > 1 and path[0] in KINDS
+        path = path[: 2 if in_section else 1]
+        yield from (str(name) for name in path[1:])
     for step in path[:-1]:
-        try:
-            data = data[step]
-        except (LookupError, TypeError):
-            return None
-    return data if path and isinstance(data, dict) else None
-
-
-def _names_in(problem: Problem) -> set[str]:
-    """Names that a problem mentions in quotes; of labels such as 'A.angle' the name of the joint."""
-    quoted = re.findall(r"'([^']*)'", f"{problem.element} {problem.message}")
-    return {word.split(".")[0] for word in quoted} | {name for word in quoted for name in re.findall(r"\w+", word)}
+        data = data[step]
+    if path:
+        data.pop(path[-1], None)
 
 
 def _placed(root: Node, problem: Problem) -> Problem:
     if problem.file is not None:
         return problem
     node = root.follow(problem.path)
-    return replace(problem, file=node.file, line=node.line)
+    return replace(problem, file=node.file, line=node.line if problem.path else None)
 
 
 def _in_order(problems: Iterable[Problem]) -> list[Problem]:
@@ -171,13 +140,12 @@ class Source:
 
     def locate(self, problems: Sequence[Problem]) -> list[Problem]:
         """Add file and line to problems."""
-        return _in_order(_placed(self.root, p) if p.path else replace(p, file=p.file or self.root.file) for p in problems)
+        return _in_order(_placed(self.root, p) for p in problems)
 
     def text_for(self, mechanism: Mechanism, target: FilePath) -> str | None:
         """The text of the file, changed so that at `target` it says `mechanism`; None if that does not work out."""
         old, new = plain(self.snapshot, self.file.parent), plain(mechanism, target.parent)
-        assert isinstance(self.main.root.value, dict)
-        if "include" in self.main.root.value and self.main.root.value["include"].value:
+        if "include" in self.main.root.entries and self.main.root.entries["include"].value:
             old["include"] = []  # what was included becomes part of the file
         text = merged(self.main.text, self.main.root, old, new)
         try:

@@ -64,16 +64,7 @@ __all__ = [
 ]
 
 AnyJoint = Annotated[
-    Revolute
-    | Prismatic
-    | Helical
-    | Cylindrical
-    | Universal
-    | Planar
-    | Translational
-    | Spherical
-    | Free
-    | Weld,
+    Revolute | Prismatic | Helical | Cylindrical | Universal | Planar | Translational | Spherical | Free | Weld,
     Field(discriminator="type"),
 ]
 

@@ -59,9 +59,7 @@ class Rotation(Spec):
         """Rotation matrix (3, 3)."""
         ways = [self.quaternion is not None, self.axis is not None or self.angle is not None, self.rpy is not None]
         if sum(ways) != 1:
-            r.problem(
-                element, "'rotation' is not clear", "Give one of: quaternion; axis and angle; rpy.", path
-            )
+            r.problem(element, "'rotation' is not clear", "Give one of: quaternion; axis and angle; rpy.", path)
             return np.eye(3)
         if self.quaternion is not None:
             q = r.vector(self.quaternion, "number", element, (*path, "quaternion"))

@@ -102,7 +102,8 @@ def random_mechanism(
 
 def _direction(rng: Generator) -> Array:
     v = rng.normal(size=3)
-    return np.round(v / np.linalg.norm(v), DIGITS)
+    unit: Array = v / np.linalg.norm(v)
+    return np.round(unit, DIGITS)
 
 
 def _near(rng: Generator, point: Array | float, spread: float) -> Array:

@@ -12,7 +12,7 @@ from loopdyn.expressions import resolve_parameters
 from loopdyn.forces import Table
 from loopdyn.joints import Frame, Rotation
 from loopdyn.library._common import vec3
-from loopdyn.model import GROUND, Body, Mechanism, Start
+from loopdyn.model import GROUND, Body, Mechanism
 from loopdyn.quantities import Resolver, Units
 from loopdyn.rotations import from_matrix, perpendicular_frame, to_matrix
 
@@ -20,17 +20,17 @@ Array = NDArray[np.float64]
 
 GENERIC = (0.76, 0.31, -0.47, 0.33)  # quaternion, no axis or angle in particular
 
-# Labels of coordinates and speeds that are components of a vector, in axes that are the world's at the reference pose.
-VECTORS = (("x", "y", "z"), ("px", "py", "pz"), ("wx", "wy", "wz"), ("vx", "vy", "vz"))
+# Joints without an axis of their own: placed in the world, their coordinates are along world axes.
+ALONG_WORLD_AXES = ("spherical", "translational", "free")
 
 
 def turned(mechanism: Mechanism, rotation: ArrayLike = GENERIC) -> Mechanism:
     """The same mechanism and its gravity, rigidly turned about the origin.
 
     In a generic orientation no component is zero by chance, so that a test or a benchmark is not flattered. Joint
-    coordinates of the same state stay the same, and `start` with them, but for ball, free and translational
-    joints, whose axes are the world's: their vectors in `start` are turned too. Formulas are replaced by their
-    values where a vector had to be turned.
+    coordinates keep their meaning, and `start`, motors and limits with them: ball, free and translational joints,
+    whose axes would be the world's, get turned frames. So do the bodies. Formulas are replaced by their values
+    where a vector had to be turned.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ def turned(mechanism: Mechanism, rotation: ArrayLike = GENERIC) -> Mechanism:
     Raises
     ------
     ModelError
-        For base motion, constraints and drivers, for limits along world axes, and for tables of an applied force.
+        For base motion, constraints and drivers, and for an applied force given by tables.
 
     Examples
     --------
@@ -60,10 +60,14 @@ def turned(mechanism: Mechanism, rotation: ArrayLike = GENERIC) -> Mechanism:
     other._source = None  # no longer what a file says
     other.gravity = turn.vector(mechanism.gravity)
     other.bodies = {name: turn.body(name, body) for name, body in mechanism.bodies.items()}
-    other.joints = {name: turn.joint(name, joint) for name, joint in mechanism.joints.items()}
+    other.joints = {name: turn.joint(joint) for name, joint in mechanism.joints.items()}
     other.forces = {name: turn.force(name, force) for name, force in mechanism.forces.items()}
-    other.start = Start(q=turn.start(mechanism.start.q), v=turn.start(mechanism.start.v))
     return other
+
+
+def _rotation(R: Array) -> Rotation:
+    w, x, y, z = from_matrix(R).tolist()
+    return Rotation(quaternion=(w, x, y, z))
 
 
 class _Turn:
@@ -87,8 +91,16 @@ class _Turn:
 
     def frame(self, frame: Frame | None) -> Frame:
         position, R = self.checked((frame or Frame()).resolve(self.values, self.mechanism.name, ()))
-        w, x, y, z = from_matrix(self.Q @ R).tolist()
-        return Frame(position=vec3(self.Q @ position), rotation=Rotation(quaternion=(w, x, y, z)))
+        return Frame(position=vec3(self.Q @ position), rotation=_rotation(self.Q @ R))
+
+    def turned_frame(self, body: str, at: Any) -> Frame:
+        """Frame on a turned body (or the ground) where the world's was, at a point, before everything was turned."""
+        if body == GROUND:
+            return self.frame(Frame(position=at))
+        pose = self.mechanism.bodies[body].pose or Frame()
+        position, R = self.checked(pose.resolve(self.values, body, ()))
+        p = R.T @ (np.array([self.number(x) for x in at]) - position)
+        return Frame(position=vec3(p), rotation=_rotation(R.T))
 
     def body(self, name: str, body: Body) -> Body:
         """Own frame turned; mass properties too, unless they are given in it."""
@@ -99,7 +111,7 @@ class _Turn:
         matrix = self.Q @ inertia @ self.Q.T
         return Body(mass=mass, com=self.Q @ com, inertia=(matrix + matrix.T) / 2, pose=pose, frames=body.frames)
 
-    def joint(self, name: str, joint: Any) -> Any:
+    def joint(self, joint: Any) -> Any:
         """A joint by its place has its axes in the world; one by frames has them in its frames."""
         changes: dict[str, Any] = {}
         if joint.at is None:
@@ -108,9 +120,9 @@ class _Turn:
             if joint.child == GROUND:
                 changes["child_frame"] = self.frame(joint.child_frame)
             return joint.model_copy(update=changes)
-        if joint.type in ("translational", "free") and joint.limits is not None:
-            message = "limits along world axes cannot be turned"
-            raise ModelError([Problem(f"joint '{name}'", message, "Place the joint by frames.")])
+        if joint.type in ALONG_WORLD_AXES:
+            frames = {f"{end}_frame": self.turned_frame(getattr(joint, end), joint.at) for end in ("parent", "child")}
+            return joint.model_copy(update={"at": None, **frames})
         if joint.type == "planar" and joint.x is None:
             normal = [self.number(x) for x in joint.normal]
             joint = joint.model_copy(update={"x": tuple(perpendicular_frame(normal)[0].tolist())})
@@ -140,15 +152,3 @@ class _Turn:
         return tuple(
             " + ".join(f"({q!r})*({law})" for q, law in zip(row, laws, strict=True)) for row in self.Q.tolist()
         )
-
-    def start(self, given: dict[str, Any]) -> dict[str, Any]:
-        """Vectors in world axes turned, all else as it is."""
-        result = dict(given)
-        for name, joint in self.mechanism.joints.items():
-            if joint.type not in ("spherical", "free", "translational"):
-                continue
-            for suffixes in VECTORS:
-                labels = [f"{name}.{s}" for s in suffixes]
-                if joint.at is not None and any(label in given for label in labels):
-                    result |= dict(zip(labels, self.vector([given.get(label, 0.0) for label in labels]), strict=True))
-        return result

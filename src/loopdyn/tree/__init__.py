@@ -17,13 +17,7 @@ from loopdyn import records as rec
 from loopdyn.errors import ModelError, Problem, SingularityError
 from loopdyn.quantities import nearest
 from loopdyn.system import State, System
-from loopdyn.tree.aba import aba
-from loopdyn.tree.crba import crba
-from loopdyn.tree.energy import energy as energy_kernel
-from loopdyn.tree.jacobian import body_jacobian as jacobian_kernel
-from loopdyn.tree.jacobian import closure
-from loopdyn.tree.kinematics import minus, move, plus
-from loopdyn.tree.rnea import rnea
+from loopdyn.tree import aba, crba, energies, jacobian, kinematics, rnea
 
 if TYPE_CHECKING:
     import xarray
@@ -200,7 +194,7 @@ def forward_dynamics(system: System, state: State, tau: ArrayLike | None = None)
     array([-14.715])
     """
     work, w = _prepare(system, state, tau)
-    status = aba(system.ints, system.floats, work)
+    status = aba.aba(system.ints, system.floats, work)
     if status >= 0:
         raise _no_inertia(system, status)
     return _finite(system, w.a.copy(), "acceleration", state.t)
@@ -221,7 +215,7 @@ def inverse_dynamics(system: System, state: State, a: ArrayLike) -> Array:
     work, w = _prepare(system, state)
     given = w.tau.copy()
     w.a[:] = a
-    rnea(system.ints, system.floats, work)
+    rnea.rnea(system.ints, system.floats, work)
     return _finite(system, w.tau - given, "generalised force", state.t)
 
 
@@ -237,7 +231,7 @@ def mass_matrix(system: System, state: State) -> Array:
     """
     work, _ = _prepare(system, state)
     M = np.empty((system.nv, system.nv))
-    crba(system.ints, system.floats, work, M)
+    crba.crba(system.ints, system.floats, work, M)
     return M
 
 
@@ -255,7 +249,7 @@ def body_jacobian(system: System, state: State, body: str) -> Array:
         raise ModelError([Problem("body_jacobian", f"there is no body '{body}'", nearest(body, system.bodies))])
     work, _ = _prepare(system, state)
     J = np.empty((6, system.nv))
-    jacobian_kernel(system.ints, system.floats, work, system.bodies.index(body), J)
+    jacobian.body_jacobian(system.ints, system.floats, work, system.bodies.index(body), J)
     return J
 
 
@@ -273,7 +267,7 @@ def energy(system: System, state: State) -> Energy:
     """
     work, _ = _prepare(system, state)
     out = np.empty(8)
-    energy_kernel(system.ints, system.floats, work, out)
+    energies.energy(system.ints, system.floats, work, out)
     return Energy(float(out[0]), float(out[1]), out[2:5].copy(), out[5:8].copy())
 
 
@@ -290,7 +284,7 @@ def body_motion(system: System, state: State, a: ArrayLike | None = None) -> Mot
     work, w = _prepare(system, state)
     if a is not None:
         w.a[:] = a
-    move(system.ints, system.floats, work)
+    kinematics.move(system.ints, system.floats, work)
     return _motion(system, w)
 
 
@@ -324,7 +318,7 @@ def increment(system: System, q: ArrayLike, xi: ArrayLike) -> Array:
     True
     """
     out = np.empty(system.nq)
-    plus(system.ints, system.floats, np.array(q, float), np.array(xi, float), out)
+    kinematics.plus(system.ints, system.floats, np.array(q, float), np.array(xi, float), out)
     return out
 
 
@@ -340,7 +334,7 @@ def difference(system: System, q: ArrayLike, p: ArrayLike) -> Array:
     array([0., 0., 0.])
     """
     out = np.empty(system.nv)
-    minus(system.ints, system.floats, np.array(q, float), np.array(p, float), out)
+    kinematics.minus(system.ints, system.floats, np.array(q, float), np.array(p, float), out)
     return out
 
 
@@ -359,7 +353,7 @@ def terms(system: System, state: State) -> Terms:
     h = -inverse_dynamics(system, state, np.zeros(system.nv))
     work, w = _prepare(system, state)
     J, rate = np.empty((system.nc, system.nv)), np.empty(system.nc)
-    closure(system.ints, system.floats, work, J, rate)
+    jacobian.closure(system.ints, system.floats, work, J, rate)
     return Terms(system, M, h, J, w.gamma.copy(), w.phi.copy(), rate - J @ state.v, _motion(system, w))
 
 
@@ -393,7 +387,7 @@ class TreeSolver:
         w.v[:] = v
         if tau is not None:
             w.tau[:] = tau
-        status = aba(*self._arrays)
+        status = aba.aba(*self._arrays)
         if status >= 0:
             raise _no_inertia(self.system, status)
         result: Array = w.a

@@ -46,14 +46,12 @@ from loopdyn.spatial import (
     get9,
     inertia_times,
     put3,
-    rot,
     rot_t,
     scale,
     shift_inertia,
     subtract_dyad,
     symv,
 )
-from loopdyn.tree.kinematics import kinematics
 from loopdyn.tree.rigid import rigid_bodies
 
 OK = -1  # status: no body failed
@@ -148,9 +146,8 @@ def outward(model, work):
 @inline
 def articulated_body(model, work):
     """Accelerations `work.a` of the tree at (t, q, v, tau); returns the row of a body without inertia, or -1."""
-    kinematics(model, work)
-    add_loads(model, work)
     rigid_bodies(model, work)
+    add_loads(model, work)
     status = inward(model, work)
     outward(model, work)
     return status

@@ -15,7 +15,6 @@ from loopdyn.records import (
     open_work,
 )
 from loopdyn.spatial import add, add6, add9, cross, dot, get3, get6, get9, inertia_times, shift_inertia
-from loopdyn.tree.kinematics import kinematics
 from loopdyn.tree.rigid import rigid_bodies
 
 
@@ -55,7 +54,6 @@ def mass_matrix(model, work, M):
 def crba(ints, floats, work, M):
     """Mass matrix at the coordinates in `work`, into M (nv, nv)."""
     model, data = open_model(ints, floats), open_work(ints, work)
-    kinematics(model, data)
     rigid_bodies(model, data)
     composite(model, data)
     mass_matrix(model, data, M)

@@ -57,9 +57,7 @@ def constraint_rows(model, work):
         wF, wM = get3(B, i, W), get3(B, j, W)
         d = sub(xM, xF)
         v = sub(sub(vM, vF), cross(wF, d))
-        joint_rows(
-            model.cut[n, C_KIND], F, M, par, d, wF, wM, v, work.phi, work.rows, work.gamma, model.cut[n, C_ROW]
-        )
+        joint_rows(model.cut[n, C_KIND], F, M, par, d, wF, wM, v, work.phi, work.rows, work.gamma, model.cut[n, C_ROW])
 
 
 @inline

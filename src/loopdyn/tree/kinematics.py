@@ -11,7 +11,7 @@ c_w, c_v the velocity terms, which this pass leaves in columns CW and CV of the 
 
 from loopdyn._jit import inline, kernel
 from loopdyn.expressions import run_program
-from loopdyn.joints import joint_motion, joint_plus, joint_minus, joint_rotation
+from loopdyn.joints import joint_minus, joint_motion, joint_plus, joint_rotation
 from loopdyn.joints.base import REVOLUTE
 from loopdyn.records import (
     ARM,
@@ -26,6 +26,8 @@ from loopdyn.records import (
     OFFSET,
     PAR,
     PARENT,
+    PV,
+    PW,
     Q0,
     REVERSED,
     SV,
@@ -102,10 +104,12 @@ def place_bases(model, work):
         put3(B, i, V, (dx, dy, dz))
         put3(B, i, AW, alpha)
         put3(B, i, AV, (ddx, ddy, ddz))
+        put3(B, i, PW, ZERO)
+        put3(B, i, PV, ZERO)
 
 
 @inline
-def place_on_pin(model, work, i, p, RP, wP, iq, iv):
+def place_on_pin(model, work, i, RP, wP, iq, iv):
     """A body on a revolute joint, the most frequent case: no displacement, one axis."""
     B = work.body
     u = get3(model.body, i, AXES + 6)
@@ -123,7 +127,7 @@ def place_on_pin(model, work, i, p, RP, wP, iq, iv):
 
 
 @inline
-def place_on_joint(model, work, i, p, RP, wP, iq, iv):
+def place_on_joint(model, work, i, RP, wP, iq, iv):
     """A body on a joint of any type, entered from its parent or, reversed, from its child."""
     B, S = work.body, work.dof
     kind = model.tree[i, KIND]
@@ -161,24 +165,29 @@ def place_on_joint(model, work, i, p, RP, wP, iq, iv):
 
 
 @inline
+def place_body(model, work, i):
+    """Pose, velocity and velocity terms of body i; its parent's are known."""
+    B = work.body
+    p, iq, iv = model.tree[i, PARENT], model.tree[i, Q0], model.tree[i, V0]
+    RP, wP = get9(B, p, R), get3(B, p, W)
+    if model.tree[i, KIND] == REVOLUTE:
+        r = place_on_pin(model, work, i, RP, wP, iq, iv)
+        v = add(get3(B, p, V), cross(wP, r))
+    else:
+        r = place_on_joint(model, work, i, RP, wP, iq, iv)
+        v = add(get3(B, p, V), cross(wP, r))
+        for k in range(iv, iv + model.tree[i, NV]):
+            v = add(v, scale(work.v[k], get3(work.dof, k, SV)))
+    put3(B, i, X, add(get3(B, p, X), r))
+    put3(B, i, V, v)
+
+
+@inline
 def kinematics(model, work):
     """Poses, velocities and velocity terms of all bodies at (t, q, v)."""
     place_bases(model, work)
-    B = work.body
     for i in range(model.n_bases, model.tree.shape[0]):
-        p, iq, iv = model.tree[i, PARENT], model.tree[i, Q0], model.tree[i, V0]
-        RP, wP = get9(B, p, R), get3(B, p, W)
-        if model.tree[i, KIND] == REVOLUTE:
-            r = place_on_pin(model, work, i, p, RP, wP, iq, iv)
-        else:
-            r = place_on_joint(model, work, i, p, RP, wP, iq, iv)
-        put3(B, i, X, add(get3(B, p, X), r))
-        v = add(get3(B, p, V), cross(wP, r))
-        if model.tree[i, KIND] != REVOLUTE:
-            for k in range(iv, iv + model.tree[i, NV]):
-                s = get3(work.dof, k, SV)
-                v = add(v, scale(work.v[k], s))
-        put3(B, i, V, v)
+        place_body(model, work, i)
 
 
 @inline

@@ -1,7 +1,7 @@
 """Inertia and inertial forces of each body alone, about its reference point, world axes."""
 
 from loopdyn._jit import inline
-from loopdyn.records import ARM_COM, COM, FV, FW, IH, IJ, IM, INERTIA, MASS, PV, PW, R, W
+from loopdyn.records import ARM_COM, COM, IH, IJ, IM, INERTIA, MASS, PV, PW, R, W
 from loopdyn.spatial import (
     add,
     centripetal,
@@ -19,6 +19,7 @@ from loopdyn.spatial import (
     symrot,
     symv,
 )
+from loopdyn.tree.kinematics import place_bases, place_body
 
 
 @inline
@@ -26,7 +27,7 @@ def rigid_body(model, work, i, g):
     """Rigid inertia (IJ, IH, IM) and bias wrench (PW, PV) of body i.
 
     The bias is what must act on the body for zero acceleration of its reference point and zero angular
-    acceleration: gyroscopic and centripetal terms, less gravity and applied loads.
+    acceleration: gyroscopic and centripetal terms, less gravity. Applied loads are taken off it later.
     """
     B = work.body
     Ri, w, m = get9(B, i, R), get3(B, i, W), model.body[i, MASS]
@@ -38,13 +39,15 @@ def rigid_body(model, work, i, g):
     put9(B, i, IH, (0.0, -z, y, z, 0.0, -x, -y, x, 0.0))
     put6(B, i, IM, (m, m, m, 0.0, 0.0, 0.0))
     f = scale(m, sub(centripetal(w, c), g))
-    put3(B, i, PV, sub(f, get3(B, i, FV)))
-    put3(B, i, PW, sub(add(cross(w, symv(I, w)), cross(c, f)), get3(B, i, FW)))
+    put3(B, i, PV, f)
+    put3(B, i, PW, add(cross(w, symv(I, w)), cross(c, f)))
 
 
 @inline
 def rigid_bodies(model, work):
-    """Rigid inertias and bias wrenches of all bodies; kinematics and loads must be known."""
+    """Kinematics, rigid inertias and bias wrenches of all bodies at (t, q, v): one pass through memory."""
     g = (model.gravity[0], model.gravity[1], model.gravity[2])
+    place_bases(model, work)
     for i in range(model.n_bases, model.tree.shape[0]):
+        place_body(model, work, i)
         rigid_body(model, work, i, g)

@@ -19,22 +19,22 @@ from loopdyn.records import (
     open_model,
     open_work,
 )
-from loopdyn.spatial import add, add3, cross, dot, get3, get6, get9, inertia_times, put3
-from loopdyn.tree.kinematics import accelerations, kinematics
+from loopdyn.spatial import add, add3, cross, dot, get3, get6, get9, inertia_times
+from loopdyn.tree.kinematics import accelerations
 from loopdyn.tree.rigid import rigid_bodies
 
 
 @inline
 def wrenches(model, work):
-    """Wrench that each joint must carry, PW and PV, about the body's reference point, for the motion in `work`."""
+    """Wrench that each joint must carry, PW and PV, about the body's reference point, for the motion in `work`.
+
+    The rows of the bases receive what everything that stands on them needs.
+    """
     B = work.body
     for i in range(model.n_bases, model.tree.shape[0]):
         w, v = inertia_times(get6(B, i, IJ), get9(B, i, IH), get6(B, i, IM), get3(B, i, AW), get3(B, i, AV))
         add3(B, i, PW, w)
         add3(B, i, PV, v)
-    for i in range(model.n_bases):
-        put3(B, i, PW, (0.0, 0.0, 0.0))
-        put3(B, i, PV, (0.0, 0.0, 0.0))
     for i in range(model.tree.shape[0] - 1, model.n_bases - 1, -1):
         p = model.tree[i, PARENT]
         force = get3(B, i, PV)
@@ -44,9 +44,10 @@ def wrenches(model, work):
 
 @inline
 def inverse_dynamics(model, work, tau):
-    """tau = M a - h(t, q, v) without the loads on freedoms, for `work.a`; `tau` may be any array of nv values."""
-    accelerations(model, work)
+    """Generalised forces of the motion `work.a`, loads on bodies counted and loads on freedoms not; into tau (nv)."""
     rigid_bodies(model, work)
+    add_loads(model, work)
+    accelerations(model, work)
     wrenches(model, work)
     for i in range(model.n_bases, model.tree.shape[0]):
         iv = model.tree[i, V0]
@@ -61,8 +62,6 @@ def rnea(ints, floats, work):
     model, data = open_model(ints, floats), open_work(ints, work)
     for k in range(model.nv):
         data.tau[k] = 0.0
-    kinematics(model, data)
-    add_loads(model, data)
     inverse_dynamics(model, data, data.tau)
     for k in range(model.nv):
         data.tau[k] -= data.load[k]

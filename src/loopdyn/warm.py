@@ -1,0 +1,41 @@
+"""Compile all kernels once, so that later processes find them in the cache: ``python -m loopdyn.warm``."""
+
+from __future__ import annotations
+
+import time
+
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+
+def main() -> None:
+    """Compile every kernel that Python calls, with a progress line."""
+    import numpy as np
+
+    from loopdyn import library, tree
+    from loopdyn._jit import CACHE_DIR
+
+    system = library.four_bar().compile()
+    state = system.state()
+    jobs = {
+        "forward dynamics": lambda: tree.forward_dynamics(system, state),
+        "inverse dynamics": lambda: tree.inverse_dynamics(system, state, np.zeros(system.nv)),
+        "closure": lambda: tree.terms(system, state),
+        "Jacobians": lambda: tree.body_jacobian(system, state, system.bodies[-1]),
+        "energies": lambda: tree.energy(system, state),
+        "body motion": lambda: tree.body_motion(system, state),
+        "increments": lambda: tree.increment(system, state.q, state.v),
+        "differences": lambda: tree.difference(system, state.q, state.q),
+    }
+    begin = time.perf_counter()
+    columns = (TextColumn("compiling kernels: {task.description}"), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, transient=True) as progress:
+        task = progress.add_task("", total=len(jobs))
+        for name, job in jobs.items():
+            progress.update(task, description=name)
+            job()
+            progress.advance(task)
+    print(f"kernels ready in {time.perf_counter() - begin:.0f} s ({CACHE_DIR.name})")
+
+
+if __name__ == "__main__":
+    main()
