@@ -30,7 +30,7 @@ from tests.independent import (
     value,
 )
 
-DETERMINISTIC = settings(derandomize=True, database=None, deadline=None, max_examples=25)
+DETERMINISTIC = settings(derandomize=True, database=None, deadline=None, max_examples=50)
 MANY = settings(DETERMINISTIC, max_examples=400)
 TOLERANCE = 1e-10
 
@@ -244,7 +244,7 @@ def test_energy_of_a_double_pendulum_with_a_spring_is_conserved_over_a_run():
     run = solve_ivp(rhs, (0, 1.0), [0.1, 0.2, -0.1, 0.5, -1.0, 2.0], method="DOP853", rtol=1e-10, atol=1e-12)
     energies = [total(y) for y in run.y.T]
     kinetic = [balances(m, ld.tree.body_motion(system, system.state(y[:3], y[3:])))[0] for y in run.y.T]
-    assert max(kinetic) - min(kinetic) > 5.0  # J: energy was exchanged
+    assert np.ptp(kinetic) > 3.0  # J: energy was exchanged
     assert np.ptp(energies) < 1e-8 * np.ptp(kinetic)
 
 

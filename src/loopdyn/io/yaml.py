@@ -69,8 +69,7 @@ def _mechanism(main: Document, file: FilePath, shown: str) -> Mechanism:
     if problems:
         problems += _further_problems(data, problems)
         raise ModelError(_in_order(_placed(root, p) for p in problems))
-    snapshot = mechanism.model_copy(update={k: dict(v) for k, v in mechanism if isinstance(v, dict)})
-    mechanism._source = Source(file, main, root, snapshot)
+    mechanism._source = Source(file, main, root)
     return mechanism
 
 
@@ -89,7 +88,8 @@ def _builder_keys(data: dict[str, Any]) -> Iterable[Problem]:
 
 def _further_problems(data: dict[str, Any], problems: Sequence[Problem]) -> list[Problem]:
     """What compiling finds in the rest of a model that cannot be read as a whole, so that all is said at once."""
-    missing = {name for p in problems for name in _remove(data, p)}
+    by_size = sorted(problems, key=lambda p: -len(p.path))  # what is inside something, before that goes
+    missing = {name for p in by_size for name in _remove(data, p)}
     try:
         Mechanism.model_validate(data).compile()
     except ValidationError:
@@ -133,7 +133,6 @@ class Source:
     file: FilePath
     main: Document
     root: Node  # of the main file with all it includes
-    snapshot: Mechanism  # as it was read
 
     def __deepcopy__(self, memo: Any) -> Source:
         return self  # never changed
@@ -144,7 +143,8 @@ class Source:
 
     def text_for(self, mechanism: Mechanism, target: FilePath) -> str | None:
         """The text of the file, changed so that at `target` it says `mechanism`; None if that does not work out."""
-        old, new = plain(self.snapshot, self.file.parent), plain(mechanism, target.parent)
+        as_read = Mechanism.model_validate(self.root.plain())
+        old, new = plain(as_read, self.file.parent), plain(mechanism, target.parent)
         if "include" in self.main.root.entries and self.main.root.entries["include"].value:
             old["include"] = []  # what was included becomes part of the file
         text = merged(self.main.text, self.main.root, old, new)
