@@ -11,8 +11,9 @@ with primes for Pinocchio, u the given motion of moved bases and c = dT/dt v. Th
     M = T^T M' T,           h = T^T (tau' - nle' - M' (c + du/dt))
 
 A joint that the tree enters from its declared child is built in Pinocchio in the direction of the tree, as the
-inverse motion. Cylindrical and universal joints become two joints in a row, welds a shift of the body's frame. Quaternions
-are x, y, z, w there; twists have the linear part first; the speeds of a planar joint are in the axes of the child.
+inverse motion. Cylindrical and universal joints become two joints in a row, welds a shift of the body's frame.
+Quaternions are x, y, z, w there; twists have the linear part first; the speeds of a planar joint are in the axes of the
+child.
 """
 
 from __future__ import annotations
@@ -84,7 +85,7 @@ def joint_frames(m: Mechanism, joint):
 
 
 def joint_axes(joint):
-    """Rotation from the axes of the joint table (notation.md: constraint rows, planar x and y) to those of the placement.
+    """Axes of the frames F and M (columns), in the axes in which the joint is placed.
 
     z is the axis or normal; x is the given direction, or X (Y if X is nearly along z) made perpendicular to z. A
     universal joint has x along its first axis and z along the common normal.
@@ -418,12 +419,16 @@ def base_motion(m: Mechanism, body: str, t: float):
     """q', v', a' of the free flyer that carries a moved base; derivatives by SymPy."""
     time = sympy.Symbol("t", real=True)
     motion = m.base[body]
-    x, y, z, rx, ry, rz = (sympy.sympify(getattr(motion, k), locals={"t": time}) for k in ("x", "y", "z", "rx", "ry", "rz"))
+    x, y, z, rx, ry, rz = (
+        sympy.sympify(getattr(motion, k), locals={"t": time}) for k in ("x", "y", "z", "rx", "ry", "rz")
+    )
     R = sympy.rot_ccw_axis3(rz) * sympy.rot_ccw_axis2(ry) * sympy.rot_ccw_axis1(rx)
     p = sympy.Matrix([x, y, z])
     spin = R.T * R.diff(time)  # of the turning axes, in these axes
     w = sympy.Matrix([spin[2, 1], spin[0, 2], spin[1, 0]])
-    numbers = [np.array(e.subs(time, t).evalf(17), float) for e in (R, p, p.diff(time), p.diff(time, 2), w, w.diff(time))]
+    numbers = [
+        np.array(e.subs(time, t).evalf(17), float) for e in (R, p, p.diff(time), p.diff(time, 2), w, w.diff(time))
+    ]
     R, p, dp, ddp, w, dw = numbers[0], *(x.ravel() for x in numbers[1:])
     rest = body_pose(m, body)
     X = pin.SE3(R @ rest.rotation, rest.translation + p)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 
 import loopdyn as ld
-from loopdyn.tree.energy import energy as energy_kernel
+from loopdyn.tree.energies import energy as energy_kernel
 from loopdyn.tree.kinematics import plus
 from tests.independent import (
     TYPES,
@@ -27,6 +27,7 @@ from tests.independent import (
     random_joint,
     random_state,
     rotation_vector,
+    turn,
     value,
 )
 
@@ -98,12 +99,7 @@ def actuator_power(force, motion, system, state):
 
 def bushing_power(force, motion, system, state):
     i, j = (motion.bodies.index(b) for b in (force.body1, force.body2))
-    frame = force.rotation.quaternion is None
-    assert frame, "the mechanisms here give axis and angle"
-    axis = np.array(force.rotation.axis, float)
-    from scipy.spatial.transform import Rotation
-
-    at_reference = Rotation.from_rotvec(force.rotation.angle * axis / np.linalg.norm(axis)).as_matrix()
+    at_reference = turn(force.rotation.axis, force.rotation.angle)
     F, M = motion.rotation[i] @ at_reference, motion.rotation[j] @ at_reference
     (x1, v1), (x2, v2) = point(motion, force.body1, force.at), point(motion, force.body2, force.at)
     spin = motion.angular_velocity[j] - motion.angular_velocity[i]

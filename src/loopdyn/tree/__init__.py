@@ -385,8 +385,7 @@ class TreeSolver:
         w.t[0] = t
         w.q[:] = q
         w.v[:] = v
-        if tau is not None:
-            w.tau[:] = tau
+        w.tau[:] = 0.0 if tau is None else tau
         status = aba.aba(*self._arrays)
         if status >= 0:
             raise _no_inertia(self.system, status)

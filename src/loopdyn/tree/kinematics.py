@@ -63,49 +63,67 @@ EX, EY, EZ = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
 
 
 @inline
+def rest_base(model, work, i):
+    """A base that does not move: its pose is the reference pose."""
+    B = work.body
+    put9(B, i, R, get9(model.base_pose, i, 3))
+    put3(B, i, X, get3(model.base_pose, i, 0))
+    put3(B, i, W, ZERO)
+    put3(B, i, V, ZERO)
+    put3(B, i, AW, ZERO)
+    put3(B, i, AV, ZERO)
+
+
+@inline
 def move_base(model, work, i):
-    """Motion of base i: rows of `work.motion` are x, y, z, rx, ry, rz with their first and second derivatives."""
+    """Pose, velocity and acceleration of a base with given motion [Mufti1983 Remark 3]."""
+    B = work.body
+    work.jets[:, :] = 0.0
+    work.jets[0, 0] = work.t[0]
+    work.jets[0, 1] = 1.0
+    # rows of `motion`: x, y, z, rx, ry, rz with their first and second derivatives
     for k in range(N_BASE_PROGRAMS):
         n = model.base_programs[i, k]
         put3(work.motion, k, 0, ZERO)
         if n >= 0:
             begin, end = model.program[n], model.program[n + 1]
             put3(work.motion, k, 0, run_program(model.code, begin, end, model.constants, work.jets, work.stack))
+    p = get3(model.base_pose, i, 0)
+    x, dx, ddx = get3(work.motion, 0, 0)
+    y, dy, ddy = get3(work.motion, 1, 0)
+    z, dz, ddz = get3(work.motion, 2, 0)
+    a, da, dda = get3(work.motion, 3, 0)
+    b, db, ddb = get3(work.motion, 4, 0)
+    c, dc, ddc = get3(work.motion, 5, 0)
+    # R = Rz(c) Ry(b) Rx(a): turn about z, about the turned y, about the twice turned x
+    Rz = axis_rotation(EZ, c)
+    Rzy = mul(Rz, axis_rotation(EY, b))
+    ey, ex = rot(Rz, EY), rot(Rzy, EX)
+    w1 = scale(dc, EZ)
+    w2 = add(w1, scale(db, ey))
+    alpha = add(add(scale(ddc, EZ), scale(ddb, ey)), scale(dda, ex))
+    alpha = add(alpha, add(scale(db, cross(w1, ey)), scale(da, cross(w2, ex))))
+    put9(B, i, R, mul(mul(Rzy, axis_rotation(EX, a)), get9(model.base_pose, i, 3)))
+    put3(B, i, W, add(w2, scale(da, ex)))
+    put3(B, i, X, (p[0] + x, p[1] + y, p[2] + z))
+    put3(B, i, V, (dx, dy, dz))
+    put3(B, i, AW, alpha)
+    put3(B, i, AV, (ddx, ddy, ddz))
 
 
 @inline
 def place_bases(model, work):
-    """Pose, velocity and acceleration of the ground and of roots with given motion [Mufti1983 Remark 3]."""
-    B = work.body
-    work.jets[:, :] = 0.0
-    work.jets[0, 0] = work.t[0]
-    work.jets[0, 1] = 1.0
+    """Pose, velocity and acceleration of the ground and of roots with given motion."""
     for i in range(model.n_bases):
-        move_base(model, work, i)
-        p = get3(model.base_pose, i, 0)
-        x, dx, ddx = get3(work.motion, 0, 0)
-        y, dy, ddy = get3(work.motion, 1, 0)
-        z, dz, ddz = get3(work.motion, 2, 0)
-        a, da, dda = get3(work.motion, 3, 0)
-        b, db, ddb = get3(work.motion, 4, 0)
-        c, dc, ddc = get3(work.motion, 5, 0)
-        # R = Rz(c) Ry(b) Rx(a): turn about z, about the turned y, about the twice turned x
-        Rz = axis_rotation(EZ, c)
-        Rzy = mul(Rz, axis_rotation(EY, b))
-        ey, ex = rot(Rz, EY), rot(Rzy, EX)
-        w1 = scale(dc, EZ)
-        w2 = add(w1, scale(db, ey))
-        w = add(w2, scale(da, ex))
-        alpha = add(add(scale(ddc, EZ), scale(ddb, ey)), scale(dda, ex))
-        alpha = add(alpha, add(scale(db, cross(w1, ey)), scale(da, cross(w2, ex))))
-        put9(B, i, R, mul(mul(Rzy, axis_rotation(EX, a)), get9(model.base_pose, i, 3)))
-        put3(B, i, W, w)
-        put3(B, i, X, (p[0] + x, p[1] + y, p[2] + z))
-        put3(B, i, V, (dx, dy, dz))
-        put3(B, i, AW, alpha)
-        put3(B, i, AV, (ddx, ddy, ddz))
-        put3(B, i, PW, ZERO)
-        put3(B, i, PV, ZERO)
+        moves = False
+        for k in range(N_BASE_PROGRAMS):
+            moves = moves or model.base_programs[i, k] >= 0
+        if moves:
+            move_base(model, work, i)
+        else:
+            rest_base(model, work, i)
+        put3(work.body, i, PW, ZERO)
+        put3(work.body, i, PV, ZERO)
 
 
 @inline
