@@ -99,6 +99,8 @@ class System:
         Labels of the rows of phi, J and gamma.
     warnings : tuple of str
         What is legal but worth knowing.
+    reference_poses : tuple
+        Position and rotation matrix of each body's own frame at the reference pose, by row.
     """
 
     name: str
@@ -113,6 +115,7 @@ class System:
     limits: Mapping[str, tuple[float, float]] = field(repr=False)
     start: tuple[Mapping[str, float], Mapping[str, float]] = field(repr=False)
     warnings: tuple[str, ...] = field(repr=False)
+    reference_poses: tuple[Pose, ...] = field(repr=False)
     ints: NDArray[np.int64] = field(repr=False)
     floats: Array = field(repr=False)
 
@@ -140,6 +143,21 @@ class System:
     def nc(self) -> int:
         """Number of constraint rows."""
         return int(self.ints[rec.H_NC])
+
+    @cached_property
+    def size(self) -> float:
+        """Size of the mechanism in m: largest distance of a joint from the mean of all joints at the reference pose."""
+        points = [self._joint_point(j) for j in self.joints.values() if j.spec.type != "free"]
+        if len(points) < 2:
+            return 1.0
+        spread = float(np.linalg.norm(np.array(points) - np.mean(points, axis=0), axis=1).max())
+        return spread if spread > 0.0 else 1.0
+
+    def _joint_point(self, joint: JointData) -> Array:
+        """World position of M's origin at the reference pose."""
+        pose = self.reference_poses[joint.child]
+        result: Array = pose[0] + pose[1] @ joint.M[0]
+        return result
 
     @cached_property
     def model(self) -> rec.Model:
@@ -297,6 +315,7 @@ class _Builder:
             limits=limits,
             start=start,
             warnings=tuple(self.warnings),
+            reference_poses=tuple(self.poses[self.rows[name]] for name in self.order),
             ints=ints,
             floats=floats,
         )

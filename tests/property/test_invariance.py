@@ -34,7 +34,7 @@ from tests.independent import (
     turn,
 )
 
-DETERMINISTIC = settings(derandomize=True, database=None, deadline=None, max_examples=30)
+DETERMINISTIC = settings(derandomize=True, database=None, deadline=None, max_examples=50)
 TREE, CLOSED = 1e-10, 1e-9
 LOOSE_TYPES = [*TYPES, "spherical", "revolute", "spherical", "universal"]  # leave room for loops
 
@@ -171,6 +171,20 @@ def test_reversing_each_joint_type_in_a_chain_changes_no_motion(kind):
             other = reverse(m, chosen).compile()
             mapped = reversed_state(system, state, other, chosen)
             assert_same_motion(tree_motion(system, state), tree_motion(other, mapped), TREE)
+
+
+@DETERMINISTIC
+@given(seeds, st.integers(5, 9), st.integers(1, 2), st.booleans())
+def test_reversing_parent_and_child_changes_no_motion_of_a_closed_linkage(seed, bodies, loops, floating):
+    m = linkage(seed, bodies, loops, floating=floating, forces=True)
+    rng = np.random.default_rng(seed)
+    chosen = [name for name in m.joints if safe_to_reverse(m, name)]
+    system, other = m.compile(), reverse(m, chosen).compile()
+    assert system.topology.cuts == other.topology.cuts
+    state = closed_state(system, rng, t=0.6)
+    expected = closed_motion(system, state)
+    same = transfer(other, expected, state.t)
+    assert_same_motion(expected, closed_motion(other, same), CLOSED)
 
 
 def row_wrench(system: ld.System, state: ld.State, lam: np.ndarray, name: str) -> tuple[np.ndarray, np.ndarray]:

@@ -483,7 +483,15 @@ def test_stewart_3rrs_starts_as_in_an_independent_simulation():
 
 @EVERY
 def test_a_turned_mechanism_moves_the_same(name):
-    m = library.random_mechanism(5, forces=True) if name == "random_mechanism" else ALL[name]()
+    check_turned(ALL[name]())
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_turned_random_mechanism_with_forces_moves_the_same(seed):
+    check_turned(library.random_mechanism(seed, forces=True, floating=seed > 3))
+
+
+def check_turned(m):
     system = m.compile()
     Z = null_space(ld.terms(system, system.state()).J) if system.nc else np.eye(system.nv)
     v = Z @ np.random.default_rng(3).normal(size=Z.shape[1])
@@ -620,6 +628,7 @@ def test_options_of_random_mechanisms_have_their_effect():
     ("options", "message"),
     [
         ({"joints": ["hinge"]}, "unknown joint type 'hinge'"),
+        ({"bodies": 0}, "at least 1"),
         ({"bodies": 3, "joints": ["revolute"]}, "no room"),
         ({"joints": ["free"]}, "no room"),
         ({"bodies": 2, "loops": 0, "redundant": 5}, "only"),

@@ -88,8 +88,8 @@ def _builder_keys(data: dict[str, Any]) -> Iterable[Problem]:
 
 def _further_problems(data: dict[str, Any], problems: Sequence[Problem]) -> list[Problem]:
     """What compiling finds in the rest of a model that cannot be read as a whole, so that all is said at once."""
-    by_size = sorted(problems, key=lambda p: -len(p.path))  # what is inside something, before that goes
-    missing = {name for p in by_size for name in _remove(data, p)}
+    keys_first = sorted(problems, key=lambda p: not _is_unknown_key(p))  # before the elements they stand in
+    missing = {name for p in keys_first for name in _remove(data, p)}
     try:
         Mechanism.model_validate(data).compile()
     except ValidationError:
@@ -102,7 +102,7 @@ def _further_problems(data: dict[str, Any], problems: Sequence[Problem]) -> list
 def _remove(data: Any, problem: Problem) -> Iterator[str]:
     """Take what cannot be read out of `data`: a key, an element (whose name is given) or a whole section."""
     path = problem.path
-    if not problem.message.startswith("unknown key"):
+    if not _is_unknown_key(problem):
         in_section = len(path) > 1 and path[0] in KINDS
         path = path[: 2 if in_section else 1]
         yield from (str(name) for name in path[1:])
@@ -110,6 +110,10 @@ def _remove(data: Any, problem: Problem) -> Iterator[str]:
         data = data[step]
     if path:
         data.pop(path[-1], None)
+
+
+def _is_unknown_key(problem: Problem) -> bool:
+    return problem.message.startswith("unknown key")
 
 
 def _placed(root: Node, problem: Problem) -> Problem:

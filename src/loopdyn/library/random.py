@@ -25,13 +25,13 @@ from loopdyn.joints import (
     Universal,
     Weld,
 )
-from loopdyn.library._common import vec3
+from loopdyn.library._common import at_least_one, vec3
 from loopdyn.model import GROUND, Mechanism
 
 Array = NDArray[np.float64]
 Generator = np.random.Generator
 
-# Smallest singular value that the constraint Jacobian may have at the reference pose (lengths are of order one).
+# Smallest singular value that the rows of a loop may have beside those of the others (lengths are of order one).
 INDEPENDENT = 0.02
 DIGITS = 6  # of all lengths, axes and inertias: files can be read and are the same everywhere
 TREES = 20  # to be tried
@@ -83,6 +83,7 @@ def random_mechanism(
     >>> len(m.bodies), len(m.joints)
     (6, 8)
     """
+    at_least_one("bodies", bodies)
     types = list(joints) if joints is not None else list(MAKERS)
     for name in types:
         if name not in MAKERS:
@@ -91,7 +92,7 @@ def random_mechanism(
     for _ in range(TREES):
         draft = _Draft(rng, types)
         draft.grow_tree(bodies, floating)
-        if all(draft.close_loop(f"loop{k + 1}") for k in range(loops)):
+        if all(draft.close_loop(f"loop{k + 1}", floating) for k in range(loops)):
             draft.double(redundant)
             return draft.mechanism(f"random_{seed}", forces)
     raise ValueError(f"no room for {loops} loops: take fewer, more bodies, or joints with more freedoms")
@@ -210,16 +211,24 @@ class _Placed:
 
 @dataclass
 class _Draft:
-    """A mechanism while it grows, with the motion of its bodies at the reference pose."""
+    """A mechanism while it grows, with the freedoms of its tree and the rows of its loops at the reference pose."""
 
     rng: Generator
     types: list[str]
-    placed: list[_Placed] = field(default_factory=list)
+    names: list[str] = field(default_factory=lambda: [GROUND])
     centres: dict[str, Array] = field(default_factory=lambda: {GROUND: np.zeros(3)})
-    # Twist of each body at the world origin, per freedom of the tree: (freedoms so far, 6).
-    motion: dict[str, Array] = field(default_factory=lambda: {GROUND: np.zeros((0, 6))})
+    placed: list[_Placed] = field(default_factory=list)
+    # Of each body: the one it hangs on, number of its first freedom, its freedoms as twists at the world origin.
+    tree: dict[str, tuple[str, int, Array]] = field(default_factory=dict)
     freedoms: int = 0
-    rows: Array = field(default_factory=lambda: np.zeros((0, 0)))  # constraint Jacobian of the loops
+    basis: Array = field(default_factory=lambda: np.zeros((0, 0)))  # of the rows of all loops, orthonormal
+
+    def add(self, name: str, centre: Array, parent: str, twists: Array) -> None:
+        """Add a body to the tree."""
+        self.names.append(name)
+        self.centres[name] = centre
+        self.tree[name] = (parent, self.freedoms, twists)
+        self.freedoms += len(twists)
 
     def place(self, name: str, joint: Joint, a: str, b: str, at: Array) -> None:
         """Add a joint, in half of the cases with parent and child the other way round."""
@@ -229,54 +238,51 @@ class _Draft:
 
     def grow_tree(self, bodies: int, floating: bool) -> None:
         """Join each body to one of those before it, or to the ground."""
-        for k in range(1, bodies + 1):
-            name = f"body{k}"
-            others = [n for n in self.centres if not (floating and n == GROUND)]
-            if not others:  # the first body of a floating mechanism: free without a joint
-                self.centres[name] = _near(self.rng, 0.0, 1.0)
-                self.move(name, GROUND, np.eye(6))
-                continue
-            parent = others[self.rng.integers(len(others))]
+        if floating:  # the first body is free without a joint, and no other one hangs on the ground
+            self.add("body1", _near(self.rng, 0.0, 1.0), GROUND, np.eye(6))
+        for k in range(len(self.names), bodies + 1):
+            parent = self.names[self.rng.integers(int(floating), k)]
             joint, twists = MAKERS[self.types[self.rng.integers(len(self.types))]](self.rng)
             at = _near(self.rng, self.centres[parent], 0.4)
-            self.centres[name] = _near(self.rng, at, 0.4)
-            self.place(f"J{k}", joint, parent, name, at)
-            self.move(name, parent, _moved(twists, -at))
+            self.add(f"body{k}", _near(self.rng, at, 0.4), parent, _moved(twists, -at))
+            self.place(f"J{k}", joint, parent, f"body{k}", at)
 
-    def move(self, name: str, parent: str, twists: Array) -> None:
-        """A body moves as its parent does, and by its own freedoms."""
-        before = self.freedoms
-        self.freedoms += len(twists)
-        missing = before - len(self.motion[parent])
-        self.motion[name] = np.vstack([self.motion[parent], np.zeros((missing, 6)), twists])
-
-    def close_loop(self, name: str) -> bool:
+    def close_loop(self, name: str, floating: bool) -> bool:
         """Add one more joint where its rows are independent of those of the other loops; False if none was found."""
-        bodies = [n for n in self.centres if n != GROUND or self.grounded()]
+        bodies = self.names[int(floating) :]
         types = [t for t in self.types if t != "free"]  # would not constrain anything
         for _ in range(TRIES if types and len(bodies) > 1 else 0):
-            a, b = self.rng.choice(bodies, size=2, replace=False).tolist()
+            a, b = (bodies[k] for k in self.rng.choice(len(bodies), size=2, replace=False))
             at = _near(self.rng, (self.centres[a] + self.centres[b]) / 2, 0.3)
             joint, twists = MAKERS[types[self.rng.integers(len(types))]](self.rng)
-            rows = np.vstack([self.padded(self.rows), self.loop_rows(a, b, at, twists)])
-            if len(rows) < self.freedoms and np.linalg.svd(rows, compute_uv=False)[-1] > INDEPENDENT:
-                self.rows = rows
+            if self.take(self.loop_rows(a, b, at, twists)):
                 self.place(name, joint, a, b, at)
                 return True
         return False
 
-    def grounded(self) -> bool:
-        return any(GROUND in (p.a, p.b) for p in self.placed)
-
-    def padded(self, rows: Array) -> Array:
-        return np.hstack([rows, np.zeros((len(rows), self.freedoms - rows.shape[1]))])
-
     def loop_rows(self, a: str, b: str, at: Array, twists: Array) -> Array:
-        """Motion of b against a at the joint, in the directions that the joint forbids."""
-        relative = self.padded(self.motion[b].T) - self.padded(self.motion[a].T)
-        forbidden = np.linalg.svd(twists, full_matrices=True)[2][len(twists) :] if len(twists) else np.eye(6)
-        rows: Array = forbidden @ _moved(relative.T, at).T
+        """Motion of b against a at the joint, in the directions that the joint forbids: (rows, freedoms)."""
+        relative = np.zeros((self.freedoms, 6))
+        for end, sign in ((b, 1), (a, -1)):
+            while end != GROUND:
+                end, k, own = self.tree[end]
+                relative[k : k + len(own)] += sign * own
+        forbidden = np.linalg.svd(twists)[2][len(twists) :] if len(twists) else np.eye(6)
+        rows: Array = forbidden @ _moved(relative, at).T
         return rows
+
+    def take(self, rows: Array) -> bool:
+        """Add rows to the basis if they are independent of it and leave a freedom."""
+        basis = self.basis if len(self.basis) else np.zeros((0, self.freedoms))
+        if len(basis) + len(rows) >= self.freedoms:
+            return False
+        left = rows - rows @ basis.T @ basis
+        left -= left @ basis.T @ basis  # once more, against rounding
+        sizes, directions = np.linalg.svd(left, full_matrices=False)[1:]
+        if sizes[-1] < INDEPENDENT:
+            return False
+        self.basis = np.vstack([basis, directions])
+        return True
 
     def double(self, count: int) -> None:
         """Repeat joints: hinges and slides further along their axis, others in the same place."""
@@ -293,9 +299,8 @@ class _Draft:
     def mechanism(self, name: str, forces: bool) -> Mechanism:
         """What has been placed, in a random order."""
         m = Mechanism(name, gravity=10 * _direction(self.rng))
-        for k in self.rng.permutation(len(self.centres) - 1) + 1:
-            body = list(self.centres)[k]
-            m.add_body(body, _inertia(self.rng, self.centres[body]))
+        for k in self.rng.permutation(len(self.names) - 1) + 1:
+            m.add_body(self.names[k], _inertia(self.rng, self.centres[self.names[k]]))
         for k in self.rng.permutation(len(self.placed)):
             p = self.placed[k]
             m.add_joint(p.name, p.joint, p.a, p.b, at=p.at)

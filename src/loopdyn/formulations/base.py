@@ -1,0 +1,74 @@
+"""The contract of a formulation: ten rules that every method keeps.
+
+1. Options live in a frozen dataclass; an unknown option raises.
+2. ``supports(system)`` returns None, or the reason in words why not. Nothing falls back in silence.
+3. ``prepare(system, rank)`` does everything that does not depend on the state; ``plan(system)`` explains it.
+4. A solver called with ``(t, q, v)`` returns a :class:`Solution`: accelerations of the tree coordinates and
+   multipliers of the constraint rows, ``M a = h + J^T lam``, ``J a = gamma``.
+5. A method that is approximate by nature (penalty) says so in ``approximate`` and is tested by convergence.
+6. Kernels return status codes; the solver turns them into errors in words. Inputs are never written.
+7. Rank is decided in :mod:`loopdyn.rank`; a solver receives the count and has no tolerance of its own.
+8. A singular body inertia is legal whenever M is positive definite on the null space of J.
+9. Reactions come from :mod:`loopdyn.reactions`, whatever the formulation.
+10. It passes :func:`loopdyn.check_formulation`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from loopdyn.rank import Rank
+from loopdyn.system import System
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Solution:
+    """What a formulation computes at one state.
+
+    Attributes
+    ----------
+    a : (nv,) array
+        Accelerations of the tree coordinates.
+    lam : (nc,) array
+        Multipliers of the constraint rows; under redundancy one of many, of minimum norm where the method says so.
+    diagnostics : mapping
+        What the method noticed: rows dropped, residual reached, iterations.
+    """
+
+    a: Array
+    lam: Array
+    diagnostics: Mapping[str, float] = field(default_factory=dict)
+
+
+class Solver(Protocol):
+    """A formulation prepared for one system."""
+
+    def __call__(self, t: float, q: Array, v: Array) -> Solution:
+        """Accelerations and multipliers at one state."""
+
+
+@dataclass(frozen=True)
+class Formulation:
+    """Base of all formulations; subclasses add their options as fields."""
+
+    name: ClassVar[str] = ""
+    approximate: ClassVar[bool] = False
+
+    def supports(self, system: System) -> str | None:
+        """None if the method can treat `system`, else the reason in words."""
+        return None
+
+    def plan(self, system: System) -> str:
+        """What the method would do with `system`, in words."""
+        raise NotImplementedError
+
+    def prepare(self, system: System, rank: Rank) -> Solver:
+        """Do everything that does not depend on the state."""
+        raise NotImplementedError

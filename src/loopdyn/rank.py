@@ -1,0 +1,106 @@
+"""The one place that decides rank: how many constraint rows are independent, and how clear that is.
+
+Off the constraint manifold a redundant row shows a small singular value of the size of the drift, so a
+running tolerance breaks. The rank is decided once, on a pose projected to rounding, where true and spurious
+singular values are far apart, and kept until an event changes the constraints.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from loopdyn.projection import project
+from loopdyn.system import State, System
+from loopdyn.tree import terms
+
+Array = NDArray[np.float64]
+
+# Singular values of the scaled Jacobian below this share of the largest are candidates for zero ...
+CANDIDATE = 1e-7
+# ... and the decision is clear if the smallest kept and the largest dropped differ by this factor.
+CLEAR_GAP = 1e3
+
+
+@dataclass(frozen=True)
+class Rank:
+    """Number of independent rows at a pose.
+
+    Attributes
+    ----------
+    count : int
+        Independent rows.
+    rows : int
+        All rows.
+    gap : float
+        Smallest singular value kept over the largest dropped, both of the scaled Jacobian.
+    singular_values : array
+        Of the scaled Jacobian, descending.
+    """
+
+    count: int
+    rows: int
+    gap: float
+    singular_values: Array
+
+    @property
+    def redundant(self) -> int:
+        """Rows that say nothing new at this pose."""
+        return self.rows - self.count
+
+    @property
+    def clear(self) -> bool:
+        """Whether kept and dropped singular values are far apart."""
+        return self.gap >= CLEAR_GAP
+
+
+def column_scale(system: System) -> Array:
+    """Unit of each speed for judging rank: 1 for rotations, the size of the mechanism for translations."""
+    scale = np.ones(system.nv)
+    for j in system.joints.values():
+        if j.in_tree:
+            for k, suffix in enumerate(j.spec.speeds):
+                dimension = j.spec.dimensions[k] if len(j.spec.dimensions) == len(j.spec.speeds) else ""
+                if dimension == "length" or (dimension == "" and suffix.startswith("v")):
+                    scale[j.v0 + k] = system.size
+    return scale
+
+
+def scaled(J: Array, columns: Array) -> Array:
+    """J in comparable units: columns times their unit, then rows of length one."""
+    A = J * columns
+    norm = np.linalg.norm(A, axis=1)
+    norm[norm == 0.0] = 1.0
+    result: Array = A / norm[:, None]
+    return result
+
+
+def of_matrix(A: Array) -> Rank:
+    """Rank of a scaled matrix by the largest gap among its small singular values."""
+    rows = A.shape[0]
+    if 0 in A.shape:
+        return Rank(0, rows, np.inf, np.zeros(0))
+    s = np.linalg.svd(A, compute_uv=False)
+    floor = np.finfo(float).eps * max(A.shape) * s[0]
+    count = int(np.count_nonzero(s > max(CANDIDATE * s[0], floor)))
+    if count == 0:
+        return Rank(0, rows, np.inf, s)
+    dropped = s[count] if count < len(s) else 0.0
+    return Rank(count, rows, float(s[count - 1] / max(dropped, floor)), s)
+
+
+def decide(system: System, state: State) -> Rank:
+    """Rank of the constraint rows at the closed pose next to `state`.
+
+    Examples
+    --------
+    >>> import loopdyn as ld
+    >>> system = ld.library.four_bar().compile()
+    >>> rank = decide(system, system.state())
+    >>> rank.count, rank.redundant, rank.clear
+    (2, 3, True)
+    """
+    closed = project(system, state).state
+    return of_matrix(scaled(terms(system, closed).J, column_scale(system)))

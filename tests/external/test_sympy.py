@@ -1,0 +1,286 @@
+"""Small systems beside Lagrange's equations, derived here by SymPy from energies alone.
+
+A system is described once, as a list of joints and bodies, and made twice: as a mechanism of loopdyn and as a Lagrangian.
+The derivation knows nothing of recursions, velocity terms or motion subspaces: it writes where each body is,
+
+    D_i(t, q) = D_parent(t, q) S(at) E(q) S(-at)        displacement of the body since the reference pose
+
+with E the motion of the joint and S(at) the shift to its place, differentiates the kinetic energy T, the potential V and
+the dissipation P, and solves
+
+    d/dt dT/dq' - dT/dq + dV/dq + dP/dq' = Q.
+
+Rotations of a ball are written as a rotation vector, a chart of its own: quaternions and their speeds are mapped to it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+import sympy as sp
+
+import loopdyn as ld
+
+# Both sides are exact; rounding through the condition of M (below 1e4 here) stays below 1e-12.
+TOLERANCE = 1e-10
+GRAVITY = (1.5, -2.5, -9.0)
+TIME = sp.Symbol("t", real=True)
+
+
+# ------------------------------------------------------------------------------------------------- geometry
+
+
+def unit(v):
+    return np.array(v, float) / np.linalg.norm(v)
+
+
+def skew(v):
+    x, y, z = v
+    return sp.Matrix([[0, -z, y], [z, 0, -x], [-y, x, 0]])
+
+
+def vee(W):
+    return sp.Matrix([W[2, 1], W[0, 2], W[1, 0]])
+
+
+def motion(R, p):
+    """4x4 matrix of a displacement."""
+    return sp.Matrix(sp.BlockMatrix([[sp.Matrix(R), sp.Matrix(p)], [sp.zeros(1, 3), sp.ones(1, 1)]]))
+
+
+def inverse(D):
+    R, p = D[:3, :3], D[:3, 3]
+    return motion(R.T, -R.T * p)
+
+
+def turn(axis, angle):
+    """Rotation about a unit vector (Rodrigues)."""
+    K = skew(axis)
+    return sp.eye(3) + sp.sin(angle) * K + (1 - sp.cos(angle)) * K * K
+
+
+def rotation_vector(c):
+    """Rotation of the vector c, for c away from zero."""
+    angle = sp.sqrt(c[0] ** 2 + c[1] ** 2 + c[2] ** 2)
+    K = skew(c)
+    return sp.eye(3) + sp.sin(angle) / angle * K + (1 - sp.cos(angle)) / angle**2 * K * K
+
+
+def planar_axes(normal, x):
+    z = unit(normal)
+    y = unit(np.cross(z, x))
+    return np.cross(y, z), y, z
+
+
+def joint_motion(joint, c):
+    """Motion of the child against the parent, world axes at the reference pose, in the chart c."""
+    zero = [0, 0, 0]
+    match joint.type:
+        case "revolute":
+            return motion(turn(unit(joint.axis), c[0]), zero)
+        case "prismatic":
+            return motion(sp.eye(3), c[0] * sp.Matrix(unit(joint.axis)))
+        case "helical":
+            axis = unit(joint.axis)
+            return motion(turn(axis, c[0]), joint.pitch * c[0] * sp.Matrix(axis))
+        case "cylindrical":
+            axis = unit(joint.axis)
+            return motion(turn(axis, c[0]), c[1] * sp.Matrix(axis))
+        case "universal":
+            return motion(turn(unit(joint.axis1), c[0]) * turn(unit(joint.axis2), c[1]), zero)
+        case "planar":
+            x, y, z = planar_axes(joint.normal, joint.x)
+            return motion(turn(z, c[2]), c[0] * sp.Matrix(x) + c[1] * sp.Matrix(y))
+        case "translational":
+            return motion(sp.eye(3), c)
+        case "spherical":
+            return motion(rotation_vector(c), zero)
+        case "free":
+            return motion(rotation_vector(c[3:]), c[:3])
+    raise ValueError(joint.type)
+
+
+# --------------------------------------------------------------------------------------------- a system, twice
+
+
+@dataclass
+class Lagrange:
+    """A mechanism of loopdyn and its Lagrangian, grown together."""
+
+    base: dict = field(default_factory=dict)
+
+    def __post_init__(self):
+        self.mechanism = ld.Mechanism("small", gravity=GRAVITY)
+        self.c, self.u = [], []  # chart and its rates
+        self.joints = {}  # name: its slice of the chart
+        self.T = self.V = self.P = sp.Integer(0)
+        self.Q = {}
+        self.place = {"ground": self._base_motion()}
+        if self.base:
+            self.mechanism.move_base(**self.base)
+
+    def _base_motion(self):
+        x, y, z, rx, ry, rz = (sp.sympify(self.base.get(k, 0), {"t": TIME}) for k in ("x", "y", "z", "rx", "ry", "rz"))
+        R = turn((0, 0, 1), rz) * turn((0, 1, 0), ry) * turn((1, 0, 0), rx)
+        return motion(R, [x, y, z])
+
+    def add(self, parent, joint, at, reverse, rng):
+        """A body on a joint; reversed, the body is the declared parent."""
+        k = len(self.joints)
+        name, body = f"J{k}", f"body{k}"
+        mass, com = round(rng.uniform(0.5, 2.0), 3), np.round(at + 0.4 * rng.normal(size=3), 3)
+        A = rng.normal(size=(3, 3))
+        second = 0.02 * A @ A.T + 0.01 * np.eye(3)
+        inertia = np.trace(second) * np.eye(3) - second
+        self.mechanism.add_body(body, ld.Inertia(mass, tuple(com), inertia))
+        ends = (body, parent) if reverse else (parent, body)
+        self.mechanism.add_joint(name, joint, *ends, at=tuple(at))
+
+        n = len(joint.speeds)
+        chart = sp.symbols(f"c{k}_:{n}", real=True)
+        self.joints[name] = slice(len(self.c), len(self.c) + n)
+        self.c += chart
+        self.u += sp.symbols(f"u{k}_:{n}", real=True)
+        E = joint_motion(joint, chart)
+        shift, back = motion(sp.eye(3), at), motion(sp.eye(3), -np.array(at))
+        self.place[body] = self.place[parent] * shift * (inverse(E) if reverse else E) * back
+
+        x = self.point(body, com)
+        v, w = self.rate(x), self.angular_velocity(body)
+        local = self.place[body][:3, :3].T * w
+        self.T += mass * v.dot(v) / 2 + local.dot(sp.Matrix(inertia) * local) / 2
+        self.V -= mass * x.dot(sp.Matrix(GRAVITY))
+        return body
+
+    def point(self, body, p):
+        """World position of the body point that is at p at the reference pose."""
+        return (self.place[body] * sp.Matrix([*p, 1]))[:3, :]
+
+    def rate(self, e):
+        """Derivative by time of a function of t and the chart."""
+        e = sp.Matrix(e)
+        return e.jacobian(self.c) * sp.Matrix(self.u) + e.diff(TIME)
+
+    def angular_velocity(self, body):
+        R = self.place[body][:3, :3]
+        return vee(self.rate(R.reshape(9, 1)).reshape(3, 3) * R.T)
+
+    def push(self, body, p, force, torque=(0, 0, 0)):
+        """Generalised force of a load on a body, by its power."""
+        x, w = self.rate(self.point(body, p)), self.angular_velocity(body)
+        power = x.dot(sp.Matrix(force)) + w.dot(sp.Matrix(torque))
+        for u in self.u:
+            self.Q[u] = self.Q.get(u, 0) + power.diff(u)
+
+    # ---------------------------------------------------------------------------------------- equations
+
+    def accelerations(self, t, c, u):
+        """Second derivatives of the chart, (n,)."""
+        C, U = sp.Matrix(self.c), sp.Matrix(self.u)
+        momentum = sp.Matrix([self.T]).jacobian(U).T
+        M = momentum.jacobian(U)
+        bias = momentum.jacobian(C) * U + momentum.diff(TIME)
+        for k, (x, dx) in enumerate(zip(self.c, self.u, strict=True)):
+            bias[k] += (self.V - self.T).diff(x) + self.P.diff(dx) - self.Q.get(dx, 0)
+        f = sp.lambdify([TIME, self.c, self.u], [M, bias], cse=True)
+        M, bias = f(t, c, u)
+        return -np.linalg.solve(M, np.ravel(bias))
+
+    def assert_same_accelerations(self, seed=0, t=0.6):
+        rng = np.random.default_rng(seed)
+        n = len(self.c)
+        system = self.mechanism.compile()
+        assert system.nc == 0
+        c, u = rng.uniform(0.2, 1.2, n) * rng.choice([-1, 1], n), rng.normal(size=n)
+        expected = self.accelerations(t, c, u)
+        q, v, a = {}, {}, {}
+        for name, s in self.joints.items():
+            joint = self.mechanism.joints[name]
+            values = map_joint(joint.type, c[s], u[s], expected[s])
+            for out, labels, numbers in zip((q, v, a), (*joint.labels(name), joint.labels(name)[1]), values, strict=True):
+                out |= dict(zip(labels, numbers, strict=True))
+        state = system.state(q, v, t)
+        expected = np.array([a[label] for label in system.speeds])
+        ours = ld.tree.forward_dynamics(system, state)
+        error = np.abs(ours - expected).max() / np.abs(expected).max()
+        assert error <= TOLERANCE, f"relative error {error:.1e} on the scale {np.abs(expected).max():.3g}"
+
+
+def map_joint(kind, c, u, a):
+    """Coordinates, speeds and accelerations of a joint from its chart: only rotation vectors differ."""
+    if kind not in ("spherical", "free"):
+        return c, u, a
+    k = 0 if kind == "spherical" else 3
+    x, dx = sp.symbols("x:3", real=True), sp.symbols("dx:3", real=True)
+    R = rotation_vector(x)
+    w = vee(R.T * sum((R.diff(x[k]) * dx[k] for k in range(3)), sp.zeros(3)))  # in axes of the child
+    B = w.jacobian(dx)
+    rate = w.jacobian(x) * sp.Matrix(dx)
+    R, B, rate = sp.lambdify([x, dx], [R, B, rate], cse=True)(c[k:], u[k:])
+    angle = np.linalg.norm(c[k:])
+    quaternion = [math.cos(angle / 2), *(math.sin(angle / 2) / angle * c[k:])]
+    omega, alpha = B @ u[k:], B @ a[k:] + rate.ravel()
+    if kind == "spherical":
+        return quaternion, omega, alpha
+    # v: velocity of the origin of M in axes of M
+    speed = R.T @ u[:3]
+    return [*c[:3], *quaternion], [*omega, *speed], [*alpha, *(R.T @ a[:3] - np.cross(omega, speed))]
+
+
+# ------------------------------------------------------------------------------------------------------ systems
+
+A1, A2, A3 = (1.0, 2.0, -0.5), (-0.3, 0.8, 1.1), (0.9, -0.2, 0.4)
+REVOLUTE = [ld.Revolute(axis=a) for a in (A1, A2, A3)]
+PRISMATIC = ld.Prismatic(axis=A2)
+HELICAL = ld.Helical(axis=A3, pitch=-0.15)
+CYLINDRICAL = ld.Cylindrical(axis=A1)
+UNIVERSAL = ld.Universal(axis1=A1, axis2=A3)
+PLANAR = ld.Planar(normal=A2, x=(1, 0.3, 0))
+
+CHAINS = {
+    "pendulum": [REVOLUTE[0]],
+    "double pendulum in space": [REVOLUTE[0], REVOLUTE[1]],
+    "slider on a rotating arm": [REVOLUTE[2], PRISMATIC],
+    "screw": [HELICAL],
+    "sleeve with a screw": [CYLINDRICAL, HELICAL],
+    "body on skew universal axes": [UNIVERSAL],
+    "body in a plane": [PLANAR],
+    "arm on a body in a plane": [PLANAR, REVOLUTE[1]],
+    "arm on a table that does not turn": [ld.Translational(), REVOLUTE[0]],
+    "ball": [ld.Spherical()],
+    "free body": [ld.Free()],
+}
+LARGE_CHAINS = {
+    "three arms in space": [REVOLUTE[0], REVOLUTE[1], REVOLUTE[2]],
+    "ball on an arm": [REVOLUTE[0], ld.Spherical()],
+    "universal joint on a slider": [PRISMATIC, UNIVERSAL],
+}
+WAYS = {"as declared": False, "reversed": True}
+
+
+def chain(joints, reverse, base=None, seed=0):
+    """A body after another, each on the next joint."""
+    rng = np.random.default_rng(seed)
+    system = Lagrange(base or {})
+    parent = "ground"
+    for joint in joints:
+        at = np.round(0.5 * rng.normal(size=3), 3)
+        parent = system.add(parent, joint, at, reverse, rng)
+    return system
+
+
+@pytest.mark.jit_off
+@pytest.mark.parametrize("reverse", WAYS.values(), ids=WAYS)
+@pytest.mark.parametrize("joints", CHAINS.values(), ids=CHAINS)
+def test_accelerations_obey_lagranges_equations(joints, reverse):
+    chain(joints, reverse).assert_same_accelerations()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("reverse", WAYS.values(), ids=WAYS)
+@pytest.mark.parametrize("joints", LARGE_CHAINS.values(), ids=LARGE_CHAINS)
+def test_accelerations_of_larger_systems_obey_lagranges_equations(joints, reverse):
+    chain(joints, reverse).assert_same_accelerations()
