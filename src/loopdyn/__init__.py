@@ -3,7 +3,17 @@
 from importlib.metadata import PackageNotFoundError, version
 
 from loopdyn import library, tree
-from loopdyn.errors import ConvergenceError, ExpressionError, LoopdynError, ModelError, Problem, SingularityError
+from loopdyn.analysis.assembly import assemble
+from loopdyn.analysis.mobility import Mobility, mobility
+from loopdyn.errors import (
+    AssemblyError,
+    ConvergenceError,
+    ExpressionError,
+    LoopdynError,
+    ModelError,
+    Problem,
+    SingularityError,
+)
 from loopdyn.forces import (
     Actuator,
     AppliedForce,
@@ -45,6 +55,7 @@ except PackageNotFoundError:  # run from a source tree that was not installed
 __all__ = [
     "Actuator",
     "AppliedForce",
+    "AssemblyError",
     "Body",
     "Bushing",
     "ConvergenceError",
@@ -58,6 +69,7 @@ __all__ = [
     "JointSpring",
     "LoopdynError",
     "Mechanism",
+    "Mobility",
     "ModelError",
     "Motor",
     "Planar",
@@ -77,8 +89,10 @@ __all__ = [
     "Universal",
     "UserForce",
     "Weld",
+    "assemble",
     "library",
     "load",
+    "mobility",
     "terms",
     "tree",
 ]

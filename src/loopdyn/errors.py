@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+Path = tuple[str | int, ...]  # keys that lead to a value in a model
+
 
 class LoopdynError(Exception):
     """Base of every error loopdyn raises on purpose."""
@@ -33,7 +35,7 @@ class Problem:
     hint: str = ""
     file: str | None = None
     line: int | None = None
-    path: tuple[str | int, ...] = ()
+    path: Path = ()
 
     def __str__(self) -> str:
         place = "" if self.file is None else self.file + (f":{self.line}" if self.line else "") + ": "
@@ -71,3 +73,20 @@ class SingularityError(LoopdynError):
 
 class ConvergenceError(LoopdynError):
     """An iteration did not reach its tolerance."""
+
+
+class AssemblyError(LoopdynError):
+    """The loops of a mechanism cannot be closed as asked.
+
+    Attributes
+    ----------
+    nearest : State or None
+        The nearest pose that was found.
+    gap : float
+        Largest residual that is left there, in m or rad.
+    """
+
+    def __init__(self, message: str, nearest: object = None, gap: float = 0.0):
+        super().__init__(message)
+        self.nearest = nearest
+        self.gap = gap

@@ -336,7 +336,7 @@ class Inertia(Spec):
     Examples
     --------
     >>> Inertia.rod(mass=0.3, start=(0, 0, 0), end=(1, 0, 0)) + Inertia.point(mass=5.0, at=(1, 0, 0))
-    Inertia(rods=(Rod(mass=0.3, start=(0.0, 0.0, 0.0), end=(1.0, 0.0, 0.0), radius=0.0),), \
+    Inertia(com=(0.0, 0.0, 0.0), rods=(Rod(mass=0.3, start=(0.0, 0.0, 0.0), end=(1.0, 0.0, 0.0), radius=0.0),), \
 points=(Point(mass=5.0, at=(1.0, 0.0, 0.0)),))
     """
 

@@ -20,7 +20,8 @@ from loopdyn.forces import AnyForce, Force, Motor, UserForce
 from loopdyn.forces.base import Law
 from loopdyn.inertia import Inertia
 from loopdyn.joints import AnyJoint, Frame, Joint
-from loopdyn.quantities import Resolver, Scalar, Spec, Units, Vec3, explain, nearest
+from loopdyn.quantities import Resolver, Scalar, Spec, Units, Vec3
+from loopdyn.wording import explain, nearest
 
 if TYPE_CHECKING:
     from loopdyn.system import System

@@ -50,14 +50,13 @@ def metric(M: Array) -> Array:
 def smallest_step(J: Array, r: Array, L: Array, rank: int | None = None) -> Array:
     """Smallest x with J x = -r in the metric L L^T; least squares where rows contradict each other.
 
-    `rank`, where it is known, says how many singular values count; otherwise those above rounding do.
+    Rows are in natural units. `rank`, where it is known, says how many singular values count; otherwise those
+    above rounding do.
     """
-    scale = np.linalg.norm(J, axis=1)
-    scale[scale == 0.0] = 1.0
-    A = np.linalg.solve(L, (J / scale[:, None]).T).T
+    A = np.linalg.solve(L, J.T).T
     U, s, Vt = np.linalg.svd(A, full_matrices=False)
     keep = np.arange(len(s)) < (rank if rank is not None else np.count_nonzero(s > 1e-10 * s[:1].sum()))
-    y = Vt[keep].T @ ((U[:, keep].T @ (-r / scale)) / s[keep])
+    y = Vt[keep].T @ ((U[:, keep].T @ -r) / s[keep])
     x: Array = np.linalg.solve(L.T, y)
     return x
 
@@ -87,20 +86,20 @@ def project(
     """
     if system.nc == 0:
         return Projection(state, 0.0, 0.0, 0)
-    t, q, v = state.t, state.q, state.v
+    t, q, v, rows = state.t, state.q, state.v, system.row_units
     now = terms(system, state)
     best, steps = _size(now.phi), 0
     limit = tolerance * max(1.0, system.size)
     while best > limit and steps < most:
         L = np.linalg.cholesky(metric(now.M))
-        trial_q = increment(system, q, smallest_step(now.J, now.phi, L, rank))
+        trial_q = increment(system, q, smallest_step(now.J / rows[:, None], now.phi / rows, L, rank))
         trial = terms(system, State(t, trial_q, v))
         steps += 1
         if _size(trial.phi) >= best:
             break
         q, now, best = trial_q, trial, _size(trial.phi)
     L = np.linalg.cholesky(metric(now.M))
-    v = v + smallest_step(now.J, now.J @ v + now.phi_t, L, rank)
+    v = v + smallest_step(now.J / rows[:, None], (now.J @ v + now.phi_t) / rows, L, rank)
     return Projection(State(t, q, v), best, _size(now.J @ v + now.phi_t), steps)
 
 

@@ -56,24 +56,12 @@ class Rank:
         return self.gap >= CLEAR_GAP
 
 
-def column_scale(system: System) -> Array:
-    """Unit of each speed for judging rank: 1 for rotations, the size of the mechanism for translations."""
-    scale = np.ones(system.nv)
-    for j in system.joints.values():
-        if j.in_tree:
-            for k, suffix in enumerate(j.spec.speeds):
-                dimension = j.spec.dimensions[k] if len(j.spec.dimensions) == len(j.spec.speeds) else ""
-                if dimension == "length" or (dimension == "" and suffix.startswith("v")):
-                    scale[j.v0 + k] = system.size
-    return scale
+def scaled(system: System, J: Array) -> Array:
+    """J in natural units of rows and speeds: its entries are of the order of one, or zero.
 
-
-def scaled(J: Array, columns: Array) -> Array:
-    """J in comparable units: columns times their unit, then rows of length one."""
-    A = J * columns
-    norm = np.linalg.norm(A, axis=1)
-    norm[norm == 0.0] = 1.0
-    result: Array = A / norm[:, None]
+    Rows are not brought to length one: a row that vanishes at a pose but for rounding would be blown up.
+    """
+    result: Array = J * system.speed_units / system.row_units[:, None]
     return result
 
 
@@ -103,4 +91,4 @@ def decide(system: System, state: State) -> Rank:
     (2, 3, True)
     """
     closed = project(system, state).state
-    return of_matrix(scaled(terms(system, closed).J, column_scale(system)))
+    return of_matrix(scaled(system, terms(system, closed).J))

@@ -12,14 +12,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from loopdyn import records as rec
-from loopdyn.errors import ModelError, Problem
+from loopdyn.errors import ModelError, Path, Problem
 from loopdyn.expressions import Program, pack
 from loopdyn.forces.base import Freedom, Record, law_program
 from loopdyn.inertia import MassProperties
 from loopdyn.joints import REVERSED_BY_SIGN, Free, Joint
 from loopdyn.joints.base import Frame
 from loopdyn.model import GROUND, Mechanism, name_problem
-from loopdyn.quantities import Path, nearest
 from loopdyn.topology import (
     Edge,
     Forest,
@@ -29,6 +28,7 @@ from loopdyn.topology import (
     shallow_forest,
     supported_forest,
 )
+from loopdyn.wording import nearest
 
 Array = NDArray[np.float64]
 Pose = tuple[Array, Array]  # position (3), rotation matrix (3, 3)
@@ -49,11 +49,14 @@ class State:
         Coordinates of the tree joints, SI.
     v : (nv,) array
         Speeds of the tree joints, SI.
+    note : str
+        How the state was found, where that matters.
     """
 
     t: float
     q: Array
     v: Array
+    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -143,6 +146,29 @@ class System:
     def nc(self) -> int:
         """Number of constraint rows."""
         return int(self.ints[rec.H_NC])
+
+    @cached_property
+    def speed_units(self) -> Array:
+        """Natural unit of each speed: 1 rad/s for rotations, the size of the mechanism per s for translations."""
+        units = np.ones(self.nv)
+        for j in self.joints.values():
+            if j.in_tree:
+                for k, suffix in enumerate(j.spec.speeds):
+                    scalar = len(j.spec.dimensions) == len(j.spec.speeds)
+                    if (j.spec.dimensions[k] == "length") if scalar else suffix.startswith("v"):
+                        units[j.v0 + k] = self.size
+        return units
+
+    @cached_property
+    def row_units(self) -> Array:
+        """Natural unit of each constraint row: 1 rad for angles, the size of the mechanism for lengths."""
+        angles = ("mx", "my", "mz", "normal")
+        return np.array([1.0 if row.rpartition(".")[2] in angles else self.size for row in self.constraint_rows])
+
+    @cached_property
+    def absolute(self) -> System:
+        """The same mechanism with every body free and every joint a constraint."""
+        return self.mechanism.compile(cuts="all")
 
     @cached_property
     def size(self) -> float:

@@ -3,12 +3,15 @@
 A system is described once, as a list of joints and bodies, and made twice: as a mechanism of loopdyn and as a Lagrangian.
 The derivation knows nothing of recursions, velocity terms or motion subspaces: it writes where each body is,
 
-    D_i(t, q) = D_parent(t, q) S(at) E(q) S(-at)        displacement of the body since the reference pose
+    D_i(q, t) = D_parent(q, t) S(at) E(q) S(-at)        displacement of the body since the reference pose, 4x4
 
-with E the motion of the joint and S(at) the shift to its place, differentiates the kinetic energy T, the potential V and
-the dissipation P, and solves
+with E the motion of the joint and S(at) the shift to its place. With the integral N of x x^T dm over the body, x = (x, y,
+z, 1) at the reference pose, its kinetic energy is T = tr(D' N D'^T) / 2, and Lagrange's
 
-    d/dt dT/dq' - dT/dq + dV/dq + dP/dq' = Q.
+    d/dt dT/dq'_j - dT/dq_j + dV/dq_j + dP/dq'_j = Q_j      becomes      tr(dD/dq_j N D''^T) + dV/dq_j + dP/dq'_j = Q_j
+
+(the dots commute with d/dq_j). V is the potential, P the dissipation. All derivatives of D, V, P are SymPy's; time counts
+as one more coordinate, of given motion.
 
 Rotations of a ball are written as a rotation vector, a chart of its own: quaternions and their speeds are mapped to it.
 """
@@ -116,7 +119,8 @@ class Lagrange:
         self.mechanism = ld.Mechanism("small", gravity=GRAVITY)
         self.c, self.u = [], []  # chart and its rates
         self.joints = {}  # name: its slice of the chart
-        self.T = self.V = self.P = sp.Integer(0)
+        self.inertia = {}  # body: N
+        self.V = self.P = sp.Integer(0)
         self.Q = {}
         self.place = {"ground": self._base_motion()}
         if self.base:
@@ -148,11 +152,10 @@ class Lagrange:
         shift, back = motion(sp.eye(3), at), motion(sp.eye(3), -np.array(at))
         self.place[body] = self.place[parent] * shift * (inverse(E) if reverse else E) * back
 
-        x = self.point(body, com)
-        v, w = self.rate(x), self.angular_velocity(body)
-        local = self.place[body][:3, :3].T * w
-        self.T += mass * v.dot(v) / 2 + local.dot(sp.Matrix(inertia) * local) / 2
-        self.V -= mass * x.dot(sp.Matrix(GRAVITY))
+        c = np.array([*com, 1.0])
+        self.inertia[body] = mass * np.outer(c, c)
+        self.inertia[body][:3, :3] += second
+        self.V -= mass * self.point(body, com).dot(sp.Matrix(GRAVITY))
         return body
 
     def point(self, body, p):
@@ -179,15 +182,20 @@ class Lagrange:
 
     def accelerations(self, t, c, u):
         """Second derivatives of the chart, (n,)."""
-        C, U = sp.Matrix(self.c), sp.Matrix(self.u)
-        momentum = sp.Matrix([self.T]).jacobian(U).T
-        M = momentum.jacobian(U)
-        bias = momentum.jacobian(C) * U + momentum.diff(TIME)
-        for k, (x, dx) in enumerate(zip(self.c, self.u, strict=True)):
-            bias[k] += (self.V - self.T).diff(x) + self.P.diff(dx) - self.Q.get(dx, 0)
-        f = sp.lambdify([TIME, self.c, self.u], [M, bias], cse=True)
-        M, bias = f(t, c, u)
-        return -np.linalg.solve(M, np.ravel(bias))
+        n, z, dz = len(c), [*self.c, TIME], np.array([*u, 1.0])
+        load = [self.V.diff(x) + self.P.diff(dx) - self.Q.get(dx, 0) for x, dx in zip(self.c, self.u, strict=True)]
+        M, bias = np.zeros((n, n)), np.array(sp.lambdify([z, self.u], load, cse=True)([*c, t], u), float)
+        for body, N in self.inertia.items():
+            D = self.place[body][:3, :]
+            first = [D.diff(x) for x in z]
+            second = [[d.diff(y) for y in z[: k + 1]] for k, d in enumerate(first)]
+            first, second = sp.lambdify([z], [first, second], cse=True)([*c, t])
+            for j in range(n):
+                M[j] += [np.trace(first[j] @ N @ d.T) for d in first[:n]]
+                for k, row in enumerate(second):
+                    for i, d in enumerate(row):
+                        bias[j] += (1 if i == k else 2) * np.trace(first[j] @ N @ d.T) * dz[i] * dz[k]
+        return -np.linalg.solve(M, bias)
 
     def assert_same_accelerations(self, seed=0, t=0.6):
         rng = np.random.default_rng(seed)

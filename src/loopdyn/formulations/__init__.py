@@ -1,0 +1,1 @@
+"""Formulations of the equations of motion, one file per method, behind one contract."""

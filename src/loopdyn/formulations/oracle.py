@@ -17,7 +17,7 @@ from scipy.linalg import cho_factor, cho_solve
 
 from loopdyn.errors import SingularityError
 from loopdyn.formulations.base import Array, Formulation, Solution, Solver
-from loopdyn.rank import Rank, column_scale
+from loopdyn.rank import Rank
 from loopdyn.system import State, System
 from loopdyn.tree import terms
 
@@ -41,21 +41,18 @@ class Oracle(Formulation):
         return f"oracle: dense, {sizes}; singular value decomposition of J, Cholesky of N^T M N"
 
     def prepare(self, system: System, rank: Rank) -> Solver:
-        """Nothing to prepare but the units of the columns."""
-        columns = column_scale(system)
+        """Nothing to prepare."""
 
         def solve(t: float, q: Array, v: Array) -> Solution:
             now = terms(system, State(t, q, v))
-            return solve_dense(now.M, now.h, now.J, now.gamma, columns, rank.count)
+            return solve_dense(now.M, now.h, now.J, now.gamma, system.speed_units, system.row_units, rank.count)
 
         return solve
 
 
-def solve_dense(M: Array, h: Array, J: Array, gamma: Array, columns: Array, rank: int) -> Solution:
-    """Accelerations and multipliers of minimum norm, with `rank` independent rows."""
+def solve_dense(M: Array, h: Array, J: Array, gamma: Array, columns: Array, rows: Array, rank: int) -> Solution:
+    """Accelerations and multipliers of minimum norm, with `rank` independent rows; `columns`, `rows`: units."""
     D = np.diag(columns)
-    rows = np.linalg.norm(J @ D, axis=1)
-    rows[rows == 0.0] = 1.0
     A = (J @ D) / rows[:, None]
     U, s, Vt = np.linalg.svd(A, full_matrices=True)
     s, U1, V1, N = s[:rank], U[:, :rank], Vt[:rank].T, Vt[rank:].T

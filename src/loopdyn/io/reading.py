@@ -31,8 +31,8 @@ from ruamel.yaml.events import (
 )
 from ruamel.yaml.reader import ReaderError
 
-from loopdyn.errors import ModelError, Problem
-from loopdyn.quantities import Path, short
+from loopdyn.errors import ModelError, Path, Problem
+from loopdyn.wording import short
 
 MAX_BYTES = 50_000_000  # of one file; a chain of 100,000 bodies takes 20 million
 MAX_DEPTH = 30  # levels inside one another; a model needs eight
@@ -183,9 +183,12 @@ def parse_document(text: str, shown: str) -> Document:
         raise _syntax_error(error, shown) from None
     except ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
-        message = f"the character {error.character!r} cannot stand in a model file"
+        message = f"the invisible character U+{ord(text[error.position]):04X} cannot stand in a model file"
         raise _refusal(shown, message, "Remove it, or write it as an escape in double quotes.", line) from None
-    except (YAMLError, ValueError, OverflowError) as error:  # the last two: escapes of impossible characters
+    except (ValueError, OverflowError):
+        message = "a text in double quotes has an escape (\\x, \\u or \\U) of a character that does not exist"
+        raise _refusal(shown, message, "Write a backslash as \\\\, or use single quotes.") from None
+    except YAMLError as error:
         raise _refusal(shown, f"the file is not valid YAML: {error}", "Compare it with an example.") from None
     return Document(text, root, tuple(reader.problems))
 
@@ -340,12 +343,11 @@ _MEANINGS = (
 
 
 def _syntax_error(error: MarkedYAMLError, shown: str) -> ModelError:
-    mark = error.problem_mark or error.context_mark
-    line = None if mark is None else mark.line + 1
     told = f"{error.context or ''} {error.problem or ''}"
     otherwise = (f"this is not valid YAML ({error.problem})", "Compare the line with an example.")
     message, hint = next(((message, hint) for sign, message, hint in _MEANINGS if sign in told), otherwise)
-    began = error.context_mark
-    if began is not None and line is not None and began.line + 1 != line and "not finished" in message:
-        message += f"; it begins on line {began.line + 1}"
-    return _refusal(shown, message, hint, line)
+    marks = [error.problem_mark, error.context_mark]
+    if "not finished" in message:
+        marks.reverse()  # where it begins says more than where the end was missed
+    mark = marks[0] or marks[1]
+    return _refusal(shown, message, hint, None if mark is None else mark.line + 1)

@@ -48,7 +48,7 @@ def _part(part: BaseModel, folder: str) -> dict[str, Any]:
     said: dict[str, Any] = {}
     for name, field in type(part).model_fields.items():
         value = getattr(part, name)
-        if field.exclude or (name != "type" and value == field.default):
+        if field.exclude or (name != "type" and value == _default(type(part), name)):
             continue
         if isinstance(part, Mesh) and name == "file":
             value = _relative(value, folder)
@@ -72,6 +72,11 @@ def _value(value: Any, numbers: bool, folder: str) -> Any:
     if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
         return int(value)
     return value
+
+
+@lru_cache(maxsize=1024)
+def _default(model: type[BaseModel], name: str) -> Any:
+    return model.model_fields[name].get_default(call_default_factory=True)
 
 
 @lru_cache(maxsize=1024)

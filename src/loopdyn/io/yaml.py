@@ -16,7 +16,7 @@ from loopdyn.io.including import gather
 from loopdyn.io.reading import KINDS, Document, Node, element_name, parse_document, read_document
 from loopdyn.io.writing import document, merged, plain, write_atomically
 from loopdyn.model import Mechanism, unrelated
-from loopdyn.quantities import findings
+from loopdyn.wording import findings
 
 ENDINGS = (".yaml", ".yml")
 
@@ -147,10 +147,12 @@ class Source:
 
     def text_for(self, mechanism: Mechanism, target: FilePath) -> str | None:
         """The text of the file, changed so that at `target` it says `mechanism`; None if that does not work out."""
-        as_read = Mechanism.model_validate(self.root.plain())
-        old, new = plain(as_read, self.file.parent), plain(mechanism, target.parent)
-        if "include" in self.main.root.entries and self.main.root.entries["include"].value:
-            old["include"] = []  # what was included becomes part of the file
+        own = {k: v for k, v in self.main.root.entries.items() if k != "include"}
+        said, _ = gather(replace(self.main, root=replace(self.main.root, value=own)), self.file, "")
+        old = plain(Mechanism.model_validate(said.plain()), self.file.parent)  # by the main file alone
+        if len(own) < len(self.main.root.entries) and self.main.root.entries["include"].value:
+            old["include"] = []  # not kept: what was included becomes part of the file
+        new = plain(mechanism, target.parent)
         text = merged(self.main.text, self.main.root, old, new)
         try:
             again = _mechanism(parse_document(text, str(target)), target, str(target))

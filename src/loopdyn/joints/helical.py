@@ -42,6 +42,7 @@ class Helical(AxisJoint):
         pitch = r.scalar(self.pitch, "pitch", element, (*path, "pitch"))
         if pitch == 0.0:
             r.problem(element, "'pitch' is zero", "Use a revolute joint where nothing slides.", (*path, "pitch"))
+            pitch = 1.0
         return super().axes(r, element, path)[0], (pitch, 0.0)
 
     @staticmethod

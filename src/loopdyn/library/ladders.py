@@ -14,7 +14,7 @@ def ladder(L: int = 3) -> Mechanism:
     2L + 1 bodies, L + 1 universal and 2L revolute joints, L loops, two degrees of freedom; two rows of each loop
     are redundant. All legs stay parallel, in a plane that swings about the line of the universal joints: the motion
     is that of one leg with the mass of all, whatever L is. A reconstruction of the ladder of Anderson and
-    Critchley (2003), whose dimensions are lost: it has the paper's counts, the numbers are ours.
+    Critchley (2003), whose text gives no dimensions: it has the paper's counts, the numbers are ours.
 
     Parameters of the mechanism: lengths `leg`, `rung`; mass of all legs `legs` and of all rungs `rungs`; angles `q1`
     (about the line) and `q2` (in the plane) of the start, speeds `u1`, `u2`; `g`.

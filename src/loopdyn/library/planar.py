@@ -34,8 +34,7 @@ def four_bar() -> Mechanism:
 
     Three bodies, four pins, one loop, one degree of freedom; in space the loop has three redundant rows. Reference
     pose: crank at `angle` = 1 rad from +x, coupler and rocker meeting on the left of the line from the crank pin B
-    to the pivot D. The numbers are our own; independent solutions of both its motions (spinning from 8 rad/s, and
-    released at rest) are part of the tests.
+    to the pivot D. The numbers are our own, tested against independent solutions: spinning, and released at rest.
 
     Parameters of the mechanism: lengths `frame`, `crank`, `coupler`, `rocker`; `angle`; `g`.
 
@@ -80,8 +79,8 @@ def slider_crank() -> Mechanism:
     """Offset slider-crank, crank turning at 12 rad/s at the start.
 
     Three bodies, three pins and a slide, one loop, one degree of freedom. Reference pose: crank at `angle` = 0.5 rad
-    from +x; the slider moves along x at the height `offset`. The numbers are our own, with an independent
-    solution among the tests. The slider does not turn: its size has no effect.
+    from +x; the slider moves along x at the height `offset`. The numbers are our own, tested against
+    an independent solution. The slider does not turn: its size has no effect.
 
     Parameters of the mechanism: `crank`, `rod`, `offset`, `angle`, `g`.
 
@@ -120,7 +119,7 @@ def five_bar() -> Mechanism:
 
     Four bodies, five pins, one loop, two degrees of freedom. Reference pose: crank AB at `angle1` = -2.6 rad and
     crank ED at `angle2` = -0.9 rad from +x, the couplers BC and DC meeting below the line BD. With these lengths the
-    two crank angles never meet a dead point. The numbers are our own, with an independent solution among the tests.
+    two crank angles never meet a dead point. The numbers are our own, tested against an independent solution.
 
     Parameters of the mechanism: `frame`, `crank1`, `coupler1`, `crank2`, `coupler2`, `angle1`, `angle2`, `g`.
 

@@ -15,9 +15,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from loopdyn import records as rec
 from loopdyn.errors import ModelError, Problem, SingularityError
-from loopdyn.quantities import nearest
 from loopdyn.system import State, System
 from loopdyn.tree import aba, crba, energies, jacobian, kinematics, rnea
+from loopdyn.wording import nearest
 
 if TYPE_CHECKING:
     import xarray

@@ -1,0 +1,1 @@
+"""Questions about a mechanism: does it close, how can it move, what do its joints carry."""

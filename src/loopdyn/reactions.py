@@ -1,0 +1,237 @@
+"""Joint reactions, one routine for all formulations: from accelerations, over the rows of all joints.
+
+Every body is set free and every joint is taken as a constraint. With the accelerations known, Newton's and
+Euler's equations of the bodies are linear in the multipliers of all rows,
+
+    J^T lam = M a - h
+
+and under redundancy the distribution of minimum weighted norm is taken. A component is unique if no set of
+reactions that balance themselves contains it; the others are marked. The result does not depend on which
+joints were cut, nor on how the accelerations were computed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from loopdyn.errors import ModelError, Problem
+from loopdyn.rank import Rank, of_matrix, scaled
+from loopdyn.rotations import from_matrix
+from loopdyn.system import JointData, State, System
+from loopdyn.tree import Motion, body_motion, terms
+from loopdyn.wording import nearest
+
+if TYPE_CHECKING:
+    import xarray
+
+Array = NDArray[np.float64]
+
+COMPONENTS = ("mx", "my", "mz", "fx", "fy", "fz")
+
+# A component counts as unique if every self-balanced set of reactions of unit norm contains less of it than this.
+UNIQUE = 1e-7
+
+
+@dataclass(frozen=True)
+class Reactions:
+    """Constraint wrench of each joint on its declared child, at the origin of M, in axes of F.
+
+    Attributes
+    ----------
+    joints : tuple of str
+    wrench : (n, 6) array
+        Columns mx, my, mz in N m and fx, fy, fz in N. Loads of motors, springs and friction are not in it.
+    unique : (n, 6) array of bool
+        False where redundancy leaves a component undetermined; its value is then that of the stated distribution.
+    norm : str
+        What the distribution minimises.
+    residual : float
+        Largest unbalanced load on a body, N or N m: a check of the accelerations.
+    """
+
+    joints: tuple[str, ...]
+    wrench: Array
+    unique: NDArray[np.bool_]
+    norm: str
+    residual: float
+
+    def __getitem__(self, joint: str) -> dict[str, float]:
+        """Components of one joint by name."""
+        return dict(zip(COMPONENTS, self.wrench[self.joints.index(joint)].tolist(), strict=True))
+
+    def dataset(self) -> xarray.Dataset:
+        """The same with labels."""
+        import xarray as xr
+
+        dims = ("joint", "component")
+        data = {
+            "wrench": (dims, self.wrench, {"units": "N m, N", "norm": self.norm}),
+            "unique": (dims, self.unique),
+        }
+        return xr.Dataset(data, {"joint": list(self.joints), "component": list(COMPONENTS)})
+
+    def __str__(self) -> str:
+        width = max(len(j) for j in self.joints) if self.joints else 5
+        lines = [f"{'joint':<{width}} " + "".join(f"{c:>12}" for c in COMPONENTS)]
+        for name, values, known in zip(self.joints, self.wrench, self.unique, strict=True):
+            cells = "".join(f"{v:>11.5g}{' ' if u else '?'}" for v, u in zip(values, known, strict=True))
+            lines.append(f"{name:<{width}} {cells}")
+        if not self.unique.all():
+            lines.append(f"?: not determined by the rigid model; distribution: {self.norm}")
+        return "\n".join(lines)
+
+
+def free_state(system: System, motion: Motion) -> State:
+    """State of `system.absolute` with the poses and velocities of `motion`."""
+    free = system.absolute
+    row = {name: k for k, name in enumerate(motion.bodies)}
+    q, v = np.empty(free.nq), np.empty(free.nv)
+    for j in free.joints.values():
+        if j.in_tree:
+            k = row[free.bodies[j.body]]
+            R = motion.rotation[k]
+            base, R0 = motion.position[0], motion.rotation[0]
+            q[j.q0 : j.q0 + 3] = R0.T @ (motion.position[k] - base)
+            q[j.q0 + 3 : j.q0 + 7] = from_matrix(R0.T @ R)
+            omega = motion.angular_velocity[k] - motion.angular_velocity[0]
+            arm = motion.position[k] - base
+            relative = motion.velocity[k] - motion.velocity[0] - np.cross(motion.angular_velocity[0], arm)
+            v[j.v0 : j.v0 + 3] = R.T @ omega
+            v[j.v0 + 3 : j.v0 + 6] = R.T @ relative
+    return State(0.0, q, v)
+
+
+def free_accelerations(system: System, motion: Motion, still: Motion, order: tuple[str, ...]) -> Array:
+    """Accelerations of the free joints: `still` is the motion of the free bodies at zero accelerations of theirs."""
+    free = system.absolute
+    row = {name: k for k, name in enumerate(order)}
+    a = np.empty(free.nv)
+    for j in free.joints.values():
+        if j.in_tree:
+            k, n = row[free.bodies[j.body]], j.body
+            R = motion.rotation[k]
+            a[j.v0 : j.v0 + 3] = R.T @ (motion.angular_acceleration[k] - still.angular_acceleration[n])
+            a[j.v0 + 3 : j.v0 + 6] = R.T @ (motion.acceleration[k] - still.acceleration[n])
+    return a
+
+
+def _weights(system: System, length: float, compliance: Mapping[str, ArrayLike] | None) -> Array:
+    """Weight of each row of `system.absolute` in the norm that is minimised."""
+    free = system.absolute
+    weights = np.empty(free.nc)
+    given = dict(compliance or {})
+    wrong = [name for name in given if name not in system.joints]
+    if wrong:
+        raise ModelError(Problem("compliance", f"there is no joint '{n}'", nearest(n, system.joints)) for n in wrong)
+    for k, label in enumerate(free.constraint_rows):
+        joint, _, row = label.partition(".")
+        turning = row.startswith("m") or row == "normal"
+        weights[k] = 1.0 / length**2 if turning else 1.0
+        if joint in given:
+            six = np.broadcast_to(np.asarray(given[joint], float), 6)
+            weights[k] = six[COMPONENTS.index(row)] if row in COMPONENTS else six.max()
+    if (weights <= 0.0).any():
+        raise ModelError([Problem("compliance", "a compliance is not positive", "Give positive numbers.")])
+    return weights
+
+
+def joint_rank(system: System, state: State) -> tuple[Rank, Array, State]:
+    """Rank of the rows of all joints at the pose of `state`, their Jacobian over free bodies, and the free state."""
+    free = system.absolute
+    there = free_state(system, body_motion(system, state))
+    there = State(state.t, there.q, there.v)
+    J = terms(free, there).J
+    return of_matrix(scaled(free, J)), J, there
+
+
+def reactions(
+    system: System,
+    state: State,
+    a: ArrayLike,
+    *,
+    length: float | None = None,
+    compliance: Mapping[str, ArrayLike] | None = None,
+) -> Reactions:
+    """Reactions of all joints for known accelerations.
+
+    Parameters
+    ----------
+    system : System
+    state : State
+        A closed state.
+    a : (nv,) array
+        Accelerations of the tree coordinates, from any formulation.
+    length : float, optional
+        Under redundancy the sum of force^2 + (moment/length)^2 is minimised; by default with the size of the
+        mechanism.
+    compliance : mapping, optional
+        Compliances of joints, one number or six (mx, my, mz, fx, fy, fz) each: the elastic energy is minimised.
+        Joints that are not named keep the weights above.
+
+    Returns
+    -------
+    Reactions
+
+    Examples
+    --------
+    >>> import loopdyn as ld
+    >>> system = ld.library.pendulum().compile()
+    >>> state = system.state()
+    >>> r = reactions(system, state, ld.tree.forward_dynamics(system, state))
+    >>> bool(r.unique.all())
+    True
+    """
+    length = system.size if length is None else length
+    motion = body_motion(system, state, a)
+    rank, J, there = joint_rank(system, state)
+    free = system.absolute
+    now = terms(free, there)
+    acceleration = free_accelerations(system, motion, now.motion, system.bodies)
+    load = now.M @ acceleration - now.h
+    weights = np.sqrt(_weights(system, length, compliance))
+    A = J / weights[:, None]  # in the scaled multipliers weights*lam the norm is plain
+    U, s, Vt = np.linalg.svd(A, full_matrices=True)
+    keep = rank.count
+    lam = (U[:, :keep] @ ((Vt[:keep] @ load) / s[:keep])) / weights
+    loose = U[:, keep:] if len(A) else np.zeros((0, 0))
+    known = np.linalg.norm(loose, axis=1) < UNIQUE
+    norm = f"least sum of force^2 + (moment/{length:.3g} m)^2" if compliance is None else "least elastic energy"
+    residual = float(np.abs(load - J.T @ lam).max(initial=0.0))
+    return _by_joint(free, there, now.motion, lam, known, norm, residual)
+
+
+def _by_joint(
+    free: System, state: State, motion: Motion, lam: Array, known: NDArray[np.bool_], norm: str, residual: float
+) -> Reactions:
+    names = tuple(name for name, j in free.joints.items() if not j.in_tree)
+    wrench = np.zeros((len(names), 6))
+    unique = np.ones((len(names), 6), bool)
+    row = 0
+    for n, name in enumerate(names):
+        j = free.joints[name]
+        for suffix in j.spec.rows_when_cut:
+            direction = _direction(j, suffix, motion)
+            wrench[n] += lam[row] * direction
+            unique[n, np.abs(direction) > UNIQUE] &= known[row]
+            row += 1
+    return Reactions(names, wrench, unique, norm, residual)
+
+
+def _direction(j: JointData, suffix: str, motion: Motion) -> Array:
+    """Wrench of one row at closure, in axes of F: torque, force."""
+    out = np.zeros(6)
+    if suffix in COMPONENTS:
+        out[COMPONENTS.index(suffix)] = 1.0
+    elif suffix == "screw":
+        out[5], out[2] = 1.0, -j.par[0]
+    else:  # common normal of a universal joint, x of F and the second axis, which is fixed in M
+        F = motion.rotation[j.parent] @ j.F[1]
+        M = motion.rotation[j.child] @ j.M[1]
+        second = F.T @ (j.par[0] * M[:, 0] + j.par[1] * M[:, 1])
+        out[:3] = np.cross([1.0, 0.0, 0.0], second) / j.par[1]
+    return out
