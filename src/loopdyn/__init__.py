@@ -25,6 +25,10 @@ from loopdyn.forces import (
     Table,
     UserForce,
 )
+from loopdyn.formulations.base import Formulation, Solution
+from loopdyn.formulations.oracle import Oracle
+from loopdyn.formulations.registry import accelerations, prepare
+from loopdyn.formulations.relative import Relative
 from loopdyn.inertia import Inertia
 from loopdyn.io import load
 from loopdyn.joints import (
@@ -61,6 +65,7 @@ __all__ = [
     "ConvergenceError",
     "Cylindrical",
     "ExpressionError",
+    "Formulation",
     "Frame",
     "Free",
     "Helical",
@@ -72,12 +77,15 @@ __all__ = [
     "Mobility",
     "ModelError",
     "Motor",
+    "Oracle",
     "Planar",
     "Prismatic",
     "Problem",
+    "Relative",
     "Revolute",
     "Rotation",
     "SingularityError",
+    "Solution",
     "Spherical",
     "SpringDamper",
     "State",
@@ -89,10 +97,12 @@ __all__ = [
     "Universal",
     "UserForce",
     "Weld",
+    "accelerations",
     "assemble",
     "library",
     "load",
     "mobility",
+    "prepare",
     "terms",
     "tree",
 ]

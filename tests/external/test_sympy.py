@@ -13,12 +13,11 @@ z, 1) at the reference pose, its kinetic energy is T = tr(D' N D'^T) / 2, and La
 (the dots commute with d/dq_j). V is the potential, P the dissipation. All derivatives of D, V, P are SymPy's; time counts
 as one more coordinate, of given motion.
 
-Rotations of a ball are written as a rotation vector, a chart of its own: quaternions and their speeds are mapped to it.
+Rotations of a ball are written by Rodrigues parameters, a chart of their own: quaternions and their speeds are mapped to it.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -65,11 +64,10 @@ def turn(axis, angle):
     return sp.eye(3) + sp.sin(angle) * K + (1 - sp.cos(angle)) * K * K
 
 
-def rotation_vector(c):
-    """Rotation of the vector c, for c away from zero."""
-    angle = sp.sqrt(c[0] ** 2 + c[1] ** 2 + c[2] ** 2)
+def rodrigues(c):
+    """Rotation about the direction of c by twice the arctangent of its length: a chart without roots or sines."""
     K = skew(c)
-    return sp.eye(3) + sp.sin(angle) / angle * K + (1 - sp.cos(angle)) / angle**2 * K * K
+    return sp.eye(3) + 2 / (1 + c[0] ** 2 + c[1] ** 2 + c[2] ** 2) * (K + K * K)
 
 
 def planar_axes(normal, x):
@@ -100,9 +98,9 @@ def joint_motion(joint, c):
         case "translational":
             return motion(sp.eye(3), c)
         case "spherical":
-            return motion(rotation_vector(c), zero)
+            return motion(rodrigues(c), zero)
         case "free":
-            return motion(rotation_vector(c[3:]), c[:3])
+            return motion(rodrigues(c[3:]), c[:3])
     raise ValueError(joint.type)
 
 
@@ -150,7 +148,7 @@ class Lagrange:
         self.u += sp.symbols(f"u{k}_:{n}", real=True)
         E = joint_motion(joint, chart)
         shift, back = motion(sp.eye(3), at), motion(sp.eye(3), -np.array(at))
-        self.place[body] = self.place[parent] * shift * (inverse(E) if reverse else E) * back
+        self.place[body] = (self.place[parent] * shift * (inverse(E) if reverse else E) * back).expand()
 
         c = np.array([*com, 1.0])
         self.inertia[body] = mass * np.outer(c, c)
@@ -218,18 +216,17 @@ class Lagrange:
 
 
 def map_joint(kind, c, u, a):
-    """Coordinates, speeds and accelerations of a joint from its chart: only rotation vectors differ."""
+    """Coordinates, speeds and accelerations of a joint from its chart: only those of balls differ."""
     if kind not in ("spherical", "free"):
         return c, u, a
     k = 0 if kind == "spherical" else 3
     x, dx = sp.symbols("x:3", real=True), sp.symbols("dx:3", real=True)
-    R = rotation_vector(x)
+    R = rodrigues(x)
     w = vee(R.T * sum((R.diff(x[k]) * dx[k] for k in range(3)), sp.zeros(3)))  # in axes of the child
     B = w.jacobian(dx)
     rate = w.jacobian(x) * sp.Matrix(dx)
     R, B, rate = sp.lambdify([x, dx], [R, B, rate], cse=True)(c[k:], u[k:])
-    angle = np.linalg.norm(c[k:])
-    quaternion = [math.cos(angle / 2), *(math.sin(angle / 2) / angle * c[k:])]
+    quaternion = unit([1.0, *c[k:]])
     omega, alpha = B @ u[k:], B @ a[k:] + rate.ravel()
     if kind == "spherical":
         return quaternion, omega, alpha

@@ -1,0 +1,121 @@
+"""Relative coordinates with multipliers for the cut joints: the "traditional O(n)" method.
+
+Anderson, Critchley 2003, sections 2.3-2.5; the same equations as [Mufti1983 eq. (73)] in tree coordinates.
+
+====================  ==================  ==========================================================
+paper                 code                meaning
+====================  ==================  ==========================================================
+eta                   ``eta`` (nv)        accelerations of the tree with the cut joints open
+zeta                  ``zeta`` (nv, nc)   responses of the tree to unit multipliers, M^-1 J^T
+Phi_,q                ``J`` (nc, nv)      Jacobian of the rows of the cut joints
+psi                   ``gamma`` (nc)      right side at acceleration level
+lambda                ``lam`` (nc)        multipliers
+====================  ==================  ==========================================================
+
+Deviations: the recursion runs in world axes with scalar pivots (:mod:`loopdyn.tree.aba`); redundant rows are
+legal: (32) is solved by the eigenvectors that the rank decided beforehand leaves, with one refinement, and
+lambda is of minimum norm.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from loopdyn._jit import kernel
+from loopdyn.errors import SingularityError
+from loopdyn.forces import add_loads
+from loopdyn.formulations.base import Array, Formulation, Solution, Solver
+from loopdyn.rank import Rank
+from loopdyn.records import open_model, open_work
+from loopdyn.system import System
+from loopdyn.tree.aba import inward, outward
+from loopdyn.tree.jacobian import constraint_jacobian, constraint_rows, reduce_rows
+from loopdyn.tree.kinematics import accelerations
+from loopdyn.tree.response import respond
+from loopdyn.tree.rigid import rigid_bodies
+
+
+@kernel
+def tree_terms(ints, floats, work, eta, zeta, J, rate, scratch):
+    """eta, zeta^T and J at the state in `work`, gamma into `work`; returns a body without inertia, or -1."""
+    model, data = open_model(ints, floats), open_work(ints, work)
+    rigid_bodies(model, data)
+    add_loads(model, data)
+    status = inward(model, data)
+    outward(model, data)
+    for k in range(model.nv):
+        eta[k] = data.a[k]
+        data.a[k] = 0.0
+    accelerations(model, data)
+    constraint_rows(model, data)
+    constraint_jacobian(model, data, J)
+    reduce_rows(model, data, rate)
+    for k in range(model.nc):  # [Anderson2003 eqs. (25), (28), (29)]: one column of zeta per multiplier
+        respond(model, data, J[k], zeta[k], scratch[0], scratch[1])
+    return status
+
+
+@dataclass(frozen=True)
+class Relative(Formulation):
+    """Tree coordinates and multipliers of the cut joints: linear for the tree, cubic in the rows.
+
+    Examples
+    --------
+    >>> import loopdyn as ld
+    >>> print(ld.Relative().plan(ld.library.four_bar().compile()))
+    relative: tree of 3 speeds by articulated bodies, 5 multipliers of cut joints (C) by a dense 5 x 5 matrix
+    """
+
+    name: ClassVar[str] = "relative"
+
+    def supports(self, system: System) -> str | None:
+        """No user forces: they are called from Python."""
+        if system.mechanism.user_forces:
+            return "the model has user forces, which this formulation does not call yet"
+        return None
+
+    def plan(self, system: System) -> str:
+        """One line."""
+        cuts = ", ".join(system.topology.cuts[:6]) + (", ..." if len(system.topology.cuts) > 6 else "")
+        rows = f"{system.nc} multipliers of cut joints ({cuts}) by a dense {system.nc} x {system.nc} matrix"
+        return f"relative: tree of {system.nv} speeds by articulated bodies, {rows if system.nc else 'no loops'}"
+
+    def prepare(self, system: System, rank: Rank) -> Solver:
+        """Work arrays."""
+        work = system.work()
+        w = system.open_work(work)
+        nv, nc = system.nv, system.nc
+        eta, zeta, J, rate = np.empty(nv), np.empty((nc, nv)), np.empty((nc, nv)), np.empty(nc)
+        scratch = np.empty((2, len(system.bodies), 6))
+        units = system.row_units
+
+        def solve(t: float, q: Array, v: Array) -> Solution:
+            w.t[0], w.q[:], w.v[:] = t, q, v
+            status = tree_terms(system.ints, system.floats, work, eta, zeta, J, rate, scratch)
+            if status >= 0:
+                raise SingularityError(
+                    f"body '{system.bodies[status]}' has no inertia in the tree. Cut the mechanism elsewhere "
+                    "(compile(cuts=[...])) or use a formulation that takes singular inertias, such as the oracle."
+                )
+            A = J / units[:, None]
+            matrix = A @ (zeta / units[:, None]).T  # [Anderson2003 eq. (32)], rows in natural units
+            right = (w.gamma - J @ eta) / units
+            y, residual = _minimum_norm(0.5 * (matrix + matrix.T), right, rank.count)
+            lam = y / units
+            return Solution(eta + zeta.T @ lam, lam, {"residual": residual})  # [Anderson2003 eq. (13)]
+
+        return solve
+
+
+def _minimum_norm(S: Array, b: Array, rank: int) -> tuple[Array, float]:
+    """Smallest y with S y = b for a positive semidefinite S of known rank, and the residual that is left."""
+    if len(b) == 0:
+        return b.copy(), 0.0
+    values, vectors = np.linalg.eigh(S)
+    values, vectors = values[len(b) - rank :], vectors[:, len(b) - rank :]
+    y = vectors @ ((vectors.T @ b) / values)
+    y += vectors @ ((vectors.T @ (b - S @ y)) / values)
+    return y, float(np.abs(b - S @ y).max())

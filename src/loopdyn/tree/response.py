@@ -1,0 +1,39 @@
+"""Responses of a tree to generalised forces: M^-1 F with the factors the articulated-body pass has left."""
+
+from loopdyn._jit import inline
+from loopdyn.records import ARM, DINV, NV, PARENT, SV, SW, UV, UW, V0
+from loopdyn.spatial import add, cross, dot, get3, put3, scale
+
+
+@inline
+def respond(model, work, force, out, wrench, motion):
+    """out = M^-1 force for one vector of nv generalised forces; `wrench`, `motion`: scratch (rows, 6).
+
+    The recursion is that of the accelerations with nothing but `force` acting. `inward` of
+    :mod:`loopdyn.tree.aba` must have been run at this state: U and 1/(S . U) are read from `work.dof`.
+    """
+    B, D = work.body, work.dof
+    n = model.tree.shape[0]
+    wrench[:, :] = 0.0
+    for i in range(n - 1, model.n_bases - 1, -1):
+        p, iv = model.tree[i, PARENT], model.tree[i, V0]
+        pw, pv = get3(wrench, i, 0), get3(wrench, i, 3)
+        for k in range(iv + model.tree[i, NV] - 1, iv - 1, -1):
+            u = D[k, DINV] * (force[k] - dot(get3(D, k, SW), pw) - dot(get3(D, k, SV), pv))
+            out[k] = u
+            pw, pv = add(pw, scale(u, get3(D, k, UW))), add(pv, scale(u, get3(D, k, UV)))
+        if p >= model.n_bases:
+            pw = add(pw, cross(get3(B, i, ARM), pv))
+            put3(wrench, p, 0, add(get3(wrench, p, 0), pw))
+            put3(wrench, p, 3, add(get3(wrench, p, 3), pv))
+    motion[: model.n_bases, :] = 0.0
+    for i in range(model.n_bases, n):
+        p, iv = model.tree[i, PARENT], model.tree[i, V0]
+        aw = get3(motion, p, 0)
+        av = add(get3(motion, p, 3), cross(aw, get3(B, i, ARM)))
+        for k in range(iv, iv + model.tree[i, NV]):
+            out[k] -= D[k, DINV] * (dot(get3(D, k, UW), aw) + dot(get3(D, k, UV), av))
+            aw = add(aw, scale(out[k], get3(D, k, SW)))
+            av = add(av, scale(out[k], get3(D, k, SV)))
+        put3(motion, i, 0, aw)
+        put3(motion, i, 3, av)
