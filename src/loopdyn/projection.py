@@ -35,7 +35,7 @@ class Projection:
 
 
 def metric(M: Array) -> Array:
-    """A positive definite metric for small motions: M with a floor under its scaled inertias.
+    """Cholesky factor L of a positive definite metric for small motions: M with a floor under its inertias.
 
     It decides only which of many closures is taken as the nearest; closures themselves do not depend on it.
     """
@@ -43,8 +43,7 @@ def metric(M: Array) -> Array:
     w, U = np.linalg.eigh(M / np.outer(d, d))
     w = np.maximum(w, LEAST_INERTIA * max(w.max(initial=0.0), 1.0))
     scaled = (U * w) @ U.T
-    result: Array = scaled * np.outer(d, d)
-    return result
+    return np.asarray(np.linalg.cholesky(scaled * np.outer(d, d)), float)
 
 
 def smallest_step(J: Array, r: Array, L: Array, rank: int | None = None) -> Array:
@@ -91,14 +90,13 @@ def project(
     best, steps = _size(now.phi), 0
     limit = tolerance * max(1.0, system.size)
     while best > limit and steps < most:
-        L = np.linalg.cholesky(metric(now.M))
-        trial_q = increment(system, q, smallest_step(now.J / rows[:, None], now.phi / rows, L, rank))
+        trial_q = increment(system, q, smallest_step(now.J / rows[:, None], now.phi / rows, metric(now.M), rank))
         trial = terms(system, State(t, trial_q, v))
         steps += 1
         if _size(trial.phi) >= best:
             break
         q, now, best = trial_q, trial, _size(trial.phi)
-    L = np.linalg.cholesky(metric(now.M))
+    L = metric(now.M)
     v = v + smallest_step(now.J / rows[:, None], (now.J @ v + now.phi_t) / rows, L, rank)
     return Projection(State(t, q, v), best, _size(now.J @ v + now.phi_t), steps)
 

@@ -70,7 +70,7 @@ def of_matrix(A: Array) -> Rank:
     rows = A.shape[0]
     if 0 in A.shape:
         return Rank(0, rows, np.inf, np.zeros(0))
-    s = np.linalg.svd(A, compute_uv=False)
+    s = np.asarray(np.linalg.svd(A, compute_uv=False), float)
     floor = np.finfo(float).eps * max(A.shape) * s[0]
     count = int(np.count_nonzero(s > max(CANDIDATE * s[0], floor)))
     if count == 0:

@@ -248,7 +248,7 @@ class System:
         _normalise(values[0], self)
         if not math.isfinite(t):
             raise ModelError([Problem("state", f"time is {t}", "Give a finite time in s.")])
-        return State(float(t), *values)
+        return State(float(t), values[0], values[1])
 
 
 def _values(given: Any, labels: Sequence[str], index: Mapping[str, int], start: Array, kind: str, s: System) -> Array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -13,10 +14,11 @@ def main() -> None:
 
     from loopdyn import library, tree
     from loopdyn._jit import CACHE_DIR
+    from loopdyn.formulations.registry import accelerations
 
     system = library.four_bar().compile()
     state = system.state()
-    jobs = {
+    jobs: dict[str, Callable[[], object]] = {
         "forward dynamics": lambda: tree.forward_dynamics(system, state),
         "inverse dynamics": lambda: tree.inverse_dynamics(system, state, np.zeros(system.nv)),
         "closure": lambda: tree.terms(system, state),
@@ -25,6 +27,7 @@ def main() -> None:
         "body motion": lambda: tree.body_motion(system, state),
         "increments": lambda: tree.increment(system, state.q, state.v),
         "differences": lambda: tree.difference(system, state.q, state.q),
+        "relative coordinates": lambda: accelerations(system, state),
     }
     begin = time.perf_counter()
     columns = (TextColumn("compiling kernels: {task.description}"), BarColumn(), TimeElapsedColumn())

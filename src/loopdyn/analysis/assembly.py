@@ -260,9 +260,9 @@ def _newton(system: System, start: State, targets: Sequence[_Target]) -> tuple[S
     for _ in range(NEWTON):
         if size < CLOSED and not _flipped(system, pose):
             return pose, None
-        L = np.linalg.cholesky(metric(M[np.ix_(free, free)])) if free.any() else np.zeros((0, 0))
         x = np.zeros(system.nv)
         if free.any():
+            L = metric(M[np.ix_(free, free)])
             x[free] = smallest_step(J[:, free] * weight[:, None], r * weight, L)
         x = _limited(x, system.speed_units)
         share = 1.0
@@ -382,14 +382,14 @@ def _speeds(
     now = terms(system, pose)
     if given is not None and not isinstance(given, Mapping):
         v0 = system.state(v=given).v
-        L = np.linalg.cholesky(metric(now.M))
+        L = metric(now.M)
         unit = system.row_units
         return v0 + smallest_step(now.J / unit[:, None], (now.J @ v0 + now.phi_t) / unit, L)
     rows, values, labels = _speed_rows(system, pose, now.motion, dict(given or {}))
     unit = system.row_units
     A = np.vstack([now.J / unit[:, None], rows])
     b = np.concatenate([-now.phi_t / unit, values])
-    L = np.linalg.cholesky(metric(now.M))
+    L = metric(now.M)
     v = smallest_step(A, -b, L)
     v += smallest_step(A, A @ v - b, L)  # once more against rounding
     gap = np.abs(A @ v - b)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from loopdyn.errors import LoopdynError
 from loopdyn.formulations.base import Array, Formulation, Solution, Solver
 from loopdyn.formulations.oracle import Oracle
@@ -73,5 +71,5 @@ def accelerations(
     >>> bool(abs(a - ld.accelerations(system, state, "oracle")).max() < 1e-9)
     True
     """
-    solution: Any = prepare(system, formulation, state)(state.t, state.q, state.v)
+    solution = prepare(system, formulation, state)(state.t, state.q, state.v)
     return solution if full else solution.a
