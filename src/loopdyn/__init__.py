@@ -5,6 +5,8 @@ from importlib.metadata import PackageNotFoundError, version
 from loopdyn import library, tree
 from loopdyn.analysis.assembly import assemble
 from loopdyn.analysis.mobility import Mobility, mobility
+from loopdyn.analysis.reconnect import Change, reconnect
+from loopdyn.constraints import Coupler, Distance, Driver, PointMotion, PointOnLine, PointOnPlane, Rolling, Slot
 from loopdyn.errors import (
     AssemblyError,
     ConvergenceError,
@@ -62,8 +64,12 @@ __all__ = [
     "AssemblyError",
     "Body",
     "Bushing",
+    "Change",
     "ConvergenceError",
+    "Coupler",
     "Cylindrical",
+    "Distance",
+    "Driver",
     "ExpressionError",
     "Formulation",
     "Frame",
@@ -79,12 +85,17 @@ __all__ = [
     "Motor",
     "Oracle",
     "Planar",
+    "PointMotion",
+    "PointOnLine",
+    "PointOnPlane",
     "Prismatic",
     "Problem",
     "Relative",
     "Revolute",
+    "Rolling",
     "Rotation",
     "SingularityError",
+    "Slot",
     "Solution",
     "Spherical",
     "SpringDamper",
@@ -103,6 +114,7 @@ __all__ = [
     "load",
     "mobility",
     "prepare",
+    "reconnect",
     "terms",
     "tree",
 ]

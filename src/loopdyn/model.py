@@ -10,10 +10,11 @@ import copy
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError
 
+from loopdyn.constraints import AnyConstraint, Constraint, Driver
 from loopdyn.errors import ModelError, Problem
 from loopdyn.expressions import resolve_parameters
 from loopdyn.forces import AnyForce, Force, Motor, UserForce
@@ -109,8 +110,8 @@ class Mechanism(BaseModel):
     gravity: Vec3 = (0.0, 0.0, 0.0)
     bodies: dict[str, Body] = {}
     joints: dict[str, AnyJoint] = {}
-    constraints: dict[str, Any] = {}
-    drivers: dict[str, Any] = {}
+    constraints: dict[str, AnyConstraint] = {}
+    drivers: dict[str, Driver] = {}
     forces: dict[str, AnyForce] = {}
     base: dict[str, BaseMotion] = {}
     start: Start = Start()
@@ -246,6 +247,41 @@ class Mechanism(BaseModel):
         """
         given = {k: v for k, v in (("torque", torque), ("force", force)) if v is not None}
         return self.add_force(_named(Motor, {"joint": joint, **given}, f"force '{name}'"), name)
+
+    def add_constraint(self, name: str, constraint: Constraint) -> str:
+        """Add a constraint: a distance, a guided point, a slot, rolling, or a relation of joint coordinates.
+
+        Examples
+        --------
+        >>> from loopdyn import Coupler
+        >>> m = Mechanism("gears")
+        >>> m.add_constraint("mesh", Coupler(terms={"A": 1.0, "B": 2.0}))
+        'mesh'
+        """
+        self._check_new("constraint", name, {**self.constraints, **self.drivers, **self.joints})
+        self.constraints[name] = cast(Any, constraint)
+        return name
+
+    def add_driver(self, name: str, joint: str, motion: Any) -> str:
+        """Prescribe a joint coordinate as a function of time.
+
+        Parameters
+        ----------
+        name : str
+        joint : str
+            Label of the coordinate, e.g. ``"A"`` or ``"C.angle"``.
+        motion : formula of ``t``, number or Table
+            In the units of the model.
+
+        Examples
+        --------
+        >>> m = Mechanism("m")
+        >>> m.add_driver("turn", "A", "2*pi*t")
+        'turn'
+        """
+        self._check_new("driver", name, {**self.constraints, **self.drivers, **self.joints})
+        self.drivers[name] = _named(Driver, {"joint": joint, "motion": motion}, f"driver '{name}'")
+        return name
 
     def move_base(self, body: str = GROUND, **motion: Any) -> None:
         """Move the ground, or a root body, by given functions of time.

@@ -90,7 +90,8 @@ def project(
     best, steps = _size(now.phi), 0
     limit = tolerance * max(1.0, system.size)
     while best > limit and steps < most:
-        trial_q = increment(system, q, smallest_step(now.J / rows[:, None], now.phi / rows, metric(now.M), rank))
+        J, phi = (now.J / rows[:, None])[system.holonomic], (now.phi / rows)[system.holonomic]
+        trial_q = increment(system, q, smallest_step(J, phi, metric(now.M), rank if system.holonomic.all() else None))
         trial = terms(system, State(t, trial_q, v))
         steps += 1
         if _size(trial.phi) >= best:

@@ -52,6 +52,8 @@ class Reactions:
         What the distribution minimises.
     residual : float
         Largest unbalanced load on a body, N or N m: a check of the accelerations.
+    multipliers : mapping
+        Loads of constraints and drivers by row label, N or N m.
     """
 
     joints: tuple[str, ...]
@@ -59,6 +61,7 @@ class Reactions:
     unique: NDArray[np.bool_]
     norm: str
     residual: float
+    multipliers: Mapping[str, float]
 
     def __getitem__(self, joint: str) -> dict[str, float]:
         """Components of one joint by name."""
@@ -186,27 +189,42 @@ def reactions(
     >>> bool(r.unique.all())
     True
     """
-    length = system.size if length is None else length
     motion = body_motion(system, state, a)
-    rank, J, there = joint_rank(system, state)
+    there = free_state(system, motion)
+    there = State(state.t, there.q, there.v)
+    now = terms(system.absolute, there)
+    acceleration = free_accelerations(system, motion, now.motion, system.bodies)
+    return distribute(system, there, now.M @ acceleration - now.h, length, compliance)
+
+
+def distribute(
+    system: System,
+    there: State,
+    load: Array,
+    length: float | None = None,
+    compliance: Mapping[str, ArrayLike] | None = None,
+) -> Reactions:
+    """Wrenches of all joints that put the generalised load `load` on the free bodies of `system.absolute`.
+
+    `there` is the state of the free bodies. Forces or impulses, whichever `load` is.
+    """
+    length = system.size if length is None else length
     free = system.absolute
     now = terms(free, there)
-    acceleration = free_accelerations(system, motion, now.motion, system.bodies)
-    load = now.M @ acceleration - now.h
+    keep = of_matrix(scaled(free, now.J)).count
     weights = np.sqrt(_weights(system, length, compliance))
-    A = J / weights[:, None]  # in the scaled multipliers weights*lam the norm is plain
+    A = now.J / weights[:, None]  # in the scaled multipliers weights*lam the norm is plain
     U, s, Vt = np.linalg.svd(A, full_matrices=True)
-    keep = rank.count
     lam = (U[:, :keep] @ ((Vt[:keep] @ load) / s[:keep])) / weights
     loose = U[:, keep:] if len(A) else np.zeros((0, 0))
     known = np.linalg.norm(loose, axis=1) < UNIQUE
     norm = f"least sum of force^2 + (moment/{length:.3g} m)^2" if compliance is None else "least elastic energy"
-    residual = float(np.abs(load - J.T @ lam).max(initial=0.0))
-    return _by_joint(free, there, now.motion, lam, known, norm, residual)
+    residual = float(np.abs(load - now.J.T @ lam).max(initial=0.0))
+    return _by_joint(free, now.motion, lam, known, norm, residual)
 
 
 def _by_joint(
-    free: System, state: State, motion: Motion, lam: Array, known: NDArray[np.bool_], norm: str, residual: float
+    free: System, motion: Motion, lam: Array, known: NDArray[np.bool_], norm: str, residual: float
 ) -> Reactions:
     names = tuple(name for name, j in free.joints.items() if not j.in_tree)
     wrench = np.zeros((len(names), 6))
@@ -219,7 +237,8 @@ def _by_joint(
             wrench[n] += lam[row] * direction
             unique[n, np.abs(direction) > UNIQUE] &= known[row]
             row += 1
-    return Reactions(names, wrench, unique, norm, residual)
+    others = dict(zip(free.constraint_rows[row:], lam[row:].tolist(), strict=True))
+    return Reactions(names, wrench, unique, norm, residual, others)
 
 
 def _direction(j: JointData, suffix: str, motion: Motion) -> Array:

@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 from loopdyn._jit import inline
 
 # Header of the int array.
-H_ROWS, H_BASES, H_NQ, H_NV, H_CUTS, H_NC, H_FORCES, H_CODE, H_PROGRAMS, H_CONSTANTS, H_DEPTH, H_SIZE = range(12)
+H_ROWS, H_BASES, H_NQ, H_NV, H_CUTS, H_NC, H_FORCES, H_CODE, H_PROGRAMS, H_CONSTANTS = range(10)
+H_LINEAR, H_ENTRIES, H_DEPTH, H_SIZE = range(10, 14)
 
 # tree[i]: integers of body i.
 PARENT, KIND, Q0, V0, NV, REVERSED, N_TREE = range(7)
@@ -32,14 +33,18 @@ ORIGIN = 24  # 3  origin of the user's body frame
 BODY_AXES = 27  # 9  axes of the user's body frame as columns
 N_BODY = 36
 
-# cut[k]: integers of cut joint k; cut_frames[k]: frames on the two bodies, axes as rows.
-C_PARENT, C_CHILD, C_KIND, C_ROW, C_ROWS, N_CUT = range(6)
+# cut[k]: integers of cut joint or pair constraint k; cut_frames[k]: frames on the two bodies, axes as rows.
+C_PARENT, C_CHILD, C_KIND, C_ROW, C_ROWS, C_PROGRAM, N_CUT = range(7)
 F_POINT = 0  # 3  on the parent, body axes
 F_AXES = 3  # 9
 M_POINT = 12  # 3  on the child
 M_AXES = 15  # 9
 C_PAR = 24  # 2
 N_CUT_FRAMES = 26
+
+# linear[k]: relation of joint coordinates; entry[j]: one coordinate of it (cut joint or -1, freedom, q index).
+L_ROW, L_FIRST, L_COUNT, L_PROGRAM, N_LINEAR = range(5)
+E_CUT, E_FREEDOM, E_COORDINATE, N_ENTRY = range(4)
 
 N_FORCE_INTS = 8
 N_FORCE_FLOATS = 40
@@ -87,6 +92,9 @@ class Model(NamedTuple):
     constants: Any  # (constants,)
     base_programs: Any  # (bases, N_BASE_PROGRAMS) int
     base_pose: Any  # (bases, 12) position and rotation of each base at rest
+    linear: Any  # (linear, N_LINEAR) int
+    entry: Any  # (entries, N_ENTRY) int
+    factor: Any  # (entries,)
     gravity: Any  # (3,)
     n_bases: int
     nq: int
@@ -107,6 +115,7 @@ class Work(NamedTuple):
     dof: Any  # (nv, N_DOF)
     phi: Any  # (nc,)
     gamma: Any  # (nc,)
+    explicit: Any  # (nc,) rate of phi that is not due to motion
     rows: Any  # (nc, 6) direction of each constraint row: torque and force on the child at M's origin
     jets: Any  # (3, 3) variables of a program with two derivatives
     motion: Any  # (6, 3) motion of a base with two derivatives
@@ -115,22 +124,26 @@ class Work(NamedTuple):
 
 def model_sizes(header: Any) -> tuple[int, int]:
     """Lengths of the int and the float array."""
-    rows, bases, _, _, cuts, _, forces, code, programs, constants = (int(x) for x in header[:H_DEPTH])
-    ints = H_SIZE + rows * N_TREE + cuts * N_CUT + forces * N_FORCE_INTS + code + programs + 1 + bases * N_BASE_PROGRAMS
-    floats = rows * N_BODY + cuts * N_CUT_FRAMES + forces * N_FORCE_FLOATS + constants + bases * 12 + 3
+    rows, bases, cuts, forces = (int(header[k]) for k in (H_ROWS, H_BASES, H_CUTS, H_FORCES))
+    code, programs, constants = (int(header[k]) for k in (H_CODE, H_PROGRAMS, H_CONSTANTS))
+    linear, entries = int(header[H_LINEAR]), int(header[H_ENTRIES])
+    ints = H_SIZE + rows * N_TREE + cuts * N_CUT + forces * N_FORCE_INTS + code + programs + 1
+    ints += bases * N_BASE_PROGRAMS + linear * N_LINEAR + entries * N_ENTRY
+    floats = rows * N_BODY + cuts * N_CUT_FRAMES + forces * N_FORCE_FLOATS + constants + bases * 12 + entries + 3
     return ints, floats
 
 
 def work_size(header: Any) -> int:
     """Length of the work array."""
     rows, nq, nv, nc, depth = (int(header[k]) for k in (H_ROWS, H_NQ, H_NV, H_NC, H_DEPTH))
-    return 1 + nq + 4 * nv + rows * N_WORK + nv * N_DOF + 2 * nc + 6 * nc + 9 + 18 + 3 * depth
+    return 1 + nq + 4 * nv + rows * N_WORK + nv * N_DOF + 9 * nc + 9 + 3 * N_BASE_PROGRAMS + 3 * depth
 
 
 @inline
 def open_model(ints, floats):
     """Named views of the frozen arrays."""
     rows, bases, cuts, forces = ints[H_ROWS], ints[H_BASES], ints[H_CUTS], ints[H_FORCES]
+    linear, entries = ints[H_LINEAR], ints[H_ENTRIES]
     a = H_SIZE
     b = a + rows * N_TREE
     c = b + cuts * N_CUT
@@ -138,11 +151,14 @@ def open_model(ints, floats):
     e = d + ints[H_CODE]
     f = e + ints[H_PROGRAMS] + 1
     g = f + bases * N_BASE_PROGRAMS
+    h = g + linear * N_LINEAR
+    i = h + entries * N_ENTRY
     k = rows * N_BODY
     m = k + cuts * N_CUT_FRAMES
     n = m + forces * N_FORCE_FLOATS
     o = n + ints[H_CONSTANTS]
     p = o + bases * 12
+    q = p + entries
     return Model(
         ints[a:b].reshape((rows, N_TREE)),
         floats[:k].reshape((rows, N_BODY)),
@@ -155,7 +171,10 @@ def open_model(ints, floats):
         floats[n:o],
         ints[f:g].reshape((bases, N_BASE_PROGRAMS)),
         floats[o:p].reshape((bases, 12)),
-        floats[p : p + 3],
+        ints[g:h].reshape((linear, N_LINEAR)),
+        ints[h:i].reshape((entries, N_ENTRY)),
+        floats[p:q],
+        floats[q : q + 3],
         bases,
         ints[H_NQ],
         ints[H_NV],
@@ -176,9 +195,10 @@ def open_work(ints, work):
     g = f + nv * N_DOF
     h = g + nc
     i = h + nc
-    j = i + 6 * nc
-    k = j + 9
-    m = k + 3 * N_BASE_PROGRAMS
+    j = i + nc
+    k = j + 6 * nc
+    m = k + 9
+    n = m + 3 * N_BASE_PROGRAMS
     return Work(
         work[0:1],
         work[1:a],
@@ -190,8 +210,9 @@ def open_work(ints, work):
         work[f:g].reshape((nv, N_DOF)),
         work[g:h],
         work[h:i],
-        work[i:j].reshape((nc, 6)),
-        work[j:k].reshape((3, 3)),
-        work[k:m].reshape((N_BASE_PROGRAMS, 3)),
-        work[m : m + 3 * depth].reshape((depth, 3)),
+        work[i:j],
+        work[j:k].reshape((nc, 6)),
+        work[k:m].reshape((3, 3)),
+        work[m:n].reshape((N_BASE_PROGRAMS, 3)),
+        work[n : n + 3 * depth].reshape((depth, 3)),
     )

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from loopdyn import records as rec
+from loopdyn.constraints.base import LinearRecord, PairRecord
 from loopdyn.errors import ModelError, Path, Problem
 from loopdyn.expressions import Program, pack
 from loopdyn.forces.base import Freedom, Record, law_program
@@ -99,7 +100,11 @@ class System:
     coordinates, speeds : tuple of str
         Labels of q and v.
     constraint_rows : tuple of str
-        Labels of the rows of phi, J and gamma.
+        Labels of the rows of phi, J and gamma: of cut joints, then constraints, then drivers.
+    row_dimensions : tuple of str
+        "angle" or "length" for each row.
+    holonomic : (nc,) array of bool
+        False for rows that constrain velocities only.
     warnings : tuple of str
         What is legal but worth knowing.
     reference_poses : tuple
@@ -114,6 +119,8 @@ class System:
     coordinates: tuple[str, ...] = field(repr=False)
     speeds: tuple[str, ...] = field(repr=False)
     constraint_rows: tuple[str, ...] = field(repr=False)
+    row_dimensions: tuple[str, ...] = field(repr=False)
+    holonomic: NDArray[np.bool_] = field(repr=False)
     forces: tuple[str, ...] = field(repr=False)
     limits: Mapping[str, tuple[float, float]] = field(repr=False)
     start: tuple[Mapping[str, float], Mapping[str, float]] = field(repr=False)
@@ -162,8 +169,7 @@ class System:
     @cached_property
     def row_units(self) -> Array:
         """Natural unit of each constraint row: 1 rad for angles, the size of the mechanism for lengths."""
-        angles = ("mx", "my", "mz", "normal")
-        return np.array([1.0 if row.rpartition(".")[2] in angles else self.size for row in self.constraint_rows])
+        return np.array([1.0 if d == "angle" else self.size for d in self.row_dimensions])
 
     @cached_property
     def absolute(self) -> System:
@@ -322,12 +328,12 @@ class _Builder:
         self.topology = self._topology(cuts)
         self._place_bodies()
         forces = self._forces()
+        self._constraints()
         base_programs = self._base_programs()
         limits, start = self._limits(), self._start()
         gravity = self.r.vector(self.m.gravity, "acceleration", "mechanism", ("gravity",))
         self._raise()
         ints, floats = self._freeze(forces, base_programs, gravity)
-        cut = [self.joints[self.topology.edges[k].name] for k in self.topology.cut_edges]
         return System(
             name=self.m.name,
             mechanism=self.m,
@@ -336,7 +342,9 @@ class _Builder:
             joints=self.joints,
             coordinates=tuple(self.q_labels),
             speeds=tuple(self.v_labels),
-            constraint_rows=tuple(f"{j.name}.{row}" for j in cut for row in j.spec.rows_when_cut),
+            constraint_rows=tuple(label for label, _, _ in self.row_list),
+            row_dimensions=tuple(dimension for _, dimension, _ in self.row_list),
+            holonomic=np.array([holonomic for _, _, holonomic in self.row_list], bool),
             forces=tuple(self.m.forces),
             limits=limits,
             start=start,
@@ -361,10 +369,20 @@ class _Builder:
                     self.r.problem(problem.element, problem.message, problem.hint, (section, name))
         if GROUND in self.m.bodies:
             self.r.problem("body 'ground'", "this name is reserved", "Choose another name.", ("bodies", GROUND))
-        for kind, given in (("constraints", self.m.constraints), ("drivers", self.m.drivers)):
-            for name in given:
-                hint = "Remove it; joints, forces and base motion are available."
-                self.r.problem(f"{kind[:-1]} '{name}'", f"{kind} are not available yet", hint, (kind, name))
+        for name in (*self.m.constraints, *self.m.drivers):
+            section = "constraints" if name in self.m.constraints else "drivers"
+            problem = name_problem(section[:-1], name)
+            if problem is not None:
+                self.r.problem(problem.element, problem.message, problem.hint, (section, name))
+            taken = name in self.m.joints or (name in self.m.constraints and name in self.m.drivers)
+            if taken:
+                hint = "Rows are labelled by these names; choose another."
+                self.r.problem(
+                    f"{section[:-1]} '{name}'",
+                    "there is a joint, constraint or driver of this name",
+                    hint,
+                    (section, name),
+                )
         for name in self.m.base:
             if name != GROUND and name not in self.m.bodies:
                 hint = nearest(name, [GROUND, *self.m.bodies])
@@ -456,6 +474,7 @@ class _Builder:
 
     def _topology(self, cuts: Sequence[str] | Literal["all"] | None) -> Topology:
         loaded = {f.joint.split(".")[0] for f in self.m.forces.values() if hasattr(f, "joint")}
+        loaded.update(j for c in (*self.m.constraints.values(), *self.m.drivers.values()) for j in c.joints())
         edges = tuple(
             Edge(j.name, j.parent, j.child, j.spec.type, len(j.spec.speeds), j.name in loaded)
             for j in self.joints.values()
@@ -631,6 +650,26 @@ class _Builder:
                 found.append(record)
         return found
 
+    def _constraints(self) -> None:
+        """Records of the constraints and drivers, and the list of all rows: label, dimension, holonomic."""
+        self.pairs: list[PairRecord] = []
+        self.linear: list[LinearRecord] = []
+        self.row_list: list[tuple[str, str, bool]] = []
+        linear_rows = []
+        for k in self.topology.cut_edges:
+            j = self.joints[self.topology.edges[k].name]
+            self.row_list += [(f"{j.name}.{row}", _row_dimension(row), True) for row in j.spec.rows_when_cut]
+        for section, items in (("constraints", self.m.constraints), ("drivers", self.m.drivers)):
+            for name, spec in items.items():
+                record = spec.resolve(self.r, self, f"{section[:-1]} '{name}'", (section, name))
+                if isinstance(record, PairRecord):
+                    self.pairs.append(record)
+                    self.row_list += [(f"{name}.{row}", _row_dimension(row), "slip" not in row) for row in record.rows]
+                elif isinstance(record, LinearRecord):
+                    self.linear.append(record)
+                    linear_rows.append((name, record.dimension, True))
+        self.row_list += linear_rows
+
     def _base_programs(self) -> list[list[Program | None]]:
         """Programs of the six motions of each base; None where it does not move."""
         table: list[list[Program | None]] = []
@@ -710,15 +749,14 @@ class _Builder:
                 if program is not None:
                     base[i, k] = len(programs)
                     programs.append(program)
+        cut, cut_frames = self._cut_data(programs)
+        linear, entries, factors = self._linear_data(programs)
         code, constants, start, depth = pack(programs)
-        cut, cut_frames = self._cut_data()
         base_pose = np.array([np.concatenate([p, R.ravel()]) for p, R in self.poses[: self.n_bases]])
-        rows = len(self.order)
-        nc = int(cut[:, rec.C_ROWS].sum())
-        header = [rows, self.n_bases, len(self.q_labels), len(self.v_labels), len(cut), nc, len(forces), len(code)]
-        header += [len(programs), len(constants), max(depth, 1)]
-        int_parts = [np.array(header), self.tree, cut, force_ints, code, start, base]
-        float_parts = [self.body_data, cut_frames, force_data, constants, base_pose, gravity]
+        header = [len(self.order), self.n_bases, len(self.q_labels), len(self.v_labels), len(cut), len(self.row_list)]
+        header += [len(forces), len(code), len(programs), len(constants), len(linear), len(entries), max(depth, 1)]
+        int_parts = [np.array(header), self.tree, cut, force_ints, code, start, base, linear, entries]
+        float_parts = [self.body_data, cut_frames, force_data, constants, base_pose, factors, gravity]
         ints = np.concatenate([np.asarray(p, np.int64).ravel() for p in int_parts])
         floats = np.concatenate([np.asarray(p, np.float64).ravel() for p in float_parts])
         if (len(ints), len(floats)) != rec.model_sizes(header):
@@ -726,24 +764,52 @@ class _Builder:
         ints.flags.writeable = floats.flags.writeable = False
         return ints, floats
 
-    def _cut_data(self) -> tuple[NDArray[np.int64], Array]:
+    def _cut_data(self, programs: list[Program]) -> tuple[NDArray[np.int64], Array]:
+        """Tables of cut joints, then of pair constraints."""
         joints = [self.joints[self.topology.edges[k].name] for k in self.topology.cut_edges]
-        cut = np.zeros((len(joints), rec.N_CUT), np.int64)
-        frames = np.zeros((len(joints), rec.N_CUT_FRAMES))
+        n = len(joints) + len(self.pairs)
+        cut = np.zeros((n, rec.N_CUT), np.int64)
+        frames = np.zeros((n, rec.N_CUT_FRAMES))
         row = 0
         for k, j in enumerate(joints):
-            n = len(j.spec.rows_when_cut)
-            cut[k] = [j.parent, j.child, j.spec.kind, row, n]
-            row += n
+            rows = len(j.spec.rows_when_cut)
+            cut[k] = [j.parent, j.child, j.spec.kind, row, rows, -1]
+            row += rows
             for start, body, (p, R) in ((rec.F_POINT, j.parent, j.F), (rec.M_POINT, j.child, j.M)):
                 origin, axes = self.own[body]
                 frames[k, start : start + 3] = origin + axes @ p
                 frames[k, start + 3 : start + 12] = (axes @ R).T.ravel()
             frames[k, rec.C_PAR : rec.C_PAR + 2] = j.par
+        for k, c in enumerate(self.pairs, len(joints)):
+            cut[k] = [*c.bodies, c.kind, row, len(c.rows), len(programs) if c.programs else -1]
+            programs += c.programs
+            row += len(c.rows)
+            frames[k] = np.concatenate([c.F_point, c.F_axes.ravel(), c.M_point, c.M_axes.ravel(), c.par])
         return cut, frames
+
+    def _linear_data(self, programs: list[Program]) -> tuple[NDArray[np.int64], NDArray[np.int64], Array]:
+        """Tables of relations between coordinates: relations, their entries, the factors of these."""
+        first_row = len(self.row_list) - len(self.linear)
+        linear: list[list[int]] = []
+        entries: list[list[int]] = []
+        factors: list[float] = []
+        for n, c in enumerate(self.linear):
+            linear.append([first_row + n, len(entries), len(c.freedoms), len(programs)])
+            programs.append(c.program)
+            entries += [[f.cut, f.index, f.coordinate] for f in c.freedoms]
+            factors += c.coefficients
+        return (
+            np.array(linear, np.int64).reshape(-1, rec.N_LINEAR),
+            np.array(entries, np.int64).reshape(-1, rec.N_ENTRY),
+            np.array(factors, float),
+        )
 
 
 # ------------------------------------------------------------------------------------- small geometry
+
+
+def _row_dimension(row: str) -> str:
+    return "angle" if row in ("mx", "my", "mz", "normal") else "length"
 
 
 def _compose(a: Pose, b: Pose) -> Pose:

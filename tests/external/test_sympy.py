@@ -1,19 +1,20 @@
 """Small systems beside Lagrange's equations, derived here by SymPy from energies alone.
 
-A system is described once, as a list of joints and bodies, and made twice: as a mechanism of loopdyn and as a Lagrangian.
-The derivation knows nothing of recursions, velocity terms or motion subspaces: it writes where each body is,
+A system is described once, as a list of joints and bodies, and made twice: as a mechanism of loopdyn and as a
+Lagrangian. The derivation knows nothing of recursions, velocity terms or motion subspaces: it writes where a body is,
 
     D_i(q, t) = D_parent(q, t) S(at) E(q) S(-at)        displacement of the body since the reference pose, 4x4
 
-with E the motion of the joint and S(at) the shift to its place. With the integral N of x x^T dm over the body, x = (x, y,
-z, 1) at the reference pose, its kinetic energy is T = tr(D' N D'^T) / 2, and Lagrange's
+with E the motion of the joint and S(at) the shift to its place. With N the integral of x x^T dm over the body, where x
+is (x, y, z, 1) at the reference pose, its kinetic energy is T = tr(D' N D'^T) / 2, and Lagrange's equation
 
-    d/dt dT/dq'_j - dT/dq_j + dV/dq_j + dP/dq'_j = Q_j      becomes      tr(dD/dq_j N D''^T) + dV/dq_j + dP/dq'_j = Q_j
+    d/dt dT/dq'_j - dT/dq_j + dV/dq_j + dP/dq'_j = Q_j
 
-(the dots commute with d/dq_j). V is the potential, P the dissipation. All derivatives of D, V, P are SymPy's; time counts
-as one more coordinate, of given motion.
+becomes tr(dD/dq_j N D''^T) + dV/dq_j + dP/dq'_j = Q_j, since d/dt and d/dq_j commute. V is the potential, P the
+dissipation. All derivatives of D, V and P are SymPy's; time counts as one more coordinate, whose motion is given.
 
-Rotations of a ball are written by Rodrigues parameters, a chart of their own: quaternions and their speeds are mapped to it.
+Rotations of a ball are written by Rodrigues parameters, a chart of their own, to which quaternions and their speeds are
+mapped.
 """
 
 from __future__ import annotations
@@ -206,7 +207,9 @@ class Lagrange:
         for name, s in self.joints.items():
             joint = self.mechanism.joints[name]
             values = map_joint(joint.type, c[s], u[s], expected[s])
-            for out, labels, numbers in zip((q, v, a), (*joint.labels(name), joint.labels(name)[1]), values, strict=True):
+            for out, labels, numbers in zip(
+                (q, v, a), (*joint.labels(name), joint.labels(name)[1]), values, strict=True
+            ):
                 out |= dict(zip(labels, numbers, strict=True))
         state = system.state(q, v, t)
         expected = np.array([a[label] for label in system.speeds])
@@ -289,3 +292,155 @@ def test_accelerations_obey_lagranges_equations(joints, reverse):
 @pytest.mark.parametrize("joints", LARGE_CHAINS.values(), ids=LARGE_CHAINS)
 def test_accelerations_of_larger_systems_obey_lagranges_equations(joints, reverse):
     chain(joints, reverse).assert_same_accelerations()
+
+
+# --------------------------------------------------------------------------------------------------- moving base
+
+MOTION = {"x": "0.3*sin(2*t)", "y": "0.2*t**2", "z": "0.1*cos(3*t)", "rx": "0.5*sin(t)", "ry": "0.7*t", "rz": "t**3/3"}
+BASES = {
+    "shaken": {k: MOTION[k] for k in ("x", "y", "z")},
+    "rolling": {"rx": MOTION["rx"]},
+    "pitching": {"ry": MOTION["ry"]},
+    "yawing": {"rz": MOTION["rz"]},
+    "moved in all ways": MOTION,
+}
+
+
+@pytest.mark.jit_off
+@pytest.mark.parametrize("base", BASES.values(), ids=BASES)
+def test_accelerations_on_a_moving_base_obey_lagranges_equations_with_time(base):
+    chain([REVOLUTE[0]], reverse=False, base=base).assert_same_accelerations()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("reverse", WAYS.values(), ids=WAYS)
+def test_accelerations_of_a_chain_on_a_moving_base_obey_lagranges_equations_with_time(reverse):
+    chain([PRISMATIC, REVOLUTE[1]], reverse, base=MOTION).assert_same_accelerations()
+
+
+# -------------------------------------------------------------------------------------------------------- forces
+
+P1, P2 = (0.7, -0.4, 0.2), (-0.3, 0.5, 0.9)
+ENDS = {"body1": "ground", "body2": "body1", "point1": P1, "point2": P2}
+
+
+def distance(s):
+    """Distance of the points of ENDS and its rate."""
+    line = s.point("body1", P2) - s.point("ground", P1)
+    length = sp.sqrt(line.dot(line))
+    return length, s.rate([length])[0]
+
+
+def spring_damper(s):
+    s.mechanism.add_force(ld.SpringDamper(stiffness=40.0, damping=3.0, length=0.6, **ENDS))
+    length, rate = distance(s)
+    s.V += 40.0 * (length - 0.6) ** 2 / 2
+    s.P += 3.0 * rate**2 / 2
+
+
+def spring_of_its_length_as_drawn(s):
+    s.mechanism.add_force(ld.SpringDamper(stiffness=40.0, **ENDS))
+    s.V += 40.0 * (distance(s)[0] - np.linalg.norm(np.subtract(P1, P2))) ** 2 / 2
+
+
+def actuator(s):
+    s.mechanism.add_force(ld.Actuator(force="5*cos(t) - 2*length - 0.5*speed", **ENDS))
+    length, rate = distance(s)
+    force = 5 * sp.cos(TIME) - 2 * length - rate / 2
+    for c, u in zip(s.c, s.u, strict=True):
+        s.Q[u] = force * length.diff(c)
+
+
+def joint_springs(s):
+    for k, (c, u) in enumerate(zip(s.c, s.u, strict=True)):
+        s.mechanism.add_force(ld.JointSpring(joint=f"J{k}", stiffness=7.0 + k, damping=0.4, rest=0.3))
+        s.V += (7.0 + k) * (c - 0.3) ** 2 / 2
+        s.P += 0.4 * u**2 / 2
+
+
+def joint_friction(s):
+    for k, u in enumerate(s.u):
+        s.mechanism.add_force(ld.JointFriction(joint=f"J{k}", viscous=0.6, coulomb=0.8, transition=0.5))
+        s.P += 0.6 * u**2 / 2 + 0.8 * 0.5 * sp.log(sp.cosh(u / 0.5))
+
+
+def motors(s):
+    s.mechanism.add_motor("turning", "J0", torque="3*sin(2*t) - 0.5*position*speed")
+    s.mechanism.add_motor("sliding", "J1", force="2 - position**2 + 0.1*speed")
+    (c0, c1), (u0, u1) = s.c, s.u
+    s.Q[u0] = 3 * sp.sin(2 * TIME) - c0 * u0 / 2
+    s.Q[u1] = 2 - c1**2 + u1 / 10
+
+
+def bushing(s, body1="ground", body2="body1"):
+    """Springs along three axes, equal ones about them (others have no potential), and six dampers."""
+    linear, damping, angular_damping = (30.0, 20.0, 10.0), (1.0, 2.0, 3.0), (0.3, 0.2, 0.1)
+    turned = ld.Rotation(axis=A1, angle=0.9)
+    s.mechanism.add_force(
+        ld.Bushing(
+            body1=body1,
+            body2=body2,
+            at=P1,
+            rotation=turned,
+            stiffness=linear,
+            damping=damping,
+            angular_stiffness=(4.0, 4.0, 4.0),
+            angular_damping=angular_damping,
+        )
+    )
+    axes = s.place[body1][:3, :3] * turn(unit(A1), sp.Float(0.9))
+    R = s.place[body1][:3, :3].T * s.place[body2][:3, :3]
+    d = axes.T * (s.point(body2, P1) - s.point(body1, P1))
+    spin = axes.T * (s.angular_velocity(body2) - s.angular_velocity(body1))
+    angle = sp.acos((R.trace() - 1) / 2)
+    s.V += sum(k * x**2 / 2 for k, x in zip(linear, d, strict=True)) + 4.0 * angle**2 / 2
+    s.P += sum(c * x**2 / 2 for c, x in zip(damping, s.rate(d), strict=True))
+    s.P += sum(c * x**2 / 2 for c, x in zip(angular_damping, spin, strict=True))
+
+
+def bushing_the_other_way(s):
+    bushing(s, "body1", "ground")
+
+
+def applied_in_world_axes(s):
+    s.mechanism.add_force(ld.AppliedForce(body="body1", at=P2, force=(1, "4*sin(t)", -2), torque=("t", 0.5, -1)))
+    s.push("body1", P2, (1, 4 * sp.sin(TIME), -2), (TIME, 0.5, -1))
+
+
+def applied_in_body_axes(s):
+    s.mechanism.add_force(
+        ld.AppliedForce(body="body1", at=P2, force=(1, "4*sin(t)", -2), torque=("t", 0.5, -1), axes="body")
+    )
+    R = s.place["body1"][:3, :3]
+    s.push("body1", P2, R * sp.Matrix([1, 4 * sp.sin(TIME), -2]), R * sp.Matrix([TIME, 0.5, -1]))
+
+
+FORCES = [
+    spring_damper,
+    spring_of_its_length_as_drawn,
+    actuator,
+    joint_springs,
+    joint_friction,
+    motors,
+    bushing,
+    bushing_the_other_way,
+    applied_in_world_axes,
+    applied_in_body_axes,
+]
+
+
+@pytest.mark.jit_off
+@pytest.mark.parametrize("reverse", WAYS.values(), ids=WAYS)
+@pytest.mark.parametrize("force", FORCES, ids=lambda f: f.__name__)
+def test_forces_obey_lagranges_equations_with_their_potential_and_dissipation(force, reverse):
+    system = chain([REVOLUTE[2], PRISMATIC], reverse)
+    force(system)
+    system.assert_same_accelerations()
+
+
+@pytest.mark.jit_off
+def test_forces_against_a_moving_base_obey_lagranges_equations():
+    system = chain([REVOLUTE[2], PRISMATIC], reverse=False, base={"x": MOTION["x"], "rz": MOTION["rz"]})
+    spring_damper(system)
+    bushing(system)
+    system.assert_same_accelerations()

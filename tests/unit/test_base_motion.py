@@ -202,7 +202,11 @@ def test_accelerations_on_a_moving_base_are_differences_of_velocities_and_veloci
     np.testing.assert_allclose(e.M @ a, e.h, atol=1e-11 * (1 + np.abs(e.h).max(initial=0)))
     a = rng.normal(size=system.nv)
     motion, along = ld.tree.body_motion(system, state, a), path(system, state, a)
-    for field, rate in (("position", "velocity"), ("velocity", "acceleration"), ("angular_velocity", "angular_acceleration")):
+    for field, rate in (
+        ("position", "velocity"),
+        ("velocity", "acceleration"),
+        ("angular_velocity", "angular_acceleration"),
+    ):
         difference = first_derivative(lambda s, f=field: getattr(ld.tree.body_motion(system, along(s)), f), 1e-3)
         np.testing.assert_allclose(difference, getattr(motion, rate), atol=5e-9, err_msg=rate)
     rate = first_derivative(lambda s: ld.tree.body_motion(system, along(s)).rotation, 1e-3)

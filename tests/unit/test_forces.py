@@ -135,9 +135,7 @@ def test_spring_whose_ends_meet_is_an_error_in_words():
 def test_actuator_pushes_its_ends_apart_by_a_formula_of_time_length_and_speed():
     m = free_bodies((0, 0, 0), (0, 5, 0), parameters={"p": 4.0})
     m.add_force(
-        ld.Actuator(
-            body1="b1", body2="b2", point1=(0, 0, 0), point2=(0, 5, 0), force="p*t + 2*length - 3*speed"
-        )
+        ld.Actuator(body1="b1", body2="b2", point1=(0, 0, 0), point2=(0, 5, 0), force="p*t + 2*length - 3*speed")
     )
     system = m.compile()
     found = loads(m, system.state(v={"free:b2.vy": -2.0}, t=1.5), system)
@@ -299,7 +297,9 @@ def test_bushing_on_a_displaced_body_pushes_back_along_its_own_axes():
     stiffness, at = np.array([100.0, 200.0, 300.0]), np.array([0.5, -0.2, 0.3])
     m = free_bodies((0, 0, 0))
     rotation = ld.Rotation(axis=(1, 2, 3), angle=0.8)
-    m.add_force(ld.Bushing(body1=m.ground, body2="b1", at=at, rotation=rotation, stiffness=stiffness, damping=(1, 2, 3)))
+    m.add_force(
+        ld.Bushing(body1=m.ground, body2="b1", at=at, rotation=rotation, stiffness=stiffness, damping=(1, 2, 3))
+    )
     system = m.compile()
     d, rate = np.array([0.02, -0.03, 0.05]), np.array([0.4, 0.1, -0.6])
     speeds = dict(zip(("free:b1.vx", "free:b1.vy", "free:b1.vz"), rate, strict=True))
@@ -384,7 +384,9 @@ def test_bushing_loads_are_opposite_and_damping_is_seen_from_the_first_frame():
     m.add_force(ld.Bushing(body1="b1", body2="b2", at=(0.5, 0.2, 0.1), **each))
     system = m.compile()
     w, u = rng.normal(size=3), rng.normal(size=3)
-    motionless = {f"free:{b}.{s}": x for b in ("b1", "b2") for s, x in zip(("wx", "wy", "wz", "vx", "vy", "vz"), [*w, *u])}
+    motionless = {
+        f"free:{b}.{s}": x for b in ("b1", "b2") for s, x in zip(("wx", "wy", "wz", "vx", "vy", "vz"), [*w, *u])
+    }
     for force, torque in loads(m, system.state(v=motionless), system).values():
         np.testing.assert_allclose([force, torque], 0, atol=1e-12)
 
@@ -415,7 +417,9 @@ def test_applied_force_in_body_axes_means_world_axes_at_the_reference_pose():
     R = random_rotation(rng)
     x, y, z, w = Turn.from_matrix(R).as_quat()
     m = ld.Mechanism("posed")
-    m.add_body("b1", ld.Inertia(MASS, (0, 0, 0), MASS * np.eye(3)), pose=ld.Frame(position=(1, 2, 3), rotation=(w, x, y, z)))
+    m.add_body(
+        "b1", ld.Inertia(MASS, (0, 0, 0), MASS * np.eye(3)), pose=ld.Frame(position=(1, 2, 3), rotation=(w, x, y, z))
+    )
     m.add_force(ld.AppliedForce(body="b1", force=(1, 2, 3), at=(0, 0, 0), axes="body"))
     system = m.compile()
     motion = ld.tree.body_motion(system, system.state(), ld.tree.forward_dynamics(system, system.state()))

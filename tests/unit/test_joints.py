@@ -153,9 +153,7 @@ def test_joints_placed_by_frames_and_by_a_point_give_the_same_motion(kind):
     for k in range(2):  # the body frames differ: compare world axes and a common point
         R = motions[1].rotation[k + 1] @ poses[k][1].T
         np.testing.assert_allclose(R, motions[0].rotation[k + 1], atol=1e-13)
-        np.testing.assert_allclose(
-            motions[1].position[k + 1] - R @ poses[k][0], motions[0].position[k + 1], atol=1e-13
-        )
+        np.testing.assert_allclose(motions[1].position[k + 1] - R @ poses[k][0], motions[0].position[k + 1], atol=1e-13)
 
 
 @pytest.mark.parametrize("kind", TYPES)
@@ -195,14 +193,20 @@ def test_accelerations_of_bodies_are_second_differences_of_their_poses(kind, rev
     before = m.ground
     for k in range(2):
         body = m.add_body(f"b{k}", random_inertia(rng, (0, 0, 0)))
-        m.add_joint(f"J{k}", random_joint(kind, rng), *((body, before) if reverse else (before, body)), at=rng.normal(size=3))
+        m.add_joint(
+            f"J{k}", random_joint(kind, rng), *((body, before) if reverse else (before, body)), at=rng.normal(size=3)
+        )
         before = body
     system = m.compile()
     state, a = random_state(system, rng, 0.5), rng.normal(size=system.nv)
     motion, along = ld.tree.body_motion(system, state, a), path(system, state, a)
     h = 1e-3
     moved = {s: ld.tree.body_motion(system, along(s * h)) for s in (-2, -1, 1, 2)}
-    for field, rate in (("position", "velocity"), ("velocity", "acceleration"), ("angular_velocity", "angular_acceleration")):
+    for field, rate in (
+        ("position", "velocity"),
+        ("velocity", "acceleration"),
+        ("angular_velocity", "angular_acceleration"),
+    ):
         f = {s: getattr(x, field) for s, x in moved.items()}
         difference = (f[-2] - 8 * f[-1] + 8 * f[1] - f[2]) / (12 * h)
         np.testing.assert_allclose(difference, getattr(motion, rate), atol=2e-9, err_msg=rate)
@@ -253,7 +257,9 @@ def test_increments_and_differences_undo_each_other():
         np.testing.assert_allclose(ld.tree.increment(system, q, ld.tree.difference(system, q, p)), p, atol=1e-13)
         np.testing.assert_allclose(ld.tree.increment(system, q, np.zeros(system.nv)), q, atol=3e-16)
         small = 1e-9 * xi
-        np.testing.assert_allclose(ld.tree.difference(system, q, ld.tree.increment(system, q, small)), small, atol=1e-15)
+        np.testing.assert_allclose(
+            ld.tree.difference(system, q, ld.tree.increment(system, q, small)), small, atol=1e-15
+        )
 
 
 def test_increments_turn_about_the_axes_of_the_child():

@@ -54,7 +54,9 @@ def loop_rank(t: Topology) -> int:
 def check_loops(t: Topology) -> None:
     """Each loop is a closed chain; there are E - V + (components) of them, all independent."""
     graph = t.graph
-    assert len(t.loops) == graph.number_of_edges() - graph.number_of_nodes() + networkx.number_connected_components(graph)
+    assert len(t.loops) == graph.number_of_edges() - graph.number_of_nodes() + networkx.number_connected_components(
+        graph
+    )
     assert len(t.cuts) == len(t.loops) == loop_rank(t)
     ends = {e.name: {t.names[e.parent], t.names[e.child]} for e in t.edges}
     for loop in t.loops:
@@ -304,7 +306,14 @@ def test_result_does_not_depend_on_the_order_of_the_description(name):
 
 
 def test_which_of_several_welds_is_cut_does_not_depend_on_their_order():
-    joints = {"A": ("ground", "a"), "W1": ("a", "b"), "W2": ("b", "d"), "W3": ("a", "c"), "W4": ("c", "d"), "W5": ("a", "b")}
+    joints = {
+        "A": ("ground", "a"),
+        "W1": ("a", "b"),
+        "W2": ("b", "d"),
+        "W3": ("a", "c"),
+        "W4": ("c", "d"),
+        "W5": ("a", "b"),
+    }
     types = {name: ld.Weld() for name in joints if name != "A"}
     found = set()
     for order in itertools.permutations(joints):

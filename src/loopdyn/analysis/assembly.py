@@ -254,7 +254,7 @@ def _newton(system: System, start: State, targets: Sequence[_Target]) -> tuple[S
         elif k.joint.in_tree:
             free[k.joint.v0 : k.joint.v0 + len(k.joint.spec.speeds)] = False
     cut = [k for k in targets if not k.joint.in_tree]
-    weight = np.concatenate([1.0 / system.row_units, np.ones(len(cut))])
+    weight = np.concatenate([1.0 / system.row_units[system.holonomic], np.ones(len(cut))])
     J, r, M = _rows(system, pose, cut)
     size = _norm(r, weight)
     for _ in range(NEWTON):
@@ -286,11 +286,11 @@ def _limited(x: Array, unit: Array) -> Array:
 
 
 def _rows(system: System, pose: State, cut: Sequence[_Target]) -> tuple[Array, Array, Array]:
-    """Jacobian, residual and mass matrix; the coordinates of cut joints that have targets give further rows."""
-    now = terms(system, pose)
+    """Jacobian and residual of positions, and mass matrix; coordinates of cut joints with targets give rows too."""
+    now, h = terms(system, pose), system.holonomic
     if not cut:
-        return now.J, now.phi, now.M
-    rows, residual = [now.J], [now.phi]
+        return now.J[h], now.phi[h], now.M
+    rows, residual = [now.J[h]], [now.phi[h]]
     for k in cut:
         value = _measured(system, pose, [k])[0]
         gap = value - k.value

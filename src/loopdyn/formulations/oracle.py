@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
 
 from loopdyn.errors import SingularityError
 from loopdyn.formulations.base import Array, Formulation, Solution, Solver
@@ -30,7 +29,7 @@ class Oracle(Formulation):
     --------
     >>> import loopdyn as ld
     >>> print(Oracle().plan(ld.library.four_bar().compile()))
-    oracle: dense, 3 speeds, 5 rows; singular value decomposition of J, Cholesky of N^T M N
+    oracle: dense, 3 speeds, 5 rows; singular value decomposition of J, dense N^T M N
     """
 
     name: ClassVar[str] = "oracle"
@@ -38,7 +37,7 @@ class Oracle(Formulation):
     def plan(self, system: System) -> str:
         """One line."""
         sizes = f"{system.nv} speeds, {system.nc} rows"
-        return f"oracle: dense, {sizes}; singular value decomposition of J, Cholesky of N^T M N"
+        return f"oracle: dense, {sizes}; singular value decomposition of J, dense N^T M N"
 
     def prepare(self, system: System, rank: Rank) -> Solver:
         """Nothing to prepare."""
@@ -59,14 +58,15 @@ def solve_dense(M: Array, h: Array, J: Array, gamma: Array, columns: Array, rows
     scaled_M, scaled_h = D @ M @ D, D @ h
     a = V1 @ ((U1.T @ (gamma / rows)) / s)
     if N.shape[1]:
+        reduced = N.T @ scaled_M @ N
         try:
-            factor = cho_factor(N.T @ scaled_M @ N)
+            np.linalg.cholesky(reduced)
         except np.linalg.LinAlgError:
             raise SingularityError(
                 "the mass matrix has no inertia against some motion that the constraints allow. "
                 "Give the bodies that can move freely there mass or inertia."
             ) from None
-        a = a + N @ cho_solve(factor, N.T @ (scaled_h - scaled_M @ a))
+        a = a + N @ np.linalg.solve(reduced, N.T @ (scaled_h - scaled_M @ a))
     force = scaled_M @ a - scaled_h  # = A^T (rows * lam)
     lam = (U1 @ ((V1.T @ force) / s)) / rows
     residual = float(np.abs(A @ a - gamma / rows).max(initial=0.0))

@@ -32,8 +32,7 @@ from loopdyn.rank import Rank
 from loopdyn.records import open_model, open_work
 from loopdyn.system import System
 from loopdyn.tree.aba import inward, outward
-from loopdyn.tree.jacobian import constraint_jacobian, constraint_rows, reduce_rows
-from loopdyn.tree.kinematics import accelerations
+from loopdyn.tree.jacobian import all_rows
 from loopdyn.tree.response import respond
 from loopdyn.tree.rigid import rigid_bodies
 
@@ -48,11 +47,7 @@ def tree_terms(ints, floats, work, eta, zeta, J, rate, scratch):
     outward(model, data)
     for k in range(model.nv):
         eta[k] = data.a[k]
-        data.a[k] = 0.0
-    accelerations(model, data)
-    constraint_rows(model, data)
-    constraint_jacobian(model, data, J)
-    reduce_rows(model, data, rate)
+    all_rows(model, data, J, rate)
     for k in range(model.nc):  # [Anderson2003 eqs. (25), (28), (29)]: one column of zeta per multiplier
         respond(model, data, J[k], zeta[k], scratch[0], scratch[1])
     return status

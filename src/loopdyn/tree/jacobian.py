@@ -1,8 +1,12 @@
 """Jacobians of bodies and of the rows of cut joints, along the paths to the root."""
 
 from loopdyn._jit import inline, kernel
+from loopdyn.constraints import FIRST_CONSTRAINT, motion_in_time, pair_rows
 from loopdyn.forces import body_frame, body_point
 from loopdyn.joints import joint_rows
+from loopdyn.joints.base import UNIVERSAL
+from loopdyn.joints.measure import joint_freedom
+from loopdyn.joints.universal import second_axis
 from loopdyn.records import (
     AV,
     AW,
@@ -10,10 +14,18 @@ from loopdyn.records import (
     C_KIND,
     C_PAR,
     C_PARENT,
+    C_PROGRAM,
     C_ROW,
     C_ROWS,
+    E_COORDINATE,
+    E_CUT,
+    E_FREEDOM,
     F_AXES,
     F_POINT,
+    L_COUNT,
+    L_FIRST,
+    L_PROGRAM,
+    L_ROW,
     M_AXES,
     M_POINT,
     NV,
@@ -28,7 +40,7 @@ from loopdyn.records import (
     open_model,
     open_work,
 )
-from loopdyn.spatial import add, centripetal, cross, dot, get3, get9, neg, rot, sub
+from loopdyn.spatial import add, centripetal, cross, dot, get3, get9, neg, rot, row, scale, sub
 from loopdyn.tree.kinematics import accelerations, kinematics
 
 
@@ -44,25 +56,37 @@ def add_power(model, work, i, x, torque, force, row):
 
 
 @inline
-def constraint_rows(model, work):
-    """phi, direction and gamma of the rows of all cut joints, for the motion in `work`."""
+def pair(model, work, n):
+    """Frames, arm and motion of the two bodies of cut joint or pair constraint n."""
     B = work.body
+    i, j = model.cut[n, C_PARENT], model.cut[n, C_CHILD]
+    xF, vF = body_point(B, i, get3(model.cut_frames, n, F_POINT))
+    xM, vM = body_point(B, j, get3(model.cut_frames, n, M_POINT))
+    F = body_frame(B, i, get9(model.cut_frames, n, F_AXES))
+    M = body_frame(B, j, get9(model.cut_frames, n, M_AXES))
+    par = (model.cut_frames[n, C_PAR], model.cut_frames[n, C_PAR + 1])
+    wF, wM = get3(B, i, W), get3(B, j, W)
+    d = sub(xM, xF)
+    return F, M, par, d, wF, wM, sub(sub(vM, vF), cross(wF, d)), xM
+
+
+@inline
+def constraint_rows(model, work):
+    """phi, direction and gamma of the rows of all cut joints and pair constraints, for the motion in `work`."""
+    for k in range(model.nc):
+        work.explicit[k] = 0.0
     for n in range(model.cut.shape[0]):
-        i, j = model.cut[n, C_PARENT], model.cut[n, C_CHILD]
-        xF, vF = body_point(B, i, get3(model.cut_frames, n, F_POINT))
-        xM, vM = body_point(B, j, get3(model.cut_frames, n, M_POINT))
-        F = body_frame(B, i, get9(model.cut_frames, n, F_AXES))
-        M = body_frame(B, j, get9(model.cut_frames, n, M_AXES))
-        par = (model.cut_frames[n, C_PAR], model.cut_frames[n, C_PAR + 1])
-        wF, wM = get3(B, i, W), get3(B, j, W)
-        d = sub(xM, xF)
-        v = sub(sub(vM, vF), cross(wF, d))
-        joint_rows(model.cut[n, C_KIND], F, M, par, d, wF, wM, v, work.phi, work.rows, work.gamma, model.cut[n, C_ROW])
+        F, M, par, d, wF, wM, v, _ = pair(model, work, n)
+        kind, k = model.cut[n, C_KIND], model.cut[n, C_ROW]
+        if kind < FIRST_CONSTRAINT:
+            joint_rows(kind, F, M, par, d, wF, wM, v, work.phi, work.rows, work.gamma, k)
+        else:
+            pair_rows(model, work, kind, model.cut[n, C_PROGRAM], F, M, par, d, wF, wM, v, k)
 
 
 @inline
 def constraint_jacobian(model, work, J):
-    """J (nc, nv) with J v = d phi/dt for bases at rest: the power of each row's wrench pair."""
+    """J (nc, nv) with J v + explicit = d phi/dt for bases at rest: the power of each row's wrench pair."""
     B = work.body
     J[:, :] = 0.0
     for n in range(model.cut.shape[0]):
@@ -101,24 +125,84 @@ def reduce_rows(model, work, rate):
         av = sub(sub(body_point_acceleration(B, j, pM), body_point_acceleration(B, i, pF)), cross(alpha, d))
         for k in range(model.cut[n, C_ROW], model.cut[n, C_ROW] + model.cut[n, C_ROWS]):
             torque, force = get3(work.rows, k, 0), get3(work.rows, k, 3)
-            rate[k] = dot(torque, w) + dot(force, v)
+            rate[k] = dot(torque, w) + dot(force, v) + work.explicit[k]
             work.gamma[k] -= dot(torque, aw) + dot(force, av)
+
+
+@inline
+def freedom_of_cut(model, work, n, k):
+    """Coordinate k of cut joint n, its rate, its acceleration for the motion in `work`, and its load direction."""
+    B = work.body
+    i, j = model.cut[n, C_PARENT], model.cut[n, C_CHILD]
+    F, M, par, d, wF, wM, v, xM = pair(model, work, n)
+    kind = model.cut[n, C_KIND]
+    x, torque, force = joint_freedom(kind, k, F, M, par, d)
+    omega, alpha = sub(wM, wF), get3(B, i, AW)
+    aF = body_point_acceleration(B, i, get3(model.cut_frames, n, F_POINT))
+    aM = body_point_acceleration(B, j, get3(model.cut_frames, n, M_POINT))
+    if kind == UNIVERSAL:  # dual axes: one part turns with F, the other with M
+        a1, a2 = row(F, 0), second_axis(M, par)
+        r1, r2 = cross(wF, a1), cross(wM, a2)
+        if k == 0:
+            turning = scale(1.0 / (par[1] * par[1]), sub(r1, scale(par[0], r2)))
+        else:
+            turning = scale(1.0 / (par[1] * par[1]), sub(r2, scale(par[0], r1)))
+    else:
+        turning = cross(wF, torque)
+    dx = dot(torque, omega) + dot(force, v)
+    seen = sub(sub(sub(aM, aF), cross(alpha, d)), add(scale(2.0, cross(wF, v)), centripetal(wF, d)))
+    ddx = dot(torque, sub(get3(B, j, AW), alpha)) + dot(turning, omega) + dot(force, seen)
+    return x, dx, ddx, torque, force, xM
+
+
+@inline
+def linear_rows(model, work, J, rate):
+    """Rows of relations between joint coordinates; `work` holds the motion at zero joint accelerations."""
+    for n in range(model.linear.shape[0]):
+        k, first, count = model.linear[n, L_ROW], model.linear[n, L_FIRST], model.linear[n, L_COUNT]
+        f, f1, f2 = motion_in_time(model, work, model.linear[n, L_PROGRAM])
+        phi, dphi, gamma = -f, -f1, f2
+        work.explicit[k] = -f1
+        for e in range(first, first + count):
+            cut, index, c = model.entry[e, E_CUT], model.entry[e, E_FREEDOM], model.factor[e]
+            if cut < 0:
+                phi += c * work.q[model.entry[e, E_COORDINATE]]
+                dphi += c * work.v[index]
+                J[k, index] += c
+            else:
+                x, dx, ddx, torque, force, xM = freedom_of_cut(model, work, cut, index)
+                phi += c * x
+                dphi += c * dx
+                gamma -= c * ddx
+                torque, force = scale(c, torque), scale(c, force)
+                add_power(model, work, model.cut[cut, C_CHILD], xM, torque, force, J[k])
+                add_power(model, work, model.cut[cut, C_PARENT], xM, neg(torque), neg(force), J[k])
+        work.phi[k] = phi
+        work.gamma[k] = gamma
+        rate[k] = dphi
+
+
+@inline
+def all_rows(model, work, J, rate):
+    """phi, gamma, J and d phi/dt of all constraint rows; sets `work.a` and the accelerations to zero motion."""
+    for k in range(model.nv):
+        work.a[k] = 0.0
+    accelerations(model, work)
+    constraint_rows(model, work)
+    constraint_jacobian(model, work, J)
+    reduce_rows(model, work, rate)
+    linear_rows(model, work, J, rate)
 
 
 @kernel
 def closure(ints, floats, work, J, rate):
-    """phi and gamma of the cut joints into `work`, their Jacobian into J (nc, nv), d phi/dt into rate (nc).
+    """phi and gamma of all constraint rows into `work`, their Jacobian into J (nc, nv), d phi/dt into rate (nc).
 
     Overwrites `work.a` with zeros.
     """
     model, data = open_model(ints, floats), open_work(ints, work)
     kinematics(model, data)
-    for k in range(model.nv):
-        data.a[k] = 0.0
-    accelerations(model, data)
-    constraint_rows(model, data)
-    constraint_jacobian(model, data, J)
-    reduce_rows(model, data, rate)
+    all_rows(model, data, J, rate)
 
 
 @kernel

@@ -1,0 +1,344 @@
+"""Tree dynamics beside Pinocchio, in one run: time and error of the articulated-body algorithm, growth, start-up.
+
+    python benchmarks/tree.py [--quick] [--json FILE] [--markdown FILE]
+
+Like is compared with like: a call from Python beside Pinocchio's call from Python, with the state given in arrays.
+Inside a compiled loop, where loopdyn's integrators call it, there is no call from Python to pay for; its ratio to
+Pinocchio's call from Python is labelled so. Both engines do the same chain of revolute joints in generic orientation, at the same
+state, and their calls alternate: what disturbs the machine disturbs both, and the shortest of many repeats counts.
+Pinocchio is given the faster of its two conventions (local, world).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from pathlib import Path
+
+import numba
+import numpy as np
+
+import loopdyn as ld
+from loopdyn._jit import kernel
+from loopdyn.records import open_model, open_work
+from loopdyn.tree.aba import aba, articulated_body
+
+GRAVITY = (0.0, 0.0, -9.81)
+ACCURATE = 1e-9  # relative difference of the accelerations of the two engines that the tests allow
+
+
+@dataclass
+class Figure:
+    """One measured number, and what it should be."""
+
+    name: str
+    value: float
+    unit: str
+    goal: float | None = None  # at most
+    error: float | None = None  # relative, against Pinocchio
+
+    @property
+    def met(self) -> bool | None:
+        return None if self.goal is None else self.value <= self.goal
+
+
+# ------------------------------------------------------------------------------------------------ the chain, twice
+
+
+def links(n: int) -> list[tuple[np.ndarray, np.ndarray, float, np.ndarray, np.ndarray]]:
+    """Of n bodies: offset of the joint from the one before, axis, mass, centre of mass from the joint, inertia."""
+    rng = np.random.default_rng(0)
+    found = []
+    for _ in range(n):
+        axis = rng.normal(size=3)
+        A = rng.normal(size=(3, 3))
+        second = 0.01 * A @ A.T + 0.02 * np.eye(3)
+        inertia = np.trace(second) * np.eye(3) - second
+        found.append(
+            (
+                0.3 * rng.normal(size=3),
+                axis / np.linalg.norm(axis),
+                rng.uniform(0.5, 2),
+                0.1 * rng.normal(size=3),
+                inertia,
+            )
+        )
+    return found
+
+
+def loopdyn_chain(n: int) -> ld.Mechanism:
+    m = ld.Mechanism("chain", gravity=GRAVITY)
+    parent, at = m.ground, np.zeros(3)
+    for k, (offset, axis, mass, com, inertia) in enumerate(links(n)):
+        at = at + offset
+        body = m.add_body(f"b{k}", ld.Inertia(mass, (at + com).tolist(), inertia.tolist()))
+        m.add_joint(f"j{k}", ld.Revolute(axis=axis.tolist()), parent, body, at=at.tolist())
+        parent = body
+    return m
+
+
+def pinocchio_chain(n: int):
+    import pinocchio as pin
+
+    model = pin.Model()
+    model.gravity.linear = np.array(GRAVITY)
+    joint = 0
+    for k, (offset, axis, mass, com, inertia) in enumerate(links(n)):
+        place = pin.SE3(np.eye(3), offset)
+        joint = model.addJoint(joint, pin.JointModelRevoluteUnaligned(axis), place, f"j{k}")
+        model.appendBodyToJoint(joint, pin.Inertia(mass, com, inertia), pin.SE3.Identity())
+    return model
+
+
+def state(n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """q, v, tau; slow enough that a long chain does not whirl its end away."""
+    rng = np.random.default_rng(1)
+    return rng.uniform(-np.pi, np.pi, n), rng.normal(size=n) / np.sqrt(n), rng.normal(size=n)
+
+
+@kernel
+def evaluate(ints, floats, work, times):
+    """So many evaluations inside one compiled loop; the state changes from one to the next."""
+    model, data = open_model(ints, floats), open_work(ints, work)
+    status = 0
+    for k in range(times):
+        data.q[0] += 1e-9 * (1 - 2 * (k % 2))
+        status += articulated_body(model, data)
+    return status
+
+
+# ------------------------------------------------------------------------------------------------------ measuring
+
+
+def shortest(calls: dict[str, Callable[[int], object]], repeats: int, seconds: float) -> dict[str, float]:
+    """Shortest time per evaluation of each, in turns; call(k) does k evaluations, about `seconds` at a time.
+
+    Slices are short, so that some of them are not disturbed on a machine that has other things to do.
+    """
+    times, best = {}, {}
+    for name, call in calls.items():
+        call(1)
+        start = time.perf_counter()
+        call(1)
+        best[name] = time.perf_counter() - start
+        times[name] = max(1, int(seconds / best[name]))
+    for _ in range(repeats):
+        for name, call in calls.items():
+            start = time.perf_counter()
+            call(times[name])
+            best[name] = min(best[name], (time.perf_counter() - start) / times[name])
+    return best
+
+
+def repeated(call: Callable[[], object]) -> Callable[[int], None]:
+    def calls(times: int) -> None:
+        for _ in range(times):
+            call()
+
+    return calls
+
+
+def beside_pinocchio(n: int, repeats: int, seconds: float) -> list[Figure]:
+    """Time per body of one evaluation, of both engines."""
+    import pinocchio as pin
+
+    system, q, v, tau = loopdyn_chain(n).compile(), *state(n)
+    solve = ld.tree.TreeSolver(system)
+    ints, floats, work = system.ints, system.floats, system.work()
+    views = system.open_work(work)
+    views.q[:], views.v[:], views.tau[:] = q, v, tau
+    model = pinocchio_chain(n)
+    data = model.createData()
+    theirs = pin.aba(model, data, q, v, tau).copy()
+    error = float(np.abs(solve(0.0, q, v, tau) - theirs).max() / np.abs(theirs).max())
+    best = shortest(
+        {
+            "loop": lambda times: evaluate(ints, floats, work, times),
+            "kernel": repeated(lambda: aba(ints, floats, work)),
+            "solver": repeated(lambda: solve(0.0, q, v, tau)),
+            "local": repeated(lambda: pin.aba(model, data, q, v, tau, pin.Convention.LOCAL)),
+            "world": repeated(lambda: pin.aba(model, data, q, v, tau, pin.Convention.WORLD)),
+        },
+        repeats,
+        seconds,
+    )
+    peer = min(best["local"], best["world"])
+    loop_goal, python_goal = {100: 0.4}.get(n), {10: 1.0, 100: 0.6}.get(n)
+    return [
+        Figure(f"n = {n}: Pinocchio, from Python", peer / n * 1e6, "us per body"),
+        Figure(f"n = {n}: loopdyn, compiled loop", best["loop"] / n * 1e6, "us per body", error=error),
+        Figure(f"n = {n}: loopdyn, prepared call from Python", best["kernel"] / n * 1e6, "us per body", error=error),
+        Figure(f"n = {n}: loopdyn, TreeSolver(t, q, v, tau)", best["solver"] / n * 1e6, "us per body", error=error),
+        Figure(f"n = {n}: compiled loop / Pinocchio from Python", best["loop"] / peer, "ratio", loop_goal),
+        Figure(f"n = {n}: prepared call / Pinocchio", best["kernel"] / peer, "ratio", python_goal),
+        Figure(f"n = {n}: TreeSolver / Pinocchio", best["solver"] / peer, "ratio", python_goal),
+    ]
+
+
+def growth(sizes: list[int], repeats: int, seconds: float) -> list[Figure]:
+    """Time per body of chains of growing length, inside the compiled loop; sizes take turns, too."""
+    calls = {}
+    for n in sizes:
+        system, (q, v, tau) = loopdyn_chain(n).compile(), state(n)
+        work = system.work()
+        views = system.open_work(work)
+        views.q[:], views.v[:], views.tau[:] = q, v, tau
+        calls[str(n)] = lambda times, s=system, w=work: evaluate(s.ints, s.floats, w, times)
+    best = shortest(calls, repeats, seconds)
+    total = [best[str(n)] for n in sizes]
+    exponent = float(np.polyfit(np.log(sizes), np.log(total), 1)[0])
+    figures = [Figure(f"chain of {n}", t / n * 1e6, "us per body") for n, t in zip(sizes, total, strict=True)]
+    return [*figures, Figure(f"growth exponent, {sizes[0]} to {sizes[-1]}", exponent, "", 1.05)]
+
+
+# ------------------------------------------------------------------------------------------- in processes of their own
+
+
+def in_new_process(code: str) -> tuple[float, str]:
+    """Wall time and output of a new interpreter that runs `code`."""
+    paths = [str(Path(ld.__file__).parents[1]), str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(p for p in paths if p)}
+    start = time.perf_counter()
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
+    elapsed = time.perf_counter() - start
+    if done.returncode:
+        raise RuntimeError(f"a process failed:\n{done.stderr}")
+    return elapsed, done.stdout
+
+
+FIRST_RESULT = """
+import loopdyn as ld
+system = ld.library.four_bar().compile()
+ld.tree.forward_dynamics(system, system.state(q={"A": 0.1}, v={"A": 1.0}))
+"""
+
+
+def start_up(repeats: int) -> list[Figure]:
+    """Wall time of whole processes, interpreter included, after one that has filled the caches."""
+    codes = {"nothing": "", "import": "import loopdyn", "result": FIRST_RESULT}
+    best = {}
+    for name, code in codes.items():
+        in_new_process(code)
+        best[name] = min(in_new_process(code)[0] for _ in range(repeats))
+    return [
+        Figure("python that does nothing", best["nothing"], "s"),
+        Figure("import loopdyn (warm)", best["import"], "s", 1.0),
+        Figure("second process to its first result", best["result"], "s", 2.0),
+    ]
+
+
+def report_large(n: int) -> None:
+    """Build, compile and evaluate a chain; print times and the peak of memory (called in a process of its own)."""
+    start = time.perf_counter()
+    mechanism = loopdyn_chain(n)
+    built = time.perf_counter()
+    system = mechanism.compile()
+    compiled = time.perf_counter()
+    q, v, tau = state(n)
+    a = ld.tree.forward_dynamics(system, ld.State(0.0, q, v), tau)
+    assert np.isfinite(a).all()
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1e6 if sys.platform != "darwin" else 1e9)
+    print(json.dumps([built - start, compiled - built, peak]))
+
+
+def large(n: int) -> list[Figure]:
+    """Time to build and memory of a long chain."""
+    _, output = in_new_process(f"import tree; tree.report_large({n})")
+    building, compiling, peak = json.loads(output)
+    return [
+        Figure(f"chain of {n}: describing it", building, "s"),
+        Figure(f"chain of {n}: compile()", compiling, "s"),
+        Figure(f"chain of {n}: model building in all", building + compiling, "s", 30.0),
+        Figure(f"chain of {n}: peak memory of the process", peak, "GB", 2.0),
+    ]
+
+
+# -------------------------------------------------------------------------------------------------------- showing
+
+
+def settings() -> dict[str, str]:
+    found = {name: version(name) for name in ("numba", "llvmlite", "numpy", "pin")}
+    cpu = platform.processor() or platform.machine()
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        names = [
+            line.partition(":")[2].strip() for line in info.read_text().splitlines() if line.startswith("model name")
+        ]
+        cpu = names[0] if names else cpu
+    return {
+        "loopdyn": ld.__version__,
+        "pinocchio": found.pop("pin"),
+        **found,
+        "python": platform.python_version(),
+        "system": platform.platform(),
+        "cpu": f"{cpu}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}",
+        "numba threads": str(numba.get_num_threads()) + " (kernels use one)",
+    }
+
+
+def columns(f: Figure) -> tuple[str, ...]:
+    goal = "" if f.goal is None else f"<= {f.goal:g}"
+    met = {None: "", True: "yes", False: "NO"}[f.met]
+    return f.name, f"{f.value:.3g} {f.unit}".strip(), goal, met, "" if f.error is None else f"{f.error:.1e}"
+
+
+HEADER = ("figure", "measured", "goal", "met", "error")
+
+
+def show(figures: list[Figure], facts: dict[str, str]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(*HEADER, caption=", ".join(f"{k} {v}" for k, v in facts.items()), caption_justify="left")
+    for f in figures:
+        table.add_row(*columns(f), style=None if f.met is not False else "bold red")
+    Console(width=None if sys.stdout.isatty() else 110).print(table)
+
+
+def markdown(figures: list[Figure], facts: dict[str, str]) -> str:
+    rows = [HEADER, tuple("---" for _ in HEADER), *(columns(f) for f in figures)]
+    table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
+    return table + "\n\n" + "\n".join(f"- {k}: {v}" for k, v in facts.items()) + "\n"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--quick", action="store_true", help="small sizes and few repeats: to see that it runs")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there")
+    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write a table there")
+    given = parser.parse_args(arguments)
+
+    quick = given.quick
+    repeats, seconds = (20, 0.001) if quick else (300, 0.002)
+    figures: list[Figure] = []
+    for n in (10, 100) if quick else (10, 100, 300):
+        figures += beside_pinocchio(n, repeats, seconds)
+    figures += growth(
+        [100, 300, 1000] if quick else [100, 300, 1000, 3000, 10_000, 30_000, 100_000], repeats // 6, seconds
+    )
+    figures += large(1000 if quick else 100_000)
+    figures += start_up(1 if quick else 5)
+
+    facts = settings()
+    show(figures, facts)
+    if given.json:
+        given.json.write_text(json.dumps({"settings": facts, "figures": [asdict(f) for f in figures]}, indent=1) + "\n")
+    if given.markdown:
+        given.markdown.write_text(markdown(figures, facts))
+    wrong = [f.name for f in figures if f.error is not None and not f.error <= ACCURATE]
+    if wrong:
+        print(f"The engines differ by more than {ACCURATE:g}: {'; '.join(wrong)}", file=sys.stderr)
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,162 @@
+"""Adding and deleting constraints at a state: joints released, locked, caught.
+
+The bodies keep their poses. Deleting constraints keeps the velocities too. Where constraints are added the
+velocities jump to the nearest ones that the new mechanism allows, in the metric of kinetic energy,
+
+    minimise 1/2 (v+ - v-)^T M (v+ - v-)   subject to   J v+ = -phi_t
+
+whose multipliers are the impulses. Kinetic energy is lost, never gained, if no constraint moves by itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from loopdyn.errors import AssemblyError, ModelError, Problem
+from loopdyn.formulations.oracle import solve_dense
+from loopdyn.rank import decide
+from loopdyn.reactions import Reactions, distribute, free_state
+from loopdyn.system import State, System
+from loopdyn.tree import Motion, body_jacobian, body_motion, energy, mass_matrix, terms
+
+Array = NDArray[np.float64]
+
+OPEN = 1e-7  # residual, in sizes of the mechanism, up to which the poses fit the new constraints
+
+
+@dataclass(frozen=True)
+class Change:
+    """State after a change of constraints.
+
+    Attributes
+    ----------
+    state : State
+        Of the new system.
+    impulse : Reactions
+        Impulses of all joints, N s and N m s, on their declared children at M's origin in F axes.
+    energy_loss : float
+        Kinetic energy lost, J.
+    """
+
+    state: State
+    impulse: Reactions
+    energy_loss: float
+
+
+def reconnect(system: System, state: State, other: System) -> Change:
+    """Carry a state over to the same bodies joined in another way.
+
+    Parameters
+    ----------
+    system, other : System
+        The mechanism before and after; same bodies, other joints, constraints or drivers.
+    state : State
+        State of `system`.
+
+    Returns
+    -------
+    Change
+
+    Raises
+    ------
+    AssemblyError
+        If the poses of the bodies do not fit the new constraints.
+
+    Examples
+    --------
+    A pin that is released changes nothing at first:
+
+    >>> import loopdyn as ld
+    >>> closed = ld.library.four_bar()
+    >>> state = ld.assemble(closed.compile(), v={"A": 2.0})
+    >>> opened = ld.library.four_bar()
+    >>> del opened.joints["C"]
+    >>> change = reconnect(closed.compile(), state, opened.compile())
+    >>> abs(change.energy_loss) < 1e-12
+    True
+    """
+    if set(system.bodies) != set(other.bodies):
+        odd = sorted(set(system.bodies) ^ set(other.bodies))
+        raise ModelError([Problem("reconnect", f"the systems differ in bodies {', '.join(odd)}", "Keep all bodies.")])
+    motion = body_motion(system, state)
+    pose = State(state.t, _coordinates(other, motion.bodies, motion.position, motion.rotation), np.zeros(other.nv))
+    gap = _misfit(other, pose, motion)
+    if gap > OPEN:
+        raise AssemblyError(
+            f"the bodies do not fit the new constraints: gap {gap:.3g} sizes of the mechanism. Change constraints at a "
+            "state where the new ones hold.",
+            pose,
+            gap,
+        )
+    before = energy(system, state).kinetic
+    p = _momentum(system, state, other, pose)
+    now = terms(other, pose)
+    rank = decide(other, pose).count
+    v = solve_dense(mass_matrix(other, pose), p, now.J, -now.phi_t, other.speed_units, other.row_units, rank).a
+    after = State(state.t, pose.q, v)
+    return Change(after, _impulses(system, state, other, after), before - energy(other, after).kinetic)
+
+
+def _coordinates(other: System, bodies: tuple[str, ...], position: Array, rotation: Array) -> Array:
+    """Coordinates of the tree joints of `other`, measured from the poses of the bodies."""
+    row = {name: k for k, name in enumerate(bodies)}
+    q = np.empty(other.nq)
+    for j in other.joints.values():
+        if not j.in_tree:
+            continue
+        p, c = row[other.bodies[j.parent]], row[other.bodies[j.child]]
+        F, M = rotation[p] @ j.F[1], rotation[c] @ j.M[1]
+        d = position[c] + rotation[c] @ j.M[0] - position[p] - rotation[p] @ j.F[0]
+        q[j.q0 : j.q0 + len(j.spec.coordinates)] = j.spec.measure(F.T @ M, F.T @ d, j.par)
+    return q
+
+
+def _misfit(other: System, pose: State, motion: Motion) -> float:
+    """How far the poses that the new coordinates give are from those of the bodies, and open loops."""
+    now = terms(other, pose)
+    row = {name: k for k, name in enumerate(motion.bodies)}
+    order = [row[name] for name in other.bodies]
+    away = np.abs(now.motion.position - motion.position[order]).max() / other.size
+    turned = np.abs(now.motion.rotation - motion.rotation[order]).max()
+    open_ = np.abs((now.phi / other.row_units)[other.holonomic]).max(initial=0.0)
+    return float(max(away, turned, open_))
+
+
+def _momentum(system: System, state: State, other: System, pose: State) -> Array:
+    """Generalised momentum of the bodies' present velocities in the coordinates of `other`."""
+    free = system.absolute
+    there = free_state(system, body_motion(system, state))
+    per_body = mass_matrix(free, there) @ there.v
+    p = np.zeros(other.nv)
+    motion = body_motion(system, state)
+    row = {name: k for k, name in enumerate(motion.bodies)}
+    for j in free.joints.values():
+        if j.in_tree:
+            name = free.bodies[j.body]
+            R = motion.rotation[row[name]]
+            spin, push = R @ per_body[j.v0 : j.v0 + 3], R @ per_body[j.v0 + 3 : j.v0 + 6]
+            J = body_jacobian(other, pose, name)
+            p += J[:3].T @ spin + J[3:].T @ push
+    return p
+
+
+def _impulses(system: System, state: State, other: System, after: State) -> Reactions:
+    """Impulses of all joints of `other` from the jump of the bodies' momenta."""
+    free = other.absolute
+    v1 = free_state(other, body_motion(other, after))
+    v0 = free_state(system, body_motion(system, state))
+    before = _reordered(system.absolute, v0.v, free)
+    return distribute(other, State(after.t, v1.q, v1.v), mass_matrix(free, v1) @ (v1.v - before))
+
+
+def _reordered(source: System, v: Array, target: System) -> Array:
+    """Speeds of free bodies in the order of another system of the same bodies."""
+    out = np.empty_like(v)
+    found = {source.bodies[j.body]: v[j.v0 : j.v0 + 6] for j in source.joints.values() if j.in_tree}
+    for j in target.joints.values():
+        if j.in_tree:
+            out[j.v0 : j.v0 + 6] = found[target.bodies[j.body]]
+    return out

@@ -1,0 +1,70 @@
+"""Distance between two points: a massless rod with ball ends; its length may be a function of time."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from loopdyn._jit import inline
+from loopdyn.constraints.base import DISTANCE, Constraint, PairRecord, two_bodies
+from loopdyn.forces.base import Law, Places, law_program
+from loopdyn.quantities import Path, Resolver, Vec3
+from loopdyn.spatial import add, cross, dot, put3, scale
+
+ZERO = (0.0, 0.0, 0.0)
+
+
+class Distance(Constraint):
+    """The distance of two points stays, or follows a function of time.
+
+    Without `length` it is the distance at the reference pose. The multiplier is the force that pushes the
+    points apart.
+
+    Examples
+    --------
+    >>> Distance(body1="crank", body2="rocker", point1=(0, 1, 0), point2=(1, 1, 0)).rows
+    ('distance',)
+    """
+
+    label: ClassVar[str] = "distance"
+    rows: ClassVar[tuple[str, ...]] = ("distance",)
+
+    type: Literal["distance"] = "distance"
+    body1: str
+    body2: str
+    point1: Vec3
+    point2: Vec3
+    length: Law | None = None
+
+    def resolve(self, r: Resolver, places: Places, element: str, path: Path) -> PairRecord | None:
+        """Bodies and points; program of the length."""
+        bodies = two_bodies(self.body1, self.body2, ("body1", "body2"), r, places, element, path)
+        p1 = r.vector(self.point1, "length", element, (*path, "point1"))
+        p2 = r.vector(self.point2, "length", element, (*path, "point2"))
+        now = float(np.linalg.norm(p2 - p1))
+        law = now / r.units.factor("length") if self.length is None else self.length
+        program = law_program(law, {"t": "number"}, "length", r, element, (*path, "length"))
+        if self.length is None and now == 0.0:
+            r.problem(element, "its points coincide", "Use a spherical joint, or give different points.", path)
+        if bodies is None:
+            return None
+        points = places.point(bodies[0], p1), places.point(bodies[1], p2)
+        return PairRecord(DISTANCE, bodies, points[0], points[1], self.rows, programs=[program])
+
+
+@inline
+def rows(length, d, wF, v, phi, G, gamma, explicit, k):
+    """phi = |d| - length(t); undefined at zero distance."""
+    L, L1, L2 = length
+    size = np.sqrt(dot(d, d))
+    e = scale(1.0 / size, d)
+    rate = add(v, cross(wF, d))  # of d, seen from the world
+    along = dot(e, rate)
+    phi[k] = size - L
+    put3(G, k, 0, ZERO)
+    put3(G, k, 3, e)
+    explicit[k] = -L1
+    # e . d'' = L'' - (|d'|^2 - along^2)/|d|, and e . (alpha_F x d) = 0
+    gamma[k] = L2 - (dot(rate, rate) - along * along) / size
+    return k + 1
