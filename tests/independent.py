@@ -14,7 +14,6 @@ from scipy.spatial.transform import Rotation as Turn
 
 import loopdyn as ld
 
-
 # ------------------------------------------------------------------------------------------ small geometry
 
 

@@ -18,6 +18,9 @@ def scaled(m: ld.Mechanism, factor: float) -> ld.Mechanism:
         other.add_body(name, ld.Inertia(mass, factor * com, factor**2 * inertia))
     for name, joint in m.joints.items():
         change = {"at": tuple(factor * r.vector(joint.at, "length", "", ()))}
+        for key in ("axis", "axis1", "axis2", "normal", "x"):
+            if getattr(joint, key, None) is not None:
+                change[key] = tuple(r.vector(getattr(joint, key), "number", "", ()))
         if joint.type == "helical":
             change["pitch"] = factor * joint.pitch
         other.joints[name] = joint.model_copy(update=change)

@@ -27,6 +27,7 @@ from loopdyn.forces import (
     Table,
     UserForce,
 )
+from loopdyn.formulations.absolute import Absolute
 from loopdyn.formulations.base import Formulation, Solution
 from loopdyn.formulations.oracle import Oracle
 from loopdyn.formulations.registry import accelerations, prepare
@@ -59,6 +60,7 @@ except PackageNotFoundError:  # run from a source tree that was not installed
     __version__ = "unknown"
 
 __all__ = [
+    "Absolute",
     "Actuator",
     "AppliedForce",
     "AssemblyError",

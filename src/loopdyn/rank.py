@@ -71,8 +71,9 @@ def of_matrix(A: Array) -> Rank:
     if 0 in A.shape:
         return Rank(0, rows, np.inf, np.zeros(0))
     s = np.asarray(np.linalg.svd(A, compute_uv=False), float)
-    floor = np.finfo(float).eps * max(A.shape) * s[0]
-    count = int(np.count_nonzero(s > max(CANDIDATE * s[0], floor)))
+    top = max(float(s[0]), 1.0)  # in natural units entries are of the order of one: rows of mere rounding count as zero
+    floor = np.finfo(float).eps * max(A.shape) * top
+    count = int(np.count_nonzero(s > max(CANDIDATE * top, floor)))
     if count == 0:
         return Rank(0, rows, np.inf, s)
     dropped = s[count] if count < len(s) else 0.0

@@ -13,10 +13,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
-
-import loopdyn as ld
-from loopdyn.tree.energies import energy as energy_kernel
-from loopdyn.tree.kinematics import plus
 from tests.independent import (
     TYPES,
     balances,
@@ -30,6 +26,10 @@ from tests.independent import (
     turn,
     value,
 )
+
+import loopdyn as ld
+from loopdyn.tree.energies import energy as energy_kernel
+from loopdyn.tree.kinematics import plus
 
 DETERMINISTIC = settings(derandomize=True, database=None, deadline=None, max_examples=50)
 MANY = settings(DETERMINISTIC, max_examples=400)

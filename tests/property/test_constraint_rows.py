@@ -15,9 +15,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-import loopdyn as ld
-from loopdyn.tree import aba, energies, jacobian, kinematics
 from tests.independent import (
     TYPES,
     closed_state,
@@ -32,6 +29,9 @@ from tests.independent import (
     second_derivative,
     transfer,
 )
+
+import loopdyn as ld
+from loopdyn.tree import aba, energies, jacobian, kinematics
 
 DETERMINISTIC = settings(derandomize=True, database=None, deadline=None, max_examples=40)
 H = 1e-3
@@ -266,7 +266,7 @@ def test_multipliers_are_the_wrench_on_the_declared_child_at_M_in_F_axes(kind):
             elif row == "screw":  # a force along z drives the slide, and -pitch times it the angle
                 expected = np.array([0, 0, -j.par[0], 0, 0, 1])
             else:
-                expected = np.eye(6)["mx my mz fx fy fz".split().index(row)]
+                expected = np.eye(6)[["mx", "my", "mz", "fx", "fy", "fz"].index(row)]
             np.testing.assert_allclose(seen[k], expected, atol=1e-13, err_msg=row)
 
 

@@ -15,9 +15,6 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-
-import loopdyn as ld
-from loopdyn.tree import aba, crba, energies, jacobian, kinematics, rnea
 from tests.independent import (
     TYPES,
     assert_same_motion,
@@ -33,6 +30,9 @@ from tests.independent import (
     transfer,
     turn,
 )
+
+import loopdyn as ld
+from loopdyn.tree import aba, crba, energies, jacobian, kinematics, rnea
 
 DETERMINISTIC = settings(derandomize=True, database=None, deadline=None, max_examples=50)
 TREE, CLOSED = 1e-10, 1e-9

@@ -111,6 +111,37 @@ def test_given_base_motion():
     assert errors(system, state, *all_exact()).max() < AGREE
 
 
+CONSTRAINTS = {
+    "distance": ld.Distance(
+        body1="ground", body2="c", point1=(1, 2, 3), point2=(1, 0.5, 1.2), length="2 + 0.3*sin(3*t)"
+    ),
+    "plane": ld.PointOnPlane(on="a", body="c", point=(1, 1, 1), normal=(1, 2, 0.4)),
+    "rolling": ld.Rolling(on="a", body="c", normal=(0.1, 0.2, 1), through=(0, 0, -0.3), centre=(1, 1, 1), radius=0.4),
+    "coupler": ld.Coupler(terms={"A.1": 1.0, "A.2": 0.7, "B.slide": -2.0, "C": 0.3}, offset=0.1),
+    "driver": None,
+}
+
+
+@pytest.mark.parametrize("name", CONSTRAINTS)
+def test_constraints_and_drivers(name):
+    matrix = [[0.3, 0.01, 0.02], [0.01, 0.2, 0.03], [0.02, 0.03, 0.25]]
+    m = ld.Mechanism("arm", gravity=(0, 0, -9.81))
+    for body, com in (("a", (0.3, 0.1, 0.2)), ("b", (1.0, 0.4, 0.3)), ("c", (1.0, 0.4, 1.3))):
+        m.add_body(body, ld.Inertia(1.0, com, matrix))
+    m.add_joint("A", ld.Universal(axis1=(1, 0.2, 0), axis2=(0, 1, 0.3)), m.ground, "a", at=(0, 0, 0))
+    m.add_joint("B", ld.Cylindrical(axis=(0.2, 0.3, 1)), "a", "b", at=(0.8, 0.2, 0.1))
+    m.add_joint("C", ld.Revolute(axis=(0.5, 0.3, 1)), "b", "c", at=(0.8, 0.2, 0.9))
+    m.move_base(x="0.3*sin(t)", rz="0.4*t**2", ry="0.2*t")
+    if name == "driver":
+        m.add_driver("k", "C", "7 + 0.3*sin(t)")
+    else:
+        m.add_constraint("k", CONSTRAINTS[name])
+    system = m.compile()
+    q = ld.tree.increment(system, system.q_reference, 0.1 * np.arange(system.nv))
+    state = State(0.3, q, 0.2 * np.arange(system.nv))
+    assert errors(system, state, *all_exact()).max() < AGREE
+
+
 def test_loads_on_joints_count_beyond_half_a_turn():
     m = turned(ld.library.four_bar())
     m.add_force(ld.JointSpring(joint="A", stiffness=3.0, rest=0.1))

@@ -9,8 +9,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import sympy as sp
-
-import loopdyn as ld
 from tests.independent import (
     TYPES,
     first_derivative,
@@ -21,6 +19,8 @@ from tests.independent import (
     random_state,
     turn,
 )
+
+import loopdyn as ld
 
 pytestmark = pytest.mark.jit_off
 

@@ -11,8 +11,6 @@ import numpy as np
 import pytest
 from scipy.interpolate import CubicSpline
 from scipy.spatial.transform import Rotation as Turn
-
-import loopdyn as ld
 from tests.independent import (
     TYPES,
     assert_same_motion,
@@ -28,6 +26,8 @@ from tests.independent import (
     transfer,
     turn,
 )
+
+import loopdyn as ld
 
 pytestmark = pytest.mark.jit_off
 

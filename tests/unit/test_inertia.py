@@ -11,9 +11,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.independent import quaternion, random_rotation, turn
 
 import loopdyn as ld
-from tests.independent import quaternion, random_rotation, turn
 
 pytestmark = pytest.mark.jit_off
 

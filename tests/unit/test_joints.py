@@ -9,8 +9,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation as Turn
-
-import loopdyn as ld
 from tests.independent import (
     TYPES,
     assert_same_motion,
@@ -27,6 +25,8 @@ from tests.independent import (
     rotation_vector,
     turn,
 )
+
+import loopdyn as ld
 
 pytestmark = pytest.mark.jit_off
 

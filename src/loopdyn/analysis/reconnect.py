@@ -82,7 +82,9 @@ def reconnect(system: System, state: State, other: System) -> Change:
         odd = sorted(set(system.bodies) ^ set(other.bodies))
         raise ModelError([Problem("reconnect", f"the systems differ in bodies {', '.join(odd)}", "Keep all bodies.")])
     motion = body_motion(system, state)
-    pose = State(state.t, _coordinates(other, motion.bodies, motion.position, motion.rotation), np.zeros(other.nv))
+    q = _coordinates(other, motion.bodies, motion.position, motion.rotation)
+    _keep_turns(system, state, other, q)
+    pose = State(state.t, q, np.zeros(other.nv))
     gap = _misfit(other, pose, motion)
     if gap > OPEN:
         raise AssemblyError(
@@ -112,6 +114,18 @@ def _coordinates(other: System, bodies: tuple[str, ...], position: Array, rotati
         d = position[c] + rotation[c] @ j.M[0] - position[p] - rotation[p] @ j.F[0]
         q[j.q0 : j.q0 + len(j.spec.coordinates)] = j.spec.measure(F.T @ M, F.T @ d, j.par)
     return q
+
+
+def _keep_turns(system: System, state: State, other: System, q: Array) -> None:
+    """Angles of joints that both systems have in their trees keep their whole turns."""
+    for j in other.joints.values():
+        same = system.joints.get(j.name)
+        if not j.in_tree or same is None or not same.in_tree or same.spec.type != j.spec.type:
+            continue
+        for k, dimension in enumerate(j.spec.dimensions):
+            if dimension == "angle":
+                turns = np.round((state.q[same.q0 + k] - q[j.q0 + k]) / (2 * np.pi))
+                q[j.q0 + k] += 2 * np.pi * turns
 
 
 def _misfit(other: System, pose: State, motion: Motion) -> float:

@@ -24,8 +24,8 @@ Division of Mechanical Engineering, DM-3 (NRC 22797), 1983.
 
 Deviations
 ----------
-- Any joint of a system is treated, by its rows; the paper has ball, universal, pin and prismatic joints. Multipliers
-  have the signs of loopdyn: on the declared child, the negative of the paper's.
+- Any joint and constraint of a system is treated, by its rows; the paper has ball, universal, pin and prismatic
+  joints. Multipliers have the signs of loopdyn: on the declared child, the negative of the paper's.
 - `barycentric` eliminates the hinge forces of the tree's ball, universal and pin joints; all other rows keep their
   multipliers. Each group of bodies so connected has its own barycentres; where it hangs on nothing, its centre of
   mass replaces the paper's r_1, which makes J of (70) symmetric and diag(m, K), also for cuts to the ground.
@@ -33,7 +33,8 @@ Deviations
   solvers take it as it is.
 - Loads on freedoms of tree joints (motors, springs, user forces) are carried over as wrenches on the two bodies that
   do the same work, so that angles beyond half a turn count as in the tree.
-- Remark 4 (Baumgarte) is off unless asked for, and acts on the position of all rows.
+- Remark 4 (Baumgarte) is off unless asked for. It acts on position and velocity of the rows of cut joints and
+  constraints; tree joints cannot drift, since their coordinates are the state.
 """
 
 from __future__ import annotations
@@ -262,13 +263,15 @@ class _BodyLevel:
         full_bias[columns] = bias
         h = np.einsum("ncx,nc->nx", X, (now.h - now.M @ full_bias)[columns])
         gamma = now.gamma - now.J @ full_bias
-        if self.baumgarte is not None:  # [Mufti1983 Remark 4]
-            alpha, beta = self.baumgarte
-            gamma = gamma - alpha * (now.J @ self._free_state(state, rest).v + now.phi_t) - beta * now.phi
-        h += self._freedom_loads(work, state, rest.position[nb:] + com)
         closing = np.zeros((0, 0))
-        if self.redundant:
-            closing = scaled(system, terms(system, state).J)
+        if self.redundant or self.baumgarte is not None:
+            loops = terms(system, state)
+            closing = scaled(system, loops.J)
+            if self.baumgarte is not None:  # [Mufti1983 Remark 4]; tree joints are met by the coordinates
+                alpha, beta = self.baumgarte
+                drift = alpha * (loops.J @ state.v + loops.phi_t) + beta * loops.phi * system.holonomic
+                gamma[self.cut_rows] -= drift
+        h += self._freedom_loads(work, state, rest.position[nb:] + com)
         return _Equations(
             self.mass,
             R @ self.inertia @ R.transpose(0, 2, 1),

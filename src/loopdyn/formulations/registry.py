@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from loopdyn.errors import LoopdynError
+from loopdyn.formulations.absolute import Absolute
 from loopdyn.formulations.base import Array, Formulation, Solution, Solver
 from loopdyn.formulations.oracle import Oracle
 from loopdyn.formulations.relative import Relative
@@ -10,7 +11,7 @@ from loopdyn.rank import decide
 from loopdyn.system import State, System
 from loopdyn.wording import nearest
 
-FORMULATIONS: dict[str, type[Formulation]] = {f.name: f for f in (Oracle, Relative)}
+FORMULATIONS: dict[str, type[Formulation]] = {f.name: f for f in (Oracle, Absolute, Relative)}
 DEFAULT = "relative"
 
 
