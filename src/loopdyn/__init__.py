@@ -1,6 +1,7 @@
 """loopdyn: dynamics of closed-loop and constrained rigid multibody systems."""
 
 from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Any
 
 from loopdyn import library, tree
 from loopdyn.analysis.assembly import assemble
@@ -27,7 +28,6 @@ from loopdyn.forces import (
     Table,
     UserForce,
 )
-from loopdyn.formulations.absolute import Absolute
 from loopdyn.formulations.base import Formulation, Solution
 from loopdyn.formulations.oracle import Oracle
 from loopdyn.formulations.registry import accelerations, prepare
@@ -53,6 +53,18 @@ from loopdyn.quantities import Units
 from loopdyn.system import State, System
 from loopdyn.topology import Topology
 from loopdyn.tree import terms
+
+if TYPE_CHECKING:
+    from loopdyn.formulations.absolute import Absolute
+
+
+def __getattr__(name: str) -> Any:
+    if name == "Absolute":  # needs much of SciPy, which takes longer to import than the rest
+        from loopdyn.formulations.absolute import Absolute
+
+        return Absolute
+    raise AttributeError(f"module 'loopdyn' has no attribute '{name}'")
+
 
 try:
     __version__ = version("loopdyn")

@@ -6,6 +6,8 @@ hinges 1-5 and 4-6. The figures are not in our copy; eq. (1) gives the first, th
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import networkx
 import numpy as np
 import pytest
@@ -139,7 +141,7 @@ def test_mufti1983_path_matrix_tells_which_arcs_lead_to_a_body():
     root = topology.free_roots[0]
     for column, body in enumerate(found.bodies):
         way = networkx.shortest_path(graph, root, body)
-        arcs = {f"free:{root}"} | {graph.edges[pair]["name"] for pair in zip(way, way[1:])}
+        arcs = {f"free:{root}"} | {graph.edges[pair]["name"] for pair in pairwise(way)}
         for row, joint in enumerate(found.joints):
             assert found.T[row, column] == (-1 if joint in arcs else 0)
     assert np.array_equal(found.T @ found.S, np.eye(20))

@@ -266,7 +266,8 @@ def add_internal_forces(m: ld.Mechanism, rng: np.random.Generator) -> None:
         for label, suffix in zip(spec.labels(name)[1], spec.speeds, strict=True):
             turning = suffix.startswith("w") or dict(zip(spec.coordinates, spec.dimensions)).get(suffix) == "angle"
             m.add_force(ld.JointFriction(joint=label, viscous=0.1, coulomb=0.3, transition=0.2))
-            m.add_motor(f"drive {label.replace('.', ' ')}", label, **{"torque" if turning else "force": "2*sin(t) - speed"})
+            law = {"torque" if turning else "force": "2*sin(t) - speed"}
+            m.add_motor(f"drive {label.replace('.', ' ')}", label, **law)
             if len(spec.speeds) == len(spec.coordinates):
                 m.add_force(ld.JointSpring(joint=label, stiffness=4.0, damping=0.2, rest=0.3))
 
@@ -330,7 +331,7 @@ def test_a_floating_body_alone_obeys_the_equations_of_newton_and_euler():
 
 
 def check_dynamics(seed: int, bodies: int, floating: bool) -> None:
-    m, system, state = tree(seed, bodies, floating=floating, forces=True)
+    _, system, state = tree(seed, bodies, floating=floating, forces=True)
     rng = np.random.default_rng(seed + 1)
     tau = rng.normal(size=system.nv)
     e = ld.terms(system, state)

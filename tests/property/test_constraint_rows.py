@@ -1,4 +1,4 @@
-"""Rows of cut joints: phi, J, phi_t and gamma belong together for every joint type, on and off closure, on moving bases.
+"""Rows of cut joints: phi, J, phi_t and gamma belong together for every joint type, on and off closure.
 
 A joint between a platform that is moved by formulas and a body that hangs on the (differently moved) ground, and one
 between two bodies of the tree. Along a path with speeds v and accelerations a
@@ -80,7 +80,8 @@ def continuous(kind: str, system: ld.System, state: ld.State) -> bool:
         R = (motion.rotation[j.parent] @ j.F[1]).T @ motion.rotation[j.child] @ j.M[1]
         if np.linalg.norm(rotation_vector(R)) > 2.8:
             return False
-        phi = [p for p, label in zip(ld.terms(system, state).phi, system.constraint_rows, strict=True) if "screw" in label]
+        rows = zip(ld.terms(system, state).phi, system.constraint_rows, strict=True)
+        phi = [p for p, label in rows if "screw" in label]
         if kind == "helical" and any(abs(abs(p) - np.pi * abs(j.par[0])) < 0.05 for p in phi):
             return False
     return True

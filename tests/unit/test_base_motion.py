@@ -145,7 +145,7 @@ def test_root_body_is_moved_about_the_origin_of_its_own_frame():
     assert system.topology.bases == ("ground", "platform")
     assert system.nv == 1
     t = 0.7
-    R, w, dw = rotation_and_rates(**LAWS, t=t)
+    R, w, _ = rotation_and_rates(**LAWS, t=t)
     motion = ld.tree.body_motion(system, system.state(t=t))
     k = motion.bodies.index("platform")
     np.testing.assert_allclose(motion.position[k], p + [0, 0.5 * t * t, 0], atol=1e-14)

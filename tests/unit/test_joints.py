@@ -167,7 +167,7 @@ def test_speeds_are_the_rates_defined_in_the_notation(kind):
     m.add_joint("A", spec, m.ground, "b", at=(0, 0, 0))
     system = m.compile()
     motion = ld.tree.body_motion(system, system.state(q, v))
-    d, E = placement(spec, q)
+    _, E = placement(spec, q)
 
     def coordinates(s: float) -> np.ndarray:
         if kind == "spherical":
@@ -395,7 +395,7 @@ def test_rotations_can_be_given_in_three_ways():
 
 
 def test_states_by_label_keep_the_rest_at_the_reference_pose():
-    system, rng = one_of_each(1)
+    system, _ = one_of_each(1)
     state = system.state({"J revolute": 0.5, "J spherical.x": 2.0}, {"J free.vz": 3.0}, t=1.5)
     assert state.t == 1.5
     assert state.q[system.coordinates.index("J revolute")] == 0.5

@@ -2,26 +2,36 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 from loopdyn.errors import LoopdynError
-from loopdyn.formulations.absolute import Absolute
 from loopdyn.formulations.base import Array, Formulation, Solution, Solver
-from loopdyn.formulations.oracle import Oracle
-from loopdyn.formulations.relative import Relative
 from loopdyn.rank import decide
 from loopdyn.system import State, System
 from loopdyn.wording import nearest
 
-FORMULATIONS: dict[str, type[Formulation]] = {f.name: f for f in (Oracle, Absolute, Relative)}
+# Name: class, in the module of the same name; loaded when asked for, since some need much of SciPy.
+CLASSES = {"oracle": "Oracle", "absolute": "Absolute", "relative": "Relative"}
 DEFAULT = "relative"
 
 
+def formulation_class(name: str) -> type[Formulation]:
+    """The class of a formulation by its name.
+
+    Examples
+    --------
+    >>> formulation_class("oracle").name
+    'oracle'
+    """
+    if name not in CLASSES:
+        raise LoopdynError(f"there is no formulation '{name}'. {nearest(str(name), CLASSES)}")
+    found: type[Formulation] = getattr(import_module(f"loopdyn.formulations.{name}"), CLASSES[name])
+    return found
+
+
 def chosen(formulation: str | Formulation) -> Formulation:
-    """The formulation of a name, or the one given."""
-    if isinstance(formulation, Formulation):
-        return formulation
-    if formulation not in FORMULATIONS:
-        raise LoopdynError(f"there is no formulation '{formulation}'. {nearest(str(formulation), FORMULATIONS)}")
-    return FORMULATIONS[formulation]()
+    """The formulation of a name with its default options, or the one given."""
+    return formulation if isinstance(formulation, Formulation) else formulation_class(formulation)()
 
 
 def prepare(system: System, formulation: str | Formulation = DEFAULT, state: State | None = None) -> Solver:
