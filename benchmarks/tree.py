@@ -4,8 +4,9 @@
 
 Like is compared with like: a call from Python beside Pinocchio's call from Python, with the state given in arrays.
 Inside a compiled loop, where loopdyn's integrators call it, there is no call from Python to pay for; its ratio to
-Pinocchio's call from Python is labelled so. Both engines do the same chain of revolute joints in generic orientation, at the same
-state, and their calls alternate: what disturbs the machine disturbs both, and the shortest of many repeats counts.
+Pinocchio's call from Python is labelled so. Both engines do the same chain of revolute joints in generic orientation,
+at the same state, and their calls alternate: what disturbs the machine disturbs both, and the shortest of many repeats
+counts.
 Pinocchio is given the faster of its two conventions (local, world).
 """
 

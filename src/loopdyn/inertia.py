@@ -86,6 +86,15 @@ class Solid(Spec):
         return m, c, self.inertia.resolve(r, element, (*path, "inertia"))
 
 
+def _size(r: Resolver, value: float | str, element: str, path: Path) -> float:
+    """Length that is not negative."""
+    size = r.scalar(value, "length", element, path)
+    if size < 0.0:
+        name = next(key for key in reversed(path) if isinstance(key, str))
+        r.problem(element, f"'{name}' is negative", "Give a positive number.", path)
+    return size
+
+
 class Rod(Spec):
     """Uniform rod; thin unless a radius is given."""
 
@@ -100,7 +109,7 @@ class Rod(Spec):
         """A cylinder between the two points."""
         a = r.vector(self.start, "length", element, (*path, "start"))
         b = r.vector(self.end, "length", element, (*path, "end"))
-        radius = r.scalar(self.radius, "length", element, (*path, "radius"))
+        radius = _size(r, self.radius, element, (*path, "radius"))
         m = r.scalar(self.mass, "mass", element, (*path, "mass"))
         length = float(np.linalg.norm(b - a))
         if length == 0.0:
@@ -129,7 +138,7 @@ class Box(Spec):
     def resolve(self, r: Resolver, element: str, path: Path) -> MassProperties:
         """Centre `at`."""
         m = r.scalar(self.mass, "mass", element, (*path, "mass"))
-        x, y, z = r.vector(self.size, "length", element, (*path, "size"))
+        x, y, z = (_size(r, edge, element, (*path, "size", k)) for k, edge in enumerate(self.size))
         local = m / 12 * np.diag([y * y + z * z, x * x + z * z, x * x + y * y])
         return m, r.vector(self.at, "length", element, (*path, "at")), _turned(local, self.rotation, r, element, path)
 
@@ -149,11 +158,11 @@ class Cylinder(Spec):
     def resolve(self, r: Resolver, element: str, path: Path) -> MassProperties:
         """Axis through the centre."""
         m = r.scalar(self.mass, "mass", element, (*path, "mass"))
-        outer = r.scalar(self.radius, "length", element, (*path, "radius"))
-        inner = r.scalar(self.inner_radius, "length", element, (*path, "inner_radius"))
+        outer = _size(r, self.radius, element, (*path, "radius"))
+        inner = _size(r, self.inner_radius, element, (*path, "inner_radius"))
         if inner > outer:
             r.problem(element, "'inner_radius' is larger than 'radius'", "Exchange them.", (*path, "inner_radius"))
-        length = r.scalar(self.length, "length", element, (*path, "length"))
+        length = _size(r, self.length, element, (*path, "length"))
         axis = r.direction(self.axis, element, (*path, "axis"))
         c = r.vector(self.at, "length", element, (*path, "at"))
         return m, c, _cylinder(m, math.hypot(outer, inner), length, axis)
@@ -171,7 +180,7 @@ class Sphere(Spec):
     def resolve(self, r: Resolver, element: str, path: Path) -> MassProperties:
         """2/5 m r^2 about every axis."""
         m = r.scalar(self.mass, "mass", element, (*path, "mass"))
-        radius = r.scalar(self.radius, "length", element, (*path, "radius"))
+        radius = _size(r, self.radius, element, (*path, "radius"))
         return m, r.vector(self.at, "length", element, (*path, "at")), 0.4 * m * radius**2 * np.eye(3)
 
 

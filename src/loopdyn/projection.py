@@ -50,11 +50,13 @@ def smallest_step(J: Array, r: Array, L: Array, rank: int | None = None) -> Arra
     """Smallest x with J x = -r in the metric L L^T; least squares where rows contradict each other.
 
     Rows are in natural units. `rank`, where it is known, says how many singular values count; otherwise those
-    above rounding do.
+    above rounding do: against the largest one, and against a row of length one, lest rows that are zero but for
+    rounding count as rows.
     """
     A = np.linalg.solve(L, J.T).T
     U, s, Vt = np.linalg.svd(A, full_matrices=False)
-    keep = np.arange(len(s)) < (rank if rank is not None else np.count_nonzero(s > 1e-10 * s[:1].sum()))
+    least = 1e-10 * max(s[:1].sum(), 1.0 / np.linalg.norm(L)) if len(L) else 0.0
+    keep = np.arange(len(s)) < (rank if rank is not None else np.count_nonzero(s > least))
     y = Vt[keep].T @ ((U[:, keep].T @ -r) / s[keep])
     x: Array = np.linalg.solve(L.T, y)
     return x
@@ -87,19 +89,18 @@ def project(
         return Projection(state, 0.0, 0.0, 0)
     t, q, v, rows = state.t, state.q, state.v, system.row_units
     now = terms(system, state)
-    best, steps = _size(now.phi), 0
-    limit = tolerance * max(1.0, system.size)
-    while best > limit and steps < most:
+    best, steps = _size(now.phi / rows), 0
+    while best > tolerance and steps < most:
         J, phi = (now.J / rows[:, None])[system.holonomic], (now.phi / rows)[system.holonomic]
         trial_q = increment(system, q, smallest_step(J, phi, metric(now.M), rank if system.holonomic.all() else None))
         trial = terms(system, State(t, trial_q, v))
         steps += 1
-        if _size(trial.phi) >= best:
+        if _size(trial.phi / rows) >= best:
             break
-        q, now, best = trial_q, trial, _size(trial.phi)
+        q, now, best = trial_q, trial, _size(trial.phi / rows)
     L = metric(now.M)
     v = v + smallest_step(now.J / rows[:, None], (now.J @ v + now.phi_t) / rows, L, rank)
-    return Projection(State(t, q, v), best, _size(now.J @ v + now.phi_t), steps)
+    return Projection(State(t, q, v), _size(now.phi), _size(now.J @ v + now.phi_t), steps)
 
 
 def _size(x: Array) -> float:

@@ -13,7 +13,7 @@ joints were cut, nor on how the accelerations were computed.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,7 +23,7 @@ from loopdyn.errors import ModelError, Problem
 from loopdyn.rank import Rank, of_matrix, scaled
 from loopdyn.rotations import from_matrix
 from loopdyn.system import JointData, State, System
-from loopdyn.tree import Motion, body_motion, terms
+from loopdyn.tree import Motion, body_jacobian, body_motion, inverse_dynamics, terms
 from loopdyn.wording import nearest
 
 if TYPE_CHECKING:
@@ -81,12 +81,22 @@ class Reactions:
     def __str__(self) -> str:
         width = max(len(j) for j in self.joints) if self.joints else 5
         lines = [f"{'joint':<{width}} " + "".join(f"{c:>12}" for c in COMPONENTS)]
-        for name, values, known in zip(self.joints, self.wrench, self.unique, strict=True):
+        rounding = 1e-12 * np.abs(self.wrench).max(initial=0.0)
+        shown = np.where(np.abs(self.wrench) > rounding, self.wrench, 0.0)
+        for name, values, known in zip(self.joints, shown, self.unique, strict=True):
             cells = "".join(f"{v:>11.5g}{' ' if u else '?'}" for v, u in zip(values, known, strict=True))
             lines.append(f"{name:<{width}} {cells}")
         if not self.unique.all():
             lines.append(f"?: not determined by the rigid model; distribution: {self.norm}")
         return "\n".join(lines)
+
+
+def free_system(system: System) -> System:
+    """`system.absolute` without user forces, which are functions of the tree coordinates of `system`."""
+    free = system.absolute
+    if free.mechanism.user_forces:
+        free = replace(free, mechanism=free.mechanism.model_copy(update={"user_forces": {}}))
+    return free
 
 
 def free_state(system: System, motion: Motion) -> State:
@@ -123,29 +133,67 @@ def free_accelerations(system: System, motion: Motion, still: Motion, order: tup
     return a
 
 
-def _weights(system: System, length: float, compliance: Mapping[str, ArrayLike] | None) -> Array:
-    """Weight of each row of `system.absolute` in the norm that is minimised."""
-    free = system.absolute
-    weights = np.empty(free.nc)
-    given = dict(compliance or {})
-    wrong = [name for name in given if name not in system.joints]
+def freedom_wrench(j: JointData, k: int, F: Array, M: Array) -> tuple[Array, Array]:
+    """Torque and force on M at its origin, world axes, whose power is speed k of the joint and no other one."""
+    zero, z = np.zeros(3), F[:, 2]
+    kind = j.spec.type
+    if kind == "universal":
+        a1, a2 = F[:, 0], j.par[0] * M[:, 0] + j.par[1] * M[:, 1]
+        first, second = (a1, a2) if k == 0 else (a2, a1)
+        return (first - j.par[0] * second) / j.par[1] ** 2, zero
+    turns = {"revolute": {0: z}, "helical": {0: z}, "cylindrical": {0: z}, "planar": {2: z}}
+    slides = {"prismatic": {0: z}, "cylindrical": {1: z}, "planar": {0: F[:, 0], 1: F[:, 1]}}
+    turns |= {"spherical": dict(enumerate(M.T)), "free": dict(enumerate(M.T))}
+    slides |= {"translational": dict(enumerate(F.T)), "free": dict(enumerate(M.T, 3))}
+    return turns.get(kind, {}).get(k, zero), slides.get(kind, {}).get(k, zero)
+
+
+def _joint_loads(system: System, state: State, free: System, motion: Motion) -> tuple[Array, Array]:
+    """B with (speeds of the free bodies) = B v + ..., and W, the loads on them of unit loads on each speed of the tree.
+
+    W is dual to B: B^T W = 1.
+    """
+    B, W = np.zeros((free.nv, system.nv)), np.zeros((free.nv, system.nv))
+    first = {free.bodies[j.body]: j.v0 for j in free.joints.values() if j.in_tree}
+    for name, k in first.items():
+        R = motion.rotation[system.bodies.index(name)]
+        jacobian = body_jacobian(system, state, name)
+        B[k : k + 3], B[k + 3 : k + 6] = R.T @ jacobian[:3], R.T @ jacobian[3:]
+    for j in system.joints.values():
+        if not j.in_tree:
+            continue
+        F, M = motion.rotation[j.parent] @ j.F[1], motion.rotation[j.child] @ j.M[1]
+        at = motion.position[j.child] + motion.rotation[j.child] @ j.M[0]
+        for n in range(len(j.spec.speeds)):
+            torque, force = freedom_wrench(j, n, F, M)
+            for body, sign in ((j.child, 1.0), (j.parent, -1.0)):
+                if system.bodies[body] in first:
+                    k, R = first[system.bodies[body]], motion.rotation[body]
+                    moment = torque + np.cross(at - motion.position[body], force)
+                    W[k : k + 3, j.v0 + n] += sign * (R.T @ moment)
+                    W[k + 3 : k + 6, j.v0 + n] += sign * (R.T @ force)
+    return B, W
+
+
+def _weights(free: System, motion: Motion, length: float, compliance: Mapping[str, ArrayLike] | None) -> Array:
+    """Weight of each row of the free system in the norm that is minimised."""
+    given = {name: np.broadcast_to(np.asarray(c, float), 6) for name, c in (compliance or {}).items()}
+    names = [name for name, j in free.joints.items() if not j.in_tree]
+    wrong = [name for name in given if name not in names]
     if wrong:
-        raise ModelError(Problem("compliance", f"there is no joint '{n}'", nearest(n, system.joints)) for n in wrong)
-    for k, label in enumerate(free.constraint_rows):
-        joint, _, row = label.partition(".")
-        turning = row.startswith("m") or row == "normal"
-        weights[k] = 1.0 / length**2 if turning else 1.0
-        if joint in given:
-            six = np.broadcast_to(np.asarray(given[joint], float), 6)
-            weights[k] = six[COMPONENTS.index(row)] if row in COMPONENTS else six.max()
-    if (weights <= 0.0).any():
+        raise ModelError(Problem("compliance", f"there is no joint '{n}'", nearest(n, names)) for n in wrong)
+    if any((six <= 0.0).any() for six in given.values()):
         raise ModelError([Problem("compliance", "a compliance is not positive", "Give positive numbers.")])
+    plain = np.array([1.0 / length**2] * 3 + [1.0] * 3)
+    rows = [(free.joints[name], row) for name in names for row in free.joints[name].spec.rows_when_cut]
+    weights = np.array([1.0 / length**2 if d == "angle" else 1.0 for d in free.row_dimensions])
+    weights[: len(rows)] = [given.get(j.name, plain) @ _direction(j, row, motion) ** 2 for j, row in rows]
     return weights
 
 
 def joint_rank(system: System, state: State) -> tuple[Rank, Array, State]:
     """Rank of the rows of all joints at the pose of `state`, their Jacobian over free bodies, and the free state."""
-    free = system.absolute
+    free = free_system(system)
     there = free_state(system, body_motion(system, state))
     there = State(state.t, there.q, there.v)
     J = terms(free, there).J
@@ -192,9 +240,15 @@ def reactions(
     motion = body_motion(system, state, a)
     there = free_state(system, motion)
     there = State(state.t, there.q, there.v)
-    now = terms(system.absolute, there)
-    acceleration = free_accelerations(system, motion, now.motion, system.bodies)
-    return distribute(system, there, now.M @ acceleration - now.h, length, compliance)
+    free = free_system(system)
+    now = terms(free, there)
+    load = now.M @ free_accelerations(system, motion, now.motion, system.bodies) - now.h
+    if system.forces or system.mechanism.user_forces:
+        # Loads on joint coordinates as the tree has them: user forces, and angles beyond half a turn, which
+        # joints that are cut cannot tell.
+        B, W = _joint_loads(system, state, free, motion)
+        load -= W @ (B.T @ load - inverse_dynamics(system, state, a))
+    return distribute(system, there, load, length, compliance)
 
 
 def distribute(
@@ -209,13 +263,14 @@ def distribute(
     `there` is the state of the free bodies. Forces or impulses, whichever `load` is.
     """
     length = system.size if length is None else length
-    free = system.absolute
+    free = free_system(system)
     now = terms(free, there)
     keep = of_matrix(scaled(free, now.J)).count
-    weights = np.sqrt(_weights(system, length, compliance))
-    A = now.J / weights[:, None]  # in the scaled multipliers weights*lam the norm is plain
+    weights = np.sqrt(_weights(free, now.motion, length, compliance))
+    # In the scaled multipliers weights*lam the norm is plain; equations of balance may be scaled at will.
+    A = now.J * free.speed_units / weights[:, None]
     U, s, Vt = np.linalg.svd(A, full_matrices=True)
-    lam = (U[:, :keep] @ ((Vt[:keep] @ load) / s[:keep])) / weights
+    lam = (U[:, :keep] @ ((Vt[:keep] @ (free.speed_units * load)) / s[:keep])) / weights
     loose = U[:, keep:] if len(A) else np.zeros((0, 0))
     known = np.linalg.norm(loose, axis=1) < UNIQUE
     norm = f"least sum of force^2 + (moment/{length:.3g} m)^2" if compliance is None else "least elastic energy"

@@ -429,6 +429,10 @@ class _Builder:
         if ends[0] == ends[1]:
             r.problem(element, f"joins body '{spec.parent}' to itself", "Name two different bodies.", (*path, "child"))
             return None
+        if max(ends) < self.n_bases:
+            message = f"joins '{spec.parent}' and '{spec.child}', whose motions are both given"
+            r.problem(element, message, "Remove the joint, or the motion of one of them.", path)
+            return None
         frames = self._frames(spec, ends, element, path)
         if frames is None:
             return None

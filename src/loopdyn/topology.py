@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -225,10 +226,9 @@ class Topology:
         bodies = len(self.names) - self.n_bases
         counts = [_count(bodies, "body"), _count(len(self.edges), "joint"), _count(len(self.loops), "loop")]
         yield f"{self.name}: {', '.join(counts)}, {len(self.cuts)} cut"
-        tree = list(self._tree_lines())
-        yield from tree[:most]
-        if len(tree) > most:
-            yield f"... and {len(tree) - most} more bodies"
+        yield from islice(self._tree_lines(), most)
+        if len(self.names) > most:
+            yield f"... and {len(self.names) - most} more bodies"
         cut = [self.edges[k] for k in self.cut_edges]
         for e in cut[:most]:
             yield f"cut: {e.name}, {e.type}, {self.names[e.parent]} - {self.names[e.child]}"
@@ -352,9 +352,10 @@ def _grow(
         while ring:  # bodies welded to this layer belong to it
             b = ring.popleft()
             layer.append(b)
-            for k in adjacent[b]:
+            welds = (k for k in adjacent[b] if edges[k].type == "weld")
+            for k in sorted(welds, key=lambda k: edges[k].name):
                 c = edges[k].other(b)
-                if edges[k].type == "weld" and joint[c] == -2:
+                if joint[c] == -2:
                     joint[c] = k
                     ring.append(c)
         best: dict[int, int] = {}
@@ -510,10 +511,7 @@ def _short_loops(names: Sequence[str], edges: Sequence[Edge], forest: Forest, n_
 
     for k in sorted((k for k in range(len(edges)) if k not in tree), key=reach):
         e = edges[k]
-        bodies, joints = _tree_path(edges, forest, e.parent, e.child, n_bases)
-        shorter = _detour(edges, usable, e, len(joints), n_bases)
-        if shorter is not None:
-            bodies, joints = shorter
+        bodies, joints = _short_path(edges, forest, usable, e, n_bases)
         usable[e.parent].append(k)
         usable[e.child].append(k)
         base = min(bodies, key=lambda b: (depth[b], names[b]))
@@ -527,11 +525,33 @@ def _short_loops(names: Sequence[str], edges: Sequence[Edge], forest: Forest, n_
         )
 
 
-def _tree_path(edges: Sequence[Edge], forest: Forest, a: int, b: int, n_bases: int) -> tuple[list[int], list[int]]:
-    """Bodies and joints from a to b along the tree; two bases meet as one."""
+def _short_path(
+    edges: Sequence[Edge], forest: Forest, usable: Sequence[Sequence[int]], e: Edge, n_bases: int
+) -> tuple[list[int], list[int]]:
+    """Bodies and joints between the ends of `e`: along the tree, or by a detour if that is shorter.
+
+    Both are searched with a growing limit, so that a short loop far from the root does not cost the way to it.
+    """
+    limit = 8
+    while True:
+        along = _tree_path(edges, forest, e.parent, e.child, n_bases, limit)
+        detour = _detour(edges, usable, e, limit + 1 if along is None else len(along[1]), n_bases)
+        if detour is not None:
+            return detour
+        if along is not None:
+            return along
+        limit *= 2
+
+
+def _tree_path(
+    edges: Sequence[Edge], forest: Forest, a: int, b: int, n_bases: int, limit: int
+) -> tuple[list[int], list[int]] | None:
+    """Bodies and joints from a to b along the tree, None if more than `limit` joints; two bases meet as one."""
     up: tuple[list[int], list[int]] = ([a], [])
     down: tuple[list[int], list[int]] = ([b], [])
     while a != b and not (a < n_bases and b < n_bases):
+        if len(up[1]) + len(down[1]) == limit:
+            return None
         if b < n_bases or (a >= n_bases and forest.depth[a] >= forest.depth[b]):
             up[1].append(forest.joint[a])
             a = forest.parent[a]

@@ -188,6 +188,7 @@ def test_kinetic_energy_of_a_tree_grows_by_the_power_of_all_loads(seed, bodies, 
     check_tree_power(seed, bodies, floating)
 
 
+@pytest.mark.jit_off
 @pytest.mark.parametrize("kind", [k for k in TYPES if k != "weld"])
 def test_power_balance_holds_for_trees_of_one_joint_type(kind):
     for seed in range(5):
@@ -311,6 +312,7 @@ def test_momentum_of_a_floating_closed_linkage_changes_by_gravity_alone(seed, bo
     check_momentum(m, system, state, a)
 
 
+@pytest.mark.jit_off
 def test_a_floating_body_alone_obeys_the_equations_of_newton_and_euler():
     """Accelerations in axes that turn with the body, by hand: I a = -w x I w + torque, u' = R^T F/m - w x u."""
     rng = np.random.default_rng(5)
@@ -367,6 +369,7 @@ def test_forward_and_inverse_dynamics_undo_each_other_on_many_trees(seed, bodies
     check_dynamics(seed, bodies, floating)
 
 
+@pytest.mark.jit_off
 @pytest.mark.parametrize("kind", TYPES)
 @pytest.mark.parametrize("reverse", [False, True])
 def test_M_a_is_h_for_each_joint_type_in_both_directions(kind, reverse):
@@ -386,6 +389,7 @@ def test_M_a_is_h_for_each_joint_type_in_both_directions(kind, reverse):
     check_power(m, system, state, a)
 
 
+@pytest.mark.jit_off
 def test_solver_without_tau_does_not_remember_that_of_the_call_before():
     system = ld.library.pendulum().compile()
     solve = ld.tree.TreeSolver(system)

@@ -112,14 +112,15 @@ def check_rates(kind: str, seed: int) -> None:
     for k in range(system.nv):
         unit = np.eye(system.nv)[k]
         column = first_derivative(
-            lambda s, unit=unit: ld.terms(
-                system, ld.State(state.t, ld.tree.increment(system, state.q, s * unit), state.v)
-            ).phi,
+            lambda s, unit=unit: (
+                ld.terms(system, ld.State(state.t, ld.tree.increment(system, state.q, s * unit), state.v)).phi
+            ),
             H,
         )
         np.testing.assert_allclose(column, e.J[:, k], atol=2e-9)
 
 
+@pytest.mark.jit_off
 @pytest.mark.parametrize("kind", CUT_TYPES)
 def test_rates_of_phi_are_J_v_plus_phi_t_and_J_a_minus_gamma(kind):
     for seed in range(4):
@@ -151,6 +152,7 @@ def moved(system: ld.System, q: np.ndarray, xi: np.ndarray) -> np.ndarray:
     return out
 
 
+@pytest.mark.jit_off
 @pytest.mark.parametrize("kind", CUT_TYPES)
 def test_complex_steps_of_phi_and_of_its_rate_give_J_phi_t_and_gamma_to_rounding(kind):
     """Second derivatives as a complex step of the rate J v + phi_t, first derivatives of phi itself."""
@@ -173,6 +175,7 @@ def test_complex_steps_of_phi_and_of_its_rate_give_J_phi_t_and_gamma_to_rounding
         np.testing.assert_array_less(np.abs(rate.imag / STEP - (e.J @ a - e.gamma)), 1e-12 * size)
 
 
+@pytest.mark.jit_off
 def test_complex_step_through_forward_dynamics_and_energy_agrees_with_differences():
     """The same kernel source in complex128: derivatives of accelerations along a direction, all forces included."""
     for seed in (1, 4, 9):
@@ -195,16 +198,17 @@ def test_complex_step_through_forward_dynamics_and_energy_agrees_with_difference
         out = np.empty(8, complex)
         energies.energy(system.ints, system.floats, work, out)
         np.testing.assert_allclose(values, ld.tree.forward_dynamics(system, state), rtol=1e-9, atol=1e-9)
-        differences = first_derivative(lambda s: ld.tree.forward_dynamics(system, at(s)), 1e-4)
+        differences = first_derivative(lambda s, at=at, x=system: ld.tree.forward_dynamics(x, at(s)), 1e-4)
         scale = 1 + np.abs(exact).max()  # accelerations of some hundred, curved within 1e-2
         np.testing.assert_allclose(differences, exact, atol=1e-8 * scale)
-        kinetic = first_derivative(lambda s: np.array(ld.tree.energy(system, at(s)).kinetic), H)
+        kinetic = first_derivative(lambda s, at=at, x=system: np.array(ld.tree.energy(x, at(s)).kinetic), H)
         assert out[0].imag / STEP == pytest.approx(float(kinetic), rel=1e-8)
 
 
 # ------------------------------------------------------------------------------------------- meaning of the rows
 
 
+@pytest.mark.jit_off
 @pytest.mark.parametrize("kind", TYPES)
 def test_names_of_the_rows_say_how_many_there_are_and_complete_the_freedoms(kind):
     rng = np.random.default_rng(0)
@@ -237,6 +241,7 @@ def wrench_pair_jacobian(system: ld.System, state: ld.State, name: str, rows: np
     return J
 
 
+@pytest.mark.jit_off
 @pytest.mark.parametrize("kind", CUT_TYPES)
 def test_multipliers_are_the_wrench_on_the_declared_child_at_M_in_F_axes(kind):
     """At closure each row is a unit torque or force along an axis of F; J^T lam is what this wrench pair does."""
@@ -271,6 +276,7 @@ def test_multipliers_are_the_wrench_on_the_declared_child_at_M_in_F_axes(kind):
             np.testing.assert_allclose(seen[k], expected, atol=1e-13, err_msg=row)
 
 
+@pytest.mark.jit_off
 def test_multiplier_of_a_pendulum_at_rest_carries_the_weight():
     """A body of 2 kg hangs on a cut hinge: the wrench on the child is +m g upwards, given in F axes."""
     m = ld.Mechanism("weight", gravity=(0, 0, -9.81))
@@ -284,6 +290,7 @@ def test_multiplier_of_a_pendulum_at_rest_carries_the_weight():
     np.testing.assert_allclose(lam[:2], 0, atol=1e-12)
 
 
+@pytest.mark.jit_off
 @pytest.mark.parametrize("kind", CUT_TYPES)
 def test_rows_far_off_closure_still_lead_back_to_it(kind):
     """Newton's method on the rows closes the joint again: phi = 0 means closed, and only that."""
@@ -319,6 +326,7 @@ def test_rows_far_off_closure_still_lead_back_to_it(kind):
                 assert now == pytest.approx(a1 @ a2, abs=1e-12)
 
 
+@pytest.mark.jit_off
 def test_weld_rows_do_not_vanish_at_half_a_turn():
     """2 (x, y, z) of the relative quaternion is largest there: a loop cannot close the wrong way round."""
     rng = np.random.default_rng(1)

@@ -34,7 +34,7 @@ from tests.independent import (
 
 import loopdyn as ld
 from loopdyn import records as rec
-from loopdyn.tree import aba, crba, energies, jacobian, kinematics, rnea
+from loopdyn.tree import aba, jacobian, rnea
 
 DETERMINISTIC = settings(derandomize=True, database=None, deadline=None, max_examples=50)
 TREE, CLOSED = 1e-10, 1e-9
@@ -156,6 +156,7 @@ def test_reversing_parent_and_child_changes_no_motion_of_many_trees(seed, bodies
     check_reversal(seed, bodies, floating)
 
 
+@pytest.mark.jit_off
 @pytest.mark.parametrize("kind", TYPES)
 def test_reversing_each_joint_type_in_a_chain_changes_no_motion(kind):
     for seed in range(4):
@@ -202,6 +203,7 @@ def row_wrench(system: ld.System, state: ld.State, lam: np.ndarray, name: str) -
     return wrench[:3] + np.cross(origin, wrench[3:]), wrench[3:]
 
 
+@pytest.mark.jit_off
 @pytest.mark.parametrize("kind", [k for k in TYPES if k != "free"])
 def test_reaction_of_a_cut_joint_is_the_opposite_one_when_it_is_reversed(kind):
     """Two bodies on loose joints to the ground, joined by the joint in question: its rows are independent."""
@@ -367,6 +369,7 @@ def test_the_same_mechanism_in_other_units_is_the_same_system(name):
         assert_same_motion(tree_motion(system, state), tree_motion(other, state), 1e-11)
 
 
+@pytest.mark.jit_off
 def test_base_motion_start_and_limits_are_converted_too():
     m = ld.Mechanism("units", units={"length": "mm", "angle": "deg"})
     body = m.add_body("b", ld.Inertia(1.0, (100, 0, 0), np.eye(3) * 1e4))
@@ -486,6 +489,7 @@ def filled(system: ld.System, state: ld.State, number: float, a: np.ndarray | No
     return work, w
 
 
+@pytest.mark.jit_off
 @DETERMINISTIC
 @given(seeds, st.integers(5, 9), st.integers(0, 2), st.booleans())
 def test_kernels_do_not_depend_on_what_was_in_the_work_array(seed, bodies, loops, floating):
@@ -520,6 +524,7 @@ def test_kernels_do_not_depend_on_what_was_in_the_work_array(seed, bodies, loops
             np.testing.assert_array_equal(one, two)
 
 
+@pytest.mark.jit_off
 def test_kernels_do_not_write_to_the_frozen_arrays_nor_to_the_state():
     m = linkage(3, 7, 2, forces=True)
     system = m.compile()
@@ -534,6 +539,7 @@ def test_kernels_do_not_write_to_the_frozen_arrays_nor_to_the_state():
     assert np.array_equal(state.v, before[1])
 
 
+@pytest.mark.jit_off
 @pytest.mark.parametrize("kind", TYPES)
 def test_coordinates_of_each_joint_type_read_back_from_the_other_side(kind):
     """The map used for reversed joints here is right: placing and inverting agree."""

@@ -317,9 +317,11 @@ def test_which_of_several_welds_is_cut_does_not_depend_on_their_order():
     types = {name: ld.Weld() for name in joints if name != "A"}
     found = set()
     for order in itertools.permutations(joints):
-        edges = [Edge(name, *(" abcd".index(b) if b != "ground" else 0 for b in joints[name]), "weld" if name in types else
-                      "revolute", 0 if name in types else 1) for name in order]  # fmt: skip
         names = ["ground", "a", "b", "c", "d"]
+        edges = []
+        for name in order:
+            a, b = (names.index(body) for body in joints[name])
+            edges.append(Edge(name, a, b, "weld", 0) if name in types else Edge(name, a, b, "revolute", 1))
         forest = shallow_forest(names, edges, adjacency(5, edges), 1)
         found.add(frozenset(edges[k].name for k in forest.joint if k >= 0))
     assert len(found) == 1
@@ -373,6 +375,7 @@ def test_massless_connecting_rod_of_a_slider_crank_is_supported():
     assert np.isfinite(ld.tree.forward_dynamics(system, system.state())).all()
 
 
+@pytest.mark.filterwarnings("ignore:.*encountered in:RuntimeWarning")  # of NumPy, as plain Python
 @pytest.mark.parametrize(
     "build",
     [
@@ -387,6 +390,37 @@ def test_a_body_that_nothing_supports_is_named_when_its_motion_is_asked_for(buil
     system = build().compile()
     with pytest.raises(ld.SingularityError, match="has no inertia against the motion of joint"):
         ld.tree.forward_dynamics(system, system.state())
+
+
+@pytest.mark.filterwarnings("ignore:.*encountered in:RuntimeWarning")  # of NumPy, as plain Python
+@pytest.mark.xfail(reason="a pivot that is rounding noise is not noticed: the spin of the rod comes out at random")
+def test_spin_of_a_thin_rod_on_a_ball_joint_is_never_answered_with_a_number():
+    """It has no inertia about its own line, so its spin is not determined, in whatever direction it lies."""
+    m = ld.Mechanism("rod", gravity=(0, -9.81, 0))
+    m.add_body("rod", ld.Inertia.rod(mass=1.0, start=(0, 0, 0), end=(0.3, 0.5, 0.7)))
+    m.add_joint("S", ld.Spherical(), m.ground, "rod", at=(0, 0, 0))
+    system = m.compile()
+    rng = np.random.default_rng(0)
+    for _ in range(10):
+        with pytest.raises(ld.SingularityError):
+            ld.tree.forward_dynamics(system, system.state(rng.normal(size=4), rng.normal(size=3)))
+
+
+@pytest.mark.xfail(reason="support is judged by composite inertias: what a ball joint further out lets go still counts")
+def test_massless_link_on_two_ball_joints_is_held_by_its_third_joint():
+    """Cut at the hinge it would spin about the line of its ball joints; cut at a ball joint nothing is loose."""
+    m = ld.Mechanism("link", gravity=(0, -9.81, 0))
+    m.add_body("link", ld.Inertia.massless())
+    for name, at in (("a", (1, 0, 0)), ("b", (0, 1, 0))):
+        m.add_body(name, ld.Inertia.sphere(mass=1.0, radius=0.3, at=at))
+    m.add_joint("S1", ld.Spherical(), m.ground, "link", at=(0, 0, 0))
+    m.add_joint("S2", ld.Spherical(), "link", "a", at=(0.7, 0.2, 0.1))
+    m.add_joint("H", ld.Revolute(axis=(0.2, 0.3, 1)), "link", "b", at=(0.2, 0.6, 0.3))
+    m.add_joint("S3", ld.Spherical(), m.ground, "b", at=(0.1, 1.4, -0.2))
+    held = m.compile(cuts=["S3"])
+    assert np.linalg.cond(ld.tree.mass_matrix(held, held.state())) < 1e6
+    system = m.compile()
+    assert np.linalg.cond(ld.tree.mass_matrix(system, system.state())) < 1e6
 
 
 # ---------------------------------------------------------------------------------------------- showing it
@@ -451,8 +485,8 @@ def test_graph_is_a_networkx_multigraph_with_types_and_cuts():
 # ------------------------------------------------------------------------------------------------- in the large
 
 
-def grid_of_cells(n: int) -> tuple[list[str], list[Edge]]:
-    """A ladder of n bodies: two rails with a rung at every stage, as edges only."""
+def tall_ladder(n: int) -> tuple[list[str], list[Edge]]:
+    """n bodies in two rails with a rung at every stage, standing on the ground; as edges only."""
     names = ["ground", *(f"b{k:06d}" for k in range(1, n + 1))]
     edges = []
     for k in range(1, n + 1):
@@ -463,10 +497,13 @@ def grid_of_cells(n: int) -> tuple[list[str], list[Edge]]:
 
 
 def test_tree_and_loops_of_twenty_thousand_bodies_are_found_in_linear_time():
-    """Ten times the bodies take about ten times as long (forty at most, for a busy machine), and seconds at all."""
+    """Loops chained in depth, up to 10,000 joints away from the ground: the way to it must not be walked for each.
+
+    Ten times the bodies take about ten times as long; forty are allowed, for a busy machine.
+    """
     times = []
     for n in (2000, 20000):
-        names, edges = grid_of_cells(n)
+        names, edges = tall_ladder(n)
         begin = time.perf_counter()
         forest = shallow_forest(names, edges, adjacency(len(names), edges), 1)
         t = Topology("ladder", tuple(names), tuple(edges), 1, forest)

@@ -9,19 +9,21 @@ from other poses around it; the note of the state says so.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from loopdyn.errors import AssemblyError, ModelError, Problem
 from loopdyn.projection import metric, smallest_step
+from loopdyn.reactions import freedom_wrench
 from loopdyn.system import JointData, State, System
 from loopdyn.tree import Motion, body_jacobian, body_motion, difference, increment, terms
 from loopdyn.wording import nearest
 
 Array = NDArray[np.float64]
 
+ROUNDING = 1e-16  # residual that cannot be improved
 CLOSED = 1e-12  # residual, rad or lengths in sizes of the mechanism, at which loops count as closed
 STEP = 0.15  # rad or sizes of the mechanism: how far fixed coordinates are moved before loops are closed again
 NEWTON = 40  # steps of one closure at most
@@ -47,7 +49,7 @@ def assemble(
     *,
     fix: Sequence[str] | None = None,
     near: State | None = None,
-    t: float = 0.0,
+    t: float | None = None,
     tries: int = TRIES,
 ) -> State:
     """Close all loops.
@@ -59,11 +61,12 @@ def assemble(
         Coordinates and speeds in SI units. Those given by label, of tree joints or of cut joints, are kept; an
         array is an approximate pose. By default the start values of the model.
     fix : list of labels, optional
-        Which of the given values are kept exactly; by default all that were given by label.
+        Which values are kept exactly; by default all that were given by label. A label that was given no value is
+        kept where it is at the start: in the array `q`, in `near`, or at the reference pose.
     near : State, optional
         Pose to start from; by default the reference pose.
-    t : float
-        Time in s.
+    t : float, optional
+        Time in s; by default that of `near`, or zero.
     tries : int
         Starts around the given pose before giving up.
 
@@ -87,43 +90,62 @@ def assemble(
     """
     if q is None and v is None and near is None:
         q, v = system.start
-    start = State(t, system.q_reference, np.zeros(system.nv)) if near is None else State(t, near.q, near.v)
+    t = (0.0 if near is None else near.t) if t is None else float(t)
+    start = State(t, system.q_reference if near is None else near.q, np.zeros(system.nv))
     if q is not None and not isinstance(q, Mapping):
         start = State(t, system.state(q).q, start.v)
-    targets, loose = _targets(system, q if isinstance(q, Mapping) else {}, fix)
+    _check_labels(system, q, v, fix)
+    targets, loose = _targets(system, start, q if isinstance(q, Mapping) else {}, fix)
     start = State(t, _moved(system, start.q, loose), start.v)
     pose, note = _close(system, start, targets, tries)
-    speeds = _speeds(system, pose, v, fix)
-    return State(t, pose.q, speeds, note)
+    return State(t, pose.q, _speeds(system, pose, v, fix), note)
+
+
+def _check_labels(system: System, q: object, v: object, fix: Sequence[str] | None) -> None:
+    """Refuse names that are not there."""
+    joints = system.joints.values()
+    coordinates, speeds = ([label for j in joints for label in j.spec.labels(j.name)[k]] for k in (0, 1))
+    problems = []
+    for given, known, kind in (
+        (q if isinstance(q, Mapping) else (), coordinates, "coordinate"),
+        (v if isinstance(v, Mapping) else (), speeds, "speed"),
+        (fix or (), [*coordinates, *speeds], "coordinate"),
+    ):
+        wrong = [label for label in given if label not in known]
+        problems += [Problem("assemble", f"there is no {kind} '{w}'", nearest(w, known)) for w in wrong]
+    if problems:
+        raise ModelError(problems)
 
 
 # ------------------------------------------------------------------------------------------------ position
 
 
 def _targets(
-    system: System, given: Mapping[str, float], fix: Sequence[str] | None
+    system: System, start: State, given: Mapping[str, float], fix: Sequence[str] | None
 ) -> tuple[list[_Target], list[_Target]]:
     """Coordinates that must have their values, and those whose values are only where to start."""
-    found: dict[str, _Target] = {}
+    kept = set(given if fix is None else fix)
+    fixed, loose, problems = [], [], []
     for j in system.joints.values():
-        for k, label in enumerate(j.spec.labels(j.name)[0]):
-            if label in given:
-                scalar = len(j.spec.coordinates) == len(j.spec.speeds)
-                column = j.v0 + k if j.in_tree and scalar else -1
-                found[label] = _Target(label, float(given[label]), column, j.q0 + k if j.in_tree else k, j)
-    labels = [label for j in system.joints.values() for label in j.spec.labels(j.name)[0]]
-    wrong = [label for label in (*given, *(fix or ())) if label not in labels]
-    if wrong:
-        raise ModelError(Problem("assemble", f"there is no coordinate '{w}'", nearest(w, labels)) for w in wrong)
-    kept = set(found if fix is None else fix)
-    fixed = [t for label, t in found.items() if label in kept]
-    curved = [
-        t.label for t in fixed if len(t.joint.spec.coordinates) != len(t.joint.spec.speeds) and not t.joint.in_tree
-    ]
-    if curved:
-        hint = "Give it as an approximate pose, or choose other cuts."
-        raise ModelError(Problem("assemble", f"'{c}' belongs to a cut joint with a quaternion", hint) for c in curved)
-    return fixed, [t for label, t in found.items() if label not in kept]
+        labels = j.spec.labels(j.name)[0]
+        scalar = len(labels) == len(j.spec.speeds)
+        for k, label in enumerate(labels):
+            if label not in given and label not in kept:
+                continue
+            column = j.v0 + k if j.in_tree and scalar else -1
+            target = _Target(label, 0.0, column, j.q0 + k if j.in_tree else k, j)
+            value = given[label] if label in given else _measured(system, start, [target])[0]
+            (fixed if label in kept else loose).append(replace(target, value=float(value)))
+            if label in kept and not scalar and not j.in_tree:
+                hint = "Give it as an approximate pose, or choose other cuts."
+                problems.append(Problem("assemble", f"'{label}' belongs to a cut joint with a quaternion", hint))
+        turning = [label for label, dimension in zip(labels, j.spec.dimensions, strict=True) if dimension == "number"]
+        if j.in_tree and kept & set(turning) not in (set(), set(turning)):
+            hint = f"Give all of {', '.join(turning)}."
+            problems.append(Problem("assemble", f"a part of the quaternion of '{j.name}' cannot be kept", hint))
+    if problems:
+        raise ModelError(problems)
+    return fixed, loose
 
 
 def _moved(system: System, q: Array, loose: Sequence[_Target]) -> Array:
@@ -179,10 +201,10 @@ def _follow(system: System, start: State, targets: Sequence[_Target]) -> _Found:
     while done < 1.0:
         share = min(1.0, done + step)
         partial = [
-            _Target(k.label, x + share * (k.value - x), k.column, k.coordinate, k.joint)
+            replace(k, value=k.value if share == 1.0 else x + share * (k.value - x))
             for k, x in zip(targets, origin, strict=True)
         ]
-        trial, gap = _newton(system, _set(system, pose, partial), partial)
+        trial, gap = _newton(system, _predicted(system, pose, partial), partial)
         moved = np.abs(difference(system, pose.q, trial.q) / system.speed_units).max(initial=0.0)
         if gap is None and moved < 10 * STEP:
             pose, done = trial, share
@@ -202,6 +224,21 @@ def _set(system: System, pose: State, targets: Sequence[_Target]) -> State:
         if k.joint.in_tree:
             q[k.coordinate] = k.value
     return State(pose.t, system.state(q).q, pose.v)
+
+
+def _predicted(system: System, pose: State, targets: Sequence[_Target]) -> State:
+    """From a closed pose along the tangent to where the targets have their values: on the same branch, nearly closed."""
+    free, rows, weight = _held(system, targets)
+    J, r, M = _rows(system, pose, rows)
+    x = np.zeros(system.nv)
+    for k in targets:
+        if k.column >= 0:
+            x[k.column] = k.value - pose.q[k.coordinate]
+    if free.any():
+        x[free] = smallest_step(J[:, free] * weight[:, None], (r + J @ x) * weight, metric(M[np.ix_(free, free)]))
+    far = np.abs(x / system.speed_units).max(initial=0.0) > 10 * STEP
+    start = pose if far else State(pose.t, increment(system, pose.q, x), pose.v)
+    return _set(system, start, targets)
 
 
 def _distance(system: System, pose: State, targets: Sequence[_Target]) -> float:
@@ -245,20 +282,18 @@ def _cut_coordinates(j: JointData, motion: Motion) -> Array:
 
 
 def _newton(system: System, start: State, targets: Sequence[_Target]) -> tuple[State, float | None]:
-    """Damped Newton steps of least motion with the targets held; the gap that is left, or None if closed."""
+    """Damped Newton steps of least motion with the targets held; the gap that is left, or None if closed.
+
+    Closed poses are improved as long as a step halves the residual: at a singular pose the residual is the square
+    of the distance to it, and 1e-12 would be far away.
+    """
     pose = start
-    free = np.ones(system.nv, bool)
-    for k in targets:
-        if k.column >= 0:
-            free[k.column] = False
-        elif k.joint.in_tree:
-            free[k.joint.v0 : k.joint.v0 + len(k.joint.spec.speeds)] = False
-    cut = [k for k in targets if not k.joint.in_tree]
-    weight = np.concatenate([1.0 / system.row_units[system.holonomic], np.ones(len(cut))])
-    J, r, M = _rows(system, pose, cut)
+    free, rows, weight = _held(system, targets)
+    J, r, M = _rows(system, pose, rows)
     size = _norm(r, weight)
     for _ in range(NEWTON):
-        if size < CLOSED and not _flipped(system, pose):
+        closed = size < CLOSED and not _flipped(system, pose)
+        if closed and size < ROUNDING:
             return pose, None
         x = np.zeros(system.nv)
         if free.any():
@@ -268,15 +303,34 @@ def _newton(system: System, start: State, targets: Sequence[_Target]) -> tuple[S
         share = 1.0
         while True:
             trial = State(pose.t, increment(system, pose.q, share * x), pose.v)
-            J1, r1, M1 = _rows(system, trial, cut)
+            J1, r1, M1 = _rows(system, trial, rows)
+            if closed and _norm(r1, weight) > 0.5 * size:
+                return pose, None
             if _norm(r1, weight) < (1.0 - 1e-4 * share) * size:
                 break
             share *= 0.5
             if share < 1e-4:
-                rounding = size < 1e-10 and not _flipped(system, pose)
-                return pose, None if rounding else max(size, CLOSED)
+                return pose, None if size < 1e-10 and not _flipped(system, pose) else _gap(system, pose, size)
         pose, J, r, M, size = trial, J1, r1, M1, _norm(r1, weight)
-    return pose, None if size < CLOSED and not _flipped(system, pose) else max(size, CLOSED)
+    return pose, None if size < CLOSED and not _flipped(system, pose) else _gap(system, pose, size)
+
+
+def _held(system: System, targets: Sequence[_Target]) -> tuple[NDArray[np.bool_], list[_Target], Array]:
+    """Speeds that targets leave free, targets that need rows of their own, and the weights of all rows."""
+    free = np.ones(system.nv, bool)
+    for k in targets:
+        if k.column >= 0:
+            free[k.column] = False
+        elif k.joint.in_tree and _dimension(k) == "number":
+            free[k.joint.v0 : k.joint.v0 + 3] = False
+    rows = [k for k in targets if k.column < 0 and not (k.joint.in_tree and _dimension(k) == "number")]
+    units = [system.size if _dimension(k) == "length" else 1.0 for k in rows]
+    return free, rows, 1.0 / np.concatenate([system.row_units[system.holonomic], units])
+
+
+def _gap(system: System, pose: State, size: float) -> float:
+    """What is left of a pose that is not closed: the residual, or the angle between opposed axes."""
+    return max(size, CLOSED, *_opposed(system, pose).values())
 
 
 def _limited(x: Array, unit: Array) -> Array:
@@ -292,13 +346,20 @@ def _rows(system: System, pose: State, cut: Sequence[_Target]) -> tuple[Array, A
         return now.J[h], now.phi[h], now.M
     rows, residual = [now.J[h]], [now.phi[h]]
     for k in cut:
-        value = _measured(system, pose, [k])[0]
-        gap = value - k.value
+        gap = _measured(system, pose, [k])[0] - k.value
         if _dimension(k) == "angle" and k.joint.spec.type != "helical":
             gap = (gap + np.pi) % (2 * np.pi) - np.pi
-        rows.append(_cut_row(system, pose, now.motion, k)[None])
+        rows.append((_free_row if k.joint.in_tree else _cut_row)(system, pose, now.motion, k)[None])
         residual.append(np.array([gap]))
     return np.vstack(rows), np.concatenate(residual), now.M
+
+
+def _free_row(system: System, pose: State, motion: Motion, target: _Target) -> Array:
+    """Gradient of a position of a free joint, whose speeds are in axes of M."""
+    j = target.joint
+    row = np.zeros(system.nv)
+    row[j.v0 + 3 : j.v0 + 6] = _relative(j, motion)[0][target.coordinate - j.q0]
+    return row
 
 
 def _cut_row(system: System, pose: State, motion: Motion, target: _Target) -> Array:
@@ -307,7 +368,7 @@ def _cut_row(system: System, pose: State, motion: Motion, target: _Target) -> Ar
     F = motion.rotation[j.parent] @ j.F[1]
     M = motion.rotation[j.child] @ j.M[1]
     xM = motion.position[j.child] + motion.rotation[j.child] @ j.M[0]
-    torque, force = _dual(j, target.coordinate, F, M)
+    torque, force = freedom_wrench(j, target.coordinate, F, M)
     row = np.zeros(system.nv)
     for body, sign in ((j.child, 1.0), (j.parent, -1.0)):
         if body < system.n_bases:
@@ -318,35 +379,21 @@ def _cut_row(system: System, pose: State, motion: Motion, target: _Target) -> Ar
     return row
 
 
-def _dual(j: JointData, k: int, F: Array, M: Array) -> tuple[Array, Array]:
-    """Torque and force on M at its origin that work on coordinate k alone."""
-    zero, z = np.zeros(3), F[:, 2]
-    kind = j.spec.type
-    if kind == "universal":
-        a1, a2 = F[:, 0], j.par[0] * M[:, 0] + j.par[1] * M[:, 1]
-        first, second = (a1, a2) if k == 0 else (a2, a1)
-        return (first - j.par[0] * second) / j.par[1] ** 2, zero
-    turns = {"revolute": (z,), "helical": (z,), "cylindrical": (z, None), "planar": (None, None, z)}
-    slides = {"prismatic": (z,), "cylindrical": (None, z), "planar": (F[:, 0], F[:, 1]), "translational": tuple(F.T)}
-    axis = turns[kind][k] if kind in turns and k < len(turns[kind]) else None
-    if axis is not None:
-        return axis, zero
-    slide = slides[kind][k]
-    return zero, zero if slide is None else slide
-
-
 def _norm(r: Array, weight: Array) -> float:
     return float(np.abs(r * weight).max(initial=0.0))
 
 
-def _flipped(system: System, pose: State) -> bool:
-    """Whether some cut joint is closed the wrong way round: its axes opposed, which its rows cannot tell."""
+def _opposed(system: System, pose: State) -> dict[str, float]:
+    """Cut joints that are closed the wrong way round, which their rows cannot tell: angle between their axes."""
     axial = {"revolute", "cylindrical", "planar", "helical"}
     cut = [j for j in system.joints.values() if not j.in_tree and j.spec.type in axial]
-    if not cut:
-        return False
-    motion = body_motion(system, pose)
-    return any(_relative(j, motion)[0][2, 2] < 0.0 for j in cut)
+    motion = body_motion(system, pose) if cut else None
+    cosines = {j.name: _relative(j, motion)[0][2, 2] for j in cut if motion is not None}
+    return {name: float(np.arccos(max(c, -1.0))) for name, c in cosines.items() if c < 0.0}
+
+
+def _flipped(system: System, pose: State) -> bool:
+    return bool(_opposed(system, pose))
 
 
 def _failure(system: System, pose: State, targets: Sequence[_Target]) -> AssemblyError:
@@ -356,9 +403,11 @@ def _failure(system: System, pose: State, targets: Sequence[_Target]) -> Assembl
     for label, value in zip(system.constraint_rows, np.abs(now.phi * weight), strict=True):
         name = label.partition(".")[0]
         gaps[name] = max(gaps.get(name, 0.0), float(value))
+    opposed = _opposed(system, pose)
+    gaps |= opposed
     worst = max(gaps, key=lambda name: gaps[name]) if gaps else ""
     loop = next((p for p in system.topology.loops if worst in p.joints), None)
-    gap = float(np.abs(now.phi).max(initial=0.0))
+    gap = max(float(np.abs(now.phi).max(initial=0.0)), *opposed.values(), 0.0)
     held = f" with {', '.join(f'{k.label} = {k.value:g}' for k in targets)}" if targets else ""
     where = f"joint '{worst}'" + (f" of the loop {loop}" if loop else "")
     labels = system.coordinates[:6]
@@ -385,12 +434,18 @@ def _speeds(
         L = metric(now.M)
         unit = system.row_units
         return v0 + smallest_step(now.J / unit[:, None], (now.J @ v0 + now.phi_t) / unit, L)
-    rows, values, labels = _speed_rows(system, pose, now.motion, dict(given or {}))
+    wanted = dict(given or {})
+    kept = {label: x for label, x in wanted.items() if fix is None or label in fix}
+    rows, values, labels = _speed_rows(system, pose, now.motion, kept)
     unit = system.row_units
     A = np.vstack([now.J / unit[:, None], rows])
     b = np.concatenate([-now.phi_t / unit, values])
     L = metric(now.M)
-    v = smallest_step(A, -b, L)
+    v = np.zeros(system.nv)
+    for label in wanted.keys() - kept.keys():  # where to start
+        if label in system.speeds:
+            v[system.speeds.index(label)] = wanted[label]
+    v += smallest_step(A, A @ v - b, L)
     v += smallest_step(A, A @ v - b, L)  # once more against rounding
     gap = np.abs(A @ v - b)
     scale = 1e-9 * max(1.0, float(np.abs(b).max(initial=0.0)))
@@ -414,9 +469,6 @@ def _speed_rows(
 ) -> tuple[Array, Array, list[str]]:
     rows, values, names = [], [], []
     known = {label: (j, k) for j in system.joints.values() for k, label in enumerate(j.spec.labels(j.name)[1])}
-    wrong = [label for label in given if label not in known]
-    if wrong:
-        raise ModelError(Problem("assemble", f"there is no speed '{w}'", nearest(w, known)) for w in wrong)
     for label, value in given.items():
         j, k = known[label]
         if j.in_tree:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from loopdyn.errors import AssemblyError
 from loopdyn.projection import project
 from loopdyn.rank import Rank, of_matrix, scaled
-from loopdyn.reactions import UNIQUE, joint_rank
+from loopdyn.reactions import UNIQUE, free_system, joint_rank
 from loopdyn.system import State, System
 from loopdyn.tree import body_jacobian, difference, increment, terms
 
@@ -129,7 +129,7 @@ def mobility(system: System, state: State) -> Mobility:
     (1, 3, 'overconstrained')
     """
     closed = project(system, State(state.t, state.q, np.zeros(system.nv)))
-    if np.abs(terms(system, state).phi).max(initial=0.0) > CLOSED * max(1.0, system.size):
+    if np.abs(terms(system, state).phi / system.row_units).max(initial=0.0) > CLOSED:
         raise AssemblyError("the loops are open at this state. Close them first: ld.assemble(system, ...).", state)
     pose = closed.state
     columns = system.speed_units
@@ -214,7 +214,7 @@ def _walk(system: System, pose: State, N: Array, columns: Array, here: Rank) -> 
             step *= STEP / np.abs(step / columns).max()
             found = project(system, State(pose.t, increment(system, at.q, step), np.zeros(system.nv)), most=50)
             moved = np.abs(difference(system, at.q, found.state.q) / columns).max()
-            if found.position > 1e-11 * max(1.0, system.size) or moved < 0.1 * STEP:
+            if np.abs(terms(system, found.state).phi / system.row_units).max() > 1e-11 or moved < 0.1 * STEP:
                 break
             at = found.state
             A = scaled(system, terms(system, at).J)
@@ -248,7 +248,7 @@ def _dependencies(
     system: System, J: Array, rank: Rank
 ) -> tuple[dict[str, tuple[str, ...]], dict[str, dict[str, bool]]]:
     """Which rows of which joints take part in dependencies; for each row whether its reaction is determined."""
-    free = system.absolute
+    free = free_system(system)
     A = scaled(free, J)
     U0 = np.linalg.svd(A, full_matrices=True)[0][:, rank.count :] if len(A) else np.zeros((0, 0))
     known = np.linalg.norm(U0, axis=1) < UNIQUE

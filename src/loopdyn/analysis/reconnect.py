@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from loopdyn.errors import AssemblyError, ModelError, Problem
 from loopdyn.formulations.oracle import solve_dense
 from loopdyn.rank import decide
-from loopdyn.reactions import Reactions, distribute, free_state
+from loopdyn.reactions import Reactions, distribute, free_state, free_system
 from loopdyn.system import State, System
 from loopdyn.tree import Motion, body_jacobian, body_motion, energy, mass_matrix, terms
 
@@ -141,7 +141,7 @@ def _misfit(other: System, pose: State, motion: Motion) -> float:
 
 def _momentum(system: System, state: State, other: System, pose: State) -> Array:
     """Generalised momentum of the bodies' present velocities in the coordinates of `other`."""
-    free = system.absolute
+    free = free_system(system)
     there = free_state(system, body_motion(system, state))
     per_body = mass_matrix(free, there) @ there.v
     p = np.zeros(other.nv)
@@ -159,10 +159,10 @@ def _momentum(system: System, state: State, other: System, pose: State) -> Array
 
 def _impulses(system: System, state: State, other: System, after: State) -> Reactions:
     """Impulses of all joints of `other` from the jump of the bodies' momenta."""
-    free = other.absolute
+    free = free_system(other)
     v1 = free_state(other, body_motion(other, after))
     v0 = free_state(system, body_motion(system, state))
-    before = _reordered(system.absolute, v0.v, free)
+    before = _reordered(free_system(system), v0.v, free)
     return distribute(other, State(after.t, v1.q, v1.v), mass_matrix(free, v1) @ (v1.v - before))
 
 

@@ -183,29 +183,27 @@ def place_on_joint(model, work, i, RP, wP, iq, iv):
 
 
 @inline
-def place_body(model, work, i):
-    """Pose, velocity and velocity terms of body i; its parent's are known."""
-    B = work.body
-    p, iq, iv = model.tree[i, PARENT], model.tree[i, Q0], model.tree[i, V0]
-    RP, wP = get9(B, p, R), get3(B, p, W)
-    if model.tree[i, KIND] == REVOLUTE:
-        r = place_on_pin(model, work, i, RP, wP, iq, iv)
-        v = add(get3(B, p, V), cross(wP, r))
-    else:
-        r = place_on_joint(model, work, i, RP, wP, iq, iv)
-        v = add(get3(B, p, V), cross(wP, r))
-        for k in range(iv, iv + model.tree[i, NV]):
-            v = add(v, scale(work.v[k], get3(work.dof, k, SV)))
-    put3(B, i, X, add(get3(B, p, X), r))
-    put3(B, i, V, v)
-
-
-@inline
 def kinematics(model, work):
-    """Poses, velocities and velocity terms of all bodies at (t, q, v)."""
+    """Poses, velocities and velocity terms of all bodies at (t, q, v).
+
+    The loop is written out, not one function per body: that would be too large for LLVM to inline, and handing
+    `model` and `work` to it took three times as long as the work itself (`benchmarks/tree.py`).
+    """
     place_bases(model, work)
+    B = work.body
     for i in range(model.n_bases, model.tree.shape[0]):
-        place_body(model, work, i)
+        p, iq, iv = model.tree[i, PARENT], model.tree[i, Q0], model.tree[i, V0]
+        RP, wP = get9(B, p, R), get3(B, p, W)
+        if model.tree[i, KIND] == REVOLUTE:
+            r = place_on_pin(model, work, i, RP, wP, iq, iv)
+        else:
+            r = place_on_joint(model, work, i, RP, wP, iq, iv)
+        put3(B, i, X, add(get3(B, p, X), r))
+        v = add(get3(B, p, V), cross(wP, r))
+        if model.tree[i, KIND] != REVOLUTE:
+            for k in range(iv, iv + model.tree[i, NV]):
+                v = add(v, scale(work.v[k], get3(work.dof, k, SV)))
+        put3(B, i, V, v)
 
 
 @inline

@@ -19,7 +19,7 @@ from loopdyn.spatial import (
     symrot,
     symv,
 )
-from loopdyn.tree.kinematics import place_bases, place_body
+from loopdyn.tree.kinematics import kinematics
 
 
 @inline
@@ -45,9 +45,8 @@ def rigid_body(model, work, i, g):
 
 @inline
 def rigid_bodies(model, work):
-    """Kinematics, rigid inertias and bias wrenches of all bodies at (t, q, v): one pass through memory."""
+    """Kinematics, rigid inertias and bias wrenches of all bodies at (t, q, v)."""
     g = (model.gravity[0], model.gravity[1], model.gravity[2])
-    place_bases(model, work)
+    kinematics(model, work)
     for i in range(model.n_bases, model.tree.shape[0]):
-        place_body(model, work, i)
         rigid_body(model, work, i, g)
