@@ -517,9 +517,10 @@ class _Builder:
             bad = []
             for b in reversed(forest.order):
                 S = np.eye(6) if forest.joint[b] < 0 else columns[forest.joint[b]]
-                if S.shape[1] and _loses_rank(S, total[b], size[b]):
+                felt, loose = _felt_through(S, total[b], size[b])
+                if loose:
                     bad.append(b)
-                total[forest.parent[b]] += total[b]
+                total[forest.parent[b]] += felt
                 size[forest.parent[b]] += size[b]
             return bad
 
@@ -858,9 +859,17 @@ def _columns(joint: JointData, poses: Sequence[Pose]) -> Array:
     return np.array([np.concatenate([w, v + np.cross(x, w)]) for w, v in twists]).reshape(-1, 6).T
 
 
-def _loses_rank(S: Array, inertia: Array, size: Array) -> bool:
-    """Whether S^T I S is singular against the size of the terms that make it up."""
-    block = S.T @ inertia @ S
+def _felt_through(S: Array, inertia: Array, size: Array) -> tuple[Array, bool]:
+    """Inertia that is felt through a joint with freedoms S, and whether some freedom moves none.
+
+    The articulated inertia I - I S (S^T I S)^-1 S^T I, judged against the size of the terms that make it up.
+    """
+    if S.shape[1] == 0:
+        return inertia, False
+    U = inertia @ S
     scale = np.abs(S).T @ size @ np.abs(S)
     d = np.sqrt(np.where(np.diag(scale) > 0.0, np.diag(scale), 1.0))
-    return bool(np.linalg.eigvalsh(block / np.outer(d, d))[0] <= SUPPORT)
+    values, vectors = np.linalg.eigh(S.T @ U / np.outer(d, d))
+    kept = values > SUPPORT
+    V = vectors[:, kept] / d[:, None]
+    return inertia - (U @ V / values[kept]) @ (U @ V).T, not kept.all()

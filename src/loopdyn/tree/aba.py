@@ -56,33 +56,40 @@ from loopdyn.tree.rigid import rigid_bodies
 
 OK = -1  # status: no body failed
 
+# A pivot below this share of the inertia it is part of is rounding: a rod about its own line, a massless body.
+PIVOT = 1e-13
+
 
 @inline
 def eliminate_pin(D, k, load, J, H, M, pw, pv):
     """Eliminate a freedom that is a rotation about the reference point."""
     s = get3(D, k, SW)
     uw, uv = symv(J, s), rot_t(H, s)
-    d = 1.0 / dot(s, uw)
+    pivot = dot(s, uw)
+    sound = pivot.real > PIVOT * (J[0] + J[1] + J[2]).real
+    d = 1.0 / pivot
     u = (load - dot(s, pw)) * d
     put3(D, k, UW, uw)
     put3(D, k, UV, uv)
     D[k, DINV] = d
     D[k, LOAD] = u
-    return d, u, uw, uv
+    return sound, d, u, uw, uv
 
 
 @inline
-def eliminate(D, k, load, J, H, M, pw, pv):
-    """Eliminate any freedom."""
+def eliminate(D, k, size_w, size_v, load, J, H, M, pw, pv):
+    """Eliminate any freedom; `size_w`, `size_v`: traces of J and M before any freedom of this joint was eliminated."""
     sw, sv = get3(D, k, SW), get3(D, k, SV)
     uw, uv = inertia_times(J, H, M, sw, sv)
-    d = 1.0 / (dot(sw, uw) + dot(sv, uv))
+    pivot = dot(sw, uw) + dot(sv, uv)
+    sound = pivot.real > PIVOT * (dot(sw, sw) * size_w + dot(sv, sv) * size_v).real
+    d = 1.0 / pivot
     u = (load - dot(sw, pw) - dot(sv, pv)) * d
     put3(D, k, UW, uw)
     put3(D, k, UV, uv)
     D[k, DINV] = d
     D[k, LOAD] = u
-    return d, u, uw, uv
+    return sound, d, u, uw, uv
 
 
 @inline
@@ -97,15 +104,16 @@ def inward(model, work):
         bw, bv = inertia_times(J, H, M, cw, cv)
         pw, pv = add(get3(B, i, PW), bw), add(get3(B, i, PV), bv)
         if model.tree[i, KIND] == REVOLUTE:
-            d, u, uw, uv = eliminate_pin(D, iv, work.load[iv], J, H, M, pw, pv)
-            if not d.real * d.real < 1e300 or d.real <= 0.0:
+            sound, d, u, uw, uv = eliminate_pin(D, iv, work.load[iv], J, H, M, pw, pv)
+            if not sound:
                 status = i
             J, H, M = subtract_dyad(J, H, M, d, uw, uv)
             pw, pv = add(pw, scale(u, uw)), add(pv, scale(u, uv))
         else:
+            size_w, size_v = J[0] + J[1] + J[2], M[0] + M[1] + M[2]
             for k in range(iv + model.tree[i, NV] - 1, iv - 1, -1):
-                d, u, uw, uv = eliminate(D, k, work.load[k], J, H, M, pw, pv)
-                if not d.real * d.real < 1e300 or d.real <= 0.0:
+                sound, d, u, uw, uv = eliminate(D, k, size_w, size_v, work.load[k], J, H, M, pw, pv)
+                if not sound:
                     status = i
                 J, H, M = subtract_dyad(J, H, M, d, uw, uv)
                 pw, pv = add(pw, scale(u, uw)), add(pv, scale(u, uv))
