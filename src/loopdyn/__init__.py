@@ -5,8 +5,10 @@ from typing import TYPE_CHECKING, Any
 
 from loopdyn import library, tree
 from loopdyn.analysis.assembly import assemble
+from loopdyn.analysis.loads import reactions
 from loopdyn.analysis.mobility import Mobility, mobility
 from loopdyn.analysis.reconnect import Change, reconnect
+from loopdyn.checking import check_formulation
 from loopdyn.constraints import Coupler, Distance, Driver, PointMotion, PointOnLine, PointOnPlane, Rolling, Slot
 from loopdyn.errors import (
     AssemblyError,
@@ -50,6 +52,7 @@ from loopdyn.joints import (
 )
 from loopdyn.model import Body, Mechanism
 from loopdyn.quantities import Units
+from loopdyn.reactions import Reactions
 from loopdyn.system import State, System
 from loopdyn.topology import Topology
 from loopdyn.tree import terms
@@ -104,6 +107,7 @@ __all__ = [
     "PointOnPlane",
     "Prismatic",
     "Problem",
+    "Reactions",
     "Relative",
     "Revolute",
     "Rolling",
@@ -124,10 +128,12 @@ __all__ = [
     "Weld",
     "accelerations",
     "assemble",
+    "check_formulation",
     "library",
     "load",
     "mobility",
     "prepare",
+    "reactions",
     "reconnect",
     "terms",
     "tree",

@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import json
 import sys
+from dataclasses import asdict
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
@@ -59,14 +61,18 @@ def inspect(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Model file, ending in .yaml.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
 ) -> None:
-    """Check a model file and show how the mechanism hangs together.
+    """Check a model file and show how the mechanism hangs together and can move.
 
-    Prints the tree of bodies, the cut joints, the loops and the sizes of the
-    equations. If anything is wrong with the model, every problem is listed with
-    its line, and the exit code is 1.
+    Prints the tree of bodies, the cut joints, the loops, the sizes of the
+    equations, then mobility, redundant constraints and which reactions are
+    unique, at the start of the model. If anything is wrong with the model, every
+    problem is listed with its line; if its loops cannot be closed, that is said
+    after the topology. The exit code is then 1.
 
     Example: loopdyn inspect four_bar.yaml
     """
+    from loopdyn.analysis.assembly import assemble
+    from loopdyn.analysis.mobility import mobility
     from loopdyn.errors import LoopdynError
     from loopdyn.io import load
 
@@ -74,10 +80,82 @@ def inspect(
         system = load(file).compile()
     except LoopdynError as error:
         _fail(error, f"loopdyn inspect {file}")
-    if as_json:
-        typer.echo(json.dumps(_as_data(system), indent=2))
-    else:
+    if not as_json:
         _show(system)
+    error_text = ""
+    data = _as_data(system) if as_json else {}
+    try:
+        state = assemble(system)
+        found = mobility(system, state)
+    except LoopdynError as error:
+        error_text = _printable(str(error))
+        data |= {"assembled": False, "error": error_text}
+    else:
+        data |= {"assembled": True, "note": state.note, "mobility": _plain(asdict(found))}
+        if not as_json:
+            _print_lines("", *str(found).split("\n"))
+    if as_json:
+        typer.echo(json.dumps(data, indent=2))
+    if error_text:
+        _stop(f"{error_text}\nThe topology is right; mobility needs closed loops.", f"loopdyn inspect {file}")
+
+
+def _print_lines(*lines: str) -> None:
+    for line in lines:
+        typer.echo(_printable(line))
+
+
+def _stop(text: str, command: str) -> NoReturn:
+    """Say what is wrong, then what to do next."""
+    for line in text.split("\n"):
+        typer.echo(_printable(line), err=True)
+    typer.echo(f"Correct the model, then run again: {_printable(command)}", err=True)
+    raise typer.Exit(1)
+
+
+def _plain(value: Any) -> Any:
+    """The same for JSON: no infinity, which it does not know."""
+    if isinstance(value, dict):
+        return {k: _plain(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(v) for v in value]
+    return None if isinstance(value, float) and not isfinite(value) else value
+
+
+# ------------------------------------------------------------------------------------------------------ compare
+
+
+@app.command()
+def compare(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Model file, ending in .yaml.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
+) -> None:
+    """Run every formulation on one model and print their results side by side.
+
+    Closes the loops at the start of the model, then prints accelerations and
+    reactions of all formulations, their largest difference, and the time of one
+    evaluation. If the model is wrong or its loops cannot be closed, that is said
+    and the exit code is 1.
+
+    Example: loopdyn compare four_bar.yaml
+    """
+    from loopdyn.analysis.comparing import compare as run
+    from loopdyn.errors import LoopdynError
+    from loopdyn.io import load
+
+    command = f"loopdyn compare {file}"
+    try:
+        system = load(file).compile()
+    except LoopdynError as error:
+        _fail(error, command)
+    try:
+        result = run(system)
+    except LoopdynError as error:
+        _stop(str(error), command)
+    if as_json:
+        typer.echo(json.dumps(_plain(result.as_data()), indent=2))
+    else:
+        _print_lines(*str(result).split("\n"))
 
 
 def _fail(error: LoopdynError, command: str) -> NoReturn:

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from loopdyn.errors import SingularityError
 from loopdyn.projection import project
 from loopdyn.system import State, System
-from loopdyn.tree import terms
+from loopdyn.tree import body_jacobian, terms
 
 Array = NDArray[np.float64]
 
@@ -22,6 +23,10 @@ Array = NDArray[np.float64]
 CANDIDATE = 1e-7
 # ... and the decision is clear if the smallest kept and the largest dropped differ by this factor.
 CLEAR_GAP = 1e3
+# A motion has no inertia if what M gives for it is this share of the terms it is the sum of ...
+MASSLESS = 1e-12
+# ... or this share of the largest inertia of any motion.
+NOTHING = 1e-18
 
 
 @dataclass(frozen=True)
@@ -93,3 +98,38 @@ def decide(system: System, state: State) -> Rank:
     """
     closed = project(system, state).state
     return of_matrix(scaled(system, terms(system, closed).J))
+
+
+def without_inertia(M: Array, N: Array) -> Array | None:
+    """A motion in the span of N against which M has no inertia but for rounding, or None.
+
+    Rounding is judged against the terms that the inertia of a motion is the sum of, not against other inertias: a
+    light body is not a body without inertia. M is in natural units.
+    """
+    if 0 in N.shape:
+        return None
+    values, vectors = np.linalg.eigh(N.T @ M @ N)
+    for x in (N @ vectors).T:
+        inertia, terms_ = x @ M @ x, np.abs(x) @ np.abs(M) @ np.abs(x)
+        if inertia <= max(MASSLESS * terms_, NOTHING * values[-1]):
+            return np.asarray(x, float)
+    return None
+
+
+def require_inertia(system: System, state: State, rank: Rank) -> None:
+    """Raise SingularityError if the constraints allow a motion at the closed pose next to `state` that has no inertia.
+
+    Its acceleration is not determined: what a solver would return for it is rounding divided by rounding.
+    """
+    closed = project(system, state).state
+    now, units = terms(system, closed), system.speed_units
+    N = np.linalg.svd(scaled(system, now.J))[2][rank.count :].T if system.nc else np.eye(system.nv)
+    x = without_inertia(now.M * np.outer(units, units), N)
+    if x is None:
+        return
+    moves = [np.abs(body_jacobian(system, closed, b) @ (units * x)).max() for b in system.bodies[system.n_bases :]]
+    body = system.bodies[system.n_bases + int(np.argmax(moves))]
+    raise SingularityError(
+        f"body '{body}' can move where it has no inertia, so its acceleration is not determined (a thin rod that can "
+        "turn about its own line, for example). Give it mass or inertia, or a joint that holds it."
+    )

@@ -1,4 +1,4 @@
-"""Assembly: loops are closed, what was fixed is kept, the rest moves little; what cannot be closed is said, not returned."""
+"""Assembly: loops are closed, what was fixed is kept, the rest moves little; open loops are never returned."""
 
 from __future__ import annotations
 
@@ -346,7 +346,7 @@ def test_links_that_cannot_meet_are_refused_with_loop_gap_and_nearest_pose():
 
 
 def test_target_beyond_the_reach_of_the_rocker_is_refused():
-    """The rocker of the crank-rocker swings between two limits, found from the triangles of crank and coupler in line."""
+    """The rocker swings between two limits, found from the triangles of crank and coupler in line."""
     m = ld.library.four_bar()
     system = m.compile()
     C0 = m.resolver().vector(("cx", "cy", 0), "length", "", ())
@@ -395,7 +395,7 @@ def test_contradictory_speeds_are_refused_by_name():
 @pytest.mark.parametrize("given", [{"q": {"a": 1.0}}, {"v": {"a": 1.0}}, {"fix": ["a"]}])
 def test_unknown_labels_are_refused_with_a_hint(given):
     system = ld.library.four_bar().compile()
-    with pytest.raises(ld.ModelError, match="no (coordinate|speed) 'a'"):
+    with pytest.raises(ld.ModelError, match=r"no (coordinate|speed) 'a'"):
         ld.assemble(system, **given)
 
 

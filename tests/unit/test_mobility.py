@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from functools import partial
+from itertools import pairwise
 
 import numpy as np
 import pytest
+from tests.variants import scaled
 
 import loopdyn as ld
 from loopdyn.library import ALL, turned
-from tests.variants import scaled
 
 PIN = ld.Revolute(axis=(0, 0, 1))
 
@@ -42,7 +43,7 @@ def link(m: ld.Mechanism, name: str, start: tuple[float, ...], end: tuple[float,
 def chain(name: str, *points: tuple[float, ...], axis=(0, 0, 1)) -> ld.Mechanism:
     """Links from point to point on parallel pins, the first and the last pin on the ground."""
     m = ld.Mechanism(name)
-    bodies = [link(m, f"link{k}", a, b) for k, (a, b) in enumerate(zip(points, points[1:], strict=False), 1)]
+    bodies = [link(m, f"link{k}", a, b) for k, (a, b) in enumerate(pairwise(points), 1)]
     ends = ["ground", *bodies, "ground"]
     for k, at in enumerate(points):
         m.add_joint(f"P{k + 1}", ld.Revolute(axis=axis), ends[k], ends[k + 1], at=at)
@@ -202,7 +203,7 @@ def test_random_mechanisms_have_the_counts_they_were_built_with(seed):
 
 @EVERY_VARIANT
 def test_plane_pins_have_unique_forces_in_the_plane_and_nothing_else(variant):
-    """In-plane forces of a four-bar follow from the plane motion; out of the plane twelve unknowns meet nine balances."""
+    """In-plane forces follow from the plane motion; out of the plane twelve unknowns meet nine balances."""
     result = found(VARIANTS[variant](ld.library.four_bar()))
     if variant.endswith("turned"):  # axes of the pins' frames are turned about z: in the plane still
         assert set(result.unique) == set("ABCD")

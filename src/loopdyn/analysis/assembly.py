@@ -125,7 +125,9 @@ def _targets(
 ) -> tuple[list[_Target], list[_Target]]:
     """Coordinates that must have their values, and those whose values are only where to start."""
     kept = set(given if fix is None else fix)
-    fixed, loose, problems = [], [], []
+    fixed: list[_Target] = []
+    loose: list[_Target] = []
+    problems = []
     for j in system.joints.values():
         labels = j.spec.labels(j.name)[0]
         scalar = len(labels) == len(j.spec.speeds)
@@ -227,7 +229,7 @@ def _set(system: System, pose: State, targets: Sequence[_Target]) -> State:
 
 
 def _predicted(system: System, pose: State, targets: Sequence[_Target]) -> State:
-    """From a closed pose along the tangent to where the targets have their values: on the same branch, nearly closed."""
+    """Along the tangent from a closed pose to where the targets have their values: nearly closed, same branch."""
     free, rows, weight = _held(system, targets)
     J, r, M = _rows(system, pose, rows)
     x = np.zeros(system.nv)

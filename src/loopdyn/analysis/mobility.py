@@ -85,8 +85,12 @@ class Mobility:
         lines.append(f"  rows of all joints: {self.rows}, independent {self.rank}; Grübler count {self.grubler}")
         if self.idle:
             lines.append(f"  idle: {', '.join(self.idle)} can turn alone")
+        groups: dict[tuple[str, ...], list[str]] = {}
         for joint, rows in self.dependent.items():
-            lines.append(f"  dependent: {joint} ({', '.join(rows)})")
+            groups.setdefault(rows, []).append(joint)
+        for rows, joints in groups.items():
+            which = f" ({', '.join(rows)})" if any(rows) else ""
+            lines.append(f"  dependent, reactions not unique: {', '.join(joints)}{which}")
         loose = sum(not known for rows in self.unique.values() for known in rows.values())
         total = sum(len(rows) for rows in self.unique.values())
         lines.append(f"  reactions: {total - loose} of {total} components are determined by the rigid model")

@@ -16,7 +16,7 @@ import numpy as np
 
 from loopdyn.errors import SingularityError
 from loopdyn.formulations.base import Array, Formulation, Solution, Solver
-from loopdyn.rank import Rank
+from loopdyn.rank import Rank, without_inertia
 from loopdyn.system import State, System
 from loopdyn.tree import terms
 
@@ -59,13 +59,11 @@ def solve_dense(M: Array, h: Array, J: Array, gamma: Array, columns: Array, rows
     a = V1 @ ((U1.T @ (gamma / rows)) / s)
     if N.shape[1]:
         reduced = N.T @ scaled_M @ N
-        try:
-            np.linalg.cholesky(reduced)
-        except np.linalg.LinAlgError:
+        if without_inertia(scaled_M, N) is not None:
             raise SingularityError(
                 "the mass matrix has no inertia against some motion that the constraints allow. "
                 "Give the bodies that can move freely there mass or inertia."
-            ) from None
+            )
         a = a + N @ np.linalg.solve(reduced, N.T @ (scaled_h - scaled_M @ a))
     force = scaled_M @ a - scaled_h  # = A^T (rows * lam)
     lam = (U1 @ ((V1.T @ force) / s)) / rows

@@ -6,7 +6,7 @@ from importlib import import_module
 
 from loopdyn.errors import LoopdynError
 from loopdyn.formulations.base import Array, Formulation, Solution, Solver
-from loopdyn.rank import decide
+from loopdyn.rank import decide, require_inertia
 from loopdyn.system import State, System
 from loopdyn.wording import nearest
 
@@ -44,6 +44,13 @@ def prepare(system: System, formulation: str | Formulation = DEFAULT, state: Sta
     state : State, optional
         Closed state at which the rank of the constraints is decided; by default the reference pose.
 
+    Raises
+    ------
+    LoopdynError
+        If the formulation cannot treat the system.
+    SingularityError
+        If some motion that the constraints allow has no inertia.
+
     Examples
     --------
     >>> import loopdyn as ld
@@ -57,7 +64,10 @@ def prepare(system: System, formulation: str | Formulation = DEFAULT, state: Sta
     reason = method.supports(system)
     if reason is not None:
         raise LoopdynError(f"{method.name} cannot treat '{system.name}': {reason}. Choose another formulation.")
-    return method.prepare(system, decide(system, system.state() if state is None else state))
+    at = system.state() if state is None else state
+    rank = decide(system, at)
+    require_inertia(system, at, rank)
+    return method.prepare(system, rank)
 
 
 def accelerations(

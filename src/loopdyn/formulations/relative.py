@@ -33,8 +33,8 @@ from loopdyn.records import open_model, open_work
 from loopdyn.system import System
 from loopdyn.tree.aba import inward, outward
 from loopdyn.tree.jacobian import all_rows
+from loopdyn.tree.kinematics import rigid_bodies
 from loopdyn.tree.response import respond
-from loopdyn.tree.rigid import rigid_bodies
 
 
 @kernel

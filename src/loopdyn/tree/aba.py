@@ -52,7 +52,7 @@ from loopdyn.spatial import (
     subtract_dyad,
     symv,
 )
-from loopdyn.tree.rigid import rigid_bodies
+from loopdyn.tree.kinematics import rigid_bodies
 
 OK = -1  # status: no body failed
 

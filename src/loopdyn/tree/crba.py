@@ -15,7 +15,7 @@ from loopdyn.records import (
     open_work,
 )
 from loopdyn.spatial import add, add6, add9, cross, dot, get3, get6, get9, inertia_times, shift_inertia
-from loopdyn.tree.rigid import rigid_bodies
+from loopdyn.tree.kinematics import rigid_bodies
 
 
 @inline

@@ -56,6 +56,7 @@ from loopdyn.spatial import (
     sub,
     transpose,
 )
+from loopdyn.tree.rigid import rigid_body
 
 ZERO = (0.0, 0.0, 0.0)
 IDENTITY = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)
@@ -183,14 +184,16 @@ def place_on_joint(model, work, i, RP, wP, iq, iv):
 
 
 @inline
-def kinematics(model, work):
-    """Poses, velocities and velocity terms of all bodies at (t, q, v).
+def place_bodies(model, work, with_inertia):
+    """The outward pass; `with_inertia` adds what each body is and bears alone (:mod:`loopdyn.tree.rigid`).
 
     The loop is written out, not one function per body: that would be too large for LLVM to inline, and handing
-    `model` and `work` to it took three times as long as the work itself (`benchmarks/tree.py`).
+    `model` and `work` to it took three times as long as the work itself. One pass for both goes once through memory,
+    which counts from some ten thousand bodies on (`benchmarks/tree.py`).
     """
     place_bases(model, work)
     B = work.body
+    g = (model.gravity[0], model.gravity[1], model.gravity[2])
     for i in range(model.n_bases, model.tree.shape[0]):
         p, iq, iv = model.tree[i, PARENT], model.tree[i, Q0], model.tree[i, V0]
         RP, wP = get9(B, p, R), get3(B, p, W)
@@ -204,6 +207,20 @@ def kinematics(model, work):
             for k in range(iv, iv + model.tree[i, NV]):
                 v = add(v, scale(work.v[k], get3(work.dof, k, SV)))
         put3(B, i, V, v)
+        if with_inertia:
+            rigid_body(model, work, i, g)
+
+
+@inline
+def kinematics(model, work):
+    """Poses, velocities and velocity terms of all bodies at (t, q, v)."""
+    place_bodies(model, work, False)
+
+
+@inline
+def rigid_bodies(model, work):
+    """Kinematics, rigid inertias and bias wrenches of all bodies at (t, q, v)."""
+    place_bodies(model, work, True)
 
 
 @inline

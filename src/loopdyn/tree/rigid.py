@@ -19,7 +19,6 @@ from loopdyn.spatial import (
     symrot,
     symv,
 )
-from loopdyn.tree.kinematics import kinematics
 
 
 @inline
@@ -41,12 +40,3 @@ def rigid_body(model, work, i, g):
     f = scale(m, sub(centripetal(w, c), g))
     put3(B, i, PV, f)
     put3(B, i, PW, add(cross(w, symv(I, w)), cross(c, f)))
-
-
-@inline
-def rigid_bodies(model, work):
-    """Kinematics, rigid inertias and bias wrenches of all bodies at (t, q, v)."""
-    g = (model.gravity[0], model.gravity[1], model.gravity[2])
-    kinematics(model, work)
-    for i in range(model.n_bases, model.tree.shape[0]):
-        rigid_body(model, work, i, g)

@@ -20,8 +20,7 @@ from loopdyn.records import (
     open_work,
 )
 from loopdyn.spatial import add, add3, cross, dot, get3, get6, get9, inertia_times
-from loopdyn.tree.kinematics import accelerations
-from loopdyn.tree.rigid import rigid_bodies
+from loopdyn.tree.kinematics import accelerations, rigid_bodies
 
 
 @inline

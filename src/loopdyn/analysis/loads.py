@@ -1,0 +1,62 @@
+"""Loads in the joints at a state."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from numpy.typing import ArrayLike
+
+from loopdyn.formulations.base import Formulation
+from loopdyn.formulations.registry import DEFAULT, prepare
+from loopdyn.reactions import Reactions
+from loopdyn.reactions import reactions as _from_accelerations
+from loopdyn.system import State, System
+
+
+def reactions(
+    system: System,
+    state: State,
+    a: ArrayLike | None = None,
+    *,
+    formulation: str | Formulation = DEFAULT,
+    length: float | None = None,
+    compliance: Mapping[str, ArrayLike] | None = None,
+) -> Reactions:
+    """What the joints carry at a closed state: forces and moments on each joint's child.
+
+    Parameters
+    ----------
+    system : System
+    state : State
+        A closed state, e.g. from :func:`loopdyn.assemble`.
+    a : (nv,) array, optional
+        Accelerations of the tree coordinates; by default those of `formulation`.
+    formulation : str or Formulation
+        How accelerations are found where they are not given. Reactions do not depend on it.
+    length : float, optional
+        Under redundancy the sum of force^2 + (moment/length)^2 is minimised; by default with the size of the
+        mechanism.
+    compliance : mapping, optional
+        Compliances of joints, one number or six (mx, my, mz, fx, fy, fz) each: the elastic energy is minimised.
+        Joints that are not named keep the weights above.
+
+    Returns
+    -------
+    Reactions
+        With marks at the components that redundancy leaves undetermined.
+
+    Examples
+    --------
+    A rod of 1 kg hangs at rest:
+
+    >>> import loopdyn as ld
+    >>> m = ld.Mechanism("rod", gravity=(0, -10, 0))
+    >>> b = m.add_body("rod", ld.Inertia.rod(mass=1.0, start=(0, 0, 0), end=(0, -1, 0), radius=0.01))
+    >>> j = m.add_joint("A", ld.Revolute(axis=(0, 0, 1)), m.ground, b, at=(0, 0, 0))
+    >>> system = m.compile()
+    >>> round(ld.reactions(system, system.state())["A"]["fy"], 9)
+    10.0
+    """
+    if a is None:
+        a = prepare(system, formulation, state)(state.t, state.q, state.v).a
+    return _from_accelerations(system, state, a, length=length, compliance=compliance)

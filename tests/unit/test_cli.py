@@ -1,0 +1,163 @@
+"""`inspect` and `compare`: what they print, as text and JSON, and their exit codes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import loopdyn as ld
+from loopdyn.analysis.comparing import every_formulation
+from loopdyn.cli import app
+
+FOLDER = Path(__file__).parents[2] / "examples" / "mechanisms"
+MODELS = sorted(p.stem for p in FOLDER.glob("*.yaml"))
+
+
+def run(*arguments: object):
+    return CliRunner().invoke(app, [str(a) for a in arguments])
+
+
+@pytest.fixture
+def unclosable(tmp_path: Path) -> Path:
+    """A four-bar whose coupler is too short: its end cannot reach the rocker."""
+    text = (FOLDER / "four_bar.yaml").read_text()
+    m = ld.load(FOLDER / "four_bar.yaml")
+    r = m.resolver()
+    cx, cy, _ = r.vector(m.joints["C"].at, "length", "", ())
+    file = tmp_path / "short.yaml"
+    short = m.model_copy(deep=True)
+    frames = {
+        "parent_frame": ld.Frame(position=(0.2, 0.3, 0)),
+        "child_frame": ld.Frame(position=(cx, cy, 0)),
+        "at": None,
+    }
+    short.joints["C"] = m.joints["C"].model_copy(update=frames)
+    short.save(file)
+    assert file.read_text() != text
+    return file
+
+
+# ------------------------------------------------------------------------------------------------------- inspect
+
+
+def test_inspect_prints_topology_mobility_redundancy_and_uniqueness_in_one_screen():
+    result = run("inspect", FOLDER / "four_bar.yaml")
+    assert result.exit_code == 0
+    for text in (
+        "cut: C, revolute",
+        "1 degree of freedom, 3 redundant constraints",
+        "verdict: overconstrained",
+        "dependent, reactions not unique: A, B, C, D (mx, my, fz)",
+        "8 of 20 components are determined",
+    ):
+        assert text in result.output
+    assert len(result.output.splitlines()) <= 30
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_inspect_works_for_every_example(name):
+    result = run("inspect", FOLDER / f"{name}.yaml")
+    assert result.exit_code == 0, result.output
+    assert "verdict:" in result.output
+    assert len(result.output.splitlines()) <= 60
+
+
+def test_inspect_json_holds_the_same():
+    result = run("inspect", FOLDER / "rssr.yaml", "--json")
+    assert result.exit_code == 0
+    data = json.loads(result.output)
+    assert data["assembled"] is True
+    assert data["mobility"]["dof"] == 2
+    assert data["mobility"]["idle"] == ["coupler"]
+    assert data["mobility"]["redundant"] == 0
+    assert data["mobility"]["unique"]["B"] == {"fx": True, "fy": True, "fz": True}
+    assert data["cut_joints"]
+
+
+def test_inspect_json_knows_no_infinity():
+    """A tree has no rows: the gap of its rank is infinite, which JSON does not know."""
+    result = run("inspect", FOLDER / "pendulum.yaml", "--json")
+    assert result.exit_code == 0
+    json.loads(result.output, parse_constant=lambda c: pytest.fail(f"{c} in JSON"))
+
+
+def test_inspect_of_what_cannot_be_closed_shows_the_topology_and_says_so(unclosable):
+    result = run("inspect", unclosable)
+    assert result.exit_code == 1
+    assert "crank  (A, revolute)" in result.stdout
+    assert "constraint rows   nc = 5" in result.stdout
+    assert "cannot be closed" in result.stderr
+    assert "The topology is right" in result.stderr
+    assert f"loopdyn inspect {unclosable}" in result.stderr
+    assert "Traceback" not in result.output
+
+
+def test_inspect_json_of_what_cannot_be_closed_says_so(unclosable):
+    result = run("inspect", unclosable, "--json")
+    assert result.exit_code == 1
+    data = json.loads(result.stdout)
+    assert data["assembled"] is False
+    assert "cannot be closed" in data["error"]
+    assert data["nc"] == 5
+
+
+# ------------------------------------------------------------------------------------------------------- compare
+
+
+def test_compare_prints_accelerations_and_reactions_of_all_formulations():
+    result = run("compare", FOLDER / "four_bar.yaml")
+    assert result.exit_code == 0
+    for name in every_formulation():
+        assert name in result.output
+    # theta1'' at the start of the reference, and the force at A0 (tests/data/reference/four_bar)
+    line = next(x for x in result.output.splitlines() if x.startswith("A "))
+    assert line.split()[1:] == ["-57.584"] * len(every_formulation())
+    line = next(x for x in result.output.splitlines() if x.startswith("A.fx"))
+    assert line.split()[1:] == ["-10.872"] * len(every_formulation())
+    assert "largest relative difference" in result.output
+    assert "microseconds" in result.output
+
+
+@pytest.mark.parametrize("name", ["slider_crank", "bricard_slender", "rssr", "flyball", "four_bar_mm"])
+def test_compare_json_holds_numbers_that_agree(name):
+    result = run("compare", FOLDER / f"{name}.yaml", "--json")
+    assert result.exit_code == 0, result.output
+    data = json.loads(result.output)
+    assert data["acceleration_difference"] < 1e-8
+    assert data["reaction_difference"] < 1e-8
+    for one in data["formulations"].values():
+        assert one["seconds"] > 0
+        assert set(one) == {"accelerations", "reactions", "seconds", "approximate"}
+
+
+def test_compare_of_what_cannot_be_closed_fails_plainly(unclosable):
+    result = run("compare", unclosable)
+    assert result.exit_code == 1
+    assert "cannot be closed" in result.stderr
+    assert "Traceback" not in result.output
+
+
+@pytest.mark.parametrize("command", ["inspect", "compare"])
+def test_missing_file_fails_and_wrong_use_is_code_2(command, tmp_path):
+    assert run(command, tmp_path / "none.yaml").exit_code == 1
+    assert run(command).exit_code == 2
+    help_text = run(command, "--help")
+    assert help_text.exit_code == 0
+    assert "--json" in help_text.output
+
+
+# ------------------------------------------------------------------------------------------------ ld.reactions
+
+
+def test_public_reactions_find_the_accelerations_themselves():
+    system = ld.library.four_bar().compile()
+    state = ld.assemble(system, v={"A": 8.0})
+    r = ld.reactions(system, state)
+    # first row of the reference: force on the crank at A0
+    assert r["A"]["fx"] == pytest.approx(-10.872318434346, rel=1e-10)
+    assert r["A"]["fy"] == pytest.approx(-17.356459236205, rel=1e-10)
+    given = ld.reactions(system, state, ld.accelerations(system, state, "oracle"))
+    assert given["A"]["fx"] == pytest.approx(r["A"]["fx"], rel=1e-10)
