@@ -242,7 +242,7 @@ class System:
         --------
         >>> import loopdyn as ld
         >>> system = ld.library.four_bar().compile()
-        >>> system.state(q={"A": 0.3}).q[system.coordinates.index("A")]
+        >>> float(system.state(q={"A": 0.3}).q[system.coordinates.index("A")])
         0.3
         """
         values = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import ClassVar
 
 import numpy as np
@@ -52,13 +53,17 @@ def test_formulation_keeps_the_contract_on_small_mechanisms(name):
     ld.check_formulation(METHODS[name], SMALL).raise_if_failed()
 
 
+@cache
+def many() -> dict[str, ld.Mechanism]:
+    return {f"random {k}": random_sample(7, k, 12) for k in range(300)}
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 @EVERY
 def test_formulation_keeps_the_contract_on_300_random_mechanisms_with_up_to_12_loops(name):
     """1e-8 where the rank is clear, redundant ones included; a few have no state away from singular poses."""
-    mechanisms = {f"random {k}": random_sample(7, k, 12) for k in range(300)}
-    report = ld.check_formulation(METHODS[name], mechanisms, seed=7)
+    report = ld.check_formulation(METHODS[name], many(), seed=7)
     report.raise_if_failed()
     assert len({f.mechanism for f in report.findings}) >= 290
 

@@ -149,7 +149,8 @@ BROKEN = [
     Broken("unknown frame", joint(at="", parent_frame="{}", child_frame="tip"), ("body 'arm' has no frame 'tip'",), 9),
     Broken("limits the wrong way", joint(limits="[1, -1]"), ("lower limit is above the upper one",), 9),
     Broken("limits of a slide on a pin", joint(limits="{slide: [0, 1]}"), ("no coordinate 'slide' for limits",), 9),
-    Broken("constraint", "loopdyn: 1\nconstraints:\n  c: {type: distance}\n", ("not available yet",), 3),
+    Broken("unknown constraint", "loopdyn: 1\nconstraints:\n  c: {type: distanc}\n", ("unknown type", "distance"), 3),
+    Broken("driver of nothing", "loopdyn: 1\ndrivers:\n  d: {joint: A, motion: t}\n", ("there is no joint 'A'",), 3),
     # forces
     Broken("motor on nothing", force("{type: motor, joint: B, torque: 1}"), ("force 'f': there is no joint 'B'",), 8),
     Broken("torque on a slider", force("{type: motor, joint: S, torque: 1}"), ("'S' takes a force, not a torque",), 8),
