@@ -155,7 +155,11 @@ def outward(model, work):
 def articulated_body(model, work):
     """Accelerations `work.a` of the tree at (t, q, v, tau); returns the row of a body without inertia, or -1."""
     rigid_bodies(model, work)
-    add_loads(model, work)
+    if model.force.shape[0] > 0:
+        add_loads(model, work)
+    else:  # spares a small mechanism the call
+        for k in range(model.nv):
+            work.load[k] = work.tau[k]
     status = inward(model, work)
     outward(model, work)
     return status
