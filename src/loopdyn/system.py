@@ -507,7 +507,7 @@ class _Builder:
         return forest
 
     def _unsupported(self, edges: Sequence[Edge]) -> Any:
-        """Function that lists bodies whose joint moves too little inertia at the reference pose."""
+        """Function that lists bodies whose joint moves too little inertia, once for each such freedom."""
         inertias = [_about_world_origin(m, pose) for m, pose in zip(self.masses, self.poses, strict=True)]
         columns = [_columns(self.joints[e.name], self.poses) for e in edges]
 
@@ -518,8 +518,7 @@ class _Builder:
             for b in reversed(forest.order):
                 S = np.eye(6) if forest.joint[b] < 0 else columns[forest.joint[b]]
                 felt, loose = _felt_through(S, total[b], size[b])
-                if loose:
-                    bad.append(b)
+                bad += [b] * loose
                 total[forest.parent[b]] += felt
                 size[forest.parent[b]] += size[b]
             return bad
@@ -859,17 +858,17 @@ def _columns(joint: JointData, poses: Sequence[Pose]) -> Array:
     return np.array([np.concatenate([w, v + np.cross(x, w)]) for w, v in twists]).reshape(-1, 6).T
 
 
-def _felt_through(S: Array, inertia: Array, size: Array) -> tuple[Array, bool]:
-    """Inertia that is felt through a joint with freedoms S, and whether some freedom moves none.
+def _felt_through(S: Array, inertia: Array, size: Array) -> tuple[Array, int]:
+    """Inertia that is felt through a joint with freedoms S, and how many freedoms move none.
 
     The articulated inertia I - I S (S^T I S)^-1 S^T I, judged against the size of the terms that make it up.
     """
     if S.shape[1] == 0:
-        return inertia, False
+        return inertia, 0
     U = inertia @ S
     scale = np.abs(S).T @ size @ np.abs(S)
     d = np.sqrt(np.where(np.diag(scale) > 0.0, np.diag(scale), 1.0))
     values, vectors = np.linalg.eigh(S.T @ U / np.outer(d, d))
     kept = values > SUPPORT
     V = vectors[:, kept] / d[:, None]
-    return inertia - (U @ V / values[kept]) @ (U @ V).T, not kept.all()
+    return inertia - (U @ V / values[kept]) @ (U @ V).T, int(np.count_nonzero(~kept))

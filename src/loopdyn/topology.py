@@ -463,11 +463,15 @@ def _path_joints(edges: Sequence[Edge], kept: Sequence[int], closing: Edge, n_ba
 def supported_forest(
     names: Sequence[str], edges: Sequence[Edge], n_bases: int, forest: Forest, unsupported: Unsupported
 ) -> Forest:
-    """Exchange cuts so that no massless body is left at the end of a branch, where that is possible."""
+    """Exchange cuts so that no massless body is left at the end of a branch, where that is possible.
+
+    `unsupported` lists bodies, once for each of their loose freedoms. Exchanges are tried in the order of names: the
+    result does not depend on the order of the description.
+    """
     bad = unsupported(forest)
     while bad:
         better = None
-        for candidate in _exchanges(edges, n_bases, forest, bad):
+        for candidate in _exchanges(edges, n_bases, forest, sorted(set(bad), key=lambda b: names[b])):
             left = unsupported(candidate)
             if len(left) < len(bad) and (better is None or len(left) < len(better[1])):
                 better = (candidate, left)
@@ -485,8 +489,10 @@ def _exchanges(edges: Sequence[Edge], n_bases: int, forest: Forest, bad: Sequenc
     tree = [k for k in forest.joint if k >= 0]
     inside = set(tree)
     for b in bad:
-        for k in (k for k in range(len(edges)) if k not in inside and b in (edges[k].parent, edges[k].child)):
-            for out in _path_joints(edges, tree, edges[k], n_bases, n):
+        at_body = (k for k in range(len(edges)) if k not in inside and b in (edges[k].parent, edges[k].child))
+        for k in sorted(at_body, key=lambda k: edges[k].name):
+            path = _path_joints(edges, tree, edges[k], n_bases, n)
+            for out in sorted(path, key=lambda k: edges[k].name):
                 kept = sorted((inside - {out}) | {k})
                 joint = [-1 if b >= n_bases and forest.joint[b] < 0 else -2 for b in range(n)]
                 yield hang(n, edges, n_bases, kept, joint)
