@@ -3,9 +3,10 @@
 Every compiled function of loopdyn is made by :func:`kernel`, and by :func:`specialise` where a
 kernel is to call a function chosen at run time. Three rules live here and nowhere else:
 
-* **The cache is keyed on the content of all sources of the package.** Numba itself looks only at the
-  file of the function it compiles and would go on using an old callee from another file. Here the
-  cache folder carries a digest of every source file, so an edit or an upgrade starts a new folder.
+* **The cache is keyed on the content of all sources that can be part of a kernel.** Numba itself looks only
+  at the file of the function it compiles and would go on using an old callee from another file. Here the
+  cache folder carries a digest of that file and of every file it imports, directly or not, so an edit or an
+  upgrade starts a new folder, and an edit elsewhere compiles nothing anew.
 * **A function bound at run time is bound as a global** of a re-created function with a name of its
   own. Passed as an argument or held in a closure it would be compiled anew in every process.
 * **NaN and infinity keep their meaning** (no ``nnan``/``ninf`` in the fast-math flags): bad numbers
@@ -18,6 +19,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import functools
 import hashlib
 import os
 import re
@@ -34,16 +36,40 @@ import numba
 import numpy as np
 
 FASTMATH = {"contract", "reassoc", "nsz", "arcp"}
-KEPT_CACHES = 4  # folders of earlier versions that are left in place
+KEPT_CACHES = 4  # folders of earlier versions of a module that are left in place
 
 _PACKAGE = Path(__file__).parent
 
 
-def source_digest(folder: Path = _PACKAGE) -> str:
-    """Digest of the content of all Python sources below `folder`, with the versions that compile them."""
+def _file_of(module: str) -> Path | None:
+    """Source of a module of this package, by dotted name; None if it is no module of it."""
+    below = _PACKAGE.joinpath(*module.split(".")[1:])
+    return next((p for p in (below.with_suffix(".py"), below / "__init__.py") if p.is_file()), None)
+
+
+@functools.cache
+def _imports(file: Path) -> frozenset[Path]:
+    """Sources of this package that `file` imports at its top level."""
+    text = file.read_text(encoding="utf-8")
+    if re.search(r"^from \.", text, re.MULTILINE):
+        raise ImportError(f"{file}: write imports of kernels in full, not relative: the cache reads them")
+    package = re.escape(_PACKAGE.name)
+    files = [_file_of(module) for module in re.findall(rf"^import ({package}[\w.]*)", text, re.MULTILINE)]
+    for module, names in re.findall(rf"^from ({package}[\w.]*) import (\([^)]*\)|.*)", text, re.MULTILINE):
+        files += [_file_of(f"{module}.{name}") or _file_of(module) for name in re.findall(r"\w+", names)]
+    return frozenset(found for found in files if found)
+
+
+@functools.cache
+def source_digest(file: Path) -> str:
+    """Digest of the content of `file` and of all it imports from this package, with the versions that compile it."""
+    sources, new = set(), {file}
+    while new:
+        sources |= new
+        new = {path for source in new for path in _imports(source)} - sources
     digest = hashlib.sha256(f"{numba.__version__} {sys.version_info[:2]}".encode())
-    for path in sorted(p for p in folder.rglob("*.py") if p.is_file()):  # editors leave dangling lock links
-        digest.update(str(path.relative_to(folder)).encode())
+    for path in sorted(sources):
+        digest.update(path.name.encode())
         digest.update(path.read_bytes())
     return digest.hexdigest()[:20]
 
@@ -58,29 +84,40 @@ def _cache_root() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "loopdyn"
 
 
-def _open_cache() -> Path:
+def _open_root() -> Path:
+    """The root of the cache, or a folder of this process where that cannot be written."""
     root = _cache_root()
-    folder = root / source_digest()
-    is_new = not folder.is_dir()
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        tempfile.TemporaryFile(dir=folder).close()  # a folder that is there may still be read-only
-        os.utime(folder)  # the last use, by which old folders are removed
+        root.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=root).close()  # a folder that is there may still be read-only
     except OSError as error:
-        folder = Path(tempfile.mkdtemp(prefix="loopdyn-"))
-        atexit.register(shutil.rmtree, folder, ignore_errors=True)
         warnings.warn(
             f"cannot write compiled kernels to {root} ({error.strerror}); they are compiled again in every "
             "process. Set LOOPDYN_CACHE_DIR to a folder that can be written.",
             stacklevel=2,
         )
-        return folder
+        root = Path(tempfile.mkdtemp(prefix="loopdyn-"))
+        atexit.register(shutil.rmtree, root, ignore_errors=True)
+    return root
+
+
+CACHE_ROOT = _open_root()
+
+
+def _open_cache(file: Path, root: Path) -> Path:
+    """Folder for the kernels of `file`: one per content, below one per module."""
+    inside = file.is_relative_to(_PACKAGE)
+    name = ".".join(file.relative_to(_PACKAGE).with_suffix("").parts) if inside else f"outside.{file.stem}"
+    folder = root / name / source_digest(file)
+    is_new = not folder.is_dir()
+    folder.mkdir(parents=True, exist_ok=True)
+    os.utime(folder)  # the last use, by which old folders are removed
     if is_new:
-        _remove_old_caches(root, folder)
+        _remove_old_caches(folder)
     return folder
 
 
-def _remove_old_caches(root: Path, current: Path) -> None:
+def _remove_old_caches(current: Path) -> None:
     """Keep the `KEPT_CACHES` caches used last beside the `current` one; touch nothing that is not a cache."""
 
     def last_use(path: Path) -> float:
@@ -89,19 +126,17 @@ def _remove_old_caches(root: Path, current: Path) -> None:
         except OSError:  # another process has just removed it
             return 0.0
 
-    old = [p for p in root.iterdir() if re.fullmatch("[0-9a-f]{20}", p.name) and p.is_dir() and p != current]
+    beside = current.parent.iterdir()
+    old = [p for p in beside if re.fullmatch("[0-9a-f]{20}", p.name) and p.is_dir() and p != current]
     for path in sorted(old, key=last_use)[:-KEPT_CACHES]:
         shutil.rmtree(path, ignore_errors=True)
 
 
-CACHE_DIR = _open_cache()
-
-
 @contextlib.contextmanager
-def _cache_folder() -> Iterator[None]:
+def _cache_folder(file: Path) -> Iterator[None]:
     """Let Numba's own cache use our folder while a function is being decorated; users' caches stay theirs."""
     before = numba.config.CACHE_DIR
-    numba.config.CACHE_DIR = str(CACHE_DIR)
+    numba.config.CACHE_DIR = str(_open_cache(file, CACHE_ROOT))
     try:
         yield
     finally:
@@ -110,9 +145,12 @@ def _cache_folder() -> Iterator[None]:
 
 def kernel(function: Callable[..., Any]) -> Any:
     """Compile `function` on first call; cached on disk if it comes from a file and was not typed in."""
-    with _cache_folder():
-        in_file = os.path.exists(function.__code__.co_filename)
-        return numba.njit(cache=in_file, fastmath=FASTMATH, error_model="numpy")(function)
+    options = {"fastmath": FASTMATH, "error_model": "numpy"}
+    file = Path(function.__code__.co_filename)
+    if not file.is_file():
+        return numba.njit(**options)(function)
+    with _cache_folder(file):
+        return numba.njit(cache=True, **options)(function)
 
 
 def inline(function: Callable[..., Any]) -> Any:

@@ -13,7 +13,7 @@ def main() -> None:
     import numpy as np
 
     from loopdyn import library, tree
-    from loopdyn._jit import CACHE_DIR
+    from loopdyn._jit import CACHE_ROOT
     from loopdyn.formulations.registry import accelerations
 
     system = library.four_bar().compile()
@@ -37,7 +37,7 @@ def main() -> None:
             progress.update(task, description=name)
             job()
             progress.advance(task)
-    print(f"kernels ready in {time.perf_counter() - begin:.0f} s ({CACHE_DIR.name})")
+    print(f"kernels ready in {time.perf_counter() - begin:.0f} s ({CACHE_ROOT})")
 
 
 if __name__ == "__main__":

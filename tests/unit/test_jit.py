@@ -131,22 +131,44 @@ def test_going_back_to_earlier_sources_finds_their_cache_again(workshop):
     assert workshop.run(RUN) == {"value": 20.0, "hits": 1, "misses": 0}
 
 
+def test_an_edit_of_a_file_that_no_kernel_imports_compiles_nothing(workshop):
+    workshop.run(RUN)
+    workshop.write("probe/elsewhere.py", "from probe.outer import run\n")
+    assert workshop.run(RUN) == {"value": 20.0, "hits": 1, "misses": 0}
+
+
+def test_an_edited_constant_two_imports_away_is_never_run_stale(workshop):
+    imports = "from probe.middle import (\n    SHIFT,\n)\n"
+    workshop.write("probe/inner.py", imports + INNER.format(shift="SHIFT"))
+    workshop.write("probe/middle.py", "from probe import constants\n\nSHIFT = constants.SHIFT\n")
+    workshop.write("probe/constants.py", "SHIFT = 1.0\n")
+    assert workshop.run(RUN)["value"] == 20.0
+    workshop.write("probe/constants.py", "SHIFT = 2.0\n")
+    assert workshop.run(RUN)["value"] == 30.0
+
+
 def test_the_digest_follows_content_and_names_and_not_times(tmp_path):
+    def digest(path):
+        source_digest.cache_clear()
+        _jit._imports.cache_clear()
+        return source_digest(path)
+
     source = tmp_path / "a.py"
     source.write_text("x = 1\n")
-    before = source_digest(tmp_path)
+    before = digest(source)
     os.utime(source, (0, 0))
-    assert source_digest(tmp_path) == before
+    assert digest(source) == before
     source.write_text("x = 2\n")
-    edited = source_digest(tmp_path)
+    edited = digest(source)
     source.rename(tmp_path / "b.py")
-    assert len({before, edited, source_digest(tmp_path)}) == 3
+    assert len({before, edited, digest(tmp_path / "b.py")}) == 3
 
 
-def test_the_lock_link_of_an_editor_is_no_source(tmp_path):
-    before = source_digest(tmp_path)
-    (tmp_path / ".#a.py").symlink_to("somebody@somewhere.1234")
-    assert source_digest(tmp_path) == before
+def test_a_relative_import_is_refused_since_the_cache_could_not_follow_it(tmp_path):
+    source = tmp_path / "a.py"
+    source.write_text("from .b import c\n")
+    with pytest.raises(ImportError, match="write imports of kernels in full"):
+        source_digest(source)
 
 
 def test_a_function_without_a_file_is_compiled_and_not_cached():
@@ -406,10 +428,9 @@ def test_a_cache_folder_that_is_there_and_read_only_is_said_in_words(tmp_path, m
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setenv("LOOPDYN_CACHE_DIR", str(tmp_path))
-    (tmp_path / source_digest()).mkdir()
     monkeypatch.setattr(_jit.tempfile, "TemporaryFile", refuse)
     with pytest.warns(UserWarning, match=r"cannot write compiled kernels to .* \(Permission denied\)"):
-        assert tmp_path not in _jit._open_cache().parents
+        assert _jit._open_root() != tmp_path
 
 
 def test_the_users_own_numba_cache_is_left_alone(workshop):
@@ -428,23 +449,23 @@ print(json.dumps({"before": before, "after": numba.config.CACHE_DIR}))
     assert {p.name.split(".")[0] for p in workshop.compiled_files(workshop.cache)} == {"outer", "inner"}
 
 
-def test_old_caches_are_removed_down_to_the_kept_number_and_nothing_else(tmp_path, monkeypatch):
-    monkeypatch.setenv("LOOPDYN_CACHE_DIR", str(tmp_path))
-    caches = [tmp_path / f"{i:020x}" for i in range(_jit.KEPT_CACHES + 3)]
+def test_old_caches_are_removed_down_to_the_kept_number_and_nothing_else(tmp_path):
+    file = Path(_jit.__file__)
+    module = tmp_path / "_jit"
+    caches = [module / f"{i:020x}" for i in range(_jit.KEPT_CACHES + 3)]
     for age, folder in enumerate(reversed(caches)):
-        folder.mkdir()
+        folder.mkdir(parents=True)
         (folder / "kernel.nbi").touch()
         os.utime(folder, (1e9 - age, 1e9 - age))
-    (tmp_path / "thesis").mkdir()
-    os.utime(tmp_path / "thesis", (0, 0))
-    current = _jit._open_cache()
-    assert set(tmp_path.iterdir()) == {current, tmp_path / "thesis", *caches[3:]}
+    (module / "thesis").mkdir()
+    os.utime(module / "thesis", (0, 0))
+    current = _jit._open_cache(file, tmp_path)
+    assert set(module.iterdir()) == {current, module / "thesis", *caches[3:]}
 
 
-def test_a_cache_in_use_counts_as_recent(tmp_path, monkeypatch):
-    monkeypatch.setenv("LOOPDYN_CACHE_DIR", str(tmp_path))
-    folder = tmp_path / source_digest()
-    folder.mkdir()
+def test_a_cache_in_use_counts_as_recent(tmp_path):
+    file = Path(_jit.__file__)
+    folder = _jit._open_cache(file, tmp_path)
     os.utime(folder, (0, 0))
-    assert _jit._open_cache() == folder
+    assert _jit._open_cache(file, tmp_path) == folder
     assert folder.stat().st_mtime > 0

@@ -24,33 +24,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from loopdyn._jit import kernel
 from loopdyn.errors import SingularityError
-from loopdyn.forces import add_loads
 from loopdyn.formulations.base import Array, Formulation, Solution, Solver
 from loopdyn.rank import Rank
-from loopdyn.records import open_model, open_work
 from loopdyn.system import System
-from loopdyn.tree.aba import inward, outward
-from loopdyn.tree.jacobian import all_rows
-from loopdyn.tree.kinematics import rigid_bodies
-from loopdyn.tree.response import respond
-
-
-@kernel
-def tree_terms(ints, floats, work, eta, zeta, J, rate, scratch):
-    """eta, zeta^T and J at the state in `work`, gamma into `work`; returns a body without inertia, or -1."""
-    model, data = open_model(ints, floats), open_work(ints, work)
-    rigid_bodies(model, data)
-    add_loads(model, data)
-    status = inward(model, data)
-    outward(model, data)
-    for k in range(model.nv):
-        eta[k] = data.a[k]
-    all_rows(model, data, J, rate)
-    for k in range(model.nc):  # [Anderson2003 eqs. (25), (28), (29)]: one column of zeta per multiplier
-        respond(model, data, J[k], zeta[k], scratch[0], scratch[1])
-    return status
+from loopdyn.tree.response import tree_terms
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,12 @@
 """Responses of a tree to generalised forces: M^-1 F with the factors the articulated-body pass has left."""
 
-from loopdyn._jit import inline
-from loopdyn.records import ARM, DINV, NV, PARENT, SV, SW, UV, UW, V0
+from loopdyn._jit import inline, kernel
+from loopdyn.forces import add_loads
+from loopdyn.records import ARM, DINV, NV, PARENT, SV, SW, UV, UW, V0, open_model, open_work
 from loopdyn.spatial import add, cross, dot, get3, put3, scale
+from loopdyn.tree.aba import inward, outward
+from loopdyn.tree.jacobian import all_rows
+from loopdyn.tree.kinematics import rigid_bodies
 
 
 @inline
@@ -37,3 +41,19 @@ def respond(model, work, force, out, wrench, motion):
             av = add(av, scale(out[k], get3(D, k, SV)))
         put3(motion, i, 0, aw)
         put3(motion, i, 3, av)
+
+
+@kernel
+def tree_terms(ints, floats, work, eta, zeta, J, rate, scratch):
+    """eta, zeta^T and J at the state in `work`, gamma into `work`; returns a body without inertia, or -1."""
+    model, data = open_model(ints, floats), open_work(ints, work)
+    rigid_bodies(model, data)
+    add_loads(model, data)
+    status = inward(model, data)
+    outward(model, data)
+    for k in range(model.nv):
+        eta[k] = data.a[k]
+    all_rows(model, data, J, rate)
+    for k in range(model.nc):  # [Anderson2003 eqs. (25), (28), (29)]: one column of zeta per multiplier
+        respond(model, data, J[k], zeta[k], scratch[0], scratch[1])
+    return status
