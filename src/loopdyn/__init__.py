@@ -9,7 +9,18 @@ from loopdyn.analysis.loads import reactions
 from loopdyn.analysis.mobility import Mobility, mobility
 from loopdyn.analysis.reconnect import Change, reconnect
 from loopdyn.checking import check_formulation
-from loopdyn.constraints import Coupler, Distance, Driver, PointMotion, PointOnLine, PointOnPlane, Rolling, Slot
+from loopdyn.constraints import (
+    Coupler,
+    Distance,
+    Driver,
+    PointMotion,
+    PointOnLine,
+    PointOnPlane,
+    Relation,
+    Rolling,
+    Slot,
+    VelocityRelation,
+)
 from loopdyn.errors import (
     AssemblyError,
     ConvergenceError,
@@ -108,6 +119,7 @@ __all__ = [
     "Prismatic",
     "Problem",
     "Reactions",
+    "Relation",
     "Relative",
     "Revolute",
     "Rolling",
@@ -125,6 +137,7 @@ __all__ = [
     "Units",
     "Universal",
     "UserForce",
+    "VelocityRelation",
     "Weld",
     "accelerations",
     "assemble",

@@ -172,6 +172,11 @@ class System:
         return np.array([1.0 if d == "angle" else self.size for d in self.row_dimensions])
 
     @cached_property
+    def affine(self) -> bool:
+        """Whether all rows are affine in the speeds for sure: a formula of speeds may be anything."""
+        return not bool(np.any(self.model.linear[:, rec.L_KIND] == rec.VELOCITY_RELATION))
+
+    @cached_property
     def absolute(self) -> System:
         """The same mechanism with every body free and every joint a constraint."""
         return self.mechanism.compile(cuts="all")
@@ -671,7 +676,7 @@ class _Builder:
                     self.row_list += [(f"{name}.{row}", _row_dimension(row), "slip" not in row) for row in record.rows]
                 elif isinstance(record, LinearRecord):
                     self.linear.append(record)
-                    linear_rows.append((name, record.dimension, True))
+                    linear_rows.append((name, record.dimension, record.kind != rec.VELOCITY_RELATION))
         self.row_list += linear_rows
 
     def _base_programs(self) -> list[list[Program | None]]:
@@ -759,6 +764,7 @@ class _Builder:
         base_pose = np.array([np.concatenate([p, R.ravel()]) for p, R in self.poses[: self.n_bases]])
         header = [len(self.order), self.n_bases, len(self.q_labels), len(self.v_labels), len(cut), len(self.row_list)]
         header += [len(forces), len(code), len(programs), len(constants), len(linear), len(entries), max(depth, 1)]
+        header.append(max([3, *(1 + 2 * len(c.freedoms) for c in self.linear)]))  # laws of forces have three variables
         int_parts = [np.array(header), self.tree, cut, force_ints, code, start, base, linear, entries]
         float_parts = [self.body_data, cut_frames, force_data, constants, base_pose, factors, gravity]
         ints = np.concatenate([np.asarray(p, np.int64).ravel() for p in int_parts])
@@ -798,7 +804,7 @@ class _Builder:
         entries: list[list[int]] = []
         factors: list[float] = []
         for n, c in enumerate(self.linear):
-            linear.append([first_row + n, len(entries), len(c.freedoms), len(programs)])
+            linear.append([first_row + n, len(entries), len(c.freedoms), len(programs), c.kind])
             programs.append(c.program)
             entries += [[f.cut, f.index, f.coordinate] for f in c.freedoms]
             factors += c.coefficients

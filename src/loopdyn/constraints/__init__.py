@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from loopdyn._jit import inline
-from loopdyn.constraints import distance, point, rolling
+from loopdyn.constraints import distance, point, relation, rolling
 from loopdyn.constraints.base import (
     DISTANCE,
     FIRST_CONSTRAINT,
@@ -21,6 +21,7 @@ from loopdyn.constraints.base import (
 from loopdyn.constraints.coupler import Coupler, Driver
 from loopdyn.constraints.distance import Distance
 from loopdyn.constraints.point import PointMotion, PointOnLine, PointOnPlane, Slot
+from loopdyn.constraints.relation import Relation, VelocityRelation
 from loopdyn.constraints.rolling import Rolling
 from loopdyn.expressions import run_program
 from loopdyn.joints.measure import pick
@@ -34,12 +35,16 @@ __all__ = [
     "PointMotion",
     "PointOnLine",
     "PointOnPlane",
+    "Relation",
     "Rolling",
     "Slot",
+    "VelocityRelation",
+    "relation",
 ]
 
 AnyConstraint = Annotated[
-    Distance | PointOnLine | PointOnPlane | Slot | PointMotion | Rolling | Coupler, Field(discriminator="type")
+    Distance | PointOnLine | PointOnPlane | Slot | PointMotion | Rolling | Coupler | Relation | VelocityRelation,
+    Field(discriminator="type"),
 ]
 
 

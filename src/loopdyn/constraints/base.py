@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from loopdyn.expressions import Program
 from loopdyn.forces.base import Freedom, Places
 from loopdyn.quantities import Path, Resolver, Spec
+from loopdyn.records import LINEAR
 
 Array = NDArray[np.float64]
 
@@ -43,12 +44,17 @@ class PairRecord:
 
 @dataclass
 class LinearRecord:
-    """sum coefficient * coordinate = program(t)."""
+    """A relation of joint coordinates: one row whose direction is the sum of factor * direction of each freedom.
+
+    LINEAR: sum coefficient * coordinate = program(t). RELATION and VELOCITY_RELATION: program = 0, with the
+    variables t and, for each freedom, its coordinate and its speed; the coefficients are then unused.
+    """
 
     freedoms: list[Freedom]
     coefficients: list[float]
     program: Program
     dimension: str  # of the row: "angle" or "length"
+    kind: int = LINEAR
 
 
 class Constraint(Spec):

@@ -29,6 +29,7 @@ __all__ = [
     "Motion",
     "Terms",
     "TreeSolver",
+    "angles",
     "body_jacobian",
     "body_motion",
     "difference",
@@ -338,8 +339,33 @@ def difference(system: System, q: ArrayLike, p: ArrayLike) -> Array:
     return out
 
 
-def terms(system: System, state: State) -> Terms:
+def angles(system: System, state: State) -> Array:
+    """Coordinates of the tree that relations use, one per entry; of cut joints, zero.
+
+    The same mechanism with other cuts has the same entries: given these values, it reads the angles of its cut joints
+    with the same whole turns.
+
+    Examples
+    --------
+    >>> import loopdyn as ld
+    >>> system = ld.library.four_bar().compile()
+    >>> angles(system, system.state()).size
+    0
+    """
+    k = system.model.entry[:, rec.E_COORDINATE]
+    return np.where(k >= 0, np.append(state.q, 0.0)[k], 0.0)
+
+
+def terms(system: System, state: State, near: ArrayLike | None = None) -> Terms:
     """Everything in the equations of motion at one state.
+
+    Parameters
+    ----------
+    system : System
+    state : State
+    near : array, optional
+        Angles of cut joints that relations use are read within half a turn of these (:func:`angles`), by default of
+        zero.
 
     Examples
     --------
@@ -353,6 +379,8 @@ def terms(system: System, state: State) -> Terms:
     h = -inverse_dynamics(system, state, np.zeros(system.nv))
     work, w = _prepare(system, state)
     J, rate = np.empty((system.nc, system.nv)), np.empty(system.nc)
+    if near is not None:
+        w.near[:] = near
     jacobian.closure(system.ints, system.floats, work, J, rate)
     return Terms(system, M, h, J, w.gamma.copy(), w.phi.copy(), rate - J @ state.v, _motion(system, w))
 
