@@ -16,6 +16,19 @@ CONSTRAINTS = {
     "point on plane": ld.PointOnPlane(on="a", body="c", point=(1, 1, 1), normal=(1, 2, 0.4)),
     "slot": ld.Slot(on="a", body="c", point=(1, 1, 1), direction=(1, 2, 0), axis=(2, -1, 0.5)),
     "point motion": ld.PointMotion(on="a", body="c", point=(1, 1, 1), x="1 + sin(t)", z="t**3"),
+    "parabola": ld.PointOnCurve(
+        on="a", body="c", point=(1, 1, 1), x="1 + u", y="1 + 0.1*u**2", z="1 + 0.3*u", u=(-9, 9)
+    ),
+    "circle": ld.PointOnCurve(
+        on="a",
+        body="c",
+        point=(1, 1, 1),
+        x="9*cos(u) - 8",
+        y="1 + 9*sin(u)",
+        z="2 - cos(u)",
+        u=(0, "2*pi"),
+        closed=True,
+    ),
     "sphere": ld.Rolling(on="a", body="c", normal=(0.1, 0.2, 1), through=(0, 0, -0.3), centre=(1, 1, 1), radius=0.4),
     "disc": ld.Rolling(
         on="a", body="c", normal=(0.1, 0.2, 1), through=(0, 0, -0.3), centre=(1, 1, 1), radius=0.4, axis=(1, 0, 0.4)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from loopdyn.errors import AssemblyError, ModelError, Problem
+from loopdyn.errors import AssemblyError, ModelError, Problem, SingularityError
 from loopdyn.projection import metric, smallest_step
 from loopdyn.reactions import freedom_wrench
 from loopdyn.system import JointData, State, System
@@ -291,7 +291,10 @@ def _newton(system: System, start: State, targets: Sequence[_Target]) -> tuple[S
     """
     pose = start
     free, rows, weight = _held(system, targets)
-    J, r, M = _rows(system, pose, rows)
+    try:
+        J, r, M = _rows(system, pose, rows)
+    except SingularityError:  # no rows at the start, e.g. beyond the end of a curve
+        return pose, np.inf
     size = _norm(r, weight)
     for _ in range(NEWTON):
         closed = size < CLOSED and not _flipped(system, pose)
@@ -305,7 +308,10 @@ def _newton(system: System, start: State, targets: Sequence[_Target]) -> tuple[S
         share = 1.0
         while True:
             trial = State(pose.t, increment(system, pose.q, share * x), pose.v)
-            J1, r1, M1 = _rows(system, trial, rows)
+            try:
+                J1, r1, M1 = _rows(system, trial, rows)
+            except SingularityError:  # no rows there: a shorter step
+                r1 = np.full(len(r), np.inf)
             if closed and _norm(r1, weight) > 0.5 * size:
                 return pose, None
             if _norm(r1, weight) < (1.0 - 1e-4 * share) * size:

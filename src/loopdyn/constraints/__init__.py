@@ -7,11 +7,12 @@ from typing import Annotated
 from pydantic import Field
 
 from loopdyn._jit import inline
-from loopdyn.constraints import distance, point, relation, rolling
+from loopdyn.constraints import curve, distance, point, relation, rolling
 from loopdyn.constraints.base import (
     DISTANCE,
     FIRST_CONSTRAINT,
     POINT_MOTION,
+    POINT_ON_CURVE,
     POINT_ON_LINE,
     POINT_ON_PLANE,
     ROLLING_DISC,
@@ -19,6 +20,7 @@ from loopdyn.constraints.base import (
     Constraint,
 )
 from loopdyn.constraints.coupler import Coupler, Driver
+from loopdyn.constraints.curve import PointOnCurve
 from loopdyn.constraints.distance import Distance
 from loopdyn.constraints.point import PointMotion, PointOnLine, PointOnPlane, Slot
 from loopdyn.constraints.relation import Relation, VelocityRelation
@@ -33,6 +35,7 @@ __all__ = [
     "Distance",
     "Driver",
     "PointMotion",
+    "PointOnCurve",
     "PointOnLine",
     "PointOnPlane",
     "Relation",
@@ -43,7 +46,16 @@ __all__ = [
 ]
 
 AnyConstraint = Annotated[
-    Distance | PointOnLine | PointOnPlane | Slot | PointMotion | Rolling | Coupler | Relation | VelocityRelation,
+    Distance
+    | PointOnLine
+    | PointOnPlane
+    | PointOnCurve
+    | Slot
+    | PointMotion
+    | Rolling
+    | Coupler
+    | Relation
+    | VelocityRelation,
     Field(discriminator="type"),
 ]
 
@@ -67,6 +79,8 @@ def pair_rows(model, work, kind, program, F, M, par, d, wF, wM, v, k):
         point.on_line(F, d, wF, v, phi, G, gamma, k)
     elif kind == POINT_ON_PLANE:
         point.on_plane(F, d, wF, v, phi, G, gamma, k)
+    elif kind == POINT_ON_CURVE:
+        curve.rows(model, work, program, F, d, wF, v, phi, G, gamma, k)
     elif kind == SLOT:
         point.in_slot(F, M, d, wF, wM, v, phi, G, gamma, k)
     elif kind == POINT_MOTION:

@@ -21,7 +21,8 @@ from loopdyn.records import LINEAR
 Array = NDArray[np.float64]
 
 # Codes of the pair constraints in kernels; smaller codes are joint types.
-DISTANCE, POINT_ON_LINE, POINT_ON_PLANE, POINT_MOTION, SLOT, ROLLING_SPHERE, ROLLING_DISC = range(20, 27)
+DISTANCE, POINT_ON_LINE, POINT_ON_PLANE, POINT_ON_CURVE = range(20, 24)
+POINT_MOTION, SLOT, ROLLING_SPHERE, ROLLING_DISC = range(24, 28)
 FIRST_CONSTRAINT = DISTANCE
 
 IDENTITY = np.eye(3)

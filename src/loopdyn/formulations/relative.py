@@ -28,6 +28,7 @@ from loopdyn.errors import SingularityError
 from loopdyn.formulations.base import Array, Formulation, Solution, Solver
 from loopdyn.rank import Rank
 from loopdyn.system import System
+from loopdyn.tree import require_rows
 from loopdyn.tree.response import tree_terms
 
 
@@ -73,6 +74,7 @@ class Relative(Formulation):
                     f"body '{system.bodies[status]}' has no inertia in the tree. Cut the mechanism elsewhere "
                     "(compile(cuts=[...])) or use a formulation that takes singular inertias, such as the oracle."
                 )
+            require_rows(system, w, J, t)
             A = J / units[:, None]
             matrix = A @ (zeta / units[:, None]).T  # [Anderson2003 eq. (32)], rows in natural units
             right = (w.gamma - J @ eta) / units

@@ -38,6 +38,7 @@ __all__ = [
     "increment",
     "inverse_dynamics",
     "mass_matrix",
+    "require_rows",
     "terms",
 ]
 
@@ -154,6 +155,18 @@ def _finite(system: System, values: Array, what: str, t: float) -> Array:
             "whose points coincide there, formulas that divide by zero, and the state."
         )
     return values
+
+
+def require_rows(system: System, w: rec.Work, J: Array, t: float) -> None:
+    """Raise SingularityError, naming the row, if constraint rows are undefined at the state in `w`."""
+    sound = np.isfinite(w.phi) & np.isfinite(w.gamma) & np.isfinite(J).all(axis=1)
+    if not sound.all():
+        row = system.constraint_rows[int(np.argmin(sound))]
+        raise SingularityError(
+            f"the constraint row '{row}' is not defined at t = {t:g} s: a point has left the end of its curve, the "
+            "points of a distance coincide, or a formula has no finite value there. Check the state, and make the "
+            "curve longer or the formula defined."
+        )
 
 
 def _no_inertia(system: System, row: int) -> SingularityError:
@@ -382,6 +395,7 @@ def terms(system: System, state: State, near: ArrayLike | None = None) -> Terms:
     if near is not None:
         w.near[:] = near
     jacobian.closure(system.ints, system.floats, work, J, rate)
+    require_rows(system, w, J, state.t)
     return Terms(system, M, h, J, w.gamma.copy(), w.phi.copy(), rate - J @ state.v, _motion(system, w))
 
 
