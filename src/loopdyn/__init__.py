@@ -20,6 +20,7 @@ from loopdyn.constraints import (
     Relation,
     Rolling,
     Slot,
+    UserConstraint,
     VelocityRelation,
 )
 from loopdyn.errors import (
@@ -138,6 +139,7 @@ __all__ = [
     "Translational",
     "Units",
     "Universal",
+    "UserConstraint",
     "UserForce",
     "VelocityRelation",
     "Weld",

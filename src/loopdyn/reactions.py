@@ -24,6 +24,7 @@ from loopdyn.rank import Rank, of_matrix, scaled
 from loopdyn.rotations import from_matrix
 from loopdyn.system import JointData, State, System
 from loopdyn.tree import Motion, Terms, angles, body_jacobian, body_motion, inverse_dynamics, terms
+from loopdyn.tree.user_rows import UserRows, user_rows
 from loopdyn.wording import nearest
 
 if TYPE_CHECKING:
@@ -119,9 +120,8 @@ def free_state(system: System, motion: Motion) -> State:
     return State(0.0, q, v)
 
 
-def free_accelerations(system: System, motion: Motion, still: Motion, order: tuple[str, ...]) -> Array:
+def free_accelerations(free: System, motion: Motion, still: Motion, order: tuple[str, ...]) -> Array:
     """Accelerations of the free joints: `still` is the motion of the free bodies at zero accelerations of theirs."""
-    free = system.absolute
     row = {name: k for k, name in enumerate(order)}
     a = np.empty(free.nv)
     for j in free.joints.values():
@@ -196,7 +196,22 @@ def free_terms(system: System, state: State) -> tuple[System, State, Terms]:
     free = free_system(system)
     there = free_state(system, body_motion(system, state))
     there = State(state.t, there.q, there.v)
-    return free, there, terms(free, there, angles(system, state))
+    return free, there, terms(free, there, angles(system, state), carried_rows(system, state, free, there))
+
+
+def carried_rows(system: System, state: State, free: System, there: State) -> UserRows | None:
+    """Rows of user constraints, which are functions of the coordinates of `system`, in the speeds of its free bodies.
+
+    With B and W of :func:`_joint_loads`: a row J over the tree becomes J W^T, since W^T B = 1, and what the free bodies
+    do at zero accelerations of the tree goes to the right side.
+    """
+    if not system.mechanism.user_constraints:
+        return None
+    rows = user_rows(system)(state.t, state.q, state.v)
+    motion = body_motion(system, state)
+    J = rows.J @ _joint_loads(system, state, free, motion)[1].T
+    still = body_motion(free, there)
+    return replace(rows, J=J, gamma=rows.gamma + J @ free_accelerations(free, motion, still, system.bodies))
 
 
 def joint_rank(system: System, state: State) -> tuple[Rank, Array, State]:
@@ -244,7 +259,7 @@ def reactions(
     """
     motion = body_motion(system, state, a)
     free, _, now = free_terms(system, state)
-    load = now.M @ free_accelerations(system, motion, now.motion, system.bodies) - now.h
+    load = now.M @ free_accelerations(free, motion, now.motion, system.bodies) - now.h
     if system.forces or system.mechanism.user_forces:
         # Loads on joint coordinates as the tree has them: user forces, and angles beyond half a turn, which
         # joints that are cut cannot tell.

@@ -17,7 +17,7 @@ from loopdyn._jit import inline
 
 # Header of the int array.
 H_ROWS, H_BASES, H_NQ, H_NV, H_CUTS, H_NC, H_FORCES, H_CODE, H_PROGRAMS, H_CONSTANTS = range(10)
-H_LINEAR, H_ENTRIES, H_DEPTH, H_JETS, H_SIZE = range(10, 15)
+H_LINEAR, H_ENTRIES, H_DEPTH, H_JETS, H_USER, H_SIZE = range(10, 16)
 
 # tree[i]: integers of body i.
 PARENT, KIND, Q0, V0, NV, REVERSED, N_TREE = range(7)
@@ -104,6 +104,7 @@ class Model(NamedTuple):
     nq: int
     nv: int
     nc: int
+    n_user: int  # the last rows: of user constraints, whose phi, gamma, rate and J the caller has written
 
 
 class Work(NamedTuple):
@@ -187,6 +188,7 @@ def open_model(ints, floats):
         ints[H_NQ],
         ints[H_NV],
         ints[H_NC],
+        ints[H_USER],
     )
 
 

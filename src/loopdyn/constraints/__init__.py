@@ -25,6 +25,7 @@ from loopdyn.constraints.distance import Distance
 from loopdyn.constraints.point import PointMotion, PointOnLine, PointOnPlane, Slot
 from loopdyn.constraints.relation import Relation, VelocityRelation
 from loopdyn.constraints.rolling import Rolling
+from loopdyn.constraints.user import UserConstraint
 from loopdyn.expressions import run_program
 from loopdyn.joints.measure import pick
 
@@ -41,6 +42,7 @@ __all__ = [
     "Relation",
     "Rolling",
     "Slot",
+    "UserConstraint",
     "VelocityRelation",
     "relation",
 ]

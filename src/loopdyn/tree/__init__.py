@@ -17,6 +17,7 @@ from loopdyn import records as rec
 from loopdyn.errors import ModelError, Problem, SingularityError
 from loopdyn.system import State, System
 from loopdyn.tree import aba, crba, energies, jacobian, kinematics, rnea
+from loopdyn.tree.user_rows import UserRows, user_rows
 from loopdyn.wording import nearest
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ __all__ = [
     "mass_matrix",
     "require_rows",
     "terms",
+    "user_rows",
 ]
 
 
@@ -369,7 +371,7 @@ def angles(system: System, state: State) -> Array:
     return np.where(k >= 0, np.append(state.q, 0.0)[k], 0.0)
 
 
-def terms(system: System, state: State, near: ArrayLike | None = None) -> Terms:
+def terms(system: System, state: State, near: ArrayLike | None = None, user: UserRows | None = None) -> Terms:
     """Everything in the equations of motion at one state.
 
     Parameters
@@ -379,6 +381,8 @@ def terms(system: System, state: State, near: ArrayLike | None = None) -> Terms:
     near : array, optional
         Angles of cut joints that relations use are read within half a turn of these (:func:`angles`), by default of
         zero.
+    user : UserRows, optional
+        Rows of user constraints, where they are known already.
 
     Examples
     --------
@@ -394,6 +398,7 @@ def terms(system: System, state: State, near: ArrayLike | None = None) -> Terms:
     J, rate = np.empty((system.nc, system.nv)), np.empty(system.nc)
     if near is not None:
         w.near[:] = near
+    (user or user_rows(system)(state.t, state.q, state.v)).write(w, J, rate)
     jacobian.closure(system.ints, system.floats, work, J, rate)
     require_rows(system, w, J, state.t)
     return Terms(system, M, h, J, w.gamma.copy(), w.phi.copy(), rate - J @ state.v, _motion(system, w))

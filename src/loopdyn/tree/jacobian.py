@@ -76,7 +76,7 @@ def pair(model, work, n):
 @inline
 def constraint_rows(model, work):
     """phi, direction and gamma of the rows of all cut joints and pair constraints, for the motion in `work`."""
-    for k in range(model.nc):
+    for k in range(model.nc - model.n_user):
         work.explicit[k] = 0.0
     for n in range(model.cut.shape[0]):
         F, M, par, d, wF, wM, v, _ = pair(model, work, n)
@@ -91,7 +91,7 @@ def constraint_rows(model, work):
 def constraint_jacobian(model, work, J):
     """J (nc, nv) with J v + explicit = d phi/dt for bases at rest: the power of each row's wrench pair."""
     B = work.body
-    J[:, :] = 0.0
+    J[: model.nc - model.n_user, :] = 0.0
     for n in range(model.cut.shape[0]):
         i, j = model.cut[n, C_PARENT], model.cut[n, C_CHILD]
         xM, _ = body_point(B, j, get3(model.cut_frames, n, M_POINT))
@@ -221,7 +221,10 @@ def linear_rows(model, work, J, rate):
 
 @inline
 def all_rows(model, work, J, rate):
-    """phi, gamma, J and d phi/dt of all constraint rows; sets `work.a` and the accelerations to zero motion."""
+    """phi, gamma, J and d phi/dt of all constraint rows; sets `work.a` and the accelerations to zero motion.
+
+    Rows of user constraints, the last ones, are left as the caller has written them.
+    """
     for k in range(model.nv):
         work.a[k] = 0.0
     accelerations(model, work)
