@@ -110,6 +110,12 @@ def test_units_of_a_relation_are_those_of_the_model():
     assert system.row_dimensions == ("length",)
 
 
+def test_a_relation_loses_rank_where_its_derivatives_vanish():
+    system = wheels(ld.Relation(formula="a**2 - b**2", coordinates={"a": "A", "b": "B"})).compile()
+    assert ld.mobility(system, system.state()).dof_here == 2
+    assert ld.mobility(system, ld.assemble(system, q={"A": 0.5}, near=system.state({"B": 0.4}))).dof_here == 1
+
+
 # ------------------------------------------------------------------------------------- conditions on velocities
 
 
