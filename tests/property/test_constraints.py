@@ -190,7 +190,7 @@ def test_all_formulations_agree_at_closed_states(name):
         q = ld.tree.increment(system, system.q_reference, 0.2 * rng.normal(size=system.nv))
         state = ld.assemble(system, q=q, v=rng.normal(size=system.nv), t=0.2)
         a = ld.accelerations(system, state, "oracle")
-        for f in ("relative", *(ld.Absolute(solver=s) for s in SOLVERS)):
+        for f in ("relative", "graph", *(ld.Absolute(solver=s) for s in SOLVERS)):
             # conditions up to 1e5 (closed poses at the edge of what the arm can reach) times rounding
             np.testing.assert_allclose(
                 ld.accelerations(system, state, f), a, rtol=0, atol=1e-9 * (1 + np.abs(a).max()), err_msg=str(f)

@@ -10,7 +10,7 @@ import loopdyn as ld
 from loopdyn.tree import jacobian, kinematics
 
 G = 9.81
-FORMULATIONS = ("oracle", "relative", ld.Absolute(solver="kkt"), ld.Absolute(solver="nullspace"))
+FORMULATIONS = ("oracle", "relative", "graph", ld.Absolute(solver="kkt"), ld.Absolute(solver="nullspace"))
 CIRCLE = [(2 * np.cos(x), 2 * np.sin(x), 0.0) for x in np.linspace(0, 2 * np.pi, 40, endpoint=False)]
 
 

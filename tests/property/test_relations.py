@@ -9,7 +9,7 @@ from tests.independent import closed_state, random_inertia, transfer
 import loopdyn as ld
 from loopdyn.projection import project
 
-FORMULATIONS = ("oracle", "relative", ld.Absolute(solver="kkt"), ld.Absolute(solver="nullspace"))
+FORMULATIONS = ("oracle", "relative", "graph", ld.Absolute(solver="kkt"), ld.Absolute(solver="nullspace"))
 
 
 def wheels(ratio: ld.Coupler | ld.Relation | None = None, **more: object) -> ld.Mechanism:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from loopdyn._jit import inline
+from loopdyn._jit import borrowed, inline
 from loopdyn.records import (
     H_BASES,
     H_CODE,
@@ -128,9 +128,10 @@ def work_start(ints):
     return a + 3 * ints[H_JETS] + 3 * N_BASE_PROGRAMS + 3 * ints[H_DEPTH]
 
 
-@inline
+@inline(always=True)
 def open_plan(ints, o):
     """Named views of the plan, which begins at o in the int array."""
+    ints = borrowed(ints)
     bodies, cuts = ints[H_ROWS], ints[H_CUTS]
     n, slots, pairs = ints[o + P_ROWS], ints[o + P_SLOTS], ints[o + P_PAIRS]
     sources, nnz, severed = ints[o + P_SOURCES], ints[o + P_ENTRIES], ints[o + P_SEVERED]
@@ -163,9 +164,10 @@ def open_plan(ints, o):
     )  # fmt: skip
 
 
-@inline
+@inline(always=True)
 def open_elimination(ints, o, work, a):
     """Named views of the work of the elimination, which begins at a in the work array."""
+    work = borrowed(work)
     n, slots, responses = ints[o + P_ROWS], ints[o + P_SLOTS], ints[o + P_RESPONSES]
     nnz, severed, bodies = ints[o + P_ENTRIES], ints[o + P_SEVERED], ints[H_ROWS]
     b = a + 6 * slots

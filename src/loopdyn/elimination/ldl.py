@@ -8,7 +8,7 @@ below its `floor` is dropped: its row depends on earlier ones, its unknown becom
 from loopdyn._jit import inline
 
 
-@inline
+@inline(always=True)
 def factor(P, A, floor, L, pivot, inverse, y):
     """Fill L, pivot and inverse (1/pivot, or 0 where dropped); y: scratch, one per row. Returns the rows dropped."""
     n = pivot.shape[0]

@@ -122,7 +122,8 @@ def factor_pattern(sizes: Sequence[int], order: Sequence[int], later: Sequence[S
         for q in ahead[p]:
             earlier[q][p] = before[q]
             before[q] += width[p]
-    column_start, column_rows = [0], []
+    column_start: list[int] = [0]
+    column_rows: list[int] = []
     offset_of: list[dict[int, int]] = []
     for p in range(n):
         beyond: list[int] = []
@@ -139,14 +140,22 @@ def factor_pattern(sizes: Sequence[int], order: Sequence[int], later: Sequence[S
     for q in range(n):
         for k in range(first[q], first[q + 1]):
             for p in earlier[q]:
-                offset = offset_of[p][q] + k - int(first[q])
+                beyond_node = offset_of[p][q] + k - int(first[q])
                 for i in range(first[p], first[p + 1]):
                     row_columns.append(i)
-                    row_places.append(column_start[i] + int(first[p + 1]) - i - 1 + offset)
+                    row_places.append(column_start[i] + int(first[p + 1]) - i - 1 + beyond_node)
             for i in range(first[q], k):
                 row_columns.append(i)
                 row_places.append(column_start[i] + k - i - 1)
             row_start.append(len(row_columns))
         earlier[q][q] = before[q]
-    arrays = (row_start, row_columns, row_places, column_start, column_rows)
-    return Pattern(first, place, *(np.array(x, np.int64) for x in arrays), tuple(earlier))
+    return Pattern(
+        first,
+        place,
+        np.array(row_start, np.int64),
+        np.array(row_columns, np.int64),
+        np.array(row_places, np.int64),
+        np.array(column_start, np.int64),
+        np.array(column_rows, np.int64),
+        tuple(earlier),
+    )

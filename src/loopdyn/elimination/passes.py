@@ -31,6 +31,7 @@ from loopdyn.elimination.layout import (
 )
 from loopdyn.elimination.ldl import factor, solve
 from loopdyn.forces import add_loads, push, twist
+from loopdyn.joints import joint_plus
 from loopdyn.joints.base import REVOLUTE
 from loopdyn.joints.measure import joint_freedom
 from loopdyn.records import (
@@ -58,6 +59,7 @@ from loopdyn.records import (
     PARENT,
     PV,
     PW,
+    Q0,
     SV,
     SW,
     UV,
@@ -91,7 +93,7 @@ from loopdyn.spatial import (
 )
 from loopdyn.tree.aba import eliminate, eliminate_pin
 from loopdyn.tree.jacobian import constraint_rows, freedom_of_cut, linear_terms, pair
-from loopdyn.tree.kinematics import rigid_bodies
+from loopdyn.tree.kinematics import kinematics, rigid_bodies
 
 FINE = -1
 RANK_LOSS = -2  # a pivot of the matrix has vanished
@@ -104,7 +106,7 @@ MOST_REFINEMENTS = 6
 # -------------------------------------------------------------------------------------- rows and columns
 
 
-@inline
+@inline(always=True)
 def bring_loads(model, work, plan):
     """Loads on the freedoms of severed joints, as wrenches on their two bodies."""
     B = work.body
@@ -136,7 +138,7 @@ def at_point(motion, i, w0, v0, x, B):
     return add(get3(motion, i, v0), cross(get3(motion, i, w0), sub(x, get3(B, i, X))))
 
 
-@inline
+@inline(always=True)
 def fill_columns(model, work, plan, E):
     """Columns of the rows at the bodies they act on, and their right sides for bodies without acceleration."""
     B, K = work.body, E.column
@@ -165,7 +167,7 @@ def fill_columns(model, work, plan, E):
             E.right[plan.source[m, S_INDEX]] = right
 
 
-@inline
+@inline(always=True)
 def fill_relations(model, work, plan, E):
     """The same for relations of coordinates; a coordinate of the tree is met by the response of its freedom."""
     B = work.body
@@ -210,7 +212,7 @@ def unit_motion(D, k, n):
         D[k, SW + n - 3] = 1.0
 
 
-@inline
+@inline(always=True)
 def eliminate_bodies(model, work, plan, E):
     """Articulated inertias from the tips to the roots of the forest; returns a body whose pivot vanishes, or -1."""
     B, D = work.body, work.dof
@@ -260,7 +262,7 @@ def eliminate_bodies(model, work, plan, E):
     return status
 
 
-@inline
+@inline(always=True)
 def eliminate_columns(model, work, plan, E):
     """Columns from the tips to the roots: responses of all freedoms, matrix and right side of the multipliers."""
     B, K = work.body, E.column
@@ -309,7 +311,7 @@ def eliminate_columns(model, work, plan, E):
                     pair_ += 1
 
 
-@inline
+@inline(always=True)
 def factor_matrix(plan, E):
     """Factor of the matrix of multipliers; returns whether a row was dropped."""
     dropped = factor(plan, E.matrix, E.floor, E.factor, E.pivot, E.inverse, E.scratch)
@@ -326,7 +328,7 @@ def factor_matrix(plan, E):
 # ---------------------------------------------------------------------------------------- accelerations
 
 
-@inline
+@inline(always=True)
 def bodies_outward(model, work, plan, E, lam):
     """Accelerations of freedoms and bodies from the roots to the tips, for the multipliers `lam`."""
     B = work.body
@@ -385,7 +387,7 @@ def respond_outward(model, work, plan, E, lam, motion, out):
         put3(motion, i, 3, av)
 
 
-@inline
+@inline(always=True)
 def of_severed_joints(model, work, plan, motion, out):
     """What a change of the motion of the bodies does to the freedoms of severed joints."""
     B = work.body
@@ -400,7 +402,7 @@ def of_severed_joints(model, work, plan, motion, out):
             out[model.tree[i, V0] + k] = dot(torque, w) + dot(force, v)
 
 
-@inline
+@inline(always=True)
 def severed_accelerations(model, work, plan):
     """Accelerations of the coordinates of severed joints."""
     for n in range(plan.severed_joint.shape[0]):
@@ -446,7 +448,7 @@ def row_accelerations(model, work, plan, E):
     return missing / size if size > 0.0 else 0.0
 
 
-@inline
+@inline(always=True)
 def relation_acceleration(model, work, plan, E, n):
     """`row_accelerations` for relation n of coordinates."""
     B, row = work.body, plan.relation[n]
@@ -473,7 +475,7 @@ def relation_acceleration(model, work, plan, E, n):
     E.size[row] = size
 
 
-@inline
+@inline(always=True)
 def refine(model, work, plan, E):
     """Correct the multipliers by what is missing in the rows, until nothing is or it no longer helps."""
     B = work.body
@@ -501,7 +503,7 @@ def refine(model, work, plan, E):
 # ---------------------------------------------------------------------------------------------- kernels
 
 
-@inline
+@inline(always=True)
 def eliminate_all(model, work, plan, E):
     """Everything up to the factor at the state in `work`; returns a body without inertia, or -1."""
     rigid_bodies(model, work)
@@ -536,4 +538,73 @@ def accelerate(ints, floats, work):
     E.multipliers[:] = 0.0
     for k in range(E.lam.shape[0]):
         E.multipliers[plan.kept[k]] = E.lam[k]
+    return status
+
+
+@inline
+def missing_positions(model, work, plan, E):
+    """Into `E.step` the negative residual of every kept row at position level; `constraint_rows` was run."""
+    for n in range(model.cut.shape[0]):
+        for m in range(plan.source_start[n], plan.source_start[n + 1]):
+            E.step[plan.source[m, S_INDEX]] = -work.phi[plan.source[m, S_ROW]]
+    for n in range(model.linear.shape[0]):
+        if plan.relation[n] >= 0:
+            E.step[plan.relation[n]] = -linear_terms(model, work, n)[0]
+
+
+@inline
+def missing_velocities(model, work, plan, E):
+    """The same at velocity level."""
+    for n in range(model.cut.shape[0]):
+        if plan.source_start[n] == plan.source_start[n + 1]:
+            continue
+        _, _, _, _, wF, wM, v, _ = pair(model, work, n)
+        w = sub(wM, wF)
+        for m in range(plan.source_start[n], plan.source_start[n + 1]):
+            k = plan.source[m, S_ROW]
+            rate = dot(get3(work.rows, k, 0), w) + dot(get3(work.rows, k, 3), v) + work.explicit[k]
+            E.step[plan.source[m, S_INDEX]] = -rate
+    for n in range(model.linear.shape[0]):
+        if plan.relation[n] >= 0:
+            E.step[plan.relation[n]] = -linear_terms(model, work, n)[1]
+
+
+@inline
+def largest_missing(E):
+    """Largest entry of `E.step` in the metric of the matrix: the motion it asks for."""
+    worst = 0.0
+    for k in range(E.step.shape[0]):
+        if E.inverse[k] != 0.0:
+            worst = max(worst, abs(E.step[k].real) / np.sqrt(E.matrix[k].real))
+    return worst
+
+
+@kernel
+def correct(ints, floats, work):
+    """One linear correction of position and then of velocity, the smallest in the mass metric.
+
+    Overwrites q and v in `work`; E.diagnostics[RESIDUAL] receives what was missing in position. Returns a body
+    without inertia, or -1.
+    """
+    model, data = open_model(ints, floats), open_work(ints, work)
+    plan, E = open_plan(ints, plan_start(ints)), open_elimination(ints, plan_start(ints), work, work_start(ints))
+    status = eliminate_all(model, data, plan, E)
+    missing_positions(model, data, plan, E)
+    E.diagnostics[RESIDUAL] = largest_missing(E)
+    solve(plan, E.factor, E.inverse, E.step)
+    respond_outward(model, data, plan, E, E.step, E.motion, E.rates)
+    of_severed_joints(model, data, plan, E.motion, E.rates)
+    for i in range(model.n_bases, model.tree.shape[0]):
+        joint_plus(
+            model.tree[i, KIND], model.tree[i, NV], data.q, model.tree[i, Q0], E.rates, model.tree[i, V0], data.q
+        )
+    # at the new place with the old factor: what that leaves is of second order in the two corrections
+    kinematics(model, data)
+    constraint_rows(model, data)
+    missing_velocities(model, data, plan, E)
+    solve(plan, E.factor, E.inverse, E.step)
+    respond_outward(model, data, plan, E, E.step, E.motion, E.rates)
+    of_severed_joints(model, data, plan, E.motion, E.rates)
+    for k in range(model.nv):
+        data.v[k] += E.rates[k]
     return status

@@ -11,7 +11,7 @@ it is the sparse matrix J M^-1 J^T of absolute coordinates. The choice with the 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -26,8 +26,9 @@ from loopdyn.system import SUPPORT, JointData, System
 
 Ints = NDArray[np.int64]
 
-# Numbers of open rows at a body above which its joint is severed, among which the cheapest is taken; None: never.
-LIMITS = (None, 16, 10, 6, 3, 0)
+# Numbers of open rows at a body above which its joint is severed, among which the cheapest is taken. With the first
+# nothing is severed in mechanisms of ordinary size, while in large ones no matrix gets out of hand.
+LIMITS = (120, 30, 16, 10, 6, 3, 0)
 
 # Multiplications and additions of the tree part of a body, and of each of its freedoms (tree/aba.py, tree/rigid.py).
 BODY_FLOPS, FREEDOM_FLOPS = 450, 110
@@ -38,8 +39,9 @@ class Node:
     """Rows that are eliminated together: of a cut joint, a constraint, a relation of coordinates, a severed joint."""
 
     name: str
-    rows: tuple[int, ...]
+    rows: tuple[int, ...]  # those that are kept
     bodies: tuple[int, ...]  # the bodies they act on; bases are left out
+    all_rows: int  # how many there are with those that are not kept
 
 
 @dataclass(frozen=True)
@@ -92,7 +94,7 @@ class Plan:
         s, width = self.system, max((len(n) for n in self.forest.open), default=0)
         lines = [
             f"graph: {s.nb} bodies in {len(self.forest.roots)} trees, {s.nv} speeds; "
-            f"{self.pattern.rows} rows of multipliers kept of {sum(len(n.rows) for n in self.forest.nodes)}",
+            f"{self.pattern.rows} rows of multipliers kept of {sum(n.all_rows for n in self.forest.nodes)}",
             f"cut: {_listed(s.topology.cuts)}; severed besides: {_listed(self.severed)}",
             f"columns: at most {width} sets at a body, {sum(len(n) for n in self.forest.open) / max(s.nb, 1):.1f} mean",
             f"order of multipliers: {_listed([self.forest.nodes[k].name for k in np.argsort(self.pattern.place)])}; "
@@ -130,25 +132,35 @@ def make_plan(
     cut: C; severed besides: none
     ...
     """
-    if severed is not None:
-        forest = grow(system, lambda i, _: i in severed)
+    if severed is None:
+        forest = _cheapest(system)
     else:
-        allowed = _severable(system)
-        forest, best = None, np.inf
-        for limit in LIMITS:
-            found = grow(system, lambda i, rows, limit=limit: limit is not None and allowed[i] and rows > limit, best)
-            if found is None:
-                continue
-            flops = _tree_flops(system, found) + _pattern(found).flops
-            if flops < best:
-                forest, best = found, flops
-            if not found.nodes or (limit is None and max((len(o) for o in found.open), default=0) <= 2):
-                break  # nothing to gain by severing
+        forest = grow(system, lambda i, _: i in severed)
     if kept is not None:
-        nodes = tuple(Node(n.name, tuple(kept[n.name]), n.bodies) for n in forest.nodes)
+        nodes = tuple(Node(n.name, tuple(kept[n.name]), n.bodies, n.all_rows) for n in forest.nodes)
         forest = Forest(nodes, forest.severed, forest.open, forest.roots)
     pattern = _pattern(forest)
     return _freeze(system, forest, pattern)
+
+
+def _cheapest(system: System) -> Forest:
+    """The forest with the fewest operations among those of all `LIMITS`."""
+    allowed = _severable(system)
+    best, least = None, 0
+    for limit in LIMITS:
+
+        def sever(i: int, rows: int, limit: int = limit) -> bool:
+            return bool(allowed[i]) and rows > limit
+
+        if best is not None and not any(allowed):
+            break
+        found = grow(system, sever)
+        flops = _tree_flops(system, found) + _pattern(found).flops
+        if best is None or flops < least:
+            best, least = found, flops
+    if best is None:
+        raise AssertionError("LIMITS is empty")
+    return best
 
 
 def _severable(system: System) -> NDArray[np.bool_]:
@@ -174,11 +186,8 @@ def _severable(system: System) -> NDArray[np.bool_]:
     return allowed
 
 
-def grow(system: System, sever, most_flops: float = np.inf) -> Forest | None:
-    """Forest with the joints severed for which ``sever(body, open rows)`` says so, from the tips to the root.
-
-    None if its columns alone cost more than `most_flops`.
-    """
+def grow(system: System, sever: Callable[[int, int], bool]) -> Forest:
+    """Forest with the joints severed for which ``sever(body, open rows)`` says so, from the tips to the root."""
     model, n_bases = system.model, system.n_bases
     n = len(model.tree)
     nodes = _nodes(system)
@@ -187,22 +196,19 @@ def grow(system: System, sever, most_flops: float = np.inf) -> Forest | None:
         for b in node.bodies:
             touch[b].append(k)
     found: list[set[int]] = [set(t) for t in touch]
-    severed, roots, flops = [], [], 0.0
+    severed, roots = [], []
     row = system.nc
     joints = {j.body: j for j in system.joints.values() if j.in_tree}
     for i in range(n - 1, n_bases - 1, -1):
         p = int(model.tree[i, rec.PARENT])
         rows = sum(len(nodes[k].rows) for k in found[i])
-        flops += rows * rows * max(int(model.tree[i, rec.NV]), 1)
-        if flops > most_flops:
-            return None
         if p < n_bases:
             roots.append(i)
         elif sever(i, rows):
             count = len(joints[i].spec.rows_when_cut)
             found[i].add(len(nodes))
             found[p].add(len(nodes))
-            nodes.append(Node(joints[i].name, tuple(range(row, row + count)), (i, p)))
+            nodes.append(Node(joints[i].name, tuple(range(row, row + count)), (i, p), count))
             row += count
             severed.append(i)
             roots.append(i)
@@ -216,15 +222,17 @@ def _nodes(system: System) -> list[Node]:
     model, n_bases = system.model, system.n_bases
     nodes = []
     for parent, child, _, row, rows, _ in model.cut:
+        if rows == 0:  # a free joint that is cut
+            continue
         name = system.constraint_rows[row].rpartition(".")[0]
         bodies = tuple(int(b) for b in (parent, child) if b >= n_bases)
-        nodes.append(Node(name, tuple(range(row, row + rows)), bodies))
+        nodes.append(Node(name, tuple(range(row, row + rows)), bodies, int(rows)))
     body_of = np.repeat(np.arange(len(model.tree)), model.tree[:, rec.NV])
     for row, first, count, *_ in model.linear:
         bodies_: set[int] = set()
         for cut, index, _ in model.entry[first : first + count]:
             bodies_ |= {int(body_of[index])} if cut < 0 else {int(b) for b in model.cut[cut, :2] if b >= n_bases}
-        nodes.append(Node(system.constraint_rows[row], (int(row),), tuple(sorted(bodies_))))
+        nodes.append(Node(system.constraint_rows[row], (int(row),), tuple(sorted(bodies_)), 1))
     return nodes
 
 
@@ -347,7 +355,9 @@ def _with_severed_cuts(system: System, forest: Forest) -> tuple[Ints, NDArray[np
     """Arrays of the system with its severed joints among the cuts too; they stay in the tree for the kinematics."""
     model = system.model
     joints = {j.body: j for j in system.joints.values() if j.in_tree}
-    added, frames, cut_of = [], [], {}
+    added: list[list[int]] = []
+    frames: list[NDArray[np.float64]] = []
+    cut_of: dict[int, int] = {}
     row = system.nc
     for i in forest.severed:
         j = joints[i]
