@@ -210,3 +210,9 @@ def test_a_wrong_user_constraint_is_refused_in_words():
     m = body(USERS["complex steps"])
     with pytest.raises(ld.ModelError, match="already"):
         m.add_driver("k", "A", "t")
+
+
+def test_a_formulation_that_runs_compiled_refuses_it_with_a_reason():
+    system = body(USERS["complex steps"]).compile()
+    with pytest.raises(ld.LoopdynError, match="graph cannot treat 'body': the model has user constraints"):
+        ld.prepare(system, "graph")
