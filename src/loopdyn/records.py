@@ -17,7 +17,7 @@ from loopdyn._jit import inline, window
 
 # Header of the int array.
 H_ROWS, H_BASES, H_NQ, H_NV, H_CUTS, H_NC, H_FORCES, H_CODE, H_PROGRAMS, H_CONSTANTS = range(10)
-H_LINEAR, H_ENTRIES, H_DEPTH, H_SIZE = range(10, 14)
+H_LINEAR, H_ENTRIES, H_DEPTH, H_JETS, H_USER, H_SIZE = range(10, 16)
 
 # tree[i]: integers of body i.
 PARENT, KIND, Q0, V0, NV, REVERSED, N_TREE = range(7)
@@ -43,7 +43,11 @@ C_PAR = 24  # 2
 N_CUT_FRAMES = 26
 
 # linear[k]: relation of joint coordinates; entry[j]: one coordinate of it (cut joint or -1, freedom, q index).
-L_ROW, L_FIRST, L_COUNT, L_PROGRAM, N_LINEAR = range(5)
+# Its row of J is the sum over the entries of a factor times the direction of the entry's freedom. The factors are
+# constant (LINEAR: `factor` of the model) or computed at the state (RELATION: phi(t, q), VELOCITY_RELATION:
+# psi(t, q, v)); for all kinds those of the present state are left in `factor` of the work array.
+L_ROW, L_FIRST, L_COUNT, L_PROGRAM, L_KIND, N_LINEAR = range(6)
+LINEAR, RELATION, VELOCITY_RELATION = range(3)
 E_CUT, E_FREEDOM, E_COORDINATE, N_ENTRY = range(4)
 
 N_FORCE_INTS = 8
@@ -100,6 +104,7 @@ class Model(NamedTuple):
     nq: int
     nv: int
     nc: int
+    n_user: int  # the last rows: of user constraints, whose phi, gamma, rate and J the caller has written
 
 
 class Work(NamedTuple):
@@ -117,7 +122,9 @@ class Work(NamedTuple):
     gamma: Any  # (nc,)
     explicit: Any  # (nc,) rate of phi that is not due to motion
     rows: Any  # (nc, 6) direction of each constraint row: torque and force on the child at M's origin
-    jets: Any  # (3, 3) variables of a program with two derivatives
+    factor: Any  # (entries,) factors of the entries of linear records at this state
+    near: Any  # (entries,) in: angles of cut joints are read within half a turn of these
+    jets: Any  # (jets, 3) variables of a program with two derivatives
     motion: Any  # (6, 3) motion of a base with two derivatives
     stack: Any  # (depth, 3)
 
@@ -136,7 +143,9 @@ def model_sizes(header: Any) -> tuple[int, int]:
 def work_size(header: Any) -> int:
     """Length of the work array."""
     rows, nq, nv, nc, depth = (int(header[k]) for k in (H_ROWS, H_NQ, H_NV, H_NC, H_DEPTH))
-    return 1 + nq + 4 * nv + rows * N_WORK + nv * N_DOF + 9 * nc + 9 + 3 * N_BASE_PROGRAMS + 3 * depth
+    entries, jets = int(header[H_ENTRIES]), int(header[H_JETS])
+    tables = rows * N_WORK + nv * N_DOF + 9 * nc + 2 * entries + 3 * jets + 3 * N_BASE_PROGRAMS + 3 * depth
+    return 1 + nq + 4 * nv + tables
 
 
 @inline(always=True)
@@ -178,6 +187,7 @@ def open_model(ints, floats):
         ints[H_NQ],
         ints[H_NV],
         ints[H_NC],
+        ints[H_USER],
     )
 
 
@@ -185,6 +195,7 @@ def open_model(ints, floats):
 def open_work(ints, work):
     """Named views of the work array."""
     rows, nq, nv, nc, depth = ints[H_ROWS], ints[H_NQ], ints[H_NV], ints[H_NC], ints[H_DEPTH]
+    entries, jets = ints[H_ENTRIES], ints[H_JETS]
     a = 1 + nq
     b = a + nv
     c = b + nv
@@ -196,8 +207,10 @@ def open_work(ints, work):
     i = h + nc
     j = i + nc
     k = j + 6 * nc
-    m = k + 9
-    n = m + 3 * N_BASE_PROGRAMS
+    m = k + entries
+    n = m + entries
+    o = n + 3 * jets
+    p = o + 3 * N_BASE_PROGRAMS
     return Work(
         window(work, 0, 1),
         window(work, 1, nq),
@@ -211,7 +224,9 @@ def open_work(ints, work):
         window(work, h, nc),
         window(work, i, nc),
         window(work, j, nc, 6),
-        window(work, k, 3, 3),
-        window(work, m, N_BASE_PROGRAMS, 3),
-        window(work, n, depth, 3),
+        window(work, k, entries),
+        window(work, m, entries),
+        window(work, n, jets, 3),
+        window(work, o, N_BASE_PROGRAMS, 3),
+        window(work, p, depth, 3),
     )

@@ -15,6 +15,7 @@ from loopdyn.records import (
     H_DEPTH,
     H_ENTRIES,
     H_FORCES,
+    H_JETS,
     H_LINEAR,
     H_NC,
     H_NQ,
@@ -123,8 +124,8 @@ def plan_start(ints):
 def work_start(ints):
     """Where the work of the elimination begins in the work array."""
     nv, nc = ints[H_NV], ints[H_NC]
-    a = 1 + ints[H_NQ] + 4 * nv + ints[H_ROWS] * N_WORK + nv * N_DOF + 9 * nc + 9
-    return a + 3 * N_BASE_PROGRAMS + 3 * ints[H_DEPTH]
+    a = 1 + ints[H_NQ] + 4 * nv + ints[H_ROWS] * N_WORK + nv * N_DOF + 9 * nc + 2 * ints[H_ENTRIES]
+    return a + 3 * ints[H_JETS] + 3 * N_BASE_PROGRAMS + 3 * ints[H_DEPTH]
 
 
 @inline(always=True)

@@ -12,7 +12,6 @@ eliminated like one on a free joint: six unit motions, whatever its own joint is
 import numpy as np
 
 from loopdyn._jit import inline, kernel
-from loopdyn.constraints import motion_in_time
 from loopdyn.elimination.layout import (
     DROPPED,
     R_CHILD,
@@ -45,7 +44,6 @@ from loopdyn.records import (
     CV,
     CW,
     DINV,
-    E_COORDINATE,
     E_CUT,
     E_FREEDOM,
     F_POINT,
@@ -55,7 +53,6 @@ from loopdyn.records import (
     KIND,
     L_COUNT,
     L_FIRST,
-    L_PROGRAM,
     LOAD,
     M_POINT,
     NV,
@@ -95,7 +92,7 @@ from loopdyn.spatial import (
     subtract_dyad,
 )
 from loopdyn.tree.aba import eliminate, eliminate_pin
-from loopdyn.tree.jacobian import constraint_rows, freedom_of_cut, pair
+from loopdyn.tree.jacobian import constraint_rows, freedom_of_cut, linear_terms, pair
 from loopdyn.tree.kinematics import kinematics, rigid_bodies
 
 FINE = -1
@@ -182,16 +179,15 @@ def fill_relations(model, work, plan, E):
             put3(B, i, AV, (0.0, 0.0, 0.0))
     for n in range(model.linear.shape[0]):
         row = plan.relation[n]
-        _, _, gamma = motion_in_time(model, work, model.linear[n, L_PROGRAM])
+        _, _, gamma, _ = linear_terms(model, work, n)
         for e in range(model.linear[n, L_FIRST], model.linear[n, L_FIRST] + model.linear[n, L_COUNT]):
-            cut, c = model.entry[e, E_CUT], model.factor[e]
+            cut, c = model.entry[e, E_CUT], work.factor[e]
             if row < 0:
                 continue
             if cut < 0:
                 E.response[plan.relation_entry[e, R_RESPONSE]] += c
             else:
-                _, _, ddx, torque, force, xM = freedom_of_cut(model, work, cut, model.entry[e, E_FREEDOM])
-                gamma -= c * ddx
+                _, _, _, torque, force, xM = freedom_of_cut(model, work, cut, model.entry[e, E_FREEDOM])
                 torque, force = scale(c, torque), scale(c, force)
                 if plan.relation_entry[e, R_CHILD] >= 0:
                     j = model.cut[cut, C_CHILD]
@@ -460,7 +456,7 @@ def relation_acceleration(model, work, plan, E, n):
     B, row = work.body, plan.relation[n]
     missing, size = E.right[row], abs(E.right[row].real)
     for e in range(model.linear[n, L_FIRST], model.linear[n, L_FIRST] + model.linear[n, L_COUNT]):
-        cut, index, c = model.entry[e, E_CUT], model.entry[e, E_FREEDOM], model.factor[e]
+        cut, index, c = model.entry[e, E_CUT], model.entry[e, E_FREEDOM], work.factor[e]
         if cut < 0:
             part = c * work.a[index]
             missing -= part
@@ -556,15 +552,7 @@ def missing_positions(model, work, plan, E):
             E.step[plan.source[m, S_INDEX]] = -work.phi[plan.source[m, S_ROW]]
     for n in range(model.linear.shape[0]):
         if plan.relation[n] >= 0:
-            x, _, _ = motion_in_time(model, work, model.linear[n, L_PROGRAM])
-            for e in range(model.linear[n, L_FIRST], model.linear[n, L_FIRST] + model.linear[n, L_COUNT]):
-                cut, c = model.entry[e, E_CUT], model.factor[e]
-                if cut < 0:
-                    x -= c * work.q[model.entry[e, E_COORDINATE]]
-                else:
-                    F, M, par, d, _, _, _, _ = pair(model, work, cut)
-                    x -= c * joint_freedom(model.cut[cut, C_KIND], model.entry[e, E_FREEDOM], F, M, par, d)[0]
-            E.step[plan.relation[n]] = x
+            E.step[plan.relation[n]] = -linear_terms(model, work, n)[0]
 
 
 @inline(always=True)
@@ -581,15 +569,7 @@ def missing_velocities(model, work, plan, E):
             E.step[plan.source[m, S_INDEX]] = -rate
     for n in range(model.linear.shape[0]):
         if plan.relation[n] >= 0:
-            _, rate, _ = motion_in_time(model, work, model.linear[n, L_PROGRAM])
-            for e in range(model.linear[n, L_FIRST], model.linear[n, L_FIRST] + model.linear[n, L_COUNT]):
-                cut, index, c = model.entry[e, E_CUT], model.entry[e, E_FREEDOM], model.factor[e]
-                if cut < 0:
-                    rate -= c * work.v[index]
-                else:
-                    _, dx, _, _, _, _ = freedom_of_cut(model, work, cut, index)
-                    rate -= c * dx
-            E.step[plan.relation[n]] = rate
+            E.step[plan.relation[n]] = -linear_terms(model, work, n)[1]
 
 
 @inline
