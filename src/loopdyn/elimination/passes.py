@@ -93,7 +93,7 @@ from loopdyn.spatial import (
 )
 from loopdyn.tree.aba import eliminate, eliminate_pin
 from loopdyn.tree.jacobian import constraint_rows, freedom_of_cut, linear_terms, pair
-from loopdyn.tree.kinematics import kinematics, rigid_bodies
+from loopdyn.tree.kinematics import accelerations, kinematics, rigid_bodies
 
 FINE = -1
 RANK_LOSS = -2  # a pivot of the matrix has vanished
@@ -109,11 +109,11 @@ MOST_REFINEMENTS = 6
 
 
 @inline(always=True)
-def bring_loads(model, work, plan):
-    """Loads on the freedoms of severed joints, as wrenches on their two bodies."""
+def bring_loads(model, work, joints):
+    """Loads on the freedoms of tree joints, as wrenches on their two bodies; `joints`: body and cut of each."""
     B = work.body
-    for n in range(plan.severed_joint.shape[0]):
-        i, cut = plan.severed_joint[n, 0], plan.severed_joint[n, 1]
+    for n in range(joints.shape[0]):
+        i, cut = joints[n, 0], joints[n, 1]
         F, M, par, d, _, _, _, xM = pair(model, work, cut)
         parent, child = model.cut[cut, C_PARENT], model.cut[cut, C_CHILD]
         for k in range(model.tree[i, NV]):
@@ -517,7 +517,7 @@ def eliminate_all(model, work, plan, E):
             work.load[k] = work.tau[k]
     if model.cut.shape[0] > 0:
         constraint_rows(model, work)
-    bring_loads(model, work, plan)
+    bring_loads(model, work, plan.severed_joint)
     fill_columns(model, work, plan, E)
     fill_relations(model, work, plan, E)
     status = eliminate_bodies(model, work, plan, E)
@@ -611,3 +611,26 @@ def correct(ints, floats, work):
     for k in range(model.nv):
         data.v[k] += E.rates[k]
     return status
+
+
+@kernel
+def balance(ints, floats, work, joints, load):
+    """What all joints together must put on each body: torque about its reference point and force into load (bodies, 6).
+
+    The accelerations are those in `work.a`. `joints` has the body and the cut of each tree joint that is among the
+    cuts; rows and factors of all constraints are left in `work`.
+    """
+    model, data = open_model(ints, floats), open_work(ints, work)
+    B = data.body
+    rigid_bodies(model, data)
+    add_loads(model, data)
+    bring_loads(model, data, joints)
+    constraint_rows(model, data)
+    accelerations(model, data)
+    for n in range(model.linear.shape[0]):
+        linear_terms(model, data, n)
+    for i in range(model.n_bases, model.tree.shape[0]):
+        J, H, M = get6(B, i, IJ), get9(B, i, IH), get6(B, i, IM)
+        torque, force = inertia_times(J, H, M, get3(B, i, AW), get3(B, i, AV))
+        put3(load, i, 0, add(torque, get3(B, i, PW)))
+        put3(load, i, 3, add(force, get3(B, i, PV)))
