@@ -31,6 +31,7 @@ __all__ = [
     "TreeSolver",
     "body_jacobian",
     "body_motion",
+    "closure",
     "difference",
     "energy",
     "forward_dynamics",
@@ -355,6 +356,23 @@ def terms(system: System, state: State) -> Terms:
     J, rate = np.empty((system.nc, system.nv)), np.empty(system.nc)
     jacobian.closure(system.ints, system.floats, work, J, rate)
     return Terms(system, M, h, J, w.gamma.copy(), w.phi.copy(), rate - J @ state.v, _motion(system, w))
+
+
+def closure(system: System, state: State) -> tuple[Array, Array]:
+    """Residual of the constraint rows at position level and their Jacobian, `phi` and `J` of :func:`terms` alone.
+
+    Examples
+    --------
+    >>> import loopdyn as ld
+    >>> system = ld.library.four_bar().compile()
+    >>> phi, J = ld.tree.closure(system, system.state())
+    >>> J.shape, bool(abs(phi).max() < 1e-12)
+    ((5, 3), True)
+    """
+    work, w = _prepare(system, state)
+    J = np.empty((system.nc, system.nv))
+    jacobian.closure(system.ints, system.floats, work, J, np.empty(system.nc))
+    return w.phi.copy(), J
 
 
 class TreeSolver:
