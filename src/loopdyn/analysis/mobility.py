@@ -310,7 +310,10 @@ def _idle(system: System, pose: State, N: Array) -> tuple[str, ...]:
         s = np.linalg.svd(A, compute_uv=False)
         if np.count_nonzero(s > IDLE * max(1.0, s[0])) < N.shape[1]:
             idle.append(heads)
-    return tuple(" + ".join(name for k, name in enumerate(names) if group[k] in heads) for heads in idle)
+    declared = [names.index(name) for name in system.topology.names]
+    groups = [[k for k in declared if group[k] in heads] for heads in idle]
+    groups.sort(key=lambda members: declared.index(members[0]))
+    return tuple(" + ".join(names[k] for k in members) for members in groups)
 
 
 def _welded(system: System) -> list[int]:
