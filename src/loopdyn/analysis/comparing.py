@@ -98,10 +98,7 @@ class Comparison:
         lines += [f"{'':<18}" + "".join(f"{n:>{wide}}" for n in names)]
         rows = list(zip(self.speeds, np.array([r.a for r in self.results.values()]).T.tolist(), strict=True))
         lines += _table(rows, wide)
-        lines += [
-            "",
-            "reactions on each joint's child, N and N m, in axes of the joint's frame on its parent (z is its axis);",
-        ]
+        lines += ["", "reactions on each joint's child, N and N m, in axes of the joint's frame (z is its axis);"]
         lines += ["? is not determined by the rigid model"]
         wrenches = np.array([r.wrench for r in self.results.values()])
         largest = np.abs(wrenches).max(initial=0.0)
