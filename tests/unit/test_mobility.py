@@ -372,3 +372,18 @@ def test_moving_base_changes_nothing():
     system = m.compile()
     result = ld.mobility(system, ld.assemble(system, t=1.3))
     assert (result.dof, result.redundant) == (1, 3)
+
+
+@pytest.mark.parametrize("here", [(2, 4), None])
+def test_base_that_turns_against_the_ground_changes_nothing(here):
+    """The last pin stands on a base of given motion; frozen in time, it is the same four-bar at its change point."""
+    m = CHANGE.model_copy(deep=True) if here else ld.library.four_bar()
+    m.add_body("sled", ld.Inertia.sphere(mass=1.0, radius=0.1))
+    m.move_base("sled", x="0.4*sin(t)", rx="0.2*t", rz="0.7*t")
+    last = "P4" if here else "D"
+    on_ground = next(end for end in ("parent", "child") if getattr(m.joints[last], end) == "ground")
+    m.joints[last] = m.joints[last].model_copy(update={on_ground: "sled"})
+    result = found(m)
+    assert (result.dof, result.redundant) == (1, 3)
+    assert (result.dof_here, result.redundant_here) == (here or (1, 3))
+    assert result.verdict == ("singular here" if here else "overconstrained")

@@ -564,8 +564,8 @@ def _failure(system: System, pose: State, targets: Sequence[_Target]) -> Assembl
     pose_text = ", ".join(f"{c} = {x:.4g}" for c, x in zip(labels, pose.q, strict=False))
     return AssemblyError(
         f"the mechanism cannot be closed{held}: {where} stays open by {gap:.3g} (m or rad). Nearest pose found "
-        f"(rad or m): {pose_text}{', ...' if system.nq > 6 else ''}. Check lengths and given values, or start nearer to a closed "
-        "pose with near=...",
+        f"(rad or m): {pose_text}{', ...' if system.nq > 6 else ''}. Check lengths and given values, or start nearer "
+        "to a closed pose with near=...",
         nearest=pose,
         gap=gap,
     )
