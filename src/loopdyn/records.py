@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from loopdyn._jit import borrowed, inline
+from loopdyn._jit import inline, window
 
 # Header of the int array.
 H_ROWS, H_BASES, H_NQ, H_NV, H_CUTS, H_NC, H_FORCES, H_CODE, H_PROGRAMS, H_CONSTANTS = range(10)
@@ -142,7 +142,6 @@ def work_size(header: Any) -> int:
 @inline(always=True)
 def open_model(ints, floats):
     """Named views of the frozen arrays."""
-    ints, floats = borrowed(ints), borrowed(floats)
     rows, bases, cuts, forces = ints[H_ROWS], ints[H_BASES], ints[H_CUTS], ints[H_FORCES]
     linear, entries = ints[H_LINEAR], ints[H_ENTRIES]
     a = H_SIZE
@@ -153,7 +152,6 @@ def open_model(ints, floats):
     f = e + ints[H_PROGRAMS] + 1
     g = f + bases * N_BASE_PROGRAMS
     h = g + linear * N_LINEAR
-    i = h + entries * N_ENTRY
     k = rows * N_BODY
     m = k + cuts * N_CUT_FRAMES
     n = m + forces * N_FORCE_FLOATS
@@ -161,21 +159,21 @@ def open_model(ints, floats):
     p = o + bases * 12
     q = p + entries
     return Model(
-        ints[a:b].reshape((rows, N_TREE)),
-        floats[:k].reshape((rows, N_BODY)),
-        ints[b:c].reshape((cuts, N_CUT)),
-        floats[k:m].reshape((cuts, N_CUT_FRAMES)),
-        ints[c:d].reshape((forces, N_FORCE_INTS)),
-        floats[m:n].reshape((forces, N_FORCE_FLOATS)),
-        ints[d:e],
-        ints[e:f],
-        floats[n:o],
-        ints[f:g].reshape((bases, N_BASE_PROGRAMS)),
-        floats[o:p].reshape((bases, 12)),
-        ints[g:h].reshape((linear, N_LINEAR)),
-        ints[h:i].reshape((entries, N_ENTRY)),
-        floats[p:q],
-        floats[q : q + 3],
+        window(ints, a, rows, N_TREE),
+        window(floats, 0, rows, N_BODY),
+        window(ints, b, cuts, N_CUT),
+        window(floats, k, cuts, N_CUT_FRAMES),
+        window(ints, c, forces, N_FORCE_INTS),
+        window(floats, m, forces, N_FORCE_FLOATS),
+        window(ints, d, ints[H_CODE]),
+        window(ints, e, ints[H_PROGRAMS] + 1),
+        window(floats, n, ints[H_CONSTANTS]),
+        window(ints, f, bases, N_BASE_PROGRAMS),
+        window(floats, o, bases, 12),
+        window(ints, g, linear, N_LINEAR),
+        window(ints, h, entries, N_ENTRY),
+        window(floats, p, entries),
+        window(floats, q, 3),
         bases,
         ints[H_NQ],
         ints[H_NV],
@@ -186,7 +184,6 @@ def open_model(ints, floats):
 @inline(always=True)
 def open_work(ints, work):
     """Named views of the work array."""
-    work = borrowed(work)
     rows, nq, nv, nc, depth = ints[H_ROWS], ints[H_NQ], ints[H_NV], ints[H_NC], ints[H_DEPTH]
     a = 1 + nq
     b = a + nv
@@ -202,19 +199,19 @@ def open_work(ints, work):
     m = k + 9
     n = m + 3 * N_BASE_PROGRAMS
     return Work(
-        work[0:1],
-        work[1:a],
-        work[a:b],
-        work[b:c],
-        work[c:d],
-        work[d:e],
-        work[e:f].reshape((rows, N_WORK)),
-        work[f:g].reshape((nv, N_DOF)),
-        work[g:h],
-        work[h:i],
-        work[i:j],
-        work[j:k].reshape((nc, 6)),
-        work[k:m].reshape((3, 3)),
-        work[m:n].reshape((N_BASE_PROGRAMS, 3)),
-        work[n : n + 3 * depth].reshape((depth, 3)),
+        window(work, 0, 1),
+        window(work, 1, nq),
+        window(work, a, nv),
+        window(work, b, nv),
+        window(work, c, nv),
+        window(work, d, nv),
+        window(work, e, rows, N_WORK),
+        window(work, f, nv, N_DOF),
+        window(work, g, nc),
+        window(work, h, nc),
+        window(work, i, nc),
+        window(work, j, nc, 6),
+        window(work, k, 3, 3),
+        window(work, m, N_BASE_PROGRAMS, 3),
+        window(work, n, depth, 3),
     )

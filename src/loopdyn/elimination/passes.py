@@ -101,8 +101,10 @@ from loopdyn.tree.kinematics import kinematics, rigid_bodies
 FINE = -1
 RANK_LOSS = -2  # a pivot of the matrix has vanished
 
-# Refinement ends when the residual is this share of the terms it is the difference of, or after so many times.
-RESIDUAL_GOAL = 4e-15
+# Refinement ends when the residual is this share of the terms it is the difference of, at a pose that is well
+# conditioned; when it is rounding; or after so many times.
+RESIDUAL_GOAL = 1e-12
+RESIDUAL_ROUNDING = 4e-15
 MOST_REFINEMENTS = 6
 
 
@@ -362,7 +364,7 @@ def bodies_outward(model, work, plan, E, lam):
         put3(B, i, AV, av)
 
 
-@inline
+@inline(always=True)
 def respond_outward(model, work, plan, E, lam, motion, out):
     """What the multipliers `lam` alone add: to the freedoms into `out`, of the bodies into `motion`."""
     B = work.body
@@ -416,7 +418,7 @@ def severed_accelerations(model, work, plan):
             work.a[model.tree[i, V0] + k] = ddx
 
 
-@inline
+@inline(always=True)
 def row_accelerations(model, work, plan, E):
     """Into `E.step` what is missing in every row, into `E.size` the sizes of its terms; bases do not count.
 
@@ -483,9 +485,15 @@ def relation_acceleration(model, work, plan, E, n):
 def refine(model, work, plan, E):
     """Correct the multipliers by what is missing in the rows, until nothing is or it no longer helps."""
     B = work.body
-    worst = row_accelerations(model, work, plan, E)
-    count = 0
-    while worst > RESIDUAL_GOAL and count < MOST_REFINEMENTS:
+    # what is missing comes back in the accelerations enlarged by the inverse root of the smallest pivot
+    goal = max(RESIDUAL_GOAL * np.sqrt(E.diagnostics[SMALLEST_PIVOT].real), RESIDUAL_ROUNDING)
+    count, before, worst = 0, np.inf, 0.0
+    while True:
+        worst = row_accelerations(model, work, plan, E)
+        if worst <= goal or worst > 0.5 * before or count == MOST_REFINEMENTS:
+            break
+        before = worst
+        count += 1
         solve(plan, E.factor, E.inverse, E.step)
         respond_outward(model, work, plan, E, E.step, E.motion, E.rates)
         for k in range(model.nv):
@@ -495,11 +503,6 @@ def refine(model, work, plan, E):
             add3(B, i, AV, get3(E.motion, i, 3))
         for k in range(E.lam.shape[0]):
             E.lam[k] += E.step[k]
-        count += 1
-        before = worst
-        worst = row_accelerations(model, work, plan, E)
-        if worst > 0.5 * before:
-            break
     E.diagnostics[RESIDUAL] = worst
     E.diagnostics[REFINEMENTS] = count
 
@@ -545,7 +548,7 @@ def accelerate(ints, floats, work):
     return status
 
 
-@inline
+@inline(always=True)
 def missing_positions(model, work, plan, E):
     """Into `E.step` the negative residual of every kept row at position level; `constraint_rows` was run."""
     for n in range(model.cut.shape[0]):
@@ -564,7 +567,7 @@ def missing_positions(model, work, plan, E):
             E.step[plan.relation[n]] = x
 
 
-@inline
+@inline(always=True)
 def missing_velocities(model, work, plan, E):
     """The same at velocity level."""
     for n in range(model.cut.shape[0]):

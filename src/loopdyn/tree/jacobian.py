@@ -55,7 +55,7 @@ def add_power(model, work, i, x, torque, force, row):
         i = model.tree[i, PARENT]
 
 
-@inline
+@inline(always=True)
 def pair(model, work, n):
     """Frames, arm and motion of the two bodies of cut joint or pair constraint n."""
     B = work.body
@@ -70,7 +70,7 @@ def pair(model, work, n):
     return F, M, par, d, wF, wM, sub(sub(vM, vF), cross(wF, d)), xM
 
 
-@inline
+@inline(always=True)
 def constraint_rows(model, work):
     """phi, direction and gamma of the rows of all cut joints and pair constraints, for the motion in `work`."""
     for k in range(model.nc):
