@@ -491,6 +491,10 @@ class _Builder:
             Edge(j.name, j.parent, j.child, j.spec.type, len(j.spec.speeds), j.name in loaded)
             for j in self.joints.values()
         )
+        joined = {end for e in edges for end in (e.parent, e.child)}
+        for k, name in enumerate(self.names[self.n_bases :], self.n_bases):
+            if edges and k not in joined:
+                self.warnings.append(f"body '{name}' is on no joint and moves freely. Join it if that is not meant.")
         if cuts is None:
             forest = shallow_forest(self.names, edges, adjacency(len(self.names), edges), self.n_bases)
             if _any_singular(self.masses[self.n_bases :]):
