@@ -309,7 +309,8 @@ def _quantities(system: System, data: Any, joints: list[str]) -> tuple[dict[str,
             arrays[name] = _packed(data[name].values)
             for unit in dict.fromkeys(units):
                 columns = [k for k, u in enumerate(units) if u == unit]
-                groups.append(_group(name, what, unit, name, columns, [labels[k] for k in columns]))
+                shown = "quaternions" if unit == "1" else unit
+                groups.append(_group(name, what, shown, name, columns, [labels[k] for k in columns]))
     if "wrench" in data:
         groups += _reactions(data, joints, arrays)
     groups += _over_time(data, arrays)

@@ -1,6 +1,7 @@
 "use strict";
 (() => {
   const THREE = window.drawingLibrary.ThreeJsProvider.THREE;
+  THREE.ColorManagement.enabled = true; // K3D turns it off; colours here are those of the style sheet
   const data = JSON.parse(document.getElementById("data").textContent);
   const $ = (id) => document.getElementById(id);
   const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
@@ -23,7 +24,7 @@
     if (!Number.isFinite(v)) return "–";
     const size = Math.abs(v);
     const text = size !== 0 && (size < 1e-3 || size >= 1e5) ? v.toExponential(2) : v.toFixed(Math.max(0, Math.min(4, 3 - Math.floor(Math.log10(size || 1)))));
-    return text.replace("-", "−");
+    return text.replaceAll("-", "−");
   };
   function element(tag, properties = {}, ...children) {
     const e = Object.assign(document.createElement(tag), properties);
@@ -67,8 +68,8 @@
   camera.up.copy(up);
   let dirty = true;
 
-  scene.add(new THREE.HemisphereLight(0xffffff, 0x9aa3b0, 1.9));
-  const sun = new THREE.DirectionalLight(0xffffff, 2.0);
+  scene.add(new THREE.HemisphereLight(0xffffff, 0x8a93a0, 2.1));
+  const sun = new THREE.DirectionalLight(0xffffff, 2.4);
   sun.position.copy(centre).addScaledVector(up, 3 * reach).addScaledVector(front, 2 * reach).addScaledVector(right, 1.2 * reach);
   sun.target.position.copy(centre);
   sun.castShadow = true;
@@ -167,11 +168,11 @@
         put(onParent, cylinder(0.9 * r, 4.2 * r), rail);
         break;
       case "prismatic":
-        put(onChild, new THREE.BoxGeometry(3.6 * r, 3.6 * r, 7 * r));
+        put(onChild, new THREE.BoxGeometry(2.9 * r, 2.9 * r, 6 * r));
         guide(joint, onParent, r, owner);
         break;
       case "cylindrical":
-        put(onChild, cylinder(2 * r, 7 * r));
+        put(onChild, cylinder(1.7 * r, 6 * r));
         guide(joint, onParent, r, owner);
         break;
       case "helical": {
@@ -350,20 +351,22 @@
 
   // ----------------------------------------------------------------------------------------------- arrows
 
-  const largest = (offset) => {
+  // Largest length over time of `count` columns of the wrenches, from `column` of every `every` on.
+  const largest = (column, count, every = arrays.wrench ? arrays.wrench.width : 0) => {
     if (!arrays.wrench) return 0;
-    const { values, width } = arrays.wrench;
+    const { values } = arrays.wrench;
     let most = 0;
-    for (let k = 0; k < values.length; k += 6) most = Math.max(most, Math.hypot(values[k + offset], values[k + offset + 1], values[k + offset + 2]));
+    for (let k = column; k < values.length; k += every) most = Math.max(most, Math.hypot(...values.subarray(k, k + count)));
     return most;
   };
   const open = new Map(data.quantities.filter((g) => g.open).map((g) => [`${g.key}/${g.unit}`, g.open]));
-  const kinds = { forces: { offset: 3, unit: "N", colour: "#d7263d", most: largest(3) }, moments: { offset: 0, unit: "N m", colour: "#7b3fb8", most: largest(0) } };
+  const kinds = { forces: { offset: 3, unit: "N", colour: "#d7263d", most: largest(3, 3, 6) }, moments: { offset: 0, unit: "N m", colour: "#7b3fb8", most: largest(0, 3, 6) } };
   const arrows = [];
   for (const [kind, { offset, unit, colour, most }] of Object.entries(kinds)) {
     for (const { joint, owner, onChild } of joints) {
       if (joint.wrench < 0 || most === 0) continue;
-      const undetermined = (open.get(`wrench:${joint.name}/${unit}`) || []).some(Boolean);
+      // pale where a part of it is not determined; a zero that is not determined would make all planar ones pale
+      const undetermined = (open.get(`wrench:${joint.name}/${unit}`) || []).some((isOpen, n) => isOpen && largest(6 * joint.wrench + offset + n, 1) > 1e-6 * most);
       const material = new THREE.MeshStandardMaterial({ color: colour, roughness: 0.6, transparent: undetermined, opacity: undetermined ? 0.45 : 1 });
       const group = new THREE.Group();
       const shaft = mesh(cylinder(0.7 * bar, 1, 16).translate(0, 0, 0.5), material, owner, false);
@@ -374,7 +377,7 @@
     }
   }
   const arrowLength = 0.55 * data.size;
-  const force = new THREE.Vector3(), place = new THREE.Vector3(), turn = new THREE.Quaternion(), axisZ = new THREE.Vector3(0, 0, 1);
+  const force = new THREE.Vector3(), place = new THREE.Vector3(), axisZ = new THREE.Vector3(0, 0, 1);
   function placeArrows(when) {
     for (const { kind, joint, group, shaft, heads, offset, onChild } of arrows) {
       const column = 6 * joint.wrench + offset;
@@ -421,8 +424,6 @@
     }
     for (const { past, perFrame } of traces.values()) past.geometry.setDrawRange(0, perFrame * (k + (part > 0 ? 1 : 0)));
     placeArrows(when);
-    place.set(0, 0, 0);
-    turn.identity();
   }
 
   // ----------------------------------------------------------------------------------------------- camera
@@ -505,17 +506,22 @@
     $("labels").append(span);
     labels.push({ span, where, kind });
   };
-  for (const { joint, onParent } of joints) addLabel(joint.name, "joint", (v) => onParent.getWorldPosition(v));
+  for (const { joint, onChild } of joints) addLabel(joint.name, "joint", (v) => onChild.getWorldPosition(v));
   data.bodies.forEach((body, row) => { if (row >= data.bases) addLabel(body.name, "body", (v) => v.copy(vector(body.com)).applyMatrix4(bodies[row].matrixWorld)); });
   function placeLabels() {
     $("labels").hidden = !show.labels;
     if (!show.labels) return;
     const { clientWidth: w, clientHeight: h } = canvas;
+    const taken = [];
     for (const { span, where, kind } of labels) {
       const v = where(place).project(camera);
       span.hidden = v.z > 1;
       const [dx, dy] = kind === "joint" ? [10, -24] : [8, 6];
-      span.style.transform = `translate(${((v.x + 1) / 2) * w + dx}px, ${((1 - v.y) / 2) * h + dy}px)`;
+      const y = ((1 - v.y) / 2) * h + dy;
+      let x = ((v.x + 1) / 2) * w + dx;
+      for (const other of taken) if (Math.abs(other.y - y) < 14 && Math.abs(other.x - x) < other.width) x = other.x + other.width; // side by side
+      taken.push({ x, y, width: (span.dataset.width ??= span.offsetWidth + 3) - 0 });
+      span.style.transform = `translate(${x}px, ${y}px)`;
     }
   }
 
@@ -571,6 +577,9 @@
   }
 
   const margin = { left: 46, right: 8, top: 8, bottom: 20 };
+  const sizes = {};
+  const sizeOf = (name) => sizes[name] ??= arrays[name].values.reduce((most, v) => (Math.abs(v) > most ? Math.abs(v) : most), 0);
+  const cleaned = (group, v) => (!group.log && Math.abs(v) < 1e-9 * sizeOf(group.array) ? 0 : v); // rounding reads as zero
   function range(plot) {
     const { group, hidden } = plot;
     const { values, width } = arrays[group.array];
@@ -583,8 +592,9 @@
       }
     });
     if (bottom > top) [bottom, top] = [0, 1];
-    const least = group.log ? 1 : 1e-9 * Math.max(Math.abs(bottom), Math.abs(top), 1e-300);
-    if (top - bottom < least) { const half = group.log ? 1 : Math.max(0.1 * Math.abs(top), 1e-12); bottom -= half; top += half; }
+    // rounding is not blown up to a curve: it is judged against the largest number of its array
+    const scale = sizeOf(group.array), least = group.log ? 1 : 1e-9 * scale;
+    if (top - bottom < least) { const half = group.log ? 1 : Math.max(0.1 * Math.abs(top), 0.01 * scale, 1e-12); bottom -= half; top += half; }
     const room = 0.06 * (top - bottom);
     return [bottom - room, top + room];
   }
@@ -670,7 +680,7 @@
     g.globalAlpha = 1;
     group.columns.forEach((column, n) => {
       const v = valueAt(group.array, column, when);
-      values[n].textContent = number(v);
+      values[n].textContent = number(cleaned(group, v));
       const shown = group.log ? Math.log10(Math.abs(v)) : v;
       if (hidden.has(n) || !Number.isFinite(shown)) return;
       g.fillStyle = palette[n % palette.length];
@@ -757,8 +767,8 @@
       if (arrays.q) for (const k of joint.q) list.push([data.coordinates[k].name, number(valueAt("q", k, when)), data.coordinates[k].unit === "1" ? "" : data.coordinates[k].unit]);
       if (arrays.v) for (const k of joint.v) list.push([`speed ${data.speeds[k].name}`, number(valueAt("v", k, when)), data.speeds[k].unit]);
       if (joint.wrench >= 0) {
-        for (const { key, unit, names, columns, open } of data.quantities) {
-          if (key === `wrench:${joint.name}`) names.forEach((name, n) => list.push([name + (open[n] ? " ?" : ""), number(valueAt("wrench", columns[n], when)), unit]));
+        for (const group of data.quantities.filter((g) => g.key === `wrench:${joint.name}`)) {
+          group.names.forEach((name, n) => list.push([name + (group.open[n] ? " ?" : ""), number(cleaned(group, valueAt("wrench", group.columns[n], when))), group.unit]));
         }
       }
       parts.push(rows(list));
