@@ -204,8 +204,9 @@ def _component(ax: Axes, time: Array, values: Array, name: str, colour: str, *, 
     if determined:
         ax.plot(time, values, color=colour, label=name)
         return
-    ax.fill_between(time, 0.0, values, facecolor="none", edgecolor=colour, hatch="////", lw=0.0, alpha=0.6)
-    ax.plot(time, values, "--", color=colour, label=f"{name}, undetermined")
+    label = f"{name}, undetermined"
+    ax.fill_between(time, 0.0, values, facecolor="none", edgecolor=colour, hatch="////", lw=0.0, alpha=0.7, label=label)
+    ax.plot(time, values, "--", color=colour)
 
 
 # What is this small against the largest number of a picture is rounding, not a curve.
@@ -296,6 +297,9 @@ def _draw(ax: Any, drawing: Drawing, poses: Poses, names: bool) -> None:
         line = _coil(a, b, 0.03 * drawing.size) if span.kind == "spring_damper" else np.array([a, b])
         ax.plot(*line.T, color="#c2803a", lw=1.3, zorder=3)
         room.append(np.array([a, b]))
+        for row, end in zip(span.bodies, (a, b), strict=True):
+            if row < drawing.system.n_bases and flat:
+                _draw_support(ax, end, 0.045 * drawing.size)
     for joint in drawing.joints:
         at = seen(joint.child, joint.M[0])[0]
         _draw_joint(ax, drawing, joint, at, seen, flat)
@@ -378,12 +382,16 @@ def _draw_joint(ax: Any, drawing: Drawing, joint: JointData, at: Array, seen: An
         if not (flat and joint.spec.type == "revolute"):
             ax.plot(*line.T, color="0.45", lw=1.0, ls=(0, (6, 2, 1, 2)), zorder=1)
     if grounded and flat and joint.spec.type != "prismatic":
-        side = 0.045 * drawing.size
-        foot = at + side * np.array([[0.0, 0.0], [-0.8, -1.5], [0.8, -1.5]])
-        ax.fill(*foot.T, facecolor="0.85", edgecolor=INK, lw=1.0, zorder=1.8)
-        for k in range(5):
-            start = at + side * np.array([-1.0 + 0.45 * k, -1.5])
-            ax.plot(*np.array([start, start + side * np.array([-0.35, -0.5])]).T, color=INK, lw=0.8, zorder=1.7)
+        _draw_support(ax, at, 0.045 * drawing.size)
+
+
+def _draw_support(ax: Any, at: Array, side: float) -> None:
+    """The sign for what is fixed to the ground, below a point of a plane picture."""
+    foot = at + side * np.array([[0.0, 0.0], [-0.8, -1.5], [0.8, -1.5]])
+    ax.fill(*foot.T, facecolor="0.85", edgecolor=INK, lw=1.0, zorder=1.8)
+    for k in range(5):
+        start = at + side * np.array([-1.0 + 0.45 * k, -1.5])
+        ax.plot(*np.array([start, start + side * np.array([-0.35, -0.5])]).T, color=INK, lw=0.8, zorder=1.7)
 
 
 def _coil(a: Array, b: Array, radius: float) -> Array:
@@ -439,16 +447,26 @@ def _frame(ax: Any, points: Array, flat: bool, basis: Array) -> None:
         ax.grid(color="0.92")
         ax.set_axisbelow(True)
         return
-    middle, half = (low + high) / 2, 0.54 * float(np.max(high - low))
-    ax.set(xlim=(middle[0] - half, middle[0] + half), ylim=(middle[1] - half, middle[1] + half))
-    ax.set_zlim(low[2] - 0.03 * half, low[2] + 1.97 * half)
-    ax.set_box_aspect((1, 1, 1), zoom=1.0)
+    _set_room(ax, low, high)
     ax.set(xlabel=f"{names[0]} in m", ylabel=f"{names[1]} in m", zlabel=f"{names[2]} in m")
     ax.view_init(elev=18, azim=-62)
     for axis in (ax.xaxis, ax.yaxis, ax.zaxis):
         axis.pane.set_facecolor("0.985")
         axis._axinfo["grid"]["color"] = "0.9"
     ax.tick_params(labelsize=8)
+
+
+def _set_room(ax: Any, low: Array, high: Array) -> None:
+    """Limits of 3-D axes with one scale for all three and the mechanism standing on the floor of the box."""
+    longest = float(np.max(high - low))
+    size = 1.08 * np.maximum(high - low, 0.35 * longest)  # a flat box would be hard to read in depth
+    middle = (low + high) / 2
+    ax.set(xlim=middle[0] + size[0] * HALVES, ylim=middle[1] + size[1] * HALVES)
+    ax.set_zlim(low[2] - 0.02 * longest, low[2] - 0.02 * longest + size[2])
+    ax.set_box_aspect(size, zoom=1.05)
+
+
+HALVES = np.array([-0.5, 0.5])
 
 
 def _axis_name(direction: Array) -> str:
@@ -483,7 +501,6 @@ def write_film(run: Trajectory, path: str | Path, *, fps: int = 25, speed: float
         The file.
     """
     import matplotlib.pyplot as plt
-    from matplotlib.animation import FuncAnimation
 
     path = Path(path)
     kind = path.suffix.lower()
@@ -507,12 +524,16 @@ def write_film(run: Trajectory, path: str | Path, *, fps: int = 25, speed: float
         ax.set_title(f"{run.system.name}   t = {time[k]:.3f} s", fontsize=12, fontweight="bold", color=INK)
 
     try:
+        draw(time[0])
         if writer is None:
-            draw(time[0])
             figure.savefig(path, dpi=dpi)
-        else:
-            moments = np.arange(time[0], time[-1] + 0.5 * speed / fps, speed / fps)
-            FuncAnimation(figure, draw, frames=moments).save(path, writer=writer, dpi=dpi)
+            return path
+        figure.canvas.draw()
+        figure.set_layout_engine("none")  # laid out once: the axes stand still
+        with writer.saving(figure, path, dpi):
+            for t in np.arange(time[0], time[-1] + 0.5 * speed / fps, speed / fps):
+                draw(t)
+                writer.grab_frame()
     finally:
         plt.close(figure)
     return path
@@ -555,6 +576,4 @@ def _keep_limits(ax: Any, limits: tuple[Array, Array]) -> None:
     if len(low) == 2:
         ax.set(xlim=(low[0] - room, high[0] + room), ylim=(low[1] - room, high[1] + room))
         return
-    middle, half = (low + high) / 2, float(np.max(high - low)) / 2 + room
-    ax.set(xlim=(middle[0] - half, middle[0] + half), ylim=(middle[1] - half, middle[1] + half))
-    ax.set_zlim(low[2] - 0.3 * room, low[2] - 0.3 * room + 2 * half)
+    _set_room(ax, low, high)

@@ -225,16 +225,18 @@
 
   function support(joint, owner) {
     if (["prismatic", "cylindrical", "helical"].includes(joint.type) && joint.parent < data.bases) return;
-    const grounded = joint.parent < data.bases ? joint.F : joint.M;
-    const row = joint.parent < data.bases ? joint.parent : joint.child;
-    const r = joint.radius, height = 6 * r;
+    const [frame, row] = joint.parent < data.bases ? [joint.F, joint.parent] : [joint.M, joint.child];
+    addFoot(row, frame.position, joint.radius, owner);
+  }
+  function addFoot(row, point, r, owner) {
+    const height = 6 * r;
     const foot = new THREE.Group();
     const cone = mesh(new THREE.CylinderGeometry(1.2 * r, 3.6 * r, height, 4).rotateY(Math.PI / 4), ground, owner);
     cone.position.y = -height / 2;
     const plate = mesh(new THREE.BoxGeometry(8.5 * r, 0.9 * r, 8.5 * r), ground, owner);
     plate.position.y = -height - 0.45 * r;
     foot.add(cone, plate);
-    foot.position.copy(vector(grounded.position));
+    foot.position.copy(vector(point));
     foot.quaternion.setFromRotationMatrix(toWorld); // upright at the reference pose, where ground axes are world axes
     bodies[row].add(foot);
   }
@@ -255,6 +257,7 @@
       group.add(rod);
     }
     scene.add(group);
+    span.bodies.forEach((row, n) => { if (row < data.bases) addFoot(row, span.points[n], bar, owner); });
     return { span, group };
   });
 
