@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import xarray as xr
@@ -24,8 +25,14 @@ class Sweep:
         motions = [ld.tree.body_motion(self.system, s) for s in self.states]
         return np.array([m.position for m in motions]), np.array([m.rotation for m in motions])
 
+    def repeated(self, n: int) -> Sweep:
+        """The same moments over and over, at n times one after the other."""
+        which = np.arange(n) % len(self.states)
+        data = self.data.isel(time=which).assign_coords(time=np.linspace(0.0, 10.0, n))
+        return Sweep(self.system, data, [self.states[k] for k in which])
 
-def sweep(mechanism: ld.Mechanism, motion, times, *, reactions: bool = True) -> Sweep:
+
+def sweep(mechanism: ld.Mechanism, motion, times) -> Sweep:
     """Coordinates `motion(t)` -> (mapping of q, mapping of v) at each time; accelerations are those of free motion."""
     system = mechanism.compile()
     states, start = [], None
@@ -36,14 +43,7 @@ def sweep(mechanism: ld.Mechanism, motion, times, *, reactions: bool = True) -> 
         states.append(state)
     solve = ld.prepare(system)
     a = np.array([solve(s.t, s.q, s.v).a for s in states])
-    wrench, unique, joints = [], None, [j.name for j in system.joints.values() if j.spec.type != "free"]
-    for s, a_s in zip(states, a, strict=True):
-        if reactions:
-            r = ld.reactions(system, s, a_s)
-            joints, unique = list(r.joints), r.unique if unique is None else unique & r.unique
-            wrench.append(r.wrench)
-        else:
-            wrench.append(np.zeros((len(joints), 6)))
+    loads = [ld.reactions(system, s, a_s) for s, a_s in zip(states, a, strict=True)]
     energies = [ld.tree.energy(system, s) for s in states]
     residual = np.full(len(times), 1e-14)
     data = xr.Dataset(
@@ -51,8 +51,8 @@ def sweep(mechanism: ld.Mechanism, motion, times, *, reactions: bool = True) -> 
             "q": (("time", "coordinate"), np.array([s.q for s in states])),
             "v": (("time", "speed"), np.array([s.v for s in states])),
             "a": (("time", "speed"), a),
-            "wrench": (("time", "joint", "component"), np.array(wrench), {"units": "N m, N"}),
-            "wrench_unique": (("joint", "component"), np.ones((len(joints), 6), bool) if unique is None else unique),
+            "wrench": (("time", "joint", "component"), np.array([r.wrench for r in loads]), {"units": "N m, N"}),
+            "wrench_unique": (("joint", "component"), np.all([r.unique for r in loads], axis=0)),
             "energy_kinetic": ("time", [e.kinetic for e in energies], {"units": "J"}),
             "energy_potential": ("time", [e.gravity for e in energies], {"units": "J"}),
             "energy_balance": ("time", residual, {"units": "J"}),
@@ -64,14 +64,15 @@ def sweep(mechanism: ld.Mechanism, motion, times, *, reactions: bool = True) -> 
             "time": ("time", np.asarray(times, float), {"units": "s"}),
             "coordinate": list(system.coordinates),
             "speed": list(system.speeds),
-            "joint": joints,
+            "joint": list(loads[0].joints),
             "component": list(COMPONENTS),
         },
     )
     return Sweep(system, data, states)
 
 
-def four_bar(n: int = 121) -> Sweep:
+@cache
+def four_bar(n: int = 41) -> Sweep:
     """The crank of the four-bar rocks by 0.9 rad to both sides, once in 2 s."""
     w = np.pi
 
@@ -81,13 +82,15 @@ def four_bar(n: int = 121) -> Sweep:
     return sweep(ld.library.four_bar(), motion, np.linspace(0.0, 2.0, n))
 
 
-def slider_crank(n: int = 121) -> Sweep:
+@cache
+def slider_crank(n: int = 41) -> Sweep:
     """One turn of the crank in 1 s."""
     w = 2 * np.pi
     return sweep(ld.library.slider_crank(), lambda t: ({"A": w * t}, {"A": w}), np.linspace(0.0, 1.0, n))
 
 
-def platform(n: int = 121, *, reactions: bool = True) -> Sweep:
+@cache
+def platform(n: int = 5) -> Sweep:
     """The 6-UPS platform rises, sways and twists as its legs change their length, once in 4 s."""
     w = np.pi / 2
 
@@ -96,4 +99,4 @@ def platform(n: int = 121, *, reactions: bool = True) -> Sweep:
         q = {f"P{k + 1}": 0.05 * np.sin(p) - 0.05 * np.sin(k * np.pi / 3) for k, p in enumerate(phase)}
         return q, {f"P{k + 1}": 0.05 * w * np.cos(p) for k, p in enumerate(phase)}
 
-    return sweep(ld.library.stewart_6ups(), motion, np.linspace(0.0, 4.0, n), reactions=reactions)
+    return sweep(ld.library.stewart_6ups(), motion, np.linspace(0.0, 4.0, n))

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loopdyn import records as rec
+from loopdyn.errors import LoopdynError
 from loopdyn.inertia import Box, Cylinder, Mesh, Point, Rod, Sphere, read_stl
 from loopdyn.model import Body
 from loopdyn.quantities import Resolver
@@ -37,7 +38,7 @@ COLOURS = ("#3b7dd8", "#e08a1e", "#2ba58c", "#b5539b", "#d1495b", "#7a6bd1", "#8
 GROUND_COLOUR = "#8a8f98"
 
 
-class Trajectory(Protocol):
+class RunLike(Protocol):
     """What plots and pages need of a run."""
 
     @property
@@ -48,8 +49,26 @@ class Trajectory(Protocol):
     def data(self) -> Any:
         """xarray.Dataset: q, v, a, wrench, energies and residuals over time."""
 
-    def poses(self) -> tuple[Array, Array]:
+    def poses(self) -> Any:
         """Positions (time, body, 3) and rotations (time, body, 3, 3) of the frames of `system.bodies`."""
+
+
+def poses_of(run: RunLike) -> tuple[Array, Array]:
+    """Positions and rotations of all bodies as plain arrays; `run.poses()` may have them labelled."""
+    found = run.poses()
+    position, rotation = found if isinstance(found, tuple) else (found["position"], found["rotation"])
+    return np.asarray(position, float), np.asarray(rotation, float)
+
+
+def determined(data: Any) -> Any:
+    """Which components of the reactions are determined: the marks (joint, component) of a run's data."""
+    for variable in data.data_vars.values():
+        if variable.dims == ("joint", "component") and variable.dtype == bool:
+            return variable
+    raise LoopdynError(
+        "the run has reactions but no marks of undetermined components (bool by joint and component). "
+        "Keep them beside 'wrench' in its data."
+    )
 
 
 @dataclass(frozen=True)
@@ -172,13 +191,13 @@ class Drawing:
         if np.linalg.norm(g) > 0.0:
             result: Array = -g / np.linalg.norm(g)
             return result
-        upright = np.eye(3)[2]
-        return np.eye(3)[1] if self.normal is not None and abs(self.normal @ upright) > 0.5 else upright
+        flat = self.normal is not None and abs(self.normal[2]) > 0.5
+        return np.array([0.0, 1.0, 0.0] if flat else [0.0, 0.0, 1.0])
 
     @cached_property
     def bodies(self) -> tuple[DrawnBody, ...]:
         """All bodies, the ground included, by row."""
-        colours = {}
+        colours: dict[str, str] = {}
         for name in self.system.mechanism.bodies:
             colours[name] = COLOURS[len(colours) % len(COLOURS)]
         drawn = []
@@ -384,5 +403,3 @@ def world_frames(poses: tuple[Array, Array], joint: JointData, end: str) -> tupl
     body, (p, A) = (joint.parent, joint.F) if end == "F" else (joint.child, joint.M)
     x, R = poses[0][:, body], poses[1][:, body]
     return x + R @ p, R @ A
-
-

@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from loopdyn.drawing import COLOURS, GROUND_COLOUR, Drawing, Shape, Trajectory, coordinate_units, speed_units
+from loopdyn.drawing import (
+    COLOURS,
+    GROUND_COLOUR,
+    Drawing,
+    RunLike,
+    Shape,
+    coordinate_units,
+    determined,
+    poses_of,
+    speed_units,
+)
 from loopdyn.errors import LoopdynError, ModelError, Problem
 from loopdyn.system import JointData, State, System
 from loopdyn.tree import body_motion
@@ -36,12 +47,12 @@ class RunPlots:
     >>> import numpy as np, xarray as xr, loopdyn as ld
     >>> class Two:  # as a run would be
     ...     system = ld.library.pendulum().compile()
-    ...     data = xr.Dataset({"q": (("time", "coordinate"), [[0.0], [0.1]])}, {"time": [0.0, 1.0], "coordinate": ["A"]})
+    ...     data = xr.Dataset({"q": (("time", "coordinate"), [[0.0], [0.1]])}, {"time": [0.0, 1.0]})
     >>> RunPlots(Two()).coordinates().axes[0].get_ylabel()
     'rad'
     """
 
-    def __init__(self, run: Trajectory):
+    def __init__(self, run: RunLike):
         self._run = run
         self._data = run.data
         self._system = run.system
@@ -88,7 +99,7 @@ class RunPlots:
         if joint not in names:
             raise ModelError([Problem("reactions", f"there is no joint '{joint}' in the run", nearest(joint, names))])
         values = wrench.sel(joint=joint).values
-        unique = self._data["wrench_unique"].sel(joint=joint).values if "wrench_unique" in self._data else np.ones(6)
+        unique = determined(self._data).sel(joint=joint).values
         components = [str(c) for c in wrench["component"].values]
         child = self._system.bodies[self._system.joints[joint].child]
         figure, panels = _panels(f"{self._system.name}: reaction in {joint} on {child}, axes of the joint", 2)
@@ -125,7 +136,9 @@ class RunPlots:
         """Largest residual of the constraints at position, velocity and acceleration level, logarithmic."""
         figure, (ax,) = _panels(f"{self._system.name}: residuals of the constraints", 1)
         for level, colour in zip(("position", "velocity", "acceleration"), COLOURS, strict=False):
-            values = np.abs(self._variable(f"residual_{level}").values)
+            values = (
+                np.abs(self._variable(f"residual_{level}").values).reshape(len(self._time), -1).max(axis=1, initial=0.0)
+            )
             ax.plot(self._time, np.where(values > 0.0, values, np.nan), color=colour, label=level)
         ax.set_yscale("log")
         ax.set_ylabel("m or rad, per s, per s²")
@@ -197,7 +210,9 @@ def _legend(ax: Axes, entries: int) -> None:
     """To the right of the data, never on it."""
     columns = max(1, -(-entries // LEGEND_ROWS))
     size = 9 if entries <= LEGEND_ROWS // 2 else 7
-    ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0.0, frameon=False, ncols=columns, fontsize=size)
+    ax.legend(
+        loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0.0, frameon=False, ncols=columns, fontsize=size
+    )
 
 
 def _component(ax: Axes, time: Array, values: Array, name: str, colour: str, *, determined: bool) -> None:
@@ -290,7 +305,7 @@ def _draw(ax: Any, drawing: Drawing, poses: Poses, names: bool) -> None:
     room = []
     for body in drawing.bodies:
         for shape in body.shapes:
-            _draw_shape(ax, shape, lambda p, row=body.row: seen(row, p), body.colour, drawing, flat)
+            _draw_shape(ax, shape, partial(seen, body.row), body.colour, drawing, flat)
             room.append(seen(body.row, shape.outline()))
     for span in drawing.spans:
         a, b = (seen(row, p)[0] for row, p in zip(span.bodies, span.points, strict=True))
@@ -480,7 +495,7 @@ def _axis_name(direction: Array) -> str:
 # ------------------------------------------------------------------------------------------------- films
 
 
-def write_film(run: Trajectory, path: str | Path, *, fps: int = 25, speed: float = 1.0, dpi: int = 100) -> Path:
+def write_film(run: RunLike, path: str | Path, *, fps: int = 25, speed: float = 1.0, dpi: int = 100) -> Path:
     """Write a run as a film (``.gif``, ``.mp4``) or its first moment as a picture (``.png``).
 
     Parameters
@@ -511,7 +526,7 @@ def write_film(run: Trajectory, path: str | Path, *, fps: int = 25, speed: float
     writer = None if kind == ".png" else _writer(kind, fps)
     drawing = Drawing(run.system)
     time = np.asarray(run.data["time"], float)
-    poses = run.poses()
+    poses = poses_of(run)
     ax = _new_axes(drawing)
     figure = ax.figure
     limits = _room_of_motion(drawing, poses)
@@ -550,7 +565,7 @@ def _writer(kind: str, fps: int) -> Any:
             import imageio_ffmpeg
         except ImportError:
             raise LoopdynError(
-                "film: MP4 needs ffmpeg, which is not there. Install it, or pip install imageio-ffmpeg, or write a .gif."
+                "film: MP4 needs ffmpeg, which is not there. Install it, pip install imageio-ffmpeg, or write a .gif."
             ) from None
         matplotlib.rcParams["animation.ffmpeg_path"] = imageio_ffmpeg.get_ffmpeg_exe()
     # 4:2:0 colours, which every player knows, need even numbers of pixels

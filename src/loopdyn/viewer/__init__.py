@@ -20,7 +20,16 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from loopdyn.drawing import Drawing, Shape, Trajectory, coordinate_units, speed_units, world_frames
+from loopdyn.drawing import (
+    Drawing,
+    RunLike,
+    Shape,
+    coordinate_units,
+    determined,
+    poses_of,
+    speed_units,
+    world_frames,
+)
 from loopdyn.errors import LoopdynError, ModelError, Problem
 from loopdyn.system import JointData, System
 from loopdyn.wording import nearest
@@ -33,8 +42,27 @@ Trace = str | tuple[str, ArrayLike]
 POSES_FOR_ROOM = 60
 
 
+def animate(run: RunLike, path: str | Path, **options: Any) -> Path:
+    """Write a run as a page, a film or a picture, by the ending of the file's name.
+
+    Parameters
+    ----------
+    run : Run
+    path : str or Path
+        ``.html``: a page, see :func:`write_page`; ``.gif``, ``.mp4`` or ``.png``: see :func:`loopdyn.plot.write_film`.
+    **options
+        Those of the function that writes it.
+    """
+    kind = Path(path).suffix.lower()
+    if kind in (".gif", ".mp4", ".png"):
+        from loopdyn.plot import write_film
+
+        return write_film(run, path, **options)
+    return write_page(run, path, **options)
+
+
 def write_page(
-    run: Trajectory,
+    run: RunLike,
     path: str | Path,
     *,
     frames: int | None = 1000,
@@ -86,7 +114,10 @@ def write_page(
     """
     path = Path(path)
     if path.suffix.lower() not in (".html", ".htm"):
-        raise LoopdynError(f"page '{path}': its name does not end in .html. Name it {path.with_suffix('.html').name}.")
+        raise LoopdynError(
+            f"page '{path}': its name does not end in .html, .gif, .mp4 or .png. "
+            f"Name it {path.with_suffix('.html').name}."
+        )
     if theme not in ("auto", "light", "dark"):
         raise LoopdynError(f"theme '{theme}' is unknown. Use auto, light or dark.")
     scene = describe(run, frames=frames, traces=traces, forces=forces, plots=plots)
@@ -128,7 +159,7 @@ def _library() -> tuple[str, str]:
 
 
 def describe(
-    run: Trajectory,
+    run: RunLike,
     *,
     frames: int | None = 1000,
     traces: Iterable[Trace] = (),
@@ -142,11 +173,10 @@ def describe(
     if len(time) == 0:
         raise LoopdynError(f"the run of '{system.name}' holds no moment of time. Simulate it first.")
     kept = _chosen_moments(time, frames)
-    poses = tuple(array[kept] for array in run.poses())
     joints = _chosen_joints(system, data, forces)
     data = data.isel(time=kept)
     arrays, quantities = _quantities(system, data, joints)
-    x, R = poses
+    x, R = (array[kept] for array in poses_of(run))
     arrays |= {"time": _packed(time[kept], "float64"), "position": _packed(x), "rotation": _packed(_quaternions(R))}
     return {
         "name": system.name,
@@ -253,7 +283,7 @@ def _view(drawing: Drawing, poses: tuple[Array, Array]) -> dict[str, Any]:
 
 def _joint(drawing: Drawing, j: JointData, poses: tuple[Array, Array], joints: list[str]) -> dict[str, Any]:
     xF, F = world_frames(poses, j, "F")
-    xM, M = world_frames(poses, j, "M")
+    xM, _ = world_frames(poses, j, "M")
     along = np.einsum("ti,ti->t", F[:, :, 2], xM - xF)  # way of M along the axis of the joint
     second = [j.par[0], j.par[1], 0.0]
     return {
@@ -281,7 +311,7 @@ def _symbol_radius(drawing: Drawing, j: JointData) -> float:
 
 
 def _shape(s: Shape) -> dict[str, Any]:
-    found = {
+    found: dict[str, Any] = {
         "kind": s.kind,
         "position": _list(s.position),
         "rotation": _list(_quaternions(s.axes)),
@@ -321,45 +351,47 @@ def _reactions(data: Any, joints: list[str], arrays: dict[str, Any]) -> list[dic
     if not joints:
         return []
     arrays["wrench"] = _packed(data["wrench"].sel(joint=joints).values)
-    unique = data["wrench_unique"].sel(joint=joints).values if "wrench_unique" in data else np.ones((len(joints), 6))
+    unique = determined(data).sel(joint=joints).values
     names = [str(c) for c in data["component"].values]
     groups = []
     for n, joint in enumerate(joints):
         for what, unit, first in (("Reaction force", "N", 3), ("Reaction moment", "N m", 0)):
             columns = [6 * n + k for k in range(first, first + 3)]
-            group = _group(
-                f"wrench:{joint}", f"{what} in {joint}", unit, "wrench", columns, names[first : first + 3]
-            )
-            group["open"] = [not unique[n, k] for k in range(first, first + 3)]
+            group = _group(f"wrench:{joint}", f"{what} in {joint}", unit, "wrench", columns, names[first : first + 3])
+            group["open"] = [not bool(unique[n, k]) for k in range(first, first + 3)]
             groups.append(group)
     return groups
 
 
 # Variables that are drawn together: prefix, title, unit, logarithmic.
 FAMILIES = (("energy", "Energy", "J", False), ("residual", "Residuals of the constraints", "SI", True))
+APART = "energy_balance"  # an error, many orders below the energies
 
 
 def _over_time(data: Any, arrays: dict[str, Any]) -> list[dict[str, Any]]:
-    """Groups of the variables that depend on time alone."""
-    plain = [str(name) for name, variable in data.data_vars.items() if variable.dims == ("time",)]
+    """Groups of all other variables that depend on time and at most one more dimension."""
+    others = {
+        str(name): v
+        for name, v in data.data_vars.items()
+        if v.dims[:1] == ("time",) and len(v.dims) <= 2 and v.size and v.dtype.kind in "fiub" and name not in arrays
+    }
     groups = []
     for prefix, title, unit, logarithmic in FAMILIES:
-        members = [n for n in plain if n.startswith(prefix + "_") and n != "energy_balance"]
-        plain = [n for n in plain if n not in members]
+        members = [n for n in others if n.startswith(prefix + "_") and n != APART]
         if not members:
             continue
-        values = np.array([data[n].values for n in members], float).T
+        columns = [others.pop(n).values.reshape(data.sizes["time"], -1) for n in members]
+        values = np.column_stack([c[:, 0] if c.shape[1] == 1 else np.abs(c).max(axis=1) for c in columns])
         if prefix == "energy":
             members, values = [*members, "total"], np.column_stack([values, values.sum(axis=1)])
         arrays[prefix] = _packed(values)
         names = [n.removeprefix(prefix + "_") for n in members]
-        group = _group(prefix, title, unit, prefix, list(range(len(names))), names)
-        groups.append(group | {"log": logarithmic})
-    for name in plain:
-        if np.issubdtype(data[name].dtype, np.number):
-            arrays[name] = _packed(data[name].values)
-            title = name.replace("_", " ").capitalize()
-            groups.append(_group(name, title, data[name].attrs.get("units", ""), name, [0], [name]))
+        groups.append(_group(prefix, title, unit, prefix, list(range(len(names))), names) | {"log": logarithmic})
+    for name, v in others.items():
+        arrays[name] = _packed(v.values)
+        names = [name] if v.ndim == 1 else [str(label) for label in v[v.dims[1]].values]
+        title = name.replace("_", " ").capitalize()
+        groups.append(_group(name, title, v.attrs.get("units", ""), name, list(range(len(names))), names))
     return groups
 
 
@@ -391,7 +423,8 @@ def _quaternions(R: Array) -> Array:
     from scipy.spatial.transform import Rotation
 
     xyzw = Rotation.from_matrix(R.reshape(-1, 3, 3)).as_quat()
-    return np.roll(xyzw, 1, axis=1).reshape(*R.shape[:-2], 4)
+    wxyz: Array = np.roll(xyzw, 1, axis=1).reshape(*R.shape[:-2], 4)
+    return wxyz
 
 
 def _list(values: Array) -> list[float]:
