@@ -177,6 +177,7 @@ def test_dark_and_light_names_forces_and_views_can_be_switched(open_page):
     page.keyboard.press("f")
     assert of_colour(still(page), "#d7263d") < 0.2 * red
     page.keyboard.press("l")
+    still(page)
     assert page.locator("#labels").is_hidden()
     before = still(page)
     page.click("[data-view=top]")
