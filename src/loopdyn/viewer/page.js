@@ -522,8 +522,10 @@
       const [dx, dy] = kind === "joint" ? [10, -24] : [8, 6];
       const y = ((1 - v.y) / 2) * h + dy;
       let x = ((v.x + 1) / 2) * w + dx;
-      for (const other of taken) if (Math.abs(other.y - y) < 14 && Math.abs(other.x - x) < other.width) x = other.x + other.width; // side by side
-      taken.push({ x, y, width: (span.dataset.width ??= span.offsetWidth + 3) - 0 });
+      // joints at one place have their names side by side
+      const same = kind === "joint" && taken.find((other) => Math.abs(other.y - y) < 6 && Math.abs(other.x - x) < 6);
+      if (same) [x, same.end] = [same.end, same.end + span.offsetWidth];
+      else if (kind === "joint") taken.push({ x, y, end: x + span.offsetWidth });
       span.style.transform = `translate(${x}px, ${y}px)`;
     }
   }
