@@ -21,6 +21,10 @@ DEPENDENT = 1e-13
 # A set of rows in which nothing moves, such as a joint beside another, is zero but for rounding squared; sets of rows
 # are therefore at least this share of the largest one, which leaves room for bodies of very different mass.
 NOTHING = 1e-9
+# The rows are chosen again where the smallest scaled pivot has fallen to this share of what it was.
+CHOOSE_AGAIN = 1e-2
+# A scaled pivot below this is rounding: the pose is singular.
+SINGULAR = 1e-14
 # Away from the constraint manifold the pivot of a dependent row grows with the square of the drift; where the number
 # of independent rows is known, the threshold is raised up to this share.
 LARGEST_DEPENDENT = 1e-5
@@ -109,12 +113,16 @@ class Elimination:
         self.set_state(state.t, state.q, state.v)
         self.run(accelerate)
         self.reference = float(self.views.diagnostics[layout.SMALLEST_PIVOT])
+        if count is not None and self.reference < SINGULAR:
+            raise self.rank_loss(state.t, f"the smallest scaled pivot is {self.reference:.1e}")
+        self.views.diagnostics[layout.WEAKEST_PIVOT] = CHOOSE_AGAIN * self.reference
 
     def _shares(self, state: State, threshold: float) -> Array:
         """Pivot of each row as a share of the largest in its set; rows below `threshold` are dropped on the way."""
         E, n = self.views, self.plan.pattern.rows
         self.set_state(state.t, state.q, state.v)
         E.floor[:] = 0.0
+        E.diagnostics[layout.WEAKEST_PIVOT] = 0.0
         self.run(accelerate)
         units = self._units()
         inertia = E.matrix[:n] / units**2  # in natural units, where angles and lengths compare
@@ -154,14 +162,17 @@ class Elimination:
     # ---------------------------------------------------------------------------------------- the kernels
 
     def run(self, kernel: Any) -> None:
-        """Call a kernel on the arrays; a body without inertia raises."""
+        """Call a kernel on the arrays; a body without inertia raises, other reports are left to the caller."""
         status = kernel(*self.arrays)
         if status >= 0:
-            body = self.system.bodies[status]
-            raise SingularityError(
-                f"body '{body}' has no inertia against a motion that its joints allow in the tree. Give it mass or "
-                "inertia, or cut the mechanism elsewhere: compile(cuts=[...])."
-            )
+            raise self.no_inertia(status)
+
+    def no_inertia(self, body: int) -> SingularityError:
+        """The error of a body whose pivot vanishes."""
+        return SingularityError(
+            f"body '{self.system.bodies[body]}' has no inertia against a motion that its joints allow in the tree. "
+            "Give it mass or inertia, or cut the mechanism elsewhere: compile(cuts=[...])."
+        )
 
     def project(self, state: State, steps: int = 1) -> State:
         """Close position and velocity by linear corrections, until nothing is missing or `steps` were made."""
