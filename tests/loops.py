@@ -62,7 +62,9 @@ def crossed() -> ld.Mechanism:
                 for k, share in ((i, 0.5 + 0.1 * j), (j, 0.9 - 0.15 * i))
             )
             m.add_body(f"rod{name}", rod(a, b, 0.4))
-            m.add_joint(f"V{name}", ld.Universal(axis1=(0.2, 1, 0.3), axis2=(0.1, 0.2, 1)), f"post{i}", f"rod{name}", at=a)
+            m.add_joint(
+                f"V{name}", ld.Universal(axis1=(0.2, 1, 0.3), axis2=(0.1, 0.2, 1)), f"post{i}", f"rod{name}", at=a
+            )
             m.add_joint(f"S{name}", ld.Spherical(), f"rod{name}", f"post{j}", at=b)
     return m
 

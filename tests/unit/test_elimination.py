@@ -494,7 +494,9 @@ def test_nothing_left_in_the_work_array_is_used(name):
     bound = {label.partition(".")[0] for c in m.constraints.values() for label in getattr(c, "joints", tuple)()}
     bound |= {d.joint.partition(".")[0] for d in m.drivers.values()}
     plans: list[list[str] | None] = [None]
-    massive = all(np.linalg.eigvalsh(_inertia(system, b)).min() > 1e-6 for b in range(system.n_bases, len(system.bodies)))
+    massive = all(
+        np.linalg.eigvalsh(_inertia(system, b)).min() > 1e-6 for b in range(system.n_bases, len(system.bodies))
+    )
     if massive:
         plans.append([j for j in severable(system) if j not in bound])
     for severed in plans:

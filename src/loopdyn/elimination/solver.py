@@ -45,7 +45,7 @@ class Elimination:
     gap : float
         Smallest pivot kept over the largest dropped, each as a share of its set of rows.
     reference : float
-        Smallest scaled pivot at the state where the rows were chosen.
+        Smallest scaled pivot where the rows were chosen; infinite while none are.
     """
 
     def __init__(self, system: System, state: State, independent: int | None = None):
@@ -87,6 +87,7 @@ class Elimination:
         SingularityError
             If fewer rows are independent here than `count`.
         """
+        self.reference = np.inf
         if any(len(n.rows) != n.all_rows for n in self.plan.forest.nodes):
             self._replan()
         shares, threshold = self._shares(state, DEPENDENT), DEPENDENT
@@ -108,7 +109,7 @@ class Elimination:
             self._replan({n.name: [r for r in n.rows if r not in gone] for n in self.plan.forest.nodes})
         self.set_state(state.t, state.q, state.v)
         self.run(accelerate)
-        self.reference = float(self.views.diagnostics[layout.SMALLEST_PIVOT])
+        self.reference = self.smallest_pivot()
 
     def _shares(self, state: State, threshold: float) -> Array:
         """Pivot of each row as a share of the largest in its set; rows below `threshold` are dropped on the way."""
@@ -162,6 +163,11 @@ class Elimination:
                 f"body '{body}' has no inertia against a motion that its joints allow in the tree. Give it mass or "
                 "inertia, or cut the mechanism elsewhere: compile(cuts=[...])."
             )
+
+    def smallest_pivot(self) -> float:
+        """Smallest scaled pivot of the last run; zero where one was not positive."""
+        found = self.views.diagnostics
+        return 0.0 if found[layout.DROPPED] > 0.0 else float(found[layout.SMALLEST_PIVOT])
 
     def project(self, state: State, steps: int = 1) -> State:
         """Close position and velocity by linear corrections, until nothing is missing or `steps` were made."""

@@ -25,7 +25,7 @@ from loopdyn.rank import Rank
 from loopdyn.system import State, System
 from loopdyn.tree import terms
 
-# The rows are chosen again where the smallest scaled pivot has fallen to this share of what it was.
+# The rows are chosen again where the smallest scaled pivot has fallen to this share of what they have had.
 CHOOSE_AGAIN = 1e-2
 # A scaled pivot below this is rounding: the pose is singular.
 SINGULAR = 1e-14
@@ -43,8 +43,11 @@ class GraphSolver:
         e = self.elimination
         e.set_state(t, q, v)
         e.run(accelerate)
-        if e.views.diagnostics[layout.SMALLEST_PIVOT] < CHOOSE_AGAIN * e.reference:
+        pivot = e.smallest_pivot()
+        if pivot < max(CHOOSE_AGAIN * e.reference, SINGULAR):
             self._choose_again(t, q, v)
+        elif pivot > e.reference:  # chosen beside a singular pose, which is no measure for others
+            e.reference = pivot
         if not np.isfinite(e.work.a).all():
             self._undefined(t, q, v)
         found = e.views.diagnostics
@@ -66,6 +69,8 @@ class GraphSolver:
 
     def _choose_again(self, t: float, q: Array, v: Array) -> None:
         e = self.elimination
+        if not np.isfinite(e.views.matrix).all():
+            self._undefined(t, q, v)
         state = State(t, np.array(q, float), np.array(v, float))
         e.choose(state, self.rank.count)
         if e.reference < SINGULAR:
