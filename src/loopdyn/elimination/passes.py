@@ -101,6 +101,8 @@ FINE = -1
 WEAK = -3  # the rows that are kept are nearly dependent here: choose them again
 UNDEFINED = -4  # accelerations are not finite numbers
 
+# Rows are chosen again where the smallest scaled pivot has fallen to this share of what it has been.
+CHOOSE_AGAIN = 1e-2
 # Refinement ends when the residual is this share of the terms it is the difference of, at a pose that is well
 # conditioned; when it is rounding; or after so many times.
 RESIDUAL_GOAL = 1e-12
@@ -506,6 +508,17 @@ def refine(model, work, plan, E):
     E.diagnostics[REFINEMENTS] = count
 
 
+@inline
+def weakness(E):
+    """WEAK where the smallest pivot has fallen far below what it has been for the same rows, or one was dropped."""
+    least, weakest = E.diagnostics[SMALLEST_PIVOT].real, E.diagnostics[WEAKEST_PIVOT].real
+    if weakest > 0.0 and (least < weakest or E.diagnostics[DROPPED].real > 0.0):
+        return WEAK
+    if weakest > 0.0:  # rows chosen beside a singular pose are measured by better ones
+        E.diagnostics[WEAKEST_PIVOT] = max(weakest, CHOOSE_AGAIN * least)
+    return FINE
+
+
 # ---------------------------------------------------------------------------------------------- kernels
 
 
@@ -549,9 +562,7 @@ def accelerate(ints, floats, work):
         total += abs(data.a[k])
     if status == FINE and not np.isfinite(total):
         status = UNDEFINED
-    if status == FINE and E.diagnostics[SMALLEST_PIVOT].real < E.diagnostics[WEAKEST_PIVOT].real:
-        status = WEAK
-    return status
+    return weakness(E) if status == FINE else status
 
 
 @inline(always=True)

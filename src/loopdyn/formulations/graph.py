@@ -77,10 +77,12 @@ class GraphSolver:
     def _recover(self, status: int, t: float, q: Array, v: Array) -> None:
         """Choose rows again where they have become weak; raise what any other status means."""
         state = State(t, np.array(q, float), np.array(v, float))
-        if status != WEAK:
+        if status != WEAK or not np.isfinite(self.elimination.views.matrix).all():
             raise self._failure(status, state)
-        self.elimination.choose(state, self.rank.count)
-        self._open()
+        try:
+            self.elimination.choose(state, self.rank.count)
+        finally:
+            self._open()
 
     def _failure(self, status: int, state: State) -> SingularityError:
         """The error that a status means."""
