@@ -36,7 +36,8 @@ from loopdyn.elimination.passes import accelerate
 from loopdyn.elimination.solver import Elimination
 
 ACCURATE = 1e-9  # relative error that loopdyn must keep
-SAME_TREE = 1e-9  # relative difference of the trees without loops, above which a comparison would mean nothing
+SAME_TREE = 1e-9  # relative difference of the trees without loops, above which a comparison would mean nothing:
+# of Pinocchio's accelerations, and of the forces that MuJoCo finds for loopdyn's (its own accelerations lose digits)
 CLOSED = 1e-10  # largest residual of a closed state
 
 # Proximal settings (mu, iterations) of Pinocchio: the fastest that are useful, and the most accurate that were found.
@@ -126,6 +127,7 @@ class Comparison:
         self.exact = self.sparse.refined()
         self.calls: dict[str, Callable[[int], object]] = {}
         self.errors: dict[str, float] = {}
+        self._check_trees()
         self._loopdyn()
         self._mujoco()
         if self.system.nv <= LARGEST_PINOCCHIO:
@@ -134,10 +136,19 @@ class Comparison:
         self.errors["scipy"] = relative(self.sparse.hinges(self.sparse()), self.exact)
         self.calls["scipy"] = repeated(self.sparse)
 
-    def _check_tree(self, engine: str, a: np.ndarray) -> None:
-        difference = relative(a, ld.tree.forward_dynamics(self.system, self.state))
-        if not difference <= SAME_TREE:
-            raise RuntimeError(f"{engine}: the tree of '{self.system.name}' differs by {difference:.1e}")
+    def _check_trees(self) -> None:
+        """The trees without loops are the same: Pinocchio by accelerations, MuJoCo by the forces of ours."""
+        state = self.state
+        ours = ld.tree.forward_dynamics(self.system, state)
+        mujoco = peers.MuJoCo(self.described, state.q, state.v, loops=False)
+        differences = {"MuJoCo": mujoco.force_missing(ours)}
+        self.errors["tree mujoco"] = relative(mujoco.a, ours)
+        if self.system.nv <= LARGEST_PINOCCHIO:
+            tree = peers.Pinocchio(self.described, state.q, state.v).tree()
+            differences["Pinocchio"] = self.errors["tree pinocchio"] = relative(tree, ours)
+        for engine, difference in differences.items():
+            if not difference <= SAME_TREE:
+                raise RuntimeError(f"{engine}: the tree of '{self.system.name}' differs by {difference:.1e}")
 
     def _add(self, name: str, call: Callable[[], object], a: np.ndarray) -> None:
         self.calls[name], self.errors[name] = repeated(call), relative(a, self.exact)
@@ -150,7 +161,6 @@ class Comparison:
 
     def _mujoco(self) -> None:
         state, hinges = self.state, any(c.axes is not None for c in self.described.closures)
-        self._check_tree("MuJoCo", peers.MuJoCo(self.described, state.q, state.v, loops=False).a)
         for points in (1, 2) if hinges and self.system.nb < 10 else (1,):
             engine = peers.MuJoCo(self.described, state.q, state.v, points)
             self._add(f"mujoco {points}", engine, engine.a)
@@ -161,8 +171,6 @@ class Comparison:
         state, hinges = self.state, any(c.axes is not None for c in self.described.closures)
         for points in (1, 2) if hinges and self.system.nb < 10 else (1,):
             engine = peers.Pinocchio(self.described, state.q, state.v, points)
-            if points == 1:
-                self._check_tree("Pinocchio", engine.tree())
             calls = engine.lcaba(FAST_LCABA, ACCURATE_LCABA)
             calls += engine.constraint_dynamics(FAST_CONSTRAINTS, EXACT_CONSTRAINTS)
             names = ("lcaba fast", "lcaba accurate", "constraintDynamics fast", "constraintDynamics exact")
@@ -187,6 +195,12 @@ NAMES = {
     "scipy": "SciPy spsolve from Python",
 }
 
+CHECKS = {
+    "oracle": "dense oracle against the reference",
+    "tree mujoco": "tree without loops, accelerations of MuJoCo against loopdyn",
+    "tree pinocchio": "tree without loops, accelerations of Pinocchio against loopdyn",
+}
+
 # (case, ours, theirs or all others together, goal): ratios that are to be at most the goal
 GOALS = [
     ("four_bar", "loop", "constraintDynamics", 0.33),
@@ -206,8 +220,9 @@ def beside_others(case: Case, repeats: int, seconds: float) -> list[Figure]:
         if name in best:
             error = c.errors.get(name)
             figures.append(Figure(f"{case}, {n} bodies: {words}", best[name] / n * 1e6, "us per body", error=error))
-    if "oracle" in c.errors:
-        figures.append(Figure(f"{case}: dense oracle against the reference", c.errors["oracle"], "relative"))
+    for key, words in CHECKS.items():
+        if key in c.errors:
+            figures.append(Figure(f"{case}: {words}", c.errors[key], "relative"))
     for goal_case, ours, theirs, goal in GOALS:
         if goal_case == str(case):
             among = {k: t for k, t in best.items() if _is_peer(k, theirs)}
@@ -355,8 +370,10 @@ def main(arguments: list[str] | None = None) -> int:
     )
     figures: list[Figure] = []
     for case in cases:
+        print(f"{case} ...", file=sys.stderr)
         figures += beside_others(case, repeats, seconds)
     for family in CELLS:
+        print(f"growth of {family} ...", file=sys.stderr)
         figures += growth(family, bodies, repeats // 5, seconds)
     for case in reordered:
         figures += order_of_file(case, repeats, seconds)

@@ -167,7 +167,7 @@ class MuJoCo:
     def __init__(self, m: Mechanism, q: Vector, v: Vector, points: int = 1, loops: bool = True):
         import mujoco
 
-        self.forward, self.step = mujoco.mj_forward, mujoco.mj_step
+        self.forward, self.step, self.inverse = mujoco.mj_forward, mujoco.mj_step, mujoco.mj_inverse
         self.model = mujoco.MjModel.from_xml_string(mjcf(m, points))
         self.data = mujoco.MjData(self.model)
         joints = [mujoco.mj_name2id(self.model, mujoco.mjtObj.mjOBJ_JOINT, f"j{k}") for k in range(m.nv)]
@@ -183,6 +183,17 @@ class MuJoCo:
     def steps(self, times: int) -> None:
         """So many steps, which are mj_forward and an integration, in a loop of its own without Python."""
         self.step(self.model, self.data, nstep=times)
+
+    def force_missing(self, a: Vector) -> float:
+        """Largest force that the accelerations `a` would need besides gravity, over the largest of bias forces.
+
+        Says whether the model is the same where the accelerations cannot: MuJoCo solves with the mass matrix, whose
+        condition number in a tree of depth 100 is 1e9, so that its accelerations have that many digits less.
+        """
+        self()
+        self.data.qacc[self.place] = a
+        self.inverse(self.model, self.data)
+        return float(np.abs(self.data.qfrc_inverse).max() / np.abs(self.data.qfrc_bias).max())
 
     @property
     def a(self) -> Vector:
