@@ -9,7 +9,20 @@ from loopdyn.analysis.loads import reactions
 from loopdyn.analysis.mobility import Mobility, mobility
 from loopdyn.analysis.reconnect import Change, reconnect
 from loopdyn.checking import check_formulation
-from loopdyn.constraints import Coupler, Distance, Driver, PointMotion, PointOnLine, PointOnPlane, Rolling, Slot
+from loopdyn.constraints import (
+    Coupler,
+    Distance,
+    Driver,
+    PointMotion,
+    PointOnCurve,
+    PointOnLine,
+    PointOnPlane,
+    Relation,
+    Rolling,
+    Slot,
+    UserConstraint,
+    VelocityRelation,
+)
 from loopdyn.errors import (
     AssemblyError,
     ConvergenceError,
@@ -105,11 +118,13 @@ __all__ = [
     "Oracle",
     "Planar",
     "PointMotion",
+    "PointOnCurve",
     "PointOnLine",
     "PointOnPlane",
     "Prismatic",
     "Problem",
     "Reactions",
+    "Relation",
     "Relative",
     "Revolute",
     "Rolling",
@@ -126,7 +141,9 @@ __all__ = [
     "Translational",
     "Units",
     "Universal",
+    "UserConstraint",
     "UserForce",
+    "VelocityRelation",
     "Weld",
     "accelerations",
     "assemble",

@@ -93,7 +93,7 @@ def inspect(
     else:
         data |= {"assembled": True, "note": state.note, "mobility": _plain(asdict(found))}
         if not as_json:
-            _print_lines("", *str(found).split("\n"))
+            _print_lines("", f"start             {state.note}", "", *str(found).split("\n"))
     if as_json:
         typer.echo(json.dumps(data, indent=2))
     if error_text:

@@ -49,7 +49,7 @@ class Forest:
     """Nodes, and for each body the nodes that are open at it."""
 
     nodes: tuple[Node, ...]
-    severed: tuple[int, ...]  # bodies, ascending
+    severed: tuple[int, ...]  # bodies, in the order of their rows
     open: tuple[tuple[int, ...], ...]  # by row of the body table
     roots: tuple[int, ...]  # bodies that pass nothing on
 
@@ -228,7 +228,7 @@ def _nodes(system: System) -> list[Node]:
         bodies = tuple(int(b) for b in (parent, child) if b >= n_bases)
         nodes.append(Node(name, tuple(range(row, row + rows)), bodies, int(rows)))
     body_of = np.repeat(np.arange(len(model.tree)), model.tree[:, rec.NV])
-    for row, first, count, _ in model.linear:
+    for row, first, count, *_ in model.linear:
         bodies_: set[int] = set()
         for cut, index, _ in model.entry[first : first + count]:
             bodies_ |= {int(body_of[index])} if cut < 0 else {int(b) for b in model.cut[cut, :2] if b >= n_bases}
@@ -260,7 +260,7 @@ def _freeze(system: System, forest: Forest, pattern: Pattern) -> Plan:
     """The arrays that the kernels read."""
     model, n_bases = system.model, system.n_bases
     n = len(model.tree)
-    ints, floats, cut_of = _with_severed_cuts(system, forest)
+    ints, floats, cut_of = with_cuts(system, forest.severed)
     order = np.argsort(pattern.place)
     kept = np.array([r for k in order for r in forest.nodes[k].rows], np.int64)
     index = {int(r): m for m, r in enumerate(kept)}
@@ -302,7 +302,7 @@ def _freeze(system: System, forest: Forest, pattern: Pattern) -> Plan:
     body_of = np.repeat(np.arange(n), model.tree[:, rec.NV])
     entries = []
     relations = []
-    for row, first, count, _ in model.linear:
+    for row, first, count, *_ in model.linear:
         relations.append(index.get(int(row), -1))
         for cut, freedom, _ in model.entry[first : first + count]:
             if int(row) not in index:
@@ -351,15 +351,18 @@ def _pairs(pattern: Pattern, rows: Sequence[int]) -> list[int]:
     return [pattern.where(rows[a], rows[b]) for a in range(len(rows)) for b in range(a + 1)]
 
 
-def _with_severed_cuts(system: System, forest: Forest) -> tuple[Ints, NDArray[np.float64], dict[int, int]]:
-    """Arrays of the system with its severed joints among the cuts too; they stay in the tree for the kinematics."""
+def with_cuts(system: System, bodies: Sequence[int]) -> tuple[Ints, NDArray[np.float64], dict[int, int]]:
+    """Arrays of the system with the joints of these bodies among the cuts too, and the cut of each of the bodies.
+
+    The joints stay in the tree for the kinematics. Their rows follow those of the system.
+    """
     model = system.model
     joints = {j.body: j for j in system.joints.values() if j.in_tree}
     added: list[list[int]] = []
     frames: list[NDArray[np.float64]] = []
     cut_of: dict[int, int] = {}
     row = system.nc
-    for i in forest.severed:
+    for i in bodies:
         j = joints[i]
         cut_of[i] = len(model.cut) + len(added)
         added.append([j.parent, j.child, j.spec.kind, row, len(j.spec.rows_when_cut), -1])

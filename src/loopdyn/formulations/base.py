@@ -70,5 +70,9 @@ class Formulation:
         raise NotImplementedError
 
     def prepare(self, system: System, rank: Rank) -> Solver:
-        """Do everything that does not depend on the state."""
+        """Do everything that does not depend on the state.
+
+        Called by :func:`loopdyn.prepare`, which first asks `supports`, decides the rank and refuses motions without
+        inertia; whoever calls it directly answers for all three.
+        """
         raise NotImplementedError
