@@ -35,6 +35,7 @@ from loopdyn.formulations.oracle import Oracle
 from loopdyn.formulations.registry import accelerations, prepare
 from loopdyn.formulations.relative import Relative
 from loopdyn.inertia import Inertia
+from loopdyn.integrators.base import DOP853, DP5, RK4, Baumgarte, Integrator
 from loopdyn.io import load
 from loopdyn.joints import (
     Cylindrical,
@@ -53,6 +54,8 @@ from loopdyn.joints import (
 from loopdyn.model import Body, Mechanism
 from loopdyn.quantities import Units
 from loopdyn.reactions import Reactions
+from loopdyn.results import Run, RunError
+from loopdyn.simulate import simulate
 from loopdyn.system import State, System
 from loopdyn.topology import Topology
 from loopdyn.tree import terms
@@ -75,10 +78,14 @@ except PackageNotFoundError:  # run from a source tree that was not installed
     __version__ = "unknown"
 
 __all__ = [
+    "DOP853",
+    "DP5",
+    "RK4",
     "Absolute",
     "Actuator",
     "AppliedForce",
     "AssemblyError",
+    "Baumgarte",
     "Body",
     "Bushing",
     "Change",
@@ -93,6 +100,7 @@ __all__ = [
     "Free",
     "Helical",
     "Inertia",
+    "Integrator",
     "JointFriction",
     "JointSpring",
     "LoopdynError",
@@ -112,6 +120,8 @@ __all__ = [
     "Revolute",
     "Rolling",
     "Rotation",
+    "Run",
+    "RunError",
     "SingularityError",
     "Slot",
     "Solution",
@@ -135,6 +145,7 @@ __all__ = [
     "prepare",
     "reactions",
     "reconnect",
+    "simulate",
     "terms",
     "tree",
 ]

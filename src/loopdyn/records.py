@@ -216,3 +216,28 @@ def open_work(ints, work):
         work[m:n].reshape((N_BASE_PROGRAMS, 3)),
         work[n : n + 3 * depth].reshape((depth, 3)),
     )
+
+
+class Head(NamedTuple):
+    """The leading views of the work array."""
+
+    t: Any
+    q: Any
+    v: Any
+    tau: Any
+    a: Any
+
+
+@inline
+def open_head(ints, work):
+    """State, generalised forces and accelerations alone: what integrators need, at a fraction of `open_work`."""
+    a = 1 + ints[H_NQ]
+    nv = ints[H_NV]
+    return Head(work[0:1], work[1:a], work[a : a + nv], work[a + nv : a + 2 * nv], work[a + 2 * nv : a + 3 * nv])
+
+
+@inline
+def open_tree(ints):
+    """The table of the tree alone."""
+    rows = ints[H_ROWS]
+    return ints[H_SIZE : H_SIZE + rows * N_TREE].reshape((rows, N_TREE))

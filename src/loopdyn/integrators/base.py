@@ -1,0 +1,444 @@
+"""Integrators by name, drift control, and the stepper that joins an integrator to a solver."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from loopdyn._jit import kernel, rebind, specialise
+from loopdyn.errors import LoopdynError
+from loopdyn.expressions import opcodes as OP
+from loopdyn.forces.base import JOINT_SPRING, MOTOR
+from loopdyn.formulations.base import Compiled, Solver
+from loopdyn.integrators import chart, runge_kutta, stepping
+from loopdyn.integrators.chart import Memory, Output
+from loopdyn.integrators.stepping import Method
+from loopdyn.projection import correct as corrected
+from loopdyn.projection import metric, smallest_step
+from loopdyn.system import State, System
+from loopdyn.tree import terms
+from loopdyn.tree.power import N_OTHERS
+from loopdyn.wording import nearest
+
+Array = NDArray[np.float64]
+
+FIRST_MOVE = 0.01  # rad or sizes of the mechanism that a first adaptive step may move at the speeds of the start
+LONGEST = 0.1  # share of the span that an adaptive step may take, so that what begins later is not leapt over
+SHORTEST = 1e-14  # share of the span, or of the time itself, below which a step cannot shrink
+
+
+# -------------------------------------------------------------------------------------------- the methods
+
+
+@dataclass(frozen=True)
+class Integrator:
+    """Base of all integrators; subclasses add their options as fields."""
+
+    name: ClassVar[str] = ""
+
+    def method(self) -> Method:
+        """Coefficients."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class _Fixed(Integrator):
+    """A method with steps of one size.
+
+    Parameters
+    ----------
+    step : float
+        Size of a step in s; the last one is shorter if the span asks for it.
+    """
+
+    step: float
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite(self.step) and self.step > 0.0):
+            raise LoopdynError(f"{self.name}: step is {self.step}. Give a positive number of seconds.")
+
+
+@dataclass(frozen=True)
+class _Adaptive(Integrator):
+    """A method that chooses its steps by the tolerances.
+
+    Parameters
+    ----------
+    longest : float, optional
+        Longest step in s; by default a tenth of the span.
+    """
+
+    longest: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.longest is not None and not self.longest > 0.0:
+            raise LoopdynError(f"{self.name}: longest is {self.longest}. Give a positive number of seconds.")
+
+
+class RK4(_Fixed):
+    """The classical Runge-Kutta method of order 4.
+
+    Examples
+    --------
+    >>> RK4(step=1e-3).step
+    0.001
+    """
+
+    name: ClassVar[str] = "rk4"
+
+    def method(self) -> Method:
+        """Four stages."""
+        return runge_kutta.rk4()
+
+
+class DP5(_Adaptive):
+    """Dormand-Prince 5(4): adaptive, for loose tolerances and motions that are not smooth.
+
+    Examples
+    --------
+    >>> DP5().method().order
+    5
+    """
+
+    name: ClassVar[str] = "dp5"
+
+    def method(self) -> Method:
+        """Seven stages, the last of which is the first of the next step."""
+        return runge_kutta.dp5()
+
+
+class DOP853(_Adaptive):
+    """Dormand-Prince 8(5,3): adaptive, with dense output of order 7; the default.
+
+    Examples
+    --------
+    >>> DOP853().method().order
+    8
+    """
+
+    name: ClassVar[str] = "dop853"
+
+    def method(self) -> Method:
+        """Twelve stages, three more where the inside of a step is looked at."""
+        return runge_kutta.dop853()
+
+
+CLASSES: dict[str, type[Integrator]] = {"dop853": DOP853, "dp5": DP5, "rk4": RK4}
+
+
+def chosen(integrator: str | Integrator) -> Integrator:
+    """The integrator of a name with its default options, or the one given; "auto" is DOP853.
+
+    Examples
+    --------
+    >>> chosen("auto")
+    DOP853(longest=None)
+    """
+    if isinstance(integrator, Integrator):
+        return integrator
+    kind = CLASSES.get("dop853" if integrator == "auto" else integrator)
+    if kind is None:
+        raise LoopdynError(f"there is no integrator '{integrator}'. {nearest(str(integrator), ['auto', *CLASSES])}")
+    if issubclass(kind, _Fixed):
+        raise LoopdynError(f"{integrator} needs the size of a step. Give it: integrator={kind.__name__}(step=1e-3).")
+    return kind()
+
+
+# ----------------------------------------------------------------------------------------------- the drift
+
+
+@dataclass(frozen=True)
+class Baumgarte:
+    """Drift control by feedback: ``J a = gamma - 2 rate (J v + phi_t) - rate^2 phi``, critically damped.
+
+    Parameters
+    ----------
+    rate : float
+        In 1/s: errors of the loops decay like exp(-rate t). Large rates make the equations stiff.
+
+    Examples
+    --------
+    >>> Baumgarte(rate=50.0).rate
+    50.0
+    """
+
+    rate: float = 20.0
+
+
+Drift = Literal["none", "projection", "velocity", "baumgarte"] | Baumgarte
+DRIFTS = ("none", "projection", "velocity", "baumgarte")
+
+
+@kernel
+def nothing(ints, floats, work):
+    """No correction."""
+    return stepping.FINE
+
+
+# --------------------------------------------------------------------------------------------- the stepper
+
+
+class Stepper:
+    """An integrator on a solver: memory, bound functions, and the questions Python asks.
+
+    Parameters
+    ----------
+    system : System
+    solver : Solver
+    integrator : Integrator
+    drift : str or Baumgarte
+    rank : int
+        Independent constraint rows, for corrections.
+    rtol, atol : float
+    """
+
+    def __init__(
+        self,
+        system: System,
+        solver: Solver,
+        integrator: Integrator,
+        drift: Drift,
+        rank: int,
+        rtol: float,
+        atol: float,
+    ):
+        self.system, self.solver, self.integrator, self.rank = system, solver, integrator, rank
+        self.method = integrator.method()
+        self.error: LoopdynError | None = None  # of a solver in Python, from its last failure
+        self.adaptive = self.method.order > 0
+        self._arrays(rtol, atol)
+        self._bind(getattr(solver, "compiled", None), drift)
+
+    # ------------------------------------------------------------------------------------------ preparing
+
+    def _arrays(self, rtol: float, atol: float) -> None:
+        s = self.system
+        moved, forces = moves_by_itself(s), len(s.model.force)
+        self.works = forces + N_OTHERS if forces or moved or s.mechanism.user_forces else 0
+        ny, rows = 2 * s.nv + self.works, len(self.method.p)
+        past = getattr(self.integrator, "history", 0)
+        wrapped = angles_to_wrap(s)
+        self.memory = Memory(
+            clock=np.zeros(chart.N_CLOCK),
+            count=np.zeros(chart.N_COUNT, np.int64),
+            q=np.zeros(s.nq),
+            y=np.zeros(ny),
+            k=np.zeros((rows, ny)),
+            stage=np.zeros(ny),
+            new=np.zeros(ny),
+            q1=np.zeros(s.nq),
+            v1=np.zeros(s.nv),
+            a1=np.zeros(s.nv),
+            unit=np.array(s.speed_units),
+            wrapped=wrapped,
+            turns=np.zeros(len(wrapped)),
+            past_q=np.zeros((past, s.nq)),
+            past_v=np.zeros((past, s.nv)),
+            past_a=np.zeros((past, s.nv + self.works)),
+            load=np.zeros(forces),
+        )
+        self.weights = np.zeros(rows)
+        self.memory.clock[[chart.RTOL, chart.ATOL]] = rtol, atol
+        self.memory.count[chart.MOVED] = moved
+
+    def _bind(self, compiled: Compiled | None, drift: Drift) -> None:
+        """Compiled functions where the solver has them and the drift control allows it, else Python's."""
+        s = self.system
+        corrects = s.nc > 0 and drift != "none"
+        self.compiled = compiled
+        usable = compiled is not None and (not corrects or (drift == "projection" and compiled.correct is not None))
+        if usable and compiled is not None:
+            self.ints, self.floats, self.work = compiled.ints, compiled.floats, compiled.work
+            accelerate, correct = compiled.kernel, compiled.correct if corrects else nothing
+            bind: Callable[..., Any] = _specialised
+        else:
+            self.ints, self.floats, self.work = s.ints, s.floats, s.work()
+            self.views = s.open_work(self.work)
+            accelerate = self._in_python(Baumgarte() if drift == "baumgarte" else drift)
+            correct = self._correction(drift == "projection") if drift in ("projection", "velocity") else None
+            correct = correct if corrects and correct else _nothing
+            bind = rebind
+        self.in_python = not usable
+        self.views = s.open_work(self.work)
+        found = {"accelerate": accelerate, "correct": correct}
+        self._extend = bind(stepping.extend, **found)
+        self._within = bind(stepping.within, extend=self._extend, **found)
+        land = bind(stepping.land, **found)
+        attempt = self._attempt(bind, found)
+        self._chunk = bind(stepping.chunk, attempt=attempt, land=land, within=self._within)
+        self._accelerate, self._correct = accelerate, correct
+
+    def _attempt(self, bind: Callable[..., Any], found: dict[str, Any]) -> Any:
+        return bind(stepping.explicit, **found)
+
+    def _in_python(self, drift: Any) -> Callable[..., int]:
+        """accelerate(ints, floats, work) from a solver that is a Python function."""
+        system, solver = self.system, self.solver
+        users = list(system.mechanism.user_forces.values())
+        rate = drift.rate if isinstance(drift, Baumgarte) and system.nc else 0.0
+
+        def accelerate(ints: Any, floats: Any, work: Any) -> int:
+            w = self.views
+            t = float(w.t[0])
+            w.tau[:] = 0.0
+            for force in users:  # for their power; the solver calls them too
+                force.function(t, w.q.copy(), w.v.copy(), w.tau)
+            try:
+                a = solver(t, w.q.copy(), w.v.copy()).a
+            except LoopdynError as error:
+                self.error = error
+                return 0
+            except np.linalg.LinAlgError as error:  # numbers that are not finite
+                self.error = LoopdynError(f"the equations of motion cannot be solved at t = {t:g} s: {error}.")
+                return 0
+            if rate:
+                now, rows = terms(system, State(t, w.q, w.v)), system.row_units
+                pull = (2.0 * rate * (now.J @ w.v + now.phi_t) + rate * rate * now.phi) / rows
+                a = a + smallest_step(now.J / rows[:, None], pull, metric(now.M), self.rank)
+            w.a[:] = a
+            return stepping.FINE
+
+        return accelerate
+
+    def _correction(self, position: bool) -> Callable[..., int]:
+        def correct(ints: Any, floats: Any, work: Any) -> int:
+            w = self.views
+            try:
+                q, v = corrected(self.system, float(w.t[0]), w.q.copy(), w.v.copy(), self.rank, position=position)
+            except (LoopdynError, np.linalg.LinAlgError) as error:
+                self.error = LoopdynError(f"the loops cannot be closed at t = {w.t[0]:g} s: {error}.")
+                return 0
+            w.q[:], w.v[:] = q, v
+            return stepping.FINE
+
+        return correct
+
+    # ---------------------------------------------------------------------------------------------- running
+
+    def start(self, state: State, end: float) -> None:
+        """Begin, or begin anew after a jump, at `state`; the integration goes to `end` at most."""
+        m, w = self.memory, self.views
+        w.t[0], w.q[:], w.v[:] = state.t, state.q, state.v
+        self.check(self._accelerate(self.ints, self.floats, self.work))
+        m.q1[:], m.v1[:], m.a1[:] = state.q, state.v, w.a
+        m.turns[:] = 0.0
+        m.clock[[chart.START, chart.STOP, chart.ORIGIN]] = state.t
+        m.count[[chart.PENDING, chart.SINCE, chart.RETRIED]] = 0
+        m.count[chart.EVALUATED] += 1
+        self.aim(end)
+        span = end - state.t
+        if self.adaptive:
+            longest = getattr(self.integrator, "longest", None)
+            m.clock[chart.MOST] = longest or LONGEST * span
+            m.clock[chart.LEAST] = SHORTEST * max(abs(state.t), abs(end), span)
+            m.clock[chart.NEXT] = min(self._first_step(), m.clock[chart.MOST])
+        else:
+            m.clock[chart.NEXT] = getattr(self.integrator, "step")  # noqa: B009
+        chart.begin(self.ints, self.floats, self.work, m)
+        m.clock[chart.FASTEST] = max(m.clock[chart.FASTEST], float(np.abs(m.v1 / m.unit).max(initial=0.0)))
+
+    def _first_step(self) -> float:
+        """Time in which the motion of the start goes a small way."""
+        m = self.memory
+        speed, push = (float(np.abs(x / m.unit).max(initial=0.0)) for x in (m.v1, m.a1))
+        times = [
+            FIRST_MOVE / speed if speed > 0.0 else np.inf,
+            np.sqrt(2 * FIRST_MOVE / push) if push > 0.0 else np.inf,
+        ]
+        return float(min(times))
+
+    def aim(self, end: float) -> None:
+        """Integrate up to `end`."""
+        self.memory.clock[chart.END] = end
+
+    def run(self, out: Output, limit: int) -> int:
+        """At most `limit` steps; the code a chunk ends with."""
+        return int(self._chunk(self.ints, self.floats, self.work, self.memory, self.method, out, self.weights, limit))
+
+    def check(self, status: int) -> None:
+        """Raise what a status of the solver means."""
+        if status != stepping.FINE:
+            raise self.failure(status)
+
+    def failure(self, status: int) -> LoopdynError:
+        """What a status of the solver means."""
+        if self.compiled is not None and not self.in_python:
+            return self.compiled.explain(status)
+        return self.error or LoopdynError("the solver failed without a reason")
+
+    # -------------------------------------------------------------------------------------------- the state
+
+    @property
+    def t(self) -> float:
+        """Time reached."""
+        m = self.memory
+        return float(m.clock[chart.STOP if m.count[chart.PENDING] else chart.START])
+
+    def state(self) -> State:
+        """State reached, turns included."""
+        return State(self.t, self.unwrapped(self.memory.q1), self.memory.v1.copy())
+
+    def unwrapped(self, q: Array) -> Array:
+        """Coordinates with the turns that were taken off."""
+        q = q.copy()
+        q[self.memory.wrapped] += self.memory.turns * chart.FULL_TURN
+        return q
+
+    def inside(self, t: float) -> State:
+        """State at a time inside the last step, on the dense output."""
+        m = self.memory
+        self.check(self._within(self.ints, self.floats, self.work, m, self.method, t, self.weights))
+        return State(t, self.unwrapped(self.views.q), self.views.v.copy())
+
+
+@cache
+def _specialised(function: Any, **bound: Any) -> Any:
+    """`specialise`, once for the same functions in a process: finding a kernel in the cache takes time too."""
+    return specialise(function, **bound)
+
+
+def _nothing(ints: Any, floats: Any, work: Any) -> int:
+    return stepping.FINE
+
+
+# ------------------------------------------------------------------------------------ questions to a system
+
+
+def _reads(system: System, program: int, variable: int) -> bool:
+    """Whether a program of the frozen arrays reads a variable."""
+    model = system.model
+    code = model.code[model.program[program] : model.program[program + 1]]
+    return bool(np.any((code & OP.MASK == OP.VARIABLE) & (code >> OP.BITS == variable)))
+
+
+def moves_by_itself(system: System) -> bool:
+    """Whether drivers or bases move as time goes: energy then enters through constraints."""
+    model = system.model
+    programs = [*model.base_programs.ravel(), *model.cut[:, 5], *model.linear[:, 3]]
+    return any(_reads(system, int(k), 0) for k in programs if k >= 0)
+
+
+def angles_to_wrap(system: System) -> NDArray[np.int64]:
+    """Coordinates that are plain angles, so that whole turns can be taken off: nothing reads their value."""
+    if system.mechanism.user_forces:
+        return np.zeros(0, np.int64)
+    periodic = ("revolute", "cylindrical", "universal", "planar")
+    angles = {
+        j.q0 + k
+        for j in system.joints.values()
+        if j.in_tree and j.spec.type in periodic
+        for k, dimension in enumerate(j.spec.dimensions)
+        if dimension == "angle"
+    }
+    model = system.model
+    angles -= {int(c) for cut, _, c in model.entry if cut < 0}
+    for force in model.force:
+        reads = force[0] == JOINT_SPRING or (force[0] == MOTOR and _reads(system, int(force[4]), 1))
+        if reads and force[1] < 0:
+            angles.discard(int(force[3]))
+    return np.array(sorted(angles), np.int64)

@@ -1,0 +1,371 @@
+"""From a closed state to a trajectory: solver, integrator, outputs, checks, progress."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from loopdyn.errors import LoopdynError
+from loopdyn.formulations.base import Formulation
+from loopdyn.formulations.registry import DEFAULT, chosen, prepare
+from loopdyn.integrators import chart
+from loopdyn.integrators.base import DRIFTS, Baumgarte, Drift, Integrator, Stepper, moves_by_itself
+from loopdyn.integrators.base import chosen as chosen_integrator
+from loopdyn.integrators.chart import Output
+from loopdyn.integrators.stepping import FAILED, FINISHED, NOT_FINITE, RUNNING
+from loopdyn.rank import decide
+from loopdyn.results import Diagnostics, Event, Run, Statistics, Trajectory, measure
+from loopdyn.system import State, System
+from loopdyn.tree import terms
+from loopdyn.wording import nearest
+
+Array = NDArray[np.float64]
+
+# Outputs where none are asked for: one every 10 ms, but within these numbers.
+INTERVAL, FEWEST, MOST = 0.01, 200, 5000
+# Residual, rad or sizes of the mechanism, of a start that counts as closed.
+CLOSED = 1e-6
+# ... at which loops count as open during a run: with corrections, and without.
+OPEN, OPEN_UNCORRECTED = 1e-3, 0.1
+# Error of the energy balance, as a share of the largest energy that moved, that counts as a blow-up ...
+BLOW_UP = 0.5
+# ... and share of the weight times the size of the mechanism below which energies are rounding.
+NO_ENERGY = 1e-6
+PULSE = 0.1  # seconds of computing between two looks at the progress
+
+
+def simulate(
+    system: System,
+    state: State,
+    t_span: tuple[float, float],
+    *,
+    t_eval: ArrayLike | None = None,
+    formulation: str | Formulation = DEFAULT,
+    integrator: str | Integrator = "auto",
+    rtol: float = 1e-8,
+    atol: float | None = None,
+    drift: Drift = "projection",
+    progress: bool = True,
+) -> Run:
+    """Integrate the motion of a mechanism.
+
+    Parameters
+    ----------
+    system : System
+    state : State
+        A closed state, e.g. from :func:`loopdyn.assemble`, taken as that at the first time of `t_span`.
+    t_span : (2,)
+        First and last time in s.
+    t_eval : array, optional
+        Output times, ascending, inside the span. By default one every 10 ms, at least 200 and at most 5000 over the
+        span. Steps of the integrator do not depend on them.
+    formulation : str or Formulation
+        How accelerations are found.
+    integrator : str or Integrator
+        "auto" (DOP853), "dop853", "dp5", or one with its options, e.g. ``ld.RK4(step=1e-3)``.
+    rtol : float
+        Error of a step: of positions in rad or sizes of the mechanism, of speeds relative to the fastest so far.
+    atol : float, optional
+        Added to it: rad or sizes of the mechanism, and the same per second. By default nothing.
+    drift : str or Baumgarte
+        What keeps loops closed: "projection" (one linear correction of position and velocity per step), "velocity"
+        (of velocity alone), "baumgarte" (feedback), "none".
+    progress : bool
+        Show a progress bar, where the output is a terminal.
+
+    Returns
+    -------
+    Run
+        Also where the simulation could not reach the end: see its `status` and `message`.
+
+    Examples
+    --------
+    >>> import loopdyn as ld
+    >>> system = ld.library.four_bar().compile()
+    >>> run = ld.simulate(system, ld.assemble(system), (0, 0.5), progress=False)
+    >>> run.status, run.energy_error < 1e-7, run.largest_residual < 1e-9
+    ('finished', True, True)
+    """
+    begin = time.perf_counter()
+    start, end = _span(t_span)
+    first = State(start, np.array(state.q, float), np.array(state.v, float))
+    times = _times(t_eval, start, end)
+    _check(rtol, atol, drift)
+    method, stepping = chosen(formulation), chosen_integrator(integrator)
+    solver = prepare(system, method, first)
+    _check_closed(system, first)
+    stepper = Stepper(system, solver, stepping, drift, decide(system, first).count, rtol, atol or 0.0)
+    settings = {
+        "formulation": repr(method),
+        "integrator": repr(stepping),
+        "rtol": rtol,
+        "atol": atol,
+        "drift": repr(drift) if isinstance(drift, Baumgarte) else drift,
+        "compiled": not stepper.in_python,
+        "moved": moves_by_itself(system),
+    }
+    simulation = _Simulation(system, stepper, times, drift, settings)
+    return simulation.go(first, end, progress, begin)
+
+
+# --------------------------------------------------------------------------------------------- what is given
+
+
+def _span(t_span: tuple[float, float]) -> tuple[float, float]:
+    span = np.asarray(t_span, float)
+    if span.shape != (2,) or not np.isfinite(span).all() or not span[1] > span[0]:
+        raise LoopdynError(f"t_span is {t_span}. Give the first and the last time in s, the last one being later.")
+    return float(span[0]), float(span[1])
+
+
+def _times(t_eval: ArrayLike | None, start: float, end: float) -> Array:
+    if t_eval is None:
+        return np.linspace(start, end, 1 + int(np.clip(np.ceil((end - start) / INTERVAL), FEWEST, MOST)))
+    times = np.array(t_eval, float)
+    if times.ndim != 1 or not len(times) or not np.isfinite(times).all() or np.any(np.diff(times) <= 0.0):
+        raise LoopdynError("t_eval must be a list of ascending times in s.")
+    if times[0] < start or times[-1] > end:
+        raise LoopdynError(f"t_eval goes from {times[0]:g} to {times[-1]:g} s, outside of t_span. Extend t_span.")
+    return times
+
+
+def _check(rtol: float, atol: float | None, drift: Any) -> None:
+    if not 0.0 < rtol < 1.0:
+        raise LoopdynError(f"rtol is {rtol}. Give a number between 0 and 1, such as 1e-8.")
+    if atol is not None and not (np.isfinite(atol) and atol >= 0.0):
+        raise LoopdynError(f"atol is {atol}. Give zero or a positive number, such as 1e-10.")
+    if not isinstance(drift, Baumgarte) and drift not in DRIFTS:
+        raise LoopdynError(f"there is no drift control '{drift}'. {nearest(str(drift), DRIFTS)}")
+
+
+def _check_closed(system: System, state: State) -> None:
+    if system.nc == 0:
+        return
+    now, unit = terms(system, state), system.row_units
+    holonomic = np.where(system.holonomic, now.phi / unit, 0.0)
+    rate = (now.J @ state.v + now.phi_t) / unit
+    fastest = max(1.0, float(np.abs(state.v / system.speed_units).max(initial=0.0)))
+    for what, values, scale in (("open", holonomic, 1.0), ("opening", rate, fastest)):
+        k = int(np.argmax(np.abs(values)))
+        if abs(values[k]) > CLOSED * scale:
+            raise LoopdynError(
+                f"row '{system.constraint_rows[k]}' is {what} by {abs(values[k]):.2g} (rad or sizes of the mechanism"
+                f"{', per s' if what == 'opening' else ''}) at the start. Close it first: ld.assemble(system, ...)."
+            )
+
+
+# ------------------------------------------------------------------------------------------------ the run
+
+
+@dataclass
+class _Simulation:
+    """A run in the making."""
+
+    system: System
+    stepper: Stepper
+    times: Array
+    drift: Drift
+    settings: dict[str, Any]
+    events: list[Event] = field(default_factory=list)
+    checked: int = 0  # outputs that have been looked at
+
+    def __post_init__(self) -> None:
+        s, n = self.system, len(self.times)
+        rows = (np.zeros((n, s.nq)), np.zeros((n, s.nv)), np.zeros((n, s.nv)), np.zeros((n, self.stepper.works)))
+        self.out = Output(self.times, *rows, steps=np.zeros(n, np.int64))
+        self.jumps = np.zeros(n)
+        self.scale = NO_ENERGY * _weight(s) * s.size
+        self.reference = 0.0  # energy at the first output
+        self.error = 0.0  # of the energy, for the progress bar
+
+    @property
+    def written(self) -> int:
+        """Outputs so far."""
+        return int(self.stepper.memory.count[chart.OUTPUT])
+
+    def go(self, first: State, end: float, progress: bool, begin: float) -> Run:
+        """Start, go on until something ends it, and give what there is."""
+        self.end = end
+        self.stepper.start(first, end)
+        if self.times[0] == first.t:
+            self._write_start()
+        status, message = "failed", ""
+        with _Bar(self.system.name, first.t, end, progress) as bar:
+            try:
+                status, message = self._advance(bar)
+            except KeyboardInterrupt:
+                status, message = "interrupted", f"stopped by the user at t = {self.stepper.t:g} s"
+            except LoopdynError as error:
+                message = f"at t = {self.stepper.t:g} s: {error}"
+        return self._result(status, message, time.perf_counter() - begin)
+
+    def _write_start(self) -> None:
+        m, stepper = self.stepper.memory, self.stepper
+        chart.write(stepper.ints, stepper.work, m, self.out, m.y)
+
+    def _advance(self, bar: _Bar) -> tuple[str, str]:
+        limit = 1
+        while True:
+            tick = time.perf_counter()
+            code = self.stepper.run(self.out, limit)
+            elapsed = time.perf_counter() - tick
+            limit = max(1, min(4 * limit, int(limit * PULSE / max(elapsed, 1e-6))))
+            wrong = self._look()
+            if wrong:
+                return "failed", wrong
+            bar.show(self.stepper.t, self.error)
+            if code == FINISHED:
+                return "finished", f"reached t = {self.end:g} s"
+            if code != RUNNING:
+                return "failed", self._why(code)
+
+    # -------------------------------------------------------------------------------------- what can go wrong
+
+    def _look(self) -> str:
+        """Check the outputs that are new; the first one that is wrong and all after it are taken back."""
+        before, now = self.checked, self.written
+        path = self._path(before, now)
+        found = measure(self.system, path)
+        if before == 0 and now:
+            self.reference = float(found.energy[0].sum())
+        for k in range(now - before):
+            wrong = self._wrong(path, found, k)
+            if wrong:
+                self.stepper.memory.count[chart.OUTPUT] = before + k
+                return wrong
+        self.checked = now
+        return ""
+
+    def _wrong(self, path: Trajectory, found: Diagnostics, k: int) -> str:
+        s, t = self.system, path.t[k]
+        for values, labels, what in ((path.q, s.coordinates, "coordinate"), (path.a, s.speeds, "acceleration")):
+            bad = np.flatnonzero(~np.isfinite(values[k]))
+            if bad.size:
+                return _not_finite(what, labels[bad[0]], t)
+        gap = np.where(s.holonomic, np.abs(found.residual[k, 0]) / s.row_units, 0.0)
+        corrected = self.drift == "projection" or isinstance(self.drift, Baumgarte) or self.drift == "baumgarte"
+        if gap.max(initial=0.0) > (OPEN if corrected else OPEN_UNCORRECTED):
+            row = s.constraint_rows[int(np.argmax(gap))]
+            hint = "Use smaller tolerances or steps" if corrected else 'Use drift="projection", or smaller tolerances'
+            return (
+                f"'{row}' is open by {gap.max():.2g} (rad or sizes of the mechanism) at t = {t:g} s. {hint}, and look "
+                "at the pose: near a singular one, try another formulation."
+            )
+        balance = abs(found.energy[k].sum() - self.reference - path.work[k].sum() + self.jumps[self.checked + k])
+        moved = [found.energy[k, 0], abs(found.energy[k].sum() - self.reference), np.abs(path.work[k]).max(initial=0.0)]
+        self.scale = max(self.scale, *moved)
+        self.error = balance / self.scale if self.scale > 0.0 else 0.0
+        if balance > BLOW_UP * self.scale and len(self.events) == 0:
+            fast = int(np.argmax(np.abs(path.v[k] / s.speed_units)))
+            return (
+                f"energy is off by {balance:.3g} J at t = {t:g} s, more than half of what moves; the fastest is "
+                f"'{s.speeds[fast]}' at {path.v[k, fast]:.3g} (rad/s or m/s). Use smaller steps or tolerances."
+            )
+        return ""
+
+    def _why(self, code: int) -> str:
+        """What made a chunk of steps fail, in words."""
+        m, s = self.stepper.memory, self.system
+        status, t = int(m.count[chart.STATUS]), float(m.clock[chart.START])
+        if code == NOT_FINITE or (code == FAILED and status < 0 and not np.isfinite(m.new).all()):
+            bad = np.flatnonzero(~np.isfinite(m.new))
+            k = int(bad[0]) if bad.size else 0
+            if k >= 2 * s.nv:
+                return _not_finite("power of", self._source(k - 2 * s.nv), t)
+            return _not_finite("coordinate" if k < s.nv else "speed", s.speeds[k % s.nv], t)
+        if code == FAILED and status >= 0:
+            return f"after t = {t:g} s: {self.stepper.failure(status)}"
+        change = np.abs(m.k[: len(m.k), s.nv : 2 * s.nv] / s.speed_units)
+        worst = s.speeds[int(np.argmax(np.nanmax(change, axis=0)))] if s.nv else ""
+        return (
+            f"steps shrink to nothing at t = {t:.9g} s, where the acceleration of '{worst}' is largest. The pose may "
+            "be singular (look at ld.mobility there), a force may jump (use an event), or rtol may be too small."
+        )
+
+    def _source(self, k: int) -> str:
+        return self.system.forces[k] if k < len(self.system.forces) else "user forces or drivers"
+
+    # ------------------------------------------------------------------------------------------- the result
+
+    def _path(self, start: int, stop: int) -> Trajectory:
+        o, part = self.out, slice(start, stop)
+        return Trajectory(o.t[part], o.q[part], o.v[part], o.a[part], o.work[part], o.steps[part])
+
+    def _result(self, status: str, message: str, seconds: float) -> Run:
+        count = self.stepper.memory.count
+        statistics = Statistics(
+            int(count[chart.ACCEPTED]), int(count[chart.REJECTED]), int(count[chart.EVALUATED]), seconds
+        )
+        n = self.written
+        return Run(
+            self.system,
+            self._path(0, n),
+            status,
+            message,
+            tuple(self.events),
+            statistics,
+            self.settings,
+            self.jumps[:n],
+        )
+
+
+def _weight(system: System) -> float:
+    """Mass times gravity of all bodies, or their mass where there is no gravity, in N."""
+    from loopdyn import records as rec
+
+    g = float(np.linalg.norm(system.model.gravity)) or 1.0
+    return g * float(system.model.body[system.n_bases :, rec.MASS].sum())
+
+
+def _not_finite(what: str, label: str, t: float) -> str:
+    return (
+        f"the {what} of '{label}' is not a finite number after t = {t:g} s. Check formulas that divide by zero or "
+        "leave their range, springs whose points meet, and the size of the steps."
+    )
+
+
+class _Bar:
+    """A progress bar: simulated time, its speed against real time, and the error of the energy."""
+
+    def __init__(self, name: str, start: float, end: float, wanted: bool):
+        self.start, self.name, self.wanted, self.end = start, name, wanted, end
+        self.begin = time.perf_counter()
+        self.bar: Any = None
+
+    def __enter__(self) -> _Bar:
+        if self.wanted:
+            from rich.console import Console
+            from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+            console = Console(stderr=True)
+            if console.is_terminal:
+                text = TextColumn("{task.fields[shown]}", markup=False)
+                self.bar = Progress(
+                    TextColumn(self.name, markup=False),
+                    BarColumn(),
+                    text,
+                    TimeRemainingColumn(),
+                    console=console,
+                    transient=True,
+                )
+                self.task = self.bar.add_task("", total=self.end - self.start, shown="")
+                self.bar.start()
+        return self
+
+    def show(self, t: float, error: float) -> None:
+        """How far it is."""
+        if self.bar is not None:
+            pace = (t - self.start) / max(time.perf_counter() - self.begin, 1e-9)
+            shown = f"{t:.3g} of {self.end:g} s, {pace:.3g} x real time, energy error {error:.0e}"
+            self.bar.update(self.task, completed=t - self.start, shown=shown)
+
+    def __exit__(self, *_: object) -> None:
+        if self.bar is not None:
+            self.bar.stop()
+
+
+__all__ = ["simulate"]
