@@ -31,6 +31,7 @@ from loopdyn.forces import (
     UserForce,
 )
 from loopdyn.formulations.base import Formulation, Solution
+from loopdyn.formulations.graph import Graph
 from loopdyn.formulations.oracle import Oracle
 from loopdyn.formulations.registry import accelerations, prepare
 from loopdyn.formulations.relative import Relative
@@ -98,6 +99,7 @@ __all__ = [
     "Formulation",
     "Frame",
     "Free",
+    "Graph",
     "Helical",
     "Inertia",
     "Integrator",

@@ -33,7 +33,9 @@ from pathlib import Path
 from typing import Any
 
 import numba
+import numba.extending
 import numpy as np
+from numba.core import cgutils
 
 FASTMATH = {"contract", "reassoc", "nsz", "arcp"}
 KEPT_CACHES = 4  # folders of earlier versions of a module that are left in place
@@ -153,14 +155,45 @@ def kernel(function: Callable[..., Any]) -> Any:
         return numba.njit(cache=True, **options)(function)
 
 
-def inline(function: Callable[..., Any]) -> Any:
+def inline(function: Callable[..., Any] | None = None, *, always: bool = False) -> Any:
     """A function that is compiled into its callers only: algebra over tuples, passes over opened arrays.
 
     It cannot be called from Python (except with the JIT off), which spares it the wrappers that unpack
     arguments: they took a third of the compile time. LLVM does the inlining; Numba's own inlining at the level
     of its intermediate code gives the same speed but was measured to compile twice as long.
+
+    ``@inline(always=True)`` is for a pass over the whole tree, too large for LLVM to inline by itself: handing the
+    opened arrays to it takes 0.2 us, as much as two bodies. Not for what is called in many places or for each body.
     """
-    return numba.njit(fastmath=FASTMATH, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
+    if function is None:
+        return functools.partial(inline, always=always)
+    return numba.njit(
+        fastmath=FASTMATH, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True, forceinline=always
+    )(function)
+
+
+def borrowed(array: Any) -> Any:
+    """The same array without a count of its owners, for views that live no longer than the call of a kernel.
+
+    Counting takes an atomic instruction wherever a view is handed on.
+    """
+    return array
+
+
+@numba.extending.intrinsic
+def _borrowed(typing_context, array):
+    def codegen(context, builder, signature, args):
+        view = context.make_array(signature.args[0])(context, builder, args[0])
+        view.meminfo = cgutils.get_null_value(view.meminfo.type)
+        view.parent = cgutils.get_null_value(view.parent.type)
+        return view._getvalue()
+
+    return array(array), codegen
+
+
+@numba.extending.overload(borrowed)
+def _compiled_borrowed(array):
+    return lambda array: _borrowed(array)
 
 
 def specialise(function: Any, /, **bound: Any) -> Any:

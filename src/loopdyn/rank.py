@@ -7,11 +7,12 @@ singular values are far apart, and kept until an event changes the constraints.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from loopdyn.elimination.solver import Elimination
 from loopdyn.errors import SingularityError
 from loopdyn.projection import project
 from loopdyn.system import State, System
@@ -23,6 +24,9 @@ Array = NDArray[np.float64]
 CANDIDATE = 1e-7
 # ... and the decision is clear if the smallest kept and the largest dropped differ by this factor.
 CLEAR_GAP = 1e3
+# Systems with more speeds or rows than this are judged without dense matrices.
+LARGEST_DENSE = 400
+CLOSING_STEPS = 20  # Newton steps to a closed pose
 # A motion has no inertia if what M gives for it is this share of the terms it is the sum of ...
 MASSLESS = 1e-12
 # ... or this share of the largest inertia of any motion.
@@ -42,13 +46,16 @@ class Rank:
     gap : float
         Smallest singular value kept over the largest dropped, both of the scaled Jacobian.
     singular_values : array
-        Of the scaled Jacobian, descending.
+        Of the scaled Jacobian, descending; empty for a large system, which is judged by the pivots of an elimination.
+    state : State or None
+        The closed state at which it was decided.
     """
 
     count: int
     rows: int
     gap: float
     singular_values: Array
+    state: State | None = None
 
     @property
     def redundant(self) -> int:
@@ -96,8 +103,18 @@ def decide(system: System, state: State) -> Rank:
     >>> rank.count, rank.redundant, rank.clear
     (2, 3, True)
     """
+    if is_large(system):
+        elimination = Elimination(system, state)
+        closed = elimination.project(state, CLOSING_STEPS)
+        elimination.choose(closed)
+        return Rank(elimination.count, system.nc, float(np.sqrt(elimination.gap)), np.zeros(0), closed)
     closed = project(system, state).state
-    return of_matrix(scaled(system, terms(system, closed).J))
+    return replace(of_matrix(scaled(system, terms(system, closed).J)), state=closed)
+
+
+def is_large(system: System) -> bool:
+    """Whether dense matrices of the system are to be avoided."""
+    return max(system.nc, system.nv) > LARGEST_DENSE
 
 
 def without_inertia(M: Array, N: Array) -> Array | None:
@@ -119,8 +136,11 @@ def without_inertia(M: Array, N: Array) -> Array | None:
 def require_inertia(system: System, state: State, rank: Rank) -> None:
     """Raise SingularityError if the constraints allow a motion at the closed pose next to `state` that has no inertia.
 
-    Its acceleration is not determined: what a solver would return for it is rounding divided by rounding.
+    Its acceleration is not determined: what a solver would return for it is rounding divided by rounding. In a large
+    system the tree alone must have inertia; :func:`decide` has then found its pivots sound.
     """
+    if is_large(system):
+        return
     closed = project(system, state).state
     now, units = terms(system, closed), system.speed_units
     N = np.linalg.svd(scaled(system, now.J))[2][rank.count :].T if system.nc else np.eye(system.nv)

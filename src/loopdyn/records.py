@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from loopdyn._jit import inline
+from loopdyn._jit import borrowed, inline
 
 # Header of the int array.
 H_ROWS, H_BASES, H_NQ, H_NV, H_CUTS, H_NC, H_FORCES, H_CODE, H_PROGRAMS, H_CONSTANTS = range(10)
@@ -139,9 +139,10 @@ def work_size(header: Any) -> int:
     return 1 + nq + 4 * nv + rows * N_WORK + nv * N_DOF + 9 * nc + 9 + 3 * N_BASE_PROGRAMS + 3 * depth
 
 
-@inline
+@inline(always=True)
 def open_model(ints, floats):
     """Named views of the frozen arrays."""
+    ints, floats = borrowed(ints), borrowed(floats)
     rows, bases, cuts, forces = ints[H_ROWS], ints[H_BASES], ints[H_CUTS], ints[H_FORCES]
     linear, entries = ints[H_LINEAR], ints[H_ENTRIES]
     a = H_SIZE
@@ -182,9 +183,10 @@ def open_model(ints, floats):
     )
 
 
-@inline
+@inline(always=True)
 def open_work(ints, work):
     """Named views of the work array."""
+    work = borrowed(work)
     rows, nq, nv, nc, depth = ints[H_ROWS], ints[H_NQ], ints[H_NV], ints[H_NC], ints[H_DEPTH]
     a = 1 + nq
     b = a + nv

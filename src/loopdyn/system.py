@@ -662,13 +662,13 @@ class _Builder:
         linear_rows = []
         for k in self.topology.cut_edges:
             j = self.joints[self.topology.edges[k].name]
-            self.row_list += [(f"{j.name}.{row}", _row_dimension(row), True) for row in j.spec.rows_when_cut]
+            self.row_list += [(f"{j.name}.{row}", row_dimension(row), True) for row in j.spec.rows_when_cut]
         for section, items in (("constraints", self.m.constraints), ("drivers", self.m.drivers)):
             for name, spec in items.items():
                 record = spec.resolve(self.r, self, f"{section[:-1]} '{name}'", (section, name))
                 if isinstance(record, PairRecord):
                     self.pairs.append(record)
-                    self.row_list += [(f"{name}.{row}", _row_dimension(row), "slip" not in row) for row in record.rows]
+                    self.row_list += [(f"{name}.{row}", row_dimension(row), "slip" not in row) for row in record.rows]
                 elif isinstance(record, LinearRecord):
                     self.linear.append(record)
                     linear_rows.append((name, record.dimension, True))
@@ -812,7 +812,8 @@ class _Builder:
 # ------------------------------------------------------------------------------------- small geometry
 
 
-def _row_dimension(row: str) -> str:
+def row_dimension(row: str) -> str:
+    """Whether a constraint row of this name is an angle or a length."""
     return "angle" if row in ("mx", "my", "mz", "normal") else "length"
 
 

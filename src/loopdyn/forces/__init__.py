@@ -224,7 +224,7 @@ def applied(model, work, n):
     push(B, i, x, force)
 
 
-@inline
+@inline(always=True)
 def add_loads(model, work):
     """Add all loads to the bias wrenches of the bodies and to the loads on freedoms.
 

@@ -11,7 +11,7 @@ from loopdyn.system import State, System
 from loopdyn.wording import nearest
 
 # Name: class, in the module of the same name; loaded when asked for, since some need much of SciPy.
-CLASSES = {"oracle": "Oracle", "absolute": "Absolute", "relative": "Relative"}
+CLASSES = {"oracle": "Oracle", "absolute": "Absolute", "relative": "Relative", "graph": "Graph"}
 DEFAULT = "relative"
 
 

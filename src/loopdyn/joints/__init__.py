@@ -72,7 +72,7 @@ AnyJoint = Annotated[
 REVERSED_BY_SIGN = (WELD, REVOLUTE, PRISMATIC, HELICAL, CYLINDRICAL, TRANSLATIONAL)
 
 
-@inline
+@inline(always=True)
 def joint_rotation(kind, A, par, q, i):
     """Rotation of M against F in the shared axes, for any joint type."""
     if kind == REVOLUTE:
@@ -98,7 +98,7 @@ def joint_rotation(kind, A, par, q, i):
     return E
 
 
-@inline
+@inline(always=True)
 def joint_motion(kind, RF, RM, A, par, q, i, v, j, S):
     """Displacement, relative velocity and bias of any joint type; writes its motion subspace into S."""
     if kind == REVOLUTE:

@@ -92,7 +92,7 @@ def eliminate(D, k, size_w, size_v, load, J, H, M, pw, pv):
     return sound, d, u, uw, uv
 
 
-@inline
+@inline(always=True)
 def inward(model, work):
     """Articulated inertias from the tips to the root; returns the body whose pivot vanishes, or -1."""
     B, D = work.body, work.dof
@@ -128,7 +128,7 @@ def inward(model, work):
     return status
 
 
-@inline
+@inline(always=True)
 def outward(model, work):
     """Accelerations from the root to the tips."""
     B, D = work.body, work.dof
@@ -151,7 +151,7 @@ def outward(model, work):
         put3(B, i, AV, add(av, get3(B, i, CV)))
 
 
-@inline
+@inline(always=True)
 def articulated_body(model, work):
     """Accelerations `work.a` of the tree at (t, q, v, tau); returns the row of a body without inertia, or -1."""
     rigid_bodies(model, work)

@@ -112,7 +112,7 @@ def move_base(model, work, i):
     put3(B, i, AV, (ddx, ddy, ddz))
 
 
-@inline
+@inline(always=True)
 def place_bases(model, work):
     """Pose, velocity and acceleration of the ground and of roots with given motion."""
     for i in range(model.n_bases):
@@ -127,7 +127,7 @@ def place_bases(model, work):
         put3(work.body, i, PV, ZERO)
 
 
-@inline
+@inline(always=True)
 def place_on_pin(model, work, i, RP, wP, iq, iv):
     """A body on a revolute joint, the most frequent case: no displacement, one axis."""
     B = work.body
@@ -145,7 +145,7 @@ def place_on_pin(model, work, i, RP, wP, iq, iv):
     return r
 
 
-@inline
+@inline(always=True)
 def place_on_joint(model, work, i, RP, wP, iq, iv):
     """A body on a joint of any type, entered from its parent or, reversed, from its child."""
     B, S = work.body, work.dof
@@ -156,17 +156,18 @@ def place_on_joint(model, work, i, RP, wP, iq, iv):
     arm = rot(RP, get3(model.body, i, OFFSET))
     if model.tree[i, REVERSED] == 0:
         Ri = mul(RP, E)
-        d, w, dd, cj, cl = joint_motion(kind, RP, Ri, A, par, work.q, iq, work.v, iv, S)
+        RF, RM = RP, Ri
+    else:  # the parent carries M, the new body carries F
+        Ri = mul(RP, transpose(E))
+        RF, RM = Ri, RP
+    d, w, dd, cj, cl = joint_motion(kind, RF, RM, A, par, work.q, iq, work.v, iv, S)
+    put9(B, i, R, Ri)
+    if model.tree[i, REVERSED] == 0:
         r = add(arm, d)
-        put9(B, i, R, Ri)
         put3(B, i, W, add(wP, w))
-        put3(B, i, ARM, r)
         put3(B, i, CW, add(cross(wP, w), cj))
         put3(B, i, CV, add(add(centripetal(wP, r), scale(2.0, cross(wP, dd))), cl))
-    else:
-        # the parent carries M, the new body carries F: invert what the joint says of M seen from F
-        Ri = mul(RP, transpose(E))
-        d, w, dd, cj, cl = joint_motion(kind, Ri, RP, A, par, work.q, iq, work.v, iv, S)
+    else:  # invert what the joint says of M seen from F
         wF = sub(wP, w)
         for k in range(iv, iv + model.tree[i, NV]):
             sw, sv = get3(S, k, SW), get3(S, k, SV)
@@ -174,16 +175,15 @@ def place_on_joint(model, work, i, RP, wP, iq, iv):
             put3(S, k, SV, sub(cross(sw, d), sv))
         cw = add(cross(wF, w), cj)
         r = sub(arm, d)
-        put9(B, i, R, Ri)
         put3(B, i, W, wF)
-        put3(B, i, ARM, r)
         put3(B, i, CW, neg(cw))
         bias = add(add(centripetal(wF, d), scale(2.0, cross(wF, dd))), cl)
         put3(B, i, CV, sub(add(centripetal(wP, arm), cross(cw, d)), bias))
+    put3(B, i, ARM, r)
     return r
 
 
-@inline
+@inline(always=True)
 def place_bodies(model, work, with_inertia):
     """The outward pass; `with_inertia` adds what each body is and bears alone (:mod:`loopdyn.tree.rigid`).
 
@@ -211,13 +211,13 @@ def place_bodies(model, work, with_inertia):
             rigid_body(model, work, i, g)
 
 
-@inline
+@inline(always=True)
 def kinematics(model, work):
     """Poses, velocities and velocity terms of all bodies at (t, q, v)."""
     place_bodies(model, work, False)
 
 
-@inline
+@inline(always=True)
 def rigid_bodies(model, work):
     """Kinematics, rigid inertias and bias wrenches of all bodies at (t, q, v)."""
     place_bodies(model, work, True)

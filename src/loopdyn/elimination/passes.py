@@ -1,0 +1,630 @@
+"""Numeric passes of the elimination: what is done at every state, without a branch on numbers and without allocation.
+
+With the letters of :mod:`loopdyn.tree.aba`, K the 6-vector that a unit multiplier of an open row puts on a body
+(torque about its reference point, force; world axes), each freedom eliminated from tips to roots gives
+
+    z = S . K    K <- K - U z/d    matrix += z z^T/d    right -= z u
+
+for all rows open at the body; `matrix` is that of the multipliers, ``matrix lam = right``. A severed body is
+eliminated like one on a free joint: six unit motions, whatever its own joint is.
+"""
+
+import numpy as np
+
+from loopdyn._jit import inline, kernel
+from loopdyn.constraints import motion_in_time
+from loopdyn.elimination.layout import (
+    DROPPED,
+    R_CHILD,
+    R_PARENT,
+    R_RESPONSE,
+    REFINEMENTS,
+    RESIDUAL,
+    S_CHILD,
+    S_INDEX,
+    S_PARENT,
+    S_ROW,
+    SMALLEST_PIVOT,
+    open_elimination,
+    open_plan,
+    plan_start,
+    work_start,
+)
+from loopdyn.elimination.ldl import factor, solve
+from loopdyn.forces import add_loads, push, twist
+from loopdyn.joints import joint_plus
+from loopdyn.joints.base import REVOLUTE
+from loopdyn.joints.measure import joint_freedom
+from loopdyn.records import (
+    ARM,
+    AV,
+    AW,
+    C_CHILD,
+    C_KIND,
+    C_PARENT,
+    CV,
+    CW,
+    DINV,
+    E_COORDINATE,
+    E_CUT,
+    E_FREEDOM,
+    F_POINT,
+    IH,
+    IJ,
+    IM,
+    KIND,
+    L_COUNT,
+    L_FIRST,
+    L_PROGRAM,
+    LOAD,
+    M_POINT,
+    NV,
+    PARENT,
+    PV,
+    PW,
+    Q0,
+    SV,
+    SW,
+    UV,
+    UW,
+    V0,
+    R,
+    W,
+    X,
+    open_model,
+    open_work,
+)
+from loopdyn.spatial import (
+    add,
+    add3,
+    add6,
+    add9,
+    centripetal,
+    cross,
+    dot,
+    get3,
+    get6,
+    get9,
+    inertia_times,
+    neg,
+    put3,
+    rot,
+    scale,
+    shift_inertia,
+    sub,
+    subtract_dyad,
+)
+from loopdyn.tree.aba import eliminate, eliminate_pin
+from loopdyn.tree.jacobian import constraint_rows, freedom_of_cut, pair
+from loopdyn.tree.kinematics import kinematics, rigid_bodies
+
+FINE = -1
+RANK_LOSS = -2  # a pivot of the matrix has vanished
+
+# Refinement ends when the residual is this share of the terms it is the difference of, or after so many times.
+RESIDUAL_GOAL = 4e-15
+MOST_REFINEMENTS = 6
+
+
+# -------------------------------------------------------------------------------------- rows and columns
+
+
+@inline(always=True)
+def bring_loads(model, work, plan):
+    """Loads on the freedoms of severed joints, as wrenches on their two bodies."""
+    B = work.body
+    for n in range(plan.severed_joint.shape[0]):
+        i, cut = plan.severed_joint[n, 0], plan.severed_joint[n, 1]
+        F, M, par, d, _, _, _, xM = pair(model, work, cut)
+        parent, child = model.cut[cut, C_PARENT], model.cut[cut, C_CHILD]
+        for k in range(model.tree[i, NV]):
+            load = work.load[model.tree[i, V0] + k]
+            if load != 0.0:
+                _, torque, force = joint_freedom(model.cut[cut, C_KIND], k, F, M, par, d)
+                torque, force = scale(load, torque), scale(load, force)
+                twist(B, child, torque)
+                push(B, child, xM, force)
+                twist(B, parent, neg(torque))
+                push(B, parent, xM, neg(force))
+
+
+@inline
+def add_column(K, s, B, i, x, torque, force):
+    """Add to column s, of body i, a torque and a force at the world point x."""
+    add3(K, s, 0, add(torque, cross(sub(x, get3(B, i, X)), force)))
+    add3(K, s, 3, force)
+
+
+@inline
+def at_point(motion, i, w0, v0, x, B):
+    """Linear part, at the world point x of body i, of a motion given at its reference point (velocity terms apart)."""
+    return add(get3(motion, i, v0), cross(get3(motion, i, w0), sub(x, get3(B, i, X))))
+
+
+@inline(always=True)
+def fill_columns(model, work, plan, E):
+    """Columns of the rows at the bodies they act on, and their right sides for bodies without acceleration."""
+    B, K = work.body, E.column
+    K[:, :] = 0.0
+    E.response[:] = 0.0
+    for n in range(model.cut.shape[0]):
+        if plan.source_start[n] == plan.source_start[n + 1]:
+            continue
+        i, j = model.cut[n, C_PARENT], model.cut[n, C_CHILD]
+        rF = rot(get9(B, i, R), get3(model.cut_frames, n, F_POINT))
+        rM = rot(get9(B, j, R), get3(model.cut_frames, n, M_POINT))
+        xM = add(get3(B, j, X), rM)
+        bias = sub(centripetal(get3(B, j, W), rM), centripetal(get3(B, i, W), rF))
+        for m in range(plan.source_start[n], plan.source_start[n + 1]):
+            k = plan.source[m, S_ROW]
+            torque, force = get3(work.rows, k, 0), get3(work.rows, k, 3)
+            right = work.gamma[k] - dot(force, bias)
+            if j >= model.n_bases:
+                add_column(K, plan.source[m, S_CHILD], B, j, xM, torque, force)
+            else:
+                right -= dot(torque, get3(B, j, AW)) + dot(force, at_point(B, j, AW, AV, xM, B))
+            if i >= model.n_bases:
+                add_column(K, plan.source[m, S_PARENT], B, i, xM, neg(torque), neg(force))
+            else:
+                right += dot(torque, get3(B, i, AW)) + dot(force, at_point(B, i, AW, AV, xM, B))
+            E.right[plan.source[m, S_INDEX]] = right
+
+
+@inline(always=True)
+def fill_relations(model, work, plan, E):
+    """The same for relations of coordinates; a coordinate of the tree is met by the response of its freedom."""
+    B = work.body
+    if model.linear.shape[0] > 0:
+        for i in range(model.n_bases, model.tree.shape[0]):
+            put3(B, i, AW, (0.0, 0.0, 0.0))
+            put3(B, i, AV, (0.0, 0.0, 0.0))
+    for n in range(model.linear.shape[0]):
+        row = plan.relation[n]
+        _, _, gamma = motion_in_time(model, work, model.linear[n, L_PROGRAM])
+        for e in range(model.linear[n, L_FIRST], model.linear[n, L_FIRST] + model.linear[n, L_COUNT]):
+            cut, c = model.entry[e, E_CUT], model.factor[e]
+            if row < 0:
+                continue
+            if cut < 0:
+                E.response[plan.relation_entry[e, R_RESPONSE]] += c
+            else:
+                _, _, ddx, torque, force, xM = freedom_of_cut(model, work, cut, model.entry[e, E_FREEDOM])
+                gamma -= c * ddx
+                torque, force = scale(c, torque), scale(c, force)
+                if plan.relation_entry[e, R_CHILD] >= 0:
+                    j = model.cut[cut, C_CHILD]
+                    add_column(E.column, plan.relation_entry[e, R_CHILD], B, j, xM, torque, force)
+                if plan.relation_entry[e, R_PARENT] >= 0:
+                    i = model.cut[cut, C_PARENT]
+                    add_column(E.column, plan.relation_entry[e, R_PARENT], B, i, xM, neg(torque), neg(force))
+        if row >= 0:
+            E.right[row] = gamma
+
+
+# ------------------------------------------------------------------------------------------- elimination
+
+
+@inline
+def unit_motion(D, k, n):
+    """Motion n of a free body into row k: translations first, whose pivots are masses."""
+    zero = (0.0, 0.0, 0.0)
+    put3(D, k, SW, zero)
+    put3(D, k, SV, zero)
+    if n < 3:
+        D[k, SV + n] = 1.0
+    else:
+        D[k, SW + n - 3] = 1.0
+
+
+@inline(always=True)
+def eliminate_bodies(model, work, plan, E):
+    """Articulated inertias from the tips to the roots of the forest; returns a body whose pivot vanishes, or -1."""
+    B, D = work.body, work.dof
+    status = FINE
+    for i in range(model.tree.shape[0] - 1, model.n_bases - 1, -1):
+        p, iv = model.tree[i, PARENT], model.tree[i, V0]
+        J, H, M = get6(B, i, IJ), get9(B, i, IH), get6(B, i, IM)
+        pw, pv = get3(B, i, PW), get3(B, i, PV)
+        if plan.severed[i] >= 0:
+            size_w, size_v = J[0] + J[1] + J[2], M[0] + M[1] + M[2]
+            for n in range(6):
+                k = 6 * plan.severed[i] + n
+                unit_motion(E.free, k, n)
+                sound, d, u, uw, uv = eliminate(E.free, k, size_w, size_v, 0.0, J, H, M, pw, pv)
+                if not sound:
+                    status = i
+                J, H, M = subtract_dyad(J, H, M, d, uw, uv)
+                pw, pv = add(pw, scale(u, uw)), add(pv, scale(u, uv))
+            continue
+        bw, bv = inertia_times(J, H, M, get3(B, i, CW), get3(B, i, CV))
+        pw, pv = add(pw, bw), add(pv, bv)
+        if model.tree[i, KIND] == REVOLUTE:
+            sound, d, u, uw, uv = eliminate_pin(D, iv, work.load[iv], J, H, M, pw, pv)
+            if not sound:
+                status = i
+            if p < model.n_bases:
+                continue
+            J, H, M = subtract_dyad(J, H, M, d, uw, uv)
+            pw, pv = add(pw, scale(u, uw)), add(pv, scale(u, uv))
+        else:
+            size_w, size_v = J[0] + J[1] + J[2], M[0] + M[1] + M[2]
+            for k in range(iv + model.tree[i, NV] - 1, iv - 1, -1):
+                sound, d, u, uw, uv = eliminate(D, k, size_w, size_v, work.load[k], J, H, M, pw, pv)
+                if not sound:
+                    status = i
+                J, H, M = subtract_dyad(J, H, M, d, uw, uv)
+                pw, pv = add(pw, scale(u, uw)), add(pv, scale(u, uv))
+            if p < model.n_bases:
+                continue
+        r = get3(B, i, ARM)
+        J, H, M = shift_inertia(J, H, M, r)
+        add6(B, p, IJ, J)
+        add9(B, p, IH, H)
+        add6(B, p, IM, M)
+        add3(B, p, PW, add(pw, cross(r, pv)))
+        add3(B, p, PV, pv)
+    return status
+
+
+@inline(always=True)
+def eliminate_columns(model, work, plan, E):
+    """Columns from the tips to the roots: responses of all freedoms, matrix and right side of the multipliers."""
+    B, K = work.body, E.column
+    E.matrix[:] = 0.0
+    E.step[:] = E.right
+    for i in range(model.tree.shape[0] - 1, model.n_bases - 1, -1):
+        begin, end = plan.slot[i], plan.slot[i + 1]
+        m = end - begin
+        if m == 0:
+            continue
+        severed, p = plan.severed[i] >= 0, model.tree[i, PARENT]
+        if severed:
+            D, first, count = E.free, 6 * plan.severed[i], 6
+            cw, cv = (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)
+        else:
+            D, first, count = work.dof, model.tree[i, V0], model.tree[i, NV]
+            cw, cv = get3(B, i, CW), get3(B, i, CV)
+        r = get3(B, i, ARM)
+        for s in range(begin, end):
+            kw, kv = get3(K, s, 0), get3(K, s, 3)
+            right = -(dot(kw, cw) + dot(kv, cv))
+            for n in range(count):
+                # the order of elimination: the last freedom of a joint first, of a severed body the first
+                k = first + n if severed else first + count - 1 - n
+                at = plan.response[i] + (k - first) * m + s - begin
+                z = E.response[at] + dot(kw, get3(D, k, SW)) + dot(kv, get3(D, k, SV))
+                E.response[at] = z
+                right -= z * D[k, LOAD]
+                f = z * D[k, DINV]
+                kw, kv = sub(kw, scale(f, get3(D, k, UW))), sub(kv, scale(f, get3(D, k, UV)))
+            if not severed:
+                kw = add(kw, cross(r, kv))  # about the parent's reference point
+                if plan.up[s] >= 0:
+                    add3(K, plan.up[s], 0, kw)
+                    add3(K, plan.up[s], 3, kv)
+                else:  # the base's own acceleration is given
+                    right -= dot(kw, get3(B, p, AW)) + dot(kv, get3(B, p, AV))
+            E.step[plan.column_row[s]] += right
+        for n in range(count):
+            d = D[first + n, DINV]
+            at, pair_ = plan.response[i] + n * m, plan.pair_start[i]
+            for s in range(m):
+                z = E.response[at + s] * d
+                for o in range(s + 1):
+                    E.matrix[plan.pair[pair_]] += z * E.response[at + o]
+                    pair_ += 1
+
+
+@inline(always=True)
+def factor_matrix(plan, E):
+    """Factor of the matrix of multipliers; returns whether a row was dropped."""
+    dropped = factor(plan, E.matrix, E.floor, E.factor, E.pivot, E.inverse, E.scratch)
+    least = 1.0
+    for k in range(E.pivot.shape[0]):
+        share = E.pivot[k].real / E.matrix[k].real if E.matrix[k].real > 0.0 else 0.0
+        if share < least and E.inverse[k] != 0.0:
+            least = share
+    E.diagnostics[SMALLEST_PIVOT] = least
+    E.diagnostics[DROPPED] = dropped
+    return dropped
+
+
+# ---------------------------------------------------------------------------------------- accelerations
+
+
+@inline(always=True)
+def bodies_outward(model, work, plan, E, lam):
+    """Accelerations of freedoms and bodies from the roots to the tips, for the multipliers `lam`."""
+    B = work.body
+    for i in range(model.n_bases, model.tree.shape[0]):
+        p, begin = model.tree[i, PARENT], plan.slot[i]
+        m = plan.slot[i + 1] - begin
+        if plan.severed[i] >= 0:
+            D, first, count = E.free, 6 * plan.severed[i], 6
+            aw, av = (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)
+        else:
+            D, first, count = work.dof, model.tree[i, V0], model.tree[i, NV]
+            aw = get3(B, p, AW)
+            av = add(get3(B, p, AV), cross(aw, get3(B, i, ARM)))
+        for n in range(count):
+            k = first + (5 - n if plan.severed[i] >= 0 else n)
+            z = -dot(get3(D, k, UW), aw) - dot(get3(D, k, UV), av)
+            at = plan.response[i] + (k - first) * m
+            for s in range(m):
+                z += E.response[at + s] * lam[plan.column_row[begin + s]]
+            a = D[k, LOAD] + D[k, DINV] * z
+            aw, av = add(aw, scale(a, get3(D, k, SW))), add(av, scale(a, get3(D, k, SV)))
+            if plan.severed[i] < 0:
+                work.a[k] = a
+        if plan.severed[i] < 0:
+            aw, av = add(aw, get3(B, i, CW)), add(av, get3(B, i, CV))
+        put3(B, i, AW, aw)
+        put3(B, i, AV, av)
+
+
+@inline
+def respond_outward(model, work, plan, E, lam, motion, out):
+    """What the multipliers `lam` alone add: to the freedoms into `out`, of the bodies into `motion`."""
+    B = work.body
+    motion[: model.n_bases, :] = 0.0
+    for i in range(model.n_bases, model.tree.shape[0]):
+        p, begin = model.tree[i, PARENT], plan.slot[i]
+        m = plan.slot[i + 1] - begin
+        if plan.severed[i] >= 0:
+            D, first, count = E.free, 6 * plan.severed[i], 6
+            aw, av = (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)
+        else:
+            D, first, count = work.dof, model.tree[i, V0], model.tree[i, NV]
+            aw = get3(motion, p, 0)
+            av = add(get3(motion, p, 3), cross(aw, get3(B, i, ARM)))
+        for n in range(count):
+            k = first + (5 - n if plan.severed[i] >= 0 else n)
+            z = -dot(get3(D, k, UW), aw) - dot(get3(D, k, UV), av)
+            at = plan.response[i] + (k - first) * m
+            for s in range(m):
+                z += E.response[at + s] * lam[plan.column_row[begin + s]]
+            a = D[k, DINV] * z
+            aw, av = add(aw, scale(a, get3(D, k, SW))), add(av, scale(a, get3(D, k, SV)))
+            if plan.severed[i] < 0:
+                out[k] = a
+        put3(motion, i, 0, aw)
+        put3(motion, i, 3, av)
+
+
+@inline(always=True)
+def of_severed_joints(model, work, plan, motion, out):
+    """What a change of the motion of the bodies does to the freedoms of severed joints."""
+    B = work.body
+    for n in range(plan.severed_joint.shape[0]):
+        i, cut = plan.severed_joint[n, 0], plan.severed_joint[n, 1]
+        F, M, par, d, _, _, _, xM = pair(model, work, cut)
+        parent, child = model.cut[cut, C_PARENT], model.cut[cut, C_CHILD]
+        w = sub(get3(motion, child, 0), get3(motion, parent, 0))
+        v = sub(at_point(motion, child, 0, 3, xM, B), at_point(motion, parent, 0, 3, xM, B))
+        for k in range(model.tree[i, NV]):
+            _, torque, force = joint_freedom(model.cut[cut, C_KIND], k, F, M, par, d)
+            out[model.tree[i, V0] + k] = dot(torque, w) + dot(force, v)
+
+
+@inline(always=True)
+def severed_accelerations(model, work, plan):
+    """Accelerations of the coordinates of severed joints."""
+    for n in range(plan.severed_joint.shape[0]):
+        i, cut = plan.severed_joint[n, 0], plan.severed_joint[n, 1]
+        for k in range(model.tree[i, NV]):
+            _, _, ddx, _, _, _ = freedom_of_cut(model, work, cut, k)
+            work.a[model.tree[i, V0] + k] = ddx
+
+
+@inline
+def row_accelerations(model, work, plan, E):
+    """Into `E.step` what is missing in every row, into `E.size` the sizes of its terms; bases do not count.
+
+    Returns the largest of the one over the largest of the other.
+    """
+    B = work.body
+    zero = (0.0, 0.0, 0.0)
+    for n in range(model.cut.shape[0]):
+        if plan.source_start[n] == plan.source_start[n + 1]:
+            continue
+        i, j = model.cut[n, C_PARENT], model.cut[n, C_CHILD]
+        xM = add(get3(B, j, X), rot(get9(B, j, R), get3(model.cut_frames, n, M_POINT)))
+        wM, vM, wF, vF = zero, zero, zero, zero
+        if j >= model.n_bases:
+            wM, vM = get3(B, j, AW), at_point(B, j, AW, AV, xM, B)
+        if i >= model.n_bases:
+            wF, vF = get3(B, i, AW), at_point(B, i, AW, AV, xM, B)
+        for m in range(plan.source_start[n], plan.source_start[n + 1]):
+            k, index = plan.source[m, S_ROW], plan.source[m, S_INDEX]
+            torque, force = get3(work.rows, k, 0), get3(work.rows, k, 3)
+            at_child, at_parent = dot(torque, wM) + dot(force, vM), dot(torque, wF) + dot(force, vF)
+            E.step[index] = E.right[index] - at_child + at_parent
+            E.size[index] = abs(E.right[index].real) + abs(at_child.real) + abs(at_parent.real)
+    for n in range(model.linear.shape[0]):
+        if plan.relation[n] >= 0:
+            relation_acceleration(model, work, plan, E, n)
+    missing, size = 0.0, 0.0  # in the metric of the matrix, where rows of any unit compare
+    for k in range(E.step.shape[0]):
+        if E.inverse[k] != 0.0:
+            unit = 1.0 / np.sqrt(E.matrix[k].real)
+            missing = max(missing, abs(E.step[k].real) * unit)
+            size = max(size, E.size[k].real * unit)
+    return missing / size if size > 0.0 else 0.0
+
+
+@inline(always=True)
+def relation_acceleration(model, work, plan, E, n):
+    """`row_accelerations` for relation n of coordinates."""
+    B, row = work.body, plan.relation[n]
+    missing, size = E.right[row], abs(E.right[row].real)
+    for e in range(model.linear[n, L_FIRST], model.linear[n, L_FIRST] + model.linear[n, L_COUNT]):
+        cut, index, c = model.entry[e, E_CUT], model.entry[e, E_FREEDOM], model.factor[e]
+        if cut < 0:
+            part = c * work.a[index]
+            missing -= part
+            size += abs(part.real)
+        else:
+            F, M, par, d, _, _, _, xM = pair(model, work, cut)
+            _, torque, force = joint_freedom(model.cut[cut, C_KIND], index, F, M, par, d)
+            i, j = model.cut[cut, C_PARENT], model.cut[cut, C_CHILD]
+            if j >= model.n_bases:
+                part = c * (dot(torque, get3(B, j, AW)) + dot(force, at_point(B, j, AW, AV, xM, B)))
+                missing -= part
+                size += abs(part.real)
+            if i >= model.n_bases:
+                part = c * (dot(torque, get3(B, i, AW)) + dot(force, at_point(B, i, AW, AV, xM, B)))
+                missing += part
+                size += abs(part.real)
+    E.step[row] = missing
+    E.size[row] = size
+
+
+@inline(always=True)
+def refine(model, work, plan, E):
+    """Correct the multipliers by what is missing in the rows, until nothing is or it no longer helps."""
+    B = work.body
+    worst = row_accelerations(model, work, plan, E)
+    count = 0
+    while worst > RESIDUAL_GOAL and count < MOST_REFINEMENTS:
+        solve(plan, E.factor, E.inverse, E.step)
+        respond_outward(model, work, plan, E, E.step, E.motion, E.rates)
+        for k in range(model.nv):
+            work.a[k] += E.rates[k]
+        for i in range(model.n_bases, model.tree.shape[0]):
+            add3(B, i, AW, get3(E.motion, i, 0))
+            add3(B, i, AV, get3(E.motion, i, 3))
+        for k in range(E.lam.shape[0]):
+            E.lam[k] += E.step[k]
+        count += 1
+        before = worst
+        worst = row_accelerations(model, work, plan, E)
+        if worst > 0.5 * before:
+            break
+    E.diagnostics[RESIDUAL] = worst
+    E.diagnostics[REFINEMENTS] = count
+
+
+# ---------------------------------------------------------------------------------------------- kernels
+
+
+@inline(always=True)
+def eliminate_all(model, work, plan, E):
+    """Everything up to the factor at the state in `work`; returns a body without inertia, or -1."""
+    rigid_bodies(model, work)
+    if model.force.shape[0] > 0:
+        add_loads(model, work)
+    else:
+        for k in range(model.nv):
+            work.load[k] = work.tau[k]
+    if model.cut.shape[0] > 0:
+        constraint_rows(model, work)
+    bring_loads(model, work, plan)
+    fill_columns(model, work, plan, E)
+    fill_relations(model, work, plan, E)
+    status = eliminate_bodies(model, work, plan, E)
+    eliminate_columns(model, work, plan, E)
+    factor_matrix(plan, E)
+    return status
+
+
+@kernel
+def accelerate(ints, floats, work):
+    """Accelerations `work.a` and multipliers at the state in `work`; returns a body without inertia, or -1."""
+    model, data = open_model(ints, floats), open_work(ints, work)
+    plan, E = open_plan(ints, plan_start(ints)), open_elimination(ints, plan_start(ints), work, work_start(ints))
+    status = eliminate_all(model, data, plan, E)
+    for k in range(E.lam.shape[0]):
+        E.lam[k] = E.step[k]
+    solve(plan, E.factor, E.inverse, E.lam)
+    bodies_outward(model, data, plan, E, E.lam)
+    refine(model, data, plan, E)
+    severed_accelerations(model, data, plan)
+    E.multipliers[:] = 0.0
+    for k in range(E.lam.shape[0]):
+        E.multipliers[plan.kept[k]] = E.lam[k]
+    return status
+
+
+@inline
+def missing_positions(model, work, plan, E):
+    """Into `E.step` the negative residual of every kept row at position level; `constraint_rows` was run."""
+    for n in range(model.cut.shape[0]):
+        for m in range(plan.source_start[n], plan.source_start[n + 1]):
+            E.step[plan.source[m, S_INDEX]] = -work.phi[plan.source[m, S_ROW]]
+    for n in range(model.linear.shape[0]):
+        if plan.relation[n] >= 0:
+            x, _, _ = motion_in_time(model, work, model.linear[n, L_PROGRAM])
+            for e in range(model.linear[n, L_FIRST], model.linear[n, L_FIRST] + model.linear[n, L_COUNT]):
+                cut, c = model.entry[e, E_CUT], model.factor[e]
+                if cut < 0:
+                    x -= c * work.q[model.entry[e, E_COORDINATE]]
+                else:
+                    F, M, par, d, _, _, _, _ = pair(model, work, cut)
+                    x -= c * joint_freedom(model.cut[cut, C_KIND], model.entry[e, E_FREEDOM], F, M, par, d)[0]
+            E.step[plan.relation[n]] = x
+
+
+@inline
+def missing_velocities(model, work, plan, E):
+    """The same at velocity level."""
+    for n in range(model.cut.shape[0]):
+        if plan.source_start[n] == plan.source_start[n + 1]:
+            continue
+        _, _, _, _, wF, wM, v, _ = pair(model, work, n)
+        w = sub(wM, wF)
+        for m in range(plan.source_start[n], plan.source_start[n + 1]):
+            k = plan.source[m, S_ROW]
+            rate = dot(get3(work.rows, k, 0), w) + dot(get3(work.rows, k, 3), v) + work.explicit[k]
+            E.step[plan.source[m, S_INDEX]] = -rate
+    for n in range(model.linear.shape[0]):
+        if plan.relation[n] >= 0:
+            _, rate, _ = motion_in_time(model, work, model.linear[n, L_PROGRAM])
+            for e in range(model.linear[n, L_FIRST], model.linear[n, L_FIRST] + model.linear[n, L_COUNT]):
+                cut, index, c = model.entry[e, E_CUT], model.entry[e, E_FREEDOM], model.factor[e]
+                if cut < 0:
+                    rate -= c * work.v[index]
+                else:
+                    _, dx, _, _, _, _ = freedom_of_cut(model, work, cut, index)
+                    rate -= c * dx
+            E.step[plan.relation[n]] = rate
+
+
+@inline
+def largest_missing(E):
+    """Largest entry of `E.step` in the metric of the matrix: the motion it asks for."""
+    worst = 0.0
+    for k in range(E.step.shape[0]):
+        if E.inverse[k] != 0.0:
+            worst = max(worst, abs(E.step[k].real) / np.sqrt(E.matrix[k].real))
+    return worst
+
+
+@kernel
+def correct(ints, floats, work):
+    """One linear correction of position and then of velocity, the smallest in the mass metric.
+
+    Overwrites q and v in `work`; E.diagnostics[RESIDUAL] receives what was missing in position. Returns a body
+    without inertia, or -1.
+    """
+    model, data = open_model(ints, floats), open_work(ints, work)
+    plan, E = open_plan(ints, plan_start(ints)), open_elimination(ints, plan_start(ints), work, work_start(ints))
+    status = eliminate_all(model, data, plan, E)
+    missing_positions(model, data, plan, E)
+    E.diagnostics[RESIDUAL] = largest_missing(E)
+    solve(plan, E.factor, E.inverse, E.step)
+    respond_outward(model, data, plan, E, E.step, E.motion, E.rates)
+    of_severed_joints(model, data, plan, E.motion, E.rates)
+    for i in range(model.n_bases, model.tree.shape[0]):
+        joint_plus(
+            model.tree[i, KIND], model.tree[i, NV], data.q, model.tree[i, Q0], E.rates, model.tree[i, V0], data.q
+        )
+    # at the new place with the old factor: what that leaves is of second order in the two corrections
+    kinematics(model, data)
+    constraint_rows(model, data)
+    missing_velocities(model, data, plan, E)
+    solve(plan, E.factor, E.inverse, E.step)
+    respond_outward(model, data, plan, E, E.step, E.motion, E.rates)
+    of_severed_joints(model, data, plan, E.motion, E.rates)
+    for k in range(model.nv):
+        data.v[k] += E.rates[k]
+    return status

@@ -1,0 +1,392 @@
+"""The plan of an elimination: which joints are severed, what is eliminated when, and where everything is kept.
+
+Bodies are eliminated along the spanning tree, each freedom by a scalar pivot. The multipliers of a cut joint act
+on its two bodies; their columns travel with the bodies' inertias towards the root and meet there, which makes a
+matrix of multipliers that is solved at the end by sparse elimination in minimum-degree order. On loops that stand
+on one another the columns of all of them would travel all the way. A tree joint below which too many rows are
+open is therefore *severed*: its body becomes the root of a tree of its own, free in space, and its joint one more
+set of rows. With no joint severed the plan is an articulated-body algorithm with loops; with all of them severed
+it is the sparse matrix J M^-1 J^T of absolute coordinates. The choice with the fewest operations is taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from loopdyn import records as rec
+from loopdyn.elimination import layout
+from loopdyn.elimination.ordering import Pattern, factor_pattern, minimum_degree
+from loopdyn.joints.base import FREE, SPHERICAL
+from loopdyn.system import SUPPORT, JointData, System
+
+Ints = NDArray[np.int64]
+
+# Numbers of open rows at a body above which its joint is severed, among which the cheapest is taken. With the first
+# nothing is severed in mechanisms of ordinary size, while in large ones no matrix gets out of hand.
+LIMITS = (120, 30, 16, 10, 6, 3, 0)
+
+# Multiplications and additions of the tree part of a body, and of each of its freedoms (tree/aba.py, tree/rigid.py).
+BODY_FLOPS, FREEDOM_FLOPS = 450, 110
+
+
+@dataclass(frozen=True)
+class Node:
+    """Rows that are eliminated together: of a cut joint, a constraint, a relation of coordinates, a severed joint."""
+
+    name: str
+    rows: tuple[int, ...]  # those that are kept
+    bodies: tuple[int, ...]  # the bodies they act on; bases are left out
+    all_rows: int  # how many there are with those that are not kept
+
+
+@dataclass(frozen=True)
+class Forest:
+    """Nodes, and for each body the nodes that are open at it."""
+
+    nodes: tuple[Node, ...]
+    severed: tuple[int, ...]  # bodies, ascending
+    open: tuple[tuple[int, ...], ...]  # by row of the body table
+    roots: tuple[int, ...]  # bodies that pass nothing on
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """Everything about an elimination that does not depend on the state.
+
+    Attributes
+    ----------
+    system : System
+    forest : Forest
+    pattern : Pattern
+        Of the matrix of multipliers.
+    kept : (rows,) array
+        Row of the extended tables that each row of the matrix is.
+    flops : int
+        Estimated multiplications and additions of one evaluation.
+    """
+
+    system: System
+    forest: Forest
+    pattern: Pattern
+    kept: Ints
+    flops: int
+    ints: Ints = field(repr=False)  # those of the system with severed joints among the cuts, then the plan
+    floats: NDArray[np.float64] = field(repr=False)
+
+    @cached_property
+    def severed(self) -> tuple[str, ...]:
+        """Names of the severed joints."""
+        joint = {j.body: j.name for j in self.system.joints.values() if j.in_tree}
+        return tuple(joint[i] for i in self.forest.severed)
+
+    @cached_property
+    def row_nodes(self) -> Ints:
+        """Node of each row of the matrix."""
+        order = np.argsort(self.pattern.place)
+        return np.repeat(order, np.diff(self.pattern.first)).astype(np.int64)
+
+    def __str__(self) -> str:
+        s, width = self.system, max((len(n) for n in self.forest.open), default=0)
+        lines = [
+            f"graph: {s.nb} bodies in {len(self.forest.roots)} trees, {s.nv} speeds; "
+            f"{self.pattern.rows} rows of multipliers kept of {sum(n.all_rows for n in self.forest.nodes)}",
+            f"cut: {_listed(s.topology.cuts)}; severed besides: {_listed(self.severed)}",
+            f"columns: at most {width} sets at a body, {sum(len(n) for n in self.forest.open) / max(s.nb, 1):.1f} mean",
+            f"order of multipliers: {_listed([self.forest.nodes[k].name for k in np.argsort(self.pattern.place)])}; "
+            f"{self.pattern.entries} entries in the factor",
+            f"about {self.flops} operations, {self.flops / max(s.nb, 1):.0f} per body",
+        ]
+        return "\n".join(lines)
+
+
+def _listed(names: Sequence[str], most: int = 8) -> str:
+    return (", ".join(names[:most]) + (", ..." if len(names) > most else "")) or "none"
+
+
+# ------------------------------------------------------------------------------------------------ choosing
+
+
+def make_plan(
+    system: System, severed: Collection[int] | None = None, kept: Mapping[str, Sequence[int]] | None = None
+) -> Plan:
+    """Plan of an elimination.
+
+    Parameters
+    ----------
+    system : System
+    severed : collection of int, optional
+        Rows of the bodies whose joint is severed; chosen by the count of operations unless given.
+    kept : mapping of node name to rows, optional
+        Rows of each node that are kept; all by default.
+
+    Examples
+    --------
+    >>> import loopdyn as ld
+    >>> print(make_plan(ld.library.four_bar().compile()))  # doctest: +ELLIPSIS
+    graph: 3 bodies in 2 trees, 3 speeds; 5 rows of multipliers kept of 5
+    cut: C; severed besides: none
+    ...
+    """
+    if severed is None:
+        forest = _cheapest(system)
+    else:
+        forest = grow(system, lambda i, _: i in severed)
+    if kept is not None:
+        nodes = tuple(Node(n.name, tuple(kept[n.name]), n.bodies, n.all_rows) for n in forest.nodes)
+        forest = Forest(nodes, forest.severed, forest.open, forest.roots)
+    pattern = _pattern(forest)
+    return _freeze(system, forest, pattern)
+
+
+def _cheapest(system: System) -> Forest:
+    """The forest with the fewest operations among those of all `LIMITS`."""
+    allowed = _severable(system)
+    best, least = None, 0
+    for limit in LIMITS:
+
+        def sever(i: int, rows: int, limit: int = limit) -> bool:
+            return bool(allowed[i]) and rows > limit
+
+        if best is not None and not any(allowed):
+            break
+        found = grow(system, sever)
+        flops = _tree_flops(system, found) + _pattern(found).flops
+        if best is None or flops < least:
+            best, least = found, flops
+    if best is None:
+        raise AssertionError("LIMITS is empty")
+    return best
+
+
+def _severable(system: System) -> NDArray[np.bool_]:
+    """Bodies whose joint may be severed: they have inertia of their own against every motion.
+
+    Joints without scalar coordinates are left whole, and those whose coordinates a relation or driver binds.
+    """
+    model = system.model
+    n = len(model.tree)
+    allowed = np.zeros(n, bool)
+    bound = {int(e[rec.E_FREEDOM]) for e in model.entry if e[rec.E_CUT] < 0}
+    for i in range(system.n_bases, n):
+        xx, yy, zz, xy, xz, yz = model.body[i, rec.INERTIA : rec.INERTIA + 6]
+        moments = np.linalg.eigvalsh([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+        first = model.tree[i, rec.V0]
+        allowed[i] = (
+            model.body[i, rec.MASS] > 0.0
+            and moments[0] > SUPPORT * moments[2]
+            and model.tree[i, rec.PARENT] >= system.n_bases
+            and model.tree[i, rec.KIND] not in (SPHERICAL, FREE)
+            and bound.isdisjoint(range(first, first + model.tree[i, rec.NV]))
+        )
+    return allowed
+
+
+def grow(system: System, sever: Callable[[int, int], bool]) -> Forest:
+    """Forest with the joints severed for which ``sever(body, open rows)`` says so, from the tips to the root."""
+    model, n_bases = system.model, system.n_bases
+    n = len(model.tree)
+    nodes = _nodes(system)
+    touch: list[list[int]] = [[] for _ in range(n)]
+    for k, node in enumerate(nodes):
+        for b in node.bodies:
+            touch[b].append(k)
+    found: list[set[int]] = [set(t) for t in touch]
+    severed, roots = [], []
+    row = system.nc
+    joints = {j.body: j for j in system.joints.values() if j.in_tree}
+    for i in range(n - 1, n_bases - 1, -1):
+        p = int(model.tree[i, rec.PARENT])
+        rows = sum(len(nodes[k].rows) for k in found[i])
+        if p < n_bases:
+            roots.append(i)
+        elif sever(i, rows):
+            count = len(joints[i].spec.rows_when_cut)
+            found[i].add(len(nodes))
+            found[p].add(len(nodes))
+            nodes.append(Node(joints[i].name, tuple(range(row, row + count)), (i, p), count))
+            row += count
+            severed.append(i)
+            roots.append(i)
+        else:
+            found[p] |= found[i]
+    return Forest(tuple(nodes), tuple(severed), tuple(tuple(sorted(f)) for f in found), tuple(roots))
+
+
+def _nodes(system: System) -> list[Node]:
+    """Nodes of the cut joints, of the constraints between two bodies, and of the relations of coordinates."""
+    model, n_bases = system.model, system.n_bases
+    nodes = []
+    for parent, child, _, row, rows, _ in model.cut:
+        if rows == 0:  # a free joint that is cut
+            continue
+        name = system.constraint_rows[row].rpartition(".")[0]
+        bodies = tuple(int(b) for b in (parent, child) if b >= n_bases)
+        nodes.append(Node(name, tuple(range(row, row + rows)), bodies, int(rows)))
+    body_of = np.repeat(np.arange(len(model.tree)), model.tree[:, rec.NV])
+    for row, first, count, _ in model.linear:
+        bodies_: set[int] = set()
+        for cut, index, _ in model.entry[first : first + count]:
+            bodies_ |= {int(body_of[index])} if cut < 0 else {int(b) for b in model.cut[cut, :2] if b >= n_bases}
+        nodes.append(Node(system.constraint_rows[row], (int(row),), tuple(sorted(bodies_)), 1))
+    return nodes
+
+
+def _pattern(forest: Forest) -> Pattern:
+    sizes = [len(node.rows) for node in forest.nodes]
+    order, later = minimum_degree(sizes, [forest.open[i] for i in forest.roots])
+    return factor_pattern(sizes, order, later)
+
+
+def _tree_flops(system: System, forest: Forest) -> int:
+    """Operations of everything but the matrix of multipliers."""
+    severed = set(forest.severed)
+    total = 0
+    for i in range(system.n_bases, len(system.model.tree)):
+        freedoms = 6 if i in severed else int(system.model.tree[i, rec.NV])
+        rows = sum(len(forest.nodes[k].rows) for k in forest.open[i])
+        total += BODY_FLOPS + freedoms * (FREEDOM_FLOPS + 30 * rows + rows * (rows + 1)) + 30 * rows
+    return total
+
+
+# ------------------------------------------------------------------------------------------------ freezing
+
+
+def _freeze(system: System, forest: Forest, pattern: Pattern) -> Plan:
+    """The arrays that the kernels read."""
+    model, n_bases = system.model, system.n_bases
+    n = len(model.tree)
+    ints, floats, cut_of = _with_severed_cuts(system, forest)
+    order = np.argsort(pattern.place)
+    kept = np.array([r for k in order for r in forest.nodes[k].rows], np.int64)
+    index = {int(r): m for m, r in enumerate(kept)}
+    slot_of = [_slots(forest, pattern, forest.open[i]) for i in range(n)]
+    freedoms = model.tree[:, rec.NV].copy()
+    freedoms[list(forest.severed)] = 6
+    freedoms[:n_bases] = 0
+    roots = set(forest.roots)
+    slot, up, columns, pairs = [0], [], [], []
+    pair_start = [0]
+    for i in range(n):
+        rows, starts = slot_of[i]
+        columns += rows
+        above = {} if i in roots or i < n_bases else slot_of[model.tree[i, rec.PARENT]][1]
+        for k, start in starts.items():
+            up += [above[k] - start + s if above else -1 for s in range(start, start + len(forest.nodes[k].rows))]
+        if i >= n_bases:
+            pairs += _pairs(pattern, rows)
+        slot.append(len(columns))
+        pair_start.append(len(pairs))
+    up = _absolute_slots(up, slot, model.tree[:, rec.PARENT])
+    sizes = np.diff(slot) * freedoms
+    response = np.concatenate([[0], np.cumsum(sizes)])
+
+    def slot_row(body: int, row: int) -> int:
+        """Where the column of a row is kept at a body; -1 at a base."""
+        if body < n_bases:
+            return -1
+        return slot[body] + slot_of[body][0].index(index[row])
+
+    cut_table = _cut_table(ints, model)
+    sources = []
+    source_start = [0]
+    for parent, child, _, row, rows, _ in cut_table:
+        for r in range(row, row + rows):
+            if r in index:
+                sources.append([r, index[r], slot_row(child, r), slot_row(parent, r)])
+        source_start.append(len(sources))
+    body_of = np.repeat(np.arange(n), model.tree[:, rec.NV])
+    entries = []
+    relations = []
+    for row, first, count, _ in model.linear:
+        relations.append(index.get(int(row), -1))
+        for cut, freedom, _ in model.entry[first : first + count]:
+            if int(row) not in index:
+                entries.append([-1, -1, -1])
+            elif cut >= 0:
+                entries.append([-1, *(slot_row(int(b), int(row)) for b in (model.cut[cut, 1], model.cut[cut, 0]))])
+            else:
+                i = int(body_of[freedom])
+                k, m = int(freedom - model.tree[i, rec.V0]), slot[i + 1] - slot[i]
+                entries.append([int(response[i]) + k * m + slot_row(i, int(row)) - slot[i], -1, -1])
+    severed = np.full(n, -1, np.int64)
+    severed[list(forest.severed)] = np.arange(len(forest.severed))
+    table = [[i, cut_of[i]] for i in forest.severed]
+    parts = layout.PlanArrays(
+        severed, slot, response, pair_start, columns, up, pairs, source_start, sources, relations, entries, table,
+        pattern.row_start, pattern.row_columns, pattern.row_places, pattern.column_start, pattern.column_rows, kept,
+    )  # fmt: skip
+    flops = _tree_flops(system, forest) + pattern.flops
+    packed = np.concatenate([ints, layout.pack_plan(parts)])
+    return Plan(system, forest, pattern, kept, flops, packed, floats)
+
+
+def _slots(forest: Forest, pattern: Pattern, nodes: Sequence[int]) -> tuple[list[int], dict[int, int]]:
+    """Rows of the matrix open at a body, in the order of elimination, and where each node begins among them."""
+    rows: list[int] = []
+    starts = {}
+    for k in sorted(nodes, key=lambda k: pattern.place[k]):
+        starts[k] = len(rows)
+        p = pattern.place[k]
+        rows += range(int(pattern.first[p]), int(pattern.first[p + 1]))
+    return rows, starts
+
+
+def _absolute_slots(up: list[int], slot: list[int], parent: Ints) -> list[int]:
+    """Places of columns at the parent: from places within the body to places in the table."""
+    out = list(up)
+    for i in range(len(slot) - 1):
+        for s in range(slot[i], slot[i + 1]):
+            if out[s] >= 0:
+                out[s] += slot[parent[i]]
+    return out
+
+
+def _pairs(pattern: Pattern, rows: Sequence[int]) -> list[int]:
+    """Places in the matrix of all pairs of rows open at a body, (0, 0), (1, 0), (1, 1), (2, 0), ..."""
+    return [pattern.where(rows[a], rows[b]) for a in range(len(rows)) for b in range(a + 1)]
+
+
+def _with_severed_cuts(system: System, forest: Forest) -> tuple[Ints, NDArray[np.float64], dict[int, int]]:
+    """Arrays of the system with its severed joints among the cuts too; they stay in the tree for the kinematics."""
+    model = system.model
+    joints = {j.body: j for j in system.joints.values() if j.in_tree}
+    added: list[list[int]] = []
+    frames: list[NDArray[np.float64]] = []
+    cut_of: dict[int, int] = {}
+    row = system.nc
+    for i in forest.severed:
+        j = joints[i]
+        cut_of[i] = len(model.cut) + len(added)
+        added.append([j.parent, j.child, j.spec.kind, row, len(j.spec.rows_when_cut), -1])
+        frames.append(_cut_frames(system, j))
+        row += len(j.spec.rows_when_cut)
+    cut = np.concatenate([model.cut, np.array(added, np.int64).reshape(-1, rec.N_CUT)])
+    cut_frames = np.concatenate([model.cut_frames, np.array(frames).reshape(-1, rec.N_CUT_FRAMES)])
+    header = system.ints[: rec.H_SIZE].copy()
+    header[rec.H_CUTS], header[rec.H_NC] = len(cut), row
+    a = rec.H_SIZE + model.tree.size
+    ints = np.concatenate([header, model.tree.ravel(), cut.ravel(), system.ints[a + model.cut.size :]])
+    b = model.body.size
+    floats = np.concatenate([model.body.ravel(), cut_frames.ravel(), system.floats[b + model.cut_frames.size :]])
+    return ints, floats, cut_of
+
+
+def _cut_frames(system: System, joint: JointData) -> NDArray[np.float64]:
+    out = np.zeros(rec.N_CUT_FRAMES)
+    for start, body, (p, R) in ((rec.F_POINT, joint.parent, joint.F), (rec.M_POINT, joint.child, joint.M)):
+        data = system.model.body[body]
+        axes = data[rec.BODY_AXES : rec.BODY_AXES + 9].reshape(3, 3)
+        out[start : start + 3] = data[rec.ORIGIN : rec.ORIGIN + 3] + axes @ p
+        out[start + 3 : start + 12] = (axes @ R).T.ravel()
+    out[rec.C_PAR : rec.C_PAR + 2] = joint.par
+    return out
+
+
+def _cut_table(ints: Ints, model: rec.Model) -> Ints:
+    a = rec.H_SIZE + model.tree.size
+    return ints[a : a + int(ints[rec.H_CUTS]) * rec.N_CUT].reshape(-1, rec.N_CUT)

@@ -1,0 +1,196 @@
+"""An elimination prepared for one system: which rows it keeps, and the calls of its kernels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from loopdyn import records as rec
+from loopdyn.elimination import layout
+from loopdyn.elimination.passes import accelerate, correct
+from loopdyn.elimination.plan import Plan, make_plan
+from loopdyn.errors import SingularityError
+from loopdyn.system import State, System, row_dimension
+
+Array = NDArray[np.float64]
+
+# A pivot below this share of the largest in its set of rows is rounding: the row depends on those before it.
+DEPENDENT = 1e-13
+# A set of rows in which nothing moves, such as a joint beside another, is zero but for rounding squared; sets of rows
+# are therefore at least this share of the largest one, which leaves room for bodies of very different mass.
+NOTHING = 1e-9
+# Away from the constraint manifold the pivot of a dependent row grows with the square of the drift; where the number
+# of independent rows is known, the threshold is raised up to this share.
+LARGEST_DEPENDENT = 1e-5
+
+
+class Elimination:
+    """A plan whose rows are independent, with the arrays its kernels work on.
+
+    Parameters
+    ----------
+    system : System
+    state : State
+        Closed state at which the rows are chosen.
+    independent : int, optional
+        Number of independent rows, where it has been decided.
+
+    Attributes
+    ----------
+    plan : Plan
+    count : int
+        Rows of the system, cut joints and constraints, that are independent.
+    gap : float
+        Smallest pivot kept over the largest dropped, each as a share of its set of rows.
+    reference : float
+        Smallest scaled pivot at the state where the rows were chosen.
+    """
+
+    def __init__(self, system: System, state: State, independent: int | None = None):
+        self.system = system
+        self._use(make_plan(system))
+        self.choose(state, independent)
+
+    def _use(self, plan: Plan) -> None:
+        self.plan = plan
+        self.array = np.zeros(layout.work_size(plan.ints))
+        python = getattr(rec.open_work, "py_func", rec.open_work)
+        self.work: rec.Work = python(plan.ints, self.array)
+        self.views = layout.view_work(plan.ints, self.array)
+        self.arrays = (plan.ints, plan.floats, self.array)
+
+    def _replan(self, rows: dict[str, list[int]] | None = None) -> None:
+        self._use(make_plan(self.system, set(self.plan.forest.severed), rows))
+
+    def set_state(self, t: float, q: Any, v: Any) -> None:
+        """Write a state into the work array."""
+        self.work.t[0] = t
+        self.work.q[:] = q
+        self.work.v[:] = v
+
+    # ------------------------------------------------------------------------------------ choosing rows
+
+    def choose(self, state: State, count: int | None = None) -> None:
+        """Choose independent rows at a state; within a set of rows the largest pivots are preferred.
+
+        Parameters
+        ----------
+        state : State
+        count : int, optional
+            How many rows of the system are independent, where that was decided before and the state may be off the
+            constraint manifold.
+
+        Raises
+        ------
+        SingularityError
+            If fewer rows are independent here than `count`.
+        """
+        if any(len(n.rows) != n.all_rows for n in self.plan.forest.nodes):
+            self._replan()
+        shares, threshold = self._shares(state, DEPENDENT), DEPENDENT
+        if (shares < DEPENDENT).any() or (count is not None and count < self.system.nc):
+            self._replan(self._orders())
+            shares = self._shares(state, DEPENDENT)
+        redundant = None if count is None else self.system.nc - count
+        while redundant is not None and (shares < threshold).sum() < redundant and threshold < LARGEST_DEPENDENT:
+            threshold *= 10.0
+            shares = self._shares(state, threshold)
+        keep = shares >= threshold
+        if redundant is not None and (~keep).sum() != redundant:
+            raise self.rank_loss(state.t, f"{(~keep).sum()} rows depend on others, {redundant} were expected")
+        self.count = self.system.nc - int((~keep).sum())
+        dropped = max(float(shares[~keep].max(initial=0.0)), np.finfo(float).eps)
+        self.gap = float(shares[keep].min(initial=1.0)) / dropped if (~keep).any() else np.inf
+        if not keep.all():
+            gone = set(self.plan.kept[~keep].tolist())
+            self._replan({n.name: [r for r in n.rows if r not in gone] for n in self.plan.forest.nodes})
+        self.set_state(state.t, state.q, state.v)
+        self.run(accelerate)
+        self.reference = float(self.views.diagnostics[layout.SMALLEST_PIVOT])
+
+    def _shares(self, state: State, threshold: float) -> Array:
+        """Pivot of each row as a share of the largest in its set; rows below `threshold` are dropped on the way."""
+        E, n = self.views, self.plan.pattern.rows
+        self.set_state(state.t, state.q, state.v)
+        E.floor[:] = 0.0
+        self.run(accelerate)
+        units = self._units()
+        inertia = E.matrix[:n] / units**2  # in natural units, where angles and lengths compare
+        largest = np.zeros(len(self.plan.forest.nodes))
+        np.maximum.at(largest, self.plan.row_nodes, inertia)
+        largest = np.maximum(largest, NOTHING * largest.max(initial=0.0))
+        scale = largest[self.plan.row_nodes] * units**2
+        E.floor[:] = threshold * scale
+        self.run(accelerate)
+        E.floor[:] = 0.0
+        shares: Array = np.divide(E.pivot, scale, out=np.zeros(n), where=scale > 0.0)
+        return shares
+
+    def _units(self) -> Array:
+        """Natural unit of each row of the matrix."""
+        joints = {j.body: j for j in self.system.joints.values() if j.in_tree}
+        severed = [row_dimension(r) for i in self.plan.forest.severed for r in joints[i].spec.rows_when_cut]
+        units = [1.0 if d == "angle" else self.system.size for d in (*self.system.row_dimensions, *severed)]
+        return np.array(units)[self.plan.kept]
+
+    def _orders(self) -> dict[str, list[int]]:
+        """Rows of each node with the most independent first: pivoted Cholesky of its own block of the matrix."""
+        E, pattern = self.views, self.plan.pattern
+        units = self._units()
+        orders = {}
+        for k, node in enumerate(self.plan.forest.nodes):
+            first = int(pattern.first[pattern.place[k]])
+            m = len(node.rows)
+            block = np.zeros((m, m))
+            for a in range(m):
+                for b in range(a + 1):
+                    block[a, b] = block[b, a] = E.matrix[pattern.where(first + a, first + b)]
+            block /= np.outer(units[first : first + m], units[first : first + m])
+            orders[node.name] = [node.rows[a] for a in _pivot_order(block)]
+        return orders
+
+    # ---------------------------------------------------------------------------------------- the kernels
+
+    def run(self, kernel: Any) -> None:
+        """Call a kernel on the arrays; a body without inertia raises."""
+        status = kernel(*self.arrays)
+        if status >= 0:
+            body = self.system.bodies[status]
+            raise SingularityError(
+                f"body '{body}' has no inertia against a motion that its joints allow in the tree. Give it mass or "
+                "inertia, or cut the mechanism elsewhere: compile(cuts=[...])."
+            )
+
+    def project(self, state: State, steps: int = 1) -> State:
+        """Close position and velocity by linear corrections, until nothing is missing or `steps` were made."""
+        self.set_state(state.t, state.q, state.v)
+        before = np.inf
+        for _ in range(steps):
+            self.run(correct)
+            missing = float(self.views.diagnostics[layout.RESIDUAL])
+            if not missing < 0.5 * before:
+                break
+            before = missing
+        return State(state.t, self.work.q.copy(), self.work.v.copy(), state.note)
+
+    def rank_loss(self, t: float, what: str) -> SingularityError:
+        """The error of a pose where rows that are independent elsewhere are not."""
+        return SingularityError(
+            f"'{self.system.name}' is in a singular pose at t = {t:g} s: {what}. Accelerations are not unique there; "
+            "start beside it, or see ld.mobility(system, state)."
+        )
+
+
+def _pivot_order(A: Array) -> list[int]:
+    """Order of pivoted Cholesky: at each step the largest remaining diagonal."""
+    A = A.copy()
+    left, order = list(range(len(A))), []
+    while left:
+        k = max(left, key=lambda i: A[i, i])
+        left.remove(k)
+        order.append(k)
+        if A[k, k] > 0.0:
+            A -= np.outer(A[:, k], A[k]) / A[k, k]
+    return order
