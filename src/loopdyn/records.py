@@ -230,16 +230,18 @@ class Head(NamedTuple):
     a: Any
 
 
-@inline
+@inline(always=True)
 def open_head(ints, work):
     """State, generalised forces and accelerations alone: what integrators need, at a fraction of `open_work`."""
+    work = borrowed(work)
     a = 1 + ints[H_NQ]
     nv = ints[H_NV]
     return Head(work[0:1], work[1:a], work[a : a + nv], work[a + nv : a + 2 * nv], work[a + 2 * nv : a + 3 * nv])
 
 
-@inline
+@inline(always=True)
 def open_tree(ints):
     """The table of the tree alone."""
+    ints = borrowed(ints)
     rows = ints[H_ROWS]
     return ints[H_SIZE : H_SIZE + rows * N_TREE].reshape((rows, N_TREE))

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from loopdyn.errors import LoopdynError, ModelError, Problem
+from loopdyn.events import Event
 from loopdyn.integrators.chart import rates
 from loopdyn.reactions import COMPONENTS, reactions
 from loopdyn.system import State, System
@@ -25,30 +26,6 @@ Array = NDArray[np.float64]
 
 OTHER_SOURCES = ("user forces", "drivers and bases")  # of work, beside the forces of the model
 SMALL = 1e-4  # share of an output interval over which rates are differenced; its square is the relative error
-
-
-@dataclass(frozen=True)
-class Event:
-    """Something that happened during a run.
-
-    Attributes
-    ----------
-    t : float
-        Time in s.
-    name : str
-    kind : str
-        "time", "crossing", "limit" or "stop".
-    state : State
-        Before the event changed anything.
-    energy : float
-        Kinetic energy the event took away, J.
-    """
-
-    t: float
-    name: str
-    kind: str
-    state: State
-    energy: float = 0.0
 
 
 @dataclass(frozen=True)

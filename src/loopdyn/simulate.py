@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from loopdyn.checkpoint import Checkpoint
 from loopdyn.errors import LoopdynError
+from loopdyn.events import Action, Event, Given, Watch, Watched, apply, watch
 from loopdyn.formulations.base import Formulation
 from loopdyn.formulations.registry import DEFAULT, chosen, prepare
 from loopdyn.integrators import chart
@@ -18,9 +23,9 @@ from loopdyn.integrators.base import chosen as chosen_integrator
 from loopdyn.integrators.chart import Output
 from loopdyn.integrators.stepping import FAILED, FINISHED, NOT_FINITE, RUNNING
 from loopdyn.rank import decide
-from loopdyn.results import Diagnostics, Event, Run, Statistics, Trajectory, measure
+from loopdyn.results import Diagnostics, Run, Statistics, Trajectory, measure
 from loopdyn.system import State, System
-from loopdyn.tree import terms
+from loopdyn.tree import energy, terms
 from loopdyn.wording import nearest
 
 Array = NDArray[np.float64]
@@ -35,7 +40,8 @@ OPEN, OPEN_UNCORRECTED = 1e-3, 0.1
 BLOW_UP = 0.5
 # ... and share of the weight times the size of the mechanism below which energies are rounding.
 NO_ENERGY = 1e-6
-PULSE = 0.1  # seconds of computing between two looks at the progress
+SAVE_EVERY = 10.0  # seconds of computing between two segments of a checkpoint
+PULSE, MANY = 0.1, 1_000_000  # seconds of computing, and steps, between two looks at the progress
 
 
 def simulate(
@@ -49,7 +55,9 @@ def simulate(
     rtol: float = 1e-8,
     atol: float | None = None,
     drift: Drift = "projection",
+    events: Sequence[Given] = (),
     progress: bool = True,
+    checkpoint: str | os.PathLike[str] | None = None,
 ) -> Run:
     """Integrate the motion of a mechanism.
 
@@ -74,8 +82,14 @@ def simulate(
     drift : str or Baumgarte
         What keeps loops closed: "projection" (one linear correction of position and velocity per step), "velocity"
         (of velocity alone), "baumgarte" (feedback), "none".
+    events : list
+        What is watched: :class:`Crossing`, :class:`At`, :class:`Limits`, or functions ``f(t, q, v)`` whose zeros are
+        recorded. What happened is in ``run.events``.
     progress : bool
         Show a progress bar, where the output is a terminal.
+    checkpoint : path, optional
+        Folder to which segments of the run are added as it goes. Called again with the same arguments, a run that was
+        interrupted or killed goes on from the last segment.
 
     Returns
     -------
@@ -98,7 +112,8 @@ def simulate(
     method, stepping = chosen(formulation), chosen_integrator(integrator)
     solver = prepare(system, method, first)
     _check_closed(system, first)
-    stepper = Stepper(system, solver, stepping, drift, decide(system, first).count, rtol, atol or 0.0)
+    rank = decide(system, first).count
+    stepper = Stepper(system, solver, stepping, drift, rank, rtol, atol or 0.0)
     settings = {
         "formulation": repr(method),
         "integrator": repr(stepping),
@@ -108,8 +123,19 @@ def simulate(
         "compiled": not stepper.in_python,
         "moved": moves_by_itself(system),
     }
-    simulation = _Simulation(system, stepper, times, drift, settings)
-    return simulation.go(first, end, progress, begin)
+    seen = watch(system, events, rank, start, end)
+    simulation = _Simulation(system, stepper, times, end, drift, seen, settings)
+    if checkpoint is not None:
+        described = {
+            "system": _digest([system.ints, system.floats]),
+            "start": _digest([first.q, first.v]),
+            "t_eval": _digest([times]),
+            "t_span": [start, end],
+            "events": [type(e).__name__ for e in events],
+            "settings": settings,
+        }
+        simulation.checkpoint = Checkpoint(checkpoint, described)
+    return simulation.go(first, progress, begin)
 
 
 # --------------------------------------------------------------------------------------------- what is given
@@ -168,16 +194,23 @@ class _Simulation:
     system: System
     stepper: Stepper
     times: Array
+    end: float
     drift: Drift
+    watch: Watch
     settings: dict[str, Any]
+    checkpoint: Checkpoint | None = None
     events: list[Event] = field(default_factory=list)
     checked: int = 0  # outputs that have been looked at
+    saved: int = 0  # outputs that are in a segment
+    lost: float = 0.0  # energy that events took away, J
 
     def __post_init__(self) -> None:
         s, n = self.system, len(self.times)
-        rows = (np.zeros((n, s.nq)), np.zeros((n, s.nv)), np.zeros((n, s.nv)), np.zeros((n, self.stepper.works)))
-        self.out = Output(self.times, *rows, steps=np.zeros(n, np.int64))
-        self.jumps = np.zeros(n)
+        m = n + 1  # one more for the place where an event stops the run
+        self.t = np.append(self.times, np.nan)
+        rows = (np.zeros((m, s.nq)), np.zeros((m, s.nv)), np.zeros((m, s.nv)), np.zeros((m, self.stepper.sources)))
+        self.out = Output(self.t[:n], *rows, steps=np.zeros(m, np.int64))
+        self.jumps = np.zeros(m)
         self.scale = NO_ENERGY * _weight(s) * s.size
         self.reference = 0.0  # energy at the first output
         self.error = 0.0  # of the energy, for the progress bar
@@ -187,41 +220,174 @@ class _Simulation:
         """Outputs so far."""
         return int(self.stepper.memory.count[chart.OUTPUT])
 
-    def go(self, first: State, end: float, progress: bool, begin: float) -> Run:
-        """Start, go on until something ends it, and give what there is."""
-        self.end = end
-        self.stepper.start(first, end)
-        if self.times[0] == first.t:
-            self._write_start()
+    def go(self, first: State, progress: bool, begin: float) -> Run:
+        """Start or resume, go on until something ends it, and give what there is."""
+        self.stepper.allow(first.t, self.end)
+        done = self._resume()
+        if not done:
+            self.stepper.start(first, self._next_stop(first.t))
+            self.watch.begin(first)
+            if self.times[0] == first.t:
+                self._write(self.stepper.memory.y)
         status, message = "failed", ""
-        with _Bar(self.system.name, first.t, end, progress) as bar:
+        with _Bar(self.system.name, first.t, self.end, progress) as bar:
             try:
                 status, message = self._advance(bar)
             except KeyboardInterrupt:
                 status, message = "interrupted", f"stopped by the user at t = {self.stepper.t:g} s"
             except LoopdynError as error:
                 message = f"at t = {self.stepper.t:g} s: {error}"
+        if status in ("finished", "interrupted"):
+            self._save()
         return self._result(status, message, time.perf_counter() - begin)
 
-    def _write_start(self) -> None:
-        m, stepper = self.stepper.memory, self.stepper
-        chart.write(stepper.ints, stepper.work, m, self.out, m.y)
+    def _next_stop(self, t: float) -> float:
+        """Just before the next time event, or the end: what jumps there must not be met by the step that ends there."""
+        return min([float(np.nextafter(e.t, -np.inf)) for e in self.watch.times if t < e.t < self.end] + [self.end])
+
+    def _write(self, y: Array) -> None:
+        chart.write(self.stepper.ints, self.stepper.work, self.stepper.memory, self.out, y)
 
     def _advance(self, bar: _Bar) -> tuple[str, str]:
-        limit = 1
+        limit, saved = 1, time.perf_counter()
         while True:
-            tick = time.perf_counter()
-            code = self.stepper.run(self.out, limit)
+            tick, before = time.perf_counter(), int(self.stepper.memory.count[chart.ACCEPTED])
+            code = self.stepper.run(self.out, 1 if self.watch.crossings else limit)
+            stepped = self.stepper.memory.count[chart.ACCEPTED] > before
             elapsed = time.perf_counter() - tick
-            limit = max(1, min(4 * limit, int(limit * PULSE / max(elapsed, 1e-6))))
+            limit = max(1, int(min(4 * limit, limit * PULSE / max(elapsed, 1e-6), MANY)))
+            stopped = self._crossings() if stepped and code in (RUNNING, FINISHED) else ""
             wrong = self._look()
             if wrong:
                 return "failed", wrong
+            if stopped:
+                return "stopped", stopped
             bar.show(self.stepper.t, self.error)
-            if code == FINISHED:
-                return "finished", f"reached t = {self.end:g} s"
-            if code != RUNNING:
+            if code not in (RUNNING, FINISHED):
                 return "failed", self._why(code)
+            if self.stepper.t >= self.stepper.memory.clock[chart.END]:
+                stopped = self._time_events()
+                if stopped:
+                    return "stopped", stopped
+                if self.stepper.t >= self.end:
+                    return "finished", f"reached t = {self.end:g} s"
+            if time.perf_counter() - saved > SAVE_EVERY:
+                self._save()
+                saved = time.perf_counter()
+
+    # ---------------------------------------------------------------------------------------------- events
+
+    def _crossings(self) -> str:
+        """Look for crossings in the last step; why the run stops, if it does."""
+        m, stepper = self.stepper.memory, self.stepper
+        if not self.watch.crossings:
+            return ""
+        start, stop, end = float(m.clock[chart.START]), float(m.clock[chart.STOP]), stepper.state()
+        while (found := self.watch.find(stepper.on_curve, start, stop, end)) is not None:
+            t, watched = found
+            state = stepper.inside(t)
+            event = watched.event
+            if event.stop or event.action is not None:
+                self._take_back(t)
+                return self._happen(event.name, state, stepper.works, event.stop, event.action, watched)
+            self.events.append(Event(t, event.name, state, state))
+            self.watch.begin(state, watched)
+            start = t
+        return ""
+
+    def _time_events(self) -> str:
+        """Whatever is due now; why the run stops, if it does. What follows begins just behind it."""
+        now = self.stepper.t
+        due = [e for e in self.watch.times if now <= e.t <= np.nextafter(now, np.inf)]
+        if not due:
+            return ""
+        self.stepper.inside(now)
+        works, reached = self.stepper.works, self.stepper.state()
+        for event in due:
+            stopped = self._happen(event.name, reached, works, event.stop, event.action, None)
+            if stopped:
+                return stopped
+            after = self.events[-1].after
+            reached = State(min(float(np.nextafter(event.t, np.inf)), self.end), after.q, after.v)
+        self.stepper.start(reached, self._next_stop(reached.t), works)
+        return ""
+
+    def _take_back(self, t: float) -> None:
+        """Remove outputs after t: the step that gave them is not taken."""
+        count = self.stepper.memory.count
+        count[chart.OUTPUT] = min(count[chart.OUTPUT], int(np.searchsorted(self.times, t, side="right")))
+
+    def _happen(
+        self, name: str, state: State, works: Array, stop: bool, action: Action | None, watched: Watched | None
+    ) -> str:
+        """Book an event that stops the run or changes its state, and begin anew behind it."""
+        after = state if action is None else apply(action, state, name)
+        loss = _energy(self.system, state) - _energy(self.system, after) if action is not None else 0.0
+        self.events.append(Event(state.t, name, state, after, loss))
+        rests = not stop and watched is not None and watched.rest is not None and watched.rest(after)
+        if stop or rests:
+            if self.written == 0 or self.t[self.written - 1] < state.t:
+                self.t[self.written] = state.t
+                self.stepper.inside(state.t)
+                self._write(self.stepper.memory.stage)
+            if rests:
+                return f"{name}: it comes to rest there at t = {state.t:g} s. To go on, lock the joint: ld.reconnect."
+            return f"{name} at t = {state.t:g} s"
+        self.lost += loss
+        self.jumps[self.written :] = self.lost
+        self.stepper.start(after, self._next_stop(state.t), works)
+        self.watch.begin(after, watched)
+        return ""
+
+    # ----------------------------------------------------------------------------------------- checkpoints
+
+    def _save(self) -> None:
+        """Outputs since the last segment, and all that is needed to go on."""
+        if self.checkpoint is None:
+            return
+        n, o = self.written, self.out
+        data = {f"memory_{name}": array for name, array in self.stepper.memory._asdict().items()}
+        rows = {"q": o.q, "v": o.v, "a": o.a, "work": o.work, "steps": o.steps, "jumps": self.jumps}
+        data |= {f"output_{name}": array[self.saved : n] for name, array in rows.items()}
+        data["scalars"] = np.array([self.scale, self.reference, self.lost, self.error])
+        data["values"] = np.array([np.nan if w.value is None else w.value for w in self.watch.crossings])
+        data["event_names"] = np.array([e.name for e in self.events], str)
+        data["event_numbers"] = np.array([[e.t, e.energy_loss] for e in self.events]).reshape(-1, 2)
+        for name in ("state", "after"):
+            states = [getattr(e, name) for e in self.events]
+            data[f"event_{name}"] = np.array([np.concatenate([s.q, s.v]) for s in states])
+        self.checkpoint.add(data)
+        self.saved = n
+
+    def _resume(self) -> bool:
+        """Take up where the last segment ended; False if there is none."""
+        last: dict[str, Any] = {}
+        o = self.out
+        rows = {"q": o.q, "v": o.v, "a": o.a, "work": o.work, "steps": o.steps, "jumps": self.jumps}
+        for last in self.checkpoint.read() if self.checkpoint is not None else ():
+            n = len(last["output_q"])
+            for name, array in rows.items():
+                array[self.saved : self.saved + n] = last[f"output_{name}"]
+            self.saved += n
+        if not last:
+            return False
+        for name, array in self.stepper.memory._asdict().items():
+            array[...] = last[f"memory_{name}"]
+        self.scale, self.reference, self.lost, self.error = (float(x) for x in last["scalars"])
+        for watched, value in zip(self.watch.crossings, last["values"], strict=True):
+            watched.value = None if np.isnan(value) else float(value)
+        self.events = [
+            Event(float(t), str(name), self._packed(t, before), self._packed(t, after), float(loss))
+            for name, (t, loss), before, after in zip(
+                last["event_names"], last["event_numbers"], last["event_state"], last["event_after"], strict=True
+            )
+        ]
+        self.checked = self.written
+        self.jumps[self.written :] = self.lost
+        return True
+
+    def _packed(self, t: float, qv: Array) -> State:
+        return State(float(t), qv[: self.system.nq], qv[self.system.nq :])
 
     # -------------------------------------------------------------------------------------- what can go wrong
 
@@ -259,7 +425,7 @@ class _Simulation:
         moved = [found.energy[k, 0], abs(found.energy[k].sum() - self.reference), np.abs(path.work[k]).max(initial=0.0)]
         self.scale = max(self.scale, *moved)
         self.error = balance / self.scale if self.scale > 0.0 else 0.0
-        if balance > BLOW_UP * self.scale and len(self.events) == 0:
+        if balance > BLOW_UP * self.scale:
             fast = int(np.argmax(np.abs(path.v[k] / s.speed_units)))
             return (
                 f"energy is off by {balance:.3g} J at t = {t:g} s, more than half of what moves; the fastest is "
@@ -293,7 +459,7 @@ class _Simulation:
 
     def _path(self, start: int, stop: int) -> Trajectory:
         o, part = self.out, slice(start, stop)
-        return Trajectory(o.t[part], o.q[part], o.v[part], o.a[part], o.work[part], o.steps[part])
+        return Trajectory(self.t[part], o.q[part], o.v[part], o.a[part], o.work[part], o.steps[part])
 
     def _result(self, status: str, message: str, seconds: float) -> Run:
         count = self.stepper.memory.count
@@ -311,6 +477,15 @@ class _Simulation:
             self.settings,
             self.jumps[:n],
         )
+
+
+def _energy(system: System, state: State) -> float:
+    found = energy(system, state)
+    return found.kinetic + found.gravity
+
+
+def _digest(arrays: Sequence[NDArray[Any]]) -> str:
+    return hashlib.sha256(b"".join(a.tobytes() for a in arrays)).hexdigest()[:20]
 
 
 def _weight(system: System) -> float:

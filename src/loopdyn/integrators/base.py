@@ -219,8 +219,8 @@ class Stepper:
     def _arrays(self, rtol: float, atol: float) -> None:
         s = self.system
         moved, forces = moves_by_itself(s), len(s.model.force)
-        self.works = forces + N_OTHERS if forces or moved or s.mechanism.user_forces else 0
-        ny, rows = 2 * s.nv + self.works, len(self.method.p)
+        self.sources = forces + N_OTHERS if forces or moved or s.mechanism.user_forces else 0
+        ny, rows = 2 * s.nv + self.sources, len(self.method.p)
         past = getattr(self.integrator, "history", 0)
         wrapped = angles_to_wrap(s)
         self.memory = Memory(
@@ -239,7 +239,7 @@ class Stepper:
             turns=np.zeros(len(wrapped)),
             past_q=np.zeros((past, s.nq)),
             past_v=np.zeros((past, s.nv)),
-            past_a=np.zeros((past, s.nv + self.works)),
+            past_a=np.zeros((past, s.nv + self.sources)),
             load=np.zeros(forces),
         )
         self.weights = np.zeros(rows)
@@ -320,37 +320,37 @@ class Stepper:
 
     # ---------------------------------------------------------------------------------------------- running
 
-    def start(self, state: State, end: float) -> None:
-        """Begin, or begin anew after a jump, at `state`; the integration goes to `end` at most."""
+    def start(self, state: State, end: float, works: Array | None = None) -> None:
+        """Begin, or begin anew after a jump, at `state`; `works` were done until then."""
         m, w = self.memory, self.views
         w.t[0], w.q[:], w.v[:] = state.t, state.q, state.v
         self.check(self._accelerate(self.ints, self.floats, self.work))
         m.q1[:], m.v1[:], m.a1[:] = state.q, state.v, w.a
+        m.y[2 * self.system.nv :] = 0.0 if works is None else works
         m.turns[:] = 0.0
         m.clock[[chart.START, chart.STOP, chart.ORIGIN]] = state.t
         m.count[[chart.PENDING, chart.SINCE, chart.RETRIED]] = 0
         m.count[chart.EVALUATED] += 1
-        self.aim(end)
-        span = end - state.t
-        if self.adaptive:
-            longest = getattr(self.integrator, "longest", None)
-            m.clock[chart.MOST] = longest or LONGEST * span
-            m.clock[chart.LEAST] = SHORTEST * max(abs(state.t), abs(end), span)
-            m.clock[chart.NEXT] = min(self._first_step(), m.clock[chart.MOST])
-        else:
-            m.clock[chart.NEXT] = getattr(self.integrator, "step")  # noqa: B009
-        chart.begin(self.ints, self.floats, self.work, m)
         m.clock[chart.FASTEST] = max(m.clock[chart.FASTEST], float(np.abs(m.v1 / m.unit).max(initial=0.0)))
+        self.aim(end)
+        chart.begin(self.ints, self.floats, self.work, m)
+        m.clock[chart.NEXT] = self.first_step()
 
-    def _first_step(self) -> float:
-        """Time in which the motion of the start goes a small way."""
+    def allow(self, start: float, end: float) -> None:
+        """Set the longest and the shortest step for a span of time."""
+        m, longest = self.memory, getattr(self.integrator, "longest", None)
+        m.clock[chart.MOST] = longest or LONGEST * (end - start)
+        m.clock[chart.LEAST] = SHORTEST * max(abs(start), abs(end))
+
+    def first_step(self) -> float:
+        """Size of a first step: the one given, or the time in which the motion goes a small way."""
         m = self.memory
+        if not self.adaptive:
+            return float(getattr(self.integrator, "step"))  # noqa: B009
         speed, push = (float(np.abs(x / m.unit).max(initial=0.0)) for x in (m.v1, m.a1))
-        times = [
-            FIRST_MOVE / speed if speed > 0.0 else np.inf,
-            np.sqrt(2 * FIRST_MOVE / push) if push > 0.0 else np.inf,
-        ]
-        return float(min(times))
+        by_speed = FIRST_MOVE / speed if speed > 0.0 else np.inf
+        by_push = np.sqrt(2.0 * FIRST_MOVE / push) if push > 0.0 else np.inf
+        return float(min(by_speed, by_push, m.clock[chart.MOST]))
 
     def aim(self, end: float) -> None:
         """Integrate up to `end`."""
@@ -390,10 +390,24 @@ class Stepper:
         return q
 
     def inside(self, t: float) -> State:
-        """State at a time inside the last step, on the dense output."""
+        """State at a time inside the last step, on the dense output and corrected; `works` then are those there."""
         m = self.memory
         self.check(self._within(self.ints, self.floats, self.work, m, self.method, t, self.weights))
         return State(t, self.unwrapped(self.views.q), self.views.v.copy())
+
+    def on_curve(self, t: float) -> State:
+        """State at a time inside the last step, on the dense output as it is: for looking around, at little cost."""
+        m = self.memory
+        self.check(self._extend(self.ints, self.floats, self.work, m, self.method))
+        theta = (t - m.clock[chart.START]) / m.clock[chart.SIZE]
+        stepping.dense_weights(self.method, theta, self.weights)
+        chart.stage(self.ints, self.work, m, self.weights, len(self.weights), theta)
+        return State(t, self.unwrapped(self.views.q), self.views.v.copy())
+
+    @property
+    def works(self) -> Array:
+        """Works at the state that was asked for last."""
+        return np.array(self.memory.stage[2 * self.system.nv :])
 
 
 @cache
