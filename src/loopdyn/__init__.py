@@ -37,8 +37,8 @@ from loopdyn.formulations.oracle import Oracle
 from loopdyn.formulations.registry import accelerations, prepare
 from loopdyn.formulations.relative import Relative
 from loopdyn.inertia import Inertia
-from loopdyn.integrators.base import DOP853, DP5, RK4, Baumgarte, Integrator
-from loopdyn.io import load
+from loopdyn.integrators.base import ABM, DOP853, DP5, RK4, Baumgarte, Integrator
+from loopdyn.io import load, load_run
 from loopdyn.joints import (
     Cylindrical,
     Frame,
@@ -56,7 +56,7 @@ from loopdyn.joints import (
 from loopdyn.model import Body, Mechanism
 from loopdyn.quantities import Units
 from loopdyn.reactions import Reactions
-from loopdyn.results import Run, RunError
+from loopdyn.results import Run, RunError, compare_runs
 from loopdyn.simulate import simulate
 from loopdyn.system import State, System
 from loopdyn.topology import Topology
@@ -80,6 +80,7 @@ except PackageNotFoundError:  # run from a source tree that was not installed
     __version__ = "unknown"
 
 __all__ = [
+    "ABM",
     "DOP853",
     "DP5",
     "RK4",
@@ -146,8 +147,10 @@ __all__ = [
     "accelerations",
     "assemble",
     "check_formulation",
+    "compare_runs",
     "library",
     "load",
+    "load_run",
     "mobility",
     "prepare",
     "reactions",

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -11,19 +12,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from loopdyn import records as rec
 from loopdyn.errors import LoopdynError, ModelError, Problem
 from loopdyn.events import Event
 from loopdyn.integrators.chart import rates
 from loopdyn.reactions import COMPONENTS, reactions
 from loopdyn.system import State, System
-from loopdyn.tree import body_motion, difference, energies, increment, jacobian, power
+from loopdyn.tree import body_motion, difference, energies, increment, jacobian, kinematics, power
+from loopdyn.tree import energy as energy_of
 from loopdyn.wording import nearest
 
 if TYPE_CHECKING:
+    import pandas
     import xarray
 
 Array = NDArray[np.float64]
 
+TURNS = 12  # corrections of speeds whose rates are known
 OTHER_SOURCES = ("user forces", "drivers and bases")  # of work, beside the forces of the model
 SMALL = 1e-4  # share of an output interval over which rates are differenced; its square is the relative error
 
@@ -297,8 +302,8 @@ class Run:
     def at(self, t: float) -> State:
         """State at any time of the run: that of an output time, or in between a curve through both neighbours.
 
-        Between outputs coordinates follow the curve of degree five through q, v and a of both; the state is as near
-        to closed as the outputs are dense.
+        Between outputs coordinates follow the curve of degree five through q, v and a of both, and speeds its
+        derivative; the state is as near to closed as the outputs are dense.
 
         Examples
         --------
@@ -323,11 +328,149 @@ class Run:
         b = np.array([xi - h * v0 - h * h / 2 * a0, h * (v1 - v0 - h * a0), h * h * (a1 - a0)])
         c = np.array([[10.0, -4.0, 0.5], [-15.0, 7.0, -1.0], [6.0, -3.0, 0.5]]) @ b
         moved = h * x * v0 + (h * x) ** 2 / 2 * a0 + x**3 * (c[0] + x * (c[1] + x * c[2]))
-        # speeds: the cubic through v and a of both
-        slope = np.array([h * p.a[k], h * p.a[k + 1]])
-        rise = p.v[k + 1] - p.v[k]
-        v = p.v[k] + x * slope[0] + x**2 * (3 * rise - 2 * slope[0] - slope[1]) + x**3 * (slope.sum(axis=0) - 2 * rise)
+        rate = v0 + h * x * a0 + x * x / h * (3.0 * c[0] + x * (4.0 * c[1] + x * 5.0 * c[2]))
+        v, found = rate.copy(), np.empty(s.nv)
+        for _ in range(TURNS):  # rates differ from speeds by half the turn within an interval, so errors fade fast
+            rates(s.ints, moved, v, found)
+            v += rate - found
         return State(float(t), increment(s, p.q[k], moved), v)
+
+    # ------------------------------------------------------------------------------------- summing up, comparing
+
+    @cached_property
+    def shaking(self) -> Array:
+        """Force and moment (n, 6) about the world origin that the mechanism puts on what it stands on, weight included.
+
+        Force first. Applied forces are counted as if what exerts them stood there too.
+        """
+        s, p = self.system, self.path
+        body, g = s.model.body[s.n_bases :], np.asarray(s.model.gravity)
+        mass, com = body[:, rec.MASS, None], body[:, rec.COM : rec.COM + 3]
+        I = body[:, rec.INERTIA + np.array([0, 3, 4, 3, 1, 5, 4, 5, 2])].reshape(-1, 3, 3)
+        out = np.zeros((len(p), 6))
+        work = s.work()
+        w = s.open_work(work)
+        for k in range(len(p)):
+            w.t[0], w.q[:], w.v[:], w.a[:] = p.t[k], p.q[k], p.v[k], p.a[k]
+            kinematics.move(s.ints, s.floats, work)
+            B = w.body[s.n_bases :]
+            R = B[:, rec.R : rec.R + 9].reshape(-1, 3, 3)
+            omega, alpha = B[:, rec.W : rec.W + 3], B[:, rec.AW : rec.AW + 3]
+            c = np.einsum("nij,nj->ni", R, com)
+            a = B[:, rec.AV : rec.AV + 3] + np.cross(alpha, c) + np.cross(omega, np.cross(omega, c))
+            inertia = R @ I @ R.transpose(0, 2, 1)
+            spin = np.einsum("nij,nj->ni", inertia, alpha) + np.cross(omega, np.einsum("nij,nj->ni", inertia, omega))
+            force = mass * (a - g)
+            out[k, :3] = -force.sum(axis=0)
+            out[k, 3:] = -(np.cross(B[:, rec.X : rec.X + 3] + c, force) + spin).sum(axis=0)
+        return out
+
+    def summary(self) -> pandas.DataFrame:
+        """Smallest and largest value with their times, and RMS, of every reaction, load and power, and of the shaking.
+
+        Components that redundancy leaves undetermined are marked by a question mark.
+
+        Examples
+        --------
+        >>> import loopdyn as ld
+        >>> system = ld.library.pendulum().compile()
+        >>> run = ld.simulate(system, ld.assemble(system), (0, 1), progress=False)
+        >>> "A.fy" in run.summary().index
+        True
+        """
+        import pandas as pd
+
+        wrench, unique, others = self.wrench
+        columns: dict[str, tuple[str, Array]] = {}
+        for n, joint in enumerate(self._joint_names):
+            for k, component in enumerate(COMPONENTS):
+                mark = "" if unique[n, k] else " ?"
+                columns[f"{joint}.{component}{mark}"] = ("N m" if k < 3 else "N", wrench[:, n, k])
+        for n, row in enumerate(self._other_rows):
+            columns[row] = ("N or N m", others[:, n])
+        if self.path.work.shape[1]:
+            loads, powers = self.loads
+            for n, name in enumerate(self.system.forces):
+                columns[f"{name} load"] = ("N or N m", loads[:, n])
+            for n, name in enumerate((*self.system.forces, *OTHER_SOURCES)):
+                columns[f"{name} power"] = ("W", powers[:, n])
+        for k, name in enumerate(("fx", "fy", "fz", "mx", "my", "mz")):
+            columns[f"shaking {name}"] = ("N" if k < 3 else "N m", self.shaking[:, k])
+        rows = {}
+        for name, (unit, values) in columns.items():
+            if len(values) and np.isfinite(values).all() and np.any(values != 0.0):
+                low, high = int(np.argmin(values)), int(np.argmax(values))
+                times = self.path.t
+                rms = float(np.sqrt(np.mean(values**2)))
+                rows[name] = (unit, values[low], times[low], values[high], times[high], rms)
+        heads = ["unit", "min", "t_min", "max", "t_max", "rms"]
+        return pd.DataFrame.from_dict(rows, orient="index", columns=heads)
+
+    def compare(self, other: Run) -> pandas.DataFrame:
+        """Largest differences from another run at the times of this one, with their times.
+
+        Coordinates, speeds and unique reactions that both runs have, and the energies.
+
+        Examples
+        --------
+        >>> import loopdyn as ld
+        >>> system = ld.library.pendulum().compile()
+        >>> runs = [ld.simulate(system, ld.assemble(system), (0, 1), rtol=r, progress=False) for r in (1e-8, 1e-10)]
+        >>> bool(runs[0].compare(runs[1])["largest"].max() < 1e-5)
+        True
+        """
+        import pandas as pd
+
+        a, b = common([self, other])
+        rows: dict[str, tuple[float, float, float]] = {}
+        for name, dim in (("q", "coordinate"), ("v", "speed")):
+            there = set(b[dim].values)
+            for label in (x for x in a[dim].values if x in there):
+                x, y = a[name].sel({dim: label}).values, b[name].sel({dim: label}).values
+                rows[f"{name} {label}"] = _difference(x, y, a["time"].values)
+        for name in ("energy_kinetic", "energy_gravity"):
+            rows[name] = _difference(a[name].values, b[name].values, a["time"].values)
+        if np.array_equal(self.path.t, other.path.t):
+            both = [n for n in self._joint_names if n in other._joint_names]
+            for joint in both:
+                m, n = self._joint_names.index(joint), other._joint_names.index(joint)
+                known = self.wrench[1][m] & other.wrench[1][n]
+                for k in np.flatnonzero(known):
+                    x, y = self.wrench[0][:, m, k], other.wrench[0][:, n, k]
+                    if np.any(x != 0.0) or np.any(y != 0.0):
+                        rows[f"{joint}.{COMPONENTS[k]}"] = _difference(x, y, self.path.t)
+        return pd.DataFrame.from_dict(rows, orient="index", columns=["largest", "time", "rms"])
+
+    # ------------------------------------------------------------------------------------------- handing on
+
+    def to_dataframe(self) -> pandas.DataFrame:
+        """One row per time: coordinates, speeds, accelerations, reactions, energies, residuals."""
+        import pandas as pd
+
+        d = self.data
+        columns = {f"{n} {label}": d[n].values[:, k] for n, dim in (("q", "coordinate"), ("v", "speed"), ("a", "speed"))
+                   for k, label in enumerate(d[dim].values)}  # fmt: skip
+        for n, joint in enumerate(d["joint"].values):
+            columns |= {f"{joint}.{c}": d["wrench"].values[:, n, k] for k, c in enumerate(COMPONENTS)}
+        for name in ("constraint_load", "load", "power", "work"):
+            if name in d:
+                dim = d[name].dims[1]
+                columns |= {f"{name} {x}": d[name].values[:, k] for k, x in enumerate(d[dim].values)}
+        for name in ("energy_kinetic", "energy_potential", "energy_balance"):
+            columns[name] = d[name].values
+        for name in ("residual_position", "residual_velocity", "residual_acceleration"):
+            columns[name] = np.abs(d[name].values).max(axis=1, initial=0.0)
+        return pd.DataFrame(columns, index=pd.Index(d["time"].values, name="time"))
+
+    def to_csv(self, path: str | os.PathLike[str]) -> None:
+        """Write :meth:`to_dataframe` to a file, all digits kept."""
+        self.to_dataframe().to_csv(path)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write everything, the model included, to a NetCDF file; :func:`loopdyn.load_run` reads it."""
+        from loopdyn.io.runs import save_run
+
+        save_run(self, path)
 
     def raise_if_failed(self) -> Run:
         """Raise :class:`RunError` if the run failed; else return the run itself."""
@@ -344,6 +487,67 @@ def _rates(system: System, xi: Array, v: Array, a: Array, h: float) -> tuple[Arr
     rates(system.ints, xi + d * first, v + d * a, ahead)
     rates(system.ints, xi - d * first, v - d * a, behind)
     return first, (ahead - behind) / (2.0 * d)
+
+
+def common(runs: Sequence[Run]) -> list[xarray.Dataset]:
+    """q, v and energies of each run at the times of the first one that all of them reach."""
+    import xarray as xr
+
+    if not runs or any(not len(r.path) for r in runs):
+        raise LoopdynError("a run without results cannot be compared. Simulate it again.")
+    first, last = max(r.path.t[0] for r in runs), min(r.path.t[-1] for r in runs)
+    times = runs[0].path.t[(runs[0].path.t >= first) & (runs[0].path.t <= last)]
+    if not len(times):
+        raise LoopdynError("the runs have no time in common. Simulate the same span.")
+    found = []
+    for r in runs:
+        states = [r.at(float(t)) for t in times]
+        q, v = (np.array([getattr(x, n) for x in states]) for n in ("q", "v"))
+        energy = np.array([(e.kinetic, e.gravity) for e in (energy_of(r.system, x) for x in states)])
+        data = {
+            "q": (("time", "coordinate"), q),
+            "v": (("time", "speed"), v),
+            "energy_kinetic": ("time", energy[:, 0], {"units": "J"}),
+            "energy_gravity": ("time", energy[:, 1], {"units": "J"}),
+        }
+        coords = {"coordinate": np.array(r.system.coordinates, str), "speed": np.array(r.system.speeds, str)}
+        found.append(xr.Dataset(data, {"time": ("time", times, {"units": "s"}), **coords}))
+    return found
+
+
+def compare_runs(runs: Sequence[Run], names: Sequence[str] | None = None) -> xarray.Dataset:
+    """Several runs of variants beside each other: q, v and energies along a new dimension ``run``.
+
+    Parameters
+    ----------
+    runs : list of Run
+        They may have different systems; what one of them does not have is not a number there.
+    names : list of str, optional
+        By default the names of the systems, numbered.
+
+    Examples
+    --------
+    >>> import loopdyn as ld
+    >>> runs = []
+    >>> for length in (1.0, 1.1):
+    ...     system = ld.library.pendulum().with_(length=length).compile()
+    ...     runs.append(ld.simulate(system, ld.assemble(system), (0, 1), progress=False))
+    >>> ld.compare_runs(runs, ["short", "long"])["q"].dims
+    ('run', 'time', 'coordinate')
+    """
+    import xarray as xr
+
+    labels = list(names) if names is not None else [f"{k + 1} {r.system.name}" for k, r in enumerate(runs)]
+    if len(labels) != len(runs) or len(set(labels)) != len(labels):
+        raise LoopdynError(f"{len(labels)} different names are needed for {len(runs)} runs.")
+    parts = common(runs)
+    return xr.concat(parts, "run", join="outer").assign_coords(run=np.array(labels, str))
+
+
+def _difference(a: Array, b: Array, t: Array) -> tuple[float, float, float]:
+    d = np.abs(a - b)
+    k = int(np.argmax(d))
+    return float(d[k]), float(t[k]), float(np.sqrt(np.mean(d**2)))
 
 
 def _energy_scale(energy: Array, work: Array) -> float:

@@ -20,8 +20,8 @@ from loopdyn.formulations.registry import DEFAULT, chosen, prepare
 from loopdyn.integrators import chart
 from loopdyn.integrators.base import DRIFTS, Baumgarte, Drift, Integrator, Stepper, moves_by_itself
 from loopdyn.integrators.base import chosen as chosen_integrator
-from loopdyn.integrators.chart import Output
-from loopdyn.integrators.stepping import FAILED, FINISHED, NOT_FINITE, RUNNING
+from loopdyn.integrators.chart import FINE, Output
+from loopdyn.integrators.stepping import FINISHED, RUNNING
 from loopdyn.rank import decide
 from loopdyn.results import Diagnostics, Run, Statistics, Trajectory, measure
 from loopdyn.system import State, System
@@ -148,6 +148,21 @@ def _span(t_span: tuple[float, float]) -> tuple[float, float]:
     return float(span[0]), float(span[1])
 
 
+def output_times(start: float, end: float, every: float) -> Array:
+    """Times at a distance of `every`, the last one of the span included.
+
+    Examples
+    --------
+    >>> output_times(0.0, 1.0, 0.4)
+    array([0. , 0.4, 0.8, 1. ])
+    """
+    if not (np.isfinite(every) and every > 0.0) or not end > start:
+        raise LoopdynError(f"outputs every {every} s from {start:g} to {end:g} s. Give positive numbers of seconds.")
+    times = np.array([start + every * k for k in range(int(np.floor((end - start) / every + 1e-9)) + 1)])
+    times[-1] = min(times[-1], end)
+    return times if times[-1] > end - 1e-9 * every else np.array([*times, end])
+
+
 def _times(t_eval: ArrayLike | None, start: float, end: float) -> Array:
     if t_eval is None:
         return np.linspace(start, end, 1 + int(np.clip(np.ceil((end - start) / INTERVAL), FEWEST, MOST)))
@@ -264,7 +279,7 @@ class _Simulation:
                 return "stopped", stopped
             bar.show(self.stepper.t, self.error)
             if code not in (RUNNING, FINISHED):
-                return "failed", self._why(code)
+                return "failed", self._why()
             if self.stepper.t >= self.stepper.memory.clock[chart.END]:
                 stopped = self._time_events()
                 if stopped:
@@ -411,7 +426,7 @@ class _Simulation:
         for values, labels, what in ((path.q, s.coordinates, "coordinate"), (path.a, s.speeds, "acceleration")):
             bad = np.flatnonzero(~np.isfinite(values[k]))
             if bad.size:
-                return _not_finite(what, labels[bad[0]], t)
+                return f"the {what} of '{labels[bad[0]]}' is not a finite number at t = {t:g} s. Use smaller steps."
         gap = np.where(s.holonomic, np.abs(found.residual[k, 0]) / s.row_units, 0.0)
         corrected = self.drift == "projection" or isinstance(self.drift, Baumgarte) or self.drift == "baumgarte"
         if gap.max(initial=0.0) > (OPEN if corrected else OPEN_UNCORRECTED):
@@ -433,17 +448,11 @@ class _Simulation:
             )
         return ""
 
-    def _why(self, code: int) -> str:
+    def _why(self) -> str:
         """What made a chunk of steps fail, in words."""
         m, s = self.stepper.memory, self.system
         status, t = int(m.count[chart.STATUS]), float(m.clock[chart.START])
-        if code == NOT_FINITE or (code == FAILED and status < 0 and not np.isfinite(m.new).all()):
-            bad = np.flatnonzero(~np.isfinite(m.new))
-            k = int(bad[0]) if bad.size else 0
-            if k >= 2 * s.nv:
-                return _not_finite("power of", self._source(k - 2 * s.nv), t)
-            return _not_finite("coordinate" if k < s.nv else "speed", s.speeds[k % s.nv], t)
-        if code == FAILED and status >= 0:
+        if status != FINE:
             return f"after t = {t:g} s: {self.stepper.failure(status)}"
         change = np.abs(m.k[: len(m.k), s.nv : 2 * s.nv] / s.speed_units)
         worst = s.speeds[int(np.argmax(np.nanmax(change, axis=0)))] if s.nv else ""
@@ -451,9 +460,6 @@ class _Simulation:
             f"steps shrink to nothing at t = {t:.9g} s, where the acceleration of '{worst}' is largest. The pose may "
             "be singular (look at ld.mobility there), a force may jump (use an event), or rtol may be too small."
         )
-
-    def _source(self, k: int) -> str:
-        return self.system.forces[k] if k < len(self.system.forces) else "user forces or drivers"
 
     # ------------------------------------------------------------------------------------------- the result
 
@@ -496,13 +502,6 @@ def _weight(system: System) -> float:
     return g * float(system.model.body[system.n_bases :, rec.MASS].sum())
 
 
-def _not_finite(what: str, label: str, t: float) -> str:
-    return (
-        f"the {what} of '{label}' is not a finite number after t = {t:g} s. Check formulas that divide by zero or "
-        "leave their range, springs whose points meet, and the size of the steps."
-    )
-
-
 class _Bar:
     """A progress bar: simulated time, its speed against real time, and the error of the energy."""
 
@@ -543,4 +542,4 @@ class _Bar:
             self.bar.stop()
 
 
-__all__ = ["simulate"]
+__all__ = ["output_times", "simulate"]

@@ -10,13 +10,13 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from loopdyn._jit import kernel, rebind, specialise
+from loopdyn._jit import rebind, specialise
 from loopdyn.errors import LoopdynError
 from loopdyn.expressions import opcodes as OP
 from loopdyn.forces.base import JOINT_SPRING, MOTOR
 from loopdyn.formulations.base import Compiled, Solver
-from loopdyn.integrators import chart, runge_kutta, stepping
-from loopdyn.integrators.chart import Memory, Output
+from loopdyn.integrators import adams, chart, runge_kutta, stepping
+from loopdyn.integrators.chart import FINE, NOT_A_NUMBER, Memory, Output
 from loopdyn.integrators.stepping import Method
 from loopdyn.projection import correct as corrected
 from loopdyn.projection import metric, smallest_step
@@ -40,10 +40,15 @@ class Integrator:
     """Base of all integrators; subclasses add their options as fields."""
 
     name: ClassVar[str] = ""
+    history: ClassVar[int] = 0  # states that are kept beside the start of a step
 
     def method(self) -> Method:
         """Coefficients."""
         raise NotImplementedError
+
+    def attempt(self) -> Any:
+        """The function that makes a step (see :mod:`loopdyn.integrators.stepping`), before it is bound to a solver."""
+        return stepping.explicit
 
 
 @dataclass(frozen=True)
@@ -96,6 +101,27 @@ class RK4(_Fixed):
         return runge_kutta.rk4()
 
 
+class ABM(_Fixed):
+    """Adams-Bashforth-Moulton of order 4, two evaluations a step.
+
+    Examples
+    --------
+    >>> ABM(step=1e-3).history
+    3
+    """
+
+    name: ClassVar[str] = "abm"
+    history: ClassVar[int] = adams.HISTORY
+
+    def method(self) -> Method:
+        """Predictor and corrector."""
+        return adams.abm4()
+
+    def attempt(self) -> Any:
+        """Its own way to make a step."""
+        return adams.predict_and_correct
+
+
 class DP5(_Adaptive):
     """Dormand-Prince 5(4): adaptive, for loose tolerances and motions that are not smooth.
 
@@ -128,7 +154,7 @@ class DOP853(_Adaptive):
         return runge_kutta.dop853()
 
 
-CLASSES: dict[str, type[Integrator]] = {"dop853": DOP853, "dp5": DP5, "rk4": RK4}
+CLASSES: dict[str, type[Integrator]] = {"dop853": DOP853, "dp5": DP5, "rk4": RK4, "abm": ABM}
 
 
 def chosen(integrator: str | Integrator) -> Integrator:
@@ -139,13 +165,26 @@ def chosen(integrator: str | Integrator) -> Integrator:
     >>> chosen("auto")
     DOP853(longest=None)
     """
-    if isinstance(integrator, Integrator):
-        return integrator
-    kind = CLASSES.get("dop853" if integrator == "auto" else integrator)
+    return integrator if isinstance(integrator, Integrator) else named(integrator, None)
+
+
+def named(name: str, step: float | None) -> Integrator:
+    """The integrator of a name, with a step where it needs one.
+
+    Examples
+    --------
+    >>> named("rk4", 1e-3)
+    RK4(step=0.001)
+    """
+    kind = CLASSES.get("dop853" if name == "auto" else name)
     if kind is None:
-        raise LoopdynError(f"there is no integrator '{integrator}'. {nearest(str(integrator), ['auto', *CLASSES])}")
+        raise LoopdynError(f"there is no integrator '{name}'. {nearest(str(name), ['auto', *CLASSES])}")
     if issubclass(kind, _Fixed):
-        raise LoopdynError(f"{integrator} needs the size of a step. Give it: integrator={kind.__name__}(step=1e-3).")
+        if step is None:
+            raise LoopdynError(f"{name} needs the size of a step. Give it: {kind.__name__}(step=1e-3), or --step.")
+        return kind(step=step)
+    if step is not None:
+        raise LoopdynError(f"{name} chooses its steps itself. Leave the step out, or use rk4 or abm.")
     return kind()
 
 
@@ -172,12 +211,6 @@ class Baumgarte:
 
 Drift = Literal["none", "projection", "velocity", "baumgarte"] | Baumgarte
 DRIFTS = ("none", "projection", "velocity", "baumgarte")
-
-
-@kernel
-def nothing(ints, floats, work):
-    """No correction."""
-    return stepping.FINE
 
 
 # --------------------------------------------------------------------------------------------- the stepper
@@ -221,7 +254,7 @@ class Stepper:
         moved, forces = moves_by_itself(s), len(s.model.force)
         self.sources = forces + N_OTHERS if forces or moved or s.mechanism.user_forces else 0
         ny, rows = 2 * s.nv + self.sources, len(self.method.p)
-        past = getattr(self.integrator, "history", 0)
+        past = self.integrator.history
         wrapped = angles_to_wrap(s)
         self.memory = Memory(
             clock=np.zeros(chart.N_CLOCK),
@@ -234,6 +267,7 @@ class Stepper:
             q1=np.zeros(s.nq),
             v1=np.zeros(s.nv),
             a1=np.zeros(s.nv),
+            power1=np.zeros(self.sources),
             unit=np.array(s.speed_units),
             wrapped=wrapped,
             turns=np.zeros(len(wrapped)),
@@ -254,14 +288,14 @@ class Stepper:
         usable = compiled is not None and (not corrects or (drift == "projection" and compiled.correct is not None))
         if usable and compiled is not None:
             self.ints, self.floats, self.work = compiled.ints, compiled.floats, compiled.work
-            accelerate, correct = compiled.kernel, compiled.correct if corrects else nothing
+            accelerate, correct = compiled.kernel, compiled.correct if corrects else stepping.no_correction
             bind: Callable[..., Any] = _specialised
         else:
             self.ints, self.floats, self.work = s.ints, s.floats, s.work()
             self.views = s.open_work(self.work)
             accelerate = self._in_python(Baumgarte() if drift == "baumgarte" else drift)
             correct = self._correction(drift == "projection") if drift in ("projection", "velocity") else None
-            correct = correct if corrects and correct else _nothing
+            correct = correct if corrects and correct else stepping.no_correction
             bind = rebind
         self.in_python = not usable
         self.views = s.open_work(self.work)
@@ -269,12 +303,9 @@ class Stepper:
         self._extend = bind(stepping.extend, **found)
         self._within = bind(stepping.within, extend=self._extend, **found)
         land = bind(stepping.land, **found)
-        attempt = self._attempt(bind, found)
+        attempt = bind(self.integrator.attempt(), **found)
         self._chunk = bind(stepping.chunk, attempt=attempt, land=land, within=self._within)
         self._accelerate, self._correct = accelerate, correct
-
-    def _attempt(self, bind: Callable[..., Any], found: dict[str, Any]) -> Any:
-        return bind(stepping.explicit, **found)
 
     def _in_python(self, drift: Any) -> Callable[..., int]:
         """accelerate(ints, floats, work) from a solver that is a Python function."""
@@ -301,7 +332,7 @@ class Stepper:
                 pull = (2.0 * rate * (now.J @ w.v + now.phi_t) + rate * rate * now.phi) / rows
                 a = a + smallest_step(now.J / rows[:, None], pull, metric(now.M), self.rank)
             w.a[:] = a
-            return stepping.FINE
+            return FINE
 
         return accelerate
 
@@ -314,7 +345,7 @@ class Stepper:
                 self.error = LoopdynError(f"the loops cannot be closed at t = {w.t[0]:g} s: {error}.")
                 return 0
             w.q[:], w.v[:] = q, v
-            return stepping.FINE
+            return FINE
 
         return correct
 
@@ -325,15 +356,15 @@ class Stepper:
         m, w = self.memory, self.views
         w.t[0], w.q[:], w.v[:] = state.t, state.q, state.v
         self.check(self._accelerate(self.ints, self.floats, self.work))
-        m.q1[:], m.v1[:], m.a1[:] = state.q, state.v, w.a
+        self.check(chart.note(self.ints, self.floats, self.work, m, np.zeros_like(m.y), 0))
+        chart.keep_end(self.ints, self.work, m, 0)
         m.y[2 * self.system.nv :] = 0.0 if works is None else works
         m.turns[:] = 0.0
         m.clock[[chart.START, chart.STOP, chart.ORIGIN]] = state.t
         m.count[[chart.PENDING, chart.SINCE, chart.RETRIED]] = 0
-        m.count[chart.EVALUATED] += 1
         m.clock[chart.FASTEST] = max(m.clock[chart.FASTEST], float(np.abs(m.v1 / m.unit).max(initial=0.0)))
         self.aim(end)
-        chart.begin(self.ints, self.floats, self.work, m)
+        chart.begin(m)
         m.clock[chart.NEXT] = self.first_step()
 
     def allow(self, start: float, end: float) -> None:
@@ -362,11 +393,18 @@ class Stepper:
 
     def check(self, status: int) -> None:
         """Raise what a status of the solver means."""
-        if status != stepping.FINE:
+        if status != FINE:
             raise self.failure(status)
 
     def failure(self, status: int) -> LoopdynError:
-        """What a status of the solver means."""
+        """What a status means."""
+        if status == NOT_A_NUMBER:
+            bad = np.flatnonzero(~np.isfinite(self.views.a))
+            label = self.system.speeds[int(bad[0])] if bad.size else self.system.speeds[0]
+            return LoopdynError(
+                f"the acceleration of '{label}' is not a finite number. Check formulas that divide by zero or leave "
+                "their range, springs whose points meet, and the size of the steps."
+            )
         if self.compiled is not None and not self.in_python:
             return self.compiled.explain(status)
         return self.error or LoopdynError("the solver failed without a reason")
@@ -399,9 +437,7 @@ class Stepper:
         """State at a time inside the last step, on the dense output as it is: for looking around, at little cost."""
         m = self.memory
         self.check(self._extend(self.ints, self.floats, self.work, m, self.method))
-        theta = (t - m.clock[chart.START]) / m.clock[chart.SIZE]
-        stepping.dense_weights(self.method, theta, self.weights)
-        chart.stage(self.ints, self.work, m, self.weights, len(self.weights), theta)
+        stepping.look_inside(self.ints, self.work, m, self.method, t, self.weights)
         return State(t, self.unwrapped(self.views.q), self.views.v.copy())
 
     @property
@@ -414,10 +450,6 @@ class Stepper:
 def _specialised(function: Any, **bound: Any) -> Any:
     """`specialise`, once for the same functions in a process: finding a kernel in the cache takes time too."""
     return specialise(function, **bound)
-
-
-def _nothing(ints: Any, floats: Any, work: Any) -> int:
-    return stepping.FINE
 
 
 # ------------------------------------------------------------------------------------ questions to a system

@@ -28,6 +28,9 @@ from loopdyn.tree.power import powers
 SMALL_ANGLE_SQUARED = 1e-4
 FULL_TURN = 2.0 * np.pi
 
+# Status of an evaluation; zero or more is that of the solver.
+FINE, NOT_A_NUMBER = -1, -2
+
 # clock: times and sizes. ORIGIN: where the count of fixed steps began; STOP: end of the step.
 START, SIZE, STOP, NEXT, END, ORIGIN, LEAST, MOST, RTOL, ATOL, FASTEST, ERROR, N_CLOCK = range(13)
 # count: numbers of things. PENDING: the last step is not yet the start of the next; SINCE: steps since ORIGIN; PAST:
@@ -48,6 +51,7 @@ class Memory(NamedTuple):
     q1: Any  # (nq,) the end of the step
     v1: Any  # (nv,)
     a1: Any  # (nv,)
+    power1: Any  # (works,)
     unit: Any  # (nv,) natural unit of increments, and per second of speeds
     wrapped: Any  # (n,) int: coordinates that are angles and kept within a turn
     turns: Any  # (n,) whole turns that were taken off
@@ -137,13 +141,13 @@ def note(ints, floats, work, m, y, row):
     if k.size > 2 * nv:
         powers(open_model(ints, floats), open_work(ints, work), m.count[MOVED] == 1, k[2 * nv :], m.load)
     m.count[EVALUATED] += 1
+    return FINE if np.isfinite(np.sum(w.a)) else NOT_A_NUMBER
 
 
 @kernel
-def begin(ints, floats, work, m):
-    """Take the end of the last step, or the start of all, as the start of the next; q1, v1, a1 are known."""
-    w = open_head(ints, work)
-    nv = w.v.size
+def begin(m):
+    """Take the end of the last step, or the start of all, as the start of the next; q1, v1, a1, power1 are known."""
+    nv = m.v1.size
     if m.past_q.shape[0] > 0:
         if m.count[PENDING] == 1:
             for n in range(m.past_q.shape[0] - 1, 0, -1):
@@ -156,6 +160,7 @@ def begin(ints, floats, work, m):
         m.clock[START] = m.clock[STOP]
         m.y[2 * nv :] = m.new[2 * nv :]
         m.count[SINCE] += 1
+    m.count[PENDING] = 0
     for n in range(m.wrapped.size):
         i = m.wrapped[n]
         turns = np.round(m.q1[i] / FULL_TURN)
@@ -164,19 +169,19 @@ def begin(ints, floats, work, m):
     m.q[:] = m.q1
     m.y[:nv] = 0.0
     m.y[nv : 2 * nv] = m.v1
-    w.t[0], w.q[:], w.v[:], w.a[:] = m.clock[START], m.q1, m.v1, m.a1
-    note(ints, floats, work, m, m.y, 0)
-    m.count[EVALUATED] -= 1  # the accelerations were known
-    m.count[PENDING] = 0
+    m.k[0, :nv] = m.v1
+    m.k[0, nv : 2 * nv] = m.a1
+    m.k[0, 2 * nv :] = m.power1
 
 
 @kernel
-def keep_end(ints, work, m):
-    """The corrected end of the step and its accelerations, from `work`."""
+def keep_end(ints, work, m, row):
+    """The corrected end of the step from `work`, and its derivatives from row `row` of k."""
     w = open_head(ints, work)
     m.q1[:] = w.q
     m.v1[:] = w.v
     m.a1[:] = w.a
+    m.power1[:] = m.k[row, 2 * w.v.size :]
 
 
 @kernel

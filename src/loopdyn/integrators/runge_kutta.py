@@ -10,15 +10,6 @@ from numpy.polynomial import Polynomial
 from loopdyn.integrators.stepping import Method
 
 
-def hermite(b: np.ndarray) -> np.ndarray:
-    """Weights of the cubic through both ends of a step with their derivatives, for a step with weights b."""
-    p = np.zeros((b.size + 1, 3))
-    p[:-1] = np.outer(b, (0.0, 3.0, -2.0))
-    p[0] += (1.0, -2.0, 1.0)
-    p[-1] += (0.0, -1.0, 1.0)
-    return p
-
-
 def _without_extra(a: np.ndarray, b: np.ndarray, c: np.ndarray, e: np.ndarray, p: np.ndarray, order: int) -> Method:
     return Method(a, b, c, e, np.zeros((0, b.size + 1)), np.zeros(0), np.ascontiguousarray(p), order)
 
@@ -29,7 +20,7 @@ def rk4() -> Method:
     a = np.zeros((4, 4))
     a[1, 0], a[2, 1], a[3, 2] = 0.5, 0.5, 1.0
     b, c = np.array([1.0, 2.0, 2.0, 1.0]) / 6.0, np.array([0.0, 0.5, 0.5, 1.0])
-    return _without_extra(a, b, c, np.zeros((2, 4)), hermite(b), 0)
+    return _without_extra(a, b, c, np.zeros((2, 4)), np.zeros((5, 0)), 0)
 
 
 @cache

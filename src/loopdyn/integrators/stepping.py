@@ -8,7 +8,7 @@ exist in Python only. It calls by global name
     accelerate(ints, floats, work) -> status            accelerations at the state in `work`
     correct(ints, floats, work) -> status               back to the constraints from the state in `work`
 
-The status is FINE, or that of the solver, zero or more.
+The status is FINE, NOT_A_NUMBER, or that of the solver, zero or more.
 """
 
 from __future__ import annotations
@@ -25,9 +25,11 @@ from loopdyn.integrators.chart import (
     ERROR,
     EXTENDED,
     FASTEST,
+    FINE,
     LEAST,
     MOST,
     NEXT,
+    NOT_A_NUMBER,
     ORIGIN,
     OUTPUT,
     PENDING,
@@ -48,9 +50,8 @@ from loopdyn.integrators.chart import (
     write,
 )
 
-FINE = -1
 # What a chunk of steps ended with.
-RUNNING, FINISHED, FAILED, NOT_FINITE = range(4)
+RUNNING, FINISHED, FAILED = range(3)
 
 SAFETY, SHRINK, GROW = 0.9, 0.2, 10.0  # of the step size, as usual [Hairer1993 section II.4]
 SNAP = 1e-9  # share of a step that is not worth a step of its own
@@ -71,8 +72,15 @@ class Method(NamedTuple):
     e: Any  # (2, stages) errors of order `order` and lower; zero for a fixed step
     a_extra: Any  # (extra, stages + 1 + extra) stages for the dense output alone
     c_extra: Any  # (extra,)
-    p: Any  # (stages + 1 + extra, degree) weights of the dense output as polynomials without constant term
+    p: Any  # (stages + 1 + extra, degree) weights of the dense output as polynomials without constant term; of degree
+    # zero where it is the cubic through both ends
     order: int  # of the error estimate; zero for a fixed step
+
+
+@kernel
+def no_correction(ints, floats, work):
+    """Where there is nothing to correct, or nothing is to be."""
+    return FINE
 
 
 @kernel
@@ -92,14 +100,14 @@ def choose_size(m, adaptive):
 
 
 @kernel
-def finish(m, method):
-    """The end of the step, and its error: at most 1 if the step can be taken."""
-    h, n, nv = m.clock[SIZE], method.b.size, m.v1.size
+def finish(m, method, weights):
+    """The end of the step by the weights of its stages, and its error: at most 1 if the step can be taken."""
+    h, n, nv = m.clock[SIZE], weights.size, m.v1.size
     fastest = m.clock[FASTEST]
     for i in range(m.y.size):
         total = 0.0
         for j in range(n):
-            total += method.b[j] * m.k[j, i]
+            total += weights[j] * m.k[j, i]
         m.new[i] = m.y[i] + h * total
     for i in range(nv):
         fastest = max(fastest, abs(m.new[nv + i]) / m.unit[i])
@@ -147,13 +155,24 @@ def remember_speed(m):
 
 
 @kernel
-def dense_weights(method, theta, out):
-    """Weights of the derivatives at the share theta of the step."""
-    for i in range(method.p.shape[0]):
-        total = 0.0
-        for j in range(method.p.shape[1] - 1, -1, -1):
-            total = (total + method.p[i, j]) * theta
-        out[i] = total
+def look_inside(ints, work, m, method, t, weights):
+    """The state at the time t inside the last step, on its dense output, into `work` and `m.stage`."""
+    h = m.clock[SIZE]
+    x = (t - m.clock[START]) / h
+    if method.p.shape[1] == 0:
+        end = method.c.size
+        b, c = x * x * (3.0 - 2.0 * x), h * x * (1.0 - x)
+        for i in range(m.y.size):
+            slope = (1.0 - x) * m.k[0, i] - x * m.k[end, i]
+            m.stage[i] = m.y[i] + b * (m.new[i] - m.y[i]) + c * slope
+        place(ints, work, m, m.stage, t)
+    else:
+        for i in range(method.p.shape[0]):
+            total = 0.0
+            for j in range(method.p.shape[1] - 1, -1, -1):
+                total = (total + method.p[i, j]) * x
+            weights[i] = total
+        stage(ints, work, m, weights, weights.size, x)
 
 
 def explicit(ints, floats, work, m, method):
@@ -163,8 +182,10 @@ def explicit(ints, floats, work, m, method):
         status = accelerate(ints, floats, work)
         if status != FINE:
             return status
-        note(ints, floats, work, m, m.stage, i)
-    finish(m, method)
+        status = note(ints, floats, work, m, m.stage, i)
+        if status != FINE:
+            return status
+    finish(m, method, method.b)
     return FINE
 
 
@@ -192,9 +213,7 @@ def within(ints, floats, work, m, method, t, weights):
     status = extend(ints, floats, work, m, method)
     if status != FINE:
         return status
-    theta = (t - m.clock[START]) / m.clock[SIZE]
-    dense_weights(method, theta, weights)
-    stage(ints, work, m, weights, weights.size, theta)
+    look_inside(ints, work, m, method, t, weights)
     status = correct(ints, floats, work)
     if status != FINE:
         return status
@@ -210,8 +229,10 @@ def land(ints, floats, work, m, method):
     status = accelerate(ints, floats, work)
     if status != FINE:
         return status
-    keep_end(ints, work, m)
-    note(ints, floats, work, m, m.new, method.c.size)
+    status = note(ints, floats, work, m, m.new, method.c.size)
+    if status != FINE:
+        return status
+    keep_end(ints, work, m, method.c.size)
     remember_speed(m)
     m.count[PENDING] = 1
     m.count[EXTENDED] = 0
@@ -226,20 +247,20 @@ def chunk(ints, floats, work, m, method, out, weights, limit):
         if m.count[PENDING] == 1:
             if m.clock[STOP] >= m.clock[END]:
                 return FINISHED
-            begin(ints, floats, work, m)
+            begin(m)
         choose_size(m, method.order > 0)
         status = attempt(ints, floats, work, m, method)
         if status != FINE:
             m.clock[ERROR] = np.inf
+        elif m.clock[ERROR] == np.inf:
+            status = NOT_A_NUMBER
         if method.order > 0 and not judge(m, method.order):
             if m.clock[NEXT] < m.clock[LEAST]:
                 m.count[STATUS] = status
                 return FAILED
             continue
-        if status == FINE and m.clock[ERROR] < np.inf:
+        if status == FINE:
             status = land(ints, floats, work, m, method)
-        elif status == FINE:
-            return NOT_FINITE
         while status == FINE and m.count[OUTPUT] < out.t.size and out.t[m.count[OUTPUT]] <= m.clock[STOP]:
             status = within(ints, floats, work, m, method, out.t[m.count[OUTPUT]], weights)
             if status == FINE:
