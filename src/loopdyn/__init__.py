@@ -9,7 +9,20 @@ from loopdyn.analysis.loads import reactions
 from loopdyn.analysis.mobility import Mobility, mobility
 from loopdyn.analysis.reconnect import Change, reconnect
 from loopdyn.checking import check_formulation
-from loopdyn.constraints import Coupler, Distance, Driver, PointMotion, PointOnLine, PointOnPlane, Rolling, Slot
+from loopdyn.constraints import (
+    Coupler,
+    Distance,
+    Driver,
+    PointMotion,
+    PointOnCurve,
+    PointOnLine,
+    PointOnPlane,
+    Relation,
+    Rolling,
+    Slot,
+    UserConstraint,
+    VelocityRelation,
+)
 from loopdyn.errors import (
     AssemblyError,
     ConvergenceError,
@@ -37,7 +50,7 @@ from loopdyn.formulations.oracle import Oracle
 from loopdyn.formulations.registry import accelerations, prepare
 from loopdyn.formulations.relative import Relative
 from loopdyn.inertia import Inertia
-from loopdyn.integrators.base import ABM, DOP853, DP5, RK4, Baumgarte, Integrator
+from loopdyn.integrators.base import ABM, DOP853, DP5, RK4, Baumgarte, GeneralizedAlpha, Integrator, Stiff
 from loopdyn.io import load, load_run
 from loopdyn.joints import (
     Cylindrical,
@@ -104,6 +117,7 @@ __all__ = [
     "Formulation",
     "Frame",
     "Free",
+    "GeneralizedAlpha",
     "Graph",
     "Helical",
     "Inertia",
@@ -119,11 +133,13 @@ __all__ = [
     "Oracle",
     "Planar",
     "PointMotion",
+    "PointOnCurve",
     "PointOnLine",
     "PointOnPlane",
     "Prismatic",
     "Problem",
     "Reactions",
+    "Relation",
     "Relative",
     "Revolute",
     "Rolling",
@@ -136,13 +152,16 @@ __all__ = [
     "Spherical",
     "SpringDamper",
     "State",
+    "Stiff",
     "System",
     "Table",
     "Topology",
     "Translational",
     "Units",
     "Universal",
+    "UserConstraint",
     "UserForce",
+    "VelocityRelation",
     "Weld",
     "accelerations",
     "assemble",

@@ -21,6 +21,7 @@ import atexit
 import contextlib
 import functools
 import hashlib
+import math
 import os
 import re
 import shutil
@@ -35,7 +36,7 @@ from typing import Any
 import numba
 import numba.extending
 import numpy as np
-from numba.core import cgutils
+from numba.np import arrayobj
 
 FASTMATH = {"contract", "reassoc", "nsz", "arcp"}
 KEPT_CACHES = 4  # folders of earlier versions of a module that are left in place
@@ -172,28 +173,58 @@ def inline(function: Callable[..., Any] | None = None, *, always: bool = False) 
     )(function)
 
 
-def borrowed(array: Any) -> Any:
-    """The same array without a count of its owners, for views that live no longer than the call of a kernel.
+def window(array: Any, start: int, *shape: int) -> Any:
+    """View of a one-dimensional array from `start` on, in the given shape (one or two lengths).
 
-    Counting takes an atomic instruction wherever a view is handed on.
+    In compiled code it is an address and nothing more: no count of owners, which takes an atomic instruction
+    wherever a view is handed on, and no check of the ends. It must not outlive the call of a kernel.
+
+    Examples
+    --------
+    >>> window(np.arange(6.0), 2, 2, 2)
+    array([[2., 3.],
+           [4., 5.]])
     """
-    return array
+    return array[start : start + math.prod(shape)].reshape(shape)
+
+
+def _view(array: Any, dimensions: int) -> Any:
+    """Type of a view, and the code that makes it from an address."""
+    kind = numba.types.Array(array.dtype, dimensions, "C", readonly=not array.mutable)
+
+    def codegen(context, builder, signature, args):
+        start, *shape = (
+            context.cast(builder, value, given, numba.types.intp)
+            for value, given in zip(args[1:], signature.args[1:], strict=True)
+        )
+        source = context.make_array(signature.args[0])(context, builder, args[0])
+        size = context.get_constant(numba.types.intp, context.get_abi_sizeof(context.get_data_type(array.dtype)))
+        strides = [size] if dimensions == 1 else [builder.mul(size, shape[1]), size]
+        made = context.make_array(kind)(context, builder)
+        address = builder.gep(source.data, [start])
+        arrayobj.populate_array(made, data=address, shape=shape, strides=strides, itemsize=size, meminfo=None)
+        return made._getvalue()
+
+    return kind, codegen
 
 
 @numba.extending.intrinsic
-def _borrowed(typing_context, array):
-    def codegen(context, builder, signature, args):
-        view = context.make_array(signature.args[0])(context, builder, args[0])
-        view.meminfo = cgutils.get_null_value(view.meminfo.type)
-        view.parent = cgutils.get_null_value(view.parent.type)
-        return view._getvalue()
-
-    return array(array), codegen
+def _line(typing_context, array, start, length):
+    kind, codegen = _view(array, 1)
+    return kind(array, start, length), codegen
 
 
-@numba.extending.overload(borrowed)
-def _compiled_borrowed(array):
-    return lambda array: _borrowed(array)
+@numba.extending.intrinsic
+def _table(typing_context, array, start, rows, columns):
+    kind, codegen = _view(array, 2)
+    return kind(array, start, rows, columns), codegen
+
+
+@numba.extending.overload(window)
+def _compiled_window(array, start, *shape):
+    if len(shape) == 1:
+        return lambda array, start, *shape: _line(array, start, shape[0])
+    return lambda array, start, *shape: _table(array, start, shape[0], shape[1])
 
 
 def specialise(function: Any, /, **bound: Any) -> Any:

@@ -348,7 +348,7 @@ class _Checking:
 
     def _units(self, name: str, m: Mechanism, system: System, state: State, found: Solution) -> None:
         """The same numbers in mm and g; mechanisms with forces, constraints and moving bases are left out."""
-        if m.forces or m.user_forces or m.constraints or m.drivers or m.base:
+        if m.forces or m.user_forces or m.constraints or m.user_constraints or m.drivers or m.base:
             return
         other = _in_mm_and_g(m).compile(cuts=list(system.topology.cuts))
         if set(other.coordinates) != set(system.coordinates) or self.method.supports(other) is not None:

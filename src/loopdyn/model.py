@@ -10,11 +10,11 @@ import copy
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError
 
-from loopdyn.constraints import AnyConstraint, Constraint, Driver
+from loopdyn.constraints import AnyConstraint, Constraint, Driver, UserConstraint
 from loopdyn.errors import ModelError, Problem
 from loopdyn.expressions import resolve_parameters
 from loopdyn.forces import AnyForce, Force, Motor, UserForce
@@ -116,6 +116,7 @@ class Mechanism(BaseModel):
     base: dict[str, BaseMotion] = {}
     start: Start = Start()
     user_forces: dict[str, UserForce] = Field(default={}, exclude=True)
+    user_constraints: dict[str, UserConstraint] = Field(default={}, exclude=True)
 
     _source: Any = PrivateAttr(default=None)  # the file it came from: lines for messages, comments for saving
 
@@ -258,8 +259,9 @@ class Mechanism(BaseModel):
         >>> m.add_constraint("mesh", Coupler(terms={"A": 1.0, "B": 2.0}))
         'mesh'
         """
-        self._check_new("constraint", name, {**self.constraints, **self.drivers, **self.joints})
-        self.constraints[name] = cast(Any, constraint)
+        self._check_new("constraint", name, self._row_names())
+        target: dict[str, Any] = self.user_constraints if isinstance(constraint, UserConstraint) else self.constraints
+        target[name] = constraint
         return name
 
     def add_driver(self, name: str, joint: str, motion: Any) -> str:
@@ -279,7 +281,7 @@ class Mechanism(BaseModel):
         >>> m.add_driver("turn", "A", "2*pi*t")
         'turn'
         """
-        self._check_new("driver", name, {**self.constraints, **self.drivers, **self.joints})
+        self._check_new("driver", name, self._row_names())
         self.drivers[name] = _named(Driver, {"joint": joint, "motion": motion}, f"driver '{name}'")
         return name
 
@@ -299,6 +301,10 @@ class Mechanism(BaseModel):
         >>> m.move_base(x="0.01*sin(2*pi*5*t)")
         """
         self.base[body] = _named(BaseMotion, motion, f"base motion of '{body}'")
+
+    def _row_names(self) -> dict[str, Any]:
+        """Everything whose rows are labelled by its name."""
+        return {**self.constraints, **self.user_constraints, **self.drivers, **self.joints}
 
     def _check_new(self, kind: str, name: Any, existing: Mapping[str, Any], reserved: str | None = None) -> None:
         problem = name_problem(kind, name)

@@ -100,6 +100,11 @@ def project(
         q, now, best = trial_q, trial, _size(trial.phi / rows)
     L = metric(now.M)
     v = v + smallest_step(now.J / rows[:, None], (now.J @ v + now.phi_t) / rows, L, rank)
+    for _ in range(0 if system.affine else most):
+        now = terms(system, State(t, q, v))
+        if _size((now.J @ v + now.phi_t) / rows) <= tolerance:
+            break
+        v = v + smallest_step(now.J / rows[:, None], (now.J @ v + now.phi_t) / rows, L, rank)
     return Projection(State(t, q, v), _size(now.phi), _size(now.J @ v + now.phi_t), steps)
 
 

@@ -23,7 +23,8 @@ from loopdyn.errors import ModelError, Problem
 from loopdyn.rank import Rank, of_matrix, scaled
 from loopdyn.rotations import from_matrix
 from loopdyn.system import JointData, State, System
-from loopdyn.tree import Motion, body_jacobian, body_motion, inverse_dynamics, terms
+from loopdyn.tree import Motion, Terms, angles, body_jacobian, body_motion, inverse_dynamics, terms
+from loopdyn.tree.user_rows import UserRows, user_rows
 from loopdyn.wording import nearest
 
 if TYPE_CHECKING:
@@ -119,9 +120,8 @@ def free_state(system: System, motion: Motion) -> State:
     return State(0.0, q, v)
 
 
-def free_accelerations(system: System, motion: Motion, still: Motion, order: tuple[str, ...]) -> Array:
+def free_accelerations(free: System, motion: Motion, still: Motion, order: tuple[str, ...]) -> Array:
     """Accelerations of the free joints: `still` is the motion of the free bodies at zero accelerations of theirs."""
-    free = system.absolute
     row = {name: k for k, name in enumerate(order)}
     a = np.empty(free.nv)
     for j in free.joints.values():
@@ -191,13 +191,33 @@ def _weights(free: System, motion: Motion, length: float, compliance: Mapping[st
     return weights
 
 
-def joint_rank(system: System, state: State) -> tuple[Rank, Array, State]:
-    """Rank of the rows of all joints at the pose of `state`, their Jacobian over free bodies, and the free state."""
+def free_terms(system: System, state: State) -> tuple[System, State, Terms]:
+    """The free bodies at a state of the tree: their system, their state, and the terms there."""
     free = free_system(system)
     there = free_state(system, body_motion(system, state))
     there = State(state.t, there.q, there.v)
-    J = terms(free, there).J
-    return of_matrix(scaled(free, J)), J, there
+    return free, there, terms(free, there, angles(system, state), carried_rows(system, state, free, there))
+
+
+def carried_rows(system: System, state: State, free: System, there: State) -> UserRows | None:
+    """Rows of user constraints, which are functions of the coordinates of `system`, in the speeds of its free bodies.
+
+    With B and W of :func:`_joint_loads`: a row J over the tree becomes J W^T, since W^T B = 1, and what the free bodies
+    do at zero accelerations of the tree goes to the right side.
+    """
+    if not system.mechanism.user_constraints:
+        return None
+    rows = user_rows(system)(state.t, state.q, state.v)
+    motion = body_motion(system, state)
+    J = rows.J @ _joint_loads(system, state, free, motion)[1].T
+    still = body_motion(free, there)
+    return replace(rows, J=J, gamma=rows.gamma + J @ free_accelerations(free, motion, still, system.bodies))
+
+
+def joint_rank(system: System, state: State) -> tuple[Rank, Array, State]:
+    """Rank of the rows of all joints at the pose of `state`, their Jacobian over free bodies, and the free state."""
+    free, there, now = free_terms(system, state)
+    return of_matrix(scaled(free, now.J)), now.J, there
 
 
 def reactions(
@@ -238,33 +258,29 @@ def reactions(
     True
     """
     motion = body_motion(system, state, a)
-    there = free_state(system, motion)
-    there = State(state.t, there.q, there.v)
-    free = free_system(system)
-    now = terms(free, there)
-    load = now.M @ free_accelerations(system, motion, now.motion, system.bodies) - now.h
+    free, _, now = free_terms(system, state)
+    load = now.M @ free_accelerations(free, motion, now.motion, system.bodies) - now.h
     if system.forces or system.mechanism.user_forces:
         # Loads on joint coordinates as the tree has them: user forces, and angles beyond half a turn, which
         # joints that are cut cannot tell.
         B, W = _joint_loads(system, state, free, motion)
         load -= W @ (B.T @ load - inverse_dynamics(system, state, a))
-    return distribute(system, there, load, length, compliance)
+    return distribute(system, state, load, length, compliance)
 
 
 def distribute(
     system: System,
-    there: State,
+    state: State,
     load: Array,
     length: float | None = None,
     compliance: Mapping[str, ArrayLike] | None = None,
 ) -> Reactions:
     """Wrenches of all joints that put the generalised load `load` on the free bodies of `system.absolute`.
 
-    `there` is the state of the free bodies. Forces or impulses, whichever `load` is.
+    `state` is that of the tree. Forces or impulses, whichever `load` is.
     """
     length = system.size if length is None else length
-    free = free_system(system)
-    now = terms(free, there)
+    free, _, now = free_terms(system, state)
     keep = of_matrix(scaled(free, now.J)).count
     weights = np.sqrt(_weights(free, now.motion, length, compliance))
     # In the scaled multipliers weights*lam the norm is plain; equations of balance may be scaled at will.

@@ -13,11 +13,11 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from loopdyn._jit import borrowed, inline
+from loopdyn._jit import inline, window
 
 # Header of the int array.
 H_ROWS, H_BASES, H_NQ, H_NV, H_CUTS, H_NC, H_FORCES, H_CODE, H_PROGRAMS, H_CONSTANTS = range(10)
-H_LINEAR, H_ENTRIES, H_DEPTH, H_SIZE = range(10, 14)
+H_LINEAR, H_ENTRIES, H_DEPTH, H_JETS, H_USER, H_SIZE = range(10, 16)
 
 # tree[i]: integers of body i.
 PARENT, KIND, Q0, V0, NV, REVERSED, N_TREE = range(7)
@@ -43,7 +43,11 @@ C_PAR = 24  # 2
 N_CUT_FRAMES = 26
 
 # linear[k]: relation of joint coordinates; entry[j]: one coordinate of it (cut joint or -1, freedom, q index).
-L_ROW, L_FIRST, L_COUNT, L_PROGRAM, N_LINEAR = range(5)
+# Its row of J is the sum over the entries of a factor times the direction of the entry's freedom. The factors are
+# constant (LINEAR: `factor` of the model) or computed at the state (RELATION: phi(t, q), VELOCITY_RELATION:
+# psi(t, q, v)); for all kinds those of the present state are left in `factor` of the work array.
+L_ROW, L_FIRST, L_COUNT, L_PROGRAM, L_KIND, N_LINEAR = range(6)
+LINEAR, RELATION, VELOCITY_RELATION = range(3)
 E_CUT, E_FREEDOM, E_COORDINATE, N_ENTRY = range(4)
 
 N_FORCE_INTS = 8
@@ -100,6 +104,7 @@ class Model(NamedTuple):
     nq: int
     nv: int
     nc: int
+    n_user: int  # the last rows: of user constraints, whose phi, gamma, rate and J the caller has written
 
 
 class Work(NamedTuple):
@@ -117,7 +122,9 @@ class Work(NamedTuple):
     gamma: Any  # (nc,)
     explicit: Any  # (nc,) rate of phi that is not due to motion
     rows: Any  # (nc, 6) direction of each constraint row: torque and force on the child at M's origin
-    jets: Any  # (3, 3) variables of a program with two derivatives
+    factor: Any  # (entries,) factors of the entries of linear records at this state
+    near: Any  # (entries,) in: angles of cut joints are read within half a turn of these
+    jets: Any  # (jets, 3) variables of a program with two derivatives
     motion: Any  # (6, 3) motion of a base with two derivatives
     stack: Any  # (depth, 3)
 
@@ -136,13 +143,14 @@ def model_sizes(header: Any) -> tuple[int, int]:
 def work_size(header: Any) -> int:
     """Length of the work array."""
     rows, nq, nv, nc, depth = (int(header[k]) for k in (H_ROWS, H_NQ, H_NV, H_NC, H_DEPTH))
-    return 1 + nq + 4 * nv + rows * N_WORK + nv * N_DOF + 9 * nc + 9 + 3 * N_BASE_PROGRAMS + 3 * depth
+    entries, jets = int(header[H_ENTRIES]), int(header[H_JETS])
+    tables = rows * N_WORK + nv * N_DOF + 9 * nc + 2 * entries + 3 * jets + 3 * N_BASE_PROGRAMS + 3 * depth
+    return 1 + nq + 4 * nv + tables
 
 
 @inline(always=True)
 def open_model(ints, floats):
     """Named views of the frozen arrays."""
-    ints, floats = borrowed(ints), borrowed(floats)
     rows, bases, cuts, forces = ints[H_ROWS], ints[H_BASES], ints[H_CUTS], ints[H_FORCES]
     linear, entries = ints[H_LINEAR], ints[H_ENTRIES]
     a = H_SIZE
@@ -153,7 +161,6 @@ def open_model(ints, floats):
     f = e + ints[H_PROGRAMS] + 1
     g = f + bases * N_BASE_PROGRAMS
     h = g + linear * N_LINEAR
-    i = h + entries * N_ENTRY
     k = rows * N_BODY
     m = k + cuts * N_CUT_FRAMES
     n = m + forces * N_FORCE_FLOATS
@@ -161,33 +168,34 @@ def open_model(ints, floats):
     p = o + bases * 12
     q = p + entries
     return Model(
-        ints[a:b].reshape((rows, N_TREE)),
-        floats[:k].reshape((rows, N_BODY)),
-        ints[b:c].reshape((cuts, N_CUT)),
-        floats[k:m].reshape((cuts, N_CUT_FRAMES)),
-        ints[c:d].reshape((forces, N_FORCE_INTS)),
-        floats[m:n].reshape((forces, N_FORCE_FLOATS)),
-        ints[d:e],
-        ints[e:f],
-        floats[n:o],
-        ints[f:g].reshape((bases, N_BASE_PROGRAMS)),
-        floats[o:p].reshape((bases, 12)),
-        ints[g:h].reshape((linear, N_LINEAR)),
-        ints[h:i].reshape((entries, N_ENTRY)),
-        floats[p:q],
-        floats[q : q + 3],
+        window(ints, a, rows, N_TREE),
+        window(floats, 0, rows, N_BODY),
+        window(ints, b, cuts, N_CUT),
+        window(floats, k, cuts, N_CUT_FRAMES),
+        window(ints, c, forces, N_FORCE_INTS),
+        window(floats, m, forces, N_FORCE_FLOATS),
+        window(ints, d, ints[H_CODE]),
+        window(ints, e, ints[H_PROGRAMS] + 1),
+        window(floats, n, ints[H_CONSTANTS]),
+        window(ints, f, bases, N_BASE_PROGRAMS),
+        window(floats, o, bases, 12),
+        window(ints, g, linear, N_LINEAR),
+        window(ints, h, entries, N_ENTRY),
+        window(floats, p, entries),
+        window(floats, q, 3),
         bases,
         ints[H_NQ],
         ints[H_NV],
         ints[H_NC],
+        ints[H_USER],
     )
 
 
 @inline(always=True)
 def open_work(ints, work):
     """Named views of the work array."""
-    work = borrowed(work)
     rows, nq, nv, nc, depth = ints[H_ROWS], ints[H_NQ], ints[H_NV], ints[H_NC], ints[H_DEPTH]
+    entries, jets = ints[H_ENTRIES], ints[H_JETS]
     a = 1 + nq
     b = a + nv
     c = b + nv
@@ -199,24 +207,28 @@ def open_work(ints, work):
     i = h + nc
     j = i + nc
     k = j + 6 * nc
-    m = k + 9
-    n = m + 3 * N_BASE_PROGRAMS
+    m = k + entries
+    n = m + entries
+    o = n + 3 * jets
+    p = o + 3 * N_BASE_PROGRAMS
     return Work(
-        work[0:1],
-        work[1:a],
-        work[a:b],
-        work[b:c],
-        work[c:d],
-        work[d:e],
-        work[e:f].reshape((rows, N_WORK)),
-        work[f:g].reshape((nv, N_DOF)),
-        work[g:h],
-        work[h:i],
-        work[i:j],
-        work[j:k].reshape((nc, 6)),
-        work[k:m].reshape((3, 3)),
-        work[m:n].reshape((N_BASE_PROGRAMS, 3)),
-        work[n : n + 3 * depth].reshape((depth, 3)),
+        window(work, 0, 1),
+        window(work, 1, nq),
+        window(work, a, nv),
+        window(work, b, nv),
+        window(work, c, nv),
+        window(work, d, nv),
+        window(work, e, rows, N_WORK),
+        window(work, f, nv, N_DOF),
+        window(work, g, nc),
+        window(work, h, nc),
+        window(work, i, nc),
+        window(work, j, nc, 6),
+        window(work, k, entries),
+        window(work, m, entries),
+        window(work, n, jets, 3),
+        window(work, o, N_BASE_PROGRAMS, 3),
+        window(work, p, depth, 3),
     )
 
 
@@ -232,16 +244,19 @@ class Head(NamedTuple):
 
 @inline(always=True)
 def open_head(ints, work):
-    """State, generalised forces and accelerations alone: what integrators need, at a fraction of `open_work`."""
-    work = borrowed(work)
-    a = 1 + ints[H_NQ]
-    nv = ints[H_NV]
-    return Head(work[0:1], work[1:a], work[a : a + nv], work[a + nv : a + 2 * nv], work[a + 2 * nv : a + 3 * nv])
+    """State, generalised forces and accelerations alone: what integrators need."""
+    nq, nv = ints[H_NQ], ints[H_NV]
+    a = 1 + nq
+    return Head(
+        window(work, 0, 1),
+        window(work, 1, nq),
+        window(work, a, nv),
+        window(work, a + nv, nv),
+        window(work, a + 2 * nv, nv),
+    )
 
 
 @inline(always=True)
 def open_tree(ints):
     """The table of the tree alone."""
-    ints = borrowed(ints)
-    rows = ints[H_ROWS]
-    return ints[H_SIZE : H_SIZE + rows * N_TREE].reshape((rows, N_TREE))
+    return window(ints, H_SIZE, ints[H_ROWS], N_TREE)

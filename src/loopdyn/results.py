@@ -20,6 +20,7 @@ from loopdyn.reactions import COMPONENTS, reactions
 from loopdyn.system import State, System
 from loopdyn.tree import body_motion, difference, energies, increment, jacobian, kinematics, power
 from loopdyn.tree import energy as energy_of
+from loopdyn.tree.user_rows import user_rows
 from loopdyn.wording import nearest
 
 if TYPE_CHECKING:
@@ -77,12 +78,13 @@ def measure(system: System, path: Trajectory) -> Diagnostics:
     found = Diagnostics(np.zeros((n, 2)), np.zeros((n, 6)), np.zeros((n, 3, nc)))
     work = system.work()
     w = system.open_work(work)
-    out, J, rate = np.empty(8), np.empty((nc, nv)), np.empty(nc)
+    out, J, rate, user = np.empty(8), np.empty((nc, nv)), np.empty(nc), user_rows(system)
     for k in range(n):
         w.t[0], w.q[:], w.v[:] = path.t[k], path.q[k], path.v[k]
         energies.energy(system.ints, system.floats, work, out)
         found.energy[k], found.momentum[k] = out[:2], out[2:]
         if nc:
+            user(path.t[k], path.q[k], path.v[k]).write(w, J, rate)
             jacobian.closure(system.ints, system.floats, work, J, rate)
             found.residual[k] = w.phi, rate, J @ path.a[k] - w.gamma
     return found

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from loopdyn import records as rec
 from loopdyn.constraints.base import LinearRecord, PairRecord
+from loopdyn.constraints.user import UserConstraint
 from loopdyn.errors import ModelError, Path, Problem
 from loopdyn.expressions import Program, pack
 from loopdyn.forces.base import Freedom, Record, law_program
@@ -170,6 +171,12 @@ class System:
     def row_units(self) -> Array:
         """Natural unit of each constraint row: 1 rad for angles, the size of the mechanism for lengths."""
         return np.array([1.0 if d == "angle" else self.size for d in self.row_dimensions])
+
+    @cached_property
+    def affine(self) -> bool:
+        """Whether all rows are affine in the speeds for sure: a formula or function of speeds may be anything."""
+        by_formula = bool(np.any(self.model.linear[:, rec.L_KIND] == rec.VELOCITY_RELATION))
+        return not by_formula and all(c.level == "position" for c in self.mechanism.user_constraints.values())
 
     @cached_property
     def absolute(self) -> System:
@@ -369,12 +376,13 @@ class _Builder:
                     self.r.problem(problem.element, problem.message, problem.hint, (section, name))
         if GROUND in self.m.bodies:
             self.r.problem("body 'ground'", "this name is reserved", "Choose another name.", ("bodies", GROUND))
-        for name in (*self.m.constraints, *self.m.drivers):
-            section = "constraints" if name in self.m.constraints else "drivers"
+        for name in (*self.m.constraints, *self.m.user_constraints, *self.m.drivers):
+            section = "drivers" if name in self.m.drivers else "constraints"
             problem = name_problem(section[:-1], name)
             if problem is not None:
                 self.r.problem(problem.element, problem.message, problem.hint, (section, name))
-            taken = name in self.m.joints or (name in self.m.constraints and name in self.m.drivers)
+            groups = (self.m.joints, self.m.constraints, self.m.user_constraints, self.m.drivers)
+            taken = sum(name in group for group in groups) > 1
             if taken:
                 hint = "Rows are labelled by these names; choose another."
                 self.r.problem(
@@ -671,8 +679,19 @@ class _Builder:
                     self.row_list += [(f"{name}.{row}", row_dimension(row), "slip" not in row) for row in record.rows]
                 elif isinstance(record, LinearRecord):
                     self.linear.append(record)
-                    linear_rows.append((name, record.dimension, True))
+                    linear_rows.append((name, record.dimension, record.kind != rec.VELOCITY_RELATION))
         self.row_list += linear_rows
+        for name, user in self.m.user_constraints.items():
+            self._check_user(name, user)
+            self.row_list += [(f"{name}.{row}", user.dimension, user.level == "position") for row in user.rows]
+
+    def _check_user(self, name: str, user: UserConstraint) -> None:
+        element = f"constraint '{name}'"
+        if not user.rows or len(set(user.rows)) < len(user.rows):
+            self.r.problem(element, "its rows have no names of their own", "Give a different name to each row.")
+
+    def _user_rows(self) -> int:
+        return sum(len(user.rows) for user in self.m.user_constraints.values())
 
     def _base_programs(self) -> list[list[Program | None]]:
         """Programs of the six motions of each base; None where it does not move."""
@@ -759,6 +778,8 @@ class _Builder:
         base_pose = np.array([np.concatenate([p, R.ravel()]) for p, R in self.poses[: self.n_bases]])
         header = [len(self.order), self.n_bases, len(self.q_labels), len(self.v_labels), len(cut), len(self.row_list)]
         header += [len(forces), len(code), len(programs), len(constants), len(linear), len(entries), max(depth, 1)]
+        header.append(max([3, *(1 + 2 * len(c.freedoms) for c in self.linear)]))  # laws of forces have three variables
+        header.append(self._user_rows())
         int_parts = [np.array(header), self.tree, cut, force_ints, code, start, base, linear, entries]
         float_parts = [self.body_data, cut_frames, force_data, constants, base_pose, factors, gravity]
         ints = np.concatenate([np.asarray(p, np.int64).ravel() for p in int_parts])
@@ -793,12 +814,12 @@ class _Builder:
 
     def _linear_data(self, programs: list[Program]) -> tuple[NDArray[np.int64], NDArray[np.int64], Array]:
         """Tables of relations between coordinates: relations, their entries, the factors of these."""
-        first_row = len(self.row_list) - len(self.linear)
+        first_row = len(self.row_list) - len(self.linear) - self._user_rows()
         linear: list[list[int]] = []
         entries: list[list[int]] = []
         factors: list[float] = []
         for n, c in enumerate(self.linear):
-            linear.append([first_row + n, len(entries), len(c.freedoms), len(programs)])
+            linear.append([first_row + n, len(entries), len(c.freedoms), len(programs), c.kind])
             programs.append(c.program)
             entries += [[f.cut, f.index, f.coordinate] for f in c.freedoms]
             factors += c.coefficients

@@ -102,6 +102,7 @@ BROKEN = [
     Broken("unknown force type", force("{type: moter, joint: A}"), ("unknown type 'moter'", "'motor'"), 8),
     Broken("name in a force", force("{type: motor, name: m, joint: A, torque: 1}"), ("'name'", "its key"), 8),
     Broken("functions", "loopdyn: 1\nuser_forces: {f: print}\n", ("unknown key 'user_forces'", "in Python"), 2),
+    Broken("rows", "loopdyn: 1\nuser_constraints: {f: print}\n", ("unknown key 'user_constraints'", "in Python"), 2),
     Broken("missing axis", joint(axis=""), ("joint 'A': 'axis' is missing", "Add 'axis'"), 3),
     Broken("body that is a number", body("5"), ("body 'arm': expected a mapping, found 5",), 3),
     Broken("section that is a list", "loopdyn: 1\njoints: [a]\n", ("joints: expected a mapping of names",), 2),

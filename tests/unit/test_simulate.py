@@ -139,6 +139,39 @@ def test_user_forces_are_called_and_their_work_is_booked():
     assert run.energy_error < 1e-7
 
 
+# ------------------------------------------------------------------------------------------- stiff mechanisms
+
+
+def damped() -> ld.System:
+    """A mass on a spring with a damper so strong that one root is -1e5/s and the other -0.1/s."""
+    m = ld.Mechanism("door_closer")
+    m.add_body("mass", ld.Inertia.sphere(mass=1.0, radius=0.1, at=(1, 0, 0)))
+    m.add_joint("s", ld.Prismatic(axis=(1, 0, 0)), m.ground, "mass", at=(1, 0, 0))
+    m.add_force(ld.JointSpring(joint="s", stiffness=1e4, damping=1e5), "closer")
+    return m.compile()
+
+
+def test_a_stiff_integrator_needs_far_fewer_evaluations():
+    system = damped()
+    run = ld.simulate(system, system.state(q=[0.1]), (0, 1), integrator="stiff", rtol=1e-8, progress=False)
+    fast, slow = np.roots([1.0, 1e5, 1e4])
+    t = run.path.t
+    exact = 0.1 * (slow * np.exp(fast * t) - fast * np.exp(slow * t)) / (slow - fast)
+    assert run.status == "finished"
+    assert np.abs(run.path.q[:, 0] - exact).max() < 1e-7
+    # an explicit method is held to steps of some 6/1e5 s: 1 s takes more than 10,000 of them
+    assert run.statistics.evaluations < 2000
+
+
+def test_generalized_alpha_damps_what_is_too_fast_for_its_steps():
+    system = damped()
+    integrator = ld.GeneralizedAlpha(step=0.01, rho=0.5)
+    run = ld.simulate(system, system.state(q=[0.1]), (0, 1), integrator=integrator, progress=False)
+    assert run.status == "finished"
+    # the first steps ring, since the fast root is not resolved; what is left is the slow one
+    assert run.path.q[-1, 0] == pytest.approx(0.1 * np.exp(-0.1), rel=2e-3)
+
+
 # ------------------------------------------------------------------------------------------------ drift control
 
 
@@ -239,6 +272,8 @@ def test_options_of_integrators_are_checked():
         ld.RK4(step=-1)
     with pytest.raises(ld.LoopdynError, match="longest is 0"):
         ld.DOP853(longest=0)
+    with pytest.raises(ld.LoopdynError, match="rho is 2"):
+        ld.GeneralizedAlpha(step=1e-3, rho=2)
     with pytest.raises(TypeError):
         ld.DOP853(step=1.0)
 

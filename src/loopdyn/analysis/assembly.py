@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from loopdyn.errors import AssemblyError, ModelError, Problem
+from loopdyn.errors import AssemblyError, ModelError, Problem, SingularityError
 from loopdyn.projection import metric, smallest_step
 from loopdyn.reactions import freedom_wrench
 from loopdyn.system import JointData, State, System
@@ -291,7 +291,10 @@ def _newton(system: System, start: State, targets: Sequence[_Target]) -> tuple[S
     """
     pose = start
     free, rows, weight = _held(system, targets)
-    J, r, M = _rows(system, pose, rows)
+    try:
+        J, r, M = _rows(system, pose, rows)
+    except SingularityError:  # no rows at the start, e.g. beyond the end of a curve
+        return pose, np.inf
     size = _norm(r, weight)
     for _ in range(NEWTON):
         closed = size < CLOSED and not _flipped(system, pose)
@@ -305,7 +308,10 @@ def _newton(system: System, start: State, targets: Sequence[_Target]) -> tuple[S
         share = 1.0
         while True:
             trial = State(pose.t, increment(system, pose.q, share * x), pose.v)
-            J1, r1, M1 = _rows(system, trial, rows)
+            try:
+                J1, r1, M1 = _rows(system, trial, rows)
+            except SingularityError:  # no rows there: a shorter step
+                r1 = np.full(len(r), np.inf)
             if closed and _norm(r1, weight) > 0.5 * size:
                 return pose, None
             if _norm(r1, weight) < (1.0 - 1e-4 * share) * size:
@@ -430,29 +436,19 @@ def _speeds(
     system: System, pose: State, given: Mapping[str, float] | ArrayLike | None, fix: Sequence[str] | None
 ) -> Array:
     """Speeds that keep the loops closed, have the given values, and move the rest as little as possible."""
-    now = terms(system, pose)
     if given is not None and not isinstance(given, Mapping):
-        v0 = system.state(v=given).v
-        L = metric(now.M)
-        unit = system.row_units
-        return v0 + smallest_step(now.J / unit[:, None], (now.J @ v0 + now.phi_t) / unit, L)
+        return _nearest_speeds(system, pose, system.state(v=given).v, np.zeros((0, system.nv)), np.zeros(0))[0]
     wanted = dict(given or {})
     kept = {label: x for label, x in wanted.items() if fix is None or label in fix}
-    rows, values, labels = _speed_rows(system, pose, now.motion, kept)
-    unit = system.row_units
-    A = np.vstack([now.J / unit[:, None], rows])
-    b = np.concatenate([-now.phi_t / unit, values])
-    L = metric(now.M)
+    rows, values, labels = _speed_rows(system, pose, body_motion(system, pose), kept)
     v = np.zeros(system.nv)
     for label in wanted.keys() - kept.keys():  # where to start
         if label in system.speeds:
             v[system.speeds.index(label)] = wanted[label]
-    v += smallest_step(A, A @ v - b, L)
-    v += smallest_step(A, A @ v - b, L)  # once more against rounding
-    gap = np.abs(A @ v - b)
-    scale = 1e-9 * max(1.0, float(np.abs(b).max(initial=0.0)))
+    v, gap, size = _nearest_speeds(system, pose, v, rows, values)
+    scale = 1e-9 * max(1.0, size)
     if gap.max(initial=0.0) > scale:
-        n = len(now.J)
+        n = system.nc
         contradicted = [labels[k] for k in range(len(labels)) if gap[n + k] > scale] or labels
         raise AssemblyError(
             f"the speeds of {', '.join(contradicted)} contradict the constraints or each other at this pose. "
@@ -464,6 +460,24 @@ def _speeds(
         if label in system.speeds:
             v[system.speeds.index(label)] = values[k]
     return v
+
+
+def _nearest_speeds(system: System, pose: State, v: Array, rows: Array, values: Array) -> tuple[Array, Array, float]:
+    """Speeds nearest to v that keep the constraints and `rows` v = `values`; the residuals, and the largest right side.
+
+    One step is exact where the rows are affine in the speeds; a second one is against rounding.
+    """
+    unit = system.row_units
+    for _ in range(2 if system.affine else NEWTON):
+        now = terms(system, State(pose.t, pose.q, v))
+        A = np.vstack([now.J / unit[:, None], rows])
+        b = np.concatenate([-now.phi_t / unit, values])
+        if not system.affine and _norm(A @ v - b, np.ones(len(b))) < CLOSED:
+            break
+        v = v + smallest_step(A, A @ v - b, metric(now.M))
+    now = terms(system, State(pose.t, pose.q, v))
+    gap = np.abs(np.concatenate([(now.J @ v + now.phi_t) / unit, rows @ v - values]))
+    return v, gap, float(np.abs(b).max(initial=0.0))
 
 
 def _speed_rows(

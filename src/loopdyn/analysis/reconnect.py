@@ -24,6 +24,7 @@ from loopdyn.tree import Motion, body_jacobian, body_motion, energy, mass_matrix
 
 Array = NDArray[np.float64]
 
+NEWTON = 20  # steps at most for velocities under rows that are not affine in the speeds
 OPEN = 1e-7  # residual, in sizes of the mechanism, up to which the poses fit the new constraints
 
 
@@ -95,10 +96,11 @@ def reconnect(system: System, state: State, other: System) -> Change:
         )
     before = energy(system, state).kinetic
     p = _momentum(system, state, other, pose)
-    now = terms(other, pose)
-    rank = decide(other, pose).count
-    v = solve_dense(mass_matrix(other, pose), p, now.J, -now.phi_t, other.speed_units, other.row_units, rank).a
-    after = State(state.t, pose.q, v)
+    M, after = mass_matrix(other, pose), pose
+    for _ in range(1 if other.affine else NEWTON):
+        now, rank = terms(other, after), decide(other, after).count
+        v = solve_dense(M, p, now.J, -now.phi_t, other.speed_units, other.row_units, rank).a
+        after = State(state.t, pose.q, v)
     return Change(after, _impulses(system, state, other, after), before - energy(other, after).kinetic)
 
 
@@ -163,7 +165,7 @@ def _impulses(system: System, state: State, other: System, after: State) -> Reac
     v1 = free_state(other, body_motion(other, after))
     v0 = free_state(system, body_motion(system, state))
     before = _reordered(free_system(system), v0.v, free)
-    return distribute(other, State(after.t, v1.q, v1.v), mass_matrix(free, v1) @ (v1.v - before))
+    return distribute(other, after, mass_matrix(free, v1) @ (v1.v - before))
 
 
 def _reordered(source: System, v: Array, target: System) -> Array:

@@ -7,11 +7,12 @@ from typing import Annotated
 from pydantic import Field
 
 from loopdyn._jit import inline
-from loopdyn.constraints import distance, point, rolling
+from loopdyn.constraints import curve, distance, point, relation, rolling
 from loopdyn.constraints.base import (
     DISTANCE,
     FIRST_CONSTRAINT,
     POINT_MOTION,
+    POINT_ON_CURVE,
     POINT_ON_LINE,
     POINT_ON_PLANE,
     ROLLING_DISC,
@@ -19,9 +20,12 @@ from loopdyn.constraints.base import (
     Constraint,
 )
 from loopdyn.constraints.coupler import Coupler, Driver
+from loopdyn.constraints.curve import PointOnCurve
 from loopdyn.constraints.distance import Distance
 from loopdyn.constraints.point import PointMotion, PointOnLine, PointOnPlane, Slot
+from loopdyn.constraints.relation import Relation, VelocityRelation
 from loopdyn.constraints.rolling import Rolling
+from loopdyn.constraints.user import UserConstraint
 from loopdyn.expressions import run_program
 from loopdyn.joints.measure import pick
 
@@ -32,14 +36,29 @@ __all__ = [
     "Distance",
     "Driver",
     "PointMotion",
+    "PointOnCurve",
     "PointOnLine",
     "PointOnPlane",
+    "Relation",
     "Rolling",
     "Slot",
+    "UserConstraint",
+    "VelocityRelation",
+    "relation",
 ]
 
 AnyConstraint = Annotated[
-    Distance | PointOnLine | PointOnPlane | Slot | PointMotion | Rolling | Coupler, Field(discriminator="type")
+    Distance
+    | PointOnLine
+    | PointOnPlane
+    | PointOnCurve
+    | Slot
+    | PointMotion
+    | Rolling
+    | Coupler
+    | Relation
+    | VelocityRelation,
+    Field(discriminator="type"),
 ]
 
 
@@ -62,6 +81,8 @@ def pair_rows(model, work, kind, program, F, M, par, d, wF, wM, v, k):
         point.on_line(F, d, wF, v, phi, G, gamma, k)
     elif kind == POINT_ON_PLANE:
         point.on_plane(F, d, wF, v, phi, G, gamma, k)
+    elif kind == POINT_ON_CURVE:
+        curve.rows(model, work, program, F, d, wF, v, phi, G, gamma, k)
     elif kind == SLOT:
         point.in_slot(F, M, d, wF, wM, v, phi, G, gamma, k)
     elif kind == POINT_MOTION:

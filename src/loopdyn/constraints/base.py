@@ -16,11 +16,13 @@ from numpy.typing import NDArray
 from loopdyn.expressions import Program
 from loopdyn.forces.base import Freedom, Places
 from loopdyn.quantities import Path, Resolver, Spec
+from loopdyn.records import LINEAR
 
 Array = NDArray[np.float64]
 
 # Codes of the pair constraints in kernels; smaller codes are joint types.
-DISTANCE, POINT_ON_LINE, POINT_ON_PLANE, POINT_MOTION, SLOT, ROLLING_SPHERE, ROLLING_DISC = range(20, 27)
+DISTANCE, POINT_ON_LINE, POINT_ON_PLANE, POINT_ON_CURVE = range(20, 24)
+POINT_MOTION, SLOT, ROLLING_SPHERE, ROLLING_DISC = range(24, 28)
 FIRST_CONSTRAINT = DISTANCE
 
 IDENTITY = np.eye(3)
@@ -43,12 +45,17 @@ class PairRecord:
 
 @dataclass
 class LinearRecord:
-    """sum coefficient * coordinate = program(t)."""
+    """A relation of joint coordinates: one row whose direction is the sum of factor * direction of each freedom.
+
+    LINEAR: sum coefficient * coordinate = program(t). RELATION and VELOCITY_RELATION: program = 0, with the
+    variables t and, for each freedom, its coordinate and its speed; the coefficients are then unused.
+    """
 
     freedoms: list[Freedom]
     coefficients: list[float]
     program: Program
     dimension: str  # of the row: "angle" or "length"
+    kind: int = LINEAR
 
 
 class Constraint(Spec):

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from loopdyn._jit import borrowed, inline
+from loopdyn._jit import inline, window
 from loopdyn.records import (
     H_BASES,
     H_CODE,
@@ -15,6 +15,7 @@ from loopdyn.records import (
     H_DEPTH,
     H_ENTRIES,
     H_FORCES,
+    H_JETS,
     H_LINEAR,
     H_NC,
     H_NQ,
@@ -123,17 +124,16 @@ def plan_start(ints):
 def work_start(ints):
     """Where the work of the elimination begins in the work array."""
     nv, nc = ints[H_NV], ints[H_NC]
-    a = 1 + ints[H_NQ] + 4 * nv + ints[H_ROWS] * N_WORK + nv * N_DOF + 9 * nc + 9
-    return a + 3 * N_BASE_PROGRAMS + 3 * ints[H_DEPTH]
+    a = 1 + ints[H_NQ] + 4 * nv + ints[H_ROWS] * N_WORK + nv * N_DOF + 9 * nc + 2 * ints[H_ENTRIES]
+    return a + 3 * ints[H_JETS] + 3 * N_BASE_PROGRAMS + 3 * ints[H_DEPTH]
 
 
 @inline(always=True)
 def open_plan(ints, o):
     """Named views of the plan, which begins at o in the int array."""
-    ints = borrowed(ints)
-    bodies, cuts = ints[H_ROWS], ints[H_CUTS]
+    bodies, cuts, linear, related = ints[H_ROWS], ints[H_CUTS], ints[H_LINEAR], ints[H_ENTRIES]
     n, slots, pairs = ints[o + P_ROWS], ints[o + P_SLOTS], ints[o + P_PAIRS]
-    sources, nnz, severed = ints[o + P_SOURCES], ints[o + P_ENTRIES], ints[o + P_SEVERED]
+    sources, entries, severed = ints[o + P_SOURCES], ints[o + P_ENTRIES], ints[o + P_SEVERED]
     a = o + P_SIZE
     b = a + bodies
     c = b + bodies + 1
@@ -144,56 +144,70 @@ def open_plan(ints, o):
     h = g + pairs
     i = h + cuts + 1
     j = i + sources * N_SOURCE
-    k = j + ints[H_LINEAR]
-    m = k + ints[H_ENTRIES] * N_RELATION_ENTRY
+    k = j + linear
+    m = k + related * N_RELATION_ENTRY
     p = m + severed * 2
     q = p + n + 1
-    r = q + nnz
-    s = r + nnz
+    r = q + entries
+    s = r + entries
     t = s + n + 1
-    u = t + nnz
+    u = t + entries
     return PlanArrays(
-        ints[a:b], ints[b:c], ints[c:d], ints[d:e], ints[e:f], ints[f:g], ints[g:h], ints[h:i],
-        ints[i:j].reshape((sources, N_SOURCE)),
-        ints[j:k],
-        ints[k:m].reshape((ints[H_ENTRIES], N_RELATION_ENTRY)),
-        ints[m:p].reshape((severed, 2)),
-        ints[p:q], ints[q:r], ints[r:s], ints[s:t], ints[t:u],
-        ints[u : u + n],
-    )  # fmt: skip
+        window(ints, a, bodies),
+        window(ints, b, bodies + 1),
+        window(ints, c, bodies + 1),
+        window(ints, d, bodies + 1),
+        window(ints, e, slots),
+        window(ints, f, slots),
+        window(ints, g, pairs),
+        window(ints, h, cuts + 1),
+        window(ints, i, sources, N_SOURCE),
+        window(ints, j, linear),
+        window(ints, k, related, N_RELATION_ENTRY),
+        window(ints, m, severed, 2),
+        window(ints, p, n + 1),
+        window(ints, q, entries),
+        window(ints, r, entries),
+        window(ints, s, n + 1),
+        window(ints, t, entries),
+        window(ints, u, n),
+    )
 
 
 @inline(always=True)
 def open_elimination(ints, o, work, a):
     """Named views of the work of the elimination, which begins at a in the work array."""
-    work = borrowed(work)
     n, slots, responses = ints[o + P_ROWS], ints[o + P_SLOTS], ints[o + P_RESPONSES]
-    nnz, severed, bodies = ints[o + P_ENTRIES], ints[o + P_SEVERED], ints[H_ROWS]
+    entries, severed, bodies = ints[o + P_ENTRIES], ints[o + P_SEVERED], ints[H_ROWS]
+    nv, nc = ints[H_NV], ints[H_NC]
     b = a + 6 * slots
     c = b + responses
-    d = c + n + nnz
-    e = d + nnz
-    f = e + n
-    g = f + n
-    h = g + n
-    i = h + n
-    j = i + n
-    k = j + n
-    m = k + n
-    p = m + n
-    q = p + 6 * severed * N_DOF
-    r = q + 6 * bodies
-    s = r + ints[H_NV]
-    t = s + ints[H_NC]
+    d = c + n + entries
+    e = d + entries
+    f = e + 8 * n
+    g = f + 6 * severed * N_DOF
+    h = g + 6 * bodies
+    i = h + nv
+    j = i + nc
     return EliminationWork(
-        work[a:b].reshape((slots, 6)),
-        work[b:c], work[c:d], work[d:e], work[e:f], work[f:g], work[g:h], work[h:i], work[i:j], work[j:k], work[k:m],
-        work[m:p],
-        work[p:q].reshape((6 * severed, N_DOF)),
-        work[q:r].reshape((bodies, 6)),
-        work[r:s], work[s:t],
-        work[t : t + N_DIAGNOSTICS],
-    )  # fmt: skip
+        window(work, a, slots, 6),
+        window(work, b, responses),
+        window(work, c, n + entries),
+        window(work, d, entries),
+        window(work, e, n),
+        window(work, e + n, n),
+        window(work, e + 2 * n, n),
+        window(work, e + 3 * n, n),
+        window(work, e + 4 * n, n),
+        window(work, e + 5 * n, n),
+        window(work, e + 6 * n, n),
+        window(work, e + 7 * n, n),
+        window(work, f, 6 * severed, N_DOF),
+        window(work, g, bodies, 6),
+        window(work, h, nv),
+        window(work, i, nc),
+        window(work, j, N_DIAGNOSTICS),
+    )
 
 
 def view_work(ints: NDArray[np.int64], work: NDArray[Any]) -> EliminationWork:

@@ -35,7 +35,7 @@ def factor(P, A, floor, L, pivot, inverse, y):
     return dropped
 
 
-@inline
+@inline(always=True)
 def solve(P, L, inverse, b):
     """b <- A^-1 b, with zeros for the rows that were dropped."""
     n = inverse.shape[0]

@@ -12,7 +12,6 @@ eliminated like one on a free joint: six unit motions, whatever its own joint is
 import numpy as np
 
 from loopdyn._jit import inline, kernel
-from loopdyn.constraints import motion_in_time
 from loopdyn.elimination.layout import (
     DROPPED,
     R_CHILD,
@@ -45,7 +44,6 @@ from loopdyn.records import (
     CV,
     CW,
     DINV,
-    E_COORDINATE,
     E_CUT,
     E_FREEDOM,
     F_POINT,
@@ -55,7 +53,6 @@ from loopdyn.records import (
     KIND,
     L_COUNT,
     L_FIRST,
-    L_PROGRAM,
     LOAD,
     M_POINT,
     NV,
@@ -95,14 +92,16 @@ from loopdyn.spatial import (
     subtract_dyad,
 )
 from loopdyn.tree.aba import eliminate, eliminate_pin
-from loopdyn.tree.jacobian import constraint_rows, freedom_of_cut, pair
+from loopdyn.tree.jacobian import constraint_rows, freedom_of_cut, linear_terms, pair
 from loopdyn.tree.kinematics import kinematics, rigid_bodies
 
 FINE = -1
 RANK_LOSS = -2  # a pivot of the matrix has vanished
 
-# Refinement ends when the residual is this share of the terms it is the difference of, or after so many times.
-RESIDUAL_GOAL = 4e-15
+# Refinement ends when the residual is this share of the terms it is the difference of, at a pose that is well
+# conditioned; when it is rounding; or after so many times.
+RESIDUAL_GOAL = 1e-12
+RESIDUAL_ROUNDING = 4e-15
 MOST_REFINEMENTS = 6
 
 
@@ -180,16 +179,15 @@ def fill_relations(model, work, plan, E):
             put3(B, i, AV, (0.0, 0.0, 0.0))
     for n in range(model.linear.shape[0]):
         row = plan.relation[n]
-        _, _, gamma = motion_in_time(model, work, model.linear[n, L_PROGRAM])
+        _, _, gamma, _ = linear_terms(model, work, n)
         for e in range(model.linear[n, L_FIRST], model.linear[n, L_FIRST] + model.linear[n, L_COUNT]):
-            cut, c = model.entry[e, E_CUT], model.factor[e]
+            cut, c = model.entry[e, E_CUT], work.factor[e]
             if row < 0:
                 continue
             if cut < 0:
                 E.response[plan.relation_entry[e, R_RESPONSE]] += c
             else:
-                _, _, ddx, torque, force, xM = freedom_of_cut(model, work, cut, model.entry[e, E_FREEDOM])
-                gamma -= c * ddx
+                _, _, _, torque, force, xM = freedom_of_cut(model, work, cut, model.entry[e, E_FREEDOM])
                 torque, force = scale(c, torque), scale(c, force)
                 if plan.relation_entry[e, R_CHILD] >= 0:
                     j = model.cut[cut, C_CHILD]
@@ -362,7 +360,7 @@ def bodies_outward(model, work, plan, E, lam):
         put3(B, i, AV, av)
 
 
-@inline
+@inline(always=True)
 def respond_outward(model, work, plan, E, lam, motion, out):
     """What the multipliers `lam` alone add: to the freedoms into `out`, of the bodies into `motion`."""
     B = work.body
@@ -416,7 +414,7 @@ def severed_accelerations(model, work, plan):
             work.a[model.tree[i, V0] + k] = ddx
 
 
-@inline
+@inline(always=True)
 def row_accelerations(model, work, plan, E):
     """Into `E.step` what is missing in every row, into `E.size` the sizes of its terms; bases do not count.
 
@@ -458,7 +456,7 @@ def relation_acceleration(model, work, plan, E, n):
     B, row = work.body, plan.relation[n]
     missing, size = E.right[row], abs(E.right[row].real)
     for e in range(model.linear[n, L_FIRST], model.linear[n, L_FIRST] + model.linear[n, L_COUNT]):
-        cut, index, c = model.entry[e, E_CUT], model.entry[e, E_FREEDOM], model.factor[e]
+        cut, index, c = model.entry[e, E_CUT], model.entry[e, E_FREEDOM], work.factor[e]
         if cut < 0:
             part = c * work.a[index]
             missing -= part
@@ -483,9 +481,15 @@ def relation_acceleration(model, work, plan, E, n):
 def refine(model, work, plan, E):
     """Correct the multipliers by what is missing in the rows, until nothing is or it no longer helps."""
     B = work.body
-    worst = row_accelerations(model, work, plan, E)
-    count = 0
-    while worst > RESIDUAL_GOAL and count < MOST_REFINEMENTS:
+    # what is missing comes back in the accelerations enlarged by the inverse root of the smallest pivot
+    goal = max(RESIDUAL_GOAL * np.sqrt(E.diagnostics[SMALLEST_PIVOT].real), RESIDUAL_ROUNDING)
+    count, before, worst = 0, np.inf, 0.0
+    while True:
+        worst = row_accelerations(model, work, plan, E)
+        if worst <= goal or worst > 0.5 * before or count == MOST_REFINEMENTS:
+            break
+        before = worst
+        count += 1
         solve(plan, E.factor, E.inverse, E.step)
         respond_outward(model, work, plan, E, E.step, E.motion, E.rates)
         for k in range(model.nv):
@@ -495,11 +499,6 @@ def refine(model, work, plan, E):
             add3(B, i, AV, get3(E.motion, i, 3))
         for k in range(E.lam.shape[0]):
             E.lam[k] += E.step[k]
-        count += 1
-        before = worst
-        worst = row_accelerations(model, work, plan, E)
-        if worst > 0.5 * before:
-            break
     E.diagnostics[RESIDUAL] = worst
     E.diagnostics[REFINEMENTS] = count
 
@@ -545,7 +544,7 @@ def accelerate(ints, floats, work):
     return status
 
 
-@inline
+@inline(always=True)
 def missing_positions(model, work, plan, E):
     """Into `E.step` the negative residual of every kept row at position level; `constraint_rows` was run."""
     for n in range(model.cut.shape[0]):
@@ -553,18 +552,10 @@ def missing_positions(model, work, plan, E):
             E.step[plan.source[m, S_INDEX]] = -work.phi[plan.source[m, S_ROW]]
     for n in range(model.linear.shape[0]):
         if plan.relation[n] >= 0:
-            x, _, _ = motion_in_time(model, work, model.linear[n, L_PROGRAM])
-            for e in range(model.linear[n, L_FIRST], model.linear[n, L_FIRST] + model.linear[n, L_COUNT]):
-                cut, c = model.entry[e, E_CUT], model.factor[e]
-                if cut < 0:
-                    x -= c * work.q[model.entry[e, E_COORDINATE]]
-                else:
-                    F, M, par, d, _, _, _, _ = pair(model, work, cut)
-                    x -= c * joint_freedom(model.cut[cut, C_KIND], model.entry[e, E_FREEDOM], F, M, par, d)[0]
-            E.step[plan.relation[n]] = x
+            E.step[plan.relation[n]] = -linear_terms(model, work, n)[0]
 
 
-@inline
+@inline(always=True)
 def missing_velocities(model, work, plan, E):
     """The same at velocity level."""
     for n in range(model.cut.shape[0]):
@@ -578,15 +569,7 @@ def missing_velocities(model, work, plan, E):
             E.step[plan.source[m, S_INDEX]] = -rate
     for n in range(model.linear.shape[0]):
         if plan.relation[n] >= 0:
-            _, rate, _ = motion_in_time(model, work, model.linear[n, L_PROGRAM])
-            for e in range(model.linear[n, L_FIRST], model.linear[n, L_FIRST] + model.linear[n, L_COUNT]):
-                cut, index, c = model.entry[e, E_CUT], model.entry[e, E_FREEDOM], model.factor[e]
-                if cut < 0:
-                    rate -= c * work.v[index]
-                else:
-                    _, dx, _, _, _, _ = freedom_of_cut(model, work, cut, index)
-                    rate -= c * dx
-            E.step[plan.relation[n]] = rate
+            E.step[plan.relation[n]] = -linear_terms(model, work, n)[1]
 
 
 @inline

@@ -228,7 +228,7 @@ def _nodes(system: System) -> list[Node]:
         bodies = tuple(int(b) for b in (parent, child) if b >= n_bases)
         nodes.append(Node(name, tuple(range(row, row + rows)), bodies, int(rows)))
     body_of = np.repeat(np.arange(len(model.tree)), model.tree[:, rec.NV])
-    for row, first, count, _ in model.linear:
+    for row, first, count, *_ in model.linear:
         bodies_: set[int] = set()
         for cut, index, _ in model.entry[first : first + count]:
             bodies_ |= {int(body_of[index])} if cut < 0 else {int(b) for b in model.cut[cut, :2] if b >= n_bases}
@@ -302,7 +302,7 @@ def _freeze(system: System, forest: Forest, pattern: Pattern) -> Plan:
     body_of = np.repeat(np.arange(n), model.tree[:, rec.NV])
     entries = []
     relations = []
-    for row, first, count, _ in model.linear:
+    for row, first, count, *_ in model.linear:
         relations.append(index.get(int(row), -1))
         for cut, freedom, _ in model.entry[first : first + count]:
             if int(row) not in index:

@@ -29,9 +29,9 @@ Decisions that hold everywhere:
 
 from loopdyn.expressions.formulas import Expression, parse
 from loopdyn.expressions.functions import CONSTANTS, FUNCTIONS, Function
-from loopdyn.expressions.machine import run_program
+from loopdyn.expressions.machine import data_place, run_program
 from loopdyn.expressions.parameters import resolve_parameters
-from loopdyn.expressions.programs import Program, constant_program, pack, table_program
+from loopdyn.expressions.programs import Program, constant_program, data_program, pack, table_program
 from loopdyn.expressions.reading import MAX_DEPTH, MAX_LENGTH
 
 __all__ = [
@@ -43,6 +43,8 @@ __all__ = [
     "Function",
     "Program",
     "constant_program",
+    "data_place",
+    "data_program",
     "pack",
     "parse",
     "resolve_parameters",

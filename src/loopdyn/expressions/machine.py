@@ -67,6 +67,12 @@ def run_program(code, begin, end, constants, variables, stack):
 
 
 @inline
+def data_place(code, program, n):
+    """Where in the constants the numbers of a `data_program` begin, which is program n."""
+    return code[program[n]] >> OP.BITS
+
+
+@inline
 def _chain(jet, function):
     """Chain rule: g(u), g' u' and g'' u'^2 + g' u''."""
     u1, u2 = jet[1], jet[2]

@@ -97,6 +97,17 @@ def constant_program(value: float) -> Program:
     return assemble([(OP.CONSTANT, float(value))])
 
 
+def data_program(values: Sequence[float]) -> Program:
+    """Numbers for a kernel, carried among the constants of programs; not to be run (:func:`data_place`).
+
+    Examples
+    --------
+    >>> data_program([3.0, 4.0]).constants.tolist()
+    [3.0, 4.0]
+    """
+    return assemble([(OP.SPLINE, 0.0)], values)
+
+
 def pack(programs: Sequence[Program]) -> tuple[IntArray, FloatArray, IntArray, int]:
     """Put programs one after the other into flat arrays.
 
@@ -129,7 +140,13 @@ def pack(programs: Sequence[Program]) -> tuple[IntArray, FloatArray, IntArray, i
 
 
 def table_program(
-    x: ArrayLike, y: ArrayLike, variable_index: int, *, input_scale: float = 1.0, output_scale: float = 1.0
+    x: ArrayLike,
+    y: ArrayLike,
+    variable_index: int,
+    *,
+    input_scale: float = 1.0,
+    output_scale: float = 1.0,
+    periodic: bool = False,
 ) -> Program:
     """Natural cubic spline through points, twice continuously differentiable everywhere.
 
@@ -144,6 +161,8 @@ def table_program(
         Which variable is looked up.
     input_scale, output_scale : float
         The table is entered at ``input_scale`` times the variable, its result is multiplied by `output_scale`.
+    periodic : bool
+        Smooth at the ends as well, whose values are equal; the variable is not brought into the table's range.
 
     Raises
     ------
@@ -160,7 +179,7 @@ def table_program(
         raise ExpressionError(f"variable index {variable_index} is negative. Count the variables from 0")
     check_scales(input_scale, output_scale)
     steps = [(OP.VARIABLE, variable_index), (OP.SCALE, input_scale), (OP.SPLINE, 0.0), (OP.SCALE, output_scale)]
-    return assemble([s for s in steps if s != (OP.SCALE, 1.0)], _spline_constants(*_table_points(x, y)))
+    return assemble([s for s in steps if s != (OP.SCALE, 1.0)], _spline_constants(*_table_points(x, y), periodic))
 
 
 def check_scales(*scales: float) -> None:
@@ -191,7 +210,7 @@ def _table_points(x: ArrayLike, y: ArrayLike) -> tuple[FloatArray, FloatArray]:
     return knots, values
 
 
-def _spline_constants(knots: FloatArray, values: FloatArray) -> list[float]:
+def _spline_constants(knots: FloatArray, values: FloatArray, periodic: bool) -> list[float]:
     """Layout read by the kernel: n, the n knots, and for n + 1 pieces c0..c3 of powers of (x - knot).
 
     Piece 0 is the tangent before the first knot, piece n the tangent after the last.
@@ -201,7 +220,7 @@ def _spline_constants(knots: FloatArray, values: FloatArray) -> list[float]:
     pieces = np.zeros((len(knots) + 1, 4))
     try:
         with np.errstate(all="ignore"):
-            spline = CubicSpline(knots, values, bc_type="natural")
+            spline = CubicSpline(knots, values, bc_type="periodic" if periodic else "natural")
             pieces[1:-1] = spline.c[::-1].T
             pieces[[0, -1], 0] = values[[0, -1]]
             pieces[[0, -1], 1] = spline(knots[[0, -1]], 1)

@@ -54,9 +54,10 @@ from loopdyn.errors import SingularityError
 from loopdyn.formulations import mufti
 from loopdyn.formulations.base import Array, Formulation, Solution, Solver
 from loopdyn.rank import Rank, scaled
+from loopdyn.reactions import carried_rows
 from loopdyn.rotations import from_matrix
 from loopdyn.system import SUPPORT, State, System
-from loopdyn.tree import Motion, body_motion, rnea, terms
+from loopdyn.tree import Motion, angles, body_motion, rnea, terms
 
 Method = Literal["kkt", "sparse", "schur", "barycentric", "nullspace", "penalty"]
 Dependent = Literal["qr", "svd"]
@@ -244,7 +245,8 @@ class _BodyLevel:
         system, full, nb = self.system, self.full, self.system.n_bases
         work = self._tree_work(state)
         rest = body_motion(system, state)
-        now = terms(full, self._free_state(state, rest))
+        there = self._free_state(state, rest)
+        now = terms(full, there, angles(system, state), carried_rows(system, state, full, there))
         R = rest.rotation[nb:]
         omega, com = rest.angular_velocity[nb:], np.einsum("nij,nj->ni", R, self.com)
         # speeds of body i = [R^T w, R^T (r' + c~ w)]; zero x needs accelerations `bias` of these speeds

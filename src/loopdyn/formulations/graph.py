@@ -19,9 +19,11 @@ import numpy as np
 from loopdyn.elimination import layout
 from loopdyn.elimination.passes import accelerate
 from loopdyn.elimination.solver import Elimination
+from loopdyn.errors import SingularityError
 from loopdyn.formulations.base import Array, Formulation, Solution, Solver
 from loopdyn.rank import Rank
 from loopdyn.system import State, System
+from loopdyn.tree import terms
 
 # The rows are chosen again where the smallest scaled pivot has fallen to this share of what it was.
 CHOOSE_AGAIN = 1e-2
@@ -43,6 +45,8 @@ class GraphSolver:
         e.run(accelerate)
         if e.views.diagnostics[layout.SMALLEST_PIVOT] < CHOOSE_AGAIN * e.reference:
             self._choose_again(t, q, v)
+        if not np.isfinite(e.work.a).all():
+            self._undefined(t, q, v)
         found = e.views.diagnostics
         diagnostics = {
             "residual": float(found[layout.RESIDUAL]),
@@ -51,6 +55,14 @@ class GraphSolver:
             "rows_dropped": float(e.system.nc - e.count),
         }
         return Solution(e.work.a.copy(), e.views.multipliers[: e.system.nc].copy(), diagnostics)
+
+    def _undefined(self, t: float, q: Array, v: Array) -> None:
+        """Raise the error that says what has no finite value: a constraint row, or something else."""
+        terms(self.elimination.system, State(t, np.array(q, float), np.array(v, float)))
+        raise SingularityError(
+            f"accelerations are not finite numbers at t = {t:g} s. Check springs and actuators whose points coincide "
+            "there, formulas that divide by zero, and the state."
+        )
 
     def _choose_again(self, t: float, q: Array, v: Array) -> None:
         e = self.elimination
@@ -77,9 +89,11 @@ class Graph(Formulation):
     name: ClassVar[str] = "graph"
 
     def supports(self, system: System) -> str | None:
-        """No user forces: they are called from Python."""
+        """No user forces and user constraints: they are called from Python."""
         if system.mechanism.user_forces:
             return "the model has user forces, which this formulation does not call yet"
+        if system.mechanism.user_constraints:
+            return "the model has user constraints, which this formulation does not call"
         return None
 
     def plan(self, system: System) -> str:

@@ -28,8 +28,10 @@ from loopdyn.errors import SingularityError
 from loopdyn.formulations.base import Array, Compiled, Formulation, Solution, Solver
 from loopdyn.rank import Rank
 from loopdyn.system import System
+from loopdyn.tree import require_rows
 from loopdyn.tree.aba import aba
 from loopdyn.tree.response import tree_terms
+from loopdyn.tree.user_rows import user_rows
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,7 @@ class Relative(Formulation):
         nv, nc = system.nv, system.nc
         eta, zeta, J, rate = np.empty(nv), np.empty((nc, nv)), np.empty((nc, nv)), np.empty(nc)
         scratch = np.empty((2, len(system.bodies), 6))
-        units = system.row_units
+        units, user = system.row_units, user_rows(system)
 
         def no_inertia(status: int) -> SingularityError:
             return SingularityError(
@@ -74,9 +76,11 @@ class Relative(Formulation):
 
         def solve(t: float, q: Array, v: Array) -> Solution:
             w.t[0], w.q[:], w.v[:] = t, q, v
+            user(t, q, v).write(w, J, rate)
             status = tree_terms(system.ints, system.floats, work, eta, zeta, J, rate, scratch)
             if status >= 0:
                 raise no_inertia(status)
+            require_rows(system, w, J, t)
             A = J / units[:, None]
             matrix = A @ (zeta / units[:, None]).T  # [Anderson2003 eq. (32)], rows in natural units
             right = (w.gamma - J @ eta) / units

@@ -10,12 +10,13 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from loopdyn import records as rec
 from loopdyn._jit import rebind, specialise
 from loopdyn.errors import LoopdynError
 from loopdyn.expressions import opcodes as OP
 from loopdyn.forces.base import JOINT_SPRING, MOTOR
 from loopdyn.formulations.base import Compiled, Solver
-from loopdyn.integrators import adams, chart, runge_kutta, stepping
+from loopdyn.integrators import adams, chart, generalized_alpha, runge_kutta, stepping, stiff
 from loopdyn.integrators.chart import FINE, NOT_A_NUMBER, Memory, Output
 from loopdyn.integrators.stepping import Method
 from loopdyn.projection import correct as corrected
@@ -49,6 +50,10 @@ class Integrator:
     def attempt(self) -> Any:
         """The function that makes a step (see :mod:`loopdyn.integrators.stepping`), before it is bound to a solver."""
         return stepping.explicit
+
+    def in_python(self, stepper: Stepper) -> Any:
+        """The same for a method that exists in Python only, made for a stepper; None for the others."""
+        return None
 
 
 @dataclass(frozen=True)
@@ -122,6 +127,60 @@ class ABM(_Fixed):
         return adams.predict_and_correct
 
 
+@dataclass(frozen=True)
+class GeneralizedAlpha(_Fixed):
+    """Generalised-alpha: implicit, order 2, constraints held at position level, numerical damping of fast motion.
+
+    Parameters
+    ----------
+    step : float
+        Size of a step in s.
+    rho : float
+        What is left of an infinitely fast vibration after a step: 1 none damped, 0 all of it.
+
+    Examples
+    --------
+    >>> GeneralizedAlpha(step=1e-3).rho
+    0.8
+    """
+
+    name: ClassVar[str] = "generalized_alpha"
+    rho: float = 0.8
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0.0 <= self.rho <= 1.0:
+            raise LoopdynError(f"{self.name}: rho is {self.rho}. Give a number from 0 to 1.")
+
+    def method(self) -> Method:
+        """Both ends of a step."""
+        return stepping.ends_only()
+
+    def in_python(self, stepper: Stepper) -> Any:
+        """Newton's method on dense matrices."""
+        return generalized_alpha.make(stepper, self.rho)
+
+
+class Stiff(_Adaptive):
+    """Radau IIA of order 5, from SciPy: adaptive and implicit, for stiff springs and dampers.
+
+    Examples
+    --------
+    >>> Stiff(longest=0.1).longest
+    0.1
+    """
+
+    name: ClassVar[str] = "stiff"
+
+    def method(self) -> Method:
+        """Both ends of a step."""
+        return stepping.ends_only()
+
+    def in_python(self, stepper: Stepper) -> Any:
+        """Steps of SciPy's."""
+        return stiff.make(stepper)
+
+
 class DP5(_Adaptive):
     """Dormand-Prince 5(4): adaptive, for loose tolerances and motions that are not smooth.
 
@@ -154,7 +213,14 @@ class DOP853(_Adaptive):
         return runge_kutta.dop853()
 
 
-CLASSES: dict[str, type[Integrator]] = {"dop853": DOP853, "dp5": DP5, "rk4": RK4, "abm": ABM}
+CLASSES: dict[str, type[Integrator]] = {
+    "dop853": DOP853,
+    "dp5": DP5,
+    "rk4": RK4,
+    "abm": ABM,
+    "generalized_alpha": GeneralizedAlpha,
+    "stiff": Stiff,
+}
 
 
 def chosen(integrator: str | Integrator) -> Integrator:
@@ -243,7 +309,7 @@ class Stepper:
         self.system, self.solver, self.integrator, self.rank = system, solver, integrator, rank
         self.method = integrator.method()
         self.error: LoopdynError | None = None  # of a solver in Python, from its last failure
-        self.adaptive = self.method.order > 0
+        self.adaptive = isinstance(integrator, _Adaptive)
         self._arrays(rtol, atol)
         self._bind(getattr(solver, "compiled", None), drift)
 
@@ -268,6 +334,7 @@ class Stepper:
             v1=np.zeros(s.nv),
             a1=np.zeros(s.nv),
             power1=np.zeros(self.sources),
+            extra=np.zeros(s.nv),
             unit=np.array(s.speed_units),
             wrapped=wrapped,
             turns=np.zeros(len(wrapped)),
@@ -285,7 +352,9 @@ class Stepper:
         s = self.system
         corrects = s.nc > 0 and drift != "none"
         self.compiled = compiled
+        own = self.integrator.in_python(self)
         usable = compiled is not None and (not corrects or (drift == "projection" and compiled.correct is not None))
+        usable = usable and own is None
         if usable and compiled is not None:
             self.ints, self.floats, self.work = compiled.ints, compiled.floats, compiled.work
             accelerate, correct = compiled.kernel, compiled.correct if corrects else stepping.no_correction
@@ -303,9 +372,9 @@ class Stepper:
         self._extend = bind(stepping.extend, **found)
         self._within = bind(stepping.within, extend=self._extend, **found)
         land = bind(stepping.land, **found)
-        attempt = bind(self.integrator.attempt(), **found)
+        attempt = own or bind(self.integrator.attempt(), **found)
         self._chunk = bind(stepping.chunk, attempt=attempt, land=land, within=self._within)
-        self._accelerate, self._correct = accelerate, correct
+        self.accelerate = accelerate
 
     def _in_python(self, drift: Any) -> Callable[..., int]:
         """accelerate(ints, floats, work) from a solver that is a Python function."""
@@ -355,9 +424,10 @@ class Stepper:
         """Begin, or begin anew after a jump, at `state`; `works` were done until then."""
         m, w = self.memory, self.views
         w.t[0], w.q[:], w.v[:] = state.t, state.q, state.v
-        self.check(self._accelerate(self.ints, self.floats, self.work))
+        self.check(self.accelerate(self.ints, self.floats, self.work))
         self.check(chart.note(self.ints, self.floats, self.work, m, np.zeros_like(m.y), 0))
         chart.keep_end(self.ints, self.work, m, 0)
+        m.extra[:] = m.a1
         m.y[2 * self.system.nv :] = 0.0 if works is None else works
         m.turns[:] = 0.0
         m.clock[[chart.START, chart.STOP, chart.ORIGIN]] = state.t
@@ -463,15 +533,17 @@ def _reads(system: System, program: int, variable: int) -> bool:
 
 
 def moves_by_itself(system: System) -> bool:
-    """Whether drivers or bases move as time goes: energy then enters through constraints."""
+    """Whether drivers or bases move, or may move, as time goes: energy then enters through constraints."""
     model = system.model
-    programs = [*model.base_programs.ravel(), *model.cut[:, 5], *model.linear[:, 3]]
+    if system.mechanism.user_constraints or np.any(model.linear[:, rec.L_KIND] == rec.VELOCITY_RELATION):
+        return True  # whether they do is not known
+    programs = [*model.base_programs.ravel(), *model.cut[:, rec.C_PROGRAM], *model.linear[:, rec.L_PROGRAM]]
     return any(_reads(system, int(k), 0) for k in programs if k >= 0)
 
 
 def angles_to_wrap(system: System) -> NDArray[np.int64]:
     """Coordinates that are plain angles, so that whole turns can be taken off: nothing reads their value."""
-    if system.mechanism.user_forces:
+    if system.mechanism.user_forces or system.mechanism.user_constraints:
         return np.zeros(0, np.int64)
     periodic = ("revolute", "cylindrical", "universal", "planar")
     angles = {

@@ -52,6 +52,7 @@ class Memory(NamedTuple):
     v1: Any  # (nv,)
     a1: Any  # (nv,)
     power1: Any  # (works,)
+    extra: Any  # (nv,) of a method's own; the accelerations at the start of all
     unit: Any  # (nv,) natural unit of increments, and per second of speeds
     wrapped: Any  # (n,) int: coordinates that are angles and kept within a turn
     turns: Any  # (n,) whole turns that were taken off

@@ -13,6 +13,7 @@ The status is FINE, NOT_A_NUMBER, or that of the solver, zero or more.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -75,6 +76,13 @@ class Method(NamedTuple):
     p: Any  # (stages + 1 + extra, degree) weights of the dense output as polynomials without constant term; of degree
     # zero where it is the cubic through both ends
     order: int  # of the error estimate; zero for a fixed step
+
+
+@cache
+def ends_only() -> Method:
+    """For methods that make a step in their own way: the start, the end, and a cubic between them."""
+    one = np.zeros(1)
+    return Method(np.zeros((1, 1)), one, one, np.zeros((2, 1)), np.zeros((0, 2)), np.zeros(0), np.zeros((2, 0)), 0)
 
 
 @kernel

@@ -80,10 +80,11 @@ def _builder_keys(data: dict[str, Any]) -> Iterable[Problem]:
             del force["name"]
             hint = f"The name of a force is its key: '{name}: {{...}}'."
             yield Problem(f"force '{name}'", "unknown key 'name'", hint, path=("forces", name, "name"))
-    if "user_forces" in data:
-        del data["user_forces"]
-        hint = "Functions cannot stand in a file; add them with 'add_force' in Python."
-        yield Problem("model file", "unknown key 'user_forces'", hint, path=("user_forces",))
+    for key, add in (("user_forces", "add_force"), ("user_constraints", "add_constraint")):
+        if key in data:
+            del data[key]
+            hint = f"Functions cannot stand in a file; add them with '{add}' in Python."
+            yield Problem("model file", f"unknown key '{key}'", hint, path=(key,))
 
 
 def _further_problems(data: dict[str, Any], problems: Sequence[Problem]) -> list[Problem]:
@@ -189,11 +190,16 @@ def save(mechanism: Mechanism, path: str | os.PathLike[str]) -> None:
     """
     file = FilePath(os.path.abspath(path))
     _check_ending(file, "written")
-    if mechanism.user_forces:
-        hint = "Write the force as a formula (motor, actuator, applied), or remove it before saving."
+    hints = {
+        "force": "Write the force as a formula (motor, actuator, applied), or remove it before saving.",
+        "constraint": "Write it as a formula (relation, velocity_relation), or remove it before saving.",
+    }
+    functions = [("force", name) for name in mechanism.user_forces]
+    functions += [("constraint", name) for name in mechanism.user_constraints]
+    if functions:
         raise ModelError(
-            Problem(f"force '{name}'", "a Python function cannot be saved in a file", hint)
-            for name in mechanism.user_forces
+            Problem(f"{kind} '{name}'", "a Python function cannot be saved in a file", hints[kind])
+            for kind, name in functions
         )
     source = mechanism._source
     text = source.text_for(mechanism, file) if isinstance(source, Source) else None

@@ -7,7 +7,17 @@ the tree's. Angles are found within (-pi, pi]; a helical joint counts its turns 
 import numpy as np
 
 from loopdyn._jit import inline
-from loopdyn.joints.base import CYLINDRICAL, FREE, HELICAL, PLANAR, PRISMATIC, REVOLUTE, SPHERICAL, TRANSLATIONAL
+from loopdyn.joints.base import (
+    CYLINDRICAL,
+    FREE,
+    HELICAL,
+    PLANAR,
+    PRISMATIC,
+    REVOLUTE,
+    SPHERICAL,
+    TRANSLATIONAL,
+    UNIVERSAL,
+)
 from loopdyn.rotations import atan2
 from loopdyn.spatial import add, dot, row, scale, sub
 
@@ -31,6 +41,18 @@ def pick(A, k):
     else:
         v = row(A, 2)
     return v
+
+
+@inline
+def nearest_turn(kind, k, x, near):
+    """Coordinate k with as many whole turns as bring it within half a turn of `near`; others as they are.
+
+    The angle of a helical joint already counts its turns.
+    """
+    turns = kind == REVOLUTE or kind == UNIVERSAL or (kind == CYLINDRICAL and k == 0) or (kind == PLANAR and k == 2)
+    if turns:
+        x = x + 2.0 * np.pi * np.floor((near.real - x.real) / (2.0 * np.pi) + 0.5)
+    return x
 
 
 @inline

@@ -17,6 +17,7 @@ from loopdyn import records as rec
 from loopdyn.errors import ModelError, Problem, SingularityError
 from loopdyn.system import State, System
 from loopdyn.tree import aba, crba, energies, jacobian, kinematics, rnea
+from loopdyn.tree.user_rows import UserRows, user_rows
 from loopdyn.wording import nearest
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ __all__ = [
     "Motion",
     "Terms",
     "TreeSolver",
+    "angles",
     "body_jacobian",
     "body_motion",
     "difference",
@@ -37,7 +39,9 @@ __all__ = [
     "increment",
     "inverse_dynamics",
     "mass_matrix",
+    "require_rows",
     "terms",
+    "user_rows",
 ]
 
 
@@ -153,6 +157,18 @@ def _finite(system: System, values: Array, what: str, t: float) -> Array:
             "whose points coincide there, formulas that divide by zero, and the state."
         )
     return values
+
+
+def require_rows(system: System, w: rec.Work, J: Array, t: float) -> None:
+    """Raise SingularityError, naming the row, if constraint rows are undefined at the state in `w`."""
+    sound = np.isfinite(w.phi) & np.isfinite(w.gamma) & np.isfinite(J).all(axis=1)
+    if not sound.all():
+        row = system.constraint_rows[int(np.argmin(sound))]
+        raise SingularityError(
+            f"the constraint row '{row}' is not defined at t = {t:g} s: a point has left the end of its curve, the "
+            "points of a distance coincide, or a formula has no finite value there. Check the state, and make the "
+            "curve longer or the formula defined."
+        )
 
 
 def _no_inertia(system: System, row: int) -> SingularityError:
@@ -338,8 +354,35 @@ def difference(system: System, q: ArrayLike, p: ArrayLike) -> Array:
     return out
 
 
-def terms(system: System, state: State) -> Terms:
+def angles(system: System, state: State) -> Array:
+    """Coordinates of the tree that relations use, one per entry; of cut joints, zero.
+
+    The same mechanism with other cuts has the same entries: given these values, it reads the angles of its cut joints
+    with the same whole turns.
+
+    Examples
+    --------
+    >>> import loopdyn as ld
+    >>> system = ld.library.four_bar().compile()
+    >>> angles(system, system.state()).size
+    0
+    """
+    k = system.model.entry[:, rec.E_COORDINATE]
+    return np.where(k >= 0, np.append(state.q, 0.0)[k], 0.0)
+
+
+def terms(system: System, state: State, near: ArrayLike | None = None, user: UserRows | None = None) -> Terms:
     """Everything in the equations of motion at one state.
+
+    Parameters
+    ----------
+    system : System
+    state : State
+    near : array, optional
+        Angles of cut joints that relations use are read within half a turn of these (:func:`angles`), by default of
+        zero.
+    user : UserRows, optional
+        Rows of user constraints, where they are known already.
 
     Examples
     --------
@@ -353,7 +396,11 @@ def terms(system: System, state: State) -> Terms:
     h = -inverse_dynamics(system, state, np.zeros(system.nv))
     work, w = _prepare(system, state)
     J, rate = np.empty((system.nc, system.nv)), np.empty(system.nc)
+    if near is not None:
+        w.near[:] = near
+    (user or user_rows(system)(state.t, state.q, state.v)).write(w, J, rate)
     jacobian.closure(system.ints, system.floats, work, J, rate)
+    require_rows(system, w, J, state.t)
     return Terms(system, M, h, J, w.gamma.copy(), w.phi.copy(), rate - J @ state.v, _motion(system, w))
 
 

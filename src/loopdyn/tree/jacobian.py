@@ -1,11 +1,11 @@
 """Jacobians of bodies and of the rows of cut joints, along the paths to the root."""
 
 from loopdyn._jit import inline, kernel
-from loopdyn.constraints import FIRST_CONSTRAINT, motion_in_time, pair_rows
+from loopdyn.constraints import FIRST_CONSTRAINT, motion_in_time, pair_rows, relation
 from loopdyn.forces import body_frame, body_point
 from loopdyn.joints import joint_rows
-from loopdyn.joints.base import UNIVERSAL
-from loopdyn.joints.measure import joint_freedom
+from loopdyn.joints.base import FREE, UNIVERSAL
+from loopdyn.joints.measure import joint_freedom, nearest_turn
 from loopdyn.joints.universal import second_axis
 from loopdyn.records import (
     AV,
@@ -24,8 +24,10 @@ from loopdyn.records import (
     F_POINT,
     L_COUNT,
     L_FIRST,
+    L_KIND,
     L_PROGRAM,
     L_ROW,
+    LINEAR,
     M_AXES,
     M_POINT,
     NV,
@@ -34,6 +36,7 @@ from loopdyn.records import (
     SV,
     SW,
     V0,
+    VELOCITY_RELATION,
     R,
     W,
     X,
@@ -55,7 +58,7 @@ def add_power(model, work, i, x, torque, force, row):
         i = model.tree[i, PARENT]
 
 
-@inline
+@inline(always=True)
 def pair(model, work, n):
     """Frames, arm and motion of the two bodies of cut joint or pair constraint n."""
     B = work.body
@@ -70,10 +73,10 @@ def pair(model, work, n):
     return F, M, par, d, wF, wM, sub(sub(vM, vF), cross(wF, d)), xM
 
 
-@inline
+@inline(always=True)
 def constraint_rows(model, work):
     """phi, direction and gamma of the rows of all cut joints and pair constraints, for the motion in `work`."""
-    for k in range(model.nc):
+    for k in range(model.nc - model.n_user):
         work.explicit[k] = 0.0
     for n in range(model.cut.shape[0]):
         F, M, par, d, wF, wM, v, _ = pair(model, work, n)
@@ -88,7 +91,7 @@ def constraint_rows(model, work):
 def constraint_jacobian(model, work, J):
     """J (nc, nv) with J v + explicit = d phi/dt for bases at rest: the power of each row's wrench pair."""
     B = work.body
-    J[:, :] = 0.0
+    J[: model.nc - model.n_user, :] = 0.0
     for n in range(model.cut.shape[0]):
         i, j = model.cut[n, C_PARENT], model.cut[n, C_CHILD]
         xM, _ = body_point(B, j, get3(model.cut_frames, n, M_POINT))
@@ -152,7 +155,51 @@ def freedom_of_cut(model, work, n, k):
     dx = dot(torque, omega) + dot(force, v)
     seen = sub(sub(sub(aM, aF), cross(alpha, d)), add(scale(2.0, cross(wF, v)), centripetal(wF, d)))
     ddx = dot(torque, sub(get3(B, j, AW), alpha)) + dot(turning, omega) + dot(force, seen)
+    if kind == FREE:  # the axes of its velocities turn with M
+        ddx += dot(cross(omega, force), v)
     return x, dx, ddx, torque, force, xM
+
+
+@inline
+def entry_motion(model, work, e):
+    """Coordinate, rate and acceleration at zero joint accelerations of entry e of the linear records."""
+    cut, index, coordinate = model.entry[e, E_CUT], model.entry[e, E_FREEDOM], model.entry[e, E_COORDINATE]
+    if cut < 0:
+        dx = work.v[index]
+        x, ddx = 0.0 * dx, 0.0 * dx
+        if coordinate >= 0:
+            x = work.q[coordinate]
+    else:
+        x, dx, ddx, _, _, _ = freedom_of_cut(model, work, cut, index)
+        x = nearest_turn(model.cut[cut, C_KIND], index, x, work.near[e])
+    return x, dx, ddx
+
+
+@inline
+def linear_terms(model, work, n):
+    """Linear record n at the state of `work`, which holds the motion at zero joint accelerations.
+
+    Leaves the factors of its entries in `work.factor`; returns phi, its rate (the residual at velocity level), gamma
+    and the rate of phi that is not due to motion.
+    """
+    first, count = model.linear[n, L_FIRST], model.linear[n, L_COUNT]
+    kind, program = model.linear[n, L_KIND], model.linear[n, L_PROGRAM]
+    if kind == LINEAR:
+        f, f1, f2 = motion_in_time(model, work, program)
+        phi, rate, gamma, explicit = -f, -f1, f2, -f1
+        for e in range(first, first + count):
+            c = model.factor[e]
+            x, dx, ddx = entry_motion(model, work, e)
+            work.factor[e] = c
+            phi += c * x
+            rate += c * dx
+            gamma -= c * ddx
+    else:
+        for j in range(count):
+            x, dx, ddx = entry_motion(model, work, first + j)
+            relation.put_motion(work.jets, j, x, dx, ddx)
+        phi, rate, gamma, explicit = relation.terms(model, work, program, first, count, kind == VELOCITY_RELATION)
+    return phi, rate, gamma, explicit
 
 
 @inline
@@ -160,31 +207,24 @@ def linear_rows(model, work, J, rate):
     """Rows of relations between joint coordinates; `work` holds the motion at zero joint accelerations."""
     for n in range(model.linear.shape[0]):
         k, first, count = model.linear[n, L_ROW], model.linear[n, L_FIRST], model.linear[n, L_COUNT]
-        f, f1, f2 = motion_in_time(model, work, model.linear[n, L_PROGRAM])
-        phi, dphi, gamma = -f, -f1, f2
-        work.explicit[k] = -f1
+        work.phi[k], rate[k], work.gamma[k], work.explicit[k] = linear_terms(model, work, n)
         for e in range(first, first + count):
-            cut, index, c = model.entry[e, E_CUT], model.entry[e, E_FREEDOM], model.factor[e]
+            cut, index, c = model.entry[e, E_CUT], model.entry[e, E_FREEDOM], work.factor[e]
             if cut < 0:
-                phi += c * work.q[model.entry[e, E_COORDINATE]]
-                dphi += c * work.v[index]
                 J[k, index] += c
             else:
-                x, dx, ddx, torque, force, xM = freedom_of_cut(model, work, cut, index)
-                phi += c * x
-                dphi += c * dx
-                gamma -= c * ddx
+                _, _, _, torque, force, xM = freedom_of_cut(model, work, cut, index)
                 torque, force = scale(c, torque), scale(c, force)
                 add_power(model, work, model.cut[cut, C_CHILD], xM, torque, force, J[k])
                 add_power(model, work, model.cut[cut, C_PARENT], xM, neg(torque), neg(force), J[k])
-        work.phi[k] = phi
-        work.gamma[k] = gamma
-        rate[k] = dphi
 
 
 @inline
 def all_rows(model, work, J, rate):
-    """phi, gamma, J and d phi/dt of all constraint rows; sets `work.a` and the accelerations to zero motion."""
+    """phi, gamma, J and d phi/dt of all constraint rows; sets `work.a` and the accelerations to zero motion.
+
+    Rows of user constraints, the last ones, are left as the caller has written them.
+    """
     for k in range(model.nv):
         work.a[k] = 0.0
     accelerations(model, work)
