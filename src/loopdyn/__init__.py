@@ -32,6 +32,7 @@ from loopdyn.errors import (
     Problem,
     SingularityError,
 )
+from loopdyn.events import At, Crossing, Event, Limits
 from loopdyn.forces import (
     Actuator,
     AppliedForce,
@@ -49,7 +50,8 @@ from loopdyn.formulations.oracle import Oracle
 from loopdyn.formulations.registry import accelerations, prepare
 from loopdyn.formulations.relative import Relative
 from loopdyn.inertia import Inertia
-from loopdyn.io import load
+from loopdyn.integrators.base import ABM, DOP853, DP5, RK4, Baumgarte, GeneralizedAlpha, Integrator, Stiff
+from loopdyn.io import load, load_run
 from loopdyn.joints import (
     Cylindrical,
     Frame,
@@ -67,6 +69,8 @@ from loopdyn.joints import (
 from loopdyn.model import Body, Mechanism
 from loopdyn.quantities import Units
 from loopdyn.reactions import Reactions
+from loopdyn.results import Run, RunError, compare_runs
+from loopdyn.simulate import simulate
 from loopdyn.system import State, System
 from loopdyn.topology import Topology
 from loopdyn.tree import terms
@@ -89,27 +93,38 @@ except PackageNotFoundError:  # run from a source tree that was not installed
     __version__ = "unknown"
 
 __all__ = [
+    "ABM",
+    "DOP853",
+    "DP5",
+    "RK4",
     "Absolute",
     "Actuator",
     "AppliedForce",
     "AssemblyError",
+    "At",
+    "Baumgarte",
     "Body",
     "Bushing",
     "Change",
     "ConvergenceError",
     "Coupler",
+    "Crossing",
     "Cylindrical",
     "Distance",
     "Driver",
+    "Event",
     "ExpressionError",
     "Formulation",
     "Frame",
     "Free",
+    "GeneralizedAlpha",
     "Graph",
     "Helical",
     "Inertia",
+    "Integrator",
     "JointFriction",
     "JointSpring",
+    "Limits",
     "LoopdynError",
     "Mechanism",
     "Mobility",
@@ -129,12 +144,15 @@ __all__ = [
     "Revolute",
     "Rolling",
     "Rotation",
+    "Run",
+    "RunError",
     "SingularityError",
     "Slot",
     "Solution",
     "Spherical",
     "SpringDamper",
     "State",
+    "Stiff",
     "System",
     "Table",
     "Topology",
@@ -148,12 +166,15 @@ __all__ = [
     "accelerations",
     "assemble",
     "check_formulation",
+    "compare_runs",
     "library",
     "load",
+    "load_run",
     "mobility",
     "prepare",
     "reactions",
     "reconnect",
+    "simulate",
     "terms",
     "tree",
 ]

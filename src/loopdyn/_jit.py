@@ -254,13 +254,30 @@ def specialise(function: Any, /, **bound: Any) -> Any:
     7.0
     """
     python = getattr(function, "py_func", function)
-    name = f"{python.__name__}_{_fingerprint((python, bound))[:16]}"
+    return kernel(_recreated(python, f"{python.__name__}_{_fingerprint((python, bound))[:16]}", bound))
+
+
+def rebind(function: Callable[..., Any], /, **bound: Any) -> Callable[..., Any]:
+    """The same as :func:`specialise` without compilation: for what `bound` has in Python only.
+
+    Examples
+    --------
+    >>> def twice(x):
+    ...     return step(step(x))
+    >>> rebind(twice, step=lambda x: x + 3.0)(1.0)
+    7.0
+    """
+    return _recreated(function, function.__name__, bound)
+
+
+def _recreated(python: Any, name: str, bound: dict[str, Any]) -> types.FunctionType:
+    """`python` as a function of its own name whose globals are extended by `bound`."""
     made = types.FunctionType(
         python.__code__, {**python.__globals__, **bound}, name, python.__defaults__, python.__closure__
     )
     made.__qualname__ = name
     made.__module__ = python.__module__
-    return kernel(made)
+    return made
 
 
 def _fingerprint(value: Any) -> str:

@@ -14,7 +14,10 @@ import typer
 
 if TYPE_CHECKING:
     from loopdyn.errors import LoopdynError
+    from loopdyn.results import Run
     from loopdyn.system import System
+
+SHOWN = 12  # events that the closing table of a run lists
 
 # What takes time to import is imported by the command that needs it.
 
@@ -156,6 +159,122 @@ def compare(
         typer.echo(json.dumps(_plain(result.as_data()), indent=2))
     else:
         _print_lines(*str(result).split("\n"))
+
+
+# ---------------------------------------------------------------------------------------------------------- run
+
+
+@app.command()
+def run(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Model file, ending in .yaml.")],
+    until: Annotated[float, typer.Option("-t", "--time", help="Seconds to simulate.")] = 10.0,
+    formulation: Annotated[str, typer.Option("-f", "--formulation", help="How accelerations are found.")] = "",
+    integrator: Annotated[str, typer.Option("-i", "--integrator", help="auto, dop853, dp5, rk4, abm, ...")] = "auto",
+    step: Annotated[float | None, typer.Option("--step", help="Seconds of a step, for rk4 and abm.")] = None,
+    rtol: Annotated[float, typer.Option("--rtol", help="Relative tolerance of a step.")] = 1e-8,
+    drift: Annotated[str, typer.Option("--drift", help="projection, velocity, baumgarte or none.")] = "projection",
+    every: Annotated[float | None, typer.Option("--every", help="Seconds between outputs.")] = None,
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="Write all results to this .nc file.")] = None,
+    csv: Annotated[Path | None, typer.Option("--csv", help="Write results as a table to this file.")] = None,
+    checkpoint: Annotated[Path | None, typer.Option("--checkpoint", help="Folder to resume a killed run from.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
+) -> None:
+    """Simulate a mechanism from the start of its model.
+
+    Closes the loops, integrates the motion with a progress bar, and prints a
+    closing table: where it ended, steps, time, the error of the energy balance,
+    the largest open residual, and the largest reactions. Ctrl-C keeps what was
+    computed. The exit code is 1 if the model is wrong or the run fails; what was
+    computed until then is written all the same.
+
+    Example: loopdyn run four_bar.yaml -t 5 -o run.nc
+    """
+    from loopdyn.analysis.assembly import assemble
+    from loopdyn.errors import LoopdynError
+    from loopdyn.formulations.registry import DEFAULT
+    from loopdyn.integrators.base import named
+    from loopdyn.io import load
+    from loopdyn.simulate import output_times, simulate
+
+    command = f"loopdyn run {file}"
+    try:
+        system = load(file).compile()
+    except LoopdynError as error:
+        _fail(error, command)
+    try:
+        state = assemble(system)
+        result = simulate(
+            system,
+            state,
+            (state.t, state.t + until),
+            t_eval=None if every is None else output_times(state.t, state.t + until, every),
+            formulation=formulation or DEFAULT,
+            integrator=named(integrator, step),
+            rtol=rtol,
+            drift=drift,  # type: ignore[arg-type]
+            progress=not as_json,
+            checkpoint=checkpoint,
+        )
+        written = [str(p) for p in (output, csv) if p is not None]
+        if output is not None:
+            result.save(output)
+        if csv is not None:
+            result.to_csv(csv)
+    except LoopdynError as error:
+        _stop(str(error), command)
+    report = _report(result)
+    if as_json:
+        typer.echo(json.dumps(_plain(report | {"written": written}), indent=2))
+    else:
+        _show_report(report, state.note, written)
+    if result.status == "failed":
+        raise typer.Exit(1)
+
+
+def _report(result: Run) -> dict[str, Any]:
+    """What a run came to."""
+    p, seconds = result.path, result.statistics.seconds
+    reached = float(p.t[-1]) if len(p) else 0.0
+    return {
+        "name": result.system.name,
+        "status": result.status,
+        "message": result.message,
+        "reached": reached,
+        "outputs": len(p),
+        **{k: v for k, v in asdict(result.statistics).items() if k != "seconds"},
+        "seconds": seconds,
+        "energy_error": result.energy_error,
+        "largest_residual": result.largest_residual,
+        "events": [{"t": e.t, "name": e.name, "energy_loss": e.energy_loss} for e in result.events],
+        "warnings": list(result.system.warnings),
+        "settings": dict(result.settings),
+        "final": {
+            "q": dict(zip(result.system.coordinates, p.q[-1].tolist() if len(p) else [], strict=False)),
+            "v": dict(zip(result.system.speeds, p.v[-1].tolist() if len(p) else [], strict=False)),
+        },
+    }
+
+
+def _show_report(report: dict[str, Any], note: str, written: list[str]) -> None:
+    settings = report["settings"]
+    compiled = "compiled" if settings["compiled"] else "driven from Python"
+    lines = [
+        ("status", f"{report['status']}: {report['message']}"),
+        ("start", note),
+        ("formulation", f"{settings['formulation']}, {compiled}"),
+        ("integrator", f"{settings['integrator']}, rtol {settings['rtol']:g}, drift control: {settings['drift']}"),
+        ("steps", f"{report['steps']} ({report['rejected']} rejected), {report['evaluations']} evaluations"),
+        ("time", f"{report['seconds']:.2f} s for {report['reached']:g} s"),
+        ("outputs", str(report["outputs"])),
+        ("energy error", f"{report['energy_error']:.1e} of the largest energy that moved"),
+        ("largest residual", f"{report['largest_residual']:.1e} rad or sizes of the mechanism"),
+    ]
+    events = report["events"]
+    lines += [("event", f"{e['name']} at t = {e['t']:.9g} s") for e in events[:SHOWN]]
+    lines += [("", f"... and {len(events) - SHOWN} more events: --json shows all")] if len(events) > SHOWN else []
+    lines += [("note", text) for text in report["warnings"]]
+    lines += [("written", ", ".join(written))] if written else []
+    _print_lines(report["name"], *(f"{what:<18}{text}" for what, text in lines))
 
 
 def _fail(error: LoopdynError, command: str) -> NoReturn:

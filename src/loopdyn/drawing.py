@@ -378,11 +378,6 @@ def _hull(points: Array) -> Array:
 UNITS = {"angle": "rad", "length": "m", "number": "1"}
 
 
-def coordinate_units(system: System) -> list[str]:
-    """Unit of each coordinate."""
-    return [UNITS[d] for j in _in_order(system) for d in j.spec.dimensions]
-
-
 def speed_units(system: System) -> list[str]:
     """Unit of each speed."""
     units = []

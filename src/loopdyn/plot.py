@@ -16,12 +16,12 @@ from loopdyn.drawing import (
     Drawing,
     RunLike,
     Shape,
-    coordinate_units,
     determined,
     poses_of,
     speed_units,
 )
 from loopdyn.errors import LoopdynError, ModelError, Problem
+from loopdyn.results import coordinate_units
 from loopdyn.system import JointData, State, System
 from loopdyn.tree import body_motion
 from loopdyn.wording import nearest

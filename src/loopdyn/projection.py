@@ -108,6 +108,31 @@ def project(
     return Projection(State(t, q, v), _size(now.phi), _size(now.J @ v + now.phi_t), steps)
 
 
+def correct(
+    system: System, t: float, q: Array, v: Array, rank: int | None = None, *, position: bool = True
+) -> tuple[Array, Array]:
+    """One linear correction of the coordinates, if `position`, and of the speeds, back to the constraints.
+
+    Examples
+    --------
+    >>> import loopdyn as ld
+    >>> system = ld.library.four_bar().compile()
+    >>> near = system.state(q={"A": 1e-5})
+    >>> q, v = correct(system, 0.0, near.q, near.v, 2)
+    >>> bool(abs(terms(system, State(0.0, q, v)).phi).max() < 1e-9)
+    True
+    """
+    rows = system.row_units
+    now = terms(system, State(t, q, v))
+    if position:
+        h = system.holonomic
+        J, phi = (now.J / rows[:, None])[h], (now.phi / rows)[h]
+        q = increment(system, q, smallest_step(J, phi, metric(now.M), rank if h.all() else None))
+        now = terms(system, State(t, q, v))
+    v = v + smallest_step(now.J / rows[:, None], (now.J @ v + now.phi_t) / rows, metric(now.M), rank)
+    return q, v
+
+
 def _size(x: Array) -> float:
     return float(np.abs(x).max(initial=0.0))
 
@@ -118,4 +143,4 @@ def velocity_residual(system: System, state: State, known: Terms | None = None) 
     return _size(now.J @ state.v + now.phi_t)
 
 
-__all__ = ["Projection", "metric", "project", "smallest_step", "velocity_residual"]
+__all__ = ["Projection", "correct", "metric", "project", "smallest_step", "velocity_residual"]

@@ -230,3 +230,33 @@ def open_work(ints, work):
         window(work, o, N_BASE_PROGRAMS, 3),
         window(work, p, depth, 3),
     )
+
+
+class Head(NamedTuple):
+    """The leading views of the work array."""
+
+    t: Any
+    q: Any
+    v: Any
+    tau: Any
+    a: Any
+
+
+@inline(always=True)
+def open_head(ints, work):
+    """State, generalised forces and accelerations alone: what integrators need."""
+    nq, nv = ints[H_NQ], ints[H_NV]
+    a = 1 + nq
+    return Head(
+        window(work, 0, 1),
+        window(work, 1, nq),
+        window(work, a, nv),
+        window(work, a + nv, nv),
+        window(work, a + 2 * nv, nv),
+    )
+
+
+@inline(always=True)
+def open_tree(ints):
+    """The table of the tree alone."""
+    return window(ints, H_SIZE, ints[H_ROWS], N_TREE)

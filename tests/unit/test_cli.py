@@ -161,3 +161,68 @@ def test_public_reactions_find_the_accelerations_themselves():
     assert r["A"]["fy"] == pytest.approx(-17.356459236205, rel=1e-10)
     given = ld.reactions(system, state, ld.accelerations(system, state, "oracle"))
     assert given["A"]["fx"] == pytest.approx(r["A"]["fx"], rel=1e-10)
+
+
+# ----------------------------------------------------------------------------------------------------------- run
+
+
+def test_run_prints_a_closing_table():
+    result = run("run", FOLDER / "four_bar.yaml", "-t", "0.5")
+    assert result.exit_code == 0, result.output
+    for text in ("finished: reached t = 0.5 s", "steps", "energy error", "largest residual", "Relative()"):
+        assert text in result.output
+
+
+def test_run_writes_its_results_and_reports_as_json(tmp_path):
+    files = tmp_path / "run.nc", tmp_path / "run.csv"
+    command = ("run", FOLDER / "four_bar.yaml", "-t", "0.5", "--every", "0.025", "-o", files[0], "--csv", files[1])
+    result = run(*command, "--rtol", "1e-10", "--json")
+    assert result.exit_code == 0, result.output
+    data = json.loads(result.stdout)
+    assert data["status"] == "finished"
+    assert data["outputs"] == 21
+    assert data["energy_error"] < 1e-8
+    # theta1(0.5) of the reference, turned from the reference pose at 1 rad
+    rows = (Path(__file__).parents[1] / "data/reference/four_bar/reference.csv").read_text().splitlines()
+    expected = next(float(row.split(",")[1]) for row in rows[1:] if float(row.split(",")[0]) == 0.5)
+    assert data["final"]["q"]["A"] == pytest.approx(expected - 1.0, abs=1e-7)
+    again = ld.load_run(files[0])
+    assert again.path.q[-1, 0] == data["final"]["q"]["A"]
+    assert files[1].read_text().startswith("time,q A,")
+    assert len(files[1].read_text().splitlines()) == 22
+
+
+def test_run_with_a_fixed_step_and_another_formulation():
+    result = run("run", FOLDER / "pendulum.yaml", "-t", "0.2", "-f", "oracle", "-i", "rk4", "--step", "0.01", "--json")
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["steps"] == 20
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("-i", "rk4"), "needs the size of a step"),
+        (("-i", "dop853", "--step", "0.1"), "chooses its steps itself"),
+        (("-f", "relativ"), "Did you mean 'relative'"),
+        (("-t", "-1"), "t_span is"),
+        (("--every", "0"), "Give positive numbers"),
+        (("-o", "run.txt", "-t", "0.1"), "End the name in .nc"),
+    ],
+)
+def test_run_refuses_wrong_options_in_words(arguments, words):
+    result = run("run", FOLDER / "pendulum.yaml", *arguments)
+    assert result.exit_code == 1
+    assert words in result.output
+    assert "Traceback" not in result.output
+
+
+def test_run_that_fails_says_why_and_exits_with_1(tmp_path):
+    m = ld.load(FOLDER / "pendulum.yaml")
+    m.add_motor("drive", "A", torque="sqrt(0.3 - t)")
+    m.save(tmp_path / "bad.yaml")
+    result = run("run", tmp_path / "bad.yaml", "-t", "1", "--json")
+    assert result.exit_code == 1
+    data = json.loads(result.stdout)
+    assert data["status"] == "failed"
+    assert "not a finite number" in data["message"]
+    assert data["reached"] == pytest.approx(0.3, abs=0.01)

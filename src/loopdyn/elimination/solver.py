@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from loopdyn import records as rec
 from loopdyn.elimination import layout
-from loopdyn.elimination.passes import CHOOSE_AGAIN, accelerate, correct
+from loopdyn.elimination.passes import CHOOSE_AGAIN, SINGULAR, accelerate, correct
 from loopdyn.elimination.plan import Plan, make_plan
 from loopdyn.errors import SingularityError
 from loopdyn.system import State, System, row_dimension
@@ -21,8 +21,6 @@ DEPENDENT = 1e-13
 # A set of rows in which nothing moves, such as a joint beside another, is zero but for rounding squared; sets of rows
 # are therefore at least this share of the largest one, which leaves room for bodies of very different mass.
 NOTHING = 1e-9
-# A scaled pivot below this is rounding: the pose is singular.
-SINGULAR = 1e-14
 # Away from the constraint manifold the pivot of a dependent row grows with the square of the drift; where the number
 # of independent rows is known, the threshold is raised up to this share.
 LARGEST_DEPENDENT = 1e-5
@@ -101,7 +99,7 @@ class Elimination:
             shares = self._shares(state, threshold)
         keep = shares >= threshold
         if redundant is not None and (~keep).sum() != redundant:
-            raise self._refusal(state.t, f"{(~keep).sum()} rows depend on others, {redundant} were expected")
+            raise self.refusal(state.t, f"{(~keep).sum()} rows depend on others, {redundant} were expected")
         self.count = self.system.nc - int((~keep).sum())
         dropped = max(float(shares[~keep].max(initial=0.0)), np.finfo(float).eps)
         self.gap = float(shares[keep].min(initial=1.0)) / dropped if (~keep).any() else np.inf
@@ -113,7 +111,7 @@ class Elimination:
         found = self.views.diagnostics
         self.reference = 0.0 if found[layout.DROPPED] > 0.0 else float(found[layout.SMALLEST_PIVOT])
         if count is not None and self.reference < SINGULAR:
-            raise self._refusal(state.t, f"the smallest scaled pivot is {self.reference:.1e}")
+            raise self.refusal(state.t, f"the smallest scaled pivot is {self.reference:.1e}")
         found[layout.WEAKEST_PIVOT] = max(CHOOSE_AGAIN * self.reference, SINGULAR)
 
     def _shares(self, state: State, threshold: float) -> Array:
@@ -185,7 +183,7 @@ class Elimination:
             before = missing
         return State(state.t, self.work.q.copy(), self.work.v.copy(), state.note)
 
-    def _refusal(self, t: float, what: str) -> SingularityError:
+    def refusal(self, t: float, what: str) -> SingularityError:
         """The error of a pose where rows that are independent elsewhere are not; the next call must choose anew."""
         self.views.diagnostics[layout.WEAKEST_PIVOT] = np.inf
         return SingularityError(

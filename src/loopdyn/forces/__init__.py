@@ -110,7 +110,7 @@ def law(model, work, k, t, x, dx):
 
 @inline
 def along_line(model, work, n, code):
-    """Spring-damper or actuator between two points."""
+    """Spring-damper or actuator between two points; returns its pull."""
     B = work.body
     i, j = model.force[n, 1], model.force[n, 2]
     x1, v1 = body_point(B, i, get3(model.force_data, n, 0))
@@ -126,6 +126,7 @@ def along_line(model, work, n, code):
         pull = -law(model, work, model.force[n, 3], work.t[0], length, rate)
     push(B, i, x1, scale(pull, e))
     push(B, j, x2, scale(-pull, e))
+    return pull
 
 
 @inline
@@ -145,14 +146,15 @@ def freedom_load(model, work, n, code, x, dx):
 
 @inline
 def on_freedom(model, work, n, code):
-    """Spring, friction or motor on one freedom of a joint, in the tree or cut."""
+    """Spring, friction or motor on one freedom of a joint, in the tree or cut; returns its load."""
     cut, index, coordinate = model.force[n, 1], model.force[n, 2], model.force[n, 3]
     if cut < 0:
         dx = work.v[index]
         x = 0.0 * dx
         if coordinate >= 0:
             x = work.q[coordinate]
-        work.load[index] += freedom_load(model, work, n, code, x, dx)
+        f = freedom_load(model, work, n, code, x, dx)
+        work.load[index] += f
     else:
         B = work.body
         i, j = model.cut[cut, C_PARENT], model.cut[cut, C_CHILD]
@@ -172,6 +174,7 @@ def on_freedom(model, work, n, code):
         push(B, j, xM, force)
         twist(B, i, neg(torque))
         push(B, i, xM, neg(force))
+    return f
 
 
 @inline

@@ -15,13 +15,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from loopdyn.errors import LoopdynError
 from loopdyn.rank import Rank
 from loopdyn.system import System
 
@@ -52,6 +53,40 @@ class Solver(Protocol):
 
     def __call__(self, t: float, q: Array, v: Array) -> Solution:
         """Accelerations and multipliers at one state."""
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """What an integrator needs to run a solver in compiled loops: kernels, and the arrays they are called with.
+
+    A solver that has it offers it as its attribute ``compiled``.
+
+    Attributes
+    ----------
+    kernel : kernel
+        ``kernel(ints, floats, work) -> int``: reads t, q, v from `work` (:class:`loopdyn.records.Work`) and writes
+        the accelerations to ``work.a``; returns -1 if all is well, else a status code.
+    correct : kernel or None
+        ``correct(ints, floats, work) -> int``: one linear correction of q and v in `work` back to the constraints,
+        smallest in the mass metric. None if there are no constraints.
+    ints, floats, work : arrays
+        They begin as those of the system do.
+    explain : callable
+        Turns a status code into the error that is meant.
+    weak : kernel or None
+        ``weak(ints, work) -> bool``: whether what was prepared should be renewed after the step that was just made.
+    renew : callable or None
+        ``renew(t, q, v) -> Compiled``: prepared anew at a state, with other arrays.
+    """
+
+    kernel: Any
+    correct: Any
+    ints: NDArray[np.int64]
+    floats: Array
+    work: Array
+    explain: Callable[[int], LoopdynError]
+    weak: Any = None
+    renew: Callable[[float, Array, Array], Compiled] | None = None
 
 
 @dataclass(frozen=True)

@@ -17,10 +17,10 @@ from typing import ClassVar
 import numpy as np
 
 from loopdyn.elimination import layout
-from loopdyn.elimination.passes import FINE, WEAK, accelerate
+from loopdyn.elimination.passes import FINE, WEAK, accelerate, advance, correct, is_weak
 from loopdyn.elimination.solver import Elimination
 from loopdyn.errors import SingularityError
-from loopdyn.formulations.base import Array, Formulation, Solution, Solver
+from loopdyn.formulations.base import Array, Compiled, Formulation, Solution, Solver
 from loopdyn.rank import Rank
 from loopdyn.system import State, System
 from loopdyn.tree import terms
@@ -73,6 +73,21 @@ class GraphSolver:
             "rows_dropped": float(e.system.nc - e.count),
         }
         return Solution(a, e.views.multipliers[: e.system.nc].copy(), diagnostics)
+
+    @property
+    def compiled(self) -> Compiled:
+        """Kernels and arrays for integrators."""
+        return Compiled(advance, correct, *self._arrays, self._explain, is_weak, self._renew)
+
+    def _renew(self, t: float, q: Array, v: Array) -> Compiled:
+        self._recover(WEAK, t, q, v)
+        return self.compiled
+
+    def _explain(self, status: int) -> SingularityError:
+        state = State(float(self._t[0]), self._q.copy(), self._v.copy())
+        if status == WEAK:
+            return self.elimination.refusal(state.t, "rows that are independent elsewhere are not")
+        return self._failure(status, state)
 
     def _recover(self, status: int, t: float, q: Array, v: Array) -> None:
         """Choose rows again where they have become weak; raise what any other status means."""

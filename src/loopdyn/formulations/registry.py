@@ -12,7 +12,7 @@ from loopdyn.wording import nearest
 
 # Name: class, in the module of the same name; loaded when asked for, since some need much of SciPy.
 CLASSES = {"oracle": "Oracle", "absolute": "Absolute", "relative": "Relative", "graph": "Graph"}
-DEFAULT = "relative"
+DEFAULT = "graph"
 
 
 def formulation_class(name: str) -> type[Formulation]:

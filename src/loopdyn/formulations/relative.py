@@ -25,10 +25,11 @@ from typing import ClassVar
 import numpy as np
 
 from loopdyn.errors import SingularityError
-from loopdyn.formulations.base import Array, Formulation, Solution, Solver
+from loopdyn.formulations.base import Array, Compiled, Formulation, Solution, Solver
 from loopdyn.rank import Rank
 from loopdyn.system import System
 from loopdyn.tree import require_rows
+from loopdyn.tree.aba import aba
 from loopdyn.tree.response import tree_terms
 from loopdyn.tree.user_rows import user_rows
 
@@ -67,15 +68,18 @@ class Relative(Formulation):
         scratch = np.empty((2, len(system.bodies), 6))
         units, user = system.row_units, user_rows(system)
 
+        def no_inertia(status: int) -> SingularityError:
+            return SingularityError(
+                f"body '{system.bodies[status]}' has no inertia in the tree. Cut the mechanism elsewhere "
+                "(compile(cuts=[...])) or use a formulation that takes singular inertias, such as the oracle."
+            )
+
         def solve(t: float, q: Array, v: Array) -> Solution:
             w.t[0], w.q[:], w.v[:] = t, q, v
             user(t, q, v).write(w, J, rate)
             status = tree_terms(system.ints, system.floats, work, eta, zeta, J, rate, scratch)
             if status >= 0:
-                raise SingularityError(
-                    f"body '{system.bodies[status]}' has no inertia in the tree. Cut the mechanism elsewhere "
-                    "(compile(cuts=[...])) or use a formulation that takes singular inertias, such as the oracle."
-                )
+                raise no_inertia(status)
             require_rows(system, w, J, t)
             A = J / units[:, None]
             matrix = A @ (zeta / units[:, None]).T  # [Anderson2003 eq. (32)], rows in natural units
@@ -84,6 +88,8 @@ class Relative(Formulation):
             lam = y / units
             return Solution(eta + zeta.T @ lam, lam, {"residual": residual})  # [Anderson2003 eq. (13)]
 
+        if nc == 0:  # a tree: the articulated-body kernel is all there is to it
+            solve.compiled = Compiled(aba, None, system.ints, system.floats, system.work(), no_inertia)  # type: ignore[attr-defined]
         return solve
 
 

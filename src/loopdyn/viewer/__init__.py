@@ -24,13 +24,13 @@ from loopdyn.drawing import (
     Drawing,
     RunLike,
     Shape,
-    coordinate_units,
     determined,
     poses_of,
     speed_units,
     world_frames,
 )
 from loopdyn.errors import LoopdynError, ModelError, Problem
+from loopdyn.results import coordinate_units
 from loopdyn.system import JointData, System
 from loopdyn.wording import nearest
 

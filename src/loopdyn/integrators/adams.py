@@ -1,0 +1,53 @@
+"""Adams-Bashforth-Moulton of order 4 with a fixed step: predict, evaluate, correct, evaluate.
+
+The history holds full states: coordinates, speeds, accelerations and powers. In each step their derivatives are
+written in the chart of that step, so that a change of coordinates, or a quaternion, costs the method nothing of its
+order. The first three steps, and those behind an event, are of the classical Runge-Kutta method.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from loopdyn.integrators.chart import FINE, PAST, note, recall, stage
+from loopdyn.integrators.runge_kutta import rk4
+from loopdyn.integrators.stepping import Method, finish
+
+HISTORY = 3  # states before the start of a step
+PREDICTED = HISTORY + 1  # row of k: the start, the history, then the state that was predicted
+
+# Bound to what it is in a run.
+accelerate: Any = None
+
+
+@cache
+def abm4() -> Method:
+    """Rows 1 to 3 of `a` and the first row of `e` are those of the start, row 4 of `a` predicts, `b` corrects."""
+    start, n = rk4(), PREDICTED + 1
+    a, e = np.zeros((n, n)), np.zeros((2, n))
+    a[:4, :4], e[0, :4] = start.a, start.b
+    a[PREDICTED, :4] = np.array([55.0, -59.0, 37.0, -9.0]) / 24.0
+    b = np.array([19.0, -5.0, 1.0, 0.0, 9.0]) / 24.0
+    c = np.append(start.c, 1.0)
+    return Method(a, b, c, e, np.zeros((0, n + 1)), np.zeros(0), np.zeros((n + 1, 0)), 0)
+
+
+def predict_and_correct(ints, floats, work, m, method):
+    """One step; by Runge-Kutta as long as the history is short."""
+    starting = m.count[PAST] < HISTORY
+    first, last = (1, HISTORY) if starting else (PREDICTED, PREDICTED)
+    if not starting:
+        recall(ints, m)
+    for i in range(first, last + 1):
+        stage(ints, work, m, method.a[i], i, method.c[i])
+        status = accelerate(ints, floats, work)
+        if status != FINE:
+            return status
+        status = note(ints, floats, work, m, m.stage, i)
+        if status != FINE:
+            return status
+    finish(m, method, method.e[0] if starting else method.b)
+    return FINE

@@ -1,0 +1,581 @@
+"""Integrators by name, drift control, and the stepper that joins an integrator to a solver."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from loopdyn import records as rec
+from loopdyn._jit import rebind, specialise
+from loopdyn.errors import LoopdynError
+from loopdyn.expressions import opcodes as OP
+from loopdyn.forces.base import JOINT_SPRING, MOTOR
+from loopdyn.formulations.base import Compiled, Solver
+from loopdyn.integrators import adams, chart, generalized_alpha, runge_kutta, stepping, stiff
+from loopdyn.integrators.chart import FINE, NOT_A_NUMBER, Memory, Output
+from loopdyn.integrators.stepping import Method
+from loopdyn.projection import correct as corrected
+from loopdyn.projection import metric, smallest_step
+from loopdyn.records import Work, open_work
+from loopdyn.system import State, System
+from loopdyn.tree import terms
+from loopdyn.tree.power import N_OTHERS
+from loopdyn.wording import nearest
+
+Array = NDArray[np.float64]
+
+FIRST_MOVE = 0.01  # rad or sizes of the mechanism that a first adaptive step may move at the speeds of the start
+LONGEST = 0.1  # share of the span that an adaptive step may take, so that what begins later is not leapt over
+SHORTEST = 1e-14  # share of the span, or of the time itself, below which a step cannot shrink
+
+
+# -------------------------------------------------------------------------------------------- the methods
+
+
+@dataclass(frozen=True)
+class Integrator:
+    """Base of all integrators; subclasses add their options as fields."""
+
+    name: ClassVar[str] = ""
+    history: ClassVar[int] = 0  # states that are kept beside the start of a step
+
+    def method(self) -> Method:
+        """Coefficients."""
+        raise NotImplementedError
+
+    def attempt(self) -> Any:
+        """The function that makes a step (see :mod:`loopdyn.integrators.stepping`), before it is bound to a solver."""
+        return stepping.explicit
+
+    def in_python(self, stepper: Stepper) -> Any:
+        """The same for a method that exists in Python only, made for a stepper; None for the others."""
+        return None
+
+
+@dataclass(frozen=True)
+class _Fixed(Integrator):
+    """A method with steps of one size.
+
+    Parameters
+    ----------
+    step : float
+        Size of a step in s; the last one is shorter if the span asks for it.
+    """
+
+    step: float
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite(self.step) and self.step > 0.0):
+            raise LoopdynError(f"{self.name}: step is {self.step}. Give a positive number of seconds.")
+
+
+@dataclass(frozen=True)
+class _Adaptive(Integrator):
+    """A method that chooses its steps by the tolerances.
+
+    Parameters
+    ----------
+    longest : float, optional
+        Longest step in s; by default a tenth of the span.
+    """
+
+    longest: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.longest is not None and not self.longest > 0.0:
+            raise LoopdynError(f"{self.name}: longest is {self.longest}. Give a positive number of seconds.")
+
+
+class RK4(_Fixed):
+    """The classical Runge-Kutta method of order 4.
+
+    Examples
+    --------
+    >>> RK4(step=1e-3).step
+    0.001
+    """
+
+    name: ClassVar[str] = "rk4"
+
+    def method(self) -> Method:
+        """Four stages."""
+        return runge_kutta.rk4()
+
+
+class ABM(_Fixed):
+    """Adams-Bashforth-Moulton of order 4, two evaluations a step.
+
+    Examples
+    --------
+    >>> ABM(step=1e-3).history
+    3
+    """
+
+    name: ClassVar[str] = "abm"
+    history: ClassVar[int] = adams.HISTORY
+
+    def method(self) -> Method:
+        """Predictor and corrector."""
+        return adams.abm4()
+
+    def attempt(self) -> Any:
+        """Its own way to make a step."""
+        return adams.predict_and_correct
+
+
+@dataclass(frozen=True)
+class GeneralizedAlpha(_Fixed):
+    """Generalised-alpha: implicit, order 2, constraints held at position level, numerical damping of fast motion.
+
+    Parameters
+    ----------
+    step : float
+        Size of a step in s.
+    rho : float
+        What is left of an infinitely fast vibration after a step: 1 none damped, 0 all of it.
+
+    Examples
+    --------
+    >>> GeneralizedAlpha(step=1e-3).rho
+    0.8
+    """
+
+    name: ClassVar[str] = "generalized_alpha"
+    rho: float = 0.8
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0.0 <= self.rho <= 1.0:
+            raise LoopdynError(f"{self.name}: rho is {self.rho}. Give a number from 0 to 1.")
+
+    def method(self) -> Method:
+        """Both ends of a step."""
+        return stepping.ends_only()
+
+    def in_python(self, stepper: Stepper) -> Any:
+        """Newton's method on dense matrices."""
+        return generalized_alpha.make(stepper, self.rho)
+
+
+class Stiff(_Adaptive):
+    """Radau IIA of order 5, from SciPy: adaptive and implicit, for stiff springs and dampers.
+
+    Examples
+    --------
+    >>> Stiff(longest=0.1).longest
+    0.1
+    """
+
+    name: ClassVar[str] = "stiff"
+
+    def method(self) -> Method:
+        """Both ends of a step."""
+        return stepping.ends_only()
+
+    def in_python(self, stepper: Stepper) -> Any:
+        """Steps of SciPy's."""
+        return stiff.make(stepper)
+
+
+class DP5(_Adaptive):
+    """Dormand-Prince 5(4): adaptive, for loose tolerances and motions that are not smooth.
+
+    Examples
+    --------
+    >>> DP5().method().order
+    5
+    """
+
+    name: ClassVar[str] = "dp5"
+
+    def method(self) -> Method:
+        """Seven stages, the last of which is the first of the next step."""
+        return runge_kutta.dp5()
+
+
+class DOP853(_Adaptive):
+    """Dormand-Prince 8(5,3): adaptive, with dense output of order 7; the default.
+
+    Examples
+    --------
+    >>> DOP853().method().order
+    8
+    """
+
+    name: ClassVar[str] = "dop853"
+
+    def method(self) -> Method:
+        """Twelve stages, three more where the inside of a step is looked at."""
+        return runge_kutta.dop853()
+
+
+CLASSES: dict[str, type[Integrator]] = {
+    "dop853": DOP853,
+    "dp5": DP5,
+    "rk4": RK4,
+    "abm": ABM,
+    "generalized_alpha": GeneralizedAlpha,
+    "stiff": Stiff,
+}
+
+
+def chosen(integrator: str | Integrator) -> Integrator:
+    """The integrator of a name with its default options, or the one given; "auto" is DOP853.
+
+    Examples
+    --------
+    >>> chosen("auto")
+    DOP853(longest=None)
+    """
+    return integrator if isinstance(integrator, Integrator) else named(integrator, None)
+
+
+def named(name: str, step: float | None) -> Integrator:
+    """The integrator of a name, with a step where it needs one.
+
+    Examples
+    --------
+    >>> named("rk4", 1e-3)
+    RK4(step=0.001)
+    """
+    kind = CLASSES.get("dop853" if name == "auto" else name)
+    if kind is None:
+        raise LoopdynError(f"there is no integrator '{name}'. {nearest(str(name), ['auto', *CLASSES])}")
+    if issubclass(kind, _Fixed):
+        if step is None:
+            raise LoopdynError(f"{name} needs the size of a step. Give it: {kind.__name__}(step=1e-3), or --step.")
+        return kind(step=step)
+    if step is not None:
+        raise LoopdynError(f"{name} chooses its steps itself. Leave the step out, or use rk4 or abm.")
+    return kind()
+
+
+# ----------------------------------------------------------------------------------------------- the drift
+
+
+@dataclass(frozen=True)
+class Baumgarte:
+    """Drift control by feedback: ``J a = gamma - 2 rate (J v + phi_t) - rate^2 phi``, critically damped.
+
+    Parameters
+    ----------
+    rate : float
+        In 1/s: errors of the loops decay like exp(-rate t). Large rates make the equations stiff.
+
+    Examples
+    --------
+    >>> Baumgarte(rate=50.0).rate
+    50.0
+    """
+
+    rate: float = 20.0
+
+
+Drift = Literal["none", "projection", "velocity", "baumgarte"] | Baumgarte
+DRIFTS = ("none", "projection", "velocity", "baumgarte")
+
+
+# --------------------------------------------------------------------------------------------- the stepper
+
+
+class Stepper:
+    """An integrator on a solver: memory, bound functions, and the questions Python asks.
+
+    Parameters
+    ----------
+    system : System
+    solver : Solver
+    integrator : Integrator
+    drift : str or Baumgarte
+    rank : int
+        Independent constraint rows, for corrections.
+    rtol, atol : float
+    """
+
+    def __init__(
+        self,
+        system: System,
+        solver: Solver,
+        integrator: Integrator,
+        drift: Drift,
+        rank: int,
+        rtol: float,
+        atol: float,
+    ):
+        self.system, self.solver, self.integrator, self.rank = system, solver, integrator, rank
+        self.method = integrator.method()
+        self.error: LoopdynError | None = None  # of a solver in Python, from its last failure
+        self.adaptive = isinstance(integrator, _Adaptive)
+        self._arrays(rtol, atol)
+        self._bind(getattr(solver, "compiled", None), drift)
+
+    # ------------------------------------------------------------------------------------------ preparing
+
+    def _arrays(self, rtol: float, atol: float) -> None:
+        s = self.system
+        moved, forces = moves_by_itself(s), len(s.model.force)
+        self.sources = forces + N_OTHERS if forces or moved or s.mechanism.user_forces else 0
+        ny, rows = 2 * s.nv + self.sources, len(self.method.p)
+        past = self.integrator.history
+        wrapped = angles_to_wrap(s)
+        self.memory = Memory(
+            clock=np.zeros(chart.N_CLOCK),
+            count=np.zeros(chart.N_COUNT, np.int64),
+            q=np.zeros(s.nq),
+            y=np.zeros(ny),
+            k=np.zeros((rows, ny)),
+            stage=np.zeros(ny),
+            new=np.zeros(ny),
+            q1=np.zeros(s.nq),
+            v1=np.zeros(s.nv),
+            a1=np.zeros(s.nv),
+            power1=np.zeros(self.sources),
+            extra=np.zeros(s.nv),
+            unit=np.array(s.speed_units),
+            wrapped=wrapped,
+            turns=np.zeros(len(wrapped)),
+            past_q=np.zeros((past, s.nq)),
+            past_v=np.zeros((past, s.nv)),
+            past_a=np.zeros((past, s.nv + self.sources)),
+            load=np.zeros(forces),
+        )
+        self.weights = np.zeros(rows)
+        self.memory.clock[[chart.RTOL, chart.ATOL]] = rtol, atol
+        self.memory.count[chart.MOVED] = moved
+
+    def _bind(self, compiled: Compiled | None, drift: Drift) -> None:
+        """Compiled functions where the solver has them and the drift control allows it, else Python's."""
+        s = self.system
+        corrects = s.nc > 0 and drift != "none"
+        self.compiled = compiled
+        own = self.integrator.in_python(self)
+        usable = compiled is not None and (not corrects or (drift == "projection" and compiled.correct is not None))
+        usable = usable and own is None
+        if usable and compiled is not None:
+            self.ints, self.floats, self.work = compiled.ints, compiled.floats, compiled.work
+            accelerate, correct = compiled.kernel, compiled.correct if corrects else stepping.no_correction
+            bind: Callable[..., Any] = _specialised
+        else:
+            self.ints, self.floats, self.work = s.ints, s.floats, s.work()
+            self.views = s.open_work(self.work)
+            accelerate = self._in_python(Baumgarte() if drift == "baumgarte" else drift)
+            correct = self._correction(drift == "projection") if drift in ("projection", "velocity") else None
+            correct = correct if corrects and correct else stepping.no_correction
+            bind = rebind
+        self.in_python = not usable
+        self.views = self._views()
+        weak = compiled.weak if usable and compiled is not None and compiled.weak else stepping.never_weak
+        found = {"accelerate": accelerate, "correct": correct}
+        self._extend = bind(stepping.extend, **found)
+        self._within = bind(stepping.within, extend=self._extend, **found)
+        land = bind(stepping.land, **found)
+        attempt = own or bind(self.integrator.attempt(), **found)
+        self._chunk = bind(stepping.chunk, attempt=attempt, land=land, within=self._within, weak=weak)
+        self.accelerate = accelerate
+
+    def _in_python(self, drift: Any) -> Callable[..., int]:
+        """accelerate(ints, floats, work) from a solver that is a Python function."""
+        system, solver = self.system, self.solver
+        users = list(system.mechanism.user_forces.values())
+        rate = drift.rate if isinstance(drift, Baumgarte) and system.nc else 0.0
+
+        def accelerate(ints: Any, floats: Any, work: Any) -> int:
+            w = self.views
+            t = float(w.t[0])
+            w.tau[:] = 0.0
+            for force in users:  # for their power; the solver calls them too
+                force.function(t, w.q.copy(), w.v.copy(), w.tau)
+            try:
+                a = solver(t, w.q.copy(), w.v.copy()).a
+            except LoopdynError as error:
+                self.error = error
+                return 0
+            except np.linalg.LinAlgError as error:  # numbers that are not finite
+                self.error = LoopdynError(f"the equations of motion cannot be solved at t = {t:g} s: {error}.")
+                return 0
+            if rate:
+                now, rows = terms(system, State(t, w.q, w.v)), system.row_units
+                pull = (2.0 * rate * (now.J @ w.v + now.phi_t) + rate * rate * now.phi) / rows
+                a = a + smallest_step(now.J / rows[:, None], pull, metric(now.M), self.rank)
+            w.a[:] = a
+            return FINE
+
+        return accelerate
+
+    def _correction(self, position: bool) -> Callable[..., int]:
+        def correct(ints: Any, floats: Any, work: Any) -> int:
+            w = self.views
+            try:
+                q, v = corrected(self.system, float(w.t[0]), w.q.copy(), w.v.copy(), self.rank, position=position)
+            except (LoopdynError, np.linalg.LinAlgError) as error:
+                self.error = LoopdynError(f"the loops cannot be closed at t = {w.t[0]:g} s: {error}.")
+                return 0
+            w.q[:], w.v[:] = q, v
+            return FINE
+
+        return correct
+
+    # ---------------------------------------------------------------------------------------------- running
+
+    def start(self, state: State, end: float, works: Array | None = None) -> None:
+        """Begin, or begin anew after a jump, at `state`; `works` were done until then."""
+        m, w = self.memory, self.views
+        w.t[0], w.q[:], w.v[:] = state.t, state.q, state.v
+        self.check(self.accelerate(self.ints, self.floats, self.work))
+        self.check(chart.note(self.ints, self.floats, self.work, m, np.zeros_like(m.y), 0))
+        chart.keep_end(self.ints, self.work, m, 0)
+        m.extra[:] = m.a1
+        m.y[2 * self.system.nv :] = 0.0 if works is None else works
+        m.turns[:] = 0.0
+        m.clock[[chart.START, chart.STOP, chart.ORIGIN]] = state.t
+        m.count[[chart.PENDING, chart.SINCE, chart.RETRIED]] = 0
+        m.clock[chart.FASTEST] = max(m.clock[chart.FASTEST], float(np.abs(m.v1 / m.unit).max(initial=0.0)))
+        self.aim(end)
+        chart.begin(m)
+        m.clock[chart.NEXT] = self.first_step()
+
+    def allow(self, start: float, end: float) -> None:
+        """Set the longest and the shortest step for a span of time."""
+        m, longest = self.memory, getattr(self.integrator, "longest", None)
+        m.clock[chart.MOST] = longest or LONGEST * (end - start)
+        m.clock[chart.LEAST] = SHORTEST * max(abs(start), abs(end))
+
+    def first_step(self) -> float:
+        """Size of a first step: the one given, or the time in which the motion goes a small way."""
+        m = self.memory
+        if not self.adaptive:
+            return float(getattr(self.integrator, "step"))  # noqa: B009
+        speed, push = (float(np.abs(x / m.unit).max(initial=0.0)) for x in (m.v1, m.a1))
+        by_speed = FIRST_MOVE / speed if speed > 0.0 else np.inf
+        by_push = np.sqrt(2.0 * FIRST_MOVE / push) if push > 0.0 else np.inf
+        return float(min(by_speed, by_push, m.clock[chart.MOST]))
+
+    def aim(self, end: float) -> None:
+        """Integrate up to `end`."""
+        self.memory.clock[chart.END] = end
+
+    def run(self, out: Output, limit: int) -> int:
+        """At most `limit` steps; the code a chunk ends with."""
+        return int(self._chunk(self.ints, self.floats, self.work, self.memory, self.method, out, self.weights, limit))
+
+    def _views(self) -> Work:
+        """Views of the work array, which begins as that of the system does and may have more rows."""
+        python = getattr(open_work, "py_func", open_work)
+        opened: Work = python(self.ints, self.work)
+        return opened
+
+    def renew(self) -> None:
+        """Let the solver prepare itself anew where it has become weak, at the end of the last step."""
+        compiled = self.compiled
+        if self.in_python or compiled is None or compiled.weak is None or compiled.renew is None:
+            return
+        if compiled.weak(self.ints, self.work):
+            now = self.state()
+            self.compiled = new = compiled.renew(now.t, now.q, now.v)
+            self.ints, self.floats, self.work = new.ints, new.floats, new.work
+            self.views = self._views()
+
+    def check(self, status: int) -> None:
+        """Raise what a status of the solver means."""
+        if status != FINE:
+            raise self.failure(status)
+
+    def failure(self, status: int) -> LoopdynError:
+        """What a status means."""
+        if status == NOT_A_NUMBER:
+            bad = np.flatnonzero(~np.isfinite(self.views.a))
+            label = self.system.speeds[int(bad[0])] if bad.size else self.system.speeds[0]
+            return LoopdynError(
+                f"the acceleration of '{label}' is not a finite number. Check formulas that divide by zero or leave "
+                "their range, springs whose points meet, and the size of the steps."
+            )
+        if self.compiled is not None and not self.in_python:
+            return self.compiled.explain(status)
+        return self.error or LoopdynError("the solver failed without a reason")
+
+    # -------------------------------------------------------------------------------------------- the state
+
+    @property
+    def t(self) -> float:
+        """Time reached."""
+        m = self.memory
+        return float(m.clock[chart.STOP if m.count[chart.PENDING] else chart.START])
+
+    def state(self) -> State:
+        """State reached, turns included."""
+        return State(self.t, self.unwrapped(self.memory.q1), self.memory.v1.copy())
+
+    def unwrapped(self, q: Array) -> Array:
+        """Coordinates with the turns that were taken off."""
+        q = q.copy()
+        q[self.memory.wrapped] += self.memory.turns * chart.FULL_TURN
+        return q
+
+    def inside(self, t: float) -> State:
+        """State at a time inside the last step, on the dense output and corrected; `works` then are those there."""
+        m = self.memory
+        self.check(self._within(self.ints, self.floats, self.work, m, self.method, t, self.weights))
+        return State(t, self.unwrapped(self.views.q), self.views.v.copy())
+
+    def on_curve(self, t: float) -> State:
+        """State at a time inside the last step, on the dense output as it is: for looking around, at little cost."""
+        m = self.memory
+        self.check(self._extend(self.ints, self.floats, self.work, m, self.method))
+        stepping.look_inside(self.ints, self.work, m, self.method, t, self.weights)
+        return State(t, self.unwrapped(self.views.q), self.views.v.copy())
+
+    @property
+    def works(self) -> Array:
+        """Works at the state that was asked for last."""
+        return np.array(self.memory.stage[2 * self.system.nv :])
+
+
+@cache
+def _specialised(function: Any, **bound: Any) -> Any:
+    """`specialise`, once for the same functions in a process: finding a kernel in the cache takes time too."""
+    return specialise(function, **bound)
+
+
+# ------------------------------------------------------------------------------------ questions to a system
+
+
+def _reads(system: System, program: int, variable: int) -> bool:
+    """Whether a program of the frozen arrays reads a variable."""
+    model = system.model
+    code = model.code[model.program[program] : model.program[program + 1]]
+    return bool(np.any((code & OP.MASK == OP.VARIABLE) & (code >> OP.BITS == variable)))
+
+
+def moves_by_itself(system: System) -> bool:
+    """Whether drivers or bases move, or may move, as time goes: energy then enters through constraints."""
+    model = system.model
+    if system.mechanism.user_constraints or np.any(model.linear[:, rec.L_KIND] == rec.VELOCITY_RELATION):
+        return True  # whether they do is not known
+    programs = [*model.base_programs.ravel(), *model.cut[:, rec.C_PROGRAM], *model.linear[:, rec.L_PROGRAM]]
+    return any(_reads(system, int(k), 0) for k in programs if k >= 0)
+
+
+def angles_to_wrap(system: System) -> NDArray[np.int64]:
+    """Coordinates that are plain angles, so that whole turns can be taken off: nothing reads their value."""
+    if system.mechanism.user_forces or system.mechanism.user_constraints:
+        return np.zeros(0, np.int64)
+    periodic = ("revolute", "cylindrical", "universal", "planar")
+    angles = {
+        j.q0 + k
+        for j in system.joints.values()
+        if j.in_tree and j.spec.type in periodic
+        for k, dimension in enumerate(j.spec.dimensions)
+        if dimension == "angle"
+    }
+    model = system.model
+    angles -= {int(c) for cut, _, c in model.entry if cut < 0}
+    for force in model.force:
+        reads = force[0] == JOINT_SPRING or (force[0] == MOTOR and _reads(system, int(force[4]), 1))
+        if reads and force[1] < 0:
+            angles.discard(int(force[3]))
+    return np.array(sorted(angles), np.int64)

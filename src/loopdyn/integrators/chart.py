@@ -1,0 +1,218 @@
+"""The state during a step, as the kernels of all integrators see it.
+
+A step starts at coordinates q0. What is integrated is y = (xi, v, work): increments xi along the manifolds of
+the joints, q = q0 (+) xi, zero at the start of every step; speeds; and the work of every force. For most joints
+xi' = v. For a quaternion q0 exp(xi/2) with the angular velocity in axes of M
+
+    xi' = v + 1/2 xi x v + c xi x (xi x v),   c = (1 - (|xi|/2) cot(|xi|/2)) / |xi|^2
+
+which is the inverse of the derivative of the exponential map; the position of a free joint, which moves along the
+axes at the start of the step, has xi' = exp(xi) v. So quaternions stay unit and every method keeps its order.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from loopdyn._jit import inline, kernel
+from loopdyn.joints import joint_minus, joint_plus
+from loopdyn.joints.base import FREE, SPHERICAL
+from loopdyn.records import H_BASES, KIND, NV, Q0, V0, open_head, open_model, open_tree, open_work
+from loopdyn.rotations import quaternion_exp, quaternion_matrix
+from loopdyn.spatial import add, cross, rot, scale
+from loopdyn.tree.power import powers
+
+# Below this squared angle the series of c is taken; the first term left out is x^6/1209600 < 1e-18 there.
+SMALL_ANGLE_SQUARED = 1e-4
+FULL_TURN = 2.0 * np.pi
+
+# Status of an evaluation; zero or more is that of the solver.
+FINE, NOT_A_NUMBER = -1, -2
+
+# clock: times and sizes. ORIGIN: where the count of fixed steps began; STOP: end of the step.
+START, SIZE, STOP, NEXT, END, ORIGIN, LEAST, MOST, RTOL, ATOL, FASTEST, ERROR, N_CLOCK = range(13)
+# count: numbers of things. PENDING: the last step is not yet the start of the next; SINCE: steps since ORIGIN; PAST:
+# states in the history; MOVED: drivers or bases move; RETRIED: the last try was rejected; EXTENDED: see `extend`.
+ACCEPTED, REJECTED, EVALUATED, OUTPUT, PENDING, SINCE, PAST, MOVED, STATUS, RETRIED, EXTENDED, N_COUNT = range(12)
+
+
+class Memory(NamedTuple):
+    """What an integrator keeps: the last step, and where it goes on. ny = 2 nv + number of works."""
+
+    clock: Any  # (N_CLOCK,)
+    count: Any  # (N_COUNT,) int
+    q: Any  # (nq,) coordinates at the start of the step
+    y: Any  # (ny,) zero increments, speeds and works at the start
+    k: Any  # (stages, ny) derivatives
+    stage: Any  # (ny,) the stage that is being computed
+    new: Any  # (ny,) the end of the step before it is corrected
+    q1: Any  # (nq,) the end of the step
+    v1: Any  # (nv,)
+    a1: Any  # (nv,)
+    power1: Any  # (works,)
+    extra: Any  # (nv,) of a method's own; the accelerations at the start of all
+    unit: Any  # (nv,) natural unit of increments, and per second of speeds
+    wrapped: Any  # (n,) int: coordinates that are angles and kept within a turn
+    turns: Any  # (n,) whole turns that were taken off
+    past_q: Any  # (n, nq) states before the start of the step, the latest first
+    past_v: Any  # (n, nv)
+    past_a: Any  # (n, nv + works) accelerations and powers
+    load: Any  # (forces,) scratch
+
+
+class Output(NamedTuple):
+    """Results at the times asked for."""
+
+    t: Any  # (n,)
+    q: Any  # (n, nq) turns included
+    v: Any  # (n, nv)
+    a: Any  # (n, nv)
+    work: Any  # (n, works)
+    steps: Any  # (n,) int: steps taken until then
+
+
+@inline
+def turning(xi, w):
+    """Rate of the rotation vector xi of q0 exp(xi/2), whose angular velocity in its own axes is w."""
+    n2 = xi[0] * xi[0] + xi[1] * xi[1] + xi[2] * xi[2]
+    if n2 < SMALL_ANGLE_SQUARED:
+        c = 1.0 / 12.0 + n2 / 720.0 + n2 * n2 / 30240.0
+    else:
+        half = 0.5 * np.sqrt(n2)
+        c = (1.0 - half * np.cos(half) / np.sin(half)) / n2
+    x = cross(xi, w)
+    return add(add(w, scale(0.5, x)), scale(c, cross(xi, x)))
+
+
+@inline
+def joint_rate(kind, n, xi, v, j, out):
+    """out = xi' for one joint with n freedoms at speeds v."""
+    if kind == SPHERICAL or kind == FREE:
+        turn = (xi[j], xi[j + 1], xi[j + 2])
+        out[j], out[j + 1], out[j + 2] = turning(turn, (v[j], v[j + 1], v[j + 2]))
+        if kind == FREE:
+            E = quaternion_matrix(quaternion_exp(turn))
+            out[j + 3], out[j + 4], out[j + 5] = rot(E, (v[j + 3], v[j + 4], v[j + 5]))
+    else:
+        for k in range(j, j + n):
+            out[k] = v[k]
+
+
+@kernel
+def rates(ints, xi, v, out):
+    """out = xi' (nv) of all joints."""
+    tree = open_tree(ints)
+    for i in range(ints[H_BASES], tree.shape[0]):
+        joint_rate(tree[i, KIND], tree[i, NV], xi, v, tree[i, V0], out)
+
+
+@kernel
+def place(ints, work, m, y, t):
+    """Put the state q (+) y into `work`."""
+    tree, w = open_tree(ints), open_head(ints, work)
+    w.t[0] = t
+    for i in range(ints[H_BASES], tree.shape[0]):
+        joint_plus(tree[i, KIND], tree[i, NV], m.q, tree[i, Q0], y, tree[i, V0], w.q)
+    for k in range(w.v.size):
+        w.v[k] = y[w.v.size + k]
+
+
+@kernel
+def stage(ints, work, m, weights, n, c):
+    """The state y + h sum weights k over the first n derivatives, into `m.stage` and `work`, at c of the step."""
+    h = m.clock[SIZE]
+    for i in range(m.y.size):
+        total = 0.0
+        for j in range(n):
+            total += weights[j] * m.k[j, i]
+        m.stage[i] = m.y[i] + h * total
+    place(ints, work, m, m.stage, m.clock[START] + c * h)
+
+
+@kernel
+def note(ints, floats, work, m, y, row):
+    """Derivative of the state in `work`, whose increments are those of y, into row `row` of k."""
+    w, k = open_head(ints, work), m.k[row]
+    nv = w.v.size
+    rates(ints, y, w.v, k)
+    for i in range(nv):
+        k[nv + i] = w.a[i]
+    if k.size > 2 * nv:
+        powers(open_model(ints, floats), open_work(ints, work), m.count[MOVED] == 1, k[2 * nv :], m.load)
+    m.count[EVALUATED] += 1
+    return FINE if np.isfinite(np.sum(w.a)) else NOT_A_NUMBER
+
+
+@kernel
+def begin(m):
+    """Take the end of the last step, or the start of all, as the start of the next; q1, v1, a1, power1 are known."""
+    nv = m.v1.size
+    if m.past_q.shape[0] > 0:
+        if m.count[PENDING] == 1:
+            for n in range(m.past_q.shape[0] - 1, 0, -1):
+                m.past_q[n], m.past_v[n], m.past_a[n] = m.past_q[n - 1], m.past_v[n - 1], m.past_a[n - 1]
+            m.past_q[0], m.past_v[0], m.past_a[0] = m.q, m.y[nv : 2 * nv], m.k[0, nv:]
+            m.count[PAST] = min(m.count[PAST] + 1, m.past_q.shape[0])
+        else:
+            m.count[PAST] = 0
+    if m.count[PENDING] == 1:
+        m.clock[START] = m.clock[STOP]
+        m.y[2 * nv :] = m.new[2 * nv :]
+        m.count[SINCE] += 1
+    m.count[PENDING] = 0
+    for n in range(m.wrapped.size):
+        i = m.wrapped[n]
+        turns = np.round(m.q1[i] / FULL_TURN)
+        m.q1[i] -= turns * FULL_TURN
+        m.turns[n] += turns
+    m.q[:] = m.q1
+    m.y[:nv] = 0.0
+    m.y[nv : 2 * nv] = m.v1
+    m.k[0, :nv] = m.v1
+    m.k[0, nv : 2 * nv] = m.a1
+    m.k[0, 2 * nv :] = m.power1
+
+
+@kernel
+def keep_end(ints, work, m, row):
+    """The corrected end of the step from `work`, and its derivatives from row `row` of k."""
+    w = open_head(ints, work)
+    m.q1[:] = w.q
+    m.v1[:] = w.v
+    m.a1[:] = w.a
+    m.power1[:] = m.k[row, 2 * w.v.size :]
+
+
+@kernel
+def put_end(ints, work, m):
+    """The end of the step into `work`."""
+    w = open_head(ints, work)
+    w.t[0], w.q[:], w.v[:], w.a[:] = m.clock[STOP], m.q1, m.v1, m.a1
+
+
+@kernel
+def write(ints, work, m, out, works):
+    """The state in `work` as the next output, turns included."""
+    w = open_head(ints, work)
+    n = m.count[OUTPUT]
+    out.q[n, :] = w.q
+    for i in range(m.wrapped.size):
+        out.q[n, m.wrapped[i]] += m.turns[i] * FULL_TURN
+    out.v[n, :] = w.v
+    out.a[n, :] = w.a
+    out.work[n, :] = works[2 * w.v.size :]
+    out.steps[n] = m.count[ACCEPTED]
+    m.count[OUTPUT] = n + 1
+
+
+@kernel
+def recall(ints, m):
+    """Derivatives at the states of the history, in the chart of this step, into rows 1, 2, ... of k."""
+    tree, nv = open_tree(ints), m.v1.size
+    for n in range(m.count[PAST]):
+        for i in range(ints[H_BASES], tree.shape[0]):
+            joint_minus(tree[i, KIND], tree[i, NV], m.q, m.past_q[n], tree[i, Q0], m.stage, tree[i, V0])
+        rates(ints, m.stage, m.past_v[n], m.k[1 + n])
+        m.k[1 + n, nv:] = m.past_a[n]

@@ -1,0 +1,290 @@
+"""Steps one after another, with any method and any solver.
+
+`chunk` is written once and used twice. Bound to compiled functions (:func:`loopdyn._jit.specialise`) a chunk of
+many steps is one compiled call; bound to Python functions (:func:`loopdyn._jit.rebind`) it drives solvers that
+exist in Python only. It calls by global name
+
+    attempt(ints, floats, work, m, method) -> status    one step of size clock[SIZE]: `m.new` and clock[ERROR]
+    accelerate(ints, floats, work) -> status            accelerations at the state in `work`
+    correct(ints, floats, work) -> status               back to the constraints from the state in `work`
+    weak(ints, work) -> bool                            whether Python should look at the solver before the next step
+
+The status is FINE, NOT_A_NUMBER, or that of the solver, zero or more.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from loopdyn._jit import kernel
+from loopdyn.integrators.chart import (
+    ACCEPTED,
+    ATOL,
+    END,
+    ERROR,
+    EXTENDED,
+    FASTEST,
+    FINE,
+    LEAST,
+    MOST,
+    NEXT,
+    NOT_A_NUMBER,
+    ORIGIN,
+    OUTPUT,
+    PENDING,
+    REJECTED,
+    RETRIED,
+    RTOL,
+    SINCE,
+    SIZE,
+    START,
+    STATUS,
+    STOP,
+    begin,
+    keep_end,
+    note,
+    place,
+    put_end,
+    stage,
+    write,
+)
+
+# What a chunk of steps ended with.
+RUNNING, FINISHED, FAILED = range(3)
+
+SAFETY, SHRINK, GROW = 0.9, 0.2, 10.0  # of the step size, as usual [Hairer1993 section II.4]
+SNAP = 1e-9  # share of a step that is not worth a step of its own
+
+
+# Bound to what they are in a run.
+accelerate: Any = None
+correct: Any = None
+attempt: Any = None
+weak: Any = None
+
+
+class Method(NamedTuple):
+    """Coefficients of an explicit method; its rows of k are the stages, then the end of the step, then `extra`."""
+
+    a: Any  # (stages, stages)
+    b: Any  # (stages,)
+    c: Any  # (stages,)
+    e: Any  # (2, stages) errors of order `order` and lower; zero for a fixed step
+    a_extra: Any  # (extra, stages + 1 + extra) stages for the dense output alone
+    c_extra: Any  # (extra,)
+    p: Any  # (stages + 1 + extra, degree) weights of the dense output as polynomials without constant term; of degree
+    # zero where it is the cubic through both ends
+    order: int  # of the error estimate; zero for a fixed step
+
+
+@cache
+def ends_only() -> Method:
+    """For methods that make a step in their own way: the start, the end, and a cubic between them."""
+    one = np.zeros(1)
+    return Method(np.zeros((1, 1)), one, one, np.zeros((2, 1)), np.zeros((0, 2)), np.zeros(0), np.zeros((2, 0)), 0)
+
+
+@kernel
+def no_correction(ints, floats, work):
+    """Where there is nothing to correct, or nothing is to be."""
+    return FINE
+
+
+@kernel
+def never_weak(ints, work):
+    """For solvers that need no renewal."""
+    return False
+
+
+@kernel
+def choose_size(m, adaptive):
+    """Size and end of the next step; the last one ends exactly at END."""
+    start, end = m.clock[START], m.clock[END]
+    if adaptive:
+        h = min(m.clock[NEXT], m.clock[MOST])
+        stop = start + h
+    else:
+        h = m.clock[NEXT]
+        stop = m.clock[ORIGIN] + (m.count[SINCE] + 1) * h
+    if stop > end - SNAP * h:
+        stop = end
+    m.clock[STOP] = stop
+    m.clock[SIZE] = h if not adaptive and stop < end else stop - start
+
+
+@kernel
+def finish(m, method, weights):
+    """The end of the step by the weights of its stages, and its error: at most 1 if the step can be taken."""
+    h, n, nv = m.clock[SIZE], weights.size, m.v1.size
+    fastest = m.clock[FASTEST]
+    for i in range(m.y.size):
+        total = 0.0
+        for j in range(n):
+            total += weights[j] * m.k[j, i]
+        m.new[i] = m.y[i] + h * total
+    for i in range(nv):
+        fastest = max(fastest, abs(m.new[nv + i]) / m.unit[i])
+    high, low = 0.0, 0.0
+    if method.order > 0:
+        for i in range(2 * nv):
+            # positions against 1 rad or the size of the mechanism, speeds against the fastest so far
+            unit = m.unit[i] if i < nv else m.unit[i - nv] * fastest
+            scale = m.clock[ATOL] * m.unit[i % nv] + m.clock[RTOL] * unit
+            e1, e2 = 0.0, 0.0
+            for j in range(n):
+                e1 += method.e[0, j] * m.k[j, i]
+                e2 += method.e[1, j] * m.k[j, i]
+            if scale > 0.0:
+                high, low = max(high, abs(e1) / scale), max(low, abs(e2) / scale)
+    # [Hairer1993 section II.10] with two estimates; with one, its value
+    both = np.sqrt(high * high + 0.01 * low * low)
+    m.clock[ERROR] = h * high * high / both if both > 0.0 else 0.0
+    if not np.isfinite(np.sum(m.new)):
+        m.clock[ERROR] = np.inf
+
+
+@kernel
+def judge(m, order):
+    """Whether an adaptive step is taken; sets the size of the next try."""
+    error, h = m.clock[ERROR], m.clock[SIZE]
+    if error <= 1.0:
+        factor = GROW if error == 0.0 else min(GROW, SAFETY * error ** (-1.0 / order))
+        if m.count[RETRIED] == 1:  # after a rejection a step does not grow
+            factor = min(factor, 1.0)
+        m.count[RETRIED] = 0
+        m.clock[NEXT] = h * factor
+        return True
+    m.clock[NEXT] = h * (max(SHRINK, SAFETY * error ** (-1.0 / order)) if error < np.inf else SHRINK)
+    m.count[REJECTED] += 1
+    m.count[RETRIED] = 1
+    return False
+
+
+@kernel
+def remember_speed(m):
+    """The fastest speed so far, in natural units per second."""
+    for i in range(m.v1.size):
+        m.clock[FASTEST] = max(m.clock[FASTEST], abs(m.v1[i]) / m.unit[i])
+
+
+@kernel
+def look_inside(ints, work, m, method, t, weights):
+    """The state at the time t inside the last step, on its dense output, into `work` and `m.stage`."""
+    h = m.clock[SIZE]
+    x = (t - m.clock[START]) / h
+    if method.p.shape[1] == 0:
+        end = method.c.size
+        b, c = x * x * (3.0 - 2.0 * x), h * x * (1.0 - x)
+        for i in range(m.y.size):
+            slope = (1.0 - x) * m.k[0, i] - x * m.k[end, i]
+            m.stage[i] = m.y[i] + b * (m.new[i] - m.y[i]) + c * slope
+        place(ints, work, m, m.stage, t)
+    else:
+        for i in range(method.p.shape[0]):
+            total = 0.0
+            for j in range(method.p.shape[1] - 1, -1, -1):
+                total = (total + method.p[i, j]) * x
+            weights[i] = total
+        stage(ints, work, m, weights, weights.size, x)
+
+
+def explicit(ints, floats, work, m, method):
+    """One step of an explicit Runge-Kutta method."""
+    for i in range(1, method.c.size):
+        stage(ints, work, m, method.a[i], i, method.c[i])
+        status = accelerate(ints, floats, work)
+        if status != FINE:
+            return status
+        status = note(ints, floats, work, m, m.stage, i)
+        if status != FINE:
+            return status
+    finish(m, method, method.b)
+    return FINE
+
+
+def extend(ints, floats, work, m, method):
+    """The stages that the dense output needs beyond those of the step; once a step."""
+    rows = method.c.size + 1
+    for i in range(method.c_extra.size):
+        if m.count[EXTENDED] == 1:
+            break
+        stage(ints, work, m, method.a_extra[i], rows + i, method.c_extra[i])
+        status = accelerate(ints, floats, work)
+        if status != FINE:
+            return status
+        note(ints, floats, work, m, m.stage, rows + i)
+    m.count[EXTENDED] = 1
+    return FINE
+
+
+def within(ints, floats, work, m, method, t, weights):
+    """The state at the time t inside the last step, corrected, with its accelerations, into `work` and `m.stage`."""
+    if t >= m.clock[STOP]:
+        put_end(ints, work, m)
+        m.stage[:] = m.new
+        return FINE
+    status = extend(ints, floats, work, m, method)
+    if status != FINE:
+        return status
+    look_inside(ints, work, m, method, t, weights)
+    status = correct(ints, floats, work)
+    if status != FINE:
+        return status
+    return accelerate(ints, floats, work)
+
+
+def land(ints, floats, work, m, method):
+    """The end of a step that is taken: correct it and find its accelerations."""
+    place(ints, work, m, m.new, m.clock[STOP])
+    status = correct(ints, floats, work)
+    if status != FINE:
+        return status
+    status = accelerate(ints, floats, work)
+    if status != FINE:
+        return status
+    status = note(ints, floats, work, m, m.new, method.c.size)
+    if status != FINE:
+        return status
+    keep_end(ints, work, m, method.c.size)
+    remember_speed(m)
+    m.count[PENDING] = 1
+    m.count[EXTENDED] = 0
+    m.count[ACCEPTED] += 1
+    return FINE
+
+
+def chunk(ints, floats, work, m, method, out, weights, limit):
+    """At most `limit` steps towards clock[END]; outputs that lie in them are written."""
+    taken = 0
+    while taken < limit:
+        if m.count[PENDING] == 1:
+            if m.clock[STOP] >= m.clock[END]:
+                return FINISHED
+            begin(m)
+        choose_size(m, method.order > 0)
+        status = attempt(ints, floats, work, m, method)
+        if status != FINE:
+            m.clock[ERROR] = np.inf
+        elif m.clock[ERROR] == np.inf:
+            status = NOT_A_NUMBER
+        if method.order > 0 and not judge(m, method.order):
+            if m.clock[NEXT] < m.clock[LEAST]:
+                m.count[STATUS] = status
+                return FAILED
+            continue
+        if status == FINE:
+            status = land(ints, floats, work, m, method)
+        while status == FINE and m.count[OUTPUT] < out.t.size and out.t[m.count[OUTPUT]] <= m.clock[STOP]:
+            status = within(ints, floats, work, m, method, out.t[m.count[OUTPUT]], weights)
+            if status == FINE:
+                write(ints, work, m, out, m.stage)
+        if status != FINE:
+            m.count[STATUS] = status
+            return FAILED
+        taken += 1
+        if weak(ints, work):
+            break
+    return FINISHED if m.clock[STOP] >= m.clock[END] else RUNNING

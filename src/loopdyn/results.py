@@ -1,0 +1,595 @@
+"""`Run`: what a simulation gives."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from loopdyn import records as rec
+from loopdyn.errors import LoopdynError, ModelError, Problem
+from loopdyn.events import Event
+from loopdyn.integrators.chart import rates
+from loopdyn.reactions import COMPONENTS, reactions
+from loopdyn.system import State, System
+from loopdyn.tree import body_motion, difference, energies, increment, jacobian, kinematics, power
+from loopdyn.tree import energy as energy_of
+from loopdyn.tree.user_rows import user_rows
+from loopdyn.wording import nearest
+
+if TYPE_CHECKING:
+    import pandas
+    import xarray
+
+    from loopdyn.plot import RunPlots
+
+Array = NDArray[np.float64]
+
+TURNS = 12  # corrections of speeds whose rates are known
+OTHER_SOURCES = ("user forces", "drivers and bases")  # of work, beside the forces of the model
+SMALL = 1e-4  # share of an output interval over which rates are differenced; its square is the relative error
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """Work of an integrator."""
+
+    steps: int = 0
+    rejected: int = 0
+    evaluations: int = 0
+    seconds: float = 0.0
+
+
+class RunError(LoopdynError):
+    """A run ended before its time."""
+
+
+@dataclass(frozen=True)
+class Trajectory:
+    """Results at the output times as plain arrays, row k at time t[k]."""
+
+    t: Array
+    q: Array
+    v: Array
+    a: Array
+    work: Array  # (n, sources) of forces, user forces, drivers and bases; no columns where there is nothing of it
+    steps: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.t)
+
+
+@dataclass(frozen=True)
+class Diagnostics:
+    """What is measured at the output times: energies and residuals of the constraints."""
+
+    energy: Array  # (n, 2) kinetic, in gravity
+    momentum: Array  # (n, 6) linear, angular about the world origin
+    residual: Array  # (n, 3, nc) position, velocity, acceleration
+
+
+def measure(system: System, path: Trajectory) -> Diagnostics:
+    """Energies, momenta and residuals along a trajectory."""
+    n, nc, nv = len(path), system.nc, system.nv
+    found = Diagnostics(np.zeros((n, 2)), np.zeros((n, 6)), np.zeros((n, 3, nc)))
+    work = system.work()
+    w = system.open_work(work)
+    out, J, rate, user = np.empty(8), np.empty((nc, nv)), np.empty(nc), user_rows(system)
+    for k in range(n):
+        w.t[0], w.q[:], w.v[:] = path.t[k], path.q[k], path.v[k]
+        energies.energy(system.ints, system.floats, work, out)
+        found.energy[k], found.momentum[k] = out[:2], out[2:]
+        if nc:
+            user(path.t[k], path.q[k], path.v[k]).write(w, J, rate)
+            jacobian.closure(system.ints, system.floats, work, J, rate)
+            found.residual[k] = w.phi, rate, J @ path.a[k] - w.gamma
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """A trajectory with everything that is known about it.
+
+    Attributes
+    ----------
+    system : System
+    path : Trajectory
+        Plain arrays at the output times; :attr:`data` has the same with labels, and more.
+    status : str
+        "finished", "stopped" (by an event), "interrupted" (by the user) or "failed".
+    message : str
+        Why it ended where it did, and what to do next.
+    events : tuple of Event
+    statistics : Statistics
+    settings : mapping
+        Formulation, integrator, tolerances, drift control: as words and numbers.
+    """
+
+    system: System = field(repr=False)
+    path: Trajectory = field(repr=False)
+    status: str
+    message: str
+    events: tuple[Event, ...] = ()
+    statistics: Statistics = field(default_factory=Statistics)
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    jumps: Array = field(default_factory=lambda: np.zeros(0), repr=False)  # (n,) energy that events took away so far
+
+    # ------------------------------------------------------------------------------------------ the results
+
+    @cached_property
+    def diagnostics(self) -> Diagnostics:
+        """Energies and residuals at the output times."""
+        return measure(self.system, self.path)
+
+    @cached_property
+    def energy_balance(self) -> Array:
+        """Energy at each output time less that of the start and all work done since, J: zero but for errors."""
+        energy = self.diagnostics.energy.sum(axis=1)
+        jumps = self.jumps if len(self.jumps) else 0.0
+        result: Array = energy - energy[0] - self.path.work.sum(axis=1) + jumps
+        return result
+
+    @property
+    def energy_error(self) -> float:
+        """Largest error of the energy balance, relative to the largest energy that moved."""
+        if not len(self.path):
+            return 0.0
+        size = _energy_scale(self.diagnostics.energy, self.path.work)
+        return float(np.abs(self.energy_balance).max()) / size if size > 0.0 else 0.0
+
+    @property
+    def largest_residual(self) -> float:
+        """Largest residual of a loop or constraint at position level, in rad or sizes of the mechanism."""
+        return float(np.abs(self.diagnostics.residual[:, 0] / self.system.row_units).max(initial=0.0))
+
+    @cached_property
+    def wrench(self) -> tuple[Array, NDArray[np.bool_], Array]:
+        """Reactions (n, joints, 6), which components are unique (joints, 6), and loads of other rows (n, rows)."""
+        found = [reactions(self.system, self._state(k), self.path.a[k]) for k in range(len(self.path))]
+        others = [list(r.multipliers.values()) for r in found]
+        names = self._joint_names
+        return (
+            np.array([r.wrench for r in found]).reshape(-1, len(names), 6),
+            np.all(np.array([r.unique for r in found], bool).reshape(-1, len(names), 6), axis=0, keepdims=True)[0],
+            np.array(others, float).reshape(len(found), -1),
+        )
+
+    @cached_property
+    def _joint_names(self) -> tuple[str, ...]:
+        return tuple(name for name, j in self.system.absolute.joints.items() if not j.in_tree)
+
+    @cached_property
+    def _other_rows(self) -> tuple[str, ...]:
+        free = self.system.absolute
+        taken = sum(len(free.joints[name].spec.rows_when_cut) for name in self._joint_names)
+        return free.constraint_rows[taken:]
+
+    @cached_property
+    def data(self) -> xarray.Dataset:
+        """Everything with labels and units; reactions are computed when this is first asked for.
+
+        Examples
+        --------
+        >>> import loopdyn as ld
+        >>> system = ld.library.pendulum().compile()
+        >>> run = ld.simulate(system, ld.assemble(system), (0, 1), progress=False)
+        >>> run.data["q"].dims
+        ('time', 'coordinate')
+        """
+        import xarray as xr
+
+        s, p, d = self.system, self.path, self.diagnostics
+        wrench, unique, others = self.wrench
+        units = coordinate_units(s)
+        per_row = ("time", "row")
+        data: dict[str, Any] = {
+            "q": (("time", "coordinate"), p.q, {"units": "rad, m or 1 (quaternion)"}),
+            "v": (("time", "speed"), p.v, {"units": "rad/s or m/s"}),
+            "a": (("time", "speed"), p.a, {"units": "rad/s2 or m/s2"}),
+            "wrench": (("time", "joint", "component"), wrench, {"units": "N m, N", "on": "child at M, axes of F"}),
+            "unique": (("joint", "component"), unique),
+            "constraint_load": (("time", "constraint"), others, {"units": "N or N m"}),
+            "energy_kinetic": ("time", d.energy[:, 0], {"units": "J"}),
+            "energy_potential": ("time", d.energy[:, 1] + self.elastic_energy, {"units": "J"}),
+            "energy_balance": ("time", self.energy_balance, {"units": "J"}),
+            "momentum": (("time", "xyz"), d.momentum[:, :3], {"units": "kg m/s"}),
+            "angular_momentum": (("time", "xyz"), d.momentum[:, 3:], {"units": "kg m2/s", "about": "world origin"}),
+            "residual_position": (per_row, d.residual[:, 0], {"units": "rad or m"}),
+            "residual_velocity": (per_row, d.residual[:, 1], {"units": "rad/s or m/s"}),
+            "residual_acceleration": (per_row, d.residual[:, 2], {"units": "rad/s2 or m/s2"}),
+            "steps": ("time", p.steps),
+        }
+        coords: dict[str, Any] = {
+            "time": ("time", p.t, {"units": "s"}),
+            "coordinate": np.array(s.coordinates, str),
+            "speed": np.array(s.speeds, str),
+            "joint": np.array(self._joint_names, str),
+            "component": list(COMPONENTS),
+            "row": np.array(s.constraint_rows, str),
+            "constraint": np.array(self._other_rows, str),
+            "xyz": ["x", "y", "z"],
+            "coordinate_units": ("coordinate", units),
+        }
+        if p.work.shape[1]:
+            loads, powers = self.loads
+            data["load"] = (("time", "force"), loads, {"units": "N or N m"})
+            data["power"] = (("time", "source"), powers, {"units": "W"})
+            data["work"] = (("time", "source"), p.work, {"units": "J"})
+            coords |= {"force": np.array(s.forces, str), "source": [*s.forces, *OTHER_SOURCES]}
+        return xr.Dataset(data, coords, {"name": s.name, **self._attributes()})
+
+    def _attributes(self) -> dict[str, Any]:
+        return {"status": self.status, "message": self.message, "settings": json.dumps(dict(self.settings))}
+
+    @cached_property
+    def loads(self) -> tuple[Array, Array]:
+        """Loads (n, forces) of motors, springs and friction, and powers (n, sources) of all sources of work."""
+        s, p = self.system, self.path
+        forces = len(s.forces)
+        loads, powers = np.zeros((len(p), forces)), np.zeros((len(p), forces + power.N_OTHERS))
+        work = s.work()
+        w = s.open_work(work)
+        for k in range(len(p)):
+            w.t[0], w.q[:], w.v[:], w.a[:] = p.t[k], p.q[k], p.v[k], p.a[k]
+            w.tau[:] = 0.0
+            for force in s.mechanism.user_forces.values():
+                force.function(float(p.t[k]), p.q[k].copy(), p.v[k].copy(), w.tau)
+            power.power_of_forces(s.ints, s.floats, work, bool(self.settings.get("moved")), powers[k], loads[k])
+        return loads, powers
+
+    @cached_property
+    def elastic_energy(self) -> Array:
+        """Energy in springs between points and on joint coordinates, J."""
+        s, p = self.system, self.path
+        out = np.zeros(len(p))
+        work = s.work()
+        w = s.open_work(work)
+        if len(s.forces):
+            for k in range(len(p)):
+                w.t[0], w.q[:], w.v[:] = p.t[k], p.q[k], p.v[k]
+                out[k] = power.elastic_energy(s.ints, s.floats, work)
+        return out
+
+    @property
+    def plot(self) -> RunPlots:
+        """Plots with matplotlib: ``run.plot.reactions("C")``, see :class:`loopdyn.plot.RunPlots`."""
+        from loopdyn.plot import RunPlots
+
+        return RunPlots(self)
+
+    def animate(self, path: str | os.PathLike[str], **options: Any) -> None:
+        """Write the run as a self-contained page (.html), a film (.gif, .mp4) or a picture (.png).
+
+        Parameters
+        ----------
+        path : str or path
+        **options
+            Those of :func:`loopdyn.viewer.write_page` or :func:`loopdyn.plot.write_film`.
+        """
+        from loopdyn.viewer import animate
+
+        animate(self, os.fspath(path), **options)
+
+    def poses(self) -> xarray.Dataset:
+        """Position (time, body, xyz) and rotation (time, body, xyz, axis) of every body's frame, bases included."""
+        import xarray as xr
+
+        s, p = self.system, self.path
+        n, nb = len(p), len(s.bodies)
+        position, rotation = np.empty((n, nb, 3)), np.empty((n, nb, 3, 3))
+        for k in range(n):
+            now = body_motion(s, self._state(k))
+            position[k], rotation[k] = now.position, now.rotation
+        return xr.Dataset(
+            {
+                "position": (("time", "body", "xyz"), position, {"units": "m"}),
+                "rotation": (("time", "body", "xyz", "axis"), rotation, {"columns": "axes of the body's frame"}),
+            },
+            {
+                "time": ("time", p.t, {"units": "s"}),
+                "body": list(s.bodies),
+                "xyz": ["x", "y", "z"],
+                "axis": ["x", "y", "z"],
+            },
+        )
+
+    def point(self, body: str, at: ArrayLike) -> xarray.DataArray:
+        """Path of a point of a body, given in world coordinates at the reference pose.
+
+        Examples
+        --------
+        >>> import loopdyn as ld
+        >>> system = ld.library.pendulum().compile()
+        >>> run = ld.simulate(system, ld.assemble(system), (0, 1), progress=False)
+        >>> run.point("bob", at=(-1, 0, 0)).dims
+        ('time', 'xyz')
+        """
+        if body not in self.system.bodies:
+            raise ModelError([Problem("point", f"there is no body '{body}'", nearest(body, self.system.bodies))])
+        x, R = self.system.reference_poses[self.system.bodies.index(body)]
+        own = R.T @ (np.asarray(at, float) - x)
+        poses = self.poses().sel(body=body)
+        path = poses["position"] + (poses["rotation"].values @ own)
+        return path.rename(f"{body}").drop_vars("body").assign_attrs(units="m")
+
+    # -------------------------------------------------------------------------------------- between the times
+
+    def _state(self, k: int) -> State:
+        return State(float(self.path.t[k]), self.path.q[k], self.path.v[k])
+
+    def at(self, t: float) -> State:
+        """State at any time of the run: that of an output time, or in between a curve through both neighbours.
+
+        Between outputs coordinates follow the curve of degree five through q, v and a of both, and speeds its
+        derivative; the state is as near to closed as the outputs are dense.
+
+        Examples
+        --------
+        >>> import loopdyn as ld
+        >>> system = ld.library.pendulum().compile()
+        >>> run = ld.simulate(system, ld.assemble(system), (0, 1), progress=False)
+        >>> run.at(0.0).q
+        array([0.])
+        """
+        p = self.path
+        if not len(p) or not p.t[0] <= t <= p.t[-1]:
+            reached = f"from {p.t[0]:g} to {p.t[-1]:g} s" if len(p) else "nowhere"
+            raise LoopdynError(f"the run goes {reached}, not to t = {t:g} s. Simulate a longer span.")
+        k = int(np.searchsorted(p.t, t, side="right")) - 1
+        if p.t[k] == t or k + 1 == len(p):
+            return self._state(k)
+        s, h = self.system, float(p.t[k + 1] - p.t[k])
+        x = (t - p.t[k]) / h
+        xi = difference(s, p.q[k], p.q[k + 1])
+        v0, a0 = _rates(s, np.zeros(s.nv), p.v[k], p.a[k], h)
+        v1, a1 = _rates(s, xi, p.v[k + 1], p.a[k + 1], h)
+        b = np.array([xi - h * v0 - h * h / 2 * a0, h * (v1 - v0 - h * a0), h * h * (a1 - a0)])
+        c = np.array([[10.0, -4.0, 0.5], [-15.0, 7.0, -1.0], [6.0, -3.0, 0.5]]) @ b
+        moved = h * x * v0 + (h * x) ** 2 / 2 * a0 + x**3 * (c[0] + x * (c[1] + x * c[2]))
+        rate = v0 + h * x * a0 + x * x / h * (3.0 * c[0] + x * (4.0 * c[1] + x * 5.0 * c[2]))
+        v, found = rate.copy(), np.empty(s.nv)
+        for _ in range(TURNS):  # rates differ from speeds by half the turn within an interval, so errors fade fast
+            rates(s.ints, moved, v, found)
+            v += rate - found
+        return State(float(t), increment(s, p.q[k], moved), v)
+
+    # ------------------------------------------------------------------------------------- summing up, comparing
+
+    @cached_property
+    def shaking(self) -> Array:
+        """Force and moment (n, 6) about the world origin that the mechanism puts on what it stands on, weight included.
+
+        Force first. Applied forces are counted as if what exerts them stood there too.
+        """
+        s, p = self.system, self.path
+        body, g = s.model.body[s.n_bases :], np.asarray(s.model.gravity)
+        mass, com = body[:, rec.MASS, None], body[:, rec.COM : rec.COM + 3]
+        I = body[:, rec.INERTIA + np.array([0, 3, 4, 3, 1, 5, 4, 5, 2])].reshape(-1, 3, 3)
+        out = np.zeros((len(p), 6))
+        work = s.work()
+        w = s.open_work(work)
+        for k in range(len(p)):
+            w.t[0], w.q[:], w.v[:], w.a[:] = p.t[k], p.q[k], p.v[k], p.a[k]
+            kinematics.move(s.ints, s.floats, work)
+            B = w.body[s.n_bases :]
+            R = B[:, rec.R : rec.R + 9].reshape(-1, 3, 3)
+            omega, alpha = B[:, rec.W : rec.W + 3], B[:, rec.AW : rec.AW + 3]
+            c = np.einsum("nij,nj->ni", R, com)
+            a = B[:, rec.AV : rec.AV + 3] + np.cross(alpha, c) + np.cross(omega, np.cross(omega, c))
+            inertia = R @ I @ R.transpose(0, 2, 1)
+            spin = np.einsum("nij,nj->ni", inertia, alpha) + np.cross(omega, np.einsum("nij,nj->ni", inertia, omega))
+            force = mass * (a - g)
+            out[k, :3] = -force.sum(axis=0)
+            out[k, 3:] = -(np.cross(B[:, rec.X : rec.X + 3] + c, force) + spin).sum(axis=0)
+        return out
+
+    def summary(self) -> pandas.DataFrame:
+        """Smallest and largest value with their times, and RMS, of every reaction, load and power, and of the shaking.
+
+        Components that redundancy leaves undetermined are marked by a question mark.
+
+        Examples
+        --------
+        >>> import loopdyn as ld
+        >>> system = ld.library.pendulum().compile()
+        >>> run = ld.simulate(system, ld.assemble(system), (0, 1), progress=False)
+        >>> "A.fy" in run.summary().index
+        True
+        """
+        import pandas as pd
+
+        wrench, unique, others = self.wrench
+        columns: dict[str, tuple[str, Array]] = {}
+        for n, joint in enumerate(self._joint_names):
+            for k, component in enumerate(COMPONENTS):
+                mark = "" if unique[n, k] else " ?"
+                columns[f"{joint}.{component}{mark}"] = ("N m" if k < 3 else "N", wrench[:, n, k])
+        for n, row in enumerate(self._other_rows):
+            columns[row] = ("N or N m", others[:, n])
+        if self.path.work.shape[1]:
+            loads, powers = self.loads
+            for n, name in enumerate(self.system.forces):
+                columns[f"{name} load"] = ("N or N m", loads[:, n])
+            for n, name in enumerate((*self.system.forces, *OTHER_SOURCES)):
+                columns[f"{name} power"] = ("W", powers[:, n])
+        for k, name in enumerate(("fx", "fy", "fz", "mx", "my", "mz")):
+            columns[f"shaking {name}"] = ("N" if k < 3 else "N m", self.shaking[:, k])
+        rows = {}
+        for name, (unit, values) in columns.items():
+            if len(values) and np.isfinite(values).all() and np.any(values != 0.0):
+                low, high = int(np.argmin(values)), int(np.argmax(values))
+                times = self.path.t
+                rms = float(np.sqrt(np.mean(values**2)))
+                rows[name] = (unit, values[low], times[low], values[high], times[high], rms)
+        heads = ["unit", "min", "t_min", "max", "t_max", "rms"]
+        return pd.DataFrame.from_dict(rows, orient="index", columns=heads)
+
+    def compare(self, other: Run) -> pandas.DataFrame:
+        """Largest differences from another run at the times of this one, with their times.
+
+        Coordinates, speeds and unique reactions that both runs have, and the energies.
+
+        Examples
+        --------
+        >>> import loopdyn as ld
+        >>> system = ld.library.pendulum().compile()
+        >>> runs = [ld.simulate(system, ld.assemble(system), (0, 1), rtol=r, progress=False) for r in (1e-8, 1e-10)]
+        >>> bool(runs[0].compare(runs[1])["largest"].max() < 1e-5)
+        True
+        """
+        import pandas as pd
+
+        a, b = common([self, other])
+        rows: dict[str, tuple[float, float, float]] = {}
+        for name, dim in (("q", "coordinate"), ("v", "speed")):
+            there = set(b[dim].values)
+            for label in (x for x in a[dim].values if x in there):
+                x, y = a[name].sel({dim: label}).values, b[name].sel({dim: label}).values
+                rows[f"{name} {label}"] = _difference(x, y, a["time"].values)
+        for name in ("energy_kinetic", "energy_gravity"):
+            rows[name] = _difference(a[name].values, b[name].values, a["time"].values)
+        if np.array_equal(self.path.t, other.path.t):
+            both = [n for n in self._joint_names if n in other._joint_names]
+            for joint in both:
+                m, n = self._joint_names.index(joint), other._joint_names.index(joint)
+                known = self.wrench[1][m] & other.wrench[1][n]
+                for k in np.flatnonzero(known):
+                    x, y = self.wrench[0][:, m, k], other.wrench[0][:, n, k]
+                    if np.any(x != 0.0) or np.any(y != 0.0):
+                        rows[f"{joint}.{COMPONENTS[k]}"] = _difference(x, y, self.path.t)
+        return pd.DataFrame.from_dict(rows, orient="index", columns=["largest", "time", "rms"])
+
+    # ------------------------------------------------------------------------------------------- handing on
+
+    def to_dataframe(self) -> pandas.DataFrame:
+        """One row per time: coordinates, speeds, accelerations, reactions, energies, residuals."""
+        import pandas as pd
+
+        d = self.data
+        columns = {f"{n} {label}": d[n].values[:, k] for n, dim in (("q", "coordinate"), ("v", "speed"), ("a", "speed"))
+                   for k, label in enumerate(d[dim].values)}  # fmt: skip
+        for n, joint in enumerate(d["joint"].values):
+            columns |= {f"{joint}.{c}": d["wrench"].values[:, n, k] for k, c in enumerate(COMPONENTS)}
+        for name in ("constraint_load", "load", "power", "work"):
+            if name in d:
+                dim = d[name].dims[1]
+                columns |= {f"{name} {x}": d[name].values[:, k] for k, x in enumerate(d[dim].values)}
+        for name in ("energy_kinetic", "energy_potential", "energy_balance"):
+            columns[name] = d[name].values
+        for name in ("residual_position", "residual_velocity", "residual_acceleration"):
+            columns[name] = np.abs(d[name].values).max(axis=1, initial=0.0)
+        return pd.DataFrame(columns, index=pd.Index(d["time"].values, name="time"))
+
+    def to_csv(self, path: str | os.PathLike[str]) -> None:
+        """Write :meth:`to_dataframe` to a file, all digits kept."""
+        self.to_dataframe().to_csv(path)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write everything, the model included, to a NetCDF file; :func:`loopdyn.load_run` reads it."""
+        from loopdyn.io.runs import save_run
+
+        save_run(self, path)
+
+    def raise_if_failed(self) -> Run:
+        """Raise :class:`RunError` if the run failed; else return the run itself."""
+        if self.status == "failed":
+            raise RunError(self.message)
+        return self
+
+
+def _rates(system: System, xi: Array, v: Array, a: Array, h: float) -> tuple[Array, Array]:
+    """First and second derivative of increments xi at speeds v and accelerations a: v and a but for quaternions."""
+    d = SMALL * h
+    first, ahead, behind = (np.empty(system.nv) for _ in range(3))
+    rates(system.ints, xi, v, first)
+    rates(system.ints, xi + d * first, v + d * a, ahead)
+    rates(system.ints, xi - d * first, v - d * a, behind)
+    return first, (ahead - behind) / (2.0 * d)
+
+
+def common(runs: Sequence[Run]) -> list[xarray.Dataset]:
+    """q, v and energies of each run at the times of the first one that all of them reach."""
+    import xarray as xr
+
+    if not runs or any(not len(r.path) for r in runs):
+        raise LoopdynError("a run without results cannot be compared. Simulate it again.")
+    first, last = max(r.path.t[0] for r in runs), min(r.path.t[-1] for r in runs)
+    times = runs[0].path.t[(runs[0].path.t >= first) & (runs[0].path.t <= last)]
+    if not len(times):
+        raise LoopdynError("the runs have no time in common. Simulate the same span.")
+    found = []
+    for r in runs:
+        states = [r.at(float(t)) for t in times]
+        q, v = (np.array([getattr(x, n) for x in states]) for n in ("q", "v"))
+        energy = np.array([(e.kinetic, e.gravity) for e in (energy_of(r.system, x) for x in states)])
+        data = {
+            "q": (("time", "coordinate"), q),
+            "v": (("time", "speed"), v),
+            "energy_kinetic": ("time", energy[:, 0], {"units": "J"}),
+            "energy_gravity": ("time", energy[:, 1], {"units": "J"}),
+        }
+        coords = {"coordinate": np.array(r.system.coordinates, str), "speed": np.array(r.system.speeds, str)}
+        found.append(xr.Dataset(data, {"time": ("time", times, {"units": "s"}), **coords}))
+    return found
+
+
+def compare_runs(runs: Sequence[Run], names: Sequence[str] | None = None) -> xarray.Dataset:
+    """Several runs of variants beside each other: q, v and energies along a new dimension ``run``.
+
+    Parameters
+    ----------
+    runs : list of Run
+        They may have different systems; what one of them does not have is not a number there.
+    names : list of str, optional
+        By default the names of the systems, numbered.
+
+    Examples
+    --------
+    >>> import loopdyn as ld
+    >>> runs = []
+    >>> for length in (1.0, 1.1):
+    ...     system = ld.library.pendulum().with_(length=length).compile()
+    ...     runs.append(ld.simulate(system, ld.assemble(system), (0, 1), progress=False))
+    >>> ld.compare_runs(runs, ["short", "long"])["q"].dims
+    ('run', 'time', 'coordinate')
+    """
+    import xarray as xr
+
+    labels = list(names) if names is not None else [f"{k + 1} {r.system.name}" for k, r in enumerate(runs)]
+    if len(labels) != len(runs) or len(set(labels)) != len(labels):
+        raise LoopdynError(f"{len(labels)} different names are needed for {len(runs)} runs.")
+    parts = common(runs)
+    return xr.concat(parts, "run", join="outer").assign_coords(run=np.array(labels, str))
+
+
+def _difference(a: Array, b: Array, t: Array) -> tuple[float, float, float]:
+    d = np.abs(a - b)
+    k = int(np.argmax(d))
+    return float(d[k]), float(t[k]), float(np.sqrt(np.mean(d**2)))
+
+
+def _energy_scale(energy: Array, work: Array) -> float:
+    """The largest energy that moved: kinetic, in gravity since the start, work of forces."""
+    return float(
+        max(
+            energy[:, 0].max(initial=0.0),
+            np.ptp(energy[:, 1]) if len(energy) else 0.0,
+            np.abs(work).max(initial=0.0),
+        )
+    )
+
+
+def coordinate_units(system: System) -> list[str]:
+    """Unit of each coordinate: rad, m, or 1 for the components of a quaternion."""
+    units = ["1"] * system.nq
+    for j in system.joints.values():
+        if j.in_tree:
+            for k, dimension in enumerate(j.spec.dimensions):
+                units[j.q0 + k] = {"angle": "rad", "length": "m"}.get(dimension, "1")
+    return units

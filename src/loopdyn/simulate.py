@@ -1,0 +1,546 @@
+"""From a closed state to a trajectory: solver, integrator, outputs, checks, progress."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from loopdyn.checkpoint import Checkpoint
+from loopdyn.errors import LoopdynError
+from loopdyn.events import Action, Event, Given, Watch, Watched, apply, watch
+from loopdyn.formulations.base import Formulation
+from loopdyn.formulations.registry import DEFAULT, chosen, prepare
+from loopdyn.integrators import chart
+from loopdyn.integrators.base import DRIFTS, Baumgarte, Drift, Integrator, Stepper, moves_by_itself
+from loopdyn.integrators.base import chosen as chosen_integrator
+from loopdyn.integrators.chart import FINE, Output
+from loopdyn.integrators.stepping import FINISHED, RUNNING
+from loopdyn.rank import decide
+from loopdyn.results import Diagnostics, Run, Statistics, Trajectory, measure
+from loopdyn.system import State, System
+from loopdyn.tree import energy, terms
+from loopdyn.wording import nearest
+
+Array = NDArray[np.float64]
+
+# Outputs where none are asked for: one every 10 ms, but within these numbers.
+INTERVAL, FEWEST, MOST = 0.01, 200, 5000
+# Residual, rad or sizes of the mechanism, of a start that counts as closed.
+CLOSED = 1e-6
+# ... at which loops count as open during a run: with corrections, and without.
+OPEN, OPEN_UNCORRECTED = 1e-3, 0.1
+# Error of the energy balance, as a share of the largest energy that moved, that counts as a blow-up ...
+BLOW_UP = 0.5
+# ... and share of the weight times the size of the mechanism below which energies are rounding.
+NO_ENERGY = 1e-6
+SAVE_EVERY = 10.0  # seconds of computing between two segments of a checkpoint
+PULSE, MANY = 0.1, 1_000_000  # seconds of computing, and steps, between two looks at the progress
+
+
+def simulate(
+    system: System,
+    state: State,
+    t_span: tuple[float, float],
+    *,
+    t_eval: ArrayLike | None = None,
+    formulation: str | Formulation = DEFAULT,
+    integrator: str | Integrator = "auto",
+    rtol: float = 1e-8,
+    atol: float | None = None,
+    drift: Drift = "projection",
+    events: Sequence[Given] = (),
+    progress: bool = True,
+    checkpoint: str | os.PathLike[str] | None = None,
+) -> Run:
+    """Integrate the motion of a mechanism.
+
+    Parameters
+    ----------
+    system : System
+    state : State
+        A closed state, e.g. from :func:`loopdyn.assemble`, taken as that at the first time of `t_span`.
+    t_span : (2,)
+        First and last time in s.
+    t_eval : array, optional
+        Output times, ascending, inside the span. By default one every 10 ms, at least 200 and at most 5000 over the
+        span. Steps of the integrator do not depend on them.
+    formulation : str or Formulation
+        How accelerations are found.
+    integrator : str or Integrator
+        "auto" (DOP853), "dop853", "dp5", or one with its options, e.g. ``ld.RK4(step=1e-3)``.
+    rtol : float
+        Error of a step: of positions in rad or sizes of the mechanism, of speeds relative to the fastest so far.
+    atol : float, optional
+        Added to it: rad or sizes of the mechanism, and the same per second. By default nothing.
+    drift : str or Baumgarte
+        What keeps loops closed: "projection" (one linear correction of position and velocity per step), "velocity"
+        (of velocity alone), "baumgarte" (feedback), "none".
+    events : list
+        What is watched: :class:`Crossing`, :class:`At`, :class:`Limits`, or functions ``f(t, q, v)`` whose zeros are
+        recorded. What happened is in ``run.events``.
+    progress : bool
+        Show a progress bar, where the output is a terminal.
+    checkpoint : path, optional
+        Folder to which segments of the run are added as it goes. Called again with the same arguments, a run that was
+        interrupted or killed goes on from the last segment.
+
+    Returns
+    -------
+    Run
+        Also where the simulation could not reach the end: see its `status` and `message`.
+
+    Examples
+    --------
+    >>> import loopdyn as ld
+    >>> system = ld.library.four_bar().compile()
+    >>> run = ld.simulate(system, ld.assemble(system), (0, 0.5), progress=False)
+    >>> run.status, run.energy_error < 1e-7, run.largest_residual < 1e-9
+    ('finished', True, True)
+    """
+    begin = time.perf_counter()
+    start, end = _span(t_span)
+    first = State(start, np.array(state.q, float), np.array(state.v, float))
+    times = _times(t_eval, start, end)
+    _check(rtol, atol, drift)
+    method, stepping = chosen(formulation), chosen_integrator(integrator)
+    solver = prepare(system, method, first)
+    _check_closed(system, first)
+    rank = decide(system, first).count
+    stepper = Stepper(system, solver, stepping, drift, rank, rtol, atol or 0.0)
+    settings = {
+        "formulation": repr(method),
+        "integrator": repr(stepping),
+        "rtol": rtol,
+        "atol": atol,
+        "drift": repr(drift) if isinstance(drift, Baumgarte) else drift,
+        "compiled": not stepper.in_python,
+        "moved": moves_by_itself(system),
+    }
+    seen = watch(system, events, rank, start, end)
+    simulation = _Simulation(system, stepper, times, end, drift, seen, settings)
+    if checkpoint is not None:
+        described = {
+            "system": _digest([system.ints, system.floats]),
+            "start": _digest([first.q, first.v]),
+            "t_eval": _digest([times]),
+            "t_span": [start, end],
+            "events": [type(e).__name__ for e in events],
+            "settings": settings,
+        }
+        simulation.checkpoint = Checkpoint(checkpoint, described)
+    return simulation.go(first, progress, begin)
+
+
+# --------------------------------------------------------------------------------------------- what is given
+
+
+def _span(t_span: tuple[float, float]) -> tuple[float, float]:
+    span = np.asarray(t_span, float)
+    if span.shape != (2,) or not np.isfinite(span).all() or not span[1] > span[0]:
+        raise LoopdynError(f"t_span is {t_span}. Give the first and the last time in s, the last one being later.")
+    return float(span[0]), float(span[1])
+
+
+def output_times(start: float, end: float, every: float) -> Array:
+    """Times at a distance of `every`, the last one of the span included.
+
+    Examples
+    --------
+    >>> output_times(0.0, 1.0, 0.4)
+    array([0. , 0.4, 0.8, 1. ])
+    """
+    if not (np.isfinite(every) and every > 0.0) or not end > start:
+        raise LoopdynError(f"outputs every {every} s from {start:g} to {end:g} s. Give positive numbers of seconds.")
+    times = np.array([start + every * k for k in range(int(np.floor((end - start) / every + 1e-9)) + 1)])
+    times[-1] = min(times[-1], end)
+    return times if times[-1] > end - 1e-9 * every else np.array([*times, end])
+
+
+def _times(t_eval: ArrayLike | None, start: float, end: float) -> Array:
+    if t_eval is None:
+        return np.linspace(start, end, 1 + int(np.clip(np.ceil((end - start) / INTERVAL), FEWEST, MOST)))
+    times = np.array(t_eval, float)
+    if times.ndim != 1 or not len(times) or not np.isfinite(times).all() or np.any(np.diff(times) <= 0.0):
+        raise LoopdynError("t_eval must be a list of ascending times in s.")
+    if times[0] < start or times[-1] > end:
+        raise LoopdynError(f"t_eval goes from {times[0]:g} to {times[-1]:g} s, outside of t_span. Extend t_span.")
+    return times
+
+
+def _check(rtol: float, atol: float | None, drift: Any) -> None:
+    if not 0.0 < rtol < 1.0:
+        raise LoopdynError(f"rtol is {rtol}. Give a number between 0 and 1, such as 1e-8.")
+    if atol is not None and not (np.isfinite(atol) and atol >= 0.0):
+        raise LoopdynError(f"atol is {atol}. Give zero or a positive number, such as 1e-10.")
+    if not isinstance(drift, Baumgarte) and drift not in DRIFTS:
+        raise LoopdynError(f"there is no drift control '{drift}'. {nearest(str(drift), DRIFTS)}")
+
+
+def _check_closed(system: System, state: State) -> None:
+    if system.nc == 0:
+        return
+    now, unit = terms(system, state), system.row_units
+    holonomic = np.where(system.holonomic, now.phi / unit, 0.0)
+    rate = (now.J @ state.v + now.phi_t) / unit
+    fastest = max(1.0, float(np.abs(state.v / system.speed_units).max(initial=0.0)))
+    for what, values, scale in (("open", holonomic, 1.0), ("opening", rate, fastest)):
+        k = int(np.argmax(np.abs(values)))
+        if abs(values[k]) > CLOSED * scale:
+            raise LoopdynError(
+                f"row '{system.constraint_rows[k]}' is {what} by {abs(values[k]):.2g} (rad or sizes of the mechanism"
+                f"{', per s' if what == 'opening' else ''}) at the start. Close it first: ld.assemble(system, ...)."
+            )
+
+
+# ------------------------------------------------------------------------------------------------ the run
+
+
+@dataclass
+class _Simulation:
+    """A run in the making."""
+
+    system: System
+    stepper: Stepper
+    times: Array
+    end: float
+    drift: Drift
+    watch: Watch
+    settings: dict[str, Any]
+    checkpoint: Checkpoint | None = None
+    events: list[Event] = field(default_factory=list)
+    checked: int = 0  # outputs that have been looked at
+    saved: int = 0  # outputs that are in a segment
+    lost: float = 0.0  # energy that events took away, J
+
+    def __post_init__(self) -> None:
+        s, n = self.system, len(self.times)
+        m = n + 1  # one more for the place where an event stops the run
+        self.t = np.append(self.times, np.nan)
+        rows = (np.zeros((m, s.nq)), np.zeros((m, s.nv)), np.zeros((m, s.nv)), np.zeros((m, self.stepper.sources)))
+        self.out = Output(self.t[:n], *rows, steps=np.zeros(m, np.int64))
+        self.jumps = np.zeros(m)
+        self.scale = NO_ENERGY * _weight(s) * s.size
+        self.reference = 0.0  # energy at the first output
+        self.error = 0.0  # of the energy, for the progress bar
+
+    @property
+    def written(self) -> int:
+        """Outputs so far."""
+        return int(self.stepper.memory.count[chart.OUTPUT])
+
+    def go(self, first: State, progress: bool, begin: float) -> Run:
+        """Start or resume, go on until something ends it, and give what there is."""
+        self.stepper.allow(first.t, self.end)
+        done = self._resume()
+        if not done:
+            self.stepper.start(first, self._next_stop(first.t))
+            self.watch.begin(first)
+            if self.times[0] == first.t:
+                self._write(self.stepper.memory.y)
+        status, message = "failed", ""
+        with _Bar(self.system.name, first.t, self.end, progress) as bar:
+            try:
+                status, message = self._advance(bar)
+            except KeyboardInterrupt:
+                status, message = "interrupted", f"stopped by the user at t = {self.stepper.t:g} s"
+            except LoopdynError as error:
+                message = f"at t = {self.stepper.t:g} s: {error}"
+        if status in ("finished", "interrupted"):
+            self._save()
+        return self._result(status, message, time.perf_counter() - begin)
+
+    def _next_stop(self, t: float) -> float:
+        """Just before the next time event, or the end: what jumps there must not be met by the step that ends there."""
+        return min([float(np.nextafter(e.t, -np.inf)) for e in self.watch.times if t < e.t < self.end] + [self.end])
+
+    def _write(self, y: Array) -> None:
+        chart.write(self.stepper.ints, self.stepper.work, self.stepper.memory, self.out, y)
+
+    def _advance(self, bar: _Bar) -> tuple[str, str]:
+        limit, saved = 1, time.perf_counter()
+        while True:
+            tick, before = time.perf_counter(), int(self.stepper.memory.count[chart.ACCEPTED])
+            code = self.stepper.run(self.out, 1 if self.watch.crossings else limit)
+            stepped = self.stepper.memory.count[chart.ACCEPTED] > before
+            elapsed = time.perf_counter() - tick
+            limit = max(1, int(min(4 * limit, limit * PULSE / max(elapsed, 1e-6), MANY)))
+            stopped = self._crossings() if stepped and code in (RUNNING, FINISHED) else ""
+            wrong = self._look()
+            if wrong:
+                return "failed", wrong
+            if stopped:
+                return "stopped", stopped
+            bar.show(self.stepper.t, self.error)
+            if code not in (RUNNING, FINISHED):
+                return "failed", self._why()
+            self.stepper.renew()
+            if self.stepper.t >= self.stepper.memory.clock[chart.END]:
+                stopped = self._time_events()
+                if stopped:
+                    return "stopped", stopped
+                if self.stepper.t >= self.end:
+                    return "finished", f"reached t = {self.end:g} s"
+            if time.perf_counter() - saved > SAVE_EVERY:
+                self._save()
+                saved = time.perf_counter()
+
+    # ---------------------------------------------------------------------------------------------- events
+
+    def _crossings(self) -> str:
+        """Look for crossings in the last step; why the run stops, if it does."""
+        m, stepper = self.stepper.memory, self.stepper
+        if not self.watch.crossings:
+            return ""
+        start, stop, end = float(m.clock[chart.START]), float(m.clock[chart.STOP]), stepper.state()
+        while (found := self.watch.find(stepper.on_curve, start, stop, end)) is not None:
+            t, watched = found
+            state = stepper.inside(t)
+            event = watched.event
+            if event.stop or event.action is not None:
+                self._take_back(t)
+                return self._happen(event.name, state, stepper.works, event.stop, event.action, watched)
+            self.events.append(Event(t, event.name, state, state))
+            self.watch.begin(state, watched)
+            start = t
+        return ""
+
+    def _time_events(self) -> str:
+        """Whatever is due now; why the run stops, if it does. What follows begins just behind it."""
+        now = self.stepper.t
+        due = [e for e in self.watch.times if now <= e.t <= np.nextafter(now, np.inf)]
+        if not due:
+            return ""
+        self.stepper.inside(now)
+        works, reached = self.stepper.works, self.stepper.state()
+        for event in due:
+            stopped = self._happen(event.name, reached, works, event.stop, event.action, None)
+            if stopped:
+                return stopped
+            after = self.events[-1].after
+            reached = State(min(float(np.nextafter(event.t, np.inf)), self.end), after.q, after.v)
+        self.stepper.start(reached, self._next_stop(reached.t), works)
+        return ""
+
+    def _take_back(self, t: float) -> None:
+        """Remove outputs after t: the step that gave them is not taken."""
+        count = self.stepper.memory.count
+        count[chart.OUTPUT] = min(count[chart.OUTPUT], int(np.searchsorted(self.times, t, side="right")))
+
+    def _happen(
+        self, name: str, state: State, works: Array, stop: bool, action: Action | None, watched: Watched | None
+    ) -> str:
+        """Book an event that stops the run or changes its state, and begin anew behind it."""
+        after = state if action is None else apply(action, state, name)
+        loss = _energy(self.system, state) - _energy(self.system, after) if action is not None else 0.0
+        self.events.append(Event(state.t, name, state, after, loss))
+        rests = not stop and watched is not None and watched.rest is not None and watched.rest(after)
+        if stop or rests:
+            if self.written == 0 or self.t[self.written - 1] < state.t:
+                self.t[self.written] = state.t
+                self.stepper.inside(state.t)
+                self._write(self.stepper.memory.stage)
+            if rests:
+                return f"{name}: it comes to rest there at t = {state.t:g} s. To go on, lock the joint: ld.reconnect."
+            return f"{name} at t = {state.t:g} s"
+        self.lost += loss
+        self.jumps[self.written :] = self.lost
+        self.stepper.start(after, self._next_stop(state.t), works)
+        self.watch.begin(after, watched)
+        return ""
+
+    # ----------------------------------------------------------------------------------------- checkpoints
+
+    def _save(self) -> None:
+        """Outputs since the last segment, and all that is needed to go on."""
+        if self.checkpoint is None:
+            return
+        n, o = self.written, self.out
+        data = {f"memory_{name}": array for name, array in self.stepper.memory._asdict().items()}
+        rows = {"q": o.q, "v": o.v, "a": o.a, "work": o.work, "steps": o.steps, "jumps": self.jumps}
+        data |= {f"output_{name}": array[self.saved : n] for name, array in rows.items()}
+        data["scalars"] = np.array([self.scale, self.reference, self.lost, self.error])
+        data["values"] = np.array([np.nan if w.value is None else w.value for w in self.watch.crossings])
+        data["event_names"] = np.array([e.name for e in self.events], str)
+        data["event_numbers"] = np.array([[e.t, e.energy_loss] for e in self.events]).reshape(-1, 2)
+        for name in ("state", "after"):
+            states = [getattr(e, name) for e in self.events]
+            data[f"event_{name}"] = np.array([np.concatenate([s.q, s.v]) for s in states])
+        self.checkpoint.add(data)
+        self.saved = n
+
+    def _resume(self) -> bool:
+        """Take up where the last segment ended; False if there is none."""
+        last: dict[str, Any] = {}
+        o = self.out
+        rows = {"q": o.q, "v": o.v, "a": o.a, "work": o.work, "steps": o.steps, "jumps": self.jumps}
+        for last in self.checkpoint.read() if self.checkpoint is not None else ():
+            n = len(last["output_q"])
+            for name, array in rows.items():
+                array[self.saved : self.saved + n] = last[f"output_{name}"]
+            self.saved += n
+        if not last:
+            return False
+        for name, array in self.stepper.memory._asdict().items():
+            array[...] = last[f"memory_{name}"]
+        self.scale, self.reference, self.lost, self.error = (float(x) for x in last["scalars"])
+        for watched, value in zip(self.watch.crossings, last["values"], strict=True):
+            watched.value = None if np.isnan(value) else float(value)
+        self.events = [
+            Event(float(t), str(name), self._packed(t, before), self._packed(t, after), float(loss))
+            for name, (t, loss), before, after in zip(
+                last["event_names"], last["event_numbers"], last["event_state"], last["event_after"], strict=True
+            )
+        ]
+        self.checked = self.written
+        self.jumps[self.written :] = self.lost
+        return True
+
+    def _packed(self, t: float, qv: Array) -> State:
+        return State(float(t), qv[: self.system.nq], qv[self.system.nq :])
+
+    # -------------------------------------------------------------------------------------- what can go wrong
+
+    def _look(self) -> str:
+        """Check the outputs that are new; the first one that is wrong and all after it are taken back."""
+        before, now = self.checked, self.written
+        path = self._path(before, now)
+        found = measure(self.system, path)
+        if before == 0 and now:
+            self.reference = float(found.energy[0].sum())
+        for k in range(now - before):
+            wrong = self._wrong(path, found, k)
+            if wrong:
+                self.stepper.memory.count[chart.OUTPUT] = before + k
+                return wrong
+        self.checked = now
+        return ""
+
+    def _wrong(self, path: Trajectory, found: Diagnostics, k: int) -> str:
+        s, t = self.system, path.t[k]
+        for values, labels, what in ((path.q, s.coordinates, "coordinate"), (path.a, s.speeds, "acceleration")):
+            bad = np.flatnonzero(~np.isfinite(values[k]))
+            if bad.size:
+                return f"the {what} of '{labels[bad[0]]}' is not a finite number at t = {t:g} s. Use smaller steps."
+        gap = np.where(s.holonomic, np.abs(found.residual[k, 0]) / s.row_units, 0.0)
+        corrected = self.drift == "projection" or isinstance(self.drift, Baumgarte) or self.drift == "baumgarte"
+        if gap.max(initial=0.0) > (OPEN if corrected else OPEN_UNCORRECTED):
+            row = s.constraint_rows[int(np.argmax(gap))]
+            hint = "Use smaller tolerances or steps" if corrected else 'Use drift="projection", or smaller tolerances'
+            return (
+                f"'{row}' is open by {gap.max():.2g} (rad or sizes of the mechanism) at t = {t:g} s. {hint}, and look "
+                "at the pose: near a singular one, try another formulation."
+            )
+        balance = abs(found.energy[k].sum() - self.reference - path.work[k].sum() + self.jumps[self.checked + k])
+        moved = [found.energy[k, 0], abs(found.energy[k].sum() - self.reference), np.abs(path.work[k]).max(initial=0.0)]
+        self.scale = max(self.scale, *moved)
+        self.error = balance / self.scale if self.scale > 0.0 else 0.0
+        if balance > BLOW_UP * self.scale:
+            fast = int(np.argmax(np.abs(path.v[k] / s.speed_units)))
+            return (
+                f"energy is off by {balance:.3g} J at t = {t:g} s, more than half of what moves; the fastest is "
+                f"'{s.speeds[fast]}' at {path.v[k, fast]:.3g} (rad/s or m/s). Use smaller steps or tolerances."
+            )
+        return ""
+
+    def _why(self) -> str:
+        """What made a chunk of steps fail, in words."""
+        m, s = self.stepper.memory, self.system
+        status, t = int(m.count[chart.STATUS]), float(m.clock[chart.START])
+        if status != FINE:
+            return f"after t = {t:g} s: {self.stepper.failure(status)}"
+        change = np.abs(m.k[: len(m.k), s.nv : 2 * s.nv] / s.speed_units)
+        worst = s.speeds[int(np.argmax(np.nanmax(change, axis=0)))] if s.nv else ""
+        return (
+            f"steps shrink to nothing at t = {t:.9g} s, where the acceleration of '{worst}' is largest. The pose may "
+            "be singular (look at ld.mobility there), a force may jump (use an event), or rtol may be too small."
+        )
+
+    # ------------------------------------------------------------------------------------------- the result
+
+    def _path(self, start: int, stop: int) -> Trajectory:
+        o, part = self.out, slice(start, stop)
+        return Trajectory(self.t[part], o.q[part], o.v[part], o.a[part], o.work[part], o.steps[part])
+
+    def _result(self, status: str, message: str, seconds: float) -> Run:
+        count = self.stepper.memory.count
+        statistics = Statistics(
+            int(count[chart.ACCEPTED]), int(count[chart.REJECTED]), int(count[chart.EVALUATED]), seconds
+        )
+        n = self.written
+        return Run(
+            self.system,
+            self._path(0, n),
+            status,
+            message,
+            tuple(self.events),
+            statistics,
+            self.settings,
+            self.jumps[:n],
+        )
+
+
+def _energy(system: System, state: State) -> float:
+    found = energy(system, state)
+    return found.kinetic + found.gravity
+
+
+def _digest(arrays: Sequence[NDArray[Any]]) -> str:
+    return hashlib.sha256(b"".join(a.tobytes() for a in arrays)).hexdigest()[:20]
+
+
+def _weight(system: System) -> float:
+    """Mass times gravity of all bodies, or their mass where there is no gravity, in N."""
+    from loopdyn import records as rec
+
+    g = float(np.linalg.norm(system.model.gravity)) or 1.0
+    return g * float(system.model.body[system.n_bases :, rec.MASS].sum())
+
+
+class _Bar:
+    """A progress bar: simulated time, its speed against real time, and the error of the energy."""
+
+    def __init__(self, name: str, start: float, end: float, wanted: bool):
+        self.start, self.name, self.wanted, self.end = start, name, wanted, end
+        self.begin = time.perf_counter()
+        self.bar: Any = None
+
+    def __enter__(self) -> _Bar:
+        if self.wanted:
+            from rich.console import Console
+            from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+            console = Console(stderr=True)
+            if console.is_terminal:
+                text = TextColumn("{task.fields[shown]}", markup=False)
+                self.bar = Progress(
+                    TextColumn(self.name, markup=False),
+                    BarColumn(),
+                    text,
+                    TimeRemainingColumn(),
+                    console=console,
+                    transient=True,
+                )
+                self.task = self.bar.add_task("", total=self.end - self.start, shown="")
+                self.bar.start()
+        return self
+
+    def show(self, t: float, error: float) -> None:
+        """How far it is."""
+        if self.bar is not None:
+            pace = (t - self.start) / max(time.perf_counter() - self.begin, 1e-9)
+            shown = f"{t:.3g} of {self.end:g} s, {pace:.3g} x real time, energy error {error:.0e}"
+            self.bar.update(self.task, completed=t - self.start, shown=shown)
+
+    def __exit__(self, *_: object) -> None:
+        if self.bar is not None:
+            self.bar.stop()
+
+
+__all__ = ["output_times", "simulate"]

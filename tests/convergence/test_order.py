@@ -1,0 +1,142 @@
+"""Orders of the integrators, measured on motions with a closed form, in angles and in quaternions.
+
+The torque-free symmetric top (moments I, I, J about its own axes x, y, z) turns about its angular momentum L, which
+is fixed in space, at the rate |L|/I, and about its own axis z at the rate (1 - J/I) w_z:
+
+    R(t) = exp(t L/I) exp(t (1 - J/I) w_z e_z)       for R(0) = 1
+"""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from scipy.spatial.transform import Rotation
+
+import loopdyn as ld
+
+ACROSS, ALONG = 0.3, 0.5  # kg m^2
+OMEGA = np.array([1.0, 0.7, 2.0])  # rad/s at the start, in body axes
+GRAVITY = np.array([0.0, 0.0, -2.0])
+OFFSET = np.array([0.3, -0.2, 0.1])  # of the mass centre from the joint
+SPEED = np.array([0.4, 0.1, 1.0])  # of the mass centre at the start
+SPAN = 2.0
+
+
+def attitude(t: float) -> np.ndarray:
+    L = np.diag([ACROSS, ACROSS, ALONG]) @ OMEGA
+    own = Rotation.from_rotvec([0.0, 0.0, t * (1.0 - ALONG / ACROSS) * OMEGA[2]])
+    return (Rotation.from_rotvec(t * L / ACROSS) * own).as_matrix()
+
+
+def top(kind: str) -> tuple[ld.System, ld.State]:
+    """A top held at its mass centre, or thrown, with the joint beside the mass centre."""
+    m = ld.Mechanism("top", gravity=tuple(GRAVITY))
+    com = OFFSET if kind == "free" else np.zeros(3)
+    m.add_body("top", ld.Inertia(mass=2.0, com=tuple(com), matrix=np.diag([ACROSS, ACROSS, ALONG]).tolist()))
+    joint = ld.Free() if kind == "free" else ld.Spherical()
+    m.add_joint("J", joint, m.ground, "top", at=(0, 0, 0))
+    system = m.compile()
+    velocity = SPEED - np.cross(OMEGA, OFFSET)
+    return system, system.state(v=np.concatenate([OMEGA, velocity]) if kind == "free" else OMEGA)
+
+
+def error_of_the_top(kind: str, integrator: ld.Integrator) -> float:
+    system, state = top(kind)
+    run = ld.simulate(
+        system, state, (0, SPAN), t_eval=[SPAN], integrator=integrator, rtol=0.999, atol=1e6, progress=False
+    )
+    motion = ld.tree.body_motion(system, run.at(SPAN))
+    R = attitude(SPAN)
+    error = np.abs(motion.rotation[1] - R).max()
+    if kind == "free":
+        centre = OFFSET + SPAN * SPEED + 0.5 * SPAN**2 * GRAVITY
+        error = max(error, np.abs(motion.position[1] + motion.rotation[1] @ OFFSET - centre).max())
+    return float(error)
+
+
+def measured(errors: list[float]) -> list[float]:
+    return [float(np.log2(a / b)) for a, b in pairwise(errors)]
+
+
+# steps small enough for the leading term of the error, large enough to stay above rounding
+METHODS = [
+    ("rk4", 4, lambda n: ld.RK4(step=SPAN / n), (20, 40, 80)),
+    ("abm", 4, lambda n: ld.ABM(step=SPAN / n), (80, 160, 320)),
+    ("generalized_alpha", 2, lambda n: ld.GeneralizedAlpha(step=SPAN / n), (100, 200, 400)),
+    ("dp5", 5, lambda n: ld.DP5(longest=SPAN / n), (20, 40, 80)),
+    ("dop853", 8, lambda n: ld.DOP853(longest=SPAN / n), (5, 10, 20)),
+]
+
+
+@pytest.mark.parametrize("kind", ["spherical", "free"])
+@pytest.mark.parametrize(("order", "make", "numbers"), [m[1:] for m in METHODS], ids=[m[0] for m in METHODS])
+def test_order_is_kept_on_quaternions(kind, order, make, numbers):
+    errors = [error_of_the_top(kind, make(n)) for n in numbers]
+    # the measured order approaches the true one from either side as steps shrink
+    assert max(measured(errors)) > order - 0.4, errors
+    assert errors[-1] < (1e-3 if order == 2 else 1e-5)  # of the order of 1
+
+
+PERIOD = 2.367841947576237449303295  # s, of the pendulum released from the horizontal (elliptic functions)
+
+
+@pytest.mark.parametrize(("order", "make", "numbers"), [m[1:] for m in METHODS], ids=[m[0] for m in METHODS])
+def test_order_is_kept_on_angles(order, make, numbers):
+    """After half a period the pendulum is at rest on the other side."""
+    system = ld.library.pendulum().compile()
+    errors = []
+    for n in numbers:
+        scaled = make(n * SPAN / (0.5 * PERIOD))  # n steps in half a period
+        run = ld.simulate(
+            system, system.state(), (0, 0.5 * PERIOD), t_eval=[0.5 * PERIOD], integrator=scaled, rtol=0.999, atol=1e6,
+            progress=False,
+        )  # fmt: skip
+        errors.append(abs(run.path.q[-1, 0] - np.pi))
+    assert max(measured(errors)) > order - 0.4, errors
+
+
+@pytest.mark.parametrize(("make", "order"), [(ld.DP5, 4), (ld.DOP853, 7), (ld.RK4, 4)])
+def test_dense_output_has_its_order(make, order):
+    """Inside steps of one size the error falls with the order of the dense output."""
+    system, state = top("spherical")
+    errors = []
+    for n in (10, 20):
+        h = SPAN / n
+        integrator = make(step=h) if make is ld.RK4 else make(longest=h)
+        times = np.linspace(0.0, SPAN, 23)[1:]
+        run = ld.simulate(system, state, (0, SPAN), t_eval=times, integrator=integrator, rtol=0.999, atol=1e6,
+                          progress=False)  # fmt: skip
+        found = run.poses()["rotation"].values[:, 1]
+        errors.append(max(np.abs(R - attitude(t)).max() for R, t in zip(found, times, strict=True)))
+    assert measured(errors)[0] > order - 0.5, errors
+
+
+def test_generalized_alpha_has_order_two_on_a_loop_with_redundant_rows():
+    """Against theta1(0.5) of the spinning four-bar, tests/data/reference/four_bar/reference.csv."""
+    from tests.literature.test_trajectories import reference
+
+    expected = reference("four_bar/reference.csv", 0.5)["theta1"][-1] - 1.0
+    system = ld.library.four_bar().compile()
+    state = ld.assemble(system)
+    errors = []
+    for n in (100, 200, 400):
+        run = ld.simulate(system, state, (0, 0.5), t_eval=[0.5], integrator=ld.GeneralizedAlpha(step=0.5 / n),
+                          progress=False)  # fmt: skip
+        errors.append(abs(run.path.q[-1, 0] - expected))
+    assert max(measured(errors)) > 1.8, errors
+    assert run.largest_residual < 1e-10
+
+
+def test_reactions_converge_with_the_order_of_the_motion():
+    """Force on the crank at A0 at 0.5 s, Newton-Euler from the closed form; Runge-Kutta of order 4."""
+    from tests.literature.test_trajectories import reference
+
+    row = reference("four_bar/reference_reactions.csv", 0.5)
+    system = ld.library.four_bar().compile()
+    errors = []
+    for n in (50, 100, 200):
+        run = ld.simulate(system, ld.assemble(system), (0, 0.5), t_eval=[0.5], integrator=ld.RK4(step=0.5 / n),
+                          progress=False)  # fmt: skip
+        found = run.data["wrench"].sel(joint="A").values[-1, 3:5]
+        errors.append(float(np.abs(found - [row["FOx"][-1], row["FOy"][-1]]).max()))
+    assert max(measured(errors)) > 3.6, errors

@@ -1,0 +1,144 @@
+"""Checkpoints: a run that is killed goes on, and equals the run that was not."""
+
+import importlib
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import loopdyn as ld
+
+module = importlib.import_module("loopdyn.simulate")  # the function of this name hides it
+
+SCRIPT = """
+import sys
+import importlib
+module = importlib.import_module("loopdyn.simulate")
+module.SAVE_EVERY, module.PULSE = 0.0, 0.005
+sys.path.insert(0, sys.argv[2])
+from test_checkpoint import run_pendulum
+run_pendulum(sys.argv[1])
+"""
+
+
+def run_pendulum(folder=None, integrator=None, until: float = 20.0, events=()) -> ld.Run:
+    """Long enough to be killed in the middle of it."""
+    system = ld.library.pendulum().compile()
+    times = np.linspace(0.0, until, 401)
+    integrator = integrator or ld.RK4(step=5e-5)
+    return ld.simulate(system, system.state(), (0, until), t_eval=times, integrator=integrator, events=events,
+                       checkpoint=folder, progress=False)  # fmt: skip
+
+
+def arrays(run: ld.Run) -> tuple[np.ndarray, ...]:
+    p = run.path
+    return p.t, p.q, p.v, p.a, p.work, p.steps
+
+
+def segments(folder: Path) -> int:
+    return len(list(folder.glob("segment_*.npz")))
+
+
+def start_and_kill(folder: Path, after: float) -> bool:
+    """Kill a process `after` seconds behind its next segment; False if it was done before."""
+    command = [sys.executable, "-c", SCRIPT, str(folder), str(Path(__file__).parent)]
+    process = subprocess.Popen(command, env=os.environ)
+    before, limit = segments(folder), time.monotonic() + 120.0
+    while segments(folder) == before and process.poll() is None:
+        assert time.monotonic() < limit
+        time.sleep(0.005)
+    time.sleep(after)
+    done = process.poll() is not None
+    process.kill()
+    process.wait()
+    return not done
+
+
+def check_kills(folder: Path, number: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    kills, seen = 0, 0
+    while kills < number:
+        if not start_and_kill(folder, float(rng.uniform(0.0, 0.05))):
+            break
+        kills += 1
+        assert segments(folder) > seen  # nothing is lost, each process adds to it
+        seen = segments(folder)
+    assert kills >= min(number, 2)
+    resumed, whole = run_pendulum(folder), run_pendulum()
+    assert resumed.status == "finished"
+    for a, b in zip(arrays(resumed), arrays(whole), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_a_run_that_is_killed_twice_equals_the_whole_one_bit_for_bit(tmp_path):
+    check_kills(tmp_path / "run", 2, 1)
+
+
+@pytest.mark.slow
+def test_a_run_can_be_killed_twenty_times(tmp_path):
+    check_kills(tmp_path / "run", 20, 2)
+
+
+@pytest.mark.parametrize("integrator", [ld.DOP853(), ld.RK4(step=1e-3)])
+def test_an_interrupted_run_keeps_its_results_and_goes_on(tmp_path, monkeypatch, integrator):
+    """Ctrl-C in the middle, twice; adaptive steps are stored too, so even they go on bit for bit."""
+    whole = run_pendulum(integrator=integrator, until=10.0)
+    monkeypatch.setattr(module, "PULSE", 0.0)  # a look after every step
+    real = module._Simulation._look
+    for stop in (20, 200):
+        looks = {"n": 0}
+
+        def look(self, looks=looks, stop=stop):
+            looks["n"] += 1
+            if looks["n"] == stop:
+                raise KeyboardInterrupt
+            return real(self)
+
+        monkeypatch.setattr(module._Simulation, "_look", look)
+        run = run_pendulum(tmp_path / "run", integrator, until=10.0)
+        if run.status == "finished":
+            break
+        assert run.status == "interrupted"
+        n = len(run.path)
+        np.testing.assert_array_equal(run.path.q, whole.path.q[:n])
+    monkeypatch.setattr(module._Simulation, "_look", real)
+    resumed = run_pendulum(tmp_path / "run", integrator, until=10.0)
+    for a, b in zip(arrays(resumed), arrays(whole), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_events_survive_an_interruption(tmp_path, monkeypatch):
+    events = [ld.Crossing(lambda t, q, v: q[0] - np.pi / 2, "lowest")]
+    options = {"integrator": ld.DOP853(), "until": 5.0, "events": events}
+    whole = run_pendulum(**options)
+    monkeypatch.setattr(module, "SAVE_EVERY", 0.0)
+    real, looks = module._Simulation._look, {"n": 0}
+
+    def look(self):
+        looks["n"] += 1
+        if looks["n"] == 30:
+            raise KeyboardInterrupt
+        return real(self)
+
+    monkeypatch.setattr(module._Simulation, "_look", look)
+    assert run_pendulum(tmp_path / "run", **options).status == "interrupted"
+    resumed = run_pendulum(tmp_path / "run", **options)
+    assert [e.t for e in resumed.events] == [e.t for e in whole.events]
+
+
+def test_a_finished_run_is_read_and_not_computed_again(tmp_path):
+    first = run_pendulum(tmp_path / "run", ld.DOP853(), until=2.0)
+    again = run_pendulum(tmp_path / "run", ld.DOP853(), until=2.0)
+    assert again.status == "finished"
+    assert again.statistics.evaluations == first.statistics.evaluations
+    np.testing.assert_array_equal(again.path.q, first.path.q)
+
+
+def test_a_folder_of_another_simulation_is_refused(tmp_path):
+    run_pendulum(tmp_path / "run", ld.DOP853(), until=1.0)
+    with pytest.raises(ld.LoopdynError, match="t_eval, t_span differ"):
+        run_pendulum(tmp_path / "run", ld.DOP853(), until=2.0)
