@@ -303,7 +303,7 @@ RELATIONS = ["coupler", "relation", "velocities", "driver"]
 
 
 @pytest.mark.parametrize("what", RELATIONS)
-@pytest.mark.parametrize("cuts", [["K"], ["U1"], None], ids=str)
+@pytest.mark.parametrize("cuts", [["K"], ["U1"], ["G"], ["U0"], None], ids=str)
 def test_relations_of_tree_and_cut_joints(what, cuts):
     """A chain with two ends on the ground: any of its joints may be cut; others are severed besides."""
     m = related(what=what)
@@ -370,8 +370,8 @@ def disturbed(system: ld.System, state: ld.State, size: float) -> ld.State:
     return ld.State(state.t, q, state.v + size * system.speed_units * rng.normal(size=system.nv))
 
 
-def gear() -> ld.Mechanism:
-    m = loop_with("spherical")
+def gear(kind: str = "spherical") -> ld.Mechanism:
+    m = loop_with(kind)
     m.add_constraint("k", ld.Coupler(terms={"U1.1": 1.0, "U3.2": -0.4}))
     m.add_driver("d", "U0.1", "0.2*sin(2*t)")
     return moving(m)
@@ -386,6 +386,8 @@ PROJECTED = {
     "floating": (SEVERAL["floating"], None),
     "coupler, driver, ball": (gear(), None),
     "coupler, driver, ball, severed": (gear(), ["K"]),
+    "coupler, driver, slide, severed": (gear("cylindrical"), ["K"]),
+    "coupler, driver, plane, severed": (gear("planar"), ["K"]),
     "bricard": (ld.library.turned(ld.library.bricard()), None),
 }
 
