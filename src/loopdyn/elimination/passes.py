@@ -24,6 +24,7 @@ from loopdyn.elimination.layout import (
     S_PARENT,
     S_ROW,
     SMALLEST_PIVOT,
+    WEAKEST_PIVOT,
     open_elimination,
     open_plan,
     plan_start,
@@ -95,9 +96,13 @@ from loopdyn.tree.aba import eliminate, eliminate_pin
 from loopdyn.tree.jacobian import constraint_rows, freedom_of_cut, linear_terms, pair
 from loopdyn.tree.kinematics import accelerations, kinematics, rigid_bodies
 
+# Status of a kernel: fine, or the row of a body without inertia, or one of these.
 FINE = -1
-RANK_LOSS = -2  # a pivot of the matrix has vanished
+WEAK = -3  # the rows that are kept are nearly dependent here: choose them again
+UNDEFINED = -4  # accelerations are not finite numbers
 
+# Rows are chosen again where the smallest scaled pivot has fallen to this share of what it has been.
+CHOOSE_AGAIN = 1e-2
 # Refinement ends when the residual is this share of the terms it is the difference of, at a pose that is well
 # conditioned; when it is rounding; or after so many times.
 RESIDUAL_GOAL = 1e-12
@@ -503,6 +508,17 @@ def refine(model, work, plan, E):
     E.diagnostics[REFINEMENTS] = count
 
 
+@inline
+def weakness(E):
+    """WEAK where the smallest pivot has fallen far below what it has been for the same rows, or one was dropped."""
+    least, weakest = E.diagnostics[SMALLEST_PIVOT].real, E.diagnostics[WEAKEST_PIVOT].real
+    if weakest > 0.0 and (least < weakest or E.diagnostics[DROPPED].real > 0.0):
+        return WEAK
+    if weakest > 0.0:  # rows chosen beside a singular pose are measured by better ones
+        E.diagnostics[WEAKEST_PIVOT] = max(weakest, CHOOSE_AGAIN * least)
+    return FINE
+
+
 # ---------------------------------------------------------------------------------------------- kernels
 
 
@@ -528,7 +544,7 @@ def eliminate_all(model, work, plan, E):
 
 @kernel
 def accelerate(ints, floats, work):
-    """Accelerations `work.a` and multipliers at the state in `work`; returns a body without inertia, or -1."""
+    """Accelerations `work.a` and multipliers at the state in `work`; returns a status."""
     model, data = open_model(ints, floats), open_work(ints, work)
     plan, E = open_plan(ints, plan_start(ints)), open_elimination(ints, plan_start(ints), work, work_start(ints))
     status = eliminate_all(model, data, plan, E)
@@ -541,7 +557,12 @@ def accelerate(ints, floats, work):
     E.multipliers[:] = 0.0
     for k in range(E.lam.shape[0]):
         E.multipliers[plan.kept[k]] = E.lam[k]
-    return status
+    total = 0.0
+    for k in range(model.nv):
+        total += abs(data.a[k])
+    if status == FINE and not np.isfinite(total):
+        status = UNDEFINED
+    return weakness(E) if status == FINE else status
 
 
 @inline(always=True)

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from loopdyn import records as rec
 from loopdyn.elimination import layout
 from loopdyn.elimination.ordering import Pattern, factor_pattern, minimum_degree
+from loopdyn.errors import LoopdynError
 from loopdyn.joints.base import FREE, SPHERICAL
 from loopdyn.system import SUPPORT, JointData, System
 
@@ -124,6 +125,11 @@ def make_plan(
     kept : mapping of node name to rows, optional
         Rows of each node that are kept; all by default.
 
+    Raises
+    ------
+    LoopdynError
+        If a relation or driver binds coordinates of a joint in `severed`.
+
     Examples
     --------
     >>> import loopdyn as ld
@@ -135,6 +141,7 @@ def make_plan(
     if severed is None:
         forest = _cheapest(system)
     else:
+        _require_unbound(system, severed)
         forest = grow(system, lambda i, _: i in severed)
     if kept is not None:
         nodes = tuple(Node(n.name, tuple(kept[n.name]), n.bodies, n.all_rows) for n in forest.nodes)
@@ -171,19 +178,33 @@ def _severable(system: System) -> NDArray[np.bool_]:
     model = system.model
     n = len(model.tree)
     allowed = np.zeros(n, bool)
-    bound = {int(e[rec.E_FREEDOM]) for e in model.entry if e[rec.E_CUT] < 0}
+    bound = _bound_bodies(system)
     for i in range(system.n_bases, n):
         xx, yy, zz, xy, xz, yz = model.body[i, rec.INERTIA : rec.INERTIA + 6]
         moments = np.linalg.eigvalsh([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
-        first = model.tree[i, rec.V0]
         allowed[i] = (
             model.body[i, rec.MASS] > 0.0
             and moments[0] > SUPPORT * moments[2]
             and model.tree[i, rec.PARENT] >= system.n_bases
             and model.tree[i, rec.KIND] not in (SPHERICAL, FREE)
-            and bound.isdisjoint(range(first, first + model.tree[i, rec.NV]))
+            and i not in bound
         )
     return allowed
+
+
+def _bound_bodies(system: System) -> set[int]:
+    """Bodies on whose tree coordinates relations or drivers act."""
+    body_of = np.repeat(np.arange(len(system.model.tree)), system.model.tree[:, rec.NV])
+    return {int(body_of[e[rec.E_FREEDOM]]) for e in system.model.entry if e[rec.E_CUT] < 0}
+
+
+def _require_unbound(system: System, severed: Collection[int]) -> None:
+    """A relation acts on the freedom of a tree joint, which a severed joint no longer is."""
+    for i in sorted(_bound_bodies(system).intersection(severed)):
+        name = next(j.name for j in system.joints.values() if j.body == i)
+        raise LoopdynError(
+            f"joint '{name}' cannot be severed: a relation or driver acts on its coordinates. Leave it whole."
+        )
 
 
 def grow(system: System, sever: Callable[[int, int], bool]) -> Forest:
