@@ -133,9 +133,8 @@ def command_line(about: str, given: list[str] | None) -> argparse.Namespace:
     return parser.parse_args(given)
 
 
-def write(figures: list[Figure], facts: dict[str, str], given: argparse.Namespace) -> None:
-    """Show the figures, and write the files that were asked for."""
-    show(figures, facts)
+def save(figures: list[Figure], facts: dict[str, str], given: argparse.Namespace) -> None:
+    """Write the files that were asked for."""
     if given.json:
         given.json.write_text(json.dumps({"settings": facts, "figures": [asdict(f) for f in figures]}, indent=1) + "\n")
     if given.markdown:

@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 
 import numpy as np
-from common import Figure, command_line, in_new_process, repeated, settings, shortest, write
+from common import Figure, command_line, in_new_process, repeated, save, settings, shortest, show
 
 import loopdyn as ld
 from loopdyn._jit import kernel
@@ -229,7 +229,9 @@ def main(arguments: list[str] | None = None) -> int:
     figures += large(1000 if quick else 100_000)
     figures += start_up(1 if quick else 5)
 
-    write(figures, settings(("pin", "numba", "llvmlite", "numpy")), given)
+    facts = settings(("pin", "numba", "llvmlite", "numpy"))
+    show(figures, facts)
+    save(figures, facts, given)
     wrong = [f.name for f in figures if f.error is not None and not f.error <= ACCURATE]
     if wrong:
         print(f"The engines differ by more than {ACCURATE:g}: {'; '.join(wrong)}", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""Mechanisms with loops in loops, loops across loops, and one joint of each kind in a loop, for tests of solvers."""
+"""For tests of the linear-time solver: loops in loops, loops across loops, a joint of each kind in a loop."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import numpy as np
 from tests.independent import random_inertia, random_joint
 
 import loopdyn as ld
+from loopdyn.elimination import layout
+from loopdyn.elimination.solver import Elimination
 
 
 def rod(start: tuple[float, ...], end: tuple[float, ...], mass: float = 1.0) -> ld.Inertia:
@@ -100,3 +102,12 @@ def add_loads(m: ld.Mechanism, joint: str) -> ld.Mechanism:
         m.add_force(ld.JointSpring(joint=label, stiffness=7.0, damping=0.3, rest=0.2), f"spring_{name}")
         m.add_force(ld.JointFriction(joint=label, viscous=0.3, coulomb=0.4, transition=0.1), f"friction_{name}")
     return m
+
+
+def poison(e: Elimination) -> None:
+    """NaN into all work but what is read as input: loads from outside, turns of angles, floors and least pivot."""
+    weakest = e.views.diagnostics[layout.WEAKEST_PIVOT]
+    e.array[:] = np.nan
+    for given in (e.work.tau, e.work.near, e.views.floor):
+        given[:] = 0.0
+    e.views.diagnostics[layout.WEAKEST_PIVOT] = weakest
