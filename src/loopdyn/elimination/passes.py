@@ -614,26 +614,26 @@ def correct(ints, floats, work):
     """
     model, data = open_model(ints, floats), open_work(ints, work)
     plan, E = open_plan(ints, plan_start(ints)), open_elimination(ints, plan_start(ints), work, work_start(ints))
-    status = eliminate_all(model, data, plan, E)
-    missing_positions(model, data, plan, E)
-    E.diagnostics[RESIDUAL] = largest_missing(E)
-    solve(plan, E.factor, E.inverse, E.step)
-    respond_outward(model, data, plan, E, E.step, E.motion, E.rates)
-    of_severed_joints(model, data, plan, E.motion, E.rates)
-    for i in range(model.n_bases, model.tree.shape[0]):
-        joint_plus(
-            model.tree[i, KIND], model.tree[i, NV], data.q, model.tree[i, Q0], E.rates, model.tree[i, V0], data.q
-        )
-    # at the new place with the old factor: what that leaves is of second order in the two corrections
-    kinematics(model, data)
-    constraint_rows(model, data)
-    missing_velocities(model, data, plan, E)
-    solve(plan, E.factor, E.inverse, E.step)
-    respond_outward(model, data, plan, E, E.step, E.motion, E.rates)
-    of_severed_joints(model, data, plan, E.motion, E.rates)
-    for k in range(model.nv):
-        data.v[k] += E.rates[k]
-    return status
+    status = accelerate(ints, floats, work)  # for its factor; written out here it would be compiled twice
+    q = data.q
+    for level in range(2):
+        if level == 0:
+            missing_positions(model, data, plan, E)
+            E.diagnostics[RESIDUAL] = largest_missing(E)
+        else:  # at the new place with the old factor: what that leaves is of second order in the two corrections
+            kinematics(model, data)
+            constraint_rows(model, data)
+            missing_velocities(model, data, plan, E)
+        solve(plan, E.factor, E.inverse, E.step)
+        respond_outward(model, data, plan, E, E.step, E.motion, E.rates)
+        of_severed_joints(model, data, plan, E.motion, E.rates)
+        if level == 0:
+            for i in range(model.n_bases, model.tree.shape[0]):
+                joint_plus(model.tree[i, KIND], model.tree[i, NV], q, model.tree[i, Q0], E.rates, model.tree[i, V0], q)
+        else:
+            for k in range(model.nv):
+                data.v[k] += E.rates[k]
+    return FINE if status == WEAK else status
 
 
 @kernel
