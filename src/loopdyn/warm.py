@@ -15,9 +15,11 @@ def main() -> None:
     from loopdyn import library, tree
     from loopdyn._jit import CACHE_ROOT
     from loopdyn.formulations.registry import accelerations
+    from loopdyn.simulate import simulate
 
     system = library.four_bar().compile()
     state = system.state()
+    pendulum = library.pendulum().compile()
     jobs: dict[str, Callable[[], object]] = {
         "forward dynamics": lambda: tree.forward_dynamics(system, state),
         "inverse dynamics": lambda: tree.inverse_dynamics(system, state, np.zeros(system.nv)),
@@ -28,6 +30,7 @@ def main() -> None:
         "increments": lambda: tree.increment(system, state.q, state.v),
         "differences": lambda: tree.difference(system, state.q, state.q),
         "relative coordinates": lambda: accelerations(system, state),
+        "steps": lambda: simulate(pendulum, pendulum.state(), (0.0, 0.1), t_eval=[0.05], progress=False).data,
     }
     begin = time.perf_counter()
     columns = (TextColumn("compiling kernels: {task.description}"), BarColumn(), TimeElapsedColumn())
