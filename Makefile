@@ -62,8 +62,10 @@ lint: install  ## Check style, types and the direction of imports
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports
 
-bench: install  ## Time the tree algorithms
+bench: install  ## Time trees and closed loops beside other engines
+	$(PY) -m pip install -qq --disable-pip-version-check --editable '.[bench]'
 	$(PY) benchmarks/tree.py
+	$(PY) benchmarks/graph.py
 
 clean:  ## Remove .venv and everything that was generated
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

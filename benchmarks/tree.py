@@ -11,21 +11,14 @@ counts. Pinocchio has two conventions, local (its default) and world (faster her
 
 from __future__ import annotations
 
-import argparse
 import json
-import os
-import platform
 import resource
-import subprocess
 import sys
 import time
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
-from importlib.metadata import version
 from pathlib import Path
 
-import numba
 import numpy as np
+from common import Figure, command_line, in_new_process, repeated, settings, shortest, write
 
 import loopdyn as ld
 from loopdyn._jit import kernel
@@ -34,21 +27,6 @@ from loopdyn.tree.aba import aba, articulated_body
 
 GRAVITY = (0.0, 0.0, -9.81)
 ACCURATE = 1e-9  # relative difference of the accelerations of the two engines that the tests allow
-
-
-@dataclass
-class Figure:
-    """One measured number, and what it should be."""
-
-    name: str
-    value: float
-    unit: str
-    goal: float | None = None  # at most
-    error: float | None = None  # relative, against Pinocchio
-
-    @property
-    def met(self) -> bool | None:
-        return None if self.goal is None else self.value <= self.goal
 
 
 # ------------------------------------------------------------------------------------------------ the chain, twice
@@ -122,34 +100,6 @@ def evaluate(ints, floats, work, times):
 # ------------------------------------------------------------------------------------------------------ measuring
 
 
-def shortest(calls: dict[str, Callable[[int], object]], repeats: int, seconds: float) -> dict[str, float]:
-    """Shortest time per evaluation of each, in turns; call(k) does k evaluations, about `seconds` at a time.
-
-    Slices are short, so that some of them are not disturbed on a machine that has other things to do.
-    """
-    times, best = {}, {}
-    for name, call in calls.items():
-        call(1)
-        start = time.perf_counter()
-        call(1)
-        best[name] = time.perf_counter() - start
-        times[name] = max(1, int(seconds / best[name]))
-    for _ in range(repeats):
-        for name, call in calls.items():
-            start = time.perf_counter()
-            call(times[name])
-            best[name] = min(best[name], (time.perf_counter() - start) / times[name])
-    return best
-
-
-def repeated(call: Callable[[], object]) -> Callable[[int], None]:
-    def calls(times: int) -> None:
-        for _ in range(times):
-            call()
-
-    return calls
-
-
 def beside_pinocchio(n: int, repeats: int, seconds: float) -> list[Figure]:
     """Time per body of one evaluation, of both engines."""
     import pinocchio as pin
@@ -210,18 +160,6 @@ def growth(sizes: list[int], repeats: int, seconds: float) -> list[Figure]:
 # ------------------------------------------------------------------------------------------- in processes of their own
 
 
-def in_new_process(code: str) -> tuple[float, str]:
-    """Wall time and output of a new interpreter that runs `code`."""
-    paths = [str(Path(ld.__file__).parents[1]), str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(p for p in paths if p)}
-    start = time.perf_counter()
-    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
-    elapsed = time.perf_counter() - start
-    if done.returncode:
-        raise RuntimeError(f"a process failed:\n{done.stderr}")
-    return elapsed, done.stdout
-
-
 FIRST_RESULT = """
 import loopdyn as ld
 system = ld.library.four_bar().compile()
@@ -278,61 +216,8 @@ def large(n: int) -> list[Figure]:
     ]
 
 
-# -------------------------------------------------------------------------------------------------------- showing
-
-
-def settings() -> dict[str, str]:
-    found = {name: version(name) for name in ("numba", "llvmlite", "numpy", "pin")}
-    cpu = platform.processor() or platform.machine()
-    info = Path("/proc/cpuinfo")
-    if info.exists():
-        names = [
-            line.partition(":")[2].strip() for line in info.read_text().splitlines() if line.startswith("model name")
-        ]
-        cpu = names[0] if names else cpu
-    return {
-        "loopdyn": ld.__version__,
-        "pinocchio": found.pop("pin"),
-        **found,
-        "python": platform.python_version(),
-        "system": platform.platform(),
-        "cpu": f"{cpu}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}",
-        "numba threads": str(numba.get_num_threads()) + " (kernels use one)",
-    }
-
-
-def columns(f: Figure) -> tuple[str, ...]:
-    goal = "" if f.goal is None else f"<= {f.goal:g}"
-    met = {None: "", True: "yes", False: "NO"}[f.met]
-    return f.name, f"{f.value:.3g} {f.unit}".strip(), goal, met, "" if f.error is None else f"{f.error:.1e}"
-
-
-HEADER = ("figure", "measured", "goal", "met", "error")
-
-
-def show(figures: list[Figure], facts: dict[str, str]) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(*HEADER, caption=", ".join(f"{k} {v}" for k, v in facts.items()), caption_justify="left")
-    for f in figures:
-        table.add_row(*columns(f), style=None if f.met is not False else "bold red")
-    Console(width=None if sys.stdout.isatty() else 110).print(table)
-
-
-def markdown(figures: list[Figure], facts: dict[str, str]) -> str:
-    rows = [HEADER, tuple("---" for _ in HEADER), *(columns(f) for f in figures)]
-    table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
-    return table + "\n\n" + "\n".join(f"- {k}: {v}" for k, v in facts.items()) + "\n"
-
-
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--quick", action="store_true", help="small sizes and few repeats: to see that it runs")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there")
-    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write a table there")
-    given = parser.parse_args(arguments)
-
+    given = command_line(__doc__, arguments)
     quick = given.quick
     repeats, seconds = (20, 0.001) if quick else (300, 0.002)
     figures: list[Figure] = []
@@ -344,12 +229,7 @@ def main(arguments: list[str] | None = None) -> int:
     figures += large(1000 if quick else 100_000)
     figures += start_up(1 if quick else 5)
 
-    facts = settings()
-    show(figures, facts)
-    if given.json:
-        given.json.write_text(json.dumps({"settings": facts, "figures": [asdict(f) for f in figures]}, indent=1) + "\n")
-    if given.markdown:
-        given.markdown.write_text(markdown(figures, facts))
+    write(figures, settings(("pin", "numba", "llvmlite", "numpy")), given)
     wrong = [f.name for f in figures if f.error is not None and not f.error <= ACCURATE]
     if wrong:
         print(f"The engines differ by more than {ACCURATE:g}: {'; '.join(wrong)}", file=sys.stderr)

@@ -151,5 +151,6 @@ def require_inertia(system: System, state: State, rank: Rank) -> None:
     body = system.bodies[system.n_bases + int(np.argmax(moves))]
     raise SingularityError(
         f"body '{body}' can move where it has no inertia, so its acceleration is not determined (a thin rod that can "
-        "turn about its own line, for example). Give it mass or inertia, or a joint that holds it."
+        "turn about its own line, for example). Give it mass or inertia, as a rod gets by a radius, or a joint that "
+        "holds it."
     )

@@ -12,18 +12,24 @@ joints were cut, nor on how the accelerations were computed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+from scipy.sparse.linalg import splu
 
+from loopdyn import records as rec
+from loopdyn.elimination.passes import balance
+from loopdyn.elimination.plan import with_cuts
 from loopdyn.errors import ModelError, Problem
 from loopdyn.rank import Rank, of_matrix, scaled
 from loopdyn.rotations import from_matrix
 from loopdyn.system import JointData, State, System
-from loopdyn.tree import Motion, Terms, angles, body_jacobian, body_motion, inverse_dynamics, terms
+from loopdyn.tree import Motion, Terms, angles, body_jacobian, body_motion, terms
 from loopdyn.tree.user_rows import UserRows, user_rows
 from loopdyn.wording import nearest
 
@@ -31,11 +37,17 @@ if TYPE_CHECKING:
     import xarray
 
 Array = NDArray[np.float64]
+PairRows = list[tuple[NDArray[np.int64], Array]]  # bodies and rows on them: children, then parents
 
 COMPONENTS = ("mx", "my", "mz", "fx", "fy", "fz")
 
-# A component counts as unique if every self-balanced set of reactions of unit norm contains less of it than this.
+# A component counts as unique if self-balanced sets of reactions of unit norm contain less of it than this.
 UNIQUE = 1e-7
+PROBES = 4  # random sets of reactions from which the self-balanced part is taken
+# Share of the largest entry squared that makes the equations of balance regular, see smallest_solution.
+PROXIMAL = 1e-13
+BALANCED = 1e-15  # share of the load that is rounding
+MOST_REPETITIONS = 40
 
 
 @dataclass(frozen=True)
@@ -175,20 +187,27 @@ def _joint_loads(system: System, state: State, free: System, motion: Motion) -> 
     return B, W
 
 
-def _weights(free: System, motion: Motion, length: float, compliance: Mapping[str, ArrayLike] | None) -> Array:
-    """Weight of each row of the free system in the norm that is minimised."""
+def _weights(
+    system: System,
+    names: Sequence[str],
+    others: Sequence[str],
+    motion: Motion,
+    length: float,
+    compliance: Mapping[str, ArrayLike] | None,
+) -> Array:
+    """Weight of each row in the norm that is minimised: rows of the joints `names`, then rows labelled `others`."""
     given = {name: np.broadcast_to(np.asarray(c, float), 6) for name, c in (compliance or {}).items()}
-    names = [name for name, j in free.joints.items() if not j.in_tree]
     wrong = [name for name in given if name not in names]
     if wrong:
         raise ModelError(Problem("compliance", f"there is no joint '{n}'", nearest(n, names)) for n in wrong)
     if any((six <= 0.0).any() for six in given.values()):
         raise ModelError([Problem("compliance", "a compliance is not positive", "Give positive numbers.")])
     plain = np.array([1.0 / length**2] * 3 + [1.0] * 3)
-    rows = [(free.joints[name], row) for name in names for row in free.joints[name].spec.rows_when_cut]
-    weights = np.array([1.0 / length**2 if d == "angle" else 1.0 for d in free.row_dimensions])
-    weights[: len(rows)] = [given.get(j.name, plain) @ _direction(j, row, motion) ** 2 for j, row in rows]
-    return weights
+    joints = [(system.joints[name], row) for name in names for row in system.joints[name].spec.rows_when_cut]
+    dimension = dict(zip(system.constraint_rows, system.row_dimensions, strict=True))
+    weights = [float(given.get(j.name, plain) @ _direction(j, row, motion) ** 2) for j, row in joints]
+    weights += [1.0 / length**2 if dimension[label] == "angle" else 1.0 for label in others]
+    return np.array(weights)
 
 
 def free_terms(system: System, state: State) -> tuple[System, State, Terms]:
@@ -257,15 +276,8 @@ def reactions(
     >>> bool(r.unique.all())
     True
     """
-    motion = body_motion(system, state, a)
-    free, _, now = free_terms(system, state)
-    load = now.M @ free_accelerations(free, motion, now.motion, system.bodies) - now.h
-    if system.forces or system.mechanism.user_forces:
-        # Loads on joint coordinates as the tree has them: user forces, and angles beyond half a turn, which
-        # joints that are cut cannot tell.
-        B, W = _joint_loads(system, state, free, motion)
-        load -= W @ (B.T @ load - inverse_dynamics(system, state, a))
-    return distribute(system, state, load, length, compliance)
+    of_system = _balance(system)
+    return of_system.distribute(state, of_system.loads(state, np.asarray(a, float)), length, compliance)
 
 
 def distribute(
@@ -275,41 +287,194 @@ def distribute(
     length: float | None = None,
     compliance: Mapping[str, ArrayLike] | None = None,
 ) -> Reactions:
-    """Wrenches of all joints that put the generalised load `load` on the free bodies of `system.absolute`.
+    """Wrenches of all joints that together put `load` on the bodies.
 
-    `state` is that of the tree. Forces or impulses, whichever `load` is.
+    `load` (bodies, 6): torque about and force at the origin of each body's own frame, world axes; the rows of bases
+    are not read. Forces or impulses, whichever they are.
     """
-    length = system.size if length is None else length
-    free, _, now = free_terms(system, state)
-    keep = of_matrix(scaled(free, now.J)).count
-    weights = np.sqrt(_weights(free, now.motion, length, compliance))
-    # In the scaled multipliers weights*lam the norm is plain; equations of balance may be scaled at will.
-    A = now.J * free.speed_units / weights[:, None]
-    U, s, Vt = np.linalg.svd(A, full_matrices=True)
-    lam = (U[:, :keep] @ ((Vt[:keep] @ (free.speed_units * load)) / s[:keep])) / weights
-    loose = U[:, keep:] if len(A) else np.zeros((0, 0))
-    known = np.linalg.norm(loose, axis=1) < UNIQUE
-    norm = f"least sum of force^2 + (moment/{length:.3g} m)^2" if compliance is None else "least elastic energy"
-    residual = float(np.abs(load - now.J.T @ lam).max(initial=0.0))
-    return _by_joint(free, now.motion, lam, known, norm, residual)
+    of_system = _balance(system)
+    of_system.loads(state, np.zeros(system.nv))
+    arm = body_motion(system, state).position - of_system.work.body[:, rec.X : rec.X + 3]
+    about = np.array(load, float)
+    about[:, :3] += np.cross(arm, about[:, 3:])
+    return of_system.distribute(state, about, length, compliance)
 
 
-def _by_joint(
-    free: System, motion: Motion, lam: Array, known: NDArray[np.bool_], norm: str, residual: float
-) -> Reactions:
-    names = tuple(name for name, j in free.joints.items() if not j.in_tree)
-    wrench = np.zeros((len(names), 6))
-    unique = np.ones((len(names), 6), bool)
-    row = 0
-    for n, name in enumerate(names):
-        j = free.joints[name]
-        for suffix in j.spec.rows_when_cut:
-            direction = _direction(j, suffix, motion)
-            wrench[n] += lam[row] * direction
-            unique[n, np.abs(direction) > UNIQUE] &= known[row]
-            row += 1
-    others = dict(zip(free.constraint_rows[row:], lam[row:].tolist(), strict=True))
-    return Reactions(names, wrench, unique, norm, residual, others)
+class _Balance:
+    """Rows of all joints and constraints of a system over its free bodies, as a sparse matrix at one state."""
+
+    def __init__(self, system: System):
+        self.system = system
+        own = [j for j in system.joints.values() if j.name in system.mechanism.joints]
+        tree = [j for j in own if j.in_tree]
+        self.ints, self.floats, cut_of = with_cuts(system, [j.body for j in tree])
+        self.joints = np.array([[i, cut] for i, cut in cut_of.items()], np.int64).reshape(-1, 2)
+        self.array = np.zeros(rec.work_size(self.ints))
+        self.work: rec.Work = getattr(rec.open_work, "py_func", rec.open_work)(self.ints, self.array)
+        model: rec.Model = getattr(rec.open_model, "py_func", rec.open_model)(self.ints, self.floats)
+        self.cut, self.frames = model.cut, model.cut_frames
+        # order of the rows here: joints as the mechanism has them, then constraints
+        self.names = tuple(j.name for j in own)
+        cuts = [cut_of[j.body] if j.in_tree else j.cut for j in own]
+        others = range(len(system.topology.cuts), len(system.model.cut))
+        counts = self.cut[[*cuts, *others], rec.C_ROWS]
+        self.row_cut = np.repeat(np.array([*cuts, *others], np.int64), counts)
+        within = np.arange(len(self.row_cut)) - np.repeat(np.cumsum(counts) - counts, counts)
+        self.rows = self.cut[self.row_cut, rec.C_ROW] + within
+        self.others = tuple(system.constraint_rows[sum(len(j.spec.rows_when_cut) for j in own if not j.in_tree) :])
+
+    def loads(self, state: State, a: Array) -> Array:
+        """What the joints must put on each body for the accelerations `a`; leaves the rows in the work array."""
+        w, system = self.work, self.system
+        w.t[0], w.q[:], w.v[:], w.a[:], w.tau[:] = state.t, state.q, state.v, a, 0.0
+        for force in system.mechanism.user_forces.values():
+            force.function(float(state.t), np.array(state.q), np.array(state.v), w.tau)
+        load = np.zeros((len(w.body), 6))
+        balance(self.ints, self.floats, self.array, self.joints, load)
+        return load
+
+    def matrix(self, state: State) -> sparse.csr_matrix:
+        """Rows over the motions of the bodies (angular velocity, velocity of the reference point; world axes)."""
+        body = self.work.body
+        X, R = body[:, rec.X : rec.X + 3], body[:, rec.R : rec.R + 9].reshape(-1, 3, 3)
+        parent, child = self.cut[self.row_cut, rec.C_PARENT], self.cut[self.row_cut, rec.C_CHILD]
+        points = self.frames[self.row_cut, rec.M_POINT : rec.M_POINT + 3]
+        x = X[child] + np.einsum("nij,nj->ni", R[child], points)
+        G = self.work.rows[self.rows]
+        torque, force = G[:, :3], G[:, 3:]
+        parts = [_coo(_pair_rows(torque, force, x, body, parent, child), len(body))]
+        duals = self._duals()
+        related = self.system.model.linear
+        if len(related):
+            parts.append(sparse.vstack([self._relation(row, duals) for row in related]))
+        if self.system.mechanism.user_constraints:
+            rows = user_rows(self.system)(state.t, state.q, state.v)
+            parts.append(sparse.csr_matrix(rows.J) @ duals.T)
+        bases = 6 * self.system.n_bases
+        return sparse.vstack(parts).tocsr()[:, bases:]
+
+    def _duals(self) -> sparse.csr_matrix:
+        """Loads on the bodies (6 rows each) of unit loads on the speeds of the tree (columns)."""
+        if not (len(self.system.model.linear) or self.system.mechanism.user_constraints):
+            return sparse.csr_matrix((6 * len(self.work.body), self.system.nv))
+        parts = []
+        for j in self.system.joints.values():
+            if j.in_tree:
+                parts.append(self._dual_rows(j, range(len(j.spec.speeds))))
+        return sparse.vstack(parts).tocsr().T
+
+    def _dual_rows(self, j: JointData, freedoms: Iterable[int]) -> sparse.coo_matrix:
+        """Loads on the bodies of unit loads on freedoms of a joint, one row each."""
+        body = self.work.body
+        data = self.system.model.body
+        R = [body[b, rec.R : rec.R + 9].reshape(3, 3) for b in (j.parent, j.child)]
+        own = [data[b, rec.BODY_AXES : rec.BODY_AXES + 9].reshape(3, 3) for b in (j.parent, j.child)]
+        F, M = R[0] @ own[0] @ j.F[1], R[1] @ own[1] @ j.M[1]
+        place = data[j.child, rec.ORIGIN : rec.ORIGIN + 3] + own[1] @ j.M[0]
+        x = body[j.child, rec.X : rec.X + 3] + R[1] @ place
+        pairs = [freedom_wrench(j, k, F, M) for k in freedoms]
+        torque, force = (np.array([p[n] for p in pairs]).reshape(-1, 3) for n in (0, 1))
+        return _coo(_pair_rows(torque, force, x, body, j.parent, j.child), len(body))
+
+    def _relation(self, relation: Array, duals: sparse.csr_matrix) -> sparse.csr_matrix:
+        """Row of a relation of coordinates."""
+        _, first, count, *_ = (int(x) for x in relation)
+        cut_joints = {j.cut: j for j in self.system.joints.values() if j.cut >= 0}
+        row = sparse.csr_matrix((1, duals.shape[0]))
+        for e in range(first, first + count):
+            cut, freedom, *_ = (int(x) for x in self.system.model.entry[e])
+            part = duals[:, [freedom]].T if cut < 0 else self._dual_rows(cut_joints[cut], [freedom])
+            row = row + self.work.factor[e] * part
+        return row
+
+    def distribute(
+        self, state: State, load: Array, length: float | None, compliance: Mapping[str, ArrayLike] | None
+    ) -> Reactions:
+        """Multipliers of minimum norm that balance `load` (bodies, 6), and which of them are unique."""
+        system = self.system
+        length = system.size if length is None else length
+        motion = body_motion(system, state)
+        J = self.matrix(state)
+        weights = np.sqrt(_weights(system, self.names, self.others, motion, length, compliance))
+        # In the scaled multipliers weights*lam the norm is plain; equations of balance may be scaled at will.
+        units = np.tile([1.0] * 3 + [system.size] * 3, system.nb)
+        A = (sparse.diags(1.0 / weights) @ J @ sparse.diags(units)).tocsr()
+        b = units * load[system.n_bases :].ravel()
+        probes = np.random.default_rng(0).normal(size=(len(weights), PROBES))
+        y = smallest_solution(A, np.column_stack([b, A.T @ probes]))
+        loose = np.sqrt(np.mean((probes - y[:, 1:]) ** 2, axis=1))
+        lam = y[:, 0] / weights
+        residual = float(np.abs(load[system.n_bases :].ravel() - J.T @ lam).max(initial=0.0))
+        norm = f"least sum of force^2 + (moment/{length:.3g} m)^2" if compliance is None else "least elastic energy"
+        return self._by_joint(motion, lam, loose < UNIQUE, norm, residual)
+
+    def _by_joint(self, motion: Motion, lam: Array, known: NDArray[np.bool_], norm: str, residual: float) -> Reactions:
+        wrench = np.zeros((len(self.names), 6))
+        unique = np.ones((len(self.names), 6), bool)
+        row = 0
+        for n, name in enumerate(self.names):
+            j = self.system.joints[name]
+            for suffix in j.spec.rows_when_cut:
+                direction = _direction(j, suffix, motion)
+                wrench[n] += lam[row] * direction
+                unique[n, np.abs(direction) > UNIQUE] &= known[row]
+                row += 1
+        others = dict(zip(self.others, lam[row:].tolist(), strict=True))
+        return Reactions(self.names, wrench, unique, norm, residual, others)
+
+
+_balances: WeakKeyDictionary[System, _Balance] = WeakKeyDictionary()
+
+
+def _balance(system: System) -> _Balance:
+    """The balance of a system, made once."""
+    if system not in _balances:
+        _balances[system] = _Balance(system)
+    return _balances[system]
+
+
+def _pair_rows(torque: Array, force: Array, x: Array, body: Array, parent: Any, child: Any) -> PairRows:
+    """Rows (n, 3 and 3) that act at x on the child, and in the opposite sense on the parent, about reference points."""
+    sides = []
+    for b, sign in ((child, 1.0), (parent, -1.0)):
+        moment = torque + np.cross(x - body[b, rec.X : rec.X + 3], force)
+        sides.append((np.broadcast_to(b, len(torque)), sign * np.hstack([moment, force])))
+    return sides
+
+
+def _coo(sides: PairRows, bodies: int) -> sparse.coo_matrix:
+    n = len(sides[0][1])
+    rows = np.tile(np.repeat(np.arange(n), 6), 2)
+    columns = np.concatenate([(6 * b[:, None] + np.arange(6)).ravel() for b, _ in sides])
+    values = np.concatenate([block.ravel() for _, block in sides])
+    return sparse.coo_matrix((values, (rows, columns)), shape=(n, 6 * bodies))
+
+
+def smallest_solution(A: sparse.csr_matrix, b: Array) -> Array:
+    """Smallest y with A^T y = b, column by column, for right sides that have a solution; sparse, in linear time.
+
+    y = A m with (A^T A + e) m = b, repeated on what is missing: with e > 0 the matrix is regular however many motions
+    the rows leave free, and the repetition takes its influence out again (proximal iteration). It is solved without
+    forming A^T A, which would square the condition.
+    """
+    n, m = A.shape
+    y = np.zeros((n, b.shape[1]))
+    if n == 0:
+        return y
+    size = float(np.abs(A.data).max(initial=0.0)) or 1.0
+    A = A / size
+    K = sparse.bmat([[sparse.identity(n), -A], [A.T, PROXIMAL * sparse.identity(m)]], format="csc")
+    factor = splu(K)
+    scale = np.abs(b).max(axis=0)
+    before = np.inf
+    for _ in range(MOST_REPETITIONS):
+        missing = b / size - A.T @ y
+        left = float((np.abs(missing).max(axis=0) / np.where(scale > 0.0, scale, 1.0)).max() * size)
+        if left <= BALANCED or left > 0.9 * before:
+            break
+        before = left
+        y += factor.solve(np.vstack([np.zeros((n, b.shape[1])), missing]))[:n]
+    return y
 
 
 def _direction(j: JointData, suffix: str, motion: Motion) -> Array:

@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,6 +27,8 @@ from loopdyn.wording import nearest
 if TYPE_CHECKING:
     import pandas
     import xarray
+
+    from loopdyn.plot import RunPlots
 
 Array = NDArray[np.float64]
 
@@ -442,6 +445,24 @@ class Run:
                     if np.any(x != 0.0) or np.any(y != 0.0):
                         rows[f"{joint}.{COMPONENTS[k]}"] = _difference(x, y, self.path.t)
         return pd.DataFrame.from_dict(rows, orient="index", columns=["largest", "time", "rms"])
+
+    # -------------------------------------------------------------------------------------------- looking at it
+
+    @property
+    def plot(self) -> RunPlots:
+        """Plots with matplotlib: ``run.plot.reactions("C")``, ``run.plot.energies()`` and others."""
+        from loopdyn.plot import RunPlots
+
+        return RunPlots(self)
+
+    def animate(self, path: str | os.PathLike[str], **options: Any) -> Path:
+        """Write a page for the browser (.html), a film (.gif, .mp4) or a picture (.png) of the motion.
+
+        Options are those of :func:`loopdyn.viewer.write_page` and :func:`loopdyn.plot.write_film`.
+        """
+        from loopdyn.viewer import animate
+
+        return animate(self, Path(path), **options)
 
     # ------------------------------------------------------------------------------------------- handing on
 

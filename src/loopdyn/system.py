@@ -263,6 +263,26 @@ class System:
             raise ModelError([Problem("state", f"time is {t}", "Give a finite time in s.")])
         return State(float(t), values[0], values[1])
 
+    def plot(self, state: State | None = None, ax: Any = None, *, names: bool = True) -> Any:
+        """Draw the mechanism at a state: in its plane if it is planar, in 3-D otherwise.
+
+        Parameters
+        ----------
+        state : State, optional
+            By default the reference pose.
+        ax : matplotlib Axes, optional
+            Where to draw, 3-D axes for a spatial mechanism; a new figure by default.
+        names : bool
+            Write the names of joints and bodies.
+
+        Returns
+        -------
+        matplotlib Axes
+        """
+        from loopdyn.plot import plot_system
+
+        return plot_system(self, state, ax, names=names)
+
 
 def _values(given: Any, labels: Sequence[str], index: Mapping[str, int], start: Array, kind: str, s: System) -> Array:
     out = np.array(start, float)
@@ -491,6 +511,10 @@ class _Builder:
             Edge(j.name, j.parent, j.child, j.spec.type, len(j.spec.speeds), j.name in loaded)
             for j in self.joints.values()
         )
+        joined = {end for e in edges for end in (e.parent, e.child)}
+        for k, name in enumerate(self.names[self.n_bases :], self.n_bases):
+            if edges and k not in joined:
+                self.warnings.append(f"body '{name}' is on no joint and moves freely. Join it if that is not meant.")
         if cuts is None:
             forest = shallow_forest(self.names, edges, adjacency(len(self.names), edges), self.n_bases)
             if _any_singular(self.masses[self.n_bases :]):

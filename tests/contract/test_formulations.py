@@ -64,6 +64,7 @@ def many() -> dict[str, ld.Mechanism]:
 def test_formulation_keeps_the_contract_on_300_random_mechanisms_with_up_to_12_loops(name):
     """1e-8 where the rank is clear, redundant ones included; a few have no state away from singular poses."""
     report = ld.check_formulation(METHODS[name], many(), seed=7)
+    print(report)  # the largest errors; shown with -s
     report.raise_if_failed()
     assert len({f.mechanism for f in report.findings}) >= 290
 

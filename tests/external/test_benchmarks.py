@@ -30,3 +30,25 @@ def test_the_tree_benchmark_runs_and_both_engines_agree(tmp_path, monkeypatch):
     assert {"import loopdyn (warm)", "growth exponent, 100 to 1000"} <= figures.keys()
     assert table.read_text().startswith("| figure |")
     assert sorted(p.name for p in tmp_path.iterdir()) == ["tree.json", "tree.md"]  # nothing else was written
+
+
+@pytest.mark.slow
+def test_the_graph_benchmark_runs_and_loopdyn_is_exact(tmp_path, monkeypatch):
+    pytest.importorskip("pinocchio", reason="Pinocchio has no wheels for this platform")
+    pytest.importorskip("mujoco", reason="MuJoCo belongs to the extra 'bench'")
+    monkeypatch.setenv("PYTHONPATH", str(Path(loopdyn.__file__).parents[1]))
+    report, table = tmp_path / "graph.json", tmp_path / "graph.md"
+    command = [sys.executable, ROOT / "benchmarks" / "graph.py", "--quick", "--json", report, "--markdown", table]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert done.returncode == 0, done.stderr
+    figures = {f["name"]: f for f in json.loads(report.read_text())["figures"]}
+    ours = [f["error"] for name, f in figures.items() if "loopdyn" in name and f["error"] is not None]
+    assert ours
+    assert max(ours) <= 1e-10  # of sizes of up to 60 bodies, where rounding is below 1e-12
+    for engine in ("MuJoCo", "lcaba", "constraintDynamics"):
+        errors = [f["error"] for name, f in figures.items() if engine in name and f["error"] is not None]
+        assert errors
+        assert max(errors) <= 1e-2  # soft constraints, proximal steps: the same mechanism all the same
+    assert figures["tower(10): arrays allocated in 1000 evaluations"]["value"] == 0
+    assert table.read_text().startswith("| figure |")
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["graph.json", "graph.md"]  # nothing else was written

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from functools import partial
 
 import numpy as np
@@ -324,8 +325,8 @@ def test_doubled_hinge_does_not_take_the_speed_away():
 # -------------------------------------------------------------------------------------------- what cannot close
 
 
-def test_links_that_cannot_meet_are_refused_with_loop_gap_and_nearest_pose():
-    """Crank 0.3, frame 1, and only 0.3 + 0.2 to bridge them: open by at least 1 - 0.3 - 0.5 = 0.2 m."""
+def short_links() -> ld.Mechanism:
+    """Crank 0.3, frame 1, and only 0.3 + 0.2 to bridge them."""
     m = ld.Mechanism("short")
     for name, start, end in (("crank", (0, 0, 0), (0, 0.3, 0)), ("coupler", (0, 0.3, 0), (0.3, 0.3, 0))):
         m.add_body(name, ld.Inertia.rod(mass=1, start=start, end=end, radius=0.01))
@@ -335,7 +336,12 @@ def test_links_that_cannot_meet_are_refused_with_loop_gap_and_nearest_pose():
     m.add_joint("D", PIN, "ground", "rocker", at=(1, 0, 0))
     ends = {"parent_frame": ld.Frame(position=(0.3, 0.3, 0)), "child_frame": ld.Frame(position=(1, 0.2, 0))}
     m.add_joint("C", PIN, "coupler", "rocker", **ends)
-    system = m.compile()
+    return m
+
+
+def test_links_that_cannot_meet_are_refused_with_loop_gap_and_nearest_pose():
+    """Open by at least 1 - 0.3 - 0.5 = 0.2 m."""
+    system = short_links().compile()
     with pytest.raises(ld.AssemblyError) as caught:
         ld.assemble(system)
     error = caught.value
@@ -397,6 +403,123 @@ def test_unknown_labels_are_refused_with_a_hint(given):
     system = ld.library.four_bar().compile()
     with pytest.raises(ld.ModelError, match=r"no (coordinate|speed) 'a'"):
         ld.assemble(system, **given)
+
+
+def test_unclosable_model_is_refused_soon():
+    """Processor time, which does not depend on what else runs: all 60 starts of a loop that is 0.2 m too short."""
+    system = short_links().compile()
+    with pytest.raises(ld.AssemblyError):
+        ld.assemble(system, tries=1)  # load what is compiled
+    begin = time.process_time()
+    with pytest.raises(ld.AssemblyError):
+        ld.assemble(system)
+    assert time.process_time() - begin < 2.0
+
+
+def test_speeds_that_no_motion_can_have_are_refused_by_the_rows():
+    """A block that may not turn against the plane it rolls on cannot move along it, which a driver asks for."""
+    m = ld.Mechanism("contradiction")
+    m.add_body("block", ld.Inertia.sphere(mass=1, radius=0.1, at=(0, 0, 0.1)))
+    m.add_joint("slide", ld.Translational(), "ground", "block", at=(0, 0, 0.1))
+    roll = ld.Rolling(on="ground", body="block", normal=(0, 0, 1), through=(0, 0, 0), centre=(0, 0, 0.1), radius=0.1)
+    m.add_constraint("roll", roll)
+    system = m.compile()
+    ld.assemble(system, v=[0.0, 0.0, 0.0])
+    m.add_driver("push", "slide.x", "0.3*t")
+    system = m.compile()
+    for v in (None, [1.0, 0.0, 0.0]):
+        with pytest.raises(ld.AssemblyError, match=r"no speeds meet the constraints .*roll\.slip_.*push"):
+            ld.assemble(system, v=v)
+
+
+# ---------------------------------------------------------------------------------------- several closures, limits
+
+
+def four_bar_closures(crank: float) -> list[float]:
+    """Both angles D of the rocker of the library's four-bar, against the reference pose: circles about B and D0."""
+    m = ld.library.four_bar()
+    C0 = m.resolver().vector(("cx", "cy", 0), "length", "", ())
+    B = 0.3 * np.array([np.cos(1.0 + crank), np.sin(1.0 + crank)])
+    away = np.array([1.0, 0.0]) - B
+    d = np.linalg.norm(away)
+    along = (0.9**2 - 0.6**2 + d * d) / (2 * d)  # from B to the chord of both points
+    across = np.sqrt(0.9**2 - along**2)
+    out = []
+    for side in (1, -1):
+        C = B + along * away / d + side * across * np.array([-away[1], away[0]]) / d
+        out.append(float(np.arctan2(C[1], C[0] - 1.0) - np.arctan2(C0[1], C0[0] - 1.0)))
+    return out
+
+
+def wrapped(angle: float) -> float:
+    return (angle + np.pi) % (2 * np.pi) - np.pi
+
+
+def limited(**limits: tuple[float, float]) -> ld.System:
+    m = ld.library.four_bar()
+    for name, pair in limits.items():
+        m.joints[name] = m.joints[name].model_copy(update={"limits": pair})
+    return m.compile()
+
+
+@pytest.mark.parametrize("crank", [0.3, 2.0])
+def test_search_counts_both_closures_of_a_four_bar_and_takes_the_nearer(crank):
+    system = ld.library.four_bar().compile()
+    state = ld.assemble(system, q={"A": crank}, search=True)
+    assert state.note == "nearest of 2 closures found from 60 starts"
+    D = system.coordinates.index("D")
+    near = min(four_bar_closures(crank), key=lambda x: abs(wrapped(x)))
+    assert state.q[D] == pytest.approx(near, abs=1e-10)
+    # from the other closure that one is the nearest
+    other = next(x for x in four_bar_closures(crank) if x != near)
+    near_other = ld.assemble(system, q={"A": crank, "D": wrapped(other)})
+    there = ld.assemble(system, q={"A": crank}, near=near_other, search=True)
+    assert wrapped(there.q[D] - other) == pytest.approx(0.0, abs=1e-9)
+    assert there.note == state.note
+
+
+def test_search_says_that_closures_are_endless_where_a_freedom_is_left():
+    system = ld.library.five_bar().compile()
+    note = ld.assemble(system, q={"A": 0.1}, search=True, tries=10).note
+    assert note == "nearest of the closures found from 10 starts; 1 freedom is left, so there are more"
+
+
+def test_closure_within_the_limits_is_taken_though_another_is_nearer():
+    """The rocker may only be where the second closure has it."""
+    far = wrapped(max(four_bar_closures(0.3), key=lambda x: abs(wrapped(x))))
+    system = limited(D=(far - 0.2, far + 0.2))
+    state = ld.assemble(system, q={"A": 0.3})
+    assert state.q[system.coordinates.index("A")] == 0.3
+    assert wrapped(state.q[system.coordinates.index("D")] - far) == pytest.approx(0.0, abs=1e-9)
+    assert gap(system, state) < CLOSED
+    assert "outside the limits of D" in state.note
+
+
+@pytest.mark.parametrize("cuts", [None, ["A"], ["D"]])
+def test_freedom_is_used_to_reach_the_limits(cuts):
+    """The rocker starts 0.1 rad below its range: the crank moves until it is at the lower limit, no further."""
+    system = limited(D=(0.1, 0.2)).mechanism.compile(cuts=cuts)
+    state = ld.assemble(system)
+    motion = ld.tree.body_motion(system, state)
+    k = motion.bodies.index("rocker")
+    assert np.arctan2(motion.rotation[k][1, 0], motion.rotation[k][0, 0]) == pytest.approx(0.1, abs=1e-10)
+    assert gap(system, state) < CLOSED
+    assert state.note == "closed with D = 0.1 at the limit: nearer closures are outside"
+
+
+def test_value_given_outside_the_limits_is_kept_and_said():
+    system = limited(A=(0.5, 1.0))
+    state = ld.assemble(system, q={"A": 0.2})
+    assert state.q[system.coordinates.index("A")] == 0.2
+    assert state.note.endswith("A = 0.2 as given is outside its limits [0.5, 1]")
+
+
+def test_limits_that_no_closure_keeps_are_an_error_in_words():
+    system = limited(D=(1.0, 1.2))
+    with pytest.raises(ld.AssemblyError, match=r"only outside the limits of its joints: D = .* \[1, 1.2\]") as caught:
+        ld.assemble(system, q={"A": 0.3}, tries=10)
+    assert gap(system, caught.value.nearest) < CLOSED
+    assert gap(system, ld.assemble(system, q={"A": 0.3}, limits=False)) < CLOSED
 
 
 # -------------------------------------------------------------------------------------------------- the sweep

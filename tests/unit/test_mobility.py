@@ -152,6 +152,126 @@ def test_three_bars_in_line_stretched_out_are_shaky():
     assert (result.dof, result.dof_here, result.verdict) == (0, 2, "shaky")
 
 
+def beside(*mechanisms: ld.Mechanism) -> ld.Mechanism:
+    """Mechanisms on one ground that have nothing to do with each other; names end in their number."""
+    both = ld.Mechanism("both")
+    for k, m in enumerate(mechanisms):
+        r = m.resolver()
+        for name, body in m.bodies.items():
+            both.add_body(f"{name}_{k}", ld.Inertia(*body.resolve(r, name, ())))
+        for name, joint in m.joints.items():
+            ends = {end: getattr(joint, end) for end in ("parent", "child")}
+            change = {end: b if b == "ground" else f"{b}_{k}" for end, b in ends.items()}
+            change["at"] = tuple(r.vector(joint.at, "length", "", ()))
+            both.joints[f"{name}_{k}"] = joint.model_copy(update=change)
+    return both
+
+
+TWO_BARS = chain("shaky", (0, 0, 0), (0.4, 0, 0), (1.0, 0, 0))
+THREE_BARS = chain("shaky", (0, 0, 0), (0.4, 0, 0), (0.7, 0, 0), (1.0, 0, 0))
+CHANGE = chain("change", (0, 0, 0), (-0.3, 0, 0), (0.5, 0, 0), (1.0, 0, 0))
+
+
+@EVERY_VARIANT
+@pytest.mark.parametrize(
+    ("parts", "dof", "dof_here", "redundant", "redundant_here", "verdict"),
+    [
+        # each part counted alone: bars in line 0 (1 or 2 here, 4 rows repeat), four-bar 1 (3), change point 1 (2; 3, 4)
+        ((TWO_BARS, ld.library.four_bar()), 1, 2, 7, 7, "shaky"),
+        ((THREE_BARS, ld.library.four_bar()), 1, 3, 7, 7, "shaky"),
+        ((TWO_BARS, ld.library.pendulum()), 1, 2, 4, 4, "shaky"),
+        ((TWO_BARS, TWO_BARS), 0, 2, 8, 8, "shaky"),
+        ((CHANGE, ld.library.four_bar()), 2, 3, 6, 7, "singular here"),
+        ((CHANGE, TWO_BARS), 1, 3, 7, 8, "shaky"),
+        ((flat_windows(2), TWO_BARS), 1, 4, 10, 12, "shaky"),
+    ],
+)
+def test_freedoms_of_parts_beside_each_other_add_up(parts, dof, dof_here, redundant, redundant_here, verdict, variant):
+    result = found(VARIANTS[variant](beside(*parts)))
+    assert (result.dof, result.dof_here) == (dof, dof_here)
+    assert (result.redundant, result.redundant_here) == (redundant, redundant_here)
+    assert (result.verdict, result.idle) == (verdict, ())
+
+
+def test_shaky_part_on_a_moving_arm_leaves_the_freedom_of_the_arm():
+    m = ld.Mechanism("arm")
+    link(m, "arm", (0, 0, 0), (1, 0, 0))
+    m.add_joint("A", ld.Revolute(axis=(0, 1, 1)), "ground", "arm", at=(0, 0, 0))
+    for name, start, end in (("one", (0, 0, 0), (0.4, 0, 0)), ("two", (0.4, 0, 0), (1, 0, 0))):
+        link(m, name, start, end)
+    for name, parent, child, x in (("P1", "arm", "one", 0.0), ("P2", "one", "two", 0.4), ("P3", "two", "arm", 1.0)):
+        m.add_joint(name, PIN, parent, child, at=(x, 0, 0))
+    result = found(m)
+    assert (result.dof, result.dof_here, result.verdict) == (1, 2, "shaky")
+
+
+# ------------------------------------------------------------------------------------------------------------ idle
+
+
+BALLS = np.array([0.15, 0.0, 0.0]), np.array([0.3, 0.6, 0.3])  # ends of the coupler of an RSSR
+
+
+@pytest.mark.parametrize("turn", [lambda m: m, turned])
+@pytest.mark.parametrize(
+    ("middle", "dof", "idle"),
+    [
+        (ld.Weld(), 2, ("upper + lower",)),  # the coupler in two pieces: it spins as one
+        (ld.Prismatic(axis=tuple(BALLS[1] - BALLS[0])), 3, ("upper + lower",)),  # a strut that changes its length
+        (ld.Cylindrical(axis=tuple(BALLS[1] - BALLS[0])), 4, ("upper", "lower")),  # each of them spins
+        (ld.Universal(axis1=(1, 0, 0), axis2=(0, 0, 1)), 4, ("upper + lower",)),  # it spins bent as it is
+    ],
+)
+def test_coupler_of_two_bodies_spins_between_its_balls(middle, dof, idle, turn):
+    """Crank and rocker on skew axes; 24 freedoms less 5 + 3 + 3 + 5 rows and those of the joint half way."""
+    m = ld.Mechanism("divided")
+    half = tuple(0.5 * (BALLS[0] + BALLS[1]))
+    places = {
+        "crank": ((0, 0, 0), BALLS[0]),
+        "upper": (BALLS[0], half),
+        "lower": (half, BALLS[1]),
+        "rocker": (BALLS[1], (0.3, 0.6, -0.1)),
+    }
+    for name, (start, end) in places.items():
+        link(m, name, tuple(start), tuple(end))
+    m.add_joint("A", ld.Revolute(axis=(0, 0.3, 1)), "ground", "crank", at=(0, 0, 0))
+    m.add_joint("B", ld.Spherical(), "crank", "upper", at=BALLS[0])
+    m.add_joint("middle", middle, "upper", "lower", at=half)
+    m.add_joint("C", ld.Spherical(), "lower", "rocker", at=BALLS[1])
+    m.add_joint("D", ld.Revolute(axis=(1, 0.2, 0)), "ground", "rocker", at=(0.3, 0.6, -0.1))
+    result = found(turn(m))
+    assert (result.dof, result.redundant, set(result.idle)) == (dof, 0, set(idle))
+
+
+def test_struts_between_balls_spin_each_as_a_pair():
+    """Platform on six struts with balls at both ends: 13 bodies, 12 balls, 6 slides: 78 - 36 - 30 = 12, six idle."""
+    m = ld.Mechanism("struts")
+    m.add_body("platform", ld.Inertia.box(mass=1.0, size=(1, 1, 0.1), at=(0, 0, 1)))
+    for k in range(6):
+        foot, head = k * np.pi / 3 + 0.2 * (-1) ** k, k * np.pi / 3 - 0.3 * (-1) ** k
+        low = np.array([np.cos(foot), np.sin(foot), 0.0])
+        high = np.array([0.5 * np.cos(head), 0.5 * np.sin(head), 1.0])
+        link(m, f"cylinder{k}", tuple(low), tuple(0.5 * (low + high)))
+        link(m, f"piston{k}", tuple(0.5 * (low + high)), tuple(high))
+        m.add_joint(f"foot{k}", ld.Spherical(), "ground", f"cylinder{k}", at=low)
+        m.add_joint(f"slide{k}", ld.Prismatic(axis=tuple(high - low)), f"cylinder{k}", f"piston{k}", at=low)
+        m.add_joint(f"head{k}", ld.Spherical(), f"piston{k}", "platform", at=high)
+    result = found(m)
+    assert (result.dof, result.redundant) == (12, 0)
+    assert {frozenset(pair.split(" + ")) for pair in result.idle} == {
+        frozenset((f"cylinder{k}", f"piston{k}")) for k in range(6)
+    }
+
+
+def test_door_on_two_hinges_is_not_idle():
+    """It moves alone, but that is the motion it is made for."""
+    door = ld.Mechanism("door")
+    door.add_body("door", ld.Inertia.box(mass=1.0, size=(1, 0.1, 2), at=(0.5, 0, 1)))
+    for name, z in (("low", 0.0), ("high", 1.0)):
+        door.add_joint(name, PIN, "ground", "door", at=(0, 0, z))
+    result = found(beside(door, ld.library.pendulum()))
+    assert (result.dof, result.redundant, result.idle) == (2, 5, ())
+
+
 # --------------------------------------------------------------------------------------------------- structures
 
 
@@ -252,3 +372,18 @@ def test_moving_base_changes_nothing():
     system = m.compile()
     result = ld.mobility(system, ld.assemble(system, t=1.3))
     assert (result.dof, result.redundant) == (1, 3)
+
+
+@pytest.mark.parametrize("here", [(2, 4), None])
+def test_base_that_turns_against_the_ground_changes_nothing(here):
+    """The last pin stands on a base of given motion; frozen in time, it is the same four-bar at its change point."""
+    m = CHANGE.model_copy(deep=True) if here else ld.library.four_bar()
+    m.add_body("sled", ld.Inertia.sphere(mass=1.0, radius=0.1))
+    m.move_base("sled", x="0.4*sin(t)", rx="0.2*t", rz="0.7*t")
+    last = "P4" if here else "D"
+    on_ground = next(end for end in ("parent", "child") if getattr(m.joints[last], end) == "ground")
+    m.joints[last] = m.joints[last].model_copy(update={on_ground: "sled"})
+    result = found(m)
+    assert (result.dof, result.redundant) == (1, 3)
+    assert (result.dof_here, result.redundant_here) == (here or (1, 3))
+    assert result.verdict == ("singular here" if here else "overconstrained")

@@ -595,3 +595,15 @@ def test_a_chain_of_twenty_thousand_bodies_is_no_deeper_than_python_allows():
     assert t.order == tuple(names[1:])
     assert t.regular_labelling() == tuple(names[1:])
     assert "more bodies" in str(t)
+
+
+def test_body_that_is_on_no_joint_is_worth_a_note():
+    """A joint that was forgotten leaves a body behind; a single free body is meant."""
+    m = ld.Mechanism("forgotten")
+    for name in ("arm", "tool"):
+        m.add_body(name, ld.Inertia.sphere(mass=1.0, radius=0.1))
+    assert m.compile().warnings == ()
+    m.add_joint("A", ld.Revolute(axis=(0, 0, 1)), "ground", "arm", at=(0, 0, 0))
+    assert m.compile().warnings == ("body 'tool' is on no joint and moves freely. Join it if that is not meant.",)
+    m.add_joint("B", ld.Revolute(axis=(0, 0, 1)), "arm", "tool", at=(1, 0, 0))
+    assert m.compile().warnings == ()

@@ -3,12 +3,13 @@
 Newton steps that are smallest in the mass metric close the loops. Coordinates that are to have given values
 are brought there in small steps, the loops being closed after each, so that the mechanism stays on the
 branch it starts on. Where that path is blocked, and where the start is far from closed, it is tried again
-from other poses around it; the note of the state says so.
+from other poses around it; the note of the state says so. A closure outside the limits of a joint is moved to
+these limits if the freedoms left allow it; otherwise another one is looked for in the same way.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -16,9 +17,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from loopdyn.errors import AssemblyError, ModelError, Problem, SingularityError
 from loopdyn.projection import metric, smallest_step
+from loopdyn.rank import of_matrix
 from loopdyn.reactions import freedom_wrench
 from loopdyn.system import JointData, State, System
-from loopdyn.tree import Motion, body_jacobian, body_motion, difference, increment, terms
+from loopdyn.tree import Motion, body_jacobian, body_motion, closure, difference, increment, mass_matrix, terms
 from loopdyn.wording import nearest
 
 Array = NDArray[np.float64]
@@ -29,6 +31,12 @@ STEP = 0.15  # rad or sizes of the mechanism: how far fixed coordinates are move
 NEWTON = 40  # steps of one closure at most
 TRIES = 60  # starts around the given pose before giving up
 SPREAD = 0.8  # rad or sizes of the mechanism: how far around
+EVERYWHERE = np.pi  # the same where other closures are looked for than the next one: any angle
+LEAST_SHARE = 1e-2  # of a Newton step that is tried before it counts as leading nowhere
+STALLED = 8  # steps in which the residual must fall to nine tenths, else the pose is a least gap
+SPEEDS = 1e-9  # share of the largest speed by which constraints may be violated at velocity level
+LIMIT = 1e-9  # rad or sizes of the mechanism by which a limit may be passed
+SAME = 1e-6  # rad or sizes of the mechanism: poses of bodies that count as one closure
 
 
 @dataclass(frozen=True)
@@ -51,6 +59,8 @@ def assemble(
     near: State | None = None,
     t: float | None = None,
     tries: int = TRIES,
+    limits: bool = True,
+    search: bool = False,
 ) -> State:
     """Close all loops.
 
@@ -69,6 +79,11 @@ def assemble(
         Time in s; by default that of `near`, or zero.
     tries : int
         Starts around the given pose before giving up.
+    limits : bool
+        Whether coordinates must be within the limits of their joints; values given in `q` are kept in any case.
+    search : bool
+        Whether to close from all `tries` starts, not from the first that succeeds: the nearest of all closures found
+        is taken, and the note says how many there were.
 
     Returns
     -------
@@ -78,7 +93,8 @@ def assemble(
     Raises
     ------
     AssemblyError
-        Naming the joints that stay open, the gap, and the nearest pose.
+        Naming the joints that stay open, the gap, and the nearest pose; or the limits that no closure found keeps;
+        or the speeds or constraints that contradict each other.
 
     Examples
     --------
@@ -87,6 +103,8 @@ def assemble(
     >>> state = ld.assemble(system, q={"A": 0.3}, v={"A": 2.0})
     >>> float(state.v[system.speeds.index("A")])
     2.0
+    >>> ld.assemble(system, q={"A": 0.3}, search=True).note
+    'nearest of 2 closures found from 60 starts'
     """
     if q is None and v is None and near is None:
         q, v = system.start
@@ -97,7 +115,7 @@ def assemble(
     _check_labels(system, q, v, fix)
     targets, loose = _targets(system, start, q if isinstance(q, Mapping) else {}, fix)
     start = State(t, _moved(system, start.q, loose), start.v)
-    pose, note = _close(system, start, targets, tries)
+    pose, note = _close(system, start, targets, tries, limits, search)
     return State(t, pose.q, _speeds(system, pose, v, fix), note)
 
 
@@ -158,22 +176,146 @@ def _moved(system: System, q: Array, loose: Sequence[_Target]) -> Array:
     return system.state(out).q
 
 
-def _close(system: System, start: State, targets: Sequence[_Target], tries: int) -> tuple[State, str]:
-    """A closed pose with the targets met."""
+def _close(
+    system: System, start: State, targets: Sequence[_Target], tries: int, limits: bool, search: bool
+) -> tuple[State, str]:
+    """A closed pose with the targets met, within the limits."""
     best = _follow(system, start, targets)
-    if best.gap is None:
-        return best.pose, best.note
-    rng = np.random.default_rng(0)
-    unit = system.speed_units
-    for n in range(1, tries):
-        spread = SPREAD * min(1.0, n / (0.5 * tries)) * rng.uniform(-1.0, 1.0, system.nv) * unit
-        other = State(start.t, increment(system, start.q, spread), start.v)
-        found = _directly(system, other, targets, "")
+    beyond: _Found | None = None  # a closure outside the limits
+    closures = []
+    far = EVERYWHERE if search or best.gap is None else SPREAD  # closed, yet not the end: it is beyond the limits
+    for n, found in enumerate(_attempts(system, start, targets, best, tries, far), 1):
         if found.gap is None:
-            return found.pose, f"closed from start {n + 1} around the given pose: other closures may exist"
-        if best.gap is not None and found.gap < best.gap:
+            inside = _inside(system, found, targets) if limits else found
+            if inside is None:
+                beyond = beyond or found
+                continue
+            if not search:
+                return inside.pose, _note(system, inside, targets, n, beyond)
+            closures.append(inside)
+        elif best.gap is not None and found.gap < best.gap:
             best = found
-    raise _failure(system, best.pose, targets)
+    if closures:
+        return _nearest(system, start, targets, closures, tries)
+    raise _failure(system, best.pose, targets) if beyond is None else _beyond_limits(system, beyond.pose, targets)
+
+
+def _attempts(
+    system: System, start: State, targets: Sequence[_Target], first: _Found, tries: int, far: float
+) -> Iterator[_Found]:
+    """The first attempt, then those from other starts around the given pose."""
+    yield first
+    rng = np.random.default_rng(0)
+    for n in range(1, tries):
+        spread = far * min(1.0, n / (0.5 * tries)) * rng.uniform(-1.0, 1.0, system.nv) * system.speed_units
+        yield _directly(system, State(start.t, increment(system, start.q, spread), start.v), targets, "")
+
+
+def _note(system: System, found: _Found, targets: Sequence[_Target], n: int, beyond: _Found | None) -> str:
+    """How a closure was found."""
+    note = found.note if n == 1 else f"closed from start {n} around the given pose: other closures may exist"
+    if beyond is not None:
+        passed = ", ".join(k.label for k in _outside(system, beyond.pose, targets))
+        note += f"; a closure nearer to the start is outside the limits of {passed}"
+    given = [k for k in targets if k.label in system.limits and not _allowed(system, k, k.value)]
+    for k in given:
+        note += f"; {k.label} = {k.value:g} as given is outside its limits {_range(system, k.label)}"
+    return note
+
+
+def _nearest(
+    system: System, start: State, targets: Sequence[_Target], closures: Sequence[_Found], tries: int
+) -> tuple[State, str]:
+    """Of several closures the nearest to the start in the mass metric."""
+    M = mass_matrix(system, start)
+
+    def distance(found: _Found) -> float:
+        x = difference(system, start.q, found.pose.q)
+        return float(x @ M @ x)
+
+    distinct: list[_Found] = []
+    for found in sorted(closures, key=distance):
+        if not any(_same(system, found.pose, other.pose) for other in distinct):
+            distinct.append(found)
+    taken = distinct[0].pose
+    free, rows, weight = _held(system, targets)
+    J, _ = _rows(system, taken, rows)
+    A = (J * weight[:, None] * system.speed_units)[:, free]
+    left = int(np.count_nonzero(free)) - of_matrix(A).count
+    if left:
+        noun = "freedom is" if left == 1 else "freedoms are"
+        return taken, f"nearest of the closures found from {tries} starts; {left} {noun} left, so there are more"
+    count = "1 closure" if len(distinct) == 1 else f"{len(distinct)} closures"
+    return taken, f"nearest of {count} found from {tries} starts"
+
+
+def _same(system: System, one: State, other: State) -> bool:
+    """Whether all bodies are in the same places: coordinates may differ by whole turns."""
+    a, b = body_motion(system, one), body_motion(system, other)
+    apart = max(np.abs(a.position - b.position).max() / system.size, np.abs(a.rotation - b.rotation).max())
+    return bool(apart < SAME)
+
+
+# -------------------------------------------------------------------------------------------------- limits
+
+
+def _allowed(system: System, target: _Target, value: float) -> bool:
+    """Whether a coordinate may have this value; an angle may be off by whole turns."""
+    low, high = system.limits[target.label]
+    length = _dimension(target) == "length"
+    if not length and target.joint.spec.type != "helical":
+        value += 2 * np.pi * np.round(((low + high) / 2 - value) / (2 * np.pi))
+    slack = LIMIT * (system.size if length else 1.0)
+    return bool(low - slack <= value <= high + slack)
+
+
+def _outside(system: System, pose: State, targets: Sequence[_Target]) -> list[_Target]:
+    """Coordinates beyond their limits but for those that were given, each to be brought to the nearer limit."""
+    given = {k.label for k in targets}
+    found = []
+    for label, (low, high) in system.limits.items():
+        if label in given:
+            continue
+        j = system.joints[label.partition(".")[0]]
+        k = j.spec.labels(j.name)[0].index(label)
+        target = _Target(label, 0.0, j.v0 + k if j.in_tree else -1, j.q0 + k if j.in_tree else k, j)
+        value = _measured(system, pose, [target])[0]
+        if not _allowed(system, target, value):
+            found.append(replace(target, value=low if abs(value - low) < abs(value - high) else high))
+    return found
+
+
+def _inside(system: System, found: _Found, targets: Sequence[_Target]) -> _Found | None:
+    """The closure, brought within the limits of all joints along its branch; None if that is not possible."""
+    at_limit: list[_Target] = []
+    while new := _outside(system, found.pose, [*targets, *at_limit]):
+        at_limit += new
+        moved = _follow(system, found.pose, [*targets, *at_limit])
+        if moved.gap is not None:
+            return None
+        labels = ", ".join(f"{k.label} = {k.value:g}" for k in at_limit)
+        found = _Found(moved.pose, None, f"closed with {labels} at the limit: nearer closures are outside")
+    return found
+
+
+def _range(system: System, label: str) -> str:
+    low, high = system.limits[label]
+    return f"[{low:g}, {high:g}]"
+
+
+def _beyond_limits(system: System, pose: State, targets: Sequence[_Target]) -> AssemblyError:
+    held = f" with {', '.join(f'{k.label} = {k.value:g}' for k in targets)}" if targets else ""
+    passed = _outside(system, pose, targets)
+    values = _measured(system, pose, passed)
+    text = ", ".join(f"{k.label} = {x:.4g} {_range(system, k.label)}" for k, x in zip(passed, values, strict=True))
+    return AssemblyError(
+        f"the mechanism closes{held}, but only outside the limits of its joints: {text} (rad or m). Correct the "
+        "limits or the values given, or assemble with limits=False.",
+        nearest=pose,
+    )
+
+
+# ------------------------------------------------------------------------------------------------ one closure
 
 
 @dataclass(frozen=True)
@@ -231,13 +373,14 @@ def _set(system: System, pose: State, targets: Sequence[_Target]) -> State:
 def _predicted(system: System, pose: State, targets: Sequence[_Target]) -> State:
     """Along the tangent from a closed pose to where the targets have their values: nearly closed, same branch."""
     free, rows, weight = _held(system, targets)
-    J, r, M = _rows(system, pose, rows)
+    J, r = _rows(system, pose, rows)
     x = np.zeros(system.nv)
     for k in targets:
         if k.column >= 0:
             x[k.column] = k.value - pose.q[k.coordinate]
     if free.any():
-        x[free] = smallest_step(J[:, free] * weight[:, None], (r + J @ x) * weight, metric(M[np.ix_(free, free)]))
+        L = metric(mass_matrix(system, pose)[np.ix_(free, free)])
+        x[free] = smallest_step(J[:, free] * weight[:, None], (r + J @ x) * weight, L)
     far = np.abs(x / system.speed_units).max(initial=0.0) > 10 * STEP
     start = pose if far else State(pose.t, increment(system, pose.q, x), pose.v)
     return _set(system, start, targets)
@@ -292,24 +435,25 @@ def _newton(system: System, start: State, targets: Sequence[_Target]) -> tuple[S
     pose = start
     free, rows, weight = _held(system, targets)
     try:
-        J, r, M = _rows(system, pose, rows)
+        J, r = _rows(system, pose, rows)
     except SingularityError:  # no rows at the start, e.g. beyond the end of a curve
         return pose, np.inf
     size = _norm(r, weight)
+    sizes = [size]
     for _ in range(NEWTON):
         closed = size < CLOSED and not _flipped(system, pose)
         if closed and size < ROUNDING:
             return pose, None
         x = np.zeros(system.nv)
         if free.any():
-            L = metric(M[np.ix_(free, free)])
+            L = metric(mass_matrix(system, pose)[np.ix_(free, free)])
             x[free] = smallest_step(J[:, free] * weight[:, None], r * weight, L)
         x = _limited(x, system.speed_units)
         share = 1.0
         while True:
             trial = State(pose.t, increment(system, pose.q, share * x), pose.v)
             try:
-                J1, r1, M1 = _rows(system, trial, rows)
+                J1, r1 = _rows(system, trial, rows)
             except SingularityError:  # no rows there: a shorter step
                 r1 = np.full(len(r), np.inf)
             if closed and _norm(r1, weight) > 0.5 * size:
@@ -317,9 +461,12 @@ def _newton(system: System, start: State, targets: Sequence[_Target]) -> tuple[S
             if _norm(r1, weight) < (1.0 - 1e-4 * share) * size:
                 break
             share *= 0.5
-            if share < 1e-4:
+            if share < LEAST_SHARE:
                 return pose, None if size < 1e-10 and not _flipped(system, pose) else _gap(system, pose, size)
-        pose, J, r, M, size = trial, J1, r1, M1, _norm(r1, weight)
+        pose, J, r, size = trial, J1, r1, _norm(r1, weight)
+        sizes.append(size)
+        if len(sizes) > STALLED and size > 0.9 * sizes[-STALLED - 1]:
+            break
     return pose, None if size < CLOSED and not _flipped(system, pose) else _gap(system, pose, size)
 
 
@@ -347,19 +494,20 @@ def _limited(x: Array, unit: Array) -> Array:
     return x if largest <= 1.0 else x / largest
 
 
-def _rows(system: System, pose: State, cut: Sequence[_Target]) -> tuple[Array, Array, Array]:
-    """Jacobian and residual of positions, and mass matrix; coordinates of cut joints with targets give rows too."""
-    now, h = terms(system, pose), system.holonomic
+def _rows(system: System, pose: State, cut: Sequence[_Target]) -> tuple[Array, Array]:
+    """Jacobian and residual of positions; coordinates of cut joints with targets give rows too."""
+    (phi, J), h = closure(system, pose), system.holonomic
     if not cut:
-        return now.J[h], now.phi[h], now.M
-    rows, residual = [now.J[h]], [now.phi[h]]
+        return J[h], phi[h]
+    motion = body_motion(system, pose)
+    rows, residual = [J[h]], [phi[h]]
     for k in cut:
         gap = _measured(system, pose, [k])[0] - k.value
         if _dimension(k) == "angle" and k.joint.spec.type != "helical":
             gap = (gap + np.pi) % (2 * np.pi) - np.pi
-        rows.append((_free_row if k.joint.in_tree else _cut_row)(system, pose, now.motion, k)[None])
+        rows.append((_free_row if k.joint.in_tree else _cut_row)(system, pose, motion, k)[None])
         residual.append(np.array([gap]))
-    return np.vstack(rows), np.concatenate(residual), now.M
+    return np.vstack(rows), np.concatenate(residual)
 
 
 def _free_row(system: System, pose: State, motion: Motion, target: _Target) -> Array:
@@ -421,9 +569,9 @@ def _failure(system: System, pose: State, targets: Sequence[_Target]) -> Assembl
     labels = system.coordinates[:6]
     pose_text = ", ".join(f"{c} = {x:.4g}" for c, x in zip(labels, pose.q, strict=False))
     return AssemblyError(
-        f"the mechanism cannot be closed{held}: {where} stays open by {gap:.3g} (m or rad). Nearest pose found: "
-        f"{pose_text}{', ...' if system.nq > 6 else ''}. Check lengths and given values, or start nearer to a closed "
-        "pose with near=...",
+        f"the mechanism cannot be closed{held}: {where} stays open by {gap:.3g} (m or rad). Nearest pose found "
+        f"(rad or m): {pose_text}{', ...' if system.nq > 6 else ''}. Check lengths and given values, or start nearer "
+        "to a closed pose with near=...",
         nearest=pose,
         gap=gap,
     )
@@ -436,26 +584,16 @@ def _speeds(
     system: System, pose: State, given: Mapping[str, float] | ArrayLike | None, fix: Sequence[str] | None
 ) -> Array:
     """Speeds that keep the loops closed, have the given values, and move the rest as little as possible."""
-    if given is not None and not isinstance(given, Mapping):
-        return _nearest_speeds(system, pose, system.state(v=given).v, np.zeros((0, system.nv)), np.zeros(0))[0]
-    wanted = dict(given or {})
+    wanted: Mapping[str, float] = given if isinstance(given, Mapping) else {}
+    v = np.zeros(system.nv) if given is None or isinstance(given, Mapping) else np.array(system.state(v=given).v)
     kept = {label: x for label, x in wanted.items() if fix is None or label in fix}
-    rows, values, labels = _speed_rows(system, pose, body_motion(system, pose), kept)
-    v = np.zeros(system.nv)
     for label in wanted.keys() - kept.keys():  # where to start
         if label in system.speeds:
             v[system.speeds.index(label)] = wanted[label]
+    rows, values, labels = _speed_rows(system, pose, body_motion(system, pose), kept)
     v, gap, size = _nearest_speeds(system, pose, v, rows, values)
-    scale = 1e-9 * max(1.0, size)
-    if gap.max(initial=0.0) > scale:
-        n = system.nc
-        contradicted = [labels[k] for k in range(len(labels)) if gap[n + k] > scale] or labels
-        raise AssemblyError(
-            f"the speeds of {', '.join(contradicted)} contradict the constraints or each other at this pose. "
-            "Give fewer speeds, or values that fit together.",
-            nearest=pose,
-            gap=float(gap.max()),
-        )
+    if gap.max(initial=0.0) > SPEEDS * max(1.0, size):
+        raise _contradiction(system, pose, labels, gap, SPEEDS * max(1.0, size))
     for k, label in enumerate(labels):
         if label in system.speeds:
             v[system.speeds.index(label)] = values[k]
@@ -463,7 +601,7 @@ def _speeds(
 
 
 def _nearest_speeds(system: System, pose: State, v: Array, rows: Array, values: Array) -> tuple[Array, Array, float]:
-    """Speeds nearest to v that keep the constraints and `rows` v = `values`; the residuals, and the largest right side.
+    """Speeds nearest to v that keep the constraints and `rows` v = `values`; the residuals, and the largest term.
 
     One step is exact where the rows are affine in the speeds; a second one is against rounding.
     """
@@ -477,7 +615,20 @@ def _nearest_speeds(system: System, pose: State, v: Array, rows: Array, values: 
         v = v + smallest_step(A, A @ v - b, metric(now.M))
     now = terms(system, State(pose.t, pose.q, v))
     gap = np.abs(np.concatenate([(now.J @ v + now.phi_t) / unit, rows @ v - values]))
-    return v, gap, float(np.abs(b).max(initial=0.0))
+    return v, gap, max(float(np.abs(b).max(initial=0.0)), float(np.abs(A * v).max(initial=0.0)))
+
+
+def _contradiction(system: System, pose: State, labels: Sequence[str], gap: Array, scale: float) -> AssemblyError:
+    """Speeds that were given cannot be met, or the constraints themselves cannot."""
+    if labels:
+        unmet = [label for label, x in zip(labels, gap[system.nc :], strict=True) if x > scale] or labels
+        text = f"the speeds of {', '.join(unmet)} contradict the constraints or each other at this pose. "
+        hint = "Give fewer speeds, or values that fit together."
+    else:
+        unmet = [row for row, x in zip(system.constraint_rows, gap, strict=False) if x > scale]
+        text = f"no speeds meet the constraints {', '.join(unmet)} together at this pose and time. "
+        hint = "Remove one of them, or change a driver that leads where the others do not let it go."
+    return AssemblyError(text + hint, nearest=pose, gap=float(gap.max()))
 
 
 def _speed_rows(

@@ -94,10 +94,12 @@ class Comparison:
     def __str__(self) -> str:
         names = list(self.results)
         wide = max(12, *(len(n) + 2 for n in names)) if names else 12
-        lines = [f"{self.name}: {self.note}", "", f"{'accelerations':<18}" + "".join(f"{n:>{wide}}" for n in names)]
+        lines = [f"{self.name}: {self.note}", "", "accelerations of the joint coordinates, rad/s^2 and m/s^2"]
+        lines += [f"{'':<18}" + "".join(f"{n:>{wide}}" for n in names)]
         rows = list(zip(self.speeds, np.array([r.a for r in self.results.values()]).T.tolist(), strict=True))
         lines += _table(rows, wide)
-        lines += ["", "reactions on each joint's child, N and N m; ? is not determined by the rigid model"]
+        lines += ["", "reactions on each joint's child, N and N m, in axes of the joint's frame (z is its axis);"]
+        lines += ["? is not determined by the rigid model"]
         wrenches = np.array([r.wrench for r in self.results.values()])
         largest = np.abs(wrenches).max(initial=0.0)
         cells = []

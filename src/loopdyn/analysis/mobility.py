@@ -4,12 +4,16 @@ At a closed pose the rank of the constraint rows gives the freedoms and the redu
 loss of rank is permanent (an overconstrained mechanism) or belongs to this pose alone (a change point) is
 decided to second order: with U0 a basis of the dependencies between rows and N one of the velocities the
 rows allow, a loss belongs to the pose if U0^T phi''(v, v) does not vanish for all v in N. A walk over closed
-neighbours, whose rank is counted anew, is the second opinion. Where both differ the verdict is "undecided".
+neighbours, whose rank is counted anew, is the second opinion; it sets out along velocities for which these forms
+vanish, as they do along every finite motion. Where the walk does not regain what the forms say is lost, either
+some velocities lead to no finite motion (a shaky part), which is tried by steps along all of them, or the
+verdict is "undecided".
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +32,13 @@ SECOND_ORDER = 1e-6  # share of the largest form below which a quadratic form co
 IDLE = 1e-7  # motion of other bodies, against that of the idle one, that counts as none
 STEP = 0.05  # rad or sizes of the mechanism: length of a step of the walk
 WALKS, GENERATIONS = 6, 3
+MORE_WALKS = 30  # at most, of one step each, where the forms say that rank is lost and no neighbour has regained it
+NEAR = 1e-11  # residual, in sizes of the mechanism, up to which a neighbour is taken as closed
+# Where rows touch each other instead of crossing, a residual NEAR leaves coordinates open by its root: singular
+# values of a neighbour below this are zero. Those that the pose alone has lost are of the order of STEP there.
+ZERO_THERE = 1e-5
+CONE_STEPS = 40  # Newton steps to such a velocity; where forms touch zero they halve the distance only
+REACHED = 0.1  # share of a step that is left of it when the loops are closed: about one, or nearly none
 
 
 @dataclass(frozen=True)
@@ -41,7 +52,8 @@ class Mobility:
     dof_here : int
         Freedoms of velocity at this pose.
     idle : tuple of str
-        Bodies that can move alone without moving anything else, e.g. a rod between two balls about its axis.
+        Bodies within a loop that can move without moving anything else, e.g. a rod between two balls about its axis.
+        Bodies that do so together, welded or on one joint, stand together: ``"cylinder + piston"``.
     redundant, redundant_here : int
         Rows that say nothing new, permanently and at this pose.
     rank : int
@@ -101,7 +113,7 @@ EXPLAIN = {
     "regular": "all constraints are independent",
     "overconstrained": "some constraints repeat others at every pose; the motion is not affected",
     "singular here": "constraints lose independence at this pose alone: branches of motion may meet",
-    "shaky": "it can move at first order only; there is no finite motion from this pose",
+    "shaky": "some velocities that the constraints allow at this pose lead to no finite motion",
     "undecided": "second-order test and walk do not agree; look at neighbouring poses",
 }
 
@@ -141,23 +153,19 @@ def mobility(system: System, state: State) -> Mobility:
     here = of_matrix(A)
     U, _, Vt = np.linalg.svd(A, full_matrices=True)
     U0, N = U[:, here.count :], columns[:, None] * Vt[here.count :].T
-    pose_only = _second_order(system, pose, U0, N)
-    walked = _walk(system, pose, N, columns, here)
-    dof_here = system.nv - here.count
-    verdict = _verdict(here, pose_only, walked, dof_here)
-    lost = pose_only if walked is None or walked < here.count else walked - here.count
-    dof = 0 if verdict == "shaky" else dof_here - lost
-    redundant = here.redundant - (0 if verdict == "shaky" else lost)
+    verdict, dof, best = _finite(system, pose, here, U0, N)
+    lost = 0 if best is None else max(0, best.rank - here.count)
+    redundant = here.redundant - lost
     all_rows, J_all, _ = joint_rank(system, pose)
     dependent, unique = _dependencies(system, J_all, all_rows)
     return Mobility(
         name=system.name,
         dof=dof,
-        dof_here=dof_here,
-        idle=_idle(system, pose, N),
+        dof_here=N.shape[1],
+        idle=() if best is None else _idle(system, best.pose, best.N),
         redundant=redundant,
         redundant_here=here.redundant,
-        rank=all_rows.count + (here.redundant - redundant),
+        rank=all_rows.count + lost,
         rows=all_rows.rows,
         grubler=6 * system.nb - all_rows.rows,
         verdict=verdict,
@@ -167,30 +175,39 @@ def mobility(system: System, state: State) -> Mobility:
     )
 
 
-def _verdict(here: Rank, pose_only: int, walked: int | None, dof_here: int) -> str:
-    """Join the second-order test and the walk; `walked` is the rank found around, None if nothing moves."""
+def _finite(system: System, pose: State, here: Rank, U0: Array, N: Array) -> tuple[str, int, _Neighbour | None]:
+    """Verdict, freedoms of finite motion, and a pose nearby where no rank is lost; None if nothing can move."""
+    dof_here = N.shape[1]
     if here.redundant == 0:
-        return "regular"
-    if not here.clear:
-        return "undecided"
-    if walked is None:
-        return "shaky" if dof_here > 0 and pose_only > 0 else "overconstrained" if dof_here == 0 else "undecided"
-    if walked - here.count != pose_only:
-        return "undecided"
-    return "singular here" if pose_only else "overconstrained"
+        return "regular", dof_here, _Neighbour(pose, here.count, N)
+    if dof_here == 0:
+        return "overconstrained" if here.clear else "undecided", 0, None
+    forms = _second_order(system, pose, U0, N)
+    s = np.linalg.svd(forms.reshape(len(forms), -1), compute_uv=False)
+    # rows and columns are scaled to one, so a form of a true loss is of the order of one
+    pose_only = int(np.count_nonzero(s > SECOND_ORDER * max(1.0, s[0])))
+    best = _walk(system, pose, N, forms, here.count + pose_only)
+    lost = 0 if best is None else max(0, best.rank - here.count)
+    if best is not None and lost == pose_only:  # the walk explains what the forms say
+        verdict, dof = "singular here" if lost else "overconstrained", dof_here - lost
+    else:
+        dof = 0 if best is None else _reached(system, best)
+        verdict = "shaky" if pose_only > lost and dof < dof_here - lost else "undecided"
+    return verdict if here.clear else "undecided", dof, best
 
 
-def _second_order(system: System, pose: State, U0: Array, N: Array) -> int:
-    """Number of dependencies that the quadratic forms U0^T phi''(v, v) on N take away."""
+def _second_order(system: System, pose: State, U0: Array, N: Array) -> Array:
+    """Quadratic forms U0^T phi''(v, v) on N, (dependencies, freedoms, freedoms)."""
     k, n = U0.shape[1], N.shape[1]
-    if k == 0 or n == 0:
-        return 0
+
+    def gamma(v: Array) -> Array:
+        return terms(system, State(pose.t, pose.q, v)).gamma
+
+    still = gamma(np.zeros(system.nv))
 
     def phi2(v: Array) -> Array:
-        """U0^T phi''(v, v) in scaled rows: the velocity terms, since J a drops out."""
-        still = terms(system, State(pose.t, pose.q, np.zeros(system.nv))).gamma
-        moving = terms(system, State(pose.t, pose.q, v)).gamma
-        value: Array = -U0.T @ ((moving - still) / system.row_units)
+        """U0^T phi''(v, v) in scaled rows: velocity terms, J a drops out; those of first order belong to phi_t."""
+        value: Array = -U0.T @ ((0.5 * (gamma(v) + gamma(-v)) - still) / system.row_units)
         return value
 
     forms = np.zeros((k, n, n))
@@ -200,52 +217,118 @@ def _second_order(system: System, pose: State, U0: Array, N: Array) -> int:
         for j in range(i):
             mixed = phi2(N[:, i] + N[:, j]) - forms[:, i, i] - forms[:, j, j]
             forms[:, i, j] = forms[:, j, i] = 0.5 * mixed
-    s = np.linalg.svd(forms.reshape(k, -1), compute_uv=False)
-    # rows and columns are scaled to one, so a form of a true loss is of the order of one
-    return int(np.count_nonzero(s > SECOND_ORDER * max(1.0, s[0])))
+    return forms
 
 
-def _walk(system: System, pose: State, N: Array, columns: Array, here: Rank) -> int | None:
-    """Largest rank among closed neighbours reached in a few generations of steps; None if nothing can move."""
-    if N.shape[1] == 0 or here.redundant == 0:
-        return here.count if N.shape[1] else None
+def _possible(forms: Array, rng: np.random.Generator) -> Array:
+    """A velocity in N, drawn at random, for which all forms vanish: by Newton steps, as far as there is one."""
+    x: Array = np.asarray(rng.normal(size=forms.shape[1]))
+    for _ in range(CONE_STEPS):
+        x = x / np.linalg.norm(x)
+        slope: Array = forms @ x
+        x = x - np.linalg.lstsq(2 * slope, slope @ x, rcond=1e-12)[0]
+    return x
+
+
+@dataclass(frozen=True)
+class _Neighbour:
+    """A closed pose, the rank of its rows, and a basis of the velocities that they allow, in natural units."""
+
+    pose: State
+    rank: int
+    N: Array
+
+
+def _neighbour(system: System, at: State, step: Array) -> _Neighbour | None:
+    """The closed pose next to `at` moved by `step`; None if none was found."""
+    columns = system.speed_units
+    found = project(system, State(at.t, increment(system, at.q, step), np.zeros(system.nv)), most=50).state
+    now = terms(system, found)
+    if np.abs(now.phi / system.row_units).max() > NEAR:
+        return None
+    _, s, Vt = np.linalg.svd(scaled(system, now.J), full_matrices=True)
+    count = int(np.count_nonzero(s > ZERO_THERE * max(1.0, s[0])))
+    return _Neighbour(found, count, columns[:, None] * Vt[count:].T)
+
+
+def _walk(system: System, pose: State, N: Array, forms: Array, expected: int) -> _Neighbour | None:
+    """The neighbour of largest rank reached in a few generations of steps; None if nothing can move."""
     rng = np.random.default_rng(0)
-    ranks = []
-    for _ in range(WALKS):
-        at, directions = pose, N
-        for _ in range(GENERATIONS):
-            step = directions @ rng.normal(size=directions.shape[1])
+    columns = system.speed_units
+    best: _Neighbour | None = None
+    for walk in range(MORE_WALKS):
+        if walk >= WALKS and best is not None and best.rank >= expected:
+            break
+        at, step = pose, N @ _possible(forms, rng)
+        for _ in range(GENERATIONS if walk < WALKS else 1):
             step *= STEP / np.abs(step / columns).max()
-            found = project(system, State(pose.t, increment(system, at.q, step), np.zeros(system.nv)), most=50)
-            moved = np.abs(difference(system, at.q, found.state.q) / columns).max()
-            if np.abs(terms(system, found.state).phi / system.row_units).max() > 1e-11 or moved < 0.1 * STEP:
+            found = _neighbour(system, at, step)
+            if found is None or np.abs(difference(system, at.q, found.pose.q) / columns).max() < REACHED * STEP:
                 break
-            at = found.state
-            A = scaled(system, terms(system, at).J)
-            there = of_matrix(A)
-            ranks.append(there.count)
-            directions = columns[:, None] * np.linalg.svd(A, full_matrices=True)[2][there.count :].T
-            if directions.shape[1] == 0:
+            best = found if best is None or found.rank > best.rank else best
+            at, step = found.pose, found.N @ rng.normal(size=found.N.shape[1])
+            if found.N.shape[1] == 0:
                 break
-    return max(ranks) if ranks else None
+    return best
+
+
+def _reached(system: System, at: _Neighbour) -> int:
+    """In how many independent directions a neighbour can move by a step: forth less back, so that curvature drops."""
+    columns = system.speed_units
+    moves = []
+    for x in at.N.T:
+        step = x * STEP / np.abs(x / columns).max()
+        there = [_neighbour(system, at.pose, sign * step) for sign in (1.0, -1.0)]
+        ends = [difference(system, at.pose.q, n.pose.q) if n is not None else np.zeros(system.nv) for n in there]
+        moves.append((ends[0] - ends[1]) / (2 * STEP * columns))
+    return int(np.count_nonzero(np.linalg.svd(np.array(moves), compute_uv=False) > REACHED)) if moves else 0
 
 
 def _idle(system: System, pose: State, N: Array) -> tuple[str, ...]:
-    """Bodies for which some allowed velocity moves them and nothing else."""
-    if N.shape[1] == 0 or system.nb < 2:
+    """Bodies, or two on one joint, that some allowed velocity moves as one rigid body and nothing else."""
+    if N.shape[1] == 0:
         return ()
-    moves = [body_jacobian(system, pose, name) @ N for name in system.bodies[system.n_bases :]]
-    for move in moves:
-        move[3:] /= system.size
-    idle = []
-    for k, name in enumerate(system.bodies[system.n_bases :]):
-        others = np.vstack([move for n, move in enumerate(moves) if n != k])
-        s = np.linalg.svd(others, compute_uv=False)
-        quiet = N.shape[1] - int(np.count_nonzero(s > IDLE * max(1.0, s[:1].sum())))
-        touches = any(name in loop.bodies for loop in system.topology.loops)
-        if quiet > 0 and touches:
-            idle.append(name)
-    return tuple(idle)
+    names = system.bodies
+    motion = terms(system, pose).motion
+    moves = [body_jacobian(system, pose, name) @ N for name in names]  # bases do not move
+    group = _welded(system)
+    ends = {(group[j.parent], group[j.child]) for j in system.joints.values()}
+    pairs = sorted({(min(pair), max(pair)) for pair in ends if pair[0] != pair[1]})
+    idle: list[tuple[int, ...]] = []
+    for heads in chain(((g,) for g in dict.fromkeys(group)), pairs):
+        members = [k for k in range(len(names)) if group[k] in heads]
+        if min(members) < system.n_bases or any(set(heads) & set(found) for found in idle):
+            continue
+        if not any(_passes(loop.bodies, {names[k] for k in members}) for loop in system.topology.loops):
+            continue
+        still = [move for k, move in enumerate(moves) if k not in members]
+        for k in heads[1:]:  # together as one body
+            arm = motion.position[k] - motion.position[heads[0]]
+            turn, slide = moves[heads[0]][:3], moves[heads[0]][3:]
+            still.append(moves[k] - np.vstack([turn, slide + np.cross(turn.T, arm).T]))
+        A = np.vstack([row for move in still for row in (move[:3], move[3:] / system.size)])
+        s = np.linalg.svd(A, compute_uv=False)
+        if np.count_nonzero(s > IDLE * max(1.0, s[0])) < N.shape[1]:
+            idle.append(heads)
+    declared = [names.index(name) for name in system.topology.names]
+    groups = [[k for k in declared if group[k] in heads] for heads in idle]
+    groups.sort(key=lambda members: declared.index(members[0]))
+    return tuple(" + ".join(names[k] for k in members) for members in groups)
+
+
+def _welded(system: System) -> list[int]:
+    """For each body the first one of those it is welded to, itself included."""
+    group = list(range(len(system.bodies)))
+    for j in system.joints.values():
+        if j.spec.type == "weld":
+            one, other = sorted((group[j.parent], group[j.child]))
+            group = [one if g == other else g for g in group]
+    return group
+
+
+def _passes(loop: tuple[str, ...], members: set[str]) -> bool:
+    """Whether a loop runs through some of these bodies and two or more others: a door on two hinges is not idle."""
+    return bool(members & set(loop)) and len(set(loop) - members) > 1
 
 
 def _dependencies(

@@ -165,7 +165,14 @@ def _impulses(system: System, state: State, other: System, after: State) -> Reac
     v1 = free_state(other, body_motion(other, after))
     v0 = free_state(system, body_motion(system, state))
     before = _reordered(free_system(system), v0.v, free)
-    return distribute(other, after, mass_matrix(free, v1) @ (v1.v - before))
+    jump = mass_matrix(free, v1) @ (v1.v - before)  # in the bodies' own axes
+    motion = body_motion(other, after)
+    load = np.zeros((len(other.bodies), 6))
+    for j in free.joints.values():
+        if j.in_tree:
+            k = other.bodies.index(free.bodies[j.body])
+            load[k] = np.concatenate([motion.rotation[k] @ jump[j.v0 + n : j.v0 + n + 3] for n in (0, 3)])
+    return distribute(other, after, load)
 
 
 def _reordered(source: System, v: Array, target: System) -> Array:

@@ -43,8 +43,8 @@ S_ROW, S_INDEX, S_CHILD, S_PARENT, N_SOURCE = range(5)
 # relation_entry[e]: place of the response of a freedom, or columns at the child and the parent of a cut joint.
 R_RESPONSE, R_CHILD, R_PARENT, N_RELATION_ENTRY = range(4)
 
-# diagnostics[k]
-SMALLEST_PIVOT, RESIDUAL, REFINEMENTS, DROPPED, N_DIAGNOSTICS = range(5)
+# diagnostics[k]; the last one is given: a smallest pivot below it is reported as WEAK.
+SMALLEST_PIVOT, RESIDUAL, REFINEMENTS, DROPPED, WEAKEST_PIVOT, N_DIAGNOSTICS = range(6)
 
 
 class PlanArrays(NamedTuple):

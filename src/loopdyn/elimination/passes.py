@@ -24,6 +24,7 @@ from loopdyn.elimination.layout import (
     S_PARENT,
     S_ROW,
     SMALLEST_PIVOT,
+    WEAKEST_PIVOT,
     open_elimination,
     open_plan,
     plan_start,
@@ -93,11 +94,15 @@ from loopdyn.spatial import (
 )
 from loopdyn.tree.aba import eliminate, eliminate_pin
 from loopdyn.tree.jacobian import constraint_rows, freedom_of_cut, linear_terms, pair
-from loopdyn.tree.kinematics import kinematics, rigid_bodies
+from loopdyn.tree.kinematics import accelerations, kinematics, rigid_bodies
 
+# Status of a kernel: fine, or the row of a body without inertia, or one of these.
 FINE = -1
-RANK_LOSS = -2  # a pivot of the matrix has vanished
+WEAK = -3  # the rows that are kept are nearly dependent here: choose them again
+UNDEFINED = -4  # accelerations are not finite numbers
 
+# Rows are chosen again where the smallest scaled pivot has fallen to this share of what it has been.
+CHOOSE_AGAIN = 1e-2
 # Refinement ends when the residual is this share of the terms it is the difference of, at a pose that is well
 # conditioned; when it is rounding; or after so many times.
 RESIDUAL_GOAL = 1e-12
@@ -109,11 +114,11 @@ MOST_REFINEMENTS = 6
 
 
 @inline(always=True)
-def bring_loads(model, work, plan):
-    """Loads on the freedoms of severed joints, as wrenches on their two bodies."""
+def bring_loads(model, work, joints):
+    """Loads on the freedoms of tree joints, as wrenches on their two bodies; `joints`: body and cut of each."""
     B = work.body
-    for n in range(plan.severed_joint.shape[0]):
-        i, cut = plan.severed_joint[n, 0], plan.severed_joint[n, 1]
+    for n in range(joints.shape[0]):
+        i, cut = joints[n, 0], joints[n, 1]
         F, M, par, d, _, _, _, xM = pair(model, work, cut)
         parent, child = model.cut[cut, C_PARENT], model.cut[cut, C_CHILD]
         for k in range(model.tree[i, NV]):
@@ -503,6 +508,17 @@ def refine(model, work, plan, E):
     E.diagnostics[REFINEMENTS] = count
 
 
+@inline
+def weakness(E):
+    """WEAK where the smallest pivot has fallen far below what it has been for the same rows, or one was dropped."""
+    least, weakest = E.diagnostics[SMALLEST_PIVOT].real, E.diagnostics[WEAKEST_PIVOT].real
+    if weakest > 0.0 and (least < weakest or E.diagnostics[DROPPED].real > 0.0):
+        return WEAK
+    if weakest > 0.0:  # rows chosen beside a singular pose are measured by better ones
+        E.diagnostics[WEAKEST_PIVOT] = max(weakest, CHOOSE_AGAIN * least)
+    return FINE
+
+
 # ---------------------------------------------------------------------------------------------- kernels
 
 
@@ -517,7 +533,7 @@ def eliminate_all(model, work, plan, E):
             work.load[k] = work.tau[k]
     if model.cut.shape[0] > 0:
         constraint_rows(model, work)
-    bring_loads(model, work, plan)
+    bring_loads(model, work, plan.severed_joint)
     fill_columns(model, work, plan, E)
     fill_relations(model, work, plan, E)
     status = eliminate_bodies(model, work, plan, E)
@@ -528,7 +544,7 @@ def eliminate_all(model, work, plan, E):
 
 @kernel
 def accelerate(ints, floats, work):
-    """Accelerations `work.a` and multipliers at the state in `work`; returns a body without inertia, or -1."""
+    """Accelerations `work.a` and multipliers at the state in `work`; returns a status."""
     model, data = open_model(ints, floats), open_work(ints, work)
     plan, E = open_plan(ints, plan_start(ints)), open_elimination(ints, plan_start(ints), work, work_start(ints))
     status = eliminate_all(model, data, plan, E)
@@ -541,7 +557,12 @@ def accelerate(ints, floats, work):
     E.multipliers[:] = 0.0
     for k in range(E.lam.shape[0]):
         E.multipliers[plan.kept[k]] = E.lam[k]
-    return status
+    total = 0.0
+    for k in range(model.nv):
+        total += abs(data.a[k])
+    if status == FINE and not np.isfinite(total):
+        status = UNDEFINED
+    return weakness(E) if status == FINE else status
 
 
 @inline(always=True)
@@ -611,3 +632,26 @@ def correct(ints, floats, work):
     for k in range(model.nv):
         data.v[k] += E.rates[k]
     return status
+
+
+@kernel
+def balance(ints, floats, work, joints, load):
+    """What all joints together must put on each body: torque about its reference point and force into load (bodies, 6).
+
+    The accelerations are those in `work.a`. `joints` has the body and the cut of each tree joint that is among the
+    cuts; rows and factors of all constraints are left in `work`.
+    """
+    model, data = open_model(ints, floats), open_work(ints, work)
+    B = data.body
+    rigid_bodies(model, data)
+    add_loads(model, data)
+    bring_loads(model, data, joints)
+    constraint_rows(model, data)
+    accelerations(model, data)
+    for n in range(model.linear.shape[0]):
+        linear_terms(model, data, n)
+    for i in range(model.n_bases, model.tree.shape[0]):
+        J, H, M = get6(B, i, IJ), get9(B, i, IH), get6(B, i, IM)
+        torque, force = inertia_times(J, H, M, get3(B, i, AW), get3(B, i, AV))
+        put3(load, i, 0, add(torque, get3(B, i, PW)))
+        put3(load, i, 3, add(force, get3(B, i, PV)))

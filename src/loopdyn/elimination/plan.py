@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from loopdyn import records as rec
 from loopdyn.elimination import layout
 from loopdyn.elimination.ordering import Pattern, factor_pattern, minimum_degree
+from loopdyn.errors import LoopdynError
 from loopdyn.joints.base import FREE, SPHERICAL
 from loopdyn.system import SUPPORT, JointData, System
 
@@ -49,7 +50,7 @@ class Forest:
     """Nodes, and for each body the nodes that are open at it."""
 
     nodes: tuple[Node, ...]
-    severed: tuple[int, ...]  # bodies, ascending
+    severed: tuple[int, ...]  # bodies, in the order of their rows
     open: tuple[tuple[int, ...], ...]  # by row of the body table
     roots: tuple[int, ...]  # bodies that pass nothing on
 
@@ -124,6 +125,11 @@ def make_plan(
     kept : mapping of node name to rows, optional
         Rows of each node that are kept; all by default.
 
+    Raises
+    ------
+    LoopdynError
+        If a relation or driver binds coordinates of a joint in `severed`.
+
     Examples
     --------
     >>> import loopdyn as ld
@@ -135,6 +141,7 @@ def make_plan(
     if severed is None:
         forest = _cheapest(system)
     else:
+        _require_unbound(system, severed)
         forest = grow(system, lambda i, _: i in severed)
     if kept is not None:
         nodes = tuple(Node(n.name, tuple(kept[n.name]), n.bodies, n.all_rows) for n in forest.nodes)
@@ -171,19 +178,33 @@ def _severable(system: System) -> NDArray[np.bool_]:
     model = system.model
     n = len(model.tree)
     allowed = np.zeros(n, bool)
-    bound = {int(e[rec.E_FREEDOM]) for e in model.entry if e[rec.E_CUT] < 0}
+    bound = _bound_bodies(system)
     for i in range(system.n_bases, n):
         xx, yy, zz, xy, xz, yz = model.body[i, rec.INERTIA : rec.INERTIA + 6]
         moments = np.linalg.eigvalsh([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
-        first = model.tree[i, rec.V0]
         allowed[i] = (
             model.body[i, rec.MASS] > 0.0
             and moments[0] > SUPPORT * moments[2]
             and model.tree[i, rec.PARENT] >= system.n_bases
             and model.tree[i, rec.KIND] not in (SPHERICAL, FREE)
-            and bound.isdisjoint(range(first, first + model.tree[i, rec.NV]))
+            and i not in bound
         )
     return allowed
+
+
+def _bound_bodies(system: System) -> set[int]:
+    """Bodies on whose tree coordinates relations or drivers act."""
+    body_of = np.repeat(np.arange(len(system.model.tree)), system.model.tree[:, rec.NV])
+    return {int(body_of[e[rec.E_FREEDOM]]) for e in system.model.entry if e[rec.E_CUT] < 0}
+
+
+def _require_unbound(system: System, severed: Collection[int]) -> None:
+    """A relation acts on the freedom of a tree joint, which a severed joint no longer is."""
+    for i in sorted(_bound_bodies(system).intersection(severed)):
+        name = next(j.name for j in system.joints.values() if j.body == i)
+        raise LoopdynError(
+            f"joint '{name}' cannot be severed: a relation or driver acts on its coordinates. Leave it whole."
+        )
 
 
 def grow(system: System, sever: Callable[[int, int], bool]) -> Forest:
@@ -260,7 +281,7 @@ def _freeze(system: System, forest: Forest, pattern: Pattern) -> Plan:
     """The arrays that the kernels read."""
     model, n_bases = system.model, system.n_bases
     n = len(model.tree)
-    ints, floats, cut_of = _with_severed_cuts(system, forest)
+    ints, floats, cut_of = with_cuts(system, forest.severed)
     order = np.argsort(pattern.place)
     kept = np.array([r for k in order for r in forest.nodes[k].rows], np.int64)
     index = {int(r): m for m, r in enumerate(kept)}
@@ -351,15 +372,18 @@ def _pairs(pattern: Pattern, rows: Sequence[int]) -> list[int]:
     return [pattern.where(rows[a], rows[b]) for a in range(len(rows)) for b in range(a + 1)]
 
 
-def _with_severed_cuts(system: System, forest: Forest) -> tuple[Ints, NDArray[np.float64], dict[int, int]]:
-    """Arrays of the system with its severed joints among the cuts too; they stay in the tree for the kinematics."""
+def with_cuts(system: System, bodies: Sequence[int]) -> tuple[Ints, NDArray[np.float64], dict[int, int]]:
+    """Arrays of the system with the joints of these bodies among the cuts too, and the cut of each of the bodies.
+
+    The joints stay in the tree for the kinematics. Their rows follow those of the system.
+    """
     model = system.model
     joints = {j.body: j for j in system.joints.values() if j.in_tree}
     added: list[list[int]] = []
     frames: list[NDArray[np.float64]] = []
     cut_of: dict[int, int] = {}
     row = system.nc
-    for i in forest.severed:
+    for i in bodies:
         j = joints[i]
         cut_of[i] = len(model.cut) + len(added)
         added.append([j.parent, j.child, j.spec.kind, row, len(j.spec.rows_when_cut), -1])

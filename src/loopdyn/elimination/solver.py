@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from loopdyn import records as rec
 from loopdyn.elimination import layout
-from loopdyn.elimination.passes import accelerate, correct
+from loopdyn.elimination.passes import CHOOSE_AGAIN, accelerate, correct
 from loopdyn.elimination.plan import Plan, make_plan
 from loopdyn.errors import SingularityError
 from loopdyn.system import State, System, row_dimension
@@ -21,6 +21,8 @@ DEPENDENT = 1e-13
 # A set of rows in which nothing moves, such as a joint beside another, is zero but for rounding squared; sets of rows
 # are therefore at least this share of the largest one, which leaves room for bodies of very different mass.
 NOTHING = 1e-9
+# A scaled pivot below this is rounding: the pose is singular.
+SINGULAR = 1e-14
 # Away from the constraint manifold the pivot of a dependent row grows with the square of the drift; where the number
 # of independent rows is known, the threshold is raised up to this share.
 LARGEST_DEPENDENT = 1e-5
@@ -99,7 +101,7 @@ class Elimination:
             shares = self._shares(state, threshold)
         keep = shares >= threshold
         if redundant is not None and (~keep).sum() != redundant:
-            raise self.rank_loss(state.t, f"{(~keep).sum()} rows depend on others, {redundant} were expected")
+            raise self._refusal(state.t, f"{(~keep).sum()} rows depend on others, {redundant} were expected")
         self.count = self.system.nc - int((~keep).sum())
         dropped = max(float(shares[~keep].max(initial=0.0)), np.finfo(float).eps)
         self.gap = float(shares[keep].min(initial=1.0)) / dropped if (~keep).any() else np.inf
@@ -108,13 +110,18 @@ class Elimination:
             self._replan({n.name: [r for r in n.rows if r not in gone] for n in self.plan.forest.nodes})
         self.set_state(state.t, state.q, state.v)
         self.run(accelerate)
-        self.reference = float(self.views.diagnostics[layout.SMALLEST_PIVOT])
+        found = self.views.diagnostics
+        self.reference = 0.0 if found[layout.DROPPED] > 0.0 else float(found[layout.SMALLEST_PIVOT])
+        if count is not None and self.reference < SINGULAR:
+            raise self._refusal(state.t, f"the smallest scaled pivot is {self.reference:.1e}")
+        found[layout.WEAKEST_PIVOT] = max(CHOOSE_AGAIN * self.reference, SINGULAR)
 
     def _shares(self, state: State, threshold: float) -> Array:
         """Pivot of each row as a share of the largest in its set; rows below `threshold` are dropped on the way."""
         E, n = self.views, self.plan.pattern.rows
         self.set_state(state.t, state.q, state.v)
         E.floor[:] = 0.0
+        E.diagnostics[layout.WEAKEST_PIVOT] = 0.0
         self.run(accelerate)
         units = self._units()
         inertia = E.matrix[:n] / units**2  # in natural units, where angles and lengths compare
@@ -154,14 +161,17 @@ class Elimination:
     # ---------------------------------------------------------------------------------------- the kernels
 
     def run(self, kernel: Any) -> None:
-        """Call a kernel on the arrays; a body without inertia raises."""
+        """Call a kernel on the arrays; a body without inertia raises, other reports are left to the caller."""
         status = kernel(*self.arrays)
         if status >= 0:
-            body = self.system.bodies[status]
-            raise SingularityError(
-                f"body '{body}' has no inertia against a motion that its joints allow in the tree. Give it mass or "
-                "inertia, or cut the mechanism elsewhere: compile(cuts=[...])."
-            )
+            raise self.no_inertia(status)
+
+    def no_inertia(self, body: int) -> SingularityError:
+        """The error of a body whose pivot vanishes."""
+        return SingularityError(
+            f"body '{self.system.bodies[body]}' has no inertia against a motion that its joints allow in the tree. "
+            "Give it mass or inertia, or cut the mechanism elsewhere: compile(cuts=[...])."
+        )
 
     def project(self, state: State, steps: int = 1) -> State:
         """Close position and velocity by linear corrections, until nothing is missing or `steps` were made."""
@@ -175,8 +185,9 @@ class Elimination:
             before = missing
         return State(state.t, self.work.q.copy(), self.work.v.copy(), state.note)
 
-    def rank_loss(self, t: float, what: str) -> SingularityError:
-        """The error of a pose where rows that are independent elsewhere are not."""
+    def _refusal(self, t: float, what: str) -> SingularityError:
+        """The error of a pose where rows that are independent elsewhere are not; the next call must choose anew."""
+        self.views.diagnostics[layout.WEAKEST_PIVOT] = np.inf
         return SingularityError(
             f"'{self.system.name}' is in a singular pose at t = {t:g} s: {what}. Accelerations are not unique there; "
             "start beside it, or see ld.mobility(system, state)."

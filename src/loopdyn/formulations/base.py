@@ -65,7 +65,8 @@ class Compiled:
     ----------
     kernel : kernel
         ``kernel(ints, floats, work) -> int``: reads t, q, v from `work` (:class:`loopdyn.records.Work`) and writes
-        the accelerations to ``work.a``; returns -1 if all is well, else a status code.
+        the accelerations to ``work.a``; returns -1 if all is well, -2 if they are not finite numbers, -3 to be
+        prepared anew (`again`), else a status code from 0 on.
     correct : kernel or None
         ``correct(ints, floats, work) -> int``: one linear correction of q and v in `work` back to the constraints,
         smallest in the mass metric. None if there are no constraints.
@@ -73,6 +74,9 @@ class Compiled:
         They begin as those of the system do.
     explain : callable
         Turns a status code into the error that is meant.
+    again : callable, optional
+        Called where the kernel returned -3, with the state that it was called with in `work`: prepares the solver anew
+        there and gives what to go on with. It raises where the solver cannot go on.
     """
 
     kernel: Any
@@ -81,6 +85,7 @@ class Compiled:
     floats: Array
     work: Array
     explain: Callable[[int], LoopdynError]
+    again: Callable[[], Compiled] | None = None
 
 
 @dataclass(frozen=True)
@@ -99,5 +104,9 @@ class Formulation:
         raise NotImplementedError
 
     def prepare(self, system: System, rank: Rank) -> Solver:
-        """Do everything that does not depend on the state."""
+        """Do everything that does not depend on the state.
+
+        Called by :func:`loopdyn.prepare`, which first asks `supports`, decides the rank and refuses motions without
+        inertia; whoever calls it directly answers for all three.
+        """
         raise NotImplementedError

@@ -40,7 +40,7 @@ def make(stepper: Stepper, rho: float) -> Callable[..., int]:
     beta = 0.25 * (gamma + 0.5) ** 2
     rows, units, holonomic = system.row_units, system.speed_units, system.holonomic
 
-    def attempt(ints: Any, floats: Any, work: Any, memory: Any, method: Any) -> int:
+    def attempt(ints: Any, floats: Any, work: Any, memory: Any, method: Any, accelerate: Any) -> int:
         h, t = float(m.clock[chart.SIZE]), float(m.clock[chart.STOP])
         v0, d0, a0 = m.y[nv : 2 * nv], m.k[0, nv : 2 * nv], m.extra
 

@@ -33,6 +33,7 @@ __all__ = [
     "angles",
     "body_jacobian",
     "body_motion",
+    "closure",
     "difference",
     "energy",
     "forward_dynamics",
@@ -402,6 +403,25 @@ def terms(system: System, state: State, near: ArrayLike | None = None, user: Use
     jacobian.closure(system.ints, system.floats, work, J, rate)
     require_rows(system, w, J, state.t)
     return Terms(system, M, h, J, w.gamma.copy(), w.phi.copy(), rate - J @ state.v, _motion(system, w))
+
+
+def closure(system: System, state: State) -> tuple[Array, Array]:
+    """Residual of the constraint rows at position level and their Jacobian, `phi` and `J` of :func:`terms` alone.
+
+    Examples
+    --------
+    >>> import loopdyn as ld
+    >>> system = ld.library.four_bar().compile()
+    >>> phi, J = ld.tree.closure(system, system.state())
+    >>> J.shape, bool(abs(phi).max() < 1e-12)
+    ((5, 3), True)
+    """
+    work, w = _prepare(system, state)
+    J, rate = np.empty((system.nc, system.nv)), np.empty(system.nc)
+    user_rows(system)(state.t, state.q, state.v).write(w, J, rate)
+    jacobian.closure(system.ints, system.floats, work, J, rate)
+    require_rows(system, w, J, state.t)
+    return w.phi.copy(), J
 
 
 class TreeSolver:

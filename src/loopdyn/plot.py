@@ -1,0 +1,594 @@
+"""Plots of runs and pictures of mechanisms with matplotlib, which is imported when something is drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from loopdyn.drawing import (
+    COLOURS,
+    GROUND_COLOUR,
+    Drawing,
+    RunLike,
+    Shape,
+    coordinate_units,
+    determined,
+    poses_of,
+    speed_units,
+)
+from loopdyn.errors import LoopdynError, ModelError, Problem
+from loopdyn.system import JointData, State, System
+from loopdyn.tree import body_motion
+from loopdyn.wording import nearest
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Array = NDArray[np.float64]
+Poses = tuple[Array, Array]  # positions (body, 3) and rotations (body, 3, 3)
+
+LEGEND_ROWS = 18  # entries of a legend before another column is begun
+INK = "#1c2430"
+
+
+class RunPlots:
+    """Plots of a run, one method a picture; each makes a figure of its own and returns it.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> import numpy as np, xarray as xr, loopdyn as ld
+    >>> class Two:  # as a run would be
+    ...     system = ld.library.pendulum().compile()
+    ...     data = xr.Dataset({"q": (("time", "coordinate"), [[0.0], [0.1]])}, {"time": [0.0, 1.0]})
+    >>> RunPlots(Two()).coordinates().axes[0].get_ylabel()
+    'rad'
+    """
+
+    def __init__(self, run: RunLike):
+        self._run = run
+        self._data = run.data
+        self._system = run.system
+        self._time = np.asarray(run.data["time"], float)
+
+    # -------------------------------------------------------------------------------------- motion
+
+    def coordinates(self, *labels: str) -> Figure:
+        """Coordinates over time, all or those named; one panel per unit."""
+        return self._labelled("q", "Coordinates", labels, self._system.coordinates, coordinate_units(self._system))
+
+    def velocities(self, *labels: str) -> Figure:
+        """Speeds over time, all or those named; one panel per unit."""
+        return self._labelled("v", "Speeds", labels, self._system.speeds, speed_units(self._system))
+
+    def accelerations(self, *labels: str) -> Figure:
+        """Accelerations over time, all or those named; one panel per unit."""
+        units = [unit.replace("/s", "/s²") for unit in speed_units(self._system)]
+        return self._labelled("a", "Accelerations", labels, self._system.speeds, units)
+
+    def phase(self, label: str) -> Figure:
+        """Phase portrait of one coordinate: speed over coordinate."""
+        both = [c for c in self._system.coordinates if c in self._system.speeds]
+        if label not in both:
+            hint = nearest(label, both)
+            raise ModelError([Problem("phase portrait", f"'{label}' has no coordinate with a speed of its own", hint)])
+        kq, kv = self._system.coordinates.index(label), self._system.speeds.index(label)
+        q, v = self._variable("q").values[:, kq], self._variable("v").values[:, kv]
+        figure, (ax,) = _panels(f"{self._system.name}: phase portrait of {label}", 1, height=4.6)
+        ax.plot(q, v, color=COLOURS[0], lw=1.4)
+        ax.plot(q[0], v[0], "o", color=COLOURS[0], mfc="white", label=f"t = {self._time[0]:g} s")
+        ax.plot(q[-1], v[-1], "o", color=COLOURS[0], label=f"t = {self._time[-1]:g} s")
+        ax.set_xlabel(f"{label} in {coordinate_units(self._system)[kq]}")
+        ax.set_ylabel(f"speed of {label} in {speed_units(self._system)[kv]}")
+        _legend(ax, 2)
+        return figure
+
+    # --------------------------------------------------------------------------------------- loads
+
+    def reactions(self, joint: str) -> Figure:
+        """Force and moment on the child of a joint, axes of the joint; undetermined components are hatched."""
+        wrench = self._variable("wrench")
+        names = [str(name) for name in wrench["joint"].values]
+        if joint not in names:
+            raise ModelError([Problem("reactions", f"there is no joint '{joint}' in the run", nearest(joint, names))])
+        values = wrench.sel(joint=joint).values
+        unique = determined(self._data).sel(joint=joint).values
+        components = [str(c) for c in wrench["component"].values]
+        child = self._system.bodies[self._system.joints[joint].child]
+        figure, panels = _panels(f"{self._system.name}: reaction in {joint} on {child}, axes of the joint", 2)
+        scale = float(np.abs(values).max(initial=0.0))
+        for ax, first, unit in ((panels[0], 3, "N"), (panels[1], 0, "N m")):
+            for n in range(3):
+                k = first + n
+                _component(ax, self._time, values[:, k], components[k], COLOURS[n], determined=bool(unique[k]))
+            ax.set_ylabel(unit)
+            _no_blown_up_rounding(ax, scale)
+            _legend(ax, 3)
+        panels[-1].set_xlabel("time in s")
+        return figure
+
+    # ------------------------------------------------------------------------------------- quality
+
+    def energies(self) -> Figure:
+        """Kinetic, potential and total energy, and the error of the energy balance."""
+        kinetic, potential = self._variable("energy_kinetic").values, self._variable("energy_potential").values
+        figure, panels = _panels(f"{self._system.name}: energy", 1 + ("energy_balance" in self._data))
+        lines = (("kinetic", kinetic), ("potential", potential), ("total", kinetic + potential))
+        for (name, values), colour in zip(lines, COLOURS[:3], strict=True):
+            panels[0].plot(self._time, values, color=colour, label=name)
+        panels[0].set_ylabel("J")
+        _legend(panels[0], 3)
+        if "energy_balance" in self._data:
+            panels[1].plot(self._time, self._data["energy_balance"].values, color=COLOURS[4], label="balance error")
+            panels[1].set_ylabel("J")
+            _legend(panels[1], 1)
+        panels[-1].set_xlabel("time in s")
+        return figure
+
+    def residuals(self) -> Figure:
+        """Largest residual of the constraints at position, velocity and acceleration level, logarithmic."""
+        figure, (ax,) = _panels(f"{self._system.name}: residuals of the constraints", 1)
+        for level, colour in zip(("position", "velocity", "acceleration"), COLOURS, strict=False):
+            values = (
+                np.abs(self._variable(f"residual_{level}").values).reshape(len(self._time), -1).max(axis=1, initial=0.0)
+            )
+            ax.plot(self._time, np.where(values > 0.0, values, np.nan), color=colour, label=level)
+        ax.set_yscale("log")
+        ax.set_ylabel("m or rad, per s, per s²")
+        ax.set_xlabel("time in s")
+        _legend(ax, 3)
+        return figure
+
+    def active(self) -> Figure:
+        """Which coordinates are independent at each time, and the criterion by which they were chosen."""
+        active = self._variable("active")
+        names = [str(name) for name in active[active.dims[1]].values]
+        figure, panels = _panels(f"{self._system.name}: active coordinates", 1 + ("criterion" in self._data))
+        on = active.values.astype(bool)
+        for n in range(len(names)):
+            panels[0].fill_between(self._time, n - 0.4, n + 0.4, where=on[:, n], color=COLOURS[n % len(COLOURS)], lw=0)
+        panels[0].set_yticks(range(len(names)), names)
+        panels[0].invert_yaxis()
+        if "criterion" in self._data:
+            panels[1].plot(self._time, self._data["criterion"].values, color=INK, lw=1.2)
+            panels[1].set_ylabel("criterion")
+        panels[-1].set_xlabel("time in s")
+        return figure
+
+    # -------------------------------------------------------------------------------------- shared
+
+    def _variable(self, name: str) -> Any:
+        if name not in self._data:
+            known = ", ".join(str(v) for v in self._data.data_vars)
+            raise LoopdynError(f"the run of '{self._system.name}' has no '{name}'. It has: {known}.")
+        return self._data[name]
+
+    def _labelled(
+        self, name: str, what: str, chosen: Sequence[str], labels: Sequence[str], units: Sequence[str]
+    ) -> Figure:
+        """Columns of a variable, one panel per unit."""
+        wrong = [label for label in chosen if label not in labels]
+        if wrong:
+            raise ModelError(Problem(what.lower(), f"there is no '{n}'", nearest(n, labels)) for n in wrong)
+        values = self._variable(name).values
+        shown = [labels.index(label) for label in chosen] if chosen else range(len(labels))
+        by_unit: dict[str, list[int]] = {}
+        for k in shown:
+            by_unit.setdefault(units[k], []).append(k)
+        figure, panels = _panels(f"{self._system.name}: {what.lower()}", max(len(by_unit), 1))
+        for ax, (unit, columns) in zip(panels, by_unit.items(), strict=False):
+            for n, k in enumerate(columns):
+                style = ("-", "--", ":", "-.")[n // len(COLOURS) % 4]
+                ax.plot(self._time, values[:, k], style, color=COLOURS[n % len(COLOURS)], label=labels[k])
+            ax.set_ylabel("quaternion" if unit == "1" else unit)
+            _legend(ax, len(columns))
+        panels[-1].set_xlabel("time in s")
+        return figure
+
+
+def _panels(title: str, count: int, height: float = 2.7) -> tuple[Figure, list[Axes]]:
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(count, 1, figsize=(8.4, 0.5 + height * count), sharex=True, layout="constrained")
+    panels: list[Axes] = list(np.atleast_1d(axes))
+    figure.suptitle(title, fontsize=12, fontweight="bold", color=INK)
+    for ax in panels:
+        ax.grid(color="0.9")
+        ax.set_axisbelow(True)
+        ax.spines[["top", "right"]].set_visible(False)
+    return figure, panels
+
+
+def _legend(ax: Axes, entries: int) -> None:
+    """To the right of the data, never on it."""
+    columns = max(1, -(-entries // LEGEND_ROWS))
+    size = 9 if entries <= LEGEND_ROWS // 2 else 7
+    ax.legend(
+        loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0.0, frameon=False, ncols=columns, fontsize=size
+    )
+
+
+def _component(ax: Axes, time: Array, values: Array, name: str, colour: str, *, determined: bool) -> None:
+    if determined:
+        ax.plot(time, values, color=colour, label=name)
+        return
+    label = f"{name}, undetermined"
+    ax.fill_between(time, 0.0, values, facecolor="none", edgecolor=colour, hatch="////", lw=0.0, alpha=0.7, label=label)
+    ax.plot(time, values, "--", color=colour)
+
+
+# What is this small against the largest number of a picture is rounding, not a curve.
+ROUNDING = 1e-9
+
+
+def _no_blown_up_rounding(ax: Axes, scale: float) -> None:
+    low, high = ax.get_ylim()
+    if high - low < ROUNDING * scale:
+        ax.set_ylim(-0.1 * scale, 0.1 * scale)
+
+
+# ------------------------------------------------------------------------------------------ the mechanism
+
+
+def plot_system(system: System, state: State | None = None, ax: Any = None, *, names: bool = True) -> Any:
+    """Draw a mechanism at a state: in its plane if it is planar, in 3-D otherwise.
+
+    Parameters
+    ----------
+    system : System
+    state : State, optional
+        By default the reference pose.
+    ax : matplotlib Axes, optional
+        Where to draw, 3-D axes for a spatial mechanism; a new figure by default.
+    names : bool
+        Write the names of joints and bodies.
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    motion = body_motion(system, system.state() if state is None else state)
+    drawing = Drawing(system)
+    if ax is None:
+        ax = _new_axes(drawing)
+    _draw(ax, drawing, (motion.position, motion.rotation), names)
+    time = "" if state is None else f" at t = {state.t:g} s"
+    ax.set_title(f"{system.name}{time}", fontsize=12, fontweight="bold", color=INK)
+    return ax
+
+
+def _new_axes(drawing: Drawing) -> Any:
+    import matplotlib.pyplot as plt
+
+    if drawing.normal is not None:
+        return plt.subplots(figsize=(7.5, 6.0), layout="constrained")[1]
+    figure = plt.figure(figsize=(7.5, 6.8), layout="constrained")
+    return figure.add_subplot(projection="3d", computed_zorder=True)
+
+
+Projection = Callable[[Array], Array]
+
+
+def _axes_of_picture(drawing: Drawing) -> Array:
+    """Rows: right, up of a plane picture, and its normal; for a spatial one right, depth and up."""
+    normal, up = drawing.normal, drawing.up
+    if normal is None:
+        right = np.eye(3)[0] if abs(up[0]) < 0.9 else np.eye(3)[1]
+        right = right - (right @ up) * up
+        right /= np.linalg.norm(right)
+        return np.array([right, np.cross(up, right), up])
+    high = up if abs(normal @ up) < 0.5 else np.eye(3)[1] if abs(normal[1]) < 0.9 else np.eye(3)[2]
+    high = high - (high @ normal) * normal
+    high /= np.linalg.norm(high)
+    return np.array([np.cross(high, normal), high, normal])
+
+
+def _draw(ax: Any, drawing: Drawing, poses: Poses, names: bool) -> None:
+    """All bodies, joints and springs into `ax`, and equal scales on its axes."""
+    flat = drawing.normal is not None
+    basis = _axes_of_picture(drawing)
+    positions, rotations = poses
+
+    def seen(row: int, points: Array) -> Array:
+        """Points of a body's frame in the axes of the picture, one row each."""
+        all_three = (positions[row] + np.atleast_2d(points) @ rotations[row].T) @ basis.T
+        result: Array = all_three[:, :2] if flat else all_three
+        return result
+
+    room = []
+    for body in drawing.bodies:
+        for shape in body.shapes:
+            _draw_shape(ax, shape, partial(seen, body.row), body.colour, drawing, flat)
+            room.append(seen(body.row, shape.outline()))
+    for span in drawing.spans:
+        a, b = (seen(row, p)[0] for row, p in zip(span.bodies, span.points, strict=True))
+        line = _coil(a, b, 0.03 * drawing.size) if span.kind == "spring_damper" else np.array([a, b])
+        ax.plot(*line.T, color="#c2803a", lw=1.3, zorder=3)
+        room.append(np.array([a, b]))
+        for row, end in zip(span.bodies, (a, b), strict=True):
+            if row < drawing.system.n_bases and flat:
+                _draw_support(ax, end, 0.045 * drawing.size)
+    for joint in drawing.joints:
+        at = seen(joint.child, joint.M[0])[0]
+        _draw_joint(ax, drawing, joint, at, seen, flat)
+        room.append(at[None])
+    if names:
+        _write_names(ax, drawing, seen, flat)
+    _frame(ax, np.concatenate(room), flat, basis)
+
+
+def _draw_shape(ax: Any, shape: Shape, seen: Projection, colour: str, drawing: Drawing, flat: bool) -> None:
+    if shape.kind == "rod":
+        ends = shape.position + np.outer([-0.5, 0.5], shape.axes[:, 2]) * shape.size[1]
+        width = float(np.clip(3.2 * shape.size[0] / drawing.bar, 3.2, 9.0))
+        ax.plot(*seen(ends).T, color=colour, lw=width, solid_capstyle="round", zorder=2)
+        return
+    for outline in _outlines(shape):
+        points = seen(outline)
+        if flat:
+            ax.fill(*points.T, facecolor=colour, edgecolor=colour, alpha=0.45, lw=1.2, zorder=1.5)
+        else:
+            from mpl_toolkits.mplot3d.art3d import Poly3DCollection
+
+            ax.add_collection3d(Poly3DCollection([points], facecolor=colour, edgecolor=colour, alpha=0.3, lw=0.8))
+
+
+def _outlines(shape: Shape) -> Iterator[Array]:
+    """Closed lines (n, 3) that show a shape, in the body's frame."""
+    round_ = np.linspace(0.0, 2 * np.pi, 33)
+    ring = np.column_stack([np.cos(round_), np.sin(round_), np.zeros(33)])
+    if shape.kind == "mesh":
+        assert shape.points is not None
+        yield from (shape.position + triangle @ shape.axes.T for triangle in shape.points)
+        return
+    if shape.kind == "plate":
+        assert shape.points is not None
+        local = [np.column_stack([shape.points, np.zeros(len(shape.points))])]
+    elif shape.kind == "cylinder":
+        radius, length = shape.size
+        local = [radius * ring + [0.0, 0.0, z] for z in (-length / 2, length / 2)]
+        x, z = radius, length / 2  # seen from the side, a rectangle
+        local += [np.array([[-x, 0, -z], [x, 0, -z], [x, 0, z], [-x, 0, z]]) @ turn for turn in (np.eye(3), QUARTER)]
+    elif shape.kind == "sphere":
+        local = [shape.size[0] * ring[:, order] for order in ([0, 1, 2], [0, 2, 1], [2, 0, 1])]
+    else:  # box
+        corners = np.array([[-1, -1], [1, -1], [1, 1], [-1, 1]]) / 2
+        local = []
+        for k in range(3):
+            for side in (-0.5, 0.5):
+                local.append(np.insert(corners, k, side, axis=1) * np.array(shape.size))
+    for line in local:
+        yield shape.position + line @ shape.axes.T
+
+
+QUARTER = np.array([[0.0, 1.0, 0.0], [-1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])  # a quarter turn about z
+
+
+# Symbols of joints: marker of matplotlib and its size in points.
+MARKERS = {
+    "revolute": ("o", 9.0),
+    "prismatic": ("s", 11.0),
+    "helical": ("D", 9.0),
+    "cylindrical": ("h", 11.0),
+    "universal": ("P", 11.0),
+    "planar": ("d", 10.0),
+    "translational": ("X", 10.0),
+    "spherical": ("o", 12.0),
+    "weld": ("s", 6.0),
+}
+
+
+def _draw_joint(ax: Any, drawing: Drawing, joint: JointData, at: Array, seen: Any, flat: bool) -> None:
+    marker, size = MARKERS[joint.spec.type]
+    grounded = min(joint.parent, joint.child) < drawing.system.n_bases
+    fill = GROUND_COLOUR if grounded else "white"
+    inner = INK if joint.spec.type == "spherical" else fill
+    ax.plot(*at[:, None], marker, ms=size, mfc=inner, mec=INK, mew=1.4, zorder=5)
+    if joint.spec.type in ("prismatic", "cylindrical", "helical", "revolute"):
+        axis, reach = joint.F[1][:, 2], (0.12 if joint.spec.type == "revolute" else 0.3) * drawing.size
+        line = seen(joint.parent, joint.F[0] + np.outer([-reach, reach], axis))
+        if not (flat and joint.spec.type == "revolute"):
+            ax.plot(*line.T, color="0.45", lw=1.0, ls=(0, (6, 2, 1, 2)), zorder=1)
+    if grounded and flat and joint.spec.type != "prismatic":
+        _draw_support(ax, at, 0.045 * drawing.size)
+
+
+def _draw_support(ax: Any, at: Array, side: float) -> None:
+    """The sign for what is fixed to the ground, below a point of a plane picture."""
+    foot = at + side * np.array([[0.0, 0.0], [-0.8, -1.5], [0.8, -1.5]])
+    ax.fill(*foot.T, facecolor="0.85", edgecolor=INK, lw=1.0, zorder=1.8)
+    for k in range(5):
+        start = at + side * np.array([-1.0 + 0.45 * k, -1.5])
+        ax.plot(*np.array([start, start + side * np.array([-0.35, -0.5])]).T, color=INK, lw=0.8, zorder=1.7)
+
+
+def _coil(a: Array, b: Array, radius: float) -> Array:
+    """A zigzag between two points, for a spring."""
+    way = b - a
+    length = float(np.linalg.norm(way))
+    if length == 0.0:
+        return np.array([a, b])
+    across = np.zeros(len(a))
+    across[np.argmin(np.abs(way))] = 1.0
+    across -= (across @ way) * way / length**2
+    across *= radius / np.linalg.norm(across)
+    s = np.array([0.0, 0.15, *np.linspace(0.18, 0.82, 12), 0.85, 1.0])
+    sides = np.array([0.0, 0.0, *(1.0 if k % 2 else -1.0 for k in range(12)), 0.0, 0.0])
+    result: Array = a + np.outer(s, way) + np.outer(sides, across)
+    return result
+
+
+def _write_names(ax: Any, drawing: Drawing, seen: Any, flat: bool) -> None:
+    by_place: dict[tuple[float, ...], list[str]] = {}
+    for joint in drawing.joints:
+        place = tuple(np.round(seen(joint.child, joint.M[0])[0] / drawing.size, 3) * drawing.size)
+        by_place.setdefault(place, []).append(joint.name)
+    style = {"fontsize": 9, "color": INK, "zorder": 7, "annotation_clip": False}
+    box = {"boxstyle": "round,pad=0.12", "fc": "white", "ec": "none", "alpha": 0.7}
+    for place, joints in by_place.items():
+        _note(ax, ", ".join(joints), np.array(place), (7, 7), flat, {**style, "fontweight": "bold", "bbox": box})
+    for body in drawing.bodies[drawing.system.n_bases :]:
+        where = seen(body.row, body.com)[0]
+        _note(ax, body.name, where, (6, -12), flat, {**style, "color": body.colour, "fontstyle": "italic", "bbox": box})
+
+
+def _note(ax: Any, text: str, at: Array, offset: tuple[int, int], flat: bool, style: dict[str, Any]) -> None:
+    """Text some points beside a place, also in 3-D, where `annotate` knows of two coordinates alone."""
+    if flat:
+        ax.annotate(text, at, offset, textcoords="offset points", **style)
+    else:
+        style = {k: v for k, v in style.items() if k != "annotation_clip"}
+        ax.text(*at, f" {text}", **style, va="bottom" if offset[1] > 0 else "top")
+
+
+def _frame(ax: Any, points: Array, flat: bool, basis: Array) -> None:
+    """Equal scales and some room around."""
+    low, high = points.min(axis=0), points.max(axis=0)
+    names = [_axis_name(row) for row in basis]
+    if flat:
+        room = 0.09 * float(np.max(high - low))
+        ax.set_xlim(low[0] - room, high[0] + room)
+        ax.set_ylim(low[1] - room, high[1] + room)
+        ax.set_aspect("equal", adjustable="box")
+        ax.set_xlabel(f"{names[0]} in m")
+        ax.set_ylabel(f"{names[1]} in m")
+        ax.grid(color="0.92")
+        ax.set_axisbelow(True)
+        return
+    _set_room(ax, low, high)
+    ax.set(xlabel=f"{names[0]} in m", ylabel=f"{names[1]} in m", zlabel=f"{names[2]} in m")
+    ax.view_init(elev=18, azim=-62)
+    for axis in (ax.xaxis, ax.yaxis, ax.zaxis):
+        axis.pane.set_facecolor("0.985")
+        axis._axinfo["grid"]["color"] = "0.9"
+    ax.tick_params(labelsize=8)
+
+
+def _set_room(ax: Any, low: Array, high: Array) -> None:
+    """Limits of 3-D axes with one scale for all three and the mechanism standing on the floor of the box."""
+    longest = float(np.max(high - low))
+    size = 1.08 * np.maximum(high - low, 0.35 * longest)  # a flat box would be hard to read in depth
+    middle = (low + high) / 2
+    ax.set(xlim=middle[0] + size[0] * HALVES, ylim=middle[1] + size[1] * HALVES)
+    ax.set_zlim(low[2] - 0.02 * longest, low[2] - 0.02 * longest + size[2])
+    ax.set_box_aspect(size, zoom=1.05)
+
+
+HALVES = np.array([-0.5, 0.5])
+
+
+def _axis_name(direction: Array) -> str:
+    """Name of a world axis, or the direction."""
+    k = int(np.argmax(np.abs(direction)))
+    if abs(direction[k]) > 1 - 1e-9:
+        return ("" if direction[k] > 0 else "−") + "xyz"[k]
+    return "(" + ", ".join(f"{c:.2f}" for c in direction) + ")"
+
+
+# ------------------------------------------------------------------------------------------------- films
+
+
+def write_film(run: RunLike, path: str | Path, *, fps: int = 25, speed: float = 1.0, dpi: int = 100) -> Path:
+    """Write a run as a film (``.gif``, ``.mp4``) or its first moment as a picture (``.png``).
+
+    Parameters
+    ----------
+    run : Run
+    path : str or Path
+        File to write. MP4 needs ffmpeg, on the path or from the package imageio-ffmpeg.
+    fps : int
+        Frames per second of film.
+    speed : float
+        Seconds of the run per second of film.
+    dpi : int
+        Pixels per inch of a picture 7.5 inches wide.
+
+    Returns
+    -------
+    Path
+        The file.
+    """
+    import matplotlib.pyplot as plt
+
+    path = Path(path)
+    kind = path.suffix.lower()
+    if kind not in (".gif", ".mp4", ".png"):
+        raise LoopdynError(f"film '{path}': the kind '{kind}' is unknown. End its name in .gif, .mp4 or .png.")
+    if not (fps > 0 and speed > 0 and np.isfinite(speed)):
+        raise LoopdynError(f"film '{path}': fps and speed must be positive, they are {fps} and {speed}. Change them.")
+    writer = None if kind == ".png" else _writer(kind, fps)
+    drawing = Drawing(run.system)
+    time = np.asarray(run.data["time"], float)
+    poses = poses_of(run)
+    ax = _new_axes(drawing)
+    figure = ax.figure
+    limits = _room_of_motion(drawing, poses)
+
+    def draw(t: float) -> None:
+        k = int(np.argmin(np.abs(time - t)))
+        ax.clear()
+        _draw(ax, drawing, (poses[0][k], poses[1][k]), names=False)
+        _keep_limits(ax, limits)
+        ax.set_title(f"{run.system.name}   t = {time[k]:.3f} s", fontsize=12, fontweight="bold", color=INK)
+
+    try:
+        draw(time[0])
+        if writer is None:
+            figure.savefig(path, dpi=dpi)
+            return path
+        figure.canvas.draw()
+        figure.set_layout_engine("none")  # laid out once: the axes stand still
+        with writer.saving(figure, path, dpi):
+            for t in np.arange(time[0], time[-1] + 0.5 * speed / fps, speed / fps):
+                draw(t)
+                writer.grab_frame()
+    finally:
+        plt.close(figure)
+    return path
+
+
+def _writer(kind: str, fps: int) -> Any:
+    import matplotlib
+    from matplotlib.animation import FFMpegWriter, PillowWriter
+
+    if kind == ".gif":
+        return PillowWriter(fps=fps)
+    if not FFMpegWriter.isAvailable():
+        try:
+            import imageio_ffmpeg
+        except ImportError:
+            raise LoopdynError(
+                "film: MP4 needs ffmpeg, which is not there. Install it, pip install imageio-ffmpeg, or write a .gif."
+            ) from None
+        matplotlib.rcParams["animation.ffmpeg_path"] = imageio_ffmpeg.get_ffmpeg_exe()
+    # 4:2:0 colours, which every player knows, need even numbers of pixels
+    return FFMpegWriter(fps=fps, extra_args=["-pix_fmt", "yuv420p", "-vf", "crop=trunc(iw/2)*2:trunc(ih/2)*2"])
+
+
+def _room_of_motion(drawing: Drawing, poses: tuple[Array, Array]) -> tuple[Array, Array]:
+    """Lowest and highest values along the axes of the picture, over all poses."""
+    basis = _axes_of_picture(drawing)[: 3 if drawing.normal is None else 2]
+    points = []
+    for body in drawing.bodies:
+        own = [*drawing.joint_points(body.row), *(p for s in body.shapes for p in s.outline())]
+        if own:
+            all_ = poses[0][:, body.row, None] + np.array(own) @ poses[1][:, body.row].transpose(0, 2, 1)
+            points.append((all_ @ basis.T).reshape(-1, len(basis)))
+    every = np.concatenate(points)
+    return every.min(axis=0), every.max(axis=0)
+
+
+def _keep_limits(ax: Any, limits: tuple[Array, Array]) -> None:
+    low, high = limits
+    room = 0.09 * float(np.max(high - low))
+    if len(low) == 2:
+        ax.set(xlim=(low[0] - room, high[0] + room), ylim=(low[1] - room, high[1] + room))
+        return
+    _set_room(ax, low, high)

@@ -1,0 +1,523 @@
+"""The parts of the linear-time solver: order and pattern, factor, plans with severed joints, projection, rows chosen.
+
+Judged by dense matrices in NumPy, by the oracle, and by `projection.project`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from itertools import combinations
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from tests.independent import TYPES, closed_state
+from tests.loops import add_loads, crossed, loop_with, nested
+
+import loopdyn as ld
+from loopdyn.elimination import layout, make_plan
+from loopdyn.elimination.ldl import factor, solve
+from loopdyn.elimination.ordering import Pattern, factor_pattern, minimum_degree
+from loopdyn.elimination.passes import accelerate
+from loopdyn.elimination.solver import Elimination
+from loopdyn.projection import project
+from loopdyn.rank import decide
+
+# ------------------------------------------------------------------------------- order, pattern and factor
+
+
+def random_blocks(rng: np.random.Generator, nodes: int = 9) -> tuple[list[int], list[list[int]]]:
+    """Nodes of one to five rows, and groups of coupled nodes."""
+    sizes = rng.integers(1, 6, nodes).tolist()
+    cliques = [rng.choice(nodes, size=int(rng.integers(1, 5)), replace=False).tolist() for _ in range(nodes)]
+    return sizes, [*cliques, *([k] for k in range(nodes))]
+
+
+def rows_of(sizes: list[int], nodes: list[int]) -> np.ndarray:
+    start = np.concatenate([[0], np.cumsum(sizes)])
+    return np.concatenate([np.arange(start[a], start[a + 1]) for a in nodes])
+
+
+def random_matrix(rng: np.random.Generator, sizes: list[int], cliques: list[list[int]], width: int | None = None):
+    """Sum over the groups of G G^T: positive definite, or of low rank where each G has few columns."""
+    n = sum(sizes)
+    A = np.zeros((n, n))
+    for clique in cliques:
+        rows = rows_of(sizes, clique)
+        G = rng.normal(size=(len(rows), len(rows) if width is None else width))
+        A[np.ix_(rows, rows)] += G @ G.T
+    return A
+
+
+def packed(pattern: Pattern, A: np.ndarray) -> np.ndarray:
+    """Diagonal and rows of the pattern, as the kernels hold a matrix; A in the order of elimination."""
+    out = np.full(pattern.rows + pattern.entries, np.nan)
+    for a in range(pattern.rows):
+        out[a] = A[a, a]
+        for b in pattern.row_columns[pattern.row_start[a] : pattern.row_start[a + 1]]:
+            out[pattern.where(a, int(b))] = A[a, b]
+    assert np.isfinite(out).all()  # every place is met
+    return out
+
+
+def factored(pattern: Pattern, A: np.ndarray, floor: np.ndarray) -> SimpleNamespace:
+    """Kernels `factor` and `solve` as plain Python, on arrays filled with NaN."""
+    n = pattern.rows
+    f = SimpleNamespace(
+        L=np.full(pattern.entries, np.nan), pivot=np.full(n, np.nan), inverse=np.full(n, np.nan), y=np.full(n, np.nan)
+    )
+    run = getattr(factor, "py_func", factor)
+    f.dropped = run(pattern, packed(pattern, A), floor, f.L, f.pivot, f.inverse, f.y)
+    f.dense = np.eye(n)
+    for i in range(n):
+        part = slice(pattern.column_start[i], pattern.column_start[i + 1])
+        f.dense[pattern.column_rows[part], i] = f.L[part]
+    f.solve = lambda b: getattr(solve, "py_func", solve)(pattern, f.L, f.inverse, b)
+    return f
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_order_takes_the_node_with_the_fewest_coupled_rows_and_foresees_the_fill(seed):
+    """Against elimination on a dense boolean matrix."""
+    sizes, cliques = random_blocks(np.random.default_rng(seed))
+    order, later = minimum_degree(sizes, cliques)
+    assert sorted(order) == list(range(len(sizes)))
+    near = np.zeros((len(sizes), len(sizes)), bool)
+    for clique in cliques:
+        near[np.ix_(clique, clique)] = True
+    np.fill_diagonal(near, False)
+    left = np.ones(len(sizes), bool)
+    for a, found in zip(order, later, strict=True):
+        degrees = near @ np.array(sizes)
+        assert degrees[a] == degrees[left].min()
+        neighbours = np.flatnonzero(near[a])
+        assert found == neighbours.tolist()
+        near[np.ix_(neighbours, neighbours)] = True
+        np.fill_diagonal(near, False)
+        near[a, :] = near[:, a] = False
+        left[a] = False
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_factor_of_a_sparse_matrix_is_that_of_dense_cholesky(seed):
+    rng = np.random.default_rng(seed)
+    sizes, cliques = random_blocks(rng)
+    order, later = minimum_degree(sizes, cliques)
+    pattern = factor_pattern(sizes, order, later)
+    rows = rows_of(sizes, order)
+    A = random_matrix(rng, sizes, cliques)[np.ix_(rows, rows)]
+    f = factored(pattern, A, np.zeros(len(A)))
+    C = np.linalg.cholesky(A)
+    np.testing.assert_allclose(f.dense * np.sqrt(f.pivot), C, atol=1e-12 * np.abs(C).max())
+    assert f.dropped == 0
+    # the pattern is tight: with generic numbers no foreseen entry is zero, none is missing
+    assert np.count_nonzero(np.abs(np.tril(C, -1)) > 1e-13) == pattern.entries
+    # columns and rows of the pattern hold the same entries
+    assert pattern.flops == sum(c * (c + 2) for c in np.count_nonzero(np.tril(C, -1), axis=0))
+    x = rng.normal(size=len(A))
+    b = A @ x
+    f.solve(b)
+    np.testing.assert_allclose(b, x, rtol=0, atol=1e-14 * np.linalg.cond(A) * np.abs(x).max())
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_dependent_rows_are_dropped_and_the_rest_solves_the_equations(seed):
+    """Two columns for each group of up to 20 rows: far fewer than rows."""
+    rng = np.random.default_rng(seed)
+    sizes, cliques = random_blocks(rng)
+    order, later = minimum_degree(sizes, cliques)
+    pattern = factor_pattern(sizes, order, later)
+    rows = rows_of(sizes, order)
+    A = random_matrix(rng, sizes, cliques, width=1)[np.ix_(rows, rows)]
+    rank = np.linalg.matrix_rank(A, tol=1e-10 * np.abs(A).max())
+    assert rank < len(A)
+    f = factored(pattern, A, 1e-10 * np.diag(A).max() * np.ones(len(A)))
+    assert f.dropped == len(A) - rank
+    kept = f.inverse != 0.0
+    b = A @ rng.normal(size=len(A))
+    x = b.copy()
+    f.solve(x)
+    assert not x[~kept].any()
+    s = np.linalg.svd(A[np.ix_(kept, kept)], compute_uv=False)
+    np.testing.assert_allclose(A @ x, b, rtol=0, atol=1e-14 * s[0] / s[-1] * np.abs(b).max())
+
+
+def test_a_matrix_without_rows_is_fine():
+    pattern = factor_pattern([], *minimum_degree([], []))
+    assert (pattern.rows, pattern.entries, pattern.flops) == (0, 0, 0)
+
+
+# ------------------------------------------------------------------------------------------ severed joints
+
+
+def bodies_of(system: ld.System, names: Collection[str]) -> set[int]:
+    """Rows of the bodies that tree joints lead to."""
+    return {system.joints[name].body for name in names}
+
+
+def severable(system: ld.System) -> list[str]:
+    """Tree joints that do not stand on a base."""
+    joints = (j for j in system.joints.values() if j.in_tree)
+    return [j.name for j in joints if system.model.tree[j.body, 0] >= system.n_bases]
+
+
+def elimination(system: ld.System, state: ld.State, severed: Collection[str] | None = None) -> Elimination:
+    """Prepared at a closed state, with the joints severed that are named."""
+    rank = decide(system, state)
+    e = Elimination(system, state, rank.count)
+    if severed is not None:
+        e._use(make_plan(system, bodies_of(system, severed)))
+        e.choose(state, rank.count)
+        assert set(e.plan.severed) == set(severed)
+    return e
+
+
+def solved(e: Elimination, state: ld.State, tau: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+    e.set_state(state.t, state.q, state.v)
+    if tau is not None:
+        e.work.tau[:] = tau
+    e.run(accelerate)
+    return e.work.a.copy(), e.views.multipliers[: e.system.nc].copy()
+
+
+def assert_solves(e: Elimination, state: ld.State, tau: np.ndarray | float = 0.0, tolerance: float = 1e-10) -> None:
+    """Accelerations are the oracle's; multipliers belong to them."""
+    from loopdyn.formulations.oracle import solve_dense
+
+    s, now = e.system, ld.terms(e.system, state)
+    h = now.h + tau
+    expected = solve_dense(now.M, h, now.J, now.gamma, s.speed_units, s.row_units, decide(s, state).count).a
+    a, lam = solved(e, state, np.broadcast_to(tau, s.nv))
+    scale = np.abs(expected / s.speed_units).max()
+    assert np.abs((a - expected) / s.speed_units).max() <= tolerance * scale
+    force, units = now.J.T @ lam, s.speed_units
+    sizes = np.abs(now.M) @ np.abs(a) + np.abs(h) + np.abs(now.J.T) @ np.abs(lam)
+    assert np.abs((now.M @ a - h - force) * units).max() <= tolerance * np.abs(sizes * units).max()
+
+
+def moving(m: ld.Mechanism) -> ld.Mechanism:
+    m.move_base(x="0.3*sin(2*t)", z="0.2*t**2", rx="0.4*sin(t)", rz="t + 0.2*cos(3*t)")
+    return m
+
+
+TOWER = ld.library.turned(ld.library.tower(3))
+LADDER = moving(ld.library.turned(ld.library.ladder(2)))
+SEVERAL = {
+    "tower": TOWER,
+    "ladder on a moving base": LADDER,
+    "nested four-bars": ld.library.turned(nested(2)),
+    "crossed": ld.library.turned(crossed()),
+    "redundant": ld.library.random_mechanism(11, bodies=7, loops=2, redundant=1, forces=True),
+    "floating": ld.library.random_mechanism(12, bodies=7, loops=2, floating=True, forces=True),
+}
+
+
+def closed(m: ld.Mechanism, seed: int = 5, t: float = 0.3, spread: float = 0.1) -> tuple[ld.System, ld.State]:
+    system = m.compile()
+    return system, closed_state(system, np.random.default_rng(seed), spread, t)
+
+
+@pytest.mark.parametrize("name", SEVERAL)
+def test_severed_joints_leave_the_results_as_they_are(name):
+    system, state = closed(SEVERAL[name])
+    joints = severable(system)
+    rng = np.random.default_rng(1)
+    some = [rng.choice(joints, size=k, replace=False).tolist() for k in range(2, len(joints))]
+    for severed in ([], *([j] for j in joints), *some, joints):
+        assert_solves(elimination(system, state, severed), state)
+
+
+@pytest.mark.parametrize("pair", list(combinations(["L2", "R2", "H1", "L3"], 2)))
+def test_any_two_joints_of_a_tower_may_be_severed(pair):
+    system, state = closed(TOWER)
+    pair = [j for j in pair if system.joints[j].in_tree]
+    assert_solves(elimination(system, state, pair), state)
+
+
+KINDS = [kind for kind in TYPES if kind != "free"]
+
+
+@pytest.mark.parametrize("turned_about", ["kept", "reversed"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_joint_of_every_kind_may_be_severed_with_loads_on_it(kind, turned_about):
+    """Motor, spring, friction and loads from outside on the coordinates of the severed joint."""
+    m = loop_with(kind)
+    if turned_about == "reversed":  # its child is nearer the ground
+        joint = m.joints["K"]
+        m.joints["K"] = joint.model_copy(update={"parent": joint.child, "child": joint.parent})
+    system, state = closed(moving(add_loads(m, "K")))
+    assert not any(j.spec.type == kind and not j.in_tree for j in system.joints.values())
+    tau = np.random.default_rng(0).normal(size=system.nv)
+    for severed in (["K"], severable(system)):
+        e = elimination(system, state, severed)
+        assert_solves(e, state)
+        assert_solves(e, state, tau)
+
+
+def test_severed_joint_that_a_relation_binds_is_refused():
+    m = loop_with("revolute")
+    m.add_constraint("gear", ld.Coupler(terms={"K": 1.0, "U1.1": 2.0}))
+    system = m.compile()
+    with pytest.raises(ld.LoopdynError, match=r"joint 'K' cannot be severed: .* Leave it"):
+        make_plan(system, bodies_of(system, ["K"]))
+
+
+def test_body_without_inertia_is_named():
+    m = ld.library.tower(2)
+    m.bodies["left2"] = ld.model.Body(mass=0.0, com=(0, 0, 0))
+    system = m.compile()
+    assert "L2" in severable(system)
+    e = Elimination.__new__(Elimination)
+    e.system = system
+    e._use(make_plan(system, bodies_of(system, ["L2"])))
+    state = system.state()
+    e.set_state(0.0, state.q, state.v)
+    with pytest.raises(ld.SingularityError, match="body 'left2' has no inertia"):
+        e.run(accelerate)
+
+
+# ------------------------------------------------------------------------- relations, couplers and drivers
+
+
+def related(cuts: list[str] | None = None, what: str = "coupler") -> ld.Mechanism:
+    """Two sliding, turning arms joined by a rod; a relation between coordinates."""
+    m = loop_with("cylindrical")
+    add: dict[str, Callable[[], object]] = {
+        "coupler": lambda: m.add_constraint("k", ld.Coupler(terms={"K.angle": 0.3, "U1.1": 1.0, "U3.2": -0.4})),
+        "relation": lambda: m.add_constraint(
+            "k", ld.Relation(formula="s - 0.2*sin(a) - 0.1*sin(t)", coordinates={"s": "K.slide", "a": "U1.2"})
+        ),
+        "velocities": lambda: m.add_constraint(
+            "k",
+            ld.VelocityRelation(
+                formula="w*cos(a) - 2*u - 0.1*t", speeds={"w": "K.angle", "u": "U1.1"}, coordinates={"a": "U3.1"}
+            ),
+        ),
+        "driver": lambda: m.add_driver("k", "K.slide", "0.1*sin(3*t)"),
+    }
+    add[what]()
+    return moving(m)
+
+
+RELATIONS = ["coupler", "relation", "velocities", "driver"]
+
+
+@pytest.mark.parametrize("what", RELATIONS)
+@pytest.mark.parametrize("cuts", [["K"], ["U1"], None], ids=str)
+def test_relations_of_tree_and_cut_joints(what, cuts):
+    """A chain with two ends on the ground: any of its joints may be cut; others are severed besides."""
+    m = related(what=what)
+    m.add_body("b4", ld.Inertia.box(mass=0.7, size=(0.2, 0.3, 0.1), at=(2.6, 0.3, 0.1)))
+    m.add_joint("E", ld.Spherical(), "b3", "b4", at=(2.5, 0.2, 0.0))
+    m.add_joint("G", ld.Universal(axis1=(1, 0.2, 0), axis2=(0, 0.3, 1)), m.ground, "b4", at=(2.9, 0.5, 0.2))
+    system = m.compile(cuts=cuts)
+    state = closed_state(system, np.random.default_rng(2), 0.1, 0.3)
+    assert_solves(elimination(system, state), state)
+    bound = {"K", "U1", "U3"}
+    assert_solves(elimination(system, state, [j for j in severable(system) if j not in bound]), state)
+
+
+def test_user_rows_are_refused_in_words():
+    m = loop_with("revolute")
+    m.add_constraint("mine", ld.UserConstraint(function=lambda t, q: q[:1], rows=("mine",)))
+    assert "user constraints" in ld.Graph().supports(m.compile())
+
+
+# --------------------------------------------------------------------------------------------- the plan
+
+
+def test_plan_explains_itself():
+    system = ld.library.tower(3).compile()
+    text = str(make_plan(system, bodies_of(system, ["L2"])))
+    lines = text.splitlines()
+    assert lines[0].startswith("graph: 9 bodies in 3 trees, 15 speeds; 13 rows of multipliers kept of 13")
+    assert lines[1] == f"cut: {', '.join(system.topology.cuts)}; severed besides: L2"
+    assert lines[2].startswith("columns: at most ")
+    for name in (*system.topology.cuts, "L2"):
+        assert name in lines[3]
+    assert "entries in the factor" in lines[3]
+    assert "operations" in lines[4]
+    assert "per body" in lines[4]
+
+
+def test_plan_of_the_formulation_counts_the_rows_it_keeps():
+    system = ld.library.turned(ld.library.bennett()).compile()  # three of the five rows are redundant
+    assert "2 rows of multipliers kept of 5" in ld.Graph().plan(system)
+    tree = ld.library.pendulum().compile()
+    assert "0 rows of multipliers kept of 0" in ld.Graph().plan(tree)
+    assert "cut: none; severed besides: none" in ld.Graph().plan(tree)
+
+
+def test_long_towers_are_severed_and_loops_on_the_ground_are_not():
+    """Columns of a tower would travel all the way; those of a star ladder meet at the ground."""
+    for L in (20, 40):
+        tower, star = (make(L).compile() for make in (ld.library.tower, ld.library.star_ladder))
+        plans = make_plan(tower), make_plan(star)
+        assert plans[0].severed
+        assert not plans[1].severed
+    # per body the work does not grow with the length
+    per_body = [make_plan(ld.library.tower(L).compile()).flops / (3 * L) for L in (20, 40)]
+    assert per_body[1] < 1.05 * per_body[0]
+
+
+# ------------------------------------------------------------------------------------------- projection
+
+
+def disturbed(system: ld.System, state: ld.State, size: float) -> ld.State:
+    rng = np.random.default_rng(8)
+    q = ld.tree.increment(system, state.q, size * system.speed_units * rng.normal(size=system.nv))
+    return ld.State(state.t, q, state.v + size * system.speed_units * rng.normal(size=system.nv))
+
+
+def gear() -> ld.Mechanism:
+    m = loop_with("spherical")
+    m.add_constraint("k", ld.Coupler(terms={"U1.1": 1.0, "U3.2": -0.4}))
+    m.add_driver("d", "U0.1", "0.2*sin(2*t)")
+    return moving(m)
+
+
+PROJECTED = {
+    "tower": (TOWER, None),
+    "tower, severed": (TOWER, ["L2", "R3"]),
+    "ladder, redundant, on a moving base": (LADDER, None),
+    "ladder, severed": (LADDER, ["A1"]),
+    "stewart, balls": (ld.library.turned(ld.library.stewart_6ups()), None),
+    "floating": (SEVERAL["floating"], None),
+    "coupler, driver, ball": (gear(), None),
+    "coupler, driver, ball, severed": (gear(), ["K"]),
+    "bricard": (ld.library.turned(ld.library.bricard()), None),
+}
+
+
+@pytest.mark.parametrize("name", PROJECTED)
+def test_linear_correction_is_the_nearest_closed_state_up_to_second_order(name):
+    """One correction from a distance d: what is missing and the difference to Newton's method are of order d^2."""
+    m, severed = PROJECTED[name]
+    system, state = closed(m)
+    if severed is not None:
+        severed = [j for j in severed if j in severable(system)]
+        assert severed
+    e = elimination(system, state, severed)
+    count, units = e.count, system.speed_units
+    for size in (1e-4, 1e-5):
+        start = disturbed(system, state, size)
+        found = e.project(start)
+        nearest = project(system, start, rank=count).state
+        now, was = ld.terms(system, found), ld.terms(system, start)
+        allowed = 100 * size**2 * (1 + np.abs(state.v / units).max())  # curvatures and inverse lengths of order ten
+        for left, before in ((now.phi, was.phi), (now.J @ found.v + now.phi_t, was.J @ start.v + was.phi_t)):
+            assert np.abs(before / system.row_units).max() > 0.01 * size
+            assert np.abs(left / system.row_units).max() < allowed
+        assert np.abs(found.q - nearest.q).max() < allowed * max(1.0, system.size)
+        assert np.abs((found.v - nearest.v) / units).max() < allowed
+
+
+@pytest.mark.parametrize("name", PROJECTED)
+def test_repeated_corrections_close_to_rounding(name):
+    m, severed = PROJECTED[name]
+    system, state = closed(m)
+    if severed is not None:
+        severed = [j for j in severed if j in severable(system)]
+    e = elimination(system, state, severed)
+    start = disturbed(system, state, 1e-3)
+    q, v = start.q.copy(), start.v.copy()
+    found = e.project(start, steps=10)
+    np.testing.assert_array_equal(start.q, q)  # inputs are left alone
+    np.testing.assert_array_equal(start.v, v)
+    now = ld.terms(system, found)
+    assert np.abs(now.phi / system.row_units).max() < 1e-13 * (1 + np.abs(found.q).max())
+    assert np.abs((now.J @ found.v + now.phi_t) / system.row_units).max() < 1e-11
+    for j in system.joints.values():
+        if j.in_tree and "w" in j.spec.coordinates:
+            k = j.q0 + j.spec.coordinates.index("w")
+            assert np.linalg.norm(found.q[k : k + 4]) == pytest.approx(1.0, abs=1e-14)
+
+
+# ------------------------------------------------------------------------------------------ rows chosen
+
+REDUNDANT = {
+    "four_bar": ld.library.four_bar(),
+    "n_four_bar": ld.library.n_four_bar(3),
+    "bricard": ld.library.bricard(),
+    "bennett": ld.library.bennett(),
+    "ladder": ld.library.ladder(3),
+    "nested": nested(2),
+}
+
+
+@pytest.mark.parametrize("drift", [1e-8, 1e-6])
+@pytest.mark.parametrize("name", REDUNDANT)
+def test_rows_chosen_off_the_manifold_are_as_many_as_were_decided(name, drift):
+    """Dependent rows are independent there by the square of the drift."""
+    system, state = closed(ld.library.turned(REDUNDANT[name]))
+    rank = decide(system, state)
+    assert rank.redundant > 0
+    e = Elimination(system, state, rank.count)
+    off = disturbed(system, state, drift)
+    e.choose(off, rank.count)
+    assert e.count == rank.count
+    assert e.plan.pattern.rows == rank.count
+    # the rows kept are well independent: the accelerations move with the state
+    a, expected = solved(e, off)[0], ld.accelerations(system, state, "oracle")
+    assert np.abs(a - expected).max() < 1e4 * drift * (1 + np.abs(expected).max())
+
+
+def test_more_dependent_rows_than_were_decided_are_an_error_in_words():
+    system, state = closed(ld.library.turned(ld.library.four_bar()))
+    with pytest.raises(ld.SingularityError, match="3 rows depend on others, 2 were expected"):
+        Elimination(system, state, 3)
+
+
+# ---------------------------------------------------------------------------------- what was left behind
+
+
+def poison(e: Elimination) -> None:
+    """NaN into everything but what is read as input: loads from outside, floors of pivots, turns of angles."""
+    e.array[:] = np.nan
+    for given in (e.work.tau, e.work.near, e.views.floor):
+        given[:] = 0.0
+
+
+POISONED = {
+    **{name: ld.library.turned(build()) for name, build in ld.library.ALL.items()},
+    "random, forces": ld.library.random_mechanism(3, bodies=8, loops=3, redundant=1, forces=True),
+    **{name: related(what=name) for name in RELATIONS},
+    "moving base": LADDER,
+    "loads": moving(add_loads(loop_with("planar"), "K")),
+}
+
+
+@pytest.mark.parametrize("name", POISONED)
+def test_nothing_left_in_the_work_array_is_used(name):
+    m = POISONED[name]
+    system, state = closed(m)
+    bound = {label.partition(".")[0] for c in m.constraints.values() for label in getattr(c, "joints", tuple)()}
+    bound |= {d.joint.partition(".")[0] for d in m.drivers.values()}
+    plans: list[list[str] | None] = [None]
+    massive = all(
+        np.linalg.eigvalsh(_inertia(system, b)).min() > 1e-6 for b in range(system.n_bases, len(system.bodies))
+    )
+    if massive:
+        plans.append([j for j in severable(system) if j not in bound])
+    for severed in plans:
+        e = elimination(system, state, severed)
+        clean = solved(e, state)
+        report = e.views.diagnostics.copy()
+        near = disturbed(system, state, 1e-4)
+        corrected = e.project(near)
+        poison(e)
+        dirty = solved(e, state)
+        for x, y in zip(clean, dirty, strict=True):
+            np.testing.assert_array_equal(x, y)
+        np.testing.assert_array_equal(e.views.diagnostics[: layout.N_DIAGNOSTICS], report)
+        poison(e)
+        again = e.project(near)
+        np.testing.assert_array_equal(again.q, corrected.q)
+        np.testing.assert_array_equal(again.v, corrected.v)
+
+
+def _inertia(system: ld.System, body: int) -> np.ndarray:
+    from loopdyn.records import INERTIA
+
+    xx, yy, zz, xy, xz, yz = system.model.body[body, INERTIA : INERTIA + 6]
+    return np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
