@@ -176,6 +176,7 @@ def run(
     every: Annotated[float | None, typer.Option("--every", help="Seconds between outputs.")] = None,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="Write all results to this .nc file.")] = None,
     csv: Annotated[Path | None, typer.Option("--csv", help="Write results as a table to this file.")] = None,
+    html: Annotated[Path | None, typer.Option("--html", help="Write a page that shows the motion.")] = None,
     checkpoint: Annotated[Path | None, typer.Option("--checkpoint", help="Folder to resume a killed run from.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
 ) -> None:
@@ -215,11 +216,13 @@ def run(
             progress=not as_json,
             checkpoint=checkpoint,
         )
-        written = [str(p) for p in (output, csv) if p is not None]
+        written = [str(p) for p in (output, csv, html) if p is not None]
         if output is not None:
             result.save(output)
         if csv is not None:
             result.to_csv(csv)
+        if html is not None:
+            result.animate(html)
     except LoopdynError as error:
         _stop(str(error), command)
     report = _report(result)

@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -256,26 +257,6 @@ class Run:
                 out[k] = power.elastic_energy(s.ints, s.floats, work)
         return out
 
-    @property
-    def plot(self) -> RunPlots:
-        """Plots with matplotlib: ``run.plot.reactions("C")``, see :class:`loopdyn.plot.RunPlots`."""
-        from loopdyn.plot import RunPlots
-
-        return RunPlots(self)
-
-    def animate(self, path: str | os.PathLike[str], **options: Any) -> None:
-        """Write the run as a self-contained page (.html), a film (.gif, .mp4) or a picture (.png).
-
-        Parameters
-        ----------
-        path : str or path
-        **options
-            Those of :func:`loopdyn.viewer.write_page` or :func:`loopdyn.plot.write_film`.
-        """
-        from loopdyn.viewer import animate
-
-        animate(self, os.fspath(path), **options)
-
     def poses(self) -> xarray.Dataset:
         """Position (time, body, xyz) and rotation (time, body, xyz, axis) of every body's frame, bases included."""
         import xarray as xr
@@ -464,6 +445,24 @@ class Run:
                     if np.any(x != 0.0) or np.any(y != 0.0):
                         rows[f"{joint}.{COMPONENTS[k]}"] = _difference(x, y, self.path.t)
         return pd.DataFrame.from_dict(rows, orient="index", columns=["largest", "time", "rms"])
+
+    # -------------------------------------------------------------------------------------------- looking at it
+
+    @property
+    def plot(self) -> RunPlots:
+        """Plots with matplotlib: ``run.plot.reactions("C")``, ``run.plot.energies()`` and others."""
+        from loopdyn.plot import RunPlots
+
+        return RunPlots(self)
+
+    def animate(self, path: str | os.PathLike[str], **options: Any) -> Path:
+        """Write a page for the browser (.html), a film (.gif, .mp4) or a picture (.png) of the motion.
+
+        Options are those of :func:`loopdyn.viewer.write_page` and :func:`loopdyn.plot.write_film`.
+        """
+        from loopdyn.viewer import animate
+
+        return animate(self, Path(path), **options)
 
     # ------------------------------------------------------------------------------------------- handing on
 

@@ -21,7 +21,7 @@ from loopdyn.integrators import chart
 from loopdyn.integrators.base import DRIFTS, Baumgarte, Drift, Integrator, Stepper, moves_by_itself
 from loopdyn.integrators.base import chosen as chosen_integrator
 from loopdyn.integrators.chart import FINE, Output
-from loopdyn.integrators.stepping import FINISHED, RUNNING
+from loopdyn.integrators.stepping import ASKS, FINISHED, RUNNING
 from loopdyn.rank import decide
 from loopdyn.results import Diagnostics, Run, Statistics, Trajectory, measure
 from loopdyn.system import State, System
@@ -42,6 +42,7 @@ BLOW_UP = 0.5
 NO_ENERGY = 1e-6
 SAVE_EVERY = 10.0  # seconds of computing between two segments of a checkpoint
 PULSE, MANY = 0.1, 1_000_000  # seconds of computing, and steps, between two looks at the progress
+PATIENCE = 10  # times a solver may ask to be prepared anew without a step in between
 
 
 def simulate(
@@ -264,13 +265,20 @@ class _Simulation:
         chart.write(self.stepper.ints, self.stepper.work, self.stepper.memory, self.out, y)
 
     def _advance(self, bar: _Bar) -> tuple[str, str]:
-        limit, saved = 1, time.perf_counter()
+        limit, asked, saved = 1, 0, time.perf_counter()
+        landed = False  # a step has been taken whose outputs are still to be written
         while True:
-            tick, before = time.perf_counter(), int(self.stepper.memory.count[chart.ACCEPTED])
-            code = self.stepper.run(self.out, 1 if self.watch.crossings else limit)
-            stepped = self.stepper.memory.count[chart.ACCEPTED] > before
+            m, tick = self.stepper.memory, time.perf_counter()
+            before = int(m.count[chart.ACCEPTED])
+            code = self.stepper.run(self.out, 0 if landed else 1 if self.watch.crossings else limit)
+            stepped = landed or m.count[chart.ACCEPTED] > before
             elapsed = time.perf_counter() - tick
             limit = max(1, int(min(4 * limit, limit * PULSE / max(elapsed, 1e-6), MANY)))
+            asked = asked + 1 if code == ASKS and not stepped else 0
+            landed = code == ASKS and m.count[chart.PENDING] == 1
+            if code == ASKS and asked <= PATIENCE:
+                self.stepper.again()
+                continue
             stopped = self._crossings() if stepped and code in (RUNNING, FINISHED) else ""
             wrong = self._look()
             if wrong:
@@ -280,7 +288,6 @@ class _Simulation:
             bar.show(self.stepper.t, self.error)
             if code not in (RUNNING, FINISHED):
                 return "failed", self._why()
-            self.stepper.renew()
             if self.stepper.t >= self.stepper.memory.clock[chart.END]:
                 stopped = self._time_events()
                 if stopped:

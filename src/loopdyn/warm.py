@@ -14,7 +14,10 @@ def main() -> None:
 
     from loopdyn import library, tree
     from loopdyn._jit import CACHE_ROOT
+    from loopdyn.elimination.solver import Elimination
     from loopdyn.formulations.registry import accelerations
+    from loopdyn.reactions import reactions
+    from loopdyn.simulate import simulate
 
     system = library.four_bar().compile()
     state = system.state()
@@ -27,7 +30,11 @@ def main() -> None:
         "body motion": lambda: tree.body_motion(system, state),
         "increments": lambda: tree.increment(system, state.q, state.v),
         "differences": lambda: tree.difference(system, state.q, state.q),
-        "relative coordinates": lambda: accelerations(system, state),
+        "relative coordinates": lambda: accelerations(system, state, "relative"),
+        "elimination": lambda: accelerations(system, state, "graph"),
+        "correction": lambda: Elimination(system, state).project(state),
+        "reactions": lambda: reactions(system, state, np.zeros(system.nv)),
+        "steps": lambda: simulate(system, state, (0.0, 0.1), t_eval=[0.05], progress=False).data,
     }
     begin = time.perf_counter()
     columns = (TextColumn("compiling kernels: {task.description}"), BarColumn(), TimeElapsedColumn())

@@ -38,7 +38,7 @@ def differ(a: np.ndarray, b: np.ndarray) -> float:
 
 
 # Dense methods take milliseconds an evaluation: they go a part of the way here, the whole way among the slow tests.
-SHORT = [pytest.param("relative", 5.0, id="relative"), pytest.param("kkt", 0.3, id="kkt")]
+SHORT = [pytest.param(f, 5.0, id=f) for f in ("relative", "graph")] + [pytest.param("kkt", 0.3, id="kkt")]
 LONG = [pytest.param(f, 5.0, id=f, marks=pytest.mark.slow) for f in ("kkt", "oracle")]
 
 
@@ -92,7 +92,7 @@ def test_pendulum_A01_at_the_default_tolerance():
 
 @pytest.mark.parametrize(
     ("formulation", "until"),
-    [("relative", 1.0), ("oracle", 0.2), pytest.param("relative", 10.0, marks=pytest.mark.slow)],
+    [("graph", 10.0), ("relative", 1.0), ("oracle", 0.2), pytest.param("relative", 10.0, marks=pytest.mark.slow)],
 )
 def test_bricard_A04_with_its_redundant_row(formulation, until):
     run, expected = motion("bricard", until, formulation, "A04_bricard/reference.csv")
@@ -106,6 +106,8 @@ def test_bricard_A04_with_its_redundant_row(formulation, until):
     ("formulation", "until", "tolerance"),
     [
         ("relative", 2.0, 1e-9),  # as the reference states
+        ("graph", 2.0, 1e-9),
+        ("graph", 5.0, 1e-6),
         (ld.Absolute(solver="kkt"), 0.3, 1e-9),
         pytest.param("relative", 5.0, 1e-6, marks=pytest.mark.slow),
         pytest.param("oracle", 5.0, 1e-6, marks=pytest.mark.slow),
@@ -117,11 +119,9 @@ def test_five_bar(formulation, until, tolerance):
     assert differ(coordinate(run, "E") - 0.9, expected["q2"]) < tolerance
 
 
-@pytest.mark.parametrize(
-    ("formulation", "until"), [("relative", 0.03), pytest.param("oracle", 0.03, marks=pytest.mark.slow)]
-)
-def test_andrews_A03(formulation, until):
-    run, expected = motion("andrews", until, formulation, "A03_andrews_squeezer/reference.csv")
+@pytest.mark.parametrize("formulation", ["graph", "relative", pytest.param("oracle", marks=pytest.mark.slow)])
+def test_andrews_A03(formulation):
+    run, expected = motion("andrews", 0.03, formulation, "A03_andrews_squeezer/reference.csv")
     beta0 = -0.0617138900142764496
     assert differ(coordinate(run, "O") + beta0, expected["beta"]) < 1e-8
     # work of the motor and energy of the spring are booked: the balance holds

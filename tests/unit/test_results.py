@@ -1,6 +1,7 @@
 """Runs handed on: files, tables, summaries, comparisons."""
 
 import csv
+import importlib.util
 
 import numpy as np
 import pytest
@@ -123,3 +124,17 @@ def test_variants_beside_each_other():
     assert together["q"].sel(run="long").values[5, 0] < together["q"].sel(run="short").values[5, 0]
     with pytest.raises(ld.LoopdynError, match="different names"):
         ld.compare_runs(runs, ["same", "same"])
+
+
+def test_a_run_is_drawn_and_shown(tmp_path, run):
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    assert len(run.plot.reactions("C").axes) == 2
+    plt.close("all")
+    if importlib.util.find_spec("k3d") is None:
+        pytest.skip("k3d is not installed")
+    page = run.animate(tmp_path / "run.html", frames=5)
+    assert "coupler" in page.read_text(encoding="utf-8")

@@ -657,20 +657,3 @@ def balance(ints, floats, work, joints, load):
         torque, force = inertia_times(J, H, M, get3(B, i, AW), get3(B, i, AV))
         put3(load, i, 0, add(torque, get3(B, i, PW)))
         put3(load, i, 3, add(force, get3(B, i, PV)))
-
-
-@kernel
-def advance(ints, floats, work):
-    """`accelerate` for integrators: rows that are merely weak are no failure, see :func:`is_weak`."""
-    status = accelerate(ints, floats, work)
-    E = open_elimination(ints, plan_start(ints), work, work_start(ints))
-    if status == WEAK and E.diagnostics[SMALLEST_PIVOT].real > SINGULAR and E.diagnostics[DROPPED].real == 0.0:
-        status = FINE
-    return status
-
-
-@kernel
-def is_weak(ints, work):
-    """Whether the rows should be chosen again at the state of the last evaluation."""
-    E = open_elimination(ints, plan_start(ints), work, work_start(ints))
-    return E.diagnostics[SMALLEST_PIVOT].real < E.diagnostics[WEAKEST_PIVOT].real

@@ -99,7 +99,7 @@ class Elimination:
             shares = self._shares(state, threshold)
         keep = shares >= threshold
         if redundant is not None and (~keep).sum() != redundant:
-            raise self.refusal(state.t, f"{(~keep).sum()} rows depend on others, {redundant} were expected")
+            raise self._refusal(state.t, f"{(~keep).sum()} rows depend on others, {redundant} were expected")
         self.count = self.system.nc - int((~keep).sum())
         dropped = max(float(shares[~keep].max(initial=0.0)), np.finfo(float).eps)
         self.gap = float(shares[keep].min(initial=1.0)) / dropped if (~keep).any() else np.inf
@@ -111,7 +111,7 @@ class Elimination:
         found = self.views.diagnostics
         self.reference = 0.0 if found[layout.DROPPED] > 0.0 else float(found[layout.SMALLEST_PIVOT])
         if count is not None and self.reference < SINGULAR:
-            raise self.refusal(state.t, f"the smallest scaled pivot is {self.reference:.1e}")
+            raise self._refusal(state.t, f"the smallest scaled pivot is {self.reference:.1e}")
         found[layout.WEAKEST_PIVOT] = max(CHOOSE_AGAIN * self.reference, SINGULAR)
 
     def _shares(self, state: State, threshold: float) -> Array:
@@ -183,7 +183,7 @@ class Elimination:
             before = missing
         return State(state.t, self.work.q.copy(), self.work.v.copy(), state.note)
 
-    def refusal(self, t: float, what: str) -> SingularityError:
+    def _refusal(self, t: float, what: str) -> SingularityError:
         """The error of a pose where rows that are independent elsewhere are not; the next call must choose anew."""
         self.views.diagnostics[layout.WEAKEST_PIVOT] = np.inf
         return SingularityError(

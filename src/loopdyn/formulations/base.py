@@ -65,7 +65,8 @@ class Compiled:
     ----------
     kernel : kernel
         ``kernel(ints, floats, work) -> int``: reads t, q, v from `work` (:class:`loopdyn.records.Work`) and writes
-        the accelerations to ``work.a``; returns -1 if all is well, else a status code.
+        the accelerations to ``work.a``; returns -1 if all is well, -2 if they are not finite numbers, -3 to be
+        prepared anew (`again`), else a status code from 0 on.
     correct : kernel or None
         ``correct(ints, floats, work) -> int``: one linear correction of q and v in `work` back to the constraints,
         smallest in the mass metric. None if there are no constraints.
@@ -73,10 +74,9 @@ class Compiled:
         They begin as those of the system do.
     explain : callable
         Turns a status code into the error that is meant.
-    weak : kernel or None
-        ``weak(ints, work) -> bool``: whether what was prepared should be renewed after the step that was just made.
-    renew : callable or None
-        ``renew(t, q, v) -> Compiled``: prepared anew at a state, with other arrays.
+    again : callable, optional
+        Called where the kernel returned -3, with the state that it was called with in `work`: prepares the solver anew
+        there and gives what to go on with. It raises where the solver cannot go on.
     """
 
     kernel: Any
@@ -85,8 +85,7 @@ class Compiled:
     floats: Array
     work: Array
     explain: Callable[[int], LoopdynError]
-    weak: Any = None
-    renew: Callable[[float, Array, Array], Compiled] | None = None
+    again: Callable[[], Compiled] | None = None
 
 
 @dataclass(frozen=True)

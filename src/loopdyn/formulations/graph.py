@@ -17,7 +17,7 @@ from typing import ClassVar
 import numpy as np
 
 from loopdyn.elimination import layout
-from loopdyn.elimination.passes import FINE, WEAK, accelerate, advance, correct, is_weak
+from loopdyn.elimination.passes import FINE, WEAK, accelerate, correct
 from loopdyn.elimination.solver import Elimination
 from loopdyn.errors import SingularityError
 from loopdyn.formulations.base import Array, Compiled, Formulation, Solution, Solver
@@ -76,18 +76,21 @@ class GraphSolver:
 
     @property
     def compiled(self) -> Compiled:
-        """Kernels and arrays for integrators."""
-        return Compiled(advance, correct, *self._arrays, self._explain, is_weak, self._renew)
+        """Its kernels, for compiled loops."""
+        return Compiled(accelerate, correct, *self.elimination.arrays, self._explain, self._again)
 
-    def _renew(self, t: float, q: Array, v: Array) -> Compiled:
-        self._recover(WEAK, t, q, v)
+    def _again(self) -> Compiled:
+        """Rows chosen at the state in the work array, where those before have become weak."""
+        self._recover(WEAK, float(self._t[0]), self._q, self._v)
         return self.compiled
 
     def _explain(self, status: int) -> SingularityError:
-        state = State(float(self._t[0]), self._q.copy(), self._v.copy())
         if status == WEAK:
-            return self.elimination.refusal(state.t, "rows that are independent elsewhere are not")
-        return self._failure(status, state)
+            return SingularityError(
+                f"no choice of rows stays independent around t = {self._t[0]:g} s: the pose is singular or nearly so. "
+                "See ld.mobility(system, state), or use smaller steps."
+            )
+        return self._failure(status, State(float(self._t[0]), self._q.copy(), self._v.copy()))
 
     def _recover(self, status: int, t: float, q: Array, v: Array) -> None:
         """Choose rows again where they have become weak; raise what any other status means."""

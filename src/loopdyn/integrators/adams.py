@@ -8,19 +8,16 @@ order. The first three steps, and those behind an event, are of the classical Ru
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
 
 import numpy as np
 
+from loopdyn._jit import kernel
 from loopdyn.integrators.chart import FINE, PAST, note, recall, stage
 from loopdyn.integrators.runge_kutta import rk4
 from loopdyn.integrators.stepping import Method, finish
 
 HISTORY = 3  # states before the start of a step
 PREDICTED = HISTORY + 1  # row of k: the start, the history, then the state that was predicted
-
-# Bound to what it is in a run.
-accelerate: Any = None
 
 
 @cache
@@ -35,7 +32,8 @@ def abm4() -> Method:
     return Method(a, b, c, e, np.zeros((0, n + 1)), np.zeros(0), np.zeros((n + 1, 0)), 0)
 
 
-def predict_and_correct(ints, floats, work, m, method):
+@kernel
+def predict_and_correct(ints, floats, work, m, method, accelerate):
     """One step; by Runge-Kutta as long as the history is short."""
     starting = m.count[PAST] < HISTORY
     first, last = (1, HISTORY) if starting else (PREDICTED, PREDICTED)

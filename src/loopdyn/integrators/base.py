@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loopdyn import records as rec
-from loopdyn._jit import rebind, specialise
+from loopdyn._jit import pointer, rebind, specialise
 from loopdyn.errors import LoopdynError
 from loopdyn.expressions import opcodes as OP
 from loopdyn.forces.base import JOINT_SPRING, MOTOR
@@ -21,7 +21,6 @@ from loopdyn.integrators.chart import FINE, NOT_A_NUMBER, Memory, Output
 from loopdyn.integrators.stepping import Method
 from loopdyn.projection import correct as corrected
 from loopdyn.projection import metric, smallest_step
-from loopdyn.records import Work, open_work
 from loopdyn.system import State, System
 from loopdyn.tree import terms
 from loopdyn.tree.power import N_OTHERS
@@ -357,26 +356,25 @@ class Stepper:
         usable = compiled is not None and (not corrects or (drift == "projection" and compiled.correct is not None))
         usable = usable and own is None
         if usable and compiled is not None:
-            self.ints, self.floats, self.work = compiled.ints, compiled.floats, compiled.work
-            accelerate, correct = compiled.kernel, compiled.correct if corrects else stepping.no_correction
-            bind: Callable[..., Any] = _specialised
+            self.ints, self.floats, self.work = arrays = compiled.ints, compiled.floats, compiled.work
+            self.accelerate = compiled.kernel
+            correct = compiled.correct if corrects else stepping.no_correction
+            self._handed = pointer(compiled.kernel, *arrays), pointer(correct, *arrays)
+            self._extend, self._within = stepping.extend, stepping.within
+            self._chunk = _specialised(stepping.chunk, attempt=self.integrator.attempt())
         else:
             self.ints, self.floats, self.work = s.ints, s.floats, s.work()
-            self.views = s.open_work(self.work)
-            accelerate = self._in_python(Baumgarte() if drift == "baumgarte" else drift)
-            correct = self._correction(drift == "projection") if drift in ("projection", "velocity") else None
-            correct = correct if corrects and correct else stepping.no_correction
-            bind = rebind
+            self.accelerate = self._in_python(Baumgarte() if drift == "baumgarte" else drift)
+            corrects = corrects and drift in ("projection", "velocity")
+            correct = self._correction(drift == "projection") if corrects else stepping.no_correction
+            self._handed = self.accelerate, correct
+            self._extend = _plain(stepping.extend)
+            self._within = rebind(_plain(stepping.within), extend=self._extend)
+            attempt = own or _plain(self.integrator.attempt())
+            found = {"attempt": attempt, "land": _plain(stepping.land), "within": self._within}
+            self._chunk = rebind(stepping.chunk, **found)
         self.in_python = not usable
-        self.views = self._views()
-        weak = compiled.weak if usable and compiled is not None and compiled.weak else stepping.never_weak
-        found = {"accelerate": accelerate, "correct": correct}
-        self._extend = bind(stepping.extend, **found)
-        self._within = bind(stepping.within, extend=self._extend, **found)
-        land = bind(stepping.land, **found)
-        attempt = own or bind(self.integrator.attempt(), **found)
-        self._chunk = bind(stepping.chunk, attempt=attempt, land=land, within=self._within, weak=weak)
-        self.accelerate = accelerate
+        self.views = s.open_work(self.work)
 
     def _in_python(self, drift: Any) -> Callable[..., int]:
         """accelerate(ints, floats, work) from a solver that is a Python function."""
@@ -426,8 +424,8 @@ class Stepper:
         """Begin, or begin anew after a jump, at `state`; `works` were done until then."""
         m, w = self.memory, self.views
         w.t[0], w.q[:], w.v[:] = state.t, state.q, state.v
-        self.check(self.accelerate(self.ints, self.floats, self.work))
-        self.check(chart.note(self.ints, self.floats, self.work, m, np.zeros_like(m.y), 0))
+        self.check(lambda: self.accelerate(self.ints, self.floats, self.work))
+        self.check(lambda: chart.note(self.ints, self.floats, self.work, m, np.zeros_like(m.y), 0))
         chart.keep_end(self.ints, self.work, m, 0)
         m.extra[:] = m.a1
         m.y[2 * self.system.nv :] = 0.0 if works is None else works
@@ -461,27 +459,25 @@ class Stepper:
 
     def run(self, out: Output, limit: int) -> int:
         """At most `limit` steps; the code a chunk ends with."""
-        return int(self._chunk(self.ints, self.floats, self.work, self.memory, self.method, out, self.weights, limit))
+        arrays = self.ints, self.floats, self.work, self.memory, self.method
+        return int(self._chunk(*arrays, out, self.weights, limit, *self._handed))
 
-    def _views(self) -> Work:
-        """Views of the work array, which begins as that of the system does and may have more rows."""
-        python = getattr(open_work, "py_func", open_work)
-        opened: Work = python(self.ints, self.work)
-        return opened
+    def again(self) -> None:
+        """Go on with a solver that has been prepared anew, at the state where it asked for it."""
+        if self.compiled is None or self.compiled.again is None:
+            raise self.failure(stepping.AGAIN)
+        self.compiled = self.compiled.again()
+        self.ints, self.floats, self.work = self.compiled.ints, self.compiled.floats, self.compiled.work
+        self.views = self.system.open_work(self.work)
 
-    def renew(self) -> None:
-        """Let the solver prepare itself anew where it has become weak, at the end of the last step."""
-        compiled = self.compiled
-        if self.in_python or compiled is None or compiled.weak is None or compiled.renew is None:
-            return
-        if compiled.weak(self.ints, self.work):
-            now = self.state()
-            self.compiled = new = compiled.renew(now.t, now.q, now.v)
-            self.ints, self.floats, self.work = new.ints, new.floats, new.work
-            self.views = self._views()
-
-    def check(self, status: int) -> None:
-        """Raise what a status of the solver means."""
+    def check(self, evaluate: Callable[[], int]) -> None:
+        """Evaluate, once more where the solver asks to be prepared anew, and raise what the status means."""
+        status = evaluate()
+        if status == stepping.AGAIN:
+            t, q, v = float(self.views.t[0]), self.views.q.copy(), self.views.v.copy()
+            self.again()
+            self.views.t[0], self.views.q[:], self.views.v[:] = t, q, v
+            status = evaluate()
         if status != FINE:
             raise self.failure(status)
 
@@ -519,13 +515,15 @@ class Stepper:
     def inside(self, t: float) -> State:
         """State at a time inside the last step, on the dense output and corrected; `works` then are those there."""
         m = self.memory
-        self.check(self._within(self.ints, self.floats, self.work, m, self.method, t, self.weights))
+        handed = m, self.method, t, self.weights, *self._handed
+        self.check(lambda: int(self._within(self.ints, self.floats, self.work, *handed)))
         return State(t, self.unwrapped(self.views.q), self.views.v.copy())
 
     def on_curve(self, t: float) -> State:
         """State at a time inside the last step, on the dense output as it is: for looking around, at little cost."""
         m = self.memory
-        self.check(self._extend(self.ints, self.floats, self.work, m, self.method))
+        handed = m, self.method, self._handed[0]
+        self.check(lambda: int(self._extend(self.ints, self.floats, self.work, *handed)))
         stepping.look_inside(self.ints, self.work, m, self.method, t, self.weights)
         return State(t, self.unwrapped(self.views.q), self.views.v.copy())
 
@@ -533,6 +531,11 @@ class Stepper:
     def works(self) -> Array:
         """Works at the state that was asked for last."""
         return np.array(self.memory.stage[2 * self.system.nv :])
+
+
+def _plain(function: Any) -> Any:
+    """A kernel as the Python function it was written as."""
+    return getattr(function, "py_func", function)
 
 
 @cache

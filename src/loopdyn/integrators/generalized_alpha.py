@@ -40,7 +40,7 @@ def make(stepper: Stepper, rho: float) -> Callable[..., int]:
     beta = 0.25 * (gamma + 0.5) ** 2
     rows, units, holonomic = system.row_units, system.speed_units, system.holonomic
 
-    def attempt(ints: Any, floats: Any, work: Any, memory: Any, method: Any) -> int:
+    def attempt(ints: Any, floats: Any, work: Any, memory: Any, method: Any, accelerate: Any) -> int:
         h, t = float(m.clock[chart.SIZE]), float(m.clock[chart.STOP])
         v0, d0, a0 = m.y[nv : 2 * nv], m.k[0, nv : 2 * nv], m.extra
 
@@ -52,10 +52,16 @@ def make(stepper: Stepper, rho: float) -> Callable[..., int]:
         def residual(x: Array, lam: Array) -> tuple[Array, Array]:
             """Unbalanced loads and residuals of the rows in natural units, and the Jacobian of the rows."""
             v, d, _ = end(x)
-            now = terms(system, State(t, increment(system, m.q, x), v))
+            now = terms(system, State(t, increment(system, m.q, in_chart(x)), v))
             loads = now.M @ d - now.h - now.J.T @ (lam / rows)
             closed = np.where(holonomic, now.phi, now.J @ v + now.phi_t) / rows
             return np.concatenate([units * loads, closed]), now.J / rows[:, None]
+
+        def in_chart(x: Array) -> Array:
+            """Increments from the start for displacements x along the axes of a body in the middle of the step."""
+            xi = np.empty(nv)
+            chart.rates(ints, 0.5 * x, x, xi)
+            return xi
 
         x = h * v0 + 0.5 * h * h * a0
         lam = np.zeros(system.nc)
@@ -86,7 +92,7 @@ def make(stepper: Stepper, rho: float) -> Callable[..., int]:
             stepper.error = error if isinstance(error, LoopdynError) else LoopdynError(f"at t = {t:g} s: {error}.")
             return 0
         v, d, m.extra[:] = end(x)
-        m.new[:nv], m.new[nv : 2 * nv] = x, v
+        m.new[:nv], m.new[nv : 2 * nv] = in_chart(x), v
         chart.place(ints, work, m, m.new, t)
         stepper.views.a[:] = d
         status = chart.note(ints, floats, work, m, m.new, 1)

@@ -1,15 +1,16 @@
 """Steps one after another, with any method and any solver.
 
-`chunk` is written once and used twice. Bound to compiled functions (:func:`loopdyn._jit.specialise`) a chunk of
-many steps is one compiled call; bound to Python functions (:func:`loopdyn._jit.rebind`) it drives solvers that
-exist in Python only. It calls by global name
+What makes steps is written once and used twice: compiled, a chunk of many steps being one call, and as plain Python for
+solvers that exist in Python only. It is handed
 
-    attempt(ints, floats, work, m, method) -> status    one step of size clock[SIZE]: `m.new` and clock[ERROR]
     accelerate(ints, floats, work) -> status            accelerations at the state in `work`
     correct(ints, floats, work) -> status               back to the constraints from the state in `work`
-    weak(ints, work) -> bool                            whether Python should look at the solver before the next step
 
-The status is FINE, NOT_A_NUMBER, or that of the solver, zero or more.
+as functions or, compiled, by their addresses (:func:`loopdyn._jit.pointer`): nothing is compiled per solver. And
+
+    attempt(ints, floats, work, m, method, accelerate)  one step of size clock[SIZE]: `m.new` and clock[ERROR]
+
+is bound by global name. The status is FINE, NOT_A_NUMBER, AGAIN, or that of the solver, zero or more.
 """
 
 from __future__ import annotations
@@ -53,17 +54,16 @@ from loopdyn.integrators.chart import (
 )
 
 # What a chunk of steps ended with.
-RUNNING, FINISHED, FAILED = range(3)
+RUNNING, FINISHED, FAILED, ASKS = range(4)
+# Status of a solver that wants to be prepared anew at the state in `work` before it goes on.
+AGAIN = -3
 
 SAFETY, SHRINK, GROW = 0.9, 0.2, 10.0  # of the step size, as usual [Hairer1993 section II.4]
 SNAP = 1e-9  # share of a step that is not worth a step of its own
 
 
-# Bound to what they are in a run.
-accelerate: Any = None
-correct: Any = None
+# Bound to what it is in a run.
 attempt: Any = None
-weak: Any = None
 
 
 class Method(NamedTuple):
@@ -91,12 +91,6 @@ def ends_only() -> Method:
 def no_correction(ints, floats, work):
     """Where there is nothing to correct, or nothing is to be."""
     return FINE
-
-
-@kernel
-def never_weak(ints, work):
-    """For solvers that need no renewal."""
-    return False
 
 
 @kernel
@@ -191,7 +185,8 @@ def look_inside(ints, work, m, method, t, weights):
         stage(ints, work, m, weights, weights.size, x)
 
 
-def explicit(ints, floats, work, m, method):
+@kernel
+def explicit(ints, floats, work, m, method, accelerate):
     """One step of an explicit Runge-Kutta method."""
     for i in range(1, method.c.size):
         stage(ints, work, m, method.a[i], i, method.c[i])
@@ -205,7 +200,8 @@ def explicit(ints, floats, work, m, method):
     return FINE
 
 
-def extend(ints, floats, work, m, method):
+@kernel
+def extend(ints, floats, work, m, method, accelerate):
     """The stages that the dense output needs beyond those of the step; once a step."""
     rows = method.c.size + 1
     for i in range(method.c_extra.size):
@@ -220,13 +216,14 @@ def extend(ints, floats, work, m, method):
     return FINE
 
 
-def within(ints, floats, work, m, method, t, weights):
+@kernel
+def within(ints, floats, work, m, method, t, weights, accelerate, correct):
     """The state at the time t inside the last step, corrected, with its accelerations, into `work` and `m.stage`."""
     if t >= m.clock[STOP]:
         put_end(ints, work, m)
         m.stage[:] = m.new
         return FINE
-    status = extend(ints, floats, work, m, method)
+    status = extend(ints, floats, work, m, method, accelerate)
     if status != FINE:
         return status
     look_inside(ints, work, m, method, t, weights)
@@ -236,7 +233,8 @@ def within(ints, floats, work, m, method, t, weights):
     return accelerate(ints, floats, work)
 
 
-def land(ints, floats, work, m, method):
+@kernel
+def land(ints, floats, work, m, method, accelerate, correct):
     """The end of a step that is taken: correct it and find its accelerations."""
     place(ints, work, m, m.new, m.clock[STOP])
     status = correct(ints, floats, work)
@@ -256,35 +254,39 @@ def land(ints, floats, work, m, method):
     return FINE
 
 
-def chunk(ints, floats, work, m, method, out, weights, limit):
+def chunk(ints, floats, work, m, method, out, weights, limit, accelerate, correct):
     """At most `limit` steps towards clock[END]; outputs that lie in them are written."""
     taken = 0
-    while taken < limit:
+    while True:
+        status = FINE
         if m.count[PENDING] == 1:
-            if m.clock[STOP] >= m.clock[END]:
-                return FINISHED
-            begin(m)
-        choose_size(m, method.order > 0)
-        status = attempt(ints, floats, work, m, method)
-        if status != FINE:
-            m.clock[ERROR] = np.inf
-        elif m.clock[ERROR] == np.inf:
-            status = NOT_A_NUMBER
-        if method.order > 0 and not judge(m, method.order):
-            if m.clock[NEXT] < m.clock[LEAST]:
-                m.count[STATUS] = status
-                return FAILED
-            continue
-        if status == FINE:
-            status = land(ints, floats, work, m, method)
-        while status == FINE and m.count[OUTPUT] < out.t.size and out.t[m.count[OUTPUT]] <= m.clock[STOP]:
-            status = within(ints, floats, work, m, method, out.t[m.count[OUTPUT]], weights)
+            while status == FINE and m.count[OUTPUT] < out.t.size and out.t[m.count[OUTPUT]] <= m.clock[STOP]:
+                t = out.t[m.count[OUTPUT]]
+                status = within(ints, floats, work, m, method, t, weights, accelerate, correct)
+                if status == FINE:
+                    write(ints, work, m, out, m.stage)
             if status == FINE:
-                write(ints, work, m, out, m.stage)
+                if m.clock[STOP] >= m.clock[END]:
+                    return FINISHED
+                if taken >= limit:
+                    return RUNNING
+                begin(m)
+        if status == FINE:
+            choose_size(m, method.order > 0)
+            status = attempt(ints, floats, work, m, method, accelerate)
+            if status == FINE and m.clock[ERROR] == np.inf:
+                status = NOT_A_NUMBER
+            if method.order > 0 and status != AGAIN:
+                if status != FINE:
+                    m.clock[ERROR] = np.inf
+                if not judge(m, method.order):
+                    if m.clock[NEXT] >= m.clock[LEAST]:
+                        continue
+                    m.count[STATUS] = status
+                    return FAILED
+            if status == FINE:
+                status = land(ints, floats, work, m, method, accelerate, correct)
+                taken += 1
         if status != FINE:
             m.count[STATUS] = status
-            return FAILED
-        taken += 1
-        if weak(ints, work):
-            break
-    return FINISHED if m.clock[STOP] >= m.clock[END] else RUNNING
+            return ASKS if status == AGAIN else FAILED

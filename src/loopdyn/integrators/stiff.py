@@ -42,7 +42,7 @@ def make(stepper: Stepper) -> Callable[..., int]:
         result: Array = np.maximum(out, np.finfo(float).tiny)
         return result
 
-    def attempt(ints: Any, floats: Any, work: Any, memory: Any, method: Any) -> int:
+    def attempt(ints: Any, floats: Any, work: Any, memory: Any, method: Any, accelerate: Any) -> int:
         start, end = float(m.clock[chart.START]), float(m.clock[chart.END])
         first = min(m.clock[chart.NEXT], m.clock[chart.MOST], end - start)
         # relative tolerances are in the absolute ones already; SciPy does not take less than this
