@@ -158,7 +158,7 @@ class Comparison:
     def _loopdyn(self) -> None:
         state = self.state
         solve = ld.prepare(self.system, "graph", state)
-        self._add("python", lambda: solve(state.t, state.q, state.v), solve(state.t, state.q, state.v).a)
+        self._add("python", lambda: solve.accelerations(state.t, state.q, state.v), solve(state.t, state.q, state.v).a)
         self.calls["loop"], self.errors["loop"] = compiled_loop(solve.elimination), self.errors["python"]
 
     def _mujoco(self) -> None:

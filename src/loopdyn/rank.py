@@ -16,7 +16,7 @@ from loopdyn.elimination.solver import Elimination
 from loopdyn.errors import SingularityError
 from loopdyn.projection import project
 from loopdyn.system import State, System
-from loopdyn.tree import body_jacobian, terms
+from loopdyn.tree import body_jacobian, increment, terms
 
 Array = NDArray[np.float64]
 
@@ -27,6 +27,8 @@ CLEAR_GAP = 1e3
 # Systems with more speeds or rows than this are judged without dense matrices.
 LARGEST_DENSE = 400
 CLOSING_STEPS = 20  # Newton steps to a closed pose
+NEIGHBOUR = 1e-3  # rad or sizes of the mechanism to a neighbouring pose
+CLOSED = 1e-12  # largest residual, in rad or sizes of the mechanism, of a pose that counts as closed
 # A motion has no inertia if what M gives for it is this share of the terms it is the sum of ...
 MASSLESS = 1e-12
 # ... or this share of the largest inertia of any motion.
@@ -110,6 +112,32 @@ def decide(system: System, state: State) -> Rank:
         return Rank(elimination.count, system.nc, float(np.sqrt(elimination.gap)), np.zeros(0), closed)
     closed = project(system, state).state
     return replace(of_matrix(scaled(system, terms(system, closed).J)), state=closed)
+
+
+def require_regular(system: System, rank: Rank) -> None:
+    """Raise SingularityError if more rows are independent at a closed neighbour of the pose where `rank` was decided.
+
+    At such a pose the rows leave accelerations open that they determine beside it: what a solver would return is one
+    of many. Large systems are judged by the pivots of their elimination alone, whose smallest is reported.
+    """
+    if is_large(system) or rank.state is None or rank.count == min(system.nc, system.nv):
+        return
+    here, h = rank.state, system.holonomic
+    J = scaled(system, terms(system, here).J)
+    null = np.linalg.svd(J)[2][rank.count :]
+    x = null.T @ np.random.default_rng(0).normal(size=len(null))
+    step = NEIGHBOUR * system.speed_units * x / max(float(np.abs(x).max(initial=0.0)), 1e-300)
+    beside = project(system, State(here.t, increment(system, here.q, step), np.zeros(system.nv)))
+    now = terms(system, beside.state)
+    if np.abs((now.phi / system.row_units)[h]).max(initial=0.0) > CLOSED:
+        return  # no closed pose that way: what moves there is shaky, not a freedom
+    more = of_matrix(scaled(system, now.J)).count - rank.count
+    if more > 0:
+        raise SingularityError(
+            f"'{system.name}' is in a singular pose at t = {here.t:g} s: {more} of its constraint rows depend on "
+            "others here and not beside it. Accelerations are not unique there; start beside it, or see "
+            "ld.mobility(system, state)."
+        )
 
 
 def is_large(system: System) -> bool:

@@ -48,7 +48,7 @@ def test_formulation_keeps_the_contract_on_the_library_and_random_mechanisms(nam
 
 
 @pytest.mark.jit_off
-@pytest.mark.parametrize("name", ["oracle", "relative", "kkt"])
+@pytest.mark.parametrize("name", ["oracle", "relative", "graph", "kkt"])
 def test_formulation_keeps_the_contract_on_small_mechanisms(name):
     ld.check_formulation(METHODS[name], SMALL).raise_if_failed()
 
@@ -108,6 +108,16 @@ def test_undetermined_acceleration_is_refused_by_the_name_of_the_body(name, turn
             state = ld.assemble(system, q={"A": angle}, v={"A": 1.0})
             with pytest.raises(ld.SingularityError, match="'coupler' can move where it has no inertia"):
                 ld.accelerations(system, state, METHODS[name])
+
+
+@EVERY
+@pytest.mark.parametrize("angle", [0.0, 1e-9])
+def test_singular_pose_is_refused_though_it_was_given_as_the_start(name, angle):
+    """All links of the n_four_bar in line: its rows lose rank there, and accelerations are not unique."""
+    system = ld.library.turned(ld.library.n_four_bar(2)).compile()
+    flat = {c: (-np.pi / 2 + angle) * (1.0 if c.startswith("A") else -1.0) for c in system.coordinates}
+    with pytest.raises(ld.SingularityError, match="singular pose"):
+        ld.accelerations(system, system.state(q=flat), METHODS[name])
 
 
 def test_light_body_is_not_a_body_without_inertia():

@@ -6,7 +6,7 @@ from importlib import import_module
 
 from loopdyn.errors import LoopdynError
 from loopdyn.formulations.base import Array, Formulation, Solution, Solver
-from loopdyn.rank import decide, require_inertia
+from loopdyn.rank import decide, require_inertia, require_regular
 from loopdyn.system import State, System
 from loopdyn.wording import nearest
 
@@ -49,7 +49,8 @@ def prepare(system: System, formulation: str | Formulation = DEFAULT, state: Sta
     LoopdynError
         If the formulation cannot treat the system.
     SingularityError
-        If some motion that the constraints allow has no inertia.
+        If some motion that the constraints allow has no inertia, or the pose is singular: fewer rows are independent
+        there than beside it.
 
     Examples
     --------
@@ -66,6 +67,7 @@ def prepare(system: System, formulation: str | Formulation = DEFAULT, state: Sta
         raise LoopdynError(f"{method.name} cannot treat '{system.name}': {reason}. Choose another formulation.")
     at = system.state() if state is None else state
     rank = decide(system, at)
+    require_regular(system, rank)
     require_inertia(system, at, rank)
     return method.prepare(system, rank)
 
