@@ -130,11 +130,11 @@ class Run:
 
     @cached_property
     def energy_balance(self) -> Array:
-        """Energy at each output time less that of the start and all work done since, J: zero but for errors."""
-        energy = self.diagnostics.energy.sum(axis=1)
+        """Energy at each output time less that of the first one and all work done since, J: zero but for errors."""
         jumps = self.jumps if len(self.jumps) else 0.0
-        result: Array = energy - energy[0] - self.path.work.sum(axis=1) + jumps
-        return result
+        known: Array = self.diagnostics.energy.sum(axis=1) - self.path.work.sum(axis=1) + jumps
+        balance: Array = known - known[0]
+        return balance
 
     @property
     def energy_error(self) -> float:

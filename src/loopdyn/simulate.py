@@ -228,7 +228,7 @@ class _Simulation:
         self.out = Output(self.t[:n], *rows, steps=np.zeros(m, np.int64))
         self.jumps = np.zeros(m)
         self.scale = NO_ENERGY * _weight(s) * s.size
-        self.reference = 0.0  # energy at the first output
+        self.reference = 0.0  # energy at the start
         self.error = 0.0  # of the energy, for the progress bar
 
     @property
@@ -239,6 +239,7 @@ class _Simulation:
     def go(self, first: State, progress: bool, begin: float) -> Run:
         """Start or resume, go on until something ends it, and give what there is."""
         self.stepper.allow(first.t, self.end)
+        self.reference = _energy(self.system, first)
         done = self._resume()
         if not done:
             self.stepper.start(first, self._next_stop(first.t))
@@ -419,8 +420,6 @@ class _Simulation:
         before, now = self.checked, self.written
         path = self._path(before, now)
         found = measure(self.system, path)
-        if before == 0 and now:
-            self.reference = float(found.energy[0].sum())
         for k in range(now - before):
             wrong = self._wrong(path, found, k)
             if wrong:

@@ -126,6 +126,14 @@ def test_springs_and_dampers_are_booked():
     assert data["load"].sel(force="spring").values == pytest.approx(100.0 * exact, abs=1e-7)
 
 
+def test_energy_is_counted_from_the_start_also_where_it_is_no_output():
+    """Motors lift the platform before the first output: that is no blow-up."""
+    system = ld.library.stewart_6ups().compile()
+    run = ld.simulate(system, ld.assemble(system), (0, 1), t_eval=[0.5, 1.0], progress=False)
+    assert run.status == "finished", run.message
+    assert run.energy_error < 1e-6
+
+
 def test_user_forces_are_called_and_their_work_is_booked():
     def brake(t, q, v, out):
         out[0] -= 0.5 * v[0]
