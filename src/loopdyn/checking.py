@@ -26,7 +26,7 @@ from loopdyn.analysis.assembly import assemble
 from loopdyn.errors import AssemblyError, LoopdynError, SingularityError
 from loopdyn.formulations.base import Formulation, Solution, Solver
 from loopdyn.formulations.oracle import Oracle
-from loopdyn.formulations.registry import chosen
+from loopdyn.formulations.registry import formulation_class
 from loopdyn.inertia import Inertia
 from loopdyn.model import Mechanism
 from loopdyn.quantities import Resolver
@@ -152,7 +152,7 @@ def check_formulation(
     >>> report.passed
     True
     """
-    method = chosen(formulation)
+    method = formulation if isinstance(formulation, Formulation) else formulation_class(formulation)()
     if systems is None:
         named: Iterable[tuple[str, Mechanism]] = _samples(seed, random, loops)
     elif isinstance(systems, Mapping):

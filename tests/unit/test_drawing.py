@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import loopdyn as ld
-from loopdyn.drawing import Drawing, coordinate_units, speed_units
+from loopdyn.drawing import Drawing, speed_units
+from loopdyn.results import coordinate_units
 
 PLANAR = ("pendulum", "four_bar", "slider_crank", "five_bar", "n_four_bar", "andrews")  # all in the xy plane
 

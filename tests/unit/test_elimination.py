@@ -15,7 +15,7 @@ from tests.independent import TYPES, closed_state
 from tests.loops import add_loads, crossed, loop_with, nested, poison
 
 import loopdyn as ld
-from loopdyn.elimination import make_plan
+from loopdyn.elimination import layout, make_plan
 from loopdyn.elimination.ldl import factor, solve
 from loopdyn.elimination.ordering import Pattern, factor_pattern, minimum_degree
 from loopdyn.elimination.passes import accelerate
@@ -498,14 +498,14 @@ def test_nothing_left_in_the_work_array_is_used(name):
     for severed in plans:
         e = elimination(system, state, severed)
         clean = solved(e, state)
-        report = e.views.diagnostics.copy()
+        report = e.views.diagnostics[: layout.WEAKEST_PIVOT].copy()  # the rest is given
         near = disturbed(system, state, 1e-4)
         corrected = e.project(near)
         poison(e)
         dirty = solved(e, state)
         for x, y in zip(clean, dirty, strict=True):
             np.testing.assert_array_equal(x, y)
-        np.testing.assert_array_equal(e.views.diagnostics, report)
+        np.testing.assert_array_equal(e.views.diagnostics[: layout.WEAKEST_PIVOT], report)
         poison(e)
         again = e.project(near)
         np.testing.assert_array_equal(again.q, corrected.q)

@@ -12,7 +12,7 @@ from loopdyn.wording import nearest
 
 # Name: class, in the module of the same name; loaded when asked for, since some need much of SciPy.
 CLASSES = {"oracle": "Oracle", "absolute": "Absolute", "relative": "Relative", "graph": "Graph"}
-DEFAULT = "graph"
+DEFAULT = "auto"  # graph; relative where the model has Python functions, which graph does not call
 
 
 def formulation_class(name: str) -> type[Formulation]:
@@ -24,14 +24,26 @@ def formulation_class(name: str) -> type[Formulation]:
     'oracle'
     """
     if name not in CLASSES:
-        raise LoopdynError(f"there is no formulation '{name}'. {nearest(str(name), CLASSES)}")
+        raise LoopdynError(f"there is no formulation '{name}'. {nearest(str(name), [DEFAULT, *CLASSES])}")
     found: type[Formulation] = getattr(import_module(f"loopdyn.formulations.{name}"), CLASSES[name])
     return found
 
 
-def chosen(formulation: str | Formulation) -> Formulation:
-    """The formulation of a name with its default options, or the one given."""
-    return formulation if isinstance(formulation, Formulation) else formulation_class(formulation)()
+def chosen(formulation: str | Formulation, system: System) -> Formulation:
+    """The formulation of a name with its default options, or the one given; "auto" is one that can treat the system.
+
+    Examples
+    --------
+    >>> import loopdyn as ld
+    >>> chosen("auto", ld.library.four_bar().compile())
+    Graph()
+    """
+    if isinstance(formulation, Formulation):
+        return formulation
+    if formulation != DEFAULT:
+        return formulation_class(formulation)()
+    graph = formulation_class("graph")()
+    return graph if graph.supports(system) is None else formulation_class("relative")()
 
 
 def prepare(system: System, formulation: str | Formulation = DEFAULT, state: State | None = None) -> Solver:
@@ -61,7 +73,7 @@ def prepare(system: System, formulation: str | Formulation = DEFAULT, state: Sta
     >>> solve(state.t, state.q, state.v).a.shape
     (3,)
     """
-    method = chosen(formulation)
+    method = chosen(formulation, system)
     reason = method.supports(system)
     if reason is not None:
         raise LoopdynError(f"{method.name} cannot treat '{system.name}': {reason}. Choose another formulation.")
