@@ -168,7 +168,9 @@ def compare(
 def run(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Model file, ending in .yaml.")],
     until: Annotated[float, typer.Option("-t", "--time", help="Seconds to simulate.")] = 10.0,
-    formulation: Annotated[str, typer.Option("-f", "--formulation", help="How accelerations are found.")] = "",
+    formulation: Annotated[
+        str, typer.Option("-f", "--formulation", help="auto, graph, relative, absolute or oracle.")
+    ] = "auto",
     integrator: Annotated[str, typer.Option("-i", "--integrator", help="auto, dop853, dp5, rk4, abm, ...")] = "auto",
     step: Annotated[float | None, typer.Option("--step", help="Seconds of a step, for rk4 and abm.")] = None,
     rtol: Annotated[float, typer.Option("--rtol", help="Relative tolerance of a step.")] = 1e-8,
@@ -192,7 +194,6 @@ def run(
     """
     from loopdyn.analysis.assembly import assemble
     from loopdyn.errors import LoopdynError
-    from loopdyn.formulations.registry import DEFAULT
     from loopdyn.integrators.base import named
     from loopdyn.io import load
     from loopdyn.simulate import output_times, simulate
@@ -209,7 +210,7 @@ def run(
             state,
             (state.t, state.t + until),
             t_eval=None if every is None else output_times(state.t, state.t + until, every),
-            formulation=formulation or DEFAULT,
+            formulation=formulation,
             integrator=named(integrator, step),
             rtol=rtol,
             drift=drift,  # type: ignore[arg-type]

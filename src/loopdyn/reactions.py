@@ -29,7 +29,7 @@ from loopdyn.errors import ModelError, Problem
 from loopdyn.rank import Rank, of_matrix, scaled
 from loopdyn.rotations import from_matrix
 from loopdyn.system import JointData, State, System
-from loopdyn.tree import Motion, Terms, angles, body_jacobian, body_motion, terms
+from loopdyn.tree import Motion, Terms, angles, body_motion, terms
 from loopdyn.tree.user_rows import UserRows, user_rows
 from loopdyn.wording import nearest
 
@@ -160,17 +160,10 @@ def freedom_wrench(j: JointData, k: int, F: Array, M: Array) -> tuple[Array, Arr
     return turns.get(kind, {}).get(k, zero), slides.get(kind, {}).get(k, zero)
 
 
-def _joint_loads(system: System, state: State, free: System, motion: Motion) -> tuple[Array, Array]:
-    """B with (speeds of the free bodies) = B v + ..., and W, the loads on them of unit loads on each speed of the tree.
-
-    W is dual to B: B^T W = 1.
-    """
-    B, W = np.zeros((free.nv, system.nv)), np.zeros((free.nv, system.nv))
+def _joint_loads(system: System, free: System, motion: Motion) -> Array:
+    """W: the loads on the free bodies, in their own axes, of unit loads on each speed of the tree."""
+    W = np.zeros((free.nv, system.nv))
     first = {free.bodies[j.body]: j.v0 for j in free.joints.values() if j.in_tree}
-    for name, k in first.items():
-        R = motion.rotation[system.bodies.index(name)]
-        jacobian = body_jacobian(system, state, name)
-        B[k : k + 3], B[k + 3 : k + 6] = R.T @ jacobian[:3], R.T @ jacobian[3:]
     for j in system.joints.values():
         if not j.in_tree:
             continue
@@ -184,7 +177,7 @@ def _joint_loads(system: System, state: State, free: System, motion: Motion) -> 
                     moment = torque + np.cross(at - motion.position[body], force)
                     W[k : k + 3, j.v0 + n] += sign * (R.T @ moment)
                     W[k + 3 : k + 6, j.v0 + n] += sign * (R.T @ force)
-    return B, W
+    return W
 
 
 def _weights(
@@ -221,14 +214,14 @@ def free_terms(system: System, state: State) -> tuple[System, State, Terms]:
 def carried_rows(system: System, state: State, free: System, there: State) -> UserRows | None:
     """Rows of user constraints, which are functions of the coordinates of `system`, in the speeds of its free bodies.
 
-    With B and W of :func:`_joint_loads`: a row J over the tree becomes J W^T, since W^T B = 1, and what the free bodies
-    do at zero accelerations of the tree goes to the right side.
+    With W of :func:`_joint_loads` a row J over the tree becomes J W^T, since W^T maps the speeds of the bodies to those
+    of the tree, and what the free bodies do at zero accelerations of the tree goes to the right side.
     """
     if not system.mechanism.user_constraints:
         return None
     rows = user_rows(system)(state.t, state.q, state.v)
     motion = body_motion(system, state)
-    J = rows.J @ _joint_loads(system, state, free, motion)[1].T
+    J = rows.J @ _joint_loads(system, free, motion).T
     still = body_motion(free, there)
     return replace(rows, J=J, gamma=rows.gamma + J @ free_accelerations(free, motion, still, system.bodies))
 
