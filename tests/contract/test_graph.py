@@ -291,3 +291,16 @@ def test_solver_does_not_use_what_is_left_in_its_work_array(name):
     np.testing.assert_array_equal(after.a, before.a)
     np.testing.assert_array_equal(after.lam, before.lam)
     assert after.diagnostics == before.diagnostics
+
+
+def test_dropped_rows_that_contradict_the_kept_ones_are_seen_in_the_residual():
+    """Two drivers of one joint agree in position and speed at t = 0 and ask for accelerations 0 and 2."""
+    m = ld.Mechanism("contradiction", gravity=(0, -9.81, 0))
+    rod = m.add_body("rod", ld.Inertia.rod(mass=1.0, start=(0, 0, 0), end=(1, 0, 0), radius=0.01))
+    m.add_joint("A", ld.Revolute(axis=(0, 0, 1)), m.ground, rod, at=(0, 0, 0))
+    m.add_driver("first", "A", "t")
+    m.add_driver("second", "A", "t + t**2")
+    system = m.compile()
+    found = ld.accelerations(system, ld.assemble(system), "graph", full=True)
+    assert found.diagnostics["rows_dropped"] == 1.0
+    assert found.diagnostics["residual"] == pytest.approx(1.0)  # all of the largest term, 2

@@ -36,9 +36,10 @@ from loopdyn.records import (
 from loopdyn.records import work_size as system_work_size
 
 # Header of the plan: lengths of its tables.
-P_ROWS, P_SLOTS, P_RESPONSES, P_PAIRS, P_SOURCES, P_ENTRIES, P_SEVERED, P_SIZE = range(8)
+P_ROWS, P_SLOTS, P_RESPONSES, P_PAIRS, P_SOURCES, P_ENTRIES, P_SEVERED, P_DROPPED, P_SIZE = range(9)
 
-# source[m]: a kept row of a cut joint: row of the tables, row of the matrix, its column at the child, at the parent.
+# source[m]: a row of a cut joint: row of the tables, row of the matrix, its column at the child, at the parent. Rows
+# that are dropped have no columns and are numbered after those of the matrix: they are looked at, not solved for.
 S_ROW, S_INDEX, S_CHILD, S_PARENT, N_SOURCE = range(5)
 # relation_entry[e]: place of the response of a freedom, or columns at the child and the parent of a cut joint.
 R_RESPONSE, R_CHILD, R_PARENT, N_RELATION_ENTRY = range(4)
@@ -59,7 +60,7 @@ class PlanArrays(NamedTuple):
     pair: Any  # (pairs,) place in the matrix of each pair of columns of a body
     source_start: Any  # (cuts + 1,)
     source: Any  # (sources, N_SOURCE)
-    relation: Any  # (linear,) row of each relation of coordinates, or -1
+    relation: Any  # (linear,) row of each relation of coordinates, numbered like those of sources
     relation_entry: Any  # (entries, N_RELATION_ENTRY)
     severed_joint: Any  # (severed, 2) body, cut
     row_start: Any  # pattern of the factor, see ordering.Pattern
@@ -80,11 +81,11 @@ class EliminationWork(NamedTuple):
     pivot: Any  # (rows,)
     inverse: Any  # (rows,)
     floor: Any  # (rows,) below which a pivot is dropped
-    right: Any  # (rows,) right side of the rows, for bodies without acceleration
-    step: Any  # (rows,) right side of the matrix, then its solution
+    right: Any  # (rows + dropped,) right side of the rows, for bodies without acceleration
+    step: Any  # (rows + dropped,) right side of the matrix, then its solution; or what is missing in each row
     lam: Any  # (rows,) multipliers
     scratch: Any  # (rows,)
-    size: Any  # (rows,) sizes of the terms of each row
+    size: Any  # (rows + dropped,) sizes of the terms of each row
     free: Any  # (6 * severed, N_DOF) like work.dof, for the motions of severed bodies in space
     motion: Any  # (bodies, 6) what a step adds to the motion of each body
     rates: Any  # (nv,) ... and to that of each freedom
@@ -99,6 +100,7 @@ def pack_plan(p: PlanArrays) -> NDArray[np.int64]:
         len(p.kept), len(p.column_row), len(p.pair), len(p.source), len(p.severed_joint),
     ]  # fmt: skip
     header[P_RESPONSES], header[P_ENTRIES] = p.response[-1], len(p.row_columns)
+    header[P_DROPPED] = len(p.source) + len(p.relation) - len(p.kept)
     return np.concatenate([header, *(np.asarray(x, np.int64).ravel() for x in p)])
 
 
@@ -107,7 +109,7 @@ def work_size(ints: NDArray[np.int64]) -> int:
     header = ints[model_sizes(ints)[0] :]
     n, slots, responses = (int(header[k]) for k in (P_ROWS, P_SLOTS, P_RESPONSES))
     entries, severed = int(header[P_ENTRIES]), int(header[P_SEVERED])
-    size = 6 * slots + responses + 9 * n + 2 * entries + 6 * severed * N_DOF
+    size = 6 * slots + responses + 9 * n + 3 * int(header[P_DROPPED]) + 2 * entries + 6 * severed * N_DOF
     size += 6 * int(ints[H_ROWS]) + int(ints[H_NV]) + int(ints[H_NC]) + N_DIAGNOSTICS
     return system_work_size(ints) + size
 
@@ -179,12 +181,13 @@ def open_elimination(ints, o, work, a):
     """Named views of the work of the elimination, which begins at a in the work array."""
     n, slots, responses = ints[o + P_ROWS], ints[o + P_SLOTS], ints[o + P_RESPONSES]
     entries, severed, bodies = ints[o + P_ENTRIES], ints[o + P_SEVERED], ints[H_ROWS]
-    nv, nc = ints[H_NV], ints[H_NC]
+    nv, nc, all_rows = ints[H_NV], ints[H_NC], n + ints[o + P_DROPPED]
     b = a + 6 * slots
     c = b + responses
     d = c + n + entries
     e = d + entries
-    f = e + 8 * n
+    m = e + 5 * n
+    f = m + 3 * all_rows
     g = f + 6 * severed * N_DOF
     h = g + 6 * bodies
     i = h + nv
@@ -197,11 +200,11 @@ def open_elimination(ints, o, work, a):
         window(work, e, n),
         window(work, e + n, n),
         window(work, e + 2 * n, n),
+        window(work, m, all_rows),
+        window(work, m + all_rows, all_rows),
         window(work, e + 3 * n, n),
         window(work, e + 4 * n, n),
-        window(work, e + 5 * n, n),
-        window(work, e + 6 * n, n),
-        window(work, e + 7 * n, n),
+        window(work, m + 2 * all_rows, all_rows),
         window(work, f, 6 * severed, N_DOF),
         window(work, g, bodies, 6),
         window(work, h, nv),

@@ -165,13 +165,13 @@ def fill_columns(model, work, plan, E):
             k = plan.source[m, S_ROW]
             torque, force = get3(work.rows, k, 0), get3(work.rows, k, 3)
             right = work.gamma[k] - dot(force, bias)
-            if j >= model.n_bases:
+            if plan.source[m, S_CHILD] >= 0:
                 add_column(K, plan.source[m, S_CHILD], B, j, xM, torque, force)
-            else:
-                right -= dot(torque, get3(B, j, AW)) + dot(force, at_point(B, j, AW, AV, xM, B))
-            if i >= model.n_bases:
+            if plan.source[m, S_PARENT] >= 0:
                 add_column(K, plan.source[m, S_PARENT], B, i, xM, neg(torque), neg(force))
-            else:
+            if j < model.n_bases:
+                right -= dot(torque, get3(B, j, AW)) + dot(force, at_point(B, j, AW, AV, xM, B))
+            if i < model.n_bases:
                 right += dot(torque, get3(B, i, AW)) + dot(force, at_point(B, i, AW, AV, xM, B))
             E.right[plan.source[m, S_INDEX]] = right
 
@@ -189,7 +189,7 @@ def fill_relations(model, work, plan, E):
         _, _, gamma, _ = linear_terms(model, work, n)
         for e in range(model.linear[n, L_FIRST], model.linear[n, L_FIRST] + model.linear[n, L_COUNT]):
             cut, c = model.entry[e, E_CUT], work.factor[e]
-            if row < 0:
+            if row >= E.pivot.shape[0]:  # dropped
                 continue
             if cut < 0:
                 E.response[plan.relation_entry[e, R_RESPONSE]] += c
@@ -202,8 +202,7 @@ def fill_relations(model, work, plan, E):
                 if plan.relation_entry[e, R_PARENT] >= 0:
                     i = model.cut[cut, C_PARENT]
                     add_column(E.column, plan.relation_entry[e, R_PARENT], B, i, xM, neg(torque), neg(force))
-        if row >= 0:
-            E.right[row] = gamma
+        E.right[row] = gamma
 
 
 # ------------------------------------------------------------------------------------------- elimination
@@ -446,14 +445,27 @@ def row_accelerations(model, work, plan, E):
             E.step[index] = E.right[index] - at_child + at_parent
             E.size[index] = abs(E.right[index].real) + abs(at_child.real) + abs(at_parent.real)
     for n in range(model.linear.shape[0]):
-        if plan.relation[n] >= 0:
-            relation_acceleration(model, work, plan, E, n)
+        relation_acceleration(model, work, plan, E, n)
     missing, size = 0.0, 0.0  # in the metric of the matrix, where rows of any unit compare
-    for k in range(E.step.shape[0]):
+    for k in range(E.pivot.shape[0]):
         if E.inverse[k] != 0.0:
             unit = 1.0 / np.sqrt(E.matrix[k].real)
             missing = max(missing, abs(E.step[k].real) * unit)
             size = max(size, E.size[k].real * unit)
+    return missing / size if size > 0.0 else 0.0
+
+
+@inline
+def contradiction(E):
+    """Largest share of its terms that is missing in a row that was dropped: rows that depend on others must agree.
+
+    Terms of all rows together are the measure, since those of one row may vanish.
+    """
+    missing, size = 0.0, 0.0
+    for k in range(E.step.shape[0]):
+        size = max(size, E.size[k].real)
+        if k >= E.pivot.shape[0]:
+            missing = max(missing, abs(E.step[k].real))
     return missing / size if size > 0.0 else 0.0
 
 
@@ -506,7 +518,7 @@ def refine(model, work, plan, E):
             add3(B, i, AV, get3(E.motion, i, 3))
         for k in range(E.lam.shape[0]):
             E.lam[k] += E.step[k]
-    E.diagnostics[RESIDUAL] = worst
+    E.diagnostics[RESIDUAL] = max(worst, contradiction(E))
     E.diagnostics[REFINEMENTS] = count
 
 
@@ -569,13 +581,12 @@ def accelerate(ints, floats, work):
 
 @inline(always=True)
 def missing_positions(model, work, plan, E):
-    """Into `E.step` the negative residual of every kept row at position level; `constraint_rows` was run."""
+    """Into `E.step` the negative residual of every row at position level; `constraint_rows` was run."""
     for n in range(model.cut.shape[0]):
         for m in range(plan.source_start[n], plan.source_start[n + 1]):
             E.step[plan.source[m, S_INDEX]] = -work.phi[plan.source[m, S_ROW]]
     for n in range(model.linear.shape[0]):
-        if plan.relation[n] >= 0:
-            E.step[plan.relation[n]] = -linear_terms(model, work, n)[0]
+        E.step[plan.relation[n]] = -linear_terms(model, work, n)[0]
 
 
 @inline(always=True)
@@ -591,15 +602,14 @@ def missing_velocities(model, work, plan, E):
             rate = dot(get3(work.rows, k, 0), w) + dot(get3(work.rows, k, 3), v) + work.explicit[k]
             E.step[plan.source[m, S_INDEX]] = -rate
     for n in range(model.linear.shape[0]):
-        if plan.relation[n] >= 0:
-            E.step[plan.relation[n]] = -linear_terms(model, work, n)[1]
+        E.step[plan.relation[n]] = -linear_terms(model, work, n)[1]
 
 
 @inline
 def largest_missing(E):
     """Largest entry of `E.step` in the metric of the matrix: the motion it asks for."""
     worst = 0.0
-    for k in range(E.step.shape[0]):
+    for k in range(E.pivot.shape[0]):
         if E.inverse[k] != 0.0:
             worst = max(worst, abs(E.step[k].real) / np.sqrt(E.matrix[k].real))
     return worst

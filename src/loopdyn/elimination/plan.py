@@ -285,6 +285,11 @@ def _freeze(system: System, forest: Forest, pattern: Pattern) -> Plan:
     order = np.argsort(pattern.place)
     kept = np.array([r for k in order for r in forest.nodes[k].rows], np.int64)
     index = {int(r): m for m, r in enumerate(kept)}
+    cut_table = _cut_table(ints, model)
+    all_rows = [r for _, _, _, row, rows, _ in cut_table.tolist() for r in range(row, row + rows)]
+    all_rows += model.linear[:, rec.L_ROW].tolist()
+    dropped = [r for r in all_rows if r not in index]
+    index |= {r: len(kept) + m for m, r in enumerate(dropped)}
     slot_of = [_slots(forest, pattern, forest.open[i]) for i in range(n)]
     freedoms = model.tree[:, rec.NV].copy()
     freedoms[list(forest.severed)] = 6
@@ -307,26 +312,24 @@ def _freeze(system: System, forest: Forest, pattern: Pattern) -> Plan:
     response = np.concatenate([[0], np.cumsum(sizes)])
 
     def slot_row(body: int, row: int) -> int:
-        """Where the column of a row is kept at a body; -1 at a base."""
-        if body < n_bases:
+        """Where the column of a row is kept at a body; -1 at a base, and for a row that is dropped."""
+        if body < n_bases or index[row] >= len(kept):
             return -1
         return slot[body] + slot_of[body][0].index(index[row])
 
-    cut_table = _cut_table(ints, model)
     sources = []
     source_start = [0]
     for parent, child, _, row, rows, _ in cut_table:
         for r in range(row, row + rows):
-            if r in index:
-                sources.append([r, index[r], slot_row(child, r), slot_row(parent, r)])
+            sources.append([r, index[r], slot_row(child, r), slot_row(parent, r)])
         source_start.append(len(sources))
     body_of = np.repeat(np.arange(n), model.tree[:, rec.NV])
     entries = []
     relations = []
     for row, first, count, *_ in model.linear:
-        relations.append(index.get(int(row), -1))
+        relations.append(index[int(row)])
         for cut, freedom, _ in model.entry[first : first + count]:
-            if int(row) not in index:
+            if index[int(row)] >= len(kept):
                 entries.append([-1, -1, -1])
             elif cut >= 0:
                 entries.append([-1, *(slot_row(int(b), int(row)) for b in (model.cut[cut, 1], model.cut[cut, 0]))])
