@@ -149,9 +149,9 @@ def factor_pattern(sizes: Sequence[int], order: Sequence[int], later: Sequence[S
     node = np.zeros((n, N_NODE), np.int64)
     block: list[int] = []
     begin = 0
-    for p, found in enumerate(ahead):
-        node[p] = [first[p], width[p], starts[p], begin, begin + len(found), len(block)]
-        begin += len(found)
-        block += [below[b][a] if a != b else starts[a] for k, a in enumerate(found) for b in found[: k + 1]]
+    for p, beyond in enumerate(ahead):
+        node[p] = [first[p], width[p], starts[p], begin, begin + len(beyond), len(block)]
+        begin += len(beyond)
+        block += [below[b][a] if a != b else starts[a] for k, a in enumerate(beyond) for b in beyond[: k + 1]]
     flat = np.array([q for found in ahead for q in found], np.int64)
     return Pattern(first, place, node, flat, np.array(block, np.int64), tuple(below))
