@@ -47,6 +47,7 @@ from loopdyn.forces import (
 from loopdyn.formulations.base import Formulation, Solution
 from loopdyn.formulations.graph import Graph
 from loopdyn.formulations.oracle import Oracle
+from loopdyn.formulations.partition import Partition
 from loopdyn.formulations.registry import accelerations, prepare
 from loopdyn.formulations.relative import Relative
 from loopdyn.inertia import Inertia
@@ -131,6 +132,7 @@ __all__ = [
     "ModelError",
     "Motor",
     "Oracle",
+    "Partition",
     "Planar",
     "PointMotion",
     "PointOnCurve",
