@@ -210,6 +210,21 @@ class PartitionSolver:
             "see ld.coordinates(system, state)."
         )
 
+    def criterion(self, t: Array, q: Array, v: Array, active: NDArray[np.bool_]) -> Array:
+        """How well each speed would serve as an independent one, at many states with sets that are good there."""
+        found = np.zeros((len(t), self.system.nv))
+        for n in range(len(t)):
+            independent = np.flatnonzero(active[n]).tolist()
+            if not n or (active[n] != active[n - 1]).any():
+                self._with_rows(independent, State(float(t[n]), q[n], v[n]))
+            try:
+                self._evaluate(float(t[n]), q[n], v[n])
+            except SingularityError:  # other rows than before, if any
+                self._with_rows(independent, State(float(t[n]), q[n], v[n]))
+            blajer.check(*self.calls.arrays)
+            found[n] = (self.projections() ** 2).sum(axis=0)
+        return found
+
     # ----------------------------------------------------------------------------------------------- solving
 
     def _evaluate(self, t: float, q: Array, v: Array) -> None:
