@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from loopdyn import library, tree
 from loopdyn.analysis.assembly import assemble
+from loopdyn.analysis.coordinates import Coordinates, coordinates
 from loopdyn.analysis.loads import reactions
 from loopdyn.analysis.mobility import Mobility, mobility
 from loopdyn.analysis.reconnect import Change, reconnect
@@ -108,6 +109,7 @@ __all__ = [
     "Bushing",
     "Change",
     "ConvergenceError",
+    "Coordinates",
     "Coupler",
     "Crossing",
     "Cylindrical",
@@ -169,6 +171,7 @@ __all__ = [
     "assemble",
     "check_formulation",
     "compare_runs",
+    "coordinates",
     "library",
     "load",
     "load_run",

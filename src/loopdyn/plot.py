@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from loopdyn.analysis.coordinates import Sweep
 from loopdyn.drawing import (
     COLOURS,
     GROUND_COLOUR,
@@ -232,6 +233,23 @@ def _no_blown_up_rounding(ax: Axes, scale: float) -> None:
     low, high = ax.get_ylim()
     if high - low < ROUNDING * scale:
         ax.set_ylim(-0.1 * scale, 0.1 * scale)
+
+
+# ------------------------------------------------------------------------------------- choice of coordinates
+
+
+def plot_criterion(sweep: Sweep) -> Figure:
+    """The projective criterion of each coordinate along a motion; dashed, what geometry alone would say."""
+    figure, (ax,) = _panels(f"{sweep.system.name}: projective criterion", 1, height=3.6)
+    for n, label in enumerate(sweep.system.speeds):
+        colour = COLOURS[n % len(COLOURS)]
+        ax.plot(sweep.value, sweep.cosine[:, n], color=colour, label=label)
+        ax.plot(sweep.value, sweep.svd[:, n], "--", color=colour, lw=0.9, label=f"{label}, SVD")
+    ax.set_ylim(-0.02, 1.02)
+    ax.set_ylabel("cos² α")
+    ax.set_xlabel(f"{sweep.label} in {coordinate_units(sweep.system)[sweep.system.coordinates.index(sweep.label)]}")
+    _legend(ax, 2 * len(sweep.system.speeds))
+    return figure
 
 
 # ------------------------------------------------------------------------------------------ the mechanism

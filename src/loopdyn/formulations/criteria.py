@@ -174,12 +174,13 @@ def best_set(W: Array, allowed: NDArray[np.bool_] | None = None, start: list[int
     [0, 2]
     """
     k = len(W)
-    W = W if allowed is None else np.where(allowed, W, 0.0)
+    places = np.arange(W.shape[1]) if allowed is None else np.flatnonzero(allowed)
+    W = W[:, places]
     found = exchanged(W, largest(W, k))
     if start is not None:
-        other = exchanged(W, start)
+        other = exchanged(W, np.searchsorted(places, start).tolist())
         found = other if measure(W, other) > WORTH * measure(W, found) else found
-    return sorted(found)
+    return sorted(places[found].tolist())
 
 
 def by_elimination(C: Array, rank: int, allowed: NDArray[np.bool_] | None = None) -> list[int]:
