@@ -157,7 +157,7 @@ class RunPlots:
             bars.fill_between(self._time, n - 0.4, n + 0.4, where=on, color=colour, lw=0)
             ax.plot(self._time, criterion.values[:, n], color=colour, lw=1.2, label=name)
         bars.set_yticks(range(len(names)), names)
-        bars.invert_yaxis()
+        bars.set_ylim(len(names) - 0.5, -0.5)
         ax.set_ylabel("criterion, cos² α")
         ax.set_xlabel("time in s")
         _legend(ax, len(names))

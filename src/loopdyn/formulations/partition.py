@@ -129,6 +129,8 @@ class PartitionSolver:
         form = blajer.K_PLUS_N if options.form == "k+n" else blajer.TWO_K
         self.run = _Arrays(system, rank.count, form, *settings)
         self.user = user_rows(system)
+        self.functions = bool(system.mechanism.user_forces or system.mechanism.user_constraints)
+        self._held: Choice | None = None  # whose lists the arrays of `calls` hold
         self.choice = self.choose(rank.state or system.state(), None)
 
     @property
@@ -195,6 +197,7 @@ class PartitionSolver:
         D = [i for i in range(s.nv) if i not in chosen]
         if of_matrix(J[:, D]).count < self.rank.count:
             raise self._singular(state.t, independent)
+        self._held = None
         c.use(independent, _independent_rows(J[:, D], s.holonomic, self.rank.count))
         self._evaluate(state.t, state.q, state.v)
         blajer.check(*c.arrays)
@@ -228,22 +231,28 @@ class PartitionSolver:
     # ----------------------------------------------------------------------------------------------- solving
 
     def _evaluate(self, t: float, q: Array, v: Array) -> None:
-        c, s = self.calls, self.system
+        """Everything at a state with the set that the arrays hold; raises what a status means."""
+        c = self.calls
         c.put(t, q, v)
-        c.state.tau[:] = 0.0
-        for force in s.mechanism.user_forces.values():
-            force.function(float(t), np.array(q), np.array(v), c.state.tau)
-        self.user(t, q, v).write(c.state, c.views.J, c.views.rate)
+        if self.functions:
+            c.state.tau[:] = 0.0
+            for force in self.system.mechanism.user_forces.values():
+                force.function(float(t), np.array(q), np.array(v), c.state.tau)
+            self.user(t, q, v).write(c.state, c.views.J, c.views.rate)
         status = blajer.accelerate(*c.arrays)
         if status != blajer.FINE:
-            require_rows(s, c.state, c.views.J, t)
+            require_rows(self.system, c.state, c.views.J, t)
             raise self._explain(status, t)
 
-    def __call__(self, t: float, q: Array, v: Array) -> Solution:
-        """Accelerations and multipliers at one state, which is taken as it is given."""
-        c, s, P = self.calls, self.system, self.calls.views
-        c.use(self.choice.independent, self.choice.rows)
-        P.notes[blajer.PIVOT_CHOSEN] = self.choice.pivot
+    def accelerations(self, t: float, q: Array, v: Array) -> Array:
+        """Accelerations (nv,) alone, as a view that the next call overwrites: the fastest call from Python.
+
+        Where another set is better by the factor `switch` it is taken.
+        """
+        c = self.calls
+        if self._held is not self.choice:
+            c.compare_with(self.choice)
+            self._held = self.choice
         try:
             self._evaluate(t, q, v)
             again = blajer.check(*c.arrays) == blajer.AGAIN
@@ -251,7 +260,16 @@ class PartitionSolver:
             again = True
         if again:
             self.choice = self.choose(State(t, np.array(q), np.array(v)), None)
+            c.compare_with(self.choice)
+            self._held = self.choice
             self._evaluate(t, q, v)
+        result: Array = c.state.a
+        return result
+
+    def __call__(self, t: float, q: Array, v: Array) -> Solution:
+        """Accelerations and multipliers at one state, which is taken as it is given."""
+        c, s, P = self.calls, self.system, self.calls.views
+        self.accelerations(t, q, v)
         a = c.state.a.copy()
         lam = _multipliers(P.J / P.row_unit[:, None], P.rows, P.D, P.M @ a - P.h) / P.row_unit
         residual = np.abs((P.J @ a - c.state.gamma) / P.row_unit).max(initial=0.0)
@@ -268,7 +286,7 @@ class PartitionSolver:
     @property
     def compiled(self) -> Compiled:
         """Its kernels, for compiled loops; there are none for models with functions in Python."""
-        if self.system.mechanism.user_forces or self.system.mechanism.user_constraints:
+        if self.functions:
             raise AttributeError("compiled")
         self.run.compare_with(self.choice)
         keeps = ("velocity",) if self.options.form == "k+n" else ("position", "velocity")
