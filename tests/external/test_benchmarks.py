@@ -52,3 +52,16 @@ def test_the_graph_benchmark_runs_and_loopdyn_is_exact(tmp_path, monkeypatch):
     assert figures["tower(10): arrays allocated in 1000 evaluations"]["value"] == 0
     assert table.read_text().startswith("| figure |")
     assert sorted(p.name for p in tmp_path.iterdir()) == ["graph.json", "graph.md"]  # nothing else was written
+
+
+@pytest.mark.slow
+def test_the_partition_benchmark_runs_and_all_formulations_agree(tmp_path, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", str(Path(loopdyn.__file__).parents[1]))
+    report, table = tmp_path / "partition.json", tmp_path / "partition.md"
+    command = [sys.executable, ROOT / "benchmarks" / "partition.py", "--quick", "--json", report, "--markdown", table]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert report.exists(), done.stderr
+    errors = [f["error"] for f in json.loads(report.read_text())["figures"] if f["error"] is not None]
+    assert errors
+    assert max(errors) <= 1e-10
+    assert table.read_text().startswith("| figure |")

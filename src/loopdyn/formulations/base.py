@@ -77,6 +77,11 @@ class Compiled:
     again : callable, optional
         Called where the kernel returned -3, with the state that it was called with in `work`: prepares the solver anew
         there and gives what to go on with. It raises where the solver cannot go on.
+    accepted : kernel, optional
+        ``accepted(ints, floats, work) -> int``: called at the end of every step that is taken, with the state and its
+        accelerations in `work`; -1 to go on, -3 to be prepared anew first.
+    keeps : tuple of str
+        Levels, "position" and "velocity", at which `kernel` itself brings the state in `work` to the constraints.
     """
 
     kernel: Any
@@ -86,6 +91,8 @@ class Compiled:
     work: Array
     explain: Callable[[int], LoopdynError]
     again: Callable[[], Compiled] | None = None
+    accepted: Any = None
+    keeps: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

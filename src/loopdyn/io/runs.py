@@ -118,7 +118,9 @@ def _run(data: Any, attributes: dict[str, Any], system: System) -> Run:
     kept = data.drop_vars([v for v in data.variables if str(v).startswith("event_") or v == "jumps"])
     kept.attrs = attributes
     settings = json.loads(attributes["settings"])
-    run = Run(system, path, attributes["status"], attributes["message"], tuple(events), statistics, settings, jumps)
+    chosen = [data[name].values for name in ("partition", "criterion") if name in data]
+    ended = attributes["status"], attributes["message"]
+    run = Run(system, path, *ended, tuple(events), statistics, settings, jumps, *chosen)
     # what was computed is not computed again
     run.__dict__["data"] = kept
     run.__dict__["wrench"] = (kept["wrench"].values, kept["unique"].values, kept["constraint_load"].values)
