@@ -48,6 +48,7 @@ from loopdyn.forces import (
 from loopdyn.formulations.base import Formulation, Solution
 from loopdyn.formulations.graph import Graph
 from loopdyn.formulations.oracle import Oracle
+from loopdyn.formulations.closure import Closure
 from loopdyn.formulations.partition import Partition
 from loopdyn.formulations.registry import accelerations, prepare
 from loopdyn.formulations.relative import Relative
@@ -134,6 +135,7 @@ __all__ = [
     "ModelError",
     "Motor",
     "Oracle",
+    "Closure",
     "Partition",
     "Planar",
     "PointMotion",
