@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from loopdyn import library, tree
 from loopdyn.analysis.assembly import assemble
+from loopdyn.analysis.branches import Branches, branches, singular_poses
 from loopdyn.analysis.coordinates import Coordinates, coordinates
 from loopdyn.analysis.loads import reactions
 from loopdyn.analysis.mobility import Mobility, mobility
@@ -46,9 +47,9 @@ from loopdyn.forces import (
     UserForce,
 )
 from loopdyn.formulations.base import Formulation, Solution
+from loopdyn.formulations.closure import Closure
 from loopdyn.formulations.graph import Graph
 from loopdyn.formulations.oracle import Oracle
-from loopdyn.formulations.closure import Closure
 from loopdyn.formulations.partition import Partition
 from loopdyn.formulations.registry import accelerations, prepare
 from loopdyn.formulations.relative import Relative
@@ -107,8 +108,10 @@ __all__ = [
     "At",
     "Baumgarte",
     "Body",
+    "Branches",
     "Bushing",
     "Change",
+    "Closure",
     "ConvergenceError",
     "Coordinates",
     "Coupler",
@@ -135,7 +138,6 @@ __all__ = [
     "ModelError",
     "Motor",
     "Oracle",
-    "Closure",
     "Partition",
     "Planar",
     "PointMotion",
@@ -171,6 +173,7 @@ __all__ = [
     "Weld",
     "accelerations",
     "assemble",
+    "branches",
     "check_formulation",
     "compare_runs",
     "coordinates",
@@ -182,6 +185,7 @@ __all__ = [
     "reactions",
     "reconnect",
     "simulate",
+    "singular_poses",
     "terms",
     "tree",
 ]

@@ -124,6 +124,8 @@ def simulate(
         "compiled": not stepper.in_python,
         "moved": moves_by_itself(system),
     }
+    if hasattr(solver, "explained"):
+        settings["plan"] = solver.explained
     seen = watch(system, events, rank, start, end)
     simulation = _Simulation(system, stepper, times, end, drift, seen, settings)
     if checkpoint is not None:

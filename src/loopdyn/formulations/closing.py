@@ -205,7 +205,8 @@ def move_part(C, start, stop, p, R):
 @inline
 def turn_part(C, start, stop, centre, n, u, r):
     """Turn a part about the axis n through `centre` so that u, perpendicular to n, points along r; to be of use, both
-    have the same length."""
+    have the same length.
+    """
     c, s = dot(u, r), dot(n, cross(u, r))
     length = np.sqrt(c * c + s * s)
     c, s = c / length, s / length

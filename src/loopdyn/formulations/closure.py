@@ -36,7 +36,7 @@ WORTH = 0.01  # share of the best set's measure that such a set must have to be 
 ASIDE, TRIALS = 0.1, 8
 
 
-class _Closer:
+class Closer:
     """A plan with arrays of its own, for closing poses from Python.
 
     Examples
@@ -44,7 +44,7 @@ class _Closer:
     >>> import loopdyn as ld
     >>> system = ld.library.four_bar().compile()
     >>> state = ld.assemble(system)
-    >>> close = _Closer(make_plan(system, state, [0]))
+    >>> close = Closer(make_plan(system, state, [0]))
     >>> q = close(0.0, state.q + [0.2, 0.0, 0.0], close.plan.signs(state))
     >>> bool(abs(ld.tree.closure(system, ld.State(0.0, q, state.v))[0]).max() < 1e-14)
     True
@@ -65,6 +65,11 @@ class _Closer:
         self.views.sign[:] = signs
         found = closing.close(self.ints, self.floats, self.work) == closing.FINE
         return self.state.q.copy() if found else None
+
+    @property
+    def failed(self) -> int:
+        """Which group could not be closed at the last call."""
+        return int(self.views.notes[closing.WHICH])
 
     @property
     def margins(self) -> Array:
@@ -102,7 +107,7 @@ def plan_for(system: System, state: State, independent: Sequence[int]) -> Plan:
 
 def _holds(plan: Plan, state: State) -> bool:
     """Whether poses that the plan closes beside `state` are closed."""
-    system, close = plan.system, _Closer(plan)
+    system, close = plan.system, Closer(plan)
     signs = plan.signs(state)
     way = np.zeros(system.nv)
     chosen = [system.speeds.index(x) for x in plan.independent]
@@ -163,7 +168,7 @@ class ClosureSolver(PartitionSolver):
     def __init__(self, system: System, rank: Rank, options: Partition):
         super().__init__(system, rank, options)
         self._plans: dict[tuple[int, ...], Plan] = {}
-        self.calls_closer: _Closer
+        self.calls_closer: Closer
         self._install(rank.state or system.state())
 
     def _install(self, state: State) -> None:
@@ -172,7 +177,7 @@ class ClosureSolver(PartitionSolver):
         if chosen not in self._plans:
             self._plans[chosen] = plan_for(self.system, state, chosen)
         self.plan_ = self._plans[chosen]
-        self.calls_closer = _Closer(self.plan_)
+        self.calls_closer = Closer(self.plan_)
         form = blajer.K_PLUS_N if self.plan_.explicit else blajer.TWO_K
         head = self.run.work[: len(self.system.work())].copy()
         by, candidate, switch = self._settings
@@ -236,6 +241,12 @@ class ClosureSolver(PartitionSolver):
             self._install(state)
         return self.compiled
 
+    @property
+    def explained(self) -> str:
+        """The plan, and the branch of each group, for the record of a run."""
+        named = ", ".join(f"{name} {'+-'[s < 0]}" for name, s in self.branch.items())
+        return f"{self.plan_}\n  branch: {named or 'none'}"
+
     def _explain(self, status: int, t: float) -> LoopdynError:
         if status == closing.CANNOT_CLOSE:
             return self._open_group(t, self.closing, self.run.state.q)
@@ -246,14 +257,23 @@ class ClosureSolver(PartitionSolver):
             )
         return super()._explain(status, t)
 
+    def _singular(self, t: float, independent: Sequence[int]) -> SingularityError:
+        found = super()._singular(t, independent)
+        at = getattr(self, "run", None)
+        if at is None or not hasattr(self, "plan_"):
+            return found
+        return SingularityError(f"{found} It is at {self._values(at.state.q)}.")
+
+    def _values(self, q: Array) -> str:
+        s = self.system
+        return ", ".join(f"{x} = {q[s.coordinates.index(x)]:.9g}" for x in self.active if x in s.coordinates)
+
     def _open_group(self, t: float, views: closing.Closing, q: Array) -> SingularityError:
         group = self.plan_.groups[int(views.notes[closing.WHICH])]
-        s = self.system
-        at = ", ".join(f"{x} = {q[s.coordinates.index(x)]:.9g}" for x in self.active if x in s.coordinates)
         return SingularityError(
-            f"the joints {', '.join(group.joints)} cannot be closed beyond {at} (t = {t:.9g} s): the limit of the range "
-            f"of {', '.join(self.active)}, where the group is stretched or folded. Let other coordinates take over: "
-            "leave `independent` out, or see ld.coordinates(system, state)."
+            f"the joints {', '.join(group.joints)} cannot be closed at {self._values(q)} (t = {t:.9g} s): that is the "
+            f"limit of {', '.join(self.active)}, where the group is stretched or folded. Let other coordinates take "
+            "over: leave `independent` out, or see ld.coordinates(system, state)."
         )
 
 
@@ -293,7 +313,8 @@ class Closure(Formulation):
     def _partition(self, candidates: Sequence[str] | None = None) -> Partition:
         """The same options for the choice of coordinates."""
         chosen = self.candidates if candidates is None else candidates
-        return Partition(switch=self.switch, independent=self.independent, candidates=chosen, form="2k", owner=self.name)
+        options = {"switch": self.switch, "independent": self.independent, "candidates": chosen}
+        return Partition(**options, form="2k", owner=self.name)  # type: ignore[arg-type]
 
     def supports(self, system: System) -> str | None:
         """Everything whose rows hold positions and that calls no Python function."""

@@ -1,9 +1,9 @@
 """The planner of `closure`: in which order parts of a mechanism are joined, and which groups are solved on the way.
 
 Bodies are put together into parts (see :mod:`loopdyn.formulations.closing`): by welds and by joints whose coordinates
-are known, then by groups of three joints in a ring whose axes make them planar, until nothing is left or nothing more is
-recognised. Loops need not be given: any ring of three parts will do, so that loops are solved in the order in which they
-can be (six-bars of Watt and Stephenson, block triangular). What is left is iterated.
+are known, then by groups of three joints in a ring whose axes make them planar, until nothing is left or nothing more
+is recognised. Loops need not be given: any ring of three parts will do, so that loops are solved in the order in which
+they can be (six-bars of Watt and Stephenson, block triangular). What is left is iterated.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ def make_plan(system: System, state: State, independent: Iterable[int], groups: 
     >>> system = ld.library.four_bar().compile()
     >>> print(make_plan(system, ld.assemble(system), [0]))
     closure: A independent, 2 coordinates follow, all in closed form
-      1. A-B... (RRR)
+      1. B-C-D: three pins (RRR), places coupler, rocker
     """
     return _Planner(system, state, sorted(independent)).plan(groups)
 
@@ -339,7 +339,7 @@ class _Planner:
         if axes:
             n = axes[0]
         elif len(ways) == 2:
-            n = np.cross(*ways)
+            n = np.cross(ways[0], ways[1])
             n = n / max(float(np.linalg.norm(n)), PARALLEL)
         else:
             return False
@@ -354,6 +354,4 @@ class _Planner:
         n = self.at.axis(joints[0])
         pins = [self.at.frame(j, 0)[0] for j in (joints if kind == closing.PINS else joints[:2])]
         least = APART * self.system.size
-        return all(
-            float(np.linalg.norm(np.cross(n, p - q))) > least for i, p in enumerate(pins) for q in pins[:i]
-        )
+        return all(float(np.linalg.norm(np.cross(n, p - q))) > least for i, p in enumerate(pins) for q in pins[:i])
