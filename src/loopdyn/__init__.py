@@ -7,6 +7,7 @@ from loopdyn import library, tree
 from loopdyn.analysis.assembly import assemble
 from loopdyn.analysis.branches import Branches, branches, singular_poses
 from loopdyn.analysis.coordinates import Coordinates, coordinates
+from loopdyn.analysis.equations import Equations, equations
 from loopdyn.analysis.loads import reactions
 from loopdyn.analysis.mobility import Mobility, mobility
 from loopdyn.analysis.reconnect import Change, reconnect
@@ -119,6 +120,7 @@ __all__ = [
     "Cylindrical",
     "Distance",
     "Driver",
+    "Equations",
     "Event",
     "ExpressionError",
     "Formulation",
@@ -177,6 +179,7 @@ __all__ = [
     "check_formulation",
     "compare_runs",
     "coordinates",
+    "equations",
     "library",
     "load",
     "load_run",

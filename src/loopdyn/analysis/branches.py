@@ -190,9 +190,9 @@ def _searched(plan: Plan, t: float, start: Array, chosen: list[int]) -> list[Bra
             move = np.zeros(system.nv)
             move[D] = (rng.uniform(-np.pi, np.pi, len(D)) * units[D]) / np.where(units[D] == 1.0, 1.0, np.pi)
             q = increment(system, start, move)
-        q = _newton(system, t, q, D)
-        if q is not None and all(_apart(system, q, p) > SAME for p in found):
-            found.append(q)
+        there = _newton(system, t, q, D)
+        if there is not None and all(_apart(system, there, p) > SAME for p in found):
+            found.append(there)
     return [Branch(f"{n}", {}, State(t, q, np.zeros(system.nv))) for n, q in enumerate(found, 1)]
 
 

@@ -16,9 +16,11 @@ discriminant          ``margin``            of a group, in natural units: zero w
 ====================  ====================  ==========================================================
 
 Deviations: the paper and the specification name groups by the two unknown joints that remain when a third one is cut
-(RR, RP, PR, PP). What is solved does not depend on which of the three is cut, so there are three groups only: three
-pins, two pins and a slide, one pin and two slides. Angles are nowhere computed by arccos: bodies are turned by sines and
-cosines, and joint angles are read at the end by atan2, with as many turns as bring them nearest to what they were.
+(RR, RP, PR, PP). What is solved does not depend on which of the three is cut, so there are three planar groups only:
+three pins, two pins and a slide, one pin and two slides. In space, a rod with a ball at each end closes a pin or a
+slide (RSSR, RSSP): the rod turns the shortest way from where its tree joint has it, so its idle spin is left as it is.
+Angles are nowhere computed by arccos: bodies are turned by sines and cosines, and joint angles are read at the end by
+atan2, with as many turns as bring them nearest to what they were.
 """
 
 from typing import Any, NamedTuple
@@ -27,6 +29,7 @@ import numpy as np
 
 from loopdyn._jit import inline, kernel, window
 from loopdyn.constraints import motion_in_time
+from loopdyn.elimination.layout import plan_start, work_start
 from loopdyn.formulations import blajer
 from loopdyn.joints.base import (
     CYLINDRICAL,
@@ -49,7 +52,7 @@ C_STEPS, C_BODIES, C_JOINTS, C_GROUPS, C_LISTS, C_FLOATS, C_WORK, C_SIZE = range
 # step[i]: what is done; joints with the end (0 parent, 1 child) that is on the part that comes first; the group; where
 # the lists of bodies that move begin and end.
 S_KIND, S_JOINT, S_END, S_GROUP, S_MOVED, N_STEP = 0, 1, 4, 7, 8, 11
-JOIN, READ, LINEAR, PINS, SLIDE, SLIDES = range(6)
+JOIN, READ, LINEAR, PINS, SLIDE, SLIDES, ROD_PIN, ROD_SLIDE = range(8)
 
 # joint[j]: type, parent, child, first coordinate or -1; frame[j]: F in the parent, M in the child, constants.
 J_KIND, J_PARENT, J_CHILD, J_Q0, N_JOINT = range(5)
@@ -61,6 +64,7 @@ WHICH, N_OWN_NOTES = 0, 1  # the group that cannot be closed
 FINE, CANNOT_CLOSE, NOT_THERE = blajer.FINE, 3, 4
 # Of the discriminant, in natural units: rounding, where a group is stretched. Below it there is no closure.
 ROUNDING = 1e-12
+TURNED = 1e-300  # share of a squared length: a rod that is turned by less than rounding is left as it is
 STILL_CLOSED = blajer.STILL_CLOSED
 ZERO, IDENTITY = (0.0, 0.0, 0.0), (1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)
 X_AXIS, Z_AXIS = (1.0, 0.0, 0.0), (0.0, 0.0, 1.0)
@@ -204,9 +208,7 @@ def move_part(C, start, stop, p, R):
 
 @inline
 def turn_part(C, start, stop, centre, n, u, r):
-    """Turn a part about the axis n through `centre` so that u, perpendicular to n, points along r; to be of use, both
-    have the same length.
-    """
+    """Turn a part about the axis n through `centre` so that u points along r, both perpendicular to n."""
     c, s = dot(u, r), dot(n, cross(u, r))
     length = np.sqrt(c * c + s * s)
     c, s = c / length, s / length
@@ -333,6 +335,73 @@ def close_slides(C, s, g):
     return True
 
 
+# ------------------------------------------------------------------------------------------- rods with balls
+
+
+@inline
+def rod_length(C, j2, e2, j3, e3):
+    """Squared distance of the two balls of the rod."""
+    first, _ = frame_at(C, j2, 1 - e2)
+    second, _ = frame_at(C, j3, e3)
+    d = sub(second, first)
+    return dot(d, d)
+
+
+@inline
+def put_rod(C, j2, e2, j3, e3, start, stop, q):
+    """The rod between its two balls, whose places are known: turned the shortest way from where its tree joint is."""
+    tree, end = (j2, e2) if C.joint[j2, J_Q0] >= 0 else (j3, 1 - e3)
+    d, E = joint_pose(SPHERICAL, (0.0, 0.0), q, C.joint[tree, J_Q0])
+    attach(C, tree, end, start, stop, d, E)
+    b, _ = frame_at(C, j2, e2)
+    b2, _ = frame_at(C, j2, 1 - e2)
+    c, _ = frame_at(C, j3, 1 - e3)
+    c2, _ = frame_at(C, j3, e3)
+    u, r = sub(c2, b2), sub(c, b)
+    N = cross(u, r)
+    sine = np.sqrt(dot(N, N))
+    if sine.real > TURNED * dot(r, r).real:
+        turn_part(C, start, stop, b2, scale(1.0 / sine, N), u, r)
+    b2, _ = frame_at(C, j2, 1 - e2)
+    move_part(C, start, stop, sub(b, b2), IDENTITY)
+
+
+@inline
+def close_rod(C, s, g, slide, q):
+    """A pin or a slide closed by a rod with two balls: A cos f + B sin f = C', or a quadratic equation."""
+    j1, j2, j3 = C.step[s, S_JOINT], C.step[s, S_JOINT + 1], C.step[s, S_JOINT + 2]
+    e1, e2, e3 = C.step[s, S_END], C.step[s, S_END + 1], C.step[s, S_END + 2]
+    m1, m2, m3 = C.step[s, S_MOVED], C.step[s, S_MOVED + 1], C.step[s, S_MOVED + 2]
+    attach(C, j1, e1, m1, m2, ZERO, IDENTITY)
+    a, A = frame_at(C, j1, e1)
+    b, _ = frame_at(C, j2, e2)
+    c, _ = frame_at(C, j3, 1 - e3)
+    ll = rod_length(C, j2, e2, j3, e3)
+    n, u, w, K, ww = column(A, 2), sub(b, a), sub(c, a), 0.0, 1.0
+    e = direction(C, j1, e1)
+    if slide:
+        w = sub(b, c)
+        across = within(e, w)
+        square = ll - dot(across, across)
+        margin = square / ll
+    else:
+        K = 0.5 * (dot(u, u) + dot(w, w) - ll) - dot(n, w) * dot(n, u)
+        u, w = within(n, u), within(n, w)
+        uu, ww = dot(u, u), dot(w, w)
+        square = uu * ww - K * K
+        margin = square / (uu * ww)
+    C.margin[g] = margin
+    if not margin.real > -ROUNDING:
+        return False
+    root = C.sign[g] * (np.sqrt(square) if square.real > 0.0 else 0.0 * square)
+    if slide:
+        move_part(C, m1, m2, scale(root - dot(w, e), e), IDENTITY)
+    else:
+        turn_part(C, m1, m2, a, n, u, add(scale(K / ww, w), scale(-root / ww, cross(n, w))))
+    put_rod(C, j2, e2, j3, e3, m2, m3, q)
+    return True
+
+
 # ------------------------------------------------------------------------------------------------ all steps
 
 
@@ -348,7 +417,9 @@ def solve_linear(model, data, n, entry):
 
 
 @inline
-def close_group(C, s, kind, g):
+def close_group(C, s, kind, g, q):
+    if kind == ROD_PIN or kind == ROD_SLIDE:
+        return close_rod(C, s, g, kind == ROD_SLIDE, q)
     if kind == PINS:
         return close_pins(C, s, g)
     if kind == SLIDE:
@@ -378,7 +449,7 @@ def close(ints, floats, work):
                 p2, M = frame_at(C, j, 1)
                 E = mul(transpose(F), M)
                 read_joint(C.joint[j, J_KIND], par, rot_t(F, sub(p2, p)), E, data.q, i)
-        elif not close_group(C, s, kind, C.step[s, S_GROUP]):
+        elif not close_group(C, s, kind, C.step[s, S_GROUP], data.q):
             C.notes[WHICH] = C.step[s, S_GROUP]
             return CANNOT_CLOSE
     return FINE
@@ -393,7 +464,7 @@ def accelerate(ints, floats, work):
     status = blajer.accelerate(ints, floats, work)
     if status != FINE:
         return status
-    P = blajer.open_partition(ints, blajer.plan_start(ints), floats, work, blajer.work_start(ints))
+    P = blajer.open_partition(ints, plan_start(ints), floats, work, work_start(ints))
     phi = open_work(ints, work).phi
     for n in range(phi.shape[0]):
         if P.holonomic[n] == 1 and not (phi[n] * phi[n]).real < (STILL_CLOSED * P.row_unit[n]) ** 2:

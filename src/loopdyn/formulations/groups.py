@@ -26,8 +26,14 @@ PARALLEL = 1e-9  # sine of the angle between axes that count as parallel, or cos
 APART = 1e-9  # distance, in sizes of the mechanism, of pins that are not on one line
 # Joints that may be one of the pins of a group: the other two joints keep the parts in their plane.
 SOFT = ("spherical", "universal", "cylindrical")
-WORDS = {closing.PINS: "three pins", closing.SLIDE: "two pins and a slide", closing.SLIDES: "a pin and two slides"}
-DYADS = {closing.PINS: "RRR", closing.SLIDE: "RRP", closing.SLIDES: "RPP"}
+WORDS = {
+    closing.PINS: "three pins (RRR)",
+    closing.SLIDE: "two pins and a slide (RRP)",
+    closing.SLIDES: "a pin and two slides (RPP)",
+    closing.ROD_PIN: "a pin and a rod with two balls (RSS)",
+    closing.ROD_SLIDE: "a slide and a rod with two balls (PSS)",
+}
+Ring = tuple[JointData, JointData, JointData]
 
 
 @dataclass(frozen=True)
@@ -37,7 +43,7 @@ class Group:
     Attributes
     ----------
     kind : int
-        What is solved: PINS, SLIDE, SLIDES of :mod:`loopdyn.formulations.closing`.
+        What is solved: PINS, SLIDE, SLIDES, ROD_PIN, ROD_SLIDE of :mod:`loopdyn.formulations.closing`.
     joints : tuple of str
         From the part that stands still to the first one that moves, on to the second, and back.
     ends : tuple of int
@@ -62,7 +68,7 @@ class Group:
         return 1 if self.kind == closing.SLIDES else 2
 
     def __str__(self) -> str:
-        return f"{self.name}: {WORDS[self.kind]} ({DYADS[self.kind]}), places {', '.join(self.places)}"
+        return f"{self.name}: {WORDS[self.kind]}, places {', '.join(self.places)}"
 
 
 @dataclass(frozen=True)
@@ -163,6 +169,12 @@ class _Places:
         if g.kind == closing.PINS:
             c, _ = self.frame(j3, 0)
             determinant = A[:, 2] @ np.cross(b - a, c - b)
+        elif g.kind == closing.ROD_PIN:
+            c, _ = self.frame(j3, 0)
+            determinant = A[:, 2] @ np.cross(b - a, c - a)
+        elif g.kind == closing.ROD_SLIDE:
+            c, _ = self.frame(j3, 0)
+            determinant = (b - c) @ A[:, 2] * (1.0 if g.ends[0] == 0 else -1.0)
         elif g.kind == closing.SLIDE:
             still = 1 - g.ends[2]
             along = self.frame(j3, still)[1][:, 2] * (1.0 if still == 0 else -1.0)
@@ -271,7 +283,7 @@ class _Planner:
 
     def _group(self) -> bool:
         for ring in self._rings():
-            found = self._planar(ring)
+            found = self._rod(ring) or self._planar(ring)
             if found is not None:
                 kind, parts, joints = found
                 ends = []
@@ -286,7 +298,7 @@ class _Planner:
                 return True
         return False
 
-    def _rings(self) -> Iterator[tuple[JointData, JointData, JointData]]:
+    def _rings(self) -> Iterator[Ring]:
         """Three joints that join three parts in a ring."""
         at: dict[int, list[JointData]] = {}
         between: dict[frozenset[int], list[JointData]] = {}
@@ -304,9 +316,26 @@ class _Planner:
                         for j3 in between.get(frozenset((c, a)), []):
                             yield j1, j2, j3
 
-    def _planar(
-        self, ring: tuple[JointData, JointData, JointData]
-    ) -> tuple[int, tuple[int, int, int], tuple[JointData, JointData, JointData]] | None:
+    def _rod(self, ring: Ring) -> tuple[int, tuple[int, int, int], Ring] | None:
+        """The same for a pin or a slide that a rod with two balls closes; one of the balls is in the tree."""
+        balls = [j for j in ring if j.spec.type == "spherical"]
+        others = [j for j in ring if j.spec.type in ("revolute", "prismatic")]
+        if len(balls) != 2 or len(others) != 1 or not any(j.in_tree for j in balls):
+            return None
+        (j1,) = others
+        (rod,) = set(self._ends(balls[0])) & set(self._ends(balls[1]))
+        still = self._still(self._ends(j1))
+        (moved,) = set(self._ends(j1)) - {still}
+        j2, j3 = balls if moved in self._ends(balls[0]) else balls[::-1]
+        kind = closing.ROD_PIN if j1.spec.type == "revolute" else closing.ROD_SLIDE
+        if kind == closing.ROD_PIN:
+            a, n = self.at.frame(j1, 0)[0], self.at.axis(j1)
+            arms = [np.linalg.norm(np.cross(n, self.at.frame(j, 0)[0] - a)) for j in balls]
+            if min(arms) < APART * self.system.size:
+                return None
+        return kind, (still, moved, rod), (j1, j2, j3)
+
+    def _planar(self, ring: Ring) -> tuple[int, tuple[int, int, int], Ring] | None:
         """Kind, parts (the first one stands still) and joints in order, if the ring moves in a plane."""
         slides = [j for j in ring if j.spec.type == "prismatic"]
         soft = [j for j in ring if j.spec.type in SOFT]
@@ -347,7 +376,7 @@ class _Planner:
         parallel = all(np.linalg.norm(np.cross(n, a)) < PARALLEL for a in axes)
         return parallel and all(abs(n @ e) < PARALLEL for e in ways)
 
-    def _apart(self, kind: int, joints: tuple[JointData, JointData, JointData]) -> bool:
+    def _apart(self, kind: int, joints: Ring) -> bool:
         """Whether pins are not on one line, nor slides parallel."""
         if kind == closing.SLIDES:
             return float(np.linalg.norm(np.cross(self.at.axis(joints[1]), self.at.axis(joints[2])))) > PARALLEL
