@@ -10,6 +10,10 @@ import pytest
 import loopdyn as ld
 from loopdyn.formulations.closure import Closer, plan_for
 from loopdyn.formulations.groups import make_plan
+from loopdyn.integrators.base import Stepper
+from loopdyn.integrators.chart import Output
+from loopdyn.integrators.stepping import FINISHED, RUNNING
+from loopdyn.rank import decide
 
 PIN = ld.Revolute(axis=(0, 0, 1))
 
@@ -47,12 +51,12 @@ def test_planar_rings_of_pins_and_slides_are_explicit_with_any_joint_as_input_an
         assert plan.explicit
         close, signs = Closer(plan), plan.signs(state)
         np.testing.assert_allclose(close(0.0, np.array(state.q), signs), state.q, atol=1e-13)
-        q = np.array(state.q)
-        q[k] += 0.05
-        q = close(0.0, q, signs)
-        assert q is not None
-        phi, _ = ld.tree.closure(system, ld.State(0.0, q, state.v))
-        assert np.abs(phi).max() < 1e-13
+        trials = [close(0.0, state.q + step * np.eye(3)[k], signs) for step in (0.05, -0.05)]
+        found = [q for q in trials if q is not None]  # one of them may be beyond a limit
+        assert found
+        for q in found:
+            phi, _ = ld.tree.closure(system, ld.State(0.0, q, state.v))
+            assert np.abs(phi).max() < 1e-13
 
 
 def test_groups_are_solved_in_the_order_of_the_loops():
@@ -117,9 +121,9 @@ def test_rods_with_two_balls_are_explicit(slide):
     assert run.largest_residual < 1e-13
 
 
-def test_functions_in_python_and_rolling_are_refused_in_words():
+def test_functions_in_python_are_refused_in_words():
     m = ld.library.four_bar()
-    m.add_force(ld.UserForce(lambda t, q, v, out: None, name="f"))
+    m.add_force(ld.UserForce(function=lambda t, q, v, out: None, name="f"))
     assert "Python" in (ld.Closure().supports(m.compile()) or "")
 
 
@@ -139,25 +143,40 @@ def test_runs_equal_those_of_the_oracle_and_stay_closed_without_projection(name)
     assert "all in closed form" in run.settings["plan"]
 
 
-def spinning(seconds: float) -> ld.Run:
+def largest_residual(seconds: float) -> tuple[float, float]:
+    """Of a four-bar that runs, after every hundredth step, and how far its crank has turned.
+
+    At the coordinates that are integrated, angles within a turn: with all turns added, as outputs have them, the
+    rounding of the angle alone is larger.
+    """
     system = ld.library.four_bar().compile()
     state = ld.assemble(system)
-    times = np.linspace(0, seconds, 1001)
-    return ld.simulate(system, state, (0, seconds), t_eval=times, formulation="closure", drift="none", progress=False)
+    rank = decide(system, state)
+    stepper = Stepper(system, ld.Closure().prepare(system, rank), ld.DOP853(), "none", rank.count, 1e-8, 0.0)
+    stepper.allow(0.0, seconds)
+    stepper.start(state, seconds)
+    nothing = np.zeros((0, 3))
+    out = Output(np.zeros(0), nothing, nothing, nothing, np.zeros((0, stepper.sources)), np.zeros(0, np.int64))
+    largest = 0.0
+    while stepper.t < seconds:
+        assert stepper.run(out, 100) in (RUNNING, FINISHED)
+        phi, _ = ld.tree.closure(system, ld.State(0.0, stepper.memory.q1.copy(), state.v))
+        largest = max(largest, float(np.abs(phi).max()) / system.size)
+    return largest, float(stepper.state().q[0])
 
 
 def test_a_running_four_bar_stays_closed_to_rounding():
-    run = spinning(100.0)
-    assert run.status == "finished"
-    assert abs(run.path.q[-1, 0]) > 50 * 2 * np.pi  # it turns
-    assert run.largest_residual < 1e-13 * run.system.size
+    largest, turned = largest_residual(100.0)
+    assert abs(turned) > 50 * 2 * np.pi
+    assert largest < 1e-13
 
 
 @pytest.mark.slow
 def test_a_four_bar_that_runs_for_10000_s_stays_closed_to_rounding():
-    run = spinning(10_000.0)
-    assert run.status == "finished"
-    assert run.largest_residual < 1e-13 * run.system.size
+    largest, turned = largest_residual(10_000.0)
+    print(largest, turned)  # shown with -s
+    assert abs(turned) > 5000 * 2 * np.pi
+    assert largest < 1e-13
 
 
 def test_a_run_ends_at_the_limit_of_its_coordinate_which_is_located():
@@ -167,7 +186,7 @@ def test_a_run_ends_at_the_limit_of_its_coordinate_which_is_located():
     run = ld.simulate(system, state, (0, 5), formulation=ld.Closure(independent=["D"]), progress=False)
     assert run.status == "failed"
     limits = [p.value for p in ld.singular_poses(system, "D")]
-    said = float(run.message.split("D = ")[1].rstrip("."))
+    said = float(run.message.split("D = ")[1].split(" ")[0].rstrip("."))
     assert min(abs(said - x) for x in limits) < 1e-6
 
 
@@ -217,3 +236,33 @@ def test_branches_need_as_many_coordinates_as_there_are_freedoms():
 
 def test_crank_of_a_crank_rocker_has_no_singular_pose():
     assert ld.singular_poses(ld.library.four_bar().compile(), "A") == ()
+
+
+# ------------------------------------------------------------------------------------------------ equations
+
+
+@pytest.mark.parametrize("name", ["four_bar", "slider_crank"])
+@pytest.mark.parametrize("label", ["A", "D"])
+def test_equations_in_symbols_equal_the_numerical_ones(name, label):
+    system = ld.library.ALL[name]().compile()
+    state = ld.assemble(system, q={"A": 0.4}, v={"A": 3.0})
+    found = ld.equations(system, [label], state)
+    k = system.speeds.index(label)
+    at = found.evaluate({label: state.q[k]}, {label: state.v[k]})
+    solver = ld.prepare(system, ld.Closure(independent=[label]), state)
+    a = solver(state.t, state.q, state.v).a
+    P = solver.calls.views
+    np.testing.assert_allclose([at["q"][x] for x in system.coordinates], state.q, atol=1e-12)
+    np.testing.assert_allclose([at["v"][x] for x in system.speeds], state.v, atol=1e-12)
+    np.testing.assert_allclose(at["A"], P.A, atol=1e-11)
+    np.testing.assert_allclose(at["xi"], P.xi[:, 0], atol=1e-11)
+    np.testing.assert_allclose([at["a"][x] for x in system.speeds], a, atol=1e-10)
+    scope: dict = {f"q_{label}": float(state.q[k])}
+    exec(found.python(), scope)
+    np.testing.assert_allclose([scope[f"q_{x}"] for x in system.coordinates], state.q, atol=1e-12)
+    assert "\\xi" in found.latex()
+
+
+def test_equations_refuse_in_words_what_is_not_planar():
+    with pytest.raises(ld.LoopdynError, match="neither a pin nor a slide"):
+        ld.equations(ld.library.rssr().compile(), ["A", "B.wx"])

@@ -1,8 +1,8 @@
 """Closing conditions and minimal equations of a planar mechanism in symbols, as the papers write them.
 
-[Blajer1993 eqs. (5)-(7), (12)-(14)]. The plan of `closure` is gone through once more, with SymPy: each step gives one or
-more definitions that use those before it. Lengths and directions are symbols with values; angles of bodies are counted
-from the reference pose, in the plane in which the mechanism moves.
+[Blajer1993 eqs. (5)-(7), (12)-(14)]. The plan of `closure` is gone through once more, with SymPy: each step gives one
+or more definitions that use those before it. Lengths and directions are symbols with values; angles of bodies are
+counted from the reference pose, in the plane in which the mechanism moves.
 """
 
 from __future__ import annotations
@@ -138,8 +138,8 @@ def equations(system: System, independent: Sequence[str], state: State | None = 
     closed = rank.state or system.state()
     if len(independent) != system.nv - rank.count:
         raise LoopdynError(
-            f"{len(independent)} coordinates are given, and '{system.name}' has {system.nv - rank.count} freedoms. Give "
-            "as many."
+            f"{len(independent)} coordinates are given, and '{system.name}' has {system.nv - rank.count} freedoms. "
+            "Give as many."
         )
     plan = plan_for(system, closed, [system.speeds.index(x) for x in independent])
     return _Writer(plan, closed).write()
@@ -171,7 +171,9 @@ class _Writer:
             z = self._frame(j, 0)[1][:, 2]
             off = np.linalg.norm(np.cross(z, n)) if j.spec.type == "revolute" else abs(z @ n)
             if off > PARALLEL:
-                raise LoopdynError(f"'{j.name}' does not move in the plane of the others. Equations are written in one.")
+                raise LoopdynError(
+                    f"'{j.name}' does not move in the plane of the others. Equations are written in one."
+                )
         self.joints = list(self.system.joints.values())
         self.pose: dict[int, Any] = {}
 
@@ -244,21 +246,18 @@ class _Writer:
         way = 1 if end == 0 else -1
         r, goal = self._point(j, 1 - end), self._point(j, end)
         if j.spec.type == "revolute":
-            angle = pose[0] + way * self._sense(j) * (q - self._angle(self._reference(j), f"q0_{j.name}"))
+            angle = pose[0] + way * self._sense(j) * (q - self._constant(f"q0_{j.name}", self._reference(j)))
         else:
             F, M = self._frame(j, 0)[1], self._frame(j, 1)[1]
             askew = float(np.arctan2(np.cross(F[:, 0], M[:, 0]) @ self.n, F[:, 0] @ M[:, 0]))  # of an open slide
-            angle = pose[0] - way * self._angle(askew, f"askew_{j.name}")
+            angle = pose[0] - way * self._constant(f"askew_{j.name}", askew)
             goal = goal + way * q * self._way(j, end)
         return angle, self._put(pose, goal) - self._turn(angle) * r
-
-    def _angle(self, value: float, name: str) -> Any:
-        return self._constant(name, value)  # most are zero
 
     def _read(self, j: JointData) -> Any:
         first, second = self.pose[j.parent], self.pose[j.child]
         if j.spec.type == "revolute":
-            return self._sense(j) * (second[0] - first[0]) + self._angle(self._reference(j), f"q0_{j.name}")
+            return self._sense(j) * (second[0] - first[0]) + self._constant(f"q0_{j.name}", self._reference(j))
         apart = self._put(second, self._point(j, 1)) - self._put(first, self._point(j, 0))
         return apart.dot(self._turn(first[0]) * self._way(j, 0))
 

@@ -64,6 +64,11 @@ WHICH, N_OWN_NOTES = 0, 1  # the group that cannot be closed
 FINE, CANNOT_CLOSE, NOT_THERE = blajer.FINE, 3, 4
 # Of the discriminant, in natural units: rounding, where a group is stretched. Below it there is no closure.
 ROUNDING = 1e-12
+# ... below which a motion is at the limit of its coordinates: A is larger than 1e4 there, and its rounding errors would
+# make steps creep. The pose is then within 1e-4 rad of the limit, the independent coordinate within 1e-8.
+AT_LIMIT = 1e-8
+# ... and below which the end of a step ends the motion: nearer, steps are too short to move the coordinate at all.
+ENDS = 4.0 * AT_LIMIT
 TURNED = 1e-300  # share of a squared length: a rod that is turned by less than rounding is left as it is
 STILL_CLOSED = blajer.STILL_CLOSED
 ZERO, IDENTITY = (0.0, 0.0, 0.0), (1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)
@@ -455,12 +460,24 @@ def close(ints, floats, work):
     return FINE
 
 
+@inline
+def at_limit(C, least):
+    """Whether some group is nearly singular; notes which."""
+    for g in range(C.margin.shape[0]):
+        if not C.margin[g].real > least:
+            C.notes[WHICH] = g
+            return True
+    return False
+
+
 @kernel
 def accelerate(ints, floats, work):
     """Accelerations `work.a` at the q_I, v_I and t in `work`; all else there is made to follow."""
     status = close(ints, floats, work)
     if status != FINE:
         return status
+    if at_limit(open_closing(ints, floats, work), AT_LIMIT):
+        return CANNOT_CLOSE
     status = blajer.accelerate(ints, floats, work)
     if status != FINE:
         return status
@@ -470,3 +487,12 @@ def accelerate(ints, floats, work):
         if P.holonomic[n] == 1 and not (phi[n] * phi[n]).real < (STILL_CLOSED * P.row_unit[n]) ** 2:
             return NOT_THERE
     return FINE
+
+
+@kernel
+def accepted(ints, floats, work):
+    """After an accepted step: whether it ends at a limit, or other coordinates or rows should be chosen."""
+    status = blajer.check(ints, floats, work)
+    if status == FINE and at_limit(open_closing(ints, floats, work), ENDS):
+        return CANNOT_CLOSE
+    return status

@@ -112,7 +112,7 @@ def _holds(plan: Plan, state: State) -> bool:
     way = np.zeros(system.nv)
     chosen = [system.speeds.index(x) for x in plan.independent]
     way[chosen] = np.random.default_rng(0).uniform(-1.0, 1.0, len(chosen))
-    for step in ASIDE * 0.5 ** np.arange(TRIALS):
+    for step in np.outer(ASIDE * 0.5 ** np.arange(TRIALS), [1.0, -1.0]).ravel():
         q = close(state.t, increment(system, state.q, step * way * system.speed_units), signs)
         if q is None:
             continue
@@ -227,7 +227,7 @@ class ClosureSolver(PartitionSolver):
             *self.run.arrays,
             lambda status: self._explain(status, float(self.run.state.t[0])),
             self._again,
-            blajer.check,
+            closing.accepted,
             ("position", "velocity"),
         )
 
