@@ -530,6 +530,7 @@ def test_d_single_sets_die_where_the_target_says(name, case, form):
         return
     assert run.status == "failed"
     reached = float(run.message.split("t = ")[1].split(" s")[0])
-    # the pose is where sin a3 or cos a1 vanishes: the target stopped within 1e-5 s of it
-    assert reached == pytest.approx(target["t_end"], abs=1e-4)
+    # where sin a3 or cos a1 vanishes; a set is followed until these have fallen to a thousandth of what they were
+    assert reached == pytest.approx(target["t_end"], abs=3e-4)
+    assert reached <= target["t_end"] + 1e-5
     assert errors[np.array(TARGETS[name]["times"])[: len(errors)] < target["t_end"]].max(initial=0.0) < 1e-9

@@ -35,6 +35,11 @@ from loopdyn.tree import require_rows
 from loopdyn.tree.user_rows import user_rows
 from loopdyn.wording import nearest
 
+# Share of the smallest pivot of C_D, when a set was taken, below which the set is no longer followed, there being none
+# better: rounding in q_D grows with the inverse of the pivot and in v_D with its square, 1e-16 becomes 1e-10. Nearer to a
+# pose where all sets are singular, steps are spent on that, or the run slips onto another branch of the motion.
+FOLLOWED = 1e-3
+
 Criterion = Literal["tangent", "orthogonal", "svd", "lu"]
 Form = Literal["k+n", "2k"]
 
@@ -132,6 +137,7 @@ class PartitionSolver:
         self.functions = bool(system.mechanism.user_forces or system.mechanism.user_constraints)
         self._held: Choice | None = None  # whose lists the arrays of `calls` hold
         self.choice = self.choose(rank.state or system.state(), None)
+        self._pivot_taken = self.choice.pivot
 
     @property
     def active(self) -> tuple[str, ...]:
@@ -141,6 +147,7 @@ class PartitionSolver:
     def activate(self, labels: Sequence[str], state: State) -> None:
         """Use these speeds from now on, as after a run that is resumed."""
         self.choice = self._with_rows([self.system.speeds.index(x) for x in labels], state)
+        self._pivot_taken = self.choice.pivot
         self.run.compare_with(self.choice)
 
     # -------------------------------------------------------------------------------------------- choosing
@@ -207,7 +214,8 @@ class PartitionSolver:
     def _singular(self, t: float, independent: Sequence[int]) -> SingularityError:
         names = ", ".join(f"'{self.system.speeds[i]}'" for i in independent)
         forced = self.options.independent or self.options.candidates
-        hint = "Leave `independent` and `candidates` out" if forced else "The pose is singular: start beside it"
+        other = "The pose is singular, or the steps are too long: start beside it, use formulation='graph'"
+        hint = "Leave `independent` and `candidates` out" if forced else other
         return SingularityError(
             f"{names} cannot be independent at t = {t:g} s: the other speeds do not follow from them there. {hint}, or "
             "see ld.coordinates(system, state)."
@@ -303,7 +311,11 @@ class PartitionSolver:
     def _again(self) -> Compiled:
         """After an accepted step whose end asks for it: the choice at that state, with hysteresis."""
         w = self.run.state
-        self.choice = self.choose(State(float(w.t[0]), w.q.copy(), w.v.copy()), self.choice)
+        before, self.choice = self.choice, self.choose(State(float(w.t[0]), w.q.copy(), w.v.copy()), self.choice)
+        if self.choice.independent != before.independent:
+            self._pivot_taken = self.choice.pivot
+        elif self.choice.pivot < FOLLOWED * self._pivot_taken:
+            raise self._singular(float(w.t[0]), self.choice.independent)
         return self.compiled
 
     def _explain(self, status: int, t: float) -> LoopdynError:
@@ -316,8 +328,9 @@ class PartitionSolver:
             )
         if status == blajer.NOT_CLOSED:
             return SingularityError(
-                f"no position of the other coordinates closes the loops for those of {', '.join(self.active)} near "
-                f"t = {t:g} s. Use smaller steps, or form='k+n'."
+                f"positions of the other coordinates cannot be solved from those of {', '.join(self.active)} near "
+                f"t = {t:g} s: the pose is singular or nearly so, or the steps are too long. Use smaller steps, "
+                "form='k+n', or see ld.coordinates(system, state)."
             )
         return SingularityError(
             f"accelerations are not finite numbers at t = {t:g} s. Check springs and actuators whose points "
