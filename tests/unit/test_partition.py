@@ -4,6 +4,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from tests.unit.test_absolute import CONSTRAINTS
 
 import loopdyn as ld
 from loopdyn.checking import random_sample
@@ -269,6 +270,42 @@ def test_drivers_and_moving_bases_lower_the_freedoms_and_are_followed(form):
     ref = ld.simulate(system, state, (0, 1), formulation="graph", **options)
     np.testing.assert_allclose(run.path.q, ref.path.q, atol=1e-7)
     assert run.energy_error < 1e-7
+
+
+@pytest.mark.parametrize("name", [n for n in CONSTRAINTS if n != "driver"])
+def test_constraints_of_all_kinds_on_a_moving_base(name):
+    matrix = [[0.3, 0.01, 0.02], [0.01, 0.2, 0.03], [0.02, 0.03, 0.25]]
+    m = ld.Mechanism("arm", gravity=(0, 0, -9.81))
+    for body, com in (("a", (0.3, 0.1, 0.2)), ("b", (1.0, 0.4, 0.3)), ("c", (1.0, 0.4, 1.3))):
+        m.add_body(body, ld.Inertia(1.0, com, matrix))
+    m.add_joint("A", ld.Universal(axis1=(1, 0.2, 0), axis2=(0, 1, 0.3)), m.ground, "a", at=(0, 0, 0))
+    m.add_joint("B", ld.Cylindrical(axis=(0.2, 0.3, 1)), "a", "b", at=(0.8, 0.2, 0.1))
+    m.add_joint("C", ld.Revolute(axis=(0.5, 0.3, 1)), "b", "c", at=(0.8, 0.2, 0.9))
+    m.move_base(x="0.3*sin(t)", rz="0.4*t**2", ry="0.2*t")
+    m.add_constraint("k", CONSTRAINTS[name])
+    system = m.compile()
+    state = ld.assemble(system, v=0.3 * np.arange(system.nv))
+    options = {"rtol": 1e-10, "progress": False, "t_eval": [0.3]}
+    run = ld.simulate(system, state, (0, 0.3), formulation="partition", **options).raise_if_failed()
+    ref = ld.simulate(system, state, (0, 0.3), formulation="graph", **options).raise_if_failed()
+    np.testing.assert_allclose(run.path.q, ref.path.q, atol=1e-8)
+
+
+def test_a_relation_that_is_not_affine_in_the_speeds_is_followed():
+    """A particle whose speed is kept at 5 m/s, under gravity: x'^2 + y'^2 = 25."""
+    m = ld.Mechanism("particle", gravity=(0, -9.81, 0))
+    m.add_body("p", ld.Inertia.planar(mass=1.0, com=(0, 0, 0), izz=1.0))
+    m.add_joint("P", ld.Planar(normal=(0, 0, 1)), m.ground, "p", at=(0, 0, 0))
+    m.add_constraint("c", ld.VelocityRelation(formula="x**2 + y**2 - 25", speeds={"x": "P.x", "y": "P.y"}))
+    system = m.compile()
+    state = system.state(v={"P.x": 4.0, "P.y": 3.0})
+    run = ld.simulate(system, state, (0, 1), formulation="partition", rtol=1e-10, progress=False).raise_if_failed()
+    assert len(run.events) > 0  # the best of the two speeds changes as the direction turns
+    np.testing.assert_allclose(np.hypot(run.path.v[:, 0], run.path.v[:, 1]), 5.0, atol=1e-9)
+    # the angle of the velocity turns by -g cos(angle) / 5
+    angle = np.arctan2(run.path.v[:, 1], run.path.v[:, 0])
+    along = 2.0 * np.arctan(np.tanh(np.arctanh(np.tan(angle[0] / 2)) - 9.81 * run.path.t / 10))
+    np.testing.assert_allclose(angle, along, atol=1e-8)
 
 
 def test_a_mechanism_whose_motion_is_all_given_has_no_independent_speed():

@@ -36,8 +36,8 @@ from loopdyn.tree.user_rows import user_rows
 from loopdyn.wording import nearest
 
 # Share of the smallest pivot of C_D, when a set was taken, below which the set is no longer followed, there being none
-# better: rounding in q_D grows with the inverse of the pivot and in v_D with its square, 1e-16 becomes 1e-10. Nearer to a
-# pose where all sets are singular, steps are spent on that, or the run slips onto another branch of the motion.
+# better: rounding in q_D grows with the inverse of the pivot and in v_D with its square, 1e-16 becomes 1e-10. Nearer to
+# a pose where all sets are singular, steps are spent on that, or the run slips onto another branch of the motion.
 FOLLOWED = 1e-3
 
 Criterion = Literal["tangent", "orthogonal", "svd", "lu"]
