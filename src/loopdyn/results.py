@@ -39,12 +39,13 @@ SMALL = 1e-4  # share of an output interval over which rates are differenced; it
 
 @dataclass(frozen=True)
 class Statistics:
-    """Work of an integrator."""
+    """Work of an integrator, and the seconds it took: altogether, and of these for the motion itself."""
 
     steps: int = 0
     rejected: int = 0
     evaluations: int = 0
     seconds: float = 0.0
+    integrating: float = 0.0  # without what was prepared before; looks at the outputs and events included
 
 
 class RunError(LoopdynError):

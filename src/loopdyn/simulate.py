@@ -241,6 +241,7 @@ class _Simulation:
         self.stepper.allow(first.t, self.end)
         self.reference = _energy(self.system, first)
         done = self._resume()
+        ready = time.perf_counter()
         if not done:
             self.stepper.start(first, self._next_stop(first.t))
             self.watch.begin(first)
@@ -254,9 +255,10 @@ class _Simulation:
                 status, message = "interrupted", f"stopped by the user at t = {self.stepper.t:g} s"
             except LoopdynError as error:
                 message = f"at t = {self.stepper.t:g} s: {error}"
+        integrating = time.perf_counter() - ready
         if status in ("finished", "interrupted"):
             self._save()
-        return self._result(status, message, time.perf_counter() - begin)
+        return self._result(status, message, time.perf_counter() - begin, integrating)
 
     def _next_stop(self, t: float) -> float:
         """Just before the next time event, or the end: what jumps there must not be met by the step that ends there."""
@@ -476,11 +478,11 @@ class _Simulation:
         o, part = self.out, slice(start, stop)
         return Trajectory(self.t[part], o.q[part], o.v[part], o.a[part], o.work[part], o.steps[part])
 
-    def _result(self, status: str, message: str, seconds: float) -> Run:
-        count = self.stepper.memory.count
-        statistics = Statistics(
-            int(count[chart.ACCEPTED]), int(count[chart.REJECTED]), int(count[chart.EVALUATED]), seconds
+    def _result(self, status: str, message: str, seconds: float, integrating: float) -> Run:
+        steps, rejected, evaluations = (
+            int(self.stepper.memory.count[k]) for k in (chart.ACCEPTED, chart.REJECTED, chart.EVALUATED)
         )
+        statistics = Statistics(steps, rejected, evaluations, seconds, integrating)
         n = self.written
         return Run(
             self.system,
