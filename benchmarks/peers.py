@@ -83,6 +83,14 @@ class Mechanism:
                 raise ValueError("a ball of the tree does not start at its reference pose")
         return np.delete(q, [k for k, _ in self.balls]) * ~np.isin(np.arange(self.nv), self._turning())
 
+    def angle_accelerations(self, rates: Vector, a: Vector) -> Vector:
+        """Accelerations of the other engines from those of loopdyn, where the angles of balls are zero."""
+        a = a.copy()
+        for _, n in self.balls:
+            x, y, z = rates[n : n + 3]
+            a[n : n + 3] += -y * z, x * z, -x * y
+        return a
+
     def _turning(self) -> list[int]:
         return [k + n for _, k in self.balls for n in range(3)]
 

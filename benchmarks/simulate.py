@@ -16,7 +16,6 @@ and how far another formulation and the finest run of Pinocchio are from it is p
 from __future__ import annotations
 
 import csv
-import json
 import os
 import sys
 import time
@@ -47,8 +46,8 @@ FACTS = {
     "MuJoCo": "integrator RK4, mj_step(nstep) in C, solver Newton, tolerance 1e-8 and 100 iterations (defaults), "
     f"jacobian sparse, connect with solimp {peers.MUJOCO_HARDNESS}; 'default' has solref 0.02 1, 'stiff' has "
     f"solref {STIFFEST:g}*step 1, the shortest it allows",
-    "Pinocchio": f"RK4 in Python over constraintDynamics, ProximalSettings(0, 0, {PROXIMAL[0]:g}, {PROXIMAL[1]}), LOCAL "
-    "frames, no drift control",
+    "Pinocchio": f"RK4 in Python over constraintDynamics, ProximalSettings(0, 0, {PROXIMAL[0]:g}, {PROXIMAL[1]}), "
+    "LOCAL frames, no drift control",
     "loopdyn": 'formulation "graph", drift="projection", atol=0, one output, at the end',
     "hinges": "a cut hinge is one point (3 rows) for MuJoCo and Pinocchio, 5 rows less the dependent ones for loopdyn; "
     "balls of the tree are three hinges in a row for the others",
@@ -266,6 +265,7 @@ def check_trees(problem: Problem) -> None:
     """The trees without loops are the same in all engines, springs and dampers included, at the start."""
     s, start, described = problem.system, problem.start, problem.described
     ours, angles = ld.tree.forward_dynamics(s, start), described.angles(start.q)
+    ours = described.angle_accelerations(start.v, ours)
     differences = {
         "Pinocchio": np.abs(peers.Pinocchio(described, angles, start.v).tree() - ours).max() / np.abs(ours).max(),
         "MuJoCo": peers.MuJoCo(described, angles, start.v, loops=False).force_missing(ours),
@@ -326,17 +326,15 @@ def summary(problem: Problem, points: list[Point]) -> list[Figure]:
 
 def judges(problem: Problem, points: list[Point]) -> list[Figure]:
     """How far others are from the judge: another formulation of ours, and the best of another engine."""
-    tight = problem.run(rtol=TIGHTEST).raise_if_failed().path
     other = problem.run("relative", rtol=1e-11).raise_if_failed().path
-    name = f"{problem.name}: the judge against"
-    figures = [
-        Figure(f"{name} graph, rtol {TIGHTEST:g}", problem.error(tight.q[-1], tight.v[-1]), "")
-        if problem.exact
-        else None,
-        Figure(f"{name} relative, rtol 1e-11", problem.error(other.q[-1], other.v[-1]), ""),
-        Figure(f"{name} Pinocchio, smallest step", min(p.error for p in points if "Pinocchio" in p.engine), ""),
-    ]
-    return [f for f in figures if f is not None]
+    found = {
+        "relative, rtol 1e-11": problem.error(other.q[-1], other.v[-1]),
+        "Pinocchio, smallest step": min(p.error for p in points if "Pinocchio" in p.engine),
+    }
+    if problem.exact is not None:
+        tight = problem.run(rtol=TIGHTEST).raise_if_failed().path
+        found[f"graph, rtol {TIGHTEST:g}"] = problem.error(tight.q[-1], tight.v[-1])
+    return [Figure(f"{problem.name}: the judge against {name}", error, "") for name, error in found.items()]
 
 
 def apart(problem: Problem, repeats: int) -> list[Figure]:
@@ -366,19 +364,16 @@ def through_the_flat_pose(quick: bool) -> list[Figure]:
     problem = Problem(
         f"n_four_bar({size}), 1 s", ld.library.turned(ld.library.n_four_bar(size)), 1.0, exact=parallelogram_exact
     )
-    figures = []
+    found = {}
     for rtol in (1e-4, 1e-8):
         run = problem.run(rtol=rtol)
         error = problem.error(run.path.q[-1], run.path.v[-1]) if run.status == "finished" else np.nan
-        words = run.status if run.status == "finished" else f"{run.status} at the singular pose, and says so"
-        figures.append(
-            Figure(f"{problem.name}, through a singular pose: loopdyn dop853, rtol {rtol:g}: {words}", error, "")
-        )
+        words = "error" if run.status == "finished" else f"{run.status} there, and says why; error"
+        found[f"loopdyn dop853, rtol {rtol:g}: {words}"] = error
     for entry in mujoco_entries(problem, True) + pinocchio_entries(problem, True):
         _, q, v = entry.call()
-        name = f"{problem.name}, through a singular pose: {entry.engine}, {entry.setting}: error after it"
-        figures.append(Figure(name, problem.error(q, v), ""))
-    return figures
+        found[f"{entry.engine}, {entry.setting}: error"] = problem.error(q, v)
+    return [Figure(f"{problem.name}, through a singular pose: {name}", x, "") for name, x in found.items()]
 
 
 # ---------------------------------------------------------------------------------------------------------- showing

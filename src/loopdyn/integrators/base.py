@@ -372,6 +372,7 @@ class Stepper:
             self._within = rebind(_plain(stepping.within), extend=self._extend)
             attempt = own or _plain(self.integrator.attempt())
             found = {"attempt": attempt, "land": _plain(stepping.land), "within": self._within}
+            found["unowned"] = _plain(chart.unowned)
             self._chunk = rebind(stepping.chunk, **found)
         self.in_python = not usable
         self.views = s.open_work(self.work)
