@@ -385,6 +385,7 @@ class _Simulation:
             return
         n, o = self.written, self.out
         data = {f"memory_{name}": array for name, array in self.stepper.memory._asdict().items()}
+        data |= {f"solver_{name}": array for name, array in self.stepper.choice().items()}
         rows = {"q": o.q, "v": o.v, "a": o.a, "work": o.work, "steps": o.steps, "jumps": self.jumps}
         data |= {f"output_{name}": array[self.saved : n] for name, array in rows.items()}
         data["scalars"] = np.array([self.scale, self.reference, self.lost, self.error])
@@ -411,6 +412,8 @@ class _Simulation:
             return False
         for name, array in self.stepper.memory._asdict().items():
             array[...] = last[f"memory_{name}"]
+        prefix = "solver_"
+        self.stepper.recall({n.removeprefix(prefix): x for n, x in last.items() if n.startswith(prefix)})
         self.scale, self.reference, self.lost, self.error = (float(x) for x in last["scalars"])
         for watched, value in zip(self.watch.crossings, last["values"], strict=True):
             watched.value = None if np.isnan(value) else float(value)
