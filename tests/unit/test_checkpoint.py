@@ -30,7 +30,7 @@ def run_pendulum(folder=None, integrator=None, until: float = 20.0, events=()) -
     """Long enough to be killed in the middle of it."""
     system = ld.library.pendulum().compile()
     times = np.linspace(0.0, until, 401)
-    integrator = integrator or ld.RK4(step=5e-5)
+    integrator = integrator or ld.RK4(step=2.5e-5)
     return ld.simulate(system, system.state(), (0, until), t_eval=times, integrator=integrator, events=events,
                        checkpoint=folder, progress=False)  # fmt: skip
 

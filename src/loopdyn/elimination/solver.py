@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -126,8 +127,9 @@ class Elimination:
 
     def take(self, choice: Mapping[str, NDArray[Any]]) -> None:
         """Keep the rows of a :meth:`choice` that was made before."""
-        parts = np.split(choice["rows"], np.cumsum(choice["counts"])[:-1])
-        self._replan({n.name: p.tolist() for n, p in zip(self.plan.forest.nodes, parts, strict=True)})
+        rows = iter(choice["rows"].tolist())
+        counted = zip(self.plan.forest.nodes, choice["counts"].tolist(), strict=True)
+        self._replan({node.name: list(islice(rows, count)) for node, count in counted})
         self.views.diagnostics[layout.WEAKEST_PIVOT] = choice["weakest"][0]
 
     def _shares(self, state: State, threshold: float) -> Array:
