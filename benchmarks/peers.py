@@ -1,4 +1,4 @@
-"""The same mechanism for other engines: MuJoCo, Pinocchio, and a sparse matrix for SciPy.
+"""The same mechanism for other engines: MuJoCo, Pinocchio, Exudyn, and a sparse matrix for SciPy.
 
 Made from a compiled system: tree joints, inertias and frames as loopdyn has frozen them, cut joints as constraints.
 Only what the benchmark models need: a ground at rest, tree joints that are hinges, universal joints (two hinges in a
@@ -329,6 +329,114 @@ class Pinocchio:
         settings = self.pin.ProximalSettings(0.0, 0.0, mu, iterations)
         given = (self.model, data, self.q, self.v, self.tau, self.constraints, constraint_data, settings)
         return lambda: solve(*given)
+
+
+# --------------------------------------------------------------------------------------------------------- Exudyn
+
+
+class Exudyn:
+    """The mechanism as a kinematic tree of Exudyn, every hinge a link of its own; loops are closed by points."""
+
+    def __init__(self, m: Mechanism, q: Vector, v: Vector):
+        import exudyn as exu
+
+        container = exu.SystemContainer()
+        self.exu, self.container, self.mbs = exu, container, container.AddSystem()
+        number: dict[int, int] = {0: -1}  # link at which the last hinge of each body is
+        axes = {-1: np.eye(3)}  # of each link where all coordinates are zero
+        place = np.zeros(m.nv, int)
+        kinds, parents, turns, offsets, masses, coms, inertias = ([] for _ in range(7))
+        for i in m.depth_first():
+            link = m.links[i]
+            parent, offset = number[link.parent], link.offset
+            for k, axis in enumerate(link.hinges):
+                n, last = len(kinds), k == len(link.hinges) - 1
+                x = across(axis)[0]
+                axes[n] = np.column_stack([x, np.cross(axis, x), axis])
+                kinds.append(exu.JointType.PrismaticZ if link.slide else exu.JointType.RevoluteZ)
+                parents.append(parent)
+                turns.append(axes[parent].T @ axes[n])
+                offsets.append(axes[parent].T @ offset)
+                masses.append(link.mass if last else 0.0)
+                coms.append(axes[n].T @ link.com if last else np.zeros(3))
+                inertias.append(axes[n].T @ link.inertia @ axes[n] if last else np.zeros((3, 3)))
+                place[link.first + k] = n
+                parent, offset = n, np.zeros(3)
+            number[i] = parent
+        self.place = place
+        first, rates, stiffness, damping = (np.zeros(m.nv) for _ in range(4))
+        first[place], rates[place], stiffness[place], damping[place] = q, v, m.stiffness, m.damping
+        self.first, self.rates = first, rates
+        node = self.mbs.AddNode(
+            exu_item(
+                "NodeGenericODE2",
+                referenceCoordinates=[0.0] * m.nv,
+                initialCoordinates=first.tolist(),
+                initialCoordinates_t=rates.tolist(),
+                numberOfODE2Coordinates=m.nv,
+            )
+        )
+        self.node = node
+        tree = self.mbs.AddObject(
+            exu_item(
+                "ObjectKinematicTree",
+                nodeNumber=node,
+                jointTypes=kinds,
+                linkParents=parents,
+                jointTransformations=exu.Matrix3DList(turns),
+                jointOffsets=exu.Vector3DList(offsets),
+                linkInertiasCOM=exu.Matrix3DList(inertias),
+                linkCOMs=exu.Vector3DList(coms),
+                linkMasses=masses,
+                baseOffset=[0.0] * 3,
+                gravity=m.gravity.tolist(),
+                jointPControlVector=stiffness.tolist(),
+                jointDControlVector=damping.tolist(),
+                jointPositionOffsetVector=[0.0] * m.nv,
+                jointVelocityOffsetVector=[0.0] * m.nv,
+            )
+        )
+        ground = self.mbs.AddObject(exu_item("ObjectGround"))
+        for closure in m.closures:
+            markers, frames = [], []
+            for k, (body, point) in enumerate(zip(closure.bodies, closure.points, strict=True)):
+                n = number[body]
+                if closure.axes is not None:
+                    x = across(closure.axes[k])[0]
+                    frame = np.column_stack([x, np.cross(closure.axes[k], x), closure.axes[k]])
+                    frames.append((axes[n].T @ frame).tolist())
+                if n < 0:
+                    marker = exu_item("MarkerBodyRigid", bodyNumber=ground, localPosition=point.tolist())
+                else:
+                    at = (axes[n].T @ point).tolist()
+                    marker = exu_item("MarkerKinematicTreeRigid", objectNumber=tree, linkNumber=n, localPosition=at)
+                markers.append(self.mbs.AddMarker(marker))
+            if frames and m.planar:  # the third row would depend on the others
+                turned = {f"rotationMarker{k}": frame for k, frame in enumerate(frames)}
+                joint = exu_item(
+                    "ObjectJointGeneric", constrainedAxes=[1, 1, 0, 0, 0, 0], markerNumbers=markers, **turned
+                )
+            else:
+                joint = exu_item("ObjectJointSpherical", markerNumbers=markers)
+            self.mbs.AddObject(joint)
+        self.mbs.Assemble()
+
+    def solve(self, span: float, steps: int) -> tuple[Vector, Vector]:
+        """Coordinates and speeds after so many steps of its generalised-alpha method, all settings its defaults."""
+        settings = self.exu.SimulationSettings()
+        integration = settings.timeIntegration
+        integration.numberOfSteps, integration.endTime, integration.verboseMode = steps, span, 0
+        settings.solutionSettings.writeSolutionToFile = False
+        self.mbs.SolveDynamic(settings)
+        kind = self.exu.OutputVariableType
+        q, v = (self.mbs.GetNodeOutput(self.node, k) for k in (kind.Coordinates, kind.Coordinates_t))
+        return np.array(q)[self.place], np.array(v)[self.place]
+
+
+def exu_item(name: str, **given):
+    import exudyn.itemInterface as items
+
+    return getattr(items, name)(**given)
 
 
 # ---------------------------------------------------------------------------------------------------------- SciPy
