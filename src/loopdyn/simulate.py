@@ -42,6 +42,7 @@ BLOW_UP = 0.5
 NO_ENERGY = 1e-6
 SAVE_EVERY = 10.0  # seconds of computing between two segments of a checkpoint
 PULSE, MANY = 0.1, 1_000_000  # seconds of computing, and steps, between two looks at the progress
+FEW = 16  # steps before the first look
 PATIENCE = 10  # times a solver may ask to be prepared anew without a step in between
 
 
@@ -280,7 +281,7 @@ class _Simulation:
         chart.write(self.stepper.ints, self.stepper.work, self.stepper.memory, self.out, y)
 
     def _advance(self, bar: _Bar) -> tuple[str, str]:
-        limit, asked, saved = 1, 0, time.perf_counter()
+        limit, asked, saved = FEW, 0, time.perf_counter()
         landed = False  # a step has been taken whose outputs are still to be written
         while True:
             m, tick = self.stepper.memory, time.perf_counter()

@@ -89,6 +89,7 @@ def test_an_interrupted_run_keeps_its_results_and_goes_on(tmp_path, monkeypatch,
     """Ctrl-C in the middle, twice; adaptive steps are stored too, so even they go on bit for bit."""
     whole = run_pendulum(integrator=integrator, until=10.0)
     monkeypatch.setattr(module, "PULSE", 0.0)  # a look after every step
+    monkeypatch.setattr(module, "FEW", 1)
     real = module._Simulation._look
     for stop in (20, 200):
         looks = {"n": 0}
@@ -132,6 +133,7 @@ def test_a_run_goes_on_bit_for_bit_where_the_solver_has_chosen_its_rows_anew(tmp
     whole = run()
     assert len(choices) >= 3  # at the start, and twice on the way
     monkeypatch.setattr(module, "PULSE", 0.0)  # a look after every step
+    monkeypatch.setattr(module, "FEW", 1)
     real, steps = module._Simulation._look, whole.statistics.steps
     for stop in (steps // 2, steps // 4):  # behind choices
         looks = {"n": 0}
