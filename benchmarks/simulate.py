@@ -38,6 +38,7 @@ GOAL_ERROR, GOAL = 1e-5, 0.3  # error of the end state at which times are compar
 TIGHTEST = 1e-12  # rtol of the judge
 SAME_TREE = 1e-9  # relative difference of the trees without loops, above which a comparison would mean nothing
 PROXIMAL = (1e-10, 2)  # mu and iterations of Pinocchio: the fewest that bring the rows of these models to rounding
+STEPS = (1e-1, 5e-2, 2e-2, 1e-2, 5e-3, 2e-3, 1e-3, 5e-4, 2e-4, 1e-4)  # s
 LONG = 0.5  # seconds of a run above which it is not repeated
 LARGE = 15  # bodies above which Exudyn's smallest steps are left out
 STIFFEST = 2.0  # steps: the shortest time constant of constraints that MuJoCo allows
@@ -193,7 +194,7 @@ class Entry:
 
 def loopdyn_entries(problem: Problem, quick: bool) -> list[Entry]:
     tolerances = (1e-4, 1e-8) if quick else (1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9, 1e-10, 1e-11)
-    steps = (1e-2, 1e-3) if quick else (1e-2, 5e-3, 2e-3, 1e-3, 5e-4)
+    steps = (1e-2, 1e-3) if quick else STEPS[:-2]
     given = [("dop853", f"rtol {r:g}", {"integrator": "dop853", "rtol": r}) for r in tolerances]
     given += [("dp5", f"rtol {r:g}", {"integrator": "dp5", "rtol": r}) for r in tolerances[: len(tolerances) - 2]]
     given += [("RK4", f"step {h:g}", {"integrator": ld.RK4(step=h)}) for h in steps]
@@ -229,7 +230,7 @@ def mujoco_entries(problem: Problem, quick: bool) -> list[Entry]:
 
         return Entry(f"MuJoCo RK4, {'stiff' if stiff else 'default'}", f"step {h:g}", call)
 
-    steps = (1e-2, 1e-3) if quick else (1e-2, 5e-3, 2e-3, 1e-3, 5e-4, 2e-4, 1e-4)
+    steps = (1e-2, 1e-3) if quick else STEPS
     return [entry(h, stiff) for stiff in (False, True) for h in steps]
 
 
@@ -261,7 +262,7 @@ def pinocchio_entries(problem: Problem, quick: bool) -> list[Entry]:
         seconds = time.perf_counter() - begin
         return seconds, *problem.described.state(q[place], v[place])
 
-    steps = (1e-2, 1e-3) if quick else (1e-2, 5e-3, 2e-3, 1e-3, 5e-4, 2e-4)
+    steps = (1e-2, 1e-3) if quick else STEPS[:-1]
     return [Entry("Pinocchio RK4", f"step {h:g}", lambda h=h: call(h)) for h in steps]
 
 
@@ -277,8 +278,8 @@ def exudyn_entries(problem: Problem, quick: bool) -> list[Entry]:
         q, v = engine.solve(problem.span, round(problem.span / h))
         return time.perf_counter() - begin, *described.state(q, v)
 
-    steps = (1e-2, 1e-3) if quick else (1e-2, 5e-3, 2e-3, 1e-3, 5e-4, 2e-4)
-    longest = len(steps) if problem.system.nb < LARGE else 3  # seconds per run there
+    steps = (1e-2, 1e-3) if quick else STEPS[:-1]
+    longest = len(steps) if problem.system.nb < LARGE else 6  # seconds per run there
     return [Entry("Exudyn", f"step {h:g}", lambda h=h: call(h)) for h in steps[:longest]]
 
 
