@@ -39,6 +39,7 @@ TIGHTEST = 1e-12  # rtol of the judge
 SAME_TREE = 1e-9  # relative difference of the trees without loops, above which a comparison would mean nothing
 PROXIMAL = (1e-10, 2)  # mu and iterations of Pinocchio: the fewest that bring the rows of these models to rounding
 STEPS = (1e-1, 5e-2, 2e-2, 1e-2, 5e-3, 2e-3, 1e-3, 5e-4, 2e-4, 1e-4)  # s
+LOST = 1e6  # rad, m, per s: beyond it a run has blown up
 LONG = 0.5  # seconds of a run above which it is not repeated
 LARGE = 15  # bodies above which Exudyn's smallest steps are left out
 STIFFEST = 2.0  # steps: the shortest time constant of constraints that MuJoCo allows
@@ -94,6 +95,16 @@ class Problem:
     @cached_property
     def described(self) -> peers.Mechanism:
         return peers.describe(self.system, self.springs)
+
+    @property
+    def nowhere(self) -> tuple[np.ndarray, np.ndarray]:
+        """The state where a run that failed ends."""
+        return np.full(self.system.nq, np.nan), np.full(self.system.nv, np.nan)
+
+    def state(self, angles: np.ndarray, rates: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Coordinates and speeds from those of another engine, which may have lost its way."""
+        known = np.abs(angles).max() < LOST and np.abs(rates).max() < LOST
+        return self.described.state(angles, rates) if known else self.nowhere
 
     def run(self, formulation: str | ld.Formulation = "graph", **options) -> ld.Run:
         given = {"t_eval": [self.span], "progress": False, "formulation": formulation} | options
@@ -200,7 +211,9 @@ def loopdyn_entries(problem: Problem, quick: bool) -> list[Entry]:
     given += [("RK4", f"step {h:g}", {"integrator": ld.RK4(step=h)}) for h in steps]
 
     def call(options: dict[str, object]) -> tuple[float, np.ndarray, np.ndarray]:
-        run = problem.run(**options).raise_if_failed()
+        run = problem.run(**options)
+        if run.status != "finished":  # steps that are too long
+            return run.statistics.integrating, *problem.nowhere
         return run.statistics.integrating, run.path.q[-1], run.path.v[-1]
 
     return [Entry(f"loopdyn {name}", setting, lambda o=o: call(o)) for name, setting, o in given]
@@ -209,6 +222,7 @@ def loopdyn_entries(problem: Problem, quick: bool) -> list[Entry]:
 def mujoco_entries(problem: Problem, quick: bool) -> list[Entry]:
     import mujoco
 
+    mujoco.set_mju_user_warning(lambda _: None)  # steps that are too long show in the error; else it writes a file
     described = problem.described
     angles = described.angles(problem.start.q)
 
@@ -226,7 +240,7 @@ def mujoco_entries(problem: Problem, quick: bool) -> list[Entry]:
             begin = time.perf_counter()
             mujoco.mj_step(model, data, nstep=steps)
             seconds = time.perf_counter() - begin
-            return seconds, *described.state(data.qpos[place], data.qvel[place])
+            return seconds, *problem.state(data.qpos[place], data.qvel[place])
 
         return Entry(f"MuJoCo RK4, {'stiff' if stiff else 'default'}", f"step {h:g}", call)
 
@@ -260,7 +274,7 @@ def pinocchio_entries(problem: Problem, quick: bool) -> list[Entry]:
             q = q + (h / 6.0) * (v + 2.0 * v2 + 2.0 * v3 + v4)
             v = v + (h / 6.0) * (a1 + 2.0 * a2 + 2.0 * a3 + a4)
         seconds = time.perf_counter() - begin
-        return seconds, *problem.described.state(q[place], v[place])
+        return seconds, *problem.state(q[place], v[place])
 
     steps = (1e-2, 1e-3) if quick else STEPS[:-1]
     return [Entry("Pinocchio RK4", f"step {h:g}", lambda h=h: call(h)) for h in steps]
@@ -275,8 +289,11 @@ def exudyn_entries(problem: Problem, quick: bool) -> list[Entry]:
 
     def call(h: float) -> tuple[float, np.ndarray, np.ndarray]:
         begin = time.perf_counter()
-        q, v = engine.solve(problem.span, round(problem.span / h))
-        return time.perf_counter() - begin, *described.state(q, v)
+        try:
+            q, v = engine.solve(problem.span, round(problem.span / h))
+        except Exception:  # Newton's method did not converge: whatever the engine raises
+            return time.perf_counter() - begin, *problem.nowhere
+        return time.perf_counter() - begin, *problem.state(q, v)
 
     steps = (1e-2, 1e-3) if quick else STEPS[:-1]
     longest = len(steps) if problem.system.nb < LARGE else 6  # seconds per run there
