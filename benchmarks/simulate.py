@@ -41,6 +41,7 @@ PROXIMAL = (1e-10, 2)  # mu and iterations of Pinocchio: the fewest that bring t
 STEPS = (1e-1, 5e-2, 2e-2, 1e-2, 5e-3, 2e-3, 1e-3, 5e-4, 2e-4, 1e-4)  # s
 LOST = 1e6  # rad, m, per s: beyond it a run has blown up
 LONG = 0.5  # seconds that are spent on repeating one run
+FEWER = 5  # times as many simulations as packagings of their results
 LARGE = 15  # bodies above which Exudyn's smallest steps are left out
 STIFFEST = 2.0  # steps: the shortest time constant of constraints that MuJoCo allows
 
@@ -382,14 +383,15 @@ def apart(problem: Problem, repeats: int) -> list[Figure]:
     """What the integration of loopdyn does not contain: preparing it, and labelled results."""
     times = np.linspace(0.0, problem.span, 101)
     whole, prepared, inside, data = [], [], [], []
-    for _ in range(repeats):
+    for n in range(repeats):
         run = problem.run(t_eval=times)
         whole.append(run.statistics.seconds)
         inside.append(run.statistics.integrating)
         prepared.append(run.statistics.seconds - run.statistics.integrating)
-        begin = time.perf_counter()
-        assert run.data is not None
-        data.append(time.perf_counter() - begin)
+        if n % FEWER == 0:
+            begin = time.perf_counter()
+            assert run.data is not None
+            data.append(time.perf_counter() - begin)
     name = f"{problem.name}: ld.simulate, rtol 1e-8, 101 outputs"
     return [
         Figure(f"{name}: all of it", 1e3 * min(whole), "ms"),
@@ -477,7 +479,7 @@ def main(arguments: list[str] | None = None) -> int:
     for problem in asked:
         found = curves(problem, given.quick, repeats)
         points += found
-        figures += summary(problem, found) + judges(problem, found) + apart(problem, 3)
+        figures += summary(problem, found) + judges(problem, found) + apart(problem, 1 if given.quick else 3 * FEWER)
         save(figures, facts, given, points=[asdict(p) for p in points])
         print(f"{problem.name} done", file=sys.stderr)
     figures += through_the_flat_pose(given.quick)
