@@ -19,7 +19,7 @@ from loopdyn.events import Event
 from loopdyn.integrators.chart import rates
 from loopdyn.reactions import COMPONENTS, reactions
 from loopdyn.system import State, System
-from loopdyn.tree import body_motion, difference, energies, increment, jacobian, kinematics, power
+from loopdyn.tree import along, body_motion, difference, increment, kinematics, power
 from loopdyn.tree import energy as energy_of
 from loopdyn.tree.user_rows import user_rows
 from loopdyn.wording import nearest
@@ -39,12 +39,13 @@ SMALL = 1e-4  # share of an output interval over which rates are differenced; it
 
 @dataclass(frozen=True)
 class Statistics:
-    """Work of an integrator."""
+    """Work of an integrator, and the seconds it took: altogether, and of these for the motion itself."""
 
     steps: int = 0
     rejected: int = 0
     evaluations: int = 0
     seconds: float = 0.0
+    integrating: float = 0.0  # without what was prepared before; looks at the outputs and events included
 
 
 class RunError(LoopdynError):
@@ -78,19 +79,19 @@ class Diagnostics:
 def measure(system: System, path: Trajectory) -> Diagnostics:
     """Energies, momenta and residuals along a trajectory."""
     n, nc, nv = len(path), system.nc, system.nv
-    found = Diagnostics(np.zeros((n, 2)), np.zeros((n, 6)), np.zeros((n, 3, nc)))
-    work = system.work()
-    w = system.open_work(work)
-    out, J, rate, user = np.empty(8), np.empty((nc, nv)), np.empty(nc), user_rows(system)
-    for k in range(n):
-        w.t[0], w.q[:], w.v[:] = path.t[k], path.q[k], path.v[k]
-        energies.energy(system.ints, system.floats, work, out)
-        found.energy[k], found.momentum[k] = out[:2], out[2:]
-        if nc:
-            user(path.t[k], path.q[k], path.v[k]).write(w, J, rate)
-            jacobian.closure(system.ints, system.floats, work, J, rate)
-            found.residual[k] = w.phi, rate, J @ path.a[k] - w.gamma
-    return found
+    balance, residual = np.zeros((n, 8)), np.zeros((n, 3, nc))
+    work, J, arrays = system.work(), np.zeros((nc, nv)), (path.t, path.q, path.v, path.a)
+    if system.mechanism.user_constraints:  # called from Python, state by state
+        w, user = system.open_work(work), user_rows(system)
+        for k in range(n):
+            user(path.t[k], path.q[k], path.v[k]).write(w, J, residual[k, 1])
+            one = slice(k, k + 1)
+            along.measures(
+                system.ints, system.floats, work, tuple(x[one] for x in arrays), J, balance[one], residual[one]
+            )
+    elif n:
+        along.measures(system.ints, system.floats, work, arrays, J, balance, residual)
+    return Diagnostics(balance[:, :2], balance[:, 2:], residual)
 
 
 @dataclass(frozen=True, eq=False)

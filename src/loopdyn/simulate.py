@@ -16,7 +16,7 @@ from loopdyn.checkpoint import Checkpoint
 from loopdyn.errors import LoopdynError
 from loopdyn.events import Action, Event, Given, Watch, Watched, apply, watch
 from loopdyn.formulations.base import Formulation
-from loopdyn.formulations.registry import DEFAULT, chosen, prepare
+from loopdyn.formulations.registry import DEFAULT, chosen, prepare_at, require_support
 from loopdyn.integrators import chart
 from loopdyn.integrators.base import DRIFTS, Baumgarte, Drift, Integrator, Stepper, moves_by_itself
 from loopdyn.integrators.base import chosen as chosen_integrator
@@ -42,6 +42,7 @@ BLOW_UP = 0.5
 NO_ENERGY = 1e-6
 SAVE_EVERY = 10.0  # seconds of computing between two segments of a checkpoint
 PULSE, MANY = 0.1, 1_000_000  # seconds of computing, and steps, between two looks at the progress
+FEW = 16  # steps before the first look
 PATIENCE = 10  # times a solver may ask to be prepared anew without a step in between
 
 
@@ -111,9 +112,10 @@ def simulate(
     times = _times(t_eval, start, end)
     _check(rtol, atol, drift)
     method, stepping = chosen(formulation, system), chosen_integrator(integrator)
-    solver = prepare(system, method, first)
+    require_support(system, method)
+    decided = decide(system, first)
+    solver, rank = prepare_at(system, method, first, decided), decided.count
     _check_closed(system, first)
-    rank = decide(system, first).count
     stepper = Stepper(system, solver, stepping, drift, rank, rtol, atol or 0.0)
     settings = {
         "formulation": repr(method),
@@ -203,6 +205,16 @@ def _check_closed(system: System, state: State) -> None:
 # ------------------------------------------------------------------------------------------------ the run
 
 
+@dataclass(frozen=True)
+class _Checks:
+    """What is looked at in n new outputs."""
+
+    gap: Array  # (n, nc) of the loops, rad or sizes of the mechanism
+    balance: Array  # (n,) error of the energy, J
+    scale: Array  # (n,) largest energy that moved so far, J
+    wrong: NDArray[np.bool_]  # (n,)
+
+
 @dataclass
 class _Simulation:
     """A run in the making."""
@@ -227,7 +239,8 @@ class _Simulation:
         rows = (np.zeros((m, s.nq)), np.zeros((m, s.nv)), np.zeros((m, s.nv)), np.zeros((m, self.stepper.sources)))
         self.out = Output(self.t[:n], *rows, steps=np.zeros(m, np.int64))
         self.jumps = np.zeros(m)
-        self.scale = NO_ENERGY * _weight(s) * s.size
+        self.weight = _weight(s)
+        self.scale = NO_ENERGY * self.weight * s.size
         self.reference = 0.0  # energy at the start
         self.error = 0.0  # of the energy, for the progress bar
 
@@ -241,6 +254,7 @@ class _Simulation:
         self.stepper.allow(first.t, self.end)
         self.reference = _energy(self.system, first)
         done = self._resume()
+        ready = time.perf_counter()
         if not done:
             self.stepper.start(first, self._next_stop(first.t))
             self.watch.begin(first)
@@ -254,9 +268,10 @@ class _Simulation:
                 status, message = "interrupted", f"stopped by the user at t = {self.stepper.t:g} s"
             except LoopdynError as error:
                 message = f"at t = {self.stepper.t:g} s: {error}"
+        integrating = time.perf_counter() - ready
         if status in ("finished", "interrupted"):
             self._save()
-        return self._result(status, message, time.perf_counter() - begin)
+        return self._result(status, message, time.perf_counter() - begin, integrating)
 
     def _next_stop(self, t: float) -> float:
         """Just before the next time event, or the end: what jumps there must not be met by the step that ends there."""
@@ -266,7 +281,7 @@ class _Simulation:
         chart.write(self.stepper.ints, self.stepper.work, self.stepper.memory, self.out, y)
 
     def _advance(self, bar: _Bar) -> tuple[str, str]:
-        limit, asked, saved = 1, 0, time.perf_counter()
+        limit, asked, saved = FEW, 0, time.perf_counter()
         landed = False  # a step has been taken whose outputs are still to be written
         while True:
             m, tick = self.stepper.memory, time.perf_counter()
@@ -371,6 +386,7 @@ class _Simulation:
             return
         n, o = self.written, self.out
         data = {f"memory_{name}": array for name, array in self.stepper.memory._asdict().items()}
+        data |= {f"solver_{name}": array for name, array in self.stepper.choice().items()}
         rows = {"q": o.q, "v": o.v, "a": o.a, "work": o.work, "steps": o.steps, "jumps": self.jumps}
         data |= {f"output_{name}": array[self.saved : n] for name, array in rows.items()}
         data["scalars"] = np.array([self.scale, self.reference, self.lost, self.error])
@@ -397,6 +413,8 @@ class _Simulation:
             return False
         for name, array in self.stepper.memory._asdict().items():
             array[...] = last[f"memory_{name}"]
+        prefix = "solver_"
+        self.stepper.recall({n.removeprefix(prefix): x for n, x in last.items() if n.startswith(prefix)})
         self.scale, self.reference, self.lost, self.error = (float(x) for x in last["scalars"])
         for watched, value in zip(self.watch.crossings, last["values"], strict=True):
             watched.value = None if np.isnan(value) else float(value)
@@ -418,44 +436,57 @@ class _Simulation:
     def _look(self) -> str:
         """Check the outputs that are new; the first one that is wrong and all after it are taken back."""
         before, now = self.checked, self.written
+        if now == before:
+            return ""
         path = self._path(before, now)
-        found = measure(self.system, path)
-        for k in range(now - before):
-            wrong = self._wrong(path, found, k)
-            if wrong:
-                self.stepper.memory.count[chart.OUTPUT] = before + k
-                return wrong
+        checks = self._checks(path, measure(self.system, path))
+        bad = np.flatnonzero(checks.wrong)
+        if bad.size:
+            k = int(bad[0])
+            self.stepper.memory.count[chart.OUTPUT] = before + k
+            return self._what(path, checks, k)
+        self.scale = float(checks.scale[-1])
+        self.error = float(checks.balance[-1]) / self.scale if self.scale > 0.0 else 0.0
         self.checked = now
         return ""
 
-    def _wrong(self, path: Trajectory, found: Diagnostics, k: int) -> str:
+    def _checks(self, path: Trajectory, found: Diagnostics) -> _Checks:
+        s, moved = self.system, found.energy.sum(axis=1) - self.reference
+        finite = np.isfinite(path.q).all(axis=1) & np.isfinite(path.a).all(axis=1)
+        gap = np.where(s.holonomic, np.abs(found.residual[:, 0]) / s.row_units, 0.0)
+        balance = np.abs(moved - path.work.sum(axis=1) + self.jumps[self.checked : self.checked + len(path)])
+        largest = np.max([found.energy[:, 0], np.abs(moved), np.abs(path.work).max(axis=1, initial=0.0)], axis=0)
+        scale = np.maximum.accumulate(np.append(self.scale, largest))[1:]
+        # at rest at both ends of a swing nothing seems to have moved: what gravity could move is counted too
+        lifted = self.weight * s.size if s.model.gravity.any() else 0.0
+        wrong = ~finite | (gap.max(axis=1, initial=0.0) > (OPEN if self._corrects else OPEN_UNCORRECTED))
+        return _Checks(gap, balance, scale, wrong | (balance > BLOW_UP * np.maximum(scale, lifted)))
+
+    @property
+    def _corrects(self) -> bool:
+        return self.drift in ("projection", "baumgarte") or isinstance(self.drift, Baumgarte)
+
+    def _what(self, path: Trajectory, checks: _Checks, k: int) -> str:
+        """What is wrong with output k."""
         s, t = self.system, path.t[k]
         for values, labels, what in ((path.q, s.coordinates, "coordinate"), (path.a, s.speeds, "acceleration")):
             bad = np.flatnonzero(~np.isfinite(values[k]))
             if bad.size:
                 return f"the {what} of '{labels[bad[0]]}' is not a finite number at t = {t:g} s. Use smaller steps."
-        gap = np.where(s.holonomic, np.abs(found.residual[k, 0]) / s.row_units, 0.0)
-        corrected = self.drift == "projection" or isinstance(self.drift, Baumgarte) or self.drift == "baumgarte"
-        if gap.max(initial=0.0) > (OPEN if corrected else OPEN_UNCORRECTED):
+        gap = checks.gap[k]
+        if gap.max(initial=0.0) > (OPEN if self._corrects else OPEN_UNCORRECTED):
             row = s.constraint_rows[int(np.argmax(gap))]
-            hint = "Use smaller tolerances or steps" if corrected else 'Use drift="projection", or smaller tolerances'
+            hint = "Use smaller tolerances or steps"
+            hint = hint if self._corrects else 'Use drift="projection", or smaller tolerances'
             return (
                 f"'{row}' is open by {gap.max():.2g} (rad or sizes of the mechanism) at t = {t:g} s. {hint}, and look "
                 "at the pose: near a singular one, try another formulation."
             )
-        balance = abs(found.energy[k].sum() - self.reference - path.work[k].sum() + self.jumps[self.checked + k])
-        moved = [found.energy[k, 0], abs(found.energy[k].sum() - self.reference), np.abs(path.work[k]).max(initial=0.0)]
-        self.scale = max(self.scale, *moved)
-        self.error = balance / self.scale if self.scale > 0.0 else 0.0
-        # at rest at both ends of a swing nothing seems to have moved: what gravity could move is counted too
-        lifted = _weight(s) * s.size if s.model.gravity.any() else 0.0
-        if balance > BLOW_UP * max(self.scale, lifted):
-            fast = int(np.argmax(np.abs(path.v[k] / s.speed_units)))
-            return (
-                f"energy is off by {balance:.3g} J at t = {t:g} s, more than half of what moves; the fastest is "
-                f"'{s.speeds[fast]}' at {path.v[k, fast]:.3g} (rad/s or m/s). Use smaller steps or tolerances."
-            )
-        return ""
+        fast = int(np.argmax(np.abs(path.v[k] / s.speed_units)))
+        return (
+            f"energy is off by {checks.balance[k]:.3g} J at t = {t:g} s, more than half of what moves; the fastest is "
+            f"'{s.speeds[fast]}' at {path.v[k, fast]:.3g} (rad/s or m/s). Use smaller steps or tolerances."
+        )
 
     def _why(self) -> str:
         """What made a chunk of steps fail, in words."""
@@ -476,11 +507,11 @@ class _Simulation:
         o, part = self.out, slice(start, stop)
         return Trajectory(self.t[part], o.q[part], o.v[part], o.a[part], o.work[part], o.steps[part])
 
-    def _result(self, status: str, message: str, seconds: float) -> Run:
-        count = self.stepper.memory.count
-        statistics = Statistics(
-            int(count[chart.ACCEPTED]), int(count[chart.REJECTED]), int(count[chart.EVALUATED]), seconds
+    def _result(self, status: str, message: str, seconds: float, integrating: float) -> Run:
+        steps, rejected, evaluations = (
+            int(self.stepper.memory.count[k]) for k in (chart.ACCEPTED, chart.REJECTED, chart.EVALUATED)
         )
+        statistics = Statistics(steps, rejected, evaluations, seconds, integrating)
         n = self.written
         return Run(
             self.system,

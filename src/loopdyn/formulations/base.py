@@ -77,6 +77,11 @@ class Compiled:
     again : callable, optional
         Called where the kernel returned -3, with the state that it was called with in `work`: prepares the solver anew
         there and gives what to go on with. It raises where the solver cannot go on.
+    remember : callable, optional
+        What the solver has chosen on its way, as named arrays that a checkpoint can keep: results depend on it in their
+        last digits.
+    recall : callable, optional
+        Takes such arrays and gives what to go on with as if the choices had been made here.
     """
 
     kernel: Any
@@ -86,6 +91,8 @@ class Compiled:
     work: Array
     explain: Callable[[int], LoopdynError]
     again: Callable[[], Compiled] | None = None
+    remember: Callable[[], Mapping[str, NDArray[Any]]] | None = None
+    recall: Callable[[Mapping[str, NDArray[Any]]], Compiled] | None = None
 
 
 @dataclass(frozen=True)

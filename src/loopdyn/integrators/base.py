@@ -372,6 +372,7 @@ class Stepper:
             self._within = rebind(_plain(stepping.within), extend=self._extend)
             attempt = own or _plain(self.integrator.attempt())
             found = {"attempt": attempt, "land": _plain(stepping.land), "within": self._within}
+            found["unowned"] = _plain(chart.unowned)
             self._chunk = rebind(stepping.chunk, **found)
         self.in_python = not usable
         self.views = s.open_work(self.work)
@@ -466,9 +467,24 @@ class Stepper:
         """Go on with a solver that has been prepared anew, at the state where it asked for it."""
         if self.compiled is None or self.compiled.again is None:
             raise self.failure(stepping.AGAIN)
-        self.compiled = self.compiled.again()
-        self.ints, self.floats, self.work = self.compiled.ints, self.compiled.floats, self.compiled.work
+        self._use(self.compiled.again())
+
+    def _use(self, compiled: Compiled) -> None:
+        self.compiled = compiled
+        self.ints, self.floats, self.work = compiled.ints, compiled.floats, compiled.work
         self.views = self.system.open_work(self.work)
+
+    def choice(self) -> dict[str, NDArray[Any]]:
+        """What the solver has chosen on its way, for a checkpoint."""
+        remember = None if self.compiled is None else self.compiled.remember
+        return {} if remember is None else dict(remember())
+
+    def recall(self, choice: dict[str, NDArray[Any]]) -> None:
+        """Go on with what was chosen before a checkpoint."""
+        if choice and self.compiled is not None and self.compiled.recall is not None:
+            compiled = self.compiled.recall(choice)
+            if not self.in_python:
+                self._use(compiled)
 
     def check(self, evaluate: Callable[[], int]) -> None:
         """Evaluate, once more where the solver asks to be prepared anew, and raise what the status means."""
