@@ -18,7 +18,7 @@ from loopdyn.events import Action, Event, Given, Watch, Watched, apply, watch
 from loopdyn.formulations.base import Formulation
 from loopdyn.formulations.registry import DEFAULT, chosen, prepare
 from loopdyn.integrators import chart
-from loopdyn.integrators.base import DRIFTS, Baumgarte, Drift, Integrator, Stepper, moves_by_itself
+from loopdyn.integrators.base import DRIFTS, Auto, Baumgarte, Drift, Integrator, Stepper, Stiff, moves_by_itself
 from loopdyn.integrators.base import chosen as chosen_integrator
 from loopdyn.integrators.chart import FINE, Output
 from loopdyn.integrators.stepping import ASKS, FINISHED, RUNNING
@@ -42,6 +42,7 @@ BLOW_UP = 0.5
 NO_ENERGY = 1e-6
 SAVE_EVERY = 10.0  # seconds of computing between two segments of a checkpoint
 PULSE, MANY = 0.1, 1_000_000  # seconds of computing, and steps, between two looks at the progress
+WORTH = 100  # steps still to go, at their present size, from which it is worth going over to the stiff integrator
 PATIENCE = 10  # times a solver may ask to be prepared anew without a step in between
 
 
@@ -75,7 +76,8 @@ def simulate(
     formulation : str or Formulation
         How accelerations are found.
     integrator : str or Integrator
-        "auto" (DOP853), "dop853", "dp5", or one with its options, e.g. ``ld.RK4(step=1e-3)``.
+        "auto" (DOP853, and Stiff from where stability limits its steps, see ``run.events``), "dop853", "dp5", "stiff",
+        or one with its options, e.g. ``ld.RK4(step=1e-3)``.
     rtol : float
         Error of a step: of positions in rad or sizes of the mechanism, of speeds relative to the fastest so far.
     atol : float, optional
@@ -295,9 +297,19 @@ class _Simulation:
                     return "stopped", stopped
                 if self.stepper.t >= self.end:
                     return "finished", f"reached t = {self.end:g} s"
+            if self.stepper.finds_it_stiff:
+                self._go_stiff_if_worth_it()
             if time.perf_counter() - saved > SAVE_EVERY:
                 self._save()
                 saved = time.perf_counter()
+
+    def _go_stiff_if_worth_it(self) -> None:
+        """Hand over to the stiff integrator, and say so, unless the end is near."""
+        h, state = float(self.stepper.memory.clock[chart.SIZE]), self.stepper.state()
+        if isinstance(self.stepper.integrator, Auto) and self.end - state.t > WORTH * h:
+            self.stepper = self.stepper.handed_over(self.stepper.integrator.stiff())
+            name = f"stiff: stability, not accuracy, limits steps to {h:.2g} s; {self.stepper.integrator!r} goes on"
+            self.events.append(Event(state.t, name, state, state))
 
     # ---------------------------------------------------------------------------------------------- events
 
@@ -373,6 +385,7 @@ class _Simulation:
         data = {f"memory_{name}": array for name, array in self.stepper.memory._asdict().items()}
         rows = {"q": o.q, "v": o.v, "a": o.a, "work": o.work, "steps": o.steps, "jumps": self.jumps}
         data |= {f"output_{name}": array[self.saved : n] for name, array in rows.items()}
+        data["stiff"] = np.array(isinstance(self.stepper.integrator, Stiff))
         data["scalars"] = np.array([self.scale, self.reference, self.lost, self.error])
         data["values"] = np.array([np.nan if w.value is None else w.value for w in self.watch.crossings])
         data["event_names"] = np.array([e.name for e in self.events], str)
@@ -395,6 +408,8 @@ class _Simulation:
             self.saved += n
         if not last:
             return False
+        if last["stiff"] and isinstance(self.stepper.integrator, Auto):
+            self.stepper = self.stepper.anew(self.stepper.integrator.stiff())
         for name, array in self.stepper.memory._asdict().items():
             array[...] = last[f"memory_{name}"]
         self.scale, self.reference, self.lost, self.error = (float(x) for x in last["scalars"])

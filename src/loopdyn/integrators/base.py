@@ -42,6 +42,7 @@ class Integrator:
 
     name: ClassVar[str] = ""
     history: ClassVar[int] = 0  # states that are kept beside the start of a step
+    stable: ClassVar[float] = 0.0  # step times fastest rate up to which it is stable, if that is to be watched
 
     def method(self) -> Method:
         """Coefficients."""
@@ -162,7 +163,7 @@ class GeneralizedAlpha(_Fixed):
 
 
 class Stiff(_Adaptive):
-    """Radau IIA of order 5, from SciPy: adaptive and implicit, for stiff springs and dampers.
+    """Radau IIA of order 5: adaptive and implicit, for stiff springs and dampers.
 
     Examples
     --------
@@ -173,12 +174,12 @@ class Stiff(_Adaptive):
     name: ClassVar[str] = "stiff"
 
     def method(self) -> Method:
-        """Both ends of a step."""
-        return stepping.ends_only()
+        """Three stages that are solved together."""
+        return stiff.radau()
 
-    def in_python(self, stepper: Stepper) -> Any:
-        """Steps of SciPy's."""
-        return stiff.make(stepper)
+    def attempt(self) -> Any:
+        """Its own way to make a step."""
+        return stiff.attempt
 
 
 class DP5(_Adaptive):
@@ -213,7 +214,25 @@ class DOP853(_Adaptive):
         return runge_kutta.dop853()
 
 
+class Auto(DOP853):
+    """DOP853 until stability and not accuracy limits its steps for a while, then Stiff; said in ``run.events``.
+
+    Examples
+    --------
+    >>> Auto().stiff()
+    Stiff(longest=None)
+    """
+
+    name: ClassVar[str] = "auto"
+    stable: ClassVar[float] = 6.1  # [Hairer1996 section IV.2]
+
+    def stiff(self) -> Stiff:
+        """What follows where the equations are stiff."""
+        return Stiff(longest=self.longest)
+
+
 CLASSES: dict[str, type[Integrator]] = {
+    "auto": Auto,
     "dop853": DOP853,
     "dp5": DP5,
     "rk4": RK4,
@@ -224,12 +243,12 @@ CLASSES: dict[str, type[Integrator]] = {
 
 
 def chosen(integrator: str | Integrator) -> Integrator:
-    """The integrator of a name with its default options, or the one given; "auto" is DOP853.
+    """The integrator of a name with its default options, or the one given.
 
     Examples
     --------
     >>> chosen("auto")
-    DOP853(longest=None)
+    Auto(longest=None)
     """
     return integrator if isinstance(integrator, Integrator) else named(integrator, None)
 
@@ -242,9 +261,9 @@ def named(name: str, step: float | None) -> Integrator:
     >>> named("rk4", 1e-3)
     RK4(step=0.001)
     """
-    kind = CLASSES.get("dop853" if name == "auto" else name)
+    kind = CLASSES.get(name)
     if kind is None:
-        raise LoopdynError(f"there is no integrator '{name}'. {nearest(str(name), ['auto', *CLASSES])}")
+        raise LoopdynError(f"there is no integrator '{name}'. {nearest(str(name), CLASSES)}")
     if issubclass(kind, _Fixed):
         if step is None:
             raise LoopdynError(f"{name} needs the size of a step. Give it: {kind.__name__}(step=1e-3), or --step.")
@@ -306,7 +325,7 @@ class Stepper:
         rtol: float,
         atol: float,
     ):
-        self.system, self.solver, self.integrator, self.rank = system, solver, integrator, rank
+        self.system, self.solver, self.integrator, self.rank, self.drift = system, solver, integrator, rank, drift
         self.method = integrator.method()
         self.error: LoopdynError | None = None  # of a solver in Python, from its last failure
         self.adaptive = isinstance(integrator, _Adaptive)
@@ -344,7 +363,7 @@ class Stepper:
             load=np.zeros(forces),
         )
         self.weights = np.zeros(rows)
-        self.memory.clock[[chart.RTOL, chart.ATOL]] = rtol, atol
+        self.memory.clock[[chart.RTOL, chart.ATOL, chart.STABLE]] = rtol, atol, self.integrator.stable
         self.memory.count[chart.MOVED] = moved
 
     def _bind(self, compiled: Compiled | None, drift: Drift) -> None:
@@ -436,6 +455,27 @@ class Stepper:
         self.aim(end)
         chart.begin(m)
         m.clock[chart.NEXT] = self.first_step()
+
+    @property
+    def finds_it_stiff(self) -> bool:
+        """Whether stability has limited the steps for so long that another integrator is due."""
+        return bool(self.memory.count[chart.STIFF] >= stepping.MANY_STIFF)
+
+    def anew(self, integrator: Integrator) -> Stepper:
+        """Another integrator on the same solver, not yet started."""
+        rtol, atol = (float(x) for x in self.memory.clock[[chart.RTOL, chart.ATOL]])
+        return Stepper(self.system, self.solver, integrator, self.drift, self.rank, rtol, atol)
+
+    def handed_over(self, integrator: Integrator) -> Stepper:
+        """Another integrator that goes on where this one has got to, with its counts."""
+        m, other = self.memory, self.anew(integrator)
+        kept = [chart.MOST, chart.LEAST, chart.FASTEST]
+        other.memory.clock[kept] = m.clock[kept]
+        counts = [chart.ACCEPTED, chart.REJECTED, chart.EVALUATED, chart.OUTPUT]
+        other.memory.count[counts] = m.count[counts]
+        other.start(self.state(), float(m.clock[chart.END]), m.new[2 * self.system.nv :])
+        other.memory.clock[chart.NEXT] = m.clock[chart.SIZE]
+        return other
 
     def allow(self, start: float, end: float) -> None:
         """Set the longest and the shortest step for a span of time."""

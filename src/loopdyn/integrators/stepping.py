@@ -24,6 +24,7 @@ from loopdyn._jit import kernel
 from loopdyn.integrators.chart import (
     ACCEPTED,
     ATOL,
+    CALM,
     END,
     ERROR,
     EXTENDED,
@@ -41,8 +42,10 @@ from loopdyn.integrators.chart import (
     RTOL,
     SINCE,
     SIZE,
+    STABLE,
     START,
     STATUS,
+    STIFF,
     STOP,
     begin,
     keep_end,
@@ -60,6 +63,7 @@ AGAIN = -3
 
 SAFETY, SHRINK, GROW = 0.9, 0.2, 10.0  # of the step size, as usual [Hairer1993 section II.4]
 SNAP = 1e-9  # share of a step that is not worth a step of its own
+MANY_STIFF, MANY_CALM = 15, 6  # steps at the limit of stability that tell, and steps below it after which they do not
 
 
 # Bound to what it is in a run.
@@ -165,6 +169,29 @@ def remember_speed(m):
 
 
 @kernel
+def look_for_stiffness(m, method):
+    """Count a step that the stability of the method limits [Hairer1996 section IV.2].
+
+    The last stage and the end of the step are two states at one time: how much their derivatives differ, against the
+    states themselves, is an estimate of the fastest rate of the equations. Increments count against h times speeds.
+    """
+    h, nv, end = m.clock[SIZE], m.v1.size, method.c.size
+    states, rates = 0.0, 0.0
+    for i in range(nv):
+        x, v = (m.new[i] - m.stage[i]) / m.unit[i], (m.new[nv + i] - m.stage[nv + i]) / m.unit[i]
+        a = (m.k[end, nv + i] - m.k[end - 1, nv + i]) / m.unit[i]
+        states += x * x / (h * h) + v * v
+        rates += v * v / (h * h) + a * a
+    if h * h * rates > m.clock[STABLE] ** 2 * states:
+        m.count[STIFF] += 1
+        m.count[CALM] = 0
+    else:
+        m.count[CALM] += 1
+        if m.count[CALM] >= MANY_CALM:
+            m.count[STIFF] = 0
+
+
+@kernel
 def look_inside(ints, work, m, method, t, weights):
     """The state at the time t inside the last step, on its dense output, into `work` and `m.stage`."""
     h = m.clock[SIZE]
@@ -247,6 +274,8 @@ def land(ints, floats, work, m, method, accelerate, correct):
     if status != FINE:
         return status
     keep_end(ints, work, m, method.c.size)
+    if m.clock[STABLE] > 0.0:
+        look_for_stiffness(m, method)
     remember_speed(m)
     m.count[PENDING] = 1
     m.count[EXTENDED] = 0
@@ -268,7 +297,7 @@ def chunk(ints, floats, work, m, method, out, weights, limit, accelerate, correc
             if status == FINE:
                 if m.clock[STOP] >= m.clock[END]:
                     return FINISHED
-                if taken >= limit:
+                if taken >= limit or (taken > 0 and m.count[STIFF] >= MANY_STIFF):
                     return RUNNING
                 begin(m)
         if status == FINE:
