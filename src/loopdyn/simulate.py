@@ -232,6 +232,10 @@ class _Simulation:
         self.scale = NO_ENERGY * _weight(s) * s.size
         self.reference = 0.0  # energy at the start
         self.error = 0.0  # of the energy, for the progress bar
+        compiled = self.watch.compiled and not self.stepper.in_python
+        self.looks_itself = bool(self.watch.crossings) and not compiled  # for crossings, between all steps
+        if compiled:
+            self.stepper.watch(*self.watch.functions())
 
     @property
     def written(self) -> int:
@@ -245,7 +249,6 @@ class _Simulation:
         done = self._resume()
         if not done:
             self.stepper.start(first, self._next_stop(first.t))
-            self.watch.begin(first)
             if self.times[0] == first.t:
                 self._write(self.stepper.memory.y)
         status, message = "failed", ""
@@ -273,7 +276,10 @@ class _Simulation:
         while True:
             m, tick = self.stepper.memory, time.perf_counter()
             before = int(m.count[chart.ACCEPTED])
-            code = self.stepper.run(self.out, 0 if landed else 1 if self.watch.crossings else limit)
+            closely = self.looks_itself or self.watch.holds(
+                self.stepper.t if not landed else float(m.clock[chart.START])
+            )
+            code = self.stepper.run(self.out, 0 if landed else 1 if closely else limit)
             stepped = landed or m.count[chart.ACCEPTED] > before
             elapsed = time.perf_counter() - tick
             limit = max(1, int(min(4 * limit, limit * PULSE / max(elapsed, 1e-6), MANY)))
@@ -282,7 +288,8 @@ class _Simulation:
             if code == ASKS and asked <= PATIENCE:
                 self.stepper.again()
                 continue
-            stopped = self._crossings() if stepped and code in (RUNNING, FINISHED) else ""
+            look = stepped and (closely or m.count[chart.SEEN] == 1)
+            stopped = self._crossings() if look and code in (RUNNING, FINISHED) else ""
             wrong = self._look()
             if wrong:
                 return "failed", wrong
@@ -316,19 +323,14 @@ class _Simulation:
     def _crossings(self) -> str:
         """Look for crossings in the last step; why the run stops, if it does."""
         m, stepper = self.stepper.memory, self.stepper
-        if not self.watch.crossings:
-            return ""
         start, stop, end = float(m.clock[chart.START]), float(m.clock[chart.STOP]), stepper.state()
         while (found := self.watch.find(stepper.on_curve, start, stop, end)) is not None:
-            t, watched = found
-            state = stepper.inside(t)
-            event = watched.event
+            state, event = stepper.inside(found.t), found.watched.event
             if event.stop or event.action is not None:
-                self._take_back(t)
-                return self._happen(event.name, state, stepper.works, event.stop, event.action, watched)
-            self.events.append(Event(t, event.name, state, state))
-            self.watch.begin(state, watched)
-            start = t
+                self._take_back(found.t)
+                return self._happen(event.name, state, stepper.works, event.stop, event.action, found.watched)
+            self.events.append(Event(found.t, event.name, state, state))
+            start = found.t
         return ""
 
     def _time_events(self) -> str:
@@ -372,7 +374,6 @@ class _Simulation:
         self.lost += loss
         self.jumps[self.written :] = self.lost
         self.stepper.start(after, self._next_stop(state.t), works)
-        self.watch.begin(after, watched)
         return ""
 
     # ----------------------------------------------------------------------------------------- checkpoints
@@ -387,7 +388,7 @@ class _Simulation:
         data |= {f"output_{name}": array[self.saved : n] for name, array in rows.items()}
         data["stiff"] = np.array(isinstance(self.stepper.integrator, Stiff))
         data["scalars"] = np.array([self.scale, self.reference, self.lost, self.error])
-        data["values"] = np.array([np.nan if w.value is None else w.value for w in self.watch.crossings])
+        data["held"] = np.array([(w.since, w.held) for w in self.watch.crossings])
         data["event_names"] = np.array([e.name for e in self.events], str)
         data["event_numbers"] = np.array([[e.t, e.energy_loss] for e in self.events]).reshape(-1, 2)
         for name in ("state", "after"):
@@ -413,8 +414,8 @@ class _Simulation:
         for name, array in self.stepper.memory._asdict().items():
             array[...] = last[f"memory_{name}"]
         self.scale, self.reference, self.lost, self.error = (float(x) for x in last["scalars"])
-        for watched, value in zip(self.watch.crossings, last["values"], strict=True):
-            watched.value = None if np.isnan(value) else float(value)
+        for watched, (since, held) in zip(self.watch.crossings, last["held"], strict=True):
+            watched.hold(float(since), float(held))
         self.events = [
             Event(float(t), str(name), self._packed(t, before), self._packed(t, after), float(loss))
             for name, (t, loss), before, after in zip(

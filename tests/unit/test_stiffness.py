@@ -13,7 +13,7 @@ def motion(system: ld.System, until: float, rtol: float = 1e-8, integrator: str 
 
 
 def damped_four_bar(damping: float) -> ld.System:
-    """A four-bar whose crank is held by a spring and a damper: the crank creeps to where the spring balances gravity."""
+    """A four-bar whose crank is held by a spring and a damper: it creeps to where the spring balances gravity."""
     m = ld.library.four_bar()
     m.add_force(ld.JointSpring(joint="A", stiffness=50.0, damping=damping), "closer")
     return m.compile()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, ClassVar, Literal
@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 from loopdyn import records as rec
 from loopdyn._jit import pointer, rebind, specialise
 from loopdyn.errors import LoopdynError
+from loopdyn.expressions import Program
 from loopdyn.expressions import opcodes as OP
 from loopdyn.forces.base import JOINT_SPRING, MOTOR
 from loopdyn.formulations.base import Compiled, Solver
-from loopdyn.integrators import adams, chart, generalized_alpha, runge_kutta, stepping, stiff
+from loopdyn.integrators import adams, chart, generalized_alpha, runge_kutta, stepping, stiff, watching
 from loopdyn.integrators.chart import FINE, NOT_A_NUMBER, Memory, Output
 from loopdyn.integrators.stepping import Method
 from loopdyn.projection import correct as corrected
@@ -330,6 +331,7 @@ class Stepper:
         self.error: LoopdynError | None = None  # of a solver in Python, from its last failure
         self.adaptive = isinstance(integrator, _Adaptive)
         self._arrays(rtol, atol)
+        self.watch([], [])
         self._bind(getattr(solver, "compiled", None), drift)
 
     # ------------------------------------------------------------------------------------------ preparing
@@ -464,7 +466,9 @@ class Stepper:
     def anew(self, integrator: Integrator) -> Stepper:
         """Another integrator on the same solver, not yet started."""
         rtol, atol = (float(x) for x in self.memory.clock[[chart.RTOL, chart.ATOL]])
-        return Stepper(self.system, self.solver, integrator, self.drift, self.rank, rtol, atol)
+        other = Stepper(self.system, self.solver, integrator, self.drift, self.rank, rtol, atol)
+        other._watched = self._watched
+        return other
 
     def handed_over(self, integrator: Integrator) -> Stepper:
         """Another integrator that goes on where this one has got to, with its counts."""
@@ -500,7 +504,11 @@ class Stepper:
     def run(self, out: Output, limit: int) -> int:
         """At most `limit` steps; the code a chunk ends with."""
         arrays = self.ints, self.floats, self.work, self.memory, self.method
-        return int(self._chunk(*arrays, out, self.weights, limit, *self._handed))
+        return int(self._chunk(*arrays, out, self.weights, *self._watched, limit, *self._handed))
+
+    def watch(self, functions: Sequence[Any], programs: Sequence[Program]) -> None:
+        """End a chunk of steps where one of these may have passed zero: jitted functions and formulas of (t, q, v)."""
+        self._watched = watching.watched(self.system.nq, self.system.nv, functions, programs)
 
     def again(self) -> None:
         """Go on with a solver that has been prepared anew, at the state where it asked for it."""

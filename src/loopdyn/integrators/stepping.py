@@ -31,6 +31,7 @@ from loopdyn.integrators.chart import (
     FASTEST,
     FINE,
     LEAST,
+    LOOKED,
     MOST,
     NEXT,
     NOT_A_NUMBER,
@@ -40,6 +41,7 @@ from loopdyn.integrators.chart import (
     REJECTED,
     RETRIED,
     RTOL,
+    SEEN,
     SINCE,
     SIZE,
     STABLE,
@@ -55,6 +57,7 @@ from loopdyn.integrators.chart import (
     stage,
     write,
 )
+from loopdyn.integrators.watching import SAMPLES, sample, zero_may_be_inside
 
 # What a chunk of steps ended with.
 RUNNING, FINISHED, FAILED, ASKS = range(4)
@@ -261,6 +264,24 @@ def within(ints, floats, work, m, method, t, weights, accelerate, correct):
 
 
 @kernel
+def look_for_events(ints, floats, work, m, method, weights, watched, functions, accelerate):
+    """Sample what is watched along the last step; SEEN if it may pass zero there."""
+    status = extend(ints, floats, work, m, method, accelerate)
+    if status != FINE:
+        return status
+    h, last = m.clock[STOP] - m.clock[START], SAMPLES.size - 2
+    for k in range(SAMPLES.size):
+        if k == last:
+            put_end(ints, work, m)
+        else:
+            look_inside(ints, work, m, method, m.clock[START] + SAMPLES[k] * h, weights)
+        sample(ints, work, m, watched, functions, k)
+    m.count[SEEN] = 1 if zero_may_be_inside(watched.values) else 0
+    m.count[LOOKED] = 1
+    return FINE
+
+
+@kernel
 def land(ints, floats, work, m, method, accelerate, correct):
     """The end of a step that is taken: correct it and find its accelerations."""
     place(ints, work, m, m.new, m.clock[STOP])
@@ -279,16 +300,20 @@ def land(ints, floats, work, m, method, accelerate, correct):
     remember_speed(m)
     m.count[PENDING] = 1
     m.count[EXTENDED] = 0
+    m.count[LOOKED] = 0
+    m.count[SEEN] = 0
     m.count[ACCEPTED] += 1
     return FINE
 
 
-def chunk(ints, floats, work, m, method, out, weights, limit, accelerate, correct):
-    """At most `limit` steps towards clock[END]; outputs that lie in them are written."""
+def chunk(ints, floats, work, m, method, out, weights, watched, functions, limit, accelerate, correct):
+    """At most `limit` steps towards clock[END], fewer if an event may be in one; outputs in them are written."""
     taken = 0
     while True:
         status = FINE
         if m.count[PENDING] == 1:
+            if watched.values.size > 0 and m.count[LOOKED] == 0:
+                status = look_for_events(ints, floats, work, m, method, weights, watched, functions, accelerate)
             while status == FINE and m.count[OUTPUT] < out.t.size and out.t[m.count[OUTPUT]] <= m.clock[STOP]:
                 t = out.t[m.count[OUTPUT]]
                 status = within(ints, floats, work, m, method, t, weights, accelerate, correct)
@@ -297,7 +322,7 @@ def chunk(ints, floats, work, m, method, out, weights, limit, accelerate, correc
             if status == FINE:
                 if m.clock[STOP] >= m.clock[END]:
                     return FINISHED
-                if taken >= limit or (taken > 0 and m.count[STIFF] >= MANY_STIFF):
+                if taken >= limit or (taken > 0 and (m.count[SEEN] == 1 or m.count[STIFF] >= MANY_STIFF)):
                     return RUNNING
                 begin(m)
         if status == FINE:
