@@ -25,14 +25,16 @@ from loopdyn.errors import LoopdynError
 from loopdyn.expressions import Program, parse
 from loopdyn.expressions import opcodes as OP
 from loopdyn.integrators.watching import SAMPLES, may_dip, sign_changes
+from loopdyn.locking import Lock, Release
 from loopdyn.projection import metric, smallest_step
+from loopdyn.reactions import Reactions
 from loopdyn.system import State, System
 from loopdyn.tree import terms
 from loopdyn.wording import nearest
 
 Array = NDArray[np.float64]
 Function = Callable[[float, Array, Array], float]
-Action = Callable[[State], State]
+Action = Callable[[State], State] | Lock | Release
 
 HALVINGS = 30  # how near to the start of a bounce its height is looked for
 TINY = 1e-300  # stands for a value that is positive or negative and nothing else
@@ -55,8 +57,9 @@ class Crossing:
         1: only upwards, -1: only downwards, 0: both.
     stop : bool
         End the run there.
-    action : callable, optional
-        ``action(state) -> state``: the state to go on from. It must be closed.
+    action : callable, Lock or Release, optional
+        ``action(state) -> state``: the state to go on from, which must be closed; or a joint locked, or a constraint
+        released, with the impulses that it takes.
     coordinates, speeds : mapping
         For a formula: names used in it beside ``t``, and the coordinates and speeds they stand for.
 
@@ -135,6 +138,9 @@ class Event:
         Before and after the event changed anything; the same where it did not.
     energy_loss : float
         Energy that the event took away, J.
+    impulse : Reactions, optional
+        Where constraints changed: impulses of all joints, N s and N m s, and in its `multipliers` those of constraints,
+        drivers and locks.
     """
 
     t: float
@@ -142,6 +148,7 @@ class Event:
     state: State
     after: State
     energy_loss: float = 0.0
+    impulse: Reactions | None = None
 
 
 @dataclass
@@ -190,8 +197,10 @@ class Found:
 
 @dataclass
 class Watch:
-    """All events of a run."""
+    """All events of a run; `system` and `rank` of its rows are those of the present phase."""
 
+    system: System
+    rank: int
     crossings: list[Watched] = field(default_factory=list)
     times: list[At] = field(default_factory=list)
 
@@ -292,14 +301,14 @@ def _root(w: Watched, inside: Callable[[float], State], low: float, high: float,
 
 def watch(system: System, given: Iterable[Given], rank: int, start: float, end: float) -> Watch:
     """What is to be looked for, with limits taken apart and plain functions given a name."""
-    found = Watch()
+    found = Watch(system, rank)
     for k, event in enumerate(given):
         if isinstance(event, At):
             if not start < event.t <= end:
                 raise LoopdynError(f"event '{event.name}' is at t = {event.t:g} s, outside of t_span. Move it inside.")
             found.times.append(event)
         elif isinstance(event, Limits):
-            found.crossings += _limits(system, event, rank)
+            found.crossings += _limits(found, event)
         elif isinstance(event, Crossing):
             found.crossings.append(Watched(event, _program(system, event)))
         elif callable(event):
@@ -334,7 +343,8 @@ def _program(system: System, event: Crossing) -> Program | None:
     return replace(program, code=np.where(reads, OP.VARIABLE + (moved << OP.BITS), program.code))
 
 
-def _limits(system: System, event: Limits, rank: int) -> list[Watched]:
+def _limits(present: Watch, event: Limits) -> list[Watched]:
+    system = present.system
     labels = list(system.limits) if event.joints is None else list(event.joints)
     if not labels:
         raise LoopdynError("ld.Limits: no joint of the model has limits. Give a joint limits=(low, high).")
@@ -350,13 +360,12 @@ def _limits(system: System, event: Limits, rank: int) -> list[Watched]:
         i, k = system.coordinates.index(label), system.speeds.index(label)
         for bound, side, direction in zip(system.limits[label], ("lower", "upper"), (-1, 1), strict=True):
             if np.isfinite(bound):
-                found.append(_limit(system, event, rank, f"{label} at its {side} limit", i, k, bound, direction))
+                found.append(_limit(present, event, f"{label} at its {side} limit", i, k, bound, direction))
     return found
 
 
-def _limit(
-    system: System, event: Limits, rank: int, name: str, i: int, k: int, bound: float, direction: int
-) -> Watched:
+def _limit(present: Watch, event: Limits, name: str, i: int, k: int, bound: float, direction: int) -> Watched:
+    system = present.system
     label = system.coordinates[i]
     crossing = Crossing(f"x - ({float(bound)!r})", name, direction, event.restitution is None, coordinates={"x": label})
     program = _program(system, crossing)
@@ -366,8 +375,8 @@ def _limit(
 
     def rebound(state: State) -> State:
         q = state.q.copy()
-        q[i] = bound if system.nc == 0 else q[i]  # a loop would be opened by it
-        return State(state.t, q, impact(system, State(state.t, q, state.v), k, e, rank))
+        q[i] = bound if present.system.nc == 0 else q[i]  # a loop would be opened by it
+        return State(state.t, q, impact(present.system, State(state.t, q, state.v), k, e, present.rank))
 
     def rests(state: State) -> bool:
         return bool(abs(state.v[k]) < REST * system.speed_units[k])
@@ -396,7 +405,7 @@ def impact(system: System, state: State, k: int, restitution: float, rank: int) 
     return v
 
 
-def apply(action: Action, state: State, name: str) -> State:
+def apply(action: Callable[[State], State], state: State, name: str) -> State:
     """The state after an action, at the same time."""
     after: Any = action(state)
     if not isinstance(after, State) or after.q.shape != state.q.shape or after.v.shape != state.v.shape:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import time
 from collections.abc import Sequence
@@ -22,8 +23,9 @@ from loopdyn.integrators.base import DRIFTS, Auto, Baumgarte, Drift, Integrator,
 from loopdyn.integrators.base import chosen as chosen_integrator
 from loopdyn.integrators.chart import FINE, Output
 from loopdyn.integrators.stepping import ASKS, FINISHED, RUNNING
+from loopdyn.locking import Lock, Phase, Release, change, impulse_as_data, impulse_of, phase_of
 from loopdyn.rank import decide
-from loopdyn.results import Diagnostics, Run, Statistics, Trajectory, measure
+from loopdyn.results import Diagnostics, Run, Statistics, Trajectory, measure, pieces
 from loopdyn.system import State, System
 from loopdyn.tree import energy, terms
 from loopdyn.wording import nearest
@@ -127,7 +129,7 @@ def simulate(
         "moved": moves_by_itself(system),
     }
     seen = watch(system, events, rank, start, end)
-    simulation = _Simulation(system, stepper, times, end, drift, seen, settings)
+    simulation = _Simulation(system, stepper, times, end, drift, method, seen, settings)
     if checkpoint is not None:
         described = {
             "system": _digest([system.ints, system.floats]),
@@ -214,6 +216,7 @@ class _Simulation:
     times: Array
     end: float
     drift: Drift
+    method: Formulation
     watch: Watch
     settings: dict[str, Any]
     checkpoint: Checkpoint | None = None
@@ -229,6 +232,7 @@ class _Simulation:
         rows = (np.zeros((m, s.nq)), np.zeros((m, s.nv)), np.zeros((m, s.nv)), np.zeros((m, self.stepper.sources)))
         self.out = Output(self.t[:n], *rows, steps=np.zeros(m, np.int64))
         self.jumps = np.zeros(m)
+        self.phases = [Phase(s)]
         self.scale = NO_ENERGY * _weight(s) * s.size
         self.reference = 0.0  # energy at the start
         self.error = 0.0  # of the energy, for the progress bar
@@ -312,9 +316,12 @@ class _Simulation:
 
     def _go_stiff_if_worth_it(self) -> None:
         """Hand over to the stiff integrator, and say so, unless the end is near."""
-        h, state = float(self.stepper.memory.clock[chart.SIZE]), self.stepper.state()
-        if isinstance(self.stepper.integrator, Auto) and self.end - state.t > WORTH * h:
-            self.stepper = self.stepper.handed_over(self.stepper.integrator.stiff())
+        before = self.stepper
+        h, state = float(before.memory.clock[chart.SIZE]), before.state()
+        if isinstance(before.integrator, Auto) and self.end - state.t > WORTH * h:
+            self.stepper = before.with_integrator(before.integrator.stiff())
+            self.stepper.start(state, float(before.memory.clock[chart.END]), before.memory.new[2 * self.system.nv :])
+            self.stepper.memory.clock[chart.NEXT] = h
             name = f"stiff: stability, not accuracy, limits steps to {h:.2g} s; {self.stepper.integrator!r} goes on"
             self.events.append(Event(state.t, name, state, state))
 
@@ -359,9 +366,16 @@ class _Simulation:
         self, name: str, state: State, works: Array, stop: bool, action: Action | None, watched: Watched | None
     ) -> str:
         """Book an event that stops the run or changes its state, and begin anew behind it."""
-        after = state if action is None else apply(action, state, name)
-        loss = _energy(self.system, state) - _energy(self.system, after) if action is not None else 0.0
-        self.events.append(Event(state.t, name, state, after, loss))
+        impulse = None
+        if isinstance(action, Lock | Release):
+            phase, jump = change(self.system, self.phases[-1], state, action, self.written)
+            after, loss, impulse = jump.state, jump.energy_loss, jump.impulse
+            if not stop:
+                self._enter(phase, after)
+        else:
+            after = state if action is None else apply(action, state, name)
+            loss = _energy(self.system, state) - _energy(self.system, after) if action is not None else 0.0
+        self.events.append(Event(state.t, name, state, after, loss, impulse))
         rests = not stop and watched is not None and watched.rest is not None and watched.rest(after)
         if stop or rests:
             if self.written == 0 or self.t[self.written - 1] < state.t:
@@ -369,12 +383,20 @@ class _Simulation:
                 self.stepper.inside(state.t)
                 self._write(self.stepper.memory.stage)
             if rests:
-                return f"{name}: it comes to rest there at t = {state.t:g} s. To go on, lock the joint: ld.reconnect."
+                return f"{name}: it comes to rest there at t = {state.t:g} s. To go on, lock the joint: ld.Lock."
             return f"{name} at t = {state.t:g} s"
         self.lost += loss
         self.jumps[self.written :] = self.lost
         self.stepper.start(after, self._next_stop(state.t), works)
         return ""
+
+    def _enter(self, phase: Phase, state: State) -> None:
+        """Go on with the constraints of another phase; the stepper is still to be started."""
+        system = phase.system
+        rank = decide(system, state).count
+        self.watch.system, self.watch.rank = system, rank
+        self.stepper = self.stepper.with_system(system, prepare(system, self.method, state), rank)
+        self.phases.append(phase)
 
     # ----------------------------------------------------------------------------------------- checkpoints
 
@@ -389,6 +411,8 @@ class _Simulation:
         data["stiff"] = np.array(isinstance(self.stepper.integrator, Stiff))
         data["scalars"] = np.array([self.scale, self.reference, self.lost, self.error])
         data["held"] = np.array([(w.since, w.held) for w in self.watch.crossings])
+        data["phases"] = np.array(json.dumps([p.as_data() for p in self.phases]))
+        data["event_impulses"] = np.array(json.dumps([impulse_as_data(e.impulse) for e in self.events]))
         data["event_names"] = np.array([e.name for e in self.events], str)
         data["event_numbers"] = np.array([[e.t, e.energy_loss] for e in self.events]).reshape(-1, 2)
         for name in ("state", "after"):
@@ -409,17 +433,27 @@ class _Simulation:
             self.saved += n
         if not last:
             return False
+        phases = [phase_of(self.system, data) for data in json.loads(str(last["phases"]))[1:]]
+        for phase in phases:
+            self._enter(phase, State(0.0, last["memory_q1"], last["memory_v1"]))
         if last["stiff"] and isinstance(self.stepper.integrator, Auto):
-            self.stepper = self.stepper.anew(self.stepper.integrator.stiff())
+            self.stepper = self.stepper.with_integrator(self.stepper.integrator.stiff())
         for name, array in self.stepper.memory._asdict().items():
             array[...] = last[f"memory_{name}"]
         self.scale, self.reference, self.lost, self.error = (float(x) for x in last["scalars"])
         for watched, (since, held) in zip(self.watch.crossings, last["held"], strict=True):
             watched.hold(float(since), float(held))
         self.events = [
-            Event(float(t), str(name), self._packed(t, before), self._packed(t, after), float(loss))
-            for name, (t, loss), before, after in zip(
-                last["event_names"], last["event_numbers"], last["event_state"], last["event_after"], strict=True
+            Event(
+                float(t), str(name), self._packed(t, before), self._packed(t, after), float(loss), impulse_of(impulse)
+            )
+            for name, (t, loss), before, after, impulse in zip(
+                last["event_names"],
+                last["event_numbers"],
+                last["event_state"],
+                last["event_after"],
+                json.loads(str(last["event_impulses"])),
+                strict=True,
             )
         ]
         self.checked = self.written
@@ -433,19 +467,19 @@ class _Simulation:
 
     def _look(self) -> str:
         """Check the outputs that are new; the first one that is wrong and all after it are taken back."""
-        before, now = self.checked, self.written
-        path = self._path(before, now)
-        found = measure(self.system, path)
-        for k in range(now - before):
-            wrong = self._wrong(path, found, k)
-            if wrong:
-                self.stepper.memory.count[chart.OUTPUT] = before + k
-                return wrong
-        self.checked = now
+        for system, start, stop in pieces(self.phases, self.checked, self.written):
+            path = self._path(start, stop)
+            found = measure(system, path)
+            for k in range(stop - start):
+                wrong = self._wrong(system, path, found, k)
+                if wrong:
+                    self.stepper.memory.count[chart.OUTPUT] = start + k
+                    return wrong
+            self.checked = stop
         return ""
 
-    def _wrong(self, path: Trajectory, found: Diagnostics, k: int) -> str:
-        s, t = self.system, path.t[k]
+    def _wrong(self, s: System, path: Trajectory, found: Diagnostics, k: int) -> str:
+        t = path.t[k]
         for values, labels, what in ((path.q, s.coordinates, "coordinate"), (path.a, s.speeds, "acceleration")):
             bad = np.flatnonzero(~np.isfinite(values[k]))
             if bad.size:
@@ -507,6 +541,7 @@ class _Simulation:
             statistics,
             self.settings,
             self.jumps[:n],
+            tuple(self.phases),
         )
 
 

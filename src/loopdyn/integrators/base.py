@@ -314,6 +314,8 @@ class Stepper:
     rank : int
         Independent constraint rows, for corrections.
     rtol, atol : float
+    moved : bool, optional
+        Whether drivers or bases do work; by default whether they move.
     """
 
     def __init__(
@@ -325,20 +327,21 @@ class Stepper:
         rank: int,
         rtol: float,
         atol: float,
+        moved: bool | None = None,
     ):
         self.system, self.solver, self.integrator, self.rank, self.drift = system, solver, integrator, rank, drift
         self.method = integrator.method()
         self.error: LoopdynError | None = None  # of a solver in Python, from its last failure
         self.adaptive = isinstance(integrator, _Adaptive)
-        self._arrays(rtol, atol)
+        self._arrays(rtol, atol, moves_by_itself(system) if moved is None else moved)
         self.watch([], [])
         self._bind(getattr(solver, "compiled", None), drift)
 
     # ------------------------------------------------------------------------------------------ preparing
 
-    def _arrays(self, rtol: float, atol: float) -> None:
+    def _arrays(self, rtol: float, atol: float, moved: bool) -> None:
         s = self.system
-        moved, forces = moves_by_itself(s), len(s.model.force)
+        forces = len(s.model.force)
         self.sources = forces + N_OTHERS if forces or moved or s.mechanism.user_forces else 0
         ny, rows = 2 * s.nv + self.sources, len(self.method.p)
         past = self.integrator.history
@@ -463,22 +466,24 @@ class Stepper:
         """Whether stability has limited the steps for so long that another integrator is due."""
         return bool(self.memory.count[chart.STIFF] >= stepping.MANY_STIFF)
 
-    def anew(self, integrator: Integrator) -> Stepper:
+    def with_integrator(self, integrator: Integrator) -> Stepper:
         """Another integrator on the same solver, not yet started."""
-        rtol, atol = (float(x) for x in self.memory.clock[[chart.RTOL, chart.ATOL]])
-        other = Stepper(self.system, self.solver, integrator, self.drift, self.rank, rtol, atol)
-        other._watched = self._watched
-        return other
+        return self._like(self.system, self.solver, integrator, self.rank)
 
-    def handed_over(self, integrator: Integrator) -> Stepper:
-        """Another integrator that goes on where this one has got to, with its counts."""
-        m, other = self.memory, self.anew(integrator)
+    def with_system(self, system: System, solver: Solver, rank: int) -> Stepper:
+        """The same integrator on another system of the same coordinates, not yet started."""
+        return self._like(system, solver, self.integrator, rank)
+
+    def _like(self, system: System, solver: Solver, integrator: Integrator, rank: int) -> Stepper:
+        """The same settings, counts and watched functions."""
+        m = self.memory
+        rtol, atol = (float(x) for x in m.clock[[chart.RTOL, chart.ATOL]])
+        other = Stepper(system, solver, integrator, self.drift, rank, rtol, atol, bool(m.count[chart.MOVED]))
+        other._watched = self._watched
         kept = [chart.MOST, chart.LEAST, chart.FASTEST]
         other.memory.clock[kept] = m.clock[kept]
         counts = [chart.ACCEPTED, chart.REJECTED, chart.EVALUATED, chart.OUTPUT]
         other.memory.count[counts] = m.count[counts]
-        other.start(self.state(), float(m.clock[chart.END]), m.new[2 * self.system.nv :])
-        other.memory.clock[chart.NEXT] = m.clock[chart.SIZE]
         return other
 
     def allow(self, start: float, end: float) -> None:
