@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -527,6 +527,30 @@ class Run:
     def to_csv(self, path: str | os.PathLike[str]) -> None:
         """Write :meth:`to_dataframe` to a file, all digits kept."""
         self.to_dataframe().to_csv(path)
+
+    def to_excel(self, path: str | os.PathLike[str]) -> None:
+        """Write :meth:`summary`, events and settings to a workbook (.xlsx), a sheet each.
+
+        Examples
+        --------
+        >>> import tempfile, loopdyn as ld
+        >>> system = ld.library.pendulum().compile()
+        >>> run = ld.simulate(system, ld.assemble(system), (0, 1), progress=False)
+        >>> run.to_excel(tempfile.mkdtemp() + "/run.xlsx")
+        """
+        import pandas as pd
+
+        file = Path(path)
+        if file.suffix != ".xlsx":
+            raise LoopdynError(f"a workbook is not written as '{file.name}'. End the name in .xlsx.")
+        events = pd.DataFrame([(e.t, e.name, e.energy_loss) for e in self.events], columns=["t", "name", "energy_loss"])
+        about: dict[str, Any] = {"name": self.system.name, "status": self.status, "message": self.message}
+        about |= {"energy_error": self.energy_error, "largest_residual": self.largest_residual}
+        about |= asdict(self.statistics) | {k: str(v) for k, v in self.settings.items()}
+        with pd.ExcelWriter(file, engine="openpyxl") as book:
+            self.summary().to_excel(book, sheet_name="summary", index_label="quantity")
+            events.to_excel(book, sheet_name="events", index=False)
+            pd.Series(about, name="value").to_excel(book, sheet_name="run", index_label="what")
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything, the model included, to a NetCDF file; :func:`loopdyn.load_run` reads it."""
