@@ -397,8 +397,14 @@ def schema() -> None:
 
 
 @app.command()
-def demo() -> None:
-    """Show what loopdyn does, on a small mechanism; needs no arguments."""
+def demo(
+    page: Annotated[Path, typer.Option("--html", help="Where to write the page.")] = Path("loopdyn_demo.html"),
+) -> None:
+    """Show a four-bar and a 6-UPS platform by every formulation, and write a page on which both move.
+
+    Needs no arguments.
+    """
     from loopdyn.demo import main as run
 
-    run()
+    _check_names(html=(page, (".html",)))
+    run(page)
