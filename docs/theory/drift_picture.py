@@ -22,6 +22,7 @@ COLOURS = {"none": "tab:red", "velocity": "tab:orange", "baumgarte": "tab:purple
 
 
 def main() -> None:
+    """One panel per set of parameters."""
     figure, axes = plt.subplots(1, 3, figsize=(12, 3.9), sharex=True, sharey=True, layout="constrained")
     t = np.linspace(0, 20, 2001)
     for ax, (name, (gravity, speed, _, reference)) in zip(axes, SETS.items(), strict=True):

@@ -1,8 +1,8 @@
 """Anderson and Critchley (2003), Fig. 6: drift of a four-bar with constraints at acceleration and at velocity level.
 
-RK4 with h = 0.01 s. The paper's own parameters are lost with its figures: these three sets and their errors come from an
-independent prototype in the coordinates of the paper (relative angles, loop closed at the last pin). The error is the gap
-at that pin.
+RK4 with h = 0.01 s. The paper's own parameters are lost with its figures: these three sets and their errors come from
+an independent prototype in the coordinates of the paper (relative angles, loop closed at the last pin). The error is
+the gap at that pin.
 """
 
 from functools import cache
@@ -29,8 +29,9 @@ SETS = {
                  [2.1036160360922535e-06, 4.708281373708306e-05, 4.2307765983024285e-04, 1.8514040349665174e-03,
                   7.723913359071417e-03]),
 }  # fmt: skip
-# The prototype starts 1.3e-9 open; such a gap and its rate, some 1e-9/s, are the difference to a start closed to rounding.
-START_GAP = 1.3e-9
+# With velocities enforced the prototype's gap of the gentle set stays at 1.3e-9 from the first second on, where ours is
+# 1.5e-10; why is not known. Differences of that size, and growing at that rate per second, are not resolved by it.
+UNRESOLVED = 1.3e-9
 
 
 def four_bar(gravity: float) -> ld.System:
@@ -69,7 +70,7 @@ def test_accelerations_at_the_start(name):
 @pytest.mark.parametrize("name", SETS)
 def test_gap_with_constraints_at_acceleration_level_is_that_of_the_prototype(name):
     found = gap(name, "none")[[100 * t for t in TIMES]]
-    tolerance = [START_GAP * (1 + 2 * t) for t in TIMES] if name == "gentle" else [1e-3 * x for x in SETS[name][3]]
+    tolerance = [UNRESOLVED * (1 + t) for t in TIMES] if name == "gentle" else [1e-3 * x for x in SETS[name][3]]
     assert np.all(np.abs(found - SETS[name][3]) < tolerance)
 
 
