@@ -119,28 +119,41 @@ def simulate(
     _check_closed(system, first)
     rank = decide(system, first).count
     stepper = Stepper(system, solver, stepping, drift, rank, rtol, atol or 0.0)
-    settings = {
+    settings = _settings(method, stepper, rtol, atol)
+    simulation = _Simulation(
+        system, stepper, times, end, drift, method, watch(system, events, rank, start, end), settings
+    )
+    if checkpoint is not None:
+        simulation.checkpoint = Checkpoint(checkpoint, _description(system, first, times, end, events, settings))
+    return simulation.go(first, progress, begin)
+
+
+def _settings(method: Formulation, stepper: Stepper, rtol: float, atol: float | None) -> dict[str, Any]:
+    """How a run is made, as words and numbers."""
+    drift = stepper.drift
+    return {
         "formulation": repr(method),
-        "integrator": repr(stepping),
+        "integrator": repr(stepper.integrator),
         "rtol": rtol,
         "atol": atol,
         "drift": repr(drift) if isinstance(drift, Baumgarte) else drift,
         "compiled": not stepper.in_python,
-        "moved": moves_by_itself(system),
+        "moved": moves_by_itself(stepper.system),
     }
-    seen = watch(system, events, rank, start, end)
-    simulation = _Simulation(system, stepper, times, end, drift, method, seen, settings)
-    if checkpoint is not None:
-        described = {
-            "system": _digest([system.ints, system.floats]),
-            "start": _digest([first.q, first.v]),
-            "t_eval": _digest([times]),
-            "t_span": [start, end],
-            "events": [type(e).__name__ for e in events],
-            "settings": settings,
-        }
-        simulation.checkpoint = Checkpoint(checkpoint, described)
-    return simulation.go(first, progress, begin)
+
+
+def _description(
+    system: System, first: State, times: Array, end: float, events: Sequence[Given], settings: dict[str, Any]
+) -> dict[str, Any]:
+    """What a checkpoint knows a run by."""
+    return {
+        "system": _digest([system.ints, system.floats]),
+        "start": _digest([first.q, first.v]),
+        "t_eval": _digest([times]),
+        "t_span": [first.t, end],
+        "events": [type(e).__name__ for e in events],
+        "settings": settings,
+    }
 
 
 # --------------------------------------------------------------------------------------------- what is given
