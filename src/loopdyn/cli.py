@@ -15,6 +15,7 @@ import typer
 
 if TYPE_CHECKING:
     from loopdyn.errors import LoopdynError
+    from loopdyn.integrators.base import Integrator
     from loopdyn.results import Run
     from loopdyn.system import System
 
@@ -189,7 +190,7 @@ def run(
 
     Closes the loops, integrates the motion with a progress bar, and prints a
     closing table: where it ended, steps, time, the error of the energy balance,
-    the largest open residual, and the largest reactions. Ctrl-C keeps what was
+    the largest open residual, events and warnings. Ctrl-C keeps what was
     computed. The exit code is 1 if the model is wrong or the run fails; what was
     computed until then is written all the same.
 
@@ -197,11 +198,11 @@ def run(
     """
     from loopdyn.analysis.assembly import assemble
     from loopdyn.errors import LoopdynError
-    from loopdyn.integrators.base import named
     from loopdyn.io import load
     from loopdyn.simulate import output_times, simulate
 
     command = f"loopdyn run {file}"
+    stepping = _check_options(formulation, integrator, step, drift, rtol, until, every)
     pictures, pages = (".png", ".svg", ".pdf"), (".html", ".gif", ".mp4", ".png")
     _check_names(output=(output, (".nc", ".h5")), csv=(csv, ()), xlsx=(xlsx, (".xlsx",)), plot=(plot, pictures),
                  html=(html, pages))  # fmt: skip
@@ -217,7 +218,7 @@ def run(
             (state.t, state.t + until),
             t_eval=None if every is None else output_times(state.t, state.t + until, every),
             formulation=formulation,
-            integrator=named(integrator, step),
+            integrator=stepping,
             rtol=rtol,
             drift=drift,  # type: ignore[arg-type]
             progress=not as_json,
@@ -233,6 +234,25 @@ def run(
         _show_report(report, state.note, written)
     if result.status == "failed":
         raise typer.Exit(1)
+
+
+def _check_options(
+    formulation: str, integrator: str, step: float | None, drift: str, rtol: float, until: float, every: float | None
+) -> Integrator:
+    """Refuse wrong options before a model is read; the integrator."""
+    from loopdyn.errors import LoopdynError
+    from loopdyn.formulations.registry import DEFAULT, formulation_class
+    from loopdyn.integrators.base import named
+    from loopdyn.simulate import check_settings, output_times
+
+    try:
+        check_settings(rtol, None, drift)
+        output_times(0.0, until, until if every is None else every)
+        if formulation != DEFAULT:
+            formulation_class(formulation)
+        return named(integrator, step)
+    except LoopdynError as error:
+        raise typer.BadParameter(str(error)) from None
 
 
 def _check_names(**files: tuple[Path | None, tuple[str, ...]]) -> None:

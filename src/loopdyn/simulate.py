@@ -113,7 +113,7 @@ def simulate(
     start, end = _span(t_span)
     first = State(start, np.array(state.q, float), np.array(state.v, float))
     times = _times(t_eval, start, end)
-    _check(rtol, atol, drift)
+    check_settings(rtol, atol, drift)
     method, stepping = chosen(formulation, system), chosen_integrator(integrator)
     solver = prepare(system, method, first)
     _check_closed(system, first)
@@ -192,7 +192,16 @@ def _times(t_eval: ArrayLike | None, start: float, end: float) -> Array:
     return times
 
 
-def _check(rtol: float, atol: float | None, drift: Any) -> None:
+def check_settings(rtol: float, atol: float | None, drift: Any) -> None:
+    """Refuse tolerances and drift controls that make no sense.
+
+    Examples
+    --------
+    >>> check_settings(1e-8, None, "projektion")
+    Traceback (most recent call last):
+    ...
+    loopdyn.errors.LoopdynError: there is no drift control 'projektion'. Did you mean 'projection'?
+    """
     if not 0.0 < rtol < 1.0:
         raise LoopdynError(f"rtol is {rtol}. Give a number between 0 and 1, such as 1e-8.")
     if atol is not None and not (np.isfinite(atol) and atol >= 0.0):
@@ -615,4 +624,4 @@ class _Bar:
             self.bar.stop()
 
 
-__all__ = ["output_times", "simulate"]
+__all__ = ["check_settings", "output_times", "simulate"]
