@@ -122,7 +122,7 @@ class Elimination:
         E.diagnostics[layout.WEAKEST_PIVOT] = 0.0
         self.run(accelerate)
         units = self._units()
-        inertia = E.matrix[:n] / units**2  # in natural units, where angles and lengths compare
+        inertia = E.diagonal / units**2  # in natural units, where angles and lengths compare
         largest = np.zeros(len(self.plan.forest.nodes))
         np.maximum.at(largest, self.plan.row_nodes, inertia)
         largest = np.maximum(largest, NOTHING * largest.max(initial=0.0))
@@ -143,15 +143,16 @@ class Elimination:
     def _orders(self) -> dict[str, list[int]]:
         """Rows of each node with the most independent first: pivoted Cholesky of its own block of the matrix."""
         E, pattern = self.views, self.plan.pattern
+        E.diagnostics[layout.MATRIX_ONLY] = 1.0
+        self.run(accelerate)
+        E.diagnostics[layout.MATRIX_ONLY] = 0.0
         units = self._units()
         orders = {}
         for k, node in enumerate(self.plan.forest.nodes):
-            first = int(pattern.first[pattern.place[k]])
-            m = len(node.rows)
-            block = np.zeros((m, m))
-            for a in range(m):
-                for b in range(a + 1):
-                    block[a, b] = block[b, a] = E.matrix[pattern.where(first + a, first + b)]
+            p, m = int(pattern.place[k]), len(node.rows)
+            first, start = int(pattern.first[p]), pattern.where(p, p)
+            lower = np.tril(E.matrix[start : start + m * m].reshape(m, m))
+            block = lower + np.tril(lower, -1).T
             block /= np.outer(units[first : first + m], units[first : first + m])
             orders[node.name] = [node.rows[a] for a in _pivot_order(block)]
         return orders

@@ -95,7 +95,7 @@ class GraphSolver:
     def _recover(self, status: int, t: float, q: Array, v: Array) -> None:
         """Choose rows again where they have become weak; raise what any other status means."""
         state = State(t, np.array(q, float), np.array(v, float))
-        if status != WEAK or not np.isfinite(self.elimination.views.matrix).all():
+        if status != WEAK or not np.isfinite(self.elimination.views.diagonal).all():
             raise self._failure(status, state)
         try:
             self.elimination.choose(state, self.rank.count)
