@@ -66,6 +66,7 @@ from loopdyn.joints import (
     Universal,
     Weld,
 )
+from loopdyn.locking import Lock, Release
 from loopdyn.model import Body, Mechanism
 from loopdyn.quantities import Units
 from loopdyn.reactions import Reactions
@@ -125,6 +126,7 @@ __all__ = [
     "JointFriction",
     "JointSpring",
     "Limits",
+    "Lock",
     "LoopdynError",
     "Mechanism",
     "Mobility",
@@ -141,6 +143,7 @@ __all__ = [
     "Reactions",
     "Relation",
     "Relative",
+    "Release",
     "Revolute",
     "Rolling",
     "Rotation",

@@ -31,11 +31,15 @@ FULL_TURN = 2.0 * np.pi
 # Status of an evaluation; zero or more is that of the solver.
 FINE, NOT_A_NUMBER = -1, -2
 
-# clock: times and sizes. ORIGIN: where the count of fixed steps began; STOP: end of the step.
-START, SIZE, STOP, NEXT, END, ORIGIN, LEAST, MOST, RTOL, ATOL, FASTEST, ERROR, N_CLOCK = range(13)
+# clock: times and sizes. ORIGIN: where the count of fixed steps began; STOP: end of the step; STABLE: step size times
+# the fastest rate up to which the method is stable, zero where stiffness is not looked for.
+START, SIZE, STOP, NEXT, END, ORIGIN, LEAST, MOST, RTOL, ATOL, FASTEST, ERROR, STABLE, N_CLOCK = range(14)
 # count: numbers of things. PENDING: the last step is not yet the start of the next; SINCE: steps since ORIGIN; PAST:
-# states in the history; MOVED: drivers or bases move; RETRIED: the last try was rejected; EXTENDED: see `extend`.
-ACCEPTED, REJECTED, EVALUATED, OUTPUT, PENDING, SINCE, PAST, MOVED, STATUS, RETRIED, EXTENDED, N_COUNT = range(12)
+# states in the history; MOVED: drivers or bases move; RETRIED: the last try was rejected; EXTENDED: see `extend`;
+# STIFF, CALM: steps at the limit of stability, and those below it since; LOOKED: the last step has been searched for
+# events; SEEN: there may be one in it.
+ACCEPTED, REJECTED, EVALUATED, OUTPUT, PENDING, SINCE, PAST, MOVED, STATUS, RETRIED, EXTENDED, STIFF, CALM = range(13)
+LOOKED, SEEN, N_COUNT = range(13, 16)
 
 
 class Memory(NamedTuple):
