@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from loopdyn import library, tree
 from loopdyn.analysis.assembly import assemble
+from loopdyn.analysis.coordinates import Coordinates, coordinates
 from loopdyn.analysis.loads import reactions
 from loopdyn.analysis.mobility import Mobility, mobility
 from loopdyn.analysis.reconnect import Change, reconnect
@@ -47,6 +48,7 @@ from loopdyn.forces import (
 from loopdyn.formulations.base import Formulation, Solution
 from loopdyn.formulations.graph import Graph
 from loopdyn.formulations.oracle import Oracle
+from loopdyn.formulations.partition import Partition
 from loopdyn.formulations.registry import accelerations, prepare
 from loopdyn.formulations.relative import Relative
 from loopdyn.inertia import Inertia
@@ -108,6 +110,7 @@ __all__ = [
     "Bushing",
     "Change",
     "ConvergenceError",
+    "Coordinates",
     "Coupler",
     "Crossing",
     "Cylindrical",
@@ -133,6 +136,7 @@ __all__ = [
     "ModelError",
     "Motor",
     "Oracle",
+    "Partition",
     "Planar",
     "PointMotion",
     "PointOnCurve",
@@ -170,6 +174,7 @@ __all__ = [
     "assemble",
     "check_formulation",
     "compare_runs",
+    "coordinates",
     "library",
     "load",
     "load_run",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from loopdyn.analysis.coordinates import Sweep
 from loopdyn.drawing import (
     COLOURS,
     GROUND_COLOUR,
@@ -184,19 +185,19 @@ class RunPlots:
         return figure
 
     def active(self) -> Figure:
-        """Which coordinates are independent at each time, and the criterion by which they were chosen."""
-        active = self._variable("active")
-        names = [str(name) for name in active[active.dims[1]].values]
-        figure, panels = _panels(f"{self._system.name}: active coordinates", 1 + ("criterion" in self._data))
-        on = active.values.astype(bool)
-        for n in range(len(names)):
-            panels[0].fill_between(self._time, n - 0.4, n + 0.4, where=on[:, n], color=COLOURS[n % len(COLOURS)], lw=0)
-        panels[0].set_yticks(range(len(names)), names)
-        panels[0].invert_yaxis()
-        if "criterion" in self._data:
-            panels[1].plot(self._time, self._data["criterion"].values, color=INK, lw=1.2)
-            panels[1].set_ylabel("criterion")
-        panels[-1].set_xlabel("time in s")
+        """Which speeds are independent at each time, and the criterion by which they were chosen."""
+        active, criterion = self._variable("partition"), self._variable("criterion")
+        names = [str(name) for name in active["speed"].values]
+        figure, (bars, ax) = _panels(f"{self._system.name}: independent coordinates", 2)
+        for n, name in enumerate(names):
+            colour, on = COLOURS[n % len(COLOURS)], active.values[:, n].astype(bool)
+            bars.fill_between(self._time, n - 0.4, n + 0.4, where=on, color=colour, lw=0)
+            ax.plot(self._time, criterion.values[:, n], color=colour, lw=1.2, label=name)
+        bars.set_yticks(range(len(names)), names)
+        bars.set_ylim(len(names) - 0.5, -0.5)
+        ax.set_ylabel("criterion, cos² α")
+        ax.set_xlabel("time in s")
+        _legend(ax, len(names))
         return figure
 
     # -------------------------------------------------------------------------------------- shared
@@ -289,6 +290,23 @@ def _no_blown_up_rounding(ax: Axes, scale: float) -> None:
     low, high = ax.get_ylim()
     if high - low < ROUNDING * scale:
         ax.set_ylim(-0.1 * scale, 0.1 * scale)
+
+
+# ------------------------------------------------------------------------------------- choice of coordinates
+
+
+def plot_criterion(sweep: Sweep) -> Figure:
+    """The projective criterion of each coordinate along a motion; dashed, what geometry alone would say."""
+    figure, (ax,) = _panels(f"{sweep.system.name}: projective criterion", 1, height=3.6)
+    for n, label in enumerate(sweep.system.speeds):
+        colour = COLOURS[n % len(COLOURS)]
+        ax.plot(sweep.value, sweep.cosine[:, n], color=colour, label=label)
+        ax.plot(sweep.value, sweep.svd[:, n], "--", color=colour, lw=0.9, label=f"{label}, SVD")
+    ax.set_ylim(-0.02, 1.02)
+    ax.set_ylabel("cos² α")
+    ax.set_xlabel(f"{sweep.label} in {coordinate_units(sweep.system)[sweep.system.coordinates.index(sweep.label)]}")
+    _legend(ax, 2 * len(sweep.system.speeds))
+    return figure
 
 
 # ------------------------------------------------------------------------------------------ the mechanism

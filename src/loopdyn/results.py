@@ -133,6 +133,9 @@ class Run:
     settings: Mapping[str, Any] = field(default_factory=dict)
     jumps: Array = field(default_factory=lambda: np.zeros(0), repr=False)  # (n,) energy that events took away so far
     phases: tuple[Phase, ...] = field(default=(), repr=False)  # constraints that events changed; none: those of system
+    # (n, nv) which speeds were independent, and how well each would serve; empty for other formulations
+    active: NDArray[np.bool_] = field(default_factory=lambda: np.zeros((0, 0), bool), repr=False)
+    criterion: Array = field(default_factory=lambda: np.zeros((0, 0)), repr=False)
 
     # ------------------------------------------------------------------------------------------ the results
 
@@ -257,6 +260,9 @@ class Run:
             "xyz": ["x", "y", "z"],
             "coordinate_units": ("coordinate", units),
         }
+        if self.active.size:
+            data["partition"] = (("time", "speed"), self.active)
+            data["criterion"] = (("time", "speed"), self.criterion)
         if p.work.shape[1]:
             loads, powers = self.loads
             data["load"] = (("time", "force"), loads, {"units": "N or N m"})

@@ -258,6 +258,7 @@ class _Simulation:
     checked: int = 0  # outputs that have been looked at
     saved: int = 0  # outputs that are in a segment
     lost: float = 0.0  # energy that events took away, J
+    partition: list[tuple[float, tuple[str, ...]]] = field(default_factory=list)  # since when which speeds independent
 
     def __post_init__(self) -> None:
         s, n = self.system, len(self.times)
@@ -288,6 +289,7 @@ class _Simulation:
         done = self._resume()
         ready = time.perf_counter()
         if not done:
+            self._note_partition(first.t)
             self.stepper.start(first, self._next_stop(first.t))
             if self.times[0] == first.t:
                 self._write(self.stepper.memory.y)
@@ -328,6 +330,7 @@ class _Simulation:
             landed = code == ASKS and m.count[chart.PENDING] == 1
             if code == ASKS and asked <= PATIENCE:
                 self.stepper.again()
+                self._note_partition(self.stepper.t)
                 continue
             look = stepped and (closely or m.count[chart.SEEN] == 1)
             stopped = self._crossings() if look and code in (RUNNING, FINISHED) else ""
@@ -436,6 +439,17 @@ class _Simulation:
         self.stepper = self.stepper.with_system(system, solver, rank)
         self.phases.append(phase)
 
+    def _note_partition(self, t: float) -> None:
+        """Book which speeds are independent from now on, where a solver has such; a change is an event."""
+        active = None if self.stepper.in_python else getattr(self.stepper.solver, "active", None)
+        if active is None or (self.partition and self.partition[-1][1] == active):
+            return
+        if self.partition:
+            state = self.stepper.state()
+            self.events.append(Event(t, f"independent: {', '.join(self.partition[-1][1])} -> {', '.join(active)}",
+                                     state, state))  # fmt: skip
+        self.partition.append((t, active))
+
     # ----------------------------------------------------------------------------------------- checkpoints
 
     def _save(self) -> None:
@@ -457,6 +471,8 @@ class _Simulation:
         for name in ("state", "after"):
             states = [getattr(e, name) for e in self.events]
             data[f"event_{name}"] = np.array([np.concatenate([s.q, s.v]) for s in states])
+        data["partition_times"] = np.array([t for t, _ in self.partition])
+        data["partition_sets"] = np.array([active for _, active in self.partition], str)
         self.checkpoint.add(data)
         self.saved = n
 
@@ -499,6 +515,10 @@ class _Simulation:
         ]
         self.checked = self.written
         self.jumps[self.written :] = self.lost
+        sets = [tuple(str(x) for x in active) for active in last["partition_sets"]]
+        self.partition = list(zip((float(t) for t in last["partition_times"]), sets, strict=True))
+        if self.partition:
+            self.stepper.solver.activate(sets[-1], self.stepper.state())  # type: ignore[attr-defined]
         return True
 
     def _packed(self, t: float, qv: Array) -> State:
@@ -594,7 +614,18 @@ class _Simulation:
             self.settings,
             self.jumps[:n],
             tuple(self.phases),
+            *self._active(n),
         )
+
+    def _active(self, n: int) -> tuple[NDArray[np.bool_], Array]:
+        """Which speeds were independent at the outputs, and the criterion by which they are chosen there."""
+        if not self.partition:
+            return np.zeros((0, 0), bool), np.zeros((0, 0))
+        since = np.array([t for t, _ in self.partition])
+        which = np.maximum(np.searchsorted(since, self.t[:n], side="right") - 1, 0)
+        active = np.array([np.isin(self.system.speeds, labels) for _, labels in self.partition])[which]
+        solver: Any = self.stepper.solver
+        return active, solver.criterion(self.t[:n], self.out.q[:n], self.out.v[:n], active)
 
 
 def _energy(system: System, state: State) -> float:

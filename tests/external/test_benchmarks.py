@@ -73,3 +73,16 @@ def test_the_benchmark_of_simulations_runs_and_all_engines_go_to_the_same_state(
     assert smallest["MuJoCo RK4, stiff"] < 1e-3
     assert all(p["gap"] < 1e-11 for p in points if p["engine"].startswith("loopdyn"))
     assert picture.stat().st_size > 10_000
+
+
+@pytest.mark.slow
+def test_the_partition_benchmark_runs_and_all_formulations_agree(tmp_path, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", str(Path(loopdyn.__file__).parents[1]))
+    report, table = tmp_path / "partition.json", tmp_path / "partition.md"
+    command = [sys.executable, ROOT / "benchmarks" / "partition.py", "--quick", "--json", report, "--markdown", table]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert report.exists(), done.stderr
+    errors = [f["error"] for f in json.loads(report.read_text())["figures"] if f["error"] is not None]
+    assert errors
+    assert max(errors) <= 1e-10
+    assert table.read_text().startswith("| figure |")

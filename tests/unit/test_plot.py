@@ -96,15 +96,19 @@ def test_the_phase_portrait_is_speed_over_coordinate(run):
 
 
 def test_active_coordinates_are_drawn_where_a_run_has_them(run):
-    with pytest.raises(ld.LoopdynError, match=r"no 'active'.*It has: q"):
+    with pytest.raises(ld.LoopdynError, match=r"no 'partition'.*It has: q"):
         RunPlots(run).active()
     n = len(run.states)
     on = np.zeros((n, 3), bool)
     on[: n // 2, 0] = on[n // 2 :, 2] = True
-    data = run.data.assign(active=(("time", "coordinate"), on), criterion=("time", np.linspace(1, 3, n)))
+    values = np.linspace([0.1, 0.2, 0.3], [1.0, 0.5, 0.0], n)
+    speeds = {"speed": list(run.system.speeds)}
+    data = run.data.assign_coords(speeds).assign(
+        partition=(("time", "speed"), on), criterion=(("time", "speed"), values)
+    )
     bars, criterion = RunPlots(sweeps.Sweep(run.system, data, run.states)).active().axes
-    assert [label.get_text() for label in bars.get_yticklabels()] == list(run.system.coordinates)
-    np.testing.assert_array_equal(criterion.lines[0].get_ydata(), np.linspace(1, 3, n))
+    assert [label.get_text() for label in bars.get_yticklabels()] == list(run.system.speeds)
+    np.testing.assert_array_equal([line.get_ydata() for line in criterion.lines], values.T)
 
 
 def test_a_planar_mechanism_is_drawn_in_its_plane_with_equal_scales():

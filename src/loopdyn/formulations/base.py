@@ -82,6 +82,11 @@ class Compiled:
         last digits.
     recall : callable, optional
         Takes such arrays and gives what to go on with as if the choices had been made here.
+    accepted : kernel, optional
+        ``accepted(ints, floats, work) -> int``: called at the end of every step that is taken, with the state and its
+        accelerations in `work`; -1 to go on, -3 to be prepared anew first.
+    keeps : tuple of str
+        Levels, "position" and "velocity", at which `kernel` itself brings the state in `work` to the constraints.
     """
 
     kernel: Any
@@ -93,6 +98,8 @@ class Compiled:
     again: Callable[[], Compiled] | None = None
     remember: Callable[[], Mapping[str, NDArray[Any]]] | None = None
     recall: Callable[[Mapping[str, NDArray[Any]]], Compiled] | None = None
+    accepted: Any = None
+    keeps: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

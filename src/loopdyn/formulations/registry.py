@@ -11,7 +11,13 @@ from loopdyn.system import State, System
 from loopdyn.wording import nearest
 
 # Name: class, in the module of the same name; loaded when asked for, since some need much of SciPy.
-CLASSES = {"oracle": "Oracle", "absolute": "Absolute", "relative": "Relative", "graph": "Graph"}
+CLASSES = {
+    "oracle": "Oracle",
+    "absolute": "Absolute",
+    "relative": "Relative",
+    "graph": "Graph",
+    "partition": "Partition",
+}
 DEFAULT = "auto"  # graph; relative where the model has Python functions, which graph does not call
 
 

@@ -297,6 +297,8 @@ class Baumgarte:
 
 Drift = Literal["none", "projection", "velocity", "baumgarte"] | Baumgarte
 DRIFTS = ("none", "projection", "velocity", "baumgarte")
+# Levels that a drift control corrects after a step; a solver that keeps them itself needs no correction.
+LEVELS: dict[Any, set[str]] = {"projection": {"position", "velocity"}, "velocity": {"velocity"}}
 
 
 # --------------------------------------------------------------------------------------------- the stepper
@@ -377,21 +379,23 @@ class Stepper:
         corrects = s.nc > 0 and drift != "none"
         self.compiled = compiled
         own = self.integrator.in_python(self)
-        usable = compiled is not None and (not corrects or (drift == "projection" and compiled.correct is not None))
-        usable = usable and own is None
+        kept = compiled is not None and drift in LEVELS and LEVELS[drift] <= set(compiled.keeps)
+        correctable = drift == "projection" and compiled is not None and compiled.correct is not None
+        usable = compiled is not None and (not corrects or kept or correctable) and own is None
         if usable and compiled is not None:
             self.ints, self.floats, self.work = arrays = compiled.ints, compiled.floats, compiled.work
             self.accelerate = compiled.kernel
-            correct = compiled.correct if corrects else stepping.no_correction
-            self._handed = pointer(compiled.kernel, *arrays), pointer(correct, *arrays)
+            correct = compiled.correct if corrects and not kept else stepping.nothing
+            functions = compiled.kernel, correct, compiled.accepted or stepping.nothing
+            self._handed = tuple(pointer(f, *arrays) for f in functions)
             self._extend, self._within = stepping.extend, stepping.within
             self._chunk = _specialised(stepping.chunk, attempt=self.integrator.attempt())
         else:
             self.ints, self.floats, self.work = s.ints, s.floats, s.work()
             self.accelerate = self._in_python(Baumgarte() if drift == "baumgarte" else drift)
             corrects = corrects and drift in ("projection", "velocity")
-            correct = self._correction(drift == "projection") if corrects else stepping.no_correction
-            self._handed = self.accelerate, correct
+            correct = self._correction(drift == "projection") if corrects else stepping.nothing
+            self._handed = self.accelerate, correct, stepping.nothing
             self._extend = _plain(stepping.extend)
             self._within = rebind(_plain(stepping.within), extend=self._extend)
             attempt = own or _plain(self.integrator.attempt())
@@ -584,7 +588,7 @@ class Stepper:
     def inside(self, t: float) -> State:
         """State at a time inside the last step, on the dense output and corrected; `works` then are those there."""
         m = self.memory
-        handed = m, self.method, t, self.weights, *self._handed
+        handed = m, self.method, t, self.weights, *self._handed[:2]
         self.check(lambda: int(self._within(self.ints, self.floats, self.work, *handed)))
         return State(t, self.unwrapped(self.views.q), self.views.v.copy())
 

@@ -5,6 +5,7 @@ solvers that exist in Python only. It is handed
 
     accelerate(ints, floats, work) -> status            accelerations at the state in `work`
     correct(ints, floats, work) -> status               back to the constraints from the state in `work`
+    accepted(ints, floats, work) -> status              AGAIN if the solver wants a change after the step just taken
 
 as functions or, compiled, by their addresses (:func:`loopdyn._jit.pointer`): nothing is compiled per solver. And
 
@@ -99,8 +100,8 @@ def ends_only() -> Method:
 
 
 @kernel
-def no_correction(ints, floats, work):
-    """Where there is nothing to correct, or nothing is to be."""
+def nothing(ints, floats, work):
+    """Where there is nothing to correct or to change, or nothing is to be."""
     return FINE
 
 
@@ -306,7 +307,7 @@ def land(ints, floats, work, m, method, accelerate, correct):
     return FINE
 
 
-def chunk(ints, floats, work, memory, method, out, weights, watched, functions, limit, accelerate, correct):
+def chunk(ints, floats, work, memory, method, out, weights, watched, functions, limit, accelerate, correct, accepted):
     """At most `limit` steps towards clock[END], fewer if an event may be in one; outputs in them are written."""
     m, taken = unowned(memory), 0
     while True:
@@ -341,6 +342,8 @@ def chunk(ints, floats, work, memory, method, out, weights, watched, functions, 
             if status == FINE:
                 status = land(ints, floats, work, m, method, accelerate, correct)
                 taken += 1
+                if status == FINE:
+                    status = accepted(ints, floats, work)
         if status != FINE:
             m.count[STATUS] = status
             return ASKS if status == AGAIN else FAILED

@@ -122,8 +122,9 @@ def _run(data: Any, attributes: dict[str, Any], system: System) -> Run:
     kept.attrs = attributes
     settings = json.loads(attributes["settings"])
     made = tuple(phase_of(system, p) for p in phases)
+    chosen = [data[name].values for name in ("partition", "criterion") if name in data]
     ended = attributes["status"], attributes["message"]
-    run = Run(system, path, *ended, tuple(events), statistics, settings, jumps, made)
+    run = Run(system, path, *ended, tuple(events), statistics, settings, jumps, made, *chosen)
     # what was computed is not computed again
     run.__dict__["data"] = kept
     run.__dict__["wrench"] = (kept["wrench"].values, kept["unique"].values, kept["constraint_load"].values)

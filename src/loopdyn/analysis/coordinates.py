@@ -1,0 +1,336 @@
+"""`coordinates`: which coordinates of a mechanism serve best as independent ones, and where to cut it.
+
+The projective criterion of Blajer, Schiehlen and Schirm (1994) ranks coordinates and sets of them at a state; along the
+motion of a mechanism with one freedom it gives their Fig. 3. What a cut makes of the mechanism is judged by the same
+criterion, and a cut that leaves a body without inertia at the end of the tree is refused: methods that go along the
+tree divide by that inertia.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+from math import comb
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from loopdyn.analysis.reconnect import reconnect
+from loopdyn.errors import LoopdynError
+from loopdyn.formulations import criteria
+from loopdyn.formulations.partition import Partition, PartitionSolver
+from loopdyn.projection import project
+from loopdyn.rank import CANDIDATE, decide, require_inertia, require_regular, scaled, without_inertia
+from loopdyn.system import State, System
+from loopdyn.topology import forest_of_cuts
+from loopdyn.tree import body_jacobian, closure, increment, mass_matrix
+from loopdyn.wording import nearest
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Array = NDArray[np.float64]
+
+MANY_SETS = 5000  # sets that are all looked at; of more, the best one found and those that differ from it by one
+MANY_CUTS = 200  # ... and the same for sets of cut joints
+SHOWN = 8  # sets and cuts that are printed
+STEP = 0.02  # rad or sizes of the mechanism that the fastest coordinate moves between two poses of a sweep
+MOST_STEPS = 5000  # of a sweep; a mechanism that goes on for ever, as a slide without limits does, ends there
+NEAR_CLOSED = 1e-9  # residual in sizes of the mechanism of a pose that counts as closed
+
+
+@dataclass(frozen=True)
+class Cut:
+    """One way to cut the loops.
+
+    Attributes
+    ----------
+    joints : tuple of str
+        Joints that are cut.
+    best : tuple of str
+        The best independent speeds of what remains.
+    measure : float
+        Their measure: for one freedom cos^2 alpha.
+    refused : str
+        Why methods that go along the tree cannot use this cut, or nothing.
+    """
+
+    joints: tuple[str, ...]
+    best: tuple[str, ...]
+    measure: float
+    refused: str = ""
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """The criterion along the motion of a mechanism with one freedom.
+
+    Attributes
+    ----------
+    label : str
+        Coordinate that the motion is shown over.
+    value : (n,) array
+        Its values.
+    cosine, svd : (n, nv) arrays
+        The projective criterion, and that of the singular value decomposition, of each speed.
+    q : (n, nq) array
+        The poses.
+    """
+
+    system: System
+    label: str
+    value: Array
+    cosine: Array
+    svd: Array
+    q: Array
+
+    def plot(self) -> Figure:
+        """The projective criterion of every coordinate over the one that was swept, as Fig. 3 of the paper."""
+        from loopdyn.plot import plot_criterion
+
+        return plot_criterion(self)
+
+
+@dataclass(frozen=True)
+class Coordinates:
+    """Ranking of coordinates at a state; print it, or see its attributes.
+
+    Attributes
+    ----------
+    freedoms : int
+        How many speeds are independent.
+    cosine : dict
+        cos^2 alpha of eq. (23a) for each speed: its mobility with the constraints over that without.
+    svd : dict
+        The same by the singular value decomposition, which knows of no inertia.
+    sets : tuple
+        Sets of speeds with their measures, the best first.
+    complete : bool
+        Whether `sets` has them all.
+    singular : tuple of str
+        Speeds that are in no admissible set here.
+    """
+
+    system: System
+    state: State
+    freedoms: int
+    cosine: dict[str, float]
+    svd: dict[str, float]
+    sets: tuple[tuple[tuple[str, ...], float], ...]
+    complete: bool
+    singular: tuple[str, ...]
+
+    @property
+    def best(self) -> tuple[str, ...]:
+        """The best set."""
+        return self.sets[0][0]
+
+    @cached_property
+    def cuts(self) -> tuple[Cut, ...]:
+        """Ways to cut the loops, the advised one first, refused ones last; computed when first asked for."""
+        found = [_judge(self.system, self.state, joints) for joints in _possible_cuts(self.system)]
+        return tuple(sorted(found, key=lambda c: (bool(c.refused), -c.measure)))
+
+    def sweep(self, label: str) -> Sweep:
+        """The criterion along the whole motion, for a mechanism with one freedom.
+
+        Parameters
+        ----------
+        label : str
+            Coordinate over which it is shown. The motion ends when it has made a full turn, when the mechanism is back
+            at the start, or at a limit of a joint.
+
+        Examples
+        --------
+        >>> import loopdyn as ld
+        >>> system = ld.library.four_bar().compile()
+        >>> sweep = ld.coordinates(system, ld.assemble(system)).sweep("A")
+        >>> bool(abs(sweep.value[-1] - sweep.value[0]) > 6.2)
+        True
+        """
+        return _sweep(self, label)
+
+    def __str__(self) -> str:
+        s = self.system
+        title = f"{s.name}: {self.freedoms} of {s.nv} speeds independent at t = {self.state.t:g} s"
+        lines = [title, f"  {'speed':<16}{'cos² α':>10}{'by SVD':>10}"]
+        ranked = sorted(self.cosine, key=lambda label: -self.cosine[label])
+        for label in ranked:
+            mark = "  singular here" if label in self.singular else ""
+            lines.append(f"  {label:<16}{self.cosine[label]:>10.4f}{self.svd[label]:>10.4f}{mark}")
+        kind = "all sets" if self.complete else "the best set found and its neighbours"
+        lines.append(f"  {kind}, best first (0 is singular):")
+        for labels, value in self.sets[:SHOWN]:
+            lines.append(f"    {', '.join(labels) or 'none':<30}{value:>10.4g}")
+        if len(self.sets) > SHOWN:
+            lines.append(f"    ... {len(self.sets) - SHOWN} more")
+        if s.topology.cuts:
+            lines.append("  where to cut, best first:")
+            for cut in self.cuts[:SHOWN]:
+                said = f"refused: {cut.refused}" if cut.refused else f"{cut.measure:.4g} with {', '.join(cut.best)}"
+                lines.append(f"    {', '.join(cut.joints):<30}{said}")
+        return "\n".join(lines)
+
+
+def coordinates(system: System, state: State) -> Coordinates:
+    """Rank coordinates, and sets of them, as independent ones at a closed state.
+
+    Parameters
+    ----------
+    system : System
+    state : State
+
+    Returns
+    -------
+    Coordinates
+
+    Examples
+    --------
+    >>> import loopdyn as ld
+    >>> system = ld.library.four_bar().compile()
+    >>> found = ld.coordinates(system, ld.assemble(system))
+    >>> found.best, found.singular
+    (('A',), ())
+    """
+    rank = decide(system, state)
+    require_regular(system, rank)
+    require_inertia(system, state, rank)
+    closed = rank.state or state
+    W, Z = _criteria(system, closed)
+    labels, k = system.speeds, len(W)
+    svd = (Z**2).sum(axis=0)
+    sets, complete = _all_sets(W, Z)
+    return Coordinates(
+        system,
+        closed,
+        k,
+        dict(zip(labels, (W**2).sum(axis=0).tolist(), strict=True)),
+        dict(zip(labels, svd.tolist(), strict=True)),
+        tuple((tuple(labels[i] for i in chosen), value) for chosen, value in sets),
+        complete,
+        tuple(label for label, value in zip(labels, svd, strict=True) if value < CANDIDATE**2),
+    )
+
+
+def _criteria(system: System, state: State) -> tuple[Array, Array]:
+    """W (k, nv) of the projective criterion, and of the singular value decomposition."""
+    solver = PartitionSolver(system, decide(system, state), Partition())
+    J = scaled(system, closure(system, state)[1])
+    return solver.projections(), criteria.null_space(J, solver.rank.count).T
+
+
+def _all_sets(W: Array, Z: Array) -> tuple[list[tuple[tuple[int, ...], float]], bool]:
+    """Sets with their measures, best first; a set that geometry makes singular has none."""
+    k, n = W.shape
+    complete = comb(n, k) <= MANY_SETS
+    chosen: list[tuple[int, ...]]
+    if complete:
+        chosen = list(combinations(range(n), k))
+    else:
+        best = criteria.best_set(W)
+        others = [i for i in range(n) if i not in best]
+        near: list[tuple[int, ...]] = [tuple(sorted(j if x == i else x for x in best)) for i in best for j in others]
+        chosen = [tuple(best), *near[:MANY_SETS]]
+    found = []
+    for c in chosen:
+        is_singular = criteria.measure(Z, list(c)) < CANDIDATE**2
+        found.append((c, 0.0 if is_singular else criteria.measure(W, list(c))))
+    return sorted(found, key=lambda x: -x[1]), complete
+
+
+# ---------------------------------------------------------------------------------------------------- cuts
+
+
+def _possible_cuts(system: System) -> list[tuple[str, ...]]:
+    """Sets of joints that open all loops and no more; of many, those that differ from the present one by a joint."""
+    edges, names = system.topology.edges, system.topology.names
+    now = {k for k, e in enumerate(edges) if e.name in system.topology.cuts}
+
+    def opens(cut: set[int]) -> bool:
+        return not isinstance(forest_of_cuts(names, edges, system.n_bases, cut), list)
+
+    if comb(len(edges), len(now)) <= MANY_CUTS:
+        trials = [set(c) for c in combinations(range(len(edges)), len(now))]
+    else:
+        others = [k for k in range(len(edges)) if k not in now]
+        trials = [now, *(now - {i} | {j} for i in sorted(now) for j in others)][:MANY_CUTS]
+    return [tuple(edges[k].name for k in sorted(cut)) for cut in trials if opens(cut)]
+
+
+def _judge(system: System, state: State, joints: tuple[str, ...]) -> Cut:
+    """What a cut makes of the mechanism at a state."""
+    other = system.mechanism.compile(cuts=list(joints))
+    there = reconnect(system, state, other).state
+    (chosen, value), *_ = _all_sets(*_criteria(other, there))[0]
+    units = other.speed_units
+    x = without_inertia(mass_matrix(other, there) * np.outer(units, units), np.eye(other.nv))
+    refused = ""
+    if x is not None:
+        moves = [np.abs(body_jacobian(other, there, b) @ (units * x)).max() for b in other.bodies[other.n_bases :]]
+        refused = f"body '{other.bodies[other.n_bases + int(np.argmax(moves))]}' has no inertia in the open tree"
+    return Cut(joints, tuple(other.speeds[i] for i in chosen), value, refused)
+
+
+# --------------------------------------------------------------------------------------------------- sweep
+
+
+def _sweep(found: Coordinates, label: str) -> Sweep:
+    system = found.system
+    if found.freedoms != 1:
+        raise LoopdynError(
+            f"'{system.name}' has {found.freedoms} freedoms here, and a sweep needs one. Add drivers, or look at "
+            "single states with ld.coordinates(system, state)."
+        )
+    if label not in system.coordinates:
+        raise LoopdynError(f"there is no coordinate '{label}'. {nearest(label, system.coordinates)}")
+    k = system.coordinates.index(label)
+    path = _follow(system, found.state, k)
+    both = [_criteria(system, State(found.state.t, q, np.zeros(system.nv))) for q in path]
+    cosine, svd = (np.array([(c[n] ** 2).sum(axis=0) for c in both]) for n in range(2))
+    return Sweep(system, label, path[:, k], cosine, svd, path)
+
+
+def _follow(system: System, state: State, k: int) -> Array:
+    """Closed poses along the only motion there is, in steps of STEP, beginning with coordinate k growing."""
+    units = system.speed_units
+    rank = decide(system, state).count
+    q, path = state.q, [state.q]
+    before: Array | None = None
+    for _ in range(MOST_STEPS):
+        z = criteria.null_space(scaled(system, closure(system, State(state.t, q, np.zeros(system.nv)))[1]), rank)[:, 0]
+        if before is None:
+            forward = increment(system, q, 1e-6 * units * z)[k] - q[k]
+            z = z if forward >= 0.0 else -z
+        else:
+            z = z if z @ before >= 0.0 else -z
+        before = z
+        step = STEP * units * z / np.abs(z).max()
+        there = project(system, State(state.t, increment(system, q, step), np.zeros(system.nv)))
+        if there.position > NEAR_CLOSED * system.size or _beyond_limits(system, there.state.q):
+            break
+        q = there.state.q
+        path.append(q)
+        full_turn = abs(q[k] - state.q[k]) >= 2 * np.pi
+        away = _turned_back(q - state.q, system)
+        if full_turn or (len(path) > 10 and away < 0.75 * STEP):
+            break
+    return np.array(path)
+
+
+def _turned_back(d: Array, system: System) -> float:
+    """Largest difference of two poses in natural units, full turns of angles not counted."""
+    largest = 0.0
+    for j in system.joints.values():
+        if j.in_tree:
+            for n, dimension in enumerate(j.spec.dimensions):
+                x = d[j.q0 + n]
+                x = (x + np.pi) % (2 * np.pi) - np.pi if dimension == "angle" else x / system.size
+                largest = max(largest, abs(float(x)))
+    return largest
+
+
+def _beyond_limits(system: System, q: Array) -> bool:
+    labels = list(system.coordinates)
+    return any(not low <= q[labels.index(name)] <= high for name, (low, high) in system.limits.items())
