@@ -68,6 +68,7 @@ from loopdyn.joints import (
     Universal,
     Weld,
 )
+from loopdyn.locking import Lock, Release
 from loopdyn.model import Body, Mechanism
 from loopdyn.quantities import Units
 from loopdyn.reactions import Reactions
@@ -128,6 +129,7 @@ __all__ = [
     "JointFriction",
     "JointSpring",
     "Limits",
+    "Lock",
     "LoopdynError",
     "Mechanism",
     "Mobility",
@@ -145,6 +147,7 @@ __all__ = [
     "Reactions",
     "Relation",
     "Relative",
+    "Release",
     "Revolute",
     "Rolling",
     "Rotation",

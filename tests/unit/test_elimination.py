@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from itertools import combinations
 from types import SimpleNamespace
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from tests.independent import TYPES, closed_state
 from tests.loops import add_loads, crossed, loop_with, nested, poison
 
 import loopdyn as ld
+from loopdyn._jit import kernel
 from loopdyn.elimination import layout, make_plan
 from loopdyn.elimination.ldl import factor, solve
 from loopdyn.elimination.ordering import Pattern, factor_pattern, minimum_degree
@@ -50,30 +52,52 @@ def random_matrix(rng: np.random.Generator, sizes: list[int], cliques: list[list
 
 
 def packed(pattern: Pattern, A: np.ndarray) -> np.ndarray:
-    """Diagonal and rows of the pattern, as the kernels hold a matrix; A in the order of elimination."""
-    out = np.full(pattern.rows + pattern.entries, np.nan)
-    for a in range(pattern.rows):
-        out[a] = A[a, a]
-        for b in pattern.row_columns[pattern.row_start[a] : pattern.row_start[a + 1]]:
-            out[pattern.where(a, int(b))] = A[a, b]
+    """Blocks of the pattern, as the kernels hold a matrix; A in the order of elimination."""
+    out = np.full(pattern.size, np.nan)
+    for b in range(len(pattern.node)):
+        columns = slice(pattern.first[b], pattern.first[b + 1])
+        for a in (b, *pattern.below[b]):
+            rows = slice(pattern.first[a], pattern.first[a + 1])
+            block, start = A[rows, columns], pattern.where(a, b)
+            out[start : start + block.size] = block.ravel()
     assert np.isfinite(out).all()  # every place is met
     return out
 
 
 def factored(pattern: Pattern, A: np.ndarray, floor: np.ndarray) -> SimpleNamespace:
-    """Kernels `factor` and `solve` as plain Python, on arrays filled with NaN."""
+    """Kernels `factor` and `solve` on arrays filled with NaN."""
     n = pattern.rows
-    f = SimpleNamespace(
-        L=np.full(pattern.entries, np.nan), pivot=np.full(n, np.nan), inverse=np.full(n, np.nan), y=np.full(n, np.nan)
-    )
-    run = getattr(factor, "py_func", factor)
-    f.dropped = run(pattern, packed(pattern, A), floor, f.L, f.pivot, f.inverse, f.y)
-    f.dense = np.eye(n)
-    for i in range(n):
-        part = slice(pattern.column_start[i], pattern.column_start[i + 1])
-        f.dense[pattern.column_rows[part], i] = f.L[part]
-    f.solve = lambda b: getattr(solve, "py_func", solve)(pattern, f.L, f.inverse, b)
+    f = SimpleNamespace(A=packed(pattern, A), pivot=np.full(n, np.nan), inverse=np.full(n, np.nan))
+    tables = Tables(pattern.node, pattern.later, pattern.block)
+    f.dropped = factor_all(tables, f.A, floor, f.pivot, f.inverse, np.full(5, np.nan))
+    f.dense = np.zeros((n, n))
+    for b in range(len(pattern.node)):
+        first, end = pattern.first[b], pattern.first[b + 1]
+        for a in (b, *pattern.below[b]):
+            rows, start = slice(pattern.first[a], pattern.first[a + 1]), pattern.where(a, b)
+            size = (pattern.first[a + 1] - pattern.first[a]) * (end - first)
+            f.dense[rows, first:end] = f.A[start : start + size].reshape(-1, end - first)
+    f.dense = np.tril(f.dense, -1) * f.inverse + np.eye(n)
+    f.solve = lambda b: solve_all(tables, f.A, f.inverse, b)
     return f
+
+
+class Tables(NamedTuple):
+    """What the kernels read of a pattern."""
+
+    node: Any
+    later: Any
+    block: Any
+
+
+@kernel
+def factor_all(P, A, floor, pivot, inverse, w):
+    return factor(P, A, floor, pivot, inverse, w)
+
+
+@kernel
+def solve_all(P, A, inverse, b):
+    solve(P, A, inverse, b)
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -112,7 +136,6 @@ def test_factor_of_a_sparse_matrix_is_that_of_dense_cholesky(seed):
     assert f.dropped == 0
     # the pattern is tight: with generic numbers no foreseen entry is zero, none is missing
     assert np.count_nonzero(np.abs(np.tril(C, -1)) > 1e-13) == pattern.entries
-    # columns and rows of the pattern hold the same entries
     assert pattern.flops == sum(c * (c + 2) for c in np.count_nonzero(np.tril(C, -1), axis=0))
     x = rng.normal(size=len(A))
     b = A @ x

@@ -36,16 +36,25 @@ from loopdyn.records import (
 from loopdyn.records import work_size as system_work_size
 
 # Header of the plan: lengths of its tables.
-P_ROWS, P_SLOTS, P_RESPONSES, P_PAIRS, P_SOURCES, P_ENTRIES, P_SEVERED, P_DROPPED, P_SIZE = range(9)
+P_ROWS, P_SLOTS, P_RESPONSES, P_OPEN, P_NODES, P_LATER, P_BLOCKS, P_MATRIX = range(8)
+P_SOURCES, P_SEVERED, P_DROPPED, P_SIZE = range(8, 12)
 
+# node[k]: of the node at place k of the order: its first row, its rows, where its blocks begin in the array of the
+# matrix, its part of `later`, its part of `block` (ordering.Pattern).
+FIRST_ROW, ROWS, START, LATER_BEGIN, LATER_END, BLOCK_BEGIN, N_NODE = range(7)
+# open[m]: rows that are open at a body: their node, the first of their columns there, the first at the parent or -1.
+O_NODE, O_SLOT, O_UP, N_OPEN = range(4)
 # source[m]: a row of a cut joint: row of the tables, row of the matrix, its column at the child, at the parent. Rows
 # that are dropped have no columns and are numbered after those of the matrix: they are looked at, not solved for.
 S_ROW, S_INDEX, S_CHILD, S_PARENT, N_SOURCE = range(5)
 # relation_entry[e]: place of the response of a freedom, or columns at the child and the parent of a cut joint.
 R_RESPONSE, R_CHILD, R_PARENT, N_RELATION_ENTRY = range(4)
 
-# diagnostics[k]; the last one is given: a smallest pivot below it is reported as WEAK.
-SMALLEST_PIVOT, RESIDUAL, REFINEMENTS, DROPPED, WEAKEST_PIVOT, N_DIAGNOSTICS = range(6)
+MOST_FREEDOMS = 6  # of a body, and most rows of a node
+
+# diagnostics[k]; the last two are given: a smallest pivot below WEAKEST_PIVOT is reported as WEAK; with MATRIX_ONLY
+# above zero the matrix is made and left as it is.
+SMALLEST_PIVOT, RESIDUAL, REFINEMENTS, DROPPED, WEAKEST_PIVOT, MATRIX_ONLY, N_DIAGNOSTICS = range(7)
 
 
 class PlanArrays(NamedTuple):
@@ -53,21 +62,18 @@ class PlanArrays(NamedTuple):
 
     severed: Any  # (bodies,) number of the severed joint, or -1
     slot: Any  # (bodies + 1,) where the open columns of each body begin
-    response: Any  # (bodies + 1,) where S^T K of each body begins: freedom by freedom, one per column
-    pair_start: Any  # (bodies + 1,)
-    column_row: Any  # (slots,) row that each column belongs to
-    up: Any  # (slots,) place of the same column at the parent, or -1
-    pair: Any  # (pairs,) place in the matrix of each pair of columns of a body
+    response: Any  # (bodies + 1,) where S^T K of each body begins: column by column, one per freedom
+    open_start: Any  # (bodies + 1,)
+    open: Any  # (open, N_OPEN) by bodies, in the order of elimination
+    body_block: Any  # (bodies,) where the blocks of each body begin in `block`: pairs a >= b of its open nodes
+    node: Any  # (nodes, N_NODE) pattern of the matrix, see ordering.Pattern
+    later: Any
+    block: Any
     source_start: Any  # (cuts + 1,)
     source: Any  # (sources, N_SOURCE)
     relation: Any  # (linear,) row of each relation of coordinates, numbered like those of sources
     relation_entry: Any  # (entries, N_RELATION_ENTRY)
     severed_joint: Any  # (severed, 2) body, cut
-    row_start: Any  # pattern of the factor, see ordering.Pattern
-    row_columns: Any
-    row_places: Any
-    column_start: Any
-    column_rows: Any
     kept: Any  # (rows,) row of the tables that each row is
 
 
@@ -76,16 +82,16 @@ class EliminationWork(NamedTuple):
 
     column: Any  # (slots, 6) K: torque about the body's reference point and force, for a unit multiplier
     response: Any  # (responses,) S^T K
-    matrix: Any  # (rows + entries,) diagonal, then rows of the pattern
-    factor: Any  # (entries,) L
+    matrix: Any  # (matrix,) blocks of the matrix of multipliers, then of its factor
+    diagonal: Any  # (rows,) of the matrix
     pivot: Any  # (rows,)
     inverse: Any  # (rows,)
     floor: Any  # (rows,) below which a pivot is dropped
+    lam: Any  # (rows,) multipliers
     right: Any  # (rows + dropped,) right side of the rows, for bodies without acceleration
     step: Any  # (rows + dropped,) right side of the matrix, then its solution; or what is missing in each row
-    lam: Any  # (rows,) multipliers
-    scratch: Any  # (rows,)
     size: Any  # (rows + dropped,) sizes of the terms of each row
+    scratch: Any  # (MOST_FREEDOMS,)
     free: Any  # (6 * severed, N_DOF) like work.dof, for the motions of severed bodies in space
     motion: Any  # (bodies, 6) what a step adds to the motion of each body
     rates: Any  # (nv,) ... and to that of each freedom
@@ -93,13 +99,13 @@ class EliminationWork(NamedTuple):
     diagnostics: Any  # (N_DIAGNOSTICS,)
 
 
-def pack_plan(p: PlanArrays) -> NDArray[np.int64]:
-    """One array: header, then all tables."""
+def pack_plan(p: PlanArrays, matrix: int) -> NDArray[np.int64]:
+    """One array: header, then all tables; `matrix`: length of the array of the matrix."""
     header = np.zeros(P_SIZE, np.int64)
-    header[[P_ROWS, P_SLOTS, P_PAIRS, P_SOURCES, P_SEVERED]] = [
-        len(p.kept), len(p.column_row), len(p.pair), len(p.source), len(p.severed_joint),
+    header[[P_ROWS, P_SLOTS, P_RESPONSES, P_OPEN, P_NODES, P_LATER, P_BLOCKS, P_MATRIX, P_SOURCES, P_SEVERED]] = [
+        len(p.kept), p.slot[-1], p.response[-1], len(p.open), len(p.node), len(p.later), len(p.block), matrix,
+        len(p.source), len(p.severed_joint),
     ]  # fmt: skip
-    header[P_RESPONSES], header[P_ENTRIES] = p.response[-1], len(p.row_columns)
     header[P_DROPPED] = len(p.source) + len(p.relation) - len(p.kept)
     return np.concatenate([header, *(np.asarray(x, np.int64).ravel() for x in p)])
 
@@ -107,9 +113,9 @@ def pack_plan(p: PlanArrays) -> NDArray[np.int64]:
 def work_size(ints: NDArray[np.int64]) -> int:
     """Length of the whole work array: of the system and of the elimination."""
     header = ints[model_sizes(ints)[0] :]
-    n, slots, responses = (int(header[k]) for k in (P_ROWS, P_SLOTS, P_RESPONSES))
-    entries, severed = int(header[P_ENTRIES]), int(header[P_SEVERED])
-    size = 6 * slots + responses + 9 * n + 3 * int(header[P_DROPPED]) + 2 * entries + 6 * severed * N_DOF
+    n, slots, responses, matrix = (int(header[k]) for k in (P_ROWS, P_SLOTS, P_RESPONSES, P_MATRIX))
+    size = 6 * slots + responses + matrix + 8 * n + 3 * int(header[P_DROPPED]) + MOST_FREEDOMS
+    size += 6 * int(header[P_SEVERED]) * N_DOF
     size += 6 * int(ints[H_ROWS]) + int(ints[H_NV]) + int(ints[H_NC]) + N_DIAGNOSTICS
     return system_work_size(ints) + size
 
@@ -134,82 +140,76 @@ def work_start(ints):
 def open_plan(ints, o):
     """Named views of the plan, which begins at o in the int array."""
     bodies, cuts, linear, related = ints[H_ROWS], ints[H_CUTS], ints[H_LINEAR], ints[H_ENTRIES]
-    n, slots, pairs = ints[o + P_ROWS], ints[o + P_SLOTS], ints[o + P_PAIRS]
-    sources, entries, severed = ints[o + P_SOURCES], ints[o + P_ENTRIES], ints[o + P_SEVERED]
+    n, opened, nodes, later = ints[o + P_ROWS], ints[o + P_OPEN], ints[o + P_NODES], ints[o + P_LATER]
+    blocks, sources, severed = ints[o + P_BLOCKS], ints[o + P_SOURCES], ints[o + P_SEVERED]
     a = o + P_SIZE
     b = a + bodies
     c = b + bodies + 1
     d = c + bodies + 1
     e = d + bodies + 1
-    f = e + slots
-    g = f + slots
-    h = g + pairs
-    i = h + cuts + 1
-    j = i + sources * N_SOURCE
-    k = j + linear
-    m = k + related * N_RELATION_ENTRY
-    p = m + severed * 2
-    q = p + n + 1
-    r = q + entries
-    s = r + entries
-    t = s + n + 1
-    u = t + entries
+    f = e + opened * N_OPEN
+    g = f + bodies
+    h = g + nodes * N_NODE
+    i = h + later
+    j = i + blocks
+    k = j + cuts + 1
+    m = k + sources * N_SOURCE
+    p = m + linear
+    q = p + related * N_RELATION_ENTRY
+    r = q + severed * 2
     return PlanArrays(
         window(ints, a, bodies),
         window(ints, b, bodies + 1),
         window(ints, c, bodies + 1),
         window(ints, d, bodies + 1),
-        window(ints, e, slots),
-        window(ints, f, slots),
-        window(ints, g, pairs),
-        window(ints, h, cuts + 1),
-        window(ints, i, sources, N_SOURCE),
-        window(ints, j, linear),
-        window(ints, k, related, N_RELATION_ENTRY),
-        window(ints, m, severed, 2),
-        window(ints, p, n + 1),
-        window(ints, q, entries),
-        window(ints, r, entries),
-        window(ints, s, n + 1),
-        window(ints, t, entries),
-        window(ints, u, n),
+        window(ints, e, opened, N_OPEN),
+        window(ints, f, bodies),
+        window(ints, g, nodes, N_NODE),
+        window(ints, h, later),
+        window(ints, i, blocks),
+        window(ints, j, cuts + 1),
+        window(ints, k, sources, N_SOURCE),
+        window(ints, m, linear),
+        window(ints, p, related, N_RELATION_ENTRY),
+        window(ints, q, severed, 2),
+        window(ints, r, n),
     )
 
 
 @inline(always=True)
 def open_elimination(ints, o, work, a):
     """Named views of the work of the elimination, which begins at a in the work array."""
-    n, slots, responses = ints[o + P_ROWS], ints[o + P_SLOTS], ints[o + P_RESPONSES]
-    entries, severed, bodies = ints[o + P_ENTRIES], ints[o + P_SEVERED], ints[H_ROWS]
+    n, slots, responses, matrix = ints[o + P_ROWS], ints[o + P_SLOTS], ints[o + P_RESPONSES], ints[o + P_MATRIX]
+    severed, bodies = ints[o + P_SEVERED], ints[H_ROWS]
     nv, nc, all_rows = ints[H_NV], ints[H_NC], n + ints[o + P_DROPPED]
     b = a + 6 * slots
     c = b + responses
-    d = c + n + entries
-    e = d + entries
-    m = e + 5 * n
-    f = m + 3 * all_rows
-    g = f + 6 * severed * N_DOF
-    h = g + 6 * bodies
-    i = h + nv
-    j = i + nc
+    d = c + matrix
+    e = d + 5 * n
+    f = e + 3 * all_rows
+    g = f + MOST_FREEDOMS
+    h = g + 6 * severed * N_DOF
+    i = h + 6 * bodies
+    j = i + nv
+    k = j + nc
     return EliminationWork(
         window(work, a, slots, 6),
         window(work, b, responses),
-        window(work, c, n + entries),
-        window(work, d, entries),
-        window(work, e, n),
-        window(work, e + n, n),
-        window(work, e + 2 * n, n),
-        window(work, m, all_rows),
-        window(work, m + all_rows, all_rows),
-        window(work, e + 3 * n, n),
-        window(work, e + 4 * n, n),
-        window(work, m + 2 * all_rows, all_rows),
-        window(work, f, 6 * severed, N_DOF),
-        window(work, g, bodies, 6),
-        window(work, h, nv),
-        window(work, i, nc),
-        window(work, j, N_DIAGNOSTICS),
+        window(work, c, matrix),
+        window(work, d, n),
+        window(work, d + n, n),
+        window(work, d + 2 * n, n),
+        window(work, d + 3 * n, n),
+        window(work, d + 4 * n, n),
+        window(work, e, all_rows),
+        window(work, e + all_rows, all_rows),
+        window(work, e + 2 * all_rows, all_rows),
+        window(work, f, MOST_FREEDOMS),
+        window(work, g, 6 * severed, N_DOF),
+        window(work, h, bodies, 6),
+        window(work, i, nv),
+        window(work, j, nc),
+        window(work, k, N_DIAGNOSTICS),
     )
 
 

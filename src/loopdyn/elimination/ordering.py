@@ -9,6 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from loopdyn.elimination.layout import N_NODE, START
+
 Ints = NDArray[np.int64]
 
 
@@ -59,23 +61,22 @@ def minimum_degree(sizes: Sequence[int], cliques: Iterable[Sequence[int]]) -> tu
     return order, later
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Pattern:
-    """Pattern of L in P A P^T = L D L^T, row by row and column by column.
+    """Blocks of L in P A P^T = L D L^T; nodes are numbered by their places in the order of elimination.
 
-    Rows of a node are consecutive. `row_columns[row_start[k]:row_start[k+1]]` are the columns of row k in ascending
-    order and `row_places` where these entries are in the columns; `column_rows[column_start[i]:column_start[i+1]]`
-    are the rows of column i.
+    The array of the matrix holds, node by node, its square diagonal block (of which the lower half counts) and then the
+    rows of the later nodes it is coupled with, in ascending order, each with one entry per row of the node.
+    `block` has, for each node and each pair a >= b of these later nodes, where the block of a and b begins: it is
+    changed when the node is eliminated.
     """
 
     first: Ints  # (nodes + 1,) first row of the node at each place of the order
     place: Ints  # (nodes,) place of each node in the order
-    row_start: Ints
-    row_columns: Ints
-    row_places: Ints
-    column_start: Ints
-    column_rows: Ints
-    earlier: tuple[dict[int, int], ...]  # by place: offset, in a row, of the columns of each earlier place
+    node: Ints  # (nodes, N_NODE)
+    later: Ints
+    block: Ints
+    below: tuple[dict[int, int], ...]  # by place: where the rows of each later place begin in the array
 
     @property
     def rows(self) -> int:
@@ -83,22 +84,38 @@ class Pattern:
         return int(self.first[-1])
 
     @property
+    def size(self) -> int:
+        """Length of the array of the matrix."""
+        width = np.diff(self.first)
+        return int(np.sum(width * (width + self._rows_below)))
+
+    @property
+    def _rows_below(self) -> Ints:
+        """Rows of later nodes that each node is coupled with."""
+        width = np.diff(self.first)
+        return np.array([sum(int(width[q]) for q in found) for found in self.below], np.int64)
+
+    @property
+    def _counts(self) -> Ints:
+        """Entries below the diagonal of each column of L."""
+        width = np.diff(self.first)
+        behind = np.repeat(self.first[1:], width) - 1 - np.arange(self.rows)
+        counts: Ints = behind + np.repeat(self._rows_below, width)
+        return counts
+
+    @property
     def entries(self) -> int:
         """Entries of L below the diagonal."""
-        return len(self.row_columns)
+        return int(self._counts.sum())
 
     @property
     def flops(self) -> int:
         """Multiplications and additions of the factorisation."""
-        counts = np.diff(self.column_start)
-        return int(np.sum(counts * (counts + 2)))
+        return int(np.sum(self._counts * (self._counts + 2)))
 
     def where(self, a: int, b: int) -> int:
-        """Place of entry (a, b), a >= b, in an array that holds the diagonal and then the rows of L."""
-        if a == b:
-            return a
-        p, q = (int(np.searchsorted(self.first, k, side="right")) - 1 for k in (b, a))
-        return self.rows + int(self.row_start[a]) + self.earlier[q].get(p, 0) + b - int(self.first[p])
+        """Where the block of the nodes at the places a >= b begins in the array."""
+        return int(self.node[b, START]) if a == b else self.below[b][a]
 
 
 def factor_pattern(sizes: Sequence[int], order: Sequence[int], later: Sequence[Sequence[int]]) -> Pattern:
@@ -116,46 +133,22 @@ def factor_pattern(sizes: Sequence[int], order: Sequence[int], later: Sequence[S
     width = [sizes[a] for a in order]
     first = np.concatenate([[0], np.cumsum(width, dtype=np.int64)]).astype(np.int64)
     ahead = [sorted(int(place[b]) for b in found) for found in later]
-    earlier: list[dict[int, int]] = [{} for _ in range(n)]
-    before = [0] * n  # columns that each place has gathered from earlier ones
+    starts, below = [], []
+    end = 0
     for p in range(n):
+        starts.append(end)
+        end += width[p] ** 2
+        found = {}
         for q in ahead[p]:
-            earlier[q][p] = before[q]
-            before[q] += width[p]
-    column_start: list[int] = [0]
-    column_rows: list[int] = []
-    offset_of: list[dict[int, int]] = []
-    for p in range(n):
-        beyond: list[int] = []
-        offset = {}
-        for q in ahead[p]:
-            offset[q] = len(beyond)
-            beyond += range(first[q], first[q + 1])
-        offset_of.append(offset)
-        for i in range(first[p], first[p + 1]):
-            column_rows += range(i + 1, first[p + 1])
-            column_rows += beyond
-            column_start.append(len(column_rows))
-    row_start, row_columns, row_places = [0], [], []
-    for q in range(n):
-        for k in range(first[q], first[q + 1]):
-            for p in earlier[q]:
-                beyond_node = offset_of[p][q] + k - int(first[q])
-                for i in range(first[p], first[p + 1]):
-                    row_columns.append(i)
-                    row_places.append(column_start[i] + int(first[p + 1]) - i - 1 + beyond_node)
-            for i in range(first[q], k):
-                row_columns.append(i)
-                row_places.append(column_start[i] + k - i - 1)
-            row_start.append(len(row_columns))
-        earlier[q][q] = before[q]
-    return Pattern(
-        first,
-        place,
-        np.array(row_start, np.int64),
-        np.array(row_columns, np.int64),
-        np.array(row_places, np.int64),
-        np.array(column_start, np.int64),
-        np.array(column_rows, np.int64),
-        tuple(earlier),
-    )
+            found[q] = end
+            end += width[q] * width[p]
+        below.append(found)
+    node = np.zeros((n, N_NODE), np.int64)
+    block: list[int] = []
+    begin = 0
+    for p, beyond in enumerate(ahead):
+        node[p] = [first[p], width[p], starts[p], begin, begin + len(beyond), len(block)]
+        begin += len(beyond)
+        block += [below[b][a] if a != b else starts[a] for k, a in enumerate(beyond) for b in beyond[: k + 1]]
+    flat = np.array([q for found in ahead for q in found], np.int64)
+    return Pattern(first, place, node, flat, np.array(block, np.int64), tuple(below))

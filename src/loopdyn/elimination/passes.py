@@ -14,26 +14,33 @@ import numpy as np
 from loopdyn._jit import inline, kernel
 from loopdyn.elimination.layout import (
     DROPPED,
+    FIRST_ROW,
+    MATRIX_ONLY,
+    O_NODE,
+    O_SLOT,
+    O_UP,
     R_CHILD,
     R_PARENT,
     R_RESPONSE,
     REFINEMENTS,
     RESIDUAL,
+    ROWS,
     S_CHILD,
     S_INDEX,
     S_PARENT,
     S_ROW,
     SMALLEST_PIVOT,
+    START,
     WEAKEST_PIVOT,
     open_elimination,
     open_plan,
     plan_start,
     work_start,
 )
-from loopdyn.elimination.ldl import factor, solve
+from loopdyn.elimination.ldl import add_products, factor, solve
 from loopdyn.forces import add_loads, push, twist
 from loopdyn.joints import joint_plus
-from loopdyn.joints.base import REVOLUTE
+from loopdyn.joints.base import REVOLUTE, SPHERICAL, UNIVERSAL
 from loopdyn.joints.measure import joint_freedom
 from loopdyn.records import (
     ARM,
@@ -152,7 +159,6 @@ def fill_columns(model, work, plan, E):
     """Columns of the rows at the bodies they act on, and their right sides for bodies without acceleration."""
     B, K = work.body, E.column
     K[:, :] = 0.0
-    E.response[:] = 0.0
     for n in range(model.cut.shape[0]):
         if plan.source_start[n] == plan.source_start[n + 1]:
             continue
@@ -180,10 +186,10 @@ def fill_columns(model, work, plan, E):
 def fill_relations(model, work, plan, E):
     """The same for relations of coordinates; a coordinate of the tree is met by the response of its freedom."""
     B = work.body
-    if model.linear.shape[0] > 0:
-        for i in range(model.n_bases, model.tree.shape[0]):
-            put3(B, i, AW, (0.0, 0.0, 0.0))
-            put3(B, i, AV, (0.0, 0.0, 0.0))
+    E.response[:] = 0.0
+    for i in range(model.n_bases, model.tree.shape[0]):
+        put3(B, i, AW, (0.0, 0.0, 0.0))
+        put3(B, i, AV, (0.0, 0.0, 0.0))
     for n in range(model.linear.shape[0]):
         row = plan.relation[n]
         _, _, gamma, _ = linear_terms(model, work, n)
@@ -209,6 +215,12 @@ def fill_relations(model, work, plan, E):
 
 
 @inline
+def turns_only(kind):
+    """Whether all freedoms of a joint are rotations about the reference point of the body it carries."""
+    return kind == REVOLUTE or kind == UNIVERSAL or kind == SPHERICAL
+
+
+@inline
 def unit_motion(D, k, n):
     """Motion n of a free body into row k: translations first, whose pivots are masses."""
     zero = (0.0, 0.0, 0.0)
@@ -221,16 +233,106 @@ def unit_motion(D, k, n):
 
 
 @inline(always=True)
-def eliminate_bodies(model, work, plan, E):
-    """Articulated inertias from the tips to the roots of the forest; returns a body whose pivot vanishes, or -1."""
-    B, D = work.body, work.dof
+def past_joint(D, first, count, turning, related, Z, at, kw, kv, right):
+    """One column past the freedoms of a joint, last first: fills its responses, returns the column and right side."""
+    for n in range(count):
+        m = count - 1 - n
+        k = first + m
+        z = dot(kw, get3(D, k, SW))
+        if not turning:
+            z += dot(kv, get3(D, k, SV))
+        if related:  # what relations put on a freedom itself is there already
+            z += Z[at + m]
+        Z[at + m] = z
+        right -= z * D[k, LOAD]
+        f = z * D[k, DINV]
+        kw, kv = sub(kw, scale(f, get3(D, k, UW))), sub(kv, scale(f, get3(D, k, UV)))
+    return kw, kv, right
+
+
+@inline(always=True)
+def past_free_body(D, k, Z, at, kw, kv):
+    """The same past the six motions of a severed body, the first of them first: of U only what comes after counts."""
+    x = kv[0]
+    Z[at], right, f = x, -x * D[k, LOAD], x * D[k, DINV]
+    y, z = kv[1] - f * D[k, UV + 1], kv[2] - f * D[k, UV + 2]
+    kw = sub(kw, scale(f, get3(D, k, UW)))
+    Z[at + 1], right, f = y, right - y * D[k + 1, LOAD], y * D[k + 1, DINV]
+    z -= f * D[k + 1, UV + 2]
+    kw = sub(kw, scale(f, get3(D, k + 1, UW)))
+    Z[at + 2], right, f = z, right - z * D[k + 2, LOAD], z * D[k + 2, DINV]
+    x, y, z = sub(kw, scale(f, get3(D, k + 2, UW)))
+    Z[at + 3], right, f = x, right - x * D[k + 3, LOAD], x * D[k + 3, DINV]
+    y -= f * D[k + 3, UW + 1]
+    z -= f * D[k + 3, UW + 2]
+    Z[at + 4], right, f = y, right - y * D[k + 4, LOAD], y * D[k + 4, DINV]
+    z -= f * D[k + 4, UW + 2]
+    Z[at + 5] = z
+    return right - z * D[k + 5, LOAD]
+
+
+@inline(always=True)
+def eliminate_columns(model, work, plan, E, i, D, first, count, turning, severed):
+    """Columns open at body i past its freedoms, in rows `first` ... of D: to the parent, matrix and right side.
+
+    `turning`: all freedoms are rotations about the reference point. Where `count`, `turning` and `severed` are literals
+    the compiler unrolls it.
+    """
+    B, K, Z, w = work.body, E.column, E.response, E.scratch
+    p, related = model.tree[i, PARENT], model.linear.shape[0] > 0
+    r, cw, cv = get3(B, i, ARM), get3(B, i, CW), get3(B, i, CV)
+    begin, end, at = plan.open_start[i], plan.open_start[i + 1], plan.response[i]
+    for x in range(begin, end):
+        node, slot, up = plan.open[x, O_NODE], plan.open[x, O_SLOT], plan.open[x, O_UP]
+        row = plan.node[node, FIRST_ROW]
+        for s in range(plan.node[node, ROWS]):
+            kw, kv = get3(K, slot + s, 0), get3(K, slot + s, 3)
+            if severed:
+                right = past_free_body(D, first, Z, at, kw, kv)
+            else:
+                right = -(dot(kw, cw) + dot(kv, cv))
+                kw, kv, right = past_joint(D, first, count, turning, related, Z, at, kw, kv, right)
+                kw = add(kw, cross(r, kv))  # about the parent's reference point
+                if up >= 0:
+                    add3(K, up + s, 0, kw)
+                    add3(K, up + s, 3, kv)
+                else:  # the base's own acceleration is given
+                    right -= dot(kw, get3(B, p, AW)) + dot(kv, get3(B, p, AV))
+            E.step[row + s] += right
+            at += count
+    if count == 0:  # a weld
+        return
+    block, at = plan.body_block[i], plan.response[i]
+    for x in range(begin, end):
+        for s in range(plan.node[plan.open[x, O_NODE], ROWS]):
+            for m in range(count):
+                w[m] = Z[at + m] * D[first + m, DINV]
+            other = plan.response[i]
+            for y in range(begin, x + 1):  # of its own block the upper half is superfluous
+                columns = plan.node[plan.open[y, O_NODE], ROWS]
+                add_products(E.matrix, plan.block[block + y - begin] + s * columns, w, Z, other, columns, count)
+                other += columns * count
+            at += count
+        block += x - begin + 1
+
+
+@inline(always=True)
+def inward(model, work, plan, E):
+    """Articulated inertias and open columns from the tips to the roots of the forest: matrix and its right side.
+
+    Returns a body whose pivot vanishes, or -1.
+    """
+    B = work.body
     status = FINE
+    E.matrix[:] = 0.0
+    E.step[:] = E.right
     for i in range(model.tree.shape[0] - 1, model.n_bases - 1, -1):
-        p, iv = model.tree[i, PARENT], model.tree[i, V0]
+        p, first, count = model.tree[i, PARENT], model.tree[i, V0], model.tree[i, NV]
+        severed, turning = plan.severed[i] >= 0, turns_only(model.tree[i, KIND])
         J, H, M = get6(B, i, IJ), get9(B, i, IH), get6(B, i, IM)
         pw, pv = get3(B, i, PW), get3(B, i, PV)
-        if plan.severed[i] >= 0:
-            size_w, size_v = J[0] + J[1] + J[2], M[0] + M[1] + M[2]
+        size_w, size_v = J[0] + J[1] + J[2], M[0] + M[1] + M[2]
+        if severed:
             for n in range(6):
                 k = 6 * plan.severed[i] + n
                 unit_motion(E.free, k, n)
@@ -239,160 +341,147 @@ def eliminate_bodies(model, work, plan, E):
                     status = i
                 J, H, M = subtract_dyad(J, H, M, d, uw, uv)
                 pw, pv = add(pw, scale(u, uw)), add(pv, scale(u, uv))
-            continue
-        bw, bv = inertia_times(J, H, M, get3(B, i, CW), get3(B, i, CV))
-        pw, pv = add(pw, bw), add(pv, bv)
-        if model.tree[i, KIND] == REVOLUTE:
-            sound, d, u, uw, uv = eliminate_pin(D, iv, work.load[iv], J, H, M, pw, pv)
-            if not sound:
-                status = i
-            if p < model.n_bases:
-                continue
-            J, H, M = subtract_dyad(J, H, M, d, uw, uv)
-            pw, pv = add(pw, scale(u, uw)), add(pv, scale(u, uv))
         else:
-            size_w, size_v = J[0] + J[1] + J[2], M[0] + M[1] + M[2]
-            for k in range(iv + model.tree[i, NV] - 1, iv - 1, -1):
-                sound, d, u, uw, uv = eliminate(D, k, size_w, size_v, work.load[k], J, H, M, pw, pv)
+            bw, bv = inertia_times(J, H, M, get3(B, i, CW), get3(B, i, CV))
+            pw, pv = add(pw, bw), add(pv, bv)
+            for k in range(first + count - 1, first - 1, -1):
+                if turning:
+                    sound, d, u, uw, uv = eliminate_pin(work.dof, k, size_w, work.load[k], J, H, M, pw, pv)
+                else:
+                    sound, d, u, uw, uv = eliminate(work.dof, k, size_w, size_v, work.load[k], J, H, M, pw, pv)
                 if not sound:
                     status = i
-                J, H, M = subtract_dyad(J, H, M, d, uw, uv)
-                pw, pv = add(pw, scale(u, uw)), add(pv, scale(u, uv))
-            if p < model.n_bases:
-                continue
-        r = get3(B, i, ARM)
-        J, H, M = shift_inertia(J, H, M, r)
-        add6(B, p, IJ, J)
-        add9(B, p, IH, H)
-        add6(B, p, IM, M)
-        add3(B, p, PW, add(pw, cross(r, pv)))
-        add3(B, p, PV, pv)
+                if k > first or p >= model.n_bases:
+                    J, H, M = subtract_dyad(J, H, M, d, uw, uv)
+                    pw, pv = add(pw, scale(u, uw)), add(pv, scale(u, uv))
+            if p >= model.n_bases:
+                r = get3(B, i, ARM)
+                J, H, M = shift_inertia(J, H, M, r)
+                add6(B, p, IJ, J)
+                add9(B, p, IH, H)
+                add6(B, p, IM, M)
+                add3(B, p, PW, add(pw, cross(r, pv)))
+                add3(B, p, PV, pv)
+        if plan.open_start[i] == plan.open_start[i + 1]:
+            continue
+        if severed:
+            eliminate_columns(model, work, plan, E, i, E.free, 6 * plan.severed[i], 6, False, True)
+        elif turning and count == 1:
+            eliminate_columns(model, work, plan, E, i, work.dof, first, 1, True, False)
+        elif turning and count == 2:
+            eliminate_columns(model, work, plan, E, i, work.dof, first, 2, True, False)
+        else:
+            eliminate_columns(model, work, plan, E, i, work.dof, first, count, False, False)
     return status
 
 
 @inline(always=True)
-def eliminate_columns(model, work, plan, E):
-    """Columns from the tips to the roots: responses of all freedoms, matrix and right side of the multipliers."""
-    B, K = work.body, E.column
-    E.matrix[:] = 0.0
-    E.step[:] = E.right
-    for i in range(model.tree.shape[0] - 1, model.n_bases - 1, -1):
-        begin, end = plan.slot[i], plan.slot[i + 1]
-        m = end - begin
-        if m == 0:
-            continue
-        severed, p = plan.severed[i] >= 0, model.tree[i, PARENT]
-        if severed:
-            D, first, count = E.free, 6 * plan.severed[i], 6
-            cw, cv = (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)
-        else:
-            D, first, count = work.dof, model.tree[i, V0], model.tree[i, NV]
-            cw, cv = get3(B, i, CW), get3(B, i, CV)
-        r = get3(B, i, ARM)
-        for s in range(begin, end):
-            kw, kv = get3(K, s, 0), get3(K, s, 3)
-            right = -(dot(kw, cw) + dot(kv, cv))
-            for n in range(count):
-                # the order of elimination: the last freedom of a joint first, of a severed body the first
-                k = first + n if severed else first + count - 1 - n
-                at = plan.response[i] + (k - first) * m + s - begin
-                z = E.response[at] + dot(kw, get3(D, k, SW)) + dot(kv, get3(D, k, SV))
-                E.response[at] = z
-                right -= z * D[k, LOAD]
-                f = z * D[k, DINV]
-                kw, kv = sub(kw, scale(f, get3(D, k, UW))), sub(kv, scale(f, get3(D, k, UV)))
-            if not severed:
-                kw = add(kw, cross(r, kv))  # about the parent's reference point
-                if plan.up[s] >= 0:
-                    add3(K, plan.up[s], 0, kw)
-                    add3(K, plan.up[s], 3, kv)
-                else:  # the base's own acceleration is given
-                    right -= dot(kw, get3(B, p, AW)) + dot(kv, get3(B, p, AV))
-            E.step[plan.column_row[s]] += right
-        for n in range(count):
-            d = D[first + n, DINV]
-            at, pair_ = plan.response[i] + n * m, plan.pair_start[i]
-            for s in range(m):
-                z = E.response[at + s] * d
-                for o in range(s + 1):
-                    E.matrix[plan.pair[pair_]] += z * E.response[at + o]
-                    pair_ += 1
-
-
-@inline(always=True)
 def factor_matrix(plan, E):
-    """Factor of the matrix of multipliers; returns whether a row was dropped."""
-    dropped = factor(plan, E.matrix, E.floor, E.factor, E.pivot, E.inverse, E.scratch)
+    """Factor of the matrix of multipliers; its smallest pivot as a share of what its row had, and the rows dropped."""
+    for k in range(plan.node.shape[0]):
+        row, m, place = plan.node[k, FIRST_ROW], plan.node[k, ROWS], plan.node[k, START]
+        for a in range(m):
+            E.diagonal[row + a] = E.matrix[place + a * (m + 1)]
+    if E.diagnostics[MATRIX_ONLY].real > 0.0:
+        return
+    dropped = factor(plan, E.matrix, E.floor, E.pivot, E.inverse, E.scratch)
     least = 1.0
     for k in range(E.pivot.shape[0]):
-        share = E.pivot[k].real / E.matrix[k].real if E.matrix[k].real > 0.0 else 0.0
-        if share < least and E.inverse[k] != 0.0:
-            least = share
+        pivot, whole = E.pivot[k].real, E.diagonal[k].real
+        if pivot < least * whole and E.inverse[k] != 0.0:
+            least = pivot / whole
     E.diagnostics[SMALLEST_PIVOT] = least
     E.diagnostics[DROPPED] = dropped
-    return dropped
 
 
 # ---------------------------------------------------------------------------------------- accelerations
 
 
 @inline(always=True)
-def bodies_outward(model, work, plan, E, lam):
-    """Accelerations of freedoms and bodies from the roots to the tips, for the multipliers `lam`."""
-    B = work.body
-    for i in range(model.n_bases, model.tree.shape[0]):
-        p, begin = model.tree[i, PARENT], plan.slot[i]
-        m = plan.slot[i + 1] - begin
-        if plan.severed[i] >= 0:
-            D, first, count = E.free, 6 * plan.severed[i], 6
-            aw, av = (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)
-        else:
-            D, first, count = work.dof, model.tree[i, V0], model.tree[i, NV]
-            aw = get3(B, p, AW)
-            av = add(get3(B, p, AV), cross(aw, get3(B, i, ARM)))
-        for n in range(count):
-            k = first + (5 - n if plan.severed[i] >= 0 else n)
-            z = -dot(get3(D, k, UW), aw) - dot(get3(D, k, UV), av)
-            at = plan.response[i] + (k - first) * m
-            for s in range(m):
-                z += E.response[at + s] * lam[plan.column_row[begin + s]]
-            a = D[k, LOAD] + D[k, DINV] * z
-            aw, av = add(aw, scale(a, get3(D, k, SW))), add(av, scale(a, get3(D, k, SV)))
-            if plan.severed[i] < 0:
-                work.a[k] = a
-        if plan.severed[i] < 0:
-            aw, av = add(aw, get3(B, i, CW)), add(av, get3(B, i, CV))
-        put3(B, i, AW, aw)
-        put3(B, i, AV, av)
+def gather(plan, E, lam, i, count):
+    """Into `E.scratch` what the multipliers put on each freedom of body i."""
+    Z, w = E.response, E.scratch
+    for m in range(count):
+        w[m] = 0.0
+    z = plan.response[i]
+    for x in range(plan.open_start[i], plan.open_start[i + 1]):
+        node = plan.open[x, O_NODE]
+        row = plan.node[node, FIRST_ROW]
+        for s in range(plan.node[node, ROWS]):
+            for m in range(count):
+                w[m] += Z[z + m] * lam[row + s]
+            z += count
 
 
 @inline(always=True)
-def respond_outward(model, work, plan, E, lam, motion, out):
-    """What the multipliers `lam` alone add: to the freedoms into `out`, of the bodies into `motion`."""
-    B = work.body
-    motion[: model.n_bases, :] = 0.0
+def move_free_body(E, k, motion, i, at, whole):
+    """Acceleration of a severed body i, whose six motions are in rows k ... of `E.free`; see `outward`."""
+    D, w = E.free, E.scratch
+    part = 1.0 if whole else 0.0
+    zw = part * D[k + 5, LOAD] + D[k + 5, DINV] * w[5]
+    yw = part * D[k + 4, LOAD] + D[k + 4, DINV] * (w[4] - D[k + 4, UW + 2] * zw)
+    xw = part * D[k + 3, LOAD] + D[k + 3, DINV] * (w[3] - D[k + 3, UW + 1] * yw - D[k + 3, UW + 2] * zw)
+    aw = (xw, yw, zw)
+    z = part * D[k + 2, LOAD] + D[k + 2, DINV] * (w[2] - dot(get3(D, k + 2, UW), aw))
+    y = w[1] - dot(get3(D, k + 1, UW), aw) - D[k + 1, UV + 2] * z
+    y = part * D[k + 1, LOAD] + D[k + 1, DINV] * y
+    x = w[0] - dot(get3(D, k, UW), aw) - D[k, UV + 1] * y - D[k, UV + 2] * z
+    x = part * D[k, LOAD] + D[k, DINV] * x
+    put3(motion, i, at, aw)
+    put3(motion, i, at + 3, (x, y, z))
+
+
+@inline(always=True)
+def move_body(model, work, E, motion, at, out, whole, i, first, count, turning):
+    """Acceleration of body i and of its freedoms; see `outward`."""
+    B, D, p, w = work.body, work.dof, model.tree[i, PARENT], E.scratch
+    aw = get3(motion, p, at)
+    av = add(get3(motion, p, at + 3), cross(aw, get3(B, i, ARM)))
+    for m in range(count):
+        k = first + m
+        a = D[k, DINV] * (w[m] - dot(get3(D, k, UW), aw) - dot(get3(D, k, UV), av))
+        if whole:
+            a += D[k, LOAD]
+        aw = add(aw, scale(a, get3(D, k, SW)))
+        if not turning:
+            av = add(av, scale(a, get3(D, k, SV)))
+        out[k] = a
+    if whole:
+        aw, av = add(aw, get3(B, i, CW)), add(av, get3(B, i, CV))
+    put3(motion, i, at, aw)
+    put3(motion, i, at + 3, av)
+
+
+@inline(always=True)
+def outward(model, work, plan, E, lam, motion, at, out, whole):
+    """Accelerations of bodies and freedoms from the roots to the tips, for the multipliers `lam`.
+
+    Those of freedoms go to `out`, those of bodies to columns `at` ... of `motion`, which has those of the bases. Not
+    `whole`: what the multipliers alone add, without loads, velocity terms and the motion of bases.
+    """
     for i in range(model.n_bases, model.tree.shape[0]):
-        p, begin = model.tree[i, PARENT], plan.slot[i]
-        m = plan.slot[i + 1] - begin
+        first, count = model.tree[i, V0], model.tree[i, NV]
         if plan.severed[i] >= 0:
-            D, first, count = E.free, 6 * plan.severed[i], 6
-            aw, av = (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)
+            gather(plan, E, lam, i, 6)
+            move_free_body(E, 6 * plan.severed[i], motion, i, at, whole)
+        elif model.tree[i, KIND] == REVOLUTE:
+            gather(plan, E, lam, i, 1)
+            move_body(model, work, E, motion, at, out, whole, i, first, 1, True)
         else:
-            D, first, count = work.dof, model.tree[i, V0], model.tree[i, NV]
-            aw = get3(motion, p, 0)
-            av = add(get3(motion, p, 3), cross(aw, get3(B, i, ARM)))
-        for n in range(count):
-            k = first + (5 - n if plan.severed[i] >= 0 else n)
-            z = -dot(get3(D, k, UW), aw) - dot(get3(D, k, UV), av)
-            at = plan.response[i] + (k - first) * m
-            for s in range(m):
-                z += E.response[at + s] * lam[plan.column_row[begin + s]]
-            a = D[k, DINV] * z
-            aw, av = add(aw, scale(a, get3(D, k, SW))), add(av, scale(a, get3(D, k, SV)))
-            if plan.severed[i] < 0:
-                out[k] = a
-        put3(motion, i, 0, aw)
-        put3(motion, i, 3, av)
+            gather(plan, E, lam, i, count)
+            move_body(model, work, E, motion, at, out, whole, i, first, count, False)
+
+
+@inline
+def respond(ints, floats, work):
+    """What the missing in `E.step` takes to mend: motion of bodies into `E.motion`, of freedoms into `E.rates`."""
+    model, data = open_model(ints, floats), open_work(ints, work)
+    plan, E = open_plan(ints, plan_start(ints)), open_elimination(ints, plan_start(ints), work, work_start(ints))
+    solve(plan, E.matrix, E.inverse, E.step)
+    for i in range(model.n_bases):
+        put3(E.motion, i, 0, (0.0, 0.0, 0.0))
+        put3(E.motion, i, 3, (0.0, 0.0, 0.0))
+    outward(model, data, plan, E, E.step, E.motion, 0, E.rates, False)
 
 
 @inline(always=True)
@@ -446,16 +535,16 @@ def row_accelerations(model, work, plan, E):
             E.size[index] = abs(E.right[index].real) + abs(at_child.real) + abs(at_parent.real)
     for n in range(model.linear.shape[0]):
         relation_acceleration(model, work, plan, E, n)
-    missing, size = 0.0, 0.0  # in the metric of the matrix, where rows of any unit compare
+    missing, size = 0.0, 0.0  # squares, in the metric of the matrix, where rows of any unit compare
     for k in range(E.pivot.shape[0]):
         if E.inverse[k] != 0.0:
-            unit = 1.0 / np.sqrt(E.matrix[k].real)
-            missing = max(missing, abs(E.step[k].real) * unit)
-            size = max(size, E.size[k].real * unit)
-    return missing / size if size > 0.0 else 0.0
+            whole = E.diagonal[k].real
+            missing = max(missing, E.step[k].real * E.step[k].real / whole)
+            size = max(size, E.size[k].real * E.size[k].real / whole)
+    return np.sqrt(missing / size) if size > 0.0 else 0.0
 
 
-@inline
+@inline(always=True)
 def contradiction(E):
     """Largest share of its terms that is missing in a row that was dropped: rows that depend on others must agree.
 
@@ -497,32 +586,36 @@ def relation_acceleration(model, work, plan, E, n):
 
 
 @inline(always=True)
-def refine(model, work, plan, E):
-    """Correct the multipliers by what is missing in the rows, until nothing is or it no longer helps."""
-    B = work.body
-    # what is missing comes back in the accelerations enlarged by the inverse root of the smallest pivot
-    goal = max(RESIDUAL_GOAL * np.sqrt(E.diagnostics[SMALLEST_PIVOT].real), RESIDUAL_ROUNDING)
-    count, before, worst = 0, np.inf, 0.0
-    while True:
-        worst = row_accelerations(model, work, plan, E)
-        if worst <= goal or worst > 0.5 * before or count == MOST_REFINEMENTS:
-            break
+def residual_goal(E):
+    """Where refinement ends: what is missing comes back enlarged by the inverse root of the smallest pivot."""
+    return max(RESIDUAL_GOAL * np.sqrt(E.diagnostics[SMALLEST_PIVOT].real), RESIDUAL_ROUNDING)
+
+
+@inline
+def refine(ints, floats, work, worst):
+    """Correct the multipliers by what is missing in the rows, until nothing is or it no longer helps; returns it."""
+    model, data = open_model(ints, floats), open_work(ints, work)
+    plan, E = open_plan(ints, plan_start(ints)), open_elimination(ints, plan_start(ints), work, work_start(ints))
+    B = data.body
+    goal = residual_goal(E)
+    count, before = 0, np.inf
+    while not (worst <= goal or worst > 0.5 * before or count == MOST_REFINEMENTS):
         before = worst
         count += 1
-        solve(plan, E.factor, E.inverse, E.step)
-        respond_outward(model, work, plan, E, E.step, E.motion, E.rates)
+        respond(ints, floats, work)
         for k in range(model.nv):
-            work.a[k] += E.rates[k]
+            data.a[k] += E.rates[k]
         for i in range(model.n_bases, model.tree.shape[0]):
             add3(B, i, AW, get3(E.motion, i, 0))
             add3(B, i, AV, get3(E.motion, i, 3))
         for k in range(E.lam.shape[0]):
             E.lam[k] += E.step[k]
-    E.diagnostics[RESIDUAL] = max(worst, contradiction(E))
+        worst = row_accelerations(model, data, plan, E)
     E.diagnostics[REFINEMENTS] = count
+    return worst
 
 
-@inline
+@inline(always=True)
 def weakness(E):
     """WEAK where the smallest pivot has fallen far below what it has been for the same rows, or one was dropped."""
     least, weakest = E.diagnostics[SMALLEST_PIVOT].real, E.diagnostics[WEAKEST_PIVOT].real
@@ -536,38 +629,63 @@ def weakness(E):
 # ---------------------------------------------------------------------------------------------- kernels
 
 
-@inline(always=True)
-def eliminate_all(model, work, plan, E):
-    """Everything up to the factor at the state in `work`; returns a body without inertia, or -1."""
-    rigid_bodies(model, work)
-    if model.force.shape[0] > 0:
-        add_loads(model, work)
-    else:
-        for k in range(model.nv):
-            work.load[k] = work.tau[k]
-    if model.cut.shape[0] > 0:
-        constraint_rows(model, work)
-    bring_loads(model, work, plan.severed_joint)
-    fill_columns(model, work, plan, E)
-    fill_relations(model, work, plan, E)
-    status = eliminate_bodies(model, work, plan, E)
-    eliminate_columns(model, work, plan, E)
-    factor_matrix(plan, E)
-    return status
+@inline
+def load_all(ints, floats, work):
+    """Loads of forces, motors and springs, and those on the freedoms of severed joints."""
+    model, data = open_model(ints, floats), open_work(ints, work)
+    add_loads(model, data)
+    bring_loads(model, data, open_plan(ints, plan_start(ints)).severed_joint)
+
+
+@inline
+def relate(ints, floats, work):
+    """Columns of the relations of coordinates."""
+    model, data = open_model(ints, floats), open_work(ints, work)
+    plan, E = open_plan(ints, plan_start(ints)), open_elimination(ints, plan_start(ints), work, work_start(ints))
+    fill_relations(model, data, plan, E)
+
+
+@inline
+def finish_severed(ints, floats, work):
+    """Accelerations of the coordinates of severed joints."""
+    model, data, plan = open_model(ints, floats), open_work(ints, work), open_plan(ints, plan_start(ints))
+    severed_accelerations(model, data, plan)
 
 
 @kernel
 def accelerate(ints, floats, work):
-    """Accelerations `work.a` and multipliers at the state in `work`; returns a status."""
+    """Accelerations `work.a` and multipliers at the state in `work`; returns a status.
+
+    What few mechanisms need is in functions of its own that open the arrays again: here it would cost all of them.
+    """
     model, data = open_model(ints, floats), open_work(ints, work)
     plan, E = open_plan(ints, plan_start(ints)), open_elimination(ints, plan_start(ints), work, work_start(ints))
-    status = eliminate_all(model, data, plan, E)
+    rigid_bodies(model, data)
+    if model.force.shape[0] > 0 or plan.severed_joint.shape[0] > 0:
+        load_all(ints, floats, work)
+    else:
+        for k in range(model.nv):
+            data.load[k] = data.tau[k]
+    if model.cut.shape[0] > 0:
+        constraint_rows(model, data)
+    fill_columns(model, data, plan, E)
+    if model.linear.shape[0] > 0:
+        relate(ints, floats, work)
+    status = inward(model, data, plan, E)
+    factor_matrix(plan, E)
+    if E.diagnostics[MATRIX_ONLY].real > 0.0:
+        return status
     for k in range(E.lam.shape[0]):
         E.lam[k] = E.step[k]
-    solve(plan, E.factor, E.inverse, E.lam)
-    bodies_outward(model, data, plan, E, E.lam)
-    refine(model, data, plan, E)
-    severed_accelerations(model, data, plan)
+    solve(plan, E.matrix, E.inverse, E.lam)
+    outward(model, data, plan, E, E.lam, data.body, AW, data.a, True)
+    worst = row_accelerations(model, data, plan, E)
+    E.diagnostics[REFINEMENTS] = 0.0
+    if worst > residual_goal(E):
+        worst = refine(ints, floats, work, worst)
+    E.diagnostics[RESIDUAL] = max(worst, contradiction(E))
+    if plan.severed_joint.shape[0] > 0:
+        finish_severed(ints, floats, work)
     E.multipliers[:] = 0.0
     for k in range(E.lam.shape[0]):
         E.multipliers[plan.kept[k]] = E.lam[k]
@@ -605,13 +723,13 @@ def missing_velocities(model, work, plan, E):
         E.step[plan.relation[n]] = -linear_terms(model, work, n)[1]
 
 
-@inline
+@inline(always=True)
 def largest_missing(E):
     """Largest entry of `E.step` in the metric of the matrix: the motion it asks for."""
     worst = 0.0
     for k in range(E.pivot.shape[0]):
         if E.inverse[k] != 0.0:
-            worst = max(worst, abs(E.step[k].real) / np.sqrt(E.matrix[k].real))
+            worst = max(worst, abs(E.step[k].real) / np.sqrt(E.diagonal[k].real))
     return worst
 
 
@@ -634,8 +752,7 @@ def correct(ints, floats, work):
             kinematics(model, data)
             constraint_rows(model, data)
             missing_velocities(model, data, plan, E)
-        solve(plan, E.factor, E.inverse, E.step)
-        respond_outward(model, data, plan, E, E.step, E.motion, E.rates)
+        respond(ints, floats, work)
         of_severed_joints(model, data, plan, E.motion, E.rates)
         if level == 0:
             for i in range(model.n_bases, model.tree.shape[0]):

@@ -290,32 +290,39 @@ def _freeze(system: System, forest: Forest, pattern: Pattern) -> Plan:
     all_rows += model.linear[:, rec.L_ROW].tolist()
     dropped = [r for r in all_rows if r not in index]
     index |= {r: len(kept) + m for m, r in enumerate(dropped)}
-    slot_of = [_slots(forest, pattern, forest.open[i]) for i in range(n)]
+    nodes_at = [sorted(int(pattern.place[k]) for k in forest.open[i]) for i in range(n)]
+    width = np.diff(pattern.first)
     freedoms = model.tree[:, rec.NV].copy()
     freedoms[list(forest.severed)] = 6
     freedoms[:n_bases] = 0
+    first_column: list[dict[int, int]] = []  # by body: where the columns of each open node begin
+    slot = [0]
+    for opened in nodes_at:
+        found = {}
+        end = slot[-1]
+        for k in opened:
+            found[k] = end
+            end += int(width[k])
+        first_column.append(found)
+        slot.append(end)
     roots = set(forest.roots)
-    slot, up, columns, pairs = [0], [], [], []
-    pair_start = [0]
-    for i in range(n):
-        rows, starts = slot_of[i]
-        columns += rows
-        above = {} if i in roots or i < n_bases else slot_of[model.tree[i, rec.PARENT]][1]
-        for k, start in starts.items():
-            up += [above[k] - start + s if above else -1 for s in range(start, start + len(forest.nodes[k].rows))]
+    open_start, open_, body_block, block = [0], [], [], pattern.block.tolist()
+    for i, opened in enumerate(nodes_at):
+        above = {} if i in roots or i < n_bases else first_column[model.tree[i, rec.PARENT]]
+        open_ += [[k, first_column[i][k], above.get(k, -1)] for k in opened]
+        open_start.append(len(open_))
+        body_block.append(len(block))
         if i >= n_bases:
-            pairs += _pairs(pattern, rows)
-        slot.append(len(columns))
-        pair_start.append(len(pairs))
-    up = _absolute_slots(up, slot, model.tree[:, rec.PARENT])
-    sizes = np.diff(slot) * freedoms
-    response = np.concatenate([[0], np.cumsum(sizes)])
+            block += [pattern.where(a, b) for m, a in enumerate(opened) for b in opened[: m + 1]]
+    response = np.concatenate([[0], np.cumsum(np.diff(slot) * freedoms)])
+    node_of = np.repeat(np.arange(len(width)), width)
 
     def slot_row(body: int, row: int) -> int:
         """Where the column of a row is kept at a body; -1 at a base, and for a row that is dropped."""
         if body < n_bases or index[row] >= len(kept):
             return -1
-        return slot[body] + slot_of[body][0].index(index[row])
+        k = int(node_of[index[row]])
+        return first_column[body][k] + index[row] - int(pattern.first[k])
 
     sources = []
     source_start = [0]
@@ -335,44 +342,18 @@ def _freeze(system: System, forest: Forest, pattern: Pattern) -> Plan:
                 entries.append([-1, *(slot_row(int(b), int(row)) for b in (model.cut[cut, 1], model.cut[cut, 0]))])
             else:
                 i = int(body_of[freedom])
-                k, m = int(freedom - model.tree[i, rec.V0]), slot[i + 1] - slot[i]
-                entries.append([int(response[i]) + k * m + slot_row(i, int(row)) - slot[i], -1, -1])
+                column = slot_row(i, int(row)) - slot[i]
+                entries.append([int(response[i] + column * freedoms[i] + freedom - model.tree[i, rec.V0]), -1, -1])
     severed = np.full(n, -1, np.int64)
     severed[list(forest.severed)] = np.arange(len(forest.severed))
     table = [[i, cut_of[i]] for i in forest.severed]
     parts = layout.PlanArrays(
-        severed, slot, response, pair_start, columns, up, pairs, source_start, sources, relations, entries, table,
-        pattern.row_start, pattern.row_columns, pattern.row_places, pattern.column_start, pattern.column_rows, kept,
+        severed, slot, response, open_start, open_, body_block, pattern.node, pattern.later, block,
+        source_start, sources, relations, entries, table, kept,
     )  # fmt: skip
     flops = _tree_flops(system, forest) + pattern.flops
-    packed = np.concatenate([ints, layout.pack_plan(parts)])
+    packed = np.concatenate([ints, layout.pack_plan(parts, pattern.size)])
     return Plan(system, forest, pattern, kept, flops, packed, floats)
-
-
-def _slots(forest: Forest, pattern: Pattern, nodes: Sequence[int]) -> tuple[list[int], dict[int, int]]:
-    """Rows of the matrix open at a body, in the order of elimination, and where each node begins among them."""
-    rows: list[int] = []
-    starts = {}
-    for k in sorted(nodes, key=lambda k: pattern.place[k]):
-        starts[k] = len(rows)
-        p = pattern.place[k]
-        rows += range(int(pattern.first[p]), int(pattern.first[p + 1]))
-    return rows, starts
-
-
-def _absolute_slots(up: list[int], slot: list[int], parent: Ints) -> list[int]:
-    """Places of columns at the parent: from places within the body to places in the table."""
-    out = list(up)
-    for i in range(len(slot) - 1):
-        for s in range(slot[i], slot[i + 1]):
-            if out[s] >= 0:
-                out[s] += slot[parent[i]]
-    return out
-
-
-def _pairs(pattern: Pattern, rows: Sequence[int]) -> list[int]:
-    """Places in the matrix of all pairs of rows open at a body, (0, 0), (1, 0), (1, 1), (2, 0), ..."""
-    return [pattern.where(rows[a], rows[b]) for a in range(len(rows)) for b in range(a + 1)]
 
 
 def with_cuts(system: System, bodies: Sequence[int]) -> tuple[Ints, NDArray[np.float64], dict[int, int]]:

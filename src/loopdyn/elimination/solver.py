@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -114,6 +116,22 @@ class Elimination:
             raise self._refusal(state.t, f"the smallest scaled pivot is {self.reference:.1e}")
         found[layout.WEAKEST_PIVOT] = max(CHOOSE_AGAIN * self.reference, SINGULAR)
 
+    def choice(self) -> dict[str, NDArray[Any]]:
+        """Rows of each node in their order, how many these are, and the pivot below which they are chosen again."""
+        rows = [n.rows for n in self.plan.forest.nodes]
+        return {
+            "rows": np.array([r for some in rows for r in some], np.int64),
+            "counts": np.array([len(some) for some in rows], np.int64),
+            "weakest": self.views.diagnostics[[layout.WEAKEST_PIVOT]],
+        }
+
+    def take(self, choice: Mapping[str, NDArray[Any]]) -> None:
+        """Keep the rows of a :meth:`choice` that was made before."""
+        rows = iter(choice["rows"].tolist())
+        counted = zip(self.plan.forest.nodes, choice["counts"].tolist(), strict=True)
+        self._replan({node.name: list(islice(rows, count)) for node, count in counted})
+        self.views.diagnostics[layout.WEAKEST_PIVOT] = choice["weakest"][0]
+
     def _shares(self, state: State, threshold: float) -> Array:
         """Pivot of each row as a share of the largest in its set; rows below `threshold` are dropped on the way."""
         E, n = self.views, self.plan.pattern.rows
@@ -122,7 +140,7 @@ class Elimination:
         E.diagnostics[layout.WEAKEST_PIVOT] = 0.0
         self.run(accelerate)
         units = self._units()
-        inertia = E.matrix[:n] / units**2  # in natural units, where angles and lengths compare
+        inertia = E.diagonal / units**2  # in natural units, where angles and lengths compare
         largest = np.zeros(len(self.plan.forest.nodes))
         np.maximum.at(largest, self.plan.row_nodes, inertia)
         largest = np.maximum(largest, NOTHING * largest.max(initial=0.0))
@@ -143,15 +161,16 @@ class Elimination:
     def _orders(self) -> dict[str, list[int]]:
         """Rows of each node with the most independent first: pivoted Cholesky of its own block of the matrix."""
         E, pattern = self.views, self.plan.pattern
+        E.diagnostics[layout.MATRIX_ONLY] = 1.0
+        self.run(accelerate)
+        E.diagnostics[layout.MATRIX_ONLY] = 0.0
         units = self._units()
         orders = {}
         for k, node in enumerate(self.plan.forest.nodes):
-            first = int(pattern.first[pattern.place[k]])
-            m = len(node.rows)
-            block = np.zeros((m, m))
-            for a in range(m):
-                for b in range(a + 1):
-                    block[a, b] = block[b, a] = E.matrix[pattern.where(first + a, first + b)]
+            p, m = int(pattern.place[k]), len(node.rows)
+            first, start = int(pattern.first[p]), pattern.where(p, p)
+            lower = np.tril(E.matrix[start : start + m * m].reshape(m, m))
+            block = lower + np.tril(lower, -1).T
             block /= np.outer(units[first : first + m], units[first : first + m])
             orders[node.name] = [node.rows[a] for a in _pivot_order(block)]
         return orders

@@ -300,8 +300,8 @@ class PartitionSolver:
             *self.run.arrays,
             lambda status: self._explain(status, float(self.run.state.t[0])),
             self._again,
-            blajer.check,
-            keeps,
+            accepted=blajer.check,
+            keeps=keeps,
         )
 
     def _again(self) -> Compiled:

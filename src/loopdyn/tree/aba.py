@@ -61,12 +61,12 @@ PIVOT = 1e-13
 
 
 @inline
-def eliminate_pin(D, k, load, J, H, M, pw, pv):
-    """Eliminate a freedom that is a rotation about the reference point."""
+def eliminate_pin(D, k, size, load, J, H, M, pw, pv):
+    """Eliminate a rotation about the reference point; `size`: trace of J before any freedom of this joint was."""
     s = get3(D, k, SW)
     uw, uv = symv(J, s), rot_t(H, s)
     pivot = dot(s, uw)
-    sound = pivot.real > PIVOT * (J[0] + J[1] + J[2]).real
+    sound = pivot.real > PIVOT * (dot(s, s) * size).real
     d = 1.0 / pivot
     u = (load - dot(s, pw)) * d
     put3(D, k, UW, uw)
@@ -104,7 +104,7 @@ def inward(model, work):
         bw, bv = inertia_times(J, H, M, cw, cv)
         pw, pv = add(get3(B, i, PW), bw), add(get3(B, i, PV), bv)
         if model.tree[i, KIND] == REVOLUTE:
-            sound, d, u, uw, uv = eliminate_pin(D, iv, work.load[iv], J, H, M, pw, pv)
+            sound, d, u, uw, uv = eliminate_pin(D, iv, J[0] + J[1] + J[2], work.load[iv], J, H, M, pw, pv)
             if not sound:
                 status = i
             J, H, M = subtract_dyad(J, H, M, d, uw, uv)

@@ -3,8 +3,8 @@
 from loopdyn._jit import inline, kernel
 from loopdyn.constraints import FIRST_CONSTRAINT, motion_in_time, pair_rows, relation
 from loopdyn.forces import body_frame, body_point
-from loopdyn.joints import joint_rows
-from loopdyn.joints.base import FREE, UNIVERSAL
+from loopdyn.joints import joint_rows, revolute, spherical
+from loopdyn.joints.base import FREE, REVOLUTE, SPHERICAL, UNIVERSAL
 from loopdyn.joints.measure import joint_freedom, nearest_turn
 from loopdyn.joints.universal import second_axis
 from loopdyn.records import (
@@ -81,7 +81,11 @@ def constraint_rows(model, work):
     for n in range(model.cut.shape[0]):
         F, M, par, d, wF, wM, v, _ = pair(model, work, n)
         kind, k = model.cut[n, C_KIND], model.cut[n, C_ROW]
-        if kind < FIRST_CONSTRAINT:
+        if kind == REVOLUTE:  # the two most frequent cases are written out
+            revolute.rows(F, M, par, d, wF, wM, v, work.phi, work.rows, work.gamma, k)
+        elif kind == SPHERICAL:
+            spherical.rows(F, M, par, d, wF, wM, v, work.phi, work.rows, work.gamma, k)
+        elif kind < FIRST_CONSTRAINT:
             joint_rows(kind, F, M, par, d, wF, wM, v, work.phi, work.rows, work.gamma, k)
         else:
             pair_rows(model, work, kind, model.cut[n, C_PROGRAM], F, M, par, d, wF, wM, v, k)
