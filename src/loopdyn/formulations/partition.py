@@ -27,11 +27,11 @@ from numpy.typing import NDArray
 from loopdyn.errors import LoopdynError, SingularityError
 from loopdyn.formulations import blajer, criteria
 from loopdyn.formulations.base import Array, Compiled, Formulation, Solution, Solver
-from loopdyn.rank import Rank, of_matrix, scaled
+from loopdyn.rank import Rank, decide, of_matrix, scaled
 from loopdyn.records import PARENT, model_sizes
 from loopdyn.records import V0 as FIRST_SPEED
 from loopdyn.system import State, System
-from loopdyn.tree import require_rows
+from loopdyn.tree import closure, require_rows
 from loopdyn.tree.user_rows import user_rows
 from loopdyn.wording import nearest
 
@@ -112,7 +112,7 @@ class PartitionSolver:
     Attributes
     ----------
     active : tuple of str
-        Speeds that are independent now, of the run that is driven by `compiled` or, without one, of the calls.
+        Speeds that are independent now in the run that is driven by `compiled`; calls choose for themselves.
 
     Examples
     --------
@@ -136,7 +136,8 @@ class PartitionSolver:
         self.user = user_rows(system)
         self.functions = bool(system.mechanism.user_forces or system.mechanism.user_constraints)
         self._held: Choice | None = None  # whose lists the arrays of `calls` hold
-        self.choice = self.choose(rank.state or system.state(), None)
+        # of a run, and of calls from Python, which may be at other states
+        self.choice = self.called = self.choose(rank.state or system.state(), None)
         self._pivot_taken = self.choice.pivot
 
     @property
@@ -154,36 +155,34 @@ class PartitionSolver:
 
     def choose(self, state: State, current: Choice | None) -> Choice:
         """The best set at a state, or the current one with rows chosen anew where the gain is not worth a switch."""
-        s, r = self.system, self.rank.count
-        if current is None:
-            J = scaled(s, self._rows(state))
-            start = criteria.best_set(criteria.null_space(J, r).T, self._allowed)
-            current = self._with_rows(start, state)
-            gain_wanted = criteria.WORTH
+        if current is not None and (self._forced or not self._is_singular(current.independent, state)):
+            now, wanted = self._with_rows(current.independent, state), self.options.switch
         else:
-            current = self._with_rows(current.independent, state)
-            gain_wanted = self.options.switch
-        if self._allowed.sum() == self.freedoms:
-            return current
-        W = self.projections()
-        now = list(current.independent)
-        if self.options.criterion == "lu":
-            found = criteria.by_elimination(scaled(s, self.calls.views.J), r, self._allowed)
-        else:
-            found = criteria.best_set(W, self._allowed, now)
-        if criteria.measure(W, found) > gain_wanted * criteria.measure(W, now):
-            return self._with_rows(found, state)
-        return current
+            J = scaled(self.system, closure(self.system, state)[1])
+            if self.options.criterion == "lu":
+                return self._with_rows(criteria.by_elimination(J, self.rank.count, self._allowed), state)
+            start = criteria.best_set(criteria.null_space(J, self.rank.count).T, self._allowed)
+            now, wanted = self._with_rows(start, state), criteria.WORTH
+        if self._forced:
+            return now
+        W, before = self.projections(), list(now.independent)
+        found = criteria.best_set(W, self._allowed, before)
+        is_better = criteria.measure(W, found) > wanted * criteria.measure(W, before)
+        return self._with_rows(found, state) if is_better else now
+
+    @property
+    def _forced(self) -> bool:
+        """Whether there is one set alone."""
+        return int(self._allowed.sum()) == self.freedoms
+
+    def _is_singular(self, independent: Sequence[int], state: State) -> bool:
+        """Whether the other speeds do not follow from these, by the judgement of :mod:`loopdyn.rank`."""
+        J = scaled(self.system, closure(self.system, state)[1])
+        return of_matrix(np.delete(J, list(independent), axis=1)).count < self.rank.count
 
     @property
     def _allowed(self) -> NDArray[np.bool_]:
         return np.asarray(self.calls.views.candidate > 0.0)
-
-    def _rows(self, state: State) -> Array:
-        """J at a state, without a set."""
-        from loopdyn.tree import closure
-
-        return closure(self.system, state)[1]
 
     def projections(self) -> Array:
         """W (k, n) of the criterion at the state of the last evaluation: see :mod:`loopdyn.formulations.criteria`."""
@@ -198,14 +197,12 @@ class PartitionSolver:
 
     def _with_rows(self, independent: Sequence[int], state: State) -> Choice:
         """Rows for a set, chosen by pivots, and the evaluation there."""
-        s, c = self.system, self.calls
-        J = scaled(s, self._rows(state))
-        chosen = set(independent)
-        D = [i for i in range(s.nv) if i not in chosen]
-        if of_matrix(J[:, D]).count < self.rank.count:
+        if self._is_singular(independent, state):
             raise self._singular(state.t, independent)
+        s, c = self.system, self.calls
+        J = np.delete(scaled(s, closure(s, state)[1]), list(independent), axis=1)
         self._held = None
-        c.use(independent, _independent_rows(J[:, D], s.holonomic, self.rank.count))
+        c.use(independent, _independent_rows(J, s.holonomic, self.rank.count))
         self._evaluate(state.t, state.q, state.v)
         blajer.check(*c.arrays)
         P = c.views
@@ -258,18 +255,17 @@ class PartitionSolver:
         Where another set is better by the factor `switch` it is taken.
         """
         c = self.calls
-        if self._held is not self.choice:
-            c.compare_with(self.choice)
-            self._held = self.choice
+        if self._held is not self.called:
+            c.compare_with(self.called)
+            self._held = self.called
         try:
             self._evaluate(t, q, v)
             again = blajer.check(*c.arrays) == blajer.AGAIN
         except SingularityError:
             again = True
         if again:
-            self.choice = self.choose(State(t, np.array(q), np.array(v)), None)
-            c.compare_with(self.choice)
-            self._held = self.choice
+            self._held = self.called = self.choose(State(t, np.array(q), np.array(v)), None)
+            c.compare_with(self.called)
             self._evaluate(t, q, v)
         result: Array = c.state.a
         return result
@@ -435,8 +431,6 @@ class Partition(Formulation):
 
     def plan(self, system: System) -> str:
         """One line."""
-        from loopdyn.rank import decide
-
         rank = decide(system, system.state())
         solver = PartitionSolver(system, rank, self)
         active = ", ".join(solver.active) or "none"
