@@ -66,6 +66,7 @@ bench: install  ## Time trees and closed loops beside other engines
 	$(PY) -m pip install -qq --disable-pip-version-check --editable '.[bench]'
 	$(PY) benchmarks/tree.py
 	$(PY) benchmarks/graph.py
+	$(PY) benchmarks/simulate.py
 
 clean:  ## Remove .venv and everything that was generated
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -124,18 +124,21 @@ def markdown(figures: list[Figure], facts: dict[str, str]) -> str:
     return table + "\n\n" + "\n".join(f"- {k}: {v}" for k, v in facts.items()) + "\n"
 
 
-def command_line(about: str, given: list[str] | None) -> argparse.Namespace:
-    """Options that all benchmarks with figures have."""
+def command_line(about: str, given: list[str] | None, plot: bool = False) -> argparse.Namespace:
+    """Options that all benchmarks with figures have, and one for those with a plot."""
     parser = argparse.ArgumentParser(description=about.partition("\n")[0])
     parser.add_argument("--quick", action="store_true", help="small sizes and few repeats: to see that it runs")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there")
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write a table there")
+    if plot:
+        parser.add_argument("--plot", type=Path, metavar="FILE", help="write a picture there")
     return parser.parse_args(given)
 
 
-def save(figures: list[Figure], facts: dict[str, str], given: argparse.Namespace) -> None:
-    """Write the files that were asked for."""
+def save(figures: list[Figure], facts: dict[str, str], given: argparse.Namespace, **more: object) -> None:
+    """Write the files that were asked for; `more` goes into the JSON file."""
     if given.json:
-        given.json.write_text(json.dumps({"settings": facts, "figures": [asdict(f) for f in figures]}, indent=1) + "\n")
+        content = {"settings": facts, "figures": [asdict(f) for f in figures], **more}
+        given.json.write_text(json.dumps(content, indent=1) + "\n")
     if given.markdown:
         given.markdown.write_text(markdown(figures, facts))

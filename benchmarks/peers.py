@@ -1,8 +1,9 @@
-"""The same mechanism for other engines: MuJoCo, Pinocchio, and a sparse matrix for SciPy.
+"""The same mechanism for other engines: MuJoCo, Pinocchio, Exudyn, and a sparse matrix for SciPy.
 
 Made from a compiled system: tree joints, inertias and frames as loopdyn has frozen them, cut joints as constraints.
-Only what the benchmark models need: a ground at rest, tree joints that are hinges and universal joints (two hinges in
-a row), cut joints that are balls and hinges.
+Only what the benchmark models need: a ground at rest, tree joints that are hinges, universal joints (two hinges in a
+row), balls (three in a row, so that all coordinates are angles) and slides, which may have a spring and a damper; cut
+joints that are balls and hinges.
 
 How a cut joint is closed:
 
@@ -21,10 +22,11 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 import scipy.sparse.linalg as spl
+from scipy.spatial.transform import Rotation
 
 import loopdyn as ld
 from loopdyn import records as rec
-from loopdyn.joints.base import REVOLUTE, SPHERICAL, UNIVERSAL
+from loopdyn.joints.base import PRISMATIC, REVOLUTE, SPHERICAL, UNIVERSAL
 from loopdyn.rotations import about_axis
 
 APART = 0.2  # m between the two points that close a hinge
@@ -37,12 +39,13 @@ class Link:
     """A body: its axes are those of its parent when its coordinates are zero, its origin is its joint."""
 
     parent: int  # 0 is the ground, as in the list of links
-    first: int  # index of its first speed and coordinate
+    first: int  # index of its first speed
     offset: Vector  # origin in the parent
     hinges: tuple[Vector, ...]  # axes, one after another
     mass: float
     com: Vector
     inertia: Vector  # about the centre of mass
+    slide: bool = False  # along its one axis, and not about it
 
 
 @dataclass(frozen=True)
@@ -69,6 +72,46 @@ class Mechanism:
     closures: tuple[Closure, ...]
     gravity: Vector
     nv: int
+    balls: tuple[tuple[int, int], ...] = ()  # first coordinate and first speed of each ball in the tree
+    stiffness: Vector | None = None  # (nv,) of springs on freedoms, and their dampers
+    damping: Vector | None = None
+
+    def angles(self, q: Vector) -> Vector:
+        """Coordinates of the other engines, one for each speed; balls must be where their angles are zero."""
+        for k, _ in self.balls:
+            if not abs(q[k]) > 1.0 - 1e-12:
+                raise ValueError("a ball of the tree does not start at its reference pose")
+        return np.delete(q, [k for k, _ in self.balls]) * ~np.isin(np.arange(self.nv), self._turning())
+
+    def angle_accelerations(self, rates: Vector, a: Vector) -> Vector:
+        """Accelerations of the other engines from those of loopdyn, where the angles of balls are zero."""
+        a = a.copy()
+        for _, n in self.balls:
+            x, y, z = rates[n : n + 3]
+            a[n : n + 3] += -y * z, x * z, -x * y
+        return a
+
+    def _turning(self) -> list[int]:
+        return [k + n for _, k in self.balls for n in range(3)]
+
+    def state(self, angles: Vector, rates: Vector) -> tuple[Vector, Vector]:
+        """Coordinates and speeds of loopdyn from those of the other engines."""
+        q, v = angles.copy(), rates.copy()
+        for k, n in self.balls:  # k counts the scalar parts of the balls before it too
+            a, b, c = angles[n : n + 3]
+            turn = Rotation.from_euler("XYZ", [a, b, c])
+            x, y, z, w = turn.as_quat(canonical=True)
+            q[k : k + 3] = x, y, z
+            q = np.insert(q, k, w)
+            own = np.array(
+                [
+                    [np.cos(b) * np.cos(c), np.sin(c), 0.0],
+                    [-np.cos(b) * np.sin(c), np.cos(c), 0.0],
+                    [np.sin(b), 0.0, 1.0],
+                ]
+            )
+            v[n : n + 3] = own @ rates[n : n + 3]
+        return q, v
 
     @property
     def planar(self) -> bool:
@@ -89,25 +132,35 @@ class Mechanism:
         return order
 
 
-def describe(system: ld.System) -> Mechanism:
-    """Read a compiled system."""
+def describe(system: ld.System, springs: dict[str, tuple[float, float]] | None = None) -> Mechanism:
+    """Read a compiled system; its forces are not read: stiffness and damping of freedoms are given by their labels."""
     model = system.model
-    if system.n_bases != 1 or len(model.force) or len(model.linear):
+    stiffness, damping = np.zeros(system.nv), np.zeros(system.nv)
+    for label, values in (springs or {}).items():
+        k = system.speeds.index(label)
+        stiffness[k], damping[k] = values
+    if system.n_bases != 1 or len(model.force) != len(springs or {}) or len(model.linear):
         raise ValueError(f"'{system.name}' has moved bases, forces or constraints, which the other engines do not get")
     links: list[Link | None] = [None]
-    for (parent, kind, _, first, _, reverse, *_), data in zip(model.tree[1:].tolist(), model.body[1:], strict=True):
+    balls = []
+    for (parent, kind, place, first, _, reverse, *_), data in zip(model.tree[1:].tolist(), model.body[1:], strict=True):
         A = data[rec.AXES : rec.AXES + 9].reshape(3, 3)
         if kind == REVOLUTE:
             hinges: tuple[Vector, ...] = (A[2],)
         elif kind == UNIVERSAL and not reverse:
             cosine, sine = data[rec.PAR : rec.PAR + 2]
             hinges = (A[0], cosine * A[0] + sine * A[1])
+        elif kind == PRISMATIC:
+            hinges = (A[2],)
+        elif kind == SPHERICAL and not reverse:
+            hinges = tuple(A)
+            balls.append((place, first))
         else:
-            raise ValueError(f"'{system.name}' has tree joints that are neither hinges nor universal joints")
+            raise ValueError(f"'{system.name}' has tree joints that are none of hinge, slide, universal joint and ball")
         xx, yy, zz, xy, xz, yz = data[rec.INERTIA : rec.INERTIA + 6]
         inertia = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
         offset, com = data[rec.OFFSET : rec.OFFSET + 3], data[rec.COM : rec.COM + 3]
-        links.append(Link(parent, first, offset, hinges, float(data[rec.MASS]), com, inertia))
+        links.append(Link(parent, first, offset, hinges, float(data[rec.MASS]), com, inertia, kind == PRISMATIC))
     closures = []
     for (parent, child, kind, *_), frames in zip(model.cut.tolist(), model.cut_frames, strict=True):
         if kind not in (REVOLUTE, SPHERICAL):
@@ -115,7 +168,10 @@ def describe(system: ld.System) -> Mechanism:
         points = frames[rec.F_POINT : rec.F_POINT + 3], frames[rec.M_POINT : rec.M_POINT + 3]
         axes = frames[rec.F_AXES + 6 : rec.F_AXES + 9], frames[rec.M_AXES + 6 : rec.M_AXES + 9]
         closures.append(Closure((parent, child), points, axes if kind == REVOLUTE else None))
-    return Mechanism(tuple(links), tuple(closures), np.array(model.gravity), system.nv)
+    balls.sort()
+    return Mechanism(
+        tuple(links), tuple(closures), np.array(model.gravity), system.nv, tuple(balls), stiffness, damping
+    )
 
 
 # --------------------------------------------------------------------------------------------------------- MuJoCo
@@ -133,7 +189,7 @@ FLAT = 1e-13  # share added to inertias: of a flat body one moment is the sum of
 
 
 def mjcf(m: Mechanism, points: int) -> str:
-    """The mechanism as MuJoCo's XML; hinge k of a body is joint "j<index of its speed>"."""
+    """The mechanism as MuJoCo's XML; hinge or slide k of a body is joint "j<index of its speed>"."""
 
     def numbers(x) -> str:
         return " ".join(repr(float(v)) for v in x)
@@ -150,7 +206,10 @@ def mjcf(m: Mechanism, points: int) -> str:
         full = numbers([I[0, 0], I[1, 1], I[2, 2], I[0, 1], I[0, 2], I[1, 2]])
         ET.SubElement(body, "inertial", pos=numbers(link.com), mass=repr(link.mass), fullinertia=full)
         for k, axis in enumerate(link.hinges):
-            ET.SubElement(body, "joint", name=f"j{link.first + k}", type="hinge", axis=numbers(axis))
+            n = link.first + k
+            spring = {"stiffness": repr(float(m.stiffness[n])), "damping": repr(float(m.damping[n]))}
+            kind = "slide" if link.slide else "hinge"
+            ET.SubElement(body, "joint", name=f"j{n}", type=kind, axis=numbers(axis), **spring)
     equality = ET.SubElement(root, "equality")
     for n, closure in enumerate(m.closures):
         for s, pair in enumerate(closure.at(points)):
@@ -222,7 +281,7 @@ class Pinocchio:
             link = m.links[i]
             joint[i], at = joint[link.parent], pin.SE3(np.eye(3), link.offset)
             for k, axis in enumerate(link.hinges):
-                kind = pin.JointModelRevoluteUnaligned(axis)
+                kind = (pin.JointModelPrismaticUnaligned if link.slide else pin.JointModelRevoluteUnaligned)(axis)
                 joint[i] = self.model.addJoint(joint[i], kind, at, f"j{link.first + k}")
                 place[link.first + k] = self.model.idx_vs[joint[i]]
                 at = pin.SE3.Identity()
@@ -230,6 +289,8 @@ class Pinocchio:
         self.place = place
         self.q, self.v, self.tau = np.zeros(m.nv), np.zeros(m.nv), np.zeros(m.nv)
         self.q[place], self.v[place] = q, v
+        self.stiffness, self.damping = np.zeros(m.nv), np.zeros(m.nv)
+        self.stiffness[place], self.damping[place] = m.stiffness, m.damping
         self.constraints = pin.StdVec_RigidConstraintModel()
         for closure in m.closures:
             ends = [joint[b] for b in closure.bodies]
@@ -242,7 +303,8 @@ class Pinocchio:
 
     def tree(self) -> Vector:
         """Accelerations of the tree without its loops."""
-        return self.pin.aba(self.model, self.model.createData(), self.q, self.v, self.tau)[self.place]
+        tau = -self.stiffness * self.q - self.damping * self.v
+        return self.pin.aba(self.model, self.model.createData(), self.q, self.v, tau)[self.place]
 
     def constraint_dynamics(self, *proximal: tuple[float, int]) -> list[Callable[[], Vector]]:
         """A call for each pair of mu and iterations."""
@@ -267,6 +329,114 @@ class Pinocchio:
         settings = self.pin.ProximalSettings(0.0, 0.0, mu, iterations)
         given = (self.model, data, self.q, self.v, self.tau, self.constraints, constraint_data, settings)
         return lambda: solve(*given)
+
+
+# --------------------------------------------------------------------------------------------------------- Exudyn
+
+
+class Exudyn:
+    """The mechanism as a kinematic tree of Exudyn, every hinge a link of its own; loops are closed by points."""
+
+    def __init__(self, m: Mechanism, q: Vector, v: Vector):
+        import exudyn as exu
+
+        container = exu.SystemContainer()
+        self.exu, self.container, self.mbs = exu, container, container.AddSystem()
+        number: dict[int, int] = {0: -1}  # link at which the last hinge of each body is
+        axes = {-1: np.eye(3)}  # of each link where all coordinates are zero
+        place = np.zeros(m.nv, int)
+        kinds, parents, turns, offsets, masses, coms, inertias = ([] for _ in range(7))
+        for i in m.depth_first():
+            link = m.links[i]
+            parent, offset = number[link.parent], link.offset
+            for k, axis in enumerate(link.hinges):
+                n, last = len(kinds), k == len(link.hinges) - 1
+                x = across(axis)[0]
+                axes[n] = np.column_stack([x, np.cross(axis, x), axis])
+                kinds.append(exu.JointType.PrismaticZ if link.slide else exu.JointType.RevoluteZ)
+                parents.append(parent)
+                turns.append(axes[parent].T @ axes[n])
+                offsets.append(axes[parent].T @ offset)
+                masses.append(link.mass if last else 0.0)
+                coms.append(axes[n].T @ link.com if last else np.zeros(3))
+                inertias.append(axes[n].T @ link.inertia @ axes[n] if last else np.zeros((3, 3)))
+                place[link.first + k] = n
+                parent, offset = n, np.zeros(3)
+            number[i] = parent
+        self.place = place
+        first, rates, stiffness, damping = (np.zeros(m.nv) for _ in range(4))
+        first[place], rates[place], stiffness[place], damping[place] = q, v, m.stiffness, m.damping
+        self.first, self.rates = first, rates
+        node = self.mbs.AddNode(
+            exu_item(
+                "NodeGenericODE2",
+                referenceCoordinates=[0.0] * m.nv,
+                initialCoordinates=first.tolist(),
+                initialCoordinates_t=rates.tolist(),
+                numberOfODE2Coordinates=m.nv,
+            )
+        )
+        self.node = node
+        tree = self.mbs.AddObject(
+            exu_item(
+                "ObjectKinematicTree",
+                nodeNumber=node,
+                jointTypes=kinds,
+                linkParents=parents,
+                jointTransformations=exu.Matrix3DList(turns),
+                jointOffsets=exu.Vector3DList(offsets),
+                linkInertiasCOM=exu.Matrix3DList(inertias),
+                linkCOMs=exu.Vector3DList(coms),
+                linkMasses=masses,
+                baseOffset=[0.0] * 3,
+                gravity=m.gravity.tolist(),
+                jointPControlVector=stiffness.tolist(),
+                jointDControlVector=damping.tolist(),
+                jointPositionOffsetVector=[0.0] * m.nv,
+                jointVelocityOffsetVector=[0.0] * m.nv,
+            )
+        )
+        ground = self.mbs.AddObject(exu_item("ObjectGround"))
+        for closure in m.closures:
+            markers, frames = [], []
+            for k, (body, point) in enumerate(zip(closure.bodies, closure.points, strict=True)):
+                n = number[body]
+                if closure.axes is not None:
+                    x = across(closure.axes[k])[0]
+                    frame = np.column_stack([x, np.cross(closure.axes[k], x), closure.axes[k]])
+                    frames.append((axes[n].T @ frame).tolist())
+                if n < 0:
+                    marker = exu_item("MarkerBodyRigid", bodyNumber=ground, localPosition=point.tolist())
+                else:
+                    at = (axes[n].T @ point).tolist()
+                    marker = exu_item("MarkerKinematicTreeRigid", objectNumber=tree, linkNumber=n, localPosition=at)
+                markers.append(self.mbs.AddMarker(marker))
+            if frames and m.planar:  # the third row would depend on the others
+                turned = {f"rotationMarker{k}": frame for k, frame in enumerate(frames)}
+                joint = exu_item(
+                    "ObjectJointGeneric", constrainedAxes=[1, 1, 0, 0, 0, 0], markerNumbers=markers, **turned
+                )
+            else:
+                joint = exu_item("ObjectJointSpherical", markerNumbers=markers)
+            self.mbs.AddObject(joint)
+        self.mbs.Assemble()
+
+    def solve(self, span: float, steps: int) -> tuple[Vector, Vector]:
+        """Coordinates and speeds after so many steps of its generalised-alpha method, all settings its defaults."""
+        settings = self.exu.SimulationSettings()
+        integration = settings.timeIntegration
+        integration.numberOfSteps, integration.endTime, integration.verboseMode = steps, span, 0
+        settings.solutionSettings.writeSolutionToFile = False
+        self.mbs.SolveDynamic(settings)
+        kind = self.exu.OutputVariableType
+        q, v = (self.mbs.GetNodeOutput(self.node, k) for k in (kind.Coordinates, kind.Coordinates_t))
+        return np.array(q)[self.place], np.array(v)[self.place]
+
+
+def exu_item(name: str, **given):
+    import exudyn.itemInterface as items
+
+    return getattr(items, name)(**given)
 
 
 # ---------------------------------------------------------------------------------------------------------- SciPy

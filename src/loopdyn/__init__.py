@@ -71,6 +71,7 @@ from loopdyn.joints import (
     Universal,
     Weld,
 )
+from loopdyn.locking import Lock, Release
 from loopdyn.model import Body, Mechanism
 from loopdyn.quantities import Units
 from loopdyn.reactions import Reactions
@@ -134,6 +135,7 @@ __all__ = [
     "JointFriction",
     "JointSpring",
     "Limits",
+    "Lock",
     "LoopdynError",
     "Mechanism",
     "Mobility",
@@ -151,6 +153,7 @@ __all__ = [
     "Reactions",
     "Relation",
     "Relative",
+    "Release",
     "Revolute",
     "Rolling",
     "Rotation",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import sys
+from collections.abc import Callable
 from dataclasses import asdict
 from math import isfinite
 from pathlib import Path
@@ -14,6 +15,7 @@ import typer
 
 if TYPE_CHECKING:
     from loopdyn.errors import LoopdynError
+    from loopdyn.integrators.base import Integrator
     from loopdyn.results import Run
     from loopdyn.system import System
 
@@ -171,13 +173,15 @@ def run(
     formulation: Annotated[
         str, typer.Option("-f", "--formulation", help="auto, graph, relative, absolute or oracle.")
     ] = "auto",
-    integrator: Annotated[str, typer.Option("-i", "--integrator", help="auto, dop853, dp5, rk4, abm, ...")] = "auto",
+    integrator: Annotated[str, typer.Option("-i", "--integrator", help="auto, dop853, dp5, stiff, rk4, ...")] = "auto",
     step: Annotated[float | None, typer.Option("--step", help="Seconds of a step, for rk4 and abm.")] = None,
     rtol: Annotated[float, typer.Option("--rtol", help="Relative tolerance of a step.")] = 1e-8,
     drift: Annotated[str, typer.Option("--drift", help="projection, velocity, baumgarte or none.")] = "projection",
     every: Annotated[float | None, typer.Option("--every", help="Seconds between outputs.")] = None,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="Write all results to this .nc file.")] = None,
     csv: Annotated[Path | None, typer.Option("--csv", help="Write results as a table to this file.")] = None,
+    xlsx: Annotated[Path | None, typer.Option("--xlsx", help="Write the summary of loads as a workbook.")] = None,
+    plot: Annotated[Path | None, typer.Option("--plot", help="Write plots: .png, .svg, .pdf (with reactions).")] = None,
     html: Annotated[Path | None, typer.Option("--html", help="Write a page that shows the motion.")] = None,
     checkpoint: Annotated[Path | None, typer.Option("--checkpoint", help="Folder to resume a killed run from.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
@@ -186,7 +190,7 @@ def run(
 
     Closes the loops, integrates the motion with a progress bar, and prints a
     closing table: where it ended, steps, time, the error of the energy balance,
-    the largest open residual, and the largest reactions. Ctrl-C keeps what was
+    the largest open residual, events and warnings. Ctrl-C keeps what was
     computed. The exit code is 1 if the model is wrong or the run fails; what was
     computed until then is written all the same.
 
@@ -194,11 +198,14 @@ def run(
     """
     from loopdyn.analysis.assembly import assemble
     from loopdyn.errors import LoopdynError
-    from loopdyn.integrators.base import named
     from loopdyn.io import load
     from loopdyn.simulate import output_times, simulate
 
     command = f"loopdyn run {file}"
+    stepping = _check_options(formulation, integrator, step, drift, rtol, until, every)
+    pictures, pages = (".png", ".svg", ".pdf"), (".html", ".gif", ".mp4", ".png")
+    _check_names(output=(output, (".nc", ".h5")), csv=(csv, ()), xlsx=(xlsx, (".xlsx",)), plot=(plot, pictures),
+                 html=(html, pages))  # fmt: skip
     try:
         system = load(file).compile()
     except LoopdynError as error:
@@ -211,19 +218,13 @@ def run(
             (state.t, state.t + until),
             t_eval=None if every is None else output_times(state.t, state.t + until, every),
             formulation=formulation,
-            integrator=named(integrator, step),
+            integrator=stepping,
             rtol=rtol,
             drift=drift,  # type: ignore[arg-type]
             progress=not as_json,
             checkpoint=checkpoint,
         )
-        written = [str(p) for p in (output, csv, html) if p is not None]
-        if output is not None:
-            result.save(output)
-        if csv is not None:
-            result.to_csv(csv)
-        if html is not None:
-            result.animate(html)
+        written = _write(result, output=output, csv=csv, xlsx=xlsx, plot=plot, html=html)
     except LoopdynError as error:
         _stop(str(error), command)
     report = _report(result)
@@ -233,6 +234,55 @@ def run(
         _show_report(report, state.note, written)
     if result.status == "failed":
         raise typer.Exit(1)
+
+
+def _check_options(
+    formulation: str, integrator: str, step: float | None, drift: str, rtol: float, until: float, every: float | None
+) -> Integrator:
+    """Refuse wrong options before a model is read; the integrator."""
+    from loopdyn.errors import LoopdynError
+    from loopdyn.formulations.registry import DEFAULT, formulation_class
+    from loopdyn.integrators.base import named
+    from loopdyn.simulate import check_settings, output_times
+
+    try:
+        check_settings(rtol, None, drift)
+        output_times(0.0, until, until if every is None else every)
+        if formulation != DEFAULT:
+            formulation_class(formulation)
+        return named(integrator, step)
+    except LoopdynError as error:
+        raise typer.BadParameter(str(error)) from None
+
+
+def _check_names(**files: tuple[Path | None, tuple[str, ...]]) -> None:
+    """Refuse files that cannot be written, before anything is computed."""
+    for option, (file, endings) in files.items():
+        if file is None:
+            continue
+        if endings and file.suffix not in endings:
+            raise typer.BadParameter(f"'{file}' must end in {' or '.join(endings)}.", param_hint=f"--{option}")
+        if not file.parent.is_dir():
+            raise typer.BadParameter(f"there is no folder '{file.parent}'. Create it first.", param_hint=f"--{option}")
+
+
+def _write(result: Run, **files: Path | None) -> list[str]:
+    """Write what was asked for; the names of the files."""
+    if files["plot"] is not None:
+        import matplotlib
+
+        matplotlib.use("Agg")  # no window is opened
+    writers: dict[str, Callable[[Path], object]] = {
+        "output": result.save,
+        "csv": result.to_csv,
+        "xlsx": result.to_excel,
+        "plot": lambda file: result.plot.save(file),
+        "html": result.animate,
+    }
+    for name, file in files.items():
+        if file is not None:
+            writers[name](file)
+    return [str(file) for file in files.values() if file is not None]
 
 
 def _report(result: Run) -> dict[str, Any]:
@@ -367,8 +417,14 @@ def schema() -> None:
 
 
 @app.command()
-def demo() -> None:
-    """Show what loopdyn does, on a small mechanism; needs no arguments."""
+def demo(
+    page: Annotated[Path, typer.Option("--html", help="Where to write the page.")] = Path("loopdyn_demo.html"),
+) -> None:
+    """Show a four-bar and a 6-UPS platform by every formulation, and write a page on which both move.
+
+    Needs no arguments.
+    """
     from loopdyn.demo import main as run
 
-    run()
+    _check_names(html=(page, (".html",)))
+    run(page)

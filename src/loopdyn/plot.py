@@ -59,6 +59,55 @@ class RunPlots:
         self._system = run.system
         self._time = np.asarray(run.data["time"], float)
 
+    # ------------------------------------------------------------------------------------ everything
+
+    def overview(self) -> Figure:
+        """Coordinates, speeds, energies and residuals in one figure."""
+        s = self._system
+        figure, panels = _panels(f"{s.name}: overview", 4 if s.nc else 3)
+        for ax, name, labels, units in (
+            (panels[0], "q", s.coordinates, coordinate_units(s)),
+            (panels[1], "v", s.speeds, speed_units(s)),
+        ):
+            self._draw_columns(ax, self._variable(name).values, range(len(labels)), labels)
+            ax.set_ylabel(f"{'coordinates' if name == 'q' else 'speeds'}, {', '.join(dict.fromkeys(units))}")
+        self._draw_energies(panels[2])
+        if s.nc:
+            self._draw_residuals(panels[3])
+        panels[-1].set_xlabel("time in s")
+        return figure
+
+    def save(self, path: str | Path) -> Path:
+        """Write the overview as a picture (.png, .svg), or it and the reactions of all joints as pages (.pdf).
+
+        Examples
+        --------
+        >>> import tempfile, matplotlib, loopdyn as ld
+        >>> matplotlib.use("Agg")
+        >>> system = ld.library.pendulum().compile()
+        >>> run = ld.simulate(system, ld.assemble(system), (0, 1), progress=False)
+        >>> run.plot.save(tempfile.mkdtemp() + "/run.png").suffix
+        '.png'
+        """
+        import matplotlib.pyplot as plt
+        from matplotlib.backends.backend_pdf import PdfPages
+
+        file = Path(path)
+        if file.suffix not in (".png", ".svg", ".pdf"):
+            raise LoopdynError(f"plots are not written as '{file.name}'. End the name in .png, .svg or .pdf.")
+        if file.suffix != ".pdf":
+            figure = self.overview()
+            figure.savefig(file, dpi=150)
+            plt.close(figure)
+            return file
+        joints = [str(name) for name in self._variable("joint").values]
+        with PdfPages(file) as pages:
+            for joint in (None, *joints):
+                figure = self.overview() if joint is None else self.reactions(joint)
+                pages.savefig(figure)
+                plt.close(figure)
+        return file
+
     # -------------------------------------------------------------------------------------- motion
 
     def coordinates(self, *labels: str) -> Figure:
@@ -119,13 +168,8 @@ class RunPlots:
 
     def energies(self) -> Figure:
         """Kinetic, potential and total energy, and the error of the energy balance."""
-        kinetic, potential = self._variable("energy_kinetic").values, self._variable("energy_potential").values
         figure, panels = _panels(f"{self._system.name}: energy", 1 + ("energy_balance" in self._data))
-        lines = (("kinetic", kinetic), ("potential", potential), ("total", kinetic + potential))
-        for (name, values), colour in zip(lines, COLOURS[:3], strict=True):
-            panels[0].plot(self._time, values, color=colour, label=name)
-        panels[0].set_ylabel("J")
-        _legend(panels[0], 3)
+        self._draw_energies(panels[0])
         if "energy_balance" in self._data:
             panels[1].plot(self._time, self._data["energy_balance"].values, color=COLOURS[4], label="balance error")
             panels[1].set_ylabel("J")
@@ -136,15 +180,8 @@ class RunPlots:
     def residuals(self) -> Figure:
         """Largest residual of the constraints at position, velocity and acceleration level, logarithmic."""
         figure, (ax,) = _panels(f"{self._system.name}: residuals of the constraints", 1)
-        for level, colour in zip(("position", "velocity", "acceleration"), COLOURS, strict=False):
-            values = (
-                np.abs(self._variable(f"residual_{level}").values).reshape(len(self._time), -1).max(axis=1, initial=0.0)
-            )
-            ax.plot(self._time, np.where(values > 0.0, values, np.nan), color=colour, label=level)
-        ax.set_yscale("log")
-        ax.set_ylabel("m or rad, per s, per s²")
+        self._draw_residuals(ax)
         ax.set_xlabel("time in s")
-        _legend(ax, 3)
         return figure
 
     def active(self) -> Figure:
@@ -171,6 +208,29 @@ class RunPlots:
             raise LoopdynError(f"the run of '{self._system.name}' has no '{name}'. It has: {known}.")
         return self._data[name]
 
+    def _draw_columns(self, ax: Axes, values: Array, columns: Sequence[int], labels: Sequence[str]) -> None:
+        for n, k in enumerate(columns):
+            style = ("-", "--", ":", "-.")[n // len(COLOURS) % 4]
+            ax.plot(self._time, values[:, k], style, color=COLOURS[n % len(COLOURS)], label=labels[k])
+        _legend(ax, len(columns))
+
+    def _draw_energies(self, ax: Axes) -> None:
+        kinetic, potential = self._variable("energy_kinetic").values, self._variable("energy_potential").values
+        lines = (("kinetic", kinetic), ("potential", potential), ("total", kinetic + potential))
+        for (name, values), colour in zip(lines, COLOURS[:3], strict=True):
+            ax.plot(self._time, values, color=colour, label=name)
+        ax.set_ylabel("J")
+        _legend(ax, 3)
+
+    def _draw_residuals(self, ax: Axes) -> None:
+        for level, colour in zip(("position", "velocity", "acceleration"), COLOURS, strict=False):
+            rows = np.abs(self._variable(f"residual_{level}").values).reshape(len(self._time), -1)
+            values = rows.max(axis=1, initial=0.0)
+            ax.plot(self._time, np.where(values > 0.0, values, np.nan), color=colour, label=level)
+        ax.set_yscale("log")
+        ax.set_ylabel("m or rad, per s, per s²")
+        _legend(ax, 3)
+
     def _labelled(
         self, name: str, what: str, chosen: Sequence[str], labels: Sequence[str], units: Sequence[str]
     ) -> Figure:
@@ -185,11 +245,8 @@ class RunPlots:
             by_unit.setdefault(units[k], []).append(k)
         figure, panels = _panels(f"{self._system.name}: {what.lower()}", max(len(by_unit), 1))
         for ax, (unit, columns) in zip(panels, by_unit.items(), strict=False):
-            for n, k in enumerate(columns):
-                style = ("-", "--", ":", "-.")[n // len(COLOURS) % 4]
-                ax.plot(self._time, values[:, k], style, color=COLOURS[n % len(COLOURS)], label=labels[k])
+            self._draw_columns(ax, values, columns, labels)
             ax.set_ylabel("quaternion" if unit == "1" else unit)
-            _legend(ax, len(columns))
         panels[-1].set_xlabel("time in s")
         return figure
 

@@ -169,7 +169,7 @@ def require_inertia(system: System, state: State, rank: Rank) -> None:
     """
     if is_large(system):
         return
-    closed = project(system, state).state
+    closed = rank.state or project(system, state).state
     now, units = terms(system, closed), system.speed_units
     N = np.linalg.svd(scaled(system, now.J))[2][rank.count :].T if system.nc else np.eye(system.nv)
     x = without_inertia(now.M * np.outer(units, units), N)

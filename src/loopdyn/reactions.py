@@ -180,15 +180,8 @@ def _joint_loads(system: System, free: System, motion: Motion) -> Array:
     return W
 
 
-def _weights(
-    system: System,
-    names: Sequence[str],
-    others: Sequence[str],
-    motion: Motion,
-    length: float,
-    compliance: Mapping[str, ArrayLike] | None,
-) -> Array:
-    """Weight of each row in the norm that is minimised: rows of the joints `names`, then rows labelled `others`."""
+def _compliances(names: Sequence[str], length: float, compliance: Mapping[str, ArrayLike] | None) -> Array:
+    """Weights (joints, 6) of the components of each joint in the norm that is minimised."""
     given = {name: np.broadcast_to(np.asarray(c, float), 6) for name, c in (compliance or {}).items()}
     wrong = [name for name in given if name not in names]
     if wrong:
@@ -196,11 +189,7 @@ def _weights(
     if any((six <= 0.0).any() for six in given.values()):
         raise ModelError([Problem("compliance", "a compliance is not positive", "Give positive numbers.")])
     plain = np.array([1.0 / length**2] * 3 + [1.0] * 3)
-    joints = [(system.joints[name], row) for name in names for row in system.joints[name].spec.rows_when_cut]
-    dimension = dict(zip(system.constraint_rows, system.row_dimensions, strict=True))
-    weights = [float(given.get(j.name, plain) @ _direction(j, row, motion) ** 2) for j, row in joints]
-    weights += [1.0 / length**2 if dimension[label] == "angle" else 1.0 for label in others]
-    return np.array(weights)
+    return np.array([given.get(name, plain) for name in names]).reshape(-1, 6)
 
 
 def free_terms(system: System, state: State) -> tuple[System, State, Terms]:
@@ -315,6 +304,20 @@ class _Balance:
         within = np.arange(len(self.row_cut)) - np.repeat(np.cumsum(counts) - counts, counts)
         self.rows = self.cut[self.row_cut, rec.C_ROW] + within
         self.others = tuple(system.constraint_rows[sum(len(j.spec.rows_when_cut) for j in own if not j.in_tree) :])
+        dimension = dict(zip(system.constraint_rows, system.row_dimensions, strict=True))
+        self.turns = np.array([dimension[label] == "angle" for label in self.others], bool)
+        # of the rows of joints: the joint, and their wrench; that of a universal joint depends on the pose
+        suffixes = [(n, j, suffix) for n, j in enumerate(own) for suffix in j.spec.rows_when_cut]
+        self.row_joint = np.array([n for n, *_ in suffixes], np.int64)
+        self.direction = np.array([_direction(j, suffix) for _, j, suffix in suffixes]).reshape(-1, 6)
+        self.normals = [(k, j) for k, (_, j, _) in enumerate(suffixes) if not self.direction[k].any()]
+
+    def directions(self, motion: Motion) -> Array:
+        """Wrench (torque, force) of each row of a joint at closure, in axes of F."""
+        found = self.direction.copy()
+        for k, j in self.normals:
+            found[k, :3] = _common_normal(j, motion)
+        return found
 
     def loads(self, state: State, a: Array) -> Array:
         """What the joints must put on each body for the accelerations `a`; leaves the rows in the work array."""
@@ -343,8 +346,11 @@ class _Balance:
         if self.system.mechanism.user_constraints:
             rows = user_rows(self.system)(state.t, state.q, state.v)
             parts.append(sparse.csr_matrix(rows.J) @ duals.T)
+        rows = parts[0] if len(parts) == 1 else sparse.vstack(parts).tocoo()
         bases = 6 * self.system.n_bases
-        return sparse.vstack(parts).tocsr()[:, bases:]
+        moves = rows.col >= bases
+        place = rows.row[moves], rows.col[moves] - bases
+        return sparse.csr_matrix((rows.data[moves], place), shape=(rows.shape[0], rows.shape[1] - bases))
 
     def _duals(self) -> sparse.csr_matrix:
         """Loads on the bodies (6 rows each) of unit loads on the speeds of the tree (columns)."""
@@ -388,10 +394,13 @@ class _Balance:
         length = system.size if length is None else length
         motion = body_motion(system, state)
         J = self.matrix(state)
-        weights = np.sqrt(_weights(system, self.names, self.others, motion, length, compliance))
+        directions = self.directions(motion)
+        of_joints = np.sum(_compliances(self.names, length, compliance)[self.row_joint] * directions**2, axis=1)
+        weights = np.sqrt(np.append(of_joints, np.where(self.turns, 1.0 / length**2, 1.0)))
         # In the scaled multipliers weights*lam the norm is plain; equations of balance may be scaled at will.
         units = np.tile([1.0] * 3 + [system.size] * 3, system.nb)
-        A = (sparse.diags(1.0 / weights) @ J @ sparse.diags(units)).tocsr()
+        scaled_rows = J.data / np.repeat(weights, np.diff(J.indptr)) * units[J.indices]
+        A = sparse.csr_matrix((scaled_rows, J.indices, J.indptr), shape=J.shape)
         b = units * load[system.n_bases :].ravel()
         probes = np.random.default_rng(0).normal(size=(len(weights), PROBES))
         y = smallest_solution(A, np.column_stack([b, A.T @ probes]))
@@ -399,21 +408,13 @@ class _Balance:
         lam = y[:, 0] / weights
         residual = float(np.abs(load[system.n_bases :].ravel() - J.T @ lam).max(initial=0.0))
         norm = f"least sum of force^2 + (moment/{length:.3g} m)^2" if compliance is None else "least elastic energy"
-        return self._by_joint(motion, lam, loose < UNIQUE, norm, residual)
-
-    def _by_joint(self, motion: Motion, lam: Array, known: NDArray[np.bool_], norm: str, residual: float) -> Reactions:
-        wrench = np.zeros((len(self.names), 6))
-        unique = np.ones((len(self.names), 6), bool)
-        row = 0
-        for n, name in enumerate(self.names):
-            j = self.system.joints[name]
-            for suffix in j.spec.rows_when_cut:
-                direction = _direction(j, suffix, motion)
-                wrench[n] += lam[row] * direction
-                unique[n, np.abs(direction) > UNIQUE] &= known[row]
-                row += 1
-        others = dict(zip(self.others, lam[row:].tolist(), strict=True))
-        return Reactions(self.names, wrench, unique, norm, residual, others)
+        n = len(directions)
+        wrench, unique = np.zeros((len(self.names), 6)), np.ones((len(self.names), 6), bool)
+        np.add.at(wrench, self.row_joint, lam[:n, None] * directions)
+        np.logical_and.at(unique, self.row_joint, (np.abs(directions) <= UNIQUE) | (loose[:n, None] < UNIQUE))
+        return Reactions(
+            self.names, wrench, unique, norm, residual, dict(zip(self.others, lam[n:].tolist(), strict=True))
+        )
 
 
 _balances: WeakKeyDictionary[System, _Balance] = WeakKeyDictionary()
@@ -456,12 +457,16 @@ def smallest_solution(A: sparse.csr_matrix, b: Array) -> Array:
         return y
     size = float(np.abs(A.data).max(initial=0.0)) or 1.0
     A = A / size
-    K = sparse.bmat([[sparse.identity(n), -A], [A.T, PROXIMAL * sparse.identity(m)]], format="csc")
-    factor = splu(K)
+    down, up = A.tocoo(), A.T.tocsr()
+    # K = [[1, -A], [A^T, PROXIMAL]]
+    rows = np.concatenate([np.arange(n), down.row, n + down.col, np.arange(n, n + m)])
+    columns = np.concatenate([np.arange(n), n + down.col, down.row, np.arange(n, n + m)])
+    values = np.concatenate([np.ones(n), -down.data, down.data, np.full(m, PROXIMAL)])
+    factor = splu(sparse.csc_matrix((values, (rows, columns)), shape=(n + m, n + m)))
     scale = np.abs(b).max(axis=0)
     before = np.inf
     for _ in range(MOST_REPETITIONS):
-        missing = b / size - A.T @ y
+        missing = b / size - up @ y
         left = float((np.abs(missing).max(axis=0) / np.where(scale > 0.0, scale, 1.0)).max() * size)
         if left <= BALANCED or left > 0.9 * before:
             break
@@ -470,16 +475,19 @@ def smallest_solution(A: sparse.csr_matrix, b: Array) -> Array:
     return y
 
 
-def _direction(j: JointData, suffix: str, motion: Motion) -> Array:
-    """Wrench of one row at closure, in axes of F: torque, force."""
+def _direction(j: JointData, suffix: str) -> Array:
+    """Wrench of one row at closure, in axes of F: torque, force; zero if it depends on the pose."""
     out = np.zeros(6)
     if suffix in COMPONENTS:
         out[COMPONENTS.index(suffix)] = 1.0
     elif suffix == "screw":
         out[5], out[2] = 1.0, -j.par[0]
-    else:  # common normal of a universal joint, x of F and the second axis, which is fixed in M
-        F = motion.rotation[j.parent] @ j.F[1]
-        M = motion.rotation[j.child] @ j.M[1]
-        second = F.T @ (j.par[0] * M[:, 0] + j.par[1] * M[:, 1])
-        out[:3] = np.cross([1.0, 0.0, 0.0], second) / j.par[1]
     return out
+
+
+def _common_normal(j: JointData, motion: Motion) -> Array:
+    """Torque of a universal joint, in axes of F: normal to x of F and to the second axis, which is fixed in M."""
+    F = motion.rotation[j.parent] @ j.F[1]
+    M = motion.rotation[j.child] @ j.M[1]
+    _, y, z = F.T @ (j.par[0] * M[:, 0] + j.par[1] * M[:, 1])
+    return np.array([0.0, -z, y]) / j.par[1]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,9 +17,10 @@ from loopdyn import records as rec
 from loopdyn.errors import LoopdynError, ModelError, Problem
 from loopdyn.events import Event
 from loopdyn.integrators.chart import rates
+from loopdyn.locking import Phase
 from loopdyn.reactions import COMPONENTS, reactions
 from loopdyn.system import State, System
-from loopdyn.tree import body_motion, difference, energies, increment, jacobian, kinematics, power
+from loopdyn.tree import along, body_motion, difference, increment, kinematics, power
 from loopdyn.tree import energy as energy_of
 from loopdyn.tree.user_rows import user_rows
 from loopdyn.wording import nearest
@@ -39,12 +40,13 @@ SMALL = 1e-4  # share of an output interval over which rates are differenced; it
 
 @dataclass(frozen=True)
 class Statistics:
-    """Work of an integrator."""
+    """Work of an integrator, and the seconds it took: altogether, and of these for the motion itself."""
 
     steps: int = 0
     rejected: int = 0
     evaluations: int = 0
     seconds: float = 0.0
+    integrating: float = 0.0  # without what was prepared before; looks at the outputs and events included
 
 
 class RunError(LoopdynError):
@@ -65,6 +67,9 @@ class Trajectory:
     def __len__(self) -> int:
         return len(self.t)
 
+    def __getitem__(self, part: slice) -> Trajectory:
+        return Trajectory(*(getattr(self, f.name)[part] for f in fields(self)))
+
 
 @dataclass(frozen=True)
 class Diagnostics:
@@ -78,19 +83,26 @@ class Diagnostics:
 def measure(system: System, path: Trajectory) -> Diagnostics:
     """Energies, momenta and residuals along a trajectory."""
     n, nc, nv = len(path), system.nc, system.nv
-    found = Diagnostics(np.zeros((n, 2)), np.zeros((n, 6)), np.zeros((n, 3, nc)))
-    work = system.work()
-    w = system.open_work(work)
-    out, J, rate, user = np.empty(8), np.empty((nc, nv)), np.empty(nc), user_rows(system)
-    for k in range(n):
-        w.t[0], w.q[:], w.v[:] = path.t[k], path.q[k], path.v[k]
-        energies.energy(system.ints, system.floats, work, out)
-        found.energy[k], found.momentum[k] = out[:2], out[2:]
-        if nc:
-            user(path.t[k], path.q[k], path.v[k]).write(w, J, rate)
-            jacobian.closure(system.ints, system.floats, work, J, rate)
-            found.residual[k] = w.phi, rate, J @ path.a[k] - w.gamma
-    return found
+    balance, residual = np.zeros((n, 8)), np.zeros((n, 3, nc))
+    work, J, arrays = system.work(), np.zeros((nc, nv)), (path.t, path.q, path.v, path.a)
+    if system.mechanism.user_constraints:  # called from Python, state by state
+        w, user = system.open_work(work), user_rows(system)
+        for k in range(n):
+            user(path.t[k], path.q[k], path.v[k]).write(w, J, residual[k, 1])
+            one = slice(k, k + 1)
+            along.measures(
+                system.ints, system.floats, work, tuple(x[one] for x in arrays), J, balance[one], residual[one]
+            )
+    elif n:
+        along.measures(system.ints, system.floats, work, arrays, J, balance, residual)
+    return Diagnostics(balance[:, :2], balance[:, 2:], residual)
+
+
+def pieces(phases: Sequence[Phase], start: int, stop: int) -> list[tuple[System, int, int]]:
+    """Outputs from `start` to `stop` by phase: system, first, and the one behind the last."""
+    ends = [*(p.first for p in phases[1:]), stop]
+    found = [(p.system, max(p.first, start), min(end, stop)) for p, end in zip(phases, ends, strict=True)]
+    return [(system, a, b) for system, a, b in found if b > a]
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,6 +132,7 @@ class Run:
     statistics: Statistics = field(default_factory=Statistics)
     settings: Mapping[str, Any] = field(default_factory=dict)
     jumps: Array = field(default_factory=lambda: np.zeros(0), repr=False)  # (n,) energy that events took away so far
+    phases: tuple[Phase, ...] = field(default=(), repr=False)  # constraints that events changed; none: those of system
     # (n, nv) which speeds were independent, and how well each would serve; empty for other formulations
     active: NDArray[np.bool_] = field(default_factory=lambda: np.zeros((0, 0), bool), repr=False)
     criterion: Array = field(default_factory=lambda: np.zeros((0, 0)), repr=False)
@@ -127,9 +140,26 @@ class Run:
     # ------------------------------------------------------------------------------------------ the results
 
     @cached_property
+    def _pieces(self) -> list[tuple[System, int, int]]:
+        """System, first and last output but one, of each phase."""
+        return pieces(self.phases or (Phase(self.system),), 0, len(self.path))
+
+    @cached_property
+    def _rows(self) -> dict[str, float]:
+        """Labels of all constraint rows of all phases, with their units."""
+        systems = [self.system, *(system for system, _, _ in self._pieces)]
+        return {label: u for s in systems for label, u in zip(s.constraint_rows, s.row_units, strict=True)}
+
+    @cached_property
     def diagnostics(self) -> Diagnostics:
-        """Energies and residuals at the output times."""
-        return measure(self.system, self.path)
+        """Energies and residuals at the output times; residuals of rows that do not act then are zero."""
+        n, rows = len(self.path), list(self._rows)
+        found = Diagnostics(np.zeros((n, 2)), np.zeros((n, 6)), np.zeros((n, 3, len(rows))))
+        for system, a, b in self._pieces:
+            part = measure(system, self.path[a:b])
+            found.energy[a:b], found.momentum[a:b] = part.energy, part.momentum
+            found.residual[a:b, :, [rows.index(label) for label in system.constraint_rows]] = part.residual
+        return found
 
     @cached_property
     def energy_balance(self) -> Array:
@@ -150,19 +180,25 @@ class Run:
     @property
     def largest_residual(self) -> float:
         """Largest residual of a loop or constraint at position level, in rad or sizes of the mechanism."""
-        return float(np.abs(self.diagnostics.residual[:, 0] / self.system.row_units).max(initial=0.0))
+        units = np.array(list(self._rows.values()))
+        return float(np.abs(self.diagnostics.residual[:, 0] / units).max(initial=0.0))
 
     @cached_property
     def wrench(self) -> tuple[Array, NDArray[np.bool_], Array]:
-        """Reactions (n, joints, 6), which components are unique (joints, 6), and loads of other rows (n, rows)."""
-        found = [reactions(self.system, self._state(k), self.path.a[k]) for k in range(len(self.path))]
-        others = [list(r.multipliers.values()) for r in found]
-        names = self._joint_names
-        return (
-            np.array([r.wrench for r in found]).reshape(-1, len(names), 6),
-            np.all(np.array([r.unique for r in found], bool).reshape(-1, len(names), 6), axis=0, keepdims=True)[0],
-            np.array(others, float).reshape(len(found), -1),
-        )
+        """Reactions (n, joints, 6), which components are unique (joints, 6), and loads of other rows (n, rows).
+
+        What does not act at a time is zero then.
+        """
+        n, names, rows = len(self.path), self._joint_names, self._other_rows
+        wrench, unique, others = np.zeros((n, len(names), 6)), np.ones((len(names), 6), bool), np.zeros((n, len(rows)))
+        for system, a, b in self._pieces:
+            for k in range(a, b):
+                found = reactions(system, self._state(k), self.path.a[k])
+                there = [names.index(name) for name in found.joints]
+                wrench[k, there] = found.wrench
+                unique[there] &= found.unique
+                others[k, [rows.index(label) for label in found.multipliers]] = list(found.multipliers.values())
+        return wrench, unique, others
 
     @cached_property
     def _joint_names(self) -> tuple[str, ...]:
@@ -170,9 +206,13 @@ class Run:
 
     @cached_property
     def _other_rows(self) -> tuple[str, ...]:
-        free = self.system.absolute
-        taken = sum(len(free.joints[name].spec.rows_when_cut) for name in self._joint_names)
-        return free.constraint_rows[taken:]
+        """Rows of constraints and drivers of all phases."""
+        found: dict[str, None] = {}
+        for system in (self.system, *(system for system, _, _ in self._pieces)):
+            free = system.absolute
+            taken = sum(len(j.spec.rows_when_cut) for j in free.joints.values() if not j.in_tree)
+            found |= dict.fromkeys(free.constraint_rows[taken:])
+        return tuple(found)
 
     @cached_property
     def data(self) -> xarray.Dataset:
@@ -215,7 +255,7 @@ class Run:
             "speed": np.array(s.speeds, str),
             "joint": np.array(self._joint_names, str),
             "component": list(COMPONENTS),
-            "row": np.array(s.constraint_rows, str),
+            "row": np.array(list(self._rows), str),
             "constraint": np.array(self._other_rows, str),
             "xyz": ["x", "y", "z"],
             "coordinate_units": ("coordinate", units),
@@ -494,6 +534,30 @@ class Run:
     def to_csv(self, path: str | os.PathLike[str]) -> None:
         """Write :meth:`to_dataframe` to a file, all digits kept."""
         self.to_dataframe().to_csv(path)
+
+    def to_excel(self, path: str | os.PathLike[str]) -> None:
+        """Write :meth:`summary`, events and settings to a workbook (.xlsx), a sheet each.
+
+        Examples
+        --------
+        >>> import tempfile, loopdyn as ld
+        >>> system = ld.library.pendulum().compile()
+        >>> run = ld.simulate(system, ld.assemble(system), (0, 1), progress=False)
+        >>> run.to_excel(tempfile.mkdtemp() + "/run.xlsx")
+        """
+        import pandas as pd
+
+        file = Path(path)
+        if file.suffix != ".xlsx":
+            raise LoopdynError(f"a workbook is not written as '{file.name}'. End the name in .xlsx.")
+        events = pd.DataFrame([(e.t, e.name, e.energy_loss) for e in self.events], columns=["t", "name", "energy_loss"])
+        about: dict[str, Any] = {"name": self.system.name, "status": self.status, "message": self.message}
+        about |= {"energy_error": self.energy_error, "largest_residual": self.largest_residual}
+        about |= asdict(self.statistics) | {k: str(v) for k, v in self.settings.items()}
+        with pd.ExcelWriter(file, engine="openpyxl") as book:
+            self.summary().to_excel(book, sheet_name="summary", index_label="quantity")
+            events.to_excel(book, sheet_name="events", index=False)
+            pd.Series(about, name="value").to_excel(book, sheet_name="run", index_label="what")
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything, the model included, to a NetCDF file; :func:`loopdyn.load_run` reads it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import time
 from collections.abc import Sequence
@@ -16,14 +17,15 @@ from loopdyn.checkpoint import Checkpoint
 from loopdyn.errors import LoopdynError
 from loopdyn.events import Action, Event, Given, Watch, Watched, apply, watch
 from loopdyn.formulations.base import Formulation
-from loopdyn.formulations.registry import DEFAULT, chosen, prepare
+from loopdyn.formulations.registry import DEFAULT, chosen, prepare_at, require_support
 from loopdyn.integrators import chart
-from loopdyn.integrators.base import DRIFTS, Baumgarte, Drift, Integrator, Stepper, moves_by_itself
+from loopdyn.integrators.base import DRIFTS, Auto, Baumgarte, Drift, Integrator, Stepper, Stiff, moves_by_itself
 from loopdyn.integrators.base import chosen as chosen_integrator
 from loopdyn.integrators.chart import FINE, Output
 from loopdyn.integrators.stepping import ASKS, FINISHED, RUNNING
+from loopdyn.locking import Lock, Phase, Release, change, impulse_as_data, impulse_of, phase_of
 from loopdyn.rank import decide
-from loopdyn.results import Diagnostics, Run, Statistics, Trajectory, measure
+from loopdyn.results import Diagnostics, Run, Statistics, Trajectory, measure, pieces
 from loopdyn.system import State, System
 from loopdyn.tree import energy, terms
 from loopdyn.wording import nearest
@@ -42,6 +44,8 @@ BLOW_UP = 0.5
 NO_ENERGY = 1e-6
 SAVE_EVERY = 10.0  # seconds of computing between two segments of a checkpoint
 PULSE, MANY = 0.1, 1_000_000  # seconds of computing, and steps, between two looks at the progress
+FEW = 16  # steps before the first look
+WORTH = 100  # steps still to go, at their present size, from which it is worth going over to the stiff integrator
 PATIENCE = 10  # times a solver may ask to be prepared anew without a step in between
 
 
@@ -75,7 +79,8 @@ def simulate(
     formulation : str or Formulation
         How accelerations are found.
     integrator : str or Integrator
-        "auto" (DOP853), "dop853", "dp5", or one with its options, e.g. ``ld.RK4(step=1e-3)``.
+        "auto" (DOP853, and Stiff from where stability limits its steps, see ``run.events``), "dop853", "dp5", "stiff",
+        or one with its options, e.g. ``ld.RK4(step=1e-3)``.
     rtol : float
         Error of a step: of positions in rad or sizes of the mechanism, of speeds relative to the fastest so far.
     atol : float, optional
@@ -109,36 +114,50 @@ def simulate(
     start, end = _span(t_span)
     first = State(start, np.array(state.q, float), np.array(state.v, float))
     times = _times(t_eval, start, end)
-    _check(rtol, atol, drift)
+    check_settings(rtol, atol, drift)
     method, stepping = chosen(formulation, system), chosen_integrator(integrator)
-    solver = prepare(system, method, first)
+    require_support(system, method)
+    decided = decide(system, first)
+    solver, rank = prepare_at(system, method, first, decided), decided.count
     _check_closed(system, first)
-    rank = decide(system, first).count
     stepper = Stepper(system, solver, stepping, drift, rank, rtol, atol or 0.0)
-    settings = {
+    settings = _settings(method, stepper, rtol, atol)
+    simulation = _Simulation(
+        system, stepper, times, end, drift, method, watch(system, events, rank, start, end), settings
+    )
+    if checkpoint is not None:
+        simulation.checkpoint = Checkpoint(checkpoint, _description(system, first, times, end, events, settings))
+    return simulation.go(first, progress, begin)
+
+
+def _settings(method: Formulation, stepper: Stepper, rtol: float, atol: float | None) -> dict[str, Any]:
+    """How a run is made, as words and numbers."""
+    drift = stepper.drift
+    explained = {"plan": stepper.solver.explained} if hasattr(stepper.solver, "explained") else {}
+    return {
+        **explained,
         "formulation": repr(method),
-        "integrator": repr(stepping),
+        "integrator": repr(stepper.integrator),
         "rtol": rtol,
         "atol": atol,
         "drift": repr(drift) if isinstance(drift, Baumgarte) else drift,
         "compiled": not stepper.in_python,
-        "moved": moves_by_itself(system),
+        "moved": moves_by_itself(stepper.system),
     }
-    if hasattr(solver, "explained"):
-        settings["plan"] = solver.explained
-    seen = watch(system, events, rank, start, end)
-    simulation = _Simulation(system, stepper, times, end, drift, seen, settings)
-    if checkpoint is not None:
-        described = {
-            "system": _digest([system.ints, system.floats]),
-            "start": _digest([first.q, first.v]),
-            "t_eval": _digest([times]),
-            "t_span": [start, end],
-            "events": [type(e).__name__ for e in events],
-            "settings": settings,
-        }
-        simulation.checkpoint = Checkpoint(checkpoint, described)
-    return simulation.go(first, progress, begin)
+
+
+def _description(
+    system: System, first: State, times: Array, end: float, events: Sequence[Given], settings: dict[str, Any]
+) -> dict[str, Any]:
+    """What a checkpoint knows a run by."""
+    return {
+        "system": _digest([system.ints, system.floats]),
+        "start": _digest([first.q, first.v]),
+        "t_eval": _digest([times]),
+        "t_span": [first.t, end],
+        "events": [type(e).__name__ for e in events],
+        "settings": settings,
+    }
 
 
 # --------------------------------------------------------------------------------------------- what is given
@@ -177,7 +196,16 @@ def _times(t_eval: ArrayLike | None, start: float, end: float) -> Array:
     return times
 
 
-def _check(rtol: float, atol: float | None, drift: Any) -> None:
+def check_settings(rtol: float, atol: float | None, drift: Any) -> None:
+    """Refuse tolerances and drift controls that make no sense.
+
+    Examples
+    --------
+    >>> check_settings(1e-8, None, "projektion")
+    Traceback (most recent call last):
+    ...
+    loopdyn.errors.LoopdynError: there is no drift control 'projektion'. Did you mean 'projection'?
+    """
     if not 0.0 < rtol < 1.0:
         raise LoopdynError(f"rtol is {rtol}. Give a number between 0 and 1, such as 1e-8.")
     if atol is not None and not (np.isfinite(atol) and atol >= 0.0):
@@ -205,6 +233,16 @@ def _check_closed(system: System, state: State) -> None:
 # ------------------------------------------------------------------------------------------------ the run
 
 
+@dataclass(frozen=True)
+class _Checks:
+    """What is looked at in n new outputs."""
+
+    gap: Array  # (n, nc) of the loops, rad or sizes of the mechanism
+    balance: Array  # (n,) error of the energy, J
+    scale: Array  # (n,) largest energy that moved so far, J
+    wrong: NDArray[np.bool_]  # (n,)
+
+
 @dataclass
 class _Simulation:
     """A run in the making."""
@@ -214,6 +252,7 @@ class _Simulation:
     times: Array
     end: float
     drift: Drift
+    method: Formulation
     watch: Watch
     settings: dict[str, Any]
     checkpoint: Checkpoint | None = None
@@ -230,9 +269,15 @@ class _Simulation:
         rows = (np.zeros((m, s.nq)), np.zeros((m, s.nv)), np.zeros((m, s.nv)), np.zeros((m, self.stepper.sources)))
         self.out = Output(self.t[:n], *rows, steps=np.zeros(m, np.int64))
         self.jumps = np.zeros(m)
-        self.scale = NO_ENERGY * _weight(s) * s.size
+        self.phases = [Phase(s)]
+        self.weight = _weight(s)
+        self.scale = NO_ENERGY * self.weight * s.size
         self.reference = 0.0  # energy at the start
         self.error = 0.0  # of the energy, for the progress bar
+        compiled = self.watch.compiled and not self.stepper.in_python
+        self.looks_itself = bool(self.watch.crossings) and not compiled  # for crossings, between all steps
+        if compiled:
+            self.stepper.watch(*self.watch.functions())
 
     @property
     def written(self) -> int:
@@ -244,10 +289,10 @@ class _Simulation:
         self.stepper.allow(first.t, self.end)
         self.reference = _energy(self.system, first)
         done = self._resume()
+        ready = time.perf_counter()
         if not done:
             self._note_partition(first.t)
             self.stepper.start(first, self._next_stop(first.t))
-            self.watch.begin(first)
             if self.times[0] == first.t:
                 self._write(self.stepper.memory.y)
         status, message = "failed", ""
@@ -258,9 +303,10 @@ class _Simulation:
                 status, message = "interrupted", f"stopped by the user at t = {self.stepper.t:g} s"
             except LoopdynError as error:
                 message = f"at t = {self.stepper.t:g} s: {error}"
+        integrating = time.perf_counter() - ready
         if status in ("finished", "interrupted"):
             self._save()
-        return self._result(status, message, time.perf_counter() - begin)
+        return self._result(status, message, time.perf_counter() - begin, integrating)
 
     def _next_stop(self, t: float) -> float:
         """Just before the next time event, or the end: what jumps there must not be met by the step that ends there."""
@@ -270,12 +316,15 @@ class _Simulation:
         chart.write(self.stepper.ints, self.stepper.work, self.stepper.memory, self.out, y)
 
     def _advance(self, bar: _Bar) -> tuple[str, str]:
-        limit, asked, saved = 1, 0, time.perf_counter()
+        limit, asked, saved = FEW, 0, time.perf_counter()
         landed = False  # a step has been taken whose outputs are still to be written
         while True:
             m, tick = self.stepper.memory, time.perf_counter()
             before = int(m.count[chart.ACCEPTED])
-            code = self.stepper.run(self.out, 0 if landed else 1 if self.watch.crossings else limit)
+            closely = self.looks_itself or self.watch.holds(
+                self.stepper.t if not landed else float(m.clock[chart.START])
+            )
+            code = self.stepper.run(self.out, 0 if landed else 1 if closely else limit)
             stepped = landed or m.count[chart.ACCEPTED] > before
             elapsed = time.perf_counter() - tick
             limit = max(1, int(min(4 * limit, limit * PULSE / max(elapsed, 1e-6), MANY)))
@@ -285,7 +334,8 @@ class _Simulation:
                 self.stepper.again()
                 self._note_partition(self.stepper.t)
                 continue
-            stopped = self._crossings() if stepped and code in (RUNNING, FINISHED) else ""
+            look = stepped and (closely or m.count[chart.SEEN] == 1)
+            stopped = self._crossings() if look and code in (RUNNING, FINISHED) else ""
             wrong = self._look()
             if wrong:
                 return "failed", wrong
@@ -300,28 +350,36 @@ class _Simulation:
                     return "stopped", stopped
                 if self.stepper.t >= self.end:
                     return "finished", f"reached t = {self.end:g} s"
+            if self.stepper.finds_it_stiff:
+                self._go_stiff_if_worth_it()
             if time.perf_counter() - saved > SAVE_EVERY:
                 self._save()
                 saved = time.perf_counter()
+
+    def _go_stiff_if_worth_it(self) -> None:
+        """Hand over to the stiff integrator, and say so, unless the end is near."""
+        before = self.stepper
+        h, state = float(before.memory.clock[chart.SIZE]), before.state()
+        if isinstance(before.integrator, Auto) and self.end - state.t > WORTH * h:
+            self.stepper = before.with_integrator(before.integrator.stiff())
+            self.stepper.start(state, float(before.memory.clock[chart.END]), before.memory.new[2 * self.system.nv :])
+            self.stepper.memory.clock[chart.NEXT] = h
+            name = f"stiff: stability, not accuracy, limits steps to {h:.2g} s; {self.stepper.integrator!r} goes on"
+            self.events.append(Event(state.t, name, state, state))
 
     # ---------------------------------------------------------------------------------------------- events
 
     def _crossings(self) -> str:
         """Look for crossings in the last step; why the run stops, if it does."""
         m, stepper = self.stepper.memory, self.stepper
-        if not self.watch.crossings:
-            return ""
         start, stop, end = float(m.clock[chart.START]), float(m.clock[chart.STOP]), stepper.state()
         while (found := self.watch.find(stepper.on_curve, start, stop, end)) is not None:
-            t, watched = found
-            state = stepper.inside(t)
-            event = watched.event
+            state, event = stepper.inside(found.t), found.watched.event
             if event.stop or event.action is not None:
-                self._take_back(t)
-                return self._happen(event.name, state, stepper.works, event.stop, event.action, watched)
-            self.events.append(Event(t, event.name, state, state))
-            self.watch.begin(state, watched)
-            start = t
+                self._take_back(found.t)
+                return self._happen(event.name, state, stepper.works, event.stop, event.action, found.watched)
+            self.events.append(Event(found.t, event.name, state, state))
+            start = found.t
         return ""
 
     def _time_events(self) -> str:
@@ -350,9 +408,16 @@ class _Simulation:
         self, name: str, state: State, works: Array, stop: bool, action: Action | None, watched: Watched | None
     ) -> str:
         """Book an event that stops the run or changes its state, and begin anew behind it."""
-        after = state if action is None else apply(action, state, name)
-        loss = _energy(self.system, state) - _energy(self.system, after) if action is not None else 0.0
-        self.events.append(Event(state.t, name, state, after, loss))
+        impulse = None
+        if isinstance(action, Lock | Release):
+            phase, jump = change(self.system, self.phases[-1], state, action, self.written)
+            after, loss, impulse = jump.state, jump.energy_loss, jump.impulse
+            if not stop:
+                self._enter(phase, after)
+        else:
+            after = state if action is None else apply(action, state, name)
+            loss = _energy(self.system, state) - _energy(self.system, after) if action is not None else 0.0
+        self.events.append(Event(state.t, name, state, after, loss, impulse))
         rests = not stop and watched is not None and watched.rest is not None and watched.rest(after)
         if stop or rests:
             if self.written == 0 or self.t[self.written - 1] < state.t:
@@ -360,13 +425,21 @@ class _Simulation:
                 self.stepper.inside(state.t)
                 self._write(self.stepper.memory.stage)
             if rests:
-                return f"{name}: it comes to rest there at t = {state.t:g} s. To go on, lock the joint: ld.reconnect."
+                return f"{name}: it comes to rest there at t = {state.t:g} s. To go on, lock the joint: ld.Lock."
             return f"{name} at t = {state.t:g} s"
         self.lost += loss
         self.jumps[self.written :] = self.lost
         self.stepper.start(after, self._next_stop(state.t), works)
-        self.watch.begin(after, watched)
         return ""
+
+    def _enter(self, phase: Phase, state: State) -> None:
+        """Go on with the constraints of another phase; the stepper is still to be started."""
+        system = phase.system
+        decided = decide(system, state)
+        rank, solver = decided.count, prepare_at(system, self.method, state, decided)
+        self.watch.system, self.watch.rank = system, rank
+        self.stepper = self.stepper.with_system(system, solver, rank)
+        self.phases.append(phase)
 
     def _note_partition(self, t: float) -> None:
         """Book which speeds are independent from now on, where a solver has such; a change is an event."""
@@ -387,10 +460,14 @@ class _Simulation:
             return
         n, o = self.written, self.out
         data = {f"memory_{name}": array for name, array in self.stepper.memory._asdict().items()}
+        data |= {f"solver_{name}": array for name, array in self.stepper.choice().items()}
         rows = {"q": o.q, "v": o.v, "a": o.a, "work": o.work, "steps": o.steps, "jumps": self.jumps}
         data |= {f"output_{name}": array[self.saved : n] for name, array in rows.items()}
+        data["stiff"] = np.array(isinstance(self.stepper.integrator, Stiff))
         data["scalars"] = np.array([self.scale, self.reference, self.lost, self.error])
-        data["values"] = np.array([np.nan if w.value is None else w.value for w in self.watch.crossings])
+        data["held"] = np.array([(w.since, w.held) for w in self.watch.crossings])
+        data["phases"] = np.array(json.dumps([p.as_data() for p in self.phases]))
+        data["event_impulses"] = np.array(json.dumps([impulse_as_data(e.impulse) for e in self.events]))
         data["event_names"] = np.array([e.name for e in self.events], str)
         data["event_numbers"] = np.array([[e.t, e.energy_loss] for e in self.events]).reshape(-1, 2)
         for name in ("state", "after"):
@@ -413,15 +490,29 @@ class _Simulation:
             self.saved += n
         if not last:
             return False
+        phases = [phase_of(self.system, data) for data in json.loads(str(last["phases"]))[1:]]
+        for phase in phases:
+            self._enter(phase, State(0.0, last["memory_q1"], last["memory_v1"]))
+        if last["stiff"] and isinstance(self.stepper.integrator, Auto):
+            self.stepper = self.stepper.with_integrator(self.stepper.integrator.stiff())
         for name, array in self.stepper.memory._asdict().items():
             array[...] = last[f"memory_{name}"]
+        prefix = "solver_"
+        self.stepper.recall({n.removeprefix(prefix): x for n, x in last.items() if n.startswith(prefix)})
         self.scale, self.reference, self.lost, self.error = (float(x) for x in last["scalars"])
-        for watched, value in zip(self.watch.crossings, last["values"], strict=True):
-            watched.value = None if np.isnan(value) else float(value)
+        for watched, (since, held) in zip(self.watch.crossings, last["held"], strict=True):
+            watched.hold(float(since), float(held))
         self.events = [
-            Event(float(t), str(name), self._packed(t, before), self._packed(t, after), float(loss))
-            for name, (t, loss), before, after in zip(
-                last["event_names"], last["event_numbers"], last["event_state"], last["event_after"], strict=True
+            Event(
+                float(t), str(name), self._packed(t, before), self._packed(t, after), float(loss), impulse_of(impulse)
+            )
+            for name, (t, loss), before, after, impulse in zip(
+                last["event_names"],
+                last["event_numbers"],
+                last["event_state"],
+                last["event_after"],
+                json.loads(str(last["event_impulses"])),
+                strict=True,
             )
         ]
         self.checked = self.written
@@ -439,45 +530,56 @@ class _Simulation:
 
     def _look(self) -> str:
         """Check the outputs that are new; the first one that is wrong and all after it are taken back."""
-        before, now = self.checked, self.written
-        path = self._path(before, now)
-        found = measure(self.system, path)
-        for k in range(now - before):
-            wrong = self._wrong(path, found, k)
-            if wrong:
-                self.stepper.memory.count[chart.OUTPUT] = before + k
-                return wrong
-        self.checked = now
+        for system, start, stop in pieces(self.phases, self.checked, self.written):
+            path = self._path(start, stop)
+            checks = self._checks(system, path, measure(system, path))
+            bad = np.flatnonzero(checks.wrong)
+            if bad.size:
+                k = int(bad[0])
+                self.stepper.memory.count[chart.OUTPUT] = start + k
+                return self._what(system, path, checks, k)
+            self.scale = float(checks.scale[-1])
+            self.error = float(checks.balance[-1]) / self.scale if self.scale > 0.0 else 0.0
+            self.checked = stop
         return ""
 
-    def _wrong(self, path: Trajectory, found: Diagnostics, k: int) -> str:
-        s, t = self.system, path.t[k]
+    def _checks(self, s: System, path: Trajectory, found: Diagnostics) -> _Checks:
+        moved = found.energy.sum(axis=1) - self.reference
+        finite = np.isfinite(path.q).all(axis=1) & np.isfinite(path.a).all(axis=1)
+        gap = np.where(s.holonomic, np.abs(found.residual[:, 0]) / s.row_units, 0.0)
+        balance = np.abs(moved - path.work.sum(axis=1) + self.jumps[self.checked : self.checked + len(path)])
+        largest = np.max([found.energy[:, 0], np.abs(moved), np.abs(path.work).max(axis=1, initial=0.0)], axis=0)
+        scale = np.maximum.accumulate(np.append(self.scale, largest))[1:]
+        # at rest at both ends of a swing nothing seems to have moved: what gravity could move is counted too
+        lifted = self.weight * s.size if s.model.gravity.any() else 0.0
+        wrong = ~finite | (gap.max(axis=1, initial=0.0) > (OPEN if self._corrects else OPEN_UNCORRECTED))
+        return _Checks(gap, balance, scale, wrong | (balance > BLOW_UP * np.maximum(scale, lifted)))
+
+    @property
+    def _corrects(self) -> bool:
+        return self.drift in ("projection", "baumgarte") or isinstance(self.drift, Baumgarte)
+
+    def _what(self, s: System, path: Trajectory, checks: _Checks, k: int) -> str:
+        """What is wrong with output k."""
+        t = path.t[k]
         for values, labels, what in ((path.q, s.coordinates, "coordinate"), (path.a, s.speeds, "acceleration")):
             bad = np.flatnonzero(~np.isfinite(values[k]))
             if bad.size:
                 return f"the {what} of '{labels[bad[0]]}' is not a finite number at t = {t:g} s. Use smaller steps."
-        gap = np.where(s.holonomic, np.abs(found.residual[k, 0]) / s.row_units, 0.0)
-        corrected = self.drift == "projection" or isinstance(self.drift, Baumgarte) or self.drift == "baumgarte"
-        if gap.max(initial=0.0) > (OPEN if corrected else OPEN_UNCORRECTED):
+        gap = checks.gap[k]
+        if gap.max(initial=0.0) > (OPEN if self._corrects else OPEN_UNCORRECTED):
             row = s.constraint_rows[int(np.argmax(gap))]
-            hint = "Use smaller tolerances or steps" if corrected else 'Use drift="projection", or smaller tolerances'
+            hint = "Use smaller tolerances or steps"
+            hint = hint if self._corrects else 'Use drift="projection", or smaller tolerances'
             return (
                 f"'{row}' is open by {gap.max():.2g} (rad or sizes of the mechanism) at t = {t:g} s. {hint}, and look "
                 "at the pose: near a singular one, try another formulation."
             )
-        balance = abs(found.energy[k].sum() - self.reference - path.work[k].sum() + self.jumps[self.checked + k])
-        moved = [found.energy[k, 0], abs(found.energy[k].sum() - self.reference), np.abs(path.work[k]).max(initial=0.0)]
-        self.scale = max(self.scale, *moved)
-        self.error = balance / self.scale if self.scale > 0.0 else 0.0
-        # at rest at both ends of a swing nothing seems to have moved: what gravity could move is counted too
-        lifted = _weight(s) * s.size if s.model.gravity.any() else 0.0
-        if balance > BLOW_UP * max(self.scale, lifted):
-            fast = int(np.argmax(np.abs(path.v[k] / s.speed_units)))
-            return (
-                f"energy is off by {balance:.3g} J at t = {t:g} s, more than half of what moves; the fastest is "
-                f"'{s.speeds[fast]}' at {path.v[k, fast]:.3g} (rad/s or m/s). Use smaller steps or tolerances."
-            )
-        return ""
+        fast = int(np.argmax(np.abs(path.v[k] / s.speed_units)))
+        return (
+            f"energy is off by {checks.balance[k]:.3g} J at t = {t:g} s, more than half of what moves; the fastest is "
+            f"'{s.speeds[fast]}' at {path.v[k, fast]:.3g} (rad/s or m/s). Use smaller steps or tolerances."
+        )
 
     def _why(self) -> str:
         """What made a chunk of steps fail, in words."""
@@ -498,11 +600,11 @@ class _Simulation:
         o, part = self.out, slice(start, stop)
         return Trajectory(self.t[part], o.q[part], o.v[part], o.a[part], o.work[part], o.steps[part])
 
-    def _result(self, status: str, message: str, seconds: float) -> Run:
-        count = self.stepper.memory.count
-        statistics = Statistics(
-            int(count[chart.ACCEPTED]), int(count[chart.REJECTED]), int(count[chart.EVALUATED]), seconds
+    def _result(self, status: str, message: str, seconds: float, integrating: float) -> Run:
+        steps, rejected, evaluations = (
+            int(self.stepper.memory.count[k]) for k in (chart.ACCEPTED, chart.REJECTED, chart.EVALUATED)
         )
+        statistics = Statistics(steps, rejected, evaluations, seconds, integrating)
         n = self.written
         return Run(
             self.system,
@@ -513,6 +615,7 @@ class _Simulation:
             statistics,
             self.settings,
             self.jumps[:n],
+            tuple(self.phases),
             *self._active(n),
         )
 
@@ -584,4 +687,4 @@ class _Bar:
             self.bar.stop()
 
 
-__all__ = ["output_times", "simulate"]
+__all__ = ["check_settings", "output_times", "simulate"]

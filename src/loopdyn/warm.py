@@ -35,6 +35,7 @@ def main() -> None:
         "partitioning": lambda: simulate(system, state, (0.0, 0.1), formulation="partition", progress=False),
         "correction": lambda: Elimination(system, state).project(state),
         "reactions": lambda: reactions(system, state, np.zeros(system.nv)),
+        "stiff steps": lambda: simulate(system, state, (0.0, 0.01), integrator="stiff", progress=False),
         "steps": lambda: simulate(system, state, (0.0, 0.1), t_eval=[0.05], progress=False).data,
     }
     begin = time.perf_counter()

@@ -55,6 +55,27 @@ def test_the_graph_benchmark_runs_and_loopdyn_is_exact(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
+def test_the_benchmark_of_simulations_runs_and_all_engines_go_to_the_same_state(tmp_path, monkeypatch):
+    pytest.importorskip("pinocchio", reason="Pinocchio has no wheels for this platform")
+    pytest.importorskip("mujoco", reason="MuJoCo belongs to the extra 'bench'")
+    monkeypatch.setenv("PYTHONPATH", str(Path(loopdyn.__file__).parents[1]))
+    report, table, picture = (tmp_path / f"simulate.{kind}" for kind in ("json", "md", "png"))
+    command = [sys.executable, ROOT / "benchmarks" / "simulate.py", "--quick", "--json", report, "--markdown", table]
+    done = subprocess.run([*command, "--plot", picture], capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert done.returncode == 0, done.stderr
+    points = json.loads(report.read_text())["points"]
+    smallest = {}
+    for p in points:
+        smallest[p["engine"]] = min(p["error"], smallest.get(p["engine"], 1.0))
+    # steps of 1 ms, rtol 1e-8; MuJoCo's constraints are soft
+    assert smallest["loopdyn dop853"] < 1e-6
+    assert smallest["Pinocchio RK4"] < 1e-6
+    assert smallest["MuJoCo RK4, stiff"] < 1e-3
+    assert all(p["gap"] < 1e-11 for p in points if p["engine"].startswith("loopdyn"))
+    assert picture.stat().st_size > 10_000
+
+
+@pytest.mark.slow
 def test_the_partition_benchmark_runs_and_all_formulations_agree(tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(Path(loopdyn.__file__).parents[1]))
     report, table = tmp_path / "partition.json", tmp_path / "partition.md"

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.literature import test_constraint_changes as changes
 from tests.literature import test_mufti1983 as mufti
 
 import loopdyn as ld
@@ -530,6 +531,32 @@ def test_d_single_sets_die_where_the_target_says(name, case, form):
         return
     assert run.status == "failed"
     reached = float(run.message.split("t = ")[1].split(" s")[0])
-    # the pose is where sin a3 or cos a1 vanishes: the target stopped within 1e-5 s of it
-    assert reached == pytest.approx(target["t_end"], abs=1e-4)
+    # where sin a3 or cos a1 vanishes; a set is followed until these have fallen to a thousandth of what they were
+    assert reached == pytest.approx(target["t_end"], abs=3e-4)
+    assert reached <= target["t_end"] + 1e-5
     assert errors[np.array(TARGETS[name]["times"])[: len(errors)] < target["t_end"]].max(initial=0.0) < 1e-9
+
+
+def test_g1_a_joint_released_and_another_locked_on_the_way():
+    """Constraints deleted and added (named in the paper of 1993): freedoms change, coordinates are chosen anew."""
+
+    def run(system: ld.System, state: ld.State, until: float) -> tuple[ld.State, int]:
+        options = {"formulation": "partition", "rtol": 1e-12, "t_eval": [until], "progress": False}
+        found = ld.simulate(system, state, (state.t, until), **options).raise_if_failed()
+        return ld.State(until, found.path.q[-1], found.path.v[-1]), int(found.active[-1].sum())
+
+    closed, opened = changes.closed().compile(cuts=["O4"]), changes.chain().compile()
+    at_03, freedoms = run(closed, closed.state(*changes.START), 0.3)
+    np.testing.assert_allclose(changes.vector(at_03), changes.AT_03, atol=TRAJECTORY)
+    assert freedoms == 1
+    before, freedoms = run(opened, ld.reconnect(closed, at_03, opened).state, 0.5)
+    np.testing.assert_allclose(changes.vector(before), changes.BEFORE_LOCK, atol=TRAJECTORY)
+    assert freedoms == 3
+    model = changes.chain()
+    model.add_driver("lock", "a2", float(before.q[1]))
+    locked = model.compile()
+    after = ld.reconnect(opened, before, locked).state
+    np.testing.assert_allclose(changes.vector(after), changes.AFTER_LOCK, atol=TRAJECTORY)
+    end, freedoms = run(locked, after, 0.8)
+    np.testing.assert_allclose(changes.vector(end), changes.AT_08, atol=TRAJECTORY)
+    assert freedoms == 2

@@ -77,9 +77,18 @@ def test_reactions_along_the_motion_of_the_four_bar():
             assert differ(found, expected[column]) < 1e-7 * np.abs(expected[column]).max()
 
 
-@pytest.mark.parametrize(("formulation", "until"), [("relative", 10.0), (ld.Absolute(solver="kkt"), 1.0)])
+@pytest.mark.parametrize(
+    ("formulation", "until"),
+    [
+        ("relative", 10.0),
+        ("graph", 10.0),
+        ("kkt", 1.0),
+        pytest.param("kkt", 10.0, marks=pytest.mark.slow),
+        pytest.param("oracle", 10.0, marks=pytest.mark.slow),
+    ],
+)
 def test_pendulum_A01(formulation, until):
-    run, expected = motion("pendulum", until, formulation, "A01_pendulum/reference.csv")
+    run, expected = motion("pendulum", until, method(formulation), "A01_pendulum/reference.csv")
     assert differ(np.pi / 2 - coordinate(run, "A"), expected["theta"]) < 1e-10
 
 

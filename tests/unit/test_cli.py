@@ -202,18 +202,63 @@ def test_run_with_a_fixed_step_and_another_formulation():
     ("arguments", "words"),
     [
         (("-i", "rk4"), "needs the size of a step"),
+        (("-i", "stif"), "Did you mean 'stiff'"),
         (("-i", "dop853", "--step", "0.1"), "chooses its steps itself"),
         (("-f", "relativ"), "Did you mean 'relative'"),
-        (("-t", "-1"), "t_span is"),
+        (("--drift", "projektion"), "Did you mean 'projection'"),
+        (("--rtol", "0"), "rtol is 0"),
+        (("-t", "-1"), "Give positive numbers"),
         (("--every", "0"), "Give positive numbers"),
-        (("-o", "run.txt", "-t", "0.1"), "End the name in .nc"),
     ],
 )
 def test_run_refuses_wrong_options_in_words(arguments, words):
     result = run("run", FOLDER / "pendulum.yaml", *arguments)
-    assert result.exit_code == 1
-    assert words in result.output
+    assert result.exit_code == 2
+    assert words in " ".join(result.output.replace("│", " ").split())
     assert "Traceback" not in result.output
+
+
+def test_every_output_of_run_is_written(tmp_path):
+    import openpyxl
+
+    files = {"-o": "run.nc", "--csv": "run.csv", "--xlsx": "run.xlsx", "--plot": "run.pdf", "--html": "page.html"}
+    options = [x for option, name in files.items() for x in (option, tmp_path / name)]
+    result = run("run", FOLDER / "four_bar.yaml", "-t", "0.2", "--every", "0.02", *options)
+    assert result.exit_code == 0, result.output
+    for name in files.values():
+        assert (tmp_path / name).stat().st_size > 1000
+        assert str(tmp_path / name) in result.output
+    assert (tmp_path / "run.pdf").read_bytes().startswith(b"%PDF")
+    assert "<html" in (tmp_path / "page.html").read_text()[:200]
+    book = openpyxl.load_workbook(tmp_path / "run.xlsx")
+    assert book.sheetnames == ["summary", "events", "run"]
+    rows = {row[0]: row[1:] for row in book["summary"].iter_rows(values_only=True)}
+    assert rows["quantity"] == ("unit", "min", "t_min", "max", "t_max", "rms")
+    largest = ld.load_run(tmp_path / "run.nc").data["wrench"].sel(joint="A", component="fx").values.max()
+    assert rows["A.fx"][3] == pytest.approx(largest, rel=1e-12)
+
+
+@pytest.mark.parametrize("name", ["run.png", "run.svg"])
+def test_run_writes_an_overview_as_a_picture(tmp_path, name):
+    result = run("run", FOLDER / "pendulum.yaml", "-t", "0.2", "--plot", tmp_path / name)
+    assert result.exit_code == 0, result.output
+    assert (tmp_path / name).stat().st_size > 5000
+
+
+@pytest.mark.parametrize(
+    ("option", "name", "words"),
+    [
+        ("-o", "run.txt", "must end in .nc"),
+        ("--plot", "run.doc", "must end in .png or .svg or .pdf"),
+        ("--xlsx", "run.csv", "must end in .xlsx"),
+        ("--html", "page.txt", "must end in .html"),
+        ("--csv", "none/run.csv", "there is no folder"),
+    ],
+)
+def test_files_that_cannot_be_written_are_refused_before_the_run(tmp_path, option, name, words):
+    result = run("run", FOLDER / "pendulum.yaml", "-t", "1e9", option, tmp_path / name)
+    assert result.exit_code == 2
+    assert words in " ".join(result.output.replace("│", " ").split())
 
 
 def test_run_that_fails_says_why_and_exits_with_1(tmp_path):

@@ -1,9 +1,11 @@
 """Events against closed forms: pendulum, thrown and bouncing masses."""
 
+import numba
 import numpy as np
 import pytest
 
 import loopdyn as ld
+from loopdyn.integrators.base import Stepper
 
 G = 9.81
 PERIOD = 2.367841947576237449303295  # s, of the pendulum released from the horizontal (elliptic functions)
@@ -40,13 +42,102 @@ def test_both_crossings_inside_one_step_are_seen():
     assert [e.t for e in run.events] == pytest.approx(expected, abs=1e-11)
 
 
-def test_a_pendulum_passes_the_lowest_point_every_half_period():
+@pytest.mark.parametrize("integrator", [ld.RK4(step=0.05), ld.DOP853()])
+@pytest.mark.parametrize("seconds", [1e-2, 1e-5, 1e-7])
+def test_two_crossings_are_seen_however_near_they_are(integrator, seconds):
+    """The mass reaches a height for a time that is up to a millionth of a step."""
+    system = slide()
+    top = 5.0 / G
+    events = [ld.Crossing(f"x - {0.5 * 25.0 / G - 0.5 * G * (seconds / 2) ** 2!r}", coordinates={"x": "s"})]
+    run = ld.simulate(system, system.state(v=[5.0]), (0, 2.5), events=events, integrator=integrator, progress=False)
+    assert len(run.events) == 2
+    # rounding of the height, 1e-16 m, moves the crossings by 2e-17/(G*seconds/2)
+    tolerance = 1e-11 + 1e-16 / seconds
+    assert [e.t for e in run.events] == pytest.approx([top - seconds / 2, top + seconds / 2], abs=tolerance)
+
+
+@pytest.mark.parametrize("as_formula", [True, False])
+def test_pairs_of_crossings_are_seen_wherever_they_lie_in_a_step(as_formula):
+    """(t - a)(t - b) with b just behind a, also at the ends of steps, on both sides and across them."""
+    m = ld.Mechanism("wheel")
+    m.add_body("wheel", ld.Inertia.cylinder(mass=1.0, radius=1.0, length=0.1, axis=(0, 0, 1), at=(0, 0, 0)))
+    m.add_joint("A", ld.Revolute(axis=(0, 0, 1)), m.ground, "wheel", at=(0, 0, 0))
+    system = m.compile()
+    rng = np.random.default_rng(5)
+    near = 1e-6
+    firsts = [*rng.uniform(0.05, 0.9, 12), 0.1, 0.2 - near, 0.3 - near / 2, 0.4 + near / 7, 0.5 - 3 * near]
+    events = [
+        ld.Crossing(f"(t - {a!r})*(t - {a + near!r})" if as_formula else lambda t, q, v, a=a: (t - a) * (t - a - near),
+                    f"{k}") for k, a in enumerate(map(float, firsts))]  # fmt: skip
+    run = ld.simulate(system, system.state(v=[1.0]), (0, 1), events=events, integrator=ld.RK4(step=0.1), progress=False)
+    for k, a in enumerate(firsts):
+        assert [e.t for e in run.events if e.name == f"{k}"] == pytest.approx([a, a + near], abs=1e-9), k
+    assert [e.t for e in run.events] == sorted(e.t for e in run.events)
+
+
+def lowest(t, q, v):
+    return q[0] - np.pi / 2
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        lowest,
+        numba.njit(lowest),
+        ld.Crossing("a - pi/2", coordinates={"a": "A"}),
+        ld.Crossing("g*sin(a)**2*cos(a)".replace("g", "9.81"), coordinates={"a": "A"}),
+    ],
+    ids=["python", "jitted", "formula", "formula that touches zero elsewhere"],
+)
+def test_a_pendulum_passes_the_lowest_point_every_half_period(event):
     system = ld.library.pendulum().compile()
-    events = [lambda t, q, v: q[0] - np.pi / 2]
-    run = ld.simulate(system, system.state(), (0, 5), events=events, rtol=1e-11, progress=False)
+    run = ld.simulate(system, system.state(), (0, 5), events=[event], rtol=1e-11, progress=False)
     expected = PERIOD * (0.25 + 0.5 * np.arange(4))
+    found = [e.t for e in run.events if abs(e.state.q[0] - np.pi / 2) < 0.1]
     # 1e-11 a step grows to some 1e-10 within five seconds
+    assert found == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_formulas_and_jitted_functions_do_not_leave_the_compiled_run(monkeypatch, compiled):
+    """Python is entered for each crossing and a few times to look at the progress, not for each of the 2000 steps."""
+    calls = {"n": 0}
+    real = Stepper.run
+
+    def counted(self, out, limit):
+        calls["n"] += 1
+        return real(self, out, limit)
+
+    monkeypatch.setattr(Stepper, "run", counted)
+    system = ld.library.pendulum().compile()
+    functions = [numba.njit(lowest), ld.Crossing("w", coordinates={}, speeds={"w": "A"})]
+    events = functions if compiled else [*functions, lowest]
+    run = ld.simulate(system, system.state(), (0, 2), t_eval=[2.0], events=events, integrator=ld.RK4(step=1e-3),
+                      progress=False)  # fmt: skip
+    assert run.statistics.steps == 2000
+    lowest_at = [0.25 * PERIOD, 0.75 * PERIOD]
+    assert [e.t for e in run.events if e.name == "lowest"][:: len(events) - 1] == pytest.approx(lowest_at, abs=1e-9)
+    assert [e.t for e in run.events if e.name == "crossing"] == pytest.approx([0.5 * PERIOD], abs=1e-9)
+    assert (calls["n"] < 100) == compiled
+
+
+def test_crossings_at_one_time_are_all_found():
+    """Two masses fall side by side and reach their stops together, with and without a rebound."""
+    m = ld.Mechanism("two", gravity=(0, 0, -G))
+    for k in (1, 2):
+        m.add_body(f"mass{k}", ld.Inertia.sphere(mass=1.0, radius=0.1, at=(k, 0, 0)))
+        m.add_joint(f"s{k}", ld.Prismatic(axis=(0, 0, 1)), m.ground, f"mass{k}", at=(k, 0, 0), limits=(-1.0, 5.0))
+    system = m.compile()
+    events = [ld.Limits(restitution=0.8), *(ld.Crossing("x + 0.5", f"half {k}", coordinates={"x": f"s{k}"})
+                                            for k in (1, 2))]  # fmt: skip
+    run = ld.simulate(system, system.state(), (0, 0.8), events=events, progress=False)
+    half, fall = np.sqrt(1.0 / G), np.sqrt(2.0 / G)
+    # back through the half height, and down again: the rebound reaches 0.64 m
+    up = fall + 0.8 * fall - np.sqrt(2.0 * 0.14 / G)
+    down = fall + 0.8 * fall + np.sqrt(2.0 * 0.14 / G)
+    expected = [half, half, fall, fall] + [t for t in (up, up, down, down) if t < 0.8]
     assert [e.t for e in run.events] == pytest.approx(expected, abs=1e-9)
+    assert run.path.q.min() > -1.0 - 1e-9
 
 
 @pytest.mark.parametrize(("direction", "first"), [(1, 0.25), (-1, 0.75)])
@@ -159,6 +250,9 @@ def test_a_motor_that_switches_is_met_exactly_by_a_time_event():
         (ld.Limits(joints=["B"]), "has no limits"),
         ("now", "is no event"),
         (ld.Crossing(lambda t, q, v: np.nan, "bad"), "'bad' is not a number"),
+        (ld.Crossing("sqrt(-1 - t)", "bad"), "'bad' is not a number"),
+        (ld.Crossing("x", "bad", coordinates={"x": "S"}), "stands for 'S'.* Known: s"),
+        (ld.Crossing("x + y", "bad", coordinates={"x": "s"}), "unknown name 'y'"),
     ],
 )
 def test_wrong_events_are_refused_in_words(event, words):

@@ -4,10 +4,13 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from tests.unit.test_absolute import CONSTRAINTS
 
 import loopdyn as ld
-from loopdyn.formulations import criteria
+from loopdyn.checking import random_sample
+from loopdyn.formulations import blajer, criteria
 from loopdyn.formulations.partition import PartitionSolver
+from loopdyn.integrators.stepping import nothing
 from loopdyn.rank import decide
 
 
@@ -86,8 +89,6 @@ def test_exchange_gain_is_the_ratio_of_the_measures():
     state = ld.assemble(system, v={"A": 1.0})
     solver = prepared(system, state)
     solver._evaluate(state.t, state.q, state.v)
-    from loopdyn.formulations import blajer
-
     blajer.check(*solver.calls.arrays)
     W, now = solver.projections(), list(solver.choice.independent)
     gains = [
@@ -197,18 +198,41 @@ def test_a_rolling_ball_has_five_sevenths_of_the_acceleration_of_a_sliding_one()
 FORMS = pytest.mark.parametrize("form", ["k+n", "2k"])
 
 
+def moving(m: ld.Mechanism, speed: float = 4.0) -> tuple[ld.System, ld.State]:
+    system = ld.library.turned(m).compile()
+    v = speed * system.speed_units * np.random.default_rng(1).normal(size=system.nv)
+    return system, ld.assemble(system, v=v)
+
+
+LONG = {"flyball": 0.1, "n_four_bar": 0.2}  # s; springs are stiff, and a change point follows
+SAMPLES = [f"random {k}" for k in (0, 1, 2, 3, 4, 10, 13, 14)]
+
+
 @FORMS
-@pytest.mark.parametrize("name", ["four_bar", "slider_crank", "five_bar", "rssr", "bricard", "stewart_3rrs", "flyball"])
+@pytest.mark.parametrize("name", [*(n for n in ld.library.ALL if n != "andrews"), *SAMPLES])
 def test_run_equals_that_of_the_graph_solver(name, form):
-    system = ld.library.turned(ld.library.ALL[name]()).compile()
-    state = ld.assemble(system)
-    options = {"rtol": 1e-10, "progress": False, "t_eval": [0.0, 0.25, 0.5]}
-    run = ld.simulate(system, state, (0, 0.5), formulation=ld.Partition(form=form), **options).raise_if_failed()
-    ref = ld.simulate(system, state, (0, 0.5), formulation="graph", **options)
+    """Library and random mechanisms in fast motion, over switches; both at a tolerance of 1e-10."""
+    kind, _, number = name.partition(" ")
+    m = random_sample(5, int(number), 4) if number else ld.library.ALL[kind]()
+    system, state = moving(m)
+    end = LONG.get(name, 1.0)
+    options = {"rtol": 1e-10, "progress": False, "t_eval": [end / 2, end]}
+    run = ld.simulate(system, state, (0, end), formulation=ld.Partition(form=form), **options).raise_if_failed()
+    ref = ld.simulate(system, state, (0, end), formulation="graph", **options).raise_if_failed()
     assert run.settings["compiled"]
-    assert run.largest_residual < 1e-12
-    scale = max(1.0, float(np.abs(ref.path.q).max()))
-    np.testing.assert_allclose(run.path.q, ref.path.q, atol=3e-7 * scale)
+    assert run.largest_residual < 1e-13
+    np.testing.assert_allclose(run.path.q, ref.path.q, atol=3e-8)
+
+
+@FORMS
+def test_a_run_into_a_pose_where_all_sets_are_singular_ends_with_a_reason(form):
+    """The links of a parallelogram in line: its change point."""
+    system, state = moving(ld.library.n_four_bar(1))
+    run = ld.simulate(system, state, (0, 1), formulation=ld.Partition(form=form), rtol=1e-10, progress=False)
+    assert run.status == "failed"
+    assert "singular" in run.message
+    assert run.statistics.steps < 2000
+    assert abs(abs(run.path.q[-1, 0]) - np.pi / 2) < 0.05  # all are drawn upright
 
 
 @FORMS
@@ -248,6 +272,42 @@ def test_drivers_and_moving_bases_lower_the_freedoms_and_are_followed(form):
     assert run.energy_error < 1e-7
 
 
+@pytest.mark.parametrize("name", [n for n in CONSTRAINTS if n != "driver"])
+def test_constraints_of_all_kinds_on_a_moving_base(name):
+    matrix = [[0.3, 0.01, 0.02], [0.01, 0.2, 0.03], [0.02, 0.03, 0.25]]
+    m = ld.Mechanism("arm", gravity=(0, 0, -9.81))
+    for body, com in (("a", (0.3, 0.1, 0.2)), ("b", (1.0, 0.4, 0.3)), ("c", (1.0, 0.4, 1.3))):
+        m.add_body(body, ld.Inertia(1.0, com, matrix))
+    m.add_joint("A", ld.Universal(axis1=(1, 0.2, 0), axis2=(0, 1, 0.3)), m.ground, "a", at=(0, 0, 0))
+    m.add_joint("B", ld.Cylindrical(axis=(0.2, 0.3, 1)), "a", "b", at=(0.8, 0.2, 0.1))
+    m.add_joint("C", ld.Revolute(axis=(0.5, 0.3, 1)), "b", "c", at=(0.8, 0.2, 0.9))
+    m.move_base(x="0.3*sin(t)", rz="0.4*t**2", ry="0.2*t")
+    m.add_constraint("k", CONSTRAINTS[name])
+    system = m.compile()
+    state = ld.assemble(system, v=0.3 * np.arange(system.nv))
+    options = {"rtol": 1e-10, "progress": False, "t_eval": [0.3]}
+    run = ld.simulate(system, state, (0, 0.3), formulation="partition", **options).raise_if_failed()
+    ref = ld.simulate(system, state, (0, 0.3), formulation="graph", **options).raise_if_failed()
+    np.testing.assert_allclose(run.path.q, ref.path.q, atol=1e-8)
+
+
+def test_a_relation_that_is_not_affine_in_the_speeds_is_followed():
+    """A particle whose speed is kept at 5 m/s, under gravity: x'^2 + y'^2 = 25."""
+    m = ld.Mechanism("particle", gravity=(0, -9.81, 0))
+    m.add_body("p", ld.Inertia.planar(mass=1.0, com=(0, 0, 0), izz=1.0))
+    m.add_joint("P", ld.Planar(normal=(0, 0, 1)), m.ground, "p", at=(0, 0, 0))
+    m.add_constraint("c", ld.VelocityRelation(formula="x**2 + y**2 - 25", speeds={"x": "P.x", "y": "P.y"}))
+    system = m.compile()
+    state = system.state(v={"P.x": 4.0, "P.y": 3.0})
+    run = ld.simulate(system, state, (0, 1), formulation="partition", rtol=1e-10, progress=False).raise_if_failed()
+    assert len(run.events) > 0  # the best of the two speeds changes as the direction turns
+    np.testing.assert_allclose(np.hypot(run.path.v[:, 0], run.path.v[:, 1]), 5.0, atol=1e-9)
+    # the angle of the velocity turns by -g cos(angle) / 5
+    angle = np.arctan2(run.path.v[:, 1], run.path.v[:, 0])
+    along = 2.0 * np.arctan(np.tanh(np.arctanh(np.tan(angle[0] / 2)) - 9.81 * run.path.t / 10))
+    np.testing.assert_allclose(angle, along, atol=1e-8)
+
+
 def test_a_mechanism_whose_motion_is_all_given_has_no_independent_speed():
     m = ld.library.four_bar()
     m.add_driver("given", "A", "0.5*t")
@@ -281,15 +341,15 @@ def looping() -> tuple[ld.System, ld.State]:
 
 def test_switches_are_events_and_the_history_is_in_the_data(looping):
     system, state = looping
-    run = ld.simulate(system, state, (0, 1), formulation="partition", rtol=1e-9, progress=False).raise_if_failed()
+    run = ld.simulate(system, state, (0, 1), formulation="partition", rtol=1e-11, progress=False).raise_if_failed()
     assert [e.name for e in run.events] == ["independent: a1 -> a2", "independent: a2 -> a1"]
     active, criterion = run.data["partition"].values, run.data["criterion"].values
     assert active.sum(axis=1).tolist() == [1] * len(run.path)
     changes = run.path.t[1:][np.any(active[1:] != active[:-1], axis=1)]
     for event, after in zip(run.events, changes, strict=True):
         assert 0.0 <= after - event.t < 0.02
-    # never worse than by the factor `switch`, and what a step adds to it
-    assert (criterion.max(axis=1) < 2.6 * criterion[active]).all()
+    # never worse than by the factor `switch`, and what a step adds to it; steps are short at this tolerance
+    assert (criterion.max(axis=1) < 3.0 * criterion[active]).all()
     assert run.plot.active().axes[0].get_yticklabels()[1].get_text() == "a2"
 
 
@@ -399,3 +459,53 @@ def test_user_functions_in_python_are_called():
     np.testing.assert_allclose(
         ld.accelerations(system, state, "partition"), ld.accelerations(system, state, "oracle"), rtol=1e-10
     )
+
+
+# ------------------------------------------------------------------------------------------------- the kernels
+
+
+def test_evaluations_allocate_nothing():
+    rtsys = pytest.importorskip("numba.core.runtime").rtsys
+    if not hasattr(blajer.accelerate, "overloads"):
+        pytest.skip("with the JIT off")
+    from numba.core.runtime import _nrt_python
+
+    system, state = moving(ld.library.stewart_3rrs())
+    solver = prepared(system, state)
+    driver = solver.compiled
+    solver.run.put(state.t, state.q, state.v)
+    arrays = driver.ints, driver.floats, driver.work
+
+    def allocated(function) -> int:
+        function(*arrays)
+        before = rtsys.get_allocation_stats().alloc
+        for _ in range(100):
+            function(*arrays)
+        return rtsys.get_allocation_stats().alloc - before
+
+    _nrt_python.memsys_enable_stats()
+    handing_over = allocated(nothing)  # of the three arrays
+    for function in (blajer.accelerate, blajer.check, blajer.correct):
+        assert allocated(function) == handing_over
+
+
+@pytest.mark.jit_off
+def test_kernels_run_in_complex_numbers(monkeypatch):
+    """A complex step gives the derivative of the accelerations by a coordinate, as differences do."""
+    if hasattr(blajer.accelerate, "overloads"):
+        pytest.skip("compiled for real numbers; the same source is checked with the JIT off")
+    system, state = moving(ld.library.four_bar())
+    solver = prepared(system, state, independent=["A"])
+
+    def at(dq):
+        work = solver.calls.work.astype(complex)
+        w = system.open_work(work)
+        w.t[0], w.q[:], w.v[:] = state.t, state.q + dq, state.v
+        assert blajer.accelerate(solver.calls.ints, solver.calls.floats, work) == blajer.FINE
+        blajer.check(solver.calls.ints, solver.calls.floats, work)
+        return w.a.copy()
+
+    step = np.array([1.0, 0.0, 0.0])
+    exact = at(1e-30j * step).imag / 1e-30
+    difference = (at(1e-5 * step) - at(-1e-5 * step)).real / 2e-5
+    np.testing.assert_allclose(exact, difference, rtol=1e-6)

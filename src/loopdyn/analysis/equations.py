@@ -142,6 +142,12 @@ def equations(system: System, independent: Sequence[str], state: State | None = 
             "Give as many."
         )
     plan = plan_for(system, closed, [system.speeds.index(x) for x in independent])
+    try:
+        import sympy  # noqa: F401
+    except ImportError:
+        raise LoopdynError(
+            "ld.equations needs SymPy, which is not installed. Run: pip install 'loopdyn[symbols]'."
+        ) from None
     return _Writer(plan, closed).write()
 
 

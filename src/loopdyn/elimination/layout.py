@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loopdyn._jit import inline, window
-from loopdyn.elimination.ordering import N_NODE
 from loopdyn.records import (
     H_BASES,
     H_CODE,
@@ -40,6 +39,9 @@ from loopdyn.records import work_size as system_work_size
 P_ROWS, P_SLOTS, P_RESPONSES, P_OPEN, P_NODES, P_LATER, P_BLOCKS, P_MATRIX = range(8)
 P_SOURCES, P_SEVERED, P_DROPPED, P_SIZE = range(8, 12)
 
+# node[k]: of the node at place k of the order: its first row, its rows, where its blocks begin in the array of the
+# matrix, its part of `later`, its part of `block` (ordering.Pattern).
+FIRST_ROW, ROWS, START, LATER_BEGIN, LATER_END, BLOCK_BEGIN, N_NODE = range(7)
 # open[m]: rows that are open at a body: their node, the first of their columns there, the first at the parent or -1.
 O_NODE, O_SLOT, O_UP, N_OPEN = range(4)
 # source[m]: a row of a cut joint: row of the tables, row of the matrix, its column at the child, at the parent. Rows

@@ -6,7 +6,7 @@ its row depends on earlier ones, its unknown becomes zero.
 """
 
 from loopdyn._jit import inline
-from loopdyn.elimination.ordering import BLOCK_BEGIN, FIRST_ROW, LATER_BEGIN, LATER_END, ROWS, START
+from loopdyn.elimination.layout import BLOCK_BEGIN, FIRST_ROW, LATER_BEGIN, LATER_END, ROWS, START
 
 
 @inline(always=True)

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from loopdyn.elimination.layout import N_NODE, START
+
 Ints = NDArray[np.int64]
 
 
@@ -57,11 +59,6 @@ def minimum_degree(sizes: Sequence[int], cliques: Iterable[Sequence[int]]) -> tu
         for b in near[a]:
             heapq.heappush(heap, (degree(b), b))
     return order, later
-
-
-# node[k]: of the node at place k of the order: its first row, its rows, where its blocks begin in the array of the
-# matrix, its part of `later`, its part of `block`.
-FIRST_ROW, ROWS, START, LATER_BEGIN, LATER_END, BLOCK_BEGIN, N_NODE = range(7)
 
 
 @dataclass(frozen=True, eq=False)

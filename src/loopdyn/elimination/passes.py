@@ -14,6 +14,7 @@ import numpy as np
 from loopdyn._jit import inline, kernel
 from loopdyn.elimination.layout import (
     DROPPED,
+    FIRST_ROW,
     MATRIX_ONLY,
     O_NODE,
     O_SLOT,
@@ -23,11 +24,13 @@ from loopdyn.elimination.layout import (
     R_RESPONSE,
     REFINEMENTS,
     RESIDUAL,
+    ROWS,
     S_CHILD,
     S_INDEX,
     S_PARENT,
     S_ROW,
     SMALLEST_PIVOT,
+    START,
     WEAKEST_PIVOT,
     open_elimination,
     open_plan,
@@ -35,7 +38,6 @@ from loopdyn.elimination.layout import (
     work_start,
 )
 from loopdyn.elimination.ldl import add_products, factor, solve
-from loopdyn.elimination.ordering import FIRST_ROW, ROWS, START
 from loopdyn.forces import add_loads, push, twist
 from loopdyn.joints import joint_plus
 from loopdyn.joints.base import REVOLUTE, SPHERICAL, UNIVERSAL

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -113,6 +115,22 @@ class Elimination:
         if count is not None and self.reference < SINGULAR:
             raise self._refusal(state.t, f"the smallest scaled pivot is {self.reference:.1e}")
         found[layout.WEAKEST_PIVOT] = max(CHOOSE_AGAIN * self.reference, SINGULAR)
+
+    def choice(self) -> dict[str, NDArray[Any]]:
+        """Rows of each node in their order, how many these are, and the pivot below which they are chosen again."""
+        rows = [n.rows for n in self.plan.forest.nodes]
+        return {
+            "rows": np.array([r for some in rows for r in some], np.int64),
+            "counts": np.array([len(some) for some in rows], np.int64),
+            "weakest": self.views.diagnostics[[layout.WEAKEST_PIVOT]],
+        }
+
+    def take(self, choice: Mapping[str, NDArray[Any]]) -> None:
+        """Keep the rows of a :meth:`choice` that was made before."""
+        rows = iter(choice["rows"].tolist())
+        counted = zip(self.plan.forest.nodes, choice["counts"].tolist(), strict=True)
+        self._replan({node.name: list(islice(rows, count)) for node, count in counted})
+        self.views.diagnostics[layout.WEAKEST_PIVOT] = choice["weakest"][0]
 
     def _shares(self, state: State, threshold: float) -> Array:
         """Pivot of each row as a share of the largest in its set; rows below `threshold` are dropped on the way."""

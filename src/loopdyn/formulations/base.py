@@ -77,6 +77,11 @@ class Compiled:
     again : callable, optional
         Called where the kernel returned -3, with the state that it was called with in `work`: prepares the solver anew
         there and gives what to go on with. It raises where the solver cannot go on.
+    remember : callable, optional
+        What the solver has chosen on its way, as named arrays that a checkpoint can keep: results depend on it in their
+        last digits.
+    recall : callable, optional
+        Takes such arrays and gives what to go on with as if the choices had been made here.
     accepted : kernel, optional
         ``accepted(ints, floats, work) -> int``: called at the end of every step that is taken, with the state and its
         accelerations in `work`; -1 to go on, -3 to be prepared anew first.
@@ -91,6 +96,8 @@ class Compiled:
     work: Array
     explain: Callable[[int], LoopdynError]
     again: Callable[[], Compiled] | None = None
+    remember: Callable[[], Mapping[str, NDArray[Any]]] | None = None
+    recall: Callable[[Mapping[str, NDArray[Any]]], Compiled] | None = None
     accepted: Any = None
     keeps: tuple[str, ...] = ()
 

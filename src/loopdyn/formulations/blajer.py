@@ -52,8 +52,9 @@ P_K, P_R, P_FORM, P_AFFINE, P_WEIGHING, P_FLOATS, P_SIZE = range(7)
 FULL, K_PLUS_N, TWO_K = range(3)
 # Weighing of coordinates in the choice: by inertia, as the criterion does, or by their natural units.
 BY_INERTIA, BY_GEOMETRY = range(2)
-# own work: sign of det C_D, its smallest pivot, the best gain of an exchange, what the first two were at the choice.
-SIGN, PIVOT, GAIN, SIGN_CHOSEN, PIVOT_CHOSEN, N_NOTES = range(6)
+# own work: sign of det C_D, its smallest pivot, the best gain of an exchange, what the first two were at the choice;
+# how far the dependent speeds were from following.
+SIGN, PIVOT, GAIN, SIGN_CHOSEN, PIVOT_CHOSEN, JUMP, N_NOTES = range(7)
 
 # Status of an evaluation; zero or more is a failure.
 FINE, NOT_A_NUMBER, AGAIN = -1, -2, -3
@@ -62,6 +63,9 @@ SINGULAR_SET, NO_INERTIA, NOT_CLOSED = range(3)
 CLOSING_STEPS = 10  # of the position solve; a good start needs two or three
 CLOSED = 1e-13  # rad or sizes of the mechanism: a correction below it is the last one
 STILL_CLOSED = 1e-9  # ... and one above it, after all steps, is no closure
+# Share of the fastest speed by which dependent speeds may be off before they are made to follow, and speed, rad or
+# sizes of the mechanism per s, below which all is at rest. More is no error of a step but another branch of the motion.
+SMOOTH, STILL = 0.3, 1e-9
 WEAK_PIVOT = 0.1  # share of the smallest pivot of C_D at the choice, below which rows and coordinates are chosen anew
 # Of its own inertia, and of the largest one in natural units: below it a coordinate counts as if it had that much.
 LEAST_SHARE, LEAST = 1e-12, 1e-18
@@ -269,8 +273,15 @@ def dependent_speeds(data, P):
     for i in range(P.rows.shape[0]):
         P.xi[i, 0] = P.rate[P.rows[i]] / P.row_unit[P.rows[i]]
     solve(P.CD, P.order, P.xi)
+    jump, fastest = 0.0, STILL
     for j in range(P.D.shape[0]):
         data.v[P.D[j]] -= P.xi[j, 0]
+        x = P.xi[j, 0].real / P.unit[P.D[j]]
+        jump = max(jump, np.sqrt(x * x))
+    for i in range(data.v.shape[0]):
+        x = data.v[i].real / P.unit[i]
+        fastest = max(fastest, np.sqrt(x * x))
+    P.notes[JUMP] = jump / fastest
 
 
 @inline
@@ -422,7 +433,7 @@ def accelerate(ints, floats, work):
         total += data.a[i].real
     if not np.isfinite(total):
         return NOT_A_NUMBER if P.notes[PIVOT].real > 0.0 else SINGULAR_SET
-    if form != FULL and P.notes[SIGN].real != P.notes[SIGN_CHOSEN].real:
+    if form != FULL and (P.notes[SIGN].real != P.notes[SIGN_CHOSEN].real or P.notes[JUMP].real > SMOOTH):
         return SINGULAR_SET  # the set was singular on the way here
     return FINE if sound else NO_INERTIA
 

@@ -226,9 +226,9 @@ class ClosureSolver(PartitionSolver):
             None,
             *self.run.arrays,
             lambda status: self._explain(status, float(self.run.state.t[0])),
-            self._again,
-            closing.accepted,
-            ("position", "velocity"),
+            again=self._again,
+            accepted=closing.accepted,
+            keeps=("position", "velocity"),
         )
 
     def _again(self) -> Compiled:

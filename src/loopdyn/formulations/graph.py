@@ -11,10 +11,12 @@ evaluated with the accelerations found, and the multipliers are refined until no
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from loopdyn.elimination import layout
 from loopdyn.elimination.passes import FINE, WEAK, accelerate, correct
@@ -77,11 +79,18 @@ class GraphSolver:
     @property
     def compiled(self) -> Compiled:
         """Its kernels, for compiled loops."""
-        return Compiled(accelerate, correct, *self.elimination.arrays, self._explain, self._again)
+        e = self.elimination
+        return Compiled(accelerate, correct, *e.arrays, self._explain, self._again, e.choice, self._recall)
 
     def _again(self) -> Compiled:
         """Rows chosen at the state in the work array, where those before have become weak."""
         self._recover(WEAK, float(self._t[0]), self._q, self._v)
+        return self.compiled
+
+    def _recall(self, choice: Mapping[str, NDArray[Any]]) -> Compiled:
+        """Rows that were chosen before."""
+        self.elimination.take(choice)
+        self._open()
         return self.compiled
 
     def _explain(self, status: int) -> SingularityError:

@@ -27,13 +27,18 @@ from numpy.typing import NDArray
 from loopdyn.errors import LoopdynError, SingularityError
 from loopdyn.formulations import blajer, criteria
 from loopdyn.formulations.base import Array, Compiled, Formulation, Solution, Solver
-from loopdyn.rank import Rank, of_matrix, scaled
+from loopdyn.rank import Rank, decide, of_matrix, scaled
 from loopdyn.records import PARENT, model_sizes
 from loopdyn.records import V0 as FIRST_SPEED
 from loopdyn.system import State, System
-from loopdyn.tree import require_rows
+from loopdyn.tree import closure, require_rows
 from loopdyn.tree.user_rows import user_rows
 from loopdyn.wording import nearest
+
+# Share of the smallest pivot of C_D, when a set was taken, below which the set is no longer followed, there being none
+# better: rounding in q_D grows with the inverse of the pivot and in v_D with its square, 1e-16 becomes 1e-10. Nearer to
+# a pose where all sets are singular, steps are spent on that, or the run slips onto another branch of the motion.
+FOLLOWED = 1e-3
 
 Criterion = Literal["tangent", "orthogonal", "svd", "lu"]
 Form = Literal["k+n", "2k"]
@@ -121,7 +126,7 @@ class PartitionSolver:
     Attributes
     ----------
     active : tuple of str
-        Speeds that are independent now, of the run that is driven by `compiled` or, without one, of the calls.
+        Speeds that are independent now in the run that is driven by `compiled`; calls choose for themselves.
 
     Examples
     --------
@@ -145,7 +150,9 @@ class PartitionSolver:
         self.user = user_rows(system)
         self.functions = bool(system.mechanism.user_forces or system.mechanism.user_constraints)
         self._held: Choice | None = None  # whose lists the arrays of `calls` hold
-        self.choice = self.choose(rank.state or system.state(), None)
+        # of a run, and of calls from Python, which may be at other states
+        self.choice = self.called = self.choose(rank.state or system.state(), None)
+        self._pivot_taken = self.choice.pivot
 
     @property
     def active(self) -> tuple[str, ...]:
@@ -155,42 +162,41 @@ class PartitionSolver:
     def activate(self, labels: Sequence[str], state: State) -> None:
         """Use these speeds from now on, as after a run that is resumed."""
         self.choice = self._with_rows([self.system.speeds.index(x) for x in labels], state)
+        self._pivot_taken = self.choice.pivot
         self.run.compare_with(self.choice)
 
     # -------------------------------------------------------------------------------------------- choosing
 
     def choose(self, state: State, current: Choice | None) -> Choice:
         """The best set at a state, or the current one with rows chosen anew where the gain is not worth a switch."""
-        s, r = self.system, self.rank.count
-        if current is None:
-            J = scaled(s, self._rows(state))
-            start = criteria.best_set(criteria.null_space(J, r).T, self._allowed)
-            current = self._with_rows(start, state)
-            gain_wanted = criteria.WORTH
+        if current is not None and (self._forced or not self._is_singular(current.independent, state)):
+            now, wanted = self._with_rows(current.independent, state), self.options.switch
         else:
-            current = self._with_rows(current.independent, state)
-            gain_wanted = self.options.switch
-        if self._allowed.sum() == self.freedoms:
-            return current
-        W = self.projections()
-        now = list(current.independent)
-        if self.options.criterion == "lu":
-            found = criteria.by_elimination(scaled(s, self.calls.views.J), r, self._allowed)
-        else:
-            found = criteria.best_set(W, self._allowed, now)
-        if criteria.measure(W, found) > gain_wanted * criteria.measure(W, now):
-            return self._with_rows(found, state)
-        return current
+            J = scaled(self.system, closure(self.system, state)[1])
+            if self.options.criterion == "lu":
+                return self._with_rows(criteria.by_elimination(J, self.rank.count, self._allowed), state)
+            start = criteria.best_set(criteria.null_space(J, self.rank.count).T, self._allowed)
+            now, wanted = self._with_rows(start, state), criteria.WORTH
+        if self._forced:
+            return now
+        W, before = self.projections(), list(now.independent)
+        found = criteria.best_set(W, self._allowed, before)
+        is_better = criteria.measure(W, found) > wanted * criteria.measure(W, before)
+        return self._with_rows(found, state) if is_better else now
+
+    @property
+    def _forced(self) -> bool:
+        """Whether there is one set alone."""
+        return int(self._allowed.sum()) == self.freedoms
+
+    def _is_singular(self, independent: Sequence[int], state: State) -> bool:
+        """Whether the other speeds do not follow from these, by the judgement of :mod:`loopdyn.rank`."""
+        J = scaled(self.system, closure(self.system, state)[1])
+        return of_matrix(np.delete(J, list(independent), axis=1)).count < self.rank.count
 
     @property
     def _allowed(self) -> NDArray[np.bool_]:
         return np.asarray(self.calls.views.candidate > 0.0)
-
-    def _rows(self, state: State) -> Array:
-        """J at a state, without a set."""
-        from loopdyn.tree import closure
-
-        return closure(self.system, state)[1]
 
     def projections(self) -> Array:
         """W (k, n) of the criterion at the state of the last evaluation: see :mod:`loopdyn.formulations.criteria`."""
@@ -205,14 +211,12 @@ class PartitionSolver:
 
     def _with_rows(self, independent: Sequence[int], state: State) -> Choice:
         """Rows for a set, chosen by pivots, and the evaluation there."""
-        s, c = self.system, self.calls
-        J = scaled(s, self._rows(state))
-        chosen = set(independent)
-        D = [i for i in range(s.nv) if i not in chosen]
-        if of_matrix(J[:, D]).count < self.rank.count:
+        if self._is_singular(independent, state):
             raise self._singular(state.t, independent)
+        s, c = self.system, self.calls
+        J = np.delete(scaled(s, closure(s, state)[1]), list(independent), axis=1)
         self._held = None
-        c.use(independent, _independent_rows(J[:, D], s.holonomic, self.rank.count))
+        c.use(independent, _independent_rows(J, s.holonomic, self.rank.count))
         self._evaluate(state.t, state.q, state.v)
         blajer.check(*c.arrays)
         P = c.views
@@ -221,7 +225,8 @@ class PartitionSolver:
     def _singular(self, t: float, independent: Sequence[int]) -> SingularityError:
         names = ", ".join(f"'{self.system.speeds[i]}'" for i in independent)
         forced = self.options.independent or self.options.candidates
-        hint = "Leave `independent` and `candidates` out" if forced else "The pose is singular: start beside it"
+        other = "The pose is singular, or the steps are too long: start beside it, use formulation='graph'"
+        hint = "Leave `independent` and `candidates` out" if forced else other
         return SingularityError(
             f"{names} cannot be independent at t = {t:g} s: the other speeds do not follow from them there. {hint}, or "
             "see ld.coordinates(system, state)."
@@ -264,18 +269,17 @@ class PartitionSolver:
         Where another set is better by the factor `switch` it is taken.
         """
         c = self.calls
-        if self._held is not self.choice:
-            c.compare_with(self.choice)
-            self._held = self.choice
+        if self._held is not self.called:
+            c.compare_with(self.called)
+            self._held = self.called
         try:
             self._evaluate(t, q, v)
             again = blajer.check(*c.arrays) == blajer.AGAIN
         except SingularityError:
             again = True
         if again:
-            self.choice = self.choose(State(t, np.array(q), np.array(v)), None)
-            c.compare_with(self.choice)
-            self._held = self.choice
+            self._held = self.called = self.choose(State(t, np.array(q), np.array(v)), None)
+            c.compare_with(self.called)
             self._evaluate(t, q, v)
         result: Array = c.state.a
         return result
@@ -310,14 +314,18 @@ class PartitionSolver:
             *self.run.arrays,
             lambda status: self._explain(status, float(self.run.state.t[0])),
             self._again,
-            blajer.check,
-            keeps,
+            accepted=blajer.check,
+            keeps=keeps,
         )
 
     def _again(self) -> Compiled:
         """After an accepted step whose end asks for it: the choice at that state, with hysteresis."""
         w = self.run.state
-        self.choice = self.choose(State(float(w.t[0]), w.q.copy(), w.v.copy()), self.choice)
+        before, self.choice = self.choice, self.choose(State(float(w.t[0]), w.q.copy(), w.v.copy()), self.choice)
+        if self.choice.independent != before.independent:
+            self._pivot_taken = self.choice.pivot
+        elif self.choice.pivot < FOLLOWED * self._pivot_taken:
+            raise self._singular(float(w.t[0]), self.choice.independent)
         return self.compiled
 
     def _explain(self, status: int, t: float) -> LoopdynError:
@@ -330,8 +338,9 @@ class PartitionSolver:
             )
         if status == blajer.NOT_CLOSED:
             return SingularityError(
-                f"no position of the other coordinates closes the loops for those of {', '.join(self.active)} near "
-                f"t = {t:g} s. Use smaller steps, or form='k+n'."
+                f"positions of the other coordinates cannot be solved from those of {', '.join(self.active)} near "
+                f"t = {t:g} s: the pose is singular or nearly so, or the steps are too long. Use smaller steps, "
+                "form='k+n', or see ld.coordinates(system, state)."
             )
         return SingularityError(
             f"accelerations are not finite numbers at t = {t:g} s. Check springs and actuators whose points "
@@ -439,8 +448,6 @@ class Partition(Formulation):
 
     def plan(self, system: System) -> str:
         """One line."""
-        from loopdyn.rank import decide
-
         rank = decide(system, system.state())
         solver = PartitionSolver(system, rank, self)
         active = ", ".join(solver.active) or "none"

@@ -6,7 +6,7 @@ from importlib import import_module
 
 from loopdyn.errors import LoopdynError
 from loopdyn.formulations.base import Array, Formulation, Solution, Solver
-from loopdyn.rank import decide, require_inertia, require_regular
+from loopdyn.rank import Rank, decide, require_inertia, require_regular
 from loopdyn.system import State, System
 from loopdyn.wording import nearest
 
@@ -81,13 +81,22 @@ def prepare(system: System, formulation: str | Formulation = DEFAULT, state: Sta
     (3,)
     """
     method = chosen(formulation, system)
+    require_support(system, method)
+    at = system.state() if state is None else state
+    return prepare_at(system, method, at, decide(system, at))
+
+
+def require_support(system: System, method: Formulation) -> None:
+    """Raise the reason why a formulation cannot treat a system."""
     reason = method.supports(system)
     if reason is not None:
         raise LoopdynError(f"{method.name} cannot treat '{system.name}': {reason}. Choose another formulation.")
-    at = system.state() if state is None else state
-    rank = decide(system, at)
+
+
+def prepare_at(system: System, method: Formulation, state: State, rank: Rank) -> Solver:
+    """`prepare` where the rank at the state has been decided and the formulation is known to treat the system."""
     require_regular(system, rank)
-    require_inertia(system, at, rank)
+    require_inertia(system, state, rank)
     return method.prepare(system, rank)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, ClassVar, Literal
@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 from loopdyn import records as rec
 from loopdyn._jit import pointer, rebind, specialise
 from loopdyn.errors import LoopdynError
+from loopdyn.expressions import Program
 from loopdyn.expressions import opcodes as OP
 from loopdyn.forces.base import JOINT_SPRING, MOTOR
 from loopdyn.formulations.base import Compiled, Solver
-from loopdyn.integrators import adams, chart, generalized_alpha, runge_kutta, stepping, stiff
+from loopdyn.integrators import adams, chart, generalized_alpha, runge_kutta, stepping, stiff, watching
 from loopdyn.integrators.chart import FINE, NOT_A_NUMBER, Memory, Output
 from loopdyn.integrators.stepping import Method
 from loopdyn.projection import correct as corrected
@@ -42,6 +43,7 @@ class Integrator:
 
     name: ClassVar[str] = ""
     history: ClassVar[int] = 0  # states that are kept beside the start of a step
+    stable: ClassVar[float] = 0.0  # step times fastest rate up to which it is stable, if that is to be watched
 
     def method(self) -> Method:
         """Coefficients."""
@@ -162,7 +164,7 @@ class GeneralizedAlpha(_Fixed):
 
 
 class Stiff(_Adaptive):
-    """Radau IIA of order 5, from SciPy: adaptive and implicit, for stiff springs and dampers.
+    """Radau IIA of order 5: adaptive and implicit, for stiff springs and dampers.
 
     Examples
     --------
@@ -173,12 +175,12 @@ class Stiff(_Adaptive):
     name: ClassVar[str] = "stiff"
 
     def method(self) -> Method:
-        """Both ends of a step."""
-        return stepping.ends_only()
+        """Three stages that are solved together."""
+        return stiff.radau()
 
-    def in_python(self, stepper: Stepper) -> Any:
-        """Steps of SciPy's."""
-        return stiff.make(stepper)
+    def attempt(self) -> Any:
+        """Its own way to make a step."""
+        return stiff.attempt
 
 
 class DP5(_Adaptive):
@@ -213,7 +215,25 @@ class DOP853(_Adaptive):
         return runge_kutta.dop853()
 
 
+class Auto(DOP853):
+    """DOP853 until stability and not accuracy limits its steps for a while, then Stiff; said in ``run.events``.
+
+    Examples
+    --------
+    >>> Auto().stiff()
+    Stiff(longest=None)
+    """
+
+    name: ClassVar[str] = "auto"
+    stable: ClassVar[float] = 6.1  # [Hairer1996 section IV.2]
+
+    def stiff(self) -> Stiff:
+        """What follows where the equations are stiff."""
+        return Stiff(longest=self.longest)
+
+
 CLASSES: dict[str, type[Integrator]] = {
+    "auto": Auto,
     "dop853": DOP853,
     "dp5": DP5,
     "rk4": RK4,
@@ -224,12 +244,12 @@ CLASSES: dict[str, type[Integrator]] = {
 
 
 def chosen(integrator: str | Integrator) -> Integrator:
-    """The integrator of a name with its default options, or the one given; "auto" is DOP853.
+    """The integrator of a name with its default options, or the one given.
 
     Examples
     --------
     >>> chosen("auto")
-    DOP853(longest=None)
+    Auto(longest=None)
     """
     return integrator if isinstance(integrator, Integrator) else named(integrator, None)
 
@@ -242,9 +262,9 @@ def named(name: str, step: float | None) -> Integrator:
     >>> named("rk4", 1e-3)
     RK4(step=0.001)
     """
-    kind = CLASSES.get("dop853" if name == "auto" else name)
+    kind = CLASSES.get(name)
     if kind is None:
-        raise LoopdynError(f"there is no integrator '{name}'. {nearest(str(name), ['auto', *CLASSES])}")
+        raise LoopdynError(f"there is no integrator '{name}'. {nearest(str(name), CLASSES)}")
     if issubclass(kind, _Fixed):
         if step is None:
             raise LoopdynError(f"{name} needs the size of a step. Give it: {kind.__name__}(step=1e-3), or --step.")
@@ -296,6 +316,8 @@ class Stepper:
     rank : int
         Independent constraint rows, for corrections.
     rtol, atol : float
+    moved : bool, optional
+        Whether drivers or bases do work; by default whether they move.
     """
 
     def __init__(
@@ -307,19 +329,21 @@ class Stepper:
         rank: int,
         rtol: float,
         atol: float,
+        moved: bool | None = None,
     ):
-        self.system, self.solver, self.integrator, self.rank = system, solver, integrator, rank
+        self.system, self.solver, self.integrator, self.rank, self.drift = system, solver, integrator, rank, drift
         self.method = integrator.method()
         self.error: LoopdynError | None = None  # of a solver in Python, from its last failure
         self.adaptive = isinstance(integrator, _Adaptive)
-        self._arrays(rtol, atol)
+        self._arrays(rtol, atol, moves_by_itself(system) if moved is None else moved)
+        self.watch([], [])
         self._bind(getattr(solver, "compiled", None), drift)
 
     # ------------------------------------------------------------------------------------------ preparing
 
-    def _arrays(self, rtol: float, atol: float) -> None:
+    def _arrays(self, rtol: float, atol: float, moved: bool) -> None:
         s = self.system
-        moved, forces = moves_by_itself(s), len(s.model.force)
+        forces = len(s.model.force)
         self.sources = forces + N_OTHERS if forces or moved or s.mechanism.user_forces else 0
         ny, rows = 2 * s.nv + self.sources, len(self.method.p)
         past = self.integrator.history
@@ -346,7 +370,7 @@ class Stepper:
             load=np.zeros(forces),
         )
         self.weights = np.zeros(rows)
-        self.memory.clock[[chart.RTOL, chart.ATOL]] = rtol, atol
+        self.memory.clock[[chart.RTOL, chart.ATOL, chart.STABLE]] = rtol, atol, self.integrator.stable
         self.memory.count[chart.MOVED] = moved
 
     def _bind(self, compiled: Compiled | None, drift: Drift) -> None:
@@ -376,6 +400,7 @@ class Stepper:
             self._within = rebind(_plain(stepping.within), extend=self._extend)
             attempt = own or _plain(self.integrator.attempt())
             found = {"attempt": attempt, "land": _plain(stepping.land), "within": self._within}
+            found["unowned"] = _plain(chart.unowned)
             self._chunk = rebind(stepping.chunk, **found)
         self.in_python = not usable
         self.views = s.open_work(self.work)
@@ -441,6 +466,31 @@ class Stepper:
         chart.begin(m)
         m.clock[chart.NEXT] = self.first_step()
 
+    @property
+    def finds_it_stiff(self) -> bool:
+        """Whether stability has limited the steps for so long that another integrator is due."""
+        return bool(self.memory.count[chart.STIFF] >= stepping.MANY_STIFF)
+
+    def with_integrator(self, integrator: Integrator) -> Stepper:
+        """Another integrator on the same solver, not yet started."""
+        return self._like(self.system, self.solver, integrator, self.rank)
+
+    def with_system(self, system: System, solver: Solver, rank: int) -> Stepper:
+        """The same integrator on another system of the same coordinates, not yet started."""
+        return self._like(system, solver, self.integrator, rank)
+
+    def _like(self, system: System, solver: Solver, integrator: Integrator, rank: int) -> Stepper:
+        """The same settings, counts and watched functions."""
+        m = self.memory
+        rtol, atol = (float(x) for x in m.clock[[chart.RTOL, chart.ATOL]])
+        other = Stepper(system, solver, integrator, self.drift, rank, rtol, atol, bool(m.count[chart.MOVED]))
+        other._watched = self._watched
+        kept = [chart.MOST, chart.LEAST, chart.FASTEST]
+        other.memory.clock[kept] = m.clock[kept]
+        counts = [chart.ACCEPTED, chart.REJECTED, chart.EVALUATED, chart.OUTPUT]
+        other.memory.count[counts] = m.count[counts]
+        return other
+
     def allow(self, start: float, end: float) -> None:
         """Set the longest and the shortest step for a span of time."""
         m, longest = self.memory, getattr(self.integrator, "longest", None)
@@ -464,15 +514,34 @@ class Stepper:
     def run(self, out: Output, limit: int) -> int:
         """At most `limit` steps; the code a chunk ends with."""
         arrays = self.ints, self.floats, self.work, self.memory, self.method
-        return int(self._chunk(*arrays, out, self.weights, limit, *self._handed))
+        return int(self._chunk(*arrays, out, self.weights, *self._watched, limit, *self._handed))
+
+    def watch(self, functions: Sequence[Any], programs: Sequence[Program]) -> None:
+        """End a chunk of steps where one of these may have passed zero: jitted functions and formulas of (t, q, v)."""
+        self._watched = watching.watched(self.system.nq, self.system.nv, functions, programs)
 
     def again(self) -> None:
         """Go on with a solver that has been prepared anew, at the state where it asked for it."""
         if self.compiled is None or self.compiled.again is None:
             raise self.failure(stepping.AGAIN)
-        self.compiled = self.compiled.again()
-        self.ints, self.floats, self.work = self.compiled.ints, self.compiled.floats, self.compiled.work
+        self._use(self.compiled.again())
+
+    def _use(self, compiled: Compiled) -> None:
+        self.compiled = compiled
+        self.ints, self.floats, self.work = compiled.ints, compiled.floats, compiled.work
         self.views = self.system.open_work(self.work)
+
+    def choice(self) -> dict[str, NDArray[Any]]:
+        """What the solver has chosen on its way, for a checkpoint."""
+        remember = None if self.compiled is None else self.compiled.remember
+        return {} if remember is None else dict(remember())
+
+    def recall(self, choice: dict[str, NDArray[Any]]) -> None:
+        """Go on with what was chosen before a checkpoint."""
+        if choice and self.compiled is not None and self.compiled.recall is not None:
+            compiled = self.compiled.recall(choice)
+            if not self.in_python:
+                self._use(compiled)
 
     def check(self, evaluate: Callable[[], int]) -> None:
         """Evaluate, once more where the solver asks to be prepared anew, and raise what the status means."""

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from loopdyn._jit import inline, kernel
+from loopdyn._jit import inline, kernel, window
 from loopdyn.joints import joint_minus, joint_plus
 from loopdyn.joints.base import FREE, SPHERICAL
 from loopdyn.records import H_BASES, KIND, NV, Q0, V0, open_head, open_model, open_tree, open_work
@@ -31,11 +31,15 @@ FULL_TURN = 2.0 * np.pi
 # Status of an evaluation; zero or more is that of the solver.
 FINE, NOT_A_NUMBER = -1, -2
 
-# clock: times and sizes. ORIGIN: where the count of fixed steps began; STOP: end of the step.
-START, SIZE, STOP, NEXT, END, ORIGIN, LEAST, MOST, RTOL, ATOL, FASTEST, ERROR, N_CLOCK = range(13)
+# clock: times and sizes. ORIGIN: where the count of fixed steps began; STOP: end of the step; STABLE: step size times
+# the fastest rate up to which the method is stable, zero where stiffness is not looked for.
+START, SIZE, STOP, NEXT, END, ORIGIN, LEAST, MOST, RTOL, ATOL, FASTEST, ERROR, STABLE, N_CLOCK = range(14)
 # count: numbers of things. PENDING: the last step is not yet the start of the next; SINCE: steps since ORIGIN; PAST:
-# states in the history; MOVED: drivers or bases move; RETRIED: the last try was rejected; EXTENDED: see `extend`.
-ACCEPTED, REJECTED, EVALUATED, OUTPUT, PENDING, SINCE, PAST, MOVED, STATUS, RETRIED, EXTENDED, N_COUNT = range(12)
+# states in the history; MOVED: drivers or bases move; RETRIED: the last try was rejected; EXTENDED: see `extend`;
+# STIFF, CALM: steps at the limit of stability, and those below it since; LOOKED: the last step has been searched for
+# events; SEEN: there may be one in it.
+ACCEPTED, REJECTED, EVALUATED, OUTPUT, PENDING, SINCE, PAST, MOVED, STATUS, RETRIED, EXTENDED, STIFF, CALM = range(13)
+LOOKED, SEEN, N_COUNT = range(13, 16)
 
 
 class Memory(NamedTuple):
@@ -60,6 +64,32 @@ class Memory(NamedTuple):
     past_v: Any  # (n, nv)
     past_a: Any  # (n, nv + works) accelerations and powers
     load: Any  # (forces,) scratch
+
+
+@inline(always=True)
+def unowned(m):
+    """The same memory as bare addresses: handing it on then counts no owners, which took longer than a stage."""
+    return Memory(
+        window(m.clock, 0, m.clock.size),
+        window(m.count, 0, m.count.size),
+        window(m.q, 0, m.q.size),
+        window(m.y, 0, m.y.size),
+        window(m.k.ravel(), 0, m.k.shape[0], m.k.shape[1]),
+        window(m.stage, 0, m.stage.size),
+        window(m.new, 0, m.new.size),
+        window(m.q1, 0, m.q1.size),
+        window(m.v1, 0, m.v1.size),
+        window(m.a1, 0, m.a1.size),
+        window(m.power1, 0, m.power1.size),
+        window(m.extra, 0, m.extra.size),
+        window(m.unit, 0, m.unit.size),
+        window(m.wrapped, 0, m.wrapped.size),
+        window(m.turns, 0, m.turns.size),
+        window(m.past_q.ravel(), 0, m.past_q.shape[0], m.past_q.shape[1]),
+        window(m.past_v.ravel(), 0, m.past_v.shape[0], m.past_v.shape[1]),
+        window(m.past_a.ravel(), 0, m.past_a.shape[0], m.past_a.shape[1]),
+        window(m.load, 0, m.load.size),
+    )
 
 
 class Output(NamedTuple):
@@ -119,15 +149,25 @@ def place(ints, work, m, y, t):
         w.v[k] = y[w.v.size + k]
 
 
+@inline
+def combine(m, weights, n, h, out):
+    """out = y + h sum weights k over the first n derivatives."""
+    for i in range(m.y.size):
+        out[i] = 0.0
+    for j in range(n):
+        weight = h * weights[j]
+        if weight != 0.0:  # as half of them are
+            for i in range(m.y.size):
+                out[i] += weight * m.k[j, i]
+    for i in range(m.y.size):
+        out[i] += m.y[i]
+
+
 @kernel
 def stage(ints, work, m, weights, n, c):
     """The state y + h sum weights k over the first n derivatives, into `m.stage` and `work`, at c of the step."""
     h = m.clock[SIZE]
-    for i in range(m.y.size):
-        total = 0.0
-        for j in range(n):
-            total += weights[j] * m.k[j, i]
-        m.stage[i] = m.y[i] + h * total
+    combine(m, weights, n, h, m.stage)
     place(ints, work, m, m.stage, m.clock[START] + c * h)
 
 

@@ -1,69 +1,159 @@
-"""Stiff equations: steps of SciPy's Radau IIA of order 5, each in the chart of its start."""
+"""Stiff equations: Radau IIA of order 5 [Hairer1996 section IV.8].
+
+A step from y to y + Z3 solves the three stages Z = h A f(y + Z) by Newton's method with one Jacobian. With T that
+brings the inverse of A to block-diagonal form, Z = T W, its matrix falls apart into one real and one complex one:
+
+    (mu/h - f_y) dW0 = (T^-1 F)_0 - mu/h W0           and the same with complex mu for W1 + i W2
+
+Increments and speeds are in it; works are integrated with the weights of the stages.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from functools import cache
 
 import numpy as np
-from numpy.typing import NDArray
 
-from loopdyn.errors import LoopdynError
-from loopdyn.integrators import chart
+from loopdyn._jit import kernel
+from loopdyn.integrators.chart import (
+    ATOL,
+    ERROR,
+    FASTEST,
+    FINE,
+    NOT_A_NUMBER,
+    RTOL,
+    SIZE,
+    START,
+    note,
+    place,
+)
+from loopdyn.integrators.stepping import Method
 
-if TYPE_CHECKING:
-    from loopdyn.integrators.base import Stepper
+S6 = np.sqrt(6.0)
+NODES = np.array([(4.0 - S6) / 10.0, (4.0 + S6) / 10.0, 1.0])
+A = np.array(
+    [
+        [(88.0 - 7.0 * S6) / 360.0, (296.0 - 169.0 * S6) / 1800.0, (-2.0 + 3.0 * S6) / 225.0],
+        [(296.0 + 169.0 * S6) / 1800.0, (88.0 + 7.0 * S6) / 360.0, (-2.0 - 3.0 * S6) / 225.0],
+        [(16.0 - S6) / 36.0, (16.0 + S6) / 36.0, 1.0 / 9.0],
+    ]
+)
+ERROR_WEIGHTS = np.array([-13.0 - 7.0 * S6, -13.0 + 7.0 * S6, -1.0]) / 3.0
 
-Array = NDArray[np.float64]
 
-FREE = 1e200  # tolerance of what does not count for the size of a step
+def _blocks() -> tuple[float, complex, np.ndarray, np.ndarray]:
+    """Real and complex eigenvalue of the inverse of A, T and its inverse."""
+    values, vectors = np.linalg.eig(np.linalg.inv(A))
+    real, pair = int(np.argmin(np.abs(values.imag))), int(np.argmin(values.imag))
+    T = np.stack([vectors[:, real].real, vectors[:, pair].real, -vectors[:, pair].imag], axis=1)
+    return float(values[real].real), complex(values[pair]), T, np.linalg.inv(T)
 
 
-def make(stepper: Stepper) -> Callable[..., int]:
-    """A function that makes one step, its size chosen by SciPy."""
-    from scipy.integrate import Radau
+MU, MU_PAIR, T, T_INVERSE = _blocks()
 
-    m = stepper.memory
-    nv = stepper.system.nv
+DIFFERENCE = 1e-7  # rad or sizes of the mechanism over which accelerations are differenced; per step for speeds
+ENOUGH = 1e-2  # last change of Newton's method against the tolerance of the step
+MOST = 10  # iterations
+DIVERGES = 16.0  # error that stands for a Newton's method that does not converge: about half the step is tried next
 
-    def derivative(t: float, y: Array) -> Array:
-        chart.place(stepper.ints, stepper.work, m, y, t)
-        status = stepper.accelerate(stepper.ints, stepper.floats, stepper.work)
-        if status == chart.FINE:
-            status = chart.note(stepper.ints, stepper.floats, stepper.work, m, y, 1)
-        return np.array(m.k[1]) if status == chart.FINE else np.full(len(y), np.nan)
 
-    def tolerances() -> Array:
-        """Positions against 1 rad or the size of the mechanism, speeds against the fastest so far."""
-        fastest = max(m.clock[chart.FASTEST], float(np.abs(m.a1 / m.unit).max(initial=0.0)) * m.clock[chart.NEXT])
-        out = np.full(len(m.y), FREE)
-        out[:nv] = (m.clock[chart.ATOL] + m.clock[chart.RTOL]) * m.unit
-        out[nv : 2 * nv] = (m.clock[chart.ATOL] + m.clock[chart.RTOL] * fastest) * m.unit
-        result: Array = np.maximum(out, np.finfo(float).tiny)
-        return result
+@cache
+def radau() -> Method:
+    """Start, three stages, the end of the step, and a cubic between both ends."""
+    c, none = np.concatenate([[0.0], NODES]), np.zeros(0)
+    return Method(np.zeros((4, 4)), np.zeros(4), c, np.zeros((2, 4)), np.zeros((0, 5)), none, np.zeros((5, 0)), 4)
 
-    def attempt(ints: Any, floats: Any, work: Any, memory: Any, method: Any, accelerate: Any) -> int:
-        start, end = float(m.clock[chart.START]), float(m.clock[chart.END])
-        first = min(m.clock[chart.NEXT], m.clock[chart.MOST], end - start)
-        # relative tolerances are in the absolute ones already; SciPy does not take less than this
-        rtol = 100.0 * np.finfo(float).eps
-        step = Radau(
-            derivative,
-            start,
-            m.y.copy(),
-            end,
-            max_step=m.clock[chart.MOST],
-            rtol=rtol,
-            atol=tolerances(),
-            first_step=first,
-        )
-        message = step.step()
-        if step.status == "failed" or not np.isfinite(step.y).all():
-            stepper.error = stepper.error or LoopdynError(f"the stiff integrator cannot go on: {message}")
-            return 0
-        m.clock[chart.STOP], m.clock[chart.SIZE] = step.t, step.t - start
-        m.clock[chart.NEXT], m.clock[chart.ERROR] = step.h_abs, 0.0
-        m.new[:] = step.y
-        return chart.FINE
 
-    return attempt
+@kernel
+def tolerances(m, end, scale):
+    """Positions against 1 rad or the size of the mechanism, speeds against the fastest so far; `end` - start given."""
+    nv = m.unit.size
+    fastest = m.clock[FASTEST]
+    for i in range(nv):
+        fastest = max(fastest, abs(m.y[nv + i] + end[nv + i]) / m.unit[i])
+    for i in range(nv):
+        scale[i] = (m.clock[ATOL] + m.clock[RTOL]) * m.unit[i]
+        # at rest without motion to come there is nothing to compare with
+        scale[nv + i] = max((m.clock[ATOL] + m.clock[RTOL] * fastest) * m.unit[i], 1e-300)
+
+
+@kernel
+def solve_matrices(J, h):
+    """Inverses of mu/h - J for both eigenvalues."""
+    one = np.eye(J.shape[0])
+    return np.linalg.inv(MU / h * one - J), np.linalg.inv(MU_PAIR / h * one - J)
+
+
+@kernel
+def newton_step(F, W, Z, real, pair, h, scale):
+    """One iteration, in place; the largest change against the tolerance."""
+    G = T_INVERSE @ F
+    d = real @ (G[0] - MU / h * W[0])
+    e = pair @ ((G[1] + 1j * G[2]) - MU_PAIR / h * (W[1] + 1j * W[2]))
+    W[0] += d
+    W[1] += e.real
+    W[2] += e.imag
+    Z[:] = T @ W
+    return max(np.max(np.abs(d) / scale), np.max(np.abs(e) / scale))
+
+
+@kernel
+def step_error(m, Z, f, real, h, scale, out):
+    """Estimate of the error with derivative f at the start, into `out`; its size against the tolerance."""
+    out[:] = real @ (f + (ERROR_WEIGHTS @ Z) / h)
+    return np.max(np.abs(out) / scale)
+
+
+@kernel
+def attempt(ints, floats, work, m, method, accelerate):
+    """One step."""
+    h, start, nv = m.clock[SIZE], m.clock[START], m.v1.size
+    n = 2 * nv
+    J, scale, error = np.empty((n, n)), np.empty(n), np.zeros(n)
+    for j in range(n):
+        d = DIFFERENCE * m.unit[j] if j < nv else DIFFERENCE * m.unit[j - nv] / h
+        m.stage[:] = m.y
+        m.stage[j] += d
+        place(ints, work, m, m.stage, start)
+        status = accelerate(ints, floats, work)
+        if status == FINE:
+            status = note(ints, floats, work, m, m.stage, 1)
+        if status != FINE:
+            return status
+        J[:, j] = (m.k[1, :n] - m.k[0, :n]) / d
+    real, pair = solve_matrices(J, h)
+    W, Z, F = np.zeros((3, n)), np.zeros((3, n)), np.empty((3, n))
+    change, before = np.inf, np.inf
+    for iteration in range(MOST):
+        for i in range(3):
+            m.stage[:n] = m.y[:n] + Z[i]
+            place(ints, work, m, m.stage, start + NODES[i] * h)
+            status = accelerate(ints, floats, work)
+            if status == FINE:
+                status = note(ints, floats, work, m, m.stage, 1 + i)
+            if status != FINE:
+                return status
+            F[i] = m.k[1 + i, :n]
+        tolerances(m, Z[2], scale)
+        before, change = change, newton_step(F, W, Z, real, pair, h, scale)
+        if not np.isfinite(change):
+            return NOT_A_NUMBER
+        if change <= ENOUGH or (iteration > 1 and change > before):
+            break
+    if change > ENOUGH:
+        m.clock[ERROR] = DIVERGES
+        return FINE
+    tolerances(m, Z[2], scale)
+    m.clock[ERROR] = step_error(m, Z, m.k[0, :n], real, h, scale, error)
+    if m.clock[ERROR] > 1.0:  # stiff parts of the estimate are damped by a second solution [Hairer1996 (8.20)]
+        m.stage[:n] = m.y[:n] + error
+        place(ints, work, m, m.stage, start)
+        status = accelerate(ints, floats, work)
+        if status == FINE:
+            status = note(ints, floats, work, m, m.stage, method.c.size)
+        if status != FINE:
+            return status
+        m.clock[ERROR] = step_error(m, Z, m.k[method.c.size, :n], real, h, scale, error)
+    m.new[:n] = m.y[:n] + Z[2]
+    m.new[n:] = m.y[n:] + h * (A[2, 0] * m.k[1, n:] + A[2, 1] * m.k[2, n:] + A[2, 2] * m.k[3, n:])
+    return FINE

@@ -14,6 +14,7 @@ import numpy as np
 from loopdyn.errors import LoopdynError
 from loopdyn.events import Event
 from loopdyn.io.yaml import load
+from loopdyn.locking import impulse_as_data, impulse_of, phase_of
 from loopdyn.results import Run, Statistics, Trajectory
 from loopdyn.system import State, System
 
@@ -32,6 +33,8 @@ def save_run(run: Run, path: str | os.PathLike[str]) -> None:
         "cuts": json.dumps(list(system.topology.cuts)),
         "statistics": json.dumps(asdict(run.statistics)),
         "event_names": json.dumps([e.name for e in run.events]),
+        "event_impulses": json.dumps([impulse_as_data(e.impulse) for e in run.events]),
+        "phases": json.dumps([p.as_data() for p in run.phases]),
     }
     numbers = np.array([[e.t, e.energy_loss] for e in run.events]).reshape(-1, 2)
     data["jumps"] = ("time", run.jumps, {"units": "J"})
@@ -102,7 +105,7 @@ def _system(model: str, cuts: list[str], path: Any) -> System:
 
 
 def _run(data: Any, attributes: dict[str, Any], system: System) -> Run:
-    names = json.loads(attributes.pop("event_names"))
+    names, impulses, phases = (json.loads(attributes.pop(x)) for x in ("event_names", "event_impulses", "phases"))
     statistics = Statistics(**json.loads(attributes.pop("statistics")))
     work = data["work"].values if "work" in data else np.zeros((data.sizes["time"], 0))
     t, q, v, a = (data[name].values for name in ("time", "q", "v", "a"))
@@ -114,13 +117,14 @@ def _run(data: Any, attributes: dict[str, Any], system: System) -> Run:
             State(at, data[f"event_{which}_q"].values[k], data[f"event_{which}_v"].values[k])
             for which in ("state", "after")
         )
-        events.append(Event(at, name, before, after, loss))
+        events.append(Event(at, name, before, after, loss, impulse_of(impulses[k])))
     kept = data.drop_vars([v for v in data.variables if str(v).startswith("event_") or v == "jumps"])
     kept.attrs = attributes
     settings = json.loads(attributes["settings"])
+    made = tuple(phase_of(system, p) for p in phases)
     chosen = [data[name].values for name in ("partition", "criterion") if name in data]
     ended = attributes["status"], attributes["message"]
-    run = Run(system, path, *ended, tuple(events), statistics, settings, jumps, *chosen)
+    run = Run(system, path, *ended, tuple(events), statistics, settings, jumps, made, *chosen)
     # what was computed is not computed again
     run.__dict__["data"] = kept
     run.__dict__["wrench"] = (kept["wrench"].values, kept["unique"].values, kept["constraint_load"].values)

@@ -52,7 +52,7 @@ def motion(RF, RM, A, par, q, i, v, j, S):
     return ZERO, scale(v[j], a), ZERO, ZERO, ZERO
 
 
-@inline
+@inline(always=True)
 def rows(F, M, par, d, wF, wM, v, phi, G, gamma, k):
     k = tilt(F, M, wF, wM, phi, G, gamma, k)
     k = displacement(row(F, 0), d, wF, v, phi, G, gamma, k)

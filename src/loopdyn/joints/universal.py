@@ -71,7 +71,7 @@ def second_axis(A, par):
     return add(scale(par[0], row(A, 0)), scale(par[1], row(A, 1)))
 
 
-@inline
+@inline(always=True)
 def rotation(A, par, q, i):
     return mul(axis_rotation(row(A, 0), q[i]), axis_rotation(second_axis(A, par), q[i + 1]))
 

@@ -91,13 +91,24 @@ def total_power(model, work):
 
 
 @inline
+def reads_bodies(model):
+    """Whether some force reads more than a coordinate and a speed of the tree."""
+    for n in range(model.force.shape[0]):
+        code, i = model.force[n, 0], model.force[n, 1]
+        if not ((code == JOINT_SPRING or code == JOINT_FRICTION or code == MOTOR) and i < 0):
+            return True
+    return False
+
+
+@inline
 def powers(model, work, moved, power, load):
     """Power of every force, of user forces and, if `moved`, of drivers and bases, at (t, q, v, a) in `work`.
 
     power (forces + N_OTHERS), load (forces). What enters through drivers and bases is what forces leave unexplained
     of the total: zero, and not computed, where nothing moves by itself.
     """
-    kinematics(model, work)
+    if moved or reads_bodies(model):
+        kinematics(model, work)
     work.jets[:, :] = 0.0
     n, known = model.force.shape[0], 0.0
     for k in range(n):

@@ -1,0 +1,119 @@
+"""Functions whose zeros are looked for, evaluated between the steps of a compiled run.
+
+A function is sampled along the dense output of a step, at points that are denser towards both ends, one of them beyond
+either end. Its zeros may be in the step if it changes sign between two samples, or if three samples in a row have one
+sign, the middle one is nearest to zero, and the parabola through them comes much nearer. Then the run is left, for
+Python to look closely; else nothing of Python is entered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from loopdyn._jit import kernel, pointer, specialise
+from loopdyn.expressions import Program, pack, run_program
+from loopdyn.integrators.chart import FULL_TURN
+from loopdyn.records import open_head
+
+PARTS = 8  # intervals between the samples in a step
+# Chebyshev's points of the step and one more beyond either end, as shares of the step.
+_INSIDE = 0.5 - 0.5 * np.cos(np.pi * np.arange(PARTS + 1) / PARTS)
+SAMPLES = np.concatenate([[-_INSIDE[1]], _INSIDE, [1.0 + _INSIDE[1]]])
+NEARER = 0.5  # share of the smallest sample that the parabola has to fall below to be looked at
+
+# Bound to what they are in a run.
+before: Any = None
+function: Any = None
+number: Any = None
+
+
+class Watchlist(NamedTuple):
+    """Functions of a run: jitted ones first, then formulas. n functions in all, none where Python looks itself."""
+
+    q: Any  # (nq,) turns included
+    v: Any  # (nv,)
+    values: Any  # (samples, n)
+    code: Any  # programs of the formulas; their variables are t, q, v
+    constants: Any
+    program: Any  # (formulas + 1,)
+    variables: Any  # (1 + nq + nv, 3)
+    stack: Any  # (depth, 3)
+
+
+@kernel
+def no_functions(t, q, v, out):
+    """Where nothing is jitted."""
+
+
+def one_more(t, q, v, out):
+    """The functions before, and one more."""
+    before(t, q, v, out)
+    out[number] = function(t, q, v)
+
+
+def watched(nq: int, nv: int, functions: Sequence[Any], programs: Sequence[Program]) -> tuple[Watchlist, Any]:
+    """Work arrays, and all jitted functions as one, by its address."""
+    all_, q, v, out = no_functions, np.zeros(nq), np.zeros(nv), np.zeros(len(functions) + len(programs))
+    for k, jitted in enumerate(functions):
+        all_ = specialise(one_more, before=all_, function=jitted, number=k)
+    code, constants, program, depth = pack(programs)
+    values = np.zeros((len(SAMPLES), len(out)))
+    made = Watchlist(q, v, values, code, constants, program, np.zeros((1 + nq + nv, 3)), np.zeros((depth, 3)))
+    return made, pointer(all_, 0.0, q, v, out)
+
+
+@kernel
+def sample(ints, work, m, watched, functions, k):
+    """Values at the state in `work`, turns included, into row k."""
+    w, x = open_head(ints, work), watched.variables
+    nq = watched.q.size
+    watched.q[:] = w.q
+    for i in range(m.wrapped.size):
+        watched.q[m.wrapped[i]] += m.turns[i] * FULL_TURN
+    watched.v[:] = w.v
+    functions(w.t[0], watched.q, watched.v, watched.values[k])
+    x[0, 0] = w.t[0]
+    x[1 : 1 + nq, 0] = watched.q
+    x[1 + nq :, 0] = watched.v
+    formulas = watched.program.size - 1
+    for n in range(formulas):
+        value = run_program(
+            watched.code, watched.program[n], watched.program[n + 1], watched.constants, x, watched.stack
+        )
+        watched.values[k, watched.values.shape[1] - formulas + n] = value[0]
+
+
+@kernel
+def sign_changes(a, b):
+    """Whether zero is passed from a to b; from zero itself it is not."""
+    return a < 0.0 <= b or a > 0.0 >= b
+
+
+@kernel
+def may_dip(x0, x1, x2, a, b, c):
+    """Whether a function with samples a, b, c on one side of zero may come to the other around the middle one."""
+    s = 1.0 if a > 0.0 else -1.0
+    a, b, c = s * a, s * b, s * c
+    if not (b >= 0.0 and a >= b and c >= b and a + c > 2.0 * b):
+        return False
+    left, right = (b - a) / (x1 - x0), (c - b) / (x2 - x1)
+    bend = (right - left) / (x2 - x0)
+    slope = (left * (x2 - x1) + right * (x1 - x0)) / (x2 - x0)
+    return b - slope * slope / (4.0 * bend) <= NEARER * b
+
+
+@kernel
+def zero_may_be_inside(values):
+    """Whether any function needs a closer look; also where it is not a number."""
+    last = values.shape[0] - 2
+    for n in range(values.shape[1]):
+        for k in range(1, last + 1):
+            a, b, c = values[k - 1, n], values[k, n], values[k + 1, n]
+            if np.isnan(b) or (k < last and sign_changes(b, c)):
+                return True
+            if may_dip(SAMPLES[k - 1], SAMPLES[k], SAMPLES[k + 1], a, b, c):
+                return True
+    return False

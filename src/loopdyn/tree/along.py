@@ -1,0 +1,27 @@
+"""Energies, momenta and residuals of the constraints at many states, in one call."""
+
+from loopdyn._jit import kernel
+from loopdyn.records import open_work
+from loopdyn.tree.energies import energy
+from loopdyn.tree.jacobian import closure
+
+
+@kernel
+def measures(ints, floats, work, path, J, balance, residual):
+    """At each state of `path` = (t, q, v, a): balance (n, 8) as `energy` gives it, and residual (n, 3, nc).
+
+    Residuals are those of position, velocity and acceleration; J (nc, nv) is scratch. Rows of user constraints must
+    have been written to `work`, J and residual[:, 1] before: n is then 1.
+    """
+    t, q, v, a = path
+    w = open_work(ints, work)
+    for k in range(t.size):
+        w.t[0], w.q[:], w.v[:] = t[k], q[k], v[k]
+        energy(ints, floats, work, balance[k])
+        if J.shape[0] > 0:
+            closure(ints, floats, work, J, residual[k, 1])
+        for i in range(J.shape[0]):
+            found = -w.gamma[i]
+            for j in range(J.shape[1]):
+                found += J[i, j] * a[k, j]
+            residual[k, 0, i], residual[k, 2, i] = w.phi[i], found

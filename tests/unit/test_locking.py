@@ -1,0 +1,166 @@
+"""Joints locked and constraints released inside a run, against momentum balances by hand and the run in pieces."""
+
+import importlib
+
+import numpy as np
+import pytest
+from tests.literature import test_constraint_changes as literature
+
+import loopdyn as ld
+
+L1, L2, M1, M2 = 0.8, 0.5, 2.0, 1.0
+
+
+def two_bars(units: ld.Units | None = None) -> ld.System:
+    """Two bars in a row along x at the reference pose, pinned to the ground and to each other; no gravity."""
+    factor = 1000.0 if units and units.length == "mm" else 1.0
+    m = ld.Mechanism("two_bars", **({"units": units} if units else {}))
+    a, b = L1 * factor, (L1 + L2) * factor
+    m.add_body("one", ld.Inertia.rod(mass=M1, start=(0, 0, 0), end=(a, 0, 0)))
+    m.add_body("two", ld.Inertia.rod(mass=M2, start=(a, 0, 0), end=(b, 0, 0)))
+    m.add_joint("A", ld.Revolute(axis=(0, 0, 1)), m.ground, "one", at=(0, 0, 0))
+    m.add_joint("B", ld.Revolute(axis=(0, 0, 1)), "one", "two", at=(a, 0, 0))
+    return m.compile()
+
+
+def momenta(state: ld.State) -> tuple[float, float, float]:
+    """Angular momentum of all about A, of bar two about the place of B, and kinetic energy: by hand."""
+    (q1, q2), (w1, w2) = state.q, state.v
+    turn = lambda angle: np.array([np.cos(angle), np.sin(angle)])  # noqa: E731
+    normal = lambda angle: np.array([-np.sin(angle), np.cos(angle)])  # noqa: E731
+    cross = lambda a, b: float(a[0] * b[1] - a[1] * b[0])  # noqa: E731
+    B, w = L1 * turn(q1), w1 + w2
+    arm = L2 / 2 * turn(q1 + q2)
+    speed = L1 * w1 * normal(q1) + L2 / 2 * w * normal(q1 + q2)
+    own = M2 * L2**2 / 12 * w
+    about_A = M1 * L1**2 / 3 * w1 + own + M2 * cross(B + arm, speed)
+    energy = 0.5 * (M1 * L1**2 / 3 * w1**2 + M2 * speed @ speed + own * w)
+    return about_A, own + M2 * cross(arm, speed), float(energy)
+
+
+@pytest.mark.parametrize("units", [None, ld.Units(length="mm", angle="deg")])
+@pytest.mark.parametrize("formulation", ["auto", "relative", "oracle"])
+def test_a_hinge_that_locks_conserves_angular_momentum_about_the_pivot(units, formulation):
+    system = two_bars(units)
+    events = [ld.At(0.3, "lock", action=ld.Lock("B")), ld.At(0.6, "unlock", action=ld.Release("B"))]
+    start = system.state(q=[0.2, 0.7], v=[1.5, 4.0])
+    run = ld.simulate(system, start, (0, 1), events=events, formulation=formulation, rtol=1e-10, progress=False)
+    assert run.status == "finished", run.message
+    lock, unlock = run.events
+    before, after = momenta(lock.state), momenta(lock.after)
+    assert before[0] == pytest.approx(momenta(start)[0], abs=1e-9)
+    assert after[0] == pytest.approx(before[0], abs=1e-12)
+    assert lock.after.v[1] == pytest.approx(0.0, abs=1e-13)
+    # a rigid body about A: its energy is H^2/(2 I), the rest is lost
+    B = L1 * np.array([np.cos(lock.state.q[0]), np.sin(lock.state.q[0])])
+    centre = B + L2 / 2 * np.array([np.cos(lock.state.q.sum()), np.sin(lock.state.q.sum())])
+    inertia = M1 * L1**2 / 3 + M2 * L2**2 / 12 + M2 * centre @ centre
+    assert lock.after.v[0] == pytest.approx(before[0] / inertia, rel=1e-12)
+    assert lock.energy_loss == pytest.approx(before[2] - before[0] ** 2 / (2 * inertia), rel=1e-11)
+    # the moment of the lock is what changes the angular momentum of bar two about B
+    assert lock.impulse.multipliers["lock B"] == pytest.approx(after[1] - before[1], rel=1e-11)
+    # nothing jumps where it is released, and in between it turns as one body at a constant speed
+    assert unlock.energy_loss == pytest.approx(0.0, abs=1e-12)
+    np.testing.assert_allclose(unlock.after.v, unlock.state.v, atol=1e-12)
+    np.testing.assert_allclose(unlock.state.v, lock.after.v, atol=1e-9)
+    assert unlock.state.q[1] == pytest.approx(lock.state.q[1], abs=1e-12)
+    assert momenta(run.at(1.0))[0] == pytest.approx(before[0], abs=1e-9)
+    assert run.energy_error < 1e-9
+    assert run.largest_residual < 1e-12
+
+
+def test_loads_of_a_lock_are_in_the_results():
+    """Turning as one body, the lock carries the moment of bar two's inertia force about B."""
+    system = two_bars()
+    run = ld.simulate(system, system.state(q=[0.2, 0.7], v=[1.5, 4.0]), (0, 0.8), t_eval=[0.1, 0.5, 0.7],
+                      events=[ld.At(0.3, "lock", action=ld.Lock("B")), ld.At(0.6, "unlock", action=ld.Release("B"))],
+                      rtol=1e-10, progress=False)  # fmt: skip
+    load = run.data["constraint_load"].sel(constraint="lock B").values
+    q, w = run.events[0].state.q, run.events[0].after.v[0]
+    # centripetal acceleration -w^2 (B + arm) of the centre, no angular acceleration: moment about B = arm x m a
+    expected = -M2 * w**2 * (L2 / 2) * L1 * np.sin(-q[1])
+    np.testing.assert_allclose(load, [0.0, expected, 0.0], atol=1e-9)
+    assert "lock B" in run.summary().index
+    assert run.data["residual_position"].sel(row="lock B").max() < 1e-12
+
+
+def test_a_run_through_release_and_lock_follows_the_literature():
+    """The four-bar of tests/literature/test_constraint_changes.py: opened at 0.3 s, locked at 0.5 s, in one run."""
+    system = literature.closed().compile(cuts=["O4"])
+    events = [ld.At(0.3, "open", action=ld.Release("O4")), ld.At(0.5, "lock", action=ld.Lock("a2"))]
+    run = ld.simulate(system, system.state(*literature.START), (0, 0.8), events=events, rtol=1e-12, progress=False)
+    assert run.status == "finished", run.message
+    opened, locked = run.events
+    for state, expected in ((opened.state, literature.AT_03), (locked.state, literature.BEFORE_LOCK),
+                            (locked.after, literature.AFTER_LOCK), (run.at(0.8), literature.AT_08)):  # fmt: skip
+        np.testing.assert_allclose(literature.vector(state), expected, atol=literature.TOLERANCE)
+    assert abs(opened.energy_loss) < 1e-11
+    assert locked.energy_loss == pytest.approx(literature.ENERGY_LOSS, abs=literature.TOLERANCE)
+    assert locked.impulse.multipliers["lock a2"] == pytest.approx(literature.IMPULSE, abs=literature.TOLERANCE)
+    assert run.energy_error < 1e-9
+    wrench = run.data["wrench"].sel(joint="O4").values
+    assert np.abs(wrench[run.path.t < 0.3]).max() > 1.0
+    assert np.abs(wrench[run.path.t > 0.3]).max() == 0.0
+
+
+def test_a_closed_loop_that_is_locked_stands_still():
+    """One degree of freedom: the lock takes all kinetic energy, also on the cut joint."""
+    for label in ("A", "C"):
+        system = ld.library.four_bar().compile(cuts=["C"])
+        state = ld.assemble(system)
+        events = [ld.Crossing("a - 0.5", "stop", action=ld.Lock(label), coordinates={"a": "A"})]
+        run = ld.simulate(system, state, (0, 0.5), events=events, progress=False)
+        assert run.status == "finished", run.message
+        event = run.events[0]
+        assert event.energy_loss == pytest.approx(ld.tree.energy(system, event.state).kinetic, rel=1e-9)
+        assert np.abs(event.after.v).max() < 1e-9
+        assert run.path.q[-1, 0] == pytest.approx(0.5, abs=1e-8)
+        assert run.energy_error < 1e-7
+
+
+def test_locked_runs_are_saved_loaded_and_resumed(tmp_path, monkeypatch):
+    module = importlib.import_module("loopdyn.simulate")  # the function of this name hides it
+    system = two_bars()
+
+    def simulate(folder=None):
+        events = [ld.At(0.3, "lock", action=ld.Lock("B")), ld.At(0.9, "unlock", action=ld.Release("B"))]
+        return ld.simulate(system, system.state(q=[0.2, 0.7], v=[1.5, 4.0]), (0, 1), events=events, progress=False,
+                           integrator=ld.RK4(step=0.01), checkpoint=folder)  # fmt: skip
+
+    whole = simulate()
+    whole.save(tmp_path / "run.nc")
+    again = ld.load_run(tmp_path / "run.nc")
+    assert again.events[0].impulse["B"] == whole.events[0].impulse["B"]
+    np.testing.assert_array_equal(again.diagnostics.residual, whole.diagnostics.residual)
+    monkeypatch.setattr(module, "PULSE", 0.0)  # a look after every step
+    real, looks = module._Simulation._look, {"n": 0}
+
+    def look(self):
+        looks["n"] += 1
+        if looks["n"] == 60:
+            raise KeyboardInterrupt
+        return real(self)
+
+    monkeypatch.setattr(module._Simulation, "_look", look)
+    stopped = simulate(tmp_path / "run")
+    assert stopped.status == "interrupted"
+    assert len(stopped.events) == 1
+    resumed = simulate(tmp_path / "run")
+    np.testing.assert_array_equal(resumed.path.q, whole.path.q)
+    assert resumed.events[0].impulse.multipliers == whole.events[0].impulse.multipliers
+
+
+@pytest.mark.parametrize(
+    ("action", "words"),
+    [
+        (ld.Lock("X"), "no joint coordinate 'X' to lock. Known: A, B"),
+        (ld.Release("A"), r"part of the tree.*compile\(cuts=\[\"A\""),
+        (ld.Release("X"), "nothing called 'X' to release"),
+    ],
+)
+def test_what_cannot_be_locked_or_released_is_said(action, words):
+    system = two_bars()
+    run = ld.simulate(system, system.state(), (0, 1), events=[ld.At(0.5, action=action)], progress=False)
+    assert run.status == "failed"
+    with pytest.raises(ld.LoopdynError, match=words):
+        run.raise_if_failed()

@@ -1,0 +1,148 @@
+"""Stiff mechanisms: the stiffness test of `integrator="auto"`, and the stiff integrator it goes over to."""
+
+import numpy as np
+import pytest
+from scipy.integrate import solve_ivp
+
+import loopdyn as ld
+
+
+def motion(system: ld.System, until: float, rtol: float = 1e-8, integrator: str = "auto", **start) -> ld.Run:
+    return ld.simulate(system, ld.assemble(system, **start), (0, until), t_eval=np.linspace(0, until, 11), rtol=rtol,
+                       integrator=integrator, progress=False).raise_if_failed()  # fmt: skip
+
+
+def damped_four_bar(damping: float) -> ld.System:
+    """A four-bar whose crank is held by a spring and a damper: it creeps to where the spring balances gravity."""
+    m = ld.library.four_bar()
+    m.add_force(ld.JointSpring(joint="A", stiffness=50.0, damping=damping), "closer")
+    return m.compile()
+
+
+def test_the_flyball_governor_is_found_stiff_and_said_to_be():
+    """The rate of its dampers is some 1e4/s: an explicit step of 6/1e4 s is stable, whatever the tolerance."""
+    system = ld.library.flyball().compile()
+    run, explicit = motion(system, 2.0), motion(system, 2.0, integrator="dop853")
+    assert len(run.events) == 1
+    event = run.events[0]
+    assert event.name.startswith("stiff: stability, not accuracy, limits steps to 0.000")
+    assert "Stiff(longest=None) goes on" in event.name
+    assert 0.0 < event.t < 0.1
+    assert run.settings["integrator"] == "Auto(longest=None)"
+    assert run.statistics.evaluations < 0.5 * explicit.statistics.evaluations
+    # errors of a step are below 1e-8 rad; some 400 steps of a motion that does not amplify them
+    assert np.abs(run.path.q - explicit.path.q).max() < 1e-7
+    assert run.energy_error < 1e-7
+
+
+def flyball_by_hand(times: np.ndarray) -> np.ndarray:
+    """Height of the slider: Lagrange's equations of the symmetric motion, spin eliminated by angular momentum."""
+    K, C, g, rod, ball, slider = 8e5, 4e4, 9.81, 0.3, 5.0, 3.0
+    across, along = rod * (1.0 + 0.01**2) / 12, rod * 2 * 0.01**2 / 12
+    hinge = across + rod * 0.25 + ball  # of an arm about its hinge
+    fixed = rod * 2 * 0.01**2 / 12 + slider * 2 * 0.1**2 / 12  # shaft and slider about z
+
+    def spin_inertia(alpha: float) -> tuple[float, float]:
+        """About z, all of it, and its derivative by alpha."""
+        c, s = np.cos(alpha), np.sin(alpha)
+        inertia = along * s**2 + across * c**2 + rod * (0.05 + 0.5 * c) ** 2 + ball * (0.05 + c) ** 2
+        slope = 2 * (along - across) * s * c - rod * (0.05 + 0.5 * c) * s - 2 * ball * (0.05 + c) * s
+        return fixed + 2 * inertia, 2 * slope
+
+    momentum = spin_inertia(np.pi / 6)[0] * 2 * np.pi
+
+    def rhs(t, y):
+        height, alpha, rate, turn = y
+        c, s = np.cos(alpha), np.sin(alpha)
+        z = 1.0 - 0.5 * s - height
+        length = np.hypot(0.5 * c, z)
+        by_height, by_alpha = -z / length, (-0.25 * c * s - 0.5 * c * z) / length
+        pull = K * (length - 0.5) + C * (by_height * rate + by_alpha * turn)
+        inertia, slope = spin_inertia(alpha)
+        centrifugal = 0.5 * slope * (momentum / inertia) ** 2
+        weight = 2 * g * c * (0.5 * rod + ball)
+        return [rate, turn, -g - 2 * pull * by_height / slider,
+                (centrifugal + weight - 2 * pull * by_alpha) / (2 * hinge)]  # fmt: skip
+
+    found = solve_ivp(rhs, (0, times[-1]), [0.5, np.pi / 6, 0, 0], "Radau", times, rtol=1e-10, atol=1e-11)
+    return found.y[0]
+
+
+def test_the_flyball_governor_against_equations_by_hand():
+    system = ld.library.flyball().compile()
+    run = motion(system, 2.0)
+    slide = run.path.q[:, system.coordinates.index("slide")] + 0.5
+    # the cubic between the steps of SciPy's Radau is good to some 1e-8
+    assert np.abs(slide - flyball_by_hand(run.path.t)).max() < 1e-7
+
+
+@pytest.mark.parametrize(("damping", "stiff"), [(1.0, False), (5000.0, True)])
+def test_a_four_bar_with_a_strong_damper_is_found_stiff(damping, stiff):
+    """Reduced to its crank: inertia of some 0.3 kg m2 against 5000 N m s, a rate of 2e4/s, and a creep over seconds."""
+    system = damped_four_bar(damping)
+    run = motion(system, 2.0)
+    assert [e.name.split(":")[0] for e in run.events] == ["stiff"] * stiff
+    explicit = motion(system, 2.0, integrator="dop853")
+    assert np.abs(run.path.q - explicit.path.q).max() < 1e-7
+    assert run.largest_residual < 1e-9
+    if stiff:
+        assert run.statistics.evaluations < 0.1 * explicit.statistics.evaluations
+
+
+# flyball is stiff; the 6-UPS platform too, once its damped legs have come to rest
+REGULAR = sorted(set(ld.library.ALL) - {"flyball", "stewart_6ups"})
+
+
+@pytest.mark.parametrize("name", REGULAR)
+@pytest.mark.parametrize("rtol", [1e-8, 1e-4])
+def test_regular_mechanisms_are_not_found_stiff(name, rtol):
+    system = ld.library.ALL[name]().compile()
+    assert motion(system, 0.05 if name == "andrews" else 2.0, rtol).events == ()
+
+
+def test_near_the_end_of_a_run_it_does_not_change_over():
+    """Less than a hundred steps are left when the platform has come to rest after two to three seconds."""
+    system = ld.library.stewart_6ups().compile()
+    assert motion(system, 3.0).events == ()
+
+
+@pytest.mark.parametrize("rtol", [1e-6, 1e-8, 1e-10])
+def test_the_stiff_integrator_keeps_its_tolerance_on_a_regular_motion(rtol):
+    """Four-bar against the independent reference; errors of some 100 steps add up."""
+    from tests.literature.test_trajectories import reference
+
+    expected = reference("four_bar/reference.csv", 0.5)
+    system = ld.library.four_bar().compile()
+    run = ld.simulate(system, ld.assemble(system), (0, 0.5), t_eval=[0.5], integrator="stiff", rtol=rtol,
+                      progress=False).raise_if_failed()  # fmt: skip
+    assert run.path.q[-1, 0] == pytest.approx(expected["theta1"][-1] - 1.0, abs=100 * rtol)
+    assert run.settings["compiled"]
+
+
+def test_a_run_that_went_over_is_resumed_as_such(tmp_path, monkeypatch):
+    import importlib
+
+    module = importlib.import_module("loopdyn.simulate")  # the function of this name hides it
+    system = ld.library.flyball().compile()
+    state, times = ld.assemble(system), np.linspace(0, 1, 21)
+
+    def simulate(folder=None):
+        return ld.simulate(system, state, (0, 1), t_eval=times, checkpoint=folder, progress=False)
+
+    whole = simulate()
+    monkeypatch.setattr(module, "PULSE", 0.0)  # a look after every step
+    real, looks = module._Simulation._look, {"n": 0}
+
+    def look(self):
+        looks["n"] += 1
+        if looks["n"] == 80:
+            raise KeyboardInterrupt
+        return real(self)
+
+    monkeypatch.setattr(module._Simulation, "_look", look)
+    stopped = simulate(tmp_path / "run")
+    assert stopped.status == "interrupted"
+    assert len(stopped.events) == 1
+    resumed = simulate(tmp_path / "run")
+    assert [e.name for e in resumed.events] == [e.name for e in whole.events]
+    np.testing.assert_array_equal(resumed.path.q, whole.path.q)
