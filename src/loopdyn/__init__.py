@@ -5,7 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 from loopdyn import library, tree
 from loopdyn.analysis.assembly import assemble
+from loopdyn.analysis.branches import Branches, branches, singular_poses
 from loopdyn.analysis.coordinates import Coordinates, coordinates
+from loopdyn.analysis.equations import Equations, equations
 from loopdyn.analysis.loads import reactions
 from loopdyn.analysis.mobility import Mobility, mobility
 from loopdyn.analysis.reconnect import Change, reconnect
@@ -46,6 +48,7 @@ from loopdyn.forces import (
     UserForce,
 )
 from loopdyn.formulations.base import Formulation, Solution
+from loopdyn.formulations.closure import Closure
 from loopdyn.formulations.graph import Graph
 from loopdyn.formulations.oracle import Oracle
 from loopdyn.formulations.partition import Partition
@@ -107,8 +110,10 @@ __all__ = [
     "At",
     "Baumgarte",
     "Body",
+    "Branches",
     "Bushing",
     "Change",
+    "Closure",
     "ConvergenceError",
     "Coordinates",
     "Coupler",
@@ -116,6 +121,7 @@ __all__ = [
     "Cylindrical",
     "Distance",
     "Driver",
+    "Equations",
     "Event",
     "ExpressionError",
     "Formulation",
@@ -172,9 +178,11 @@ __all__ = [
     "Weld",
     "accelerations",
     "assemble",
+    "branches",
     "check_formulation",
     "compare_runs",
     "coordinates",
+    "equations",
     "library",
     "load",
     "load_run",
@@ -183,6 +191,7 @@ __all__ = [
     "reactions",
     "reconnect",
     "simulate",
+    "singular_poses",
     "terms",
     "tree",
 ]

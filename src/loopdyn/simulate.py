@@ -133,7 +133,9 @@ def simulate(
 def _settings(method: Formulation, stepper: Stepper, rtol: float, atol: float | None) -> dict[str, Any]:
     """How a run is made, as words and numbers."""
     drift = stepper.drift
+    explained = {"plan": stepper.solver.explained} if hasattr(stepper.solver, "explained") else {}
     return {
+        **explained,
         "formulation": repr(method),
         "integrator": repr(stepper.integrator),
         "rtol": rtol,

@@ -17,8 +17,8 @@ independent ones. So a change of coordinates between two steps changes nothing t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import ClassVar, Literal, get_args
 
 import numpy as np
@@ -54,7 +54,7 @@ class Choice:
     pivot: float
 
 
-class _Arrays:
+class WorkArrays:
     """Arrays of the kernels for one system and one form of the state, with views of them."""
 
     def __init__(self, system: System, rank: int, form: int, weighing: int, candidate: Array, switch: float):
@@ -71,10 +71,24 @@ class _Arrays:
         own = [system.row_units, system.speed_units, candidate, [switch]]
         self.floats = np.concatenate([system.floats[:n_floats], *own])
         self.work = np.concatenate([system.work(), np.zeros(blajer.own_work(nv - r, r, nv, nc))])
+        self.system, self.n_ints = system, n_ints
+        self.reopen()
+
+    def reopen(self) -> None:
+        """Views of the arrays as they are now."""
         self.arrays = (self.ints, self.floats, self.work)
-        self.state = system.open_work(self.work)
+        self.state = self.system.open_work(self.work)
         python = getattr(blajer.open_partition, "py_func", blajer.open_partition)
-        self.views: blajer.Partitioned = python(self.ints, n_ints, self.floats, self.work, len(system.work()))
+        own = self.n_ints, self.floats, self.work, len(self.system.work())
+        self.views: blajer.Partitioned = python(self.ints, *own)
+
+    def extend(self, numbers: Callable[[int, int], tuple[NDArray[np.int64], Array, int]]) -> None:
+        """Put more behind the arrays: `numbers` of where floats and work begin; the last int says where ints do."""
+        ints, floats, work = numbers(len(self.floats), len(self.work))
+        self.ints = np.concatenate([self.ints, ints, [len(self.ints)]])
+        self.floats = np.concatenate([self.floats, floats])
+        self.work = np.concatenate([self.work, np.zeros(work)])
+        self.reopen()
 
     def use(self, independent: Sequence[int], rows: Sequence[int]) -> None:
         """Write the lists that the kernels read."""
@@ -129,10 +143,10 @@ class PartitionSolver:
         self.freedoms = system.nv - rank.count
         candidate = options.allowed(system, self.freedoms).astype(float)
         by = blajer.BY_INERTIA if options.criterion in ("tangent", "orthogonal") else blajer.BY_GEOMETRY
-        settings = by, candidate, options.switch
-        self.calls = _Arrays(system, rank.count, blajer.FULL, *settings)
+        self._settings = by, candidate, options.switch
+        self.calls = WorkArrays(system, rank.count, blajer.FULL, *self._settings)
         form = blajer.K_PLUS_N if options.form == "k+n" else blajer.TWO_K
-        self.run = _Arrays(system, rank.count, form, *settings)
+        self.run = WorkArrays(system, rank.count, form, *self._settings)
         self.user = user_rows(system)
         self.functions = bool(system.mechanism.user_forces or system.mechanism.user_constraints)
         self._held: Choice | None = None  # whose lists the arrays of `calls` hold
@@ -373,6 +387,8 @@ class Partition(Formulation):
         Speeds among which the independent ones are chosen; by default all.
     form : str
         What is integrated: "k+n" (independent speeds, all coordinates) or "2k" (independent speeds and coordinates).
+    owner : str
+        Formulation whose options these are, for messages.
 
     Examples
     --------
@@ -388,15 +404,16 @@ class Partition(Formulation):
     independent: Sequence[str] | None = None
     candidates: Sequence[str] | None = None
     form: Form = "k+n"
+    owner: str = field(default="partition", repr=False)
 
     def __post_init__(self) -> None:
         for name, value, known in (("criterion", self.criterion, Criterion), ("form", self.form, Form)):
             if value not in get_args(known):
                 raise LoopdynError(f"partition: there is no {name} '{value}'. {nearest(str(value), get_args(known))}")
         if not self.switch >= 1.0:
-            raise LoopdynError(f"partition: switch is {self.switch}. Give a factor of at least 1, such as 2.")
+            raise LoopdynError(f"{self.owner}: switch is {self.switch}. Give a factor of at least 1, such as 2.")
         if self.independent is not None and self.candidates is not None:
-            raise LoopdynError("partition: both independent and candidates are given. Give one of them.")
+            raise LoopdynError(f"{self.owner}: both independent and candidates are given. Give one of them.")
         for name in ("independent", "candidates"):
             labels = getattr(self, name)
             if labels is not None:
@@ -418,13 +435,13 @@ class Partition(Formulation):
             return np.ones(system.nv, bool)
         for label in labels:
             if label not in system.speeds:
-                raise LoopdynError(f"partition: there is no speed '{label}'. {nearest(label, system.speeds)}")
+                raise LoopdynError(f"{self.owner}: there is no speed '{label}'. {nearest(label, system.speeds)}")
         chosen = np.isin(system.speeds, labels)
         wrong = chosen.sum() != freedoms if self.independent is not None else chosen.sum() < freedoms
         if wrong:
             what = "independent" if self.independent is not None else "candidates"
             raise LoopdynError(
-                f"partition: {what} names {chosen.sum()} speeds, and '{system.name}' has {freedoms} freedoms. "
+                f"{self.owner}: {what} names {chosen.sum()} speeds, and '{system.name}' has {freedoms} freedoms. "
                 "See ld.coordinates(system, state)."
             )
         return chosen

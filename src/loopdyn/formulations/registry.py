@@ -17,6 +17,7 @@ CLASSES = {
     "relative": "Relative",
     "graph": "Graph",
     "partition": "Partition",
+    "closure": "Closure",
 }
 DEFAULT = "auto"  # graph; relative where the model has Python functions, which graph does not call
 

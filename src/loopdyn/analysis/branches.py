@@ -1,0 +1,310 @@
+"""Assembly branches: all closures of a mechanism for given independent coordinates, and where they meet.
+
+[Blajer1993 section 4, Fig. 3], with the groups of :mod:`loopdyn.formulations.groups`: a group of joints has two
+closures, told apart by the sign of its determinant, which meet where the group is singular. A mechanism all of whose
+coordinates follow by such groups has at most 2^groups closures, and they are all found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from loopdyn.errors import LoopdynError
+from loopdyn.formulations.closing import SLIDES
+from loopdyn.formulations.closure import Closer, plan_for
+from loopdyn.formulations.groups import Plan
+from loopdyn.rank import decide
+from loopdyn.system import State, System
+from loopdyn.tree import closure, difference, increment
+from loopdyn.wording import nearest
+
+Array = NDArray[np.float64]
+
+MOST_GROUPS = 16  # groups with two closures each whose combinations are all tried
+STARTS = 60  # of the search where coordinates are iterated
+NEWTON_STEPS, LONGEST, CLOSED = 40, 0.5, 1e-12  # of the search: steps, rad or sizes of the mechanism, residual
+SAME = 1e-6  # rad or sizes of the mechanism: poses that are nearer are one
+SAMPLES = 2000  # of a range that is searched for singular poses
+TOUCHING = 1e-10  # discriminant, in natural units, of a group that is singular without being at a limit
+CLOSE_BY = 1e-3  # ... of a sample that is looked at for that
+
+
+@dataclass(frozen=True)
+class Branch:
+    """One closure.
+
+    Attributes
+    ----------
+    name : str
+        Signs of the determinants of the groups, e.g. "B-C-D +"; of a pose that was searched for, its number.
+    signs : dict
+        +1 or -1 by group.
+    state : State
+        The pose, at rest.
+    """
+
+    name: str
+    signs: dict[str, int]
+    state: State
+
+
+@dataclass(frozen=True)
+class Branches:
+    """Closures for given independent coordinates; print it, or go through it.
+
+    Attributes
+    ----------
+    plan : Plan
+        How they were found.
+    given : dict
+        The independent coordinates.
+    found : tuple of Branch
+    complete : bool
+        Whether there are no others.
+    """
+
+    plan: Plan
+    given: dict[str, float]
+    found: tuple[Branch, ...]
+    complete: bool
+
+    def __iter__(self) -> Iterator[Branch]:
+        return iter(self.found)
+
+    def __len__(self) -> int:
+        return len(self.found)
+
+    def __str__(self) -> str:
+        s = self.plan.system
+        at = ", ".join(f"{k} = {x:.6g}" for k, x in self.given.items()) or "nothing given"
+        how = "all there are" if self.complete else "found by search, there may be more"
+        lines = [f"{s.name} at {at}: {len(self)} closures, {how}"]
+        for branch in self:
+            pose = zip(s.coordinates, branch.state.q, strict=True)
+            values = ", ".join(f"{label} = {x:.6g}" for label, x in pose if label not in self.given)
+            lines.append(f"  {branch.name or 'only one'}: {values}")
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class SingularPose:
+    """A pose at which dependent coordinates do not follow from the independent one.
+
+    Attributes
+    ----------
+    group : str
+        Joints of the group that is stretched or folded there.
+    value : float
+        Independent coordinate.
+    limit : bool
+        Whether the mechanism cannot be closed beyond it.
+    state : State
+        The pose, at rest.
+    """
+
+    group: str
+    value: float
+    limit: bool
+    state: State
+
+
+def branches(system: System, q: Mapping[str, float], t: float = 0.0, near: State | None = None) -> Branches:
+    """All closures of a mechanism for given independent coordinates.
+
+    Parameters
+    ----------
+    system : System
+    q : mapping of label to value
+        As many coordinates as the mechanism has freedoms.
+    t : float
+        Time in s, for mechanisms with drivers.
+    near : State, optional
+        A closed state at which joints are compared; by default the one next to the reference pose.
+
+    Examples
+    --------
+    >>> import loopdyn as ld
+    >>> found = ld.branches(ld.library.four_bar().compile(), {"A": 0.3})
+    >>> len(found), found.complete, [b.name for b in found]
+    (2, True, ['B-C-D +', 'B-C-D -'])
+    """
+    state, chosen = _given(system, q, near)
+    plan = plan_for(system, state, chosen)
+    start = np.array(state.q)
+    for label, value in q.items():
+        start[system.coordinates.index(label)] = value
+    if plan.explicit:
+        found = tuple(_all(plan, t, start))
+        return Branches(plan, dict(q), found, True)
+    return Branches(plan, dict(q), tuple(_searched(plan, t, start, chosen)), False)
+
+
+def _given(system: System, q: Mapping[str, float], near: State | None) -> tuple[State, list[int]]:
+    """A closed state, and the independent speeds by number."""
+    for label in q:
+        if label not in system.coordinates or label not in system.speeds:
+            raise LoopdynError(f"there is no independent coordinate '{label}'. {nearest(label, system.coordinates)}")
+    rank = decide(system, near or system.state())
+    if len(q) != system.nv - rank.count:
+        raise LoopdynError(
+            f"{len(q)} coordinates are given, and '{system.name}' has {system.nv - rank.count} freedoms. Give as many."
+        )
+    return rank.state or system.state(), [system.speeds.index(label) for label in q]
+
+
+def _all(plan: Plan, t: float, start: Array) -> Iterator[Branch]:
+    two = sum(g.branches == 2 for g in plan.groups)
+    if two > MOST_GROUPS:
+        raise LoopdynError(
+            f"'{plan.system.name}' has {two} groups with two closures each, too many to go through. Find the one you "
+            "want with ld.assemble."
+        )
+    close = Closer(plan)
+    dead: set[tuple[int, ...]] = set()
+    for signs in product(*((1, -1) if g.branches == 2 else (1,) for g in plan.groups)):
+        if any(signs[:n] in dead for n in range(1, len(signs) + 1)):
+            continue
+        q = close(t, start, np.array(signs, float))
+        if q is None:
+            dead.add(signs[: close.failed + 1])
+            continue
+        named = {g.name: s for g, s in zip(plan.groups, signs, strict=True)}
+        name = ", ".join(f"{g.name} {'+-'[s < 0]}" for g, s in zip(plan.groups, signs, strict=True) if g.kind != SLIDES)
+        yield Branch(name, named, State(t, q, np.zeros(plan.system.nv)))
+
+
+def _searched(plan: Plan, t: float, start: Array, chosen: list[int]) -> list[Branch]:
+    """Closed poses that Newton's method finds from random starts; the independent speeds stand still."""
+    system = plan.system
+    rng, units = np.random.default_rng(0), system.speed_units
+    D = [k for k in range(system.nv) if k not in set(chosen)]
+    found: list[Array] = []
+    for n in range(STARTS):
+        q = start
+        if n:
+            move = np.zeros(system.nv)
+            move[D] = (rng.uniform(-np.pi, np.pi, len(D)) * units[D]) / np.where(units[D] == 1.0, 1.0, np.pi)
+            q = increment(system, start, move)
+        there = _newton(system, t, q, D)
+        if there is not None and all(_apart(system, there, p) > SAME for p in found):
+            found.append(there)
+    return [Branch(f"{n}", {}, State(t, q, np.zeros(system.nv))) for n, q in enumerate(found, 1)]
+
+
+def _newton(system: System, t: float, q: Array, D: list[int]) -> Array | None:
+    units, rows, h = system.speed_units, system.row_units, system.holonomic
+    for _ in range(NEWTON_STEPS):
+        phi, J = closure(system, State(t, q, np.zeros(system.nv)))
+        if np.abs(phi / rows)[h].max(initial=0.0) < CLOSED:
+            return q
+        x = np.linalg.lstsq((J * units / rows[:, None])[h][:, D], -(phi / rows)[h], rcond=None)[0]
+        step = np.zeros(system.nv)
+        step[D] = units[D] * x * min(1.0, LONGEST / max(float(np.abs(x).max(initial=0.0)), 1e-300))
+        q = increment(system, q, step)
+    return None
+
+
+def _apart(system: System, q: Array, p: Array) -> float:
+    """Largest difference of two poses in natural units, whole turns not counted."""
+    d = difference(system, q, p) / system.speed_units
+    turning = system.speed_units == 1.0
+    d[turning] = (d[turning] + np.pi) % (2.0 * np.pi) - np.pi
+    return float(np.abs(d).max(initial=0.0))
+
+
+# ------------------------------------------------------------------------------------------ singular poses
+
+
+def singular_poses(
+    system: System,
+    label: str,
+    span: tuple[float, float] | None = None,
+    t: float = 0.0,
+    near: State | None = None,
+) -> tuple[SingularPose, ...]:
+    """Poses at which a coordinate cannot be the independent one, for a mechanism with one freedom in closed form.
+
+    Parameters
+    ----------
+    system : System
+    label : str
+        The independent coordinate.
+    span : (2,), optional
+        Where it is looked for; by default one turn about the pose `near`, or for a slide two sizes of the mechanism to
+        both sides.
+    t : float
+        Time in s.
+    near : State, optional
+        A closed state at which joints are compared; by default the one next to the reference pose.
+
+    Examples
+    --------
+    The rocker of a crank-rocker has two limits in each of its closures:
+
+    >>> import loopdyn as ld
+    >>> found = ld.singular_poses(ld.library.four_bar().compile(), "D")
+    >>> sorted({round(p.value, 3) for p in found if p.limit})
+    [-3.088, -0.08, 0.972, 2.144]
+    """
+    state, chosen = _given(system, {label: 0.0}, near)
+    plan = plan_for(system, state, chosen)
+    if not plan.explicit:
+        raise LoopdynError(
+            f"coordinates of '{system.name}' are iterated if '{label}' is independent, so its singular poses are not "
+            "known in advance. See ld.coordinates(system, state).sweep(...)."
+        )
+    k = system.coordinates.index(label)
+    half = np.pi if system.speed_units[chosen[0]] == 1.0 else 2.0 * system.size
+    low, high = span or (state.q[k] - half, state.q[k] + half)
+    found: list[SingularPose] = []
+    for signs in product(*((1, -1) if g.branches == 2 else (1,) for g in plan.groups)):
+        for pose in _on_branch(plan, t, state.q, k, np.array(signs, float), (low, high)):
+            if all(p.group != pose.group or _apart(system, p.state.q, pose.state.q) > SAME for p in found):
+                found.append(pose)
+    return tuple(sorted(found, key=lambda p: p.value))
+
+
+def _on_branch(
+    plan: Plan, t: float, q: Array, k: int, signs: Array, span: tuple[float, float]
+) -> Iterator[SingularPose]:
+    from scipy.optimize import brentq, minimize_scalar
+
+    close = Closer(plan)
+
+    def margin(g: int) -> Callable[[float], float]:
+        """Discriminant of group g; nan where an earlier one cannot be closed."""
+
+        def of(x: float) -> float:
+            trial = np.array(q)
+            trial[k] = x
+            closed = close(t, trial, signs)
+            return float(close.margins[g]) if closed is not None or close.failed >= g else np.nan
+
+        return of
+
+    def pose(x: float) -> Array | None:
+        trial = np.array(q)
+        trial[k] = x
+        return close(t, trial, signs)
+
+    xs = np.linspace(*span, SAMPLES + 1)
+    for n, group in enumerate(plan.groups):
+        of = margin(n)
+        values = np.array([of(float(x)) for x in xs])
+        for i in range(SAMPLES):
+            a, b, x = values[i], values[i + 1], None
+            if a * b < 0.0:
+                x, limit = float(brentq(of, xs[i], xs[i + 1], xtol=1e-14)), True
+                x = x if of(x) >= 0.0 else float(np.nextafter(x, xs[i] if a > 0.0 else xs[i + 1]))
+            elif i > 0 and b < CLOSE_BY and values[i - 1] >= a and a <= b:
+                best = minimize_scalar(of, bounds=(xs[i - 1], xs[i + 1]), method="bounded", options={"xatol": 1e-12})
+                if abs(best.fun) < TOUCHING:
+                    x, limit = float(best.x), False
+            at = None if x is None else pose(x)
+            if x is not None and at is not None:
+                yield SingularPose(group.name, x, limit, State(t, at, np.zeros(plan.system.nv)))

@@ -1,0 +1,498 @@
+"""Dependent coordinates from independent ones by inverse kinematics: q_D = g(q_I, t), step by step.
+
+Blajer, Schiehlen, Schirm 1993, "Dynamic analysis of constrained multibody systems using inverse kinematics", eqs. (5),
+(15)-(18). Bodies whose relative poses are known form a *part*; it has a frame of its own. A joint whose coordinates are
+known joins two parts; a *group*, three parts joined in a ring by three joints, is solved in closed form and makes one
+part of them; then coordinates of joints inside a part are read from the poses of the two bodies. The order of these
+steps is found in advance by :mod:`loopdyn.formulations.groups`; here they are done.
+
+====================  ====================  ==========================================================
+paper, specification  code                  meaning
+====================  ====================  ==========================================================
+a, b                  ``r1``, ``r2``        sides of the triangle of a group of three pins
+d                     ``w``                 from its first to its last pin, in the part that stands still
+s                     ``sign``              which of the two closures: sign of the determinant of the group
+discriminant          ``margin``            of a group, in natural units: zero where it is singular, negative if open
+====================  ====================  ==========================================================
+
+Deviations: the paper and the specification name groups by the two unknown joints that remain when a third one is cut
+(RR, RP, PR, PP). What is solved does not depend on which of the three is cut, so there are three planar groups only:
+three pins, two pins and a slide, one pin and two slides. In space, a rod with a ball at each end closes a pin or a
+slide (RSSR, RSSP): the rod turns the shortest way from where its tree joint has it, so its idle spin is left as it is.
+Angles are nowhere computed by arccos: bodies are turned by sines and cosines, and joint angles are read at the end by
+atan2, with as many turns as bring them nearest to what they were.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from loopdyn._jit import inline, kernel, window
+from loopdyn.constraints import motion_in_time
+from loopdyn.elimination.layout import plan_start, work_start
+from loopdyn.formulations import blajer
+from loopdyn.joints.base import (
+    CYLINDRICAL,
+    FREE,
+    HELICAL,
+    PLANAR,
+    PRISMATIC,
+    REVOLUTE,
+    SPHERICAL,
+    TRANSLATIONAL,
+    UNIVERSAL,
+)
+from loopdyn.records import L_COUNT, L_FIRST, L_PROGRAM, open_model, open_work
+from loopdyn.rotations import atan2, axis_rotation, matrix_quaternion, quaternion_matrix
+from loopdyn.spatial import add, cross, dot, get3, get9, mul, neg, put3, put9, rot, rot_t, scale, sub, transpose
+
+# Header, at the place that the last int names: steps, bodies, joints, groups, where floats and work begin.
+C_STEPS, C_BODIES, C_JOINTS, C_GROUPS, C_LISTS, C_FLOATS, C_WORK, C_SIZE = range(8)
+
+# step[i]: what is done; joints with the end (0 parent, 1 child) that is on the part that comes first; the group; where
+# the lists of bodies that move begin and end.
+S_KIND, S_JOINT, S_END, S_GROUP, S_MOVED, N_STEP = 0, 1, 4, 7, 8, 11
+JOIN, READ, LINEAR, PINS, SLIDE, SLIDES, ROD_PIN, ROD_SLIDE = range(8)
+
+# joint[j]: type, parent, child, first coordinate or -1; frame[j]: F in the parent, M in the child, constants.
+J_KIND, J_PARENT, J_CHILD, J_Q0, N_JOINT = range(5)
+F_POINT, F_AXES, M_POINT, M_AXES, J_PAR, N_FRAME = 0, 3, 12, 15, 24, 26
+
+POINT, AXES, N_POSE = 0, 3, 12  # pose[b]: of a body in its part; axes are columns, the matrix by rows
+WHICH, N_OWN_NOTES = 0, 1  # the group that cannot be closed
+
+FINE, CANNOT_CLOSE, NOT_THERE = blajer.FINE, 3, 4
+# Of the discriminant, in natural units: rounding, where a group is stretched. Below it there is no closure.
+ROUNDING = 1e-12
+# ... below which a motion is at the limit of its coordinates: A is larger than 1e4 there, and its rounding errors would
+# make steps creep. The pose is then within 1e-4 rad of the limit, the independent coordinate within 1e-8.
+AT_LIMIT = 1e-8
+# ... and below which the end of a step ends the motion: nearer, steps are too short to move the coordinate at all.
+ENDS = 4.0 * AT_LIMIT
+TURNED = 1e-300  # share of a squared length: a rod that is turned by less than rounding is left as it is
+STILL_CLOSED = blajer.STILL_CLOSED
+ZERO, IDENTITY = (0.0, 0.0, 0.0), (1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)
+X_AXIS, Z_AXIS = (1.0, 0.0, 0.0), (0.0, 0.0, 1.0)
+
+
+class Closing(NamedTuple):
+    """Views of the own part of the arrays."""
+
+    step: Any  # (steps, N_STEP) int
+    joint: Any  # (joints, N_JOINT) int
+    lists: Any  # (lists,) int: bodies that move
+    frame: Any  # (joints, N_FRAME)
+    sign: Any  # (groups,) +1 or -1
+    pose: Any  # (bodies, N_POSE)
+    margin: Any  # (groups,)
+    notes: Any  # (N_OWN_NOTES,)
+
+
+@inline(always=True)
+def open_closing(ints, floats, work):
+    """Named views."""
+    o = ints[ints.shape[0] - 1]
+    steps, bodies, joints, groups = ints[o + C_STEPS], ints[o + C_BODIES], ints[o + C_JOINTS], ints[o + C_GROUPS]
+    lists, f, w = ints[o + C_LISTS], ints[o + C_FLOATS], ints[o + C_WORK]
+    a = o + C_SIZE
+    b = a + steps * N_STEP
+    c = b + joints * N_JOINT
+    return Closing(
+        window(ints, a, steps, N_STEP),
+        window(ints, b, joints, N_JOINT),
+        window(ints, c, lists),
+        window(floats, f, joints, N_FRAME),
+        window(floats, f + joints * N_FRAME, groups),
+        window(work, w, bodies, N_POSE),
+        window(work, w + bodies * N_POSE, groups),
+        window(work, w + bodies * N_POSE + groups, N_OWN_NOTES),
+    )
+
+
+# ------------------------------------------------------------------------------------------------ one joint
+
+
+@inline
+def joint_pose(kind, par, q, i):
+    """Displacement and rotation of M against F, in F axes, at the coordinates q[i:]."""
+    d, E = ZERO, IDENTITY
+    if kind == REVOLUTE:
+        E = axis_rotation(Z_AXIS, q[i])
+    elif kind == PRISMATIC:
+        d = (0.0, 0.0, q[i])
+    elif kind == HELICAL:
+        d, E = (0.0, 0.0, par[0] * q[i]), axis_rotation(Z_AXIS, q[i])
+    elif kind == CYLINDRICAL:
+        d, E = (0.0, 0.0, q[i + 1]), axis_rotation(Z_AXIS, q[i])
+    elif kind == PLANAR:
+        d, E = (q[i], q[i + 1], 0.0), axis_rotation(Z_AXIS, q[i + 2])
+    elif kind == TRANSLATIONAL:
+        d = (q[i], q[i + 1], q[i + 2])
+    elif kind == UNIVERSAL:
+        E = mul(axis_rotation(X_AXIS, q[i]), axis_rotation((par[0], par[1], 0.0), q[i + 1]))
+    elif kind == SPHERICAL:
+        E = quaternion_matrix((q[i], q[i + 1], q[i + 2], q[i + 3]))
+    elif kind == FREE:
+        d = (q[i], q[i + 1], q[i + 2])
+        E = quaternion_matrix((q[i + 3], q[i + 4], q[i + 5], q[i + 6]))
+    return d, E
+
+
+@inline
+def about_z(E):
+    """Angle of a rotation about z."""
+    return atan2(E[3] - E[1], E[0] + E[4])
+
+
+@inline
+def near(x, before):
+    """The angle x with as many turns as bring it nearest to what it was."""
+    return x + 2.0 * np.pi * np.floor((before.real - x.real) / (2.0 * np.pi) + 0.5)
+
+
+@inline
+def put_quaternion(q, i, E):
+    """q[i:i+4] of the rotation E, of the two the one nearer to what it was."""
+    w, x, y, z = matrix_quaternion(E)
+    s = -1.0 if (w * q[i] + x * q[i + 1] + y * q[i + 2] + z * q[i + 3]).real < 0.0 else 1.0
+    q[i], q[i + 1], q[i + 2], q[i + 3] = s * w, s * x, s * y, s * z
+
+
+@inline
+def read_joint(kind, par, d, E, q, i):
+    """Coordinates q[i:] of the displacement d and the rotation E of M against F, in F axes."""
+    if kind == REVOLUTE:
+        q[i] = near(about_z(E), q[i])
+    elif kind == PRISMATIC:
+        q[i] = d[2]
+    elif kind == HELICAL:
+        q[i] = near(about_z(E), d[2] / par[0])
+    elif kind == CYLINDRICAL:
+        q[i], q[i + 1] = near(about_z(E), q[i]), d[2]
+    elif kind == PLANAR:
+        q[i], q[i + 1], q[i + 2] = d[0], d[1], near(about_z(E), q[i + 2])
+    elif kind == TRANSLATIONAL:
+        q[i], q[i + 1], q[i + 2] = d
+    elif kind == UNIVERSAL:
+        a2 = (par[0], par[1], 0.0)
+        turned = rot(E, a2)
+        first = atan2(turned[2], turned[1])
+        R2 = mul(axis_rotation(X_AXIS, -first), E)
+        sine = 0.5 * dot(a2, (R2[7] - R2[5], R2[2] - R2[6], R2[3] - R2[1]))
+        second = atan2(sine, 0.5 * (R2[0] + R2[4] + R2[8] - 1.0))
+        q[i], q[i + 1] = near(first, q[i]), near(second, q[i + 1])
+    elif kind == SPHERICAL:
+        put_quaternion(q, i, E)
+    elif kind == FREE:
+        q[i], q[i + 1], q[i + 2] = d
+        put_quaternion(q, i + 3, E)
+
+
+@inline
+def frame_at(C, j, end):
+    """Origin and axes (columns) of the frame of joint j on its parent (end 0) or child (end 1), in that body's part."""
+    b, k = C.joint[j, J_PARENT + end], M_POINT * end
+    R = get9(C.pose, b, AXES)
+    return add(get3(C.pose, b, POINT), rot(R, get3(C.frame, j, k))), mul(R, get9(C.frame, j, k + F_AXES))
+
+
+@inline
+def column(R, k):
+    """Column k of a matrix."""
+    return (R[k], R[3 + k], R[6 + k])
+
+
+@inline
+def move_part(C, start, stop, p, R):
+    """Bodies of a list: x -> p + R x."""
+    for n in range(start, stop):
+        b = C.lists[n]
+        put3(C.pose, b, POINT, add(p, rot(R, get3(C.pose, b, POINT))))
+        put9(C.pose, b, AXES, mul(R, get9(C.pose, b, AXES)))
+
+
+@inline
+def turn_part(C, start, stop, centre, n, u, r):
+    """Turn a part about the axis n through `centre` so that u points along r, both perpendicular to n."""
+    c, s = dot(u, r), dot(n, cross(u, r))
+    length = np.sqrt(c * c + s * s)
+    c, s = c / length, s / length
+    f = 1.0 - c
+    x, y, z = n
+    R = (
+        c + f * x * x,
+        f * x * y - s * z,
+        f * x * z + s * y,
+        f * x * y + s * z,
+        c + f * y * y,
+        f * y * z - s * x,
+        f * x * z - s * y,
+        f * y * z + s * x,
+        c + f * z * z,
+    )
+    move_part(C, start, stop, sub(centre, rot(R, centre)), R)
+
+
+@inline
+def attach(C, j, end, start, stop, d, E):
+    """Move the part at the other end of joint j, a list of bodies, so that M is at d, E from F; `end` stands still."""
+    p, R = frame_at(C, j, end)
+    p2, R2 = frame_at(C, j, 1 - end)
+    if end == 0:
+        goal, axes = add(p, rot(R, d)), mul(R, E)
+    else:
+        axes = mul(R, transpose(E))
+        goal = sub(p, rot(axes, d))
+    turn = mul(axes, transpose(R2))
+    move_part(C, start, stop, sub(goal, rot(turn, p2)), turn)
+
+
+# --------------------------------------------------------------------------------------------- planar groups
+
+
+@inline
+def within(n, u):
+    """The part of u perpendicular to the unit vector n."""
+    return sub(u, scale(dot(n, u), n))
+
+
+@inline
+def close_pins(C, s, g):
+    """Three pins: a triangle of three known sides, R(f)(a + R(p) b) = d [Blajer1993 eqs. (15)-(18)]."""
+    j1, j2, j3 = C.step[s, S_JOINT], C.step[s, S_JOINT + 1], C.step[s, S_JOINT + 2]
+    e1, e2, e3 = C.step[s, S_END], C.step[s, S_END + 1], C.step[s, S_END + 2]
+    m1, m2, m3 = C.step[s, S_MOVED], C.step[s, S_MOVED + 1], C.step[s, S_MOVED + 2]
+    attach(C, j1, e1, m1, m2, ZERO, IDENTITY)
+    attach(C, j3, 1 - e3, m2, m3, ZERO, IDENTITY)
+    a, A = frame_at(C, j1, e1)
+    n = column(A, 2)
+    b1, _ = frame_at(C, j2, e2)
+    b2, _ = frame_at(C, j2, 1 - e2)
+    c, _ = frame_at(C, j3, 1 - e3)
+    u1, u2, w = within(n, sub(b1, a)), within(n, sub(b2, c)), within(n, sub(c, a))
+    l1, l2, dd = np.sqrt(dot(u1, u1)), np.sqrt(dot(u2, u2)), dot(w, w)
+    area = ((l1 + l2) * (l1 + l2) - dd) * (dd - (l1 - l2) * (l1 - l2))  # 16 times its square
+    margin = area / (4.0 * l1 * l1 * l2 * l2)
+    C.margin[g] = margin
+    if not margin.real > -ROUNDING:
+        return False
+    root = np.sqrt(area) if area.real > 0.0 else 0.0 * area
+    x, y = 0.5 * (1.0 + (l1 * l1 - l2 * l2) / dd), -0.5 * C.sign[g] * root / dd
+    r1 = add(scale(x, w), scale(y, cross(n, w)))
+    turn_part(C, m1, m2, a, n, u1, r1)
+    turn_part(C, m2, m3, c, n, u2, sub(r1, w))
+    return True
+
+
+@inline
+def direction(C, j, end):
+    """Way that the part at the other end of the slide j goes as its coordinate grows; `end` stands still."""
+    _, R = frame_at(C, j, end)
+    return column(R, 2) if end == 0 else neg(column(R, 2))
+
+
+@inline
+def close_slide(C, s, g):
+    """Two pins and a slide: x e + R(p) b = d, the slide between the parts that stand still and that slides."""
+    j1, j2, j3 = C.step[s, S_JOINT], C.step[s, S_JOINT + 1], C.step[s, S_JOINT + 2]
+    e1, e2, e3 = C.step[s, S_END], C.step[s, S_END + 1], C.step[s, S_END + 2]
+    m1, m2, m3 = C.step[s, S_MOVED], C.step[s, S_MOVED + 1], C.step[s, S_MOVED + 2]
+    attach(C, j1, e1, m1, m2, ZERO, IDENTITY)
+    attach(C, j3, 1 - e3, m2, m3, ZERO, IDENTITY)
+    a, A = frame_at(C, j1, e1)
+    n, e = column(A, 2), direction(C, j3, 1 - e3)
+    b1, _ = frame_at(C, j2, e2)
+    b2, _ = frame_at(C, j2, 1 - e2)
+    u1, w = within(n, sub(b1, a)), within(n, sub(b2, a))
+    ll, along = dot(u1, u1), dot(w, e)
+    across = within(e, w)
+    square = ll - dot(across, across)
+    margin = square / ll
+    C.margin[g] = margin
+    if not margin.real > -ROUNDING:
+        return False
+    root = np.sqrt(square) if square.real > 0.0 else 0.0 * square
+    x = -along + C.sign[g] * root
+    move_part(C, m2, m3, scale(x, e), IDENTITY)
+    turn_part(C, m1, m2, a, n, u1, add(w, scale(x, e)))
+    return True
+
+
+@inline
+def close_slides(C, s, g):
+    """A pin and two slides: x1 e1 + x2 e2 = d, one closure."""
+    j1, j2, j3 = C.step[s, S_JOINT], C.step[s, S_JOINT + 1], C.step[s, S_JOINT + 2]
+    e1, e2, e3 = C.step[s, S_END], C.step[s, S_END + 1], C.step[s, S_END + 2]
+    m1, m2, m3 = C.step[s, S_MOVED], C.step[s, S_MOVED + 1], C.step[s, S_MOVED + 2]
+    attach(C, j3, 1 - e3, m2, m3, ZERO, IDENTITY)
+    attach(C, j2, 1 - e2, m1, m2, ZERO, IDENTITY)
+    first, second = direction(C, j3, 1 - e3), direction(C, j2, 1 - e2)
+    a, _ = frame_at(C, j1, e1)
+    b, _ = frame_at(C, j1, 1 - e1)
+    N, d = cross(first, second), sub(a, b)
+    sine = dot(N, N)
+    C.margin[g] = sine
+    if not sine.real > ROUNDING:
+        return False
+    x, y = dot(N, cross(d, second)) / sine, dot(N, cross(first, d)) / sine
+    move_part(C, m2, m3, scale(x, first), IDENTITY)
+    move_part(C, m1, m2, add(scale(x, first), scale(y, second)), IDENTITY)
+    return True
+
+
+# ------------------------------------------------------------------------------------------- rods with balls
+
+
+@inline
+def rod_length(C, j2, e2, j3, e3):
+    """Squared distance of the two balls of the rod."""
+    first, _ = frame_at(C, j2, 1 - e2)
+    second, _ = frame_at(C, j3, e3)
+    d = sub(second, first)
+    return dot(d, d)
+
+
+@inline
+def put_rod(C, j2, e2, j3, e3, start, stop, q):
+    """The rod between its two balls, whose places are known: turned the shortest way from where its tree joint is."""
+    tree, end = (j2, e2) if C.joint[j2, J_Q0] >= 0 else (j3, 1 - e3)
+    d, E = joint_pose(SPHERICAL, (0.0, 0.0), q, C.joint[tree, J_Q0])
+    attach(C, tree, end, start, stop, d, E)
+    b, _ = frame_at(C, j2, e2)
+    b2, _ = frame_at(C, j2, 1 - e2)
+    c, _ = frame_at(C, j3, 1 - e3)
+    c2, _ = frame_at(C, j3, e3)
+    u, r = sub(c2, b2), sub(c, b)
+    N = cross(u, r)
+    sine = np.sqrt(dot(N, N))
+    if sine.real > TURNED * dot(r, r).real:
+        turn_part(C, start, stop, b2, scale(1.0 / sine, N), u, r)
+    b2, _ = frame_at(C, j2, 1 - e2)
+    move_part(C, start, stop, sub(b, b2), IDENTITY)
+
+
+@inline
+def close_rod(C, s, g, slide, q):
+    """A pin or a slide closed by a rod with two balls: A cos f + B sin f = C', or a quadratic equation."""
+    j1, j2, j3 = C.step[s, S_JOINT], C.step[s, S_JOINT + 1], C.step[s, S_JOINT + 2]
+    e1, e2, e3 = C.step[s, S_END], C.step[s, S_END + 1], C.step[s, S_END + 2]
+    m1, m2, m3 = C.step[s, S_MOVED], C.step[s, S_MOVED + 1], C.step[s, S_MOVED + 2]
+    attach(C, j1, e1, m1, m2, ZERO, IDENTITY)
+    a, A = frame_at(C, j1, e1)
+    b, _ = frame_at(C, j2, e2)
+    c, _ = frame_at(C, j3, 1 - e3)
+    ll = rod_length(C, j2, e2, j3, e3)
+    n, u, w, K, ww = column(A, 2), sub(b, a), sub(c, a), 0.0, 1.0
+    e = direction(C, j1, e1)
+    if slide:
+        w = sub(b, c)
+        across = within(e, w)
+        square = ll - dot(across, across)
+        margin = square / ll
+    else:
+        K = 0.5 * (dot(u, u) + dot(w, w) - ll) - dot(n, w) * dot(n, u)
+        u, w = within(n, u), within(n, w)
+        uu, ww = dot(u, u), dot(w, w)
+        square = uu * ww - K * K
+        margin = square / (uu * ww)
+    C.margin[g] = margin
+    if not margin.real > -ROUNDING:
+        return False
+    root = C.sign[g] * (np.sqrt(square) if square.real > 0.0 else 0.0 * square)
+    if slide:
+        move_part(C, m1, m2, scale(root - dot(w, e), e), IDENTITY)
+    else:
+        turn_part(C, m1, m2, a, n, u, add(scale(K / ww, w), scale(-root / ww, cross(n, w))))
+    put_rod(C, j2, e2, j3, e3, m2, m3, q)
+    return True
+
+
+# ------------------------------------------------------------------------------------------------ all steps
+
+
+@inline
+def solve_linear(model, data, n, entry):
+    """The coordinate of one entry from the others and the time: sum factor coordinate = program(t)."""
+    line = model.linear[n]
+    x = motion_in_time(model, data, line[L_PROGRAM])[0]
+    for k in range(line[L_FIRST], line[L_FIRST] + line[L_COUNT]):
+        if k != entry:
+            x -= model.factor[k] * data.q[model.entry[k, 2]]
+    data.q[model.entry[entry, 2]] = x / model.factor[entry]
+
+
+@inline
+def close_group(C, s, kind, g, q):
+    if kind == ROD_PIN or kind == ROD_SLIDE:
+        return close_rod(C, s, g, kind == ROD_SLIDE, q)
+    if kind == PINS:
+        return close_pins(C, s, g)
+    if kind == SLIDE:
+        return close_slide(C, s, g)
+    return close_slides(C, s, g)
+
+
+@kernel
+def close(ints, floats, work):
+    """q_D in `work` from q_I and t there: all steps [Blajer1993 eq. (5)]."""
+    model, data = open_model(ints, floats), open_work(ints, work)
+    C = open_closing(ints, floats, work)
+    for b in range(C.pose.shape[0]):
+        put3(C.pose, b, POINT, ZERO)
+        put9(C.pose, b, AXES, IDENTITY)
+    for s in range(C.step.shape[0]):
+        kind, j = C.step[s, S_KIND], C.step[s, S_JOINT]
+        if kind == LINEAR:
+            solve_linear(model, data, j, C.step[s, S_JOINT + 1])
+        elif kind == JOIN or kind == READ:
+            i, par = C.joint[j, J_Q0], (C.frame[j, J_PAR], C.frame[j, J_PAR + 1])
+            if kind == JOIN:
+                d, E = joint_pose(C.joint[j, J_KIND], par, data.q, i)
+                attach(C, j, C.step[s, S_END], C.step[s, S_MOVED], C.step[s, S_MOVED + 1], d, E)
+            else:
+                p, F = frame_at(C, j, 0)
+                p2, M = frame_at(C, j, 1)
+                E = mul(transpose(F), M)
+                read_joint(C.joint[j, J_KIND], par, rot_t(F, sub(p2, p)), E, data.q, i)
+        elif not close_group(C, s, kind, C.step[s, S_GROUP], data.q):
+            C.notes[WHICH] = C.step[s, S_GROUP]
+            return CANNOT_CLOSE
+    return FINE
+
+
+@inline
+def at_limit(C, least):
+    """Whether some group is nearly singular; notes which."""
+    for g in range(C.margin.shape[0]):
+        if not C.margin[g].real > least:
+            C.notes[WHICH] = g
+            return True
+    return False
+
+
+@kernel
+def accelerate(ints, floats, work):
+    """Accelerations `work.a` at the q_I, v_I and t in `work`; all else there is made to follow."""
+    status = close(ints, floats, work)
+    if status != FINE:
+        return status
+    if at_limit(open_closing(ints, floats, work), AT_LIMIT):
+        return CANNOT_CLOSE
+    status = blajer.accelerate(ints, floats, work)
+    if status != FINE:
+        return status
+    P = blajer.open_partition(ints, plan_start(ints), floats, work, work_start(ints))
+    phi = open_work(ints, work).phi
+    for n in range(phi.shape[0]):
+        if P.holonomic[n] == 1 and not (phi[n] * phi[n]).real < (STILL_CLOSED * P.row_unit[n]) ** 2:
+            return NOT_THERE
+    return FINE
+
+
+@kernel
+def accepted(ints, floats, work):
+    """After an accepted step: whether it ends at a limit, or other coordinates or rows should be chosen."""
+    status = blajer.check(ints, floats, work)
+    if status == FINE and at_limit(open_closing(ints, floats, work), ENDS):
+        return CANNOT_CLOSE
+    return status

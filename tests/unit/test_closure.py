@@ -1,0 +1,268 @@
+"""Closure: recognised groups, runs that stay closed, limits, branches."""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+import numpy as np
+import pytest
+
+import loopdyn as ld
+from loopdyn.formulations.closure import Closer, plan_for
+from loopdyn.formulations.groups import make_plan
+from loopdyn.integrators.base import Stepper
+from loopdyn.integrators.chart import Output
+from loopdyn.integrators.stepping import FINISHED, RUNNING
+from loopdyn.rank import decide
+
+PIN = ld.Revolute(axis=(0, 0, 1))
+
+
+def ring(kinds: str) -> ld.Mechanism:
+    """Four bodies, one of them the ground, joined by pins (R) and slides (P) in a ring that lies in a tilted plane."""
+    m = ld.Mechanism("ring", gravity=(0, -9.81, 0))
+    points = [(0, 0, 0), (0.3, 0.8, 0.1), (1.4, 1.1, -0.2), (1.6, 0.1, 0.3)]  # out of plane too: bodies of any shape
+    ways = [(1, 0.2, 0), (0.1, 1, 0), (1, -0.4, 0), (0.6, 1, 0)]
+    for name, com in zip("abc", [(0.2, 0.3, 0.1), (0.9, 1.0, 0), (1.5, 0.6, 0.2)], strict=True):
+        m.add_body(name, ld.Inertia.sphere(mass=1.0, radius=0.2, at=com))
+    bodies = ["ground", "a", "b", "c", "ground"]
+    for k, kind in enumerate(kinds):
+        joint = PIN if kind == "R" else ld.Prismatic(axis=ways[k])
+        m.add_joint(f"{kind}{k}", joint, bodies[k], bodies[k + 1], at=points[k])
+    return ld.library.turned(m)
+
+
+RINGS = sorted({"".join(p) for kinds in ("RRRR", "RRRP", "RRPP") for p in permutations(kinds)})
+
+
+@pytest.mark.parametrize("kinds", RINGS)
+@pytest.mark.parametrize("cut", range(4))
+def test_planar_rings_of_pins_and_slides_are_explicit_with_any_joint_as_input_and_any_cut(kinds, cut):
+    """RR, RP, PR, PP dyads: a pin among the three that remain; three slides cannot be closed by turning."""
+    m = ring(kinds)
+    system = m.compile(cuts=[f"{kinds[cut]}{cut}"])
+    state = ld.assemble(system)
+    for k in range(system.nv):
+        J = ld.tree.closure(system, state)[1]
+        others = [i for i in range(3) if i != k]
+        if np.linalg.matrix_rank(J[:, others], 1e-6) < 2:
+            continue  # this input moves nothing here, or not by itself
+        plan = plan_for(system, state, [k])
+        assert plan.explicit
+        close, signs = Closer(plan), plan.signs(state)
+        np.testing.assert_allclose(close(0.0, np.array(state.q), signs), state.q, atol=1e-13)
+        trials = [close(0.0, state.q + step * np.eye(3)[k], signs) for step in (0.05, -0.05)]
+        found = [q for q in trials if q is not None]  # one of them may be beyond a limit
+        assert found
+        for q in found:
+            phi, _ = ld.tree.closure(system, ld.State(0.0, q, state.v))
+            assert np.abs(phi).max() < 1e-13
+
+
+def test_groups_are_solved_in_the_order_of_the_loops():
+    """Andrews' squeezer: three loops, the first one feeding the others."""
+    plan = ld.Closure(independent=["O"]).plan(ld.library.andrews().compile())
+    assert [set(g.joints) for g in plan.groups] == [{"F", "E2", "B"}, {"E4", "G", "A5"}, {"E6", "H", "A7"}]
+    assert plan.explicit
+    assert "all in closed form" in str(plan)
+
+
+def test_what_has_no_closed_form_is_iterated_and_the_plan_says_so():
+    plan = ld.Closure().plan(ld.library.bricard().compile())
+    assert not plan.explicit
+    assert "iterated" in str(plan)
+
+
+def test_axes_that_are_parallel_at_one_pose_only_are_no_group():
+    """A pin whose axis is tilted by a first joint: three pins are parallel where it is drawn, and not beside it."""
+    m = ring("RRRR")
+    system = m.compile()
+    state = ld.assemble(system)
+    assert plan_for(system, state, [0]).groups
+    tilted = ld.Mechanism("tilted")
+    points = [(0, 0, 0), (0.3, 0.8, 0), (1.4, 1.1, 0), (1.6, 0.1, 0)]
+    for name in "abc":
+        tilted.add_body(name, ld.Inertia.sphere(mass=1.0, radius=0.2, at=(1, 1, 0)))
+    bodies, axes = ["ground", "a", "b", "c", "ground"], [(1, 0.3, 0.2), (0, 0, 1), (0, 0, 1), (0, 0, 1)]
+    for k in range(4):
+        tilted.add_joint(f"J{k}", ld.Revolute(axis=axes[k]), bodies[k], bodies[k + 1], at=points[k])
+    system = tilted.compile()
+    state = system.state()
+    assert make_plan(system, state, [system.speeds.index("J0")]).groups
+    assert plan_for(system, state, [system.speeds.index("J0")]).groups == ()
+
+
+def test_a_driver_gives_its_coordinate_and_the_rest_is_explicit():
+    m = ld.library.five_bar()
+    m.add_driver("given", "A", "0.2*sin(3*t)")
+    system = m.compile()
+    state = ld.assemble(system, v={"E": 0.5})
+    method = ld.Closure(independent=["E"])
+    run = ld.simulate(system, state, (0, 1), formulation=method, rtol=1e-10, progress=False)
+    assert "all in closed form" in run.settings["plan"]
+    ref = ld.simulate(system, state, (0, 1), formulation="partition", rtol=1e-10, progress=False)
+    np.testing.assert_allclose(run.path.q, ref.path.q, atol=1e-8)
+    assert run.largest_residual < 1e-13
+
+
+@pytest.mark.parametrize("slide", [False, True])
+def test_rods_with_two_balls_are_explicit(slide):
+    """RSSR and RSSP: a crank, a rod with two balls, and a rocker or a slider; the spin of the rod is idle."""
+    m = ld.library.rssr()
+    if slide:
+        m.joints["D"] = ld.Prismatic(axis=(1, 0.2, 0.3), parent="ground", child="rocker", at=m.joints["D"].at)
+    system = ld.library.turned(m).compile()
+    state = ld.assemble(system, v={"A": 5.0, "B.wx": 0.3})
+    settings = {"rtol": 1e-10, "progress": False, "t_eval": np.linspace(0, 1, 11)}
+    run = ld.simulate(system, state, (0, 1), formulation="closure", drift="none", **settings)
+    assert "all in closed form" in run.settings["plan"]
+    ref = ld.simulate(system, state, (0, 1), formulation="graph", **settings)
+    np.testing.assert_allclose(run.path.q, ref.path.q, atol=1e-7)
+    assert run.largest_residual < 1e-13
+
+
+def test_functions_in_python_are_refused_in_words():
+    m = ld.library.four_bar()
+    m.add_force(ld.UserForce(function=lambda t, q, v, out: None, name="f"))
+    assert "Python" in (ld.Closure().supports(m.compile()) or "")
+
+
+# ----------------------------------------------------------------------------------------------------- runs
+
+
+@pytest.mark.parametrize("name", ["four_bar", "slider_crank", "five_bar", "n_four_bar", "andrews"])
+def test_runs_equal_those_of_the_oracle_and_stay_closed_without_projection(name):
+    system = ld.library.turned(ld.library.ALL[name]()).compile()
+    state = ld.assemble(system)
+    end = 0.02 if name == "andrews" else 0.5
+    settings = {"rtol": 1e-11, "progress": False, "t_eval": np.linspace(0, end, 6)}
+    run = ld.simulate(system, state, (0, end), formulation="closure", drift="none", **settings)
+    ref = ld.simulate(system, state, (0, end), formulation="oracle", **settings)
+    np.testing.assert_allclose(run.path.q, ref.path.q, atol=1e-7 if name == "andrews" else 1e-8)
+    assert run.largest_residual < 1e-13
+    assert "all in closed form" in run.settings["plan"]
+
+
+def largest_residual(seconds: float) -> tuple[float, float]:
+    """Of a four-bar that runs, after every hundredth step, and how far its crank has turned.
+
+    At the coordinates that are integrated, angles within a turn: with all turns added, as outputs have them, the
+    rounding of the angle alone is larger.
+    """
+    system = ld.library.four_bar().compile()
+    state = ld.assemble(system)
+    rank = decide(system, state)
+    stepper = Stepper(system, ld.Closure().prepare(system, rank), ld.DOP853(), "none", rank.count, 1e-8, 0.0)
+    stepper.allow(0.0, seconds)
+    stepper.start(state, seconds)
+    nothing = np.zeros((0, 3))
+    out = Output(np.zeros(0), nothing, nothing, nothing, np.zeros((0, stepper.sources)), np.zeros(0, np.int64))
+    largest = 0.0
+    while stepper.t < seconds:
+        assert stepper.run(out, 100) in (RUNNING, FINISHED)
+        phi, _ = ld.tree.closure(system, ld.State(0.0, stepper.memory.q1.copy(), state.v))
+        largest = max(largest, float(np.abs(phi).max()) / system.size)
+    return largest, float(stepper.state().q[0])
+
+
+def test_a_running_four_bar_stays_closed_to_rounding():
+    largest, turned = largest_residual(100.0)
+    assert abs(turned) > 50 * 2 * np.pi
+    assert largest < 1e-13
+
+
+@pytest.mark.slow
+def test_a_four_bar_that_runs_for_10000_s_stays_closed_to_rounding():
+    largest, turned = largest_residual(10_000.0)
+    print(largest, turned)  # shown with -s
+    assert abs(turned) > 5000 * 2 * np.pi
+    assert largest < 1e-13
+
+
+def test_a_run_ends_at_the_limit_of_its_coordinate_which_is_located():
+    """The rocker turns back at a limit that is predicted: the run is not carried over it, nor is it held there."""
+    system = ld.library.four_bar().compile()
+    state = ld.assemble(system)
+    run = ld.simulate(system, state, (0, 5), formulation=ld.Closure(independent=["D"]), progress=False)
+    assert run.status == "failed"
+    limits = [p.value for p in ld.singular_poses(system, "D")]
+    said = float(run.message.split("D = ")[1].split(" ")[0].rstrip("."))
+    assert min(abs(said - x) for x in limits) < 1e-6
+
+
+def test_a_run_keeps_its_branch():
+    system = ld.library.four_bar().compile()
+    first, second = ld.branches(system, {"A": 0.3})
+    for branch in (first, second):
+        state = ld.assemble(system, q=branch.state.q, v={"A": 8.0})
+        run = ld.simulate(system, state, (0, 2), formulation=ld.Closure(independent=["A"]), progress=False)
+        assert run.status == "finished"
+        plan = plan_for(system, state, [0])
+        signs = [plan.signs(ld.State(0.0, q, np.zeros(3)))[0] for q in run.path.q]
+        assert set(signs) == set(branch.signs.values())
+
+
+# ------------------------------------------------------------------------------------------------- branches
+
+
+def test_branches_of_the_four_bar_are_two_and_complete():
+    found = ld.branches(ld.library.four_bar().compile(), {"A": 0.3})
+    assert (len(found), found.complete) == (2, True)
+    assert {b.name for b in found} == {"B-C-D +", "B-C-D -"}
+    assert "all there are" in str(found)
+
+
+def test_branches_out_of_reach_are_none():
+    found = ld.branches(ld.library.four_bar().compile(), {"D": 1.5})
+    assert (len(found), found.complete) == (0, True)
+
+
+def test_branches_that_are_searched_for_are_said_to_be_perhaps_incomplete():
+    system = ld.library.bennett().compile()
+    found = ld.branches(system, {"P1": 0.2})
+    assert not found.complete
+    assert len(found) >= 1
+    for branch in found:
+        assert np.abs(ld.tree.closure(system, branch.state)[0]).max() < 1e-10
+
+
+def test_branches_need_as_many_coordinates_as_there_are_freedoms():
+    system = ld.library.five_bar().compile()
+    with pytest.raises(ld.LoopdynError, match="2 freedoms"):
+        ld.branches(system, {"A": 0.0})
+    with pytest.raises(ld.LoopdynError, match="no independent coordinate"):
+        ld.branches(system, {"A": 0.0, "nothing": 0.0})
+
+
+def test_crank_of_a_crank_rocker_has_no_singular_pose():
+    assert ld.singular_poses(ld.library.four_bar().compile(), "A") == ()
+
+
+# ------------------------------------------------------------------------------------------------ equations
+
+
+@pytest.mark.parametrize("name", ["four_bar", "slider_crank"])
+@pytest.mark.parametrize("label", ["A", "D"])
+def test_equations_in_symbols_equal_the_numerical_ones(name, label):
+    system = ld.library.ALL[name]().compile()
+    state = ld.assemble(system, q={"A": 0.4}, v={"A": 3.0})
+    found = ld.equations(system, [label], state)
+    k = system.speeds.index(label)
+    at = found.evaluate({label: state.q[k]}, {label: state.v[k]})
+    solver = ld.prepare(system, ld.Closure(independent=[label]), state)
+    a = solver(state.t, state.q, state.v).a
+    P = solver.calls.views
+    np.testing.assert_allclose([at["q"][x] for x in system.coordinates], state.q, atol=1e-12)
+    np.testing.assert_allclose([at["v"][x] for x in system.speeds], state.v, atol=1e-12)
+    np.testing.assert_allclose(at["A"], P.A, atol=1e-11)
+    np.testing.assert_allclose(at["xi"], P.xi[:, 0], atol=1e-11)
+    np.testing.assert_allclose([at["a"][x] for x in system.speeds], a, atol=1e-10)
+    scope: dict = {f"q_{label}": float(state.q[k])}
+    exec(found.python(), scope)
+    np.testing.assert_allclose([scope[f"q_{x}"] for x in system.coordinates], state.q, atol=1e-12)
+    assert "\\xi" in found.latex()
+
+
+def test_equations_refuse_in_words_what_is_not_planar():
+    with pytest.raises(ld.LoopdynError, match="neither a pin nor a slide"):
+        ld.equations(ld.library.rssr().compile(), ["A", "B.wx"])
