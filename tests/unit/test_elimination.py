@@ -29,8 +29,8 @@ from loopdyn.rank import decide
 
 
 def random_blocks(rng: np.random.Generator, nodes: int = 9) -> tuple[list[int], list[list[int]]]:
-    """Nodes of one to five rows, and groups of coupled nodes."""
-    sizes = rng.integers(1, 6, nodes).tolist()
+    """Nodes of up to six rows, one of them without any, and groups of coupled nodes."""
+    sizes = [0, *rng.integers(1, 7, nodes - 1).tolist()]
     cliques = [rng.choice(nodes, size=int(rng.integers(1, 5)), replace=False).tolist() for _ in range(nodes)]
     return sizes, [*cliques, *([k] for k in range(nodes))]
 
@@ -69,7 +69,7 @@ def factored(pattern: Pattern, A: np.ndarray, floor: np.ndarray) -> SimpleNamesp
     n = pattern.rows
     f = SimpleNamespace(A=packed(pattern, A), pivot=np.full(n, np.nan), inverse=np.full(n, np.nan))
     tables = Tables(pattern.node, pattern.later, pattern.block)
-    f.dropped = factor_all(tables, f.A, floor, f.pivot, f.inverse, np.full(5, np.nan))
+    f.dropped = factor_all(tables, f.A, floor, f.pivot, f.inverse, np.full(6, np.nan))
     f.dense = np.zeros((n, n))
     for b in range(len(pattern.node)):
         first, end = pattern.first[b], pattern.first[b + 1]

@@ -82,8 +82,6 @@ from loopdyn.records import (
 from loopdyn.spatial import (
     add,
     add3,
-    add6,
-    add9,
     centripetal,
     cross,
     dot,
@@ -95,11 +93,10 @@ from loopdyn.spatial import (
     put3,
     rot,
     scale,
-    shift_inertia,
     sub,
     subtract_dyad,
 )
-from loopdyn.tree.aba import eliminate, eliminate_pin
+from loopdyn.tree.aba import eliminate, eliminate_pin, hand_on
 from loopdyn.tree.jacobian import constraint_rows, freedom_of_cut, linear_terms, pair
 from loopdyn.tree.kinematics import accelerations, kinematics, rigid_bodies
 
@@ -355,13 +352,7 @@ def inward(model, work, plan, E):
                     J, H, M = subtract_dyad(J, H, M, d, uw, uv)
                     pw, pv = add(pw, scale(u, uw)), add(pv, scale(u, uv))
             if p >= model.n_bases:
-                r = get3(B, i, ARM)
-                J, H, M = shift_inertia(J, H, M, r)
-                add6(B, p, IJ, J)
-                add9(B, p, IH, H)
-                add6(B, p, IM, M)
-                add3(B, p, PW, add(pw, cross(r, pv)))
-                add3(B, p, PV, pv)
+                hand_on(B, i, p, J, H, M, pw, pv)
         if plan.open_start[i] == plan.open_start[i + 1]:
             continue
         if severed:

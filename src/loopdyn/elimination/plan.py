@@ -264,7 +264,12 @@ def _pattern(forest: Forest) -> Pattern:
 
 
 def _tree_flops(system: System, forest: Forest) -> int:
-    """Operations of everything but the matrix of multipliers."""
+    """Operations of everything but the matrix of multipliers.
+
+    A column past a severed body takes a quarter of what is counted here, its products with the other columns take
+    longer than their operations say. In a tower of 300 bodies this count ranks ten choices of severed joints as their
+    times do.
+    """
     severed = set(forest.severed)
     total = 0
     for i in range(system.n_bases, len(system.model.tree)):

@@ -93,6 +93,18 @@ def eliminate(D, k, size_w, size_v, load, J, H, M, pw, pv):
 
 
 @inline(always=True)
+def hand_on(B, i, p, J, H, M, pw, pv):
+    """Add what is left of body i, inertia and bias, to its parent p, about the parent's reference point."""
+    r = get3(B, i, ARM)
+    J, H, M = shift_inertia(J, H, M, r)
+    add6(B, p, IJ, J)
+    add9(B, p, IH, H)
+    add6(B, p, IM, M)
+    add3(B, p, PW, add(pw, cross(r, pv)))
+    add3(B, p, PV, pv)
+
+
+@inline(always=True)
 def inward(model, work):
     """Articulated inertias from the tips to the root; returns the body whose pivot vanishes, or -1."""
     B, D = work.body, work.dof
@@ -118,13 +130,7 @@ def inward(model, work):
                 J, H, M = subtract_dyad(J, H, M, d, uw, uv)
                 pw, pv = add(pw, scale(u, uw)), add(pv, scale(u, uv))
         if p >= model.n_bases:
-            r = get3(B, i, ARM)
-            J, H, M = shift_inertia(J, H, M, r)
-            add6(B, p, IJ, J)
-            add9(B, p, IH, H)
-            add6(B, p, IM, M)
-            add3(B, p, PW, add(pw, cross(r, pv)))
-            add3(B, p, PV, pv)
+            hand_on(B, i, p, J, H, M, pw, pv)
     return status
 
 
