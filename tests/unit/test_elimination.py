@@ -75,8 +75,8 @@ def factored(pattern: Pattern, A: np.ndarray, floor: np.ndarray) -> SimpleNamesp
         first, end = pattern.first[b], pattern.first[b + 1]
         for a in (b, *pattern.below[b]):
             rows, start = slice(pattern.first[a], pattern.first[a + 1]), pattern.where(a, b)
-            size = (pattern.first[a + 1] - pattern.first[a]) * (end - first)
-            f.dense[rows, first:end] = f.A[start : start + size].reshape(-1, end - first)
+            shape = (pattern.first[a + 1] - pattern.first[a], end - first)
+            f.dense[rows, first:end] = f.A[start : start + np.prod(shape)].reshape(shape)
     f.dense = np.tril(f.dense, -1) * f.inverse + np.eye(n)
     f.solve = lambda b: solve_all(tables, f.A, f.inverse, b)
     return f
