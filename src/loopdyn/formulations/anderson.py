@@ -110,7 +110,7 @@ from loopdyn.spatial import (
 )
 from loopdyn.tree.aba import eliminate, eliminate_pin, hand_on
 from loopdyn.tree.jacobian import constraint_rows, freedom_of_cut, linear_terms
-from loopdyn.tree.kinematics import rigid_bodies
+from loopdyn.tree.kinematics import place_bodies, rigid_bodies
 
 # Header of the plan, behind the ints of the system: lengths of its tables, of its arrays of numbers, and settings.
 N_GROUPS, N_STEPS, N_CELLS, N_ROWS, N_DEPENDENT, N_PARTS, N_PATH, N_LOCAL, N_DIRECT, N_TENTATIVE = range(10)
@@ -453,9 +453,9 @@ def note_pivot(G, c, sign, pivot):
     """Compare the pivot of a cell with what it was at the choice; at the choice itself keep it."""
     if G.chosen[c, 1] == 0.0:
         G.chosen[c, 0], G.chosen[c, 1] = sign, pivot
-    if G.chosen[c, 0] != sign:
+    if G.chosen[c, 0].real != sign:
         G.notes[FLIPPED] += 1.0
-    share = pivot / G.chosen[c, 1]
+    share = pivot / G.chosen[c, 1].real
     if not share >= G.notes[PIVOT].real:
         G.notes[PIVOT] = share
 
@@ -471,7 +471,7 @@ def close_cell(model, work, P, G, c):
     for i in range(n):
         e = P.e[P.dependent[first + i]]
         for m in range(t):
-            total = 0.0 * G.E[e]
+            total = 0.0
             for j in range(n):
                 total += G.X[x + i * n + j] * G.reduced[r + j * t + m]
             G.E[e + m] = total
@@ -521,7 +521,7 @@ def narrow(ints, floats, work, g):
     n = t - d
     for m in range(d):
         for i in range(n):  # how follower i follows from m
-            total = 0.0 * G.X[x]
+            total = 0.0
             for j in range(n):
                 total += G.X[x + i * n + j] * G.reduced[r + j * t + m]
             G.side[i] = total
@@ -536,7 +536,7 @@ def narrow(ints, floats, work, g):
                         G.E[P.e[k] + m] += G.side[i] * G.E[P.e[k] + d + i]
 
 
-@inline
+@kernel
 def columns(ints, floats, work):
     """E, W and X of all groups, in tentative speeds."""
     model, data = open_model(ints, floats), open_work(ints, work)
@@ -631,7 +631,7 @@ def follow_last(ints, floats, work, g, biased):
             G.F[at + m] = G.side[i]
             m += 1
     for i in range(n):
-        total = 0.0 * G.X[x]
+        total = 0.0
         for j in range(n):
             total += G.X[x + i * n + j] * G.F[at + j]
         G.side[i] = total
@@ -646,7 +646,7 @@ def follow_last(ints, floats, work, g, biased):
                     G.x[k] += G.side[i] * G.E[P.e[k] + d + i]
 
 
-@inline
+@kernel
 def follow(ints, floats, work, biased):
     """Motions `x` of speeds and `motion` of bodies for the right sides `right` of the rows, independent speeds at rest.
 
@@ -671,7 +671,7 @@ def follow(ints, floats, work, biased):
                 remaining(model, data, P, G, c, biased)
                 n, x, first = P.cell[c, K_ROWS_END] - P.cell[c, K_ROWS], P.cell[c, K_X], P.cell[c, K_DEPENDENT]
                 for i in range(n):
-                    total = 0.0 * G.X[x]
+                    total = 0.0
                     for j in range(n):
                         total += G.X[x + i * n + j] * G.side[j]
                     G.x[P.dependent[first + i]] = total
@@ -910,12 +910,16 @@ def outward(model, work, P, G):
 # --------------------------------------------------------------------------------------------------------- kernels
 
 
-@inline
-def weigh(ints, floats, work, loaded):
-    """Bodies and rows at the state in `work`: motion, inertia, velocity terms; loads, if they are asked for."""
+@kernel
+def weigh(ints, floats, work, stage):
+    """Bodies and rows at the state in `work`: motion and velocity terms, inertia and loads where the stage needs them.
+
+    This one, `columns` and `follow` are kernels, though only called by others, so that they stay functions: inlined,
+    their variables would be set to zero at every call, which takes half of the time of a four-bar.
+    """
     model, data = open_model(ints, floats), open_work(ints, work)
-    rigid_bodies(model, data)
-    if loaded:
+    place_bodies(model, data, stage != SPEEDS)
+    if stage == ACCELERATIONS:
         if model.force.shape[0] > 0:
             add_loads(model, data)
         else:  # spares a small mechanism the call
@@ -955,7 +959,7 @@ def accelerate(ints, floats, work):
     if G.notes[ASKED].real == POSITIONS:
         first, last = POSITIONS, POSITIONS
     for stage in range(first, last + 1):
-        weigh(ints, floats, work, stage == ACCELERATIONS)
+        weigh(ints, floats, work, stage)
         if stage == first or ints[o + AFFINE] == 0:
             columns(ints, floats, work)
         if stage == SPEEDS:

@@ -243,6 +243,13 @@ def find_elements(system: System, tree: Tree) -> list[Element]:
     return found
 
 
+def bound_speeds(element: Element, tree: Tree) -> list[int]:
+    """Speeds that enter the rows of an element."""
+    sides = [b for part in element.parts for b in (*part.child_side, *part.parent_side)]
+    through = [k for b in sides for k in tree.speeds(b)]
+    return list(dict.fromkeys([*through, *(k for _, k in element.direct)]))
+
+
 def _coupled(elements: Sequence[Element]) -> list[list[int]]:
     """Elements that share tree joints, directly or by others, in the order of the first of each."""
     leader = list(range(len(elements)))
@@ -351,18 +358,12 @@ class _Grouping:
         for b in self.bodies:
             if b not in self.roots:
                 self.outward[tree.parent[b]].append(b)
-        self.bound = {e: self._bound(elements[e]) for e in members}
+        self.bound = {e: bound_speeds(elements[e], tree) for e in members}
         self.tentative: list[int] = []
         self.known: set[int] = set()  # speeds that are tentative or follow
         self.placed: set[int] = set()
         self.steps: list[int | Cell] = []
         self.aside: list[tuple[int, list[int]]] = []  # element, places of rows in it
-
-    def _bound(self, element: Element) -> list[int]:
-        """Speeds that enter the rows of an element."""
-        sides = [b for part in element.parts for b in (*part.child_side, *part.parent_side)]
-        through = [k for b in sides for k in self.tree.speeds(b)]
-        return list(dict.fromkeys([*through, *(k for _, k in element.direct)]))
 
     def close_all(self, wanted: set[int]) -> None:
         """Close the elements in turn: always one with few speeds that do not follow yet."""
@@ -422,20 +423,19 @@ class _Grouping:
         dependent = tuple(unknown[c] for c in columns)
         self._know([k for k in unknown if k not in dependent], tentative=True)
         if dependent:
-            self._place_anew(element)
+            self._place_anew(e)
             sides = tuple(self._side(part) for part in element.parts)
             self.steps.append(Cell(e, tuple(element.rows[r] for r in rows), dependent, sides))
             self._know(dependent, tentative=False)
-        self._place_anew(element)
+        self._place_anew(e)
         rest = [r for r in range(len(element.rows)) if r not in rows]
         if rest:
             self.aside.append((e, rest))
         return unknown
 
-    def _place_anew(self, element: Element) -> None:
+    def _place_anew(self, e: int) -> None:
         """Bodies whose motion is known by what was learnt about the joints of an element."""
-        touched = {self.tree.body[k] for k in self._bound(element)}
-        self._place(touched)
+        self._place({self.tree.body[k] for k in self.bound[e]})
 
     def _side(self, part: Part) -> tuple[tuple[tuple[int, int], ...], int, int]:
         """See :class:`Cell`: ways inward from both bodies to one whose motion is known, or to where they meet."""

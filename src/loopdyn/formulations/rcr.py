@@ -21,12 +21,13 @@ from numpy.typing import NDArray
 from loopdyn.errors import LoopdynError, SingularityError
 from loopdyn.formulations import anderson, criteria
 from loopdyn.formulations.base import Array, Compiled, Formulation, Solution, Solver
-from loopdyn.formulations.cells import Numbers, Plan, Tree, make_plan
+from loopdyn.formulations.cells import Group, Numbers, Plan, Tree, bound_speeds, make_plan
 from loopdyn.formulations.graph import Graph
 from loopdyn.formulations.partition import Partition
-from loopdyn.rank import Rank, decide
+from loopdyn.rank import Rank, decide, is_large
 from loopdyn.records import H_ENTRIES, NV, V0, model_sizes
 from loopdyn.system import State, System
+from loopdyn.tree import terms
 from loopdyn.tree.rnea import rnea
 
 # Tentative speeds of a group above which it is handed to `graph`: what is dense in them then takes longer than the
@@ -60,6 +61,20 @@ class WorkArrays:
     def put(self, t: float, q: Array, v: Array) -> None:
         """Write a state."""
         self.state.t[0], self.state.q[:], self.state.v[:] = t, q, v
+
+    def motions(self) -> Array:
+        """Motions (k, nv) of all speeds for each independent one, at the last evaluation."""
+        place = {k: n for n, k in enumerate(self.plan.independent)}
+        D = np.zeros((len(place), self.system.nv))
+        D[np.arange(len(place)), list(place)] = 1.0
+        tree = self.system.model.tree
+        for g in self.plan.groups:
+            rows = [place[k] for k in g.tentative[: g.freedoms]]
+            for b in g.bodies:
+                for k in range(tree[b, V0], tree[b, V0] + tree[b, NV]):
+                    e = self.tables.e[k]
+                    D[rows, k] = self.views.E[e : e + g.freedoms]
+        return D
 
 
 def _pack(plan: Plan, form: int, n_floats: int) -> NDArray[np.int64]:
@@ -202,18 +217,20 @@ class RcrSolver:
             raise self._singular(state.t, forced or current or ())
         if forced is not None or plan.width > WIDEST:
             return plan
-        better = self._better(plan, state, wanted)
+        better, gain = self._better(plan, state, wanted)
         other = None if better is None else make_plan(numbers, count, better, self._allowed)
-        return plan if other is None else other
+        if other is None or (other.width > plan.width and not gain > self.options.switch):
+            return plan  # nothing better, or so little that it is not worth a wider group
+        return other
 
-    def _better(self, plan: Plan, state: State, wanted: float) -> list[int] | None:
-        """A set whose measure is larger by the factor `wanted` in some group, or None."""
+    def _better(self, plan: Plan, state: State, wanted: float) -> tuple[list[int] | None, float]:
+        """A set whose measure is larger by the factor `wanted` in some group, or None; the largest such factor."""
         arrays = self._arrays(plan, anderson.FULL)
         arrays.put(state.t, state.q, state.v)
         anderson.accelerate(*arrays.arrays)
         anderson.check(*arrays.arrays)
         G, tree, found = arrays.views, self._tree, set(plan.independent)
-        changed = False
+        largest = 1.0
         for g in plan.groups:
             if not g.freedoms:
                 continue
@@ -221,11 +238,30 @@ class RcrSolver:
             E = np.array([G.E[arrays.tables.e[k] : arrays.tables.e[k] + g.freedoms] for k in speeds])
             W = E.T / np.sqrt(G.free[speeds])
             before = np.flatnonzero(np.isin(speeds, g.tentative[: g.freedoms])).tolist()
-            after = criteria.best_set(W, self._allowed[speeds], before)
-            if criteria.measure(W, after) > wanted * criteria.measure(W, before):
+            after = self._best_set(W, speeds, before, self._first_speeds(plan, g), wanted)
+            gain = criteria.measure(W, after) / criteria.measure(W, before)
+            if gain > wanted:
                 found = (found - set(speeds[before].tolist())) | set(speeds[after].tolist())
-                changed = True
-        return sorted(found) if changed else None
+                largest = max(largest, gain)
+        return (sorted(found) if largest > 1.0 else None), largest
+
+    def _best_set(
+        self, W: Array, speeds: NDArray[np.int64], before: list[int], near: list[int], wanted: float
+    ) -> list[int]:
+        """The best set, or one from `near` that is nearly as good: speeds far apart may make a group wider."""
+        allowed = self._allowed[speeds]
+        best = criteria.best_set(W, allowed, before)
+        local = allowed & np.isin(speeds, near)
+        if local.sum() < len(W):
+            return best
+        found = criteria.best_set(W, local)
+        good, top, now = (criteria.measure(W, x) for x in (found, best, before))
+        return found if good * self.options.switch > top and good > wanted * now else best
+
+    def _first_speeds(self, plan: Plan, g: Group) -> list[int]:
+        """Speeds bound by the cell of a group that closes first."""
+        first = next((plan.cells[-1 - x] for x in g.steps if x < 0), None)
+        return [] if first is None else bound_speeds(plan.elements[first.element], self._tree)
 
     def _singular(self, t: float, independent: Sequence[int]) -> SingularityError:
         names = ", ".join(f"'{self.system.speeds[i]}'" for i in independent) or "the speeds that are allowed"
@@ -240,36 +276,21 @@ class RcrSolver:
     def criterion(self, t: Array, q: Array, v: Array, active: NDArray[np.bool_]) -> Array:
         """How well each speed would serve as an independent one, at many states with sets that are good there.
 
-        In a group of several independent speeds: the largest gain of an exchange for it, 1 for those that are.
+        The projections of `partition`, by a dense mass matrix; not a number for systems too large for that.
         """
-        found = np.zeros((len(t), self.system.nv))
-        arrays = None
+        found = np.full((len(t), self.system.nv), np.nan)
+        if is_large(self.system):
+            return found
         for n in range(len(t)):
-            if arrays is None or (active[n] != active[n - 1]).any():
-                state = State(float(t[n]), q[n], v[n])
-                plan = make_plan(
-                    self._numbers(state), self.rank.count, np.flatnonzero(active[n]).tolist(), self._allowed
-                )
-                if plan is None:
-                    raise self._singular(state.t, np.flatnonzero(active[n]).tolist())
-                arrays = self._arrays(plan, anderson.FULL)
-            arrays.put(float(t[n]), q[n], v[n])
+            state = State(float(t[n]), q[n], v[n])
+            if not n or (active[n] != active[n - 1]).any():
+                arrays = self._arrays(self._with(np.flatnonzero(active[n]).tolist(), state), anderson.FULL)
+            arrays.put(state.t, state.q, state.v)
             anderson.accelerate(*arrays.arrays)
             anderson.check(*arrays.arrays)
-            found[n] = self._gains(arrays)
+            W = criteria.tangent(terms(self.system, state).M, arrays.motions(), arrays.views.free)
+            found[n] = (W**2).sum(axis=0)
         return found
-
-    def _gains(self, arrays: WorkArrays) -> Array:
-        G, e = arrays.views, arrays.tables.e
-        gains = np.ones(self.system.nv)
-        for g in arrays.plan.groups:
-            kept = np.array(g.tentative[: g.freedoms], int)
-            for b in g.bodies:
-                for k in self._tree.speeds(b):
-                    if k not in kept:
-                        row = G.E[e[k] : e[k] + g.freedoms]
-                        gains[k] = float((row**2 * G.free[kept]).max(initial=0.0) / G.free[k])
-        return gains
 
     # ----------------------------------------------------------------------------------------------- solving
 
