@@ -202,6 +202,18 @@ def test_a_run_keeps_its_branch():
         assert set(signs) == set(branch.signs.values())
 
 
+@pytest.mark.parametrize("rtol", [1e-4, 1e-8, 1e-11])
+def test_a_run_does_not_slip_to_another_branch_at_a_change_point(rtol):
+    """A parallelogram in line at A0 = -pi/2: its two motions cross there, and no coordinate tells which one goes on."""
+    system = ld.library.n_four_bar(1).compile()
+    run = ld.simulate(system, ld.assemble(system), (0, 4), formulation="closure", rtol=rtol, progress=False)
+    assert run.status == "failed"
+    assert "singular" in run.message or "cannot be closed" in run.message
+    assert np.abs(run.path.q[:, 0] + run.path.q[:, 1]).max() < 1e-9  # a parallelogram as long as it went
+    assert run.path.q[:, 0].min() > -np.pi / 2
+    assert run.path.q[-1, 0] < -1.5  # and it went up to there
+
+
 # ------------------------------------------------------------------------------------------------- branches
 
 

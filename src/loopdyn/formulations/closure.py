@@ -12,18 +12,19 @@ run ends at the limit, unless other coordinates take over before.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, islice
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from loopdyn.errors import LoopdynError, SingularityError
 from loopdyn.formulations import blajer, closing, criteria
 from loopdyn.formulations.base import Array, Compiled, Formulation, Solver
 from loopdyn.formulations.groups import Plan, make_plan
-from loopdyn.formulations.partition import Choice, Partition, PartitionSolver, WorkArrays
+from loopdyn.formulations.partition import Partition, PartitionSolver, WorkArrays
 from loopdyn.rank import Rank, decide, scaled
 from loopdyn.system import State, System
 from loopdyn.tree import closure as rows_at
@@ -165,18 +166,23 @@ class ClosureSolver(PartitionSolver):
     (('A',), True)
     """
 
-    def __init__(self, system: System, rank: Rank, options: Partition):
+    def __init__(self, system: System, rank: Rank, options: Partition, limited: bool):
+        self._by_user = limited  # whether the options are
         super().__init__(system, rank, options)
-        self._plans: dict[tuple[int, ...], Plan] = {}
+        self._plans: dict[tuple[int, ...], tuple[Plan, State]] = {}  # of a set, and where it was made
         self.calls_closer: Closer
         self._install(rank.state or system.state())
+
+    @property
+    def _limited(self) -> bool:
+        return self._by_user
 
     def _install(self, state: State) -> None:
         """Plan for the present choice, and arrays for it that hold the state of the run."""
         chosen = self.choice.independent
         if chosen not in self._plans:
-            self._plans[chosen] = plan_for(self.system, state, chosen)
-        self.plan_ = self._plans[chosen]
+            self._plans[chosen] = plan_for(self.system, state, chosen), state
+        self.plan_, _ = self._plans[chosen]
         self.calls_closer = Closer(self.plan_)
         form = blajer.K_PLUS_N if self.plan_.explicit else blajer.TWO_K
         head = self.run.work[: len(self.system.work())].copy()
@@ -193,11 +199,6 @@ class ClosureSolver(PartitionSolver):
     def branch(self) -> dict[str, int]:
         """The closure that the run is in: +1 or -1 for each group."""
         return {g.name: int(s) for g, s in zip(self.plan_.groups, self.closing.sign, strict=True)}
-
-    def activate(self, labels: Sequence[str], state: State) -> None:
-        """Use these speeds from now on, as after a run that is resumed."""
-        super().activate(labels, state)
-        self._install(state)
 
     def accelerations(self, t: float, q: Array, v: Array) -> Array:
         """Accelerations (nv,) alone, as a view that the next call overwrites."""
@@ -226,19 +227,29 @@ class ClosureSolver(PartitionSolver):
             None,
             *self.run.arrays,
             lambda status: self._explain(status, float(self.run.state.t[0])),
-            again=self._again,
+            self._again,
+            self._remember,
+            self._recall,
             accepted=closing.accepted,
             keeps=("position", "velocity"),
         )
 
-    def _again(self) -> Compiled:
-        """After an accepted step whose end asks for it: other coordinates or rows."""
-        w = self.run.state
-        state = State(float(w.t[0]), w.q.copy(), w.v.copy())
-        before = self.choice.independent
-        self.choice: Choice = self.choose(state, self.choice)
-        if self.choice.independent != before:
-            self._install(state)
+    def _taken(self, state: State) -> None:
+        """The plan for the set, and the branch of each of its groups."""
+        self._install(state)
+
+    def _remember(self) -> dict[str, NDArray[Any]]:
+        """... the state at which the plan was made, and the branch."""
+        _, made = self._plans[self.choice.independent]
+        own = {"made_t": np.array(made.t), "made_q": made.q, "branch": self.closing.sign.copy()}
+        return super()._remember() | own
+
+    def _recall(self, kept: Mapping[str, NDArray[Any]]) -> Compiled:
+        """Take them up again."""
+        super()._recall(kept)
+        self._plans.pop(self.choice.independent, None)
+        self._install(State(float(kept["made_t"]), np.array(kept["made_q"], float), np.zeros(self.system.nv)))
+        self.closing.sign[:] = kept["branch"]
         return self.compiled
 
     @property
@@ -331,9 +342,9 @@ class Closure(Formulation):
 
     def prepare(self, system: System, rank: Rank) -> Solver:
         """Choice and plan at the state where the rank was decided."""
-        options = self._partition()
-        if self.independent is None and self.candidates is None:
+        options, limited = self._partition(), self.independent is not None or self.candidates is not None
+        if not limited:
             found = explicit_speeds(system, rank, np.ones(system.nv))
             if found is not None:
                 options = self._partition([system.speeds[k] for k in found])
-        return ClosureSolver(system, rank, options)
+        return ClosureSolver(system, rank, options, limited)
