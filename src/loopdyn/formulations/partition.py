@@ -357,8 +357,8 @@ class PartitionSolver:
 
         def choice(name: str) -> Choice:
             sign, pivot = (float(x) for x in kept[f"{name}_scale"])
-            lists = (tuple(int(i) for i in kept[f"{name}_{k}"]) for k in ("independent", "rows"))
-            return Choice(*lists, sign, pivot)
+            independent, rows = (tuple(int(i) for i in kept[f"{name}_{k}"]) for k in ("independent", "rows"))
+            return Choice(independent, rows, sign, pivot)
 
         self.choice, self.called, self._held = choice("run"), choice("called"), None
         self._pivot_taken = float(kept["pivot_taken"])
