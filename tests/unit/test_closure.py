@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from itertools import permutations
+from functools import partial
+from itertools import permutations, product
 
 import numpy as np
 import pytest
+from tests import closed_forms
 
 import loopdyn as ld
-from loopdyn.formulations.closure import Closer, plan_for
+from loopdyn.analysis.branches import _apart, _searched
+from loopdyn.formulations.closure import Closer, explicit_sets, plan_for
 from loopdyn.formulations.groups import make_plan
 from loopdyn.integrators.base import Stepper
 from loopdyn.integrators.chart import Output
@@ -118,6 +121,148 @@ def test_rods_with_two_balls_are_explicit(slide):
     assert "all in closed form" in run.settings["plan"]
     ref = ld.simulate(system, state, (0, 1), formulation="graph", **settings)
     np.testing.assert_allclose(run.path.q, ref.path.q, atol=1e-7)
+    assert run.largest_residual < 1e-13
+
+
+LEGS = [f"S{k}" for k in range(1, 7)]
+SPATIAL = {
+    "spherical": (closed_forms.spherical_four_bar, None, {"A": 3.0}, 0.3, ["spherical RRR"]),
+    "shafts": (closed_forms.shafts, None, {"A": 8.0}, 1.0, ["spherical RU"]),
+    "hooked rod": (closed_forms.hooked_rod, None, {"A": 5.0}, 0.5, ["RUS", "(US)"]),
+    "wrist": (closed_forms.wrist, None, {"A": 5.0}, 0.5, ["RUS", "(US)", "spherical RRR"]),
+    **{
+        f"{leg} legs{', platform free' if cuts else ''}": (
+            partial(closed_forms.platform, leg), cuts, {}, 0.1, ["PUS" if leg == "UPS" else "RUS", "(US)"]
+        )
+        for leg in ("UPS", "URS", "RUS")
+        for cuts in (None, LEGS)
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SPATIAL)
+def test_spatial_loops_with_closed_forms_are_explicit_and_runs_equal_those_of_the_graph_solver(name):
+    build, cuts, v, end, kinds = SPATIAL[name]
+    system = ld.library.turned(build()).compile(cuts=cuts)
+    state = ld.assemble(system, v=v)
+    settings = {"rtol": 1e-10, "progress": False, "t_eval": np.linspace(0, end, 6)}
+    run = ld.simulate(system, state, (0, end), formulation="closure", drift="none", **settings)
+    assert run.status == "finished", run.message
+    plan = run.settings["plan"]
+    assert "all in closed form" in plan
+    assert all(kind in plan for kind in kinds)
+    if cuts:
+        assert "free:platform.wx" in plan.splitlines()[0]  # its pose is independent, legs are functions of it
+    ref = ld.simulate(system, state, (0, end), formulation="graph", **settings)
+    np.testing.assert_allclose(run.path.q, ref.path.q, atol=1e-8)
+    assert run.largest_residual < 1e-13
+
+
+@pytest.mark.parametrize("name", SPATIAL)
+def test_spatial_loops_close_to_rounding_beside_the_pose_and_keep_their_branch(name):
+    build, cuts, _, _, _ = SPATIAL[name]
+    system = ld.library.turned(build()).compile(cuts=cuts)
+    state = ld.assemble(system)
+    rank = decide(system, state)
+    rng = np.random.default_rng(3)
+    for chosen in explicit_sets(system, rank, np.ones(system.nv, bool))[:4]:
+        plan = plan_for(system, state, chosen)
+        close, signs, found = Closer(plan), plan.signs(state), 0
+        np.testing.assert_allclose(close(0.0, state.q, signs), state.q, atol=1e-12)
+        for _ in range(10):
+            move = np.zeros(system.nv)
+            move[list(chosen)] = rng.uniform(-0.1, 0.1, len(chosen))
+            q = close(0.0, ld.tree.increment(system, state.q, move), signs)
+            if q is not None:
+                found += 1
+                there = ld.State(0.0, q, np.zeros(system.nv))
+                assert np.abs(ld.tree.closure(system, there)[0]).max() < 1e-13
+                np.testing.assert_array_equal(plan.signs(there), signs)
+        assert found >= 4
+
+
+@pytest.mark.parametrize(("name", "count"), [("spherical", 2), ("shafts", 2), ("hooked rod", 4), ("wrist", 8)])
+def test_branches_of_spatial_loops_are_complete(name, count):
+    """All that Newton's method finds from many starts, which knows no groups, is in the list."""
+    system = SPATIAL[name][0]().compile()
+    state = ld.assemble(system)
+    given = {"A": float(state.q[system.coordinates.index("A")]) + 0.02}
+    found = ld.branches(system, given, near=state)
+    assert found.complete
+    assert len(found) == count
+    for branch in found:
+        assert np.abs(ld.tree.closure(system, branch.state)[0]).max() < 1e-13
+    start = np.array(state.q)
+    start[system.coordinates.index("A")] = given["A"]
+    for other in _searched(found.plan, 0.0, start, [system.speeds.index("A")]):
+        assert min(_apart(system, other.state.q, b.state.q) for b in found) < 1e-6
+
+
+def test_closures_of_a_platform_given_its_pose_are_four_for_each_leg():
+    """Leg to both sides of the slide's zero, and the universal joint turned over: 2^12 in all, counted on one leg."""
+    system = ld.library.stewart_6ups().compile(cuts=LEGS)
+    state = ld.assemble(system)
+    platform = [k for k, label in enumerate(system.speeds) if "platform" in label]
+    plan = plan_for(system, state, platform)
+    assert (plan.explicit, len(plan.groups)) == (True, 12)
+    close, signs = Closer(plan), plan.signs(state)
+    of_leg = [n for n, g in enumerate(plan.groups) if "S1" in g.joints]
+    poses = []
+    for change in product((1, -1), repeat=len(of_leg)):
+        other = signs.copy()
+        other[of_leg] *= change
+        q = close(0.0, state.q, other)
+        assert np.abs(ld.tree.closure(system, ld.State(0.0, q, state.v))[0]).max() < 1e-13
+        poses.append(q[[system.coordinates.index(x) for x in ("U1.1", "U1.2", "P1")]])
+    assert len({tuple(np.round(p, 6)) for p in poses}) == 4
+
+
+def test_the_limit_of_a_spatial_loop_is_located_and_other_coordinates_take_over():
+    """The universal joint of the rod reaches its limit: forced, a run ends there; free, it goes on with other ones."""
+    system = closed_forms.hooked_rod(reverse=True).compile()
+    state = ld.assemble(system, v={"A": 5.0})
+    forced = ld.simulate(system, state, (0, 1), formulation=ld.Closure(independent=["A"]), progress=False)
+    assert forced.status == "failed"
+    said = float(forced.message.split("A = ")[1].split(" ")[0].rstrip("."))
+    assert min(abs(said - p.value) for p in ld.singular_poses(system, "A", near=state)) < 1e-6
+    settings = {"rtol": 1e-11, "progress": False, "t_eval": np.linspace(0, 1, 6)}
+    run = ld.simulate(system, state, (0, 1), formulation="closure", **settings)
+    assert run.status == "finished", run.message
+    assert any("independent: A -> " in e.name for e in run.events)
+    ref = ld.simulate(system, state, (0, 1), formulation="partition", **settings)
+    np.testing.assert_allclose(run.path.q, ref.path.q, atol=1e-6)  # near the limit errors of both grow tenfold and more
+    assert run.largest_residual < 1e-13
+
+
+def test_groups_that_follow_an_iterated_block_are_explicit_and_the_block_is_no_larger_than_it_must_be():
+    """Bennett's linkage moves a rod with two balls and a rocker, and beside it a four-bar stands on its own."""
+    m = ld.library.bennett()
+    m.add_body("rod", ld.Inertia.rod(mass=1.0, start=(-0.4, -0.3, 0.1), end=(-0.9, -0.9, 0.3), radius=0.02))
+    m.add_body("lever", ld.Inertia.box(mass=1.0, size=(0.1, 0.2, 0.1), at=(-1.0, -0.8, 0)))
+    m.add_joint("B1", ld.Spherical(), "link3", "rod", at=(-0.4, -0.3, 0.1))
+    m.add_joint("B2", ld.Spherical(), "rod", "lever", at=(-0.9, -0.9, 0.3))
+    m.add_joint("R", ld.Revolute(axis=(1, 0.2, 0)), "ground", "lever", at=(-1.0, -0.7, -0.3))
+    other = ld.library.four_bar()
+    for name, body in other.bodies.items():
+        m.bodies[name] = body.model_copy()
+    m.parameters |= {k: x for k, x in other.parameters.items() if k not in m.parameters}
+    for name, joint in other.joints.items():
+        m.joints[name] = joint.model_copy()
+    system = m.compile()
+    state = ld.assemble(system, v={"P1": 2.0, "A": 8.0})
+    labels = [x for x in system.speeds if x in ("P1", "A")]
+    spin = next(x for x in system.speeds if x.startswith(("B1.w", "B2.w")))
+    method = ld.Closure(independent=[*labels, spin])
+    plan = method.plan(system)
+    assert [(b.coordinates, b.closes) for b in plan.blocks] == [(("P2", "P4"), ("P3",))]
+    assert "iterated: P2, P4, which close P3" in str(plan)
+    order = [set(x.joints) if x in plan.groups else "block" for x in plan.sequence]
+    assert order == [set("BCD"), "block", {"R", "B1", "B2"}]
+    settings = {"rtol": 1e-10, "progress": False, "t_eval": np.linspace(0, 0.4, 5)}
+    run = ld.simulate(system, state, (0, 0.4), formulation=method, drift="none", **settings)
+    assert run.status == "finished", run.message
+    ref = ld.simulate(system, state, (0, 0.4), formulation="graph", **settings)
+    np.testing.assert_allclose(run.path.q, ref.path.q, atol=1e-8)
     assert run.largest_residual < 1e-13
 
 

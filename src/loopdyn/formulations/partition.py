@@ -179,11 +179,6 @@ class PartitionSolver:
         return self._with_rows(found, state) if is_better else now
 
     @property
-    def _limited(self) -> bool:
-        """Whether the user has limited the choice."""
-        return bool(self.options.independent or self.options.candidates)
-
-    @property
     def _forced(self) -> bool:
         """Whether there is one set alone."""
         return int(self._allowed.sum()) == self.freedoms
@@ -224,7 +219,8 @@ class PartitionSolver:
     def _singular(self, t: float, independent: Sequence[int]) -> SingularityError:
         names = ", ".join(f"'{self.system.speeds[i]}'" for i in independent)
         other = "The pose is singular, or the steps are too long: start beside it, use formulation='graph'"
-        hint = "Leave `independent` and `candidates` out" if self._limited else other
+        limited = self.options.independent or self.options.candidates
+        hint = "Leave `independent` and `candidates` out" if limited else other
         return SingularityError(
             f"{names} cannot be independent at t = {t:g} s: the other speeds do not follow from them there. {hint}, or "
             "see ld.coordinates(system, state)."
@@ -336,9 +332,13 @@ class PartitionSolver:
         if self.choice.independent != before.independent:
             self._pivot_taken = self.choice.pivot
             self._taken(state)
-        elif self.choice.pivot < FOLLOWED * self._pivot_taken:
+        elif self.choice.pivot < FOLLOWED * self._pivot_taken and self._may_slip(state):
             raise self._singular(state.t, self.choice.independent)
         return self.compiled
+
+    def _may_slip(self, state: State) -> bool:
+        """Whether another branch of the motion is near a state at which the set is nearly singular."""
+        return True
 
     def _taken(self, state: State) -> None:
         """What else changes where another set is taken at a state."""
