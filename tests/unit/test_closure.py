@@ -8,9 +8,11 @@ from itertools import permutations, product
 import numpy as np
 import pytest
 from tests import closed_forms
+from tests.unit.test_partition import moving
 
 import loopdyn as ld
 from loopdyn.analysis.branches import _apart, _searched
+from loopdyn.checking import random_sample
 from loopdyn.formulations.closure import Closer, explicit_sets, plan_for
 from loopdyn.formulations.groups import make_plan
 from loopdyn.integrators.base import Stepper
@@ -286,6 +288,56 @@ def test_runs_equal_those_of_the_oracle_and_stay_closed_without_projection(name)
     np.testing.assert_allclose(run.path.q, ref.path.q, atol=1e-7 if name == "andrews" else 1e-8)
     assert run.largest_residual < 1e-13
     assert "all in closed form" in run.settings["plan"]
+
+
+@pytest.mark.parametrize("name", ["watt", "stephenson"])
+def test_six_bars_are_solved_loop_by_loop(name):
+    system = ld.library.ALL[name]().compile()
+    plan = ld.Closure(independent=["A"]).plan(system)
+    assert [set(g.joints) for g in plan.groups] == [set("BCD"), set("EFG")]
+    assert plan.explicit
+    assert ld.singular_poses(system, "A") == ()  # the crank turns fully
+    found = ld.branches(system, {"A": 0.3})
+    assert (len(found), found.complete) == (4, True)
+    run = ld.simulate(system, ld.assemble(system), (0, 3), formulation="closure", drift="none", progress=False)
+    assert run.status == "finished", run.message
+    assert abs(run.path.q[-1, 0]) > 2 * np.pi
+    assert run.largest_residual < 1e-13
+
+
+def test_a_stephenson_six_bar_driven_at_its_second_rocker_is_a_triad_and_iterated():
+    system = ld.library.stephenson().compile()
+    plan = ld.Closure(independent=["F"]).plan(system)
+    assert [set(b.coordinates) for b in plan.blocks] == [set("ABDG")]
+    assert plan.groups == ()
+
+
+# s: a change point follows; springs are stiff; fast
+SHORT = {"n_four_bar": 0.1, "flyball": 0.05, "andrews": 0.01, "stewart_6ups": 0.05}
+
+
+def compare_with_oracle(name: str, end: float) -> ld.Run:
+    """A run without projection and one that the oracle drives, both at a tolerance of 1e-10."""
+    kind, _, number = name.partition(" ")
+    m = random_sample(5, int(number), 4) if number else ld.library.ALL[kind]()
+    system, state = moving(m)
+    options = {"rtol": 1e-10, "progress": False, "t_eval": [end / 2, end]}
+    run = ld.simulate(system, state, (0, end), formulation="closure", drift="none", **options).raise_if_failed()
+    ref = ld.simulate(system, state, (0, end), formulation="oracle", **options).raise_if_failed()
+    np.testing.assert_allclose(run.path.q, ref.path.q, atol=3e-8)
+    assert run.largest_residual < 1e-13
+    return run
+
+
+@pytest.mark.parametrize("name", [*ld.library.ALL, *(f"random {k}" for k in (0, 1, 2, 3, 4, 10, 13, 14))])
+def test_runs_equal_those_of_the_oracle_on_library_and_random_mechanisms(name):
+    compare_with_oracle(name, SHORT.get(name, 0.15))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [*(n for n in ld.library.ALL if n not in SHORT), *(f"random {k}" for k in range(30))])
+def test_longer_runs_equal_those_of_the_oracle_too(name):
+    compare_with_oracle(name, 0.8)
 
 
 def largest_residual(seconds: float) -> tuple[float, float]:
