@@ -160,6 +160,7 @@ def test_spatial_loops_with_closed_forms_are_explicit_and_runs_equal_those_of_th
     assert run.largest_residual < 1e-13
 
 
+@pytest.mark.jit_off
 @pytest.mark.parametrize("name", SPATIAL)
 def test_spatial_loops_close_to_rounding_beside_the_pose_and_keep_their_branch(name):
     build, cuts, _, _, _ = SPATIAL[name]
@@ -399,16 +400,19 @@ def test_a_run_keeps_its_branch():
         assert set(signs) == set(branch.signs.values())
 
 
-@pytest.mark.parametrize("rtol", [1e-4, 1e-8, 1e-11])
-def test_a_run_does_not_slip_to_another_branch_at_a_change_point(rtol):
+@pytest.mark.parametrize(
+    "settings",
+    [*({"rtol": 10.0**-k} for k in (1, 2, 4, 8, 11)), *({"integrator": ld.RK4(step=h)} for h in (0.01, 0.03))],
+)
+def test_a_run_does_not_slip_to_another_branch_at_a_change_point(settings):
     """A parallelogram in line at A0 = -pi/2: its two motions cross there, and no coordinate tells which one goes on."""
     system = ld.library.n_four_bar(1).compile()
-    run = ld.simulate(system, ld.assemble(system), (0, 4), formulation="closure", rtol=rtol, progress=False)
+    run = ld.simulate(system, ld.assemble(system), (0, 4), formulation="closure", progress=False, **settings)
     assert run.status == "failed"
     assert "singular" in run.message or "cannot be closed" in run.message
     assert np.abs(run.path.q[:, 0] + run.path.q[:, 1]).max() < 1e-9  # a parallelogram as long as it went
     assert run.path.q[:, 0].min() > -np.pi / 2
-    assert run.path.q[-1, 0] < -1.5  # and it went up to there
+    assert run.path.q[-1, 0] < -1.4  # and it went up to there, but for a step
 
 
 # ------------------------------------------------------------------------------------------------- branches
