@@ -126,26 +126,25 @@ def test_rods_with_two_balls_are_explicit(slide):
     assert run.largest_residual < 1e-13
 
 
-LEGS = [f"S{k}" for k in range(1, 7)]
 SPATIAL = {
-    "spherical": (closed_forms.spherical_four_bar, None, {"A": 3.0}, 0.3, ["spherical RRR"]),
-    "shafts": (closed_forms.shafts, None, {"A": 8.0}, 1.0, ["spherical RU"]),
-    "hooked rod": (closed_forms.hooked_rod, None, {"A": 5.0}, 0.5, ["RUS", "(US)"]),
-    "wrist": (closed_forms.wrist, None, {"A": 5.0}, 0.5, ["RUS", "(US)", "spherical RRR"]),
+    "spherical": (closed_forms.spherical_four_bar, False, {"A": 3.0}, 0.3, ["spherical RRR"]),
+    "shafts": (closed_forms.shafts, False, {"A": 8.0}, 1.0, ["spherical RU"]),
+    "hooked rod": (closed_forms.hooked_rod, False, {"A": 5.0}, 0.5, ["RUS", "(US)"]),
+    "wrist": (closed_forms.wrist, False, {"A": 5.0}, 0.5, ["RUS", "(US)", "spherical RRR"]),
     **{
-        f"{leg} legs{', platform free' if cuts else ''}": (
-            partial(closed_forms.platform, leg), cuts, {}, 0.1, ["PUS" if leg == "UPS" else "RUS", "(US)"]
+        f"{leg} legs{', platform free' if free else ''}": (
+            partial(closed_forms.platform, leg), free, {}, 0.1, ["PUS" if leg == "UPS" else "RUS", "(US)"]
         )
         for leg in ("UPS", "URS", "RUS")
-        for cuts in (None, LEGS)
+        for free in (False, True)
     },
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", SPATIAL)
 def test_spatial_loops_with_closed_forms_are_explicit_and_runs_equal_those_of_the_graph_solver(name):
-    build, cuts, v, end, kinds = SPATIAL[name]
-    system = ld.library.turned(build()).compile(cuts=cuts)
+    build, free, v, end, kinds = SPATIAL[name]
+    system = ld.library.turned(build()).compile(free=["platform"] if free else [])
     state = ld.assemble(system, v=v)
     settings = {"rtol": 1e-10, "progress": False, "t_eval": np.linspace(0, end, 6)}
     run = ld.simulate(system, state, (0, end), formulation="closure", drift="none", **settings)
@@ -153,7 +152,7 @@ def test_spatial_loops_with_closed_forms_are_explicit_and_runs_equal_those_of_th
     plan = run.settings["plan"]
     assert "all in closed form" in plan
     assert all(kind in plan for kind in kinds)
-    if cuts:
+    if free:
         assert "free:platform.wx" in plan.splitlines()[0]  # its pose is independent, legs are functions of it
     ref = ld.simulate(system, state, (0, end), formulation="graph", **settings)
     np.testing.assert_allclose(run.path.q, ref.path.q, atol=1e-8)
@@ -163,8 +162,8 @@ def test_spatial_loops_with_closed_forms_are_explicit_and_runs_equal_those_of_th
 @pytest.mark.jit_off
 @pytest.mark.parametrize("name", SPATIAL)
 def test_spatial_loops_close_to_rounding_beside_the_pose_and_keep_their_branch(name):
-    build, cuts, _, _, _ = SPATIAL[name]
-    system = ld.library.turned(build()).compile(cuts=cuts)
+    build, free, _, _, _ = SPATIAL[name]
+    system = ld.library.turned(build()).compile(free=["platform"] if free else [])
     state = ld.assemble(system)
     rank = decide(system, state)
     rng = np.random.default_rng(3)
@@ -203,7 +202,7 @@ def test_branches_of_spatial_loops_are_complete(name, count):
 
 def test_closures_of_a_platform_given_its_pose_are_four_for_each_leg():
     """Leg to both sides of the slide's zero, and the universal joint turned over: 2^12 in all, counted on one leg."""
-    system = ld.library.stewart_6ups().compile(cuts=LEGS)
+    system = ld.library.stewart_6ups().compile(free=["platform"])
     state = ld.assemble(system)
     platform = [k for k, label in enumerate(system.speeds) if "platform" in label]
     plan = plan_for(system, state, platform)
@@ -416,6 +415,23 @@ def test_a_run_does_not_slip_to_another_branch_at_a_change_point(settings):
 
 
 # ------------------------------------------------------------------------------------------------- branches
+
+
+def test_sets_for_two_freedoms_are_prepared_and_exchanged_on_the_way_without_candidates():
+    """The five-bar swings through poses where its two cranks, or a crank and a coupler, do not serve."""
+    system = ld.library.five_bar().compile()
+    state = ld.assemble(system, v={"A": 6.0, "E": -3.0})
+    settings = {"rtol": 1e-10, "progress": False, "t_eval": np.linspace(0, 2, 9)}
+    run = ld.simulate(system, state, (0, 2), formulation="closure", drift="none", **settings)
+    assert run.status == "finished", run.message
+    changes = [e.name for e in run.events]
+    assert changes
+    for name in changes:  # the prepared sets alone: every one of them makes the others explicit
+        labels = name.split("-> ")[1].split(", ")
+        assert plan_for(system, state, [system.speeds.index(x) for x in labels]).explicit
+    ref = ld.simulate(system, state, (0, 2), formulation="graph", **settings)
+    np.testing.assert_allclose(run.path.q, ref.path.q, atol=1e-6)
+    assert run.largest_residual < 1e-13
 
 
 def test_branches_of_the_four_bar_are_two_and_complete():

@@ -76,9 +76,8 @@ AT_LIMIT = 1e-8
 # ... and below which the end of a step ends the motion: nearer, steps are too short to move the coordinate at all.
 ENDS = 4.0 * AT_LIMIT
 TURNED = 1e-300  # share of a squared length: a rod that is turned by less than rounding is left as it is
-# Share of the fastest speed by which dependent speeds may be off at the end of a step that is taken. Measured on six
-# mechanisms: 2e-3 at rtol 1e-2 and less below, 3e-2 with fixed steps of a seventh of a turn; 1 where a step went over to
-# another branch, whose speeds differ by twice what the group moves at (docs/decisions/0007-other-branches.md).
+# Share of the fastest speed by which dependent speeds may be off at the end of a step that is taken: measured were 2e-3
+# at rtol 1e-2, less below it, and 1 where a step went over to another branch (docs/decisions/0007-other-branches.md).
 LANDED = 0.05
 ZERO, IDENTITY = (0.0, 0.0, 0.0), (1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)
 X_AXIS, Z_AXIS = (1.0, 0.0, 0.0), (0.0, 0.0, 1.0)
