@@ -80,7 +80,7 @@ def fig_3(system: ld.System) -> None:
 
 
 def closures(system: ld.System) -> None:
-    """All closures over a turn of α1 and over α3, which has limits: branches are told apart by the sign of the group."""
+    """All closures over a turn of α1 and over α3, which has limits, by the sign of their group."""
     near = system.state(START)
     figure, panels = plt.subplots(1, 2, figsize=(9.0, 3.2), layout="constrained")
     for ax, label, other in zip(panels, ("α1", "α3"), ("α3", "α1"), strict=True):
