@@ -492,6 +492,48 @@ def test_equations_in_symbols_equal_the_numerical_ones(name, label):
     assert "\\xi" in found.latex()
 
 
-def test_equations_refuse_in_words_what_is_not_planar():
+@pytest.mark.parametrize("slide", [False, True])
+def test_equations_of_rods_with_two_balls_equal_the_numerical_ones(slide):
+    """RSSR and RSSP; of the rod's ball the quaternion before is given, and its spin is a second freedom."""
+    m = ld.library.rssr()
+    if slide:
+        m.joints["D"] = ld.Prismatic(axis=(1, 0.2, 0.3), parent="ground", child="rocker", at=m.joints["D"].at)
+    system = m.compile()
+    near = ld.assemble(system, v={"A": 5.0, "B.wx": 0.3})
+    state = ld.simulate(system, near, (0, 0.3), progress=False, rtol=1e-10).at(0.3)
+    labels = ["A", "B.wx"]
+    found = ld.equations(system, labels, near)
+    chosen = [system.speeds.index(x) for x in labels]
+    plan = plan_for(system, near, chosen)
+    given = dict(zip(system.coordinates, near.q, strict=True)) | {"A": float(state.q[0])}
+    del given["D"]
+    q = np.array(near.q)
+    q[0] = state.q[0]
+    q = Closer(plan)(0.0, q, plan.signs(near))  # the ball turned from where it was at `near`
+    v = np.zeros(system.nv)
+    v[chosen] = 3.0, -0.7
+    solver = ld.prepare(system, ld.Closure(independent=labels), near)
+    P = solver.calls.views
+    solver(0.0, q, v)
+    v[P.D] = P.A @ v[chosen]
+    a = solver(0.0, q, v).a.copy()
+    at = found.evaluate(given, {"A": 3.0, "B.wx": -0.7})
+    np.testing.assert_allclose([at["q"][x] for x in system.coordinates], q, atol=1e-13)
+    np.testing.assert_allclose([at["v"][x] for x in system.speeds], v, atol=1e-12)
+    np.testing.assert_allclose(at["A"], P.A, atol=1e-12)
+    np.testing.assert_allclose(at["xi"], P.xi[:, 0], atol=1e-11)
+    np.testing.assert_allclose([at["a"][x] for x in system.speeds], a, atol=1e-10)
+    judge = ld.accelerations(system, ld.State(0.0, q, v), "oracle")
+    np.testing.assert_allclose([at["a"][x] for x in system.speeds], judge, atol=1e-9)
+    scope: dict = {f"q0_{x}".replace(".", "_"): value for x, value in given.items() if x != "A"} | {"q_A": given["A"]}
+    exec(found.python(), scope)
+    np.testing.assert_allclose([scope[f"q_{x}".replace(".", "_")] for x in system.coordinates], q, atol=1e-13)
+
+
+def test_equations_refuse_in_words_what_has_none():
+    with pytest.raises(ld.LoopdynError, match="neither a pin, nor a slide, nor a ball"):
+        ld.equations(closed_forms.hooked_rod().compile(), ["A"])
+    with pytest.raises(ld.LoopdynError, match="cut at 'D', which is no ball"):
+        ld.equations(ld.library.rssr().compile(cuts=["D"]), ["A", "B.wx"])
     with pytest.raises(ld.LoopdynError, match="neither a pin nor a slide"):
-        ld.equations(ld.library.rssr().compile(), ["A", "B.wx"])
+        ld.equations(closed_forms.shafts().compile(), ["A"])
