@@ -8,7 +8,6 @@ its row depends on earlier ones, its unknown becomes zero.
 from loopdyn._jit import inline
 from loopdyn.elimination.layout import BLOCK_BEGIN, FIRST_ROW, LATER_BEGIN, LATER_END, ROWS, START
 
-
 # A node has at most six rows, a body six freedoms. What a row is multiplied with again and again is held in a tuple
 # of six numbers, in registers: an array would be read anew after every number that is written.
 NONE, MINUS = (0.0,) * 6, (-1.0,) * 6
