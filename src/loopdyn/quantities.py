@@ -7,6 +7,7 @@ converted. This is the only place where units are converted.
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
@@ -104,7 +105,7 @@ class Spec(BaseModel):
     def _own_fields(cls) -> list[str]:
         """Fields in the order of their declaration, those of the base of a kind (joint, force, ...) left out."""
         kinds = [c for c in cls.__mro__ if issubclass(c, Spec) and c is not Spec]
-        declared = [key for c in reversed(kinds[:-1] or kinds) for key in c.__dict__.get("__annotations__", {})]
+        declared = [key for c in reversed(kinds[:-1] or kinds) for key in inspect.get_annotations(c)]
         return [key for key in declared if key in cls.model_fields and key != "type"]
 
     def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
