@@ -37,6 +37,8 @@ Pose = tuple[Array, Array]  # position (3), rotation matrix (3, 3)
 
 # A body counts as unsupported if the inertia that its joint moves is this small against the terms it is the sum of.
 SUPPORT = 1e-12
+# m/s^2: gravity of the earth, and one that is more likely a slip of units (the sun has 274, drop towers go to 500 g).
+EARTH, STRONG_GRAVITY = 9.80665, 1000.0
 
 
 @dataclass(frozen=True)
@@ -359,6 +361,11 @@ class _Builder:
         base_programs = self._base_programs()
         limits, start = self._limits(), self._start()
         gravity = self.r.vector(self.m.gravity, "acceleration", "mechanism", ("gravity",))
+        if (strength := float(np.linalg.norm(gravity))) > STRONG_GRAVITY:
+            self.warnings.append(
+                f"gravity is {strength:g} m/s^2, {strength / EARTH:.0f} times that of the earth. If mm/s^2 is meant, "
+                "write units: {acceleration: mm/s^2}."
+            )
         self._raise()
         ints, floats = self._freeze(forces, base_programs, gravity)
         return System(
