@@ -213,8 +213,10 @@ CHECKS = {
     "tree pinocchio": "tree without loops, accelerations of Pinocchio against loopdyn",
 }
 
-# (case, ours, theirs or all others together, goal): ratios that are to be at most the goal
+# (case, ours, theirs or all others together, goal): ratios that are to be at most the goal. The hinge of the four-bar
+# is closed in both ways: by two points as in space, like the five rows here, and by one, which is enough in a plane.
 GOALS = [
+    ("four_bar", "loop", "constraintDynamics fast 2", 0.33),
     ("four_bar", "loop", "constraintDynamics", 0.33),
     ("four_bar", "python", "pinocchio", 1.0),
     ("star_ladder(100)", "python", "", 0.5),

@@ -74,6 +74,7 @@ from loopdyn.joints import (
 )
 from loopdyn.locking import Lock, Release
 from loopdyn.model import Body, Mechanism
+from loopdyn.notice import NOTICE
 from loopdyn.quantities import Units
 from loopdyn.reactions import Reactions
 from loopdyn.results import Run, RunError, compare_runs
@@ -93,6 +94,8 @@ def __getattr__(name: str) -> Any:
         return Absolute
     raise AttributeError(f"module 'loopdyn' has no attribute '{name}'")
 
+
+NOTICE.listen()
 
 try:
     __version__ = version("loopdyn")

@@ -337,23 +337,33 @@ class Mechanism(BaseModel):
 
     # ------------------------------------------------------------------------------------------- freezing
 
-    def compile(self, cuts: Sequence[str] | Literal["all"] | None = None) -> System:
+    def compile(self, cuts: Sequence[str] | Literal["all"] | None = None, *, free: Sequence[str] = ()) -> System:
         """Check everything, find the loops and freeze the mechanism into arrays.
 
         Parameters
         ----------
         cuts : list of joint names or "all", optional
             Joints to cut. By default loopdyn chooses them; ``"all"`` frees every body (absolute coordinates).
+        free : list of body names
+            Bodies that hang on an added free joint instead of on their neighbours, as a platform on legs: the joints
+            between them and what stands without them are cut, and their poses are among the coordinates.
 
         Raises
         ------
         ModelError
             With every problem of the model.
+
+        Examples
+        --------
+        >>> import loopdyn as ld
+        >>> system = ld.library.stewart_6ups().compile(free=["platform"])
+        >>> system.topology.free_roots, system.topology.cuts
+        (('platform',), ('S1', 'S2', 'S3', 'S4', 'S5', 'S6'))
         """
         from loopdyn.system import build
 
         try:
-            return build(self, cuts)
+            return build(self, cuts, free)
         except ModelError as error:
             raise ModelError(all_problems(self, error.problems)) from None
 

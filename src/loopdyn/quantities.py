@@ -7,6 +7,7 @@ converted. This is the only place where units are converted.
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
@@ -73,20 +74,39 @@ Vec6 = Annotated[tuple[float | str, ...], *_field(_vector(6), _vector_schema(6))
 
 
 class Spec(BaseModel):
-    """Base of everything a model is made of: immutable data, unknown keys refused, errors in words."""
+    """Base of everything a model is made of: immutable data, unknown keys refused, errors in words.
+
+    Values without a name are the fields of a class in their order, without `type` and without those that all parts of
+    its kind have: ``Revolute((0, 0, 1))``.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True, validate_default=False)
 
     label: ClassVar[str] = ""
 
-    def __init__(self, /, **data: Any) -> None:
+    def __init__(self, /, *values: Any, **data: Any) -> None:
+        name = self.label or type(self).__name__
+        if values:
+            own = self._own_fields()
+            twice = [key for key in own[: len(values)] if key in data]
+            if len(values) > len(own) or twice:
+                what = f"'{twice[0]}' is given twice" if twice else f"{len(values)} values have no name"
+                hint = f"Without a name: {', '.join(own) or 'nothing'}, in this order."
+                raise ModelError([Problem(name, what, hint)])
+            data |= dict(zip(own, values, strict=False))
         try:
             super().__init__(**data)
         except ValidationError as error:
-            name = self.label or type(self).__name__
             raise ModelError(explain(error, type(self), name, data)) from None
 
     __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]  # nested parts are validated in place
+
+    @classmethod
+    def _own_fields(cls) -> list[str]:
+        """Fields in the order of their declaration, those of the base of a kind (joint, force, ...) left out."""
+        kinds = [c for c in cls.__mro__ if issubclass(c, Spec) and c is not Spec]
+        declared = [key for c in reversed(kinds[:-1] or kinds) for key in inspect.get_annotations(c)]
+        return [key for key in declared if key in cls.model_fields and key != "type"]
 
     def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
         return [(k, v) for k, v in super().__repr_args__() if v is not None and v != ()]

@@ -189,7 +189,7 @@ class Run:
 
         What does not act at a time is zero then.
         """
-        n, names, rows = len(self.path), self._joint_names, self._other_rows
+        n, names, rows = len(self.path), self._joint_names, list(self._other_rows)
         wrench, unique, others = np.zeros((n, len(names), 6)), np.ones((len(names), 6), bool), np.zeros((n, len(rows)))
         for system, a, b in self._pieces:
             for k in range(a, b):
@@ -205,14 +205,15 @@ class Run:
         return tuple(name for name, j in self.system.absolute.joints.items() if not j.in_tree)
 
     @cached_property
-    def _other_rows(self) -> tuple[str, ...]:
-        """Rows of constraints and drivers of all phases."""
-        found: dict[str, None] = {}
+    def _other_rows(self) -> dict[str, str]:
+        """Rows of constraints and drivers of all phases, with the units of their loads."""
+        found: dict[str, str] = {}
         for system in (self.system, *(system for system, _, _ in self._pieces)):
             free = system.absolute
             taken = sum(len(j.spec.rows_when_cut) for j in free.joints.values() if not j.in_tree)
-            found |= dict.fromkeys(free.constraint_rows[taken:])
-        return tuple(found)
+            units = ("N m" if d == "angle" else "N" for d in free.row_dimensions[taken:])
+            found |= dict(zip(free.constraint_rows[taken:], units, strict=True))
+        return found
 
     @cached_property
     def data(self) -> xarray.Dataset:
@@ -256,7 +257,8 @@ class Run:
             "joint": np.array(self._joint_names, str),
             "component": list(COMPONENTS),
             "row": np.array(list(self._rows), str),
-            "constraint": np.array(self._other_rows, str),
+            "constraint": np.array(list(self._other_rows), str),
+            "constraint_units": ("constraint", np.array(list(self._other_rows.values()), str)),
             "xyz": ["x", "y", "z"],
             "coordinate_units": ("coordinate", units),
         }
@@ -269,6 +271,7 @@ class Run:
             data["power"] = (("time", "source"), powers, {"units": "W"})
             data["work"] = (("time", "source"), p.work, {"units": "J"})
             coords |= {"force": np.array(s.forces, str), "source": [*s.forces, *OTHER_SOURCES]}
+            coords["force_units"] = ("force", np.array(load_units(s), str))
         return xr.Dataset(data, coords, {"name": s.name, **self._attributes()})
 
     def _attributes(self) -> dict[str, Any]:
@@ -437,12 +440,12 @@ class Run:
             for k, component in enumerate(COMPONENTS):
                 mark = "" if unique[n, k] else " ?"
                 columns[f"{joint}.{component}{mark}"] = ("N m" if k < 3 else "N", wrench[:, n, k])
-        for n, row in enumerate(self._other_rows):
-            columns[row] = ("N or N m", others[:, n])
+        for n, (row, unit) in enumerate(self._other_rows.items()):
+            columns[row] = (unit, others[:, n])
         if self.path.work.shape[1]:
             loads, powers = self.loads
-            for n, name in enumerate(self.system.forces):
-                columns[f"{name} load"] = ("N or N m", loads[:, n])
+            for n, (name, unit) in enumerate(zip(self.system.forces, load_units(self.system), strict=True)):
+                columns[f"{name} load"] = (unit, loads[:, n])
             for n, name in enumerate((*self.system.forces, *OTHER_SOURCES)):
                 columns[f"{name} power"] = ("W", powers[:, n])
         for k, name in enumerate(("fx", "fy", "fz", "mx", "my", "mz")):
@@ -661,4 +664,28 @@ def coordinate_units(system: System) -> list[str]:
         if j.in_tree:
             for k, dimension in enumerate(j.spec.dimensions):
                 units[j.q0 + k] = {"angle": "rad", "length": "m"}.get(dimension, "1")
+    return units
+
+
+def load_units(system: System) -> list[str]:
+    """Unit of the load of each force: of a torque on a freedom that turns, of a force else.
+
+    Examples
+    --------
+    >>> from loopdyn import library
+    >>> m = library.slider_crank()
+    >>> motor = m.add_motor("motor", "A", torque=1.0)
+    >>> load_units(m.compile())
+    ['N m']
+    """
+    units = []
+    for name in system.forces:
+        label = getattr(system.mechanism.forces[name], "joint", "")
+        turns = False
+        if label:
+            joint, _, suffix = (label, "", "") if label in system.joints else label.partition(".")
+            spec = system.joints[joint].spec
+            known = dict(zip(spec.coordinates, spec.dimensions, strict=True))
+            turns = known.get(suffix, "angle" if suffix.startswith("w") else "length") == "angle"
+        units.append("N m" if turns else "N")
     return units

@@ -7,7 +7,7 @@ import json
 import os
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -243,6 +243,15 @@ class _Checks:
     wrong: NDArray[np.bool_]  # (n,)
 
 
+@dataclass(frozen=True)
+class _Independent:
+    """Since when, in which phase, which speeds are independent."""
+
+    t: float
+    phase: int
+    speeds: tuple[str, ...]
+
+
 @dataclass
 class _Simulation:
     """A run in the making."""
@@ -260,7 +269,7 @@ class _Simulation:
     checked: int = 0  # outputs that have been looked at
     saved: int = 0  # outputs that are in a segment
     lost: float = 0.0  # energy that events took away, J
-    partition: list[tuple[float, tuple[str, ...]]] = field(default_factory=list)  # since when which speeds independent
+    partition: list[_Independent] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         s, n = self.system, len(self.times)
@@ -269,7 +278,8 @@ class _Simulation:
         rows = (np.zeros((m, s.nq)), np.zeros((m, s.nv)), np.zeros((m, s.nv)), np.zeros((m, self.stepper.sources)))
         self.out = Output(self.t[:n], *rows, steps=np.zeros(m, np.int64))
         self.jumps = np.zeros(m)
-        self.phases = [Phase(s)]
+        self.phases, self.solvers = [Phase(s)], [self.stepper.solver]
+        self.entered: list[State] = []  # where each phase after the first one began
         self.weight = _weight(s)
         self.scale = NO_ENERGY * self.weight * s.size
         self.reference = 0.0  # energy at the start
@@ -430,27 +440,37 @@ class _Simulation:
         self.lost += loss
         self.jumps[self.written :] = self.lost
         self.stepper.start(after, self._next_stop(state.t), works)
+        self._note_partition(state.t)
         return ""
 
     def _enter(self, phase: Phase, state: State) -> None:
         """Go on with the constraints of another phase; the stepper is still to be started."""
         system = phase.system
+        require_support(system, self.method)
         decided = decide(system, state)
         rank, solver = decided.count, prepare_at(system, self.method, state, decided)
         self.watch.system, self.watch.rank = system, rank
         self.stepper = self.stepper.with_system(system, solver, rank)
         self.phases.append(phase)
+        self.solvers.append(solver)
+        self.entered.append(state)
+        if "plan" in self.settings:
+            self.settings = self.settings | {
+                "plan": f"{self.settings['plan']}\nfrom t = {state.t:g} s on: {solver.explained}"  # type: ignore[attr-defined]
+            }
 
     def _note_partition(self, t: float) -> None:
         """Book which speeds are independent from now on, where a solver has such; a change is an event."""
         active = None if self.stepper.in_python else getattr(self.stepper.solver, "active", None)
-        if active is None or (self.partition and self.partition[-1][1] == active):
+        phase = len(self.phases) - 1
+        last = self.partition[-1] if self.partition else None
+        if active is None or (last is not None and (last.phase, last.speeds) == (phase, active)):
             return
-        if self.partition:
+        if last is not None and last.speeds != active:
+            before, now = (", ".join(speeds) or "none" for speeds in (last.speeds, active))
             state = self.stepper.state()
-            self.events.append(Event(t, f"independent: {', '.join(self.partition[-1][1])} -> {', '.join(active)}",
-                                     state, state))  # fmt: skip
-        self.partition.append((t, active))
+            self.events.append(Event(t, f"independent: {before} -> {now}", state, state))
+        self.partition.append(_Independent(t, phase, active))
 
     # ----------------------------------------------------------------------------------------- checkpoints
 
@@ -473,8 +493,8 @@ class _Simulation:
         for name in ("state", "after"):
             states = [getattr(e, name) for e in self.events]
             data[f"event_{name}"] = np.array([np.concatenate([s.q, s.v]) for s in states])
-        data["partition_times"] = np.array([t for t, _ in self.partition])
-        data["partition_sets"] = np.array([active for _, active in self.partition], str)
+        data["entered"] = np.array([[s.t, *s.q, *s.v] for s in self.entered])
+        data["partition"] = np.array(json.dumps([asdict(x) for x in self.partition]))
         self.checkpoint.add(data)
         self.saved = n
 
@@ -491,8 +511,8 @@ class _Simulation:
         if not last:
             return False
         phases = [phase_of(self.system, data) for data in json.loads(str(last["phases"]))[1:]]
-        for phase in phases:
-            self._enter(phase, State(0.0, last["memory_q1"], last["memory_v1"]))
+        for phase, (t, *qv) in zip(phases, last["entered"], strict=True):
+            self._enter(phase, self._packed(float(t), np.array(qv)))
         if last["stiff"] and isinstance(self.stepper.integrator, Auto):
             self.stepper = self.stepper.with_integrator(self.stepper.integrator.stiff())
         for name, array in self.stepper.memory._asdict().items():
@@ -517,10 +537,9 @@ class _Simulation:
         ]
         self.checked = self.written
         self.jumps[self.written :] = self.lost
-        sets = [tuple(str(x) for x in active) for active in last["partition_sets"]]
-        self.partition = list(zip((float(t) for t in last["partition_times"]), sets, strict=True))
-        if self.partition:
-            self.stepper.solver.activate(sets[-1], self.stepper.state())  # type: ignore[attr-defined]
+        self.partition = [
+            _Independent(x["t"], x["phase"], tuple(x["speeds"])) for x in json.loads(str(last["partition"]))
+        ]
         return True
 
     def _packed(self, t: float, qv: Array) -> State:
@@ -623,11 +642,19 @@ class _Simulation:
         """Which speeds were independent at the outputs, and the criterion by which they are chosen there."""
         if not self.partition:
             return np.zeros((0, 0), bool), np.zeros((0, 0))
-        since = np.array([t for t, _ in self.partition])
-        which = np.maximum(np.searchsorted(since, self.t[:n], side="right") - 1, 0)
-        active = np.array([np.isin(self.system.speeds, labels) for _, labels in self.partition])[which]
-        solver: Any = self.stepper.solver
-        return active, solver.criterion(self.t[:n], self.out.q[:n], self.out.v[:n], active)
+        active = np.zeros((n, self.system.nv), bool)
+        criterion = np.zeros((n, self.system.nv))
+        ends = [*(p.first for p in self.phases[1:]), n]
+        for k, (phase, end, solver) in enumerate(zip(self.phases, ends, self.solvers, strict=True)):
+            part = slice(phase.first, min(end, n))
+            sets = [x for x in self.partition if x.phase == k]
+            if not sets or part.stop <= part.start:
+                continue
+            which = np.maximum(np.searchsorted([x.t for x in sets], self.t[part], side="right") - 1, 0)
+            active[part] = np.array([np.isin(self.system.speeds, x.speeds) for x in sets])[which]
+            path = self.t[part], self.out.q[part], self.out.v[part]
+            criterion[part] = solver.criterion(*path, active[part])  # type: ignore[attr-defined]
+        return active, criterion
 
 
 def _energy(system: System, state: State) -> float:

@@ -37,6 +37,8 @@ Pose = tuple[Array, Array]  # position (3), rotation matrix (3, 3)
 
 # A body counts as unsupported if the inertia that its joint moves is this small against the terms it is the sum of.
 SUPPORT = 1e-12
+# m/s^2: gravity of the earth, and one that is more likely a slip of units (the sun has 274, drop towers go to 500 g).
+EARTH, STRONG_GRAVITY = 9.80665, 1000.0
 
 
 @dataclass(frozen=True)
@@ -325,11 +327,11 @@ def _normalise(q: Array, system: System) -> None:
 # ------------------------------------------------------------------------------------------------ building
 
 
-def build(m: Mechanism, cuts: Sequence[str] | Literal["all"] | None = None) -> System:
+def build(m: Mechanism, cuts: Sequence[str] | Literal["all"] | None = None, free: Sequence[str] = ()) -> System:
     """Check a mechanism and freeze it; raises one ModelError with all problems."""
     try:
         builder = _Builder(m)
-        return builder.build(cuts)
+        return builder.build(cuts, free)
     except ModelError as error:
         raise ModelError(m.locate(error.problems)) from None
 
@@ -346,19 +348,24 @@ class _Builder:
         self.n_bases = 1 + len(moved)
         self.warnings: list[str] = []
 
-    def build(self, cuts: Sequence[str] | Literal["all"] | None) -> System:
+    def build(self, cuts: Sequence[str] | Literal["all"] | None, free: Sequence[str]) -> System:
         self._check_sections()
         self.poses = [self._pose(name) for name in self.names]
         self.masses = [self._mass(name) for name in self.names]
         self.joints = self._joints()
         self._raise()
-        self.topology = self._topology(cuts)
+        self.topology = self._topology(cuts, free)
         self._place_bodies()
         forces = self._forces()
         self._constraints()
         base_programs = self._base_programs()
         limits, start = self._limits(), self._start()
         gravity = self.r.vector(self.m.gravity, "acceleration", "mechanism", ("gravity",))
+        if (strength := float(np.linalg.norm(gravity))) > STRONG_GRAVITY:
+            self.warnings.append(
+                f"gravity is {strength:g} m/s^2, {strength / EARTH:.0f} times that of the earth. If mm/s^2 is meant, "
+                "write units: {acceleration: mm/s^2}."
+            )
         self._raise()
         ints, floats = self._freeze(forces, base_programs, gravity)
         return System(
@@ -504,7 +511,7 @@ class _Builder:
 
     # ---------------------------------------------------------------------------------------- the tree
 
-    def _topology(self, cuts: Sequence[str] | Literal["all"] | None) -> Topology:
+    def _topology(self, cuts: Sequence[str] | Literal["all"] | None, free: Sequence[str]) -> Topology:
         loaded = {f.joint.split(".")[0] for f in self.m.forces.values() if hasattr(f, "joint")}
         loaded.update(j for c in (*self.m.constraints.values(), *self.m.drivers.values()) for j in c.joints())
         edges = tuple(
@@ -515,13 +522,29 @@ class _Builder:
         for k, name in enumerate(self.names[self.n_bases :], self.n_bases):
             if edges and k not in joined:
                 self.warnings.append(f"body '{name}' is on no joint and moves freely. Join it if that is not meant.")
+        roots = self._free_bodies(cuts, free)
         if cuts is None:
-            forest = shallow_forest(self.names, edges, adjacency(len(self.names), edges), self.n_bases)
+            forest = shallow_forest(self.names, edges, adjacency(len(self.names), edges), self.n_bases, roots)
             if _any_singular(self.masses[self.n_bases :]):
                 forest = supported_forest(self.names, edges, self.n_bases, forest, self._unsupported(edges))
         else:
             forest = self._forest_of_cuts(edges, cuts)
         return Topology(self.m.name, tuple(self.names), edges, self.n_bases, forest)
+
+    def _free_bodies(self, cuts: Sequence[str] | Literal["all"] | None, free: Sequence[str]) -> list[int]:
+        """Rows of the bodies that are to hang on a free joint."""
+        known = self.names[self.n_bases :]
+        if isinstance(free, str):
+            raise ModelError([Problem("free", f"'{free}' is not a list", "Give names of bodies in a list.")])
+        wrong = [name for name in free if name not in known]
+        if wrong:
+            raise ModelError(
+                Problem("free", f"there is no body '{n}' to hang freely", nearest(n, known)) for n in wrong
+            )
+        if free and cuts is not None:
+            hint = "Give one of them: joints that are cut decide what hangs freely."
+            raise ModelError([Problem("free", "both cuts and free bodies are given", hint)])
+        return [self.rows[name] for name in free]
 
     def _forest_of_cuts(self, edges: Sequence[Edge], cuts: Sequence[str] | Literal["all"]) -> Forest:
         number = {e.name: k for k, e in enumerate(edges)}

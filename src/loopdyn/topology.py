@@ -310,19 +310,28 @@ def adjacency(n: int, edges: Sequence[Edge]) -> list[list[int]]:
 
 
 def shallow_forest(
-    names: Sequence[str], edges: Sequence[Edge], adjacent: Sequence[Sequence[int]], n_bases: int
+    names: Sequence[str],
+    edges: Sequence[Edge],
+    adjacent: Sequence[Sequence[int]],
+    n_bases: int,
+    free: Sequence[int] = (),
 ) -> Forest:
     """Breadth-first forest from the bases, then from a root of each floating component.
 
     Welds do not count as a step. Among joints that reach a body at the same depth, one that carries a load
     is preferred, then the one with the fewest freedoms (so that a cut has few rows), then by name: the
     result does not depend on the order in which joints were written.
+
+    Bodies that are `free` are roots, grown from last: what can be reached without them hangs there.
     """
     n = len(names)
     joint = [-2] * n
-    for b in range(n_bases):
+    for b in (*range(n_bases), *free):
         joint[b] = -1
     frontier = list(range(n_bases))
+    if free:
+        _grow(names, edges, adjacent, joint, frontier)
+        frontier = sorted(free, key=lambda b: names[b])
     roots = iter(_floating_roots(names, edges, adjacent, n_bases))
     while True:
         _grow(names, edges, adjacent, joint, frontier)

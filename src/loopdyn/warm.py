@@ -16,6 +16,7 @@ def main() -> None:
     from loopdyn._jit import CACHE_ROOT
     from loopdyn.elimination.solver import Elimination
     from loopdyn.formulations.registry import accelerations
+    from loopdyn.notice import NOTICE
     from loopdyn.reactions import reactions
     from loopdyn.simulate import simulate
 
@@ -39,6 +40,7 @@ def main() -> None:
         "stiff steps": lambda: simulate(system, state, (0.0, 0.01), integrator="stiff", progress=False),
         "steps": lambda: simulate(system, state, (0.0, 0.1), t_eval=[0.05], progress=False).data,
     }
+    NOTICE.said = True  # the progress line says it
     begin = time.perf_counter()
     columns = (TextColumn("compiling kernels: {task.description}"), BarColumn(), TimeElapsedColumn())
     with Progress(*columns, transient=True) as progress:

@@ -152,6 +152,48 @@ def test_a_run_goes_on_bit_for_bit_where_the_solver_has_chosen_its_rows_anew(tmp
         np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.parametrize("name", ["partition", "closure"])
+@pytest.mark.parametrize("integrator", [ld.RK4(step=2e-3), ld.DOP853()], ids=["rk4", "dop853"])
+def test_minimal_coordinates_go_on_bit_for_bit_through_switches_and_constraint_changes(
+    tmp_path, monkeypatch, name, integrator
+):
+    """Coordinates that are exchanged on the way, then a lock of one of two freedoms; stopped in every part."""
+    system = ld.library.five_bar().compile()
+    state = ld.assemble(system, v={"A": 6.0, "E": -3.0})
+    events = [ld.At(0.7, "lock", action=ld.Lock("E"))]
+    kind = {"partition": ld.Partition, "closure": ld.Closure}[name]
+    options = kind(candidates=["A", "B", "E"])
+
+    def run(folder=None) -> ld.Run:
+        return ld.simulate(system, state, (0, 1), t_eval=np.linspace(0, 1, 51), formulation=options, rtol=1e-9,
+                           integrator=integrator, events=events, checkpoint=folder, progress=False)  # fmt: skip
+
+    whole = run()
+    assert whole.status == "finished", whole.message
+    assert sum("independent" in e.name for e in whole.events) >= 2
+    monkeypatch.setattr(module, "PULSE", 0.0)  # a look after every step
+    monkeypatch.setattr(module, "FEW", 1)
+    real, steps = module._Simulation._look, whole.statistics.steps
+    for stop in (steps // 3, steps // 3, steps // 4):
+        looks = {"n": 0}
+
+        def look(self, looks=looks, stop=stop):
+            looks["n"] += 1
+            if looks["n"] == stop:
+                raise KeyboardInterrupt
+            return real(self)
+
+        monkeypatch.setattr(module._Simulation, "_look", look)
+        assert run(tmp_path / "run").status == "interrupted"
+    monkeypatch.setattr(module._Simulation, "_look", real)
+    resumed = run(tmp_path / "run")
+    for a, b in zip(arrays(resumed), arrays(whole), strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert [e.name for e in resumed.events] == [e.name for e in whole.events]
+    np.testing.assert_array_equal(resumed.active, whole.active)
+    assert resumed.settings["formulation"] == whole.settings["formulation"]
+
+
 def test_events_survive_an_interruption(tmp_path, monkeypatch):
     events = [ld.Crossing(lambda t, q, v: q[0] - np.pi / 2, "lowest")]
     options = {"integrator": ld.DOP853(), "until": 5.0, "events": events}

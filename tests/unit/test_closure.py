@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from itertools import permutations
+from functools import partial
+from itertools import permutations, product
 
 import numpy as np
 import pytest
+from tests import closed_forms
+from tests.unit.test_partition import moving
 
 import loopdyn as ld
-from loopdyn.formulations.closure import Closer, plan_for
+from loopdyn.analysis.branches import _apart, _searched
+from loopdyn.checking import random_sample
+from loopdyn.formulations.closure import Closer, explicit_sets, plan_for
 from loopdyn.formulations.groups import make_plan
 from loopdyn.integrators.base import Stepper
 from loopdyn.integrators.chart import Output
@@ -121,6 +126,148 @@ def test_rods_with_two_balls_are_explicit(slide):
     assert run.largest_residual < 1e-13
 
 
+SPATIAL = {
+    "spherical": (closed_forms.spherical_four_bar, False, {"A": 3.0}, 0.3, ["spherical RRR"]),
+    "shafts": (closed_forms.shafts, False, {"A": 8.0}, 1.0, ["spherical RU"]),
+    "hooked rod": (closed_forms.hooked_rod, False, {"A": 5.0}, 0.5, ["RUS", "(US)"]),
+    "wrist": (closed_forms.wrist, False, {"A": 5.0}, 0.5, ["RUS", "(US)", "spherical RRR"]),
+    **{
+        f"{leg} legs{', platform free' if free else ''}": (
+            partial(closed_forms.platform, leg), free, {}, 0.1, ["PUS" if leg == "UPS" else "RUS", "(US)"]
+        )
+        for leg in ("UPS", "URS", "RUS")
+        for free in (False, True)
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SPATIAL)
+def test_spatial_loops_with_closed_forms_are_explicit_and_runs_equal_those_of_the_graph_solver(name):
+    build, free, v, end, kinds = SPATIAL[name]
+    system = ld.library.turned(build()).compile(free=["platform"] if free else [])
+    state = ld.assemble(system, v=v)
+    settings = {"rtol": 1e-10, "progress": False, "t_eval": np.linspace(0, end, 6)}
+    run = ld.simulate(system, state, (0, end), formulation="closure", drift="none", **settings)
+    assert run.status == "finished", run.message
+    plan = run.settings["plan"]
+    assert "all in closed form" in plan
+    assert all(kind in plan for kind in kinds)
+    if free:
+        assert "free:platform.wx" in plan.splitlines()[0]  # its pose is independent, legs are functions of it
+    ref = ld.simulate(system, state, (0, end), formulation="graph", **settings)
+    np.testing.assert_allclose(run.path.q, ref.path.q, atol=1e-8)
+    assert run.largest_residual < 1e-13
+
+
+@pytest.mark.jit_off
+@pytest.mark.parametrize("name", SPATIAL)
+def test_spatial_loops_close_to_rounding_beside_the_pose_and_keep_their_branch(name):
+    build, free, _, _, _ = SPATIAL[name]
+    system = ld.library.turned(build()).compile(free=["platform"] if free else [])
+    state = ld.assemble(system)
+    rank = decide(system, state)
+    rng = np.random.default_rng(3)
+    for chosen in explicit_sets(system, rank, np.ones(system.nv, bool))[:4]:
+        plan = plan_for(system, state, chosen)
+        close, signs, found = Closer(plan), plan.signs(state), 0
+        np.testing.assert_allclose(close(0.0, state.q, signs), state.q, atol=1e-12)
+        for _ in range(10):
+            move = np.zeros(system.nv)
+            move[list(chosen)] = rng.uniform(-0.1, 0.1, len(chosen))
+            q = close(0.0, ld.tree.increment(system, state.q, move), signs)
+            if q is not None:
+                found += 1
+                there = ld.State(0.0, q, np.zeros(system.nv))
+                assert np.abs(ld.tree.closure(system, there)[0]).max() < 1e-13
+                np.testing.assert_array_equal(plan.signs(there), signs)
+        assert found >= 4
+
+
+@pytest.mark.parametrize(("name", "count"), [("spherical", 2), ("shafts", 2), ("hooked rod", 4), ("wrist", 8)])
+def test_branches_of_spatial_loops_are_complete(name, count):
+    """All that Newton's method finds from many starts, which knows no groups, is in the list."""
+    system = SPATIAL[name][0]().compile()
+    state = ld.assemble(system)
+    given = {"A": float(state.q[system.coordinates.index("A")]) + 0.02}
+    found = ld.branches(system, given, near=state)
+    assert found.complete
+    assert len(found) == count
+    for branch in found:
+        assert np.abs(ld.tree.closure(system, branch.state)[0]).max() < 1e-13
+    start = np.array(state.q)
+    start[system.coordinates.index("A")] = given["A"]
+    for other in _searched(found.plan, 0.0, start, [system.speeds.index("A")]):
+        assert min(_apart(system, other.state.q, b.state.q) for b in found) < 1e-6
+
+
+def test_closures_of_a_platform_given_its_pose_are_four_for_each_leg():
+    """Leg to both sides of the slide's zero, and the universal joint turned over: 2^12 in all, counted on one leg."""
+    system = ld.library.stewart_6ups().compile(free=["platform"])
+    state = ld.assemble(system)
+    platform = [k for k, label in enumerate(system.speeds) if "platform" in label]
+    plan = plan_for(system, state, platform)
+    assert (plan.explicit, len(plan.groups)) == (True, 12)
+    close, signs = Closer(plan), plan.signs(state)
+    of_leg = [n for n, g in enumerate(plan.groups) if "S1" in g.joints]
+    poses = []
+    for change in product((1, -1), repeat=len(of_leg)):
+        other = signs.copy()
+        other[of_leg] *= change
+        q = close(0.0, state.q, other)
+        assert np.abs(ld.tree.closure(system, ld.State(0.0, q, state.v))[0]).max() < 1e-13
+        poses.append(q[[system.coordinates.index(x) for x in ("U1.1", "U1.2", "P1")]])
+    assert len({tuple(np.round(p, 6)) for p in poses}) == 4
+
+
+def test_the_limit_of_a_spatial_loop_is_located_and_other_coordinates_take_over():
+    """The universal joint of the rod reaches its limit: forced, a run ends there; free, it goes on with other ones."""
+    system = closed_forms.hooked_rod(reverse=True).compile()
+    state = ld.assemble(system, v={"A": 5.0})
+    forced = ld.simulate(system, state, (0, 1), formulation=ld.Closure(independent=["A"]), progress=False)
+    assert forced.status == "failed"
+    said = float(forced.message.split("A = ")[1].split(" ")[0].rstrip("."))
+    assert min(abs(said - p.value) for p in ld.singular_poses(system, "A", near=state)) < 1e-6
+    settings = {"rtol": 1e-11, "progress": False, "t_eval": np.linspace(0, 1, 6)}
+    run = ld.simulate(system, state, (0, 1), formulation="closure", **settings)
+    assert run.status == "finished", run.message
+    assert any("independent: A -> " in e.name for e in run.events)
+    ref = ld.simulate(system, state, (0, 1), formulation="partition", **settings)
+    np.testing.assert_allclose(run.path.q, ref.path.q, atol=1e-6)  # near the limit errors of both grow tenfold and more
+    assert run.largest_residual < 1e-13
+
+
+def test_groups_that_follow_an_iterated_block_are_explicit_and_the_block_is_no_larger_than_it_must_be():
+    """Bennett's linkage moves a rod with two balls and a rocker, and beside it a four-bar stands on its own."""
+    m = ld.library.bennett()
+    m.add_body("rod", ld.Inertia.rod(mass=1.0, start=(-0.4, -0.3, 0.1), end=(-0.9, -0.9, 0.3), radius=0.02))
+    m.add_body("lever", ld.Inertia.box(mass=1.0, size=(0.1, 0.2, 0.1), at=(-1.0, -0.8, 0)))
+    m.add_joint("B1", ld.Spherical(), "link3", "rod", at=(-0.4, -0.3, 0.1))
+    m.add_joint("B2", ld.Spherical(), "rod", "lever", at=(-0.9, -0.9, 0.3))
+    m.add_joint("R", ld.Revolute(axis=(1, 0.2, 0)), "ground", "lever", at=(-1.0, -0.7, -0.3))
+    other = ld.library.four_bar()
+    for name, body in other.bodies.items():
+        m.bodies[name] = body.model_copy()
+    m.parameters |= {k: x for k, x in other.parameters.items() if k not in m.parameters}
+    for name, joint in other.joints.items():
+        m.joints[name] = joint.model_copy()
+    system = m.compile()
+    state = ld.assemble(system, v={"P1": 2.0, "A": 8.0})
+    labels = [x for x in system.speeds if x in ("P1", "A")]
+    spin = next(x for x in system.speeds if x.startswith(("B1.w", "B2.w")))
+    method = ld.Closure(independent=[*labels, spin])
+    plan = method.plan(system)
+    assert [(b.coordinates, b.closes) for b in plan.blocks] == [(("P2", "P4"), ("P3",))]
+    assert "iterated: P2, P4, which close P3" in str(plan)
+    order = [set(x.joints) if x in plan.groups else "block" for x in plan.sequence]
+    assert order == [set("BCD"), "block", {"R", "B1", "B2"}]
+    settings = {"rtol": 1e-10, "progress": False, "t_eval": np.linspace(0, 0.4, 5)}
+    run = ld.simulate(system, state, (0, 0.4), formulation=method, drift="none", **settings)
+    assert run.status == "finished", run.message
+    ref = ld.simulate(system, state, (0, 0.4), formulation="graph", **settings)
+    np.testing.assert_allclose(run.path.q, ref.path.q, atol=1e-8)
+    assert run.largest_residual < 1e-13
+
+
 def test_functions_in_python_are_refused_in_words():
     m = ld.library.four_bar()
     m.add_force(ld.UserForce(function=lambda t, q, v, out: None, name="f"))
@@ -141,6 +288,56 @@ def test_runs_equal_those_of_the_oracle_and_stay_closed_without_projection(name)
     np.testing.assert_allclose(run.path.q, ref.path.q, atol=1e-7 if name == "andrews" else 1e-8)
     assert run.largest_residual < 1e-13
     assert "all in closed form" in run.settings["plan"]
+
+
+@pytest.mark.parametrize("name", ["watt", "stephenson"])
+def test_six_bars_are_solved_loop_by_loop(name):
+    system = ld.library.ALL[name]().compile()
+    plan = ld.Closure(independent=["A"]).plan(system)
+    assert [set(g.joints) for g in plan.groups] == [set("BCD"), set("EFG")]
+    assert plan.explicit
+    assert ld.singular_poses(system, "A") == ()  # the crank turns fully
+    found = ld.branches(system, {"A": 0.3})
+    assert (len(found), found.complete) == (4, True)
+    run = ld.simulate(system, ld.assemble(system), (0, 3), formulation="closure", drift="none", progress=False)
+    assert run.status == "finished", run.message
+    assert abs(run.path.q[-1, 0]) > 2 * np.pi
+    assert run.largest_residual < 1e-13
+
+
+def test_a_stephenson_six_bar_driven_at_its_second_rocker_is_a_triad_and_iterated():
+    system = ld.library.stephenson().compile()
+    plan = ld.Closure(independent=["F"]).plan(system)
+    assert [set(b.coordinates) for b in plan.blocks] == [set("ABDG")]
+    assert plan.groups == ()
+
+
+# s: a change point follows; springs are stiff; fast
+SHORT = {"n_four_bar": 0.1, "flyball": 0.05, "andrews": 0.01, "stewart_6ups": 0.05}
+
+
+def compare_with_oracle(name: str, end: float) -> ld.Run:
+    """A run without projection and one that the oracle drives, both at a tolerance of 1e-10."""
+    kind, _, number = name.partition(" ")
+    m = random_sample(5, int(number), 4) if number else ld.library.ALL[kind]()
+    system, state = moving(m)
+    options = {"rtol": 1e-10, "progress": False, "t_eval": [end / 2, end]}
+    run = ld.simulate(system, state, (0, end), formulation="closure", drift="none", **options).raise_if_failed()
+    ref = ld.simulate(system, state, (0, end), formulation="oracle", **options).raise_if_failed()
+    np.testing.assert_allclose(run.path.q, ref.path.q, atol=3e-8)
+    assert run.largest_residual < 1e-13
+    return run
+
+
+@pytest.mark.parametrize("name", [*ld.library.ALL, *(f"random {k}" for k in (0, 1, 2, 3, 4, 10, 13, 14))])
+def test_runs_equal_those_of_the_oracle_on_library_and_random_mechanisms(name):
+    compare_with_oracle(name, SHORT.get(name, 0.15))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [*(n for n in ld.library.ALL if n not in SHORT), *(f"random {k}" for k in range(30))])
+def test_longer_runs_equal_those_of_the_oracle_too(name):
+    compare_with_oracle(name, 0.8)
 
 
 def largest_residual(seconds: float) -> tuple[float, float]:
@@ -202,7 +399,39 @@ def test_a_run_keeps_its_branch():
         assert set(signs) == set(branch.signs.values())
 
 
+@pytest.mark.parametrize(
+    "settings",
+    [*({"rtol": 10.0**-k} for k in (1, 2, 4, 8, 11)), *({"integrator": ld.RK4(step=h)} for h in (0.01, 0.03))],
+)
+def test_a_run_does_not_slip_to_another_branch_at_a_change_point(settings):
+    """A parallelogram in line at A0 = -pi/2: its two motions cross there, and no coordinate tells which one goes on."""
+    system = ld.library.n_four_bar(1).compile()
+    run = ld.simulate(system, ld.assemble(system), (0, 4), formulation="closure", progress=False, **settings)
+    assert run.status == "failed"
+    assert "singular" in run.message or "cannot be closed" in run.message
+    assert np.abs(run.path.q[:, 0] + run.path.q[:, 1]).max() < 1e-9  # a parallelogram as long as it went
+    assert run.path.q[:, 0].min() > -np.pi / 2
+    assert run.path.q[-1, 0] < -1.4  # and it went up to there, but for a step
+
+
 # ------------------------------------------------------------------------------------------------- branches
+
+
+def test_sets_for_two_freedoms_are_prepared_and_exchanged_on_the_way_without_candidates():
+    """The five-bar swings through poses where its two cranks, or a crank and a coupler, do not serve."""
+    system = ld.library.five_bar().compile()
+    state = ld.assemble(system, v={"A": 6.0, "E": -3.0})
+    settings = {"rtol": 1e-10, "progress": False, "t_eval": np.linspace(0, 2, 9)}
+    run = ld.simulate(system, state, (0, 2), formulation="closure", drift="none", **settings)
+    assert run.status == "finished", run.message
+    changes = [e.name for e in run.events]
+    assert changes
+    for name in changes:  # the prepared sets alone: every one of them makes the others explicit
+        labels = name.split("-> ")[1].split(", ")
+        assert plan_for(system, state, [system.speeds.index(x) for x in labels]).explicit
+    ref = ld.simulate(system, state, (0, 2), formulation="graph", **settings)
+    np.testing.assert_allclose(run.path.q, ref.path.q, atol=1e-6)
+    assert run.largest_residual < 1e-13
 
 
 def test_branches_of_the_four_bar_are_two_and_complete():
@@ -263,6 +492,48 @@ def test_equations_in_symbols_equal_the_numerical_ones(name, label):
     assert "\\xi" in found.latex()
 
 
-def test_equations_refuse_in_words_what_is_not_planar():
+@pytest.mark.parametrize("slide", [False, True])
+def test_equations_of_rods_with_two_balls_equal_the_numerical_ones(slide):
+    """RSSR and RSSP; of the rod's ball the quaternion before is given, and its spin is a second freedom."""
+    m = ld.library.rssr()
+    if slide:
+        m.joints["D"] = ld.Prismatic(axis=(1, 0.2, 0.3), parent="ground", child="rocker", at=m.joints["D"].at)
+    system = m.compile()
+    near = ld.assemble(system, v={"A": 5.0, "B.wx": 0.3})
+    state = ld.simulate(system, near, (0, 0.3), progress=False, rtol=1e-10).at(0.3)
+    labels = ["A", "B.wx"]
+    found = ld.equations(system, labels, near)
+    chosen = [system.speeds.index(x) for x in labels]
+    plan = plan_for(system, near, chosen)
+    given = dict(zip(system.coordinates, near.q, strict=True)) | {"A": float(state.q[0])}
+    del given["D"]
+    q = np.array(near.q)
+    q[0] = state.q[0]
+    q = Closer(plan)(0.0, q, plan.signs(near))  # the ball turned from where it was at `near`
+    v = np.zeros(system.nv)
+    v[chosen] = 3.0, -0.7
+    solver = ld.prepare(system, ld.Closure(independent=labels), near)
+    P = solver.calls.views
+    solver(0.0, q, v)
+    v[P.D] = P.A @ v[chosen]
+    a = solver(0.0, q, v).a.copy()
+    at = found.evaluate(given, {"A": 3.0, "B.wx": -0.7})
+    np.testing.assert_allclose([at["q"][x] for x in system.coordinates], q, atol=1e-13)
+    np.testing.assert_allclose([at["v"][x] for x in system.speeds], v, atol=1e-12)
+    np.testing.assert_allclose(at["A"], P.A, atol=1e-12)
+    np.testing.assert_allclose(at["xi"], P.xi[:, 0], atol=1e-11)
+    np.testing.assert_allclose([at["a"][x] for x in system.speeds], a, atol=1e-10)
+    judge = ld.accelerations(system, ld.State(0.0, q, v), "oracle")
+    np.testing.assert_allclose([at["a"][x] for x in system.speeds], judge, atol=1e-9)
+    scope: dict = {f"q0_{x}".replace(".", "_"): value for x, value in given.items() if x != "A"} | {"q_A": given["A"]}
+    exec(found.python(), scope)
+    np.testing.assert_allclose([scope[f"q_{x}".replace(".", "_")] for x in system.coordinates], q, atol=1e-13)
+
+
+def test_equations_refuse_in_words_what_has_none():
+    with pytest.raises(ld.LoopdynError, match="neither a pin, nor a slide, nor a ball"):
+        ld.equations(closed_forms.hooked_rod().compile(), ["A"])
+    with pytest.raises(ld.LoopdynError, match="cut at 'D', which is no ball"):
+        ld.equations(ld.library.rssr().compile(cuts=["D"]), ["A", "B.wx"])
     with pytest.raises(ld.LoopdynError, match="neither a pin nor a slide"):
-        ld.equations(ld.library.rssr().compile(), ["A", "B.wx"])
+        ld.equations(closed_forms.shafts().compile(), ["A"])

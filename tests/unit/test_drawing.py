@@ -7,7 +7,16 @@ import loopdyn as ld
 from loopdyn.drawing import Drawing, speed_units
 from loopdyn.results import coordinate_units
 
-PLANAR = ("pendulum", "four_bar", "slider_crank", "five_bar", "n_four_bar", "andrews")  # all in the xy plane
+PLANAR = (
+    "pendulum",
+    "four_bar",
+    "watt",
+    "stephenson",
+    "slider_crank",
+    "five_bar",
+    "n_four_bar",
+    "andrews",
+)  # all in the xy plane
 
 
 def world(drawing, row, points):

@@ -69,7 +69,7 @@ def factored(pattern: Pattern, A: np.ndarray, floor: np.ndarray) -> SimpleNamesp
     n = pattern.rows
     f = SimpleNamespace(A=packed(pattern, A), pivot=np.full(n, np.nan), inverse=np.full(n, np.nan))
     tables = Tables(pattern.node, pattern.later, pattern.block)
-    f.dropped = factor_all(tables, f.A, floor, f.pivot, f.inverse, np.full(6, np.nan))
+    f.dropped = factor_all(tables, f.A, floor, f.pivot, f.inverse)
     f.dense = np.zeros((n, n))
     for b in range(len(pattern.node)):
         first, end = pattern.first[b], pattern.first[b + 1]
@@ -91,8 +91,8 @@ class Tables(NamedTuple):
 
 
 @kernel
-def factor_all(P, A, floor, pivot, inverse, w):
-    return factor(P, A, floor, pivot, inverse, w)
+def factor_all(P, A, floor, pivot, inverse):
+    return factor(P, A, floor, pivot, inverse)
 
 
 @kernel

@@ -408,3 +408,15 @@ def test_states_by_label_keep_the_rest_at_the_reference_pose():
     assert_same_motion(
         ld.tree.body_motion(system, system.state()), ld.tree.body_motion(system, system.state(system.q_reference)), 0.0
     )
+
+
+def test_values_without_a_name_are_the_fields_in_their_order():
+    assert ld.Revolute((0, 0, 2)) == ld.Revolute(axis=(0, 0, 2))
+    assert ld.Helical((0, 0, 1), 0.01) == ld.Helical(axis=(0, 0, 1), pitch=0.01)
+    ends = {"body1": "a", "body2": "b", "point1": (0, 0, 0), "point2": (1, 0, 0)}
+    spring = ld.SpringDamper(**ends, stiffness=10.0, damping=1.0, length=0.5, name="s")
+    assert ld.SpringDamper("a", "b", (0, 0, 0), (1, 0, 0), 10.0, 1.0, 0.5, name="s") == spring
+    with pytest.raises(ld.ModelError, match=r"2 values have no name. Without a name: axis"):
+        ld.Revolute((0, 0, 1), 3.0)
+    with pytest.raises(ld.ModelError, match="'axis' is given twice"):
+        ld.Revolute((0, 0, 1), axis=(1, 0, 0))

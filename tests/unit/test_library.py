@@ -130,6 +130,8 @@ def all_rows(m):
 COUNTS = {
     "pendulum": (1, 1, 0, 1, 0),
     "four_bar": (3, 4, 1, 1, 3),
+    "watt": (5, 7, 2, 1, 6),
+    "stephenson": (5, 7, 2, 1, 6),
     "slider_crank": (3, 4, 1, 1, 3),
     "five_bar": (4, 5, 1, 2, 3),
     "n_four_bar": (5, 7, 2, 1, 6),

@@ -7,6 +7,9 @@ import pytest
 from tests.literature import test_constraint_changes as literature
 
 import loopdyn as ld
+from loopdyn.events import watch
+from loopdyn.integrators.base import Stepper
+from loopdyn.locking import Phase
 
 L1, L2, M1, M2 = 0.8, 0.5, 2.0, 1.0
 
@@ -84,13 +87,25 @@ def test_loads_of_a_lock_are_in_the_results():
     assert run.data["residual_position"].sel(row="lock B").max() < 1e-12
 
 
-def test_a_run_through_release_and_lock_follows_the_literature():
-    """The four-bar of tests/literature/test_constraint_changes.py: opened at 0.3 s, locked at 0.5 s, in one run."""
+@pytest.mark.parametrize("formulation", ["auto", "partition", "closure"])
+def test_a_run_through_release_and_lock_follows_the_literature(formulation):
+    """The four-bar of tests/literature/test_constraint_changes.py: opened at 0.3 s, locked at 0.5 s, in one run.
+
+    Target g1 of blajer1993: one freedom, then three, then two; minimal coordinates are chosen anew each time.
+    """
     system = literature.closed().compile(cuts=["O4"])
     events = [ld.At(0.3, "open", action=ld.Release("O4")), ld.At(0.5, "lock", action=ld.Lock("a2"))]
-    run = ld.simulate(system, system.state(*literature.START), (0, 0.8), events=events, rtol=1e-12, progress=False)
+    run = ld.simulate(system, system.state(*literature.START), (0, 0.8), events=events, rtol=1e-12, progress=False,
+                      formulation=formulation)  # fmt: skip
     assert run.status == "finished", run.message
-    opened, locked = run.events
+    opened, locked = (e for e in run.events if "independent" not in e.name)
+    if formulation != "auto":
+        names = [e.name for e in run.events if "independent" in e.name]
+        assert names == ["independent: a1 -> a1, a2, a3", "independent: a1, a2, a3 -> a1, a3"]
+        freedoms = run.active.sum(axis=1)
+        for t, count in ((0.1, 1), (0.4, 3), (0.7, 2)):
+            assert freedoms[np.searchsorted(run.path.t, t)] == count
+        assert np.isfinite(run.criterion).all()
     for state, expected in ((opened.state, literature.AT_03), (locked.state, literature.BEFORE_LOCK),
                             (locked.after, literature.AFTER_LOCK), (run.at(0.8), literature.AT_08)):  # fmt: skip
         np.testing.assert_allclose(literature.vector(state), expected, atol=literature.TOLERANCE)
@@ -103,19 +118,47 @@ def test_a_run_through_release_and_lock_follows_the_literature():
     assert np.abs(wrench[run.path.t > 0.3]).max() == 0.0
 
 
-def test_a_closed_loop_that_is_locked_stands_still():
+@pytest.mark.parametrize("formulation", ["auto", "partition", "closure"])
+def test_a_closed_loop_that_is_locked_stands_still(formulation):
     """One degree of freedom: the lock takes all kinetic energy, also on the cut joint."""
     for label in ("A", "C"):
         system = ld.library.four_bar().compile(cuts=["C"])
         state = ld.assemble(system)
         events = [ld.Crossing("a - 0.5", "stop", action=ld.Lock(label), coordinates={"a": "A"})]
-        run = ld.simulate(system, state, (0, 0.5), events=events, progress=False)
+        run = ld.simulate(system, state, (0, 0.5), events=events, progress=False, formulation=formulation)
         assert run.status == "finished", run.message
         event = run.events[0]
         assert event.energy_loss == pytest.approx(ld.tree.energy(system, event.state).kinetic, rel=1e-9)
         assert np.abs(event.after.v).max() < 1e-9
         assert run.path.q[-1, 0] == pytest.approx(0.5, abs=1e-8)
         assert run.energy_error < 1e-7
+
+
+def test_coordinates_that_are_forced_and_too_few_behind_a_release_end_the_run_in_words():
+    system = literature.closed().compile(cuts=["O4"])
+    events = [ld.At(0.1, "open", action=ld.Release("O4"))]
+    for method in (ld.Partition(independent=["a1"]), ld.Closure(independent=["a1"])):
+        run = ld.simulate(system, system.state(*literature.START), (0, 0.2), events=events, formulation=method,
+                          progress=False)  # fmt: skip
+        assert run.status == "failed"
+        assert "1 speeds, and 'three_rods' has 3 freedoms" in run.message
+        assert "leave independent out" in run.message
+        assert run.path.t[-1] < 0.1
+
+
+def test_constraints_that_a_formulation_cannot_treat_end_the_run_in_words():
+    """Closure refuses rows that hold velocities alone; a lock does not bring such, so they are brought here."""
+    system = literature.closed().compile(cuts=["O4"])
+    module = importlib.import_module("loopdyn.simulate")
+    unsupported = ld.library.four_bar()
+    unsupported.add_force(ld.UserForce(function=lambda t, q, v, out: None, name="f"))
+    method = ld.Closure()
+    solver = ld.prepare(system, method, system.state(*literature.START))
+    stepper = Stepper(system, solver, ld.DOP853(), "none", 2, 1e-8, 0.0)
+    nothing = watch(system, [], 2, 0.0, 1.0)
+    simulation = module._Simulation(system, stepper, np.array([0.0]), 1.0, "none", method, nothing, {})
+    with pytest.raises(ld.LoopdynError, match="closure cannot treat 'four_bar'"):
+        simulation._enter(Phase(unsupported.compile()), system.state(*literature.START))
 
 
 def test_locked_runs_are_saved_loaded_and_resumed(tmp_path, monkeypatch):

@@ -606,3 +606,10 @@ def test_equality_is_about_what_a_mechanism_says(tmp_path: Path) -> None:
     assert a == b
     b.name = "other"
     assert a != b
+
+
+def test_a_gravity_that_looks_like_millimetres_is_noted() -> None:
+    for gravity, noted in ((-9.81, False), (-9810.0, True)):
+        system = ld.Mechanism("lamp", gravity=(0, 0, gravity)).compile()
+        assert [w for w in system.warnings if "mm/s^2" in w] == list(system.warnings)
+        assert bool(system.warnings) == noted

@@ -138,3 +138,25 @@ def test_a_run_is_drawn_and_shown(tmp_path, run):
         pytest.skip("k3d is not installed")
     page = run.animate(tmp_path / "run.html", frames=5)
     assert "coupler" in page.read_text(encoding="utf-8")
+
+
+def test_loads_have_the_unit_of_what_they_act_on():
+    """A motor on a hinge, one on a slide, a spring between points, a torsion spring, a driver of an angle."""
+    m = ld.library.slider_crank()
+    slide = next(name for name, j in m.joints.items() if j.type == "prismatic")
+    m.add_motor("turning", "A", torque=0.1)
+    m.add_motor("pushing", slide, force=1.0)
+    m.add_force(ld.JointSpring(joint="B", stiffness=0.1, name="torsion"))
+    first, *_, last = m.bodies
+    ends = {"body1": first, "body2": last, "point1": (0, 0, 0.1), "point2": (1, 0, 0.1)}
+    m.add_force(ld.SpringDamper(**ends, stiffness=1.0, length=1.0, name="spring"))
+    m.add_driver("drive", "A", "t")
+    system = m.compile()
+    run = ld.simulate(system, ld.assemble(system, v={"A": 1.0}), (0, 0.1), progress=False)
+    units = dict(zip(run.data["force"].values, run.data["force_units"].values, strict=True))
+    assert units == {"turning": "N m", "pushing": "N", "torsion": "N m", "spring": "N"}
+    assert run.data["constraint_units"].values.tolist() == ["N m"]
+    summary = run.summary()
+    assert summary.loc["pushing load", "unit"] == "N"
+    assert summary.loc["turning load", "unit"] == "N m"
+    assert summary.loc["drive", "unit"] == "N m"

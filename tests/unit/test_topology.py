@@ -607,3 +607,41 @@ def test_body_that_is_on_no_joint_is_worth_a_note():
     assert m.compile().warnings == ("body 'tool' is on no joint and moves freely. Join it if that is not meant.",)
     m.add_joint("B", ld.Revolute(axis=(0, 0, 1)), "arm", "tool", at=(1, 0, 0))
     assert m.compile().warnings == ()
+
+
+# ------------------------------------------------------------------------------------------- free platforms
+
+
+def test_a_free_platform_hangs_on_an_added_joint_and_its_legs_on_the_ground():
+    """A tool on the platform, which nothing else holds, stays on it."""
+    m = ld.library.stewart_6ups()
+    m.add_body("tool", BALL)
+    m.add_joint("T", ld.Revolute(axis=(0, 0, 1)), "platform", "tool", at=(0, 0, 0.9))
+    t = m.compile(free=["platform"]).topology
+    check_tree(t)
+    assert len(t.loops) == 5  # one less than are cut: the added joint closes none
+    assert t.free_roots == ("platform",)
+    assert t.inboard("tool") == "T"
+    assert set(t.cuts) == {f"S{k}" for k in range(1, 7)}
+    assert [t.inboard(f"upper{k}") for k in range(1, 7)] == [f"P{k}" for k in range(1, 7)]
+
+
+def test_free_bodies_that_make_no_sense_are_refused_in_words():
+    m = ld.library.stewart_6ups()
+    with pytest.raises(ld.ModelError, match="Did you mean 'platform'"):
+        m.compile(free=["platfrom"])
+    with pytest.raises(ld.ModelError, match="both cuts and free bodies"):
+        m.compile(cuts=["S1"], free=["platform"])
+    with pytest.raises(ld.ModelError, match="is not a list"):
+        m.compile(free="platform")
+    with pytest.raises(ld.ModelError, match="no body 'ground' to hang"):
+        m.compile(free=["ground"])
+
+
+def test_a_mechanism_with_a_free_body_moves_as_it_does_without():
+    runs = []
+    for free in ([], ["coupler"]):
+        system = ld.library.four_bar().compile(free=free)
+        run = ld.simulate(system, ld.assemble(system, v={"A": 8.0}), (0, 0.3), rtol=1e-10, progress=False)
+        runs.append(run.point("coupler", at=(0.3, 0.4, 0)).values)
+    np.testing.assert_allclose(runs[0], runs[1], atol=1e-8)

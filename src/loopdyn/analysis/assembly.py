@@ -441,7 +441,7 @@ def _newton(system: System, start: State, targets: Sequence[_Target]) -> tuple[S
     size = _norm(r, weight)
     sizes = [size]
     for _ in range(NEWTON):
-        closed = size < CLOSED and not _flipped(system, pose)
+        closed = size < CLOSED and not flipped(system, pose)
         if closed and size < ROUNDING:
             return pose, None
         x = np.zeros(system.nv)
@@ -462,12 +462,12 @@ def _newton(system: System, start: State, targets: Sequence[_Target]) -> tuple[S
                 break
             share *= 0.5
             if share < LEAST_SHARE:
-                return pose, None if size < 1e-10 and not _flipped(system, pose) else _gap(system, pose, size)
+                return pose, None if size < 1e-10 and not flipped(system, pose) else _gap(system, pose, size)
         pose, J, r, size = trial, J1, r1, _norm(r1, weight)
         sizes.append(size)
         if len(sizes) > STALLED and size > 0.9 * sizes[-STALLED - 1]:
             break
-    return pose, None if size < CLOSED and not _flipped(system, pose) else _gap(system, pose, size)
+    return pose, None if size < CLOSED and not flipped(system, pose) else _gap(system, pose, size)
 
 
 def _held(system: System, targets: Sequence[_Target]) -> tuple[NDArray[np.bool_], list[_Target], Array]:
@@ -548,7 +548,8 @@ def _opposed(system: System, pose: State) -> dict[str, float]:
     return {name: float(np.arccos(max(c, -1.0))) for name, c in cosines.items() if c < 0.0}
 
 
-def _flipped(system: System, pose: State) -> bool:
+def flipped(system: System, pose: State) -> bool:
+    """Whether axes of some cut joint point against each other: its rows vanish there too, but it is not closed."""
     return bool(_opposed(system, pose))
 
 

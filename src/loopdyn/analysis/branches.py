@@ -14,6 +14,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
+from loopdyn.analysis.assembly import flipped
 from loopdyn.errors import LoopdynError
 from loopdyn.formulations.closing import SLIDES
 from loopdyn.formulations.closure import Closer, plan_for
@@ -199,9 +200,10 @@ def _searched(plan: Plan, t: float, start: Array, chosen: list[int]) -> list[Bra
 def _newton(system: System, t: float, q: Array, D: list[int]) -> Array | None:
     units, rows, h = system.speed_units, system.row_units, system.holonomic
     for _ in range(NEWTON_STEPS):
-        phi, J = closure(system, State(t, q, np.zeros(system.nv)))
+        at = State(t, q, np.zeros(system.nv))
+        phi, J = closure(system, at)
         if np.abs(phi / rows)[h].max(initial=0.0) < CLOSED:
-            return q
+            return None if flipped(system, at) else q
         x = np.linalg.lstsq((J * units / rows[:, None])[h][:, D], -(phi / rows)[h], rcond=None)[0]
         step = np.zeros(system.nv)
         step[D] = units[D] * x * min(1.0, LONGEST / max(float(np.abs(x).max(initial=0.0)), 1e-300))

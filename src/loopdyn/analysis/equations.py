@@ -1,8 +1,9 @@
-"""Closing conditions and minimal equations of a planar mechanism in symbols, as the papers write them.
+"""Closing conditions and minimal equations in symbols, as the papers write them.
 
 [Blajer1993 eqs. (5)-(7), (12)-(14)]. The plan of `closure` is gone through once more, with SymPy: each step gives one
 or more definitions that use those before it. Lengths and directions are symbols with values; angles of bodies are
-counted from the reference pose, in the plane in which the mechanism moves.
+counted from the reference pose, in the plane in which the mechanism moves. A loop in space that a rod with two balls
+closes is in :mod:`loopdyn.analysis.equations_in_space`.
 """
 
 from __future__ import annotations
@@ -51,6 +52,9 @@ class Equations:
         Rows of A and xi.
     values : dict
         Numbers of the constants.
+    where : tuple of (Symbol, expression)
+        Definitions one after another, with all coordinates and speeds as symbols, that A, xi, M and h are written with;
+        none for planar mechanisms.
     """
 
     plan: Plan
@@ -63,12 +67,13 @@ class Equations:
     h_minimal: sympy.Matrix
     dependent: tuple[str, ...]
     values: dict[sympy.Symbol, float]
+    where: tuple[tuple[sympy.Symbol, sympy.Expr], ...] = ()
 
     def latex(self) -> str:
-        """The definitions g, then A and xi, as lines of LaTeX."""
+        """The definitions g, then those of A and xi and these, as lines of LaTeX."""
         import sympy as sp
 
-        lines = [f"{sp.latex(x)} = {sp.latex(e)}" for x, e in self.g]
+        lines = [f"{sp.latex(x)} = {sp.latex(e)}" for x, e in (*self.g, *self.where)]
         return "\n".join([*lines, f"A = {sp.latex(self.A)}", f"\\xi = {sp.latex(self.xi)}"])
 
     def python(self) -> str:
@@ -84,18 +89,27 @@ class Equations:
         import sympy as sp
 
         s = self.plan.system
-        names = [_symbol("q", x) for x in s.coordinates] + [_symbol("v", x) for x in s.speeds]
+        names = [symbol("q", x) for x in s.coordinates] + [symbol("v", x) for x in s.speeds]
         parts = [self.A, self.xi, self.M_minimal, self.h_minimal]
-        return sp.lambdify(names, [p.subs(self.values) for p in parts], "numpy", cse=True)
+        if not self.where:
+            return sp.lambdify(names, [p.subs(self.values) for p in parts], "numpy", cse=True)
+        defined = [(x, sp.Float(value)) for x, value in self.values.items()] + list(self.where)
+        return sp.lambdify(names, parts, "numpy", cse=lambda whole: (defined, whole))
 
     def evaluate(self, q: Mapping[str, float], v: Mapping[str, float]) -> dict[str, Any]:
-        """Numbers at independent coordinates and speeds: all q and v, A, xi, M', h' and the accelerations."""
-        known: dict[Any, Any] = {_symbol("q", x): float(value) for x, value in q.items()}
-        known |= self.values
+        """Numbers at independent coordinates and speeds: all q and v, A, xi, M', h' and the accelerations.
+
+        Of the ball of a rod that can spin `q` holds the quaternion too, as it was before: the rod is turned the
+        shortest way from there.
+        """
+        defined = {x for x, _ in self.g}
+        known: dict[Any, Any] = dict(self.values)
+        for label, value in q.items():
+            known[symbol("q0" if symbol("q", label) in defined else "q", label)] = float(value)
         for x, e in self.g:
             known[x] = float(e.subs(known))
         s = self.plan.system
-        all_q = {x: float(known[_symbol("q", x)]) for x in s.coordinates}
+        all_q = {x: float(known[symbol("q", x)]) for x in s.coordinates}
         independent = np.array([v[x] for x in self.plan.independent])
         at = list(all_q.values())
         A = np.asarray(self._function(*at, *np.zeros(s.nv))[0], float)
@@ -112,12 +126,13 @@ class Equations:
 
 
 def equations(system: System, independent: Sequence[str], state: State | None = None) -> Equations:
-    """Closing conditions, A, xi and the minimal equations of a planar mechanism in symbols.
+    """Closing conditions, A, xi and the minimal equations of a mechanism in symbols.
 
     Parameters
     ----------
     system : System
-        With pins and slides in one plane, gravity as its only force, and a plan in closed form.
+        With pins and slides in one plane and a plan in closed form, or one loop of pins and slides that a rod with two
+        balls closes (RSSR, RSSP); gravity is its only force.
     independent : list of str
         The independent coordinates.
     state : State, optional
@@ -148,13 +163,28 @@ def equations(system: System, independent: Sequence[str], state: State | None = 
         raise LoopdynError(
             "ld.equations needs SymPy, which is not installed. Run: pip install 'loopdyn[symbols]'."
         ) from None
+    if any(j.spec.type == "spherical" for j in system.joints.values()):
+        from loopdyn.analysis.equations_in_space import SpatialWriter
+
+        _check_loads(plan)
+        return SpatialWriter(plan, closed).write()
     return _Writer(plan, closed).write()
 
 
-def _symbol(kind: str, label: str) -> sympy.Symbol:
+def _check_loads(plan: Plan) -> None:
+    s = plan.system
+    if s.forces or s.mechanism.user_forces or s.mechanism.constraints or s.mechanism.drivers or s.mechanism.base:
+        raise LoopdynError(
+            f"the equations of '{s.name}' are not written in symbols: it has forces, constraints, drivers or a moving "
+            "base beside joints and gravity. Use formulation='closure' instead."
+        )
+
+
+def symbol(kind: str, label: str) -> sympy.Symbol:
+    """Of a coordinate (kind "q") or a speed ("v"); "q0" is a coordinate as it was before."""
     import sympy as sp
 
-    return sp.Symbol(f"{kind}_{label}", real=True)
+    return sp.Symbol(f"{kind}_{label.replace('.', '_')}", real=True)
 
 
 class _Writer:
@@ -168,6 +198,7 @@ class _Writer:
         self.values: dict[Any, float] = {}
         self.g: list[tuple[Any, Any]] = []
         self._check()
+        _check_loads(plan)
         self.at = body_motion(self.system, self.system.state())
         joint = next(j for j in self.system.joints.values() if j.spec.type == "revolute")
         n = self._frame(joint, 0)[1][:, 2]
@@ -191,8 +222,6 @@ class _Writer:
             reason = f"joint '{wrong[0]}' is neither a pin nor a slide" if wrong else "there is no pin"
         elif not self.plan.explicit:
             reason = f"{', '.join(self.plan.iterated)} are iterated"
-        elif s.forces or s.mechanism.user_forces or s.mechanism.constraints or s.mechanism.drivers or s.mechanism.base:
-            reason = "it has forces, constraints, drivers or a moving base beside joints and gravity"
         if reason:
             raise LoopdynError(
                 f"the equations of '{s.name}' are not written in symbols: {reason}. Use formulation='closure' instead."
@@ -345,7 +374,7 @@ class _Writer:
             j = self.joints[step[closing.S_JOINT]]
             if kind == closing.JOIN:
                 bodies = lists[step[closing.S_MOVED] : step[closing.S_MOVED + 1]]
-                self._attach(j, step[closing.S_END], bodies, _symbol("q", j.name))
+                self._attach(j, step[closing.S_END], bodies, symbol("q", j.name))
             elif kind == closing.READ:
                 self._define(f"q_{j.name}", self._read(j))
             else:
@@ -359,7 +388,7 @@ class _Writer:
         for b in range(s.n_bases, len(s.bodies)):
             j = by_body[b]
             end = 0 if j.child == b else 1
-            self.pose[b] = self._attached(j, end, self.pose[(j.parent, j.child)[end]], _symbol("q", j.name))
+            self.pose[b] = self._attached(j, end, self.pose[(j.parent, j.child)[end]], symbol("q", j.name))
 
     def _closing_rows(self) -> Any:
         rows = []
@@ -403,7 +432,7 @@ class _Writer:
         sp, s = self.sp, self.system
         self._positions()
         self._tree()
-        q, v = (sp.Matrix([_symbol(kind, x) for x in s.speeds]) for kind in "qv")
+        q, v = (sp.Matrix([symbol(kind, x) for x in s.speeds]) for kind in "qv")
         I = [s.speeds.index(x) for x in self.plan.independent]
         D = [k for k in range(s.nv) if k not in I]
         C = self._closing_rows().jacobian(q)

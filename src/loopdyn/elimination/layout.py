@@ -50,8 +50,6 @@ S_ROW, S_INDEX, S_CHILD, S_PARENT, N_SOURCE = range(5)
 # relation_entry[e]: place of the response of a freedom, or columns at the child and the parent of a cut joint.
 R_RESPONSE, R_CHILD, R_PARENT, N_RELATION_ENTRY = range(4)
 
-MOST_FREEDOMS = 6  # of a body, and most rows of a node
-
 # diagnostics[k]; the last two are given: a smallest pivot below WEAKEST_PIVOT is reported as WEAK; with MATRIX_ONLY
 # above zero the matrix is made and left as it is.
 SMALLEST_PIVOT, RESIDUAL, REFINEMENTS, DROPPED, WEAKEST_PIVOT, MATRIX_ONLY, N_DIAGNOSTICS = range(7)
@@ -91,7 +89,6 @@ class EliminationWork(NamedTuple):
     right: Any  # (rows + dropped,) right side of the rows, for bodies without acceleration
     step: Any  # (rows + dropped,) right side of the matrix, then its solution; or what is missing in each row
     size: Any  # (rows + dropped,) sizes of the terms of each row
-    scratch: Any  # (MOST_FREEDOMS,)
     free: Any  # (6 * severed, N_DOF) like work.dof, for the motions of severed bodies in space
     motion: Any  # (bodies, 6) what a step adds to the motion of each body
     rates: Any  # (nv,) ... and to that of each freedom
@@ -114,7 +111,7 @@ def work_size(ints: NDArray[np.int64]) -> int:
     """Length of the whole work array: of the system and of the elimination."""
     header = ints[model_sizes(ints)[0] :]
     n, slots, responses, matrix = (int(header[k]) for k in (P_ROWS, P_SLOTS, P_RESPONSES, P_MATRIX))
-    size = 6 * slots + responses + matrix + 8 * n + 3 * int(header[P_DROPPED]) + MOST_FREEDOMS
+    size = 6 * slots + responses + matrix + 8 * n + 3 * int(header[P_DROPPED])
     size += 6 * int(header[P_SEVERED]) * N_DOF
     size += 6 * int(ints[H_ROWS]) + int(ints[H_NV]) + int(ints[H_NC]) + N_DIAGNOSTICS
     return system_work_size(ints) + size
@@ -187,11 +184,10 @@ def open_elimination(ints, o, work, a):
     d = c + matrix
     e = d + 5 * n
     f = e + 3 * all_rows
-    g = f + MOST_FREEDOMS
-    h = g + 6 * severed * N_DOF
-    i = h + 6 * bodies
-    j = i + nv
-    k = j + nc
+    g = f + 6 * severed * N_DOF
+    h = g + 6 * bodies
+    i = h + nv
+    j = i + nc
     return EliminationWork(
         window(work, a, slots, 6),
         window(work, b, responses),
@@ -204,12 +200,11 @@ def open_elimination(ints, o, work, a):
         window(work, e, all_rows),
         window(work, e + all_rows, all_rows),
         window(work, e + 2 * all_rows, all_rows),
-        window(work, f, MOST_FREEDOMS),
-        window(work, g, 6 * severed, N_DOF),
-        window(work, h, bodies, 6),
-        window(work, i, nv),
-        window(work, j, nc),
-        window(work, k, N_DIAGNOSTICS),
+        window(work, f, 6 * severed, N_DOF),
+        window(work, g, bodies, 6),
+        window(work, h, nv),
+        window(work, i, nc),
+        window(work, j, N_DIAGNOSTICS),
     )
 
 

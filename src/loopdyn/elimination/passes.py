@@ -37,7 +37,7 @@ from loopdyn.elimination.layout import (
     plan_start,
     work_start,
 )
-from loopdyn.elimination.ldl import add_products, factor, solve
+from loopdyn.elimination.ldl import NONE, add_products, each, factor, plus, solve, some
 from loopdyn.forces import add_loads, push, twist
 from loopdyn.joints import joint_plus
 from loopdyn.joints.base import REVOLUTE, SPHERICAL, UNIVERSAL
@@ -269,13 +269,26 @@ def past_free_body(D, k, Z, at, kw, kv):
 
 
 @inline(always=True)
+def pivots(D, k, n):
+    """Inverse pivots of the n freedoms in rows k ... of D, then zeros."""
+    return (
+        D[k, DINV],
+        D[k + 1, DINV] if n > 1 else 0.0,
+        D[k + 2, DINV] if n > 2 else 0.0,
+        D[k + 3, DINV] if n > 3 else 0.0,
+        D[k + 4, DINV] if n > 4 else 0.0,
+        D[k + 5, DINV] if n > 5 else 0.0,
+    )
+
+
+@inline(always=True)
 def eliminate_columns(model, work, plan, E, i, D, first, count, turning, severed):
     """Columns open at body i past its freedoms, in rows `first` ... of D: to the parent, matrix and right side.
 
     `turning`: all freedoms are rotations about the reference point. Where `count`, `turning` and `severed` are literals
     the compiler unrolls it.
     """
-    B, K, Z, w = work.body, E.column, E.response, E.scratch
+    B, K, Z = work.body, E.column, E.response
     p, related = model.tree[i, PARENT], model.linear.shape[0] > 0
     r, cw, cv = get3(B, i, ARM), get3(B, i, CW), get3(B, i, CV)
     begin, end, at = plan.open_start[i], plan.open_start[i + 1], plan.response[i]
@@ -299,11 +312,10 @@ def eliminate_columns(model, work, plan, E, i, D, first, count, turning, severed
             at += count
     if count == 0:  # a weld
         return
-    block, at = plan.body_block[i], plan.response[i]
+    block, at, shares = plan.body_block[i], plan.response[i], pivots(D, first, count)
     for x in range(begin, end):
         for s in range(plan.node[plan.open[x, O_NODE], ROWS]):
-            for m in range(count):
-                w[m] = Z[at + m] * D[first + m, DINV]
+            w = each(some(Z, at, count), shares, count)
             other = plan.response[i]
             for y in range(begin, x + 1):  # of its own block the upper half is superfluous
                 columns = plan.node[plan.open[y, O_NODE], ROWS]
@@ -375,7 +387,7 @@ def factor_matrix(plan, E):
             E.diagonal[row + a] = E.matrix[place + a * (m + 1)]
     if E.diagnostics[MATRIX_ONLY].real > 0.0:
         return
-    dropped = factor(plan, E.matrix, E.floor, E.pivot, E.inverse, E.scratch)
+    dropped = factor(plan, E.matrix, E.floor, E.pivot, E.inverse)
     least = 1.0
     for k in range(E.pivot.shape[0]):
         pivot, whole = E.pivot[k].real, E.diagonal[k].real
@@ -390,24 +402,22 @@ def factor_matrix(plan, E):
 
 @inline(always=True)
 def gather(plan, E, lam, i, count):
-    """Into `E.scratch` what the multipliers put on each freedom of body i."""
-    Z, w = E.response, E.scratch
-    for m in range(count):
-        w[m] = 0.0
-    z = plan.response[i]
+    """What the multipliers put on each of the `count` freedoms of body i, then zeros."""
+    w, z = NONE, plan.response[i]
+    if count == 0:
+        return w
     for x in range(plan.open_start[i], plan.open_start[i + 1]):
         node = plan.open[x, O_NODE]
         row = plan.node[node, FIRST_ROW]
         for s in range(plan.node[node, ROWS]):
-            for m in range(count):
-                w[m] += Z[z + m] * lam[row + s]
+            w = plus(w, lam[row + s], E.response, z, count)
             z += count
+    return w
 
 
 @inline(always=True)
-def move_free_body(E, k, motion, i, at, whole):
-    """Acceleration of a severed body i, whose six motions are in rows k ... of `E.free`; see `outward`."""
-    D, w = E.free, E.scratch
+def move_free_body(D, k, w, motion, i, at, whole):
+    """Acceleration of a severed body i, whose six motions are in rows k ... of D and have loads w; see `outward`."""
     part = 1.0 if whole else 0.0
     zw = part * D[k + 5, LOAD] + D[k + 5, DINV] * w[5]
     yw = part * D[k + 4, LOAD] + D[k + 4, DINV] * (w[4] - D[k + 4, UW + 2] * zw)
@@ -423,9 +433,9 @@ def move_free_body(E, k, motion, i, at, whole):
 
 
 @inline(always=True)
-def move_body(model, work, E, motion, at, out, whole, i, first, count, turning):
-    """Acceleration of body i and of its freedoms; see `outward`."""
-    B, D, p, w = work.body, work.dof, model.tree[i, PARENT], E.scratch
+def move_body(model, work, w, motion, at, out, whole, i, first, count, turning):
+    """Acceleration of body i and of its freedoms, which have loads w; see `outward`."""
+    B, D, p = work.body, work.dof, model.tree[i, PARENT]
     aw = get3(motion, p, at)
     av = add(get3(motion, p, at + 3), cross(aw, get3(B, i, ARM)))
     for m in range(count):
@@ -453,14 +463,14 @@ def outward(model, work, plan, E, lam, motion, at, out, whole):
     for i in range(model.n_bases, model.tree.shape[0]):
         first, count = model.tree[i, V0], model.tree[i, NV]
         if plan.severed[i] >= 0:
-            gather(plan, E, lam, i, 6)
-            move_free_body(E, 6 * plan.severed[i], motion, i, at, whole)
+            w = gather(plan, E, lam, i, 6)
+            move_free_body(E.free, 6 * plan.severed[i], w, motion, i, at, whole)
         elif model.tree[i, KIND] == REVOLUTE:
-            gather(plan, E, lam, i, 1)
-            move_body(model, work, E, motion, at, out, whole, i, first, 1, True)
+            w = gather(plan, E, lam, i, 1)
+            move_body(model, work, w, motion, at, out, whole, i, first, 1, True)
         else:
-            gather(plan, E, lam, i, count)
-            move_body(model, work, E, motion, at, out, whole, i, first, count, False)
+            w = gather(plan, E, lam, i, count)
+            move_body(model, work, w, motion, at, out, whole, i, first, count, False)
 
 
 @inline

@@ -3,8 +3,9 @@
 Blajer, Schiehlen, Schirm 1993, "Dynamic analysis of constrained multibody systems using inverse kinematics", eqs. (5),
 (15)-(18). Bodies whose relative poses are known form a *part*; it has a frame of its own. A joint whose coordinates are
 known joins two parts; a *group*, three parts joined in a ring by three joints, is solved in closed form and makes one
-part of them; then coordinates of joints inside a part are read from the poses of the two bodies. The order of these
-steps is found in advance by :mod:`loopdyn.formulations.groups`; here they are done.
+part of them; then coordinates of joints inside a part are read from the poses of the two bodies. What has no closed
+form is iterated, in blocks that are as small as they can be. The order of these steps is found in advance by
+:mod:`loopdyn.formulations.groups`; here they are done.
 
 ====================  ====================  ==========================================================
 paper, specification  code                  meaning
@@ -17,8 +18,10 @@ discriminant          ``margin``            of a group, in natural units: zero w
 
 Deviations: the paper and the specification name groups by the two unknown joints that remain when a third one is cut
 (RR, RP, PR, PP). What is solved does not depend on which of the three is cut, so there are three planar groups only:
-three pins, two pins and a slide, one pin and two slides. In space, a rod with a ball at each end closes a pin or a
-slide (RSSR, RSSP): the rod turns the shortest way from where its tree joint has it, so its idle spin is left as it is.
+three pins, two pins and a slide, one pin and two slides. In space, three hinges whose axes meet in a point are a
+triangle on a sphere; a rod with a ball at each end closes a pin or a slide (RSSR, RSSP): the rod turns the shortest way
+from where its tree joint has it, so its idle spin is left as it is. With a universal joint in the place of one ball the
+rod is placed by a step of its own, which points it from one to the other.
 Angles are nowhere computed by arccos: bodies are turned by sines and cosines, and joint angles are read at the end by
 atan2, with as many turns as bring them nearest to what they were.
 """
@@ -31,6 +34,7 @@ from loopdyn._jit import inline, kernel, window
 from loopdyn.constraints import motion_in_time
 from loopdyn.elimination.layout import plan_start, work_start
 from loopdyn.formulations import blajer
+from loopdyn.formulations.blajer import CLOSED, CLOSING_STEPS, STILL_CLOSED, cholesky, move, solve_cholesky
 from loopdyn.joints.base import (
     CYLINDRICAL,
     FREE,
@@ -42,17 +46,19 @@ from loopdyn.joints.base import (
     TRANSLATIONAL,
     UNIVERSAL,
 )
-from loopdyn.records import L_COUNT, L_FIRST, L_PROGRAM, open_model, open_work
+from loopdyn.records import H_NC, H_NV, L_COUNT, L_FIRST, L_PROGRAM, open_model, open_work
 from loopdyn.rotations import atan2, axis_rotation, matrix_quaternion, quaternion_matrix
 from loopdyn.spatial import add, cross, dot, get3, get9, mul, neg, put3, put9, rot, rot_t, scale, sub, transpose
+from loopdyn.tree.jacobian import closure
 
-# Header, at the place that the last int names: steps, bodies, joints, groups, where floats and work begin.
-C_STEPS, C_BODIES, C_JOINTS, C_GROUPS, C_LISTS, C_FLOATS, C_WORK, C_SIZE = range(8)
+# Header, at the place that the last int names: steps, bodies, joints, groups, length of the lists, most speeds of a
+# block, where floats and work begin.
+C_STEPS, C_BODIES, C_JOINTS, C_GROUPS, C_LISTS, C_BLOCK, C_FLOATS, C_WORK, C_SIZE = range(9)
 
 # step[i]: what is done; joints with the end (0 parent, 1 child) that is on the part that comes first; the group; where
-# the lists of bodies that move begin and end.
+# the lists of bodies that move begin and end. Of a block: where in the lists its speeds and its rows begin and end.
 S_KIND, S_JOINT, S_END, S_GROUP, S_MOVED, N_STEP = 0, 1, 4, 7, 8, 11
-JOIN, READ, LINEAR, PINS, SLIDE, SLIDES, ROD_PIN, ROD_SLIDE = range(8)
+JOIN, READ, LINEAR, ITERATE, PINS, SLIDE, SLIDES, SPHERE, HOOKED, ROD_PIN, ROD_SLIDE, POINTED = range(12)
 
 # joint[j]: type, parent, child, first coordinate or -1; frame[j]: F in the parent, M in the child, constants.
 J_KIND, J_PARENT, J_CHILD, J_Q0, N_JOINT = range(5)
@@ -61,7 +67,7 @@ F_POINT, F_AXES, M_POINT, M_AXES, J_PAR, N_FRAME = 0, 3, 12, 15, 24, 26
 POINT, AXES, N_POSE = 0, 3, 12  # pose[b]: of a body in its part; axes are columns, the matrix by rows
 WHICH, N_OWN_NOTES = 0, 1  # the group that cannot be closed
 
-FINE, CANNOT_CLOSE, NOT_THERE = blajer.FINE, 3, 4
+FINE, NOT_CLOSED, CANNOT_CLOSE, NOT_THERE = blajer.FINE, blajer.NOT_CLOSED, 3, 4
 # Of the discriminant, in natural units: rounding, where a group is stretched. Below it there is no closure.
 ROUNDING = 1e-12
 # ... below which a motion is at the limit of its coordinates: A is larger than 1e4 there, and its rounding errors would
@@ -70,7 +76,9 @@ AT_LIMIT = 1e-8
 # ... and below which the end of a step ends the motion: nearer, steps are too short to move the coordinate at all.
 ENDS = 4.0 * AT_LIMIT
 TURNED = 1e-300  # share of a squared length: a rod that is turned by less than rounding is left as it is
-STILL_CLOSED = blajer.STILL_CLOSED
+# Share of the fastest speed by which dependent speeds may be off at the end of a step that is taken: measured were 2e-3
+# at rtol 1e-2, less below it, and 1 where a step went over to another branch (docs/decisions/0007-other-branches.md).
+LANDED = 0.05
 ZERO, IDENTITY = (0.0, 0.0, 0.0), (1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)
 X_AXIS, Z_AXIS = (1.0, 0.0, 0.0), (0.0, 0.0, 1.0)
 
@@ -80,12 +88,19 @@ class Closing(NamedTuple):
 
     step: Any  # (steps, N_STEP) int
     joint: Any  # (joints, N_JOINT) int
-    lists: Any  # (lists,) int: bodies that move
+    lists: Any  # (lists,) int: bodies that move; speeds and rows of blocks
     frame: Any  # (joints, N_FRAME)
     sign: Any  # (groups,) +1 or -1
+    row_unit: Any  # (nc,)
+    unit: Any  # (nv,) natural unit of each speed
     pose: Any  # (bodies, N_POSE)
     margin: Any  # (groups,)
     notes: Any  # (N_OWN_NOTES,)
+    J: Any  # (nc, nv), of blocks alone, as all below
+    rate: Any  # (nc,)
+    motion: Any  # (nv,)
+    change: Any  # (block,) of the speeds of a block
+    normal: Any  # (block * block,)
 
 
 @inline(always=True)
@@ -93,20 +108,39 @@ def open_closing(ints, floats, work):
     """Named views."""
     o = ints[ints.shape[0] - 1]
     steps, bodies, joints, groups = ints[o + C_STEPS], ints[o + C_BODIES], ints[o + C_JOINTS], ints[o + C_GROUPS]
-    lists, f, w = ints[o + C_LISTS], ints[o + C_FLOATS], ints[o + C_WORK]
+    lists, block, f, w = ints[o + C_LISTS], ints[o + C_BLOCK], ints[o + C_FLOATS], ints[o + C_WORK]
+    nv, nc = ints[H_NV], ints[H_NC]
+    rows = nc if block > 0 else 0
     a = o + C_SIZE
     b = a + steps * N_STEP
     c = b + joints * N_JOINT
+    g = f + joints * N_FRAME
+    h = w + bodies * N_POSE
+    i = h + groups + N_OWN_NOTES
+    j = i + rows * nv
     return Closing(
         window(ints, a, steps, N_STEP),
         window(ints, b, joints, N_JOINT),
         window(ints, c, lists),
         window(floats, f, joints, N_FRAME),
-        window(floats, f + joints * N_FRAME, groups),
+        window(floats, g, groups),
+        window(floats, g + groups, nc),
+        window(floats, g + groups + nc, nv),
         window(work, w, bodies, N_POSE),
-        window(work, w + bodies * N_POSE, groups),
-        window(work, w + bodies * N_POSE + groups, N_OWN_NOTES),
+        window(work, h, groups),
+        window(work, h + groups, N_OWN_NOTES),
+        window(work, i, rows, nv),
+        window(work, j, rows),
+        window(work, j + rows, nv),
+        window(work, j + rows + nv, block),
+        window(work, j + rows + nv + block, block * block),
     )
+
+
+def own_work(bodies: int, groups: int, block: int, nv: int, nc: int) -> int:
+    """Length of the own part of the work array."""
+    rows = nc if block else 0
+    return bodies * N_POSE + groups + N_OWN_NOTES + rows * nv + rows + nv + block + block * block
 
 
 # ------------------------------------------------------------------------------------------------ one joint
@@ -203,6 +237,12 @@ def column(R, k):
 
 
 @inline
+def within(n, u):
+    """The part of u perpendicular to the unit vector n."""
+    return sub(u, scale(dot(n, u), n))
+
+
+@inline
 def move_part(C, start, stop, p, R):
     """Bodies of a list: x -> p + R x."""
     for n in range(start, stop):
@@ -212,24 +252,16 @@ def move_part(C, start, stop, p, R):
 
 
 @inline
+def turning(n, u, r):
+    """Rotation about the unit vector n that brings u into the half-plane of r."""
+    u, r = within(n, u), within(n, r)
+    return axis_rotation(n, atan2(dot(n, cross(u, r)), dot(u, r)))
+
+
+@inline
 def turn_part(C, start, stop, centre, n, u, r):
-    """Turn a part about the axis n through `centre` so that u points along r, both perpendicular to n."""
-    c, s = dot(u, r), dot(n, cross(u, r))
-    length = np.sqrt(c * c + s * s)
-    c, s = c / length, s / length
-    f = 1.0 - c
-    x, y, z = n
-    R = (
-        c + f * x * x,
-        f * x * y - s * z,
-        f * x * z + s * y,
-        f * x * y + s * z,
-        c + f * y * y,
-        f * y * z - s * x,
-        f * x * z - s * y,
-        f * y * z + s * x,
-        c + f * z * z,
-    )
+    """Turn a part about the axis n through `centre` so that u points along r, as far as it can."""
+    R = turning(n, u, r)
     move_part(C, start, stop, sub(centre, rot(R, centre)), R)
 
 
@@ -247,23 +279,33 @@ def attach(C, j, end, start, stop, d, E):
     move_part(C, start, stop, sub(goal, rot(turn, p2)), turn)
 
 
-# --------------------------------------------------------------------------------------------- planar groups
+@inline
+def ring(C, s):
+    """Joints of a step, their ends on the part that comes first, and where its lists begin."""
+    step = C.step[s]
+    return (
+        (step[S_JOINT], step[S_JOINT + 1], step[S_JOINT + 2]),
+        (step[S_END], step[S_END + 1], step[S_END + 2]),
+        (step[S_MOVED], step[S_MOVED + 1], step[S_MOVED + 2]),
+    )
 
 
 @inline
-def within(n, u):
-    """The part of u perpendicular to the unit vector n."""
-    return sub(u, scale(dot(n, u), n))
+def hang_both(C, s):
+    """The two parts that move, at the zero of their joints with the one that stands still."""
+    (j1, _, j3), (e1, _, e3), (m1, m2, m3) = ring(C, s)
+    attach(C, j1, e1, m1, m2, ZERO, IDENTITY)
+    attach(C, j3, 1 - e3, m2, m3, ZERO, IDENTITY)
+
+
+# --------------------------------------------------------------------------------------------- planar groups
 
 
 @inline
 def close_pins(C, s, g):
     """Three pins: a triangle of three known sides, R(f)(a + R(p) b) = d [Blajer1993 eqs. (15)-(18)]."""
-    j1, j2, j3 = C.step[s, S_JOINT], C.step[s, S_JOINT + 1], C.step[s, S_JOINT + 2]
-    e1, e2, e3 = C.step[s, S_END], C.step[s, S_END + 1], C.step[s, S_END + 2]
-    m1, m2, m3 = C.step[s, S_MOVED], C.step[s, S_MOVED + 1], C.step[s, S_MOVED + 2]
-    attach(C, j1, e1, m1, m2, ZERO, IDENTITY)
-    attach(C, j3, 1 - e3, m2, m3, ZERO, IDENTITY)
+    (j1, j2, j3), (e1, e2, e3), (m1, m2, m3) = ring(C, s)
+    hang_both(C, s)
     a, A = frame_at(C, j1, e1)
     n = column(A, 2)
     b1, _ = frame_at(C, j2, e2)
@@ -294,11 +336,8 @@ def direction(C, j, end):
 @inline
 def close_slide(C, s, g):
     """Two pins and a slide: x e + R(p) b = d, the slide between the parts that stand still and that slides."""
-    j1, j2, j3 = C.step[s, S_JOINT], C.step[s, S_JOINT + 1], C.step[s, S_JOINT + 2]
-    e1, e2, e3 = C.step[s, S_END], C.step[s, S_END + 1], C.step[s, S_END + 2]
-    m1, m2, m3 = C.step[s, S_MOVED], C.step[s, S_MOVED + 1], C.step[s, S_MOVED + 2]
-    attach(C, j1, e1, m1, m2, ZERO, IDENTITY)
-    attach(C, j3, 1 - e3, m2, m3, ZERO, IDENTITY)
+    (j1, j2, j3), (e1, e2, e3), (m1, m2, m3) = ring(C, s)
+    hang_both(C, s)
     a, A = frame_at(C, j1, e1)
     n, e = column(A, 2), direction(C, j3, 1 - e3)
     b1, _ = frame_at(C, j2, e2)
@@ -321,9 +360,7 @@ def close_slide(C, s, g):
 @inline
 def close_slides(C, s, g):
     """A pin and two slides: x1 e1 + x2 e2 = d, one closure."""
-    j1, j2, j3 = C.step[s, S_JOINT], C.step[s, S_JOINT + 1], C.step[s, S_JOINT + 2]
-    e1, e2, e3 = C.step[s, S_END], C.step[s, S_END + 1], C.step[s, S_END + 2]
-    m1, m2, m3 = C.step[s, S_MOVED], C.step[s, S_MOVED + 1], C.step[s, S_MOVED + 2]
+    (j1, j2, j3), (e1, e2, e3), (m1, m2, m3) = ring(C, s)
     attach(C, j3, 1 - e3, m2, m3, ZERO, IDENTITY)
     attach(C, j2, 1 - e2, m1, m2, ZERO, IDENTITY)
     first, second = direction(C, j3, 1 - e3), direction(C, j2, 1 - e2)
@@ -337,6 +374,86 @@ def close_slides(C, s, g):
     x, y = dot(N, cross(d, second)) / sine, dot(N, cross(first, d)) / sine
     move_part(C, m2, m3, scale(x, first), IDENTITY)
     move_part(C, m1, m2, add(scale(x, first), scale(y, second)), IDENTITY)
+    return True
+
+
+# ---------------------------------------------------------------------------------------- triangles on a sphere
+
+
+@inline
+def apex(n1, n2, c1, c2, rr, sign):
+    """r with r.n1 = c1, r.n2 = c2, r.r = rr, on the side `sign` of n1 x n2; and the squared sine of its dihedral angle.
+
+    n1 and n2 are unit vectors. The sine is zero where the two r meet, negative (its square) where there is none.
+    """
+    N, c = cross(n1, n2), dot(n1, n2)
+    ss = dot(N, N)
+    x, y = (c1 - c * c2) / ss, (c2 - c * c1) / ss
+    square = rr - c1 * x - c2 * y
+    margin = square * ss * rr / ((rr - c1 * c1) * (rr - c2 * c2))
+    root = sign * (np.sqrt(square / ss) if square.real > 0.0 else 0.0 * square)
+    return add(add(scale(x, n1), scale(y, n2)), scale(root, N)), margin
+
+
+@inline
+def close_sphere(C, s, g):
+    """Three hinges whose axes meet in a point: the axis of the second one, r, has known angles with the other two."""
+    (j1, j2, j3), (e1, e2, e3), (m1, m2, m3) = ring(C, s)
+    hang_both(C, s)
+    a, A1 = frame_at(C, j1, e1)
+    c, A3 = frame_at(C, j3, 1 - e3)
+    n1, n3 = column(A1, 2), column(A3, 2)
+    _, B1 = frame_at(C, j2, e2)
+    _, B3 = frame_at(C, j2, 1 - e2)
+    u1, u3 = column(B1, 2), column(B3, 2)
+    r, margin = apex(n1, n3, dot(n1, u1), dot(n3, u3), 1.0, C.sign[g])
+    C.margin[g] = margin
+    if not margin.real > -ROUNDING:
+        return False
+    turn_part(C, m1, m2, a, n1, u1, r)
+    turn_part(C, m2, m3, c, n3, u3, r)
+    return True
+
+
+@inline
+def close_hooked(C, s, g):
+    """A hinge and a universal joint on its axis: the axis u of the joint on the part that moves turns to r."""
+    (j1, j2, _), (e1, e2, _), (m1, m2, _) = ring(C, s)
+    attach(C, j1, e1, m1, m2, ZERO, IDENTITY)
+    a, A = frame_at(C, j1, e1)
+    _, F = frame_at(C, j2, 0)
+    _, M = frame_at(C, j2, 1)
+    n, first = column(A, 2), column(F, 0)
+    second = rot(M, (C.frame[j2, J_PAR], C.frame[j2, J_PAR + 1], 0.0))
+    u, v = (first, second) if e2 == 0 else (second, first)
+    r, margin = apex(n, v, dot(n, u), C.frame[j2, J_PAR], 1.0, C.sign[g])
+    C.margin[g] = margin
+    if not margin.real > -ROUNDING:
+        return False
+    turn_part(C, m1, m2, a, n, u, r)
+    return True
+
+
+@inline
+def close_pointed(C, s, g):
+    """A part held by a universal joint and a ball: R1(f) R2(p) w = d, with w and d from one to the other.
+
+    w is seen from the child of the universal joint, d from its parent. r = R2(p) w has the component of w along the
+    second axis and, since R1 turns it into d, that of d along the first.
+    """
+    (j1, j2, _), (e1, e2, _), (m1, m2, _) = ring(C, s)
+    p, F = frame_at(C, j1, 0)
+    p2, M = frame_at(C, j1, 1)
+    near_end = 1 - e2 if e1 == 0 else e2  # of the ball, on the side of the parent of the universal joint
+    b, _ = frame_at(C, j2, near_end)
+    b2, _ = frame_at(C, j2, 1 - near_end)
+    d, w = rot_t(F, sub(b, p)), rot_t(M, sub(b2, p2))
+    second = (C.frame[j1, J_PAR], C.frame[j1, J_PAR + 1], 0.0)
+    r, margin = apex(X_AXIS, second, d[0], dot(second, w), dot(w, w), C.sign[g])
+    C.margin[g] = margin
+    if not margin.real > -ROUNDING:
+        return False
+    attach(C, j1, e1, m1, m2, ZERO, mul(turning(X_AXIS, r, d), turning(second, w, r)))
     return True
 
 
@@ -373,10 +490,11 @@ def put_rod(C, j2, e2, j3, e3, start, stop, q):
 
 @inline
 def close_rod(C, s, g, slide, q):
-    """A pin or a slide closed by a rod with two balls: A cos f + B sin f = C', or a quadratic equation."""
-    j1, j2, j3 = C.step[s, S_JOINT], C.step[s, S_JOINT + 1], C.step[s, S_JOINT + 2]
-    e1, e2, e3 = C.step[s, S_END], C.step[s, S_END + 1], C.step[s, S_END + 2]
-    m1, m2, m3 = C.step[s, S_MOVED], C.step[s, S_MOVED + 1], C.step[s, S_MOVED + 2]
+    """A pin or a slide closed by a rod with two balls: A cos f + B sin f = C', or a quadratic equation.
+
+    A rod with a universal joint in the place of a ball is not put here: its list is empty.
+    """
+    (j1, j2, j3), (e1, e2, e3), (m1, m2, m3) = ring(C, s)
     attach(C, j1, e1, m1, m2, ZERO, IDENTITY)
     a, A = frame_at(C, j1, e1)
     b, _ = frame_at(C, j2, e2)
@@ -403,7 +521,8 @@ def close_rod(C, s, g, slide, q):
         move_part(C, m1, m2, scale(root - dot(w, e), e), IDENTITY)
     else:
         turn_part(C, m1, m2, a, n, u, add(scale(K / ww, w), scale(-root / ww, cross(n, w))))
-    put_rod(C, j2, e2, j3, e3, m2, m3, q)
+    if m3 > m2:
+        put_rod(C, j2, e2, j3, e3, m2, m3, q)
     return True
 
 
@@ -429,7 +548,68 @@ def close_group(C, s, kind, g, q):
         return close_pins(C, s, g)
     if kind == SLIDE:
         return close_slide(C, s, g)
+    if kind == SPHERE:
+        return close_sphere(C, s, g)
+    if kind == HOOKED:
+        return close_hooked(C, s, g)
+    if kind == POINTED:
+        return close_pointed(C, s, g)
     return close_slides(C, s, g)
+
+
+# ------------------------------------------------------------------------------------------------- iteration
+
+
+@inline
+def normal_equations(C, phi, speeds, stop, last):
+    """N x = c of a block: its speeds are lists[speeds:stop], its rows lists[stop:last], all in natural units."""
+    n = stop - speeds
+    N = window(C.normal, 0, n, n)
+    for i in range(n):
+        x = C.lists[speeds + i]
+        C.change[i] = 0.0
+        for m in range(stop, last):
+            row = C.lists[m]
+            C.change[i] -= C.J[row, x] * C.unit[x] * phi[row] / (C.row_unit[row] * C.row_unit[row])
+        for j in range(i + 1):
+            y = C.lists[speeds + j]
+            total = 0.0 * C.J[0, 0]
+            for m in range(stop, last):
+                row = C.lists[m]
+                total += C.J[row, x] * C.J[row, y] / (C.row_unit[row] * C.row_unit[row])
+            N[i, j] = N[j, i] = total * C.unit[x] * C.unit[y]
+    return N
+
+
+@inline
+def iterate(ints, floats, work, model, data, C, s):
+    """Speeds of a block so that its rows are closed, by the method of Gauss and Newton: rows may be redundant.
+
+    That N has the square of the condition of the rows costs steps, not digits: phi is computed as it is.
+    """
+    speeds, stop, last = C.step[s, S_JOINT], C.step[s, S_JOINT + 1], C.step[s, S_JOINT + 2]
+    before = np.inf
+    for _ in range(CLOSING_STEPS):
+        closure(ints, floats, work, C.J, C.rate)
+        N = normal_equations(C, data.phi, speeds, stop, last)
+        if not cholesky(N):
+            return False
+        change = window(C.change, 0, stop - speeds)
+        solve_cholesky(N, change)
+        largest = 0.0
+        for i in range(stop - speeds):
+            largest = max(largest, (change[i] * change[i]).real)
+        largest = np.sqrt(largest)
+        if not largest < before:
+            break
+        before = largest
+        C.motion[:] = 0.0
+        for i in range(stop - speeds):
+            C.motion[C.lists[speeds + i]] = change[i] * C.unit[C.lists[speeds + i]]
+        move(model, data, C.motion)
+        if largest < CLOSED:
+            break
+    return before < STILL_CLOSED
 
 
 @kernel
@@ -444,6 +624,9 @@ def close(ints, floats, work):
         kind, j = C.step[s, S_KIND], C.step[s, S_JOINT]
         if kind == LINEAR:
             solve_linear(model, data, j, C.step[s, S_JOINT + 1])
+        elif kind == ITERATE:
+            if not iterate(ints, floats, work, model, data, C, s):
+                return NOT_CLOSED
         elif kind == JOIN or kind == READ:
             i, par = C.joint[j, J_Q0], (C.frame[j, J_PAR], C.frame[j, J_PAR + 1])
             if kind == JOIN:
@@ -491,7 +674,10 @@ def accelerate(ints, floats, work):
 
 @kernel
 def accepted(ints, floats, work):
-    """After an accepted step: whether it ends at a limit, or other coordinates or rows should be chosen."""
+    """After an accepted step: whether it ends on another branch or at a limit, or another choice should be made."""
+    P = blajer.open_partition(ints, plan_start(ints), floats, work, work_start(ints))
+    if P.notes[blajer.JUMP].real > LANDED:
+        return blajer.SINGULAR_SET
     status = blajer.check(ints, floats, work)
     if status == FINE and at_limit(open_closing(ints, floats, work), ENDS):
         return CANNOT_CLOSE

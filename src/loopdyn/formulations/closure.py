@@ -12,28 +12,34 @@ run ends at the limit, unless other coordinates take over before.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import combinations, islice
-from typing import ClassVar
+from math import comb
+from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from loopdyn.errors import LoopdynError, SingularityError
 from loopdyn.formulations import blajer, closing, criteria
 from loopdyn.formulations.base import Array, Compiled, Formulation, Solver
 from loopdyn.formulations.groups import Plan, make_plan
-from loopdyn.formulations.partition import Choice, Partition, PartitionSolver, WorkArrays
+from loopdyn.formulations.partition import FOLLOWED, Choice, Partition, PartitionSolver, WorkArrays
 from loopdyn.rank import Rank, decide, scaled
 from loopdyn.system import State, System
 from loopdyn.tree import closure as rows_at
 from loopdyn.tree import increment
 
-MANY_SETS = 500  # sets of coordinates that are tried for one whose dependent ones are explicit
-WORTH = 0.01  # share of the best set's measure that such a set must have to be preferred
+MANY_SETS = 500  # sets of coordinates that are tried whether their dependent ones are explicit
+MANY_VARIANTS = 20  # such sets that are prepared in advance
+# A set that makes the others explicit is taken unless an exchange of one coordinate would be so much better. Entries of
+# A are then up to the root of it, in the metric of the criterion: rounding errors of 1e-16 become 1e-15.
+WORTH = 100.0
 # A plan is tried beside the pose at which it was made: axes that are parallel there only are no planar group. How far
 # coordinates are moved, rad or sizes of the mechanism, at most, and how often a smaller move is tried.
 ASIDE, TRIALS = 0.1, 8
+SMALL = 1e-8  # rad or sizes of the mechanism: move for the rate of a discriminant that is 1e-6 or so
 
 
 class Closer:
@@ -60,7 +66,7 @@ class Closer:
         self.views = _open(self.ints, self.floats, self.work)
 
     def __call__(self, t: float, q: Array, signs: Array) -> Array | None:
-        """Coordinates that close the explicit groups in the given branches, or None where some group cannot be."""
+        """Coordinates that close all, groups in the given branches; None where some group or block cannot be closed."""
         self.state.t[0], self.state.q[:] = t, q
         self.views.sign[:] = signs
         found = closing.close(self.ints, self.floats, self.work) == closing.FINE
@@ -87,7 +93,7 @@ def _open(ints: Array, floats: Array, work: Array) -> closing.Closing:
 
 
 def plan_for(system: System, state: State, independent: Sequence[int]) -> Plan:
-    """The plan of a set at a closed state, tried beside it; without groups where it fails there.
+    """The plan of a set at a closed state, tried beside it; without groups, or not taken apart, where it fails there.
 
     Examples
     --------
@@ -99,9 +105,8 @@ def plan_for(system: System, state: State, independent: Sequence[int]) -> Plan:
     plan = make_plan(system, state, independent)
     if plan.groups and not _holds(plan, state):
         plan = make_plan(system, state, independent, groups=False)
-    if plan.explicit and not _holds(plan, state):  # some constraint is not among the steps
-        labels = tuple(x for k, x in enumerate(system.coordinates) if x not in plan.independent)
-        plan = replace(plan, groups=(), steps=(), lists=(), iterated=labels)
+    if len(plan.blocks) > 1 and not _holds(plan, state):
+        plan = make_plan(system, state, independent, groups=False, apart=False)
     return plan
 
 
@@ -116,34 +121,51 @@ def _holds(plan: Plan, state: State) -> bool:
         q = close(state.t, increment(system, state.q, step * way * system.speed_units), signs)
         if q is None:
             continue
-        if not plan.explicit:
-            return True  # what is iterated closes the rest
         phi = rows_at(system, State(state.t, q, np.zeros(system.nv)))[0] / system.row_units
-        return bool(np.abs(phi[system.holonomic]).max(initial=0.0) < closing.STILL_CLOSED)
+        return bool(np.abs(phi[system.holonomic]).max(initial=0.0) < blajer.STILL_CLOSED)
     return False
 
 
-def explicit_speeds(system: System, rank: Rank, allowed: Array) -> list[int] | None:
-    """Speeds to choose from so that the others are explicit: for one freedom all such, for more the best set found.
+def explicit_sets(system: System, rank: Rank, allowed: NDArray[np.bool_]) -> list[tuple[int, ...]]:
+    """Sets of independent speeds, variants, that make all other coordinates explicit; the best at the state first.
 
-    None if there are none.
+    Where there are too many sets to try, those of whole joints are tried, few joints first: they are what fixes the
+    place of a body, as that of a platform.
+
+    Examples
+    --------
+    >>> import loopdyn as ld
+    >>> system = ld.library.five_bar().compile()
+    >>> found = explicit_sets(system, decide(system, ld.assemble(system)), np.ones(4, bool))
+    >>> len(found), [system.speeds[k] for k in found[0]]  # all pairs of its four coordinates
+    (6, ['A', 'D'])
     """
     state, k = rank.state or system.state(), system.nv - rank.count
     if k == 0:
-        return None
-    possible = np.flatnonzero(allowed)
+        return []
     W = criteria.null_space(scaled(system, rows_at(system, state)[1]), rank.count).T
-    sets = [(criteria.measure(W, list(c)), c) for c in islice(combinations(possible.tolist(), k), MANY_SETS)]
-    best = criteria.measure(W, criteria.best_set(W, allowed > 0))
-    found: list[int] = []
-    for value, c in sorted(sets, reverse=True):
-        if value < WORTH * best and (k > 1 or value <= 0.0):
+    sets = [(criteria.measure(W, list(c)), c) for c in islice(_sets(system, k, allowed), MANY_SETS)]
+    found: list[tuple[int, ...]] = []
+    for value, c in sorted(sets, key=lambda x: (-x[0], x[1])):
+        if value <= 0.0 or len(found) == MANY_VARIANTS:
             break
-        if plan_for(system, state, c).explicit:
-            found += c
-            if k > 1:
-                return found
-    return found or None
+        if make_plan(system, state, c, apart=False).explicit and plan_for(system, state, c).explicit:
+            found.append(c)
+    return found
+
+
+def _sets(system: System, k: int, allowed: NDArray[np.bool_]) -> Iterator[tuple[int, ...]]:
+    """Sets of k speeds: all, if they are not too many, else those of whole joints."""
+    possible = np.flatnonzero(allowed).tolist()
+    if comb(len(possible), k) <= MANY_SETS:
+        yield from combinations(possible, k)
+        return
+    joints = [range(j.v0, j.v0 + len(j.spec.speeds)) for j in system.joints.values() if j.in_tree and j.spec.speeds]
+    whole = [speeds for speeds in joints if all(allowed[list(speeds)])]
+    for count in range(1, k + 1):
+        for some in combinations(whole, count):
+            if sum(len(speeds) for speeds in some) == k:
+                yield tuple(sorted(v for speeds in some for v in speeds))
 
 
 # --------------------------------------------------------------------------------------------------- solving
@@ -166,26 +188,53 @@ class ClosureSolver(PartitionSolver):
     """
 
     def __init__(self, system: System, rank: Rank, options: Partition):
+        allowed = options.allowed(system, system.nv - rank.count)
+        self.variants = explicit_sets(system, rank, allowed)
         super().__init__(system, rank, options)
-        self._plans: dict[tuple[int, ...], Plan] = {}
+        self._plans: dict[tuple[int, ...], tuple[Plan, State]] = {}  # of a set, and where it was made
         self.calls_closer: Closer
         self._install(rank.state or system.state())
+
+    def choose(self, state: State, current: Choice | None) -> Choice:
+        """The best set that makes the others explicit; where none serves, the best of all, whose others are iterated.
+
+        With hysteresis, as for `partition`.
+        """
+        if self._forced or not self.variants:
+            return super().choose(state, current)
+        if current is not None and self._is_singular(current.independent, state):
+            current = None
+        J = scaled(self.system, rows_at(self.system, state)[1])
+        start = criteria.best_set(criteria.null_space(J, self.rank.count).T, self._allowed)
+        now = self._with_rows(start if current is None else current.independent, state)
+        W, switch = self.projections(), self.options.switch
+        best = tuple(criteria.best_set(W, self._allowed, list(now.independent)))
+
+        def value(chosen: tuple[int, ...]) -> float:
+            return criteria.measure(W, list(chosen))
+
+        explicit = max(self.variants, key=value)
+        iterated = current is not None and current.independent not in self.variants
+        gain = criteria.largest_gain(W, list(explicit), self._allowed)
+        good = gain < WORTH / (switch if iterated else 1.0)
+        target = explicit if good else best
+        if current is not None and iterated != good and value(target) <= switch * value(current.independent):
+            target = current.independent
+        return now if target == now.independent else self._with_rows(target, state)
 
     def _install(self, state: State) -> None:
         """Plan for the present choice, and arrays for it that hold the state of the run."""
         chosen = self.choice.independent
         if chosen not in self._plans:
-            self._plans[chosen] = plan_for(self.system, state, chosen)
-        self.plan_ = self._plans[chosen]
+            self._plans[chosen] = plan_for(self.system, state, chosen), state
+        self.plan_, _ = self._plans[chosen]
         self.calls_closer = Closer(self.plan_)
-        form = blajer.K_PLUS_N if self.plan_.explicit else blajer.TWO_K
         head = self.run.work[: len(self.system.work())].copy()
         by, candidate, switch = self._settings
-        self.run = WorkArrays(self.system, self.rank.count, form, by, candidate, switch)
+        self.run = WorkArrays(self.system, self.rank.count, blajer.K_PLUS_N, by, candidate, switch)
         self.run.extend(self.plan_.numbers)
         self.run.work[: len(head)] = head
         self.run.reopen()
-        self.run.compare_with(self.choice)
         self.closing = _open(*self.run.arrays)
         self.closing.sign[:] = self.plan_.signs(state)
 
@@ -193,11 +242,6 @@ class ClosureSolver(PartitionSolver):
     def branch(self) -> dict[str, int]:
         """The closure that the run is in: +1 or -1 for each group."""
         return {g.name: int(s) for g, s in zip(self.plan_.groups, self.closing.sign, strict=True)}
-
-    def activate(self, labels: Sequence[str], state: State) -> None:
-        """Use these speeds from now on, as after a run that is resumed."""
-        super().activate(labels, state)
-        self._install(state)
 
     def accelerations(self, t: float, q: Array, v: Array) -> Array:
         """Accelerations (nv,) alone, as a view that the next call overwrites."""
@@ -221,24 +265,65 @@ class ClosureSolver(PartitionSolver):
     def compiled(self) -> Compiled:
         """Its kernels."""
         self.run.compare_with(self.choice)
+        # a better set that was not taken, because its others are iterated, is no reason to ask after every step
+        self.run.views.switch[0] = self.options.switch * max(1.0, self._gain)
         return Compiled(
             closing.accelerate,
             None,
             *self.run.arrays,
             lambda status: self._explain(status, float(self.run.state.t[0])),
-            again=self._again,
+            self._again,
+            self._remember,
+            self._recall,
             accepted=closing.accepted,
             keeps=("position", "velocity"),
         )
 
-    def _again(self) -> Compiled:
-        """After an accepted step whose end asks for it: other coordinates or rows."""
-        w = self.run.state
-        state = State(float(w.t[0]), w.q.copy(), w.v.copy())
-        before = self.choice.independent
-        self.choice: Choice = self.choose(state, self.choice)
-        if self.choice.independent != before:
-            self._install(state)
+    def _may_slip(self, state: State) -> bool:
+        """... not where a group cannot be closed beyond: that is a limit, at which a run ends by itself.
+
+        The discriminant of the group is linear in time at a limit and below zero behind it; where two branches cross it
+        is quadratic and as large behind as it is before.
+        """
+        speeds = np.zeros(self.system.nv)
+        speeds[list(self.choice.independent)] = state.v[list(self.choice.independent)]
+        fastest = float(np.abs(speeds / self.system.speed_units).max(initial=0.0))
+        if not self.plan_.groups or not fastest > 0.0:
+            return True
+
+        def margins(dt: float) -> Array:
+            q = increment(self.system, state.q, dt * speeds)
+            self.calls_closer(state.t, q, self.closing.sign)
+            return self.calls_closer.margins
+
+        now, aside = margins(0.0), SMALL / fastest
+        g = int(np.argmin(now))
+        rate = float(margins(aside)[g] - now[g]) / aside
+        if now[g] > FOLLOWED or rate >= 0.0:
+            return bool(now[g] > FOLLOWED)  # it is not the group; it is, and the motion leaves the place
+        return bool(margins(-4.0 * now[g] / rate)[g] > 0.0)  # minus three times, or once, what it is now
+
+    def _with_rows(self, independent: Sequence[int], state: State) -> Choice:
+        found = super()._with_rows(independent, state)
+        self._gain = float(self.calls.views.notes[blajer.GAIN])
+        return found
+
+    def _taken(self, state: State) -> None:
+        """The plan for the set, and the branch of each of its groups."""
+        self._install(state)
+
+    def _remember(self) -> dict[str, NDArray[Any]]:
+        """... the state at which the plan was made, and the branch."""
+        _, made = self._plans[self.choice.independent]
+        own = {"made_t": np.array(made.t), "made_q": made.q, "branch": self.closing.sign.copy()}
+        return super()._remember() | own
+
+    def _recall(self, kept: Mapping[str, NDArray[Any]]) -> Compiled:
+        """Take them up again."""
+        super()._recall(kept)
+        self._plans.pop(self.choice.independent, None)
+        self._install(State(float(kept["made_t"]), np.array(kept["made_q"], float), np.zeros(self.system.nv)))
+        self.closing.sign[:] = kept["branch"]
         return self.compiled
 
     @property
@@ -250,6 +335,13 @@ class ClosureSolver(PartitionSolver):
     def _explain(self, status: int, t: float) -> LoopdynError:
         if status == closing.CANNOT_CLOSE:
             return self._open_group(t, self.closing, self.run.state.q)
+        if status == closing.NOT_CLOSED:
+            left = "; ".join(", ".join(block.coordinates) for block in self.plan_.blocks)
+            return SingularityError(
+                f"the coordinates that are iterated ({left}) cannot be found at {self._values(self.run.state.q)} near "
+                f"t = {t:g} s: the pose is singular or nearly so, or the steps are too long. Use smaller steps, or "
+                "formulation='partition'."
+            )
         if status == closing.NOT_THERE:
             return LoopdynError(
                 f"the groups of '{self.system.name}' close, and some constraint row is open at t = {t:g} s: axes that "
@@ -286,8 +378,10 @@ class Closure(Formulation):
     independent : list of str, optional
         Speeds that are independent, whatever happens.
     candidates : list of str, optional
-        Speeds among which the independent ones are chosen, by the projective criterion of `partition`. By default those
-        that make the others explicit; for two or more freedoms the best set that does, and if there is none all speeds.
+        Speeds among which the independent ones are chosen, by default all. Sets that make the others explicit are
+        prepared in advance; of these the best by the projective criterion of `partition` is taken and, on the way,
+        exchanged. Where all of them are nearly singular, or there are none, the best of all sets is taken and others
+        are iterated.
     switch : float
         Another set is taken after an accepted step where its measure is larger by this factor.
 
@@ -310,10 +404,9 @@ class Closure(Formulation):
         object.__setattr__(self, "independent", options.independent)
         object.__setattr__(self, "candidates", options.candidates)
 
-    def _partition(self, candidates: Sequence[str] | None = None) -> Partition:
+    def _partition(self) -> Partition:
         """The same options for the choice of coordinates."""
-        chosen = self.candidates if candidates is None else candidates
-        options = {"switch": self.switch, "independent": self.independent, "candidates": chosen}
+        options = {"switch": self.switch, "independent": self.independent, "candidates": self.candidates}
         return Partition(**options, form="2k", owner=self.name)  # type: ignore[arg-type]
 
     def supports(self, system: System) -> str | None:
@@ -331,9 +424,4 @@ class Closure(Formulation):
 
     def prepare(self, system: System, rank: Rank) -> Solver:
         """Choice and plan at the state where the rank was decided."""
-        options = self._partition()
-        if self.independent is None and self.candidates is None:
-            found = explicit_speeds(system, rank, np.ones(system.nv))
-            if found is not None:
-                options = self._partition([system.speeds[k] for k in found])
-        return ClosureSolver(system, rank, options)
+        return ClosureSolver(system, rank, self._partition())

@@ -159,6 +159,22 @@ def measure(W: Array, chosen: list[int]) -> float:
     return float(np.linalg.det(W[:, chosen]) ** 2)
 
 
+def largest_gain(W: Array, chosen: list[int], allowed: NDArray[np.bool_]) -> float:
+    """By how much the measure of a set can grow when one column gives way to another: how near it is to singular.
+
+    For one freedom that is the measure of the best coordinate over that of the one chosen.
+
+    Examples
+    --------
+    >>> largest_gain(np.array([[1.0, 0.5]]), [1], np.ones(2, bool))
+    4.0
+    """
+    inside = W[:, chosen]
+    if np.linalg.matrix_rank(inside) < len(chosen):
+        return float("inf")
+    return float((np.linalg.solve(inside, W[:, allowed]) ** 2).max())
+
+
 def best_set(W: Array, allowed: NDArray[np.bool_] | None = None, start: list[int] | None = None) -> list[int]:
     """The set that pivoting and exchange find, in ascending order; from `start` too, where one is given.
 

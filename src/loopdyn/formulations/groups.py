@@ -1,24 +1,30 @@
 """The planner of `closure`: in which order parts of a mechanism are joined, and which groups are solved on the way.
 
 Bodies are put together into parts (see :mod:`loopdyn.formulations.closing`): by welds and by joints whose coordinates
-are known, then by groups of three joints in a ring whose axes make them planar, until nothing is left or nothing more
-is recognised. Loops need not be given: any ring of three parts will do, so that loops are solved in the order in which
-they can be (six-bars of Watt and Stephenson, block triangular). What is left is iterated.
+are known, then by groups of joints in a ring that have a closed form, until nothing is left or nothing more is
+recognised. Loops need not be given: any ring will do, so that loops are solved in the order in which they can be
+(six-bars of Watt and Stephenson, block triangular). Three hinges in a row whose axes meet are a ball to the rest (a
+wrist). Of what is left the smallest set of constraints that gives all coordinates it depends on is iterated, a block;
+then it goes on.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import permutations
 
 import numpy as np
 from numpy.typing import NDArray
 
 from loopdyn.formulations import closing
+from loopdyn.joints import Spherical
+from loopdyn.rank import of_matrix, scaled
 from loopdyn.records import E_COORDINATE, E_CUT, L_COUNT, L_FIRST, L_KIND, LINEAR
 from loopdyn.system import JointData, State, System
-from loopdyn.tree import Motion, body_motion
+from loopdyn.tree import Motion, body_motion, increment
+from loopdyn.tree import closure as rows_at
 
 Array = NDArray[np.float64]
 
@@ -30,20 +36,28 @@ WORDS = {
     closing.PINS: "three pins (RRR)",
     closing.SLIDE: "two pins and a slide (RRP)",
     closing.SLIDES: "a pin and two slides (RPP)",
-    closing.ROD_PIN: "a pin and a rod with two balls (RSS)",
-    closing.ROD_SLIDE: "a slide and a rod with two balls (PSS)",
+    closing.SPHERE: "three hinges whose axes meet (spherical RRR)",
+    closing.HOOKED: "a hinge and a universal joint on its axis (spherical RU)",
+    closing.ROD_PIN: "a pin between two points at a known distance (RSS, RUS)",
+    closing.ROD_SLIDE: "a slide between two points at a known distance (PSS, PUS)",
+    closing.POINTED: "a universal joint and a ball (US)",
 }
 Ring = tuple[JointData, JointData, JointData]
+BALLS = ("spherical", "universal")  # joints that keep a point of one part at a point of another
+PLACES = 1e-12  # of the Jacobian in natural units: entries that are smaller at a pose and beside it are none
+BESIDE = 0.1  # rad or sizes of the mechanism: how far beside, so that no entry vanishes by chance
+FEW_TOGETHER, MANY_TRIALS = 4, 2000  # constraints that are looked at together for a small block, and how many such sets
 
 
 @dataclass(frozen=True)
 class Group:
-    """Three joints in a ring, solved in closed form.
+    """Joints in a ring, solved in closed form.
 
     Attributes
     ----------
     kind : int
-        What is solved: PINS, SLIDE, SLIDES, ROD_PIN, ROD_SLIDE of :mod:`loopdyn.formulations.closing`.
+        What is solved: PINS, SLIDE, SLIDES, SPHERE, HOOKED, ROD_PIN, ROD_SLIDE, POINTED of
+        :mod:`loopdyn.formulations.closing`.
     joints : tuple of str
         From the part that stands still to the first one that moves, on to the second, and back.
     ends : tuple of int
@@ -53,8 +67,8 @@ class Group:
     """
 
     kind: int
-    joints: tuple[str, str, str]
-    ends: tuple[int, int, int]
+    joints: tuple[str, ...]
+    ends: tuple[int, ...]
     places: tuple[str, ...]
 
     @property
@@ -72,6 +86,27 @@ class Group:
 
 
 @dataclass(frozen=True)
+class Block:
+    """Coordinates that are found together by Newton's method.
+
+    Attributes
+    ----------
+    coordinates : tuple of str
+    closes : tuple of str
+        Cut joints and constraints whose rows are closed by it.
+    speeds, rows : tuple of int
+    """
+
+    coordinates: tuple[str, ...]
+    closes: tuple[str, ...]
+    speeds: tuple[int, ...] = field(repr=False)
+    rows: tuple[int, ...] = field(repr=False)
+
+    def __str__(self) -> str:
+        return f"iterated: {', '.join(self.coordinates)}, which close {', '.join(self.closes)}"
+
+
+@dataclass(frozen=True)
 class Plan:
     """How dependent coordinates follow from independent ones.
 
@@ -79,58 +114,81 @@ class Plan:
     ----------
     independent : tuple of str
         Speeds, and the coordinates that belong to them, that are given.
-    groups : tuple of Group
-        Solved explicitly, in this order.
-    iterated : tuple of str
-        Coordinates that are found by Newton's method.
+    sequence : tuple of Group or Block
+        What is solved, in this order.
+    follow : int
+        How many coordinates follow.
+    joints : tuple of JointData
+        Those of the system, then wrists: balls that stand for three hinges.
     """
 
     system: System
     independent: tuple[str, ...]
-    groups: tuple[Group, ...]
-    iterated: tuple[str, ...]
+    sequence: tuple[Group | Block, ...]
+    follow: int
+    joints: tuple[JointData, ...] = field(repr=False)
     steps: tuple[tuple[int, ...], ...] = field(repr=False)
     lists: tuple[int, ...] = field(repr=False)
 
     @property
+    def groups(self) -> tuple[Group, ...]:
+        """Solved explicitly."""
+        return tuple(x for x in self.sequence if isinstance(x, Group))
+
+    @property
+    def blocks(self) -> tuple[Block, ...]:
+        """Solved by Newton's method."""
+        return tuple(x for x in self.sequence if isinstance(x, Block))
+
+    @property
+    def iterated(self) -> tuple[str, ...]:
+        """Coordinates that are found by Newton's method."""
+        return tuple(x for block in self.blocks for x in block.coordinates)
+
+    @property
     def explicit(self) -> bool:
         """Whether nothing is iterated."""
-        return not self.iterated
+        return not self.blocks
 
     def __str__(self) -> str:
-        s = self.system
-        known = [len(j.spec.coordinates) for j in s.joints.values() if j.in_tree]
-        dependent = sum(known) - len(self.independent)
-        title = f"closure: {', '.join(self.independent) or 'nothing'} independent, {dependent} coordinates follow"
+        title = f"closure: {', '.join(self.independent) or 'nothing'} independent, {self.follow} coordinates follow"
         lines = [f"{title}, {'all in closed form' if self.explicit else f'{len(self.iterated)} of them iterated'}"]
-        lines += [f"  {k}. {group}" for k, group in enumerate(self.groups, 1)]
-        if self.iterated:
-            lines.append(f"  iterated: {', '.join(self.iterated)}")
-        return "\n".join(lines)
+        return "\n".join([*lines, *(f"  {k}. {x}" for k, x in enumerate(self.sequence, 1))])
 
     def numbers(self, floats: int, work: int) -> tuple[NDArray[np.int64], Array, int]:
         """Ints and floats for the kernels, and the length of their work; floats and work begin at these places."""
-        s = self.system
-        joints = list(s.joints.values())
+        s, block = self.system, max((len(b.speeds) for b in self.blocks), default=0)
+        counts = len(self.steps), len(s.bodies), len(self.joints), len(self.groups), len(self.lists)
         header = np.zeros(closing.C_SIZE, np.int64)
-        counts = (closing.C_STEPS, closing.C_BODIES, closing.C_JOINTS, closing.C_GROUPS, closing.C_LISTS)
-        header[list(counts)] = len(self.steps), len(s.bodies), len(joints), len(self.groups), len(self.lists)
-        header[[closing.C_FLOATS, closing.C_WORK]] = floats, work
-        table = [[j.spec.kind, j.parent, j.child, j.q0] for j in joints]
-        frames = [np.concatenate([j.F[0], j.F[1].ravel(), j.M[0], j.M[1].ravel(), j.par]) for j in joints]
+        header[[closing.C_STEPS, closing.C_BODIES, closing.C_JOINTS, closing.C_GROUPS, closing.C_LISTS]] = counts
+        header[[closing.C_BLOCK, closing.C_FLOATS, closing.C_WORK]] = block, floats, work
+        table = [[j.spec.kind, j.parent, j.child, j.q0] for j in self.joints]
+        frames = [np.concatenate([j.F[0], j.F[1].ravel(), j.M[0], j.M[1].ravel(), j.par]) for j in self.joints]
         parts = [header, np.array(self.steps, np.int64).ravel(), np.array(table, np.int64).ravel(), self.lists]
         ints = np.concatenate([np.asarray(p, np.int64) for p in parts])
-        length = len(s.bodies) * closing.N_POSE + len(self.groups) + closing.N_OWN_NOTES
-        return ints, np.concatenate([*frames, np.ones(len(self.groups))]), length
+        length = closing.own_work(len(s.bodies), len(self.groups), block, s.nv, s.nc)
+        return ints, np.concatenate([*frames, np.ones(len(self.groups)), s.row_units, s.speed_units]), length
 
     def signs(self, state: State) -> Array:
         """Which closure of each group the pose of a state is: the sign of the group's determinant there."""
-        at = _Places(self.system, state)
-        return np.array([at.sign(g) for g in self.groups])
+        at, named = _Places(self.system, state), {j.name: j for j in self.joints}
+        return np.array([at.sign(g, [named[name] for name in g.joints]) for g in self.groups])
 
 
-def make_plan(system: System, state: State, independent: Iterable[int], groups: bool = True) -> Plan:
+def make_plan(
+    system: System, state: State, independent: Iterable[int], groups: bool = True, apart: bool = True
+) -> Plan:
     """The order of steps for independent speeds (by number); axes are compared at a closed state.
+
+    Parameters
+    ----------
+    system : System
+    state : State
+    independent : list of int
+    groups : bool
+        Whether groups are looked for.
+    apart : bool
+        Whether what is iterated is taken apart into blocks.
 
     Examples
     --------
@@ -140,7 +198,7 @@ def make_plan(system: System, state: State, independent: Iterable[int], groups: 
     closure: A independent, 2 coordinates follow, all in closed form
       1. B-C-D: three pins (RRR), places coupler, rocker
     """
-    return _Planner(system, state, sorted(independent)).plan(groups)
+    return _Planner(system, state, sorted(independent)).plan(groups, apart)
 
 
 # ------------------------------------------------------------------------------------------------- geometry
@@ -162,8 +220,27 @@ class _Places:
     def axis(self, j: JointData) -> Array:
         return self.frame(j, 0)[1][:, 2]
 
-    def sign(self, g: Group) -> float:
-        j1, j2, j3 = (self.system.joints[name] for name in g.joints)
+    def axes(self, j: JointData) -> tuple[Array, Array]:
+        """Both axes of a universal joint, the first one in the parent, the second one in the child."""
+        return self.frame(j, 0)[1][:, 0], self.frame(j, 1)[1] @ [*j.par, 0.0]
+
+    def seen_from(self, body: int, point: Array) -> tuple[Array, Array]:
+        """A point as a frame on a body."""
+        return self.motion.rotation[body].T @ (point - self.motion.position[body]), np.eye(3)
+
+    def meet(self, joints: Sequence[JointData]) -> Array | None:
+        """The point in which the axes of hinges meet, if they do and no two are parallel."""
+        axes, points = [self.axis(j) for j in joints], [self.frame(j, 0)[0] for j in joints]
+        if any(np.linalg.norm(np.cross(a, b)) < PARALLEL for i, a in enumerate(axes) for b in axes[:i]):
+            return None
+        across = [np.eye(3) - np.outer(a, a) for a in axes]
+        point = np.linalg.solve(np.sum(across, axis=0), np.sum([P @ x for P, x in zip(across, points, strict=True)], 0))
+        off = max(float(np.linalg.norm(P @ (point - x))) for P, x in zip(across, points, strict=True))
+        return point if off < APART * self.system.size else None
+
+    def sign(self, g: Group, joints: Sequence[JointData]) -> float:
+        """Which closure of a group this pose is."""
+        j1, j2, j3 = (*joints, *joints)[:3]  # of two joints the first one again
         a, A = self.frame(j1, g.ends[0])
         b, _ = self.frame(j2, 0)
         if g.kind == closing.PINS:
@@ -172,6 +249,14 @@ class _Places:
         elif g.kind == closing.ROD_PIN:
             c, _ = self.frame(j3, 0)
             determinant = A[:, 2] @ np.cross(b - a, c - a)
+        elif g.kind == closing.SPHERE:
+            determinant = self.axis(j2) @ np.cross(A[:, 2], self.axis(j3))
+        elif g.kind == closing.HOOKED:
+            first, second = self.axes(j2)
+            u, v = (first, second) if g.ends[1] == 0 else (second, first)
+            determinant = u @ np.cross(A[:, 2], v)
+        elif g.kind == closing.POINTED:
+            determinant = (b - a) @ np.cross(*self.axes(j1))
         elif g.kind == closing.ROD_SLIDE:
             c, _ = self.frame(j3, 0)
             determinant = (b - c) @ A[:, 2] * (1.0 if g.ends[0] == 0 else -1.0)
@@ -191,15 +276,17 @@ class _Planner:
     """Grows parts until nothing more is recognised."""
 
     def __init__(self, system: System, state: State, independent: Sequence[int]):
-        self.system, self.independent = system, independent
+        self.system, self.independent, self.state = system, independent, state
         self.at = _Places(system, state)
+        self.joints = list(system.joints.values())
         self.part = list(range(len(system.bodies)))  # of each body
         self.bodies = {b: [b] for b in self.part}  # of each part
         self.known: set[int] = set()  # coordinates, by number
         self.done: set[str] = set()  # joints that have been used
         self.steps: list[tuple[int, ...]] = []
         self.lists: list[int] = []
-        self.groups: list[Group] = []
+        self.sequence: list[Group | Block] = []
+        self.count = 0  # of groups
         self.numbers = {name: k for k, name in enumerate(system.joints)}
         chosen = set(independent)
         for j in system.joints.values():
@@ -209,14 +296,20 @@ class _Planner:
                     self.known.update(range(j.q0, j.q0 + len(j.spec.coordinates)))
                 elif len(j.spec.speeds) == len(j.spec.coordinates):
                     self.known.update(j.q0 + k for k, yes in enumerate(given) if yes)
+        self.follow = system.nq - len(self.known)
 
-    def plan(self, groups: bool) -> Plan:
-        while self._join() or self._read() or self._linear() or (groups and self._group()):
+    def plan(self, groups: bool, apart: bool) -> Plan:
+        while (
+            self._join()
+            or self._read()
+            or self._linear()
+            or (groups and (self._group() or self._wrist()))
+            or self._block(apart)
+        ):
             pass
-        s = self.system
-        left = tuple(label for k, label in enumerate(s.coordinates) if k not in self.known)
-        labels = tuple(s.speeds[k] for k in self.independent)
-        return Plan(s, labels, tuple(self.groups), left, tuple(self.steps), tuple(self.lists))
+        s, labels = self.system, tuple(self.system.speeds[k] for k in self.independent)
+        found = tuple(self.sequence), self.follow, tuple(self.joints), tuple(self.steps), tuple(self.lists)
+        return Plan(s, labels, *found)
 
     def _ends(self, j: JointData) -> tuple[int, int]:
         return self.part[j.parent], self.part[j.child]
@@ -283,18 +376,76 @@ class _Planner:
 
     def _group(self) -> bool:
         for ring in self._rings():
-            found = self._rod(ring) or self._planar(ring)
+            found = self._rod(ring) or self._sphere(ring) or self._planar(ring)
             if found is not None:
                 kind, parts, joints = found
-                ends = []
-                for j, first in zip(joints, parts, strict=True):
-                    ends.append(0 if self.part[j.parent] == first else 1)
-                places = tuple(self.system.bodies[b] for p in parts[1:] for b in self.bodies[p])
-                names = tuple(j.name for j in joints)
-                self._step(kind, [self.numbers[n] for n in names], ends, len(self.groups), parts[1:])
-                self.groups.append(Group(kind, names, tuple(ends), places))  # type: ignore[arg-type]
-                for p in parts[1:]:
-                    self._unite(parts[0], p)
+                rod_left = kind in (closing.ROD_PIN, closing.ROD_SLIDE) and not _can_spin(joints)
+                self._solve(kind, parts, joints, parts[1:2] if rod_left else parts[1:])
+                return True
+        return self._pair()
+
+    def _solve(self, kind: int, parts: Sequence[int], joints: Sequence[JointData], moved: Sequence[int]) -> None:
+        """Add a group; the first of its parts stands still, `moved` are put to it."""
+        ends = [0 if self.part[j.parent] == first else 1 for j, first in zip(joints, parts, strict=True)]
+        places = tuple(self.system.bodies[b] for p in moved for b in self.bodies[p])
+        names = tuple(j.name for j in joints)
+        self._step(kind, [self.numbers[n] for n in names], ends, self.count, moved)
+        self.sequence.append(Group(kind, names, tuple(ends), places))
+        self.count += 1
+        for p in moved:
+            self._unite(parts[0], p)
+
+    def _pair(self) -> bool:
+        """Two parts joined by a universal joint and, besides, a ball or a hinge on whose axis it is."""
+        hooks = [j for j in self.joints if j.spec.type == "universal"]
+        for hook in hooks:
+            for other in self.joints:
+                ends = set(self._ends(hook))
+                if len(ends) == 2 and ends == set(self._ends(other)) and other is not hook:
+                    kind = self._kind_of_pair(hook, other)
+                    if kind is not None:
+                        still = self._still(ends)
+                        (moved,) = ends - {still}
+                        joints = (hook, other) if kind == closing.POINTED else (other, hook)
+                        self._solve(kind, (still, moved), joints, (moved,))
+                        return True
+        return False
+
+    def _kind_of_pair(self, hook: JointData, other: JointData) -> int | None:
+        axes, least = self.at.axes(hook), APART * self.system.size
+        arm = self.at.frame(other, 0)[0] - self.at.frame(hook, 0)[0]
+        if other.spec.type == "spherical":
+            away = min(float(np.linalg.norm(np.cross(x, arm))) for x in axes) > least
+            return closing.POINTED if away else None
+        if other.spec.type == "revolute":
+            n = self.at.axis(other)
+            askew = min(float(np.linalg.norm(np.cross(x, n))) for x in axes) > PARALLEL
+            return closing.HOOKED if askew and float(np.linalg.norm(np.cross(n, arm))) < least else None
+        return None
+
+    def _wrist(self) -> bool:
+        """Three hinges in a row whose axes meet, between parts that nothing else holds: a ball to the rest."""
+        at: dict[int, list[JointData]] = {}
+        for j in self.joints[: len(self.system.joints)]:
+            a, b = self._ends(j)
+            if a != b:
+                at.setdefault(a, []).append(j)
+                at.setdefault(b, []).append(j)
+        for j2 in self.joints[: len(self.system.joints)]:
+            x, y = self._ends(j2)
+            if x == y or any(len(at[p]) != 2 or p == self.part[0] for p in (x, y)):
+                continue
+            (j1,), (j3,) = ([j for j in at[p] if j is not j2] for p in (x, y))
+            hinges, name = (j1, j2, j3), f"{j1.name}+{j2.name}+{j3.name}"
+            if j1 is j3 or name in self.numbers or any(j.spec.type != "revolute" for j in hinges):
+                continue
+            point = self.at.meet(hinges)
+            if point is not None:
+                first = j1.parent if self.part[j1.child] == x else j1.child
+                last = j3.parent if self.part[j3.child] == y else j3.child
+                self.numbers[name] = len(self.joints)
+                F, M = self.at.seen_from(first, point), self.at.seen_from(last, point)
+                self.joints.append(JointData(name, Spherical(), first, last, F, M, (0.0, 0.0), np.zeros(0)))
                 return True
         return False
 
@@ -302,7 +453,7 @@ class _Planner:
         """Three joints that join three parts in a ring."""
         at: dict[int, list[JointData]] = {}
         between: dict[frozenset[int], list[JointData]] = {}
-        for j in self.system.joints.values():
+        for j in self.joints:
             a, b = self._ends(j)
             if a != b and j.spec.type in ("revolute", "prismatic", *SOFT):
                 between.setdefault(frozenset((a, b)), []).append(j)
@@ -317,10 +468,14 @@ class _Planner:
                             yield j1, j2, j3
 
     def _rod(self, ring: Ring) -> tuple[int, tuple[int, int, int], Ring] | None:
-        """The same for a pin or a slide that a rod with two balls closes; one of the balls is in the tree."""
-        balls = [j for j in ring if j.spec.type == "spherical"]
+        """The same for a pin or a slide that a rod with two balls closes, or with a ball and a universal joint.
+
+        Of two balls one is in the tree: it tells how far the rod has spun.
+        """
+        balls = [j for j in ring if j.spec.type in BALLS]
         others = [j for j in ring if j.spec.type in ("revolute", "prismatic")]
-        if len(balls) != 2 or len(others) != 1 or not any(j.in_tree for j in balls):
+        hooked = sum(j.spec.type == "universal" for j in balls)
+        if len(balls) != 2 or len(others) != 1 or hooked > 1 or not (hooked or any(j.in_tree for j in balls)):
             return None
         (j1,) = others
         (rod,) = set(self._ends(balls[0])) & set(self._ends(balls[1]))
@@ -334,6 +489,18 @@ class _Planner:
             if min(arms) < APART * self.system.size:
                 return None
         return kind, (still, moved, rod), (j1, j2, j3)
+
+    def _sphere(self, ring: Ring) -> tuple[int, tuple[int, int, int], Ring] | None:
+        """The same for three hinges whose axes meet in a point."""
+        if any(j.spec.type != "revolute" for j in ring) or self.at.meet(ring) is None:
+            return None
+        j1, j2, j3 = ring
+        still = self._still(part for j in ring for part in self._ends(j))
+        while still in self._ends(j2):
+            j1, j2, j3 = j2, j3, j1
+        (x,) = set(self._ends(j1)) & set(self._ends(j2))
+        (y,) = set(self._ends(j2)) & set(self._ends(j3))
+        return closing.SPHERE, (still, x, y), (j1, j2, j3)
 
     def _planar(self, ring: Ring) -> tuple[int, tuple[int, int, int], Ring] | None:
         """Kind, parts (the first one stands still) and joints in order, if the ring moves in a plane."""
@@ -384,3 +551,92 @@ class _Planner:
         pins = [self.at.frame(j, 0)[0] for j in (joints if kind == closing.PINS else joints[:2])]
         least = APART * self.system.size
         return all(float(np.linalg.norm(np.cross(n, p - q))) > least for i, p in enumerate(pins) for q in pins[:i])
+
+    # ------------------------------------------------------------------------------------------------ blocks
+
+    def _block(self, apart: bool) -> bool:
+        """The next coordinates to be iterated: the fewest constraints that give all coordinates they depend on."""
+        speeds = self._open_speeds()
+        if not speeds:
+            return False
+        J, entries = self._jacobian
+        units: dict[str, list[int]] = {}
+        for row, label in enumerate(self.system.constraint_rows):
+            if entries[row, speeds].any():
+                units.setdefault(label.partition(".")[0], []).append(row)
+        depends = {name: frozenset(k for k in speeds if entries[rows, k].any()) for name, rows in units.items()}
+        for names in self._together(depends) if apart else ():
+            rows = [row for name in names for row in units[name]]
+            columns = sorted({k for name in names for k in depends[name]})
+            if len(rows) >= len(columns) and of_matrix(J[rows][:, columns]).count == len(columns):
+                self._iterate(names, columns, rows)
+                return True
+        self._iterate(list(units), speeds, [row for rows in units.values() for row in rows])
+        return True
+
+    def _together(self, depends: dict[str, frozenset[int]]) -> Iterator[list[str]]:
+        """Sets of constraints that hang together by what they depend on, small ones first, then whole components."""
+        found: list[list[str]] = [[name] for name in depends]
+        seen = {frozenset(x) for x in found}
+        trials = 0
+        for _ in range(FEW_TOGETHER):
+            larger: list[list[str]] = []
+            for names in found:
+                trials += 1
+                yield names
+                around = {k for name in names for k in depends[name]}
+                for name in depends:
+                    grown = frozenset((*names, name))
+                    if depends[name] & around and grown not in seen and trials + len(larger) < MANY_TRIALS:
+                        seen.add(grown)
+                        larger.append([*names, name])
+            found = larger
+        left = dict(depends)
+        while left:
+            names = [next(iter(left))]
+            around = set(left.pop(names[0]))
+            while more := [name for name in left if left[name] & around]:
+                names += more
+                around.update(*(left.pop(name) for name in more))
+            yield names
+
+    def _open_speeds(self) -> list[int]:
+        """Speeds whose coordinates are not known yet; of a ball those that are not independent."""
+        found: list[int] = []
+        for j in self.system.joints.values():
+            if j.in_tree and not self.known.issuperset(self._coordinates(j)):
+                scalar = len(j.spec.speeds) == len(j.spec.coordinates)
+                found += [
+                    j.v0 + k
+                    for k in range(len(j.spec.speeds))
+                    if (j.q0 + k not in self.known if scalar else j.v0 + k not in self.independent)
+                ]
+        return sorted(found)
+
+    @cached_property
+    def _jacobian(self) -> tuple[Array, NDArray[np.bool_]]:
+        """In natural units at the state, and which of its entries are not zero everywhere."""
+        s, rng = self.system, np.random.default_rng(0)
+        aside = increment(s, self.state.q, BESIDE * rng.uniform(-1.0, 1.0, s.nv) * s.speed_units)
+        poses = [State(self.state.t, q, np.zeros(s.nv)) for q in (self.state.q, aside)]
+        J, beside = (scaled(s, rows_at(s, pose)[1]) for pose in poses)
+        return J, np.maximum(np.abs(J), np.abs(beside)) > PLACES
+
+    def _iterate(self, names: Sequence[str], speeds: Sequence[int], rows: Sequence[int]) -> None:
+        s, chosen, labels = self.system, set(speeds) | set(self.independent), []
+        for j in s.joints.values():
+            if j.in_tree and any(j.v0 + k in set(speeds) for k in range(len(j.spec.speeds))):
+                scalar = len(j.spec.speeds) == len(j.spec.coordinates)
+                solved = [q for k, q in enumerate(self._coordinates(j)) if not scalar or j.v0 + k in chosen]
+                labels += [s.coordinates[q] for q in solved if q not in self.known]
+                self.known.update(solved)
+        start = len(self.lists)
+        self.lists += [*speeds, *rows]
+        where = start, start + len(speeds), len(self.lists)
+        self.steps.append((closing.ITERATE, *where, *[0] * (closing.N_STEP - 4)))
+        self.sequence.append(Block(tuple(labels), tuple(names), tuple(speeds), tuple(rows)))
+
+
+def _can_spin(joints: Sequence[JointData]) -> bool:
+    """Whether a rod is held by two balls, so that it can spin."""
+    return sum(j.spec.type == "spherical" for j in joints) == 2

@@ -17,9 +17,9 @@ independent ones. So a change of coordinates between two steps changes nothing t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -159,12 +159,6 @@ class PartitionSolver:
         """Labels of the independent speeds."""
         return tuple(self.system.speeds[i] for i in self.choice.independent)
 
-    def activate(self, labels: Sequence[str], state: State) -> None:
-        """Use these speeds from now on, as after a run that is resumed."""
-        self.choice = self._with_rows([self.system.speeds.index(x) for x in labels], state)
-        self._pivot_taken = self.choice.pivot
-        self.run.compare_with(self.choice)
-
     # -------------------------------------------------------------------------------------------- choosing
 
     def choose(self, state: State, current: Choice | None) -> Choice:
@@ -224,25 +218,35 @@ class PartitionSolver:
 
     def _singular(self, t: float, independent: Sequence[int]) -> SingularityError:
         names = ", ".join(f"'{self.system.speeds[i]}'" for i in independent)
-        forced = self.options.independent or self.options.candidates
         other = "The pose is singular, or the steps are too long: start beside it, use formulation='graph'"
-        hint = "Leave `independent` and `candidates` out" if forced else other
+        limited = self.options.independent or self.options.candidates
+        hint = "Leave `independent` and `candidates` out" if limited else other
         return SingularityError(
             f"{names} cannot be independent at t = {t:g} s: the other speeds do not follow from them there. {hint}, or "
             "see ld.coordinates(system, state)."
         )
 
     def criterion(self, t: Array, q: Array, v: Array, active: NDArray[np.bool_]) -> Array:
-        """How well each speed would serve as an independent one, at many states with sets that are good there."""
-        found = np.zeros((len(t), self.system.nv))
+        """How well each speed would serve as an independent one, at many states with sets that are good there.
+
+        Not a number where a set is singular, as at the end of a run that failed there.
+        """
+        found = np.full((len(t), self.system.nv), np.nan)
+        chosen = False
         for n in range(len(t)):
-            independent = np.flatnonzero(active[n]).tolist()
-            if not n or (active[n] != active[n - 1]).any():
-                self._with_rows(independent, State(float(t[n]), q[n], v[n]))
+            state, independent = State(float(t[n]), q[n], v[n]), np.flatnonzero(active[n]).tolist()
+            chosen = chosen and not (active[n] != active[n - 1]).any()
             try:
-                self._evaluate(float(t[n]), q[n], v[n])
-            except SingularityError:  # other rows than before, if any
-                self._with_rows(independent, State(float(t[n]), q[n], v[n]))
+                if chosen:
+                    try:
+                        self._evaluate(state.t, state.q, state.v)
+                    except SingularityError:  # other rows than before, if any
+                        chosen = False
+                if not chosen:
+                    self._with_rows(independent, state)
+            except SingularityError:
+                continue
+            chosen = True
             blajer.check(*self.calls.arrays)
             found[n] = (self.projections() ** 2).sum(axis=0)
         return found
@@ -314,6 +318,8 @@ class PartitionSolver:
             *self.run.arrays,
             lambda status: self._explain(status, float(self.run.state.t[0])),
             self._again,
+            self._remember,
+            self._recall,
             accepted=blajer.check,
             keeps=keeps,
         )
@@ -321,11 +327,41 @@ class PartitionSolver:
     def _again(self) -> Compiled:
         """After an accepted step whose end asks for it: the choice at that state, with hysteresis."""
         w = self.run.state
-        before, self.choice = self.choice, self.choose(State(float(w.t[0]), w.q.copy(), w.v.copy()), self.choice)
+        state = State(float(w.t[0]), w.q.copy(), w.v.copy())
+        before, self.choice = self.choice, self.choose(state, self.choice)
         if self.choice.independent != before.independent:
             self._pivot_taken = self.choice.pivot
-        elif self.choice.pivot < FOLLOWED * self._pivot_taken:
-            raise self._singular(float(w.t[0]), self.choice.independent)
+            self._taken(state)
+        elif self.choice.pivot < FOLLOWED * self._pivot_taken and self._may_slip(state):
+            raise self._singular(state.t, self.choice.independent)
+        return self.compiled
+
+    def _may_slip(self, state: State) -> bool:
+        """Whether another branch of the motion is near a state at which the set is nearly singular."""
+        return True
+
+    def _taken(self, state: State) -> None:
+        """What else changes where another set is taken at a state."""
+
+    def _remember(self) -> dict[str, NDArray[Any]]:
+        """Choices of the run and of calls, for a checkpoint: chosen anew, rows and with them last digits may differ."""
+        found: dict[str, NDArray[Any]] = {"pivot_taken": np.array(self._pivot_taken)}
+        for name, c in (("run", self.choice), ("called", self.called)):
+            lists = {"independent": c.independent, "rows": c.rows}
+            found |= {f"{name}_{k}": np.array(x, np.int64) for k, x in lists.items()}
+            found[f"{name}_scale"] = np.array([c.sign, c.pivot])
+        return found
+
+    def _recall(self, kept: Mapping[str, NDArray[Any]]) -> Compiled:
+        """Take them up again."""
+
+        def choice(name: str) -> Choice:
+            sign, pivot = (float(x) for x in kept[f"{name}_scale"])
+            independent, rows = (tuple(int(i) for i in kept[f"{name}_{k}"]) for k in ("independent", "rows"))
+            return Choice(independent, rows, sign, pivot)
+
+        self.choice, self.called, self._held = choice("run"), choice("called"), None
+        self._pivot_taken = float(kept["pivot_taken"])
         return self.compiled
 
     def _explain(self, status: int, t: float) -> LoopdynError:
@@ -442,7 +478,7 @@ class Partition(Formulation):
             what = "independent" if self.independent is not None else "candidates"
             raise LoopdynError(
                 f"{self.owner}: {what} names {chosen.sum()} speeds, and '{system.name}' has {freedoms} freedoms. "
-                "See ld.coordinates(system, state)."
+                f"See ld.coordinates(system, state), or leave {what} out, as where locks change their number."
             )
         return chosen
 

@@ -10,6 +10,8 @@ Examples
 ...     print(name, len(build().bodies))
 pendulum 1
 four_bar 3
+watt 5
+stephenson 5
 slider_crank 3
 five_bar 4
 n_four_bar 5
@@ -34,7 +36,7 @@ from functools import partial
 
 from loopdyn.library.benchmarks import andrews, bricard, flyball, n_four_bar
 from loopdyn.library.ladders import ladder, star_ladder, tower
-from loopdyn.library.planar import five_bar, four_bar, pendulum, slider_crank
+from loopdyn.library.planar import five_bar, four_bar, pendulum, slider_crank, stephenson, watt
 from loopdyn.library.random import random_mechanism
 from loopdyn.library.spatial import bennett, rssr, stewart_3rrs, stewart_6ups
 from loopdyn.library.turning import turned
@@ -55,15 +57,19 @@ __all__ = [
     "rssr",
     "slider_crank",
     "star_ladder",
+    "stephenson",
     "stewart_3rrs",
     "stewart_6ups",
     "tower",
     "turned",
+    "watt",
 ]
 
 ALL: dict[str, Callable[[], Mechanism]] = {
     "pendulum": pendulum,
     "four_bar": four_bar,
+    "watt": watt,
+    "stephenson": stephenson,
     "slider_crank": slider_crank,
     "five_bar": five_bar,
     "n_four_bar": n_four_bar,

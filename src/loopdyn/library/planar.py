@@ -75,6 +75,70 @@ def four_bar() -> Mechanism:
     return m
 
 
+def watt() -> Mechanism:
+    """Watt's six-bar: the coupler and the rocker of a four-bar move two more links, crank turning at 8 rad/s.
+
+    Five bodies, seven pins, two loops, one degree of freedom: :func:`four_bar` with a pin E on its coupler and a pin F
+    on its rocker, both away from their common pin C, and links EG and FG. The crank turns fully. The numbers are our
+    own.
+
+    Parameters of the mechanism: those of :func:`four_bar`; lengths `link1` of EG and `link2` of FG.
+
+    Examples
+    --------
+    >>> m = watt()
+    >>> len(m.bodies), len(m.compile().topology.loops)
+    (5, 2)
+    """
+    m = four_bar()
+    m.name = "watt"
+    # E: 0.7 along the coupler and 0.4 to its left; F: beyond C on the line of the rocker
+    E = ("bx + 0.7*cos(tilt) - 0.4*sin(tilt)", "by + 0.7*sin(tilt) + 0.4*cos(tilt)")
+    F = ("cx + 0.3*(cx - frame)/rocker", "cy + 0.3*cy/rocker")
+    _add_dyad(m, "coupler", E, "rocker", F, 0.6, 0.6)
+    return m
+
+
+def stephenson() -> Mechanism:
+    """Stephenson's six-bar (third kind): a point of the coupler of a four-bar moves a rocker by a link.
+
+    Five bodies, seven pins, two loops, one degree of freedom: :func:`four_bar`, crank turning at 8 rad/s, with a pin E
+    on its coupler, a link EG and a rocker FG that turns about F on the ground. The crank turns fully. Driven at F it is
+    a triad, which has no closed form. The numbers are our own.
+
+    Parameters of the mechanism: those of :func:`four_bar`; lengths `link1` of EG and `link2` of FG.
+
+    Examples
+    --------
+    >>> m = stephenson()
+    >>> len(m.bodies), len(m.compile().topology.loops)
+    (5, 2)
+    """
+    m = four_bar()
+    m.name = "stephenson"
+    E = ("bx + 0.5*cos(tilt) - 0.4*sin(tilt)", "by + 0.5*sin(tilt) + 0.4*cos(tilt)")
+    _add_dyad(m, "coupler", E, "ground", ("1.5*frame", "frame"), 1.2, 0.7)
+    return m
+
+
+def _add_dyad(
+    m: Mechanism, first: str, E: tuple[str, str], second: str, F: tuple[str, str], link1: float, link2: float
+) -> None:
+    """Links EG and FG between a pin E on one body and a pin F on another, G to the left of the line from E to F."""
+    m.parameters |= {"link1": link1, "link2": link2, "ex": E[0], "ey": E[1], "fx": F[0], "fy": F[1]}
+    m.parameters |= {
+        "ef": "hypot(fx - ex, fy - ey)",
+        "tilt1": "atan2(fy - ey, fx - ex) + acos((link1**2 + ef**2 - link2**2)/(2*link1*ef))",
+        "gx": "ex + link1*cos(tilt1)",
+        "gy": "ey + link1*sin(tilt1)",
+    }
+    one = m.add_body("EG", _slender(1.0, "link1", ("(ex + gx)/2", "(ey + gy)/2", 0)))
+    two = m.add_body("FG", _slender(0.8, "link2", ("(fx + gx)/2", "(fy + gy)/2", 0)))
+    m.add_joint("E", PIN, first, one, at=("ex", "ey", 0))
+    m.add_joint("F", PIN, second, two, at=("fx", "fy", 0))
+    m.add_joint("G", PIN, one, two, at=("gx", "gy", 0))
+
+
 def slider_crank() -> Mechanism:
     """Offset slider-crank, crank turning at 12 rad/s at the start.
 
