@@ -2,12 +2,12 @@
 
     python benchmarks/rcr.py [--quick] [--json FILE] [--markdown FILE] [--plot FILE]
 
-The ladder of the paper in our reconstruction (`ld.library.ladder`), at a closed state, moving: the tree of the same bodies
-without constraints, the traditional method (`relative`: multipliers of the cut joints by a dense matrix), `rcr` with
-speeds that follow at each evaluation, as its runs have it, and without (the state as it is given), and `graph`. All but
-the traditional one are timed inside a compiled loop; that one from Python, where it lives. Calls take turns, the shortest
-counts. Operations are multiplications and additions counted by hand from the loops of the kernels (`operations`), not by
-running them; the reading of rows, kinematics and velocity terms is left out, as in the paper.
+The ladder of the paper in our reconstruction (`ld.library.ladder`), at a closed state, moving: the tree of the same
+bodies without constraints, the traditional method (`relative`: multipliers of the cut joints by a dense matrix), `rcr`
+with speeds that follow at each evaluation, as its runs have it, and without (the state as it is given), and `graph`.
+All but the traditional one are timed inside a compiled loop; that one from Python, where it lives. Calls take turns,
+the shortest counts. Operations are multiplications and additions counted by hand from the loops of the kernels
+(`operations`), not by running them; kinematics, velocity terms and the making of rows are left out, as in the paper.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ def operations(plan: Plan) -> int:
         for b in g.bodies:
             f = int(tree[b, NV])
             total += t * (12 + 12 * f) + 2 * (18 + 12 * f)  # columns; motions twice (speeds, accelerations)
-            total += 78 + d * (12 + 66 + 11 * (d + 1) // 2 * 1) + 2 * d * f + 30 + 12 * f  # reduction, outward
+            total += 78 + d * (12 + 66 + 11 * (d + 1) // 2) + 2 * d * f + 30 + 12 * f  # reduction, outward
             total += (200 + 24 * d) if moving else 0
         for c in [-1 - x for x in g.steps if x < 0] + list(g.closing):
             cell = plan.cells[c]
