@@ -308,6 +308,20 @@ class Numbers:
                 out[0, place[k]] += self.work.factor[e]
         return out * s.speed_units[list(speeds)] / s.row_units[list(element.rows), None]
 
+    def local_columns(self, element: Element, speeds: Sequence[int]) -> Array:
+        """The same with the size of the element's own loops as the unit of length: of many cells each is small."""
+        s = self.system
+        size = max((self._reach(part) for part in element.parts), default=0.0) / s.size or 1.0
+        rows = np.array([size if s.row_dimensions[r] == "length" else 1.0 for r in element.rows])
+        columns = np.where(s.speed_units[list(speeds)] == s.size, size, 1.0)
+        return np.asarray(self.columns(element, speeds) * columns / rows[:, None], float)
+
+    def _reach(self, part: Part) -> float:
+        """Largest distance of a joint of its loop from where it closes."""
+        point = self.X[part.child] if part.child >= self.tree.n_bases else self.X[part.parent]
+        arms = self.X[[*part.child_side, *part.parent_side]] - point
+        return float(np.linalg.norm(arms, axis=1).max(initial=0.0))
+
 
 def _dependent(Y: Array, preferred: NDArray[np.bool_], small: float) -> list[int]:
     """Columns that are solved for: as many as have pivots that are not `small`; those that are preferred come first."""
@@ -416,7 +430,7 @@ class _Grouping:
         """Close an element; returns the speeds that are known by that."""
         element = self.elements[e]
         unknown = [k for k in self.bound[e] if k not in self.known]
-        Y = self.numbers.columns(element, unknown)
+        Y = self.numbers.local_columns(element, unknown)
         columns = _dependent(Y, np.array([k not in self.allowed for k in unknown], bool), SMALL_PIVOT)
         holonomic = self.numbers.system.holonomic[list(element.rows)]
         rows = independent_rows(Y[:, columns], holonomic, len(columns))
