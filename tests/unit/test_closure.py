@@ -7,6 +7,7 @@ from itertools import permutations, product
 
 import numpy as np
 import pytest
+from scipy.optimize import brentq
 from tests import closed_forms
 from tests.unit.test_partition import moving
 
@@ -131,6 +132,9 @@ SPATIAL = {
     "shafts": (closed_forms.shafts, False, {"A": 8.0}, 1.0, ["spherical RU"]),
     "hooked rod": (closed_forms.hooked_rod, False, {"A": 5.0}, 0.5, ["RUS", "(US)"]),
     "wrist": (closed_forms.wrist, False, {"A": 5.0}, 0.5, ["RUS", "(US)", "spherical RRR"]),
+    "arm": (closed_forms.arm, False, {"A": 2.0}, 0.2, ["brings a ball", "(RRR)", "spherical RRR"]),
+    "arm with a slide": (partial(closed_forms.arm, "PR"), False, {"A": 2.0}, 0.2, ["brings a ball", "(RRP)"]),
+    "arm that slides out": (partial(closed_forms.arm, "RP"), False, {"A": 2.0}, 0.2, ["brings a ball", "(RRP)"]),
     **{
         f"{leg} legs{', platform free' if free else ''}": (
             partial(closed_forms.platform, leg), free, {}, 0.1, ["PUS" if leg == "UPS" else "RUS", "(US)"]
@@ -183,7 +187,9 @@ def test_spatial_loops_close_to_rounding_beside_the_pose_and_keep_their_branch(n
         assert found >= 4
 
 
-@pytest.mark.parametrize(("name", "count"), [("spherical", 2), ("shafts", 2), ("hooked rod", 4), ("wrist", 8)])
+@pytest.mark.parametrize(
+    ("name", "count"), [("spherical", 2), ("shafts", 2), ("hooked rod", 4), ("wrist", 8), ("arm", 8)]
+)
 def test_branches_of_spatial_loops_are_complete(name, count):
     """All that Newton's method finds from many starts, which knows no groups, is in the list."""
     system = SPATIAL[name][0]().compile()
@@ -198,6 +204,54 @@ def test_branches_of_spatial_loops_are_complete(name, count):
     start[system.coordinates.index("A")] = given["A"]
     for other in _searched(found.plan, 0.0, start, [system.speeds.index("A")]):
         assert min(_apart(system, other.state.q, b.state.q) for b in found) < 1e-6
+
+
+@pytest.mark.parametrize("slide", [False, True])
+def test_branches_of_rods_with_two_balls_need_no_spin(slide):
+    m = ld.library.rssr()
+    if slide:
+        m.joints["D"] = ld.Prismatic(axis=(1, 0.2, 0.3), parent="ground", child="rocker", at=m.joints["D"].at)
+    system = m.compile()
+    found = ld.branches(system, {"A": 0.3})
+    assert (len(found), found.complete) == (2, True)
+    for branch in found:
+        assert np.abs(ld.tree.closure(system, branch.state)[0]).max() < 1e-13
+    values = sorted(b.state.q[system.coordinates.index("D")] for b in found)
+    # by hand: the ball of the crank at A = 0.3, and the rocker's on its circle or line, at the length of the rod
+    n = np.array([0, 0.3, 1]) / np.hypot(0.3, 1.0)
+    r = np.array([0.15, 0, 0])
+    B = np.cos(0.3) * r + np.sin(0.3) * np.cross(n, r) + (1 - np.cos(0.3)) * n * (n @ r)
+    C, pivot = np.array([0.3, 0.6, 0.3]), np.array([0.3, 0.6, -0.1])
+    length, axis = np.linalg.norm(C - r), np.array([1, 0.2, 0.3] if slide else [1, 0.2, 0])
+    axis = axis / np.linalg.norm(axis)
+
+    def gap(x):
+        if slide:
+            return np.linalg.norm(C + x * axis - B) - length
+        u = C - pivot
+        turned = np.cos(x) * u + np.sin(x) * np.cross(axis, u) + (1 - np.cos(x)) * axis * (axis @ u)
+        return np.linalg.norm(pivot + turned - B) - length
+
+    xs = np.linspace(-3.1, 3.1, 4001)
+    signs = np.sign([gap(x) for x in xs])
+    roots = [brentq(gap, xs[k], xs[k + 1], xtol=1e-14) for k in np.flatnonzero(signs[1:] != signs[:-1])]
+    np.testing.assert_allclose(values, sorted(roots), atol=1e-12)
+
+
+def test_branches_of_a_platform_are_found_from_its_pose():
+    """With three legs, whose six groups have two closures each."""
+    m = closed_forms.platform("UPS")
+    for k in (2, 4, 6):
+        for name in (f"U{k}", f"P{k}", f"S{k}"):
+            del m.joints[name]
+        for name in (f"lower{k}", f"upper{k}"):
+            del m.bodies[name]
+    system = m.compile(free=["platform"])
+    found = ld.branches(system, {"free:platform.pz": 0.02, "free:platform.px": 0.01})
+    assert (len(found), found.complete) == (64, True)
+    for branch in found:
+        assert np.abs(ld.tree.closure(system, branch.state)[0]).max() < 1e-13
+        assert branch.state.q[system.coordinates.index("free:platform.pz")] == 0.02
 
 
 def test_closures_of_a_platform_given_its_pose_are_four_for_each_leg():
