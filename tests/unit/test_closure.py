@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 from tests import closed_forms
+from tests.literature.test_blajer1994 import TARGETS, four_bar
 from tests.unit.test_partition import moving
 
 import loopdyn as ld
@@ -320,6 +321,18 @@ def test_groups_that_follow_an_iterated_block_are_explicit_and_the_block_is_no_l
     ref = ld.simulate(system, state, (0, 0.4), formulation="graph", **settings)
     np.testing.assert_allclose(run.path.q, ref.path.q, atol=1e-8)
     assert run.largest_residual < 1e-13
+
+
+def test_a_prepared_solver_takes_another_set_where_that_of_the_call_before_is_singular():
+    """Called all around the turn of a double rocker, whose cranks both have dead points."""
+    system = four_bar([1.0, 0.7, 0.6, 0.5], [0.7, 0.6, 0.5])
+    target = TARGETS["d2_loop_both_singularities"]
+    solve = ld.prepare(system, "closure", system.state(target["q0"], target["qd0"]))
+    judge = ld.prepare(system, "oracle", system.state(target["q0"], target["qd0"]))
+    for q, v in zip(target["q"], target["qd"], strict=True):
+        state = ld.assemble(system, q=np.array(q), v=np.array(v))
+        a = judge(0.0, state.q, state.v).a
+        np.testing.assert_allclose(solve(0.0, state.q, state.v).a, a, atol=1e-7 * max(1.0, np.abs(a).max()))
 
 
 def test_functions_in_python_are_refused_in_words():
