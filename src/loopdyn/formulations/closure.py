@@ -359,8 +359,8 @@ class ClosureSolver(PartitionSolver):
             left = "; ".join(", ".join(block.coordinates) for block in self.plan_.blocks)
             at = self._values(self.run.state.q, self.plan_)
             return SingularityError(
-                f"the coordinates that are iterated ({left}) cannot be found at {at} near t = {t:g} s: the pose is singular or nearly so, or the steps are too long. Use smaller steps, or "
-                "formulation='partition'."
+                f"the coordinates that are iterated ({left}) cannot be found at {at} near t = {t:g} s: the pose is "
+                "singular or nearly so, or the steps are too long. Use smaller steps, or formulation='partition'."
             )
         if status == closing.NOT_THERE:
             return LoopdynError(
