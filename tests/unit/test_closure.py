@@ -287,7 +287,8 @@ def test_the_limit_of_a_spatial_loop_is_located_and_other_coordinates_take_over(
     assert run.status == "finished", run.message
     assert any("independent: A -> " in e.name for e in run.events)
     ref = ld.simulate(system, state, (0, 1), formulation="partition", **settings)
-    np.testing.assert_allclose(run.path.q, ref.path.q, atol=1e-6)  # near the limit errors of both grow tenfold and more
+    # at rtol 1e-11 partition is off by 4e-11 here and closure by 4e-9: it follows A nearer to its limit
+    np.testing.assert_allclose(run.path.q, ref.path.q, atol=3e-8)
     assert run.largest_residual < 1e-13
 
 
@@ -497,7 +498,7 @@ def test_sets_for_two_freedoms_are_prepared_and_exchanged_on_the_way_without_can
         labels = name.split("-> ")[1].split(", ")
         assert plan_for(system, state, [system.speeds.index(x) for x in labels]).explicit
     ref = ld.simulate(system, state, (0, 2), formulation="graph", **settings)
-    np.testing.assert_allclose(run.path.q, ref.path.q, atol=1e-6)
+    np.testing.assert_allclose(run.path.q, ref.path.q, atol=3e-8)
     assert run.largest_residual < 1e-13
 
 
