@@ -66,6 +66,7 @@ bench: install  ## Time trees and closed loops beside other engines
 	$(PY) -m pip install -qq --disable-pip-version-check --editable '.[bench]'
 	$(PY) benchmarks/tree.py
 	$(PY) benchmarks/graph.py
+	$(PY) benchmarks/rcr.py
 	$(PY) benchmarks/simulate.py
 
 clean:  ## Remove .venv and everything that was generated

@@ -52,6 +52,7 @@ from loopdyn.formulations.closure import Closure
 from loopdyn.formulations.graph import Graph
 from loopdyn.formulations.oracle import Oracle
 from loopdyn.formulations.partition import Partition
+from loopdyn.formulations.rcr import Rcr
 from loopdyn.formulations.registry import accelerations, prepare
 from loopdyn.formulations.relative import Relative
 from loopdyn.inertia import Inertia
@@ -153,6 +154,7 @@ __all__ = [
     "PointOnPlane",
     "Prismatic",
     "Problem",
+    "Rcr",
     "Reactions",
     "Relation",
     "Relative",

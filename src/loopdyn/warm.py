@@ -33,6 +33,7 @@ def main() -> None:
         "differences": lambda: tree.difference(system, state.q, state.q),
         "relative coordinates": lambda: accelerations(system, state, "relative"),
         "elimination": lambda: accelerations(system, state, "graph"),
+        "coordinate reduction": lambda: simulate(system, state, (0.0, 0.1), formulation="rcr", progress=False),
         "partitioning": lambda: simulate(system, state, (0.0, 0.1), formulation="partition", progress=False),
         "correction": lambda: Elimination(system, state).project(state),
         "reactions": lambda: reactions(system, state, np.zeros(system.nv)),

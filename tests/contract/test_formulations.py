@@ -48,7 +48,7 @@ def test_formulation_keeps_the_contract_on_the_library_and_random_mechanisms(nam
 
 
 @pytest.mark.jit_off
-@pytest.mark.parametrize("name", ["oracle", "relative", "graph", "kkt", "partition"])
+@pytest.mark.parametrize("name", ["oracle", "relative", "graph", "kkt", "partition", "rcr"])
 def test_formulation_keeps_the_contract_on_small_mechanisms(name):
     ld.check_formulation(METHODS[name], SMALL).raise_if_failed()
 

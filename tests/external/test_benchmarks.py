@@ -86,3 +86,18 @@ def test_the_partition_benchmark_runs_and_all_formulations_agree(tmp_path, monke
     assert errors
     assert max(errors) <= 1e-10
     assert table.read_text().startswith("| figure |")
+
+
+@pytest.mark.slow
+def test_the_rcr_benchmark_runs_and_agrees_with_graph(tmp_path, monkeypatch):
+    pytest.importorskip("pinocchio")
+    monkeypatch.setenv("PYTHONPATH", str(Path(loopdyn.__file__).parents[1]))
+    report, table, picture = (tmp_path / f"rcr.{x}" for x in ("json", "md", "png"))
+    command = [sys.executable, ROOT / "benchmarks" / "rcr.py", "--quick", "--json", report, "--markdown", table]
+    done = subprocess.run([*command, "--plot", picture], capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert report.exists(), done.stderr
+    errors = [f["error"] for f in json.loads(report.read_text())["figures"] if f["error"] is not None]
+    assert errors
+    assert max(errors) <= 1e-9
+    assert table.read_text().startswith("| figure |")
+    assert picture.stat().st_size > 10_000

@@ -18,6 +18,7 @@ CLASSES = {
     "graph": "Graph",
     "partition": "Partition",
     "closure": "Closure",
+    "rcr": "Rcr",
 }
 DEFAULT = "auto"  # graph; relative where the model has Python functions, which graph does not call
 

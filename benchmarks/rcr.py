@@ -1,0 +1,238 @@
+"""Fig. 11 of Anderson and Critchley: cost of a ladder against its cells, for four methods in one run.
+
+    python benchmarks/rcr.py [--quick] [--json FILE] [--markdown FILE] [--plot FILE]
+
+The ladder of the paper in our reconstruction (`ld.library.ladder`), at a closed state, moving: the tree of the same
+bodies without constraints, the traditional method (`relative`: multipliers of the cut joints by a dense matrix), `rcr`
+with speeds that follow at each evaluation, as its runs have it, and without (the state as it is given), and `graph`.
+All but the traditional one are timed inside a compiled loop; that one from Python, where it lives. Calls take turns,
+the shortest counts. Operations are multiplications and additions counted by hand from the loops of the kernels
+(`operations`), not by running them; kinematics, velocity terms and the making of rows are left out, as in the paper.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # read when NumPy is imported: one core for all
+
+import numpy as np
+import peers
+from common import Figure, command_line, repeated, save, settings, shortest, show
+
+import loopdyn as ld
+from loopdyn._jit import kernel
+from loopdyn.elimination.passes import accelerate as graph_accelerate
+from loopdyn.formulations.anderson import accelerate
+from loopdyn.formulations.cells import Plan
+from loopdyn.formulations.rcr import RcrSolver
+from loopdyn.rank import decide
+from loopdyn.records import NV
+from loopdyn.tree.aba import aba
+
+LARGEST_DENSE = 130  # cells for which the traditional method is run: it takes seconds from there on
+FAST_CONSTRAINTS = (1e-10, 1)  # mu and iterations of Pinocchio, the fastest useful ones (benchmarks/graph.py)
+
+
+@kernel
+def of_tree(ints, floats, work, times):
+    """So many evaluations inside one compiled loop; the first coordinate changes from one to the next."""
+    status = 0
+    for k in range(times):
+        work[1] += 1e-9 * (1 - 2 * (k % 2))
+        status += aba(ints, floats, work)
+    return status
+
+
+@kernel
+def of_rcr(ints, floats, work, times):
+    """The same."""
+    status = 0
+    for k in range(times):
+        work[1] += 1e-9 * (1 - 2 * (k % 2))
+        status += accelerate(ints, floats, work)
+    return status
+
+
+@kernel
+def of_graph(ints, floats, work, times):
+    """The same."""
+    status = 0
+    for k in range(times):
+        work[1] += 1e-9 * (1 - 2 * (k % 2))
+        status += graph_accelerate(ints, floats, work)
+    return status
+
+
+def ladder(L: int) -> tuple[ld.System, ld.State]:
+    """In generic orientation, both angles and their speeds as in Fig. 10: legs and rungs stay parallel."""
+    system = ld.library.turned(ld.library.ladder(L)).compile()
+    angles = {"U.1": (0.4, 0.5), "U.2": (0.3, -0.7), "A": (-0.3, 0.7), "B": (0.3, -0.7)}
+    kind = [x[0] + x[x.find(".") :] if "." in x else x[0] for x in system.speeds]
+    q, v = (np.array([angles[k][n] for k in kind]) for n in (0, 1))
+    return system, ld.State(0.0, q, v)
+
+
+class Case:
+    """One mechanism in all methods."""
+
+    def __init__(self, system: ld.System, state: ld.State):
+        self.system, self.state = system, state
+        self.rank = decide(system, state)
+        solver = ld.Rcr().prepare(system, self.rank)
+        if not isinstance(solver, RcrSolver):
+            raise RuntimeError(f"'{system.name}' was handed to graph")
+        self.solver = solver
+        for arrays in (solver.calls, solver.run):
+            arrays.put(state.t, state.q, state.v)
+        self.graph = ld.Graph().prepare(system, self.rank)
+        self.graph.elimination.set_state(state.t, state.q, state.v)
+        self.work = system.work()
+        opened = system.open_work(self.work)
+        opened.q[:], opened.v[:] = state.q, state.v
+
+    def calls(self, dense: bool) -> dict[str, Callable[[int], object]]:
+        s, state = self.system, self.state
+        found: dict[str, Callable[[int], object]] = {
+            "tree": lambda n: of_tree(s.ints, s.floats, self.work, n),
+            "rcr": lambda n: of_rcr(*self.solver.run.arrays, n),
+            "rcr, speeds given": lambda n: of_rcr(*self.solver.calls.arrays, n),
+            "graph": lambda n: of_graph(*self.graph.elimination.arrays, n),
+        }
+        if dense:
+            solve = ld.Relative().prepare(s, self.rank)
+            found["traditional"] = repeated(lambda: solve(state.t, state.q, state.v))
+        return found
+
+
+METHODS = ("tree", "traditional", "rcr", "rcr, speeds given", "graph")
+
+
+def error(case: Case) -> float:
+    """Of `rcr` against `graph`, which has been compared with the oracle and with other engines."""
+    s = case.state
+    a, b = (x.accelerations(s.t, s.q, s.v).copy() for x in (case.solver, case.graph))
+    return float(np.abs(a - b).max() / np.abs(b).max())
+
+
+# ------------------------------------------------------------------------------------------------ counted operations
+
+
+def tree_operations(system: ld.System, outside: list[int] | None = None) -> int:
+    """Multiplications and additions of the articulated-body algorithm, kinematics apart, by freedoms of each body."""
+    bodies = range(system.n_bases, len(system.model.tree)) if outside is None else outside
+    # shift 150, bias 66, both ways; per freedom U 66, pivot 11, dyad 78, bias 24, outward 35
+    return sum(260 + 214 * int(system.model.tree[b, NV]) for b in bodies)
+
+
+def operations(plan: Plan) -> int:
+    """Multiplications and additions of one evaluation of `rcr`, kinematics apart, by the loops of its kernels."""
+    tree = plan.system.model.tree
+    total = 0
+    inside = set()
+    for g in plan.groups:
+        t, d, moving = len(g.tentative), g.freedoms, g.base >= 0
+        inside |= set(g.bodies)
+        for b in g.bodies:
+            f = int(tree[b, NV])
+            total += t * (12 + 12 * f) + 2 * (18 + 12 * f)  # columns; motions twice (speeds, accelerations)
+            total += 78 + d * (12 + 66 + 11 * (d + 1) // 2) + 2 * d * f + 30 + 12 * f  # reduction, outward
+            total += (200 + 24 * d) if moving else 0
+        for c in [-1 - x for x in g.steps if x < 0] + list(g.closing):
+            cell = plan.cells[c]
+            n = len(cell.rows)
+            for ways, child, parent in cell.sides:
+                freedoms = sum(int(tree[b, NV]) for b, _ in ways)
+                anchors = sum(x >= 0 for x in (child, parent))
+                total += freedoms * (12 + 11 * n) + anchors * t * (12 + 12 * n)
+                total += 2 * ((len(ways) + anchors) * (12 + 12 * n) + 12 * freedoms)
+            total += 2 * n**3 + 2 * n * n * t + 4 * n * n
+        total += d**3 // 3 + 2 * d * d
+    outside = [b for b in range(plan.system.n_bases, len(tree)) if b not in inside]
+    return total + tree_operations(plan.system, outside)
+
+
+# ---------------------------------------------------------------------------------------------------------- figures
+
+
+def growth(sizes: list[int], repeats: int, seconds: float) -> tuple[list[Figure], dict[str, list[list[float]]]]:
+    ladders = {L: Case(*ladder(L)) for L in sizes}
+    calls = {f"{m} {L}": call for L, x in ladders.items() for m, call in x.calls(L <= LARGEST_DENSE).items()}
+    best = shortest(calls, repeats, seconds)
+    figures, curves = [], {}
+    for method in METHODS:
+        at = [L for L in sizes if f"{method} {L}" in best]
+        curves[method] = [[float(L), best[f"{method} {L}"]] for L in at]
+        for L in at:
+            wrong = error(ladders[L]) if method.startswith("rcr") else None
+            figures.append(Figure(f"ladder({L}): {method}", best[f"{method} {L}"] * 1e6, "us", error=wrong))
+        wide = [L for L in at if sizes[0] <= L]
+        if len(wide) > 1:
+            exponent = float(np.polyfit(np.log(wide), np.log([best[f"{method} {L}"] for L in wide]), 1)[0])
+            goal = 1.05 if method == "rcr" else None
+            name = f"{method}: growth exponent, {wide[0]} to {wide[-1]} cells"
+            figures.append(Figure(name, exponent, "", goal))
+    shown = 1000 if 1000 in sizes else sizes[-1]
+    for method in ("rcr", "rcr, speeds given"):
+        ratio = best[f"{method} {shown}"] / best[f"tree {shown}"]
+        figures.append(Figure(f"ladder({shown}): {method} / tree", ratio, "", 4.0 if method == "rcr" else None))
+    for L, x in ladders.items():
+        count = operations(x.solver.plan_)
+        figures.append(Figure(f"ladder({L}): operations of rcr, kinematics apart", count / L, "per cell"))
+        figures.append(Figure(f"ladder({L}): operations of the tree, kinematics apart", tree_operations(x.system) / L,
+                              "per cell"))  # fmt: skip
+    return figures, curves
+
+
+def four_bar(repeats: int, seconds: float) -> list[Figure]:
+    """Beside Pinocchio's call, which takes the speeds as they are given."""
+    system = ld.library.turned(ld.library.four_bar()).compile()
+    x = Case(system, ld.assemble(system, v={"A": 2.0}))
+    calls = {k: c for k, c in x.calls(False).items() if k != "tree"}
+    engine = peers.Pinocchio(peers.describe(x.system), x.state.q, x.state.v)
+    calls["Pinocchio constraintDynamics from Python"] = repeated(engine.constraint_dynamics(FAST_CONSTRAINTS)[0])
+    best = shortest(calls, repeats, seconds)
+    theirs = best["Pinocchio constraintDynamics from Python"]
+    figures = [Figure(f"four_bar: {k}", t * 1e6, "us") for k, t in best.items()]
+    for method in ("rcr", "rcr, speeds given"):
+        figures.append(Figure(f"four_bar: {method} / Pinocchio constraintDynamics", best[method] / theirs, "", 0.5))
+    return figures
+
+
+def plot(curves: dict[str, list[list[float]]], file: object) -> None:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, ax = plt.subplots(figsize=(6.4, 4.2), layout="constrained")
+    for method, points in curves.items():
+        x, y = np.array(points).T
+        ax.loglog(x, 1e6 * y, "o-", ms=3, label=method)
+    ax.set(xlabel="cells L", ylabel="time of one evaluation, µs", title="Fig. 11: cost of a ladder against its cells")
+    ax.grid(alpha=0.3, which="both")
+    ax.legend()
+    figure.savefig(file, dpi=130)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    given = command_line(__doc__, arguments, plot=True)
+    repeats, seconds = (5, 0.001) if given.quick else (60, 0.003)
+    sizes = [10, 20, 40] if given.quick else [10, 30, 100, 300, 1000, 3000, 10_000]
+    figures, curves = growth(sizes, repeats, seconds)
+    facts = settings(("pin", "numba", "llvmlite", "numpy"))
+    facts["traditional"] = f"called from Python, up to {LARGEST_DENSE} cells"
+    facts["settings of Pinocchio"] = f"ProximalSettings(0, 0, mu, iterations) {FAST_CONSTRAINTS}, hinge by one point"
+    save(figures, facts, given, curves=curves)
+    figures += four_bar(5 * repeats, seconds)
+    save(figures, facts, given, curves=curves)
+    if given.plot:
+        plot(curves, given.plot)
+    show(figures, facts)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
