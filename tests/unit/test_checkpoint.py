@@ -133,7 +133,7 @@ def test_a_run_goes_on_bit_for_bit_where_the_solver_has_chosen_its_rows_anew(
         np.testing.assert_array_equal(a, b)
 
 
-@pytest.mark.parametrize("name", ["partition", "closure"])
+@pytest.mark.parametrize("name", ["partition", "closure", "rcr"])
 @pytest.mark.parametrize("integrator", [ld.RK4(step=2e-3), ld.DOP853()], ids=["rk4", "dop853"])
 def test_minimal_coordinates_go_on_bit_for_bit_through_switches_and_constraint_changes(
     tmp_path, interrupt_at, name, integrator
@@ -142,7 +142,7 @@ def test_minimal_coordinates_go_on_bit_for_bit_through_switches_and_constraint_c
     system = ld.library.five_bar().compile()
     state = ld.assemble(system, v={"A": 6.0, "E": -3.0})
     events = [ld.At(0.7, "lock", action=ld.Lock("E"))]
-    kind = {"partition": ld.Partition, "closure": ld.Closure}[name]
+    kind = {"partition": ld.Partition, "closure": ld.Closure, "rcr": ld.Rcr}[name]
     options = kind(candidates=["A", "B", "E"])
 
     def run(folder=None) -> ld.Run:
