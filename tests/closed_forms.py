@@ -58,6 +58,30 @@ def wrist() -> ld.Mechanism:
     return m
 
 
+def arm(middle: str = "RR") -> ld.Mechanism:
+    """A robot holds a crank with its wrist: a hinge, two joints in a plane it is askew to, three hinges that meet."""
+    m = ld.Mechanism(f"arm_{middle.lower()}", gravity=(0, 0, -9.81))
+    hand = np.array([0.9, 0.3, 0.5])
+    places = {"crank": hand + [0.2, 0, 0.1], "turret": (0, 0, 0.2), "upper": (0.2, 0.1, 0.7), "fore": (0.6, 0.2, 0.7),
+              "inner": hand + [0, 0.1, 0], "outer": hand + [0.1, 0, 0]}  # fmt: skip
+    for name, at in places.items():
+        _body(m, name, np.array(at))
+    n = np.array([-0.3, 1.0, 0.2])
+    along = [np.cross(n, (0, 0, 1)), np.cross(n, (1, 0, 0.3))]
+    kinds = [
+        ld.Revolute(axis=tuple(n)) if k == "R" else ld.Prismatic(axis=tuple(w))
+        for k, w in zip(middle, along, strict=True)
+    ]
+    m.add_joint("A", ld.Revolute(axis=(0.2, 0.3, 1)), "ground", "crank", at=tuple(hand + [0.4, 0.2, -0.1]))
+    m.add_joint("J1", ld.Revolute(axis=(0.1, 0, 1)), "ground", "turret", at=(0, 0, 0))
+    m.add_joint("J2", kinds[0], "turret", "upper", at=(0, 0.05, 0.4))
+    m.add_joint("J3", kinds[1], "fore", "upper", at=(0.4, 0.1, 0.9))
+    m.add_joint("W1", ld.Revolute(axis=(1, 0.2, 0)), "fore", "inner", at=tuple(hand))
+    m.add_joint("W2", ld.Revolute(axis=(0, 1, 0.3)), "inner", "outer", at=tuple(hand))
+    m.add_joint("W3", ld.Revolute(axis=(0.3, 0, 1)), "crank", "outer", at=tuple(hand))
+    return m
+
+
 def platform(leg: str) -> ld.Mechanism:
     """A platform on six legs of two bodies each: UPS, URS (with an elbow), RUS (a crank and a rod)."""
     m = ld.Mechanism(f"six_{leg.lower()}", gravity=(0, 0, -9.81))

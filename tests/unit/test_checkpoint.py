@@ -86,29 +86,18 @@ def test_a_run_can_be_killed_twenty_times(tmp_path):
 
 
 @pytest.mark.parametrize("integrator", [ld.DOP853(), ld.RK4(step=1e-3)])
-def test_an_interrupted_run_keeps_its_results_and_goes_on(tmp_path, monkeypatch, integrator):
+def test_an_interrupted_run_keeps_its_results_and_goes_on(tmp_path, interrupt_at, integrator):
     """Ctrl-C in the middle, twice; adaptive steps are stored too, so even they go on bit for bit."""
     whole = run_pendulum(integrator=integrator, until=10.0)
-    monkeypatch.setattr(module, "PULSE", 0.0)  # a look after every step
-    monkeypatch.setattr(module, "FEW", 1)
-    real = module._Simulation._look
     for stop in (20, 200):
-        looks = {"n": 0}
-
-        def look(self, looks=looks, stop=stop):
-            looks["n"] += 1
-            if looks["n"] == stop:
-                raise KeyboardInterrupt
-            return real(self)
-
-        monkeypatch.setattr(module._Simulation, "_look", look)
+        interrupt_at(stop)
         run = run_pendulum(tmp_path / "run", integrator, until=10.0)
         if run.status == "finished":
             break
         assert run.status == "interrupted"
         n = len(run.path)
         np.testing.assert_array_equal(run.path.q, whole.path.q[:n])
-    monkeypatch.setattr(module._Simulation, "_look", real)
+    interrupt_at(0)
     resumed = run_pendulum(tmp_path / "run", integrator, until=10.0)
     for a, b in zip(arrays(resumed), arrays(whole), strict=True):
         np.testing.assert_array_equal(a, b)
@@ -119,7 +108,9 @@ def test_an_interrupted_run_keeps_its_results_and_goes_on(tmp_path, monkeypatch,
     [(ld.RK4(step=2e-3), "projection"), (ld.DOP853(), "projection"), (ld.RK4(step=1e-2), "velocity")],
     ids=["rk4", "dop853", "driven from Python"],
 )
-def test_a_run_goes_on_bit_for_bit_where_the_solver_has_chosen_its_rows_anew(tmp_path, monkeypatch, integrator, drift):
+def test_a_run_goes_on_bit_for_bit_where_the_solver_has_chosen_its_rows_anew(
+    tmp_path, monkeypatch, interrupt_at, integrator, drift
+):
     """A Bennett linkage, of whose loop three rows depend on others: which ones are left out changes as it turns."""
     system = ld.library.bennett().compile()
     state, times = ld.assemble(system, v={"P1": 6.0}), np.linspace(0.0, 1.0, 51)
@@ -133,35 +124,25 @@ def test_a_run_goes_on_bit_for_bit_where_the_solver_has_chosen_its_rows_anew(tmp
 
     whole = run()
     assert len(choices) >= 3  # at the start, and twice on the way
-    monkeypatch.setattr(module, "PULSE", 0.0)  # a look after every step
-    monkeypatch.setattr(module, "FEW", 1)
-    real, steps = module._Simulation._look, whole.statistics.steps
+    steps = whole.statistics.steps
     for stop in (steps // 2, steps // 4):  # behind choices
-        looks = {"n": 0}
-
-        def look(self, looks=looks, stop=stop):
-            looks["n"] += 1
-            if looks["n"] == stop:
-                raise KeyboardInterrupt
-            return real(self)
-
-        monkeypatch.setattr(module._Simulation, "_look", look)
+        interrupt_at(stop)
         assert run(tmp_path / "run").status == "interrupted"
-    monkeypatch.setattr(module._Simulation, "_look", real)
+    interrupt_at(0)
     for a, b in zip(arrays(run(tmp_path / "run")), arrays(whole), strict=True):
         np.testing.assert_array_equal(a, b)
 
 
-@pytest.mark.parametrize("name", ["partition", "closure"])
+@pytest.mark.parametrize("name", ["partition", "closure", "rcr"])
 @pytest.mark.parametrize("integrator", [ld.RK4(step=2e-3), ld.DOP853()], ids=["rk4", "dop853"])
 def test_minimal_coordinates_go_on_bit_for_bit_through_switches_and_constraint_changes(
-    tmp_path, monkeypatch, name, integrator
+    tmp_path, interrupt_at, name, integrator
 ):
     """Coordinates that are exchanged on the way, then a lock of one of two freedoms; stopped in every part."""
     system = ld.library.five_bar().compile()
     state = ld.assemble(system, v={"A": 6.0, "E": -3.0})
     events = [ld.At(0.7, "lock", action=ld.Lock("E"))]
-    kind = {"partition": ld.Partition, "closure": ld.Closure}[name]
+    kind = {"partition": ld.Partition, "closure": ld.Closure, "rcr": ld.Rcr}[name]
     options = kind(candidates=["A", "B", "E"])
 
     def run(folder=None) -> ld.Run:
@@ -171,21 +152,11 @@ def test_minimal_coordinates_go_on_bit_for_bit_through_switches_and_constraint_c
     whole = run()
     assert whole.status == "finished", whole.message
     assert sum("independent" in e.name for e in whole.events) >= 2
-    monkeypatch.setattr(module, "PULSE", 0.0)  # a look after every step
-    monkeypatch.setattr(module, "FEW", 1)
-    real, steps = module._Simulation._look, whole.statistics.steps
+    steps = whole.statistics.steps
     for stop in (steps // 3, steps // 3, steps // 4):
-        looks = {"n": 0}
-
-        def look(self, looks=looks, stop=stop):
-            looks["n"] += 1
-            if looks["n"] == stop:
-                raise KeyboardInterrupt
-            return real(self)
-
-        monkeypatch.setattr(module._Simulation, "_look", look)
+        interrupt_at(stop)
         assert run(tmp_path / "run").status == "interrupted"
-    monkeypatch.setattr(module._Simulation, "_look", real)
+    interrupt_at(0)
     resumed = run(tmp_path / "run")
     for a, b in zip(arrays(resumed), arrays(whole), strict=True):
         np.testing.assert_array_equal(a, b)
@@ -194,20 +165,12 @@ def test_minimal_coordinates_go_on_bit_for_bit_through_switches_and_constraint_c
     assert resumed.settings["formulation"] == whole.settings["formulation"]
 
 
-def test_events_survive_an_interruption(tmp_path, monkeypatch):
+def test_events_survive_an_interruption(tmp_path, monkeypatch, interrupt_at):
     events = [ld.Crossing(lambda t, q, v: q[0] - np.pi / 2, "lowest")]
     options = {"integrator": ld.DOP853(), "until": 5.0, "events": events}
     whole = run_pendulum(**options)
     monkeypatch.setattr(module, "SAVE_EVERY", 0.0)
-    real, looks = module._Simulation._look, {"n": 0}
-
-    def look(self):
-        looks["n"] += 1
-        if looks["n"] == 30:
-            raise KeyboardInterrupt
-        return real(self)
-
-    monkeypatch.setattr(module._Simulation, "_look", look)
+    interrupt_at(30)
     assert run_pendulum(tmp_path / "run", **options).status == "interrupted"
     resumed = run_pendulum(tmp_path / "run", **options)
     assert [e.t for e in resumed.events] == [e.t for e in whole.events]

@@ -161,8 +161,7 @@ def test_constraints_that_a_formulation_cannot_treat_end_the_run_in_words():
         simulation._enter(Phase(unsupported.compile()), system.state(*literature.START))
 
 
-def test_locked_runs_are_saved_loaded_and_resumed(tmp_path, monkeypatch):
-    module = importlib.import_module("loopdyn.simulate")  # the function of this name hides it
+def test_locked_runs_are_saved_loaded_and_resumed(tmp_path, interrupt_at):
     system = two_bars()
 
     def simulate(folder=None):
@@ -175,16 +174,7 @@ def test_locked_runs_are_saved_loaded_and_resumed(tmp_path, monkeypatch):
     again = ld.load_run(tmp_path / "run.nc")
     assert again.events[0].impulse["B"] == whole.events[0].impulse["B"]
     np.testing.assert_array_equal(again.diagnostics.residual, whole.diagnostics.residual)
-    monkeypatch.setattr(module, "PULSE", 0.0)  # a look after every step
-    real, looks = module._Simulation._look, {"n": 0}
-
-    def look(self):
-        looks["n"] += 1
-        if looks["n"] == 60:
-            raise KeyboardInterrupt
-        return real(self)
-
-    monkeypatch.setattr(module._Simulation, "_look", look)
+    interrupt_at(75)
     stopped = simulate(tmp_path / "run")
     assert stopped.status == "interrupted"
     assert len(stopped.events) == 1

@@ -119,10 +119,7 @@ def test_the_stiff_integrator_keeps_its_tolerance_on_a_regular_motion(rtol):
     assert run.settings["compiled"]
 
 
-def test_a_run_that_went_over_is_resumed_as_such(tmp_path, monkeypatch):
-    import importlib
-
-    module = importlib.import_module("loopdyn.simulate")  # the function of this name hides it
+def test_a_run_that_went_over_is_resumed_as_such(tmp_path, interrupt_at):
     system = ld.library.flyball().compile()
     state, times = ld.assemble(system), np.linspace(0, 1, 21)
 
@@ -130,16 +127,7 @@ def test_a_run_that_went_over_is_resumed_as_such(tmp_path, monkeypatch):
         return ld.simulate(system, state, (0, 1), t_eval=times, checkpoint=folder, progress=False)
 
     whole = simulate()
-    monkeypatch.setattr(module, "PULSE", 0.0)  # a look after every step
-    real, looks = module._Simulation._look, {"n": 0}
-
-    def look(self):
-        looks["n"] += 1
-        if looks["n"] == 80:
-            raise KeyboardInterrupt
-        return real(self)
-
-    monkeypatch.setattr(module._Simulation, "_look", look)
+    interrupt_at(95)
     stopped = simulate(tmp_path / "run")
     assert stopped.status == "interrupted"
     assert len(stopped.events) == 1

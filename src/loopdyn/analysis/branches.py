@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import product
+from itertools import combinations, product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +18,9 @@ from loopdyn.analysis.assembly import flipped
 from loopdyn.errors import LoopdynError
 from loopdyn.formulations.closing import SLIDES
 from loopdyn.formulations.closure import Closer, plan_for
+from loopdyn.formulations.criteria import measure, null_space
 from loopdyn.formulations.groups import Plan
-from loopdyn.rank import decide
+from loopdyn.rank import decide, scaled
 from loopdyn.system import State, System
 from loopdyn.tree import closure, difference, increment
 from loopdyn.wording import nearest
@@ -121,7 +122,8 @@ def branches(system: System, q: Mapping[str, float], t: float = 0.0, near: State
     ----------
     system : System
     q : mapping of label to value
-        As many coordinates as the mechanism has freedoms.
+        As many coordinates as the mechanism has freedoms; the idle spin of rods need not be given. The pose of a body
+        on a free joint is given by its coordinates; those that are left out are as they are at `near`.
     t : float
         Time in s, for mechanisms with drivers.
     near : State, optional
@@ -136,9 +138,7 @@ def branches(system: System, q: Mapping[str, float], t: float = 0.0, near: State
     """
     state, chosen = _given(system, q, near)
     plan = plan_for(system, state, chosen)
-    start = np.array(state.q)
-    for label, value in q.items():
-        start[system.coordinates.index(label)] = value
+    start = system.state(dict(zip(system.coordinates, state.q, strict=True)) | dict(q)).q
     if plan.explicit:
         found = tuple(_all(plan, t, start))
         return Branches(plan, dict(q), found, True)
@@ -146,16 +146,32 @@ def branches(system: System, q: Mapping[str, float], t: float = 0.0, near: State
 
 
 def _given(system: System, q: Mapping[str, float], near: State | None) -> tuple[State, list[int]]:
-    """A closed state, and the independent speeds by number."""
+    """A closed state, and the independent speeds by number.
+
+    Coordinates of a quaternion belong to all speeds of their joint. What is missing to the number of freedoms is made
+    up by speeds of balls, which have no coordinate of their own: the spin of a rod.
+    """
+    chosen: list[int] = []
+    owner = {label: j for j in system.joints.values() if j.in_tree for label in j.spec.labels(j.name)[0]}
     for label in q:
-        if label not in system.coordinates or label not in system.speeds:
+        if label not in owner:
             raise LoopdynError(f"there is no independent coordinate '{label}'. {nearest(label, system.coordinates)}")
+        j = owner[label]
+        whole = list(range(j.v0, j.v0 + len(j.spec.speeds)))
+        own = whole if label not in system.speeds else [system.speeds.index(label)]
+        chosen += [k for k in own if k not in chosen]
     rank = decide(system, near or system.state())
-    if len(q) != system.nv - rank.count:
+    state, freedoms = rank.state or system.state(), system.nv - rank.count
+    missing = freedoms - len(chosen)
+    balls = [j.v0 + k for j in system.joints.values() if j.in_tree and j.spec.type == "spherical" for k in range(3)]
+    W = null_space(scaled(system, closure(system, state)[1]), rank.count).T
+    sets = [[*chosen, *c] for c in combinations([k for k in balls if k not in chosen], missing)] if missing > 0 else []
+    best = max(sets, key=lambda c: measure(W, c), default=chosen)
+    if len(best) != freedoms:
         raise LoopdynError(
-            f"{len(q)} coordinates are given, and '{system.name}' has {system.nv - rank.count} freedoms. Give as many."
+            f"{len(chosen)} coordinates are given, and '{system.name}' has {freedoms} freedoms. Give as many."
         )
-    return rank.state or system.state(), [system.speeds.index(label) for label in q]
+    return state, best
 
 
 def _all(plan: Plan, t: float, start: Array) -> Iterator[Branch]:

@@ -58,7 +58,8 @@ C_STEPS, C_BODIES, C_JOINTS, C_GROUPS, C_LISTS, C_BLOCK, C_FLOATS, C_WORK, C_SIZ
 # step[i]: what is done; joints with the end (0 parent, 1 child) that is on the part that comes first; the group; where
 # the lists of bodies that move begin and end. Of a block: where in the lists its speeds and its rows begin and end.
 S_KIND, S_JOINT, S_END, S_GROUP, S_MOVED, N_STEP = 0, 1, 4, 7, 8, 11
-JOIN, READ, LINEAR, ITERATE, PINS, SLIDE, SLIDES, SPHERE, HOOKED, ROD_PIN, ROD_SLIDE, POINTED = range(12)
+JOIN, HANG, READ, LINEAR, ITERATE = range(5)
+PINS, SLIDE, SLIDES, SPHERE, HOOKED, LEVEL, ROD_PIN, ROD_SLIDE, POINTED = range(5, 14)
 
 # joint[j]: type, parent, child, first coordinate or -1; frame[j]: F in the parent, M in the child, constants.
 J_KIND, J_PARENT, J_CHILD, J_Q0, N_JOINT = range(5)
@@ -435,6 +436,27 @@ def close_hooked(C, s, g):
 
 
 @inline
+def close_level(C, s, g):
+    """A hinge that brings a ball into the plane in which the joints behind it can move: R1(f) r = w.
+
+    Behind the hinge are hung, at any of their coordinates, two parts that move in planes with the normal n2 and end at
+    the ball. So r, seen from the hinge, has the height along n2 that the ball has there.
+    """
+    (j1, j2, j3), (e1, _, e3), (m1, m2, _) = ring(C, s)
+    a, A = frame_at(C, j1, e1)
+    _, B = frame_at(C, j2, 0)
+    b, _ = frame_at(C, j3, e3)
+    d, _ = frame_at(C, j3, 1 - e3)
+    n1, n2, w = column(A, 2), column(B, 2), sub(d, a)
+    r, margin = apex(n1, n2, dot(n1, w), dot(n2, sub(b, a)), dot(w, w), C.sign[g])
+    C.margin[g] = margin
+    if not margin.real > -ROUNDING:
+        return False
+    turn_part(C, m1, m2, a, n1, r, w)
+    return True
+
+
+@inline
 def close_pointed(C, s, g):
     """A part held by a universal joint and a ball: R1(f) R2(p) w = d, with w and d from one to the other.
 
@@ -552,6 +574,8 @@ def close_group(C, s, kind, g, q):
         return close_sphere(C, s, g)
     if kind == HOOKED:
         return close_hooked(C, s, g)
+    if kind == LEVEL:
+        return close_level(C, s, g)
     if kind == POINTED:
         return close_pointed(C, s, g)
     return close_slides(C, s, g)
@@ -624,6 +648,8 @@ def close(ints, floats, work):
         kind, j = C.step[s, S_KIND], C.step[s, S_JOINT]
         if kind == LINEAR:
             solve_linear(model, data, j, C.step[s, S_JOINT + 1])
+        elif kind == HANG:
+            attach(C, j, C.step[s, S_END], C.step[s, S_MOVED], C.step[s, S_MOVED + 1], ZERO, IDENTITY)
         elif kind == ITERATE:
             if not iterate(ints, floats, work, model, data, C, s):
                 return NOT_CLOSED

@@ -34,7 +34,9 @@ from loopdyn.tree import increment
 MANY_SETS = 500  # sets of coordinates that are tried whether their dependent ones are explicit
 MANY_VARIANTS = 20  # such sets that are prepared in advance
 # A set that makes the others explicit is taken unless an exchange of one coordinate would be so much better. Entries of
-# A are then up to the root of it, in the metric of the criterion: rounding errors of 1e-16 become 1e-15.
+# A are then up to the root of it, in the metric of the criterion: rounding errors of 1e-16 become 1e-15. The price:
+# beside the limit of such a set errors of a step grow as well. A RUSR that passes limits is off by 2e-7 at rtol 1e-10,
+# seven times less with 4; but with 4 the legs of a 6-UPS platform on a free joint would be iterated.
 WORTH = 100.0
 # A plan is tried beside the pose at which it was made: axes that are parallel there only are no planar group. How far
 # coordinates are moved, rad or sizes of the mechanism, at most, and how often a smaller move is tried.
@@ -192,7 +194,7 @@ class ClosureSolver(PartitionSolver):
         self.variants = explicit_sets(system, rank, allowed)
         super().__init__(system, rank, options)
         self._plans: dict[tuple[int, ...], tuple[Plan, State]] = {}  # of a set, and where it was made
-        self.calls_closer: Closer
+        self._closers: dict[tuple[int, ...], Closer] = {}
         self._install(rank.state or system.state())
 
     def choose(self, state: State, current: Choice | None) -> Choice:
@@ -224,11 +226,7 @@ class ClosureSolver(PartitionSolver):
 
     def _install(self, state: State) -> None:
         """Plan for the present choice, and arrays for it that hold the state of the run."""
-        chosen = self.choice.independent
-        if chosen not in self._plans:
-            self._plans[chosen] = plan_for(self.system, state, chosen), state
-        self.plan_, _ = self._plans[chosen]
-        self.calls_closer = Closer(self.plan_)
+        self.plan_ = self._closer(self.choice.independent, state).plan
         head = self.run.work[: len(self.system.work())].copy()
         by, candidate, switch = self._settings
         self.run = WorkArrays(self.system, self.rank.count, blajer.K_PLUS_N, by, candidate, switch)
@@ -244,20 +242,42 @@ class ClosureSolver(PartitionSolver):
         return {g.name: int(s) for g, s in zip(self.plan_.groups, self.closing.sign, strict=True)}
 
     def accelerations(self, t: float, q: Array, v: Array) -> Array:
-        """Accelerations (nv,) alone, as a view that the next call overwrites."""
-        if self.plan_.explicit:
-            given = State(t, np.array(q), np.array(v))
-            closed = self.calls_closer(t, given.q, self.plan_.signs(given))
+        """Accelerations (nv,) alone, as a view that the next call overwrites.
+
+        Where the set of the call before is singular, or does not reach, another one is taken.
+        """
+        given = State(t, np.array(q), np.array(v))
+        try:
+            return self._with_called(given)
+        except SingularityError:
+            if self._forced:
+                raise
+            self.called = self.choose(given, None)
+            return self._with_called(given)
+
+    def _with_called(self, given: State) -> Array:
+        close, q = self._closer(self.called.independent, given), given.q
+        if close.plan.explicit:
+            closed = close(given.t, q, close.plan.signs(given))
             if closed is None:
-                raise self._open_group(t, self.calls_closer.views, given.q)
+                raise self._open_group(given.t, close.plan, close.failed, q)
             q = closed
-        if self._held is not self.choice:
-            self.calls.compare_with(self.choice)
-            self._held = self.choice
-        self._evaluate(t, q, v)
+        if self._held is not self.called:
+            self.calls.compare_with(self.called)
+            self._held = self.called
+        self._evaluate(given.t, q, given.v)
         blajer.check(*self.calls.arrays)
         result: Array = self.calls.state.a
         return result
+
+    def _closer(self, chosen: tuple[int, ...], state: State) -> Closer:
+        """For poses from Python; the plan of the set is made at the state, if it has none."""
+        if chosen not in self._plans:
+            self._plans[chosen] = plan_for(self.system, state, chosen), state
+        plan, _ = self._plans[chosen]
+        if chosen not in self._closers or self._closers[chosen].plan is not plan:
+            self._closers[chosen] = Closer(plan)
+        return self._closers[chosen]
 
     # ----------------------------------------------------------------------------------------------- driving
 
@@ -291,10 +311,11 @@ class ClosureSolver(PartitionSolver):
         if not self.plan_.groups or not fastest > 0.0:
             return True
 
+        close = self._closer(self.choice.independent, state)
+
         def margins(dt: float) -> Array:
-            q = increment(self.system, state.q, dt * speeds)
-            self.calls_closer(state.t, q, self.closing.sign)
-            return self.calls_closer.margins
+            close(state.t, increment(self.system, state.q, dt * speeds), self.closing.sign)
+            return close.margins
 
         now, aside = margins(0.0), SMALL / fastest
         g = int(np.argmin(now))
@@ -316,7 +337,7 @@ class ClosureSolver(PartitionSolver):
         """... the state at which the plan was made, and the branch."""
         _, made = self._plans[self.choice.independent]
         own = {"made_t": np.array(made.t), "made_q": made.q, "branch": self.closing.sign.copy()}
-        return super()._remember() | own
+        return super()._remember() | own | {"gain": np.array(self._gain)}
 
     def _recall(self, kept: Mapping[str, NDArray[Any]]) -> Compiled:
         """Take them up again."""
@@ -324,6 +345,7 @@ class ClosureSolver(PartitionSolver):
         self._plans.pop(self.choice.independent, None)
         self._install(State(float(kept["made_t"]), np.array(kept["made_q"], float), np.zeros(self.system.nv)))
         self.closing.sign[:] = kept["branch"]
+        self._gain = float(kept["gain"])
         return self.compiled
 
     @property
@@ -334,13 +356,13 @@ class ClosureSolver(PartitionSolver):
 
     def _explain(self, status: int, t: float) -> LoopdynError:
         if status == closing.CANNOT_CLOSE:
-            return self._open_group(t, self.closing, self.run.state.q)
+            return self._open_group(t, self.plan_, int(self.closing.notes[closing.WHICH]), self.run.state.q)
         if status == closing.NOT_CLOSED:
             left = "; ".join(", ".join(block.coordinates) for block in self.plan_.blocks)
+            at = self._values(self.run.state.q, self.plan_)
             return SingularityError(
-                f"the coordinates that are iterated ({left}) cannot be found at {self._values(self.run.state.q)} near "
-                f"t = {t:g} s: the pose is singular or nearly so, or the steps are too long. Use smaller steps, or "
-                "formulation='partition'."
+                f"the coordinates that are iterated ({left}) cannot be found at {at} near t = {t:g} s: the pose is "
+                "singular or nearly so, or the steps are too long. Use smaller steps, or formulation='partition'."
             )
         if status == closing.NOT_THERE:
             return LoopdynError(
@@ -354,18 +376,18 @@ class ClosureSolver(PartitionSolver):
         at = getattr(self, "run", None)
         if at is None or not hasattr(self, "plan_"):
             return found
-        return SingularityError(f"{found} It is at {self._values(at.state.q)}.")
+        return SingularityError(f"{found} It is at {self._values(at.state.q, self.plan_)}.")
 
-    def _values(self, q: Array) -> str:
+    def _values(self, q: Array, plan: Plan) -> str:
         s = self.system
-        return ", ".join(f"{x} = {q[s.coordinates.index(x)]:.9g}" for x in self.active if x in s.coordinates)
+        return ", ".join(f"{x} = {q[s.coordinates.index(x)]:.9g}" for x in plan.independent if x in s.coordinates)
 
-    def _open_group(self, t: float, views: closing.Closing, q: Array) -> SingularityError:
-        group = self.plan_.groups[int(views.notes[closing.WHICH])]
+    def _open_group(self, t: float, plan: Plan, which: int, q: Array) -> SingularityError:
+        joints, labels = ", ".join(plan.groups[which].joints), ", ".join(plan.independent)
         return SingularityError(
-            f"the joints {', '.join(group.joints)} cannot be closed at {self._values(q)} (t = {t:.9g} s): that is the "
-            f"limit of {', '.join(self.active)}, where the group is stretched or folded. Let other coordinates take "
-            "over: leave `independent` out, or see ld.coordinates(system, state)."
+            f"the joints {joints} cannot be closed at {self._values(q, plan)} (t = {t:.9g} s): that is the limit of "
+            f"{labels}, where the group is stretched or folded. Let other coordinates take over: leave `independent` "
+            "out, or see ld.coordinates(system, state)."
         )
 
 

@@ -38,6 +38,7 @@ WORDS = {
     closing.SLIDES: "a pin and two slides (RPP)",
     closing.SPHERE: "three hinges whose axes meet (spherical RRR)",
     closing.HOOKED: "a hinge and a universal joint on its axis (spherical RU)",
+    closing.LEVEL: "a hinge that brings a ball into the plane of two joints (R before RRS, RPS, PRS)",
     closing.ROD_PIN: "a pin between two points at a known distance (RSS, RUS)",
     closing.ROD_SLIDE: "a slide between two points at a known distance (PSS, PUS)",
     closing.POINTED: "a universal joint and a ball (US)",
@@ -56,7 +57,7 @@ class Group:
     Attributes
     ----------
     kind : int
-        What is solved: PINS, SLIDE, SLIDES, SPHERE, HOOKED, ROD_PIN, ROD_SLIDE, POINTED of
+        What is solved: PINS, SLIDE, SLIDES, SPHERE, HOOKED, LEVEL, ROD_PIN, ROD_SLIDE, POINTED of
         :mod:`loopdyn.formulations.closing`.
     joints : tuple of str
         From the part that stands still to the first one that moves, on to the second, and back.
@@ -255,6 +256,8 @@ class _Places:
             first, second = self.axes(j2)
             u, v = (first, second) if g.ends[1] == 0 else (second, first)
             determinant = u @ np.cross(A[:, 2], v)
+        elif g.kind == closing.LEVEL:
+            determinant = (self.frame(j3, 0)[0] - a) @ np.cross(A[:, 2], self.axis(j2))
         elif g.kind == closing.POINTED:
             determinant = (b - a) @ np.cross(*self.axes(j1))
         elif g.kind == closing.ROD_SLIDE:
@@ -382,7 +385,7 @@ class _Planner:
                 rod_left = kind in (closing.ROD_PIN, closing.ROD_SLIDE) and not _can_spin(joints)
                 self._solve(kind, parts, joints, parts[1:2] if rod_left else parts[1:])
                 return True
-        return self._pair()
+        return self._pair() or self._level()
 
     def _solve(self, kind: int, parts: Sequence[int], joints: Sequence[JointData], moved: Sequence[int]) -> None:
         """Add a group; the first of its parts stands still, `moved` are put to it."""
@@ -422,6 +425,46 @@ class _Planner:
             askew = min(float(np.linalg.norm(np.cross(x, n))) for x in axes) > PARALLEL
             return closing.HOOKED if askew and float(np.linalg.norm(np.cross(n, arm))) < least else None
         return None
+
+    def _level(self) -> bool:
+        """Four parts in a ring: a hinge, two joints that move in a plane it is not perpendicular to, a ball."""
+        at: dict[int, list[JointData]] = {}
+        for j in self.joints:
+            if len(set(self._ends(j))) == 2 and j.spec.type in ("revolute", "prismatic"):
+                for part in self._ends(j):
+                    at.setdefault(part, []).append(j)
+        for ball in self.joints:
+            if ball.spec.type != "spherical" or len(set(self._ends(ball))) < 2:
+                continue
+            for still, last in (self._ends(ball), self._ends(ball)[::-1]):
+                for second in at.get(last, []):
+                    (middle,) = set(self._ends(second)) - {last}
+                    for first in at.get(middle, []):
+                        (moved,) = set(self._ends(first)) - {middle}
+                        for hinge in at.get(moved, []):
+                            parts = still, moved, middle, last
+                            ring = set(self._ends(hinge)) == {still, moved} and len(set(parts)) == 4
+                            if ring and self._solve_level(parts, hinge, first, second, ball):
+                                return True
+        return False
+
+    def _solve_level(
+        self, parts: Sequence[int], hinge: JointData, first: JointData, second: JointData, ball: JointData
+    ) -> bool:
+        hard = [j for j in (first, second) if j.spec.type == "revolute"]
+        slides = [j for j in (first, second) if j.spec.type == "prismatic"]
+        if hinge.spec.type != "revolute" or not hard or not self._in_plane(hard, slides, []):
+            return False
+        n1, n2 = self.at.axis(hinge), self.at.axis(hard[0])
+        arm = self.at.frame(ball, 0)[0] - self.at.frame(hinge, 0)[0]
+        far = min(float(np.linalg.norm(np.cross(n, arm))) for n in (n1, n2)) > APART * self.system.size
+        if not far or float(np.linalg.norm(np.cross(n1, n2))) < PARALLEL:
+            return False
+        still, moved, middle, last = parts
+        for j, held, hung in ((hinge, still, moved), (first, moved, middle), (second, middle, last)):
+            self._step(closing.HANG, [self.numbers[j.name]], [0 if self.part[j.parent] == held else 1], -1, [hung])
+        self._solve(closing.LEVEL, (still, moved, last), (hinge, hard[0], ball), (moved,))
+        return True
 
     def _wrist(self) -> bool:
         """Three hinges in a row whose axes meet, between parts that nothing else holds: a ball to the rest."""

@@ -11,7 +11,7 @@ between two steps changes nothing that a multistep method remembers.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -167,7 +167,8 @@ class RcrSolver:
         self.freedoms = system.nv - rank.count
         self._allowed = options.allowed(system, self.freedoms)
         self._tree = Tree(system)
-        self.plan_ = self.choose(rank.state or system.state(), None)
+        self._chosen: tuple[State, tuple[int, ...]] = rank.state or system.state(), ()  # where, and the set before
+        self.plan_ = self.choose(self._chosen[0], None)
         # for calls, whose states are taken as they are given, and for runs
         self.calls, self.run = (self._arrays(self.plan_, form) for form in (anderson.FULL, anderson.K_PLUS_N))
 
@@ -184,9 +185,7 @@ class RcrSolver:
         """The plan, for the record of a run."""
         return str(self.plan_)
 
-    def activate(self, labels: Sequence[str], state: State) -> None:
-        """Use these speeds from now on, as after a run that is resumed."""
-        self._go_on(self._with([self.system.speeds.index(x) for x in labels], state))
+    # -------------------------------------------------------------------------------------------- choosing
 
     def _with(self, independent: list[int], state: State) -> Plan:
         """The plan for a set at a state."""
@@ -194,8 +193,6 @@ class RcrSolver:
         if plan is None:
             raise self._singular(state.t, independent)
         return plan
-
-    # -------------------------------------------------------------------------------------------- choosing
 
     def _numbers(self, state: State) -> Numbers:
         """Rows at a state, for the planner."""
@@ -335,6 +332,8 @@ class RcrSolver:
             *self.run.arrays,
             lambda status: self._explain(status, float(self.run.state.t[0])),
             self._again,
+            self._remember,
+            self._recall,
             accepted=anderson.check,
             keeps=("velocity",),
         )
@@ -348,7 +347,26 @@ class RcrSolver:
     def _again(self) -> Compiled:
         """After an accepted step whose end asks for it: the choice at that state, with hysteresis."""
         w = self.run.state
-        self._go_on(self.choose(State(float(w.t[0]), w.q.copy(), w.v.copy()), self.plan_.independent))
+        self._chosen = State(float(w.t[0]), w.q.copy(), w.v.copy()), self.plan_.independent
+        self._go_on(self.choose(*self._chosen))
+        return self.compiled
+
+    def _remember(self) -> dict[str, NDArray[Any]]:
+        """Where the plan was chosen, after which set, and its cells there, for a checkpoint."""
+        state, before = self._chosen
+        return {
+            "state": np.array([state.t, *state.q, *state.v]),
+            "before": np.array(before, np.int64),
+            "cells": self.run.views.chosen.copy(),
+        }
+
+    def _recall(self, kept: Mapping[str, NDArray[Any]]) -> Compiled:
+        """Make the same choice again."""
+        t, q, v = np.split(kept["state"], [1, 1 + self.system.nq])
+        before = tuple(int(k) for k in kept["before"])
+        self._chosen = State(float(t[0]), q, v), before
+        self._go_on(self.choose(self._chosen[0], before or None))
+        self.run.views.chosen[:] = kept["cells"]
         return self.compiled
 
     def _explain(self, status: int, t: float) -> LoopdynError:
