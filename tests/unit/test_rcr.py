@@ -298,16 +298,6 @@ def test_a_run_into_a_pose_where_all_sets_are_singular_ends_with_a_reason():
     assert abs(abs(run.path.q[-1, 0]) - np.pi / 2) < 0.05  # all are drawn upright
 
 
-def test_an_interrupted_run_with_switches_goes_on_with_its_coordinates():
-    system, state = double_rocker(1.5)
-    options = {"formulation": "rcr", "progress": False, "rtol": 1e-9}
-    solver = prepared(system, state)
-    solver.activate(["q2"], state)
-    assert solver.active == ("q2",)
-    run = ld.simulate(system, state, (0, 1), **options).raise_if_failed()
-    assert run.data["partition"].values.sum(axis=1).tolist() == [1] * len(run.path.t)
-
-
 def double_rocker(speed: float) -> tuple[ld.System, ld.State]:
     """Lengths 1, 0.8, 0.5, 0.6: no link turns fully, each has two dead points."""
     m = ld.Mechanism("double_rocker")

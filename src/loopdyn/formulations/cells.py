@@ -26,7 +26,7 @@ from scipy.linalg import qr
 
 from loopdyn import records as rec
 from loopdyn.formulations import criteria
-from loopdyn.rank import CANDIDATE, of_matrix
+from loopdyn.rank import CANDIDATE
 from loopdyn.system import System
 
 Array = NDArray[np.float64]
@@ -342,18 +342,6 @@ def _dependent(Y: Array, preferred: NDArray[np.bool_], small: float) -> list[int
     return found
 
 
-def independent_rows(B: Array, holonomic: NDArray[np.bool_], count: int) -> list[int]:
-    """`count` rows of B, the most independent ones; as many as possible of them hold positions."""
-    if holonomic.all() or not count:
-        return sorted(criteria.largest(B.T, count))
-    held = np.flatnonzero(holonomic)
-    first = held[criteria.largest(B[held].T, of_matrix(B[held]).count)]
-    Q = np.linalg.qr(B[first].T)[0]
-    rest = B - (B @ Q) @ Q.T
-    rest[held] = 0.0
-    return sorted([*first.tolist(), *criteria.largest(rest.T, count - len(first))])
-
-
 # ------------------------------------------------------------------------------------------------ making a plan
 
 
@@ -433,7 +421,7 @@ class _Grouping:
         Y = self.numbers.local_columns(element, unknown)
         columns = _dependent(Y, np.array([k not in self.allowed for k in unknown], bool), SMALL_PIVOT)
         holonomic = self.numbers.system.holonomic[list(element.rows)]
-        rows = independent_rows(Y[:, columns], holonomic, len(columns))
+        rows = criteria.independent_rows(Y[:, columns], holonomic, len(columns))
         dependent = tuple(unknown[c] for c in columns)
         self._know([k for k in unknown if k not in dependent], tentative=True)
         if dependent:
@@ -495,7 +483,7 @@ class _Grouping:
         """Cells of `count` of the rows put aside, and the tentative speeds that follow; None if too few do."""
         places = [(e, self.elements[e].rows[r]) for e, rows in self.aside for r in rows]
         holonomic = self.numbers.system.holonomic[[row for _, row in places]]
-        rows = independent_rows(R, holonomic, count)
+        rows = criteria.independent_rows(R, holonomic, count)
         preferred = np.array([k not in self.allowed for k in self.tentative], bool)
         columns = _dependent(R[rows], preferred, CANDIDATE)
         if len(columns) < count:

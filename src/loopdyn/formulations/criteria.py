@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loopdyn.errors import SingularityError
+from loopdyn.rank import of_matrix
 
 Array = NDArray[np.float64]
 
@@ -223,3 +224,22 @@ def by_elimination(C: Array, rank: int, allowed: NDArray[np.bool_] | None = None
             C = C - np.outer(C[:, j], row)
             C[i] = 0.0
     return [i for i in range(n) if i not in order]
+
+
+def independent_rows(B: Array, holonomic: NDArray[np.bool_], count: int) -> list[int]:
+    """`count` rows of B, the most independent ones; as many as possible of them hold positions.
+
+    Examples
+    --------
+    >>> B = np.array([[1.0, 0.0, 0.0], [2.0, 0.0, 0.0], [0.0, 1.0, 1.0]])
+    >>> independent_rows(B, np.array([True, True, True]), 2)
+    [1, 2]
+    """
+    if holonomic.all() or not count:
+        return sorted(largest(B.T, count))
+    held = np.flatnonzero(holonomic)
+    first = held[largest(B[held].T, of_matrix(B[held]).count)]
+    Q = np.linalg.qr(B[first].T)[0]
+    rest = B - (B @ Q) @ Q.T
+    rest[held] = 0.0
+    return sorted([*first.tolist(), *largest(rest.T, count - len(first))])

@@ -210,7 +210,7 @@ class PartitionSolver:
         s, c = self.system, self.calls
         J = np.delete(scaled(s, closure(s, state)[1]), list(independent), axis=1)
         self._held = None
-        c.use(independent, _independent_rows(J, s.holonomic, self.rank.count))
+        c.use(independent, criteria.independent_rows(J, s.holonomic, self.rank.count))
         self._evaluate(state.t, state.q, state.v)
         blajer.check(*c.arrays)
         P = c.views
@@ -392,18 +392,6 @@ def _multipliers(J: Array, rows: Array, D: Array, force: Array) -> Array:
         return np.asarray(lam[np.argsort(rows)], float)
     B = np.linalg.solve(kept.T, J[:, D].T).T  # all rows as combinations of those kept
     return np.asarray(B @ np.linalg.solve(B.T @ B, lam), float)
-
-
-def _independent_rows(B: Array, holonomic: NDArray[np.bool_], count: int) -> list[int]:
-    """`count` rows of B, the most independent ones; as many as possible of them hold positions."""
-    if holonomic.all() or not count:
-        return sorted(criteria.largest(B.T, count))
-    held = np.flatnonzero(holonomic)
-    first = held[criteria.largest(B[held].T, of_matrix(B[held]).count)]
-    Q = np.linalg.qr(B[first].T)[0]
-    rest = B - (B @ Q) @ Q.T
-    rest[held] = 0.0
-    return sorted([*first.tolist(), *criteria.largest(rest.T, count - len(first))])
 
 
 @dataclass(frozen=True)
