@@ -2,53 +2,81 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from multiprocessing import get_context
 
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+# What is compiled in one process, one after another; the longest first. Kernels that several of them use are compiled
+# more than once where they run side by side, so what shares much is together.
+CHAINS = {
+    "minimal coordinates": ("trees", "relative coordinates", "partitioning", "coordinate reduction"),
+    "steps and elimination": ("elimination", "correction", "reactions", "steps", "stiff steps"),
+}
 
-def main() -> None:
-    """Compile every kernel that Python calls, with a progress line."""
+
+def compile_chain(name: str) -> str:
+    """Compile the kernels of one chain."""
     import numpy as np
 
     from loopdyn import library, tree
-    from loopdyn._jit import CACHE_ROOT
     from loopdyn.elimination.solver import Elimination
     from loopdyn.formulations.registry import accelerations
     from loopdyn.notice import NOTICE
     from loopdyn.reactions import reactions
     from loopdyn.simulate import simulate
 
+    NOTICE.said = True  # the progress line says it
     system = library.four_bar().compile()
     state = system.state()
+
+    def trees() -> None:
+        tree.forward_dynamics(system, state)
+        tree.inverse_dynamics(system, state, np.zeros(system.nv))
+        tree.terms(system, state)
+        tree.body_jacobian(system, state, system.bodies[-1])
+        tree.energy(system, state)
+        tree.body_motion(system, state)
+        tree.increment(system, state.q, state.v)
+        tree.difference(system, state.q, state.q)
+
     jobs: dict[str, Callable[[], object]] = {
-        "forward dynamics": lambda: tree.forward_dynamics(system, state),
-        "inverse dynamics": lambda: tree.inverse_dynamics(system, state, np.zeros(system.nv)),
-        "closure": lambda: tree.terms(system, state),
-        "Jacobians": lambda: tree.body_jacobian(system, state, system.bodies[-1]),
-        "energies": lambda: tree.energy(system, state),
-        "body motion": lambda: tree.body_motion(system, state),
-        "increments": lambda: tree.increment(system, state.q, state.v),
-        "differences": lambda: tree.difference(system, state.q, state.q),
+        "trees": trees,
         "relative coordinates": lambda: accelerations(system, state, "relative"),
         "elimination": lambda: accelerations(system, state, "graph"),
-        "coordinate reduction": lambda: simulate(system, state, (0.0, 0.1), formulation="rcr", progress=False),
-        "partitioning": lambda: simulate(system, state, (0.0, 0.1), formulation="partition", progress=False),
         "correction": lambda: Elimination(system, state).project(state),
         "reactions": lambda: reactions(system, state, np.zeros(system.nv)),
-        "stiff steps": lambda: simulate(system, state, (0.0, 0.01), integrator="stiff", progress=False),
         "steps": lambda: simulate(system, state, (0.0, 0.1), t_eval=[0.05], progress=False).data,
+        "stiff steps": lambda: simulate(system, state, (0.0, 0.01), integrator="stiff", progress=False),
+        "partitioning": lambda: accelerations(system, state, "partition"),
+        "coordinate reduction": lambda: accelerations(system, state, "rcr"),
     }
-    NOTICE.said = True  # the progress line says it
+    for job in CHAINS[name]:
+        jobs[job]()
+    return name
+
+
+def main() -> None:
+    """Compile every kernel that Python calls, with a progress line."""
+    from loopdyn import warm
+    from loopdyn._jit import CACHE_ROOT
+
     begin = time.perf_counter()
     columns = (TextColumn("compiling kernels: {task.description}"), BarColumn(), TimeElapsedColumn())
-    with Progress(*columns, transient=True) as progress:
-        task = progress.add_task("", total=len(jobs))
-        for name, job in jobs.items():
-            progress.update(task, description=name)
-            job()
-            progress.advance(task)
+    # spawned, not forked: threads of libraries do not survive a fork
+    with (
+        Progress(*columns, transient=True) as progress,
+        ProcessPoolExecutor(min(len(CHAINS), os.cpu_count() or 1), get_context("spawn")) as pool,
+    ):
+        left = {pool.submit(warm.compile_chain, name): name for name in CHAINS}
+        task = progress.add_task(", ".join(left.values()), total=len(CHAINS))
+        for done in as_completed(list(left)):
+            done.result()
+            left.pop(done)
+            progress.update(task, description=", ".join(left.values()), advance=1)
     print(f"kernels ready in {time.perf_counter() - begin:.0f} s ({CACHE_ROOT})")
 
 

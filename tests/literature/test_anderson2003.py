@@ -120,6 +120,7 @@ def test_fig_5_trajectories_overlap(name):
         np.testing.assert_allclose(run.path.v[:, 0], target["ref_u1"], atol=2e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TARGETS["velocity_gap"])
 def test_fig_6_gap_of_reduced_equations_is_that_of_the_prototype(name):
     """Velocities are exact by construction and the first angle stays independent, as in the prototype.
@@ -179,6 +180,7 @@ def test_fig_8_redundant_five_bar():
     np.testing.assert_allclose(run.path.v[:, first], target["u12"], atol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("L", [1, 2, 5, 10, pytest.param(100, marks=pytest.mark.slow)])
 def test_fig_10_all_ladders_follow_the_pendulum(L):
     """Two angles of the equivalent pendulum, integrated apart from any multibody code."""

@@ -133,7 +133,7 @@ def test_a_run_goes_on_bit_for_bit_where_the_solver_has_chosen_its_rows_anew(
         np.testing.assert_array_equal(a, b)
 
 
-@pytest.mark.parametrize("name", ["partition", "closure", "rcr"])
+@pytest.mark.parametrize("name", ["partition", "closure", pytest.param("rcr", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("integrator", [ld.RK4(step=2e-3), ld.DOP853()], ids=["rk4", "dop853"])
 def test_minimal_coordinates_go_on_bit_for_bit_through_switches_and_constraint_changes(
     tmp_path, interrupt_at, name, integrator

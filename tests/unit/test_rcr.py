@@ -207,6 +207,7 @@ SAMPLES = [f"random {k}" for k in (0, 1, 2, 3, 4, 10, 13, 14)]
 LONG = {"flyball": 0.1, "n_four_bar": 0.2}  # s; springs are stiff, and a change point follows
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*(n for n in ld.library.ALL if n != "andrews"), *SAMPLES])
 def test_run_equals_that_of_the_graph_solver(name):
     """Library and random mechanisms in fast motion, over switches; both at a tolerance of 1e-10."""
@@ -221,6 +222,7 @@ def test_run_equals_that_of_the_graph_solver(name):
     np.testing.assert_allclose(run.path.q, ref.path.q, atol=3e-8)
 
 
+@pytest.mark.slow
 def test_velocities_are_met_without_correction():
     system = ld.library.turned(ld.library.star_ladder(4)).compile()
     state = ld.assemble(system, v={"U0.1": 0.5, "U0.2": -0.7})
@@ -229,6 +231,7 @@ def test_velocities_are_met_without_correction():
     assert np.abs(run.data["residual_velocity"]).max() < 1e-11
 
 
+@pytest.mark.slow
 def test_drivers_and_moving_bases_lower_the_freedoms_and_are_followed():
     m = ld.library.turned(ld.library.five_bar())
     m.add_driver("given", "A", "0.2*sin(3*t)")
@@ -243,6 +246,7 @@ def test_drivers_and_moving_bases_lower_the_freedoms_and_are_followed():
     assert run.energy_error < 1e-7
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [n for n in CONSTRAINTS if n != "driver"])
 def test_constraints_of_all_kinds_on_a_moving_base(name):
     matrix = [[0.3, 0.01, 0.02], [0.01, 0.2, 0.03], [0.02, 0.03, 0.25]]
@@ -267,6 +271,7 @@ def test_constraints_of_all_kinds_on_a_moving_base(name):
     np.testing.assert_allclose(run.path.q, ref.path.q, atol=1e-8)
 
 
+@pytest.mark.slow
 def test_a_relation_that_is_not_affine_in_the_speeds_is_followed():
     """A particle whose speed is kept at 5 m/s, under gravity: x'^2 + y'^2 = 25."""
     m = ld.Mechanism("particle", gravity=(0, -9.81, 0))
@@ -280,6 +285,7 @@ def test_a_relation_that_is_not_affine_in_the_speeds_is_followed():
     np.testing.assert_allclose(np.hypot(run.path.v[:, 0], run.path.v[:, 1]), 5.0, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_a_mechanism_whose_motion_is_all_given_has_no_independent_speed():
     m = ld.library.four_bar()
     m.add_driver("given", "A", "0.5*t")
@@ -289,6 +295,7 @@ def test_a_mechanism_whose_motion_is_all_given_has_no_independent_speed():
     assert run.path.q[-1, system.coordinates.index("A")] == pytest.approx(state.q[0] + 0.5, abs=1e-9)
 
 
+@pytest.mark.slow
 def test_a_run_into_a_pose_where_all_sets_are_singular_ends_with_a_reason():
     """The links of a parallelogram in line: its change point."""
     system, state = moving(ld.library.n_four_bar(1), speed=4.0)
