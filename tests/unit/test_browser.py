@@ -114,9 +114,10 @@ def test_playing_moves_time_and_the_mechanism_and_space_stops_it(open_page):
 def test_scrubbing_puts_every_body_where_the_run_has_it(open_page):
     page, run = open_page("four_bar"), sweeps.four_bar()
     position, rotation = run.poses()
-    box = page.locator("#scrub").bounding_box()
-    page.mouse.click(box["x"] + 0.7 * box["width"], box["y"] + box["height"] / 2)
-    assert not page.evaluate("page.playing")
+    scrub = page.locator("#scrub")
+    box = scrub.bounding_box()
+    scrub.click(position={"x": 0.7 * box["width"], "y": box["height"] / 2})  # waits until the page stands still
+    page.wait_for_function("!page.playing")
     assert page.evaluate("page.time") == pytest.approx(1.4, abs=0.05)  # of 2 s
     page.evaluate(f"page.seek({float(run.data['time'].values[23])})")
     still(page)
