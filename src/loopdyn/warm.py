@@ -1,4 +1,8 @@
-"""Compile all kernels once, so that later processes find them in the cache: ``python -m loopdyn.warm``."""
+"""Compile kernels once, so that later processes find them in the cache: ``python -m loopdyn.warm``.
+
+Trees, reactions, accelerations by all formulations but `closure`, and runs of the default: what is missing is compiled
+where it is first used.
+"""
 
 from __future__ import annotations
 
@@ -60,7 +64,7 @@ def compile_chain(name: str) -> str:
 
 
 def main() -> None:
-    """Compile every kernel that Python calls, with a progress line."""
+    """Compile the chains side by side, with a progress line."""
     from loopdyn import warm
     from loopdyn._jit import CACHE_ROOT
 

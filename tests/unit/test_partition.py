@@ -4,13 +4,13 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from tests.kernels import check_complex_numbers, check_nothing_is_allocated
 from tests.unit.test_absolute import CONSTRAINTS
 
 import loopdyn as ld
 from loopdyn.checking import random_sample
 from loopdyn.formulations import blajer, criteria
 from loopdyn.formulations.partition import PartitionSolver
-from loopdyn.integrators.stepping import nothing
 from loopdyn.rank import decide
 
 
@@ -465,47 +465,21 @@ def test_user_functions_in_python_are_called():
 
 
 def test_evaluations_allocate_nothing():
-    rtsys = pytest.importorskip("numba.core.runtime").rtsys
-    if not hasattr(blajer.accelerate, "overloads"):
-        pytest.skip("with the JIT off")
-    from numba.core.runtime import _nrt_python
-
     system, state = moving(ld.library.stewart_3rrs())
     solver = prepared(system, state)
     driver = solver.compiled
     solver.run.put(state.t, state.q, state.v)
     arrays = driver.ints, driver.floats, driver.work
-
-    def allocated(function) -> int:
-        function(*arrays)
-        before = rtsys.get_allocation_stats().alloc
-        for _ in range(100):
-            function(*arrays)
-        return rtsys.get_allocation_stats().alloc - before
-
-    _nrt_python.memsys_enable_stats()
-    handing_over = allocated(nothing)  # of the three arrays
-    for function in (blajer.accelerate, blajer.check, blajer.correct):
-        assert allocated(function) == handing_over
+    check_nothing_is_allocated((blajer.accelerate, blajer.check, blajer.correct), arrays)
 
 
 @pytest.mark.jit_off
-def test_kernels_run_in_complex_numbers(monkeypatch):
-    """A complex step gives the derivative of the accelerations by a coordinate, as differences do."""
-    if hasattr(blajer.accelerate, "overloads"):
-        pytest.skip("compiled for real numbers; the same source is checked with the JIT off")
+def test_kernels_run_in_complex_numbers():
     system, state = moving(ld.library.four_bar())
-    solver = prepared(system, state, independent=["A"])
+    calls = prepared(system, state, independent=["A"]).calls
 
-    def at(dq):
-        work = solver.calls.work.astype(complex)
-        w = system.open_work(work)
-        w.t[0], w.q[:], w.v[:] = state.t, state.q + dq, state.v
-        assert blajer.accelerate(solver.calls.ints, solver.calls.floats, work) == blajer.FINE
-        blajer.check(solver.calls.ints, solver.calls.floats, work)
-        return w.a.copy()
+    def evaluate(work):
+        assert blajer.accelerate(calls.ints, calls.floats, work) == blajer.FINE
+        blajer.check(calls.ints, calls.floats, work)
 
-    step = np.array([1.0, 0.0, 0.0])
-    exact = at(1e-30j * step).imag / 1e-30
-    difference = (at(1e-5 * step) - at(-1e-5 * step)).real / 2e-5
-    np.testing.assert_allclose(exact, difference, rtol=1e-6)
+    check_complex_numbers(system, state, calls.work, evaluate)

@@ -23,9 +23,9 @@ from numpy.typing import NDArray
 
 from loopdyn.errors import LoopdynError, SingularityError
 from loopdyn.formulations import blajer, closing, criteria
-from loopdyn.formulations.base import Array, Compiled, Formulation, Solver
+from loopdyn.formulations.base import Array, Compiled, Solver
 from loopdyn.formulations.groups import Plan, make_plan
-from loopdyn.formulations.partition import FOLLOWED, Choice, Partition, PartitionSolver, WorkArrays
+from loopdyn.formulations.partition import FOLLOWED, Choice, Chosen, Form, Partition, PartitionSolver, WorkArrays
 from loopdyn.rank import Rank, decide, scaled
 from loopdyn.system import State, System
 from loopdyn.tree import closure as rows_at
@@ -392,7 +392,7 @@ class ClosureSolver(PartitionSolver):
 
 
 @dataclass(frozen=True)
-class Closure(Formulation):
+class Closure(Chosen):
     """Minimal equations in independent coordinates, with the others as explicit functions of them.
 
     Parameters
@@ -416,26 +416,11 @@ class Closure(Formulation):
     """
 
     name: ClassVar[str] = "closure"
-
-    independent: Sequence[str] | None = None
-    candidates: Sequence[str] | None = None
-    switch: float = 2.0
-
-    def __post_init__(self) -> None:
-        options = self._partition()
-        object.__setattr__(self, "independent", options.independent)
-        object.__setattr__(self, "candidates", options.candidates)
-
-    def _partition(self) -> Partition:
-        """The same options for the choice of coordinates."""
-        options = {"switch": self.switch, "independent": self.independent, "candidates": self.candidates}
-        return Partition(**options, form="2k", owner=self.name)  # type: ignore[arg-type]
+    form: ClassVar[Form] = "2k"
 
     def supports(self, system: System) -> str | None:
         """Everything whose rows hold positions and that calls no Python function."""
-        if system.mechanism.user_forces or system.mechanism.user_constraints:
-            return "it has functions in Python, which closure does not call; use 'partition'"
-        reason = self._partition().supports(system)
+        reason = super().supports(system) or self._partition().supports(system)
         return None if reason is None else reason.replace("use form='k+n'", "use 'partition'")
 
     def plan(self, system: System) -> Plan:  # type: ignore[override]

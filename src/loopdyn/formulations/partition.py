@@ -217,14 +217,7 @@ class PartitionSolver:
         return Choice(tuple(int(i) for i in P.I), tuple(int(i) for i in P.rows), *P.notes[[blajer.SIGN, blajer.PIVOT]])
 
     def _singular(self, t: float, independent: Sequence[int]) -> SingularityError:
-        names = ", ".join(f"'{self.system.speeds[i]}'" for i in independent)
-        other = "The pose is singular, or the steps are too long: start beside it, use formulation='graph'"
-        limited = self.options.independent or self.options.candidates
-        hint = "Leave `independent` and `candidates` out" if limited else other
-        return SingularityError(
-            f"{names} cannot be independent at t = {t:g} s: the other speeds do not follow from them there. {hint}, or "
-            "see ld.coordinates(system, state)."
-        )
+        return singular_set(self.system, self.options, t, independent)
 
     def criterion(self, t: Array, q: Array, v: Array, active: NDArray[np.bool_]) -> Array:
         """How well each speed would serve as an independent one, at many states with sets that are good there.
@@ -394,6 +387,18 @@ def _multipliers(J: Array, rows: Array, D: Array, force: Array) -> Array:
     return np.asarray(B @ np.linalg.solve(B.T @ B, lam), float)
 
 
+def singular_set(system: System, options: Partition, t: float, independent: Sequence[int]) -> SingularityError:
+    """The error of a set of speeds from which the others do not follow."""
+    names = ", ".join(f"'{system.speeds[i]}'" for i in independent) or "the speeds that are allowed"
+    other = "The pose is singular, or the steps are too long: start beside it, use formulation='graph'"
+    limited = options.independent or options.candidates
+    hint = "Leave `independent` and `candidates` out" if limited else other
+    return SingularityError(
+        f"{names} cannot be independent at t = {t:g} s: the other speeds do not follow from them there. {hint}, or "
+        "see ld.coordinates(system, state)."
+    )
+
+
 @dataclass(frozen=True)
 class Partition(Formulation):
     """Minimal equations of motion in the best independent coordinates, chosen by geometry and inertia.
@@ -483,3 +488,35 @@ class Partition(Formulation):
     def prepare(self, system: System, rank: Rank) -> Solver:
         """Arrays, and the choice at the state where the rank was decided."""
         return PartitionSolver(system, rank, self)
+
+
+@dataclass(frozen=True)
+class Chosen(Formulation):
+    """Base of formulations that choose independent speeds as `partition` does, with the same options."""
+
+    form: ClassVar[Form] = "k+n"
+
+    independent: Sequence[str] | None = None
+    candidates: Sequence[str] | None = None
+    switch: float = 2.0
+
+    def __post_init__(self) -> None:
+        options = self._partition()
+        object.__setattr__(self, "independent", options.independent)
+        object.__setattr__(self, "candidates", options.candidates)
+
+    def _partition(self) -> Partition:
+        """The same options for the choice of coordinates."""
+        return Partition(
+            switch=self.switch,
+            independent=self.independent,
+            candidates=self.candidates,
+            form=self.form,
+            owner=self.name,
+        )
+
+    def supports(self, system: System) -> str | None:
+        """No functions in Python."""
+        if system.mechanism.user_forces or system.mechanism.user_constraints:
+            return f"it has functions in Python, which {self.name} does not call; use 'partition'"
+        return None

@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 
 from loopdyn.errors import LoopdynError, SingularityError
 from loopdyn.formulations import anderson, criteria
-from loopdyn.formulations.base import Array, Compiled, Formulation, Solution, Solver
+from loopdyn.formulations.base import Array, Compiled, Solution, Solver
 from loopdyn.formulations.cells import Group, Numbers, Plan, Tree, bound_speeds, make_plan
-from loopdyn.formulations.graph import Graph
-from loopdyn.formulations.partition import Partition
+from loopdyn.formulations.graph import Graph, GraphSolver
+from loopdyn.formulations.partition import Chosen, Partition, singular_set
 from loopdyn.rank import Rank, decide, is_large
 from loopdyn.records import H_ENTRIES, NV, V0, model_sizes
 from loopdyn.system import State, System
@@ -261,14 +261,7 @@ class RcrSolver:
         return [] if first is None else bound_speeds(plan.elements[first.element], self._tree)
 
     def _singular(self, t: float, independent: Sequence[int]) -> SingularityError:
-        names = ", ".join(f"'{self.system.speeds[i]}'" for i in independent) or "the speeds that are allowed"
-        forced = self.options.independent or self.options.candidates
-        other = "The pose is singular, or the steps are too long: start beside it, use formulation='graph'"
-        hint = "Leave `independent` and `candidates` out" if forced else other
-        return SingularityError(
-            f"{names} cannot be independent at t = {t:g} s: the other speeds do not follow from them there. {hint}, or "
-            "see ld.coordinates(system, state)."
-        )
+        return singular_set(self.system, self.options, t, independent)
 
     def criterion(self, t: Array, q: Array, v: Array, active: NDArray[np.bool_]) -> Array:
         """How well each speed would serve as an independent one, at many states with sets that are good there.
@@ -389,8 +382,16 @@ class RcrSolver:
         )
 
 
+class HandedOn(GraphSolver):
+    """The solver of `graph`; `explained`, for the record of a run: the plan that was too wide."""
+
+    def __init__(self, system: System, rank: Rank, explained: str):
+        super().__init__(system, rank)
+        self.explained = explained
+
+
 @dataclass(frozen=True)
-class Rcr(Formulation):
+class Rcr(Chosen):
     """Recursive coordinate reduction: loops closed one after another, in linear time, each speed by those before.
 
     Parameters
@@ -413,25 +414,6 @@ class Rcr(Formulation):
 
     name: ClassVar[str] = "rcr"
 
-    independent: Sequence[str] | None = None
-    candidates: Sequence[str] | None = None
-    switch: float = 2.0
-
-    def __post_init__(self) -> None:
-        options = self._partition()
-        object.__setattr__(self, "independent", options.independent)
-        object.__setattr__(self, "candidates", options.candidates)
-
-    def _partition(self) -> Partition:
-        """The same options for the choice of coordinates."""
-        return Partition(switch=self.switch, independent=self.independent, candidates=self.candidates, owner=self.name)
-
-    def supports(self, system: System) -> str | None:
-        """No functions in Python."""
-        if system.mechanism.user_forces or system.mechanism.user_constraints:
-            return "it has functions in Python, which rcr does not call; use 'partition'"
-        return None
-
     def plan(self, system: System) -> str:
         """Groups, cells, what follows from what, at the reference pose; what is handed to `graph`."""
         rank = decide(system, system.state())
@@ -450,4 +432,6 @@ class Rcr(Formulation):
     def prepare(self, system: System, rank: Rank) -> Solver:
         """Plan and arrays at the state where the rank was decided; the solver of `graph` where a group is too wide."""
         solver = RcrSolver(system, rank, self._partition())
-        return solver if solver.plan_.width <= WIDEST else Graph().prepare(system, rank)
+        if solver.plan_.width <= WIDEST:
+            return solver
+        return HandedOn(system, rank, str(solver.plan_) + self._handed_on(system, solver.plan_))
