@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import Any, get_args
+from typing import Any, get_args, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
@@ -145,10 +145,7 @@ def every_formulation() -> dict[str, Formulation]:
 
 def _solvers(kind: type[Formulation]) -> tuple[str, ...]:
     """Values that the option `solver` of a formulation may have."""
-    import sys
-    from typing import get_type_hints
-
-    hints = get_type_hints(kind, vars(sys.modules[kind.__module__]))
+    hints = get_type_hints(kind)
     return get_args(hints["solver"]) if "solver" in hints else ()
 
 
