@@ -19,8 +19,17 @@ from loopdyn.events import Action, Event, Given, Watch, Watched, apply, watch
 from loopdyn.formulations.base import Formulation
 from loopdyn.formulations.registry import DEFAULT, chosen, prepare_at, require_support
 from loopdyn.integrators import chart
-from loopdyn.integrators.base import DRIFTS, Auto, Baumgarte, Drift, Integrator, Stepper, Stiff, moves_by_itself
-from loopdyn.integrators.base import chosen as chosen_integrator
+from loopdyn.integrators.base import (
+    DRIFTS,
+    Auto,
+    Baumgarte,
+    Drift,
+    Integrator,
+    Stepper,
+    Stiff,
+    for_formulation,
+    moves_by_itself,
+)
 from loopdyn.integrators.chart import FINE, Output
 from loopdyn.integrators.stepping import ASKS, FINISHED, RUNNING
 from loopdyn.locking import Lock, Phase, Release, change, impulse_as_data, impulse_of, phase_of
@@ -115,7 +124,8 @@ def simulate(
     first = State(start, np.array(state.q, float), np.array(state.v, float))
     times = _times(t_eval, start, end)
     check_settings(rtol, atol, drift)
-    method, stepping = chosen(formulation, system), chosen_integrator(integrator)
+    method = chosen(formulation, system)
+    stepping = for_formulation(integrator, method)
     require_support(system, method)
     decided = decide(system, first)
     solver, rank = prepare_at(system, method, first, decided), decided.count

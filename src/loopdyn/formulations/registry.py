@@ -19,6 +19,7 @@ CLASSES = {
     "partition": "Partition",
     "closure": "Closure",
     "rcr": "Rcr",
+    "momentum": "Momentum",
 }
 DEFAULT = "auto"  # graph; relative where the model has Python functions, which graph does not call
 
