@@ -47,6 +47,7 @@ from loopdyn.forces import (
     Table,
     UserForce,
 )
+from loopdyn.formulations.auto import Auto
 from loopdyn.formulations.base import Formulation, Solution
 from loopdyn.formulations.closure import Closure
 from loopdyn.formulations.graph import Graph
@@ -124,6 +125,7 @@ __all__ = [
     "AppliedForce",
     "AssemblyError",
     "At",
+    "Auto",
     "Baumgarte",
     "Body",
     "Branches",

@@ -57,16 +57,19 @@ class Step:
     q, v : arrays
         The state at its end.
     indicator : float
-        How close the ends of its parts are to a singular pose: the sine of the smallest angle between a constraint row
-        and those before it.
+        How close the ends of its parts are to a singular pose: the smallest length of a constraint row beyond those
+        before it, in natural units.
     impulse : (nc,) array
         Multipliers of the constraint rows, integrated over the step; one of many under redundancy.
+    place : Place
+        All that is known of its end, until the next step is made.
     """
 
     q: Array
     v: Array
     indicator: float
     impulse: Array
+    place: rattle.Place
 
 
 class MomentumSolver:
@@ -76,6 +79,7 @@ class MomentumSolver:
 
     def __init__(self, system: System, rank: Rank, regular: Solver, order: int):
         self.system, self.rank, self.regular, self.order = system, rank.count, regular, order
+        self.parts = parts(order)
         self.places = [self._place() for _ in range(4)]  # the start, two by turns, and the middle of a step
         self.scratch = self._scratch()
         self._moving_bases = bool((system.model.base_programs >= 0).any())
@@ -154,7 +158,7 @@ class MomentumSolver:
             If no impulses close the joints at its end, or loads and speeds there do not settle.
         """
         self.begin(t, q, v)
-        return self.walk(h, parts(self.order))
+        return self.walk(h, self.parts)
 
     def walk(
         self, h: float, shares: Sequence[float], visit: Callable[[float, Array, Array], None] | None = None
@@ -179,7 +183,25 @@ class MomentumSolver:
             if visit is not None:
                 visit(float(here.number[rattle.TIME]), s.open_work(here.work).q, here.v)
         w = s.open_work(here.work)
-        return Step(w.q.copy(), here.v.copy(), least, S.total / s.row_units)
+        return Step(w.q.copy(), here.v.copy(), least, S.total / s.row_units, here)
+
+    def look(self, t: float, q: Array, v: Array) -> rattle.Place:
+        """A state as a place where a step could end; the start of the steps stays."""
+        self.places[:2] = self.places[1], self.places[0]
+        self.begin(t, q, v)
+        self.places[:2] = self.places[1], self.places[0]
+        return self.places[1]
+
+    def side(self, last: rattle.Place) -> float:
+        """1 if a place is on the same side of singular poses as the start of the steps, -1 if on the other side.
+
+        The determinant of the rows that are kept and of the tangents at the start, times the masses: it is zero where
+        the rows depend on each other, and positive at the start.
+        """
+        first = self.places[0]
+        kept, tangents = first.kept[: self.rank], first.N @ first.M
+        signs = [float(np.linalg.slogdet(np.vstack([p.J[kept], tangents]))[0]) for p in (first, last)]
+        return signs[0] * signs[1]
 
     def _failure(self, status: int, t: float, h: float) -> ConvergenceError:
         what = f"a step of {h:.2g} s from t = {t:g} s"

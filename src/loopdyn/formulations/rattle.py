@@ -47,7 +47,7 @@ MOST = 30  # iterations at most
 
 # What a step ended with.
 MADE, OPEN, UNSETTLED, UNDEFINED, SINGULAR = range(5)
-# Numbers of a place: time, and the sine of the smallest angle between a row that is kept and those before it.
+# Numbers of a place: time, and the smallest length of a row that is kept beyond those before it, in natural units.
 TIME, INDICATOR, N_NUMBERS = range(3)
 
 
@@ -63,7 +63,7 @@ class Place(NamedTuple):
     explicit: Any  # (nc,) its part that is not J v
     T: Any  # (nc, nv)
     mirror: Any  # (nc, nv) normals of the reflections
-    kept: Any  # (nc,) int: rows in the order of their choice
+    kept: Any  # (nc,) int: rows in the order of their choice at the start of the steps
     N: Any  # (freedoms, nv) motions that the rows allow
     M: Any  # (nv, nv) mass matrix
     p: Any  # (nv,) momenta
@@ -108,35 +108,44 @@ def turn(P, x):
 
 
 @inline
-def factor_rows(P):
-    """Choose rows one after another, each the longest beyond those before it, and turn the axes into their span."""
+def choose_row(P, k):
+    """Bring to place k the row that is the longest beyond those before it."""
+    nc, nv = P.J.shape
+    best, longest = k, -1.0
+    for i in range(k, nc):
+        s = 0.0
+        for j in range(k, nv):
+            s += P.T[i, j] * P.T[i, j]
+        if s > longest:
+            best, longest = i, s
+    P.kept[k], P.kept[best] = P.kept[best], P.kept[k]
+    for j in range(nv):
+        P.T[k, j], P.T[best, j] = P.T[best, j], P.T[k, j]
+
+
+@inline
+def factor_rows(P, choose):
+    """Turn the axes into the span of the rows, one after another: those in `P.kept`, or such as are chosen here."""
     nc, nv = P.J.shape
     rank = nv - P.N.shape[0]
-    for i in range(nc):
-        P.kept[i] = i
+    rows = nc if choose else rank
+    for i in range(rows):
+        if choose:
+            P.kept[i] = i
         for j in range(nv):
-            P.T[i, j] = P.J[i, j]
-    least = 1.0
+            P.T[i, j] = P.J[P.kept[i], j]
+    least = np.inf
     for k in range(rank):
-        best, longest = k, -1.0
-        for i in range(k, nc):
-            s = 0.0
-            for j in range(k, nv):
-                s += P.T[i, j] * P.T[i, j]
-            if s > longest:
-                best, longest = i, s
-        P.kept[k], P.kept[best] = P.kept[best], P.kept[k]
-        for j in range(nv):
-            P.T[k, j], P.T[best, j] = P.T[best, j], P.T[k, j]
-        rest = np.sqrt(longest)
-        whole = 0.0
-        for j in range(nv):
-            whole += P.J[P.kept[k], j] * P.J[P.kept[k], j]
+        if choose:
+            choose_row(P, k)
+        rest = 0.0
+        for j in range(k, nv):
+            rest += P.T[k, j] * P.T[k, j]
+        rest = np.sqrt(rest)
+        least = min(least, rest)
         if not rest > 0.0:
-            least = 0.0
             break
-        least = min(least, rest / np.sqrt(whole))
-        reflect(P, k, rest)
+        reflect(P, k, rest, rows)
     P.number[INDICATOR] = least
     for m in range(P.N.shape[0]):
         for j in range(nv):
@@ -145,9 +154,9 @@ def factor_rows(P):
 
 
 @inline
-def reflect(P, k, rest):
-    """Reflection k, which brings what is left of row k to the axis k, of the length `rest`; rows below follow."""
-    nc, nv = P.J.shape
+def reflect(P, k, rest, rows):
+    """Reflection k, which brings what is left of row k, of the length `rest`, to the axis k; the rows below follow."""
+    nv = P.J.shape[1]
     x = P.T[k, k]
     end = -rest if x > 0.0 else rest
     # normal n with |n|^2 = 2, so that the reflection is x - n (n . x)
@@ -156,7 +165,7 @@ def reflect(P, k, rest):
         P.mirror[k, j] = c * (P.T[k, j] - (end if j == k else 0.0))
         P.T[k, j] = 0.0
     P.T[k, k] = end
-    for i in range(k + 1, nc):
+    for i in range(k + 1, rows):
         s = 0.0
         for j in range(k, nv):
             s += P.mirror[k, j] * P.T[i, j]
@@ -239,7 +248,7 @@ def begin(ints, floats, P, S):
         P.v[k] = w.v[k]
     P.number[TIME] = w.t[0]
     rows_at(ints, floats, P, S)
-    factor_rows(P)
+    factor_rows(P, True)
     mass_at(ints, floats, P, S)
     momenta(ints, floats, P.work, S.load[:, :6], P.p)
     loads(ints, floats, P.work, S.load[:, :6], P.f)
@@ -342,6 +351,8 @@ def close(ints, floats, A, B, C, S, h):
     for i in range(n):
         for j in range(nv):
             S.along[i, j] = dot_row(A.M, j, A.N[i])
+    for i in range(A.kept.size):
+        B.kept[i] = A.kept[i]
     for k in range(nv):
         S.xi[k] = h * A.v[k]
     start_from(ints, B, open_head(ints, A.work).q, S.xi)
@@ -349,7 +360,7 @@ def close(ints, floats, A, B, C, S, h):
     for _ in range(MOST):
         put(ints, B, A.number[TIME] + h, A.v)
         rows_at(ints, floats, B, S)
-        factor_rows(B)
+        factor_rows(B, False)
         if B.number[INDICATOR] == 0.0:
             return SINGULAR
         chord(ints, floats, A.work, B.work, h, S.load, A.d, B.d)

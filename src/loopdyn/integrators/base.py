@@ -473,6 +473,7 @@ class Stepper:
             self._extend = _plain(stepping.extend)
             self._within = rebind(_plain(stepping.within), extend=self._extend)
             if isinstance(own, walking.Walker):
+                self.walker = own
                 self._within, own = own.within, own.attempt
             attempt = own or _plain(self.integrator.attempt())
             found = {"attempt": attempt, "land": _plain(stepping.land), "within": self._within}
@@ -550,6 +551,10 @@ class Stepper:
     def with_integrator(self, integrator: Integrator) -> Stepper:
         """Another integrator on the same solver, not yet started."""
         return self._like(self.system, self.solver, integrator, self.rank)
+
+    def with_solver(self, solver: Solver, integrator: Integrator) -> Stepper:
+        """Another solver and integrator on the same system, not yet started."""
+        return self._like(self.system, solver, integrator, self.rank)
 
     def with_system(self, system: System, solver: Solver, rank: int) -> Stepper:
         """The same integrator on another system of the same coordinates, not yet started."""

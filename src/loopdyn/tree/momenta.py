@@ -53,8 +53,9 @@ from loopdyn.tree.kinematics import ZERO, kinematics
 
 @inline
 def gather(model, work, load, out):
-    """out (nv) = sum over all bodies of S . (torque about its reference point, force) in `load` (bodies, 6), which is
-    overwritten: what a momentum or a load on every body is in terms of the freedoms of the tree.
+    """What a momentum or a load on every body is in terms of the freedoms of the tree, into out (nv).
+
+    `load` (bodies, 6) has the torque about the body's reference point and the force, and is overwritten.
     """
     B = work.body
     for i in range(model.tree.shape[0] - 1, model.n_bases - 1, -1):
