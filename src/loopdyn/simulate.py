@@ -424,13 +424,13 @@ class _Simulation:
         if crossing is None:
             return False
         if code == ASKS and crossing.through:
-            self.stepper = crossing.miss()
-            return True
-        if code == ASKS or (stepped and crossing.must_be_undone()):
-            self._take_back(float(self.stepper.memory.clock[chart.START]))
-            crossing.undo()
-            return True
-        return False
+            self.stepper = crossing.change()
+        elif code == ASKS or (stepped and crossing.must_be_undone()):
+            self.stepper = crossing.undo()
+        else:
+            return False
+        self._take_back(self.stepper.t)
+        return True
 
     def _go_on_regularly(self) -> None:
         """Take up the regular method behind a singular pose, and book the passage."""
@@ -488,8 +488,9 @@ class _Simulation:
         return ""
 
     def _take_back(self, t: float) -> None:
-        """Remove outputs after t: the step that gave them is not taken."""
+        """Remove outputs after t: the steps that gave them are not taken."""
         count = self.stepper.memory.count
+        self.checked = min(self.checked, int(np.searchsorted(self.times, t, side="right")))
         count[chart.OUTPUT] = min(count[chart.OUTPUT], int(np.searchsorted(self.times, t, side="right")))
 
     def _happen(
