@@ -62,8 +62,13 @@ class Passage:
 
     def __str__(self) -> str:
         """One line."""
-        what = "passage of a singular pose by" if self.through else "near miss of a singular pose, followed by"
         kind = "momentum" if self.through else "small"
+        if not self.through:
+            what = "near miss of a singular pose, followed by"
+        elif self.indicator < RISEN:
+            what = "passage of a singular pose by"
+        else:
+            what = "pose that is nearly singular, passed by"
         relaxed = f", tolerances times {self.relaxed:g}" if self.relaxed > 1.0 else ""
         return (
             f"{what} {self.steps} {kind} steps until t = {self.stop:.6g} s; indicator down to {self.indicator:.1e}, "
@@ -78,22 +83,25 @@ class Crossing:
     ----------
     regular : Stepper
         It has stopped at the start of a step that it should not take.
+    start : State, optional
+        The start of the run, if it is that where it could not even begin.
     """
 
-    def __init__(self, regular: Stepper):
+    def __init__(self, regular: Stepper, start: State | None = None):
         m, nv = regular.memory, regular.system.nv
         self.regular, self.solver = regular, cast(AutoSolver, regular.solver)
         if m.count[chart.PENDING] == 1:  # the step is not taken
             m.count[chart.PENDING] = 0
             m.count[chart.ACCEPTED] -= 1
         self.size = float(m.clock[chart.SIZE])  # of the step that was not taken
-        self.start = State(float(m.clock[chart.START]), regular.unwrapped(m.q), m.y[nv : 2 * nv].copy())
+        here = State(float(m.clock[chart.START]), regular.unwrapped(m.q), m.y[nv : 2 * nv].copy())
+        self.start = here if start is None else start
         self.works = m.y[2 * nv :].copy()
         self.steps = int(m.count[chart.ACCEPTED])
         self.through, self.relaxed = True, 1.0
         self.stepper = self._by_momentum(regular, self.start, self.works)
         self.stepper.walker.hands_over = True
-        if self.size > COLLAPSED * float(m.clock[chart.LEAST]):
+        if start is None and self.size > COLLAPSED * float(m.clock[chart.LEAST]):
             self.stepper.memory.clock[chart.NEXT] = self.size
         self.entry = self.last = self.smallest = self._indicator(self.start)
         # the largest of the run is known to the regular solver, in its own measure
