@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from loopdyn.errors import ConvergenceError, LoopdynError
 from loopdyn.integrators import chart
 from loopdyn.integrators.chart import FINE
-from loopdyn.integrators.stepping import AGAIN, Method, ends_only, look_inside
+from loopdyn.integrators.stepping import AGAIN, Method, ends_only
 from loopdyn.projection import correct
 from loopdyn.tree import difference, increment
 
@@ -55,7 +55,9 @@ class Walker:
         self.solver: MomentumSolver = stepper.solver  # type: ignore[assignment]
         self.hands_over = False  # to another method where steps become small
         self.first = 0.0  # largest size of a step so far, s
-        self.q = np.zeros(stepper.system.nq)  # where the step begins
+        # where the steps begin that are made now: time, coordinates, works and powers
+        self.t, self.q = 0.0, np.zeros(stepper.system.nq)
+        self.works = self.power = np.zeros(stepper.sources)
         self.made: Step  # the last that was made
         self.farthest = 0.0  # largest indicator so far
         self.nearest = np.inf  # smallest indicator in the last step
@@ -90,14 +92,12 @@ class Walker:
             chart.put_end(ints, work, m)
             m.stage[:] = m.new
             return FINE
-        look_inside(ints, work, m, method, t, weights)  # for the works
-        h, nv = t - float(m.clock[chart.START]), self.stepper.system.nv
-        if h > 0.0:
-            try:
-                m.stage[: 2 * nv] = self._inside(h)[: 2 * nv]
-            except LoopdynError as failure:
-                self.stepper.error = failure
-                return 0
+        h = t - float(m.clock[chart.START])
+        try:
+            m.stage[:] = self._inside(h) if h > 0.0 else m.y
+        except LoopdynError as failure:
+            self.stepper.error = failure
+            return 0
         chart.place(ints, work, m, m.stage, t)
         return int(accelerate(ints, floats, work))
 
@@ -107,26 +107,28 @@ class Walker:
         """Make the steps that follow begin at the start of the step, or at its end."""
         m, nv = self.stepper.memory, self.stepper.system.nv
         self.q = (m.q if ahead else m.q1).copy()
-        t, v = (m.clock[chart.START], m.y[nv : 2 * nv]) if ahead else (m.clock[chart.STOP], m.v1)
-        self.farthest = max(self.farthest, self.solver.begin(float(t), self.q, v))
+        if ahead:
+            self.t, v = float(m.clock[chart.START]), m.y[nv : 2 * nv]
+            self.works, self.power = m.y[2 * nv :], m.k[0, 2 * nv :]
+        else:
+            self.t, v = float(m.clock[chart.STOP]), m.v1
+            self.works, self.power = m.new[2 * nv :], m.power1
+        self.farthest = max(self.farthest, self.solver.begin(self.t, self.q, v))
 
     def _single(self, h: float) -> Array:
         """Increments, speeds and works after one step."""
-        m, nv = self.stepper.memory, self.stepper.system.nv
         made = self.solver.walk(h, self.solver.parts)
         self.nearest, self.impulse = made.indicator, made.impulse
-        powers = self._powers(float(m.clock[chart.START]) + h, made.q, made.v)
-        works = m.y[2 * nv :] + 0.5 * h * (m.k[0, 2 * nv :] + powers)
+        works = self.works + 0.5 * h * (self.power + self._powers(self.t + h, made.q, made.v))
         return np.concatenate([difference(self.stepper.system, self.q, made.q), made.v, works])
 
     def _extrapolated(self, h: float, finer: int = 1) -> tuple[Array, float]:
         """The same by polynomials through steps of several sizes, and the error against the tolerances."""
-        stepper, m = self.stepper, self.stepper.memory
-        nv, start = stepper.system.nv, float(m.clock[chart.START])
+        stepper = self.stepper
         table: list[Array] = []
         self.nearest = np.inf
         for count in COUNTS:
-            powers = 0.5 * m.k[0, 2 * nv :]
+            powers = 0.5 * self.power
 
             def visit(t: float, q: Array, v: Array, total: Array = powers) -> None:
                 total += self._powers(t, q, v)
@@ -134,8 +136,8 @@ class Walker:
             n = finer * count
             made = self.solver.walk(h, (1.0 / n,) * n, visit if stepper.sources else None)
             self.nearest, self.impulse, self.made = min(self.nearest, made.indicator), made.impulse, made
-            powers -= 0.5 * self._powers(start + h, made.q, made.v)
-            works = m.y[2 * nv :] + h / n * powers
+            powers -= 0.5 * self._powers(self.t + h, made.q, made.v)
+            works = self.works + h / n * powers
             table.append(np.concatenate([difference(stepper.system, self.q, made.q), made.v, works]))
         before = table[-1]
         for j in range(1, len(COUNTS)):
