@@ -11,6 +11,7 @@ and in the plane the same rows as with four pins, so that Gaussian elimination c
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from functools import cache
 from math import acos, atan2, cos, hypot, pi, sin
 from pathlib import Path
@@ -517,3 +518,26 @@ def test_height_of_the_symmetric_platform_follows_from_its_turn():
         z, _, _, psi = plate(system, state)
         assert z**2 == pytest.approx(0.1503 + 0.3538 * cos(psi), abs=0.01)
     assert psi > 1.8  # rad: most of the way to z = 0
+
+
+# ------------------------------------------------------------------------------------------------ what is raised
+
+
+def test_a_blow_up_is_said_in_words():
+    """Steps so long that a link would turn by 30 rad in the first."""
+    system, state = freed(ld.library.double_pendulum(), v={"A": 30.0})
+    with pytest.raises(ConvergenceError, match="has blown up at t = 0 s: body 'link. turns by"):
+        solver(system, state).step(0.0, state.q, state.v, 1.0)
+
+
+def test_rows_that_depend_on_others_against_expectation_are_said_in_words():
+    """Two equal balls between the same bodies, counted as six independent rows."""
+    m = simple()
+    m.joints.clear()
+    for name in "AB":
+        m.add_joint(name, ld.Spherical(), "ground", "b", at=(0.3, 0, 0))
+    system = m.compile(free=["b"])
+    state = system.state()
+    solve = HuangSolver(system, ld.prepare(system, "oracle"), replace(decide(system, state), count=6))
+    with pytest.raises(SingularityError, match="the reactions of 'simple' are not determined at t = 0 s"):
+        solve.step(0.0, state.q, state.v, 1e-3)

@@ -237,10 +237,13 @@ class HuangSolver:
         v = step.v + a * h
         w = step.w + alpha * h
         A = _axes_at_the_end(step.A, step.w, alpha, h)
-        if not (all(np.isfinite(x).all() for x in (r, v, w, A)) and (np.linalg.det(A) > 0.0).all()):
+        turn = np.abs(w).max(axis=1) * h  # beyond half a turn a step the polynomials of A mean nothing
+        if not (turn.max() < np.pi and np.isfinite(v).all() and (np.linalg.det(A) > 0.0).all()):
+            body = self.system.bodies[int(np.argmax(turn))]
             raise ConvergenceError(
-                f"huang2002 has blown up at t = {t:g} s: the printed update multiplies errors of velocities that the "
-                "joints forbid. Take smaller steps to get further, or the default scheme of momentum."
+                f"huang2002 has blown up at t = {t:g} s: body '{body}' turns by {turn.max():.1g} rad in a step. The "
+                "printed update keeps errors of velocities that the joints forbid, and adds to them. Take smaller "
+                "steps to get further, or the default scheme of momentum."
             )
         U, _, Vt = np.linalg.svd(A)
         A = U @ Vt  # the rotation nearest to it
