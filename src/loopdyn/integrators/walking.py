@@ -37,8 +37,8 @@ LANDING, LANDED = 1e-5, 1.0 + 1e-9
 JUMP, JUMPED = 1e-5, 32.0
 BISECTIONS = 40  # of the time of a step, at most ...
 PARTS = (0.5, 0.4, 0.6, 0.3, 0.7)  # ... at this share of what is left, or the next where no step ends there
+FINER, WORST = (1, 4), 100.0  # times as many steps, and largest error, of a state inside a step
 SMALL = 1e-2  # share of the first step, below which steps beside a singular pose are handed over
-FINER = (1, 2, 4, 8)  # times as many steps that are tried where a state inside a step is not found
 
 
 @cache
@@ -53,7 +53,7 @@ class Walker:
     def __init__(self, stepper: Stepper, extrapolate: bool):
         self.stepper, self.extrapolate = stepper, extrapolate
         self.solver: MomentumSolver = stepper.solver  # type: ignore[assignment]
-        self.hands_over = False  # to another method where a step would lead to another circuit, or steps are small
+        self.hands_over = False  # to another method where steps become small
         self.first = 0.0  # largest size of a step so far, s
         self.q = np.zeros(stepper.system.nq)  # where the step begins
         self.made: Step  # the last that was made
@@ -71,11 +71,9 @@ class Walker:
             return AGAIN
         try:
             self._begin()
-            m.new[:], error = self._extrapolated(h, 1) if self.extrapolate else (self._single(h), 0.0)
+            m.new[:], error = self._extrapolated(h) if self.extrapolate else (self._single(h), 0.0)
             if self.extrapolate and error <= 1.0:
                 error = LANDED if self.nearest < LANDING * self.farthest else max(error, self._jump(h))
-            if error == JUMPED and self.hands_over:
-                return AGAIN
             if self.extrapolate and error <= 1.0:
                 self._close(m.new)
         except LoopdynError as failure:
@@ -105,11 +103,12 @@ class Walker:
 
     # --------------------------------------------------------------------------------------------- one step
 
-    def _begin(self) -> None:
+    def _begin(self, ahead: bool = True) -> None:
+        """Make the steps that follow begin at the start of the step, or at its end."""
         m, nv = self.stepper.memory, self.stepper.system.nv
-        self.q = m.q.copy()
-        here = self.solver.begin(float(m.clock[chart.START]), self.q, m.y[nv : 2 * nv])
-        self.farthest = max(self.farthest, here)
+        self.q = (m.q if ahead else m.q1).copy()
+        t, v = (m.clock[chart.START], m.y[nv : 2 * nv]) if ahead else (m.clock[chart.STOP], m.v1)
+        self.farthest = max(self.farthest, self.solver.begin(float(t), self.q, v))
 
     def _single(self, h: float) -> Array:
         """Increments, speeds and works after one step."""
@@ -120,7 +119,7 @@ class Walker:
         works = m.y[2 * nv :] + 0.5 * h * (m.k[0, 2 * nv :] + powers)
         return np.concatenate([difference(self.stepper.system, self.q, made.q), made.v, works])
 
-    def _extrapolated(self, h: float, finer: int) -> tuple[Array, float]:
+    def _extrapolated(self, h: float, finer: int = 1) -> tuple[Array, float]:
         """The same by polynomials through steps of several sizes, and the error against the tolerances."""
         stepper, m = self.stepper, self.stepper.memory
         nv, start = stepper.system.nv, float(m.clock[chart.START])
@@ -154,19 +153,34 @@ class Walker:
         y[:nv], y[nv : 2 * nv] = difference(stepper.system, self.q, q), v
 
     def _inside(self, h: float) -> Array:
-        """Increments and speeds after a shorter time than that of the step, on the way that the step goes."""
-        self._begin()
+        """Increments and speeds at the time h inside the step that was taken.
+
+        From its start or, if a singular pose is on that way, back from its end; by smaller steps where these fail.
+        """
         if not self.extrapolate:
+            self._begin()
             return self._single(h)
+        m, system, nv = self.stepper.memory, self.stepper.system, self.stepper.system.nv
+        found: list[tuple[float, Array]] = []
         for finer in FINER:
-            try:
-                y, _ = self._extrapolated(h, finer)
-                if self._jump(h) == 0.0:
+            for ahead in (True, False):
+                self._begin(ahead)
+                try:
+                    y, error = self._extrapolated(h if ahead else h - float(m.clock[chart.SIZE]), finer)
+                except ConvergenceError:
+                    continue
+                if not ahead:
+                    y[:nv] = difference(system, m.q, increment(system, self.q, y[:nv]))
+                if error <= 1.0 and self.solver.side(self.made.place) > 0.0:
                     return y
-            except ConvergenceError:
-                if finer == FINER[-1]:
-                    raise
-        raise ConvergenceError("an output inside a step close to a singular pose cannot be found. Move it a little.")
+                found.append((error, y))
+        error, y = min(found, key=lambda f: f[0], default=(np.inf, m.new))
+        if error > WORST:
+            raise ConvergenceError(
+                f"the state at t = {float(m.clock[chart.START]) + h:g} s, in a singular pose, is not found. "
+                "Ask for outputs at other times, or use larger tolerances."
+            )
+        return y
 
     # --------------------------------------------------------------------------------------- singular poses
 
