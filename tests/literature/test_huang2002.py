@@ -221,6 +221,17 @@ def test_refusals_are_in_words():
     assert "body 'bob'" in HuangSolver.refusal(thin.compile(free=["bob"]))
 
 
+def test_a_declared_free_joint_has_no_equations():
+    m = simple()
+    m.add_body("c", ld.Inertia.sphere(mass=1.0, radius=0.1))
+    m.add_joint("F", ld.Free(), "b", "c", at=(0, 0, 0))
+    system = m.compile(free=["b", "c"])
+    state = system.state(v={"free:c.vx": 2.0})
+    q, _, impulse = solver(system, state).step(0.0, state.q, state.v, 0.1)
+    assert q[system.coordinates.index("free:c.px")] == pytest.approx(0.2, rel=1e-14)
+    np.testing.assert_allclose(impulse, np.zeros(5), atol=1e-14)
+
+
 # --------------------------------------------------------------------------------------- double pendulum, Figs. 8, 9
 
 

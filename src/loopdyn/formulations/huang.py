@@ -93,12 +93,12 @@ class HuangSolver:
         self.per_mass[1:] = 1.0 / data[1:, rec.MASS]
         self.per_inertia = np.zeros((1 + system.nb, 3, 3))
         self.per_inertia[1:] = np.linalg.inv(_inertias(system))
-        cut = [system.joints[name] for name in system.topology.cuts]
         self.joints = []
         first = 0
-        for joint in cut:
-            self.joints.append(_Joint.of(joint, self.com, first))
-            first += len(joint.spec.rows_when_cut)
+        for joint in (system.joints[name] for name in system.topology.cuts):
+            if joint.spec.rows_when_cut:  # a free joint that the user declared has none
+                self.joints.append(_Joint.of(joint, self.com, first))
+                first += len(joint.spec.rows_when_cut)
 
     @staticmethod
     def refusal(system: System) -> str | None:
