@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loopdyn.errors import ConvergenceError, LoopdynError
+from loopdyn.formulations.rattle import INDICATOR
 from loopdyn.integrators import chart
 from loopdyn.integrators.chart import FINE
 from loopdyn.integrators.stepping import AGAIN, Method, ends_only
@@ -37,6 +38,7 @@ LANDING, LANDED = 1e-5, 1.0 + 1e-9
 JUMP, JUMPED = 1e-5, 32.0
 BISECTIONS = 40  # of the time of a step, at most ...
 PARTS = (0.5, 0.4, 0.6, 0.3, 0.7)  # ... at this share of what is left, or the next where no step ends there
+CLOSABLE = 1e-3  # share of the farthest indicator, above which a correction does not amplify errors much
 FINER, WORST = (1, 4), 100.0  # times as many steps, and largest error, of a state inside a step
 SMALL = 1e-2  # share of the first step, below which steps beside a singular pose are handed over
 
@@ -72,17 +74,26 @@ class Walker:
         if self.hands_over and h < SMALL * self.first:
             return AGAIN
         try:
-            self._begin()
-            m.new[:], error = self._extrapolated(h) if self.extrapolate else (self._single(h), 0.0)
-            if self.extrapolate and error <= 1.0:
-                error = LANDED if self.nearest < LANDING * self.farthest else max(error, self._jump(h))
-            if self.extrapolate and error <= 1.0:
-                self._close(m.new)
+            if self.extrapolate:
+                error = self._extrapolated_step(h)
+            else:
+                m.new[:], error = self._single(h), 0.0
         except LoopdynError as failure:
             self.stepper.error = failure
             return 0
         m.clock[chart.ERROR] = error
         return FINE
+
+    def _extrapolated_step(self, h: float) -> float:
+        """A step into `m.new`, closed if it can be taken; its error."""
+        m = self.stepper.memory
+        self._begin()
+        m.new[:], error = self._extrapolated(h)
+        if error <= 1.0:
+            error = LANDED if self.nearest < LANDING * self.farthest else max(error, self._jump(h))
+        if error <= 1.0:
+            self._close(m.new, float(m.clock[chart.STOP]))
+        return error
 
     def within(
         self, ints: Any, floats: Any, work: Any, m: Any, method: Any, t: float, weights: Any, accelerate: Any, _: Any
@@ -116,11 +127,11 @@ class Walker:
         self.farthest = max(self.farthest, self.solver.begin(self.t, self.q, v))
 
     def _single(self, h: float) -> Array:
-        """Increments, speeds and works after one step."""
-        made = self.solver.walk(h, self.solver.parts)
-        self.nearest, self.impulse = made.indicator, made.impulse
-        works = self.works + 0.5 * h * (self.power + self._powers(self.t + h, made.q, made.v))
-        return np.concatenate([difference(self.stepper.system, self.q, made.q), made.v, works])
+        """Increments, speeds and works after one step from the start of this one."""
+        m, nv, t = self.stepper.memory, self.stepper.system.nv, float(self.stepper.memory.clock[chart.START])
+        q, v, self.impulse = self.solver.step(t, m.q.copy(), m.y[nv : 2 * nv].copy(), h)
+        works = m.y[2 * nv :] + 0.5 * h * (m.k[0, 2 * nv :] + self._powers(t + h, q, v))
+        return np.concatenate([difference(self.stepper.system, m.q, q), v, works])
 
     def _extrapolated(self, h: float, finer: int = 1) -> tuple[Array, float]:
         """The same by polynomials through steps of several sizes, and the error against the tolerances."""
@@ -147,12 +158,11 @@ class Walker:
                 table[i] = table[i] + (table[i] - table[i - 1]) / (ratio - 1.0)
         return table[-1], self._error(table[-1] - before)
 
-    def _close(self, y: Array) -> None:
+    def _close(self, y: Array, t: float) -> None:
         """Correct increments and speeds by what extrapolation left open; zero to within its error."""
-        stepper, nv = self.stepper, self.stepper.system.nv
-        t = float(stepper.memory.clock[chart.STOP])
-        q, v = correct(stepper.system, t, increment(stepper.system, self.q, y[:nv]), y[nv : 2 * nv], stepper.rank)
-        y[:nv], y[nv : 2 * nv] = difference(stepper.system, self.q, q), v
+        system, nv, start = self.stepper.system, self.stepper.system.nv, self.stepper.memory.q
+        q, v = correct(system, t, increment(system, start, y[:nv]), y[nv : 2 * nv], self.stepper.rank)
+        y[:nv], y[nv : 2 * nv] = difference(system, start, q), v
 
     def _inside(self, h: float) -> Array:
         """Increments and speeds at the time h inside the step that was taken.
@@ -160,7 +170,6 @@ class Walker:
         From its start or, if a singular pose is on that way, back from its end; by smaller steps where these fail.
         """
         if not self.extrapolate:
-            self._begin()
             return self._single(h)
         m, system, nv = self.stepper.memory, self.stepper.system, self.stepper.system.nv
         found: list[tuple[float, Array]] = []
@@ -174,6 +183,8 @@ class Walker:
                 if not ahead:
                     y[:nv] = difference(system, m.q, increment(system, self.q, y[:nv]))
                 if error <= 1.0 and self.solver.side(self.made.place) > 0.0:
+                    if self.made.place.number[INDICATOR] > CLOSABLE * self.farthest:
+                        self._close(y, float(m.clock[chart.START]) + h)
                     return y
                 found.append((error, y))
         error, y = min(found, key=lambda f: f[0], default=(np.inf, m.new))
