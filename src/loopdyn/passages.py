@@ -24,6 +24,8 @@ Array = NDArray[np.float64]
 # A passage is over where the indicator rises, is above this share of the largest so far, as large as at the entry or
 # above ENOUGH, and would have been zero at least BEHIND steps of the regular method ago.
 RISEN, ENOUGH, BEHIND = 0.02, 0.2, 2.0
+# Steps end beside a singular pose, not on it: a passage counts as one of a singular pose below this indicator.
+CLOSE = 0.1
 RELAXED = 100.0  # times the tolerances, where rounding leaves them out of reach
 COLLAPSED = 1e3  # shortest possible steps, below which the size of a step tells nothing
 
@@ -63,7 +65,7 @@ class Passage:
     @property
     def unbounded(self) -> bool:
         """Whether forces may grow without bound in it."""
-        return self.through and self.indicator < RISEN
+        return self.through and self.indicator < CLOSE
 
     def as_data(self) -> dict[str, Any]:
         """Plain numbers, for files."""
