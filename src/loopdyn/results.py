@@ -182,6 +182,23 @@ class Run:
         return float(np.abs(self.energy_balance).max()) / size if size > 0.0 else 0.0
 
     @property
+    def decided(self) -> str:
+        """What the run decided by itself, in one line; empty if nothing."""
+        through = sum(p.unbounded for p in self.passages)
+        missed = sum(not p.through for p in self.passages)
+        beside = len(self.passages) - through - missed
+        counted = {
+            "passages of singular poses by momentum steps": through,
+            "near misses of singular poses, by small steps": missed,
+            "nearly singular poses, by momentum steps": beside,
+        }
+        found = [f"{what}: {count}" for what, count in counted.items() if count]
+        found += ["a stiff integrator on the way" for e in self.events if e.name.startswith("stiff:")]
+        switches = sum(e.name.startswith("independent:") for e in self.events)
+        found += [f"changes of independent coordinates: {switches}"] if switches else []
+        return "; ".join(found)
+
+    @property
     def largest_residual(self) -> float:
         """Largest residual of a loop or constraint at position level, in rad or sizes of the mechanism."""
         units = np.array(list(self._rows.values()))
