@@ -108,6 +108,7 @@ class Formulation:
 
     name: ClassVar[str] = ""
     approximate: ClassVar[bool] = False
+    steps: ClassVar[bool] = False  # it makes steps itself: integrators of its own drive it
 
     def supports(self, system: System) -> str | None:
         """None if the method can treat `system`, else the reason in words."""
