@@ -223,7 +223,7 @@ def plot(curves: dict[str, list[list[float]]], file: object) -> None:
 
 def main(arguments: list[str] | None = None) -> int:
     given = command_line(__doc__, arguments, plot=True)
-    repeats, seconds = (5, 0.001) if given.quick else (60, 0.003)
+    repeats, seconds = (5, 0.001) if given.quick else (150, 0.003)
     sizes = [10, 20, 40] if given.quick else [10, 30, 100, 300, 1000, 3000, 10_000]
     figures, curves = growth(sizes, repeats, seconds)
     facts = settings(("pin", "numba", "llvmlite", "numpy"))
@@ -233,7 +233,7 @@ def main(arguments: list[str] | None = None) -> int:
         lambda: four_bar(5 * repeats, seconds),
         lambda: operations([3, 5] if given.quick else [10, 20]),
         lambda: order_of_file(20 if given.quick else 1000, repeats, seconds),
-        lambda: widths([4] if given.quick else [4, 6, 8, 10, 12, 14, 16], repeats, seconds),
+        lambda: widths([4] if given.quick else [4, 6, 8, 10, 12, 14, 16, 24], repeats, seconds),
     ]
     for step in steps:
         save(figures, facts, given, curves=curves)  # a long run: nothing is lost if it ends early

@@ -32,8 +32,8 @@ from loopdyn.tree import terms
 from loopdyn.tree.rnea import rnea
 
 # Tentative speeds of a group above which it is handed to `graph`. An evaluation takes 0.8 to 1.7 times that of `graph`
-# up to a width of 6, about twice from 9 to 28, 3.5 times at 48 (benchmarks/rcr.py, towers and random mechanisms): from
-# here on exact velocities cost more than twice what multipliers and their projection do.
+# up to a width of 6 and 1.3 to 2.5 times from 8 to 28; towers take 2.0 at 13, 2.2 at 22, 2.4 at 26, 3.5 at 48
+# (benchmarks/rcr.py): from about here on exact velocities cost more than a second evaluation.
 WIDEST = 24
 
 
@@ -101,7 +101,7 @@ def _pack(plan: Plan, form: int, n_floats: int) -> NDArray[np.int64]:
     for g, G in enumerate(plan.groups):
         t, d = len(G.tentative), G.freedoms
         start[min(G.bodies)] = g
-        for b in G.bodies:
+        for b in (x for x in G.steps if x >= 0):  # in the order of evaluation, whatever that of the file is
             slot[b] = n_columns
             n_columns += t
             for k in range(tree[b, V0], tree[b, V0] + tree[b, NV]):
