@@ -18,6 +18,7 @@ from loopdyn.errors import LoopdynError, SingularityError
 from loopdyn.events import Action, Event, Given, Watch, Watched, apply, watch
 from loopdyn.formulations.auto import AutoSolver
 from loopdyn.formulations.base import Formulation
+from loopdyn.formulations.momentum import beside
 from loopdyn.formulations.registry import DEFAULT, chosen, prepare_at, require_support
 from loopdyn.integrators import chart
 from loopdyn.integrators.base import (
@@ -34,8 +35,8 @@ from loopdyn.integrators.base import (
 from loopdyn.integrators.chart import FINE, Output
 from loopdyn.integrators.stepping import ASKS, FINISHED, RUNNING
 from loopdyn.locking import Lock, Phase, Release, change, impulse_as_data, impulse_of, phase_of
-from loopdyn.passages import Crossing, Passage
-from loopdyn.rank import decide
+from loopdyn.passages import Crossing, Passage, passage_of
+from loopdyn.rank import Rank, decide, require_regular
 from loopdyn.results import Diagnostics, Run, Statistics, Trajectory, measure, pieces
 from loopdyn.system import State, System
 from loopdyn.tree import energy, terms
@@ -129,7 +130,7 @@ def simulate(
     method = chosen(formulation)
     stepping = for_formulation(integrator, method)
     require_support(system, method)
-    decided = decide(system, first)
+    decided = _rank_at(system, method, first)
     solver, rank = prepare_at(system, method, first, decided), decided.count
     _check_closed(system, first)
     stepper = Stepper(system, solver, stepping, drift, rank, rtol, atol or 0.0)
@@ -140,6 +141,18 @@ def simulate(
     if checkpoint is not None:
         simulation.checkpoint = Checkpoint(checkpoint, _description(system, first, times, end, events, settings))
     return simulation.go(first, progress, begin)
+
+
+def _rank_at(system: System, method: Formulation, state: State) -> Rank:
+    """Rank of the rows at a state or, where it is singular and the method can go through, where its speeds lead."""
+    decided = decide(system, state)
+    try:
+        require_regular(system, decided)
+    except SingularityError:
+        if not method.passes:
+            raise
+        decided = decide(system, beside(system, state))
+    return decided
 
 
 def _settings(method: Formulation, stepper: Stepper, rtol: float, atol: float | None) -> dict[str, Any]:
@@ -316,7 +329,7 @@ class _Simulation:
         ready = time.perf_counter()
         if not done:
             self._note_partition(first.t)
-            self.stepper.start(first, self._next_stop(first.t))
+            self._start(first)
             if self.times[0] == first.t:
                 self._write(self.stepper.memory.y)
         status, message = "failed", ""
@@ -331,6 +344,16 @@ class _Simulation:
         if status in ("finished", "interrupted"):
             self._save()
         return self._result(status, message, time.perf_counter() - begin, integrating)
+
+    def _start(self, first: State) -> None:
+        """Begin at a state, which may be a singular pose."""
+        end = self._next_stop(first.t)
+        try:
+            self.stepper.start(first, end)
+        except SingularityError:
+            self.stepper.aim(end)
+            if not self._begins_passage(first):
+                raise
 
     def _next_stop(self, t: float) -> float:
         """Just before the next time event, or the end: what jumps there must not be met by the step that ends there."""
@@ -409,12 +432,12 @@ class _Simulation:
         solver, w = self.stepper.solver, self.stepper.views
         return isinstance(solver, AutoSolver) and solver.is_low(State(float(w.t[0]), w.q.copy(), w.v.copy()))
 
-    def _begins_passage(self) -> bool:
-        """Hand over to momentum steps where the regular method cannot go on, if it may; False if not."""
+    def _begins_passage(self, start: State | None = None) -> bool:
+        """Hand over to momentum steps where the regular method cannot go on or start, if it may; False if not."""
         solver = self.stepper.solver
         if self.crossing is not None or not (isinstance(solver, AutoSolver) and solver.passes):
             return False
-        self.crossing = Crossing(self.stepper)
+        self.crossing = Crossing(self.stepper, start)
         self.stepper = self.crossing.stepper
         return True
 
@@ -424,13 +447,13 @@ class _Simulation:
         if crossing is None:
             return False
         if code == ASKS and crossing.through:
-            self.stepper = crossing.miss()
-            return True
-        if code == ASKS or (stepped and crossing.must_be_undone()):
-            self._take_back(float(self.stepper.memory.clock[chart.START]))
-            crossing.undo()
-            return True
-        return False
+            self.stepper = crossing.change()
+        elif code == ASKS or (stepped and crossing.must_be_undone()):
+            self.stepper = crossing.undo()
+        else:
+            return False
+        self._take_back(self.stepper.t)
+        return True
 
     def _go_on_regularly(self) -> None:
         """Take up the regular method behind a singular pose, and book the passage."""
@@ -488,8 +511,9 @@ class _Simulation:
         return ""
 
     def _take_back(self, t: float) -> None:
-        """Remove outputs after t: the step that gave them is not taken."""
+        """Remove outputs after t: the steps that gave them are not taken."""
         count = self.stepper.memory.count
+        self.checked = min(self.checked, int(np.searchsorted(self.times, t, side="right")))
         count[chart.OUTPUT] = min(count[chart.OUTPUT], int(np.searchsorted(self.times, t, side="right")))
 
     def _happen(
@@ -577,6 +601,7 @@ class _Simulation:
             states = [getattr(e, name) for e in self.events]
             data[f"event_{name}"] = np.array([np.concatenate([s.q, s.v]) for s in states])
         data["entered"] = np.array([[s.t, *s.q, *s.v] for s in self.entered])
+        data["passages"] = np.array(json.dumps([p.as_data() for p in self.passages]))
         data["partition"] = np.array(json.dumps([asdict(x) for x in self.partition]))
         self.checkpoint.add(data)
         self.saved = n
@@ -620,6 +645,7 @@ class _Simulation:
         ]
         self.checked = self.written
         self.jumps[self.written :] = self.lost
+        self.passages = [passage_of(p) for p in json.loads(str(last["passages"]))]
         self.partition = [
             _Independent(x["t"], x["phase"], tuple(x["speeds"])) for x in json.loads(str(last["partition"]))
         ]
@@ -721,6 +747,7 @@ class _Simulation:
             self.jumps[:n],
             tuple(self.phases),
             *self._active(n),
+            tuple(self.passages),
         )
 
     def _active(self, n: int) -> tuple[NDArray[np.bool_], Array]:

@@ -88,6 +88,7 @@ class Auto(Formulation):
     """
 
     name: ClassVar[str] = "auto"
+    passes: ClassVar[bool] = True
 
     def regular(self, system: System) -> Formulation:
         """What is used where the motion is regular."""

@@ -2,7 +2,7 @@
 
 The default, "rattle", keeps that idea and closes positions and velocities (:mod:`loopdyn.formulations.rattle`): steps
 of order two that conserve momentum, are symplectic, and pass singular poses; compositions of order 4 and 6. The scheme
-that is printed in the paper is "huang2002".
+that is printed in the paper is "huang2002" (:mod:`loopdyn.formulations.huang`).
 
 A stepping formulation gives steps, not accelerations: those are the ones of `graph`.
 """
@@ -10,7 +10,7 @@ A stepping formulation gives steps, not accelerations: those are the ones of `gr
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar, Literal, get_args
 
 import numpy as np
@@ -20,9 +20,11 @@ from loopdyn.errors import ConvergenceError, LoopdynError, SingularityError
 from loopdyn.formulations import rattle
 from loopdyn.formulations.base import Formulation, Solution, Solver
 from loopdyn.formulations.graph import Graph
-from loopdyn.formulations.oracle import Oracle
+from loopdyn.formulations.huang import HuangSolver
+from loopdyn.projection import project
 from loopdyn.rank import LARGEST_DENSE, Rank, is_large
-from loopdyn.system import System
+from loopdyn.system import State, System
+from loopdyn.tree import increment, terms
 
 Array = NDArray[np.float64]
 Scheme = Literal["rattle", "huang2002"]
@@ -34,6 +36,29 @@ PARTS: dict[int, tuple[float, ...]] = {
     4: (1.0 / (4.0 - 4.0 ** (1.0 / 3.0)),) * 2,
     6: (0.39216144400731413928, 0.33259913678935943860, -0.70624617255763935981, 0.08221359629355080023),
 }
+
+
+# An indicator, in natural units, below which a pose is singular; distance, rad or sizes of the mechanism, at which the
+# motions that are allowed beside it are looked at; distance over which speeds are differenced.
+SINGULAR, BESIDE, DIFFERENCE = 1e-9, 1e-5, 1e-3
+
+
+def beside(system: System, state: State, move: float = BESIDE) -> State:
+    """The closed pose at a distance, rad or sizes of the mechanism, from a singular one, where its speeds lead.
+
+    Raises
+    ------
+    SingularityError
+        If there are none: where the mechanism goes is then not determined.
+    """
+    fastest = float(np.abs(state.v / system.speed_units).max(initial=0.0))
+    if fastest == 0.0:
+        raise SingularityError(
+            f"'{system.name}' is at rest in a singular pose at t = {state.t:g} s: where it goes is not determined. "
+            "Give it speeds along one of its branches, or start beside the pose."
+        )
+    q = increment(system, state.q, move / fastest * state.v)
+    return project(system, State(state.t, q, np.zeros(system.nv))).state
 
 
 def parts(order: int) -> tuple[float, ...]:
@@ -75,8 +100,6 @@ class Step:
 class MomentumSolver:
     """`Momentum` prepared for one system: steps, and accelerations by the solver of regular poses."""
 
-    keeps = ("position", "velocity")  # levels at which the end of a step is closed
-
     def __init__(self, system: System, rank: Rank, regular: Solver, order: int):
         self.system, self.rank, self.regular, self.order = system, rank.count, regular, order
         self.parts = parts(order)
@@ -84,19 +107,33 @@ class MomentumSolver:
         self.scratch = self._scratch()
         self._moving_bases = bool((system.model.base_programs >= 0).any())
         self.steps = 0  # of order two, made or tried
-        self._beside = Oracle().prepare(system, rank)
 
     def __call__(self, t: float, q: Array, v: Array) -> Solution:
         """Accelerations and multipliers at one state, as the regular solver gives them.
 
-        Beside a singular pose, where it refuses, they are those of the rank of the regular motion: their error grows
-        with the inverse square of the distance, and ``diagnostics["singular"]`` is one.
+        In a singular pose, where it refuses, accelerations are those of momentum steps to both sides: the motion goes
+        through smoothly, while multipliers grow without bound and are those of minimum norm that come closest.
+        ``diagnostics["singular"]`` is then one.
         """
         try:
             return self.regular(t, q, v)
         except SingularityError:
-            found = self._beside(t, q, v)
-            return replace(found, diagnostics={**found.diagnostics, "singular": 1.0})
+            a = self._by_differences(t, q, v)
+        now, rows = terms(self.system, State(t, np.array(q), np.array(v))), self.system.row_units
+        force = now.M @ a - now.h
+        lam = np.linalg.lstsq((now.J / rows[:, None]).T, force, rcond=None)[0] / rows
+        residual = float(np.abs((now.J @ a - now.gamma) / rows).max(initial=0.0))
+        return Solution(a, lam, {"residual": residual, "singular": 1.0})
+
+    def _by_differences(self, t: float, q: Array, v: Array) -> Array:
+        """Accelerations by speeds before and after, at two distances."""
+        self.begin(t, q, v)
+        fastest = float(np.abs(v / self.system.speed_units).max(initial=0.0))
+        found = []
+        for move in (DIFFERENCE, 0.5 * DIFFERENCE):
+            h = move / max(fastest, move)
+            found.append((self.walk(h, (1.0,)).v - self.walk(-h, (1.0,)).v) / (2.0 * h))
+        return np.asarray((4.0 * found[1] - found[0]) / 3.0)
 
     def _place(self) -> rattle.Place:
         s, freedoms = self.system, self.system.nv - self.rank
@@ -147,10 +184,27 @@ class MomentumSolver:
         w = s.open_work(first.work)
         w.t[0], w.q[:], w.v[:] = t, q, v
         rattle.begin(s.ints, s.floats, first, self.scratch)
-        return float(first.number[rattle.INDICATOR])
+        indicator = float(first.number[rattle.INDICATOR])
+        if indicator < SINGULAR:
+            self._choose_beside(t, first, v)
+        return indicator
 
-    def step(self, t: float, q: Array, v: Array, h: float) -> Step:
-        """One step of the time h, composed of several where the order is above two.
+    def _choose_beside(self, t: float, here: rattle.Place, v: Array) -> None:
+        """Rows that are independent beside a singular pose, and the motions that its branch of the speeds v allows.
+
+        These are the mean of those before and behind the pose: rows that depend on each other here do not there.
+        """
+        s, total = self.system, np.zeros((self.system.nv, self.system.nv))
+        state = State(t, s.open_work(here.work).q.copy(), v)
+        for move in (BESIDE, -BESIDE):
+            q = beside(s, state, move).q
+            there = self.look(t, q, v)
+            total += there.N.T @ there.N
+        here.kept[:] = there.kept
+        here.N[:] = np.linalg.eigh(total)[1][:, self.rank :].T
+
+    def step(self, t: float, q: Array, v: Array, h: float) -> tuple[Array, Array, Array]:
+        """One step of the time h, composed of several where the order is above two: q, v, impulse of the rows.
 
         Raises
         ------
@@ -158,7 +212,8 @@ class MomentumSolver:
             If no impulses close the joints at its end, or loads and speeds there do not settle.
         """
         self.begin(t, q, v)
-        return self.walk(h, self.parts)
+        made = self.walk(h, self.parts)
+        return made.q, made.v, made.impulse
 
     def walk(
         self, h: float, shares: Sequence[float], visit: Callable[[float, Array, Array], None] | None = None
@@ -187,10 +242,11 @@ class MomentumSolver:
 
     def look(self, t: float, q: Array, v: Array) -> rattle.Place:
         """A state as a place where a step could end; the start of the steps stays."""
-        self.places[:2] = self.places[1], self.places[0]
-        self.begin(t, q, v)
-        self.places[:2] = self.places[1], self.places[0]
-        return self.places[1]
+        s, place = self.system, self.places[1]
+        w = s.open_work(place.work)
+        w.t[0], w.q[:], w.v[:] = t, q, v
+        rattle.begin(s.ints, s.floats, place, self.scratch)
+        return place
 
     def side(self, last: rattle.Place) -> float:
         """1 if a place is on the same side of singular poses as the start of the steps, -1 if on the other side.
@@ -199,6 +255,8 @@ class MomentumSolver:
         the rows depend on each other, and positive at the start.
         """
         first = self.places[0]
+        if first.number[rattle.INDICATOR] < SINGULAR:
+            return 1.0  # the start is on neither side
         kept, tangents = first.kept[: self.rank], first.N @ first.M
         signs = [float(np.linalg.slogdet(np.vstack([p.J[kept], tangents]))[0]) for p in (first, last)]
         return signs[0] * signs[1]
@@ -238,6 +296,7 @@ class Momentum(Formulation):
 
     name: ClassVar[str] = "momentum"
     steps: ClassVar[bool] = True
+    passes: ClassVar[bool] = True
     scheme: Scheme = "rattle"
     order: int | None = None
 
@@ -247,9 +306,18 @@ class Momentum(Formulation):
             raise LoopdynError(f"momentum: there is no scheme '{self.scheme}'. Give one of {known}.")
         if self.order is not None and self.order not in PARTS:
             raise LoopdynError(f"momentum: order is {self.order}. Give 2, 4 or 6.")
+        if self.order is not None and self.scheme == "huang2002":
+            raise LoopdynError("momentum: the scheme of the paper is of order one. Leave the order out.")
+
+    @property
+    def one_size(self) -> bool:
+        """Whether its steps can only be of one size."""
+        return self.order is not None or self.scheme == "huang2002"
 
     def supports(self, system: System) -> str | None:
-        """What `graph` treats, up to the size of dense matrices."""
+        """What `graph` treats, up to the size of dense matrices; for the scheme of the paper its four joint types."""
+        if self.scheme == "huang2002":
+            return HuangSolver.refusal(system)
         if is_large(system):
             return f"it has more than {LARGEST_DENSE} speeds or constraint rows, and matrices of steps are dense"
         return Graph().supports(system)
@@ -257,9 +325,11 @@ class Momentum(Formulation):
     def plan(self, system: System) -> str:
         """The unknowns of a step."""
         sizes = f"{system.nv} increments and {system.nc} impulses of constraints"
-        how = "extrapolated, their size by the tolerances" if self.order is None else f"of order {self.order}"
+        how = "of one size" if self.one_size else "extrapolated, their size by the tolerances"
         return f"momentum ({self.scheme}): {sizes} a step, by dense matrices; steps {how}; accelerations by graph"
 
     def prepare(self, system: System, rank: Rank) -> Solver:
         """Work arrays, and the solver of accelerations."""
+        if self.scheme == "huang2002":
+            return HuangSolver(system, Graph().prepare(system, rank), rank)
         return MomentumSolver(system, rank, Graph().prepare(system, rank), self.order or 2)
