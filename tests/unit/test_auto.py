@@ -157,6 +157,18 @@ def test_regular_motion_is_that_of_graph_to_the_last_bit(name):
     assert np.array_equal(auto.path.q, graph.path.q)
 
 
+def test_the_branches_that_meet_in_a_singular_pose_are_found():
+    """Flat parallelogram: the coupler moves parallel, or rows of the second derivative give d = -3 a (see `flat`)."""
+    m, _ = linkage(CONTRA, 1.0, -1)
+    system = m.compile()
+    run = ld.simulate(system, ld.assemble(system, v={"A": -3.0}), (0, 0.6), progress=False)
+    (passage,) = run.passages
+    found = sorted((b / b[system.speeds.index("A")] for b in passage.branches), key=lambda b: b[1])
+    # the pose is known to 1e-5, and two tangents at a crossing differ by what that makes
+    assert np.abs(np.array(found) - [[1.0, -3.0, -3.0], [1.0, -1.0, 1.0]]).max() < 1e-3
+    assert "2 branches meet" in run.events[0].name
+
+
 def test_forces_in_a_passage_are_left_out_and_impulses_are_kept(tmp_path):
     system, state, _ = contra(0)
     run = ld.simulate(system, state, (0, 4), progress=False)
