@@ -247,3 +247,22 @@ def check_random(seed):
     assert np.isfinite(run.path.a).all()
     assert run.largest_residual < 1e-5
     assert run.status == "finished" or run.message
+
+
+@pytest.mark.parametrize("name", ["bricard", "n_four_bar", "flyball"])
+def test_in_generic_orientation_with_friction_and_a_motor(name):
+    """A turned world is the same mechanism: coordinates of joints against time are the same."""
+    found = []
+    for turn in (lambda m: m, ld.library.turned):
+        m = getattr(ld.library, name)()
+        first = next(iter(m.joints))
+        m.add_motor("motor", first, "0.3")
+        m.add_force(ld.JointFriction(list(m.joints)[1], viscous=0.02, name="friction"))
+        system = turn(m).compile()
+        run = ld.simulate(system, ld.assemble(system), (0, 1), t_eval=[0, 0.5, 1], progress=False)
+        assert run.status == "finished", run.message
+        assert run.energy_error < 1e-6
+        found.append(run)
+    shared = [c for c in found[0].system.coordinates if c in found[1].system.coordinates]
+    a, b = (r.data["q"].sel(coordinate=shared).values for r in found)
+    assert np.abs(a - b).max() < 1e-5
