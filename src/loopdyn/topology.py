@@ -388,9 +388,11 @@ def _floating_roots(
 def hang(n: int, edges: Sequence[Edge], n_bases: int, tree: Sequence[int], joint: Sequence[int]) -> Forest:
     """Root the tree joints `tree`: parents, depths, and an order that keeps branches together.
 
-    Bodies whose entry in `joint` is -1 are free roots.
+    Bodies whose entry in `joint` is -1 are free roots. Branches follow each other along the loops that join them: what
+    is computed together lies together in memory, whatever the order of the file.
     """
     branches = adjacency(n, [edges[k] for k in tree])
+    along = _along_joints(n, edges, n_bases)
     parent, inboard, depth = [-1] * n, [-1] * n, [0] * n
     order: list[int] = []
     seen = [False] * n
@@ -405,14 +407,33 @@ def hang(n: int, edges: Sequence[Edge], n_bases: int, tree: Sequence[int], joint
             b = stack.pop()
             if b >= n_bases:
                 order.append(b)
-            for i in reversed(branches[b]):
-                k = tree[i]
-                c = edges[k].other(b)
+            following = [(edges[tree[i]].other(b), tree[i]) for i in branches[b]]
+            for c, k in sorted(following, key=lambda x: -along[x[0]]):
                 if not seen[c]:
                     seen[c] = True
                     parent[c], inboard[c], depth[c] = b, k, depth[b] + 1
                     stack.append(c)
     return Forest(parent, inboard, order, depth)
+
+
+def _along_joints(n: int, edges: Sequence[Edge], n_bases: int) -> list[int]:
+    """When each body is met on a walk along joints, in depth first and never through a base."""
+    adjacent = adjacency(n, edges)
+    met = [0] * n
+    count = 0
+    seen = [b < n_bases for b in range(n)]
+    starts = [edges[k].other(b) for b in range(n_bases) for k in adjacent[b]]
+    for start in (*starts, *range(n_bases, n)):
+        stack = [start]
+        while stack:
+            b = stack.pop()
+            if seen[b]:
+                continue
+            seen[b] = True
+            count += 1
+            met[b] = count
+            stack += [c for k in reversed(adjacent[b]) if not seen[c := edges[k].other(b)]]
+    return met
 
 
 def forest_of_cuts(names: Sequence[str], edges: Sequence[Edge], n_bases: int, cuts: set[int]) -> Forest | list[int]:

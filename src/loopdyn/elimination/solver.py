@@ -53,9 +53,10 @@ class Elimination:
         Smallest scaled pivot at the state where the rows were chosen.
     """
 
+    spare: Array = np.zeros(0)
+
     def __init__(self, system: System, state: State, independent: int | None = None, spare: int = 0):
-        self.system = system
-        self.spare = np.zeros(spare)
+        self.system, self.spare = system, np.zeros(spare)
         self._use(make_plan(system))
         self.choose(state, independent)
 
