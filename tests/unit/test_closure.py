@@ -350,8 +350,7 @@ def test_the_limit_of_a_spatial_loop_is_located_and_other_coordinates_take_over(
     assert run.status == "finished", run.message
     assert any("independent: A -> " in e.name for e in run.events)
     ref = ld.simulate(system, state, (0, 1), formulation="partition", **settings)
-    # at rtol 1e-11 partition is off by 4e-11 here and closure by 4e-9: it follows A nearer to its limit
-    np.testing.assert_allclose(run.path.q, ref.path.q, atol=3e-8)
+    np.testing.assert_allclose(run.path.q, ref.path.q, atol=1e-9)  # A is left before errors of a step grow by it
     assert run.largest_residual < 1e-13
 
 
