@@ -9,12 +9,14 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 from tests import closed_forms
+from tests.kernels import check_complex_numbers, check_nothing_is_allocated
 from tests.literature.test_blajer1994 import TARGETS, four_bar
 from tests.unit.test_partition import moving
 
 import loopdyn as ld
 from loopdyn.analysis.branches import _apart, _searched
 from loopdyn.checking import random_sample
+from loopdyn.formulations import closing
 from loopdyn.formulations.closure import Closer, explicit_sets, plan_for
 from loopdyn.formulations.groups import make_plan
 from loopdyn.integrators.base import Stepper
@@ -542,6 +544,38 @@ def test_a_run_does_not_slip_to_another_branch_at_a_change_point(settings):
     assert np.abs(run.path.q[:, 0] + run.path.q[:, 1]).max() < 1e-9  # a parallelogram as long as it went
     assert run.path.q[:, 0].min() > -np.pi / 2
     assert run.path.q[-1, 0] < -1.4  # and it went up to there, but for a step
+
+
+# ------------------------------------------------------------------------------------------------- the kernels
+
+
+@pytest.mark.parametrize("name", ["3-RRS", "wrist"])
+def test_evaluations_allocate_nothing(name):
+    system, state = moving(SPATIAL[name][0]())
+    solver = ld.prepare(system, "closure", state)
+    assert solver.plan_.explicit
+    driver = solver.compiled
+    solver.run.put(state.t, state.q, state.v)
+    check_nothing_is_allocated((closing.accelerate, closing.accepted), (driver.ints, driver.floats, driver.work))
+
+
+@pytest.mark.jit_off
+@pytest.mark.parametrize("name", ["3-RRS", "wrist"])
+def test_kernels_run_in_complex_numbers(name):
+    """The root of degree four too: the closed pose is differentiated through it."""
+    system, state = moving(SPATIAL[name][0](), speed=0.5)
+    label = system.speeds[0]
+    found = explicit_sets(system, decide(system, state), np.ones(system.nv, bool))
+    chosen = next(c for c in found if 0 in c)
+    solver = ld.prepare(system, ld.Closure(independent=[system.speeds[k] for k in chosen]), state)
+    assert solver.plan_.explicit
+    assert label in solver.active
+    driver = solver.compiled
+
+    def evaluate(work):
+        assert closing.accelerate(driver.ints, driver.floats, work) == closing.FINE
+
+    check_complex_numbers(system, state, driver.work, evaluate)
 
 
 # ------------------------------------------------------------------------------------------------- branches
