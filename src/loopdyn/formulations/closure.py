@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from loopdyn.errors import LoopdynError, SingularityError
 from loopdyn.formulations import blajer, closing, criteria
 from loopdyn.formulations.base import Array, Compiled, Solver
-from loopdyn.formulations.groups import Plan, make_plan
+from loopdyn.formulations.groups import Plan, is_explicit, make_plan
 from loopdyn.formulations.partition import FOLLOWED, Choice, Chosen, Form, Partition, PartitionSolver, WorkArrays
 from loopdyn.rank import Rank, decide, scaled
 from loopdyn.system import State, System
@@ -155,7 +155,7 @@ def explicit_sets(system: System, rank: Rank, allowed: NDArray[np.bool_]) -> lis
         for value, c in sorted(sets, key=lambda x: (-x[0], x[1])):
             if value <= 0.0 or len(found) == MANY_VARIANTS:
                 break
-            if make_plan(system, state, c, apart=False).explicit and plan_for(system, state, c).explicit:
+            if is_explicit(system, state, c) and plan_for(system, state, c).explicit:
                 found.append(c)
         if found or left == 0:
             break

@@ -216,6 +216,21 @@ def make_plan(
     return _Planner(system, state, sorted(independent)).plan(groups, apart)
 
 
+def is_explicit(system: System, state: State, independent: Iterable[int]) -> bool:
+    """Whether the plan for independent speeds iterates nothing.
+
+    Examples
+    --------
+    >>> import loopdyn as ld
+    >>> system = ld.library.four_bar().compile()
+    >>> is_explicit(system, ld.assemble(system), [0])
+    True
+    """
+    planner = _Planner(system, state, sorted(independent))
+    planner.grow()
+    return not planner.open_speeds()
+
+
 # ------------------------------------------------------------------------------------------------- geometry
 
 
@@ -342,15 +357,20 @@ class _Planner:
                     self.known.update(j.q0 + k for k, yes in enumerate(given) if yes)
         self.follow = system.nq - len(self.known)
 
-    def plan(self, groups: bool, apart: bool) -> Plan:
+    def grow(self, groups: bool = True) -> None:
+        """Parts as large as they get without iteration."""
         while (
             self._join()
             or self._read()
             or self._linear()
             or (groups and (self._group() or self._wrist() or self._hook() or self._line() or self._torus()))
-            or self._block(apart)
         ):
             pass
+
+    def plan(self, groups: bool, apart: bool) -> Plan:
+        self.grow(groups)
+        while self._block(apart):
+            self.grow(groups)
         s, labels = self.system, tuple(self.system.speeds[k] for k in self.independent)
         found = tuple(self.sequence), self.follow, tuple(self.joints), tuple(self.steps), tuple(self.lists)
         return Plan(s, labels, *found, tuple(self.lines))
@@ -380,7 +400,8 @@ class _Planner:
         return max(parts, key=lambda p: (p == self.part[0], len(self.bodies[p]), -p))
 
     def _join(self) -> bool:
-        """Join two parts by a weld or by a joint whose coordinates are known."""
+        """Join parts by welds and by joints whose coordinates are known."""
+        found = False
         for j in self.system.joints.values():
             a, b = self._ends(j)
             weld = not j.spec.coordinates
@@ -388,8 +409,8 @@ class _Planner:
                 end = 0 if self._still((a, b)) == a else 1
                 self._step(closing.JOIN, [self.numbers[j.name]], [end], -1, [(b, a)[end]])
                 self._unite((a, b)[end], (b, a)[end])
-                return True
-        return False
+                found = True
+        return found
 
     def _read(self) -> bool:
         """Read the coordinates of a joint of the tree whose bodies are in one part."""
@@ -780,7 +801,7 @@ class _Planner:
 
     def _block(self, apart: bool) -> bool:
         """The next coordinates to be iterated: the fewest constraints that give all coordinates they depend on."""
-        speeds = self._open_speeds()
+        speeds = self.open_speeds()
         if not speeds:
             return False
         J, entries = self._jacobian
@@ -824,7 +845,7 @@ class _Planner:
                 around.update(*(left.pop(name) for name in more))
             yield names
 
-    def _open_speeds(self) -> list[int]:
+    def open_speeds(self) -> list[int]:
         """Speeds whose coordinates are not known yet; of a ball those that are not independent."""
         found: list[int] = []
         for j in self.system.joints.values():
