@@ -47,16 +47,29 @@ from loopdyn.forces import (
     Table,
     UserForce,
 )
+from loopdyn.formulations.auto import Auto
 from loopdyn.formulations.base import Formulation, Solution
 from loopdyn.formulations.closure import Closure
 from loopdyn.formulations.graph import Graph
+from loopdyn.formulations.momentum import Momentum
 from loopdyn.formulations.oracle import Oracle
 from loopdyn.formulations.partition import Partition
 from loopdyn.formulations.rcr import Rcr
 from loopdyn.formulations.registry import accelerations, prepare
 from loopdyn.formulations.relative import Relative
 from loopdyn.inertia import Inertia
-from loopdyn.integrators.base import ABM, DOP853, DP5, RK4, Baumgarte, GeneralizedAlpha, Integrator, Stiff
+from loopdyn.integrators.base import (
+    ABM,
+    DOP853,
+    DP5,
+    RK4,
+    Baumgarte,
+    Extrapolation,
+    GeneralizedAlpha,
+    Integrator,
+    Steps,
+    Stiff,
+)
 from loopdyn.io import load, load_run
 from loopdyn.joints import (
     Cylindrical,
@@ -112,6 +125,7 @@ __all__ = [
     "AppliedForce",
     "AssemblyError",
     "At",
+    "Auto",
     "Baumgarte",
     "Body",
     "Branches",
@@ -128,6 +142,7 @@ __all__ = [
     "Equations",
     "Event",
     "ExpressionError",
+    "Extrapolation",
     "Formulation",
     "Frame",
     "Free",
@@ -144,6 +159,7 @@ __all__ = [
     "Mechanism",
     "Mobility",
     "ModelError",
+    "Momentum",
     "Motor",
     "Oracle",
     "Partition",
@@ -170,6 +186,7 @@ __all__ = [
     "Spherical",
     "SpringDamper",
     "State",
+    "Steps",
     "Stiff",
     "System",
     "Table",

@@ -14,17 +14,29 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from loopdyn.checkpoint import Checkpoint
-from loopdyn.errors import LoopdynError
+from loopdyn.errors import LoopdynError, SingularityError
 from loopdyn.events import Action, Event, Given, Watch, Watched, apply, watch
+from loopdyn.formulations.auto import AutoSolver
 from loopdyn.formulations.base import Formulation
+from loopdyn.formulations.momentum import beside
 from loopdyn.formulations.registry import DEFAULT, chosen, prepare_at, require_support
 from loopdyn.integrators import chart
-from loopdyn.integrators.base import DRIFTS, Auto, Baumgarte, Drift, Integrator, Stepper, Stiff, moves_by_itself
-from loopdyn.integrators.base import chosen as chosen_integrator
+from loopdyn.integrators.base import (
+    DRIFTS,
+    Auto,
+    Baumgarte,
+    Drift,
+    Integrator,
+    Stepper,
+    Stiff,
+    for_formulation,
+    moves_by_itself,
+)
 from loopdyn.integrators.chart import FINE, Output
 from loopdyn.integrators.stepping import ASKS, FINISHED, RUNNING
 from loopdyn.locking import Lock, Phase, Release, change, impulse_as_data, impulse_of, phase_of
-from loopdyn.rank import decide
+from loopdyn.passages import Crossing, Passage
+from loopdyn.rank import Rank, decide, require_regular
 from loopdyn.results import Diagnostics, Run, Statistics, Trajectory, measure, pieces
 from loopdyn.system import State, System
 from loopdyn.tree import energy, terms
@@ -115,9 +127,10 @@ def simulate(
     first = State(start, np.array(state.q, float), np.array(state.v, float))
     times = _times(t_eval, start, end)
     check_settings(rtol, atol, drift)
-    method, stepping = chosen(formulation, system), chosen_integrator(integrator)
+    method = chosen(formulation)
+    stepping = for_formulation(integrator, method)
     require_support(system, method)
-    decided = decide(system, first)
+    decided = _rank_at(system, method, first)
     solver, rank = prepare_at(system, method, first, decided), decided.count
     _check_closed(system, first)
     stepper = Stepper(system, solver, stepping, drift, rank, rtol, atol or 0.0)
@@ -128,6 +141,18 @@ def simulate(
     if checkpoint is not None:
         simulation.checkpoint = Checkpoint(checkpoint, _description(system, first, times, end, events, settings))
     return simulation.go(first, progress, begin)
+
+
+def _rank_at(system: System, method: Formulation, state: State) -> Rank:
+    """Rank of the rows at a state or, where it is singular and the method can go through, where its speeds lead."""
+    decided = decide(system, state)
+    try:
+        require_regular(system, decided)
+    except SingularityError:
+        if not method.passes:
+            raise
+        decided = decide(system, beside(system, state))
+    return decided
 
 
 def _settings(method: Formulation, stepper: Stepper, rtol: float, atol: float | None) -> dict[str, Any]:
@@ -270,6 +295,8 @@ class _Simulation:
     saved: int = 0  # outputs that are in a segment
     lost: float = 0.0  # energy that events took away, J
     partition: list[_Independent] = field(default_factory=list)
+    crossing: Crossing | None = None  # a singular pose that is being passed
+    passages: list[Passage] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         s, n = self.system, len(self.times)
@@ -302,7 +329,7 @@ class _Simulation:
         ready = time.perf_counter()
         if not done:
             self._note_partition(first.t)
-            self.stepper.start(first, self._next_stop(first.t))
+            self._start(first)
             if self.times[0] == first.t:
                 self._write(self.stepper.memory.y)
         status, message = "failed", ""
@@ -318,6 +345,16 @@ class _Simulation:
             self._save()
         return self._result(status, message, time.perf_counter() - begin, integrating)
 
+    def _start(self, first: State) -> None:
+        """Begin at a state, which may be a singular pose."""
+        end = self._next_stop(first.t)
+        try:
+            self.stepper.start(first, end)
+        except SingularityError:
+            self.stepper.aim(end)
+            if not self._begins_passage(first):
+                raise
+
     def _next_stop(self, t: float) -> float:
         """Just before the next time event, or the end: what jumps there must not be met by the step that ends there."""
         return min([float(np.nextafter(e.t, -np.inf)) for e in self.watch.times if t < e.t < self.end] + [self.end])
@@ -331,8 +368,10 @@ class _Simulation:
         while True:
             m, tick = self.stepper.memory, time.perf_counter()
             before = int(m.count[chart.ACCEPTED])
-            closely = self.looks_itself or self.watch.holds(
-                self.stepper.t if not landed else float(m.clock[chart.START])
+            closely = (
+                self.looks_itself
+                or self.crossing is not None
+                or self.watch.holds(self.stepper.t if not landed else float(m.clock[chart.START]))
             )
             code = self.stepper.run(self.out, 0 if landed else 1 if closely else limit)
             stepped = landed or m.count[chart.ACCEPTED] > before
@@ -340,10 +379,14 @@ class _Simulation:
             limit = max(1, int(min(4 * limit, limit * PULSE / max(elapsed, 1e-6), MANY)))
             asked = asked + 1 if code == ASKS and not stepped else 0
             landed = code == ASKS and m.count[chart.PENDING] == 1
+            if self.crossing is not None and self._looks_beside_singular_pose(code, stepped):
+                continue
             if code == ASKS and asked <= PATIENCE:
-                self.stepper.again()
+                if self._asks_in_vain():
+                    continue
                 self._note_partition(self.stepper.t)
                 continue
+            over = self.crossing is not None and stepped and self.crossing.is_over()
             look = stepped and (closely or m.count[chart.SEEN] == 1)
             stopped = self._crossings() if look and code in (RUNNING, FINISHED) else ""
             wrong = self._look()
@@ -353,6 +396,8 @@ class _Simulation:
                 return "stopped", stopped
             bar.show(self.stepper.t, self.error)
             if code not in (RUNNING, FINISHED):
+                if self._begins_passage():
+                    continue
                 return "failed", self._why()
             if self.stepper.t >= self.stepper.memory.clock[chart.END]:
                 stopped = self._time_events()
@@ -360,11 +405,67 @@ class _Simulation:
                     return "stopped", stopped
                 if self.stepper.t >= self.end:
                     return "finished", f"reached t = {self.end:g} s"
+            if over:
+                self._go_on_regularly()
             if self.stepper.finds_it_stiff:
                 self._go_stiff_if_worth_it()
             if time.perf_counter() - saved > SAVE_EVERY:
                 self._save()
                 saved = time.perf_counter()
+
+    # ----------------------------------------------------------------------------------- singular poses
+
+    def _asks_in_vain(self) -> bool:
+        """Prepare the solver anew, as it asks; where the pose is nearly singular, begin a passage and return True."""
+        try:
+            if self._is_low() and self._begins_passage():
+                return True
+            self.stepper.again()
+        except SingularityError:
+            if not self._begins_passage():
+                raise
+            return True
+        return False
+
+    def _is_low(self) -> bool:
+        """Whether the pose at which the solver asks is close to a singular one."""
+        solver, w = self.stepper.solver, self.stepper.views
+        return isinstance(solver, AutoSolver) and solver.is_low(State(float(w.t[0]), w.q.copy(), w.v.copy()))
+
+    def _begins_passage(self, start: State | None = None) -> bool:
+        """Hand over to momentum steps where the regular method cannot go on or start, if it may; False if not."""
+        solver = self.stepper.solver
+        if self.crossing is not None or not (isinstance(solver, AutoSolver) and solver.passes):
+            return False
+        self.crossing = Crossing(self.stepper, start)
+        self.stepper = self.crossing.stepper
+        return True
+
+    def _looks_beside_singular_pose(self, code: int, stepped: bool) -> bool:
+        """Whether the last step of a crossing led to another circuit, and is made again."""
+        crossing = self.crossing
+        if crossing is None:
+            return False
+        if code == ASKS and crossing.through:
+            self.stepper = crossing.change()
+        elif code == ASKS or (stepped and crossing.must_be_undone()):
+            self.stepper = crossing.undo()
+        else:
+            return False
+        self._take_back(self.stepper.t)
+        return True
+
+    def _go_on_regularly(self) -> None:
+        """Take up the regular method behind a singular pose, and book the passage."""
+        if self.crossing is not None:
+            self._book_passage(self.crossing)
+            self.stepper = self.crossing.leave()
+            self.crossing = None
+
+    def _book_passage(self, crossing: Crossing) -> None:
+        made = crossing.passage()
+        self.passages.append(made)
+        self.events.append(Event(made.start, str(made), crossing.start, crossing.stepper.state()))
 
     def _go_stiff_if_worth_it(self) -> None:
         """Hand over to the stiff integrator, and say so, unless the end is near."""
@@ -410,8 +511,9 @@ class _Simulation:
         return ""
 
     def _take_back(self, t: float) -> None:
-        """Remove outputs after t: the step that gave them is not taken."""
+        """Remove outputs after t: the steps that gave them are not taken."""
         count = self.stepper.memory.count
+        self.checked = min(self.checked, int(np.searchsorted(self.times, t, side="right")))
         count[chart.OUTPUT] = min(count[chart.OUTPUT], int(np.searchsorted(self.times, t, side="right")))
 
     def _happen(
@@ -450,7 +552,12 @@ class _Simulation:
         decided = decide(system, state)
         rank, solver = decided.count, prepare_at(system, self.method, state, decided)
         self.watch.system, self.watch.rank = system, rank
-        self.stepper = self.stepper.with_system(system, solver, rank)
+        stepper = self.stepper
+        if self.crossing is not None:  # the regular method goes on with the new constraints
+            self._book_passage(self.crossing)
+            stepper, self.crossing = self.crossing.regular, None
+            stepper.memory.count[:] = self.stepper.memory.count
+        self.stepper = stepper.with_system(system, solver, rank)
         self.phases.append(phase)
         self.solvers.append(solver)
         self.entered.append(state)
@@ -475,8 +582,8 @@ class _Simulation:
     # ----------------------------------------------------------------------------------------- checkpoints
 
     def _save(self) -> None:
-        """Outputs since the last segment, and all that is needed to go on."""
-        if self.checkpoint is None:
+        """Outputs since the last segment, and all that is needed to go on; not inside a passage, which is short."""
+        if self.checkpoint is None or self.crossing is not None:
             return
         n, o = self.written, self.out
         data = {f"memory_{name}": array for name, array in self.stepper.memory._asdict().items()}
@@ -620,6 +727,8 @@ class _Simulation:
         return Trajectory(self.t[part], o.q[part], o.v[part], o.a[part], o.work[part], o.steps[part])
 
     def _result(self, status: str, message: str, seconds: float, integrating: float) -> Run:
+        if self.crossing is not None and self.stepper.t > self.crossing.start.t:
+            self._book_passage(self.crossing)
         steps, rejected, evaluations = (
             int(self.stepper.memory.count[k]) for k in (chart.ACCEPTED, chart.REJECTED, chart.EVALUATED)
         )

@@ -108,6 +108,8 @@ class Formulation:
 
     name: ClassVar[str] = ""
     approximate: ClassVar[bool] = False
+    steps: ClassVar[bool] = False  # it makes steps itself: integrators of its own drive it
+    passes: ClassVar[bool] = False  # runs of it go through singular poses, and may start in one
 
     def supports(self, system: System) -> str | None:
         """None if the method can treat `system`, else the reason in words."""

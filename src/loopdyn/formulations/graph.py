@@ -44,9 +44,9 @@ class GraphSolver:
     True
     """
 
-    def __init__(self, system: System, rank: Rank):
+    def __init__(self, system: System, rank: Rank, spare: int = 0):
         self.rank = rank
-        self.elimination = Elimination(system, rank.state or system.state(), rank.count)
+        self.elimination = Elimination(system, rank.state or system.state(), rank.count, spare)
         self._open()
 
     def _open(self) -> None:

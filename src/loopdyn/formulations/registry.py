@@ -19,8 +19,10 @@ CLASSES = {
     "partition": "Partition",
     "closure": "Closure",
     "rcr": "Rcr",
+    "momentum": "Momentum",
+    "auto": "Auto",
 }
-DEFAULT = "auto"  # graph; relative where the model has Python functions, which graph does not call
+DEFAULT = "auto"
 
 
 def formulation_class(name: str) -> type[Formulation]:
@@ -32,26 +34,20 @@ def formulation_class(name: str) -> type[Formulation]:
     'oracle'
     """
     if name not in CLASSES:
-        raise LoopdynError(f"there is no formulation '{name}'. {nearest(str(name), [DEFAULT, *CLASSES])}")
+        raise LoopdynError(f"there is no formulation '{name}'. {nearest(str(name), CLASSES)}")
     found: type[Formulation] = getattr(import_module(f"loopdyn.formulations.{name}"), CLASSES[name])
     return found
 
 
-def chosen(formulation: str | Formulation, system: System) -> Formulation:
-    """The formulation of a name with its default options, or the one given; "auto" is one that can treat the system.
+def chosen(formulation: str | Formulation) -> Formulation:
+    """The formulation of a name with its default options, or the one given.
 
     Examples
     --------
-    >>> import loopdyn as ld
-    >>> chosen("auto", ld.library.four_bar().compile())
-    Graph()
+    >>> chosen("auto")
+    Auto()
     """
-    if isinstance(formulation, Formulation):
-        return formulation
-    if formulation != DEFAULT:
-        return formulation_class(formulation)()
-    graph = formulation_class("graph")()
-    return graph if graph.supports(system) is None else formulation_class("relative")()
+    return formulation if isinstance(formulation, Formulation) else formulation_class(formulation)()
 
 
 def prepare(system: System, formulation: str | Formulation = DEFAULT, state: State | None = None) -> Solver:
@@ -81,7 +77,7 @@ def prepare(system: System, formulation: str | Formulation = DEFAULT, state: Sta
     >>> solve(state.t, state.q, state.v).a.shape
     (3,)
     """
-    method = chosen(formulation, system)
+    method = chosen(formulation)
     require_support(system, method)
     at = system.state() if state is None else state
     return prepare_at(system, method, at, decide(system, at))

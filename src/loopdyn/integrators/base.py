@@ -16,8 +16,8 @@ from loopdyn.errors import LoopdynError
 from loopdyn.expressions import Program
 from loopdyn.expressions import opcodes as OP
 from loopdyn.forces.base import JOINT_SPRING, MOTOR
-from loopdyn.formulations.base import Compiled, Solver
-from loopdyn.integrators import adams, chart, generalized_alpha, runge_kutta, stepping, stiff, watching
+from loopdyn.formulations.base import Compiled, Formulation, Solver
+from loopdyn.integrators import adams, chart, generalized_alpha, runge_kutta, stepping, stiff, walking, watching
 from loopdyn.integrators.chart import FINE, NOT_A_NUMBER, Memory, Output
 from loopdyn.integrators.stepping import Method
 from loopdyn.projection import correct as corrected
@@ -56,6 +56,8 @@ class Integrator:
     def in_python(self, stepper: Stepper) -> Any:
         """The same for a method that exists in Python only, made for a stepper; None for the others."""
         return None
+
+    walks: ClassVar[bool] = False  # it drives formulations that make steps themselves, and no others
 
 
 @dataclass(frozen=True)
@@ -232,6 +234,48 @@ class Auto(DOP853):
         return Stiff(longest=self.longest)
 
 
+class Steps(_Fixed):
+    """Steps of one size, made by the formulation itself: for ``Momentum(order=...)``.
+
+    Examples
+    --------
+    >>> Steps(step=1e-3).step
+    0.001
+    """
+
+    name: ClassVar[str] = "steps"
+    walks: ClassVar[bool] = True
+
+    def method(self) -> Method:
+        """Both ends of a step."""
+        return walking.walked(0)
+
+    def in_python(self, stepper: Stepper) -> Any:
+        """One step of the formulation."""
+        return walking.Walker(stepper, extrapolate=False)
+
+
+class Extrapolation(_Adaptive):
+    """Steps made by the formulation itself, four sizes of them extrapolated: adaptive, for ``Momentum()``.
+
+    Examples
+    --------
+    >>> Extrapolation().method().order
+    7
+    """
+
+    name: ClassVar[str] = "extrapolation"
+    walks: ClassVar[bool] = True
+
+    def method(self) -> Method:
+        """Both ends of a step."""
+        return walking.walked(walking.ESTIMATE)
+
+    def in_python(self, stepper: Stepper) -> Any:
+        """Steps of four sizes."""
+        return walking.Walker(stepper, extrapolate=True)
+
+
 CLASSES: dict[str, type[Integrator]] = {
     "auto": Auto,
     "dop853": DOP853,
@@ -240,6 +284,8 @@ CLASSES: dict[str, type[Integrator]] = {
     "abm": ABM,
     "generalized_alpha": GeneralizedAlpha,
     "stiff": Stiff,
+    "steps": Steps,
+    "extrapolation": Extrapolation,
 }
 
 
@@ -252,6 +298,33 @@ def chosen(integrator: str | Integrator) -> Integrator:
     Auto(longest=None)
     """
     return integrator if isinstance(integrator, Integrator) else named(integrator, None)
+
+
+def for_formulation(integrator: str | Integrator, formulation: Formulation) -> Integrator:
+    """The integrator that is chosen for a formulation; raises where the one given cannot drive it.
+
+    Examples
+    --------
+    >>> from loopdyn.formulations.momentum import Momentum
+    >>> for_formulation("auto", Momentum())
+    Extrapolation(longest=None)
+    """
+    if not formulation.steps:
+        found = chosen(integrator)
+        if found.walks:
+            raise LoopdynError(
+                f"{found.name} drives formulations that make steps themselves, such as momentum. Use auto."
+            )
+        return found
+    order = getattr(formulation, "order", None)
+    found = Extrapolation() if integrator == "auto" and order is None else chosen(integrator)
+    if order is not None and not isinstance(found, Steps):
+        raise LoopdynError(
+            f"steps of order {order} are of one size. Give it: Steps(step=1e-3); or leave the order out."
+        )
+    if not found.walks:
+        raise LoopdynError(f"{formulation.name} makes its steps itself. Use Steps(step=...), or auto.")
+    return found
 
 
 def named(name: str, step: float | None) -> Integrator:
@@ -379,7 +452,8 @@ class Stepper:
         corrects = s.nc > 0 and drift != "none"
         self.compiled = compiled
         own = self.integrator.in_python(self)
-        kept = compiled is not None and drift in LEVELS and LEVELS[drift] <= set(compiled.keeps)
+        keeps = getattr(self.solver, "keeps", ()) if compiled is None else compiled.keeps
+        kept = drift in LEVELS and LEVELS[drift] <= set(keeps)
         correctable = drift == "projection" and compiled is not None and compiled.correct is not None
         usable = compiled is not None and (not corrects or kept or correctable) and own is None
         if usable and compiled is not None:
@@ -393,11 +467,14 @@ class Stepper:
         else:
             self.ints, self.floats, self.work = s.ints, s.floats, s.work()
             self.accelerate = self._in_python(Baumgarte() if drift == "baumgarte" else drift)
-            corrects = corrects and drift in ("projection", "velocity")
+            corrects = corrects and drift in ("projection", "velocity") and not kept
             correct = self._correction(drift == "projection") if corrects else stepping.nothing
             self._handed = self.accelerate, correct, stepping.nothing
             self._extend = _plain(stepping.extend)
             self._within = rebind(_plain(stepping.within), extend=self._extend)
+            if isinstance(own, walking.Walker):
+                self.walker = own
+                self._within, own = own.within, own.attempt
             attempt = own or _plain(self.integrator.attempt())
             found = {"attempt": attempt, "land": _plain(stepping.land), "within": self._within}
             found["unowned"] = _plain(chart.unowned)
@@ -474,6 +551,10 @@ class Stepper:
     def with_integrator(self, integrator: Integrator) -> Stepper:
         """Another integrator on the same solver, not yet started."""
         return self._like(self.system, self.solver, integrator, self.rank)
+
+    def with_solver(self, solver: Solver, integrator: Integrator) -> Stepper:
+        """Another solver and integrator on the same system, not yet started."""
+        return self._like(self.system, solver, integrator, self.rank)
 
     def with_system(self, system: System, solver: Solver, rank: int) -> Stepper:
         """The same integrator on another system of the same coordinates, not yet started."""

@@ -1,0 +1,112 @@
+"""`auto`: a regular method where the motion is regular, momentum steps through singular poses.
+
+While the motion is regular, `graph` gives accelerations to any integrator, and an indicator that comes with them tells
+how close a singular pose is (:mod:`loopdyn.formulations.indicator`). Where a step would lead into one, or steps
+collapse, :func:`loopdyn.simulate` hands over to steps of `momentum` and takes `graph` up again behind it. What was
+decided, and every passage, is in the run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from loopdyn.formulations.base import Compiled, Formulation, Solver
+from loopdyn.formulations.graph import Graph, GraphSolver
+from loopdyn.formulations.indicator import LAST, LEAST, LOW, N_WATCH, NOW, accelerate, accepted
+from loopdyn.formulations.momentum import Momentum, MomentumSolver
+from loopdyn.formulations.relative import Relative
+from loopdyn.rank import Rank, scaled
+from loopdyn.system import State, System
+from loopdyn.tree import terms
+
+
+class AutoSolver(GraphSolver):
+    """A prepared :class:`Auto`: `graph` under watch, with steps of `momentum` at hand."""
+
+    def __init__(self, system: System, rank: Rank):
+        self.passes = Momentum().supports(system) is None  # whether it can pass singular poses
+        super().__init__(system, rank, N_WATCH if self.passes else 0)
+        if self.passes:
+            self.watch_anew()
+
+    @cached_property
+    def momentum(self) -> MomentumSolver:
+        """What makes steps through singular poses."""
+        return MomentumSolver(self.elimination.system, self.rank, self, order=2)
+
+    @property
+    def indicator(self) -> float:
+        """The indicator at the last step; one before the first."""
+        return float(self.elimination.spare[LAST]) or 1.0
+
+    def watch_anew(self) -> None:
+        """Forget the last step, not the largest pivots so far."""
+        self.elimination.spare[[LAST, NOW, LEAST]] = 0.0, 1.0, np.inf
+
+    def is_low(self, state: State) -> bool:
+        """Whether the pose is close to a singular one, compared with that where the rank was decided."""
+        if not self.passes or not self.rank.count:
+            return False
+        system, r = self.elimination.system, self.rank.count - 1
+        values = np.linalg.svd(scaled(system, terms(system, state).J), compute_uv=False)
+        return bool(values[r] < LOW * self.rank.singular_values[r])
+
+    @property
+    def compiled(self) -> Compiled:
+        """Kernels of `graph`, under watch where momentum steps could take over."""
+        plain = super().compiled
+        if not self.passes:
+            return plain
+        return replace(plain, kernel=accelerate, accepted=accepted, remember=self._remember, recall=self._recall_watch)
+
+    def _remember(self) -> Mapping[str, NDArray[Any]]:
+        e = self.elimination
+        return {**e.choice(), "watch": e.array[e.array.size - N_WATCH - e.plan.pattern.rows :].copy()}
+
+    def _recall_watch(self, choice: Mapping[str, NDArray[Any]]) -> Compiled:
+        self._recall(choice)
+        watch = choice["watch"]
+        self.elimination.array[-watch.size :] = watch
+        return self.compiled
+
+
+@dataclass(frozen=True)
+class Auto(Formulation):
+    """The default: `graph`, with momentum steps through singular poses; `relative` where a model has Python functions.
+
+    Examples
+    --------
+    >>> import loopdyn as ld
+    >>> print(ld.Auto().plan(ld.library.four_bar().compile()).splitlines()[0])
+    auto: graph, in linear time; momentum steps where a pose is singular
+    """
+
+    name: ClassVar[str] = "auto"
+    passes: ClassVar[bool] = True
+
+    def regular(self, system: System) -> Formulation:
+        """What is used where the motion is regular."""
+        graph = Graph()
+        return graph if graph.supports(system) is None else Relative()
+
+    def supports(self, system: System) -> str | None:
+        """Whatever `graph` or `relative` treats."""
+        return self.regular(system).supports(system)
+
+    def plan(self, system: System) -> str:
+        """What is used where, and the plan of it."""
+        regular, refusal = self.regular(system), Momentum().supports(system)
+        what = "graph, in linear time" if isinstance(regular, Graph) else "relative, which calls Python functions"
+        where = "momentum steps where a pose is singular" if refusal is None else f"no momentum steps: {refusal}"
+        return f"auto: {what}; {where}\n{regular.plan(system)}"
+
+    def prepare(self, system: System, rank: Rank) -> Solver:
+        """The regular solver."""
+        regular = self.regular(system)
+        return AutoSolver(system, rank) if isinstance(regular, Graph) else regular.prepare(system, rank)

@@ -1,0 +1,324 @@
+"""`momentum`: the reactions over a step are those that close the joints at its end [Huang2002].
+
+The default, "rattle", keeps that idea and closes positions and velocities (:mod:`loopdyn.formulations.rattle`): steps
+of order two that conserve momentum, are symplectic, and pass singular poses; compositions of order 4 and 6. The scheme
+that is printed in the paper is "huang2002".
+
+A stepping formulation gives steps, not accelerations: those are the ones of `graph`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from loopdyn.errors import ConvergenceError, LoopdynError, SingularityError
+from loopdyn.formulations import rattle
+from loopdyn.formulations.base import Formulation, Solution, Solver
+from loopdyn.formulations.graph import Graph
+from loopdyn.projection import project
+from loopdyn.rank import LARGEST_DENSE, Rank, is_large
+from loopdyn.system import State, System
+from loopdyn.tree import increment, terms
+
+Array = NDArray[np.float64]
+Scheme = Literal["rattle", "huang2002"]
+
+# Parts of a step of higher order, the first half; the middle one makes their sum one, the others follow in reverse
+# order: Suzuki's five of order 4, the nine of order 6 by Kahan and Li [Hairer2006 section V.3].
+PARTS: dict[int, tuple[float, ...]] = {
+    2: (),
+    4: (1.0 / (4.0 - 4.0 ** (1.0 / 3.0)),) * 2,
+    6: (0.39216144400731413928, 0.33259913678935943860, -0.70624617255763935981, 0.08221359629355080023),
+}
+
+
+# An indicator, in natural units, below which a pose is singular; distance, rad or sizes of the mechanism, at which the
+# motions that are allowed beside it are looked at; distance over which speeds are differenced.
+SINGULAR, BESIDE, DIFFERENCE = 1e-9, 1e-5, 1e-3
+
+
+def beside(system: System, state: State, move: float = BESIDE) -> State:
+    """The closed pose at a distance, rad or sizes of the mechanism, from a singular one, where its speeds lead.
+
+    Raises
+    ------
+    SingularityError
+        If there are none: where the mechanism goes is then not determined.
+    """
+    fastest = float(np.abs(state.v / system.speed_units).max(initial=0.0))
+    if fastest == 0.0:
+        raise SingularityError(
+            f"'{system.name}' is at rest in a singular pose at t = {state.t:g} s: where it goes is not determined. "
+            "Give it speeds along one of its branches, or start beside the pose."
+        )
+    q = increment(system, state.q, move / fastest * state.v)
+    return project(system, State(state.t, q, np.zeros(system.nv))).state
+
+
+def parts(order: int) -> tuple[float, ...]:
+    """Sizes of the steps of which one of a higher order is composed, as shares of it.
+
+    Examples
+    --------
+    >>> len(parts(2)), len(parts(4)), len(parts(6)), round(sum(parts(6)), 12)
+    (1, 5, 9, 1.0)
+    """
+    half = PARTS[order]
+    return (*half, 1.0 - 2.0 * sum(half), *half[::-1])
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step that was made.
+
+    Attributes
+    ----------
+    q, v : arrays
+        The state at its end.
+    indicator : float
+        How close the ends of its parts are to a singular pose: the smallest length of a constraint row beyond those
+        before it, in natural units.
+    impulse : (nc,) array
+        Multipliers of the constraint rows, integrated over the step; one of many under redundancy.
+    place : Place
+        All that is known of its end, until the next step is made.
+    """
+
+    q: Array
+    v: Array
+    indicator: float
+    impulse: Array
+    place: rattle.Place
+
+
+class MomentumSolver:
+    """`Momentum` prepared for one system: steps, and accelerations by the solver of regular poses."""
+
+    keeps = ("position", "velocity")  # levels at which the end of a step is closed
+
+    def __init__(self, system: System, rank: Rank, regular: Solver, order: int):
+        self.system, self.rank, self.regular, self.order = system, rank.count, regular, order
+        self.parts = parts(order)
+        self.places = [self._place() for _ in range(4)]  # the start, two by turns, and the middle of a step
+        self.scratch = self._scratch()
+        self._moving_bases = bool((system.model.base_programs >= 0).any())
+        self.steps = 0  # of order two, made or tried
+
+    def __call__(self, t: float, q: Array, v: Array) -> Solution:
+        """Accelerations and multipliers at one state, as the regular solver gives them.
+
+        In a singular pose, where it refuses, accelerations are those of momentum steps to both sides: the motion goes
+        through smoothly, while multipliers grow without bound and are those of minimum norm that come closest.
+        ``diagnostics["singular"]`` is then one.
+        """
+        try:
+            return self.regular(t, q, v)
+        except SingularityError:
+            a = self._by_differences(t, q, v)
+        now, rows = terms(self.system, State(t, np.array(q), np.array(v))), self.system.row_units
+        force = now.M @ a - now.h
+        lam = np.linalg.lstsq((now.J / rows[:, None]).T, force, rcond=None)[0] / rows
+        residual = float(np.abs((now.J @ a - now.gamma) / rows).max(initial=0.0))
+        return Solution(a, lam, {"residual": residual, "singular": 1.0})
+
+    def _by_differences(self, t: float, q: Array, v: Array) -> Array:
+        """Accelerations by speeds before and after, at two distances."""
+        self.begin(t, q, v)
+        fastest = float(np.abs(v / self.system.speed_units).max(initial=0.0))
+        found = []
+        for move in (DIFFERENCE, 0.5 * DIFFERENCE):
+            h = move / max(fastest, move)
+            found.append((self.walk(h, (1.0,)).v - self.walk(-h, (1.0,)).v) / (2.0 * h))
+        return np.asarray((4.0 * found[1] - found[0]) / 3.0)
+
+    def _place(self) -> rattle.Place:
+        s, freedoms = self.system, self.system.nv - self.rank
+        rows, speeds = (s.nc, s.nv), (s.nv,)
+        return rattle.Place(
+            number=np.zeros(rattle.N_NUMBERS),
+            work=s.work(),
+            v=np.zeros(speeds),
+            J=np.zeros(rows),
+            phi=np.zeros(s.nc),
+            rate=np.zeros(s.nc),
+            explicit=np.zeros(s.nc),
+            T=np.zeros(rows),
+            mirror=np.zeros(rows),
+            kept=np.zeros(s.nc, np.int64),
+            N=np.zeros((freedoms, s.nv)),
+            M=np.zeros((s.nv, s.nv)),
+            p=np.zeros(speeds),
+            f=np.zeros(speeds),
+            d=np.zeros(speeds),
+            impulse=np.zeros(speeds),
+        )
+
+    def _scratch(self) -> rattle.Scratch:
+        s, freedoms = self.system, self.system.nv - self.rank
+        return rattle.Scratch(
+            unit=np.array(s.speed_units),
+            row_unit=np.array(s.row_units),
+            of_velocity=np.flatnonzero(~s.holonomic),
+            load=np.zeros((len(s.bodies), 12)),
+            goal=np.zeros(s.nc),
+            x=np.zeros(s.nv),
+            y=np.zeros((freedoms, 1)),
+            xi=np.zeros(s.nv),
+            A=np.zeros((freedoms, freedoms)),
+            order=np.zeros(freedoms),
+            note=np.zeros(2),
+            along=np.zeros((freedoms, s.nv)),
+            still=np.zeros(s.nv),
+            total=np.zeros(s.nc),
+        )
+
+    # ------------------------------------------------------------------------------------------------ steps
+
+    def begin(self, t: float, q: Array, v: Array) -> float:
+        """Take a closed state as the start of the steps that follow; its indicator."""
+        s, first = self.system, self.places[0]
+        w = s.open_work(first.work)
+        w.t[0], w.q[:], w.v[:] = t, q, v
+        rattle.begin(s.ints, s.floats, first, self.scratch)
+        indicator = float(first.number[rattle.INDICATOR])
+        if indicator < SINGULAR:
+            self._choose_beside(t, first, v)
+        return indicator
+
+    def _choose_beside(self, t: float, here: rattle.Place, v: Array) -> None:
+        """Rows that are independent beside a singular pose, and the motions that its branch of the speeds v allows.
+
+        These are the mean of those before and behind the pose: rows that depend on each other here do not there.
+        """
+        s, total = self.system, np.zeros((self.system.nv, self.system.nv))
+        state = State(t, s.open_work(here.work).q.copy(), v)
+        for move in (BESIDE, -BESIDE):
+            q = beside(s, state, move).q
+            there = self.look(t, q, v)
+            total += there.N.T @ there.N
+        here.kept[:] = there.kept
+        here.N[:] = np.linalg.eigh(total)[1][:, self.rank :].T
+
+    def step(self, t: float, q: Array, v: Array, h: float) -> Step:
+        """One step of the time h, composed of several where the order is above two.
+
+        Raises
+        ------
+        ConvergenceError
+            If no impulses close the joints at its end, or loads and speeds there do not settle.
+        """
+        self.begin(t, q, v)
+        return self.walk(h, self.parts)
+
+    def walk(
+        self, h: float, shares: Sequence[float], visit: Callable[[float, Array, Array], None] | None = None
+    ) -> Step:
+        """Steps of order two, shares of the time h, one after another from the last :meth:`begin` on.
+
+        `visit` is called with the state (t, q, v) at the end of each.
+        """
+        s, S = self.system, self.scratch
+        least = np.inf
+        S.total[:] = 0.0
+        start, *turns, middle = self.places
+        here = start
+        for k, share in enumerate(shares):
+            there = turns[k % 2]
+            status = rattle.step(s.ints, s.floats, here, there, middle, S, share * h, self._moving_bases)
+            self.steps += 1
+            if status != rattle.MADE:
+                raise self._failure(status, float(here.number[rattle.TIME]), share * h)
+            least = min(least, float(there.number[rattle.INDICATOR]))
+            here = there
+            if visit is not None:
+                visit(float(here.number[rattle.TIME]), s.open_work(here.work).q, here.v)
+        w = s.open_work(here.work)
+        return Step(w.q.copy(), here.v.copy(), least, S.total / s.row_units, here)
+
+    def look(self, t: float, q: Array, v: Array) -> rattle.Place:
+        """A state as a place where a step could end; the start of the steps stays."""
+        s, place = self.system, self.places[1]
+        w = s.open_work(place.work)
+        w.t[0], w.q[:], w.v[:] = t, q, v
+        rattle.begin(s.ints, s.floats, place, self.scratch)
+        return place
+
+    def side(self, last: rattle.Place) -> float:
+        """1 if a place is on the same side of singular poses as the start of the steps, -1 if on the other side.
+
+        The determinant of the rows that are kept and of the tangents at the start, times the masses: it is zero where
+        the rows depend on each other, and positive at the start.
+        """
+        first = self.places[0]
+        if first.number[rattle.INDICATOR] < SINGULAR:
+            return 1.0  # the start is on neither side
+        kept, tangents = first.kept[: self.rank], first.N @ first.M
+        signs = [float(np.linalg.slogdet(np.vstack([p.J[kept], tangents]))[0]) for p in (first, last)]
+        return signs[0] * signs[1]
+
+    def _failure(self, status: int, t: float, h: float) -> ConvergenceError:
+        what = f"a step of {h:.2g} s from t = {t:g} s"
+        if status == rattle.UNDEFINED:
+            return ConvergenceError(f"{what} meets numbers that are not finite. Check forces, curves and the state.")
+        if status == rattle.UNSETTLED:
+            return ConvergenceError(f"{what} is too long for the dampers and motors of the model. Use a smaller step.")
+        if status == rattle.SINGULAR:
+            return ConvergenceError(f"{what} ends in a singular pose. Use another step.")
+        return ConvergenceError(f"no impulses close the joints at the end of {what}. Use a smaller step.")
+
+
+@dataclass(frozen=True)
+class Momentum(Formulation):
+    """Steps that conserve momentum and close the joints at their end; they pass singular poses.
+
+    Parameters
+    ----------
+    scheme : str
+        "rattle", or "huang2002" for the scheme of the paper as it is printed.
+    order : int, optional
+        Of steps of one size, :class:`loopdyn.Steps`: 2, or 4 or 6 by symmetric composition. By default steps are
+        extrapolated and chosen by the tolerances; of one size, they are of order 2.
+
+    Examples
+    --------
+    >>> import loopdyn as ld
+    >>> system = ld.library.four_bar().compile()
+    >>> state = ld.assemble(system, v={"A": 2.0})
+    >>> run = ld.simulate(system, state, (0, 0.5), formulation="momentum", progress=False)
+    >>> run.status, run.largest_residual < 1e-9
+    ('finished', True)
+    """
+
+    name: ClassVar[str] = "momentum"
+    steps: ClassVar[bool] = True
+    passes: ClassVar[bool] = True
+    scheme: Scheme = "rattle"
+    order: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.scheme not in get_args(Scheme):
+            known = ", ".join(get_args(Scheme))
+            raise LoopdynError(f"momentum: there is no scheme '{self.scheme}'. Give one of {known}.")
+        if self.order is not None and self.order not in PARTS:
+            raise LoopdynError(f"momentum: order is {self.order}. Give 2, 4 or 6.")
+
+    def supports(self, system: System) -> str | None:
+        """What `graph` treats, up to the size of dense matrices."""
+        if is_large(system):
+            return f"it has more than {LARGEST_DENSE} speeds or constraint rows, and matrices of steps are dense"
+        return Graph().supports(system)
+
+    def plan(self, system: System) -> str:
+        """The unknowns of a step."""
+        sizes = f"{system.nv} increments and {system.nc} impulses of constraints"
+        how = "extrapolated, their size by the tolerances" if self.order is None else f"of order {self.order}"
+        return f"momentum ({self.scheme}): {sizes} a step, by dense matrices; steps {how}; accelerations by graph"
+
+    def prepare(self, system: System, rank: Rank) -> Solver:
+        """Work arrays, and the solver of accelerations."""
+        return MomentumSolver(system, rank, Graph().prepare(system, rank), self.order or 2)

@@ -1,0 +1,240 @@
+"""Steps that a formulation makes itself, such as `momentum`: of one size, or extrapolated.
+
+A symmetric step of order two has an error in even powers of its size. With 1, 2, 3 and 4 of them over the same time,
+polynomials in the square of the size give a step of order 8 and an estimate of its error [Hairer1993 section II.9].
+States inside a step are made by shorter steps from its start, from which nothing goes on.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from loopdyn.errors import ConvergenceError, LoopdynError
+from loopdyn.integrators import chart
+from loopdyn.integrators.chart import FINE
+from loopdyn.integrators.stepping import AGAIN, Method, ends_only, look_inside
+from loopdyn.projection import correct
+from loopdyn.tree import difference, increment
+
+if TYPE_CHECKING:
+    from loopdyn.formulations.momentum import MomentumSolver, Step
+    from loopdyn.integrators.base import Stepper
+
+Array = NDArray[np.float64]
+
+COUNTS = (1, 2, 3, 4)  # steps over the same time that are extrapolated; measured best of those tried
+ESTIMATE = 7  # order of the difference between the last two extrapolations
+# A part of a step that ends closer to a singular pose than this share of the farthest so far loses too many digits
+# there; a step shorter by LANDED (as its error then, just above what is allowed) is tried.
+LANDING, LANDED = 1e-5, 1.0 + 1e-9
+# Where a step ends on the other side of a singular pose, its end is followed as its time grows: where it jumps by more
+# than JUMP, in rad or sizes of the mechanism, the step leads to another circuit, which the motion does not meet, and
+# one of about half the size is tried. Circuits closer to each other than that count as meeting.
+JUMP, JUMPED = 1e-5, 32.0
+BISECTIONS = 40  # of the time of a step, at most ...
+PARTS = (0.5, 0.4, 0.6, 0.3, 0.7)  # ... at this share of what is left, or the next where no step ends there
+FINER, WORST = (1, 4), 100.0  # times as many steps, and largest error, of a state inside a step
+SMALL = 1e-2  # share of the first step, below which steps beside a singular pose are handed over
+
+
+@cache
+def walked(order: int) -> Method:
+    """Both ends of a step, and one more row for powers on the way; `order` is zero for steps of one size."""
+    return ends_only()._replace(p=np.zeros((3, 0)), order=order)
+
+
+class Walker:
+    """Makes the steps of a stepper whose formulation makes them itself."""
+
+    def __init__(self, stepper: Stepper, extrapolate: bool):
+        self.stepper, self.extrapolate = stepper, extrapolate
+        self.solver: MomentumSolver = stepper.solver  # type: ignore[assignment]
+        self.hands_over = False  # to another method where steps become small
+        self.first = 0.0  # largest size of a step so far, s
+        self.q = np.zeros(stepper.system.nq)  # where the step begins
+        self.made: Step  # the last that was made
+        self.farthest = 0.0  # largest indicator so far
+        self.nearest = np.inf  # smallest indicator in the last step
+        self.impulse = np.zeros(stepper.system.nc)  # of the constraint rows over the last step
+
+    # ------------------------------------------------------------------------------------ what chunks call
+
+    def attempt(self, ints: Any, floats: Any, work: Any, m: Any, method: Any, accelerate: Any) -> int:
+        """One step of size clock[SIZE]: `m.new` and clock[ERROR]."""
+        h = float(m.clock[chart.SIZE])
+        self.first = max(self.first, h)
+        if self.hands_over and h < SMALL * self.first:
+            return AGAIN
+        try:
+            self._begin()
+            m.new[:], error = self._extrapolated(h) if self.extrapolate else (self._single(h), 0.0)
+            if self.extrapolate and error <= 1.0:
+                error = LANDED if self.nearest < LANDING * self.farthest else max(error, self._jump(h))
+            if self.extrapolate and error <= 1.0:
+                self._close(m.new)
+        except LoopdynError as failure:
+            self.stepper.error = failure
+            return 0
+        m.clock[chart.ERROR] = error
+        return FINE
+
+    def within(
+        self, ints: Any, floats: Any, work: Any, m: Any, method: Any, t: float, weights: Any, accelerate: Any, _: Any
+    ) -> int:
+        """The state at the time t inside the last step, with its accelerations, into `work` and `m.stage`."""
+        if t >= m.clock[chart.STOP]:
+            chart.put_end(ints, work, m)
+            m.stage[:] = m.new
+            return FINE
+        look_inside(ints, work, m, method, t, weights)  # for the works
+        h, nv = t - float(m.clock[chart.START]), self.stepper.system.nv
+        if h > 0.0:
+            try:
+                m.stage[: 2 * nv] = self._inside(h)[: 2 * nv]
+            except LoopdynError as failure:
+                self.stepper.error = failure
+                return 0
+        chart.place(ints, work, m, m.stage, t)
+        return int(accelerate(ints, floats, work))
+
+    # --------------------------------------------------------------------------------------------- one step
+
+    def _begin(self, ahead: bool = True) -> None:
+        """Make the steps that follow begin at the start of the step, or at its end."""
+        m, nv = self.stepper.memory, self.stepper.system.nv
+        self.q = (m.q if ahead else m.q1).copy()
+        t, v = (m.clock[chart.START], m.y[nv : 2 * nv]) if ahead else (m.clock[chart.STOP], m.v1)
+        self.farthest = max(self.farthest, self.solver.begin(float(t), self.q, v))
+
+    def _single(self, h: float) -> Array:
+        """Increments, speeds and works after one step."""
+        m, nv = self.stepper.memory, self.stepper.system.nv
+        made = self.solver.walk(h, self.solver.parts)
+        self.nearest, self.impulse = made.indicator, made.impulse
+        powers = self._powers(float(m.clock[chart.START]) + h, made.q, made.v)
+        works = m.y[2 * nv :] + 0.5 * h * (m.k[0, 2 * nv :] + powers)
+        return np.concatenate([difference(self.stepper.system, self.q, made.q), made.v, works])
+
+    def _extrapolated(self, h: float, finer: int = 1) -> tuple[Array, float]:
+        """The same by polynomials through steps of several sizes, and the error against the tolerances."""
+        stepper, m = self.stepper, self.stepper.memory
+        nv, start = stepper.system.nv, float(m.clock[chart.START])
+        table: list[Array] = []
+        self.nearest = np.inf
+        for count in COUNTS:
+            powers = 0.5 * m.k[0, 2 * nv :]
+
+            def visit(t: float, q: Array, v: Array, total: Array = powers) -> None:
+                total += self._powers(t, q, v)
+
+            n = finer * count
+            made = self.solver.walk(h, (1.0 / n,) * n, visit if stepper.sources else None)
+            self.nearest, self.impulse, self.made = min(self.nearest, made.indicator), made.impulse, made
+            powers -= 0.5 * self._powers(start + h, made.q, made.v)
+            works = m.y[2 * nv :] + h / n * powers
+            table.append(np.concatenate([difference(stepper.system, self.q, made.q), made.v, works]))
+        before = table[-1]
+        for j in range(1, len(COUNTS)):
+            before = table[-1]
+            for i in range(len(COUNTS) - 1, j - 1, -1):
+                ratio = (COUNTS[i] / COUNTS[i - j]) ** 2
+                table[i] = table[i] + (table[i] - table[i - 1]) / (ratio - 1.0)
+        return table[-1], self._error(table[-1] - before)
+
+    def _close(self, y: Array) -> None:
+        """Correct increments and speeds by what extrapolation left open; zero to within its error."""
+        stepper, nv = self.stepper, self.stepper.system.nv
+        t = float(stepper.memory.clock[chart.STOP])
+        q, v = correct(stepper.system, t, increment(stepper.system, self.q, y[:nv]), y[nv : 2 * nv], stepper.rank)
+        y[:nv], y[nv : 2 * nv] = difference(stepper.system, self.q, q), v
+
+    def _inside(self, h: float) -> Array:
+        """Increments and speeds at the time h inside the step that was taken.
+
+        From its start or, if a singular pose is on that way, back from its end; by smaller steps where these fail.
+        """
+        if not self.extrapolate:
+            self._begin()
+            return self._single(h)
+        m, system, nv = self.stepper.memory, self.stepper.system, self.stepper.system.nv
+        found: list[tuple[float, Array]] = []
+        for finer in FINER:
+            for ahead in (True, False):
+                self._begin(ahead)
+                try:
+                    y, error = self._extrapolated(h if ahead else h - float(m.clock[chart.SIZE]), finer)
+                except ConvergenceError:
+                    continue
+                if not ahead:
+                    y[:nv] = difference(system, m.q, increment(system, self.q, y[:nv]))
+                if error <= 1.0 and self.solver.side(self.made.place) > 0.0:
+                    return y
+                found.append((error, y))
+        error, y = min(found, key=lambda f: f[0], default=(np.inf, m.new))
+        if error > WORST:
+            raise ConvergenceError(
+                f"the state at t = {float(m.clock[chart.START]) + h:g} s, in a singular pose, is not found. "
+                "Ask for outputs at other times, or use larger tolerances."
+            )
+        return y
+
+    # --------------------------------------------------------------------------------------- singular poses
+
+    def _jump(self, h: float) -> float:
+        """Error that stands for a step of the time h, made last, that ends on another circuit than its start; or zero.
+
+        Both sides of a singular pose differ in the sign of a determinant. Where it changes, the time is bisected until
+        the ends before and after it are next to each other, or are not.
+        """
+        if self.solver.side(self.made.place) > 0.0:
+            return 0.0
+        system, unit = self.stepper.system, self.stepper.memory.unit
+        a, b, last, after = 0.0, 1.0, self.q, self.made.q
+        for _ in range(BISECTIONS):
+            if np.abs(difference(system, last, after) / unit).max(initial=0.0) <= JUMP:
+                return 0.0
+            found = self._between(a, b, h)
+            if found is None:
+                return LANDED
+            middle, made = found
+            if self.solver.side(made.place) > 0.0:
+                a, last = middle, made.q
+            else:
+                b, after = middle, made.q
+        return JUMPED
+
+    def _between(self, a: float, b: float, h: float) -> tuple[float, Step] | None:
+        """A step that ends between the shares a and b of the time h, if there is one."""
+        for part in PARTS:
+            middle = a + part * (b - a)
+            try:
+                return middle, self.solver.walk(middle * h, (1.0 / COUNTS[-1],) * COUNTS[-1])
+            except ConvergenceError:
+                continue
+        return None
+
+    def _error(self, difference: Array) -> float:
+        """Against the tolerances: positions in natural units, speeds relative to the fastest so far."""
+        m, nv = self.stepper.memory, self.stepper.system.nv
+        rtol, atol, fastest = (float(m.clock[k]) for k in (chart.RTOL, chart.ATOL, chart.FASTEST))
+        units = np.concatenate([m.unit, m.unit * fastest])
+        scale = atol * np.concatenate([m.unit, m.unit]) + rtol * units
+        share = np.abs(difference[: 2 * nv])[scale > 0.0] / scale[scale > 0.0]
+        return float(share.max(initial=0.0))
+
+    def _powers(self, t: float, q: Array, v: Array) -> Array:
+        """Powers of all forces at a state."""
+        stepper = self.stepper
+        if not stepper.sources:
+            return np.zeros(0)
+        w, m = stepper.views, stepper.memory
+        w.t[0], w.q[:], w.v[:] = t, q, v
+        status = stepper.accelerate(stepper.ints, stepper.floats, stepper.work)
+        if status != FINE:
+            raise stepper.failure(status)
+        chart.note(stepper.ints, stepper.floats, stepper.work, m, np.zeros_like(m.y), 2)
+        return np.array(m.k[2, 2 * stepper.system.nv :])

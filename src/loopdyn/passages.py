@@ -1,0 +1,221 @@
+"""Passages of a run through singular poses: momentum steps take over, and the regular method goes on behind them.
+
+Near a singular pose accelerations are found with fewer and fewer digits, and forces may grow without bound. Momentum
+steps need neither: the reactions over a step are those that close the joints at its end.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from loopdyn.errors import SingularityError
+from loopdyn.formulations.auto import AutoSolver
+from loopdyn.integrators import chart
+from loopdyn.integrators.base import Extrapolation, Stepper
+from loopdyn.system import State
+from loopdyn.tree import energy
+
+Array = NDArray[np.float64]
+
+# A passage is over where the indicator rises, is above this share of the largest so far, as large as at the entry or
+# above ENOUGH, and would have been zero at least BEHIND steps of the regular method ago.
+RISEN, ENOUGH, BEHIND = 0.02, 0.2, 2.0
+RELAXED = 100.0  # times the tolerances, where rounding leaves them out of reach
+COLLAPSED = 1e3  # shortest possible steps, below which the size of a step tells nothing
+
+
+@dataclass(frozen=True)
+class Passage:
+    """A part of a run beside or through a singular pose.
+
+    Attributes
+    ----------
+    start, stop : float
+        Times in s.
+    through : bool
+        Whether the mechanism may have gone through the pose, by momentum steps; if not, two circuits of the mechanism
+        come close to each other without meeting, and it stayed on its own, by small regular steps.
+    indicator : float
+        Smallest length of a constraint row beyond the others at the ends of its steps, as a share of the largest of
+        the run: zero in a singular pose.
+    relaxed : float
+        Times the tolerances of the run that were used; more than one where rounding left those out of reach.
+    steps : int
+    energy_jump : float
+        Energy at its end less that at its start and the work done, J.
+    impulse : (nc,) array
+        Of the constraint rows over the momentum steps, N s or N m s; forces may be unbounded in them.
+    """
+
+    start: float
+    stop: float
+    through: bool
+    indicator: float
+    relaxed: float
+    steps: int
+    energy_jump: float
+    impulse: Array = field(repr=False)
+
+    def __str__(self) -> str:
+        """One line."""
+        kind = "momentum" if self.through else "small"
+        if not self.through:
+            what = "near miss of a singular pose, followed by"
+        elif self.indicator < RISEN:
+            what = "passage of a singular pose by"
+        else:
+            what = "pose that is nearly singular, passed by"
+        relaxed = f", tolerances times {self.relaxed:g}" if self.relaxed > 1.0 else ""
+        return (
+            f"{what} {self.steps} {kind} steps until t = {self.stop:.6g} s; indicator down to {self.indicator:.1e}, "
+            f"energy changed by {self.energy_jump:.1e} J{relaxed}"
+        )
+
+
+class Crossing:
+    """A passage in the making: the regular stepper it came from, and the one that makes its steps.
+
+    Parameters
+    ----------
+    regular : Stepper
+        It has stopped at the start of a step that it should not take.
+    start : State, optional
+        The start of the run, if it is that where it could not even begin.
+    """
+
+    def __init__(self, regular: Stepper, start: State | None = None):
+        m, nv = regular.memory, regular.system.nv
+        self.regular, self.solver = regular, cast(AutoSolver, regular.solver)
+        if m.count[chart.PENDING] == 1:  # the step is not taken
+            m.count[chart.PENDING] = 0
+            m.count[chart.ACCEPTED] -= 1
+        self.size = float(m.clock[chart.SIZE])  # of the step that was not taken
+        here = State(float(m.clock[chart.START]), regular.unwrapped(m.q), m.y[nv : 2 * nv].copy())
+        self.start = here if start is None else start
+        self.works = m.y[2 * nv :].copy()
+        self.steps = int(m.count[chart.ACCEPTED])
+        self.through, self.relaxed = True, 1.0
+        self.stepper = self._by_momentum(regular, self.start, self.works)
+        self.stepper.walker.hands_over = True
+        if start is None and self.size > COLLAPSED * float(m.clock[chart.LEAST]):
+            self.stepper.memory.clock[chart.NEXT] = self.size
+        self.entry = self.last = self.smallest = self._indicator(self.start)
+        # the largest of the run is known to the regular solver, in its own measure
+        self.largest = self.entry / self.solver.indicator
+        self.stepper.walker.farthest = self.largest
+        self.time = self.start.t
+        self.impulse = np.zeros(regular.system.nc)
+
+    def _indicator(self, state: State) -> float:
+        return self.solver.momentum.begin(state.t, state.q, state.v)
+
+    def _by_momentum(self, here: Stepper, state: State, works: Array) -> Stepper:
+        """Momentum steps from a state on."""
+        stepper = here.with_solver(self.solver.momentum, Extrapolation())
+        stepper.start(state, float(here.memory.clock[chart.END]), works)
+        return stepper
+
+    def _start_of_step(self) -> tuple[State, Array]:
+        """Where the step begins that is made now, and the works until there."""
+        m, nv = self.stepper.memory, self.stepper.system.nv
+        state = State(float(m.clock[chart.START]), self.stepper.unwrapped(m.q), m.y[nv : 2 * nv].copy())
+        return state, m.y[2 * nv :].copy()
+
+    def change(self) -> Stepper:
+        """Go on by small regular steps: it seems that two circuits come close here and do not meet.
+
+        Where that cannot be, since the pose is singular, begin once more with a larger tolerance.
+        """
+        try:
+            self.stepper = self._regular_at(*self._start_of_step())
+            self.through = False
+        except SingularityError:
+            self._begin_again()
+        return self.stepper
+
+    def _begin_again(self) -> None:
+        """Momentum steps from the entry on, with a larger tolerance: rounding left the given one out of reach."""
+        before = self.stepper.memory
+        self.through, self.relaxed = True, RELAXED
+        self.stepper = self._by_momentum(self.regular, self.start, self.works)
+        m = self.stepper.memory
+        m.clock[[chart.RTOL, chart.ATOL]] *= RELAXED
+        m.count[chart.REJECTED] = before.count[chart.REJECTED] + before.count[chart.ACCEPTED] - self.steps
+        self.stepper.walker.farthest = self.largest
+        self.last = self.smallest = self.entry
+        self.time, self.impulse = self.start.t, np.zeros_like(self.impulse)
+
+    def _regular_at(self, state: State, works: Array) -> Stepper:
+        here = self.stepper
+        after = here.with_solver(self.solver, self.regular.integrator)
+        self.solver.watch_anew()
+        after.start(state, float(here.memory.clock[chart.END]), works)
+        return after
+
+    def must_be_undone(self) -> bool:
+        """Whether the last regular step of a near miss led to the other circuit, or turned so far that it may have."""
+        if self.through:
+            return False
+        self.solver.watch_anew()
+        m, nv, momentum = self.stepper.memory, self.stepper.system.nv, self.solver.momentum
+        momentum.begin(float(m.clock[chart.START]), m.q, m.y[nv : 2 * nv])
+        end = momentum.look(self.stepper.t, m.q1, m.v1)
+        return momentum.side(end) < 0.0
+
+    def undo(self) -> Stepper:
+        """Begin the last step, taken or not, again with half its size, by rows that are chosen where it begins."""
+        m = self.stepper.memory
+        size, (state, works) = float(m.clock[chart.SIZE]), self._start_of_step()
+        m.count[chart.ACCEPTED] -= m.count[chart.PENDING]
+        m.count[chart.REJECTED] += 1
+        w = self.stepper.views
+        w.t[0], w.q[:], w.v[:] = state.t, m.q, state.v
+        try:
+            if 0.5 * size < m.clock[chart.LEAST]:
+                raise SingularityError("no step is small enough")
+            self.stepper.again()  # pivots are then compared with those here
+            self.solver.watch_anew()
+            self.stepper.start(state, float(m.clock[chart.END]), works)
+            m.clock[chart.NEXT] = 0.5 * size
+        except SingularityError:
+            self._begin_again()
+        return self.stepper
+
+    def is_over(self) -> bool:
+        """Look at the step that was taken last."""
+        state = self.stepper.state()
+        s, h = self._indicator(state), state.t - self.time
+        self.smallest = min(self.smallest, s)
+        if self.through:
+            walker = self.stepper.walker
+            self.smallest = min(self.smallest, walker.nearest)
+            self.impulse += walker.impulse
+        rate = (s - self.last) / h if h > 0.0 else 0.0
+        self.last, self.time, self.largest = s, state.t, max(self.largest, s)
+        if rate <= 0.0:
+            return False
+        risen = s > RISEN * self.largest and s >= min(self.entry, ENOUGH * self.largest)
+        return risen and s > BEHIND * rate * self.size
+
+    def leave(self) -> Stepper:
+        """The regular stepper, started where the passage ends."""
+        return self._regular_at(self.stepper.state(), self.stepper.memory.new[2 * self.stepper.system.nv :].copy())
+
+    def passage(self) -> Passage:
+        """What happened."""
+        here = self.stepper
+        m, nv, now = here.memory, here.system.nv, here.state()
+        works = m.new[2 * nv :] if m.count[chart.PENDING] == 1 else m.y[2 * nv :]
+        jump = _energy(here, now) - _energy(here, self.start) - float((works - self.works).sum())
+        steps = int(m.count[chart.ACCEPTED]) - self.steps
+        share = self.smallest / self.largest
+        return Passage(self.start.t, now.t, self.through, share, self.relaxed, steps, jump, self.impulse)
+
+
+def _energy(stepper: Stepper, state: State) -> float:
+    found = energy(stepper.system, state)
+    return found.kinetic + found.gravity
