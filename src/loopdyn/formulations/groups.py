@@ -637,7 +637,7 @@ class _Planner:
 
     def _wrist(self) -> bool:
         """Three hinges in a row whose axes meet, between parts that nothing else holds: a ball to the rest."""
-        at = self._hinges_at()
+        at = self._joints_at()
         for j2 in self._own():
             x, y = self._ends(j2)
             if x == y or any(len(at[p]) != 2 or p == self.part[0] for p in (x, y)):
@@ -654,7 +654,7 @@ class _Planner:
 
     def _hook(self) -> bool:
         """Two hinges in a row whose axes meet, at a part that nothing else holds: a universal joint to the rest."""
-        for middle, joints in self._hinges_at().items():
+        for middle, joints in self._joints_at().items():
             if len(joints) != 2 or middle == self.part[0] or any(j.spec.type != "revolute" for j in joints):
                 continue
             j1, j2 = joints
@@ -675,7 +675,7 @@ class _Planner:
         """Joints of the system."""
         return self.joints[: len(self.system.joints)]
 
-    def _hinges_at(self) -> dict[int, list[JointData]]:
+    def _joints_at(self) -> dict[int, list[JointData]]:
         """Joints of the system that join a part to others, by part."""
         at: dict[int, list[JointData]] = {}
         for j in self._own():
