@@ -15,6 +15,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import numba
+import numpy as np
 
 import loopdyn as ld
 
@@ -65,16 +66,26 @@ def repeated(call: Callable[[], object]) -> Callable[[int], None]:
     return calls
 
 
-def in_new_process(code: str) -> tuple[float, str]:
-    """Wall time and output of a new interpreter that runs `code`."""
+def in_new_process(code: str, **settings: str) -> tuple[float, str]:
+    """Wall time and output of a new interpreter that runs `code`; `settings` of its environment."""
     paths = [str(Path(ld.__file__).parents[1]), str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(p for p in paths if p)}
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(p for p in paths if p)} | settings
     start = time.perf_counter()
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
     elapsed = time.perf_counter() - start
     if done.returncode:
         raise RuntimeError(f"a process failed:\n{done.stderr}")
     return elapsed, done.stdout
+
+
+def shuffled(m: ld.Mechanism) -> ld.Mechanism:
+    """The same mechanism with bodies and joints in another order."""
+    rng = np.random.default_rng(0)
+    other = m.model_copy(deep=True)
+    for section in ("bodies", "joints"):
+        items = list(getattr(other, section).items())
+        setattr(other, section, {items[k][0]: items[k][1] for k in rng.permutation(len(items))})
+    return other
 
 
 # -------------------------------------------------------------------------------------------------------- showing

@@ -26,7 +26,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # read when NumPy is importe
 
 import numpy as np
 import peers
-from common import Figure, command_line, in_new_process, repeated, save, settings, shortest, show
+from common import Figure, command_line, in_new_process, repeated, save, settings, shortest, show, shuffled
 from numba.core.runtime import _nrt_python, rtsys
 
 import loopdyn as ld
@@ -281,16 +281,6 @@ def growth(family: str, bodies: list[int], repeats: int, seconds: float) -> list
 def memory(elimination: Elimination) -> float:
     """Bytes per body of everything that the kernels read and write."""
     return sum(x.nbytes for x in elimination.arrays) / elimination.system.nb
-
-
-def shuffled(m: ld.Mechanism) -> ld.Mechanism:
-    """The same mechanism with bodies and joints in another order."""
-    rng = np.random.default_rng(0)
-    other = m.model_copy(deep=True)
-    for section in ("bodies", "joints"):
-        items = list(getattr(other, section).items())
-        setattr(other, section, {items[k][0]: items[k][1] for k in rng.permutation(len(items))})
-    return other
 
 
 def order_of_file(case: Case, repeats: int, seconds: float) -> list[Figure]:

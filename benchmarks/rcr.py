@@ -6,12 +6,15 @@ The ladder of the paper in our reconstruction (`ld.library.ladder`), at a closed
 bodies without constraints, the traditional method (`relative`: multipliers of the cut joints by a dense matrix), `rcr`
 with speeds that follow at each evaluation, as its runs have it, and without (the state as it is given), and `graph`.
 All but the traditional one are timed inside a compiled loop; that one from Python, where it lives. Calls take turns,
-the shortest counts. Operations are multiplications and additions counted by hand from the loops of the kernels
-(`operations`), not by running them; kinematics, velocity terms and the making of rows are left out, as in the paper.
+the shortest counts. Operations are counted by running the kernels on numbers that count (counting.py).
+
+The four-bar stands beside Pinocchio's `constraintDynamics`. That call is given coordinates and speeds that meet the
+constraints and solves for no speeds, so "speeds given" does the same; "rcr" itself does more, as runs need it.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Callable
@@ -20,16 +23,14 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # read when NumPy is importe
 
 import numpy as np
 import peers
-from common import Figure, command_line, repeated, save, settings, shortest, show
+from common import Figure, command_line, in_new_process, repeated, save, settings, shortest, show, shuffled
 
 import loopdyn as ld
 from loopdyn._jit import kernel
 from loopdyn.elimination.passes import accelerate as graph_accelerate
 from loopdyn.formulations.anderson import accelerate
-from loopdyn.formulations.cells import Plan
 from loopdyn.formulations.rcr import RcrSolver
 from loopdyn.rank import decide
-from loopdyn.records import NV
 from loopdyn.tree.aba import aba
 
 LARGEST_DENSE = 130  # cells for which the traditional method is run: it takes seconds from there on
@@ -66,9 +67,9 @@ def of_graph(ints, floats, work, times):
     return status
 
 
-def ladder(L: int) -> tuple[ld.System, ld.State]:
+def ladder(L: int, change: Callable[[ld.Mechanism], ld.Mechanism] = lambda m: m) -> tuple[ld.System, ld.State]:
     """In generic orientation, both angles and their speeds as in Fig. 10: legs and rungs stay parallel."""
-    system = ld.library.turned(ld.library.ladder(L)).compile()
+    system = change(ld.library.turned(ld.library.ladder(L))).compile()
     angles = {"U.1": (0.4, 0.5), "U.2": (0.3, -0.7), "A": (-0.3, 0.7), "B": (0.3, -0.7)}
     kind = [x[0] + x[x.find(".") :] if "." in x else x[0] for x in system.speeds]
     q, v = (np.array([angles[k][n] for k in kind]) for n in (0, 1))
@@ -81,11 +82,8 @@ class Case:
     def __init__(self, system: ld.System, state: ld.State):
         self.system, self.state = system, state
         self.rank = decide(system, state)
-        solver = ld.Rcr().prepare(system, self.rank)
-        if not isinstance(solver, RcrSolver):
-            raise RuntimeError(f"'{system.name}' was handed to graph")
-        self.solver = solver
-        for arrays in (solver.calls, solver.run):
+        self.solver = RcrSolver(system, self.rank, ld.Partition())  # whatever the width: never handed to graph
+        for arrays in (self.solver.calls, self.solver.run):
             arrays.put(state.t, state.q, state.v)
         self.graph = ld.Graph().prepare(system, self.rank)
         self.graph.elimination.set_state(state.t, state.q, state.v)
@@ -117,43 +115,6 @@ def error(case: Case) -> float:
     return float(np.abs(a - b).max() / np.abs(b).max())
 
 
-# ------------------------------------------------------------------------------------------------ counted operations
-
-
-def tree_operations(system: ld.System, outside: list[int] | None = None) -> int:
-    """Multiplications and additions of the articulated-body algorithm, kinematics apart, by freedoms of each body."""
-    bodies = range(system.n_bases, len(system.model.tree)) if outside is None else outside
-    # shift 150, bias 66, both ways; per freedom U 66, pivot 11, dyad 78, bias 24, outward 35
-    return sum(260 + 214 * int(system.model.tree[b, NV]) for b in bodies)
-
-
-def operations(plan: Plan) -> int:
-    """Multiplications and additions of one evaluation of `rcr`, kinematics apart, by the loops of its kernels."""
-    tree = plan.system.model.tree
-    total = 0
-    inside = set()
-    for g in plan.groups:
-        t, d, moving = len(g.tentative), g.freedoms, g.base >= 0
-        inside |= set(g.bodies)
-        for b in g.bodies:
-            f = int(tree[b, NV])
-            total += t * (12 + 12 * f) + 2 * (18 + 12 * f)  # columns; motions twice (speeds, accelerations)
-            total += 78 + d * (12 + 66 + 11 * (d + 1) // 2) + 2 * d * f + 30 + 12 * f  # reduction, outward
-            total += (200 + 24 * d) if moving else 0
-        for c in [-1 - x for x in g.steps if x < 0] + list(g.closing):
-            cell = plan.cells[c]
-            n = len(cell.rows)
-            for ways, child, parent in cell.sides:
-                freedoms = sum(int(tree[b, NV]) for b, _ in ways)
-                anchors = sum(x >= 0 for x in (child, parent))
-                total += freedoms * (12 + 11 * n) + anchors * t * (12 + 12 * n)
-                total += 2 * ((len(ways) + anchors) * (12 + 12 * n) + 12 * freedoms)
-            total += 2 * n**3 + 2 * n * n * t + 4 * n * n
-        total += d**3 // 3 + 2 * d * d
-    outside = [b for b in range(plan.system.n_bases, len(tree)) if b not in inside]
-    return total + tree_operations(plan.system, outside)
-
-
 # ---------------------------------------------------------------------------------------------------------- figures
 
 
@@ -178,12 +139,55 @@ def growth(sizes: list[int], repeats: int, seconds: float) -> tuple[list[Figure]
     for method in ("rcr", "rcr, speeds given"):
         ratio = best[f"{method} {shown}"] / best[f"tree {shown}"]
         figures.append(Figure(f"ladder({shown}): {method} / tree", ratio, "", 4.0 if method == "rcr" else None))
-    for L, x in ladders.items():
-        count = operations(x.solver.plan_)
-        figures.append(Figure(f"ladder({L}): operations of rcr, kinematics apart", count / L, "per cell"))
-        figures.append(Figure(f"ladder({L}): operations of the tree, kinematics apart", tree_operations(x.system) / L,
-                              "per cell"))  # fmt: skip
     return figures, curves
+
+
+def operations(sizes: list[int]) -> list[Figure]:
+    """Counted operations per cell: what each more cell takes, and how they grow."""
+    _, output = in_new_process(f"import counting; counting.report({sizes})", NUMBA_DISABLE_JIT="1")
+    counts = {int(L): found for L, found in json.loads(output).items()}
+    a, b = counts[sizes[-2]], counts[sizes[-1]]
+    shared = {"tree": "kinematics of the tree", "traditional": "kinematics and rows", "graph": "kinematics and rows",
+              "rcr, speeds given": "kinematics and rows"}  # fmt: skip
+    figures = []
+    for method in METHODS:
+        more = (b[method] - a[method]) / (sizes[-1] - sizes[-2])
+        name = f"ladder, {sizes[-2]} to {sizes[-1]} cells: operations of {method}"
+        figures.append(Figure(name, more, "per cell"))
+        if method in shared:
+            less = (b[shared[method]] - a[shared[method]]) / (sizes[-1] - sizes[-2])
+            figures.append(Figure(f"{name}, {shared[method]} apart", more - less, "per cell"))
+        exponent = np.log(b[method] / a[method]) / np.log(sizes[-1] / sizes[-2])
+        figures.append(Figure(f"{name}, exponent", float(exponent), ""))
+    return figures
+
+
+def order_of_file(L: int, repeats: int, seconds: float) -> list[Figure]:
+    """How much time and result depend on the order in which bodies and joints are given."""
+    cases = {"given": Case(*ladder(L)), "shuffled": Case(*ladder(L, shuffled))}
+    found = {}
+    for name, x in cases.items():
+        s = x.state
+        found[name] = dict(zip(x.system.speeds, x.solver.accelerations(s.t, s.q, s.v).tolist(), strict=True))
+    a, b = (np.array([found[name][label] for label in cases["given"].system.speeds]) for name in cases)
+    best = shortest({name: x.calls(False)["rcr"] for name, x in cases.items()}, repeats, seconds)
+    ratio = best["shuffled"] / best["given"]
+    wrong = float(np.abs(b - a).max() / np.abs(a).max())
+    return [
+        Figure(f"ladder({L}): rcr, shuffled file / as written, or its inverse", max(ratio, 1 / ratio), "", 1.2, wrong)
+    ]
+
+
+def widths(stages: list[int], repeats: int, seconds: float) -> list[Figure]:
+    """Towers, one group whose width is twice the stages: where `graph` becomes faster (`rcr.WIDEST`)."""
+    figures = []
+    for n in stages:
+        system = ld.library.turned(ld.library.tower(n)).compile()
+        x = Case(system, ld.assemble(system, v=0.3 * np.random.default_rng(1).normal(size=system.nv)))
+        best = shortest({k: c for k, c in x.calls(False).items() if k in ("rcr", "graph")}, repeats, seconds)
+        name = f"tower({n}), group of width {x.solver.plan_.width}: rcr / graph"
+        figures.append(Figure(name, best["rcr"] / best["graph"], "", error=error(x)))
+    return figures
 
 
 def four_bar(repeats: int, seconds: float) -> list[Figure]:
@@ -219,14 +223,21 @@ def plot(curves: dict[str, list[list[float]]], file: object) -> None:
 
 def main(arguments: list[str] | None = None) -> int:
     given = command_line(__doc__, arguments, plot=True)
-    repeats, seconds = (5, 0.001) if given.quick else (60, 0.003)
+    repeats, seconds = (5, 0.001) if given.quick else (150, 0.003)
     sizes = [10, 20, 40] if given.quick else [10, 30, 100, 300, 1000, 3000, 10_000]
     figures, curves = growth(sizes, repeats, seconds)
     facts = settings(("pin", "numba", "llvmlite", "numpy"))
     facts["traditional"] = f"called from Python, up to {LARGEST_DENSE} cells"
     facts["settings of Pinocchio"] = f"ProximalSettings(0, 0, mu, iterations) {FAST_CONSTRAINTS}, hinge by one point"
-    save(figures, facts, given, curves=curves)
-    figures += four_bar(5 * repeats, seconds)
+    steps: list[Callable[[], list[Figure]]] = [
+        lambda: four_bar(5 * repeats, seconds),
+        lambda: operations([3, 5] if given.quick else [10, 20]),
+        lambda: order_of_file(20 if given.quick else 1000, repeats, seconds),
+        lambda: widths([4] if given.quick else [4, 6, 8, 10, 12, 14, 16, 24], repeats, seconds),
+    ]
+    for step in steps:
+        save(figures, facts, given, curves=curves)  # a long run: nothing is lost if it ends early
+        figures += step()
     save(figures, facts, given, curves=curves)
     if given.plot:
         plot(curves, given.plot)

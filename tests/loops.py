@@ -71,6 +71,30 @@ def crossed() -> ld.Mechanism:
     return m
 
 
+def under_actuated() -> ld.Mechanism:
+    """Parallel manipulator with more freedoms than motors, our reading of Fig. 7b of Anderson and Critchley (2003).
+
+    A plate on three legs in a plane. Leg 0 has two links, legs 1 and 2 have three, pins `A` at the feet, `B`, `C`
+    between links, `E` at the plate; 3 + 4 + 4 pins less 2 * 3 = 5 degrees of freedom, three motors at the feet, and
+    three redundant rows in each of the two loops.
+    """
+    m = ld.Mechanism("under_actuated", gravity=(0, -9.81, 0))
+    feet = [(0.0, 0.0, 0.0), (1.6, -0.1, 0.0), (0.9, 1.7, 0.0)]
+    plate = [(0.6, 0.6, 0.0), (1.0, 0.55, 0.0), (0.85, 0.9, 0.0)]
+    knees = [[(0.1, 0.5, 0.0)], [(1.7, 0.3, 0.0), (1.35, 0.5, 0.0)], [(0.55, 1.5, 0.0), (0.7, 1.15, 0.0)]]
+    pin = ld.Revolute(axis=(0, 0, 1))
+    m.add_body("plate", ld.Inertia.planar(mass=1.2, com=(0.8, 0.7, 0.0), izz=0.04))
+    for k in range(3):
+        points, before = [feet[k], *knees[k], plate[k]], m.ground
+        for n, name in enumerate("ABC"[: len(points) - 1]):
+            m.add_body(f"{name.lower()}{k}", rod(points[n], points[n + 1], 0.6 + 0.1 * k))
+            m.add_joint(f"{name}{k}", pin, before, f"{name.lower()}{k}", at=points[n])
+            before = f"{name.lower()}{k}"
+        m.add_joint(f"E{k}", pin, before, "plate", at=plate[k])
+        m.add_motor(f"motor{k}", f"A{k}", f"{1.5 - k} - 0.1*speed")
+    return m
+
+
 def loop_with(kind: str, seed: int = 3) -> ld.Mechanism:
     """Chain of four bodies on universal joints, the joint `K` of this kind in its middle, its end held by a rod.
 

@@ -171,7 +171,7 @@ def run(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Model file, ending in .yaml.")],
     until: Annotated[float, typer.Option("-t", "--time", help="Seconds to simulate.")] = 10.0,
     formulation: Annotated[
-        str, typer.Option("-f", "--formulation", help="auto, graph, relative, absolute or oracle.")
+        str, typer.Option("-f", "--formulation", help="auto, graph, rcr, closure, momentum, ...")
     ] = "auto",
     integrator: Annotated[str, typer.Option("-i", "--integrator", help="auto, dop853, dp5, stiff, rk4, ...")] = "auto",
     step: Annotated[float | None, typer.Option("--step", help="Seconds of a step, for rk4 and abm.")] = None,
@@ -299,6 +299,7 @@ def _report(result: Run) -> dict[str, Any]:
         "seconds": seconds,
         "energy_error": result.energy_error,
         "largest_residual": result.largest_residual,
+        "decided": result.decided,
         "events": [{"t": e.t, "name": e.name, "energy_loss": e.energy_loss} for e in result.events],
         "warnings": list(result.system.warnings),
         "settings": dict(result.settings),
@@ -322,6 +323,7 @@ def _show_report(report: dict[str, Any], note: str, written: list[str]) -> None:
         ("outputs", str(report["outputs"])),
         ("energy error", f"{report['energy_error']:.1e} of the largest energy that moved"),
         ("largest residual", f"{report['largest_residual']:.1e} rad or sizes of the mechanism"),
+        ("decided", report["decided"]),
     ]
     events = report["events"]
     lines += [("event", f"{e['name']} at t = {e['t']:.9g} s") for e in events[:SHOWN]]
@@ -428,3 +430,52 @@ def demo(
 
     _check_names(html=(page, (".html",)))
     run(page)
+
+
+@app.command()
+def bench(
+    names: Annotated[list[str] | None, typer.Argument(metavar="[NAME]...", help="A01 ... A05, ladder-10, all.")] = None,
+    formulations: Annotated[
+        list[str] | None, typer.Option("-f", "--formulation", help="One or more; auto by default.")
+    ] = None,
+    rtol: Annotated[float, typer.Option("--rtol", help="Relative tolerance of a step.")] = 1e-8,
+    plot: Annotated[Path | None, typer.Option("--plot", help="Draw errors against time: .png, .svg, .pdf.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+) -> None:
+    """Run benchmark problems whose solutions are known: error, energy error, steps, time.
+
+    The problems of the IFToMM library (A01 pendulum, A02 windows that fold flat,
+    A03 Andrews' squeezer, A04 Bricard, A05 flyball governor) and ladders. Without
+    a name all of them are run, which takes some minutes.
+
+    Example: loopdyn bench A02 A04 -f auto -f momentum
+    """
+    from rich.console import Console
+    from rich.table import Table
+
+    from loopdyn import bench as problems
+    from loopdyn.errors import LoopdynError
+    from loopdyn.simulate import check_settings
+
+    _check_names(plot=(plot, (".png", ".svg", ".pdf")))
+    results = []
+    try:
+        check_settings(rtol, None, "projection")
+        chosen = problems.chosen(names or [])
+        for name in chosen:
+            for formulation in formulations or ["auto"]:
+                results.append(problems.run_problem(name, formulation, rtol))
+                if not as_json:
+                    typer.echo(f"{name} by {formulation}: {results[-1].status}", err=True)
+    except LoopdynError as error:
+        _stop(str(error), "loopdyn bench")
+    if plot is not None:
+        problems.plot(results, str(plot))
+    if as_json:
+        typer.echo(json.dumps(problems.as_data(results), indent=2))
+        return
+    heads, *rows = problems.table(results)
+    shown = Table(*heads)
+    for row in rows:
+        shown.add_row(*row)
+    Console(width=None if Console().is_terminal else 160).print(shown)

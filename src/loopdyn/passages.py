@@ -6,8 +6,8 @@ steps need neither: the reactions over a step are those that close the joints at
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import cast
+from dataclasses import asdict, dataclass, field
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,8 @@ Array = NDArray[np.float64]
 # A passage is over where the indicator rises, is above this share of the largest so far, as large as at the entry or
 # above ENOUGH, and would have been zero at least BEHIND steps of the regular method ago.
 RISEN, ENOUGH, BEHIND = 0.02, 0.2, 2.0
+# Steps end beside a singular pose, not on it: a passage counts as one of a singular pose below this indicator.
+CLOSE = 0.1
 RELAXED = 100.0  # times the tolerances, where rounding leaves them out of reach
 COLLAPSED = 1e3  # shortest possible steps, below which the size of a step tells nothing
 
@@ -60,12 +62,21 @@ class Passage:
     energy_jump: float
     impulse: Array = field(repr=False)
 
+    @property
+    def unbounded(self) -> bool:
+        """Whether forces may grow without bound in it."""
+        return self.through and self.indicator < CLOSE
+
+    def as_data(self) -> dict[str, Any]:
+        """Plain numbers, for files."""
+        return {**asdict(self), "impulse": self.impulse.tolist()}
+
     def __str__(self) -> str:
         """One line."""
         kind = "momentum" if self.through else "small"
         if not self.through:
             what = "near miss of a singular pose, followed by"
-        elif self.indicator < RISEN:
+        elif self.unbounded:
             what = "passage of a singular pose by"
         else:
             what = "pose that is nearly singular, passed by"
@@ -74,6 +85,11 @@ class Passage:
             f"{what} {self.steps} {kind} steps until t = {self.stop:.6g} s; indicator down to {self.indicator:.1e}, "
             f"energy changed by {self.energy_jump:.1e} J{relaxed}"
         )
+
+
+def passage_of(data: dict[str, Any]) -> Passage:
+    """The passage of :meth:`Passage.as_data`."""
+    return Passage(**{**data, "impulse": np.array(data["impulse"], float)})
 
 
 class Crossing:

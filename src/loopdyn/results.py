@@ -18,6 +18,7 @@ from loopdyn.errors import LoopdynError, ModelError, Problem
 from loopdyn.events import Event
 from loopdyn.integrators.chart import rates
 from loopdyn.locking import Phase
+from loopdyn.passages import Passage
 from loopdyn.reactions import COMPONENTS, reactions
 from loopdyn.system import State, System
 from loopdyn.tree import along, body_motion, difference, increment, kinematics, power
@@ -122,6 +123,8 @@ class Run:
     statistics : Statistics
     settings : mapping
         Formulation, integrator, tolerances, drift control: as words and numbers.
+    passages : tuple of Passage
+        Through singular poses, and close to them.
     """
 
     system: System = field(repr=False)
@@ -136,6 +139,7 @@ class Run:
     # (n, nv) which speeds were independent, and how well each would serve; empty for other formulations
     active: NDArray[np.bool_] = field(default_factory=lambda: np.zeros((0, 0), bool), repr=False)
     criterion: Array = field(default_factory=lambda: np.zeros((0, 0)), repr=False)
+    passages: tuple[Passage, ...] = ()
 
     # ------------------------------------------------------------------------------------------ the results
 
@@ -178,6 +182,23 @@ class Run:
         return float(np.abs(self.energy_balance).max()) / size if size > 0.0 else 0.0
 
     @property
+    def decided(self) -> str:
+        """What the run decided by itself, in one line; empty if nothing."""
+        through = sum(p.unbounded for p in self.passages)
+        missed = sum(not p.through for p in self.passages)
+        beside = len(self.passages) - through - missed
+        counted = {
+            "passages of singular poses by momentum steps": through,
+            "near misses of singular poses, by small steps": missed,
+            "nearly singular poses, by momentum steps": beside,
+        }
+        found = [f"{what}: {count}" for what, count in counted.items() if count]
+        found += ["a stiff integrator on the way" for e in self.events if e.name.startswith("stiff:")]
+        switches = sum(e.name.startswith("independent:") for e in self.events)
+        found += [f"changes of independent coordinates: {switches}"] if switches else []
+        return "; ".join(found)
+
+    @property
     def largest_residual(self) -> float:
         """Largest residual of a loop or constraint at position level, in rad or sizes of the mechanism."""
         units = np.array(list(self._rows.values()))
@@ -187,7 +208,8 @@ class Run:
     def wrench(self) -> tuple[Array, NDArray[np.bool_], Array]:
         """Reactions (n, joints, 6), which components are unique (joints, 6), and loads of other rows (n, rows).
 
-        What does not act at a time is zero then.
+        What does not act at a time is zero then. In passages of singular poses forces may be unbounded: they are left
+        out there, as numbers that are none; ``passages`` have the impulses.
         """
         n, names, rows = len(self.path), self._joint_names, list(self._other_rows)
         wrench, unique, others = np.zeros((n, len(names), 6)), np.ones((len(names), 6), bool), np.zeros((n, len(rows)))
@@ -198,7 +220,16 @@ class Run:
                 wrench[k, there] = found.wrench
                 unique[there] &= found.unique
                 others[k, [rows.index(label) for label in found.multipliers]] = list(found.multipliers.values())
+        wrench[self.unbounded], others[self.unbounded] = np.nan, np.nan
         return wrench, unique, others
+
+    @cached_property
+    def unbounded(self) -> NDArray[np.bool_]:
+        """Output times (n,) inside passages of singular poses, where forces may grow without bound."""
+        inside = np.zeros(len(self.path), bool)
+        for p in self.passages:
+            inside |= p.unbounded & (self.path.t >= p.start) & (self.path.t <= p.stop)
+        return inside
 
     @cached_property
     def _joint_names(self) -> tuple[str, ...]:
@@ -249,6 +280,7 @@ class Run:
             "residual_velocity": (per_row, d.residual[:, 1], {"units": "rad/s or m/s"}),
             "residual_acceleration": (per_row, d.residual[:, 2], {"units": "rad/s2 or m/s2"}),
             "steps": ("time", p.steps),
+            "unbounded": ("time", self.unbounded, {"means": "in the passage of a singular pose: no forces are given"}),
         }
         coords: dict[str, Any] = {
             "time": ("time", p.t, {"units": "s"}),
@@ -451,10 +483,11 @@ class Run:
         for k, name in enumerate(("fx", "fy", "fz", "mx", "my", "mz")):
             columns[f"shaking {name}"] = ("N" if k < 3 else "N m", self.shaking[:, k])
         rows = {}
-        for name, (unit, values) in columns.items():
+        bounded = ~self.unbounded
+        for name, (unit, every) in columns.items():
+            values, times = every[bounded], self.path.t[bounded]
             if len(values) and np.isfinite(values).all() and np.any(values != 0.0):
                 low, high = int(np.argmin(values)), int(np.argmax(values))
-                times = self.path.t
                 rms = float(np.sqrt(np.mean(values**2)))
                 rows[name] = (unit, values[low], times[low], values[high], times[high], rms)
         heads = ["unit", "min", "t_min", "max", "t_max", "rms"]
@@ -486,13 +519,14 @@ class Run:
             rows[name] = _difference(a[name].values, b[name].values, a["time"].values)
         if np.array_equal(self.path.t, other.path.t):
             both = [n for n in self._joint_names if n in other._joint_names]
+            bounded = ~(self.unbounded | other.unbounded)
             for joint in both:
                 m, n = self._joint_names.index(joint), other._joint_names.index(joint)
                 known = self.wrench[1][m] & other.wrench[1][n]
                 for k in np.flatnonzero(known):
-                    x, y = self.wrench[0][:, m, k], other.wrench[0][:, n, k]
+                    x, y = self.wrench[0][bounded, m, k], other.wrench[0][bounded, n, k]
                     if np.any(x != 0.0) or np.any(y != 0.0):
-                        rows[f"{joint}.{COMPONENTS[k]}"] = _difference(x, y, self.path.t)
+                        rows[f"{joint}.{COMPONENTS[k]}"] = _difference(x, y, self.path.t[bounded])
         return pd.DataFrame.from_dict(rows, orient="index", columns=["largest", "time", "rms"])
 
     # -------------------------------------------------------------------------------------------- looking at it

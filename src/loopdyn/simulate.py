@@ -35,7 +35,7 @@ from loopdyn.integrators.base import (
 from loopdyn.integrators.chart import FINE, Output
 from loopdyn.integrators.stepping import ASKS, FINISHED, RUNNING
 from loopdyn.locking import Lock, Phase, Release, change, impulse_as_data, impulse_of, phase_of
-from loopdyn.passages import Crossing, Passage
+from loopdyn.passages import Crossing, Passage, passage_of
 from loopdyn.rank import Rank, decide, require_regular
 from loopdyn.results import Diagnostics, Run, Statistics, Trajectory, measure, pieces
 from loopdyn.system import State, System
@@ -601,6 +601,7 @@ class _Simulation:
             states = [getattr(e, name) for e in self.events]
             data[f"event_{name}"] = np.array([np.concatenate([s.q, s.v]) for s in states])
         data["entered"] = np.array([[s.t, *s.q, *s.v] for s in self.entered])
+        data["passages"] = np.array(json.dumps([p.as_data() for p in self.passages]))
         data["partition"] = np.array(json.dumps([asdict(x) for x in self.partition]))
         self.checkpoint.add(data)
         self.saved = n
@@ -644,6 +645,7 @@ class _Simulation:
         ]
         self.checked = self.written
         self.jumps[self.written :] = self.lost
+        self.passages = [passage_of(p) for p in json.loads(str(last["passages"]))]
         self.partition = [
             _Independent(x["t"], x["phase"], tuple(x["speeds"])) for x in json.loads(str(last["partition"]))
         ]
@@ -745,6 +747,7 @@ class _Simulation:
             self.jumps[:n],
             tuple(self.phases),
             *self._active(n),
+            tuple(self.passages),
         )
 
     def _active(self, n: int) -> tuple[NDArray[np.bool_], Array]:

@@ -444,7 +444,10 @@ def forest_of_cuts(names: Sequence[str], edges: Sequence[Edge], n_bases: int, cu
 
 
 def _path_joints(edges: Sequence[Edge], kept: Sequence[int], closing: Edge, n_bases: int, n: int) -> list[int]:
-    """Joints on the way between the ends of `closing` through the joints `kept`; bases count as one body."""
+    """Joints on the way between the ends of `closing` through the joints `kept`; bases count as one body.
+
+    None where the ends hang together by added free joints only.
+    """
 
     def node(b: int) -> int:
         return 0 if b < n_bases else b
@@ -463,7 +466,7 @@ def _path_joints(edges: Sequence[Edge], kept: Sequence[int], closing: Edge, n_ba
                 came[c] = (b, k)
                 ring.append(c)
     path, b = [], node(closing.child)
-    while came[b][1] >= 0:
+    while came.get(b, (-1, -1))[1] >= 0:
         path.append(came[b][1])
         b = came[b][0]
     return path

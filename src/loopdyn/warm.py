@@ -18,7 +18,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 # more than once where they run side by side, so what shares much is together.
 CHAINS = {
     "minimal coordinates": ("trees", "relative coordinates", "partitioning", "coordinate reduction"),
-    "steps and elimination": ("elimination", "correction", "reactions", "steps", "stiff steps"),
+    "steps and elimination": ("elimination", "correction", "reactions", "steps", "stiff steps", "momentum steps"),
 }
 
 
@@ -55,6 +55,7 @@ def compile_chain(name: str) -> str:
         "reactions": lambda: reactions(system, state, np.zeros(system.nv)),
         "steps": lambda: simulate(system, state, (0.0, 0.1), t_eval=[0.05], progress=False).data,
         "stiff steps": lambda: simulate(system, state, (0.0, 0.01), integrator="stiff", progress=False),
+        "momentum steps": lambda: simulate(system, state, (0.0, 0.01), formulation="momentum", progress=False),
         "partitioning": lambda: accelerations(system, state, "partition"),
         "coordinate reduction": lambda: accelerations(system, state, "rcr"),
     }

@@ -96,8 +96,14 @@ def test_the_rcr_benchmark_runs_and_agrees_with_graph(tmp_path, monkeypatch):
     command = [sys.executable, ROOT / "benchmarks" / "rcr.py", "--quick", "--json", report, "--markdown", table]
     done = subprocess.run([*command, "--plot", picture], capture_output=True, text=True, cwd=tmp_path, check=False)
     assert report.exists(), done.stderr
-    errors = [f["error"] for f in json.loads(report.read_text())["figures"] if f["error"] is not None]
+    figures = {f["name"]: f for f in json.loads(report.read_text())["figures"]}
+    errors = [f["error"] for f in figures.values() if f["error"] is not None]
     assert errors
     assert max(errors) <= 1e-9
+    count = {m: figures[f"ladder, 3 to 5 cells: operations of {m}"]["value"] for m in ("tree", "rcr", "graph")}
+    assert count["tree"] < count["graph"] < 4 * count["tree"]  # counts, not times: they are the same on every machine
+    assert count["tree"] < count["rcr"] < 4 * count["tree"]
+    assert figures["ladder, 3 to 5 cells: operations of traditional, exponent"]["value"] > 2
+    assert figures["ladder, 3 to 5 cells: operations of rcr, exponent"]["value"] < 1.05
     assert table.read_text().startswith("| figure |")
     assert picture.stat().st_size > 10_000

@@ -9,6 +9,7 @@ from loopdyn.results import coordinate_units
 
 PLANAR = (
     "pendulum",
+    "double_pendulum",
     "four_bar",
     "watt",
     "stephenson",

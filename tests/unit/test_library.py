@@ -129,6 +129,7 @@ def all_rows(m):
 # bodies, joints, loops, degrees of freedom, redundant rows over all joints
 COUNTS = {
     "pendulum": (1, 1, 0, 1, 0),
+    "double_pendulum": (2, 2, 0, 2, 0),
     "four_bar": (3, 4, 1, 1, 3),
     "watt": (5, 7, 2, 1, 6),
     "stephenson": (5, 7, 2, 1, 6),
@@ -297,6 +298,15 @@ def test_ladder_shares_its_mass_among_any_number_of_cells():
         assert near(parts["rung1"][2], 3 / n * np.diag([0.004, 0.49 / 12, 0.49 / 12]), 1e-14)
 
 
+def test_double_pendulum_is_that_of_the_paper_in_slugs_and_feet():
+    m = library.double_pendulum()
+    slug, foot = 14.593902937206364, 0.3048  # kg, m
+    for mass, _, inertia in masses(m).values():
+        assert (mass, inertia[2, 2]) == pytest.approx((slug, slug * foot**2), rel=4e-3)  # printed with three digits
+    assert near(joint_place(m, "B"), [4 * foot, 0, 0], 1e-3)
+    assert near(masses(m)["link2"][1], [6 * foot, 0, 0], 2e-3)
+
+
 def test_stewart_3rrs_is_symmetric_and_its_shafts_lie_along_their_motors():
     m = library.stewart_3rrs()
     third = np.array([[-0.5, sqrt(0.75), 0], [-sqrt(0.75), -0.5, 0], [0, 0, 1]])  # clockwise, seen from above
@@ -404,6 +414,8 @@ def test_rssr_crank_can_turn_fully():
 # Closed forms and one-coordinate equations of the reference solutions, t = 0.
 STARTS = [
     (library.pendulum, None, {}, {"A": 9.81}),
+    # [[J + 5 m d^2, 2 m d^2], [2 m d^2, J + m d^2]] on the angles from the horizontal, loads -3 m g d and -m g d
+    (library.double_pendulum, None, {}, {"A": -10.978211649276629, "B": 15.675862305148545}),
     (library.four_bar, ["C"], {"A": 8.0}, {"A": -57.58354514433628}),
     (library.four_bar, ["D"], {}, {"A": -16.32867654832981}),
     (library.slider_crank, ["C"], {"A": 12.0}, {"A": -150.1489767701239}),

@@ -18,6 +18,7 @@ PIN = ld.Revolute(axis=(0, 0, 1))
 # three of them (out of the plane) repeat others. Idle bodies after them.
 KNOWN = {
     "pendulum": (1, 0, ()),
+    "double_pendulum": (2, 0, ()),
     "four_bar": (1, 3, ()),
     "slider_crank": (1, 3, ()),
     "five_bar": (2, 3, ()),

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from tests.kernels import check_complex_numbers, check_nothing_is_allocated
-from tests.loops import crossed, nested
+from tests.loops import crossed, nested, under_actuated
 from tests.unit.test_absolute import CONSTRAINTS
 
 import loopdyn as ld
@@ -93,6 +93,7 @@ def on_a_coupler() -> ld.Mechanism:
 TOPOLOGIES = {
     "four_bar": ld.library.four_bar(),
     "three_legs": three_legs(),
+    "under_actuated": under_actuated(),
     "moving_base": on_a_moving_base(),
     "on_a_coupler": on_a_coupler(),
     "nested": nested(),

@@ -638,6 +638,11 @@ def test_free_bodies_that_make_no_sense_are_refused_in_words():
         m.compile(free=["ground"])
 
 
+def test_a_body_without_inertia_may_be_hung_freely():
+    """Its joint closes no loop of joints in which another could be cut."""
+    assert ld.library.pendulum().compile(free=["bob"]).topology.cuts == ("A",)
+
+
 def test_a_mechanism_with_a_free_body_moves_as_it_does_without():
     runs = []
     for free in ([], ["coupler"]):

@@ -114,7 +114,7 @@ from loopdyn.tree.kinematics import place_bodies, rigid_bodies
 
 # Header of the plan, behind the ints of the system: lengths of its tables, of its arrays of numbers, and settings.
 N_GROUPS, N_STEPS, N_CELLS, N_ROWS, N_DEPENDENT, N_PARTS, N_PATH, N_LOCAL, N_DIRECT, N_TENTATIVE = range(10)
-N_COLUMNS, N_E, N_X, N_REDUCED, N_M, FORM, AFFINE, FLOATS, N_HEADER = range(10, 19)
+N_COLUMNS, N_E, N_X, N_REDUCED, N_M, FORM, AFFINE, STEADY, FLOATS, N_HEADER = range(10, 20)
 
 # group[g]: base or -1; steps; closing cells; tentative speeds, how many of them are independent, where they begin;
 # where its M, its reduced rows and its X of those begin.
@@ -158,6 +158,7 @@ class Cells(NamedTuple):
 
     slot: Any  # (bodies,) first column of a body of a group, else -1
     start: Any  # (bodies,) the group whose first body it is, or -1
+    carries: Any  # (bodies,) 1 where something outside of its group stands on it: its acceleration is asked for
     e: Any  # (nv,) where the row of E of a speed begins, -1 outside of groups
     holonomic: Any  # (nc,) 0 for rows that constrain velocities alone
     group: Any  # (groups, N_GROUP)
@@ -206,7 +207,7 @@ def open_cells(ints, o):
     """The plan, which begins at o in the int array."""
     n, nv, nc = ints[H_ROWS], ints[H_NV], ints[H_NC]
     a = o + N_HEADER
-    b = a + 2 * n
+    b = a + 3 * n
     c = b + nv + nc
     d = c + ints[o + N_GROUPS] * N_GROUP
     e = d + ints[o + N_STEPS]
@@ -220,6 +221,7 @@ def open_cells(ints, o):
     return Cells(
         window(ints, a, n),
         window(ints, a + n, n),
+        window(ints, a + 2 * n, n),
         window(ints, b, nv),
         window(ints, b + nv, nc),
         window(ints, c, ints[o + N_GROUPS], N_GROUP),
@@ -297,7 +299,7 @@ def own_work(header: Any, bodies: int, nv: int, nc: int, entries: int) -> int:
 # ---------------------------------------------------------------------------------------------- small matrices
 
 
-@inline
+@inline(always=True)
 def invert(A, B, o, n):
     """B <- A^-1, both (n, n) by rows from o on; A is destroyed. Returns the sign of det A and its smallest pivot."""
     sign, least = 1.0, np.inf
@@ -318,7 +320,7 @@ def invert(A, B, o, n):
         pivot = A[o + j * n + j]
         if pivot.real < 0.0:
             sign = -sign
-        least = min(least, np.sqrt(pivot.real * pivot.real))
+        least = min(least, pivot.real * pivot.real)
         inverse = 1.0 / pivot
         for m in range(j + 1, n):
             A[o + j * n + m] *= inverse
@@ -331,10 +333,10 @@ def invert(A, B, o, n):
                     A[o + i * n + m] -= x * A[o + j * n + m]
                 for m in range(n):
                     B[o + i * n + m] -= x * B[o + j * n + m]
-    return sign, least
+    return sign, np.sqrt(least)
 
 
-@inline
+@inline(always=True)
 def cholesky(M, o, n):
     """Lower factor of M (n, n) from o on, in place, with inverse diagonal; False where M is not positive definite."""
     sound = True
@@ -351,7 +353,7 @@ def cholesky(M, o, n):
     return sound
 
 
-@inline
+@inline(always=True)
 def solve_cholesky(M, o, n, b, k):
     """b[k:k + n] <- M^-1 b with the factor."""
     for i in range(n):
@@ -679,6 +681,29 @@ def follow(ints, floats, work, biased):
             follow_last(ints, floats, work, g, biased)
 
 
+@inline(always=True)
+def follow_steadily(work, P, G):
+    """Corrections `x` of all speeds by E alone, which is enough where nothing in the rows depends on time.
+
+    No more than the sums of (45), (51): in such groups dependent speeds are zero where the independent ones are.
+    """
+    for g in range(P.group.shape[0]):
+        t, at = P.group[g, G_WIDTH], P.group[g, G_TENTATIVE]
+        for m in range(t):
+            k = P.tentative[at + m]
+            G.F[at + m], G.x[k] = work.v[k], 0.0
+        for s in range(P.group[g, G_STEPS], P.group[g, G_STEPS_END]):
+            if P.step[s] < 0:
+                c = -1 - P.step[s]
+                first = P.cell[c, K_DEPENDENT]
+                for i in range(P.cell[c, K_ROWS_END] - P.cell[c, K_ROWS]):
+                    k = P.dependent[first + i]
+                    total = -work.v[k]
+                    for m in range(t):
+                        total += G.E[P.e[k] + m] * G.F[at + m]
+                    G.x[k] = total
+
+
 # ----------------------------------------------------------------------------------------------------- right sides
 
 
@@ -857,14 +882,17 @@ def expand_group(model, work, P, G, g):
                 work.a[k] = a
 
 
-@inline(always=True)
-def inward(model, work, P, G):
+@kernel
+def inward(ints, floats, work):
     """From tips to bases: bodies outside of loops one by one [Anderson2003 eqs. (14)-(19)], groups as a whole."""
-    B = work.body
+    model, data = open_model(ints, floats), open_work(ints, work)
+    o = plan_start(ints)
+    P, G = open_cells(ints, o), open_numbers(ints, o, floats, work, work_start(ints))
+    B = data.body
     status = FINE
     for i in range(model.tree.shape[0] - 1, model.n_bases - 1, -1):
         if P.slot[i] >= 0:
-            if P.start[i] >= 0 and not reduce_group(model, work, P, G, P.start[i]):
+            if P.start[i] >= 0 and not reduce_group(model, data, P, G, P.start[i]):
                 status = NO_INERTIA
             continue
         p, first = model.tree[i, PARENT], model.tree[i, V0]
@@ -874,9 +902,9 @@ def inward(model, work, P, G):
         size_w, size_v = J[0] + J[1] + J[2], M[0] + M[1] + M[2]
         for k in range(first + model.tree[i, NV] - 1, first - 1, -1):
             if model.tree[i, KIND] == REVOLUTE:
-                sound, d, u, uw, uv = eliminate_pin(work.dof, k, size_w, work.load[k], J, H, M, pw, pv)
+                sound, d, u, uw, uv = eliminate_pin(data.dof, k, size_w, data.load[k], J, H, M, pw, pv)
             else:
-                sound, d, u, uw, uv = eliminate(work.dof, k, size_w, size_v, work.load[k], J, H, M, pw, pv)
+                sound, d, u, uw, uv = eliminate(data.dof, k, size_w, size_v, data.load[k], J, H, M, pw, pv)
             if not sound:
                 status = FIRST_BODY + i
             J, H, M = subtract_dyad(J, H, M, d, uw, uv)
@@ -886,22 +914,28 @@ def inward(model, work, P, G):
     return status
 
 
-@inline(always=True)
-def outward(model, work, P, G):
-    """Accelerations from the bases to the tips [Anderson2003 eqs. (67)-(71)]."""
-    B, D = work.body, work.dof
+@kernel
+def outward(ints, floats, work):
+    """Accelerations from the bases to the tips [Anderson2003 eqs. (67)-(71)]; of bodies, where they are asked for."""
+    model, data = open_model(ints, floats), open_work(ints, work)
+    o = plan_start(ints)
+    P, G = open_cells(ints, o), open_numbers(ints, o, floats, work, work_start(ints))
+    B, D = data.body, data.dof
     for i in range(model.n_bases, model.tree.shape[0]):
         if P.start[i] >= 0:
-            expand_group(model, work, P, G, P.start[i])
-        p, iv, inside = model.tree[i, PARENT], model.tree[i, V0], P.slot[i] >= 0
+            expand_group(model, data, P, G, P.start[i])
+        inside = P.slot[i] >= 0
+        if inside and P.carries[i] == 0:
+            continue
+        p, iv = model.tree[i, PARENT], model.tree[i, V0]
         aw = get3(B, p, AW)
         av = add(get3(B, p, AV), cross(aw, get3(B, i, ARM)))
         for k in range(iv, iv + model.tree[i, NV]):
             if inside:
-                a = work.a[k]
+                a = data.a[k]
             else:
                 a = D[k, LOAD] - D[k, DINV] * (dot(get3(D, k, UW), aw) + dot(get3(D, k, UV), av))
-                work.a[k] = a
+                data.a[k] = a
             aw, av = add(aw, scale(a, get3(D, k, SW))), add(av, scale(a, get3(D, k, SV)))
         put3(B, i, AW, add(aw, get3(B, i, CW)))
         put3(B, i, AV, add(av, get3(B, i, CV)))
@@ -914,8 +948,8 @@ def outward(model, work, P, G):
 def weigh(ints, floats, work, stage):
     """Bodies and rows at the state in `work`: motion and velocity terms, inertia and loads where the stage needs them.
 
-    This one, `columns` and `follow` are kernels, though only called by others, so that they stay functions: inlined,
-    their variables would be set to zero at every call, which takes half of the time of a four-bar.
+    This one, `columns`, `missing`, `follow`, `inward` and `outward` are kernels, though only called by others, so that
+    they stay functions: inlined, their variables would be set to zero at every call, half of the time of a four-bar.
     """
     model, data = open_model(ints, floats), open_work(ints, work)
     place_bodies(model, data, stage != SPEEDS)
@@ -928,6 +962,20 @@ def weigh(ints, floats, work, stage):
     constraint_rows(model, data)
     if model.linear.shape[0] > 0:
         relations(ints, floats, work)
+
+
+@kernel
+def missing(ints, floats, work, stage):
+    """Right sides of the rows for a stage."""
+    model, data = open_model(ints, floats), open_work(ints, work)
+    o = plan_start(ints)
+    P, G = open_cells(ints, o), open_numbers(ints, o, floats, work, work_start(ints))
+    if stage == SPEEDS:
+        missing_speeds(model, data, G)
+    elif stage == ACCELERATIONS:
+        missing_accelerations(model, data, G)
+    else:
+        missing_positions(model, data, P, G)
 
 
 @inline(always=True)
@@ -962,20 +1010,18 @@ def accelerate(ints, floats, work):
         weigh(ints, floats, work, stage)
         if stage == first or ints[o + AFFINE] == 0:
             columns(ints, floats, work)
-        if stage == SPEEDS:
-            missing_speeds(model, data, G)
-        elif stage == ACCELERATIONS:
-            missing_accelerations(model, data, G)
+        if stage == SPEEDS and ints[o + STEADY] == 1:
+            follow_steadily(data, P, G)
         else:
-            missing_positions(model, data, P, G)
-        follow(ints, floats, work, stage != SPEEDS)
+            missing(ints, floats, work, stage)
+            follow(ints, floats, work, stage != SPEEDS)
         if stage == SPEEDS:
             take_speeds(data, P, G)
     for g in range(P.group.shape[0]):
         if P.group[g, G_FREEDOMS] < P.group[g, G_WIDTH]:
             narrow(ints, floats, work, g)
-    status = inward(model, data, P, G)
-    outward(model, data, P, G)
+    status = inward(ints, floats, work)
+    outward(ints, floats, work)
     total = 0.0
     for k in range(model.nv):
         total += data.a[k].real

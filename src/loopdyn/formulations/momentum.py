@@ -2,7 +2,7 @@
 
 The default, "rattle", keeps that idea and closes positions and velocities (:mod:`loopdyn.formulations.rattle`): steps
 of order two that conserve momentum, are symplectic, and pass singular poses; compositions of order 4 and 6. The scheme
-that is printed in the paper is "huang2002".
+that is printed in the paper is "huang2002" (:mod:`loopdyn.formulations.huang`).
 
 A stepping formulation gives steps, not accelerations: those are the ones of `graph`.
 """
@@ -20,6 +20,7 @@ from loopdyn.errors import ConvergenceError, LoopdynError, SingularityError
 from loopdyn.formulations import rattle
 from loopdyn.formulations.base import Formulation, Solution, Solver
 from loopdyn.formulations.graph import Graph
+from loopdyn.formulations.huang import HuangSolver
 from loopdyn.projection import project
 from loopdyn.rank import LARGEST_DENSE, Rank, is_large
 from loopdyn.system import State, System
@@ -98,8 +99,6 @@ class Step:
 
 class MomentumSolver:
     """`Momentum` prepared for one system: steps, and accelerations by the solver of regular poses."""
-
-    keeps = ("position", "velocity")  # levels at which the end of a step is closed
 
     def __init__(self, system: System, rank: Rank, regular: Solver, order: int):
         self.system, self.rank, self.regular, self.order = system, rank.count, regular, order
@@ -204,8 +203,8 @@ class MomentumSolver:
         here.kept[:] = there.kept
         here.N[:] = np.linalg.eigh(total)[1][:, self.rank :].T
 
-    def step(self, t: float, q: Array, v: Array, h: float) -> Step:
-        """One step of the time h, composed of several where the order is above two.
+    def step(self, t: float, q: Array, v: Array, h: float) -> tuple[Array, Array, Array]:
+        """One step of the time h, composed of several where the order is above two: q, v, impulse of the rows.
 
         Raises
         ------
@@ -213,7 +212,8 @@ class MomentumSolver:
             If no impulses close the joints at its end, or loads and speeds there do not settle.
         """
         self.begin(t, q, v)
-        return self.walk(h, self.parts)
+        made = self.walk(h, self.parts)
+        return made.q, made.v, made.impulse
 
     def walk(
         self, h: float, shares: Sequence[float], visit: Callable[[float, Array, Array], None] | None = None
@@ -306,9 +306,18 @@ class Momentum(Formulation):
             raise LoopdynError(f"momentum: there is no scheme '{self.scheme}'. Give one of {known}.")
         if self.order is not None and self.order not in PARTS:
             raise LoopdynError(f"momentum: order is {self.order}. Give 2, 4 or 6.")
+        if self.order is not None and self.scheme == "huang2002":
+            raise LoopdynError("momentum: the scheme of the paper is of order one. Leave the order out.")
+
+    @property
+    def one_size(self) -> bool:
+        """Whether its steps can only be of one size."""
+        return self.order is not None or self.scheme == "huang2002"
 
     def supports(self, system: System) -> str | None:
-        """What `graph` treats, up to the size of dense matrices."""
+        """What `graph` treats, up to the size of dense matrices; for the scheme of the paper its four joint types."""
+        if self.scheme == "huang2002":
+            return HuangSolver.refusal(system)
         if is_large(system):
             return f"it has more than {LARGEST_DENSE} speeds or constraint rows, and matrices of steps are dense"
         return Graph().supports(system)
@@ -316,9 +325,11 @@ class Momentum(Formulation):
     def plan(self, system: System) -> str:
         """The unknowns of a step."""
         sizes = f"{system.nv} increments and {system.nc} impulses of constraints"
-        how = "extrapolated, their size by the tolerances" if self.order is None else f"of order {self.order}"
+        how = "of one size" if self.one_size else "extrapolated, their size by the tolerances"
         return f"momentum ({self.scheme}): {sizes} a step, by dense matrices; steps {how}; accelerations by graph"
 
     def prepare(self, system: System, rank: Rank) -> Solver:
         """Work arrays, and the solver of accelerations."""
+        if self.scheme == "huang2002":
+            return HuangSolver(system, Graph().prepare(system, rank), rank)
         return MomentumSolver(system, rank, Graph().prepare(system, rank), self.order or 2)

@@ -18,6 +18,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from loopdyn.constraints import FIRST_CONSTRAINT
 from loopdyn.errors import LoopdynError, SingularityError
 from loopdyn.formulations import anderson, criteria
 from loopdyn.formulations.base import Array, Compiled, Solution, Solver
@@ -25,13 +26,14 @@ from loopdyn.formulations.cells import Group, Numbers, Plan, Tree, bound_speeds,
 from loopdyn.formulations.graph import Graph, GraphSolver
 from loopdyn.formulations.partition import Chosen, Partition, singular_set
 from loopdyn.rank import Rank, decide, is_large
-from loopdyn.records import H_ENTRIES, NV, V0, model_sizes
+from loopdyn.records import C_KIND, H_ENTRIES, NV, PARENT, V0, model_sizes
 from loopdyn.system import State, System
 from loopdyn.tree import terms
 from loopdyn.tree.rnea import rnea
 
-# Tentative speeds of a group above which it is handed to `graph`: what is dense in them then takes longer than the
-# elimination of multipliers.
+# Tentative speeds of a group above which it is handed to `graph`. An evaluation takes 0.8 to 1.7 times that of `graph`
+# up to a width of 6 and 1.3 to 2.5 times from 8 to 28; towers take 2.0 at 13, 2.2 at 22, 2.4 at 26, 3.5 at 48
+# (benchmarks/rcr.py): from about here on exact velocities cost more than a second evaluation.
 WIDEST = 24
 
 
@@ -99,7 +101,7 @@ def _pack(plan: Plan, form: int, n_floats: int) -> NDArray[np.int64]:
     for g, G in enumerate(plan.groups):
         t, d = len(G.tentative), G.freedoms
         start[min(G.bodies)] = g
-        for b in G.bodies:
+        for b in (x for x in G.steps if x >= 0):  # in the order of evaluation, whatever that of the file is
             slot[b] = n_columns
             n_columns += t
             for k in range(tree[b, V0], tree[b, V0] + tree[b, NV]):
@@ -138,10 +140,29 @@ def _pack(plan: Plan, form: int, n_floats: int) -> NDArray[np.int64]:
     header[[a.N_TENTATIVE, a.N_COLUMNS, a.N_E, a.N_X, a.N_REDUCED, a.N_M]] = [
         len(tentative), n_columns, n_e, n_x, n_reduced, n_m,
     ]  # fmt: skip
-    header[[a.FORM, a.AFFINE, a.FLOATS]] = form, s.affine, n_floats
-    tables: list[Any] = [header, slot, start, e_row, s.holonomic, group, step, cells, rows, dependent, part, path]
-    tables += [local, direct, tentative]
+    header[[a.FORM, a.AFFINE, a.STEADY, a.FLOATS]] = form, s.affine, _steady(plan), n_floats
+    tables: list[Any] = [header, slot, start, _carries(plan), e_row, s.holonomic, group, step, cells, rows, dependent]
+    tables += [part, path, local, direct, tentative]
     return np.concatenate([np.asarray(x, np.int64).ravel() for x in tables])
+
+
+def _steady(plan: Plan) -> bool:
+    """Whether speeds follow by E alone: joints between bodies only, bases at rest, no group closed at its end."""
+    model = plan.system.model
+    given = bool((model.base_programs >= 0).any())
+    constraints = len(model.linear) > 0 or bool((model.cut[:, C_KIND] >= FIRST_CONSTRAINT).any())
+    return not (given or constraints or any(g.followers for g in plan.groups))
+
+
+def _carries(plan: Plan) -> NDArray[np.int64]:
+    """1 for bodies on which, in the end, a body outside of all groups or another group stands."""
+    tree, n_bases = plan.system.model.tree, plan.system.n_bases
+    found, inside = np.zeros(len(tree), np.int64), {b for g in plan.groups for b in g.bodies}
+    found[[g.base for g in plan.groups if g.base >= 0]] = 1
+    for b in range(len(tree) - 1, n_bases - 1, -1):
+        if b not in inside or found[b]:
+            found[tree[b, PARENT]] = 1
+    return found
 
 
 class RcrSolver:

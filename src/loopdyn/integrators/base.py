@@ -316,12 +316,10 @@ def for_formulation(integrator: str | Integrator, formulation: Formulation) -> I
                 f"{found.name} drives formulations that make steps themselves, such as momentum. Use auto."
             )
         return found
-    order = getattr(formulation, "order", None)
-    found = Extrapolation() if integrator == "auto" and order is None else chosen(integrator)
-    if order is not None and not isinstance(found, Steps):
-        raise LoopdynError(
-            f"steps of order {order} are of one size. Give it: Steps(step=1e-3); or leave the order out."
-        )
+    one_size = getattr(formulation, "one_size", False)
+    found = Extrapolation() if integrator == "auto" and not one_size else chosen(integrator)
+    if one_size and not isinstance(found, Steps):
+        raise LoopdynError(f"steps of {formulation} are of one size. Give it: integrator=Steps(step=1e-3).")
     if not found.walks:
         raise LoopdynError(f"{formulation.name} makes its steps itself. Use Steps(step=...), or auto.")
     return found
@@ -452,8 +450,7 @@ class Stepper:
         corrects = s.nc > 0 and drift != "none"
         self.compiled = compiled
         own = self.integrator.in_python(self)
-        keeps = getattr(self.solver, "keeps", ()) if compiled is None else compiled.keeps
-        kept = drift in LEVELS and LEVELS[drift] <= set(keeps)
+        kept = compiled is not None and drift in LEVELS and LEVELS[drift] <= set(compiled.keeps)
         correctable = drift == "projection" and compiled is not None and compiled.correct is not None
         usable = compiled is not None and (not corrects or kept or correctable) and own is None
         if usable and compiled is not None:
@@ -467,7 +464,8 @@ class Stepper:
         else:
             self.ints, self.floats, self.work = s.ints, s.floats, s.work()
             self.accelerate = self._in_python(Baumgarte() if drift == "baumgarte" else drift)
-            corrects = corrects and drift in ("projection", "velocity") and not kept
+            # a formulation that makes steps itself closes them in its own way
+            corrects = corrects and drift in ("projection", "velocity") and not self.integrator.walks
             correct = self._correction(drift == "projection") if corrects else stepping.nothing
             self._handed = self.accelerate, correct, stepping.nothing
             self._extend = _plain(stepping.extend)

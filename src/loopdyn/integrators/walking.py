@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loopdyn.errors import ConvergenceError, LoopdynError
+from loopdyn.formulations.rattle import INDICATOR
 from loopdyn.integrators import chart
 from loopdyn.integrators.chart import FINE
-from loopdyn.integrators.stepping import AGAIN, Method, ends_only, look_inside
+from loopdyn.integrators.stepping import AGAIN, Method, ends_only
 from loopdyn.projection import correct
 from loopdyn.tree import difference, increment
 
@@ -37,6 +38,7 @@ LANDING, LANDED = 1e-5, 1.0 + 1e-9
 JUMP, JUMPED = 1e-5, 32.0
 BISECTIONS = 40  # of the time of a step, at most ...
 PARTS = (0.5, 0.4, 0.6, 0.3, 0.7)  # ... at this share of what is left, or the next where no step ends there
+CLOSABLE = 1e-3  # share of the farthest indicator, above which a correction does not amplify errors much
 FINER, WORST = (1, 4), 100.0  # times as many steps, and largest error, of a state inside a step
 SMALL = 1e-2  # share of the first step, below which steps beside a singular pose are handed over
 
@@ -55,7 +57,9 @@ class Walker:
         self.solver: MomentumSolver = stepper.solver  # type: ignore[assignment]
         self.hands_over = False  # to another method where steps become small
         self.first = 0.0  # largest size of a step so far, s
-        self.q = np.zeros(stepper.system.nq)  # where the step begins
+        # where the steps begin that are made now: time, coordinates, works and powers
+        self.t, self.q = 0.0, np.zeros(stepper.system.nq)
+        self.works = self.power = np.zeros(stepper.sources)
         self.made: Step  # the last that was made
         self.farthest = 0.0  # largest indicator so far
         self.nearest = np.inf  # smallest indicator in the last step
@@ -70,17 +74,26 @@ class Walker:
         if self.hands_over and h < SMALL * self.first:
             return AGAIN
         try:
-            self._begin()
-            m.new[:], error = self._extrapolated(h) if self.extrapolate else (self._single(h), 0.0)
-            if self.extrapolate and error <= 1.0:
-                error = LANDED if self.nearest < LANDING * self.farthest else max(error, self._jump(h))
-            if self.extrapolate and error <= 1.0:
-                self._close(m.new)
+            if self.extrapolate:
+                error = self._extrapolated_step(h)
+            else:
+                m.new[:], error = self._single(h), 0.0
         except LoopdynError as failure:
             self.stepper.error = failure
             return 0
         m.clock[chart.ERROR] = error
         return FINE
+
+    def _extrapolated_step(self, h: float) -> float:
+        """A step into `m.new`, closed if it can be taken; its error."""
+        m = self.stepper.memory
+        self._begin()
+        m.new[:], error = self._extrapolated(h)
+        if error <= 1.0:
+            error = LANDED if self.nearest < LANDING * self.farthest else max(error, self._jump(h))
+        if error <= 1.0:
+            self._close(m.new, float(m.clock[chart.STOP]))
+        return error
 
     def within(
         self, ints: Any, floats: Any, work: Any, m: Any, method: Any, t: float, weights: Any, accelerate: Any, _: Any
@@ -90,14 +103,12 @@ class Walker:
             chart.put_end(ints, work, m)
             m.stage[:] = m.new
             return FINE
-        look_inside(ints, work, m, method, t, weights)  # for the works
-        h, nv = t - float(m.clock[chart.START]), self.stepper.system.nv
-        if h > 0.0:
-            try:
-                m.stage[: 2 * nv] = self._inside(h)[: 2 * nv]
-            except LoopdynError as failure:
-                self.stepper.error = failure
-                return 0
+        h = t - float(m.clock[chart.START])
+        try:
+            m.stage[:] = self._inside(h) if h > 0.0 else m.y
+        except LoopdynError as failure:
+            self.stepper.error = failure
+            return 0
         chart.place(ints, work, m, m.stage, t)
         return int(accelerate(ints, floats, work))
 
@@ -107,26 +118,28 @@ class Walker:
         """Make the steps that follow begin at the start of the step, or at its end."""
         m, nv = self.stepper.memory, self.stepper.system.nv
         self.q = (m.q if ahead else m.q1).copy()
-        t, v = (m.clock[chart.START], m.y[nv : 2 * nv]) if ahead else (m.clock[chart.STOP], m.v1)
-        self.farthest = max(self.farthest, self.solver.begin(float(t), self.q, v))
+        if ahead:
+            self.t, v = float(m.clock[chart.START]), m.y[nv : 2 * nv]
+            self.works, self.power = m.y[2 * nv :], m.k[0, 2 * nv :]
+        else:
+            self.t, v = float(m.clock[chart.STOP]), m.v1
+            self.works, self.power = m.new[2 * nv :], m.power1
+        self.farthest = max(self.farthest, self.solver.begin(self.t, self.q, v))
 
     def _single(self, h: float) -> Array:
-        """Increments, speeds and works after one step."""
-        m, nv = self.stepper.memory, self.stepper.system.nv
-        made = self.solver.walk(h, self.solver.parts)
-        self.nearest, self.impulse = made.indicator, made.impulse
-        powers = self._powers(float(m.clock[chart.START]) + h, made.q, made.v)
-        works = m.y[2 * nv :] + 0.5 * h * (m.k[0, 2 * nv :] + powers)
-        return np.concatenate([difference(self.stepper.system, self.q, made.q), made.v, works])
+        """Increments, speeds and works after one step from the start of this one."""
+        m, nv, t = self.stepper.memory, self.stepper.system.nv, float(self.stepper.memory.clock[chart.START])
+        q, v, self.impulse = self.solver.step(t, m.q.copy(), m.y[nv : 2 * nv].copy(), h)
+        works = m.y[2 * nv :] + 0.5 * h * (m.k[0, 2 * nv :] + self._powers(t + h, q, v))
+        return np.concatenate([difference(self.stepper.system, m.q, q), v, works])
 
     def _extrapolated(self, h: float, finer: int = 1) -> tuple[Array, float]:
         """The same by polynomials through steps of several sizes, and the error against the tolerances."""
-        stepper, m = self.stepper, self.stepper.memory
-        nv, start = stepper.system.nv, float(m.clock[chart.START])
+        stepper = self.stepper
         table: list[Array] = []
         self.nearest = np.inf
         for count in COUNTS:
-            powers = 0.5 * m.k[0, 2 * nv :]
+            powers = 0.5 * self.power
 
             def visit(t: float, q: Array, v: Array, total: Array = powers) -> None:
                 total += self._powers(t, q, v)
@@ -134,8 +147,8 @@ class Walker:
             n = finer * count
             made = self.solver.walk(h, (1.0 / n,) * n, visit if stepper.sources else None)
             self.nearest, self.impulse, self.made = min(self.nearest, made.indicator), made.impulse, made
-            powers -= 0.5 * self._powers(start + h, made.q, made.v)
-            works = m.y[2 * nv :] + h / n * powers
+            powers -= 0.5 * self._powers(self.t + h, made.q, made.v)
+            works = self.works + h / n * powers
             table.append(np.concatenate([difference(stepper.system, self.q, made.q), made.v, works]))
         before = table[-1]
         for j in range(1, len(COUNTS)):
@@ -145,12 +158,11 @@ class Walker:
                 table[i] = table[i] + (table[i] - table[i - 1]) / (ratio - 1.0)
         return table[-1], self._error(table[-1] - before)
 
-    def _close(self, y: Array) -> None:
+    def _close(self, y: Array, t: float) -> None:
         """Correct increments and speeds by what extrapolation left open; zero to within its error."""
-        stepper, nv = self.stepper, self.stepper.system.nv
-        t = float(stepper.memory.clock[chart.STOP])
-        q, v = correct(stepper.system, t, increment(stepper.system, self.q, y[:nv]), y[nv : 2 * nv], stepper.rank)
-        y[:nv], y[nv : 2 * nv] = difference(stepper.system, self.q, q), v
+        system, nv, start = self.stepper.system, self.stepper.system.nv, self.stepper.memory.q
+        q, v = correct(system, t, increment(system, start, y[:nv]), y[nv : 2 * nv], self.stepper.rank)
+        y[:nv], y[nv : 2 * nv] = difference(system, start, q), v
 
     def _inside(self, h: float) -> Array:
         """Increments and speeds at the time h inside the step that was taken.
@@ -158,7 +170,6 @@ class Walker:
         From its start or, if a singular pose is on that way, back from its end; by smaller steps where these fail.
         """
         if not self.extrapolate:
-            self._begin()
             return self._single(h)
         m, system, nv = self.stepper.memory, self.stepper.system, self.stepper.system.nv
         found: list[tuple[float, Array]] = []
@@ -172,6 +183,8 @@ class Walker:
                 if not ahead:
                     y[:nv] = difference(system, m.q, increment(system, self.q, y[:nv]))
                 if error <= 1.0 and self.solver.side(self.made.place) > 0.0:
+                    if self.made.place.number[INDICATOR] > CLOSABLE * self.farthest:
+                        self._close(y, float(m.clock[chart.START]) + h)
                     return y
                 found.append((error, y))
         error, y = min(found, key=lambda f: f[0], default=(np.inf, m.new))

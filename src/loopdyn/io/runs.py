@@ -15,6 +15,7 @@ from loopdyn.errors import LoopdynError
 from loopdyn.events import Event
 from loopdyn.io.yaml import load
 from loopdyn.locking import impulse_as_data, impulse_of, phase_of
+from loopdyn.passages import passage_of
 from loopdyn.results import Run, Statistics, Trajectory
 from loopdyn.system import State, System
 
@@ -35,6 +36,7 @@ def save_run(run: Run, path: str | os.PathLike[str]) -> None:
         "event_names": json.dumps([e.name for e in run.events]),
         "event_impulses": json.dumps([impulse_as_data(e.impulse) for e in run.events]),
         "phases": json.dumps([p.as_data() for p in run.phases]),
+        "passages": json.dumps([p.as_data() for p in run.passages]),
     }
     numbers = np.array([[e.t, e.energy_loss] for e in run.events]).reshape(-1, 2)
     data["jumps"] = ("time", run.jumps, {"units": "J"})
@@ -105,7 +107,8 @@ def _system(model: str, cuts: list[str], path: Any) -> System:
 
 
 def _run(data: Any, attributes: dict[str, Any], system: System) -> Run:
-    names, impulses, phases = (json.loads(attributes.pop(x)) for x in ("event_names", "event_impulses", "phases"))
+    kinds = ("event_names", "event_impulses", "phases", "passages")
+    names, impulses, phases, passages = (json.loads(attributes.pop(x)) for x in kinds)
     statistics = Statistics(**json.loads(attributes.pop("statistics")))
     work = data["work"].values if "work" in data else np.zeros((data.sizes["time"], 0))
     t, q, v, a = (data[name].values for name in ("time", "q", "v", "a"))
@@ -122,9 +125,21 @@ def _run(data: Any, attributes: dict[str, Any], system: System) -> Run:
     kept.attrs = attributes
     settings = json.loads(attributes["settings"])
     made = tuple(phase_of(system, p) for p in phases)
-    chosen = [data[name].values for name in ("partition", "criterion") if name in data]
+    names_of = {"active": "partition", "criterion": "criterion"}
+    chosen = {key: data[name].values for key, name in names_of.items() if name in data}
     ended = attributes["status"], attributes["message"]
-    run = Run(system, path, *ended, tuple(events), statistics, settings, jumps, made, *chosen)
+    run = Run(
+        system,
+        path,
+        *ended,
+        tuple(events),
+        statistics,
+        settings,
+        jumps,
+        made,
+        **chosen,
+        passages=tuple(passage_of(p) for p in passages),
+    )
     # what was computed is not computed again
     run.__dict__["data"] = kept
     run.__dict__["wrench"] = (kept["wrench"].values, kept["unique"].values, kept["constraint_load"].values)

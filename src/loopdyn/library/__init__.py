@@ -9,6 +9,7 @@ Examples
 >>> for name, build in ALL.items():
 ...     print(name, len(build().bodies))
 pendulum 1
+double_pendulum 2
 four_bar 3
 watt 5
 stephenson 5
@@ -36,7 +37,7 @@ from functools import partial
 
 from loopdyn.library.benchmarks import andrews, bricard, flyball, n_four_bar
 from loopdyn.library.ladders import ladder, star_ladder, tower
-from loopdyn.library.planar import five_bar, four_bar, pendulum, slider_crank, stephenson, watt
+from loopdyn.library.planar import double_pendulum, five_bar, four_bar, pendulum, slider_crank, stephenson, watt
 from loopdyn.library.random import random_mechanism
 from loopdyn.library.spatial import bennett, rssr, stewart_3rrs, stewart_6ups
 from loopdyn.library.turning import turned
@@ -47,6 +48,7 @@ __all__ = [
     "andrews",
     "bennett",
     "bricard",
+    "double_pendulum",
     "five_bar",
     "flyball",
     "four_bar",
@@ -67,6 +69,7 @@ __all__ = [
 
 ALL: dict[str, Callable[[], Mechanism]] = {
     "pendulum": pendulum,
+    "double_pendulum": double_pendulum,
     "four_bar": four_bar,
     "watt": watt,
     "stephenson": stephenson,

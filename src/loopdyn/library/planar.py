@@ -29,6 +29,31 @@ def pendulum() -> Mechanism:
     return m
 
 
+def double_pendulum() -> Mechanism:
+    """Two equal links in a row on parallel pins, released at rest from the horizontal: Huang et al. (2002), Fig. 8.
+
+    Two bodies, no loop, two degrees of freedom. The paper's numbers are 1 slug, 1 slug ft^2 and 2 ft from pin to mass
+    centre, printed as 14.59 kg, 1.36 kg m^2 and 0.61 m. Where it starts from is lost with its Fig. 9.
+
+    Parameters of the mechanism: `mass`, `inertia` about the mass centre, `half` the length of a link; `g`.
+
+    Examples
+    --------
+    >>> double_pendulum().compile().nv
+    2
+    """
+    m = Mechanism(
+        "double_pendulum",
+        gravity=(0, "-g", 0),
+        parameters={"mass": 14.59, "inertia": 1.36, "half": 0.61, "g": 9.81},
+    )
+    one = m.add_body("link1", Inertia.planar(mass="mass", com=("half", 0, 0), izz="inertia"))
+    two = m.add_body("link2", Inertia.planar(mass="mass", com=("3*half", 0, 0), izz="inertia"))
+    m.add_joint("A", PIN, m.ground, one, at=(0, 0, 0))
+    m.add_joint("B", PIN, one, two, at=("2*half", 0, 0))
+    return m
+
+
 def four_bar() -> Mechanism:
     """Crank-rocker four-bar, crank turning at 8 rad/s at the start.
 

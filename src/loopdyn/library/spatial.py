@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import cos, radians, sin
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -129,39 +130,50 @@ def _on_circle(radius: float, z: float, angle: float) -> Array:
     return np.round([radius * cos(angle), radius * sin(angle), z], 4)
 
 
-def stewart_3rrs() -> Mechanism:
+def stewart_3rrs(reading: Literal["S", "C"] = "S") -> Mechanism:
     """Three-legged platform (3-RRS) of Huang et al. (2002), driven by a constant torque on each shaft.
 
     Seven bodies (plate, three legs, three shafts), nine joints with 39 rows in all, two loops, three degrees of
-    freedom, nothing redundant. Numbers of the paper's Fig. 10, as printed there with two or three digits, with the
-    positions of J7 and J8 exchanged: only so the shafts lie along their motors' axes and the platform has its
-    threefold symmetry. Legs and shafts have their first principal axis along the link, the plate has its second one
-    upwards. The paper does not say whether gravity acts; ``with_(g=0)`` removes it.
+    freedom, nothing redundant. Numbers of the paper's Fig. 10, as printed there with two or three digits. They
+    contradict each other: the mass centre of the first shaft, from J4, lies on the way to the place of J8, that of the
+    second, from J5, on the way to J7. Legs and shafts have their first principal axis along the link, the plate has its
+    second one upwards. The paper does not say whether gravity acts; ``with_(g=0)`` removes it.
 
     Parameters of the mechanism: `torque` of each motor, `g`.
+
+    Parameters
+    ----------
+    reading : str
+        "S" exchanges the places of J7 and J8 and leaves their axes: only so the shafts lie along their motors' axes and
+        the platform has its threefold symmetry. "C" keeps the columns of the table whole: the axes go with the places.
 
     Examples
     --------
     >>> m = stewart_3rrs()
     >>> len(m.bodies), len(m.joints)
     (7, 9)
+    >>> stewart_3rrs(reading="C").joints["J7"].axis
+    (-0.84, 0.48, 0.26)
     """
+    if reading not in ("S", "C"):
+        raise ValueError(f"reading = {reading!r} is unknown; known: S, C")
     m = Mechanism("stewart_3rrs", gravity=(0, 0, "-g"), parameters={"torque": 10.0, "g": 9.81})
     balls = ((0, 0.61, 0.71), (0.53, -0.31, 0.71), (-0.53, -0.31, 0.71))  # J1, J2, J3
     knees = ((0, 0.29, 0), (0.25, -0.14, 0), (-0.25, -0.14, 0))  # J4, J5, J6
     knee_axes = ((1, 0, 0), (-0.5, -0.87, 0), (-0.5, 0.867, 0))
-    motors = ((0, 0.39, -0.03), (0.33, -0.19, -0.03), (-0.33, -0.19, -0.03))  # J7, J8, J9
+    motors = ((0, 0.39, -0.03), (0.33, -0.19, -0.03), (-0.33, -0.19, -0.03))  # J7, J8, J9, named after their shafts
     motor_axes = ((0, -0.97, 0.26), (-0.84, 0.48, 0.26), (0.84, 0.48, 0.26))
+    columns = (1, 0, 2) if reading == "C" else (0, 1, 2)
     leg_centres = ((0, 0.450, 0.355), (0.39, -0.225, 0.355), (-0.39, -0.225, 0.355))
     shaft_centres = ((0, 0.337, -0.013), (0.292, -0.168, -0.013), (-0.292, -0.168, -0.013))
     plate = m.add_body("plate", Inertia(10.0, (0, 0, 0.71), np.diag([2.5, 2.5, 5.0])))
     for k in range(3):
-        leg_axis = np.subtract(balls[k], knees[k])
+        leg_axis, motor_axis = np.subtract(balls[k], knees[k]), motor_axes[columns[k]]
         leg = m.add_body(f"leg{k + 1}", Inertia(5.0, leg_centres[k], _symmetric(0.07, 0.7, leg_axis)))
-        shaft = m.add_body(f"shaft{k + 1}", Inertia(1.0, shaft_centres[k], _symmetric(0.01, 0.1, motor_axes[k])))
+        shaft = m.add_body(f"shaft{k + 1}", Inertia(1.0, shaft_centres[k], _symmetric(0.01, 0.1, motor_axis)))
         m.add_joint(f"J{k + 1}", Spherical(), leg, plate, at=balls[k])
         m.add_joint(f"J{k + 4}", Revolute(axis=knee_axes[k]), shaft, leg, at=knees[k])
-        m.add_joint(f"J{k + 7}", Revolute(axis=motor_axes[k]), m.ground, shaft, at=motors[k])
+        m.add_joint(f"J{k + 7}", Revolute(axis=motor_axis), m.ground, shaft, at=motors[k])
         m.add_motor(f"motor{k + 1}", f"J{k + 7}", torque="torque")
     return m
 

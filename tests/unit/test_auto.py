@@ -1,0 +1,237 @@
+"""`Auto`: the regular method where the motion is regular, momentum steps through singular poses, no jumps."""
+
+import mpmath
+import numpy as np
+import pytest
+from tests.linkages import linkage, moved, sides
+
+import loopdyn as ld
+
+CONTRA = (1.0, 0.5, 1.0, 0.5)
+
+
+def contra(seed):
+    """A contra-parallelogram with random crank, masses, angle and speed."""
+    rng = np.random.default_rng(seed)
+    angle, speed = rng.uniform(0.3, 2.8) * rng.choice([-1, 1]), rng.uniform(1, 5) * rng.choice([-1, 1])
+    crank, masses = rng.uniform(0.3, 0.8), tuple(rng.uniform(0.5, 2.0, 3))
+    m, points = linkage((1.0, crank, 1.0, crank), angle, -np.sign(angle), masses)
+    system = m.compile()
+    return system, ld.assemble(system, v={"A": speed}), points
+
+
+def is_contra(run, points):
+    """Whether the coupler is never parallel to the ground while the crank is not."""
+    B, C = moved(run, points)
+    raised = np.abs(B[:, 1]) > 1e-3
+    return bool((np.abs(C - B)[raised, 1] > 1e-6).all())
+
+
+def check_contra(seed, formulation, rtol):
+    system, state, points = contra(seed)
+    run = ld.simulate(
+        system, state, (0, 4), t_eval=np.linspace(0, 4, 81), formulation=formulation, rtol=rtol, progress=False
+    )
+    assert run.status == "finished", run.message
+    assert is_contra(run, points)
+    assert run.largest_residual < 1e-6
+    assert run.energy_error < 100.0 * rtol
+
+
+@pytest.mark.parametrize("formulation", ["auto", "momentum"])
+@pytest.mark.parametrize("seed", range(4))
+def test_contra_parallelograms_go_through_their_flat_poses_on_their_branch(seed, formulation):
+    check_contra(seed, formulation, 1e-8)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rtol", [1e-4, 1e-6, 1e-8, 1e-10])
+@pytest.mark.parametrize("seed", range(50))
+def test_fifty_contra_parallelograms_at_four_tolerances(seed, rtol):
+    check_contra(100 + seed, "auto", rtol)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(50))
+def test_fifty_contra_parallelograms_by_momentum_alone(seed):
+    check_contra(100 + seed, "momentum", 1e-8)
+
+
+def check_near_miss(gap, side, rtol):
+    """Crank-rocker whose two circuits come close to each other and never meet."""
+    m, points = linkage((1.0, 0.5, 1.0, 0.5 + gap), 1.0, side)
+    system = m.compile()
+    state = ld.assemble(system, v={"A": -3.0})
+    run = ld.simulate(system, state, (0, 1), t_eval=np.linspace(0, 1, 201), rtol=rtol, progress=False)
+    assert run.status == "finished", run.message
+    assert (sides(run, points) == sides(run, points)[0]).all()
+
+
+@pytest.mark.parametrize(
+    ("gap", "side", "rtol"), [(1e-2, 1, 1e-4), (1e-5, -1, 1e-6), (1e-8, 1, 1e-4), (1e-9, -1, 1e-8)]
+)
+def test_circuits_that_come_close_are_not_mixed_up(gap, side, rtol):
+    check_near_miss(gap, side, rtol)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rtol", [1e-4, 1e-6, 1e-8, 1e-10])
+@pytest.mark.parametrize("side", [1, -1])
+@pytest.mark.parametrize("gap", [10.0**-k for k in range(2, 10)])
+def test_near_misses_of_all_sizes_at_all_tolerances(gap, side, rtol):
+    check_near_miss(gap, side, rtol)
+
+
+def windows(N, times):
+    """Pin B_0 (n, 2) of the A02 mechanism: phi/2 = am(t/2 | -4 g a / I), see its definition in the library."""
+    inertia, arm = (N + 1) / 3 + N, (N + 1) / 2 + N
+    m = -4 * mpmath.mpf("9.81") * arm / inertia
+    half = [
+        mpmath.atan2(*(mpmath.re(mpmath.ellipfun(f, mpmath.mpf(float(t)) / 2, m=m)) for f in ("sn", "cn")))
+        for t in times
+    ]
+    return np.array([[float(mpmath.sin(2 * x)), float(mpmath.cos(2 * x))] for x in half])
+
+
+def windows_error(N, time, rtol):
+    system = ld.library.n_four_bar(N).compile()
+    times = np.linspace(0, time, 101)
+    run = ld.simulate(system, ld.assemble(system), (0, time), t_eval=times, rtol=rtol, progress=False)
+    assert run.status == "finished", run.message
+    first = next(name for name in system.bodies if name != "ground")
+    error = np.abs(run.point(first, at=(0, 1, 0)).values[:, :2] - windows(N, times)).max()
+    start = run.diagnostics.energy[0].sum()
+    assert np.abs(run.energy_balance).max() < 1e-6 * abs(start)
+    return error, run
+
+
+def test_two_windows_follow_the_closed_form_for_ten_seconds():
+    error, run = windows_error(2, 10.0, 1e-8)
+    assert error < 1e-6
+    assert len(run.passages) >= 5
+    assert all(p.unbounded for p in run.passages)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("N", "time", "rtol", "allowed"), [(2, 10.0, 1e-11, 1e-8), (40, 20.0, 1e-8, 1e-5), (40, 20.0, 1e-10, 1e-7)]
+)
+def test_many_windows_follow_the_closed_form(N, time, rtol, allowed):
+    assert windows_error(N, time, rtol)[0] < allowed
+
+
+def flat(branch):
+    """A parallelogram that starts flat, with speeds along one of the two branches that meet there."""
+    m, _ = linkage(CONTRA, 0.0, 1)
+    system = m.compile()
+    # dy of C from both sides: .5 a + (a + b) = .5 d; along the branches b = -a, or d = -3 a by the second derivative
+    a = 3.0
+    speeds = {"A": a, "B": -a, "D": a} if branch == "parallelogram" else {"A": a, "B": -3.0 * a, "D": -3.0 * a}
+    return system, system.state(v={k: x for k, x in speeds.items() if k in system.speeds})
+
+
+@pytest.mark.parametrize("formulation", ["auto", "momentum"])
+@pytest.mark.parametrize("branch", ["parallelogram", "contra"])
+def test_a_run_may_start_in_a_singular_pose_and_takes_the_branch_of_its_speeds(branch, formulation):
+    system, state = flat(branch)
+    run = ld.simulate(system, state, (0, 0.3), t_eval=[0.0, 0.1, 0.2, 0.3], formulation=formulation, progress=False)
+    assert run.status == "finished", run.message
+    assert run.energy_error < 1e-6
+    A, B = (run.data["q"].sel(coordinate=x).values[1:] for x in "AB")
+    assert (np.abs(A + B) < 1e-6).all() == (branch == "parallelogram")
+
+
+@pytest.mark.parametrize("formulation", ["auto", "momentum"])
+def test_at_rest_in_a_singular_pose_nothing_is_determined(formulation):
+    system, state = flat("contra")
+    with pytest.raises(ld.SingularityError, match="not determined"):
+        ld.simulate(system, ld.State(0.0, state.q, 0.0 * state.v), (0, 1), formulation=formulation, progress=False)
+
+
+@pytest.mark.parametrize("name", ["four_bar", "slider_crank", "stewart_6ups", "tower"])
+def test_regular_motion_is_that_of_graph_to_the_last_bit(name):
+    system = getattr(ld.library, name)().compile()
+    state = ld.assemble(system)
+    auto, graph = (ld.simulate(system, state, (0, 1), formulation=f, progress=False) for f in ("auto", "graph"))
+    assert not auto.passages
+    assert np.array_equal(auto.path.q, graph.path.q)
+
+
+def test_forces_in_a_passage_are_left_out_and_impulses_are_kept(tmp_path):
+    system, state, _ = contra(0)
+    run = ld.simulate(system, state, (0, 4), progress=False)
+    inside = run.data["unbounded"].values
+    assert inside.any()
+    assert not inside.all()
+    assert np.isnan(run.data["wrench"].values[inside]).all()
+    assert np.isfinite(run.data["wrench"].values[~inside]).all()
+    assert np.isfinite(run.summary()[["min", "max", "rms"]].values).all()
+    assert all(np.isfinite(p.impulse).all() for p in run.passages)
+    run.save(tmp_path / "run.nc")
+    again = ld.load_run(tmp_path / "run.nc")
+    assert [str(p) for p in again.passages] == [str(p) for p in run.passages]
+    assert np.array_equal(again.unbounded, inside)
+
+
+def test_a_run_with_passages_can_be_resumed(tmp_path, interrupt_at):
+    system, state, _ = contra(1)
+    whole = ld.simulate(system, state, (0, 3), progress=False)
+    interrupt_at(30)
+    part = ld.simulate(system, state, (0, 3), progress=False, checkpoint=tmp_path)
+    assert part.status == "interrupted"
+    resumed = ld.simulate(system, state, (0, 3), progress=False, checkpoint=tmp_path)
+    assert resumed.status == "finished"
+    assert np.abs(resumed.path.q - whole.path.q).max() < 1e-5
+
+
+@pytest.mark.parametrize("scale", [1e3, 1e-3])
+def test_passages_do_not_depend_on_units_of_length_and_mass(scale):
+    """The same motion where lengths and gravity are larger: angles against time are the same."""
+    found = []
+    for s in (1.0, scale):
+        m, _ = linkage(tuple(s * x for x in CONTRA), 1.0, -1, tuple(s * x for x in (1.0, 2.0, 1.5)))
+        m.gravity = (0, -9.81 * s, 0)
+        system = m.compile()
+        found.append(
+            ld.simulate(system, ld.assemble(system, v={"A": -3.0}), (0, 1.5), t_eval=[0.5, 1.5], progress=False)
+        )
+    assert [r.status for r in found] == ["finished", "finished"]
+    assert len(found[0].passages) == len(found[1].passages)
+    assert np.abs(found[0].path.q - found[1].path.q).max() < 1e-5
+
+
+def test_friction_and_a_motor_do_not_disturb_a_passage():
+    m, points = linkage(CONTRA, 1.0, -1)
+    m.add_motor("motor", "A", "2 - 0.1*speed")
+    m.add_force(ld.JointFriction("D", viscous=0.05, name="friction"))
+    system = m.compile()
+    run = ld.simulate(system, ld.assemble(system, v={"A": -3.0}), (0, 2), progress=False)
+    assert run.status == "finished", run.message
+    assert run.passages
+    assert is_contra(run, points)
+    assert run.energy_error < 1e-6
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_random_mechanisms_run_or_stop_with_a_reason(seed):
+    check_random(seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(500))
+def test_five_hundred_random_mechanisms(seed):
+    check_random(1000 + seed)
+
+
+def check_random(seed):
+    m = ld.library.random_mechanism(seed)
+    try:
+        system = m.compile()
+        state = ld.assemble(system)
+        run = ld.simulate(system, state, (0, 0.5), t_eval=np.linspace(0, 0.5, 11), progress=False)
+    except ld.LoopdynError:
+        return  # refused in words
+    assert np.isfinite(run.path.q).all()
+    assert np.isfinite(run.path.a).all()
+    assert run.largest_residual < 1e-5
+    assert run.status == "finished" or run.message
