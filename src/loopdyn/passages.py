@@ -12,12 +12,14 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from loopdyn.analysis.mobility import second_order
 from loopdyn.errors import SingularityError
 from loopdyn.formulations.auto import AutoSolver
 from loopdyn.integrators import chart
 from loopdyn.integrators.base import Extrapolation, Stepper
-from loopdyn.system import State
-from loopdyn.tree import energy
+from loopdyn.rank import scaled
+from loopdyn.system import State, System
+from loopdyn.tree import energy, terms
 
 Array = NDArray[np.float64]
 
@@ -26,6 +28,7 @@ Array = NDArray[np.float64]
 RISEN, ENOUGH, BEHIND = 0.02, 0.2, 2.0
 # Steps end beside a singular pose, not on it: a passage counts as one of a singular pose below this indicator.
 CLOSE = 0.1
+LOST = 1e-3  # share of the largest singular value of the rows, below which one is lost beside a singular pose
 RELAXED = 100.0  # times the tolerances, where rounding leaves them out of reach
 COLLAPSED = 1e3  # shortest possible steps, below which the size of a step tells nothing
 
@@ -51,6 +54,9 @@ class Passage:
         Energy at its end less that at its start and the work done, J.
     impulse : (nc,) array
         Of the constraint rows over the momentum steps, N s or N m s; forces may be unbounded in them.
+    branches : tuple of (nv,) arrays
+        Speeds along the branches that meet in the pose, the fastest one being 1 rad/s or size of the mechanism per s;
+        empty where they are not known: they are found where one row is lost and the mechanism has one freedom.
     """
 
     start: float
@@ -61,6 +67,7 @@ class Passage:
     steps: int
     energy_jump: float
     impulse: Array = field(repr=False)
+    branches: tuple[Array, ...] = field(default=(), repr=False)
 
     @property
     def unbounded(self) -> bool:
@@ -69,7 +76,7 @@ class Passage:
 
     def as_data(self) -> dict[str, Any]:
         """Plain numbers, for files."""
-        return {**asdict(self), "impulse": self.impulse.tolist()}
+        return {**asdict(self), "impulse": self.impulse.tolist(), "branches": [b.tolist() for b in self.branches]}
 
     def __str__(self) -> str:
         """One line."""
@@ -80,16 +87,40 @@ class Passage:
             what = "passage of a singular pose by"
         else:
             what = "pose that is nearly singular, passed by"
+        met = f", {len(self.branches)} branches meet there" if self.branches else ""
         relaxed = f", tolerances times {self.relaxed:g}" if self.relaxed > 1.0 else ""
         return (
             f"{what} {self.steps} {kind} steps until t = {self.stop:.6g} s; indicator down to {self.indicator:.1e}, "
-            f"energy changed by {self.energy_jump:.1e} J{relaxed}"
+            f"energy changed by {self.energy_jump:.1e} J{relaxed}{met}"
         )
 
 
 def passage_of(data: dict[str, Any]) -> Passage:
     """The passage of :meth:`Passage.as_data`."""
-    return Passage(**{**data, "impulse": np.array(data["impulse"], float)})
+    impulse, branches = np.array(data["impulse"], float), tuple(np.array(b) for b in data["branches"])
+    return Passage(**{**data, "impulse": impulse, "branches": branches})
+
+
+def tangents(system: System, pose: State, rank: int) -> tuple[Array, ...]:
+    """Speeds along the branches that meet in a singular pose; none where more than one row is lost there.
+
+    With U0 the dependency of the rows and N the two motions that they allow to first order, the branches are those x of
+    N for which the form U0^T phi''(x, x) vanishes.
+    """
+    units = system.speed_units
+    U, s, Vt = np.linalg.svd(scaled(system, terms(system, pose).J))
+    lost = int(np.count_nonzero(s[:rank] < LOST * s[0]))
+    N = units[:, None] * Vt[rank - lost :].T
+    if lost != 1 or N.shape[1] != 2:
+        return ()
+    ((a, b), (_, c)) = second_order(system, pose, U[:, rank - 1 : rank], N)[0]
+    root = b * b - a * c
+    if root <= 0.0:
+        return ()  # an isolated pose, or branches that touch
+    # of a x^2 + 2 b x y + c y^2 = 0 without a small difference
+    largest = -(b + np.copysign(np.sqrt(root), b))
+    found = [N @ np.array(x) for x in ((largest, a), (c, largest))]
+    return tuple(v / np.abs(v / units).max() for v in found)
 
 
 class Crossing:
@@ -125,6 +156,7 @@ class Crossing:
         self.stepper.walker.farthest = self.largest
         self.time = self.start.t
         self.impulse = np.zeros(regular.system.nc)
+        self.branches: tuple[Array, ...] = ()
 
     def _indicator(self, state: State) -> float:
         return self.solver.momentum.begin(state.t, state.q, state.v)
@@ -210,6 +242,9 @@ class Crossing:
             walker = self.stepper.walker
             self.smallest = min(self.smallest, walker.nearest)
             self.impulse += walker.impulse
+            if walker.crossed is not None and not self.branches:
+                t, q = walker.crossed
+                self.branches = tangents(self.stepper.system, State(t, q, np.zeros_like(state.v)), self.stepper.rank)
         rate = (s - self.last) / h if h > 0.0 else 0.0
         self.last, self.time, self.largest = s, state.t, max(self.largest, s)
         if rate <= 0.0:
@@ -229,7 +264,7 @@ class Crossing:
         jump = _energy(here, now) - _energy(here, self.start) - float((works - self.works).sum())
         steps = int(m.count[chart.ACCEPTED]) - self.steps
         share = self.smallest / self.largest
-        return Passage(self.start.t, now.t, self.through, share, self.relaxed, steps, jump, self.impulse)
+        return Passage(self.start.t, now.t, self.through, share, self.relaxed, steps, jump, self.impulse, self.branches)
 
 
 def _energy(stepper: Stepper, state: State) -> float:

@@ -552,3 +552,59 @@ def test_rows_that_depend_on_others_against_expectation_are_said_in_words():
     solve = HuangSolver(system, ld.prepare(system, "oracle"), replace(decide(system, state), count=6))
     with pytest.raises(SingularityError, match="the reactions of 'simple' are not determined at t = 0 s"):
         solve.step(0.0, state.q, state.v, 1e-3)
+
+
+# --------------------------------------------------------------------------------------------- the default
+
+
+@pytest.mark.parametrize("formulation", ["momentum", "auto"])
+def test_the_default_follows_the_double_pendulum(formulation):
+    """Reference: its two equations of motion in angles, integrated independently."""
+    ref = TARGETS["double_pendulum"]["ref"]
+    system = ld.library.double_pendulum().compile()
+    run = ld.simulate(
+        system, system.state(), (0, 2), t_eval=[0, *ref["t"]], formulation=formulation, rtol=1e-11, progress=False
+    )
+    for k, known in enumerate(np.array(ref["y"]), 1):
+        turn, rate = angles_of(system, ld.State(run.path.t[k], run.path.q[k], run.path.v[k]))
+        assert np.abs((turn - known[:2] + pi) % (2 * pi) - pi).max() < 1e-7
+        assert np.abs(rate - known[2:]).max() < 1e-6
+
+
+def test_steps_of_the_default_are_of_second_order_on_the_double_pendulum():
+    truth = np.array(TARGETS["double_pendulum"]["ref"]["y"][4])
+    system = ld.library.double_pendulum().compile()
+    errors = []
+    for h in (2e-3, 1e-3):
+        run = ld.simulate(
+            system,
+            system.state(),
+            (0, 1),
+            t_eval=[0, 1],
+            formulation=ld.Momentum(order=2),
+            integrator=ld.Steps(step=h),
+            progress=False,
+        )
+        turn, _ = angles_of(system, ld.State(1.0, run.path.q[-1], run.path.v[-1]))
+        errors.append(np.abs((turn - truth[:2] + pi) % (2 * pi) - pi).max())
+    assert errors[0] / errors[1] == pytest.approx(4.0, abs=0.1)
+
+
+@pytest.mark.parametrize("formulation", ["momentum", "auto"])
+@pytest.mark.parametrize("name", READINGS)
+def test_the_default_follows_the_platform(name, formulation):
+    """Targets are of second order, of steps of 2 and 1 ms: their extrapolation is compared, with what it may be off."""
+    reading, g = READINGS[name]
+    system = ld.library.stewart_3rrs(reading).with_(g=g).compile()
+    coarse, fine = (TARGETS["platform"][name][f"rattle_{h}"] for h in ("0.002", "0.001"))
+    times = [0.0, *fine["t"]]
+    run = ld.simulate(
+        system, ld.assemble(system), (0, times[-1]), t_eval=times, formulation=formulation, rtol=1e-10, progress=False
+    )
+    assert run.status == "finished", run.message
+    for k in range(len(fine["t"])):
+        found = plate(system, ld.State(run.path.t[k + 1], run.path.q[k + 1], run.path.v[k + 1]))
+        for n, quantity in enumerate(("z", "vz", "wz")):
+            known = (4.0 * fine[quantity][k] - coarse[quantity][k]) / 3.0
+            off = abs(fine[quantity][k] - coarse[quantity][k])
+            assert abs(found[n] - known) < 1e-7 + 0.2 * off

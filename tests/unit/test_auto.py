@@ -157,6 +157,18 @@ def test_regular_motion_is_that_of_graph_to_the_last_bit(name):
     assert np.array_equal(auto.path.q, graph.path.q)
 
 
+def test_the_branches_that_meet_in_a_singular_pose_are_found():
+    """Flat parallelogram: the coupler moves parallel, or rows of the second derivative give d = -3 a (see `flat`)."""
+    m, _ = linkage(CONTRA, 1.0, -1)
+    system = m.compile()
+    run = ld.simulate(system, ld.assemble(system, v={"A": -3.0}), (0, 0.6), progress=False)
+    (passage,) = run.passages
+    found = sorted((b / b[system.speeds.index("A")] for b in passage.branches), key=lambda b: b[1])
+    # the pose is known to 1e-5, and two tangents at a crossing differ by what that makes
+    assert np.abs(np.array(found) - [[1.0, -3.0, -3.0], [1.0, -1.0, 1.0]]).max() < 1e-3
+    assert "2 branches meet" in run.events[0].name
+
+
 def test_forces_in_a_passage_are_left_out_and_impulses_are_kept(tmp_path):
     system, state, _ = contra(0)
     run = ld.simulate(system, state, (0, 4), progress=False)
@@ -235,3 +247,22 @@ def check_random(seed):
     assert np.isfinite(run.path.a).all()
     assert run.largest_residual < 1e-5
     assert run.status == "finished" or run.message
+
+
+@pytest.mark.parametrize("name", ["bricard", "n_four_bar", "flyball"])
+def test_in_generic_orientation_with_friction_and_a_motor(name):
+    """A turned world is the same mechanism: coordinates of joints against time are the same."""
+    found = []
+    for turn in (lambda m: m, ld.library.turned):
+        m = getattr(ld.library, name)()
+        first = next(iter(m.joints))
+        m.add_motor("motor", first, "0.3")
+        m.add_force(ld.JointFriction(list(m.joints)[1], viscous=0.02, name="friction"))
+        system = turn(m).compile()
+        run = ld.simulate(system, ld.assemble(system), (0, 1), t_eval=[0, 0.5, 1], progress=False)
+        assert run.status == "finished", run.message
+        assert run.energy_error < 1e-6
+        found.append(run)
+    shared = [c for c in found[0].system.coordinates if c in found[1].system.coordinates]
+    a, b = (r.data["q"].sel(coordinate=shared).values for r in found)
+    assert np.abs(a - b).max() < 1e-5

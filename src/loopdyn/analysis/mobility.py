@@ -182,7 +182,7 @@ def _finite(system: System, pose: State, here: Rank, U0: Array, N: Array) -> tup
         return "regular", dof_here, _Neighbour(pose, here.count, N)
     if dof_here == 0:
         return "overconstrained" if here.clear else "undecided", 0, None
-    forms = _second_order(system, pose, U0, N)
+    forms = second_order(system, pose, U0, N)
     s = np.linalg.svd(forms.reshape(len(forms), -1), compute_uv=False)
     # rows and columns are scaled to one, so a form of a true loss is of the order of one
     pose_only = int(np.count_nonzero(s > SECOND_ORDER * max(1.0, s[0])))
@@ -196,7 +196,7 @@ def _finite(system: System, pose: State, here: Rank, U0: Array, N: Array) -> tup
     return verdict if here.clear else "undecided", dof, best
 
 
-def _second_order(system: System, pose: State, U0: Array, N: Array) -> Array:
+def second_order(system: System, pose: State, U0: Array, N: Array) -> Array:
     """Quadratic forms U0^T phi''(v, v) on N, (dependencies, freedoms, freedoms)."""
     k, n = U0.shape[1], N.shape[1]
 

@@ -62,6 +62,7 @@ class Walker:
         self.works = self.power = np.zeros(stepper.sources)
         self.made: Step  # the last that was made
         self.farthest = 0.0  # largest indicator so far
+        self.crossed: tuple[float, Array] | None = None  # time and coordinates of the last singular pose on the way
         self.nearest = np.inf  # smallest indicator in the last step
         self.impulse = np.zeros(stepper.system.nc)  # of the constraint rows over the last step
 
@@ -209,6 +210,7 @@ class Walker:
         a, b, last, after = 0.0, 1.0, self.q, self.made.q
         for _ in range(BISECTIONS):
             if np.abs(difference(system, last, after) / unit).max(initial=0.0) <= JUMP:
+                self.crossed = self.t + a * h, last
                 return 0.0
             found = self._between(a, b, h)
             if found is None:
