@@ -46,6 +46,16 @@ def hooked_rod(reverse: bool = False) -> ld.Mechanism:
     return m
 
 
+def crossed_rod() -> ld.Mechanism:
+    """... made of two hinges whose axes meet, with a body between them."""
+    m = hooked_rod()
+    at = m.joints.pop("B").at
+    _body(m, "cross", np.array([0.15, 0.05, 0.02]))
+    m.add_joint("B1", ld.Revolute(axis=(0, 1, 0.2)), "crank", "cross", at=at)
+    m.add_joint("B2", ld.Revolute(axis=(0.3, -0.2, 1)), "coupler", "cross", at=at)
+    return m
+
+
 def wrist() -> ld.Mechanism:
     """Seven hinges and more: the ball of `hooked_rod` made of three hinges whose axes meet."""
     m = hooked_rod()
@@ -58,8 +68,11 @@ def wrist() -> ld.Mechanism:
     return m
 
 
-def arm(middle: str = "RR") -> ld.Mechanism:
-    """A robot holds a crank with its wrist: a hinge, two joints in a plane it is askew to, three hinges that meet."""
+def arm(middle: str = "RR", askew: float = 0.0) -> ld.Mechanism:
+    """A robot holds a crank with its wrist: a hinge, two joints in a plane it is askew to, three hinges that meet.
+
+    With `askew` the axis of the second joint is out of parallel with that of the third.
+    """
     m = ld.Mechanism(f"arm_{middle.lower()}", gravity=(0, 0, -9.81))
     hand = np.array([0.9, 0.3, 0.5])
     places = {"crank": hand + [0.2, 0, 0.1], "turret": (0, 0, 0.2), "upper": (0.2, 0.1, 0.7), "fore": (0.6, 0.2, 0.7),
@@ -69,8 +82,8 @@ def arm(middle: str = "RR") -> ld.Mechanism:
     n = np.array([-0.3, 1.0, 0.2])
     along = [np.cross(n, (0, 0, 1)), np.cross(n, (1, 0, 0.3))]
     kinds = [
-        ld.Revolute(axis=tuple(n)) if k == "R" else ld.Prismatic(axis=tuple(w))
-        for k, w in zip(middle, along, strict=True)
+        ld.Revolute(axis=tuple(n + tilt * along[0])) if k == "R" else ld.Prismatic(axis=tuple(w))
+        for k, w, tilt in zip(middle, along, (askew, 0.0), strict=True)
     ]
     m.add_joint("A", ld.Revolute(axis=(0.2, 0.3, 1)), "ground", "crank", at=tuple(hand + [0.4, 0.2, -0.1]))
     m.add_joint("J1", ld.Revolute(axis=(0.1, 0, 1)), "ground", "turret", at=(0, 0, 0))
@@ -105,4 +118,36 @@ def platform(leg: str) -> ld.Mechanism:
             joint, at = joints[kind]
             m.add_joint(f"{kind}{n}", joint, parent, child, at=tuple(at))
         m.add_joint(f"S{n}", ld.Spherical(), f"upper{n}", "platform", at=tuple(end))
+    return m
+
+
+def tripod(axes: str) -> ld.Mechanism:
+    """A tilted platform on three legs RRS, the axes of whose hinges are parallel, meet in the knee, or are skew."""
+    m = ld.Mechanism(f"tripod_{axes}", gravity=(0, 0, -9.81))
+    top = ld.Inertia.cylinder(mass=4.0, radius=0.3, length=0.05, axis=(0, 0, 1), at=(0.02, 0.01, 0.62))
+    m.add_body("platform", top)
+    for k in range(3):
+        out = np.array([np.cos(2.1 * k), np.sin(2.1 * k), 0.0])  # nearly three times the same
+        side = np.cross((0, 0, 1), out)
+        base, knee, end = 0.5 * out, 0.6 * out + [0, 0, 0.3], 0.3 * out + [0, 0, 0.5 + 0.12 * k]
+        first = {"parallel": side, "meet": knee - base, "skew": side + 0.7 * out + 0.4 * (knee - base)}[axes]
+        _body(m, f"lower{k + 1}", (base + knee) / 2)
+        _body(m, f"upper{k + 1}", (knee + end) / 2)
+        m.add_joint(f"A{k + 1}", ld.Revolute(axis=tuple(first)), "ground", f"lower{k + 1}", at=tuple(base))
+        m.add_joint(f"B{k + 1}", ld.Revolute(axis=tuple(side)), f"upper{k + 1}", f"lower{k + 1}", at=tuple(knee))
+        m.add_joint(f"S{k + 1}", ld.Spherical(), f"upper{k + 1}", "platform", at=tuple(end))
+    return m
+
+
+def carried_leg() -> ld.Mechanism:
+    """A crank that takes along a leg RRS whose first hinge is on the crank's axis: one row is redundant."""
+    m = ld.Mechanism("carried_leg", gravity=(0, -9.81, 0))
+    axis = np.array([0.2, 0.1, 1.0])
+    _body(m, "crank", np.array([0.4, 0.1, 0.0]))
+    _body(m, "lower", np.array([0.2, 0.3, 0.5]))
+    _body(m, "upper", np.array([0.6, 0.4, 0.4]))
+    m.add_joint("A", ld.Revolute(axis=tuple(axis)), "ground", "crank", at=(0, 0, 0))
+    m.add_joint("J1", ld.Revolute(axis=tuple(axis)), "ground", "lower", at=tuple(0.5 * axis))
+    m.add_joint("J2", ld.Revolute(axis=(1, 0.3, -0.2)), "lower", "upper", at=(0.4, 0.5, 0.6))
+    m.add_joint("S", ld.Spherical(), "crank", "upper", at=(0.8, 0.2, 0.1))
     return m

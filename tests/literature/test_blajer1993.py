@@ -138,6 +138,9 @@ def test_singularities_of_cases_a_and_b_meet_only_if_l0_is_a_sum_of_the_others(l
         for r in poses["a3"]
     ]  # fmt: skip
     assert (min(apart, default=np.inf) < 1e-5) == together
+    named = {p.singular for label in poses for p in poses[label]}
+    assert all(label in p.singular for label in poses for p in poses[label])
+    assert any({"a1", "a3"} <= set(labels) for labels in named) == together
 
 
 # --------------------------------------------------------------------------------------- several loops in turn
@@ -223,6 +226,40 @@ def test_d2_changes_four_times_and_single_sets_die_where_the_target_says():
         assert single.status == "failed"
         t = float(single.message.split("t = ")[1].split(" ")[0])
         assert abs(t - target["single_case"][case]["t_end"]) < 1e-4
+
+
+def test_k2_fivebar_by_explicit_functions_of_every_pair():
+    """All pairs that are not singular make the other two explicit; the best one of the target is taken."""
+    k2, (system, state) = b94.TARGETS["k2_fivebar"], b94.k2_five_bar()
+    start = ld.assemble(system, q=state.q, v={"a1": 1.0, "a3": -0.5})
+    solver = ld.prepare(system, "closure", start)
+    assert solver.active == tuple(f"a{i}" for i in k2["exhaustive_best"])
+    judge = ld.accelerations(system, start, "oracle")
+    for pair, figures in k2["pairs"].items():
+        method = ld.Closure(independent=[f"a{i}" for i in pair])
+        assert figures["det_normalised"] > 0.0
+        assert ld.prepare(system, method, start).plan_.explicit
+        np.testing.assert_allclose(ld.accelerations(system, start, method), judge, atol=EXACT)
+
+
+def test_c2_rheonomic_terms_eta_and_xi():
+    c, system = b94.TARGETS["c2_rheonomic"], b94.rheonomic()
+    state = ld.State(c["t"], np.array(c["q"]), np.array(c["qd"]))
+    solver = ld.prepare(system, ld.Closure(independent=["a1"]), state)
+    found, P = solver(state.t, state.q, state.v), solver.calls.views
+    np.testing.assert_allclose(P.A[:, 0], c["A"], atol=EXACT)
+    np.testing.assert_allclose(P.xi[:, 0], c["xi"], atol=EXACT)
+    np.testing.assert_allclose(found.a, c["qdd"], atol=EXACT)
+
+
+def test_g2_of_a_closed_form_nothing_drifts():
+    g = b94.TARGETS["g2_kn_vs_2k"]
+    system = b94.four_bar(L, MASSES)
+    run = ld.simulate(system, closed(system), (0, 5), formulation=ld.Closure(independent=["a1"]), rtol=1e-12,
+                      drift="none", t_eval=[5.0], progress=False)  # fmt: skip
+    assert run.largest_residual < 1e-13
+    assert run.path.q[-1, 0] % (2 * np.pi) == pytest.approx(g["alpha1_T"] % (2 * np.pi), abs=1e-7)
+    assert run.path.v[-1, 0] == pytest.approx(g["alpha1dot_T"], abs=1e-6)
 
 
 def test_c3_rheonomic_trajectory_iterated():

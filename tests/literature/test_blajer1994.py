@@ -263,7 +263,8 @@ def test_k2_counterexample_to_the_k_biggest():
     assert [i + 1 for i in criteria.best_set(W)] in k2["valid_choices"]
 
 
-def test_k2_fivebar_measures_of_all_pairs():
+def k2_five_bar() -> tuple[ld.System, ld.State]:
+    """Target k2: four rods in a row, the end of the last one at O5."""
     k2 = TARGETS["k2_fivebar"]
     model = ld.Mechanism("five_bar")
     y, parent = 0.0, model.ground
@@ -274,7 +275,12 @@ def test_k2_fivebar_measures_of_all_pairs():
     ends = {"parent_frame": ld.Frame(position=(*k2["O5"], 0)), "child_frame": ld.Frame(position=(0, y, 0))}
     model.add_joint("O5", ld.Revolute(axis=(0, 0, -1)), model.ground, "link4", **ends)
     system = model.compile(cuts=["O5"])
-    found = ld.coordinates(system, system.state(k2["q"]))
+    return system, system.state(k2["q"])
+
+
+def test_k2_fivebar_measures_of_all_pairs():
+    k2, (system, state) = TARGETS["k2_fivebar"], k2_five_bar()
+    found = ld.coordinates(system, state)
     np.testing.assert_allclose(list(found.cosine.values()), k2["cos2"], atol=1e-9)
     np.testing.assert_allclose(list(found.svd.values()), k2["svd"], atol=1e-9)
     measures = dict(found.sets)
@@ -282,7 +288,7 @@ def test_k2_fivebar_measures_of_all_pairs():
         expected = k2["pairs"]["".join(pair)]["det_normalised"]
         assert measures[tuple(f"a{i}" for i in pair)] == pytest.approx(expected, abs=1e-9)
     assert found.best == tuple(f"a{i}" for i in k2["exhaustive_best"])
-    solver = solver_at(system, system.state(k2["q"]))
+    solver = solver_at(system, state)
     W = solver.projections()
     assert sorted(i + 1 for i in criteria.largest(W, 2)) == k2["pivoted_choice"]
     assert solver.active == found.best  # pivoted, then exchanged
@@ -323,8 +329,9 @@ def test_i11_partition_and_criterion_on_quasi_velocities():
     assert smallest == pytest.approx([target["smin_CD_pivoted"], target["smin_CD_naive"]], abs=EXACT)
 
 
-def test_i11_trajectory_with_quaternions():
-    """The same chain as a mechanism with ball joints: partition acts on columns of speeds, quaternions stay unit."""
+@pytest.mark.parametrize("method", ["partition", "closure"])
+def test_i11_trajectory_with_quaternions(method):
+    """The same chain as a mechanism with ball joints: they act on columns of speeds, quaternions stay unit."""
     target = mufti.TARGETS["e9_closed_fig6_trajectory"]
     pose = mufti.Pose()
     m = mufti.close_loops(mufti.mechanism(pose.R, pose.r), mufti.E5, pose.r, pose.R)
@@ -332,7 +339,7 @@ def test_i11_trajectory_with_quaternions():
     system = m.compile()
     state = mufti.moving_state(system, np.array(mufti.E5["rdot"]), np.array(mufti.E5["omega_inertial"]))
     run = ld.simulate(
-        system, state, (0, target["T"]), formulation="partition", rtol=1e-12, progress=False, t_eval=[target["T"]]
+        system, state, (0, target["T"]), formulation=method, rtol=1e-12, progress=False, t_eval=[target["T"]]
     ).raise_if_failed()
     assert run.active[-1].sum() == 15
     end = ld.tree.body_motion(system, ld.State(target["T"], run.path.q[-1], run.path.v[-1]))
@@ -537,11 +544,12 @@ def test_d_single_sets_die_where_the_target_says(name, case, form):
     assert errors[np.array(TARGETS[name]["times"])[: len(errors)] < target["t_end"]].max(initial=0.0) < 1e-9
 
 
-def test_g1_a_joint_released_and_another_locked_on_the_way():
+@pytest.mark.parametrize("method", ["partition", "closure"])
+def test_g1_a_joint_released_and_another_locked_on_the_way(method):
     """Constraints deleted and added (named in the paper of 1993): freedoms change, coordinates are chosen anew."""
 
     def run(system: ld.System, state: ld.State, until: float) -> tuple[ld.State, int]:
-        options = {"formulation": "partition", "rtol": 1e-12, "t_eval": [until], "progress": False}
+        options = {"formulation": method, "rtol": 1e-12, "t_eval": [until], "progress": False}
         found = ld.simulate(system, state, (state.t, until), **options).raise_if_failed()
         return ld.State(until, found.path.q[-1], found.path.v[-1]), int(found.active[-1].sum())
 

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from loopdyn.analysis.assembly import flipped
 from loopdyn.errors import LoopdynError
-from loopdyn.formulations.closing import SLIDES
 from loopdyn.formulations.closure import Closer, plan_for
 from loopdyn.formulations.criteria import measure, null_space
 from loopdyn.formulations.groups import Plan
@@ -34,6 +33,9 @@ SAME = 1e-6  # rad or sizes of the mechanism: poses that are nearer are one
 SAMPLES = 2000  # of a range that is searched for singular poses
 TOUCHING = 1e-10  # discriminant, in natural units, of a group that is singular without being at a limit
 CLOSE_BY = 1e-3  # ... of a sample that is looked at for that
+# Share that a coordinate has in the motion at a singular pose below which it is singular too, and ratio of singular
+# values below which the rows lose rank: the pose is located to the root of rounding, 1e-7 or so.
+STANDS_STILL = 1e-5
 
 
 @dataclass(frozen=True)
@@ -107,12 +109,16 @@ class SingularPose:
         Whether the mechanism cannot be closed beyond it.
     state : State
         The pose, at rest.
+    singular : tuple of str
+        All coordinates that cannot be independent there: the one that was asked for and, where singularities meet,
+        others.
     """
 
     group: str
     value: float
     limit: bool
     state: State
+    singular: tuple[str, ...]
 
 
 def branches(system: System, q: Mapping[str, float], t: float = 0.0, near: State | None = None) -> Branches:
@@ -175,7 +181,7 @@ def _given(system: System, q: Mapping[str, float], near: State | None) -> tuple[
 
 
 def _all(plan: Plan, t: float, start: Array) -> Iterator[Branch]:
-    two = sum(g.branches == 2 for g in plan.groups)
+    two = sum(len(g.closures) > 1 for g in plan.groups)
     if two > MOST_GROUPS:
         raise LoopdynError(
             f"'{plan.system.name}' has {two} groups with two closures each, too many to go through. Find the one you "
@@ -183,7 +189,7 @@ def _all(plan: Plan, t: float, start: Array) -> Iterator[Branch]:
         )
     close = Closer(plan)
     dead: set[tuple[int, ...]] = set()
-    for signs in product(*((1, -1) if g.branches == 2 else (1,) for g in plan.groups)):
+    for signs in product(*(g.closures for g in plan.groups)):
         if any(signs[:n] in dead for n in range(1, len(signs) + 1)):
             continue
         q = close(t, start, np.array(signs, float))
@@ -191,7 +197,8 @@ def _all(plan: Plan, t: float, start: Array) -> Iterator[Branch]:
             dead.add(signs[: close.failed + 1])
             continue
         named = {g.name: s for g, s in zip(plan.groups, signs, strict=True)}
-        name = ", ".join(f"{g.name} {'+-'[s < 0]}" for g, s in zip(plan.groups, signs, strict=True) if g.kind != SLIDES)
+        told = [(g.name, s) for g, s in zip(plan.groups, signs, strict=True) if len(g.closures) > 1]
+        name = ", ".join(f"{group} {'+-'[s < 0]}{abs(s) if abs(s) > 1 else ''}" for group, s in told)
         yield Branch(name, named, State(t, q, np.zeros(plan.system.nv)))
 
 
@@ -276,11 +283,17 @@ def singular_poses(
             f"coordinates of '{system.name}' are iterated if '{label}' is independent, so its singular poses are not "
             "known in advance. See ld.coordinates(system, state).sweep(...)."
         )
+    four = [g.name for g in plan.groups if len(g.closures) > 2]
+    if four:
+        raise LoopdynError(
+            f"the group {four[0]} of '{system.name}' has up to four closures, told apart along a motion only, so its "
+            "singular poses are not known in advance. See ld.coordinates(system, state).sweep(...)."
+        )
     k = system.coordinates.index(label)
     half = np.pi if system.speed_units[chosen[0]] == 1.0 else 2.0 * system.size
     low, high = span or (state.q[k] - half, state.q[k] + half)
     found: list[SingularPose] = []
-    for signs in product(*((1, -1) if g.branches == 2 else (1,) for g in plan.groups)):
+    for signs in product(*(g.closures for g in plan.groups)):
         for pose in _on_branch(plan, t, state.q, k, np.array(signs, float), (low, high)):
             if all(p.group != pose.group or _apart(system, p.state.q, pose.state.q) > SAME for p in found):
                 found.append(pose)
@@ -325,4 +338,15 @@ def _on_branch(
                     x, limit = float(best.x), False
             at = None if x is None else pose(x)
             if x is not None and at is not None:
-                yield SingularPose(group.name, x, limit, State(t, at, np.zeros(plan.system.nv)))
+                there = State(t, at, np.zeros(plan.system.nv))
+                yield SingularPose(group.name, x, limit, there, _standing(plan, there))
+
+
+def _standing(plan: Plan, state: State) -> tuple[str, ...]:
+    """Speeds that cannot be independent at a pose."""
+    system, rank = plan.system, plan.system.nv - len(plan.independent)
+    _, values, V = np.linalg.svd(scaled(system, closure(system, state)[1]))
+    if values[rank - 1] < STANDS_STILL * values[0]:
+        return system.speeds  # the rows lose rank: no coordinate tells which motion goes on
+    shares = np.linalg.norm(V[rank:], axis=0)
+    return tuple(label for label, x in zip(system.speeds, shares, strict=True) if x < STANDS_STILL)

@@ -61,8 +61,11 @@ class SpatialWriter:
             reason = "it is not one loop that a rod with two balls closes, given these coordinates"
         if not reason and any(k not in (closing.JOIN, closing.READ, *rods) for k in kinds):
             reason = "some coordinates follow by relations"
-        if not reason and "ground" in self.plan.groups[0].places:
-            reason = "its rod stands on the ground; choose other coordinates"
+        if not reason:
+            step = self.plan.steps[next(n for n, k in enumerate(kinds) if k in rods)]
+            moved = self.plan.lists[step[closing.S_MOVED] : step[closing.S_MOVED + 2]]
+            if s.bodies.index("ground") in moved:
+                reason = "its rod stands on the ground; choose other coordinates"
         if reason:
             raise LoopdynError(
                 f"the equations of '{s.name}' are not written in symbols: {reason}. Or use formulation='closure'."

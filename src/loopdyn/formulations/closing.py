@@ -35,6 +35,7 @@ from loopdyn.constraints import motion_in_time
 from loopdyn.elimination.layout import plan_start, work_start
 from loopdyn.formulations import blajer
 from loopdyn.formulations.blajer import CLOSED, CLOSING_STEPS, STILL_CLOSED, cholesky, move, solve_cholesky
+from loopdyn.formulations.torus import NONE, along_circle, angles, at_point, real_roots, sharpened, torus_of, value_at
 from loopdyn.joints.base import (
     CYLINDRICAL,
     FREE,
@@ -51,15 +52,16 @@ from loopdyn.rotations import atan2, axis_rotation, matrix_quaternion, quaternio
 from loopdyn.spatial import add, cross, dot, get3, get9, mul, neg, put3, put9, rot, rot_t, scale, sub, transpose
 from loopdyn.tree.jacobian import closure
 
-# Header, at the place that the last int names: steps, bodies, joints, groups, length of the lists, most speeds of a
-# block, where floats and work begin.
+# Header, at the place that the last int names: steps, bodies (and frames on lines), joints, groups, length of the
+# lists, most speeds of a block, where floats and work begin.
 C_STEPS, C_BODIES, C_JOINTS, C_GROUPS, C_LISTS, C_BLOCK, C_FLOATS, C_WORK, C_SIZE = range(9)
 
 # step[i]: what is done; joints with the end (0 parent, 1 child) that is on the part that comes first; the group; where
-# the lists of bodies that move begin and end. Of a block: where in the lists its speeds and its rows begin and end.
-S_KIND, S_JOINT, S_END, S_GROUP, S_MOVED, N_STEP = 0, 1, 4, 7, 8, 11
-JOIN, HANG, READ, LINEAR, ITERATE = range(5)
-PINS, SLIDE, SLIDES, SPHERE, HOOKED, LEVEL, ROD_PIN, ROD_SLIDE, POINTED = range(5, 14)
+# the lists of bodies that move begin and end. Of a line: its balls, then the two frames on it. Of a block: where in the
+# lists its speeds and its rows begin and end.
+S_KIND, S_JOINT, S_END, S_GROUP, S_MOVED, N_STEP = 0, 1, 5, 9, 10, 13
+JOIN, HANG, READ, LINEAR, ITERATE, LINE = range(6)
+PINS, SLIDE, SLIDES, SPHERE, HOOKED, LEVEL, TORUS, SKEW, HINGES, ROD_PIN, ROD_SLIDE, POINTED = range(6, 18)
 
 # joint[j]: type, parent, child, first coordinate or -1; frame[j]: F in the parent, M in the child, constants.
 J_KIND, J_PARENT, J_CHILD, J_Q0, N_JOINT = range(5)
@@ -81,7 +83,7 @@ TURNED = 1e-300  # share of a squared length: a rod that is turned by less than 
 # at rtol 1e-2, less below it, and 1 where a step went over to another branch (docs/decisions/0007-other-branches.md).
 LANDED = 0.05
 ZERO, IDENTITY = (0.0, 0.0, 0.0), (1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)
-X_AXIS, Z_AXIS = (1.0, 0.0, 0.0), (0.0, 0.0, 1.0)
+X_AXIS, Y_AXIS, Z_AXIS = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
 
 
 class Closing(NamedTuple):
@@ -94,7 +96,7 @@ class Closing(NamedTuple):
     sign: Any  # (groups,) +1 or -1
     row_unit: Any  # (nc,)
     unit: Any  # (nv,) natural unit of each speed
-    pose: Any  # (bodies, N_POSE)
+    pose: Any  # (bodies and frames on lines, N_POSE)
     margin: Any  # (groups,)
     notes: Any  # (N_OWN_NOTES,)
     J: Any  # (nc, nv), of blocks alone, as all below
@@ -479,6 +481,148 @@ def close_pointed(C, s, g):
     return True
 
 
+# ----------------------------------------------------------------------------------------- two skew hinges, a ball
+
+
+@inline
+def put_line(C, s):
+    """Frames of the hinge that two balls between the same parts are: at the first ball, z towards the second."""
+    step = C.step[s]
+    j1, j2 = step[S_JOINT], step[S_JOINT + 1]
+    for side in range(2):
+        e1, e2 = step[S_END], step[S_END + 1]
+        p, _ = frame_at(C, j1, e1 if side == 0 else 1 - e1)
+        p2, _ = frame_at(C, j2, e2 if side == 0 else 1 - e2)
+        d = sub(p2, p)
+        z = scale(1.0 / np.sqrt(dot(d, d)), d)
+        aside = cross(z, X_AXIS if (z[0] * z[0]).real < 0.5 else Y_AXIS)
+        x = scale(1.0 / np.sqrt(dot(aside, aside)), aside)
+        y = cross(z, x)
+        put3(C.pose, step[S_JOINT + 2 + side], POINT, p)
+        put9(C.pose, step[S_JOINT + 2 + side], AXES, (x[0], y[0], z[0], x[1], y[1], z[1], x[2], y[2], z[2]))
+
+
+@inline
+def torus_behind(C, j1, e1, j2, e2, ball, e3):
+    """The torus on which two hinges, hung at their zeros, let the end of the last part at a ball move."""
+    a1, A1 = frame_at(C, j1, e1)
+    a2, A2 = frame_at(C, j2, e2)
+    b, _ = frame_at(C, ball, e3)
+    return torus_of(a1, column(A1, 2), a2, column(A2, 2), b)
+
+
+@inline
+def off(C, j, end, angle, q):
+    """How far (1 - cos) a hinge that is turned by an angle from its zero, `end` standing still, is from what it was."""
+    i = C.joint[j, J_Q0]
+    return 0.0 if i < 0 else 1.0 - np.cos((angle if end == 0 else -angle) - q[i].real)
+
+
+@inline
+def on_circle(centre, u, v, x):
+    """The point at an angle."""
+    return add(centre, add(scale(np.cos(x), u), scale(np.sin(x), v)))
+
+
+@inline
+def short_of(f, T, centre, u, v):
+    """The squared sine of `close_torus`, negative, where the circle comes nearest to the torus and does not meet it."""
+    extremes = real_roots((0.0, f[2], -f[1], 2.0 * f[4], -2.0 * f[3]))
+    best = -1.0
+    for k in range(4):
+        x = extremes[k]
+        if x < NONE:
+            F, _, curvature = value_at(f, x)
+            _, N = at_point(T, on_circle(centre, u, v, x))
+            best = max(best, -2.0 * abs(F * curvature) / (4.0 * dot(N, N) * dot(u, u)).real)
+    return best
+
+
+@inline
+def close_torus(C, s, g, q):
+    """A hinge that brings a ball to the torus on which two skew hinges behind it can move it: of degree four.
+
+    Seen from the part behind the hinge the ball moves on a circle. Of the two roots with the same sign the nearer one
+    to what the coordinates of the three hinges were is taken, or (sign 2) the other one. C.margin is the squared sine
+    of the angle between the circle and the torus.
+    """
+    step = C.step[s]
+    j1, j2, j3, ball = step[S_JOINT], step[S_JOINT + 1], step[S_JOINT + 2], step[S_JOINT + 3]
+    e1, e2, e3, e4 = step[S_END], step[S_END + 1], step[S_END + 2], step[S_END + 3]
+    a, A = frame_at(C, j1, e1)
+    T = torus_behind(C, j2, e2, j3, e3, ball, e4)
+    d, _ = frame_at(C, ball, 1 - e4)
+    n, w = column(A, 2), sub(d, a)
+    u, v = within(n, w), cross(n, w)
+    centre = sub(d, u)
+    f = along_circle(T, centre, u, v)
+    real = (f[0].real, f[1].real, f[2].real, f[3].real, f[4].real)
+    roots = real_roots(real)
+    wanted, count = C.sign[g].real, 0
+    x, nearest, other = NONE, 0.0, NONE
+    for k in range(4):
+        if roots[k] < NONE:
+            y = sharpened(real, roots[k])
+            _, slope, _ = value_at(real, y)
+            if slope * wanted > 0.0:
+                first, second, _ = angles(T, on_circle(centre, u, v, y))
+                far = off(C, j1, e1, -y, q) + off(C, j2, e2, first.real, q) + off(C, j3, e3, second.real, q)
+                count += 1
+                if count == 1 or far < nearest:
+                    x, nearest, other = y, far, x
+                else:
+                    other = y
+    if wanted * wanted > 1.0:
+        x = other
+    if not x < NONE:
+        C.margin[g] = -1.0
+        if count == 0:
+            C.margin[g] = short_of(real, T, centre, u, v)
+        return False
+    x = sharpened(f, x + 0.0 * f[0])
+    _, slope, _ = value_at(f, x)
+    F, N = at_point(T, on_circle(centre, u, v, x))
+    C.margin[g] = slope * slope / (4.0 * dot(N, N) * dot(u, u))
+    if C.margin[g].real > AT_LIMIT:
+        x = x - F / slope  # F itself is more accurate than its series where the axes nearly meet
+    turn_part(C, step[S_MOVED], step[S_MOVED + 1], a, n, sub(on_circle(centre, u, v, x), centre), u)
+    return True
+
+
+@inline
+def close_skew(C, s, g):
+    """Two skew hinges and a ball whose place is known, a leg RRS of a platform: both angles follow."""
+    (j1, j2, ball), (e1, e2, e3), (m1, m2, m3) = ring(C, s)
+    attach(C, j1, e1, m1, m2, ZERO, IDENTITY)
+    attach(C, j2, e2, m2, m3, ZERO, IDENTITY)
+    T = torus_behind(C, j1, e1, j2, e2, ball, e3)
+    d, _ = frame_at(C, ball, 1 - e3)
+    first, second, margin = angles(T, d)
+    C.margin[g] = margin
+    if not margin.real > ROUNDING:
+        return False
+    R2 = axis_rotation(T.second, second)
+    move_part(C, m2, m3, sub(T.foot2, rot(R2, T.foot2)), R2)
+    R1 = axis_rotation(T.first, first)
+    move_part(C, m1, m3, sub(T.foot, rot(R1, T.foot)), R1)
+    return True
+
+
+@inline
+def close_hinges(C, s, g):
+    """A part between two hinges whose axes meet, at parts that are placed: turned so that the second axis fits."""
+    (j1, j2, _), (e1, e2, _), (m1, m2, _) = ring(C, s)
+    attach(C, j1, e1, m1, m2, ZERO, IDENTITY)
+    a, A = frame_at(C, j1, e1)
+    _, B = frame_at(C, j2, e2)
+    _, B2 = frame_at(C, j2, 1 - e2)
+    n, r, u = column(A, 2), column(B2, 2), column(B, 2)
+    N = cross(n, r)
+    C.margin[g] = dot(N, N)
+    turn_part(C, m1, m2, a, n, u, r)
+    return True
+
+
 # ------------------------------------------------------------------------------------------- rods with balls
 
 
@@ -578,6 +722,12 @@ def close_group(C, s, kind, g, q):
         return close_level(C, s, g)
     if kind == POINTED:
         return close_pointed(C, s, g)
+    if kind == TORUS:
+        return close_torus(C, s, g, q)
+    if kind == SKEW:
+        return close_skew(C, s, g)
+    if kind == HINGES:
+        return close_hinges(C, s, g)
     return close_slides(C, s, g)
 
 
@@ -650,6 +800,8 @@ def close(ints, floats, work):
             solve_linear(model, data, j, C.step[s, S_JOINT + 1])
         elif kind == HANG:
             attach(C, j, C.step[s, S_END], C.step[s, S_MOVED], C.step[s, S_MOVED + 1], ZERO, IDENTITY)
+        elif kind == LINE:
+            put_line(C, s)
         elif kind == ITERATE:
             if not iterate(ints, floats, work, model, data, C, s):
                 return NOT_CLOSED

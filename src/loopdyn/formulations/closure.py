@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from loopdyn.errors import LoopdynError, SingularityError
 from loopdyn.formulations import blajer, closing, criteria
 from loopdyn.formulations.base import Array, Compiled, Solver
-from loopdyn.formulations.groups import Plan, make_plan
+from loopdyn.formulations.groups import Plan, is_explicit, make_plan
 from loopdyn.formulations.partition import FOLLOWED, Choice, Chosen, Form, Partition, PartitionSolver, WorkArrays
 from loopdyn.rank import Rank, decide, scaled
 from loopdyn.system import State, System
@@ -34,10 +34,11 @@ from loopdyn.tree import increment
 MANY_SETS = 500  # sets of coordinates that are tried whether their dependent ones are explicit
 MANY_VARIANTS = 20  # such sets that are prepared in advance
 # A set that makes the others explicit is taken unless an exchange of one coordinate would be so much better. Entries of
-# A are then up to the root of it, in the metric of the criterion: rounding errors of 1e-16 become 1e-15. The price:
-# beside the limit of such a set errors of a step grow as well. A RUSR that passes limits is off by 2e-7 at rtol 1e-10,
-# seven times less with 4; but with 4 the legs of a 6-UPS platform on a free joint would be iterated.
+# A are then up to the root of it, in the metric of the criterion: rounding errors of 1e-16 become 1e-15.
 WORTH = 100.0
+# Near the limit of such a set, where the discriminant of a group is as small as this, A grows without bound and errors
+# of a step with it: there an explicit set is worth no more than another one.
+NEAR_LIMIT = 0.1
 # A plan is tried beside the pose at which it was made: axes that are parallel there only are no planar group. How far
 # coordinates are moved, rad or sizes of the mechanism, at most, and how often a smaller move is tried.
 ASIDE, TRIALS = 0.1, 8
@@ -131,8 +132,8 @@ def _holds(plan: Plan, state: State) -> bool:
 def explicit_sets(system: System, rank: Rank, allowed: NDArray[np.bool_]) -> list[tuple[int, ...]]:
     """Sets of independent speeds, variants, that make all other coordinates explicit; the best at the state first.
 
-    Where there are too many sets to try, those of whole joints are tried, few joints first: they are what fixes the
-    place of a body, as that of a platform.
+    Where there are too many sets to try, those of whole joints are tried, and of these the ones with the fewest joints
+    are taken: they are what fixes the place of a body, as that of a platform on a free joint.
 
     Examples
     --------
@@ -146,28 +147,32 @@ def explicit_sets(system: System, rank: Rank, allowed: NDArray[np.bool_]) -> lis
     if k == 0:
         return []
     W = criteria.null_space(scaled(system, rows_at(system, state)[1]), rank.count).T
-    sets = [(criteria.measure(W, list(c)), c) for c in islice(_sets(system, k, allowed), MANY_SETS)]
     found: list[tuple[int, ...]] = []
-    for value, c in sorted(sets, key=lambda x: (-x[0], x[1])):
-        if value <= 0.0 or len(found) == MANY_VARIANTS:
+    left = MANY_SETS
+    for family in _sets(system, k, allowed):
+        sets = [(criteria.measure(W, list(c)), c) for c in islice(family, left)]
+        left -= len(sets)
+        for value, c in sorted(sets, key=lambda x: (-x[0], x[1])):
+            if value <= 0.0 or len(found) == MANY_VARIANTS:
+                break
+            if is_explicit(system, state, c) and plan_for(system, state, c).explicit:
+                found.append(c)
+        if found or left == 0:
             break
-        if make_plan(system, state, c, apart=False).explicit and plan_for(system, state, c).explicit:
-            found.append(c)
     return found
 
 
-def _sets(system: System, k: int, allowed: NDArray[np.bool_]) -> Iterator[tuple[int, ...]]:
-    """Sets of k speeds: all, if they are not too many, else those of whole joints."""
+def _sets(system: System, k: int, allowed: NDArray[np.bool_]) -> Iterator[Iterator[tuple[int, ...]]]:
+    """Sets of k speeds: all, if they are not too many, else those of whole joints, by the number of joints."""
     possible = np.flatnonzero(allowed).tolist()
     if comb(len(possible), k) <= MANY_SETS:
-        yield from combinations(possible, k)
+        yield combinations(possible, k)
         return
     joints = [range(j.v0, j.v0 + len(j.spec.speeds)) for j in system.joints.values() if j.in_tree and j.spec.speeds]
     whole = [speeds for speeds in joints if all(allowed[list(speeds)])]
     for count in range(1, k + 1):
-        for some in combinations(whole, count):
-            if sum(len(speeds) for speeds in some) == k:
-                yield tuple(sorted(v for speeds in some for v in speeds))
+        fitting = (some for some in combinations(whole, count) if sum(len(speeds) for speeds in some) == k)
+        yield (tuple(sorted(v for speeds in some for v in speeds)) for some in fitting)
 
 
 # --------------------------------------------------------------------------------------------------- solving
@@ -192,9 +197,9 @@ class ClosureSolver(PartitionSolver):
     def __init__(self, system: System, rank: Rank, options: Partition):
         allowed = options.allowed(system, system.nv - rank.count)
         self.variants = explicit_sets(system, rank, allowed)
-        super().__init__(system, rank, options)
         self._plans: dict[tuple[int, ...], tuple[Plan, State]] = {}  # of a set, and where it was made
         self._closers: dict[tuple[int, ...], Closer] = {}
+        super().__init__(system, rank, options)
         self._install(rank.state or system.state())
 
     def choose(self, state: State, current: Choice | None) -> Choice:
@@ -218,11 +223,18 @@ class ClosureSolver(PartitionSolver):
         explicit = max(self.variants, key=value)
         iterated = current is not None and current.independent not in self.variants
         gain = criteria.largest_gain(W, list(explicit), self._allowed)
-        good = gain < WORTH / (switch if iterated else 1.0)
+        worth = WORTH if self._least_margin(explicit, state) > NEAR_LIMIT else switch
+        good = gain < worth / (switch if iterated else 1.0)
         target = explicit if good else best
         if current is not None and iterated != good and value(target) <= switch * value(current.independent):
             target = current.independent
         return now if target == now.independent else self._with_rows(target, state)
+
+    def _least_margin(self, chosen: tuple[int, ...], state: State) -> float:
+        """The smallest discriminant of the groups of a set at a state; less than zero where one cannot be closed."""
+        close = self._closer(chosen, state)
+        close(state.t, state.q, close.plan.signs(state))
+        return float(close.margins.min(initial=1.0))
 
     def _install(self, state: State) -> None:
         """Plan for the present choice, and arrays for it that hold the state of the run."""

@@ -4,7 +4,8 @@ Bodies are put together into parts (see :mod:`loopdyn.formulations.closing`): by
 are known, then by groups of joints in a ring that have a closed form, until nothing is left or nothing more is
 recognised. Loops need not be given: any ring will do, so that loops are solved in the order in which they can be
 (six-bars of Watt and Stephenson, block triangular). Three hinges in a row whose axes meet are a ball to the rest (a
-wrist). Of what is left the smallest set of constraints that gives all coordinates it depends on is iterated, a block;
+wrist), two such hinges a universal joint, and two balls between the same two parts a hinge along the line through them.
+Of what is left the smallest set of constraints that gives all coordinates it depends on is iterated, a block;
 then it goes on.
 """
 
@@ -19,9 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loopdyn.formulations import closing
-from loopdyn.joints import Spherical
+from loopdyn.joints import Joint, Revolute, Spherical, Universal
 from loopdyn.rank import of_matrix, scaled
 from loopdyn.records import E_COORDINATE, E_CUT, L_COUNT, L_FIRST, L_KIND, LINEAR
+from loopdyn.rotations import perpendicular_frame
 from loopdyn.system import JointData, State, System
 from loopdyn.tree import Motion, body_motion, increment
 from loopdyn.tree import closure as rows_at
@@ -39,11 +41,17 @@ WORDS = {
     closing.SPHERE: "three hinges whose axes meet (spherical RRR)",
     closing.HOOKED: "a hinge and a universal joint on its axis (spherical RU)",
     closing.LEVEL: "a hinge that brings a ball into the plane of two joints (R before RRS, RPS, PRS)",
+    closing.TORUS: "a hinge that brings a ball to where two skew hinges can have it (R before RRS)",
+    closing.SKEW: "two skew hinges and a ball whose place is known (RRS)",
+    closing.HINGES: "two hinges whose axes meet, between parts that are placed",
     closing.ROD_PIN: "a pin between two points at a known distance (RSS, RUS)",
     closing.ROD_SLIDE: "a slide between two points at a known distance (PSS, PUS)",
     closing.POINTED: "a universal joint and a ball (US)",
 }
+# Signs that tell the closures of a group apart, where they are not two; 2 is the farther one of two with one sign.
+CLOSURES = {closing.SLIDES: (1,), closing.SKEW: (1,), closing.HINGES: (1,), closing.TORUS: (1, -1, 2, -2)}
 Ring = tuple[JointData, JointData, JointData]
+Line = tuple[JointData, JointData, int, int]  # two balls between the same parts, and their ends on the first of these
 BALLS = ("spherical", "universal")  # joints that keep a point of one part at a point of another
 PLACES = 1e-12  # of the Jacobian in natural units: entries that are smaller at a pose and beside it are none
 BESIDE = 0.1  # rad or sizes of the mechanism: how far beside, so that no entry vanishes by chance
@@ -57,8 +65,8 @@ class Group:
     Attributes
     ----------
     kind : int
-        What is solved: PINS, SLIDE, SLIDES, SPHERE, HOOKED, LEVEL, ROD_PIN, ROD_SLIDE, POINTED of
-        :mod:`loopdyn.formulations.closing`.
+        What is solved: PINS, SLIDE, SLIDES, SPHERE, HOOKED, LEVEL, TORUS, SKEW, HINGES, ROD_PIN, ROD_SLIDE, POINTED
+        of :mod:`loopdyn.formulations.closing`.
     joints : tuple of str
         From the part that stands still to the first one that moves, on to the second, and back.
     ends : tuple of int
@@ -78,9 +86,9 @@ class Group:
         return "-".join(self.joints)
 
     @property
-    def branches(self) -> int:
-        """How many closures it has."""
-        return 1 if self.kind == closing.SLIDES else 2
+    def closures(self) -> tuple[int, ...]:
+        """Signs of those it can have."""
+        return CLOSURES.get(self.kind, (1, -1))
 
     def __str__(self) -> str:
         return f"{self.name}: {WORDS[self.kind]}, places {', '.join(self.places)}"
@@ -120,7 +128,9 @@ class Plan:
     follow : int
         How many coordinates follow.
     joints : tuple of JointData
-        Those of the system, then wrists: balls that stand for three hinges.
+        Those of the system, then those that stand for others: a ball for three hinges, a hinge for two balls.
+    lines : tuple
+        Pairs of balls that are hinges.
     """
 
     system: System
@@ -130,6 +140,7 @@ class Plan:
     joints: tuple[JointData, ...] = field(repr=False)
     steps: tuple[tuple[int, ...], ...] = field(repr=False)
     lists: tuple[int, ...] = field(repr=False)
+    lines: tuple[Line, ...] = field(repr=False)
 
     @property
     def groups(self) -> tuple[Group, ...]:
@@ -159,7 +170,8 @@ class Plan:
     def numbers(self, floats: int, work: int) -> tuple[NDArray[np.int64], Array, int]:
         """Ints and floats for the kernels, and the length of their work; floats and work begin at these places."""
         s, block = self.system, max((len(b.speeds) for b in self.blocks), default=0)
-        counts = len(self.steps), len(s.bodies), len(self.joints), len(self.groups), len(self.lists)
+        poses = len(s.bodies) + 2 * len(self.lines)
+        counts = len(self.steps), poses, len(self.joints), len(self.groups), len(self.lists)
         header = np.zeros(closing.C_SIZE, np.int64)
         header[[closing.C_STEPS, closing.C_BODIES, closing.C_JOINTS, closing.C_GROUPS, closing.C_LISTS]] = counts
         header[[closing.C_BLOCK, closing.C_FLOATS, closing.C_WORK]] = block, floats, work
@@ -167,12 +179,14 @@ class Plan:
         frames = [np.concatenate([j.F[0], j.F[1].ravel(), j.M[0], j.M[1].ravel(), j.par]) for j in self.joints]
         parts = [header, np.array(self.steps, np.int64).ravel(), np.array(table, np.int64).ravel(), self.lists]
         ints = np.concatenate([np.asarray(p, np.int64) for p in parts])
-        length = closing.own_work(len(s.bodies), len(self.groups), block, s.nv, s.nc)
+        length = closing.own_work(poses, len(self.groups), block, s.nv, s.nc)
         return ints, np.concatenate([*frames, np.ones(len(self.groups)), s.row_units, s.speed_units]), length
 
     def signs(self, state: State) -> Array:
         """Which closure of each group the pose of a state is: the sign of the group's determinant there."""
         at, named = _Places(self.system, state), {j.name: j for j in self.joints}
+        for line in self.lines:
+            at.add_line(line)
         return np.array([at.sign(g, [named[name] for name in g.joints]) for g in self.groups])
 
 
@@ -202,6 +216,21 @@ def make_plan(
     return _Planner(system, state, sorted(independent)).plan(groups, apart)
 
 
+def is_explicit(system: System, state: State, independent: Iterable[int]) -> bool:
+    """Whether the plan for independent speeds iterates nothing.
+
+    Examples
+    --------
+    >>> import loopdyn as ld
+    >>> system = ld.library.four_bar().compile()
+    >>> is_explicit(system, ld.assemble(system), [0])
+    True
+    """
+    planner = _Planner(system, state, sorted(independent))
+    planner.grow()
+    return not planner.open_speeds()
+
+
 # ------------------------------------------------------------------------------------------------- geometry
 
 
@@ -210,12 +239,21 @@ class _Places:
 
     def __init__(self, system: System, state: State):
         self.system = system
-        self.motion: Motion = body_motion(system, State(state.t, state.q, np.zeros(system.nv)))
+        motion: Motion = body_motion(system, State(state.t, state.q, np.zeros(system.nv)))
+        self.position, self.rotation = list(motion.position), list(motion.rotation)
+
+    def add_line(self, line: Line) -> None:
+        """Two frames more, at the first ball of a line, on the one and the other part; z is along the line."""
+        j1, j2, e1, e2 = line
+        for side in range(2):
+            p, p2 = self.frame(j1, abs(e1 - side))[0], self.frame(j2, abs(e2 - side))[0]
+            self.position.append(p)
+            self.rotation.append(perpendicular_frame((p2 - p) / np.linalg.norm(p2 - p)).T)
 
     def frame(self, j: JointData, end: int) -> tuple[Array, Array]:
         """Origin and axes (columns) of the frame of a joint on its parent (0) or child (1)."""
         body, (p, R) = ((j.parent, j.F), (j.child, j.M))[end]
-        x, A = self.motion.position[body], self.motion.rotation[body]
+        x, A = self.position[body], self.rotation[body]
         return x + A @ p, A @ R
 
     def axis(self, j: JointData) -> Array:
@@ -225,9 +263,10 @@ class _Places:
         """Both axes of a universal joint, the first one in the parent, the second one in the child."""
         return self.frame(j, 0)[1][:, 0], self.frame(j, 1)[1] @ [*j.par, 0.0]
 
-    def seen_from(self, body: int, point: Array) -> tuple[Array, Array]:
-        """A point as a frame on a body."""
-        return self.motion.rotation[body].T @ (point - self.motion.position[body]), np.eye(3)
+    def seen_from(self, body: int, point: Array, axes: Array | None = None) -> tuple[Array, Array]:
+        """A point, and axes if it has some, as a frame on a body."""
+        turned = np.eye(3) if axes is None else self.rotation[body].T @ axes
+        return self.rotation[body].T @ (point - self.position[body]), turned
 
     def meet(self, joints: Sequence[JointData]) -> Array | None:
         """The point in which the axes of hinges meet, if they do and no two are parallel."""
@@ -241,7 +280,7 @@ class _Places:
 
     def sign(self, g: Group, joints: Sequence[JointData]) -> float:
         """Which closure of a group this pose is."""
-        j1, j2, j3 = (*joints, *joints)[:3]  # of two joints the first one again
+        j1, j2, j3, j4 = (*joints, *joints)[:4]  # of fewer joints the first ones again
         a, A = self.frame(j1, g.ends[0])
         b, _ = self.frame(j2, 0)
         if g.kind == closing.PINS:
@@ -258,6 +297,8 @@ class _Places:
             determinant = u @ np.cross(A[:, 2], v)
         elif g.kind == closing.LEVEL:
             determinant = (self.frame(j3, 0)[0] - a) @ np.cross(A[:, 2], self.axis(j2))
+        elif g.kind == closing.TORUS:
+            determinant = self._slope(j1, j2, j3, self.frame(j4, 0)[0], A[:, 2])
         elif g.kind == closing.POINTED:
             determinant = (b - a) @ np.cross(*self.axes(j1))
         elif g.kind == closing.ROD_SLIDE:
@@ -270,6 +311,20 @@ class _Places:
         else:
             return 1.0
         return 1.0 if determinant >= 0.0 else -1.0
+
+    def _slope(self, hinge: JointData, first: JointData, second: JointData, ball: Array, n: Array) -> Array:
+        """Of F of :mod:`loopdyn.formulations.torus` as the ball, seen from behind the hinge, turns about its axis."""
+        a1, a2, n1, n2 = self.frame(first, 0)[0], self.frame(second, 0)[0], self.axis(first), self.axis(second)
+        N = np.cross(n1, n2)
+        ss, cosine = N @ N, n1 @ n2
+        foot = a1 + n1 * (np.cross(a2 - a1, n2) @ N) / ss
+        foot2 = a2 + n2 * (np.cross(a2 - a1, n1) @ N) / ss
+        w, arm, aa = ball - foot, ball - foot2, (foot2 - foot) @ (foot2 - foot)
+        z = n1 @ w
+        E, K = 0.5 * (w @ w + aa - arm @ arm), arm @ n2 - cosine * z
+        gradient = ss * (E - aa) * w + aa * (ss * z - cosine * K) * n1
+        slope: Array = gradient @ np.cross(n, ball - self.frame(hinge, 0)[0])
+        return slope
 
 
 # -------------------------------------------------------------------------------------------------- planning
@@ -290,6 +345,7 @@ class _Planner:
         self.lists: list[int] = []
         self.sequence: list[Group | Block] = []
         self.count = 0  # of groups
+        self.lines: list[Line] = []
         self.numbers = {name: k for k, name in enumerate(system.joints)}
         chosen = set(independent)
         for j in system.joints.values():
@@ -301,18 +357,23 @@ class _Planner:
                     self.known.update(j.q0 + k for k, yes in enumerate(given) if yes)
         self.follow = system.nq - len(self.known)
 
-    def plan(self, groups: bool, apart: bool) -> Plan:
+    def grow(self, groups: bool = True) -> None:
+        """Parts as large as they get without iteration."""
         while (
             self._join()
             or self._read()
             or self._linear()
-            or (groups and (self._group() or self._wrist()))
-            or self._block(apart)
+            or (groups and (self._group() or self._wrist() or self._hook() or self._line() or self._torus()))
         ):
             pass
+
+    def plan(self, groups: bool, apart: bool) -> Plan:
+        self.grow(groups)
+        while self._block(apart):
+            self.grow(groups)
         s, labels = self.system, tuple(self.system.speeds[k] for k in self.independent)
         found = tuple(self.sequence), self.follow, tuple(self.joints), tuple(self.steps), tuple(self.lists)
-        return Plan(s, labels, *found)
+        return Plan(s, labels, *found, tuple(self.lines))
 
     def _ends(self, j: JointData) -> tuple[int, int]:
         return self.part[j.parent], self.part[j.child]
@@ -326,7 +387,7 @@ class _Planner:
         for part in moved:
             self.lists += self.bodies[part]
             where.append(len(self.lists))
-        row = [kind, *joints, *[0] * (3 - len(joints)), *ends, *[0] * (3 - len(ends)), group]
+        row = [kind, *joints, *[0] * (4 - len(joints)), *ends, *[0] * (4 - len(ends)), group]
         self.steps.append((*row, *where, *[where[-1]] * (3 - len(where))))
 
     def _unite(self, still: int, moved: int) -> None:
@@ -339,7 +400,8 @@ class _Planner:
         return max(parts, key=lambda p: (p == self.part[0], len(self.bodies[p]), -p))
 
     def _join(self) -> bool:
-        """Join two parts by a weld or by a joint whose coordinates are known."""
+        """Join parts by welds and by joints whose coordinates are known."""
+        found = False
         for j in self.system.joints.values():
             a, b = self._ends(j)
             weld = not j.spec.coordinates
@@ -347,8 +409,8 @@ class _Planner:
                 end = 0 if self._still((a, b)) == a else 1
                 self._step(closing.JOIN, [self.numbers[j.name]], [end], -1, [(b, a)[end]])
                 self._unite((a, b)[end], (b, a)[end])
-                return True
-        return False
+                found = True
+        return found
 
     def _read(self) -> bool:
         """Read the coordinates of a joint of the tree whose bodies are in one part."""
@@ -379,18 +441,26 @@ class _Planner:
 
     def _group(self) -> bool:
         for ring in self._rings():
-            found = self._rod(ring) or self._sphere(ring) or self._planar(ring)
+            found = self._rod(ring) or self._sphere(ring) or self._planar(ring) or self._skew(ring)
             if found is not None:
                 kind, parts, joints = found
-                rod_left = kind in (closing.ROD_PIN, closing.ROD_SLIDE) and not _can_spin(joints)
+                rod_left = kind in (closing.ROD_PIN, closing.ROD_SLIDE) and not self._spins(joints)
                 self._solve(kind, parts, joints, parts[1:2] if rod_left else parts[1:])
                 return True
-        return self._pair() or self._level()
+        return self._pair() or self._hinges() or self._level()
+
+    def _spins(self, joints: Sequence[JointData]) -> bool:
+        """Whether a rod is held by two balls and its spin, which the one in the tree tells, is independent."""
+        balls = [j for j in joints if j.spec.type == "spherical"]
+        chosen = set(self.independent)
+        return len(balls) == 2 and any(j.in_tree and any(j.v0 + k in chosen for k in range(3)) for j in balls)
 
     def _solve(self, kind: int, parts: Sequence[int], joints: Sequence[JointData], moved: Sequence[int]) -> None:
         """Add a group; the first of its parts stands still, `moved` are put to it."""
         ends = [0 if self.part[j.parent] == first else 1 for j, first in zip(joints, parts, strict=True)]
-        places = tuple(self.system.bodies[b] for p in moved for b in self.bodies[p])
+        bodies, ground = self.system.bodies, self.part[0]
+        put = [p for p in (parts[0], *moved) if p != ground] if ground in moved else moved  # what moves against it
+        places = tuple(bodies[b] for p in put for b in self.bodies[p] if b < len(bodies))
         names = tuple(j.name for j in joints)
         self._step(kind, [self.numbers[n] for n in names], ends, self.count, moved)
         self.sequence.append(Group(kind, names, tuple(ends), places))
@@ -426,8 +496,40 @@ class _Planner:
             return closing.HOOKED if askew and float(np.linalg.norm(np.cross(n, arm))) < least else None
         return None
 
+    def _hinges(self) -> bool:
+        """Two parts joined by two hinges whose axes are not parallel: those of a universal joint that is placed."""
+        hinges = [j for j in self.joints if j.spec.type == "revolute" and len(set(self._ends(j))) == 2]
+        for k, j1 in enumerate(hinges):
+            for j2 in hinges[:k]:
+                ends = set(self._ends(j1))
+                if ends == set(self._ends(j2)) and self._distance(j1, j2)[1] > PARALLEL:
+                    still = self._still(ends)
+                    (moved,) = ends - {still}
+                    self._solve(closing.HINGES, (still, moved), (j1, j2), (moved,))
+                    return True
+        return False
+
+    def _distance(self, j1: JointData, j2: JointData) -> tuple[float, float]:
+        """Of the axes of two hinges, in sizes of the mechanism, and the sine of the angle between them."""
+        N = np.cross(self.at.axis(j1), self.at.axis(j2))
+        sine = float(np.linalg.norm(N))
+        apart = abs(float((self.at.frame(j2, 0)[0] - self.at.frame(j1, 0)[0]) @ N)) / max(sine, PARALLEL)
+        return apart / self.system.size, sine
+
     def _level(self) -> bool:
         """Four parts in a ring: a hinge, two joints that move in a plane it is not perpendicular to, a ball."""
+        return any(self._solve_level(*found) for found in self._rings_of_four())
+
+    def _torus(self) -> bool:
+        """Four parts in a ring: a hinge, two skew hinges behind it, a ball.
+
+        A hinge that two balls are comes first: that of a platform, whose leg is then placed.
+        """
+        rings = sorted(self._rings_of_four(), key=lambda found: found[1].name in self.system.joints)
+        return any(self._solve_torus(*found) for found in rings)
+
+    def _rings_of_four(self) -> Iterator[tuple[Sequence[int], JointData, JointData, JointData, JointData]]:
+        """Parts and joints of rings of a hinge, two hinges or slides, and a ball, in this order."""
         at: dict[int, list[JointData]] = {}
         for j in self.joints:
             if len(set(self._ends(j))) == 2 and j.spec.type in ("revolute", "prismatic"):
@@ -444,37 +546,99 @@ class _Planner:
                         for hinge in at.get(moved, []):
                             parts = still, moved, middle, last
                             ring = set(self._ends(hinge)) == {still, moved} and len(set(parts)) == 4
-                            if ring and self._solve_level(parts, hinge, first, second, ball):
-                                return True
-        return False
+                            if ring and hinge.spec.type == "revolute":
+                                yield parts, hinge, first, second, ball
 
     def _solve_level(
         self, parts: Sequence[int], hinge: JointData, first: JointData, second: JointData, ball: JointData
     ) -> bool:
         hard = [j for j in (first, second) if j.spec.type == "revolute"]
         slides = [j for j in (first, second) if j.spec.type == "prismatic"]
-        if hinge.spec.type != "revolute" or not hard or not self._in_plane(hard, slides, []):
+        if not hard or not self._in_plane(hard, slides, []):
             return False
         n1, n2 = self.at.axis(hinge), self.at.axis(hard[0])
         arm = self.at.frame(ball, 0)[0] - self.at.frame(hinge, 0)[0]
         far = min(float(np.linalg.norm(np.cross(n, arm))) for n in (n1, n2)) > APART * self.system.size
         if not far or float(np.linalg.norm(np.cross(n1, n2))) < PARALLEL:
             return False
-        still, moved, middle, last = parts
-        for j, held, hung in ((hinge, still, moved), (first, moved, middle), (second, middle, last)):
-            self._step(closing.HANG, [self.numbers[j.name]], [0 if self.part[j.parent] == held else 1], -1, [hung])
+        still, moved, _, last = parts
+        self._hang(parts, (hinge, first, second))
         self._solve(closing.LEVEL, (still, moved, last), (hinge, hard[0], ball), (moved,))
         return True
 
+    def _hang(self, parts: Sequence[int], joints: Sequence[JointData]) -> None:
+        """Parts one behind another, joints at their zeros."""
+        for j, held, hung in zip(joints, parts[:-1], parts[1:], strict=True):
+            self._step(closing.HANG, [self.numbers[j.name]], [0 if self.part[j.parent] == held else 1], -1, [hung])
+
+    def _solve_torus(
+        self, parts: Sequence[int], hinge: JointData, first: JointData, second: JointData, ball: JointData
+    ) -> bool:
+        """The same for two skew hinges; of the three hinges one has a coordinate, which tells roots apart."""
+        hinges, centre = (hinge, first, second), self.at.frame(ball, 0)[0]
+        if any(j.spec.type != "revolute" for j in hinges) or not any(j.in_tree for j in hinges):
+            return False
+        arms = [float(np.linalg.norm(np.cross(self.at.axis(j), centre - self.at.frame(j, 0)[0]))) for j in hinges]
+        if min(arms) < APART * self.system.size or not self._is_skew(first, second):
+            return False
+        self._hang(parts, hinges)
+        self._solve(closing.TORUS, parts, (*hinges, ball), parts[1:2])
+        return True
+
+    def _is_skew(self, j1: JointData, j2: JointData) -> bool:
+        """Whether the axes of two hinges neither meet nor are parallel."""
+        apart, sine = self._distance(j1, j2)
+        return apart > APART and sine > PARALLEL
+
+    def _skew(self, ring: Ring) -> tuple[int, tuple[int, int, int], Ring] | None:
+        """Kind, parts and joints in order of a ring of two skew hinges and a ball."""
+        balls = [j for j in ring if j.spec.type == "spherical"]
+        hinges = [j for j in ring if j.spec.type == "revolute"]
+        if len(balls) != 1 or len(hinges) != 2 or not self._is_skew(*hinges):
+            return None
+        (middle,) = set(self._ends(hinges[0])) & set(self._ends(hinges[1]))
+        still = self._still(self._ends(balls[0]))
+        (last,) = set(self._ends(balls[0])) - {still}
+        j1, j2 = hinges if still in self._ends(hinges[0]) else hinges[::-1]
+        away = np.cross(self.at.axis(j1), self.at.frame(balls[0], 0)[0] - self.at.frame(j1, 0)[0])
+        if float(np.linalg.norm(away)) < APART * self.system.size:
+            return None
+        return closing.SKEW, (still, middle, last), (j1, j2, balls[0])
+
+    def _line(self) -> bool:
+        """Two balls between the same two parts: a hinge along the line through them."""
+        between: dict[frozenset[int], list[JointData]] = {}
+        for j in self.joints:
+            if j.spec.type == "spherical" and len(set(self._ends(j))) == 2:
+                between.setdefault(frozenset(self._ends(j)), []).append(j)
+        for parts, (j1, *others) in between.items():
+            for j2 in others:
+                name, still = f"{j1.name}+{j2.name}", self._still(parts)
+                apart = float(np.linalg.norm(self.at.frame(j2, 0)[0] - self.at.frame(j1, 0)[0]))
+                if name not in self.numbers and apart > APART * self.system.size:
+                    (other,) = parts - {still}
+                    self._add_line(name, j1, j2, still, other)
+                    return True
+        return False
+
+    def _add_line(self, name: str, j1: JointData, j2: JointData, still: int, other: int) -> None:
+        e1, e2 = (0 if self.part[j.parent] == still else 1 for j in (j1, j2))
+        frames = len(self.part), len(self.part) + 1  # as bodies of the two parts
+        self._step(closing.LINE, [self.numbers[j1.name], self.numbers[j2.name], *frames], [e1, e2], -1, [])
+        self.lines.append((j1, j2, e1, e2))
+        self.at.add_line(self.lines[-1])
+        for part, frame in zip((still, other), frames, strict=True):
+            self.part.append(part)
+            self.bodies[part].append(frame)
+        self.numbers[name] = len(self.joints)
+        here = np.zeros(3), np.eye(3)
+        hinge = JointData(name, Revolute(axis=(0, 0, 1)), *frames, here, here, (0.0, 0.0), np.zeros(0))
+        self.joints.append(hinge)
+
     def _wrist(self) -> bool:
         """Three hinges in a row whose axes meet, between parts that nothing else holds: a ball to the rest."""
-        at: dict[int, list[JointData]] = {}
-        for j in self.joints[: len(self.system.joints)]:
-            a, b = self._ends(j)
-            if a != b:
-                at.setdefault(a, []).append(j)
-                at.setdefault(b, []).append(j)
-        for j2 in self.joints[: len(self.system.joints)]:
+        at = self._joints_at()
+        for j2 in self._own():
             x, y = self._ends(j2)
             if x == y or any(len(at[p]) != 2 or p == self.part[0] for p in (x, y)):
                 continue
@@ -484,13 +648,54 @@ class _Planner:
                 continue
             point = self.at.meet(hinges)
             if point is not None:
-                first = j1.parent if self.part[j1.child] == x else j1.child
-                last = j3.parent if self.part[j3.child] == y else j3.child
-                self.numbers[name] = len(self.joints)
-                F, M = self.at.seen_from(first, point), self.at.seen_from(last, point)
-                self.joints.append(JointData(name, Spherical(), first, last, F, M, (0.0, 0.0), np.zeros(0)))
+                self._stand_for(name, Spherical(), self._far(j1, x), self._far(j3, y), point, None, (0.0, 0.0))
                 return True
         return False
+
+    def _hook(self) -> bool:
+        """Two hinges in a row whose axes meet, at a part that nothing else holds: a universal joint to the rest."""
+        for middle, joints in self._joints_at().items():
+            if len(joints) != 2 or middle == self.part[0] or any(j.spec.type != "revolute" for j in joints):
+                continue
+            j1, j2 = joints
+            name, point = f"{j1.name}+{j2.name}", self.at.meet(joints)
+            ends = self._far(j1, middle), self._far(j2, middle)
+            if name in self.numbers or point is None or self.part[ends[0]] == self.part[ends[1]]:
+                continue
+            first, second = self.at.axis(j1), self.at.axis(j2)
+            normal = np.cross(first, second)
+            z = normal / np.linalg.norm(normal)
+            axes = np.column_stack([first, np.cross(z, first), z])
+            par = float(first @ second), float(np.linalg.norm(normal))
+            self._stand_for(name, Universal(axis1=(1, 0, 0), axis2=(0, 1, 0)), *ends, point, axes, par)
+            return True
+        return False
+
+    def _own(self) -> list[JointData]:
+        """Joints of the system."""
+        return self.joints[: len(self.system.joints)]
+
+    def _joints_at(self) -> dict[int, list[JointData]]:
+        """Joints of the system that join a part to others, by part."""
+        at: dict[int, list[JointData]] = {}
+        for j in self._own():
+            a, b = self._ends(j)
+            if a != b:
+                at.setdefault(a, []).append(j)
+                at.setdefault(b, []).append(j)
+        return at
+
+    def _far(self, j: JointData, part: int) -> int:
+        """The body of a joint that is not in a part."""
+        return j.parent if self.part[j.child] == part else j.child
+
+    def _stand_for(
+        self, name: str, spec: Joint, first: int, last: int, point: Array, axes: Array | None, par: tuple[float, float]
+    ) -> None:
+        """Add a joint between two bodies that stands for hinges between them."""
+        self.numbers[name] = len(self.joints)
+        F, M = self.at.seen_from(first, point, axes), self.at.seen_from(last, point, axes)
+        self.joints.append(JointData(name, spec, first, last, F, M, par, np.zeros(0)))
 
     def _rings(self) -> Iterator[Ring]:
         """Three joints that join three parts in a ring."""
@@ -511,14 +716,11 @@ class _Planner:
                             yield j1, j2, j3
 
     def _rod(self, ring: Ring) -> tuple[int, tuple[int, int, int], Ring] | None:
-        """The same for a pin or a slide that a rod with two balls closes, or with a ball and a universal joint.
-
-        Of two balls one is in the tree: it tells how far the rod has spun.
-        """
+        """The same for a pin or a slide that a rod with two balls closes, or with a ball and a universal joint."""
         balls = [j for j in ring if j.spec.type in BALLS]
         others = [j for j in ring if j.spec.type in ("revolute", "prismatic")]
         hooked = sum(j.spec.type == "universal" for j in balls)
-        if len(balls) != 2 or len(others) != 1 or hooked > 1 or not (hooked or any(j.in_tree for j in balls)):
+        if len(balls) != 2 or len(others) != 1 or hooked > 1:
             return None
         (j1,) = others
         (rod,) = set(self._ends(balls[0])) & set(self._ends(balls[1]))
@@ -599,7 +801,7 @@ class _Planner:
 
     def _block(self, apart: bool) -> bool:
         """The next coordinates to be iterated: the fewest constraints that give all coordinates they depend on."""
-        speeds = self._open_speeds()
+        speeds = self.open_speeds()
         if not speeds:
             return False
         J, entries = self._jacobian
@@ -643,7 +845,7 @@ class _Planner:
                 around.update(*(left.pop(name) for name in more))
             yield names
 
-    def _open_speeds(self) -> list[int]:
+    def open_speeds(self) -> list[int]:
         """Speeds whose coordinates are not known yet; of a ball those that are not independent."""
         found: list[int] = []
         for j in self.system.joints.values():
@@ -678,8 +880,3 @@ class _Planner:
         where = start, start + len(speeds), len(self.lists)
         self.steps.append((closing.ITERATE, *where, *[0] * (closing.N_STEP - 4)))
         self.sequence.append(Block(tuple(labels), tuple(names), tuple(speeds), tuple(rows)))
-
-
-def _can_spin(joints: Sequence[JointData]) -> bool:
-    """Whether a rod is held by two balls, so that it can spin."""
-    return sum(j.spec.type == "spherical" for j in joints) == 2
