@@ -24,8 +24,8 @@ from loopdyn.tree import energy, terms
 Array = NDArray[np.float64]
 
 # A passage is over where the indicator rises, is above this share of the largest so far, as large as at the entry or
-# above ENOUGH, and would have been zero at least BEHIND steps of the regular method ago.
-RISEN, ENOUGH, BEHIND = 0.02, 0.2, 2.0
+# above ENOUGH, and would have been zero at least BEHIND steps of the regular method ago; or where it is above FAR.
+RISEN, ENOUGH, BEHIND, FAR = 0.02, 0.2, 2.0, 0.5
 # Steps end beside a singular pose, not on it: a passage counts as one of a singular pose below this indicator.
 CLOSE = 0.1
 LOST = 1e-3  # share of the largest singular value of the rows, below which one is lost beside a singular pose
@@ -44,6 +44,8 @@ class Passage:
     through : bool
         Whether the mechanism may have gone through the pose, by momentum steps; if not, two circuits of the mechanism
         come close to each other without meeting, and it stayed on its own, by small regular steps.
+    crossed : bool
+        Whether a step ended on the other side of the pose.
     indicator : float
         Smallest length of a constraint row beyond the others at the ends of its steps, as a share of the largest of
         the run: zero in a singular pose.
@@ -62,6 +64,7 @@ class Passage:
     start: float
     stop: float
     through: bool
+    crossed: bool
     indicator: float
     relaxed: float
     steps: int
@@ -72,7 +75,7 @@ class Passage:
     @property
     def unbounded(self) -> bool:
         """Whether forces may grow without bound in it."""
-        return self.through and self.indicator < CLOSE
+        return self.through and (self.crossed or self.indicator < CLOSE)
 
     def as_data(self) -> dict[str, Any]:
         """Plain numbers, for files."""
@@ -157,6 +160,7 @@ class Crossing:
         self.time = self.start.t
         self.impulse = np.zeros(regular.system.nc)
         self.branches: tuple[Array, ...] = ()
+        self.crossed = False
 
     def _indicator(self, state: State) -> float:
         return self.solver.momentum.begin(state.t, state.q, state.v)
@@ -242,6 +246,7 @@ class Crossing:
             walker = self.stepper.walker
             self.smallest = min(self.smallest, walker.nearest)
             self.impulse += walker.impulse
+            self.crossed = walker.crossed is not None
             if walker.crossed is not None and not self.branches:
                 t, q = walker.crossed
                 self.branches = tangents(self.stepper.system, State(t, q, np.zeros_like(state.v)), self.stepper.rank)
@@ -250,7 +255,7 @@ class Crossing:
         if rate <= 0.0:
             return False
         risen = s > RISEN * self.largest and s >= min(self.entry, ENOUGH * self.largest)
-        return risen and s > BEHIND * rate * self.size
+        return (risen and s > BEHIND * rate * self.size) or s > FAR * self.largest
 
     def leave(self) -> Stepper:
         """The regular stepper, started where the passage ends."""
@@ -264,7 +269,18 @@ class Crossing:
         jump = _energy(here, now) - _energy(here, self.start) - float((works - self.works).sum())
         steps = int(m.count[chart.ACCEPTED]) - self.steps
         share = self.smallest / self.largest
-        return Passage(self.start.t, now.t, self.through, share, self.relaxed, steps, jump, self.impulse, self.branches)
+        return Passage(
+            self.start.t,
+            now.t,
+            self.through,
+            self.crossed,
+            share,
+            self.relaxed,
+            steps,
+            jump,
+            self.impulse,
+            self.branches,
+        )
 
 
 def _energy(stepper: Stepper, state: State) -> float:

@@ -170,7 +170,7 @@ class Run:
         """Energy at each output time less that of the first one and all work done since, J: zero but for errors."""
         jumps = self.jumps if len(self.jumps) else 0.0
         known: Array = self.diagnostics.energy.sum(axis=1) - self.path.work.sum(axis=1) + jumps
-        balance: Array = known - known[0]
+        balance: Array = known - known[:1]
         return balance
 
     @property

@@ -311,10 +311,13 @@ class _Simulation:
         self.scale = NO_ENERGY * self.weight * s.size
         self.reference = 0.0  # energy at the start
         self.error = 0.0  # of the energy, for the progress bar
-        compiled = self.watch.compiled and not self.stepper.in_python
-        self.looks_itself = bool(self.watch.crossings) and not compiled  # for crossings, between all steps
-        if compiled:
+        if self.watch.compiled:
             self.stepper.watch(*self.watch.functions())
+
+    @property
+    def looks_itself(self) -> bool:
+        """Whether crossings are looked for between all steps: these, or what is watched, are not compiled."""
+        return bool(self.watch.crossings) and (self.stepper.in_python or not self.watch.compiled)
 
     @property
     def written(self) -> int:

@@ -39,7 +39,7 @@ def check_contra(seed, formulation, rtol):
 
 
 @pytest.mark.parametrize("formulation", ["auto", "momentum"])
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_contra_parallelograms_go_through_their_flat_poses_on_their_branch(seed, formulation):
     check_contra(seed, formulation, 1e-8)
 
@@ -148,7 +148,7 @@ def test_at_rest_in_a_singular_pose_nothing_is_determined(formulation):
         ld.simulate(system, ld.State(0.0, state.q, 0.0 * state.v), (0, 1), formulation=formulation, progress=False)
 
 
-@pytest.mark.parametrize("name", ["four_bar", "slider_crank", "stewart_6ups", "tower"])
+@pytest.mark.parametrize("name", ["four_bar", "stewart_6ups"])
 def test_regular_motion_is_that_of_graph_to_the_last_bit(name):
     system = getattr(ld.library, name)().compile()
     state = ld.assemble(system)
@@ -224,7 +224,7 @@ def test_friction_and_a_motor_do_not_disturb_a_passage():
     assert run.energy_error < 1e-6
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(3))
 def test_random_mechanisms_run_or_stop_with_a_reason(seed):
     check_random(seed)
 
@@ -266,3 +266,37 @@ def test_in_generic_orientation_with_friction_and_a_motor(name):
     shared = [c for c in found[0].system.coordinates if c in found[1].system.coordinates]
     a, b = (r.data["q"].sel(coordinate=shared).values for r in found)
     assert np.abs(a - b).max() < 1e-5
+
+
+@pytest.mark.parametrize("drift", ["velocity", "baumgarte", "none"])
+def test_other_drift_controls_are_watched_too(drift):
+    system, state, points = contra(0)
+    run = ld.simulate(system, state, (0, 2), drift=drift, progress=False)
+    assert run.status == "finished", run.message
+    assert run.passages
+    assert is_contra(run, points)
+
+
+def test_events_are_found_inside_passages():
+    system = ld.library.n_four_bar(2).compile()
+    events = [ld.Crossing("t - 0.72", "formula"), ld.Crossing(lambda t, q, v: t - 0.73, "function")]
+    run = ld.simulate(system, ld.assemble(system), (0, 2), events=events, progress=False)
+    assert run.status == "finished", run.message
+    found = {e.name: e.t for e in run.events}
+    assert found["formula"] == pytest.approx(0.72, abs=1e-9)
+    assert found["function"] == pytest.approx(0.73, abs=1e-9)
+    assert any(p.start < 0.72 < p.stop for p in run.passages)
+
+
+def test_outputs_at_a_singular_pose_are_on_the_motion():
+    """The windows are flat at 0.714355529293 s: definition of A02."""
+    system = ld.library.n_four_bar(2).compile()
+    flat_at = 0.714355529293
+    times = [0.0, flat_at - 1e-6, flat_at, flat_at + 1e-7, 1.0]
+    run = ld.simulate(system, ld.assemble(system), (0, 1), t_eval=times, progress=False)
+    assert run.status == "finished", run.message
+    first = next(name for name in system.bodies if name != "ground")
+    error = np.abs(run.point(first, at=(0, 1, 0)).values[:, :2] - windows(2, times)).max()
+    assert error < 1e-4  # near the pose itself outputs lie on a cubic through both ends of a step
+    a = run.data["a"].sel(speed="A0").values[1:4]
+    assert np.ptp(a) < 0.05 * np.abs(a).max() + 0.5

@@ -96,7 +96,7 @@ def test_the_error_of_the_energy_is_bounded_over_a_hundred_thousand_steps():
     assert errors.max() < 1.5 * errors[0]
 
 
-@pytest.mark.parametrize("name", ["stewart_6ups", "bricard", "bennett", "rssr", "stewart_3rrs", "slider_crank"])
+@pytest.mark.parametrize("name", ["stewart_6ups", "bricard", "rssr"])
 def test_spatial_loops_close_to_rounding_and_follow_the_oracle(name):
     system = getattr(ld.library, name)().compile()
     state = ld.assemble(system)

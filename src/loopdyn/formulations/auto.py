@@ -16,10 +16,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from loopdyn.formulations.base import Compiled, Formulation, Solver
+from loopdyn.elimination.passes import FINE
+from loopdyn.formulations.base import Array, Compiled, Formulation, Solver
 from loopdyn.formulations.graph import Graph, GraphSolver
 from loopdyn.formulations.indicator import LAST, LEAST, LOW, N_WATCH, NOW, accelerate, accepted
 from loopdyn.formulations.momentum import Momentum, MomentumSolver
+from loopdyn.formulations.partition import Partition
 from loopdyn.formulations.relative import Relative
 from loopdyn.rank import Rank, scaled
 from loopdyn.system import State, System
@@ -57,6 +59,19 @@ class AutoSolver(GraphSolver):
         values = np.linalg.svd(scaled(system, terms(system, state).J), compute_uv=False)
         return bool(values[r] < LOW * self.rank.singular_values[r])
 
+    def accelerations(self, t: float, q: Array, v: Array) -> Array:
+        """As `graph` finds them, under watch: for steps that are made in Python."""
+        if self.passes:
+            self._t[0], self._q[...], self._v[...] = t, q, v
+            if accelerate(*self._arrays) == FINE:
+                found: Array = self._a
+                return found
+        return super().accelerations(t, q, v)
+
+    def accepted(self, ints: Any, floats: Any, work: Any) -> int:
+        """Whether a step that was made in Python may be taken."""
+        return int(accepted(*self._arrays)) if self.passes else FINE
+
     @property
     def compiled(self) -> Compiled:
         """Kernels of `graph`, under watch where momentum steps could take over."""
@@ -78,7 +93,7 @@ class AutoSolver(GraphSolver):
 
 @dataclass(frozen=True)
 class Auto(Formulation):
-    """The default: `graph`, with momentum steps through singular poses; `relative` where a model has Python functions.
+    """The default: `graph`, with momentum steps through singular poses; others where a model has Python functions.
 
     Examples
     --------
@@ -92,17 +107,18 @@ class Auto(Formulation):
 
     def regular(self, system: System) -> Formulation:
         """What is used where the motion is regular."""
-        graph = Graph()
-        return graph if graph.supports(system) is None else Relative()
+        possible = (Graph(), Relative(), Partition())
+        return next((f for f in possible if f.supports(system) is None), possible[0])
 
     def supports(self, system: System) -> str | None:
-        """Whatever `graph` or `relative` treats."""
+        """Whatever `graph`, `relative` or `partition` treats."""
         return self.regular(system).supports(system)
 
     def plan(self, system: System) -> str:
         """What is used where, and the plan of it."""
         regular, refusal = self.regular(system), Momentum().supports(system)
-        what = "graph, in linear time" if isinstance(regular, Graph) else "relative, which calls Python functions"
+        graph = isinstance(regular, Graph)
+        what = "graph, in linear time" if graph else f"{regular.name}, since the model has Python functions"
         where = "momentum steps where a pose is singular" if refusal is None else f"no momentum steps: {refusal}"
         return f"auto: {what}; {where}\n{regular.plan(system)}"
 

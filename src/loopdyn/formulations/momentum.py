@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar, Literal, get_args
 
 import numpy as np
@@ -41,6 +42,7 @@ PARTS: dict[int, tuple[float, ...]] = {
 # An indicator, in natural units, below which a pose is singular; distance, rad or sizes of the mechanism, at which the
 # motions that are allowed beside it are looked at; distance over which speeds are differenced.
 SINGULAR, BESIDE, DIFFERENCE = 1e-9, 1e-5, 1e-3
+BLURRED = 1e-4  # indicator, in natural units, below which accelerations of regular solvers lose half of their digits
 
 
 def beside(system: System, state: State, move: float = BESIDE) -> State:
@@ -101,24 +103,32 @@ class MomentumSolver:
     """`Momentum` prepared for one system: steps, and accelerations by the solver of regular poses."""
 
     def __init__(self, system: System, rank: Rank, regular: Solver, order: int):
-        self.system, self.rank, self.regular, self.order = system, rank.count, regular, order
+        self.system, self._rank, self.regular, self.order = system, rank, regular, order
+        self.rank = rank.count
         self.parts = parts(order)
         self.places = [self._place() for _ in range(4)]  # the start, two by turns, and the middle of a step
         self.scratch = self._scratch()
         self._moving_bases = bool((system.model.base_programs >= 0).any())
         self.steps = 0  # of order two, made or tried
 
+    @cached_property
+    def _aside(self) -> MomentumSolver:
+        """Another one, for questions that must not disturb the steps that are being made."""
+        return MomentumSolver(self.system, self._rank, self.regular, 2)
+
     def __call__(self, t: float, q: Array, v: Array) -> Solution:
         """Accelerations and multipliers at one state, as the regular solver gives them.
 
-        In a singular pose, where it refuses, accelerations are those of momentum steps to both sides: the motion goes
-        through smoothly, while multipliers grow without bound and are those of minimum norm that come closest.
-        ``diagnostics["singular"]`` is then one.
+        In a singular pose, or so close to it that digits are lost, accelerations are those of momentum steps to both
+        sides: the motion goes through smoothly, while multipliers grow without bound and are those of minimum norm that
+        come closest. ``diagnostics["singular"]`` is then one.
         """
         try:
-            return self.regular(t, q, v)
+            if self._aside.begin(t, q, v) > BLURRED:
+                return self.regular(t, q, v)
         except SingularityError:
-            a = self._by_differences(t, q, v)
+            pass  # the regular solver refuses, or the state is at rest, of which the steps will tell
+        a = self._aside._by_differences(t, q, v)
         now, rows = terms(self.system, State(t, np.array(q), np.array(v))), self.system.row_units
         force = now.M @ a - now.h
         lam = np.linalg.lstsq((now.J / rows[:, None]).T, force, rcond=None)[0] / rows

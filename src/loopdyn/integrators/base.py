@@ -407,8 +407,8 @@ class Stepper:
         self.error: LoopdynError | None = None  # of a solver in Python, from its last failure
         self.adaptive = isinstance(integrator, _Adaptive)
         self._arrays(rtol, atol, moves_by_itself(system) if moved is None else moved)
-        self.watch([], [])
         self._bind(getattr(solver, "compiled", None), drift)
+        self.watch([], [])
 
     # ------------------------------------------------------------------------------------------ preparing
 
@@ -467,7 +467,7 @@ class Stepper:
             # a formulation that makes steps itself closes them in its own way
             corrects = corrects and drift in ("projection", "velocity") and not self.integrator.walks
             correct = self._correction(drift == "projection") if corrects else stepping.nothing
-            self._handed = self.accelerate, correct, stepping.nothing
+            self._handed = self.accelerate, correct, getattr(self.solver, "accepted", stepping.nothing)
             self._extend = _plain(stepping.extend)
             self._within = rebind(_plain(stepping.within), extend=self._extend)
             if isinstance(own, walking.Walker):
@@ -563,7 +563,7 @@ class Stepper:
         m = self.memory
         rtol, atol = (float(x) for x in m.clock[[chart.RTOL, chart.ATOL]])
         other = Stepper(system, solver, integrator, self.drift, rank, rtol, atol, bool(m.count[chart.MOVED]))
-        other._watched = self._watched
+        other.watch(*self._wanted)
         kept = [chart.MOST, chart.LEAST, chart.FASTEST]
         other.memory.clock[kept] = m.clock[kept]
         counts = [chart.ACCEPTED, chart.REJECTED, chart.EVALUATED, chart.OUTPUT]
@@ -597,7 +597,9 @@ class Stepper:
 
     def watch(self, functions: Sequence[Any], programs: Sequence[Program]) -> None:
         """End a chunk of steps where one of these may have passed zero: jitted functions and formulas of (t, q, v)."""
-        self._watched = watching.watched(self.system.nq, self.system.nv, functions, programs)
+        self._wanted = functions, programs
+        given = ([], []) if self.in_python else self._wanted  # compiled functions are for compiled chunks
+        self._watched = watching.watched(self.system.nq, self.system.nv, *given)
 
     def again(self) -> None:
         """Go on with a solver that has been prepared anew, at the state where it asked for it."""

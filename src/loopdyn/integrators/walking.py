@@ -17,7 +17,7 @@ from loopdyn.errors import ConvergenceError, LoopdynError
 from loopdyn.formulations.rattle import INDICATOR
 from loopdyn.integrators import chart
 from loopdyn.integrators.chart import FINE
-from loopdyn.integrators.stepping import AGAIN, Method, ends_only
+from loopdyn.integrators.stepping import AGAIN, Method, ends_only, look_inside
 from loopdyn.projection import correct
 from loopdyn.tree import difference, increment
 
@@ -39,6 +39,7 @@ JUMP, JUMPED = 1e-5, 32.0
 BISECTIONS = 40  # of the time of a step, at most ...
 PARTS = (0.5, 0.4, 0.6, 0.3, 0.7)  # ... at this share of what is left, or the next where no step ends there
 CLOSABLE = 1e-3  # share of the farthest indicator, above which a correction does not amplify errors much
+STRAY = 0.25  # share of the fastest speed, by which a state inside a step may leave the cubic through its ends
 FINER, WORST = (1, 4), 100.0  # times as many steps, and largest error, of a state inside a step
 SMALL = 1e-2  # share of the first step, below which steps beside a singular pose are handed over
 
@@ -105,13 +106,33 @@ class Walker:
             m.stage[:] = m.new
             return FINE
         h = t - float(m.clock[chart.START])
+        look_inside(ints, work, m, method, t, weights)  # on the cubic through both ends, as a guide
         try:
-            m.stage[:] = self._inside(h) if h > 0.0 else m.y
+            found = self._inside(h) if h > 0.0 else m.stage
+        except ConvergenceError:
+            return self._on_cubic(h)
         except LoopdynError as failure:
             self.stepper.error = failure
             return 0
+        if self.extrapolate and not self._is_near(found, m.stage):
+            return self._on_cubic(h)
+        m.stage[:] = found
         chart.place(ints, work, m, m.stage, t)
         return int(accelerate(ints, floats, work))
+
+    def _on_cubic(self, h: float) -> int:
+        """In a singular pose, where no step ends: the state on the cubic, which is there, and accelerations between."""
+        m, nv = self.stepper.memory, self.stepper.system.nv
+        x = h / float(m.clock[chart.SIZE])
+        self.stepper.views.a[:] = (1.0 - x) * m.k[0, nv : 2 * nv] + x * m.a1
+        return FINE
+
+    def _is_near(self, y: Array, guide: Array) -> bool:
+        """Whether speeds inside a step are those of the cubic to within a share of the fastest."""
+        m, nv = self.stepper.memory, self.stepper.system.nv
+        speeds = slice(nv, 2 * nv)
+        fastest = np.abs(guide[speeds] / m.unit).max(initial=0.0)
+        return bool(np.abs((y - guide)[speeds] / m.unit).max(initial=0.0) <= STRAY * fastest)
 
     # --------------------------------------------------------------------------------------------- one step
 
