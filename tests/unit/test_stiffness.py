@@ -97,13 +97,14 @@ REGULAR = sorted(set(ld.library.ALL) - {"flyball", "stewart_6ups"})
 @pytest.mark.parametrize("rtol", [1e-8, 1e-4])
 def test_regular_mechanisms_are_not_found_stiff(name, rtol):
     system = ld.library.ALL[name]().compile()
-    assert motion(system, 0.05 if name == "andrews" else 2.0, rtol).events == ()
+    run = motion(system, 0.05 if name == "andrews" else 2.0, rtol)
+    assert not [e for e in run.events if e.name.startswith("stiff")]
 
 
 def test_near_the_end_of_a_run_it_does_not_change_over():
     """Less than a hundred steps are left when the platform has come to rest after two to three seconds."""
     system = ld.library.stewart_6ups().compile()
-    assert motion(system, 3.0).events == ()
+    assert not [e for e in motion(system, 3.0).events if e.name.startswith("stiff")]
 
 
 @pytest.mark.parametrize("rtol", [1e-6, 1e-8, 1e-10])
