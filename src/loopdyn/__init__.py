@@ -8,9 +8,12 @@ from loopdyn.analysis.assembly import assemble
 from loopdyn.analysis.branches import Branches, branches, singular_poses
 from loopdyn.analysis.coordinates import Coordinates, coordinates
 from loopdyn.analysis.equations import Equations, equations
+from loopdyn.analysis.equilibrium import Equilibria, Equilibrium, Preload, equilibrium, preload, zero_force
+from loopdyn.analysis.inverse_dynamics import InverseDynamics, inverse_dynamics
 from loopdyn.analysis.loads import reactions
 from loopdyn.analysis.mobility import Mobility, mobility
 from loopdyn.analysis.reconnect import Change, reconnect
+from loopdyn.bearings import Bearings
 from loopdyn.checking import check_formulation
 from loopdyn.constraints import (
     Coupler,
@@ -127,6 +130,7 @@ __all__ = [
     "At",
     "Auto",
     "Baumgarte",
+    "Bearings",
     "Body",
     "Branches",
     "Bushing",
@@ -140,6 +144,8 @@ __all__ = [
     "Distance",
     "Driver",
     "Equations",
+    "Equilibria",
+    "Equilibrium",
     "Event",
     "ExpressionError",
     "Extrapolation",
@@ -151,6 +157,7 @@ __all__ = [
     "Helical",
     "Inertia",
     "Integrator",
+    "InverseDynamics",
     "JointFriction",
     "JointSpring",
     "Limits",
@@ -168,6 +175,7 @@ __all__ = [
     "PointOnCurve",
     "PointOnLine",
     "PointOnPlane",
+    "Preload",
     "Prismatic",
     "Problem",
     "Rcr",
@@ -205,10 +213,13 @@ __all__ = [
     "compare_runs",
     "coordinates",
     "equations",
+    "equilibrium",
+    "inverse_dynamics",
     "library",
     "load",
     "load_run",
     "mobility",
+    "preload",
     "prepare",
     "reactions",
     "reconnect",
@@ -216,4 +227,5 @@ __all__ = [
     "singular_poses",
     "terms",
     "tree",
+    "zero_force",
 ]

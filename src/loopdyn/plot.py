@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loopdyn.analysis.coordinates import Sweep
+from loopdyn.bearings import FRAMES, GROUPS, Bearings
 from loopdyn.drawing import (
     COLOURS,
     GROUND_COLOUR,
@@ -30,6 +31,8 @@ from loopdyn.wording import nearest
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+    from loopdyn.analysis.inverse_dynamics import InverseDynamics
 
 Array = NDArray[np.float64]
 Poses = tuple[Array, Array]  # positions (body, 3) and rotations (body, 3, 3)
@@ -164,6 +167,101 @@ class RunPlots:
         panels[-1].set_xlabel("time in s")
         return figure
 
+    def bearing(self, joint: str, axes: str = "world") -> Figure:
+        """Force and moment in a joint on its child in axes of the world, or of its "parent" or "child".
+
+        Undetermined components are hatched, and left out where they turn into others.
+        """
+        loads = self._bearings()
+        force, moment, known = loads.load(joint, axes)
+        child = self._system.bodies[self._system.joints[joint].child]
+        where = "world axes" if axes == "world" else f"axes of the {axes}"
+        figure, panels = _panels(f"{self._system.name}: load in {joint} on {child}, {where}", 2)
+        scale = float(np.nanmax(np.abs(np.hstack([force, moment])), initial=0.0))
+        for ax, values, marks, unit in ((panels[0], force, known[:3], "N"), (panels[1], moment, known[3:], "N m")):
+            for k in range(3):
+                name = ("f" if unit == "N" else "m") + "xyz"[k]
+                _component(ax, self._time, values[:, k], name, COLOURS[k], determined=bool(marks[k]))
+            ax.set_ylabel(unit)
+            _no_blown_up_rounding(ax, scale)
+            _legend(ax, 3)
+        panels[-1].set_xlabel("time in s")
+        return figure
+
+    def polar(self, joint: str) -> Figure:
+        """Force in a bearing on its child in the plane across its axis, as a line that its tip draws.
+
+        In axes of the world (where the axis keeps its direction there), of the parent and of the child: a load that
+        stands still in axes of a ring wears one spot of it. The dot is the first time. A force that redundancy leaves
+        undetermined is refused: there is no such line.
+
+        Examples
+        --------
+        >>> import matplotlib, loopdyn as ld
+        >>> matplotlib.use("Agg")
+        >>> system = ld.library.four_bar().compile()
+        >>> run = ld.simulate(system, ld.assemble(system), (0, 1), progress=False)
+        >>> len(run.plot.polar("B").axes)
+        3
+        """
+        import matplotlib.pyplot as plt
+
+        loads = self._bearings()
+        n = loads.index(joint)
+        data = self._system.joints[joint]
+        if data.spec.type not in GROUPS or data.spec.type == "planar":
+            raise LoopdynError(f"polar: '{joint}' has no axis to look along. Use plot.bearing('{joint}').")
+        if not loads.unique[n, 3:5].all():
+            raise LoopdynError(
+                f"polar: the force across the axis of '{joint}' is not determined by the rigid model, so there is no "
+                f"line to draw. See ld.mobility for the redundant constraints, or use plot.bearing('{joint}')."
+            )
+        views = [("parent", data.F[1], self._system.bodies[data.parent]), ("child", data.M[1], None)]
+        F = loads.axes[:, n, FRAMES.index("world")]
+        if data.parent >= self._system.n_bases and np.ptp(F[:, :, 2], axis=0).max(initial=0.0) < ROUNDING:
+            views.insert(0, ("world", F[0], "the world"))
+        figure, panels = plt.subplots(
+            1, len(views), figsize=(4.6 * len(views), 4.8), subplot_kw={"projection": "polar"}, layout="constrained"
+        )
+        figure.suptitle(f"{self._system.name}: force in {joint}, N", fontsize=12, fontweight="bold", color=INK)
+        for ax, (axes, frame, body) in zip(panels, views, strict=True):
+            first, second = _across(frame)
+            force = loads.load(joint, axes)[0]
+            x, y = force @ first, force @ second
+            ax.plot(np.arctan2(y, x), np.hypot(x, y), color=COLOURS[0], lw=1.3)
+            ax.plot(np.arctan2(y[:1], x[:1]), np.hypot(x[:1], y[:1]), "o", color=COLOURS[0], ms=5)
+            name = body or self._system.bodies[data.child]
+            ax.set_title(f"in axes of {name}; 0° is {_axis_name(first)}", fontsize=9)
+            ax.tick_params(labelsize=8)
+        if not np.isfinite(loads.wrench[:, n]).all():
+            figure.supxlabel("gaps: passages of singular poses, where forces may be unbounded", fontsize=8)
+        return figure
+
+    def shaking(self) -> Figure:
+        """Force and moment about the world origin that the mechanism puts on what it stands on."""
+        values = self._of_run("shaking")
+        figure, panels = _panels(f"{self._system.name}: force and moment on the frame, weight included", 2)
+        scale = float(np.abs(values).max(initial=0.0))
+        for ax, first, unit in ((panels[0], 0, "N"), (panels[1], 3, "N m")):
+            for k in range(3):
+                ax.plot(
+                    self._time, values[:, first + k], color=COLOURS[k], label=("f" if unit == "N" else "m") + "xyz"[k]
+                )
+            ax.set_ylabel(unit)
+            _no_blown_up_rounding(ax, scale)
+            _legend(ax, 3)
+        panels[-1].set_xlabel("time in s")
+        return figure
+
+    def _bearings(self) -> Bearings:
+        found: Bearings = self._of_run("bearings")()
+        return found
+
+    def _of_run(self, name: str) -> Any:
+        if not hasattr(self._run, name):
+            raise LoopdynError(f"only a run of ld.simulate has '{name}'. Load it with ld.load_run, or simulate it.")
+        return getattr(self._run, name)
+
     # ------------------------------------------------------------------------------------- quality
 
     def energies(self) -> Figure:
@@ -290,6 +388,45 @@ def _no_blown_up_rounding(ax: Axes, scale: float) -> None:
     low, high = ax.get_ylim()
     if high - low < ROUNDING * scale:
         ax.set_ylim(-0.1 * scale, 0.1 * scale)
+
+
+def _across(axes: Array) -> tuple[Array, Array]:
+    """Two directions across z of a frame, right-handed with it: one of its body's own axes if it lies there, or x."""
+    z = axes[:, 2]
+    level = [e for e in np.eye(3) if abs(e @ z) < ROUNDING]
+    first = level[0] if level else axes[:, 0]
+    return first, np.cross(z, first)
+
+
+def plot_motors(found: InverseDynamics) -> Figure:
+    """Load over speed of each motor along a motion, one panel each."""
+    import matplotlib.pyplot as plt
+
+    n = len(found.motors)
+    columns = min(n, 3)
+    figure, axes = plt.subplots(
+        -(-n // columns), columns, figsize=(max(6.0, 4.6 * columns), 0.5 + 3.6 * (-(-n // columns))), squeeze=False,
+        layout="constrained",
+    )  # fmt: skip
+    figure.suptitle(
+        f"{found.system.name}: loads of motors over their speeds", fontsize=12, fontweight="bold", color=INK
+    )
+    for ax in axes.ravel()[n:]:
+        ax.set_visible(False)
+    for k, (ax, motor, unit) in enumerate(zip(axes.ravel(), found.motors, found.units, strict=False)):
+        turns = unit == "N m"
+        sure = np.where(found.possible, found.load[:, k], np.nan)
+        ax.plot(found.speed[:, k], sure, color=COLOURS[k % len(COLOURS)], label=motor)
+        if not found.possible.all():
+            wrong = np.where(found.possible, np.nan, found.load[:, k])
+            ax.plot(found.speed[:, k], wrong, ":", color="0.5", label="motion not possible")
+        ax.plot(found.speed[:1, k], found.load[:1, k], "o", color=COLOURS[k % len(COLOURS)], ms=5)
+        ax.axhline(0.0, color="0.75", lw=0.8, zorder=0)
+        ax.axvline(0.0, color="0.75", lw=0.8, zorder=0)
+        ax.set(xlabel="speed in rad/s" if turns else "speed in m/s", ylabel="torque in N m" if turns else "force in N")
+        ax.set_title(motor, fontsize=10)
+        ax.grid(color="0.92")
+    return figure
 
 
 # ------------------------------------------------------------------------------------- choice of coordinates
