@@ -70,7 +70,7 @@ class Counterweight:
             at = R.T @ (at - x)
         point = Point(mass=self.mass / units.factor("mass"), at=tuple((at / units.factor("length")).tolist()))
         m.bodies[self.body] = Body.model_copy(body, update={"points": (*body.points, point)})
-        return m.compile(cuts=list(old.topology.cuts), free=list(old.topology.free_roots))
+        return m.compile(cuts=list(old.topology.cuts))
 
     @property
     def before(self) -> Array:

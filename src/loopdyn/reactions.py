@@ -372,10 +372,9 @@ class _Balance:
         """Loads on the bodies (6 rows each) of unit loads on the speeds of the tree (columns)."""
         if not (len(self.system.model.linear) or self.system.mechanism.user_constraints):
             return sparse.csr_matrix((6 * len(self.work.body), self.system.nv))
-        parts = []
-        for j in self.system.joints.values():
-            if j.in_tree:
-                parts.append(self._dual_rows(j, range(len(j.spec.speeds))))
+        # in the order of the speeds, which is that of the tree and not of the joints in the model
+        tree = sorted((j for j in self.system.joints.values() if j.in_tree), key=lambda j: j.v0)
+        parts = [self._dual_rows(j, range(len(j.spec.speeds))) for j in tree if j.spec.speeds]
         return sparse.vstack(parts).tocsr().T
 
     def _dual_rows(self, j: JointData, freedoms: Iterable[int]) -> sparse.coo_matrix:

@@ -339,7 +339,7 @@ def preload(system: System, pose: State, force: str) -> Preload:
         return other
 
     def pushes(value: float) -> Array:
-        changed = variant(value).compile(cuts=list(system.topology.cuts), free=list(system.topology.free_roots))
+        changed = variant(value).compile(cuts=list(system.topology.cuts))
         statics = _Statics(changed, pose)
         return statics.push(pose.q)[0]
 
@@ -362,8 +362,8 @@ def preload(system: System, pose: State, force: str) -> Preload:
         )
     if what == "length" and value < 0.0:
         raise LoopdynError(
-            f"preload: the spring '{force}' would need a negative free length, {value * m.units.factor('length'):.4g} m, "
-            "to hold this pose. Make it stiffer, or let it act at other points."
+            f"preload: the spring '{force}' would need a negative free length, {value * m.units.factor('length'):.4g} "
+            "m, to hold this pose. Make it stiffer, or let it act at other points."
         )
     return Preload(force, what, value * m.units.factor(dimension), variant(value))
 

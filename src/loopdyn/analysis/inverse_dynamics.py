@@ -29,6 +29,7 @@ from loopdyn.analysis.mobility import mobility
 from loopdyn.bearings import Bearings
 from loopdyn.errors import AssemblyError, LoopdynError, ModelError, Problem, SingularityError
 from loopdyn.forces import Motor, Table
+from loopdyn.formulations.registry import accelerations as forward_accelerations
 from loopdyn.locking import coordinate
 from loopdyn.model import Mechanism
 from loopdyn.projection import project
@@ -244,7 +245,8 @@ class InverseDynamics:
     def mechanism(self) -> Mechanism:
         """The model with a motor for each load, as a table of ``t``: simulated, it makes the motion.
 
-        Between the times loads follow a smooth curve through the samples. Motors are called ``"motor A"``.
+        Between the times loads follow a smooth curve through the samples. Motors are called ``"motor_A"``, after their
+        coordinates.
         """
         if len(self.t) < 2 or np.any(np.diff(self.t) <= 0.0) or not np.isfinite(self.load).all():
             raise LoopdynError(
@@ -255,7 +257,7 @@ class InverseDynamics:
             key = "torque" if unit == "N m" else "force"
             values = self.load[:, k] / m.units.factor(key)
             law = Table(of="t", points=np.column_stack([self.t, values]).tolist())
-            m.add_motor(f"motor {label}", label, **{key: law})
+            m.add_motor(_name("motor", label), label, **{key: law})
         return m
 
     def plot(self) -> Figure:
@@ -417,6 +419,11 @@ def _check_same(system: System, other: System) -> None:
         )
 
 
+def _name(what: str, label: str) -> str:
+    """Name of an element that acts on a coordinate, which may be one of several of its joint."""
+    return f"{what}_{label.replace('.', '_')}"
+
+
 def _motor_labels(system: System) -> dict[str, str]:
     """Joint speeds that can have a motor, with the units of their loads."""
     found = {}
@@ -459,7 +466,7 @@ def _without(
         del m.drivers[name]
     for name, (joint, law) in (new or {}).items():
         m.add_driver(name, joint, law)
-    changed = m.compile(cuts=list(system.topology.cuts), free=list(system.topology.free_roots))
+    changed = m.compile(cuts=list(system.topology.cuts))
     _check_same(changed, system)
     return changed
 
@@ -496,7 +503,7 @@ def _followed(system: System, motion: Mapping[str, Any], times: Array, start: St
     if wrong:
         raise ModelError(Problem("motion", f"there is no joint coordinate '{n}'", nearest(n, both)) for n in wrong)
     other = [name for name, d in system.mechanism.drivers.items() if d.joint in motion]
-    names = {f"motion of {label}": (label, law) for label, law in motion.items()}
+    names = {_name("motion", label): (label, law) for label, law in motion.items()}
     driven, free = _without(system, [], other, names), _without(system, [], other)
     t = float(times[0])
     here = start or assemble(free, q=dict(system.start[0]) or None, t=t)
@@ -507,7 +514,7 @@ def _followed(system: System, motion: Mapping[str, Any], times: Array, start: St
         values[label] = coordinate(system, here, label) - float(phi[row])
     here = assemble(free, q=values, near=State(t, here.q, np.zeros(system.nv)), t=t)
     rank = decide(driven, State(t, here.q, np.zeros(system.nv)))
-    _check_determined(system, free, driven, rank.count, here, motion)
+    _check_determined(system, free, rank.count, here, motion)
     state, a = _moving(driven, here, rank.count)
     found = [(state, a)]
     for end in times[1:]:
@@ -515,9 +522,7 @@ def _followed(system: System, motion: Mapping[str, Any], times: Array, start: St
     return _Samples(times, *(np.array(x) for x in zip(*((s.q, s.v, a) for s, a in found), strict=True)))
 
 
-def _check_determined(
-    system: System, free: System, driven: System, rank: int, here: State, motion: Mapping[str, Any]
-) -> None:
+def _check_determined(system: System, free: System, rank: int, here: State, motion: Mapping[str, Any]) -> None:
     open_ = system.nv - rank
     if not open_:
         return
@@ -545,6 +550,8 @@ def _moving(driven: System, state: State, rank: int) -> tuple[State, Array]:
         )
     if np.abs(closed.state.q).size and np.abs(now.phi / driven.row_units).max(initial=0.0) > CONSISTENT:
         raise AssemblyError(_blocked(driven, state.t), closed.state)
+    if rank < driven.nv:  # idle freedoms (the spin of a rod) move as forces let them
+        return closed.state, forward_accelerations(driven, closed.state, formulation="oracle")
     a = driven.speed_units * (Vt[:rank].T @ ((U[:, :rank].T @ (now.gamma / driven.row_units)) / s[:rank]))
     return closed.state, a
 
