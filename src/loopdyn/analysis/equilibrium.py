@@ -33,7 +33,6 @@ from loopdyn.errors import ConvergenceError, LoopdynError, ModelError, Problem
 from loopdyn.forces import Actuator, JointFriction, JointSpring, Motor, SpringDamper
 from loopdyn.locking import coordinate
 from loopdyn.model import Mechanism
-from loopdyn.projection import project
 from loopdyn.rank import decide, scaled
 from loopdyn.reactions import Reactions, reactions
 from loopdyn.results import load_units
@@ -48,6 +47,8 @@ Array = NDArray[np.float64]
 
 # Natural units: rad, sizes of the mechanism; forces in N m, or N times the size.
 DIFFERENCE = 1e-5  # step of central differences of forces: errors of 1e-10 by curvature and by rounding
+CLOSED, ROUNDED, CLOSING = 1e-11, 1e-15, 12  # residual of closed loops, rounding of it, and steps to it
+DEPENDENT = 1e-10  # share of the largest singular value below which rows depend on others
 CONVERGED = 1e-11  # Newton step that is rounding
 BALANCED = 1e-13  # share of the loads at a pose that is rounding
 STEPS = 300  # of the way to one equilibrium
@@ -395,6 +396,7 @@ class _Statics:
         self.system, self.t = system, start.t
         self.units, self.rows = system.speed_units, system.row_units
         self.still = np.zeros(system.nv)
+        self.levers = np.array([1.0 if u == "N m" else system.size for u in load_units(system)])
         self._require_static(start)
         rank = decide(system, State(start.t, start.q, self.still))
         self.rank, self.freedoms = rank.count, system.nv - rank.count
@@ -431,10 +433,21 @@ class _Statics:
                 )
 
     def close(self, q: Array) -> Array | None:
-        """The closed pose next to q, or None."""
-        found = project(self.system, self.state(q), rank=self.rank if self.system.holonomic.all() else None)
-        phi = closure(self.system, found.state)[0] / self.rows
-        return found.state.q if np.abs(phi[self.system.holonomic]).max(initial=0.0) < CONVERGED else None
+        """The closed pose next to q, or None: steps of Newton's method that are smallest in natural units."""
+        system, h = self.system, self.system.holonomic
+        before = np.inf
+        for _ in range(CLOSING):
+            phi, J = closure(system, self.state(q))
+            r = (phi / self.rows)[h]
+            size = float(np.abs(r).max(initial=0.0))
+            if size < ROUNDED or (size < CLOSED and size > 0.5 * before):
+                return q
+            U, s, Vt = np.linalg.svd(scaled(system, J)[h], full_matrices=False)
+            keep = s > DEPENDENT * max(float(s[0]), 1.0)
+            x = -Vt[keep].T @ ((U[:, keep].T @ r) / s[keep])
+            q = increment(system, q, self.units * x)
+            before = size
+        return None
 
     def moves(self, q: Array) -> tuple[Array, Array]:
         """Orthonormal basis N (nv, k) of the motions, in natural units, and the scaled rows."""
@@ -472,13 +485,12 @@ class _Statics:
         s = self.system
         weight = float(s.model.body[s.n_bases :, rec.MASS].sum() * np.linalg.norm(s.model.gravity)) * s.size
         loads = np.abs(self.loads(q))
-        lever = np.array([1.0 if u == "N m" else s.size for u in load_units(s)])
-        return weight + float(np.nansum(loads * lever)) + float(np.abs(self.force(q)).max(initial=0.0))
+        return weight + float(np.nansum(loads * self.levers)) + float(np.abs(self.force(q)).max(initial=0.0))
 
     def stiffness(self, q: Array, N: Array) -> Array:
         """Reduced stiffness (k, k) in natural units along N."""
         _, J = self.moves(q)
-        lam = np.linalg.lstsq(J.T, -self.force(q), rcond=1e-10)[0] if self.system.nc else np.zeros(0)
+        lam = np.linalg.lstsq(J.T, -self.force(q), rcond=DEPENDENT)[0] if self.system.nc else np.zeros(0)
 
         def balance(q: Array) -> Array:
             total = self.force(q)
