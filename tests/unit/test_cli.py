@@ -271,3 +271,67 @@ def test_run_that_fails_says_why_and_exits_with_1(tmp_path):
     assert data["status"] == "failed"
     assert "not a finite number" in data["message"]
     assert data["reached"] == pytest.approx(0.3, abs=0.01)
+
+
+# -------------------------------------------------------------------------------------- statics and motor loads
+
+
+def test_equilibrium_searches_in_the_units_of_the_file(tmp_path):
+    """A lever of 2 kg and 1 m: it hangs at -90 deg and stands at 90 deg, stiffness +-m g l/2."""
+    m = ld.Mechanism("lever", gravity=(0, -10, 0), units={"length": "mm", "angle": "deg"})
+    m.add_body("rod", ld.Inertia.rod(mass=2, start=(0, 0, 0), end=(1000, 0, 0)))
+    m.add_joint("A", ld.Revolute(axis=(0, 0, 1)), m.ground, "rod", at=(0, 0, 0))
+    file = tmp_path / "lever.yaml"
+    m.save(file)
+    result = run("equilibrium", file, "--search", "A=-170:170")
+    assert result.exit_code == 0
+    assert "stable    A = -90 deg, stiffness 10 N m/rad" in result.output
+    assert "unstable  A = 90 deg, stiffness -10 N m/rad" in result.output
+    data = json.loads(run("equilibrium", file, "--json").output)
+    assert data["equilibria"][0]["q"]["A"] == pytest.approx(-1.5707963267948966)
+    assert data["equilibria"][0]["reactions"]["A"]["fy"] == pytest.approx(20.0)
+    text = run("equilibrium", file)
+    assert "stable equilibrium" in text.output
+    assert "joint" in text.output  # reactions
+
+
+def test_inverse_prints_tables_and_writes_files(tmp_path):
+    csv, plot = tmp_path / "loads.csv", tmp_path / "loads.png"
+    result = run("inverse", FOLDER / "four_bar_mm.yaml", "--motion", "A=360*t", "-t", 1, "--csv", csv, "--plot", plot)
+    assert result.exit_code == 0
+    for text in ("fully actuated", "replaced by these loads: motor", "A load", "N m", "B radial force"):
+        assert text in result.output
+    lines = csv.read_text().splitlines()
+    assert lines[0] == "time in s,A load in N m,A speed in rad/s,A power in W"
+    assert len(lines) == 202
+    assert float(lines[1].split(",")[2]) == pytest.approx(6.283185307179586)
+    assert plot.read_bytes().startswith(b"\x89PNG")
+    more = ["--motor", "A", "--motor", "D", "--weight", "A=1", "--weight", "D=2", "--every", "0.1", "--json"]
+    data = json.loads(run("inverse", FOLDER / "four_bar_mm.yaml", "--motion", "A=360*t", *more).output)
+    assert data["verdict"] == "over-actuated: 1 of 2 motors redundant"
+    assert data["motors"]["D load"]["unit"] == "N m"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (("equilibrium", "--search", "Z=0:1"), 2, "no joint coordinate 'Z'"),
+        (("equilibrium", "--search", "A=1"), 2, "not a range"),
+        (("equilibrium", "--search", "A=2:1"), 2, "does not ascend"),
+        (("equilibrium", "--search", "A"), 2, "NAME=VALUE"),
+        (("equilibrium",), 1, "as a load on"),
+        (("inverse",), 1, "leaves 1 open. Give the motion of 1 more"),
+        (("inverse", "--motion", "Z=t"), 2, "no joint coordinate 'Z'"),
+        (("inverse", "--motion", "A=t", "--weight", "A=x"), 2, "not a number"),
+        (("inverse", "--motion", "A=t", "--motion", "A=2*t"), 2, "twice"),
+        (("inverse", "--motion", "A=sin("), 1, "driver 'motion_A'"),
+        (("inverse", "--motion", "D=360*t"), 1, "cannot be followed beyond"),
+        (("inverse", "--motion", "A=t", "-t", "-1"), 2, "positive numbers"),
+        (("inverse", "--motion", "A=t", "--plot", "loads.xyz"), 2, "must end in"),
+    ],
+)
+def test_wrong_use_of_statics_and_inverse_says_what_to_do(arguments, code, words):
+    command, *options = arguments
+    result = run(command, FOLDER / "four_bar_mm.yaml", *options)
+    assert result.exit_code == code
+    assert words in " ".join(result.output.replace("│", " ").split())

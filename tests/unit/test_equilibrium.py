@@ -258,7 +258,7 @@ def test_a_motor_holds_the_mechanism_at_its_stall_torque():
 def test_without_an_equilibrium_the_error_names_what_pushes(search):
     m = pendulum(0.0)
     m.add_motor("motor", "A", torque=12.0)
-    with pytest.raises(ld.ConvergenceError, match=r"no equilibrium.*motor \(12\), gravity \(-"):
+    with pytest.raises(ld.ConvergenceError, match=r"no equilibrium.*as a load on A by .* N m \(motor 12, gravity -"):
         ld.equilibrium(m.compile(), search=search)
 
 

@@ -119,7 +119,8 @@ LENGTHS, MASSES, START = (1.0, 0.3, 0.9, 0.6), (1.0, 2.0, 1.5), 0.7
 def centres_and_angles(x: float) -> np.ndarray:
     """Of crank, coupler, rocker at a crank angle: centre x, y and angle, one row each."""
     A, B, C, D = pose(LENGTHS, x, 1)
-    return np.array([[*((p + q) / 2), np.arctan2(*(q - p)[::-1])] for p, q in ((A, B), (B, C), (D, C))])
+    angles = (x, np.arctan2(*(C - B)[::-1]), np.arctan2(*(C - D)[::-1]))  # without jumps: only the crank goes round
+    return np.array([[*((p + q) / 2), a] for p, q, a in zip((A, B, D), (B, C, C), angles, strict=True)])
 
 
 def slopes(x: float) -> np.ndarray:

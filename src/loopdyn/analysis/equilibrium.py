@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +34,7 @@ from loopdyn.forces import Actuator, JointFriction, JointSpring, Motor, SpringDa
 from loopdyn.locking import coordinate
 from loopdyn.model import Mechanism
 from loopdyn.rank import decide, scaled
-from loopdyn.reactions import Reactions, reactions
+from loopdyn.reactions import COMPONENTS, Reactions, reactions
 from loopdyn.results import load_units
 from loopdyn.system import State, System
 from loopdyn.tree import body_motion, closure, difference, energy, increment, inverse_dynamics, power, terms
@@ -66,6 +66,7 @@ TOUCHING = 1e-9  # share of the largest g on the curve at which a minimum of |g|
 STARTS = 64  # of a search with several freedoms
 BISECTIONS = 50  # of a step to where it leaves the range: to rounding
 ARGUMENT = 1e-13  # share of a step to which a root on the curve is located
+SHOWN = 1e-6  # share of what pushes most that is worth a word
 STATIC = 1e-12  # speeds, in rad or sizes per s, that are rounding
 
 
@@ -113,13 +114,33 @@ class Equilibrium:
         """What the joints carry there."""
         return reactions(self.system, self.state, np.zeros(self.system.nv))
 
+    def as_data(self) -> dict[str, Any]:
+        """Everything as plain data, SI."""
+        carried = self.reactions
+        open_ = [f"{j}.{c}" for j, marks in zip(carried.joints, carried.unique, strict=True)
+                 for c, known in zip(COMPONENTS, marks, strict=True) if not known]  # fmt: skip
+        return {
+            "q": dict(zip(self.system.coordinates, self.state.q.tolist(), strict=True)),
+            "t": self.state.t,
+            "stability": self.stability,
+            "freedoms": list(self.freedoms),
+            "stiffness": self.stiffness.tolist(),
+            "conservative": self.conservative,
+            "loads": dict(self.loads),
+            "reactions": {joint: carried[joint] for joint in carried.joints},
+            "undetermined": open_,
+            "multipliers": dict(carried.multipliers),
+            "note": self.note,
+        }
+
     def __str__(self) -> str:
         lines = [f"{self.system.name}: {self.stability} equilibrium"]
         lines += [f"  {label:<12}{text}" for label, text in positions(self.system, self.state)]
         known = dict(zip(self.system.forces, load_units(self.system), strict=True))
         lines += [f"  {name:<12}{x:.6g} {known[name]}" for name, x in self.loads.items() if np.isfinite(x)]
         if len(self.freedoms) == 1:
-            lines.append(f"  stiffness   {self.stiffness[0, 0]:.6g} {_stiffness_unit(self.system, self.freedoms[0])}")
+            unit = stiffness_unit(self.system, self.freedoms[0])
+            lines.append(f"  stiffness on {self.freedoms[0]}: {self.stiffness[0, 0]:.6g} {unit}")
         elif self.freedoms:
             lines.append("  eigenvalues of the stiffness: " + ", ".join(f"{x:.5g}" for x in self.eigenvalues) + " N m")
         return "\n".join([*lines, f"  {self.note}"] if self.note else lines)
@@ -165,12 +186,24 @@ class Equilibria(Sequence[Equilibrium]):
             )
             stiffness = ""
             if len(e.freedoms) == 1:
-                stiffness = f", stiffness {e.stiffness[0, 0]:.6g} {_stiffness_unit(self.system, e.freedoms[0])}"
+                stiffness = f", stiffness {e.stiffness[0, 0]:.6g} {stiffness_unit(self.system, e.freedoms[0])}"
             lines.append(f"  {e.stability:<9} {at}{stiffness}" + (f" ({e.note})" if e.note else ""))
         return "\n".join(lines)
 
 
 # ------------------------------------------------------------------------------------------ what is asked for
+
+
+@overload
+def equilibrium(
+    system: System, start: State | None = None, search: None = None, *, t: float | None = None
+) -> Equilibrium: ...
+
+
+@overload
+def equilibrium(
+    system: System, start: State | None = None, *, search: Mapping[str, tuple[float, float]], t: float | None = None
+) -> Equilibria: ...
 
 
 def equilibrium(
@@ -551,19 +584,22 @@ class _Statics:
 
     def not_found(self, q: Array) -> ConvergenceError:
         g, N = self.push(q)
-        x = self.units * (N @ g) / max(float(np.linalg.norm(g)), 1e-300)
-        label, amount = self._largest(x, N @ g)
-        names = ", ".join(f"{name} ({share:.3g})" for name, share in self.shares(q, x)[:3])
+        x = self.units * (N @ g)
+        k = int(np.argmax(np.abs(x / self.units)))
         return ConvergenceError(
-            f"no equilibrium of '{self.system.name}' was found from this start: after many steps it is still pushed "
-            f"along {label} by {amount}. What pushes most, in N m per unit of that motion: {names}. Start elsewhere, "
-            "search a range (search={...}), or change what pushes."
+            f"no equilibrium of '{self.system.name}' was found from this start: after many steps it is still pushed, "
+            f"{self.pushed(q, x / x[k], self.system.speeds[k])}. Start elsewhere, search a range (search={{...}}), or "
+            "change what pushes."
         )
 
-    def _largest(self, x: Array, force: Array) -> tuple[str, str]:
-        k = int(np.argmax(np.abs(x / self.units)))
-        unit = "N m" if self.units[k] == 1.0 else "N"
-        return self.system.speeds[k], f"{abs(force[k] / self.units[k]):.4g} {unit}"
+    def pushed(self, q: Array, x: Array, label: str) -> str:
+        """What pushes along a motion x in which a coordinate moves by one, in words."""
+        unit = stiffness_unit(self.system, label).partition("/")[0]
+        total = float(self.force(q) @ (x / self.units))
+        shares = self.shares(q, x)
+        least = SHOWN * max((abs(w) for _, w in shares), default=0.0)
+        names = ", ".join(f"{name} {w:.4g}" for name, w in shares if abs(w) > least)
+        return f"as a load on {label} by {total:.4g} {unit} ({names})"
 
     def shares(self, q: Array, x: Array) -> list[tuple[str, float]]:
         """Work of each force and of gravity per unit of the motion x, the largest first."""
@@ -820,7 +856,7 @@ def _along(statics: _Statics, label: str, span: tuple[float, float]) -> Equilibr
     pushes = [abs(float(n @ statics.force(q))) for q, n in curve.points]
     size = max(statics.scale(q) for q, _ in curve.points[:: max(1, len(curve.points) // 20)])
     low, high = (min(curve.value(q) for q, _ in curve.points), max(curve.value(q) for q, _ in curve.points))
-    factor, unit = _units(system, label)
+    factor, unit = units_of(system, label)
     where = f"{label} from {low / factor:.6g} to {high / factor:.6g} {unit}, {len(curve.points)} poses on the way"
     if max(pushes) <= TOUCHING * size:
         one = statics.classified(statics.start, (label,))
@@ -830,11 +866,14 @@ def _along(statics: _Statics, label: str, span: tuple[float, float]) -> Equilibr
     if not every:
         k = int(np.argmin(pushes))
         q, n = curve.points[k]
-        names = ", ".join(f"{name} ({share:.3g})" for name, share in statics.shares(q, statics.units * n)[:3])
+        x = statics.units * n
+        ratio = float((speed_rows(system, statics.state(q), [label]) @ x)[0])
+        moved = label if abs(ratio) > NEUTRAL else system.speeds[int(np.argmax(np.abs(n)))]
+        x = x / (ratio if moved == label else x[system.speeds.index(moved)])
         raise ConvergenceError(
             f"'{system.name}' has no equilibrium for {where}. It is pushed least at {label} = "
-            f"{curve.value(q) / factor:.6g} {unit}; what pushes there, in N m per unit of motion: {names}. Search a "
-            "wider range, or change what pushes."
+            f"{curve.value(q) / factor:.6g} {unit}, {statics.pushed(q, x, moved)}. Search a wider range, or change "
+            "what pushes."
         )
     return Equilibria(system, tuple(every), (label,), True, where)
 
@@ -900,7 +939,7 @@ def _apart(system: System, q: Array, p: Array) -> float:
 # --------------------------------------------------------------------------------------------------- in words
 
 
-def _units(system: System, label: str) -> tuple[float, str]:
+def units_of(system: System, label: str) -> tuple[float, str]:
     """SI value and name of the unit in which the model writes a coordinate."""
     j = system.joints[label if label in system.joints else label.rpartition(".")[0]]
     dimension = j.spec.dimensions[j.spec.labels(j.name)[0].index(label)]
@@ -909,7 +948,7 @@ def _units(system: System, label: str) -> tuple[float, str]:
 
 
 def _shown(system: System, state: State, label: str) -> str:
-    factor, unit = _units(system, label)
+    factor, unit = units_of(system, label)
     value = coordinate(system, state, label) / factor
     return f"{value:.7g} {unit}".strip()
 
@@ -919,7 +958,8 @@ def positions(system: System, state: State) -> list[tuple[str, str]]:
     return [(label, _shown(system, state, label)) for label in system.coordinates if label in system.speeds]
 
 
-def _stiffness_unit(system: System, label: str) -> str:
+def stiffness_unit(system: System, label: str) -> str:
+    """Unit of the stiffness on a coordinate."""
     k = system.speeds.index(label) if label in system.speeds else -1
-    turns = system.speed_units[k] == 1.0 if k >= 0 else _units(system, label)[1] in ("rad", "deg", "turn")
+    turns = system.speed_units[k] == 1.0 if k >= 0 else units_of(system, label)[1] in ("rad", "deg", "turn")
     return "N m/rad" if turns else "N/m"

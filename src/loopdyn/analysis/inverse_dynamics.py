@@ -29,7 +29,7 @@ from loopdyn.analysis.mobility import mobility
 from loopdyn.bearings import Bearings
 from loopdyn.errors import AssemblyError, LoopdynError, ModelError, Problem, SingularityError
 from loopdyn.forces import Motor, Table
-from loopdyn.formulations.registry import accelerations as forward_accelerations
+from loopdyn.formulations.registry import prepare
 from loopdyn.locking import coordinate
 from loopdyn.model import Mechanism
 from loopdyn.projection import project
@@ -219,6 +219,17 @@ class InverseDynamics:
         if not self.possible.all():
             lines.append(_impossible(self))
         return "\n".join(lines)
+
+    def to_dataframe(self) -> pandas.DataFrame:
+        """One row per time: load, speed and power of each motor, SI."""
+        import pandas as pd
+
+        columns = {}
+        for k, (motor, unit) in enumerate(zip(self.motors, self.units, strict=True)):
+            columns[f"{motor} load in {unit}"] = self.load[:, k]
+            columns[f"{motor} speed in {'rad/s' if unit == 'N m' else 'm/s'}"] = self.speed[:, k]
+            columns[f"{motor} power in W"] = self.power[:, k]
+        return pd.DataFrame(columns, index=pd.Index(self.t, name="time in s"))
 
     def state(self, k: int) -> State:
         """State number k of the motion."""
@@ -530,10 +541,11 @@ def _check_determined(system: System, free: System, rank: int, here: State, moti
     open_ -= len(found.idle)
     if open_ > 0:
         can = [label for label in system.coordinates if label in system.speeds and label not in motion]
-        given = ", ".join(motion) or "nothing"
+        of = f"the motion of {', '.join(motion)}" if motion else "what is given"
+        count = "1 freedom" if found.dof == 1 else f"{found.dof} freedoms"
         raise LoopdynError(
-            f"'{system.name}' has {found.dof} freedoms, and the motion of {given} leaves {open_} of them open. Give "
-            f"the motion of {open_} more, e.g. of {', '.join(can[:4])}."
+            f"'{system.name}' has {count}, and {of} leaves {open_} open. Give the motion of {open_} more, e.g. of "
+            f"{', '.join(can[:4])}."
         )
 
 
@@ -551,7 +563,7 @@ def _moving(driven: System, state: State, rank: int) -> tuple[State, Array]:
     if np.abs(closed.state.q).size and np.abs(now.phi / driven.row_units).max(initial=0.0) > CONSISTENT:
         raise AssemblyError(_blocked(driven, state.t), closed.state)
     if rank < driven.nv:  # idle freedoms (the spin of a rod) move as forces let them
-        return closed.state, forward_accelerations(driven, closed.state, formulation="oracle")
+        return closed.state, prepare(driven, "oracle", closed.state)(state.t, closed.state.q, closed.state.v).a
     a = driven.speed_units * (Vt[:rank].T @ ((U[:, :rank].T @ (now.gamma / driven.row_units)) / s[:rank]))
     return closed.state, a
 
