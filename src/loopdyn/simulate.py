@@ -35,11 +35,11 @@ from loopdyn.integrators.base import (
 from loopdyn.integrators.chart import FINE, Output
 from loopdyn.integrators.stepping import ASKS, FINISHED, RUNNING
 from loopdyn.locking import Lock, Phase, Release, change, impulse_as_data, impulse_of, phase_of
-from loopdyn.passages import Crossing, Passage, passage_of
+from loopdyn.passages import Crossing, Passage, moving_energy, passage_by_one_step, passage_of
 from loopdyn.rank import Rank, decide, require_regular
 from loopdyn.results import Diagnostics, Run, Statistics, Trajectory, measure, pieces
 from loopdyn.system import State, System
-from loopdyn.tree import energy, terms
+from loopdyn.tree import terms
 from loopdyn.wording import nearest
 
 Array = NDArray[np.float64]
@@ -58,6 +58,7 @@ SAVE_EVERY = 10.0  # seconds of computing between two segments of a checkpoint
 PULSE, MANY = 0.1, 1_000_000  # seconds of computing, and steps, between two looks at the progress
 FEW = 16  # steps before the first look
 WORTH = 100  # steps still to go, at their present size, from which it is worth going over to the stiff integrator
+OWN = "by the steps themselves"  # drift control of formulations that make steps
 PATIENCE = 10  # times a solver may ask to be prepared anew without a step in between
 
 
@@ -129,6 +130,8 @@ def simulate(
     check_settings(rtol, atol, drift)
     method = chosen(formulation)
     stepping = for_formulation(integrator, method)
+    if stepping.walks and drift != "projection":
+        raise LoopdynError(f"{method.name} closes loops by its own steps, in its own way. Leave drift out.")
     require_support(system, method)
     decided = _rank_at(system, method, first)
     solver, rank = prepare_at(system, method, first, decided), decided.count
@@ -149,7 +152,7 @@ def _rank_at(system: System, method: Formulation, state: State) -> Rank:
     try:
         require_regular(system, decided)
     except SingularityError:
-        if not method.passes:
+        if not method.passes(system):
             raise
         decided = decide(system, beside(system, state))
     return decided
@@ -157,15 +160,14 @@ def _rank_at(system: System, method: Formulation, state: State) -> Rank:
 
 def _settings(method: Formulation, stepper: Stepper, rtol: float, atol: float | None) -> dict[str, Any]:
     """How a run is made, as words and numbers."""
-    drift = stepper.drift
-    explained = {"plan": stepper.solver.explained} if hasattr(stepper.solver, "explained") else {}
+    drift, plan = stepper.drift, method.explains(stepper.system, stepper.solver)
     return {
-        **explained,
+        **({"plan": plan} if plan else {}),
         "formulation": repr(method),
         "integrator": repr(stepper.integrator),
         "rtol": rtol,
         "atol": atol,
-        "drift": repr(drift) if isinstance(drift, Baumgarte) else drift,
+        "drift": OWN if stepper.integrator.walks else repr(drift) if isinstance(drift, Baumgarte) else drift,
         "compiled": not stepper.in_python,
         "moved": moves_by_itself(stepper.system),
     }
@@ -327,7 +329,7 @@ class _Simulation:
     def go(self, first: State, progress: bool, begin: float) -> Run:
         """Start or resume, go on until something ends it, and give what there is."""
         self.stepper.allow(first.t, self.end)
-        self.reference = _energy(self.system, first)
+        self.reference = moving_energy(self.system, first)
         done = self._resume()
         ready = time.perf_counter()
         if not done:
@@ -392,6 +394,7 @@ class _Simulation:
             over = self.crossing is not None and stepped and self.crossing.is_over()
             look = stepped and (closely or m.count[chart.SEEN] == 1)
             stopped = self._crossings() if look and code in (RUNNING, FINISHED) else ""
+            self._note_steps()
             wrong = self._look()
             if wrong:
                 return "failed", wrong
@@ -465,6 +468,25 @@ class _Simulation:
             self.stepper = self.crossing.leave()
             self.crossing = None
 
+    def _note_steps(self) -> None:
+        """Book what happened in steps that the formulation made itself, which nothing else tells."""
+        walker, now = getattr(self.stepper, "walker", None), self.stepper.t
+        if walker is None:
+            return
+        for t in walker.guessed:
+            name = "state in a singular pose, where no step ends: it is taken from both ends of a step"
+            if all((e.t, e.name) != (t, name) for e in self.events):
+                state = self.stepper.state()
+                self.events.append(Event(t, name, state, state))
+        walker.guessed.clear()
+        if self.crossing is None:
+            for made in walker.crossed:
+                if made.pose.t <= now:  # an event may have taken the step back
+                    passage = passage_by_one_step(self.stepper.system, made, self.stepper.rank)
+                    self.passages.append(passage)
+                    self.events.append(Event(passage.start, str(passage), made.start, made.stop))
+            walker.crossed.clear()
+
     def _book_passage(self, crossing: Crossing) -> None:
         made = crossing.passage()
         self.passages.append(made)
@@ -531,7 +553,7 @@ class _Simulation:
                 self._enter(phase, after)
         else:
             after = state if action is None else apply(action, state, name)
-            loss = _energy(self.system, state) - _energy(self.system, after) if action is not None else 0.0
+            loss = moving_energy(self.system, state) - moving_energy(self.system, after) if action is not None else 0.0
         self.events.append(Event(state.t, name, state, after, loss, impulse))
         rests = not stop and watched is not None and watched.rest is not None and watched.rest(after)
         if stop or rests:
@@ -565,9 +587,8 @@ class _Simulation:
         self.solvers.append(solver)
         self.entered.append(state)
         if "plan" in self.settings:
-            self.settings = self.settings | {
-                "plan": f"{self.settings['plan']}\nfrom t = {state.t:g} s on: {solver.explained}"  # type: ignore[attr-defined]
-            }
+            plan = f"{self.settings['plan']}\nfrom t = {state.t:g} s on: {self.method.explains(system, solver)}"
+            self.settings = self.settings | {"plan": plan}
 
     def _note_partition(self, t: float) -> None:
         """Book which speeds are independent from now on, where a solver has such; a change is an event."""
@@ -770,11 +791,6 @@ class _Simulation:
             path = self.t[part], self.out.q[part], self.out.v[part]
             criterion[part] = solver.criterion(*path, active[part])  # type: ignore[attr-defined]
         return active, criterion
-
-
-def _energy(system: System, state: State) -> float:
-    found = energy(system, state)
-    return found.kinetic + found.gravity
 
 
 def _digest(arrays: Sequence[NDArray[Any]]) -> str:
