@@ -202,7 +202,7 @@ class Walker:
             self.nearest, self.farthest = self.made.indicator, max(self.farthest, self.solver.first)
             if self._jump(h) == JUMPED:
                 raise ConvergenceError(
-                    f"a step of {h:.2g} s from t = {t:g} s leads to another circuit of the mechanism. Use a smaller step."
+                    f"a step of {h:.2g} s from t = {t:g} s leads to another circuit. Use a smaller step."
                 )
         works = m.y[2 * nv :] + 0.5 * h * (m.k[0, 2 * nv :] + self._powers(t + h, q, v))
         return np.concatenate([difference(self.stepper.system, m.q, q), v, works])
