@@ -18,7 +18,9 @@ from loopdyn.errors import LoopdynError, SingularityError
 from loopdyn.events import Action, Event, Given, Watch, Watched, apply, watch
 from loopdyn.formulations.auto import AutoSolver
 from loopdyn.formulations.base import Formulation
+from loopdyn.formulations.indicator import PASSAGE
 from loopdyn.formulations.momentum import beside
+from loopdyn.formulations.rattle import INDICATOR
 from loopdyn.formulations.registry import DEFAULT, chosen, prepare_at, require_support
 from loopdyn.integrators import chart
 from loopdyn.integrators.base import (
@@ -59,6 +61,9 @@ PULSE, MANY = 0.1, 1_000_000  # seconds of computing, and steps, between two loo
 FEW = 16  # steps before the first look
 WORTH = 100  # steps still to go, at their present size, from which it is worth going over to the stiff integrator
 OWN = "by the steps themselves"  # drift control of formulations that make steps
+# A step that may lead to a singular pose is taken if the indicator is above CLEAR at the ends of so many parts of it
+# (more of them where it has a dip inside) and, by a parabola through them, over the next step.
+CLEAR, LOOKS = 0.03, (2, 6)
 PATIENCE = 10  # times a solver may ask to be prepared anew without a step in between
 
 
@@ -299,6 +304,7 @@ class _Simulation:
     partition: list[_Independent] = field(default_factory=list)
     crossing: Crossing | None = None  # a singular pose that is being passed
     passages: list[Passage] = field(default_factory=list)
+    farthest: float = 0.0  # from a singular pose at which it was looked closer: indicator of momentum
 
     def __post_init__(self) -> None:
         s, n = self.system, len(self.times)
@@ -402,6 +408,9 @@ class _Simulation:
                 return "stopped", stopped
             bar.show(self.stepper.t, self.error)
             if code not in (RUNNING, FINISHED):
+                if self._stays_clear():
+                    landed = True
+                    continue
                 if self._begins_passage():
                     continue
                 return "failed", self._why()
@@ -437,6 +446,29 @@ class _Simulation:
         """Whether the pose at which the solver asks is close to a singular one."""
         solver, w = self.stepper.solver, self.stepper.views
         return isinstance(solver, AutoSolver) and solver.is_low(State(float(w.t[0]), w.q.copy(), w.v.copy()))
+
+    def _stays_clear(self) -> bool:
+        """Look closer at a step that may lead to a singular pose; True if it does not and is taken."""
+        stepper, m, nv = self.stepper, self.stepper.memory, self.system.nv
+        solver = stepper.solver
+        if not isinstance(solver, AutoSolver) or self.crossing is not None or m.count[chart.STATUS] != PASSAGE:
+            return False
+        solver.note_end()
+        start, stop = float(m.clock[chart.START]), float(m.clock[chart.STOP])
+        momentum = solver.momentum
+        parts = np.arange(1, looks := LOOKS[solver.dips]) / looks
+        inside = [stepper.inside(start + x * (stop - start)) for x in parts]
+        # the indicator of momentum does not depend on which rows `graph` has chosen
+        seen = [momentum.begin(start, m.q, m.y[nv : 2 * nv])]
+        places = [(s.t, s.q, s.v) for s in inside] + [(stop, m.q1, m.v1)]
+        seen += [float(momentum.look(*place).number[INDICATOR]) for place in places]
+        crosses = momentum.side(momentum.look(*places[-1])) < 0.0
+        self.farthest = max(self.farthest, *seen)
+        ahead = np.polyval(np.polyfit([0.0, *parts, 1.0], seen, 2), 1.0 + parts)
+        if crosses or min(*seen, *ahead) < CLEAR * self.farthest:
+            return False
+        solver.take_step()
+        return True
 
     def _begins_passage(self, start: State | None = None) -> bool:
         """Hand over to momentum steps where the regular method cannot go on or start, if it may; False if not."""

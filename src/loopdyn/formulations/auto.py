@@ -51,6 +51,15 @@ class AutoSolver(GraphSolver):
         """Forget the last step, not the largest pivots so far."""
         self.elimination.spare[[LAST, NOW, LEAST]] = 0.0, 1.0, np.inf
 
+    def note_end(self) -> None:
+        """Keep what was seen in a step that is looked at closer: the indicator at its end, and whether it has a dip."""
+        last, self._end, least = self.elimination.spare[[LAST, NOW, LEAST]]
+        self.dips = bool(least < 0.5 * min(last, self._end))
+
+    def take_step(self) -> None:
+        """Take the step that was looked at closer."""
+        self.elimination.spare[[LAST, LEAST]] = self._end, np.inf
+
     def is_low(self, state: State) -> bool:
         """Whether the pose is close to a singular one, compared with that where the rank was decided."""
         if not self.passes or not self.rank.count:
