@@ -411,10 +411,10 @@ class _Simulation:
                 if self._stays_clear():
                     landed = True
                     continue
-                if self._begins_passage():
+                if self._begins_passage() or self._steps_past_end():
                     continue
                 return "failed", self._why()
-            if self.stepper.t >= self.stepper.memory.clock[chart.END]:
+            if self.stepper.t >= min(self.end, self.stepper.memory.clock[chart.END]):
                 stopped = self._time_events()
                 if stopped:
                     return "stopped", stopped
@@ -468,6 +468,18 @@ class _Simulation:
         if crosses or min(*seen, *ahead) < CLEAR * self.farthest:
             return False
         solver.take_step()
+        return True
+
+    def _steps_past_end(self) -> bool:
+        """Allow momentum steps to end behind the end of the run, where no step ends in it: it is a singular pose."""
+        stepper, m = self.stepper, self.stepper.memory
+        walker = getattr(stepper, "walker", None)
+        if walker is None or not stepper.adaptive or m.clock[chart.END] != self.end:
+            return False
+        if self.end - m.clock[chart.START] > walker.first:
+            return False
+        stepper.aim(self.end + walker.first)
+        m.clock[chart.NEXT] = walker.first
         return True
 
     def _begins_passage(self, start: State | None = None) -> bool:
