@@ -103,13 +103,14 @@ class MomentumSolver:
     """`Momentum` prepared for one system: steps, and accelerations by the solver of regular poses."""
 
     def __init__(self, system: System, rank: Rank, regular: Solver, order: int):
-        self.system, self._rank, self.regular, self.order = system, rank, regular, order
+        self.system, self._rank, self.regular = system, rank, regular
         self.rank = rank.count
         self.parts = parts(order)
         self.places = [self._place() for _ in range(4)]  # the start, two by turns, and the middle of a step
         self.scratch = self._scratch()
+        self.first = 0.0  # indicator where the steps begin
+        self.last: Step  # that was made
         self._moving_bases = bool((system.model.base_programs >= 0).any())
-        self.steps = 0  # of order two, made or tried
 
     @cached_property
     def _aside(self) -> MomentumSolver:
@@ -194,10 +195,10 @@ class MomentumSolver:
         w = s.open_work(first.work)
         w.t[0], w.q[:], w.v[:] = t, q, v
         rattle.begin(s.ints, s.floats, first, self.scratch)
-        indicator = float(first.number[rattle.INDICATOR])
-        if indicator < SINGULAR:
+        self.first = float(first.number[rattle.INDICATOR])
+        if self.first < SINGULAR:
             self._choose_beside(t, first, v)
-        return indicator
+        return self.first
 
     def _choose_beside(self, t: float, here: rattle.Place, v: Array) -> None:
         """Rows that are independent beside a singular pose, and the motions that its branch of the speeds v allows.
@@ -240,7 +241,6 @@ class MomentumSolver:
         for k, share in enumerate(shares):
             there = turns[k % 2]
             status = rattle.step(s.ints, s.floats, here, there, middle, S, share * h, self._moving_bases)
-            self.steps += 1
             if status != rattle.MADE:
                 raise self._failure(status, float(here.number[rattle.TIME]), share * h)
             least = min(least, float(there.number[rattle.INDICATOR]))
@@ -248,7 +248,8 @@ class MomentumSolver:
             if visit is not None:
                 visit(float(here.number[rattle.TIME]), s.open_work(here.work).q, here.v)
         w = s.open_work(here.work)
-        return Step(w.q.copy(), here.v.copy(), least, S.total / s.row_units, here)
+        self.last = Step(w.q.copy(), here.v.copy(), least, S.total / s.row_units, here)
+        return self.last
 
     def look(self, t: float, q: Array, v: Array) -> rattle.Place:
         """A state as a place where a step could end; the start of the steps stays."""
@@ -306,7 +307,6 @@ class Momentum(Formulation):
 
     name: ClassVar[str] = "momentum"
     steps: ClassVar[bool] = True
-    passes: ClassVar[bool] = True
     scheme: Scheme = "rattle"
     order: int | None = None
 
@@ -331,6 +331,10 @@ class Momentum(Formulation):
         if is_large(system):
             return f"it has more than {LARGEST_DENSE} speeds or constraint rows, and matrices of steps are dense"
         return Graph().supports(system)
+
+    def passes(self, system: System) -> bool:
+        """Steps of "rattle" do; the matrix of the scheme of the paper is singular there."""
+        return self.scheme == "rattle"
 
     def plan(self, system: System) -> str:
         """The unknowns of a step."""
