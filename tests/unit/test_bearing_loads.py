@@ -32,7 +32,7 @@ def rotor(gravity: float = 0.0, **extra) -> ld.Mechanism:
     return m
 
 
-def turned(m: ld.Mechanism, outputs: int = 101) -> ld.Run:
+def turned(m: ld.Mechanism, outputs: int = 41) -> ld.Run:
     system = m.compile()
     times = np.linspace(0.0, PERIOD, outputs)
     return ld.simulate(system, ld.assemble(system, q={}), (0.0, PERIOD), t_eval=times, progress=False)
@@ -69,7 +69,7 @@ def test_the_load_of_a_rotor_turns_in_the_world_and_stands_still_in_its_own_axes
 def test_peak_mean_and_rms_of_a_rotor_with_weight():
     """|F|^2 = P^2 + W^2 - 2 P W sin(a) on the child: largest, with its time, when the rod hangs down."""
     g = 100.0
-    run = turned(rotor(g), outputs=401)
+    run = turned(rotor(g), outputs=81)
     P, W = MASS * RATE**2 * LENGTH / 2, MASS * g
     row = run.bearings().table().loc["A radial force"]
     assert row["peak"] == pytest.approx(P + W, rel=EXACT)
@@ -79,7 +79,9 @@ def test_peak_mean_and_rms_of_a_rotor_with_weight():
 
 
 def test_axes_of_a_tilted_spatial_joint_agree_with_each_other():
-    run = ld.simulate(s := ld.library.bennett().compile(), ld.assemble(s), (0, 0.2), progress=False)
+    run = ld.simulate(
+        s := ld.library.bennett().compile(), ld.assemble(s), (0, 0.2), t_eval=np.linspace(0, 0.2, 21), progress=False
+    )
     loads = run.bearings()
     data = loads.data
     assert data["force"].dims == ("time", "joint", "axes", "xyz")
@@ -113,7 +115,7 @@ def test_what_mixes_with_an_undetermined_component_is_undetermined_too():
     """The same mechanism turned in space: world axes mix the plane of motion with its normal."""
     tilted = ld.library.turned(ld.library.four_bar(), turn((1, 1, 0), 0.7))
     system = tilted.compile()
-    run = ld.simulate(system, ld.assemble(system), (0, 0.1), progress=False)
+    run = ld.simulate(system, ld.assemble(system), (0, 0.1), t_eval=np.linspace(0, 0.1, 11), progress=False)
     assert not run.bearings().load("C", "world")[2][:3].any()
     assert run.bearings().table().loc["C radial force", "determined"]
 
@@ -211,7 +213,7 @@ def test_a_counterweight_on_a_body_written_in_its_own_axes_is_placed_in_the_worl
 
 def test_who_keeps_the_motion_must_be_known_for_bearings_and_wrong_bodies_are_refused(crank):
     system = ld.library.slider_crank().compile()
-    free = ld.simulate(system, ld.assemble(system), (0, 0.1), progress=False)
+    free = ld.simulate(system, ld.assemble(system), (0, 0.1), t_eval=np.linspace(0, 0.1, 11), progress=False)
     change = free.counterweight("crank", 1.0, (0.1, 0.0, 0.0))
     assert change.after.shape == (len(free.path), 6)
     with pytest.raises(ld.LoopdynError, match="has no motor and no driver"):

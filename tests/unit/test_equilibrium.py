@@ -281,6 +281,12 @@ def test_forces_without_energy_are_said_and_friction_is_mentioned():
     assert "friction" in found.note
 
 
+def test_the_idle_spin_of_a_rod_does_not_make_an_equilibrium_neutral():
+    found = ld.equilibrium(ld.library.rssr().compile())
+    assert found.stability == "stable"
+    assert "can turn alone" in found.note
+
+
 def test_zero_force_positions_of_a_spring():
     """The spring of the four-bar has its free length where C is that far from its foot."""
     m = sprung(free=0.9)

@@ -278,6 +278,7 @@ def test_states_with_accelerations_are_a_motion_and_states_alone_are_not(four_ba
     [
         ({"motors": ["X"]}, "there is no joint coordinate 'X'. Known: A, B, C, D"),
         ({"motors": ["A", "A"]}, "named twice"),
+        ({"motors": "A"}, "is a list of labels"),
         ({"motors": []}, "has no motor and no driver"),
         ({"weights": {"A": 1.0}}, "not redundant"),
         ({"motors": ["A", "D"], "rule": "weights"}, "needs weights"),
@@ -325,6 +326,43 @@ def test_formulas_are_in_the_units_of_the_model_and_results_in_si():
     # straight line between two samples of 100 and 25: mean square 62.5
     assert table.loc["A load", "rms"] == pytest.approx(62.5**0.5)
     assert found.mechanism().forces["motor_A"].torque.points[0][1] == pytest.approx(10.0)
+
+
+def test_in_a_run_with_a_lock_each_part_has_its_own_constraints():
+    """Without load of the motor before, and with none to find after: the lock on B holds all there is."""
+    system = linkage(LENGTHS, START, 1, MASSES)[0].compile()
+    state = ld.assemble(system, v={"A": 3.0})
+    run = ld.simulate(
+        system,
+        state,
+        (0, 0.2),
+        t_eval=np.linspace(0, 0.2, 21),
+        events=[ld.At(0.1, "stop", action=ld.Lock("B"))],
+        progress=False,
+    )
+    found = ld.inverse_dynamics(system, run, motors=["A"])
+    assert len(found.pieces) == 2
+    assert np.abs(found.load).max() < 1e-9
+    assert np.abs(found.wrench[0] - run.wrench[0]).max() < EQUAL * np.abs(run.wrench[0]).max()
+    with pytest.raises(ld.LoopdynError, match="constraints change within the motion"):
+        found.mechanism()
+
+
+def test_a_motor_on_a_moving_base_and_forces_by_functions_count():
+    m = ld.library.four_bar()
+    m.move_base(x="0.1*sin(3*t)", rz="0.2*t")
+
+    def drag(t, q, v, tau):
+        tau[0] -= 0.1 * v[0]
+
+    m.add_force(ld.UserForce(drag), "drag")
+    m.add_motor("motor", "C", torque="0.3 - 0.01*speed")  # a cut joint
+    system = m.compile(cuts=["C"])
+    run = ld.simulate(system, ld.assemble(system), (0, 0.2), t_eval=np.linspace(0, 0.2, 21), progress=False)
+    found = ld.inverse_dynamics(system, run)
+    load = run.data["load"].sel(force="motor").values
+    assert found.load[:, 0] == pytest.approx(load, abs=1e-9)
+    assert found.speed[:, 0] == pytest.approx((0.3 - load) / 0.01, abs=1e-9)
 
 
 def test_torque_speed_plot_has_a_panel_for_each_motor(four_bar):

@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 
 from loopdyn import records as rec
 from loopdyn.analysis.assembly import assemble, speed_rows
+from loopdyn.analysis.mobility import mobility
 from loopdyn.errors import ConvergenceError, LoopdynError, ModelError, Problem
 from loopdyn.forces import Actuator, JointFriction, JointSpring, Motor, SpringDamper
 from loopdyn.locking import coordinate
@@ -137,7 +138,7 @@ class Equilibrium:
         lines = [f"{self.system.name}: {self.stability} equilibrium"]
         lines += [f"  {label:<12}{text}" for label, text in positions(self.system, self.state)]
         known = dict(zip(self.system.forces, load_units(self.system), strict=True))
-        lines += [f"  {name:<12}{x:.6g} {known[name]}" for name, x in self.loads.items() if np.isfinite(x)]
+        lines += [f"  {name:<12}{x + 0.0:.6g} {known[name]}" for name, x in self.loads.items() if np.isfinite(x)]
         if len(self.freedoms) == 1:
             unit = stiffness_unit(self.system, self.freedoms[0])
             lines.append(f"  stiffness on {self.freedoms[0]}: {self.stiffness[0, 0]:.6g} {unit}")
@@ -179,7 +180,9 @@ class Equilibria(Sequence[Equilibrium]):
     def __str__(self) -> str:
         count = "1 equilibrium" if len(self) == 1 else f"{len(self)} equilibria"
         lines = [f"{self.system.name}: {count}; {self.note}"]
-        for e in self:
+        notes = [e.note.split("; ") if e.note else [] for e in self]
+        common = [text for text in notes[0] if all(text in other for other in notes)] if notes else []
+        for e, own in zip(self, notes, strict=True):
             values = dict(positions(self.system, e.state))
             at = ", ".join(
                 f"{label} = {values.get(label) or _shown(self.system, e.state, label)}" for label in self.labels
@@ -187,8 +190,9 @@ class Equilibria(Sequence[Equilibrium]):
             stiffness = ""
             if len(e.freedoms) == 1:
                 stiffness = f", stiffness {e.stiffness[0, 0]:.6g} {stiffness_unit(self.system, e.freedoms[0])}"
-            lines.append(f"  {e.stability:<9} {at}{stiffness}" + (f" ({e.note})" if e.note else ""))
-        return "\n".join(lines)
+            text = "; ".join(x for x in own if x not in common)
+            lines.append(f"  {e.stability:<9} {at}{stiffness}" + (f" ({text})" if text else ""))
+        return "\n".join([*lines, *(f"  {text}" for text in common)])
 
 
 # ------------------------------------------------------------------------------------------ what is asked for
@@ -248,7 +252,7 @@ def equilibrium(
     >>> j = m.add_joint("A", ld.Revolute(axis=(0, 0, 1)), m.ground, b, at=(0, 0, 0))
     >>> system = m.compile()
     >>> rest = ld.equilibrium(system, system.state(q={"A": 2.0}))
-    >>> rest.stability, abs(round(rest["A"], 9)), round(rest.stiffness[0, 0], 6)
+    >>> rest.stability, abs(round(rest["A"], 9)), round(float(rest.stiffness[0, 0]), 6)
     ('stable', 0.0, 10.0)
     >>> [(e.stability, abs(round(e["A"], 6))) for e in ld.equilibrium(system, search={"A": (-1, 4)})]
     [('stable', 0.0), ('unstable', 3.141593)]
@@ -288,7 +292,7 @@ def zero_force(
     >>> import loopdyn as ld
     >>> m = ld.library.four_bar()
     >>> name = m.add_force(ld.JointSpring(joint="A", stiffness=10.0, rest=0.3), "spring")
-    >>> [round(ld.zero_force(m.compile(), "spring", {"A": (-1, 1)})[0].q[0], 9)]
+    >>> [round(float(state.q[0]), 9) for state in ld.zero_force(m.compile(), "spring", {"A": (-1, 1)})]
     [0.3]
     """
     known = [n for n, f in system.mechanism.forces.items() if isinstance(f, LOADED)]
@@ -622,19 +626,24 @@ class _Statics:
         conservative = bool(np.abs(K - K.T).max(initial=0.0) <= ASYMMETRY * max(np.abs(K).max(initial=0.0), least))
         if conservative:
             values = values.real
-        stability = "stable"
-        if len(values):
-            lowest = float(values[0].real)
-            stability = "unstable" if lowest < -least else "neutral" if lowest <= least else "stable"
+        notes = []
+        stability = "unstable" if np.any(values.real < -least) else "stable"
+        flat = int(np.count_nonzero(np.abs(values.real) <= least))
+        if stability == "stable" and flat:
+            idle = mobility(system, self.state(q)).idle
+            stability = "stable" if flat == len(idle) else "neutral"
+            notes += [f"{', '.join(idle)} can turn alone, which counts as nothing here"] if flat == len(idle) else []
         labels, R = self._chosen(q, N, wanted)
         inverse = np.linalg.inv(R) if len(labels) else np.zeros((0, 0))
-        notes = []
         if not len(values):
             notes.append("nothing can move")
         if not conservative:
             notes.append("forces without energy: the stiffness tells drifting away, not swinging up (flutter)")
         if any(isinstance(f, JointFriction) and f.coulomb != 0.0 for f in system.mechanism.forces.values()):
-            notes.append("friction would hold it in poses around this one, too")
+            notes.append("friction would hold it in poses around an equilibrium, too")
+        for label, (low, high) in system.limits.items():
+            if not low - SAME <= coordinate(system, self.state(q), label) <= high + SAME:
+                notes.append(f"outside the limits of {label}, which are not stops here")
         loads = dict(zip(system.forces, self.loads(q).tolist(), strict=True))
         return Equilibrium(
             system, self.state(q), stability, labels, inverse.T @ K @ inverse, values, conservative, loads,
