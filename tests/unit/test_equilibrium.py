@@ -139,6 +139,19 @@ def test_a_search_by_a_coordinate_with_dead_points_goes_beyond_them():
     assert sorted(map(turn, by_cut)) == pytest.approx(sorted(map(turn, by_crank)), abs=1e-8)
 
 
+def test_branches_that_cross_the_curve_are_told():
+    """A parallelogram standing upright: flat, at +-90 deg, the crossed linkage begins. Hanging is beyond the range."""
+    m, _ = linkage((1.0, 0.5, 1.0, 0.5), np.pi / 2, 1)
+    found = ld.equilibrium(m.compile(), search={"A": (-3.0, 3.0)})
+    assert [e.stability for e in found] == ["unstable"]
+    assert found[0]["A"] == pytest.approx(0.0, abs=LOCATED)
+    # G (1/2 + 2 + 1.5/2) 0.5 m, with the opposite sign
+    assert found[0].stiffness[0, 0] == pytest.approx(-G * 0.5 * (0.5 * 1.0 + 2.0 + 0.5 * 1.5), rel=STIFF)
+    assert not found.complete
+    assert "singular poses at A = -1.5708, 1.5708 rad" in found.note
+    assert ld.equilibrium(sprung().compile(), search={"A": (2.0, 4.0)}).complete
+
+
 def test_from_any_start_a_mechanism_settles_in_a_stable_equilibrium():
     system = sprung().compile()
     stable = [e["A"] for e in ld.equilibrium(system, search={"A": (0.0, 2 * np.pi)}) if e.stability == "stable"]

@@ -332,14 +332,8 @@ def test_in_a_run_with_a_lock_each_part_has_its_own_constraints():
     """Without load of the motor before, and with none to find after: the lock on B holds all there is."""
     system = linkage(LENGTHS, START, 1, MASSES)[0].compile()
     state = ld.assemble(system, v={"A": 3.0})
-    run = ld.simulate(
-        system,
-        state,
-        (0, 0.2),
-        t_eval=np.linspace(0, 0.2, 21),
-        events=[ld.At(0.1, "stop", action=ld.Lock("B"))],
-        progress=False,
-    )
+    stop = ld.At(0.1, "stop", action=ld.Lock("B"))
+    run = ld.simulate(system, state, (0, 0.2), t_eval=np.linspace(0, 0.2, 21), events=[stop], progress=False)
     found = ld.inverse_dynamics(system, run, motors=["A"])
     assert len(found.pieces) == 2
     assert np.abs(found.load).max() < 1e-9

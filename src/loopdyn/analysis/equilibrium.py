@@ -61,6 +61,8 @@ ALONG = 0.04  # step along the curve of poses
 CORRECTION = 0.2  # share of a step by which closing may move its end
 MOST = 20_000  # steps along the curve
 FEW = 4  # steps after which the curve can have come back to its start ...
+FINEST = 1e-6  # share of a step below which the curve counts as lost
+CLOSE_BY, SINGULAR = 0.1, 1e-6  # ratio of singular values of a sample that is looked at, and of a singular pose
 OVERLAP = 3  # ... and how many more are then made, so that no gap is left
 SAME = 1e-6  # poses that are nearer are one
 TOUCHING = 1e-9  # share of the largest g on the curve at which a minimum of |g| counts as zero
@@ -702,13 +704,13 @@ class _Curve:
         n = statics.moves(q)[0][:, 0]
         if (speed_rows(statics.system, statics.state(q), [label]) @ (statics.units * n))[0] < 0.0:
             n = -n
+        self.lost: list[float] = []  # values of the coordinate where the curve could not be followed further
         ahead, closed = self._march(q, n)
         behind: list[tuple[Array, Array]] = []
         if not closed:
             behind, _ = self._march(q, -n)
-        points = [(p, -x) for p, x in reversed(behind[1:])] + ahead
-        self.points = points  # poses and directions in which the next one lies
-        self.closed = closed
+        # poses and directions in which the next one lies
+        self.points = [(p, -x) for p, x in reversed(behind[1:])] + ahead
 
     def value(self, q: Array) -> float:
         """The coordinate, without jumps by whole turns for tree joints."""
@@ -732,8 +734,8 @@ class _Curve:
             end = self.step(q, n, h)
             if end is None:
                 h *= 0.5
-                if h < ALONG * 1e-6:
-                    return points, False  # the end of a curve, or a pose where it cannot be followed
+                if h < FINEST * ALONG:
+                    break
                 continue
             x = self.value(end[0])
             if not low <= x <= high:
@@ -748,7 +750,39 @@ class _Curve:
                 overlap += 1
                 if overlap == OVERLAP:
                     return points, True
+        self.lost.append(self.value(points[-1][0]))
         return points, False
+
+    def singular(self) -> list[float]:
+        """Values of the coordinate at singular poses on the curve: there others cross it."""
+        from scipy.optimize import minimize_scalar
+
+        s = self.statics
+        if not s.rank:
+            return []
+
+        def least(q: Array) -> float:
+            values = np.linalg.svd(scaled(s.system, closure(s.system, s.state(q))[1]), compute_uv=False)
+            return float(values[s.rank - 1] / values[0])
+
+        sizes = [least(q) for q, _ in self.points]
+        found: list[float] = []
+        for k in range(1, len(sizes) - 1):
+            if not (sizes[k - 1] >= sizes[k] <= sizes[k + 1] and sizes[k] < CLOSE_BY):
+                continue
+            for n in (k - 1, k):
+                (q, x), h = self.points[n], self._length(n)
+
+                def of(share: float, q: Array = q, x: Array = x, h: float = h) -> float:
+                    end = self.step(q, x, share * h)
+                    return np.inf if end is None else least(end[0])
+
+                best = minimize_scalar(of, bounds=(0.0, 1.0), method="bounded", options={"xatol": 1e-9})
+                if min(best.fun, sizes[k]) < SINGULAR:
+                    at = self.step(q, x, float(best.x) * h)
+                    found.append(self.value(q if at is None else at[0]))
+                    break
+        return found
 
     def _again(self, q: Array, first: Array) -> bool:
         """Whether q is next to the first pose, but for whole turns that no force knows of."""
@@ -867,9 +901,17 @@ def _along(statics: _Statics, label: str, span: tuple[float, float]) -> Equilibr
     low, high = (min(curve.value(q) for q, _ in curve.points), max(curve.value(q) for q, _ in curve.points))
     factor, unit = units_of(system, label)
     where = f"{label} from {low / factor:.6g} to {high / factor:.6g} {unit}, {len(curve.points)} poses on the way"
+    crossed = list(dict.fromkeys(f"{x / factor:.5g}" for x in curve.singular()))
+    if crossed:
+        where += (
+            f"; other branches cross it in singular poses at {label} = {', '.join(crossed)} {unit}: start there, too"
+        )
+    if curve.lost:
+        where += f"; it could not be followed beyond {', '.join(f'{x / factor:.5g}' for x in curve.lost)} {unit}"
+    complete = not (crossed or curve.lost)
     if max(pushes) <= TOUCHING * size:
         one = statics.classified(statics.start, (label,))
-        return Equilibria(system, (one,), (label,), True, f"in equilibrium everywhere, {where}")
+        return Equilibria(system, (one,), (label,), complete, f"in equilibrium everywhere, {where}")
     found = curve.roots(lambda q, n: float(n @ statics.force(q)))
     every = sorted((statics.classified(q, (label,)) for q in found), key=lambda e: curve.value(e.state.q))
     if not every:
@@ -884,7 +926,7 @@ def _along(statics: _Statics, label: str, span: tuple[float, float]) -> Equilibr
             f"{curve.value(q) / factor:.6g} {unit}, {statics.pushed(q, x, moved)}. Search a wider range, or change "
             "what pushes."
         )
-    return Equilibria(system, tuple(every), (label,), True, where)
+    return Equilibria(system, tuple(every), (label,), complete, where)
 
 
 def _from_many_starts(statics: _Statics, ranges: Mapping[str, tuple[float, float]]) -> Equilibria:
