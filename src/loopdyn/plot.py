@@ -145,43 +145,29 @@ class RunPlots:
 
     # --------------------------------------------------------------------------------------- loads
 
-    def reactions(self, joint: str) -> Figure:
-        """Force and moment on the child of a joint, axes of the joint; undetermined components are hatched."""
+    def reactions(self, joint: str, axes: str = "joint") -> Figure:
+        """Force and moment on the child of a joint, in its own axes or those of the "world", its "parent" or "child".
+
+        Undetermined components, and those they mix with in other axes, are hatched.
+        """
         wrench = self._variable("wrench")
         names = [str(name) for name in wrench["joint"].values]
         if joint not in names:
             raise ModelError([Problem("reactions", f"there is no joint '{joint}' in the run", nearest(joint, names))])
         values = wrench.sel(joint=joint).values
         unique = determined(self._data).sel(joint=joint).values
+        if axes != "joint":
+            force, moment, known = self._bearings().load(joint, axes)
+            values, unique = np.hstack([moment, force]), np.roll(known, 3)
         components = [str(c) for c in wrench["component"].values]
         child = self._system.bodies[self._system.joints[joint].child]
-        figure, panels = _panels(f"{self._system.name}: reaction in {joint} on {child}, axes of the joint", 2)
-        scale = float(np.abs(values).max(initial=0.0))
+        where = "world axes" if axes == "world" else f"axes of the {axes}"
+        figure, panels = _panels(f"{self._system.name}: reaction in {joint} on {child}, {where}", 2)
+        scale = float(np.nanmax(np.abs(values), initial=0.0))
         for ax, first, unit in ((panels[0], 3, "N"), (panels[1], 0, "N m")):
             for n in range(3):
                 k = first + n
                 _component(ax, self._time, values[:, k], components[k], COLOURS[n], determined=bool(unique[k]))
-            ax.set_ylabel(unit)
-            _no_blown_up_rounding(ax, scale)
-            _legend(ax, 3)
-        panels[-1].set_xlabel("time in s")
-        return figure
-
-    def bearing(self, joint: str, axes: str = "world") -> Figure:
-        """Force and moment in a joint on its child in axes of the world, or of its "parent" or "child".
-
-        Undetermined components are hatched, and left out where they turn into others.
-        """
-        loads = self._bearings()
-        force, moment, known = loads.load(joint, axes)
-        child = self._system.bodies[self._system.joints[joint].child]
-        where = "world axes" if axes == "world" else f"axes of the {axes}"
-        figure, panels = _panels(f"{self._system.name}: load in {joint} on {child}, {where}", 2)
-        scale = float(np.nanmax(np.abs(np.hstack([force, moment])), initial=0.0))
-        for ax, values, marks, unit in ((panels[0], force, known[:3], "N"), (panels[1], moment, known[3:], "N m")):
-            for k in range(3):
-                name = ("f" if unit == "N" else "m") + "xyz"[k]
-                _component(ax, self._time, values[:, k], name, COLOURS[k], determined=bool(marks[k]))
             ax.set_ylabel(unit)
             _no_blown_up_rounding(ax, scale)
             _legend(ax, 3)
@@ -210,18 +196,18 @@ class RunPlots:
         n = loads.index(joint)
         data = self._system.joints[joint]
         if data.spec.type not in GROUPS or data.spec.type == "planar":
-            raise LoopdynError(f"polar: '{joint}' has no axis to look along. Use plot.bearing('{joint}').")
+            raise LoopdynError(f"polar: '{joint}' has no axis to look along. Use plot.reactions('{joint}').")
         if not loads.unique[n, 3:5].all():
             raise LoopdynError(
                 f"polar: the force across the axis of '{joint}' is not determined by the rigid model, so there is no "
-                f"line to draw. See ld.mobility for the redundant constraints, or use plot.bearing('{joint}')."
+                f"line to draw. See ld.mobility for the redundant constraints, or use plot.reactions('{joint}')."
             )
         views = [("parent", data.F[1], self._system.bodies[data.parent]), ("child", data.M[1], None)]
         F = loads.axes[:, n, FRAMES.index("world")]
         if data.parent >= self._system.n_bases and np.ptp(F[:, :, 2], axis=0).max(initial=0.0) < ROUNDING:
             views.insert(0, ("world", F[0], "the world"))
         figure, panels = plt.subplots(
-            1, len(views), figsize=(4.6 * len(views), 4.8), subplot_kw={"projection": "polar"}, layout="constrained"
+            1, len(views), figsize=(4.6 * len(views), 5.4), subplot_kw={"projection": "polar"}, layout="constrained"
         )
         figure.suptitle(f"{self._system.name}: force in {joint}, N", fontsize=12, fontweight="bold", color=INK)
         for ax, (axes, frame, body) in zip(panels, views, strict=True):

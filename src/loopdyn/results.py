@@ -621,7 +621,7 @@ class Run:
         self.to_dataframe().to_csv(path)
 
     def to_excel(self, path: str | os.PathLike[str]) -> None:
-        """Write :meth:`summary`, events and settings to a workbook (.xlsx), a sheet each.
+        """Write :meth:`summary`, the table of :meth:`bearings`, events and settings to a workbook, a sheet each.
 
         Examples
         --------
@@ -641,6 +641,7 @@ class Run:
         about |= asdict(self.statistics) | {k: str(v) for k, v in self.settings.items()}
         with pd.ExcelWriter(file, engine="openpyxl") as book:
             self.summary().to_excel(book, sheet_name="summary", index_label="quantity")
+            self.bearings().table().to_excel(book, sheet_name="bearings", index_label="load")
             events.to_excel(book, sheet_name="events", index=False)
             pd.Series(about, name="value").to_excel(book, sheet_name="run", index_label="what")
 

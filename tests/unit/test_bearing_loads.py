@@ -142,17 +142,17 @@ def test_polar_plot_shows_the_line_in_each_body_and_refuses_what_is_not_known(cr
     assert [ax.get_title().split(";")[0] for ax in crank.plot.polar("B").axes] == [
         "in axes of the world", "in axes of crank", "in axes of rod",
     ]  # fmt: skip
-    with pytest.raises(ld.LoopdynError, match=r"'D' is not determined.*plot.bearing\('D'\)"):
+    with pytest.raises(ld.LoopdynError, match=r"'D' is not determined.*plot.reactions\('D'\)"):
         crank.plot.polar("D")
     with pytest.raises(ld.LoopdynError, match="there is no joint 'X'"):
         crank.plot.polar("X")
 
 
-def test_bearing_plot_hatches_what_is_not_determined(crank):
-    labels = [text.get_text() for text in crank.plot.bearing("B", "child").axes[0].get_legend().get_texts()]
+def test_plot_of_reactions_in_other_axes_hatches_what_is_not_determined(crank):
+    labels = [text.get_text() for text in crank.plot.reactions("B", "child").axes[0].get_legend().get_texts()]
     assert labels == ["fx", "fy", "fz, undetermined"]
     with pytest.raises(ld.LoopdynError, match="there are no axes 'moon'"):
-        crank.plot.bearing("B", "moon")
+        crank.plot.reactions("B", "moon")
     assert len(crank.plot.shaking().axes) == 2
 
 

@@ -231,7 +231,7 @@ def test_every_output_of_run_is_written(tmp_path):
     assert (tmp_path / "run.pdf").read_bytes().startswith(b"%PDF")
     assert "<html" in (tmp_path / "page.html").read_text()[:200]
     book = openpyxl.load_workbook(tmp_path / "run.xlsx")
-    assert book.sheetnames == ["summary", "events", "run"]
+    assert book.sheetnames == ["summary", "bearings", "events", "run"]
     rows = {row[0]: row[1:] for row in book["summary"].iter_rows(values_only=True)}
     assert rows["quantity"] == ("unit", "min", "t_min", "max", "t_max", "rms")
     largest = ld.load_run(tmp_path / "run.nc").data["wrench"].sel(joint="A", component="fx").values.max()

@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, overload
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,9 +40,6 @@ from loopdyn.results import load_units
 from loopdyn.system import State, System
 from loopdyn.tree import body_motion, closure, difference, energy, increment, inverse_dynamics, power, terms
 from loopdyn.wording import nearest
-
-if TYPE_CHECKING:
-    from scipy.optimize import OptimizeResult
 
 Array = NDArray[np.float64]
 
@@ -827,7 +824,7 @@ class _Curve:
 
     def roots(self, function: Callable[[Array, Array], float]) -> list[Array]:
         """Poses at which a function of pose and direction vanishes: sign changes, and touchings of zero."""
-        from scipy.optimize import brentq, minimize_scalar
+        from scipy.optimize import brentq
 
         values = np.array([function(q, n) for q, n in self.points])
         largest = float(np.abs(values).max(initial=0.0))
@@ -857,7 +854,7 @@ class _Curve:
             elif a * b < 0.0 and abs(b) > BALANCED * largest:
                 found.append(pose(k, float(brentq(between(k), 0.0, 1.0, xtol=ARGUMENT, rtol=8.9e-16))))
             elif k > 0 and a * values[k - 1] > 0.0 and abs(values[k - 1]) >= abs(a) <= abs(b):
-                found += self._touching(k, float(np.sign(a)), largest, between, pose, minimize_scalar, brentq)
+                found += self._touching(k, float(np.sign(a)), largest, between, pose)
         if len(values) and abs(values[-1]) <= BALANCED * largest:
             found.append(self.points[-1][0])
         distinct: list[Array] = []
@@ -873,16 +870,24 @@ class _Curve:
         return float(n @ (difference(s.system, q, p) / s.units))
 
     def _touching(
-        self, k: int, sign: float, largest: float, between: Any, pose: Any, minimise: Any, root: Any
+        self,
+        k: int,
+        sign: float,
+        largest: float,
+        between: Callable[[int], Callable[[float], float]],
+        pose: Callable[[int, float], Array],
     ) -> list[Array]:
         """Roots next to a sample where |function| is smallest and does not change its sign: none, one or two."""
+        from scipy.optimize import brentq, minimize_scalar
+
         found: list[Array] = []
         for n in (k - 1, k):
             of = between(n)
-            best: OptimizeResult = minimise(lambda x, of=of: sign * of(x), bounds=(0.0, 1.0), method="bounded",
-                                            options={"xatol": 1e-9})  # fmt: skip
+            best = minimize_scalar(
+                lambda x, of=of: sign * of(x), bounds=(0.0, 1.0), method="bounded", options={"xatol": 1e-9}
+            )
             if best.fun < -TOUCHING * largest:
-                found += [pose(n, float(root(of, *ends, xtol=ARGUMENT))) for ends in ((0.0, best.x), (best.x, 1.0))]
+                found += [pose(n, float(brentq(of, *ends, xtol=ARGUMENT))) for ends in ((0.0, best.x), (best.x, 1.0))]
             elif best.fun <= TOUCHING * largest:
                 found.append(pose(n, float(best.x)))
         return found

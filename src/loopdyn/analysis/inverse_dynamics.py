@@ -576,7 +576,7 @@ def _moving(driven: System, state: State, rank: int) -> tuple[State, Array]:
             f"at t = {state.t:g} s '{driven.name}' is in a dead point of the given motion, where its speeds and "
             "accelerations do not follow from it. Give the motion of another coordinate, or times beside this one."
         )
-    if np.abs(closed.state.q).size and np.abs(now.phi / driven.row_units).max(initial=0.0) > CONSISTENT:
+    if np.abs(now.phi / driven.row_units).max(initial=0.0) > CONSISTENT:
         raise AssemblyError(_blocked(driven, state.t), closed.state)
     if rank < driven.nv:  # idle freedoms (the spin of a rod) move as forces let them
         return closed.state, prepare(driven, "oracle", closed.state)(state.t, closed.state.q, closed.state.v).a
