@@ -3,7 +3,7 @@
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
-from loopdyn import library, tree
+from loopdyn import library, profiles, tree
 from loopdyn.analysis.assembly import assemble
 from loopdyn.analysis.branches import Branches, branches, singular_poses
 from loopdyn.analysis.coordinates import Coordinates, coordinates
@@ -210,6 +210,7 @@ __all__ = [
     "load_run",
     "mobility",
     "prepare",
+    "profiles",
     "reactions",
     "reconnect",
     "simulate",
