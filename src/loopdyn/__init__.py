@@ -7,6 +7,7 @@ from loopdyn import library, profiles, tree
 from loopdyn.analysis.assembly import assemble
 from loopdyn.analysis.branches import Branches, branches, singular_poses
 from loopdyn.analysis.coordinates import Coordinates, coordinates
+from loopdyn.analysis.drive import Drive, DriveEvent, drive
 from loopdyn.analysis.equations import Equations, equations
 from loopdyn.analysis.loads import reactions
 from loopdyn.analysis.mobility import Mobility, mobility
@@ -138,6 +139,8 @@ __all__ = [
     "Crossing",
     "Cylindrical",
     "Distance",
+    "Drive",
+    "DriveEvent",
     "Driver",
     "Equations",
     "Event",
@@ -204,6 +207,7 @@ __all__ = [
     "check_formulation",
     "compare_runs",
     "coordinates",
+    "drive",
     "equations",
     "library",
     "load",
