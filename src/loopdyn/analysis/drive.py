@@ -92,9 +92,9 @@ class Drive:
     events : tuple of DriveEvent
         In the order of the motion.
     data : xarray.Dataset
-        By step: `q` of all coordinates, those of cut joints included; `v` and `a`, their first and second derivatives by
-        the parameter (for a range of one input: per unit of its speed, the kinematic influence coefficients); `ratio`
-        and `ratio2`, first and second derivatives by the inputs; `quality`; `regular`. SI units.
+        By step: `q` of all coordinates, those of cut joints included; `v` and `a`, their first and second derivatives
+        by the parameter (for a range of one input: per unit of its speed, the kinematic influence coefficients);
+        `ratio` and `ratio2`, first and second derivatives by the inputs; `quality`; `regular`. SI units.
     units : str
         "SI" or "model": of what is printed, plotted and tabulated. `data` is always in SI units.
     """
@@ -231,8 +231,7 @@ class Drive:
         return f"/{self.data['coordinate_units'].sel(coordinate=self.inputs[0]).item()}"
 
     def _coords(self) -> dict[str, Any]:
-        names = ("parameter", "time", "input_value", "input")
-        return {name: self.data.coords[name] for name in names if name in self.data.coords}
+        return {name: self.data.coords[name] for name in ("parameter", "time")}
 
     def transmission_angle(self, output: str, at: str | None = None) -> xarray.DataArray:
         """Transmission angle at the output link of a planar mechanism, rad, from 0 (dead) to pi/2 (best).
@@ -546,7 +545,7 @@ class _Course:
 
 def _dimensions(system: System) -> dict[str, str]:
     """Dimension of every coordinate that is one number, by label: "angle" or "length"."""
-    found = {}
+    found: dict[str, str] = {}
     for j in system.joints.values():
         if len(j.spec.coordinates) == len(j.spec.speeds):
             found |= dict(zip(j.spec.labels(j.name)[0], j.spec.dimensions, strict=True))
@@ -668,11 +667,13 @@ class _Driving:
         way = self.problem(_line(here, c.start, 0.0, 1.0), 1.0, held=held)
         p = way.point(0.0, start.q, zero)
         if np.abs((c.start - here) / way.input_units).max() > 0.0:
-            found, _, end = way.follow(p, [1.0])
-            if end is not None:
-                raise self._unreachable(way, end)
-            p = found[0]
-        points, events, end = [], [], None
+            arrived, _, blocked = way.follow(p, [1.0])
+            if blocked is not None:
+                raise self._unreachable(way, blocked)
+            p = arrived[0]
+        points: list[Point] = []
+        events: list[DriveEvent] = []
+        end: End | None = None
         for inputs, targets in c.pieces:
             problem = self.problem(inputs, c.unit, moving=c.parameter == "time", held=held)
             first = problem.point(float(targets[0]), p.q, p.near)
@@ -723,7 +724,9 @@ class _Driving:
         shares = np.abs(problem.gradients(J) * s.speed_units @ N).max(axis=1) / problem.all_units
         order = [i for i in np.argsort(-shares, kind="stable") if shares[i] > SHARE * shares.max()]
         moving = [self.rows.labels[i] for i in sorted(order)]
+        grounded = {j.name for j in s.joints.values() if min(j.parent, j.child) < s.n_bases}
         more = [x for x in (self.rows.labels[i] for i in order) if _dimensions(s).get(x)]
+        more.sort(key=lambda label: label.partition(".")[0] not in grounded)  # a drive stands on the ground
         hint = f"for example {names}, {more[0]}" if more else "or add drivers to the model"
         listed = ", ".join(moving[:NAMED]) + (", ..." if len(moving) > NAMED else "")
         raise LoopdynError(
@@ -764,7 +767,8 @@ class _Driving:
         def add(kind: Kind, p: Point, label: str, reason: str = "") -> None:
             if monotonic and (p.s - last) * direction > 1e-12 * problem.unit:
                 return  # behind the end of the range: a point that was needed to pass a crossing
-            event = self._event(problem, kind, p.s, State(p.t, p.q, np.zeros(problem.nv)), label, reason)
+            value = float(p.x[self.rows.labels.index(label)]) if label else 0.0
+            event = self._event(problem, kind, p.s, State(p.t, p.q, np.zeros(problem.nv)), label, reason, value)
             place = next((n for n, (a, b) in enumerate(itertools.pairwise(path))
                           if min(a.s, b.s) <= p.s <= max(a.s, b.s)), len(path))  # fmt: skip
             events.append((place, direction * p.s, event))
@@ -789,7 +793,10 @@ class _Driving:
             parts.append(f"{label} = {value / factor:.9g} {name}")
         return ", ".join(parts)
 
-    def _event(self, problem: Problem, kind: Kind, s: float, state: State, label: str, reason: str) -> DriveEvent:
+    def _event(
+        self, problem: Problem, kind: Kind, s: float, state: State, label: str, reason: str, value: float = 0.0
+    ) -> DriveEvent:
+        """An event in words; `value` is that of the coordinate that turns back."""
         u, _, _ = problem.inputs(s)
         inputs = dict(zip(self.course.labels, u.tolist(), strict=True))
         at = self._said(inputs) + (f", t = {s:.9g} s" if problem.moving else "")
@@ -798,8 +805,8 @@ class _Driving:
             moving = self._moving_there(problem, s, state)
             text = f"dead point at {at}: {names} cannot go on, the loops would open; there {moving} can move without it"
         elif kind == "turning point":
-            value = self._said({label: self._value(label, state, problem)})
-            text = f"turning point of {label} at {at}: {value} is a limit of {label}, its ratio to {names} is zero"
+            limit = self._said({label: value})
+            text = f"turning point of {label} at {at}: {limit} is a limit of {label}, its ratio to {names} is zero"
         elif kind == "change point":
             why = reason or "rows of the loops become dependent and branches of motion cross"
             text = f"change point at {at}: {why}"
@@ -810,10 +817,6 @@ class _Driving:
         else:
             text = f"lost at {at}: the curve of closed poses cannot be followed"
         return DriveEvent(kind, float(s), inputs, label, text, state)
-
-    def _value(self, label: str, state: State, problem: Problem) -> float:
-        phi = self.rows(state.t, state.q, np.zeros(problem.nv), np.zeros(len(self.rows.cut)))[0]
-        return float(problem.coordinates(state.q, phi)[self.rows.labels.index(label)])
 
     def _moving_there(self, problem: Problem, s: float, state: State) -> str:
         """Coordinates that move at a dead point, at which the inputs stand."""
@@ -885,7 +888,7 @@ def _transmission(system: System, motions: Sequence[Motion], output: str, at: st
     for m in motions:
 
         def place(j: JointData, m: Motion = m) -> Array:
-            return m.position[j.child] + m.rotation[j.child] @ j.M[0]
+            return np.asarray(m.position[j.child] + m.rotation[j.child] @ j.M[0])
 
         def axis(j: JointData, m: Motion = m) -> Array:
             return np.asarray((m.rotation[j.parent] @ j.F[1])[:, 2])

@@ -54,6 +54,8 @@ ARC = 0.02  # step along the length of the curve
 SHORTEST = 1e-9  # such a step that still fails: the curve ends
 MOST_ARCS = 400  # such steps: a quarter of the way round a curve that never gets on
 LOST = 1e-7  # singular value, at a located pose, that counts as zero
+NODES = (-3, -2, -1, 1, 2, 3)  # about a crossing, in steps that reach over ...
+NODES_WITHIN = 0.8  # ... this share of the way to the neighbours
 STILL = 1e-10  # share of the largest speed below which a coordinate stands still
 
 
@@ -565,8 +567,20 @@ class Problem:
 
         low, high = sorted((before.s, after.s))
         options = {"xatol": 1e-13 * max(self.unit, abs(middle.s))}
-        best = minimize_scalar(lambda s: at(s).quality, bounds=(low, high), method="bounded", options=options)
-        return min((at(float(best.x)), middle), key=lambda p: p.quality)
+        found = minimize_scalar(lambda s: at(s).quality, bounds=(low, high), method="bounded", options=options)
+        best = min((at(float(found.x)), middle), key=lambda p: p.quality)
+        # The singular value passes zero evenly if it is given a sign: the zero of a polynomial through it, as the
+        # smallest value itself is found to the root of rounding only.
+        h = NODES_WITHIN * min(best.s - low, high - best.s) / len(NODES)
+        if best.quality > NEAR or h == 0.0:
+            return best
+        signed = [math.copysign(at(best.s + n * h).quality, n) for n in NODES]
+        roots = np.polynomial.Polynomial.fit(NODES, signed, len(NODES) - 1, domain=[-1, 1]).roots()
+        real = roots[np.abs(roots.imag) < 1e-9].real
+        if not len(real):
+            return best
+        exact = at(best.s + h * float(real[np.argmin(np.abs(real))]))
+        return exact if exact.quality < 2.0 * best.quality + LOST else best
 
     def turning_points(self, path: Sequence[Point]) -> list[tuple[Point, str]]:
         """Where coordinates turn back while the inputs go on: their derivative is zero."""
@@ -585,7 +599,7 @@ class Problem:
                 continue
             column = all_rates[:, k]
             signs = np.where(np.abs(column) <= STILL * size * self.all_units[k], 0.0, np.sign(column))
-            moving = np.flatnonzero(signs)
+            moving = np.flatnonzero(signs).tolist()
             for i, j in itertools.pairwise(moving):
                 if signs[i] == signs[j] or j - i > 2 or np.ptp([path[n].s for n in (i, j)]) == 0.0:
                     continue
