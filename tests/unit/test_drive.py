@@ -416,8 +416,8 @@ def test_where_there_is_no_transmission_angle_that_is_said():
 @pytest.mark.parametrize(
     ("build", "inputs", "motion", "said"),
     [
-        ("five_bar", "A", (0, 1), "1 of its 2 freedoms is left, in B, E, D, C. Drive 2 coordinates, for example A, E"),
-        ("slider_crank", {"A": (0, 1), "D": (0, 1)}, None, "A, D are not independent there"),
+        ("five_bar", "A", (0, 1), "1 of its 2 freedoms is left, in B, E, D, C. Drive 2 coordinates, for example A, E."),
+        ("slider_crank", {"A": (0, 1), "D": (0, 1)}, None, "has 1 freedom, and A, D are not independent"),
         ("slider_crank", "a", (0, 1), "there is no joint coordinate 'a' to drive"),
         ("slider_crank", "A", 3.0, "the motion of 'A' is not clear"),
         ("slider_crank", "A", (0, 1, 1), "n at least 2"),
@@ -520,3 +520,60 @@ def test_values_may_go_forth_and_back():
     values = [0.0, 0.5, 1.0, 0.5, 0.0]
     found = ld.drive(system, "A", values).data["q"].values
     np.testing.assert_allclose(found, found[::-1], atol=POSITION)
+
+
+def test_a_near_miss_of_a_change_point_is_followed_on_its_own_circuit():
+    lengths = (2.0, 1.0, 2.0, 1.0001)
+    turn = ld.drive(linkage(*lengths, 1.0).compile(), "A", (0, 2 * pi))
+    s = turn.data["parameter"].values
+    expected = four_bar_angles(1 + s, *lengths)[1] - four_bar_angles(np.array([1.0]), *lengths)[1]
+    wrong = (turn.data["q"].sel(coordinate="D").values - expected + pi) % (2 * pi) - pi
+    assert np.abs(wrong).max() < 1e-12  # 1e-15 times the condition there, some hundreds
+    assert {e.kind for e in turn.events} == {"turning point"}
+
+
+def test_two_inputs_stop_where_the_couplers_are_in_line():
+    m = ld.library.five_bar().with_(coupler1=0.65, coupler2=0.65, angle1=-1.0, angle2=-2.0)
+    both = ld.drive(m.compile(), {"A": (0, -1.5, 101), "E": (0, 1.0, 101)})
+    assert both.limit.kind == "dead point"
+    B = 0.4 * np.exp(1j * (-1.0 + both.limit.inputs["A"]))
+    D = 1 + 0.4 * np.exp(1j * (-2.0 + both.limit.inputs["E"]))
+    assert abs(abs(B - D) - 1.3) < 1e-12
+
+
+def test_coarse_and_fine_steps_give_the_same_poses_and_events():
+    system = ld.library.four_bar().compile()
+    coarse, fine = (ld.drive(system, "A", (0, 2 * pi, n)) for n in (5, 361))
+    np.testing.assert_allclose(coarse.data["q"], fine.data["q"][::90], atol=POSITION)
+    np.testing.assert_allclose([e.value for e in coarse.events], [e.value for e in fine.events], atol=1e-10)
+
+
+def in_line() -> ld.Mechanism:
+    """A slider-crank drawn stretched, in mm and deg, as one would draw it."""
+    m = ld.Mechanism("press", units={"length": "mm", "angle": "deg"})
+    for name in ("crank", "rod", "slider"):
+        m.add_body(name, ld.Inertia.planar(mass=1.0, com=(0, 0, 0), izz=100.0))
+    m.add_joint("A", PIN, "ground", "crank", at=(0, 0, 0))
+    m.add_joint("B", PIN, "crank", "rod", at=(50, 0, 0))
+    m.add_joint("C", PIN, "rod", "slider", at=(200, 0, 0))
+    m.add_joint("D", ld.Prismatic(axis=(1, 0, 0)), "ground", "slider", at=(200, 0, 0))
+    return m
+
+
+def test_turning_points_at_the_ends_of_the_range_are_told():
+    turn = ld.drive(in_line().compile(), "A", (0, 360), units="model")
+    found = [e for e in turn.events if e.label == "D"]
+    np.testing.assert_allclose([e.value for e in found], [0, pi, 2 * pi], atol=1e-10)
+    assert "turning point of D at A = 180 deg: D = -100 mm" in found[1].text
+
+
+def test_a_start_at_a_dead_point_of_the_input_is_told_from_an_input_that_is_fixed():
+    system = in_line().compile()
+    with pytest.raises(ld.LoopdynError, match="starts at a dead point of D"):
+        ld.drive(system, "D", (0, -50), units="model")
+    back = ld.drive(system, "D", (-10, -120), units="model", near=ld.assemble(system, q={"A": 0.3}))
+    assert back.limit.inputs["D"] == pytest.approx(-0.1, abs=1e-12)  # both pins in line again, 100 mm back
+    m = in_line()
+    m.add_driver("held", "A", 10)
+    with pytest.raises(ld.LoopdynError, match="D is not independent"):
+        ld.drive(m.compile(), "D", (0, 1))

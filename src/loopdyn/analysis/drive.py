@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,9 +23,10 @@ from loopdyn.errors import LoopdynError, ModelError
 from loopdyn.errors import Problem as Fault
 from loopdyn.forces.base import Table, law_program
 from loopdyn.profiles import Profile
+from loopdyn.projection import project
 from loopdyn.rank import of_matrix
 from loopdyn.system import JointData, State, System
-from loopdyn.tree import Motion, body_motion
+from loopdyn.tree import Motion, body_motion, increment
 from loopdyn.wording import nearest
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ POINTS = 361  # of a range without a number of its own: a turn by degrees
 SHARE = 0.3  # of the largest motion in which a coordinate takes part to be named in a message
 NAMED = 6  # coordinates named at most
 FILM = 4.0  # seconds that a film of a range takes
-BALANCE = 1e-9  # rows of inputs that contradict the loops, in natural units
+BESIDE = 1e-2  # rad or sizes of the mechanism, to a pose beside a dead point
 
 Kind = Literal["dead point", "change point", "turning point", "limit", "end of a curve", "lost"]
 
@@ -431,20 +432,21 @@ class _Film:
     """A drive as what pages and films need of a run; a range is passed through in a given time."""
 
     def __init__(self, drive: Drive, seconds: float):
-        self.system, self._drive = drive.system, drive
-        n, s, d = drive.steps, drive.system, drive.data
-        is_time = drive.parameter == "time"
-        time = d["time"].values if is_time else np.linspace(0.0, seconds, n)
-        rate = 1.0  # of the parameter, per second of film
-        if not is_time and n > 1:
-            rate = float(np.ptp(d["parameter"].values)) / seconds
         import xarray as xr
 
+        self.system, self._drive = drive.system, drive
+        s, d = drive.system, drive.data
+        time, rate = d["time"].values, np.ones(drive.steps)
+        if drive.parameter != "time":  # evenly along the parameter, forth and back
+            way = np.diff(d["parameter"].values, prepend=d["parameter"].values[:1])
+            total = float(np.abs(way).sum()) or 1.0
+            time = seconds * np.cumsum(np.abs(way)) / total
+            rate = np.sign(np.append(way[1:], way[-1:])) * total / seconds
         self.data = xr.Dataset(
             {
                 "q": (("time", "coordinate"), d["q"].values[:, : s.nq]),
-                "v": (("time", "speed"), d["v"].values[:, : s.nv] * rate),
-                "a": (("time", "speed"), d["a"].values[:, : s.nv] * rate**2),
+                "v": (("time", "speed"), d["v"].values[:, : s.nv] * rate[:, None]),
+                "a": (("time", "speed"), d["a"].values[:, : s.nv] * rate[:, None] ** 2),
             },
             {"time": time, "coordinate": list(s.coordinates), "speed": list(s.speeds)},
         )
@@ -703,12 +705,7 @@ class _Driving:
         names = ", ".join(self.course.labels)
         freedoms = s.nv - loops.count
         if all_.count - loops.count < k:
-            what = "is" if k == 1 else "are"
-            raise LoopdynError(
-                f"'{s.name}' has {freedoms} freedom{'' if freedoms == 1 else 's'} at its start, and {names} {what} not "
-                f"independent there: the loops, drivers or the other inputs fix {'it' if k == 1 else 'one of them'}. "
-                "Drive other coordinates, or start elsewhere with near=..."
-            )
+            self._refuse_dependent(problem, start, D, loops.count, freedoms)
         left = s.nv - all_.count
         if left == 0:
             return ()
@@ -721,18 +718,51 @@ class _Driving:
         N = np.linalg.svd(D)[2][all_.count :].T
         if len(found.idle) == left:
             return self._idle(N, left)
-        shares = np.abs(problem.gradients(J) * s.speed_units @ N).max(axis=1) / problem.all_units
-        order = [i for i in np.argsort(-shares, kind="stable") if shares[i] > SHARE * shares.max()]
-        moving = [self.rows.labels[i] for i in sorted(order)]
-        grounded = {j.name for j in s.joints.values() if min(j.parent, j.child) < s.n_bases}
-        more = [x for x in (self.rows.labels[i] for i in order) if _dimensions(s).get(x)]
-        more.sort(key=lambda label: label.partition(".")[0] not in grounded)  # a drive stands on the ground
-        hint = f"for example {names}, {more[0]}" if more else "or add drivers to the model"
+        moves = problem.gradients(J) * s.speed_units @ N / problem.all_units[:, None]
+        shares = np.abs(moves).max(axis=1)
+        moving = [label for label, x in zip(self.rows.labels, shares, strict=True) if x > SHARE * shares.max()]
+        more = self._to_drive(moves, left)
+        hint = f"for example {', '.join((names, *more))}" if more else "or add drivers to the model"
         listed = ", ".join(moving[:NAMED]) + (", ..." if len(moving) > NAMED else "")
         raise LoopdynError(
             f"{names} {'does' if k == 1 else 'do'} not determine the motion of '{s.name}': {left} of its {freedoms} "
             f"freedoms {'is' if left == 1 else 'are'} left, in {listed}. Drive {freedoms} coordinates, {hint}."
         )
+
+    def _refuse_dependent(self, problem: Problem, start: State, D: Array, rank: int, freedoms: int) -> NoReturn:
+        """Inputs that are not independent at the start: because it is a dead point, or anywhere."""
+        s, names = self.system, ", ".join(self.course.labels)
+        N = np.linalg.svd(D[: s.nc])[2][rank:] if s.nc else np.eye(s.nv)
+        step = BESIDE * s.speed_units * (np.random.default_rng(0).normal(size=len(N)) @ N)
+        beside = project(s, State(start.t, increment(s, start.q, step), np.zeros(s.nv))).state
+        J = self.rows(beside.t, beside.q, np.zeros(s.nv), np.zeros(len(self.rows.cut)))[1]
+        there = problem.matrix(J)
+        if of_matrix(there).count - of_matrix(there[: s.nc]).count == len(self.course.labels):
+            raise LoopdynError(
+                f"'{s.name}' starts at a dead point of {names}, from which it can go two ways. Start beside it: "
+                "near=ld.assemble(system, q={...}), or start: {q: {...}} in the model."
+            )
+        one = len(self.course.labels) == 1
+        raise LoopdynError(
+            f"'{s.name}' has {freedoms} freedom{'' if freedoms == 1 else 's'}, and {names} {'is' if one else 'are'} "
+            f"not independent: the loops, drivers or other inputs fix {'it' if one else 'one of them'}. Drive other "
+            "coordinates, or fewer."
+        )
+
+    def _to_drive(self, moves: Array, left: int) -> list[str]:
+        """Coordinates that, driven too, would determine the motions left; on the ground if that is possible."""
+        from scipy.linalg import qr
+
+        s = self.system
+        grounded = {j.name for j in s.joints.values() if min(j.parent, j.child) < s.n_bases}
+        scalar = [i for i, label in enumerate(self.rows.labels) if _dimensions(s).get(label)]
+        standing = [i for i in scalar if self.rows.labels[i].partition(".")[0] in grounded]
+        for among in (standing, scalar):
+            if len(among) >= left and of_matrix(moves[among]).count == left:
+                return [
+                    self.rows.labels[among[i]] for i in qr(moves[among].T, pivoting=True, mode="economic")[2][:left]
+                ]
+        return []
 
     def _idle(self, N: Array, left: int) -> tuple[int, ...]:
         """Speeds of the tree that, kept at zero, stop the idle motions N; those of balls where that is possible."""

@@ -600,6 +600,10 @@ class Problem:
             column = all_rates[:, k]
             signs = np.where(np.abs(column) <= STILL * size * self.all_units[k], 0.0, np.sign(column))
             moving = np.flatnonzero(signs).tolist()
+            if moving and moving[0] == 1 and path[0].regular:  # the way begins or ends in one
+                found.append((path[0], label))
+            if moving and moving[-1] == len(path) - 2 and path[-1].regular:
+                found.append((path[-1], label))
             for i, j in itertools.pairwise(moving):
                 if signs[i] == signs[j] or j - i > 2 or np.ptp([path[n].s for n in (i, j)]) == 0.0:
                     continue
