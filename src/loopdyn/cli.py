@@ -246,7 +246,7 @@ def run(
         str, typer.Option("-f", "--formulation", help="auto, graph, rcr, closure, momentum, ...")
     ] = "auto",
     integrator: Annotated[str, typer.Option("-i", "--integrator", help="auto, dop853, dp5, stiff, rk4, ...")] = "auto",
-    step: Annotated[float | None, typer.Option("--step", help="Seconds of a step, for rk4 and abm.")] = None,
+    step: Annotated[float | None, typer.Option("--step", help="Seconds of a step, for rk4, abm and steps.")] = None,
     rtol: Annotated[float, typer.Option("--rtol", help="Relative tolerance of a step.")] = 1e-8,
     drift: Annotated[str, typer.Option("--drift", help="projection, velocity, baumgarte or none.")] = "projection",
     every: Annotated[float | None, typer.Option("--every", help="Seconds between outputs.")] = None,
@@ -395,8 +395,8 @@ def _show_report(report: dict[str, Any], note: str, written: list[str]) -> None:
         ("outputs", str(report["outputs"])),
         ("energy error", f"{report['energy_error']:.1e} of the largest energy that moved"),
         ("largest residual", f"{report['largest_residual']:.1e} rad or sizes of the mechanism"),
-        ("decided", report["decided"]),
     ]
+    lines += [("decided", report["decided"])] if report["decided"] else []
     events = report["events"]
     lines += [("event", f"{e['name']} at t = {e['t']:.9g} s") for e in events[:SHOWN]]
     lines += [("", f"... and {len(events) - SHOWN} more events: --json shows all")] if len(events) > SHOWN else []
@@ -540,7 +540,7 @@ def bench(
                 if not as_json:
                     typer.echo(f"{name} by {formulation}: {results[-1].status}", err=True)
     except LoopdynError as error:
-        _stop(str(error), "loopdyn bench")
+        raise typer.BadParameter(str(error)) from None
     if plot is not None:
         problems.plot(results, str(plot))
     if as_json:

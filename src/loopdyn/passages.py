@@ -17,7 +17,8 @@ from loopdyn.errors import SingularityError
 from loopdyn.formulations.auto import AutoSolver
 from loopdyn.integrators import chart
 from loopdyn.integrators.base import Extrapolation, Stepper
-from loopdyn.rank import scaled
+from loopdyn.integrators.walking import Crossed
+from loopdyn.rank import is_large, scaled
 from loopdyn.system import State, System
 from loopdyn.tree import energy, terms
 
@@ -105,11 +106,13 @@ def passage_of(data: dict[str, Any]) -> Passage:
 
 
 def tangents(system: System, pose: State, rank: int) -> tuple[Array, ...]:
-    """Speeds along the branches that meet in a singular pose; none where more than one row is lost there.
+    """Speeds along the branches that meet in a singular pose; none for large systems, or where more rows are lost.
 
     With U0 the dependency of the rows and N the two motions that they allow to first order, the branches are those x of
     N for which the form U0^T phi''(x, x) vanishes.
     """
+    if is_large(system):
+        return ()
     units = system.speed_units
     U, s, Vt = np.linalg.svd(scaled(system, terms(system, pose).J))
     lost = int(np.count_nonzero(s[:rank] < LOST * s[0]))
@@ -204,6 +207,8 @@ class Crossing:
     def _regular_at(self, state: State, works: Array) -> Stepper:
         here = self.stepper
         after = here.with_solver(self.solver, self.regular.integrator)
+        tolerances = [chart.RTOL, chart.ATOL]  # those of the run, also where the passage was made with larger ones
+        after.memory.clock[tolerances] = self.regular.memory.clock[tolerances]
         self.solver.watch_anew()
         after.start(state, float(here.memory.clock[chart.END]), works)
         return after
@@ -224,18 +229,23 @@ class Crossing:
         size, (state, works) = float(m.clock[chart.SIZE]), self._start_of_step()
         m.count[chart.ACCEPTED] -= m.count[chart.PENDING]
         m.count[chart.REJECTED] += 1
-        w = self.stepper.views
+        if 0.5 * size < m.clock[chart.LEAST] or not self._starts_anew(state, works):
+            self._begin_again()
+        else:
+            m.clock[chart.NEXT] = 0.5 * size
+        return self.stepper
+
+    def _starts_anew(self, state: State, works: Array) -> bool:
+        """Prepare the regular solver at a state, with whose pivots others are then compared; False where singular."""
+        w, m = self.stepper.views, self.stepper.memory
         w.t[0], w.q[:], w.v[:] = state.t, m.q, state.v
         try:
-            if 0.5 * size < m.clock[chart.LEAST]:
-                raise SingularityError("no step is small enough")
-            self.stepper.again()  # pivots are then compared with those here
+            self.stepper.again()
             self.solver.watch_anew()
             self.stepper.start(state, float(m.clock[chart.END]), works)
-            m.clock[chart.NEXT] = 0.5 * size
         except SingularityError:
-            self._begin_again()
-        return self.stepper
+            return False
+        return True
 
     def is_over(self) -> bool:
         """Look at the step that was taken last."""
@@ -246,10 +256,9 @@ class Crossing:
             walker = self.stepper.walker
             self.smallest = min(self.smallest, walker.nearest)
             self.impulse += walker.impulse
-            self.crossed = walker.crossed is not None
-            if walker.crossed is not None and not self.branches:
-                t, q = walker.crossed
-                self.branches = tangents(self.stepper.system, State(t, q, np.zeros_like(state.v)), self.stepper.rank)
+            self.crossed = bool(walker.crossed)
+            if walker.crossed and not self.branches:
+                self.branches = tangents(self.stepper.system, walker.crossed[-1].pose, self.stepper.rank)
         rate = (s - self.last) / h if h > 0.0 else 0.0
         self.last, self.time, self.largest = s, state.t, max(self.largest, s)
         if rate <= 0.0:
@@ -266,7 +275,8 @@ class Crossing:
         here = self.stepper
         m, nv, now = here.memory, here.system.nv, here.state()
         works = m.new[2 * nv :] if m.count[chart.PENDING] == 1 else m.y[2 * nv :]
-        jump = _energy(here, now) - _energy(here, self.start) - float((works - self.works).sum())
+        before, after = (moving_energy(here.system, state) for state in (self.start, now))
+        jump = after - before - float((works - self.works).sum())
         steps = int(m.count[chart.ACCEPTED]) - self.steps
         share = self.smallest / self.largest
         return Passage(
@@ -283,6 +293,15 @@ class Crossing:
         )
 
 
-def _energy(stepper: Stepper, state: State) -> float:
-    found = energy(stepper.system, state)
+def passage_by_one_step(system: System, made: Crossed, rank: int) -> Passage:
+    """A step of `momentum` alone that went through a singular pose."""
+    jump = moving_energy(system, made.stop) - moving_energy(system, made.start) - made.work
+    branches = tangents(system, made.pose, rank)
+    times = made.start.t, made.stop.t
+    return Passage(*times, True, True, made.indicator, 1.0, 1, jump, made.impulse, branches)
+
+
+def moving_energy(system: System, state: State) -> float:
+    """Kinetic energy and that of gravity, J: what works of forces change."""
+    found = energy(system, state)
     return found.kinetic + found.gravity

@@ -184,6 +184,8 @@ class Run:
     @property
     def decided(self) -> str:
         """What the run decided by itself, in one line; empty if nothing."""
+        auto = str(self.settings.get("formulation", "")).startswith("Auto")
+        choice = [str(self.settings["plan"]).replace("\n", "; ")] if auto and "plan" in self.settings else []
         through = sum(p.unbounded for p in self.passages)
         missed = sum(not p.through for p in self.passages)
         beside = len(self.passages) - through - missed
@@ -192,7 +194,7 @@ class Run:
             "near misses of singular poses, by small steps": missed,
             "nearly singular poses, by momentum steps": beside,
         }
-        found = [f"{what}: {count}" for what, count in counted.items() if count]
+        found = choice + [f"{what}: {count}" for what, count in counted.items() if count]
         found += ["a stiff integrator on the way" for e in self.events if e.name.startswith("stiff:")]
         switches = sum(e.name.startswith("independent:") for e in self.events)
         found += [f"changes of independent coordinates: {switches}"] if switches else []

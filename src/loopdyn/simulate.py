@@ -18,7 +18,9 @@ from loopdyn.errors import LoopdynError, SingularityError
 from loopdyn.events import Action, Event, Given, Watch, Watched, apply, watch
 from loopdyn.formulations.auto import AutoSolver
 from loopdyn.formulations.base import Formulation
+from loopdyn.formulations.indicator import PASSAGE
 from loopdyn.formulations.momentum import beside
+from loopdyn.formulations.rattle import INDICATOR
 from loopdyn.formulations.registry import DEFAULT, chosen, prepare_at, require_support
 from loopdyn.integrators import chart
 from loopdyn.integrators.base import (
@@ -35,11 +37,11 @@ from loopdyn.integrators.base import (
 from loopdyn.integrators.chart import FINE, Output
 from loopdyn.integrators.stepping import ASKS, FINISHED, RUNNING
 from loopdyn.locking import Lock, Phase, Release, change, impulse_as_data, impulse_of, phase_of
-from loopdyn.passages import Crossing, Passage, passage_of
+from loopdyn.passages import Crossing, Passage, moving_energy, passage_by_one_step, passage_of
 from loopdyn.rank import Rank, decide, require_regular
 from loopdyn.results import Diagnostics, Run, Statistics, Trajectory, measure, pieces
 from loopdyn.system import State, System
-from loopdyn.tree import energy, terms
+from loopdyn.tree import terms
 from loopdyn.wording import nearest
 
 Array = NDArray[np.float64]
@@ -58,6 +60,10 @@ SAVE_EVERY = 10.0  # seconds of computing between two segments of a checkpoint
 PULSE, MANY = 0.1, 1_000_000  # seconds of computing, and steps, between two looks at the progress
 FEW = 16  # steps before the first look
 WORTH = 100  # steps still to go, at their present size, from which it is worth going over to the stiff integrator
+OWN = "by the steps themselves"  # drift control of formulations that make steps
+# A step that may lead to a singular pose is taken if the indicator is above CLEAR at the ends of so many parts of it
+# (more of them where it has a dip inside) and, by a parabola through them, over the next step.
+CLEAR, LOOKS = 0.03, (2, 6)
 PATIENCE = 10  # times a solver may ask to be prepared anew without a step in between
 
 
@@ -129,6 +135,8 @@ def simulate(
     check_settings(rtol, atol, drift)
     method = chosen(formulation)
     stepping = for_formulation(integrator, method)
+    if stepping.walks and drift != "projection":
+        raise LoopdynError(f"{method.name} closes loops by its own steps, in its own way. Leave drift out.")
     require_support(system, method)
     decided = _rank_at(system, method, first)
     solver, rank = prepare_at(system, method, first, decided), decided.count
@@ -149,7 +157,7 @@ def _rank_at(system: System, method: Formulation, state: State) -> Rank:
     try:
         require_regular(system, decided)
     except SingularityError:
-        if not method.passes:
+        if not method.passes(system):
             raise
         decided = decide(system, beside(system, state))
     return decided
@@ -157,15 +165,14 @@ def _rank_at(system: System, method: Formulation, state: State) -> Rank:
 
 def _settings(method: Formulation, stepper: Stepper, rtol: float, atol: float | None) -> dict[str, Any]:
     """How a run is made, as words and numbers."""
-    drift = stepper.drift
-    explained = {"plan": stepper.solver.explained} if hasattr(stepper.solver, "explained") else {}
+    drift, plan = stepper.drift, method.explains(stepper.system, stepper.solver)
     return {
-        **explained,
+        **({"plan": plan} if plan else {}),
         "formulation": repr(method),
         "integrator": repr(stepper.integrator),
         "rtol": rtol,
         "atol": atol,
-        "drift": repr(drift) if isinstance(drift, Baumgarte) else drift,
+        "drift": OWN if stepper.integrator.walks else repr(drift) if isinstance(drift, Baumgarte) else drift,
         "compiled": not stepper.in_python,
         "moved": moves_by_itself(stepper.system),
     }
@@ -297,6 +304,7 @@ class _Simulation:
     partition: list[_Independent] = field(default_factory=list)
     crossing: Crossing | None = None  # a singular pose that is being passed
     passages: list[Passage] = field(default_factory=list)
+    farthest: float = 0.0  # from a singular pose at which it was looked closer: indicator of momentum
 
     def __post_init__(self) -> None:
         s, n = self.system, len(self.times)
@@ -327,7 +335,7 @@ class _Simulation:
     def go(self, first: State, progress: bool, begin: float) -> Run:
         """Start or resume, go on until something ends it, and give what there is."""
         self.stepper.allow(first.t, self.end)
-        self.reference = _energy(self.system, first)
+        self.reference = moving_energy(self.system, first)
         done = self._resume()
         ready = time.perf_counter()
         if not done:
@@ -392,6 +400,7 @@ class _Simulation:
             over = self.crossing is not None and stepped and self.crossing.is_over()
             look = stepped and (closely or m.count[chart.SEEN] == 1)
             stopped = self._crossings() if look and code in (RUNNING, FINISHED) else ""
+            self._note_steps()
             wrong = self._look()
             if wrong:
                 return "failed", wrong
@@ -399,10 +408,13 @@ class _Simulation:
                 return "stopped", stopped
             bar.show(self.stepper.t, self.error)
             if code not in (RUNNING, FINISHED):
-                if self._begins_passage():
+                if self._stays_clear():
+                    landed = True
+                    continue
+                if self._begins_passage() or self._steps_past_end():
                     continue
                 return "failed", self._why()
-            if self.stepper.t >= self.stepper.memory.clock[chart.END]:
+            if self.stepper.t >= min(self.end, self.stepper.memory.clock[chart.END]):
                 stopped = self._time_events()
                 if stopped:
                     return "stopped", stopped
@@ -435,6 +447,40 @@ class _Simulation:
         solver, w = self.stepper.solver, self.stepper.views
         return isinstance(solver, AutoSolver) and solver.is_low(State(float(w.t[0]), w.q.copy(), w.v.copy()))
 
+    def _stays_clear(self) -> bool:
+        """Look closer at a step that may lead to a singular pose; True if it does not and is taken."""
+        stepper, m, nv = self.stepper, self.stepper.memory, self.system.nv
+        solver = stepper.solver
+        if not isinstance(solver, AutoSolver) or self.crossing is not None or m.count[chart.STATUS] != PASSAGE:
+            return False
+        solver.note_end()
+        start, stop = float(m.clock[chart.START]), float(m.clock[chart.STOP])
+        momentum = solver.momentum
+        parts = np.arange(1, looks := LOOKS[solver.dips]) / looks
+        inside = [stepper.inside(start + x * (stop - start)) for x in parts]
+        # the indicator of momentum does not depend on which rows `graph` has chosen
+        seen = [momentum.begin(start, m.q, m.y[nv : 2 * nv])]
+        places = [(s.t, s.q, s.v) for s in inside] + [(stop, m.q1, m.v1)]
+        seen += [float(momentum.look(*place).number[INDICATOR]) for place in places]
+        crosses = momentum.side(momentum.look(*places[-1])) < 0.0
+        self.farthest = max(self.farthest, *seen)
+        if crosses or not _is_clear(np.array(seen), CLEAR * self.farthest):
+            return False
+        solver.take_step()
+        return True
+
+    def _steps_past_end(self) -> bool:
+        """Allow momentum steps to end behind the end of the run, where no step ends in it: it is a singular pose."""
+        stepper, m = self.stepper, self.stepper.memory
+        walker = getattr(stepper, "walker", None)
+        if walker is None or not stepper.adaptive or m.clock[chart.END] != self.end:
+            return False
+        if self.end - m.clock[chart.START] > walker.first:
+            return False
+        stepper.aim(self.end + walker.first)
+        m.clock[chart.NEXT] = walker.first
+        return True
+
     def _begins_passage(self, start: State | None = None) -> bool:
         """Hand over to momentum steps where the regular method cannot go on or start, if it may; False if not."""
         solver = self.stepper.solver
@@ -464,6 +510,25 @@ class _Simulation:
             self._book_passage(self.crossing)
             self.stepper = self.crossing.leave()
             self.crossing = None
+
+    def _note_steps(self) -> None:
+        """Book what happened in steps that the formulation made itself, which nothing else tells."""
+        walker, now = getattr(self.stepper, "walker", None), self.stepper.t
+        if walker is None:
+            return
+        for t in walker.guessed:
+            name = "state in a singular pose, where no step ends: it is taken from both ends of a step"
+            if all((e.t, e.name) != (t, name) for e in self.events):
+                state = self.stepper.state()
+                self.events.append(Event(t, name, state, state))
+        walker.guessed.clear()
+        if self.crossing is None:
+            for made in walker.crossed:
+                if made.pose.t <= now:  # an event may have taken the step back
+                    passage = passage_by_one_step(self.stepper.system, made, self.stepper.rank)
+                    self.passages.append(passage)
+                    self.events.append(Event(passage.start, str(passage), made.start, made.stop))
+            walker.crossed.clear()
 
     def _book_passage(self, crossing: Crossing) -> None:
         made = crossing.passage()
@@ -531,7 +596,7 @@ class _Simulation:
                 self._enter(phase, after)
         else:
             after = state if action is None else apply(action, state, name)
-            loss = _energy(self.system, state) - _energy(self.system, after) if action is not None else 0.0
+            loss = moving_energy(self.system, state) - moving_energy(self.system, after) if action is not None else 0.0
         self.events.append(Event(state.t, name, state, after, loss, impulse))
         rests = not stop and watched is not None and watched.rest is not None and watched.rest(after)
         if stop or rests:
@@ -565,9 +630,8 @@ class _Simulation:
         self.solvers.append(solver)
         self.entered.append(state)
         if "plan" in self.settings:
-            self.settings = self.settings | {
-                "plan": f"{self.settings['plan']}\nfrom t = {state.t:g} s on: {solver.explained}"  # type: ignore[attr-defined]
-            }
+            plan = f"{self.settings['plan']}\nfrom t = {state.t:g} s on: {self.method.explains(system, solver)}"
+            self.settings = self.settings | {"plan": plan}
 
     def _note_partition(self, t: float) -> None:
         """Book which speeds are independent from now on, where a solver has such; a change is an event."""
@@ -772,9 +836,16 @@ class _Simulation:
         return active, criterion
 
 
-def _energy(system: System, state: State) -> float:
-    found = energy(system, state)
-    return found.kinetic + found.gravity
+def _is_clear(seen: Array, least: float) -> bool:
+    """Whether an indicator stays away from zero over a step, seen at the ends of equal parts of it, and over the next.
+
+    It falls to zero and rises again along two lines: none that leads through two neighbouring points may reach zero
+    within another part. Over the next step it is continued by a parabola.
+    """
+    x = np.linspace(0.0, 1.0, len(seen))
+    ahead = np.polyval(np.polyfit(x, seen, 2), 1.0 + x)
+    onward, back = 2.0 * seen[1:] - seen[:-1], 2.0 * seen[:-1] - seen[1:]
+    return bool(min(seen.min(), ahead.min()) > least and min(onward.min(), back.min()) > 0.0)
 
 
 def _digest(arrays: Sequence[NDArray[Any]]) -> str:

@@ -20,10 +20,10 @@ from loopdyn.elimination.passes import FINE
 from loopdyn.formulations.base import Array, Compiled, Formulation, Solver
 from loopdyn.formulations.graph import Graph, GraphSolver
 from loopdyn.formulations.indicator import LAST, LEAST, LOW, N_WATCH, NOW, accelerate, accepted
-from loopdyn.formulations.momentum import Momentum, MomentumSolver
+from loopdyn.formulations.momentum import Momentum, MomentumSolver, step_maker
 from loopdyn.formulations.partition import Partition
 from loopdyn.formulations.relative import Relative
-from loopdyn.rank import Rank, scaled
+from loopdyn.rank import Rank, is_large, scaled
 from loopdyn.system import State, System
 from loopdyn.tree import terms
 
@@ -40,7 +40,7 @@ class AutoSolver(GraphSolver):
     @cached_property
     def momentum(self) -> MomentumSolver:
         """What makes steps through singular poses."""
-        return MomentumSolver(self.elimination.system, self.rank, self, order=2)
+        return step_maker(self.elimination.system, self.rank, self, order=2)
 
     @property
     def indicator(self) -> float:
@@ -51,10 +51,21 @@ class AutoSolver(GraphSolver):
         """Forget the last step, not the largest pivots so far."""
         self.elimination.spare[[LAST, NOW, LEAST]] = 0.0, 1.0, np.inf
 
+    def note_end(self) -> None:
+        """Keep what was seen in a step that is looked at closer: the indicator at its end, and whether it has a dip."""
+        last, self._end, least = self.elimination.spare[[LAST, NOW, LEAST]]
+        self.dips = bool(least < 0.5 * min(last, self._end))
+
+    def take_step(self) -> None:
+        """Take the step that was looked at closer."""
+        self.elimination.spare[[LAST, LEAST]] = self._end, np.inf
+
     def is_low(self, state: State) -> bool:
         """Whether the pose is close to a singular one, compared with that where the rank was decided."""
         if not self.passes or not self.rank.count:
             return False
+        if is_large(self.elimination.system):  # no singular values of large matrices
+            return bool(self.elimination.spare[NOW] < LOW)
         system, r = self.elimination.system, self.rank.count - 1
         values = np.linalg.svd(scaled(system, terms(system, state).J), compute_uv=False)
         return bool(values[r] < LOW * self.rank.singular_values[r])
@@ -103,7 +114,6 @@ class Auto(Formulation):
     """
 
     name: ClassVar[str] = "auto"
-    passes: ClassVar[bool] = True
 
     def regular(self, system: System) -> Formulation:
         """What is used where the motion is regular."""
@@ -114,13 +124,25 @@ class Auto(Formulation):
         """Whatever `graph`, `relative` or `partition` treats."""
         return self.regular(system).supports(system)
 
+    def passes(self, system: System) -> bool:
+        """Where the regular method is `graph`, which is watched, and momentum steps are possible."""
+        return isinstance(self.regular(system), Graph) and Momentum().supports(system) is None
+
+    def choice(self, system: System) -> str:
+        """What is used where, in one line."""
+        regular, refusal = self.regular(system), Momentum().supports(system)
+        if not isinstance(regular, Graph):
+            return f"{regular.name}, since the model has Python functions; no momentum steps"
+        where = "momentum steps where a pose is singular" if refusal is None else f"no momentum steps: {refusal}"
+        return f"graph, in linear time; {where}"
+
+    def explains(self, system: System, solver: Solver) -> str:
+        """Which formulations a run uses."""
+        return self.choice(system)
+
     def plan(self, system: System) -> str:
         """What is used where, and the plan of it."""
-        regular, refusal = self.regular(system), Momentum().supports(system)
-        graph = isinstance(regular, Graph)
-        what = "graph, in linear time" if graph else f"{regular.name}, since the model has Python functions"
-        where = "momentum steps where a pose is singular" if refusal is None else f"no momentum steps: {refusal}"
-        return f"auto: {what}; {where}\n{regular.plan(system)}"
+        return f"auto: {self.choice(system)}\n{self.regular(system).plan(system)}"
 
     def prepare(self, system: System, rank: Rank) -> Solver:
         """The regular solver."""

@@ -109,7 +109,14 @@ class Formulation:
     name: ClassVar[str] = ""
     approximate: ClassVar[bool] = False
     steps: ClassVar[bool] = False  # it makes steps itself: integrators of its own drive it
-    passes: ClassVar[bool] = False  # runs of it go through singular poses, and may start in one
+
+    def passes(self, system: System) -> bool:
+        """Whether runs of `system` go through singular poses, and may start in one."""
+        return False
+
+    def explains(self, system: System, solver: Solver) -> str:
+        """What a prepared solver has chosen, for the record of a run; empty if there was nothing to choose."""
+        return str(getattr(solver, "explained", ""))
 
     def supports(self, system: System) -> str | None:
         """None if the method can treat `system`, else the reason in words."""

@@ -44,6 +44,7 @@ class Integrator:
     name: ClassVar[str] = ""
     history: ClassVar[int] = 0  # states that are kept beside the start of a step
     stable: ClassVar[float] = 0.0  # step times fastest rate up to which it is stable, if that is to be watched
+    walks: ClassVar[bool] = False  # it drives formulations that make steps themselves, and no others
 
     def method(self) -> Method:
         """Coefficients."""
@@ -56,8 +57,6 @@ class Integrator:
     def in_python(self, stepper: Stepper) -> Any:
         """The same for a method that exists in Python only, made for a stepper; None for the others."""
         return None
-
-    walks: ClassVar[bool] = False  # it drives formulations that make steps themselves, and no others
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ States inside a step are made by shorter steps from its start, from which nothin
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -14,20 +15,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loopdyn.errors import ConvergenceError, LoopdynError
+from loopdyn.formulations.momentum import MomentumSolver, Step
 from loopdyn.formulations.rattle import INDICATOR
 from loopdyn.integrators import chart
 from loopdyn.integrators.chart import FINE
 from loopdyn.integrators.stepping import AGAIN, Method, ends_only, look_inside
-from loopdyn.projection import correct
+from loopdyn.system import State
 from loopdyn.tree import difference, increment
 
 if TYPE_CHECKING:
-    from loopdyn.formulations.momentum import MomentumSolver, Step
     from loopdyn.integrators.base import Stepper
 
 Array = NDArray[np.float64]
 
-COUNTS = (1, 2, 3, 4)  # steps over the same time that are extrapolated; measured best of those tried
+COUNTS = (1, 2, 3, 4)  # steps over the same time that are extrapolated
 ESTIMATE = 7  # order of the difference between the last two extrapolations
 # A part of a step that ends closer to a singular pose than this share of the farthest so far loses too many digits
 # there; a step shorter by LANDED (as its error then, just above what is allowed) is tried.
@@ -37,7 +38,7 @@ LANDING, LANDED = 1e-5, 1.0 + 1e-9
 # one of about half the size is tried. Circuits closer to each other than that count as meeting.
 JUMP, JUMPED = 1e-5, 32.0
 BISECTIONS = 40  # of the time of a step, at most ...
-PARTS = (0.5, 0.4, 0.6, 0.3, 0.7)  # ... at this share of what is left, or the next where no step ends there
+WHERE = (0.5, 0.4, 0.6, 0.3, 0.7)  # ... at this share of what is left, or the next where no step ends there
 CLOSABLE = 1e-3  # share of the farthest indicator, above which a correction does not amplify errors much
 STRAY = 0.25  # share of the fastest speed, by which a state inside a step may leave the cubic through its ends
 FINER, WORST = (1, 4), 100.0  # times as many steps, and largest error, of a state inside a step
@@ -48,6 +49,32 @@ SMALL = 1e-2  # share of the first step, below which steps beside a singular pos
 def walked(order: int) -> Method:
     """Both ends of a step, and one more row for powers on the way; `order` is zero for steps of one size."""
     return ends_only()._replace(p=np.zeros((3, 0)), order=order)
+
+
+@dataclass(frozen=True)
+class Crossed:
+    """A step that ended on the other side of a singular pose.
+
+    Attributes
+    ----------
+    start, stop : State
+        Its ends.
+    work : float
+        Of all forces over it, J.
+    pose : State
+        The singular pose, without speeds.
+    indicator : float
+        Smallest at the ends of its parts, as a share of the largest so far.
+    impulse : (nc,) array
+        Of the constraint rows over it.
+    """
+
+    start: State
+    stop: State
+    work: float
+    pose: State
+    indicator: float
+    impulse: Array
 
 
 class Walker:
@@ -63,7 +90,9 @@ class Walker:
         self.works = self.power = np.zeros(stepper.sources)
         self.made: Step  # the last that was made
         self.farthest = 0.0  # largest indicator so far
-        self.crossed: tuple[float, Array] | None = None  # time and coordinates of the last singular pose on the way
+        self.pose: State | None = None  # the singular pose that the step goes through which is made now
+        self.crossed: list[Crossed] = []  # steps through singular poses
+        self.guessed: list[float] = []  # times at which no step ends: states there are between both ends of a step
         self.nearest = np.inf  # smallest indicator in the last step
         self.impulse = np.zeros(stepper.system.nc)  # of the constraint rows over the last step
 
@@ -72,7 +101,7 @@ class Walker:
     def attempt(self, ints: Any, floats: Any, work: Any, m: Any, method: Any, accelerate: Any) -> int:
         """One step of size clock[SIZE]: `m.new` and clock[ERROR]."""
         h = float(m.clock[chart.SIZE])
-        self.first = max(self.first, h)
+        self.first, self.pose = max(self.first, h), None
         if self.hands_over and h < SMALL * self.first:
             return AGAIN
         try:
@@ -84,7 +113,21 @@ class Walker:
             self.stepper.error = failure
             return 0
         m.clock[chart.ERROR] = error
+        if error <= 1.0 and self.pose is not None:
+            self.crossed.append(self._crossed(self.pose))
         return FINE
+
+    def _crossed(self, pose: State) -> Crossed:
+        """The step in `m.new`, which goes through a singular pose."""
+        stepper, m, nv = self.stepper, self.stepper.memory, self.stepper.system.nv
+
+        def end(t: float, y: Array) -> State:
+            q = increment(stepper.system, m.q, y[:nv])
+            return State(float(t), stepper.unwrapped(q), y[nv : 2 * nv].copy())
+
+        start, stop = end(m.clock[chart.START], m.y), end(m.clock[chart.STOP], m.new)
+        work = float((m.new - m.y)[2 * nv :].sum())
+        return Crossed(start, stop, work, pose, self.nearest / self.farthest, self.impulse.copy())
 
     def _extrapolated_step(self, h: float) -> float:
         """A step into `m.new`, closed if it can be taken; its error."""
@@ -124,6 +167,7 @@ class Walker:
         """In a singular pose, where no step ends: the state on the cubic, which is there, and accelerations between."""
         m, nv = self.stepper.memory, self.stepper.system.nv
         x = h / float(m.clock[chart.SIZE])
+        self.guessed.append(float(m.clock[chart.START]) + h)
         self.stepper.views.a[:] = (1.0 - x) * m.k[0, nv : 2 * nv] + x * m.a1
         return FINE
 
@@ -152,6 +196,13 @@ class Walker:
         """Increments, speeds and works after one step from the start of this one."""
         m, nv, t = self.stepper.memory, self.stepper.system.nv, float(self.stepper.memory.clock[chart.START])
         q, v, self.impulse = self.solver.step(t, m.q.copy(), m.y[nv : 2 * nv].copy(), h)
+        if isinstance(self.solver, MomentumSolver):  # the scheme of the paper does not go through singular poses
+            self.t, self.q, self.made = t, m.q.copy(), self.solver.last
+            self.nearest, self.farthest = self.made.indicator, max(self.farthest, self.solver.first)
+            if self._jump(h) == JUMPED:
+                raise ConvergenceError(
+                    f"a step of {h:.2g} s from t = {t:g} s leads to another circuit. Use a smaller step."
+                )
         works = m.y[2 * nv :] + 0.5 * h * (m.k[0, 2 * nv :] + self._powers(t + h, q, v))
         return np.concatenate([difference(self.stepper.system, m.q, q), v, works])
 
@@ -183,7 +234,7 @@ class Walker:
     def _close(self, y: Array, t: float) -> None:
         """Correct increments and speeds by what extrapolation left open; zero to within its error."""
         system, nv, start = self.stepper.system, self.stepper.system.nv, self.stepper.memory.q
-        q, v = correct(system, t, increment(system, start, y[:nv]), y[nv : 2 * nv], self.stepper.rank)
+        q, v = self.solver.closed(t, increment(system, start, y[:nv]), y[nv : 2 * nv])
         y[:nv], y[nv : 2 * nv] = difference(system, start, q), v
 
     def _inside(self, h: float) -> Array:
@@ -210,6 +261,7 @@ class Walker:
                     return y
                 found.append((error, y))
         error, y = min(found, key=lambda f: f[0], default=(np.inf, m.new))
+        self.guessed.append(float(m.clock[chart.START]) + h)
         if error > WORST:
             raise ConvergenceError(
                 f"the state at t = {float(m.clock[chart.START]) + h:g} s, in a singular pose, is not found. "
@@ -231,7 +283,7 @@ class Walker:
         a, b, last, after = 0.0, 1.0, self.q, self.made.q
         for _ in range(BISECTIONS):
             if np.abs(difference(system, last, after) / unit).max(initial=0.0) <= JUMP:
-                self.crossed = self.t + a * h, last
+                self.pose = State(self.t + a * h, last, np.zeros(system.nv))
                 return 0.0
             found = self._between(a, b, h)
             if found is None:
@@ -245,7 +297,7 @@ class Walker:
 
     def _between(self, a: float, b: float, h: float) -> tuple[float, Step] | None:
         """A step that ends between the shares a and b of the time h, if there is one."""
-        for part in PARTS:
+        for part in WHERE:
             middle = a + part * (b - a)
             try:
                 return middle, self.solver.walk(middle * h, (1.0 / COUNTS[-1],) * COUNTS[-1])
