@@ -17,10 +17,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from loopdyn.analysis.assembly import assemble
-from loopdyn.analysis.following import End, Inputs, Point, Problem, Rows
+from loopdyn.analysis.following import End, Follower, Inputs, Point, Rows
 from loopdyn.analysis.mobility import mobility
-from loopdyn.errors import LoopdynError, ModelError
-from loopdyn.errors import Problem as Fault
+from loopdyn.errors import LoopdynError, ModelError, Problem
 from loopdyn.forces.base import Table, law_program
 from loopdyn.profiles import Profile
 from loopdyn.projection import project
@@ -154,7 +153,7 @@ class Drive:
     def _known(self, label: str) -> str:
         labels = [str(x) for x in self.data["speed"].values]
         if label not in labels:
-            raise ModelError([Fault("drive", f"there is no coordinate '{label}'", nearest(label, labels))])
+            raise ModelError([Problem("drive", f"there is no coordinate '{label}'", nearest(label, labels))])
         return label
 
     @cached_property
@@ -205,10 +204,10 @@ class Drive:
 
         s = self.system
         if body not in s.bodies:
-            raise ModelError([Fault("drive", f"there is no body '{body}'", nearest(body, s.bodies))])
+            raise ModelError([Problem("drive", f"there is no body '{body}'", nearest(body, s.bodies))])
         given = np.asarray(at, float)
         if given.shape != (3,) or not np.isfinite(given).all():
-            raise ModelError([Fault("drive", f"the point of '{body}' is not x, y, z", "Give three numbers.")])
+            raise ModelError([Problem("drive", f"the point of '{body}' is not x, y, z", "Give three numbers.")])
         row = s.bodies.index(body)
         x, R = s.reference_poses[row]
         own = R.T @ (given * self._scale("length") - x)
@@ -527,7 +526,7 @@ def drive(
     wrong = [label for label in given if label not in known]
     if wrong:
         raise ModelError(
-            Fault("drive", f"there is no joint coordinate '{w}' to drive", nearest(w, known)) for w in wrong
+            Problem("drive", f"there is no joint coordinate '{w}' to drive", nearest(w, known)) for w in wrong
         )
     course = _course(system, given, times, units)
     return _Driving(system, rows, course, limits, units).run(near)
@@ -650,10 +649,10 @@ class _Driving:
         self.limits = dict(system.limits) if limits else {}
         self.t = course.time
 
-    def problem(self, inputs: Inputs, unit: float, *, moving: bool = False, held: Sequence[int] = ()) -> Problem:
+    def follower(self, inputs: Inputs, unit: float, *, moving: bool = False, held: Sequence[int] = ()) -> Follower:
         """The curve for these inputs; time stands still unless it moves."""
         time = (lambda s: s) if moving else (lambda s: self.t)
-        return Problem(self.rows, self.course.labels, inputs, unit, time, moving, held, self.limits)
+        return Follower(self.rows, self.course.labels, inputs, unit, time, moving, held, self.limits)
 
     def run(self, near: State | None) -> Drive:
         """Follow the whole course."""
@@ -661,12 +660,12 @@ class _Driving:
         start = assemble(self.system, near=near, t=self.t if c.parameter == "time" else None)
         self.t = start.t
         none = np.zeros(len(c.labels))
-        still = self.problem(lambda s: (none, none, none), 1.0)
+        still = self.follower(lambda s: (none, none, none), 1.0)
         phi = self.rows(self.t, start.q, np.zeros(self.system.nv), zero)[0]
         here = still.coordinates(start.q, phi)[still.index]
         held = self._check(still, start)
         # the way to the start of the range
-        way = self.problem(_line(here, c.start, 0.0, 1.0), 1.0, held=held)
+        way = self.follower(_line(here, c.start, 0.0, 1.0), 1.0, held=held)
         p = way.point(0.0, start.q, zero)
         if np.abs((c.start - here) / way.input_units).max() > 0.0:
             arrived, _, blocked = way.follow(p, [1.0])
@@ -677,11 +676,11 @@ class _Driving:
         events: list[DriveEvent] = []
         end: End | None = None
         for inputs, targets in c.pieces:
-            problem = self.problem(inputs, c.unit, moving=c.parameter == "time", held=held)
-            first = problem.point(float(targets[0]), p.q, p.near)
-            found, path, end = problem.follow(first, [float(s) for s in targets])
+            follower = self.follower(inputs, c.unit, moving=c.parameter == "time", held=held)
+            first = follower.point(float(targets[0]), p.q, p.near)
+            found, path, end = follower.follow(first, [float(s) for s in targets])
             points += found[1:] if points else found
-            events += self._events(problem, path, found, end)
+            events += self._events(follower, path, found, end)
             p = found[-1] if found else first
             if end is not None:
                 break
@@ -696,16 +695,16 @@ class _Driving:
 
     # ------------------------------------------------------------------------------------------------ checks
 
-    def _check(self, problem: Problem, start: State) -> tuple[int, ...]:
+    def _check(self, follower: Follower, start: State) -> tuple[int, ...]:
         """Refuse inputs that do not determine the motion, or contradict it; idle speeds that are to be kept at zero."""
         s, k = self.system, len(self.course.labels)
         J = self.rows(start.t, start.q, np.zeros(s.nv), np.zeros(len(self.rows.cut)))[1]
-        D = problem.matrix(J)
+        D = follower.matrix(J)
         all_, loops = of_matrix(D), of_matrix(D[: s.nc])
         names = ", ".join(self.course.labels)
         freedoms = s.nv - loops.count
         if all_.count - loops.count < k:
-            self._refuse_dependent(problem, start, D, loops.count, freedoms)
+            self._refuse_dependent(follower, start, D, loops.count, freedoms)
         left = s.nv - all_.count
         if left == 0:
             return ()
@@ -718,7 +717,7 @@ class _Driving:
         N = np.linalg.svd(D)[2][all_.count :].T
         if len(found.idle) == left:
             return self._idle(N, left)
-        moves = problem.gradients(J) * s.speed_units @ N / problem.all_units[:, None]
+        moves = follower.gradients(J) * s.speed_units @ N / follower.all_units[:, None]
         shares = np.abs(moves).max(axis=1)
         moving = [label for label, x in zip(self.rows.labels, shares, strict=True) if x > SHARE * shares.max()]
         more = self._to_drive(moves, left)
@@ -729,14 +728,14 @@ class _Driving:
             f"freedoms {'is' if left == 1 else 'are'} left, in {listed}. Drive {freedoms} coordinates, {hint}."
         )
 
-    def _refuse_dependent(self, problem: Problem, start: State, D: Array, rank: int, freedoms: int) -> NoReturn:
+    def _refuse_dependent(self, follower: Follower, start: State, D: Array, rank: int, freedoms: int) -> NoReturn:
         """Inputs that are not independent at the start: because it is a dead point, or anywhere."""
         s, names = self.system, ", ".join(self.course.labels)
         N = np.linalg.svd(D[: s.nc])[2][rank:] if s.nc else np.eye(s.nv)
         step = BESIDE * s.speed_units * (np.random.default_rng(0).normal(size=len(N)) @ N)
         beside = project(s, State(start.t, increment(s, start.q, step), np.zeros(s.nv))).state
         J = self.rows(beside.t, beside.q, np.zeros(s.nv), np.zeros(len(self.rows.cut)))[1]
-        there = problem.matrix(J)
+        there = follower.matrix(J)
         if of_matrix(there).count - of_matrix(there[: s.nc]).count == len(self.course.labels):
             raise LoopdynError(
                 f"'{s.name}' starts at a dead point of {names}, from which it can go two ways. Start beside it: "
@@ -776,10 +775,10 @@ class _Driving:
                 return tuple(sorted(among[i] for i in chosen))
         return ()
 
-    def _unreachable(self, problem: Problem, end: End) -> LoopdynError:
+    def _unreachable(self, follower: Follower, end: End) -> LoopdynError:
         """The range begins where the mechanism cannot go."""
         wanted = self._said(dict(zip(self.course.labels, self.course.start, strict=True)))
-        there = self._event(problem, end.kind, end.s, end.state, end.label, end.reason).text
+        there = self._event(follower, end.kind, end.s, end.state, end.label, end.reason, end.value).text
         return LoopdynError(
             f"'{self.system.name}' cannot be brought to {wanted}, where the range begins: {there}. Begin within reach, "
             "or start from another pose or branch with near=ld.assemble(system, q={...})."
@@ -787,30 +786,29 @@ class _Driving:
 
     # ------------------------------------------------------------------------------------------------ results
 
-    def _events(self, problem: Problem, path: list[Point], found: list[Point], end: End | None) -> list[DriveEvent]:
+    def _events(self, follower: Follower, path: list[Point], found: list[Point], end: End | None) -> list[DriveEvent]:
         """What happened on a piece of the way, in order."""
         last = found[-1].s if end is None and found else path[-1].s
         direction = 1.0 if path[-1].s >= path[0].s else -1.0
         monotonic = all((b.s - a.s) * direction >= 0.0 for a, b in itertools.pairwise(path))
         events: list[tuple[int, float, DriveEvent]] = []
 
-        def add(kind: Kind, p: Point, label: str, reason: str = "") -> None:
-            if monotonic and (p.s - last) * direction > 1e-12 * problem.unit:
+        def add(kind: Kind, place: int, p: Point, label: str, reason: str = "") -> None:
+            if monotonic and (p.s - last) * direction > 1e-12 * follower.unit:
                 return  # behind the end of the range: a point that was needed to pass a crossing
             value = float(p.x[self.rows.labels.index(label)]) if label else 0.0
-            event = self._event(problem, kind, p.s, State(p.t, p.q, np.zeros(problem.nv)), label, reason, value)
-            place = next((n for n, (a, b) in enumerate(itertools.pairwise(path))
-                          if min(a.s, b.s) <= p.s <= max(a.s, b.s)), len(path))  # fmt: skip
-            events.append((place, direction * p.s, event))
+            event = self._event(follower, kind, p.s, State(p.t, p.q, np.zeros(follower.nv)), label, reason, value)
+            onward = 1.0 if place + 1 == len(path) or path[place + 1].s >= path[place].s else -1.0
+            events.append((place, onward * p.s, event))
 
-        for p, lost in problem.crossings(path):
-            add("change point", p, "", "" if lost > 0 else "the inputs depend on each other there")
-        for p, label in problem.turning_points(path):
-            add("turning point", p, label)
+        for place, p, lost in follower.crossings(path):
+            add("change point", place, p, "", "" if lost > 0 else "the inputs depend on each other there")
+        for place, p, label in follower.turning_points(path):
+            add("turning point", place, p, label)
         events.sort(key=lambda e: e[:2])
         found_events = [e for _, _, e in events]
         if end is not None:
-            found_events.append(self._event(problem, end.kind, end.s, end.state, end.label, end.reason))
+            found_events.append(self._event(follower, end.kind, end.s, end.state, end.label, end.reason, end.value))
         return found_events
 
     def _said(self, inputs: Mapping[str, float]) -> str:
@@ -824,15 +822,15 @@ class _Driving:
         return ", ".join(parts)
 
     def _event(
-        self, problem: Problem, kind: Kind, s: float, state: State, label: str, reason: str, value: float = 0.0
+        self, follower: Follower, kind: Kind, s: float, state: State, label: str, reason: str, value: float = 0.0
     ) -> DriveEvent:
-        """An event in words; `value` is that of the coordinate that turns back."""
-        u, _, _ = problem.inputs(s)
+        """An event in words; `value` is that of the coordinate that turns back or is at its limit."""
+        u, _, _ = follower.inputs(s)
         inputs = dict(zip(self.course.labels, u.tolist(), strict=True))
-        at = self._said(inputs) + (f", t = {s:.9g} s" if problem.moving else "")
+        at = self._said(inputs) + (f", t = {s:.9g} s" if follower.moving else "")
         names = ", ".join(self.course.labels)
         if kind == "dead point":
-            moving = self._moving_there(problem, s, state)
+            moving = self._moving_there(follower, s, state)
             text = f"dead point at {at}: {names} cannot go on, the loops would open; there {moving} can move without it"
         elif kind == "turning point":
             limit = self._said({label: value})
@@ -841,18 +839,18 @@ class _Driving:
             why = reason or "rows of the loops become dependent and branches of motion cross"
             text = f"change point at {at}: {why}"
         elif kind == "limit":
-            text = f"limit of joint coordinate {self._said({label: float(reason)})} at {at}"
+            text = f"limit of joint coordinate {self._said({label: value})} at {at}"
         elif kind == "end of a curve":
             text = f"end at {at}: {reason.rstrip('.')}"
         else:
             text = f"lost at {at}: the curve of closed poses cannot be followed"
         return DriveEvent(kind, float(s), inputs, label, text, state)
 
-    def _moving_there(self, problem: Problem, s: float, state: State) -> str:
+    def _moving_there(self, follower: Follower, s: float, state: State) -> str:
         """Coordinates that move at a dead point, at which the inputs stand."""
-        J = self.rows(state.t, state.q, np.zeros(problem.nv), np.zeros(len(self.rows.cut)))[1]
-        z = np.linalg.svd(problem.matrix(J))[2][problem.nv - 1]
-        shares = np.abs(problem.gradients(J) @ (problem.units * z)) / problem.all_units
+        J = self.rows(state.t, state.q, np.zeros(follower.nv), np.zeros(len(self.rows.cut)))[1]
+        z = np.linalg.svd(follower.matrix(J))[2][follower.nv - 1]
+        shares = np.abs(follower.gradients(J) @ (follower.units * z)) / follower.all_units
         moving = [label for label, x in zip(self.rows.labels, shares, strict=True) if x > SHARE * shares.max()]
         return ", ".join(moving[:NAMED]) + (", ..." if len(moving) > NAMED else "")
 
@@ -941,7 +939,9 @@ def _linkage(system: System, output: str, at: str | None) -> tuple[JointData, Jo
     """The output joint, that between output link and coupler, and the other one of the coupler."""
     use = "Use drive.data['quality'], which any mechanism has."
     if output not in system.joints:
-        raise ModelError([Fault("transmission angle", f"there is no joint '{output}'", nearest(output, system.joints))])
+        raise ModelError(
+            [Problem("transmission angle", f"there is no joint '{output}'", nearest(output, system.joints))]
+        )
     out = system.joints[output]
     if out.spec.type not in ("revolute", "prismatic") or (out.parent < system.n_bases) == (out.child < system.n_bases):
         raise LoopdynError(f"the transmission angle needs a pin or slide on the ground, '{output}' is none. {use}")

@@ -152,11 +152,12 @@ class End:
     state: State
     near: Array
     label: str = ""  # of a limit, the coordinate
+    value: float = 0.0  # ... and the limit
     reason: str = ""
 
 
 @dataclass
-class Problem:
+class Follower:
     """The curve of one system for given inputs."""
 
     rows: Rows
@@ -325,8 +326,8 @@ class Problem:
                 if ahead is not None and (target - base.s) * (ahead.s - base.s) < 0.0:
                     ahead = None  # back again
                 if ahead is not None and abs(target - base.s) <= abs(ahead.s - base.s):
-                    found.append(self.between(base, ahead, target) if target not in (base.s, ahead.s) else
-                                 base if target == base.s else ahead)  # fmt: skip
+                    ends = {base.s: base, ahead.s: ahead}
+                    found.append(ends[target] if target in ends else self.between(base, ahead, target))
                     break
                 if ahead is not None:
                     path.append(ahead)
@@ -517,7 +518,7 @@ class Problem:
             else:
                 s = float(brentq(beyond, *sorted((p.s, new.s)), xtol=1e-14 * self.unit))
             there = self.at(p, new, s)
-            return End("limit", s, State(there.t, there.q, np.zeros(self.nv)), there.near, label, f"{bound!r}")
+            return End("limit", s, State(there.t, there.q, np.zeros(self.nv)), there.near, label, bound)
         return None
 
     def at(self, p: Point, new: Point, s: float) -> Point:
@@ -532,9 +533,12 @@ class Problem:
 
     # ------------------------------------------------------------------------------------------------- events
 
-    def crossings(self, path: Sequence[Point]) -> list[tuple[Point, int]]:
-        """Poses on the way in which D loses rank while the branch goes on, and how many rows of the loops they lose."""
-        found: list[tuple[Point, int]] = []
+    def crossings(self, path: Sequence[Point]) -> list[tuple[int, Point, int]]:
+        """Poses on the way in which D loses rank while the branch goes on.
+
+        With the number of the point of the path before each, and how many rows of the loops become dependent in it.
+        """
+        found: list[tuple[int, Point, int]] = []
         sigma = [p.quality for p in path]
         for i in range(1, len(path) - 1):
             if not sigma[i] <= min(sigma[i - 1], sigma[i + 1]) or path[i - 1].s == path[i + 1].s:
@@ -543,8 +547,10 @@ class Problem:
             if sigma[i] > max(3.0 * falls, NEAR):
                 continue
             there = self._lowest(path[i - 1], path[i], path[i + 1])
-            if there.quality < LOST and all(abs(there.s - other.s) > 1e-7 * self.unit for other, _ in found):
-                found.append((there, self.lost_rows(there, path[i - 1])))
+            again = bool(found) and i - found[-1][0] <= 2 and abs(there.s - found[-1][1].s) < 1e-7 * self.unit
+            if there.quality < LOST and not again:
+                before = i if (there.s - path[i].s) * (path[i + 1].s - path[i].s) >= 0.0 else i - 1
+                found.append((before, there, self.lost_rows(there, path[i - 1])))
         return found
 
     def lost_rows(self, there: Point, regular: Point) -> int:
@@ -582,8 +588,8 @@ class Problem:
         exact = at(best.s + h * float(real[np.argmin(np.abs(real))]))
         return exact if exact.quality < 2.0 * best.quality + LOST else best
 
-    def turning_points(self, path: Sequence[Point]) -> list[tuple[Point, str]]:
-        """Where coordinates turn back while the inputs go on: their derivative is zero."""
+    def turning_points(self, path: Sequence[Point]) -> list[tuple[int, Point, str]]:
+        """Where coordinates turn back while the inputs go on, as their derivative is zero; numbers as for crossings."""
         from scipy.optimize import brentq
 
         by_input = len(self.index) == 1  # else along the way
@@ -593,7 +599,7 @@ class Problem:
 
         all_rates = np.array([rates(p) for p in path])
         size = np.abs(all_rates / self.all_units).max(initial=0.0)
-        found = []
+        found: list[tuple[int, Point, str]] = []
         for k, label in enumerate(self.rows.labels):
             if k in self.index or np.isnan(path[0].x[k]):
                 continue
@@ -601,9 +607,9 @@ class Problem:
             signs = np.where(np.abs(column) <= STILL * size * self.all_units[k], 0.0, np.sign(column))
             moving = np.flatnonzero(signs).tolist()
             if moving and moving[0] == 1 and path[0].regular:  # the way begins or ends in one
-                found.append((path[0], label))
+                found.append((0, path[0], label))
             if moving and moving[-1] == len(path) - 2 and path[-1].regular:
-                found.append((path[-1], label))
+                found.append((len(path) - 1, path[-1], label))
             for i, j in itertools.pairwise(moving):
                 if signs[i] == signs[j] or j - i > 2 or np.ptp([path[n].s for n in (i, j)]) == 0.0:
                     continue
@@ -611,23 +617,15 @@ class Problem:
                 if not (p.regular and new.regular):
                     continue
                 if j - i == 2:
-                    found.append((path[i + 1], label))
+                    found.append((i + 1, path[i + 1], label))
                     continue
 
                 def rate(s: float, k: int = k, p: Point = p, new: Point = new) -> float:
                     return float(rates(self.at(p, new, s))[k])
 
                 s = float(brentq(rate, *sorted((p.s, new.s)), xtol=1e-14 * self.unit, rtol=8.9e-16))
-                found.append((self.at(p, new, s), label))
-        return sorted(found, key=lambda pair: path_place(path, pair[0].s))
-
-
-def path_place(path: Sequence[Point], s: float) -> int:
-    """Number of the piece of a path that holds s."""
-    for n, (p, new) in enumerate(itertools.pairwise(path)):
-        if min(p.s, new.s) <= s <= max(p.s, new.s):
-            return n
-    return len(path)
+                found.append((i, self.at(p, new, s), label))
+        return found
 
 
 def _quintic(xi: Array, v0: Array, v1: Array, a0: Array, a1: Array, h: float) -> Array:
