@@ -451,7 +451,7 @@ def test_velocity_constraints_are_refused():
 
 def test_a_limit_of_a_joint_ends_the_motion_where_it_is_reached():
     m = ld.library.four_bar()
-    m.joints["D"] = m.joints["D"].model_copy(update={"limits": (-0.5, 0.7)})
+    m.joints["D"] = m.joints["D"].model_copy(update={"limits": (2 * pi - 0.5, 2 * pi + 0.7)})
     system = m.compile()
     turn = ld.drive(system, "A", (0, 2 * pi))
     assert turn.limit.kind == "limit"
@@ -577,3 +577,34 @@ def test_a_start_at_a_dead_point_of_the_input_is_told_from_an_input_that_is_fixe
     m.add_driver("held", "A", 10)
     with pytest.raises(ld.LoopdynError, match="D is not independent"):
         ld.drive(m.compile(), "D", (0, 1))
+
+
+def test_the_end_of_a_curve_is_where_the_motion_ends():
+    m = ld.Mechanism("bead")
+    m.add_body("bead", ld.Inertia.sphere(mass=1, radius=0.1))
+    m.add_joint("T", ld.Translational(), "ground", "bead", at=(0, 0, 0))
+    wire = ld.PointOnCurve(on="ground", body="bead", point=(0, 0, 0), x="u", y="0*u", z="u**2", u=(-1, 1))
+    m.add_constraint("wire", wire)
+    along = ld.drive(m.compile(), "T.x", (0, 2, 16))
+    x = along.data["parameter"].values
+    np.testing.assert_allclose(along.data["q"].sel(coordinate="T.z"), x**2, atol=POSITION)
+    np.testing.assert_allclose(along.data["a"].sel(speed="T.z"), 2, atol=1e-11)
+    assert along.limit.kind == "end of a curve"
+    assert along.limit.value == pytest.approx(1.0, abs=1e-5)  # rows are defined for a millionth of the range beyond
+
+
+def test_a_base_in_motion_stands_still_in_a_range():
+    m = ld.library.four_bar()
+    m.move_base(x="0.3*t", rz="0.5*t")
+    paths = [
+        ld.drive(x.compile(), "A", (0, 2, 5)).point("coupler", at=(0.5, 0.5, 0)) for x in (m, ld.library.four_bar())
+    ]
+    for name in ("position", "velocity", "acceleration"):
+        np.testing.assert_allclose(paths[0][name], paths[1][name], atol=1e-14)
+
+
+def test_every_body_free_gives_the_same():
+    trees = [ld.library.four_bar().compile(cuts=cuts) for cuts in ("all", None)]
+    one, other = (ld.drive(s, "A", (0, 2 * pi, 19)).data for s in trees)
+    for name, dim in (("q", "coordinate"), ("v", "speed"), ("a", "speed")):
+        np.testing.assert_allclose(one[name].sel({dim: "D"}), other[name].sel({dim: "D"}), atol=1e-12)

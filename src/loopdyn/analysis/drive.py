@@ -256,7 +256,7 @@ class Drive:
         >>> import loopdyn as ld
         >>> turn = ld.drive(ld.library.four_bar().compile(), "A", (0, 6.2, 63))
         >>> round(float(turn.transmission_angle("D").min()), 2)
-        0.66
+        0.89
         """
         import xarray as xr
 
@@ -663,6 +663,7 @@ class _Driving:
         still = self.follower(lambda s: (none, none, none), 1.0)
         phi = self.rows(self.t, start.q, np.zeros(self.system.nv), zero)[0]
         here = still.coordinates(start.q, phi)[still.index]
+        self._turn_limits(still.coordinates(start.q, phi))
         held = self._check(still, start)
         # the way to the start of the range
         way = self.follower(_line(here, c.start, 0.0, 1.0), 1.0, held=held)
@@ -692,6 +693,14 @@ class _Driving:
         return Drive(
             self.system, c.labels, c.parameter, status, message, tuple(events), self._dataset(points), self.units
         )
+
+    def _turn_limits(self, x: Array) -> None:
+        """Limits of angles are meant but for whole turns: those next to the start are taken."""
+        for label, (low, high) in self.limits.items():
+            joint = self.system.joints[label.partition(".")[0]]
+            if _dimensions(self.system)[label] == "angle" and joint.spec.type != "helical":
+                turns = 2 * np.pi * np.round((x[self.rows.labels.index(label)] - (low + high) / 2) / (2 * np.pi))
+                self.limits[label] = (low + turns, high + turns)
 
     # ------------------------------------------------------------------------------------------------ checks
 
@@ -841,7 +850,7 @@ class _Driving:
         elif kind == "limit":
             text = f"limit of joint coordinate {self._said({label: value})} at {at}"
         elif kind == "end of a curve":
-            text = f"end at {at}: {reason.rstrip('.')}"
+            text = f"end at {at}: {reason}"
         else:
             text = f"lost at {at}: the curve of closed poses cannot be followed"
         return DriveEvent(kind, float(s), inputs, label, text, state)

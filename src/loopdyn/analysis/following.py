@@ -338,9 +338,8 @@ class Follower:
                     break
                 try:
                     new, ahead, end = self._towards(base, target)
-                except SingularityError as error:  # rows that are undefined: a point beyond the end of its curve
-                    state = State(base.t, base.q, np.zeros(self.nv))
-                    return found, path, End("end of a curve", base.s, state, base.near, reason=str(error))
+                except SingularityError as error:
+                    return found, path, self._end_of_rows(base, target, error)
                 further = new or ahead
                 if further is not None:
                     end = self._beyond_limit(base, further) or end
@@ -365,6 +364,19 @@ class Follower:
             share *= 0.5
         found, end = self._by_length(p, target)
         return found, None, end
+
+    def _end_of_rows(self, p: Point, target: float, error: SingularityError) -> End:
+        """The last point before rows become undefined, as beyond the end of a curve, by halving."""
+        beyond = target
+        while abs(beyond - p.s) > 1e-14 * max(self.unit, abs(p.s)):
+            middle = 0.5 * (p.s + beyond)
+            try:
+                new = self.step(p, middle)
+            except SingularityError:
+                new = None
+            p, beyond = (p, middle) if new is None else (new, beyond)
+        reason = str(error).split(". ")[0]
+        return End("end of a curve", p.s, State(p.t, p.q, np.zeros(self.nv)), p.near, reason=reason)
 
     def _clear(self, p: Point) -> bool:
         """Whether branches can be told apart at a point: A has full rank by far, or the point is near a dead point."""
