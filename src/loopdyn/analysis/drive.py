@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from loopdyn.analysis.assembly import assemble
 from loopdyn.analysis.following import End, Follower, Inputs, Point, Rows
 from loopdyn.analysis.mobility import mobility
+from loopdyn.constraints import Driver
 from loopdyn.errors import LoopdynError, ModelError, Problem
 from loopdyn.forces.base import Table, law_program
 from loopdyn.profiles import Profile
@@ -614,8 +615,6 @@ def _motion_course(system: System, given: Mapping[str, Any], times: Any) -> _Cou
     programs, ends = [], []
     for label, law in given.items():
         element = f"motion of '{label}'"
-        from loopdyn.constraints import Driver
-
         motion = Driver(joint=label, motion=law).motion  # which says what is wrong with its form
         programs.append(law_program(motion, {"t": "number"}, _dimensions(system)[label], r, element, ()))
         if isinstance(motion, Profile):
@@ -632,7 +631,7 @@ def _motion_course(system: System, given: Mapping[str, Any], times: Any) -> _Cou
         if not finite:
             raise LoopdynError("a motion in time needs times. Give times=(start, stop) in s.")
         times = (0.0, max(finite))
-    t = _range("t", times)
+    t = _range("times", times)
 
     def inputs(s: float) -> tuple[Array, Array, Array]:
         jets = np.array([p.jet([(s, 1.0, 0.0)]) for p in programs])

@@ -44,6 +44,7 @@ Inputs = Callable[[float], tuple[Array, Array, Array]]  # u, u' and u'' (k,) at 
 CLOSED = 1e-12  # residual of a pose that counts as closed; it is improved as long as a step halves it
 ROUNDING = 5e-16  # residual that is not worth another step
 NEWTON = 12  # steps to close a pose that was predicted
+DIVERGED = 10.0  # growth of a residual after which Newton's method is given up
 REACH = 0.1  # way of any coordinate in one step
 SAME_BRANCH = 0.1  # share of a step by which the prediction may be wrong, and
 TURNED = 0.5  # share of the speeds by which those predicted may be
@@ -51,11 +52,15 @@ HALVINGS = 5  # of a step before the curve is followed by its length
 NEAR = 2e-3  # singular value of A below which a pose is too near to a crossing to tell the branches apart
 WIDEST = 0.3  # way over which a crossing is passed
 ARC = 0.02  # step along the length of the curve
+BENT, ALONG = 0.3, 0.9  # correction over such a step, and cosine between tangents, up to which it is trusted
 SHORTEST = 1e-9  # such a step that still fails: the curve ends
 MOST_ARCS = 400  # such steps: a quarter of the way round a curve that never gets on
 LOST = 1e-7  # singular value, at a located pose, that counts as zero
 NODES = (-3, -2, -1, 1, 2, 3)  # about a crossing, in steps that reach over ...
 NODES_WITHIN = 0.8  # ... this share of the way to the neighbours
+DIPS = 3.0  # smallest values that stay above this times their fall from the neighbours do not reach zero
+SAME_PLACE = 1e-7  # in units of the parameter: crossings found from two neighbours
+SLACK = 1e-9  # by which a limit may be passed, and a prediction for a short step be wrong
 STILL = 1e-10  # share of the largest speed below which a coordinate stands still
 
 
@@ -210,8 +215,11 @@ class Follower:
 
     def column(self, rate: Array, u1: Array) -> Array:
         """Derivatives of the residuals by the parameter, times its natural unit; `rate` is that at rest."""
-        own = rate[self.rows.own] / self.row_units[self.rows.own] if self.moving else np.zeros(len(self.rows.own))
-        return self.unit * np.concatenate([own, -u1 / self.input_units, np.zeros(len(self.held))])
+        own, drift = np.zeros(len(self.rows.own)), np.zeros(len(self.index))
+        if self.moving:
+            own = rate[self.rows.own] / self.row_units[self.rows.own]
+            drift = np.concatenate([np.zeros(self.nv), rate[self.rows.measured]])[self.index]
+        return self.unit * np.concatenate([own, (drift - u1) / self.input_units, np.zeros(len(self.held))])
 
     def bend(self, t: float, q: Array, v: Array, near: Array) -> Array:
         """Right side of all rows at acceleration level for the speeds v."""
@@ -239,7 +247,7 @@ class Follower:
                 return q
             if size < CLOSED and size > 0.5 * last:
                 return best
-            if size > 10.0 * max(last, 1.0) or not math.isfinite(size):
+            if size > DIVERGED * max(last, 1.0) or not math.isfinite(size):
                 return None
             best, last = q, size
             q = increment(self.system, q, self.units * np.linalg.lstsq(self.matrix(J), -r, rcond=None)[0])
@@ -255,21 +263,21 @@ class Follower:
         inverse = (Vt.T / np.maximum(sigma, np.finfo(float).tiny)) @ U.T * self.units[:, None]
         k, B, first = len(self.index), self.gradients(J), len(self.rows.own)
         v = -inverse @ self.column(rate, u1) / self.unit
-        _a, a_all = self._second(inverse, B, t, q, v, near, u2, self.bend)
+        a = self._second(inverse, B, t, q, v, near, u2, self.bend)
         K = inverse[:, first : first + k] / self.input_units
         ratio2 = np.zeros((len(B), k, k))
         if k == 1 and not self.moving and u1[0] == 1.0 and u2[0] == 0.0:
-            ratio2[:, 0, 0] = a_all
+            ratio2[:, 0, 0] = a
         else:
             flat = np.zeros(k)
             for i in range(k):
-                ratio2[:, i, i] = self._second(inverse, B, t, q, K[:, i], near, flat, self.even_bend)[1]
+                ratio2[:, i, i] = self._second(inverse, B, t, q, K[:, i], near, flat, self.even_bend)
             for i in range(k):
                 for j in range(i):
-                    both = self._second(inverse, B, t, q, K[:, i] + K[:, j], near, flat, self.even_bend)[1]
+                    both = self._second(inverse, B, t, q, K[:, i] + K[:, j], near, flat, self.even_bend)
                     ratio2[:, i, j] = ratio2[:, j, i] = 0.5 * (both - ratio2[:, i, i] - ratio2[:, j, j])
         v_all = np.concatenate([v, self._rates(B, v, rate)])
-        return Point(s, t, q, x, v_all, a_all, u, B @ K, ratio2, float(sigma[-1]), near)
+        return Point(s, t, q, x, v_all, a, u, B @ K, ratio2, float(sigma[-1]), near)
 
     def _rates(self, B: Array, v: Array, rate: Array) -> Array:
         """Speeds of cut coordinates; `rate` is what time alone makes of them."""
@@ -286,14 +294,14 @@ class Follower:
         near: Array,
         u2: Array,
         bend: Callable[[float, Array, Array, Array], Array],
-    ) -> tuple[Array, Array]:
-        """Accelerations of the tree and of all coordinates for speeds v and accelerations u2 of the inputs."""
+    ) -> Array:
+        """Accelerations of all coordinates for speeds v of the tree and accelerations u2 of the inputs."""
         gamma = bend(t, q, v, near)
         bias = np.concatenate([np.zeros(self.nv), gamma[self.rows.measured]])
         own = gamma[self.rows.own] / self.row_units[self.rows.own]
         right = np.concatenate([own, (u2 + bias[self.index]) / self.input_units, np.zeros(len(self.held))])
-        a = inverse @ right
-        return a, B @ a - bias
+        result: Array = B @ (inverse @ right) - bias
+        return result
 
     def step(self, p: Point, s: float) -> Point | None:
         """The point at s on the branch of p; None if that is not certain."""
@@ -306,7 +314,7 @@ class Follower:
             return None
         wrong = float(np.abs(difference(self.system, guess, q) / self.units).max(initial=0.0))
         way = float(np.abs(xi / self.units).max(initial=0.0))
-        if wrong > SAME_BRANCH * way + 1e-9:
+        if wrong > SAME_BRANCH * way + SLACK:
             return None
         new = self.point(s, q, p.near)
         expected = p.ratio + p.ratio2 @ (new.u - p.u)  # of geometry alone: motions of time start and stop
@@ -479,7 +487,7 @@ class Follower:
             dy = np.linalg.lstsq(A, -np.append(r, 0.0), rcond=None)[0]
             moved = float(np.abs(dy).max())
             first = moved if first == np.inf else first
-            if first > 0.3 * h or not np.isfinite(moved):
+            if first > BENT * h or not np.isfinite(moved):
                 return None
             q, s, last = increment(self.system, q, dy[:-1] * self.units), s + dy[-1] * self.unit, size
         if kept is None or best > CLOSED:
@@ -487,7 +495,7 @@ class Follower:
         q, s, near = kept
         rank, z1 = self._whole(s, q, near)
         z1 = z1 if z1 @ z > 0.0 else -z1
-        if rank < LOST or z1 @ z < 0.9:
+        if rank < LOST or z1 @ z < ALONG:
             return None
         return (q, s), z1, near
 
@@ -517,7 +525,7 @@ class Follower:
 
         for label, (low, high) in self.limits.items():
             k = self.rows.labels.index(label)
-            slack = 1e-9 * self.all_units[k]
+            slack = SLACK * self.all_units[k]
             if low - slack <= new.x[k] <= high + slack:
                 continue
             bound = low if new.x[k] < low else high
@@ -556,10 +564,10 @@ class Follower:
             if not sigma[i] <= min(sigma[i - 1], sigma[i + 1]) or path[i - 1].s == path[i + 1].s:
                 continue
             falls = max(sigma[i - 1], sigma[i + 1]) - sigma[i]
-            if sigma[i] > max(3.0 * falls, NEAR):
+            if sigma[i] > max(DIPS * falls, NEAR):
                 continue
             there = self._lowest(path[i - 1], path[i], path[i + 1])
-            again = bool(found) and i - found[-1][0] <= 2 and abs(there.s - found[-1][1].s) < 1e-7 * self.unit
+            again = bool(found) and i - found[-1][0] <= 2 and abs(there.s - found[-1][1].s) < SAME_PLACE * self.unit
             if there.quality < LOST and not again:
                 before = i if (there.s - path[i].s) * (path[i + 1].s - path[i].s) >= 0.0 else i - 1
                 found.append((before, there, self.lost_rows(there, path[i - 1])))
