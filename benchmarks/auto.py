@@ -1,18 +1,24 @@
-"""Whole runs by `auto` beside those of its parts: time, on mechanisms whose motion is regular.
+"""Whole runs by `auto` beside those of its parts, on mechanisms whose motion is regular; momentum steps against size.
 
     python benchmarks/auto.py [--quick] [--json FILE] [--markdown FILE]
 
 Every run is 1 s (Andrews' squeezer 0.03 s) at a tolerance of 1e-8; times are those of integrating alone, the shortest
-of several in turns. Goal: at most 1.3 of the fastest part.
+of several in turns. Goal: at most 1.3 of the fastest part. Steps of `momentum` are timed on n_four_bar with dense
+matrices and by elimination.
 """
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Sequence
 
-from common import Figure, command_line, save, settings, show
+import numpy as np
+from common import Figure, command_line, repeated, save, settings, shortest, show
 
 import loopdyn as ld
+from loopdyn.formulations.momentum import MomentumSolver
+from loopdyn.formulations.momentum_large import LargeMomentumSolver
+from loopdyn.rank import decide
 
 PARTS = ("graph", "rcr", "closure")
 NAMES = (
@@ -20,6 +26,7 @@ NAMES = (
     "stewart_3rrs", "stewart_6ups", "ladder", "star_ladder", "tower",
 )  # fmt: skip
 GOAL = 1.3
+LARGEST_DENSE, STEP = 80, 5e-3  # windows for which dense steps are made; size of a step in s
 
 
 def seconds(system: ld.System, state: ld.State, time: float, formulation: str) -> float | None:
@@ -30,6 +37,26 @@ def seconds(system: ld.System, state: ld.State, time: float, formulation: str) -
     except ld.LoopdynError:
         return None
     return run.statistics.integrating if run.status == "finished" else None
+
+
+def momentum_steps(sizes: Sequence[int], repeats: int) -> list[Figure]:
+    """Of order two on windows of several sizes, and the exponent with which their time grows."""
+    figures, ours = [], []
+    for count in sizes:
+        system = ld.library.n_four_bar(count).compile()
+        state = ld.assemble(system)
+        rank, regular = decide(system, state), ld.prepare(system, "graph", state)
+        calls: dict[str, Callable[[int], object]] = {}
+        for name, kind in (("dense", MomentumSolver), ("elimination", LargeMomentumSolver)):
+            if name == "elimination" or count <= LARGEST_DENSE:
+                solver = kind(system, rank, regular, 2)
+                solver.begin(state.t, state.q, state.v)
+                calls[name] = repeated(lambda solver=solver: solver.walk(STEP, (1.0,)))
+        best = shortest(calls, repeats, 0.01)
+        ours.append(best["elimination"])
+        figures += [Figure(f"step of n_four_bar({count}), {name}", 1e3 * s, "ms") for name, s in best.items()]
+    exponent = float(np.polyfit(np.log(sizes), np.log(ours), 1)[0])
+    return [*figures, Figure(f"exponent of steps by elimination, {sizes[0]} to {sizes[-1]} windows", exponent, "")]
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -47,6 +74,7 @@ def main(arguments: list[str] | None = None) -> int:
         fastest = min((f for f in best if f != "auto"), key=lambda f: best[f])
         figures += [Figure(f"{name} by {f}", 1e3 * s, "ms") for f, s in best.items()]
         figures.append(Figure(f"{name}: auto over {fastest}", best["auto"] / best[fastest], "", GOAL))
+    figures += momentum_steps([10, 20] if given.quick else [10, 20, 40, 80, 200, 500, 1000], 3 if given.quick else 10)
     facts = settings(("numba", "llvmlite", "numpy"))
     save(figures, facts, given)
     show(figures, facts)

@@ -41,7 +41,7 @@ def check_contra(seed, formulation, rtol):
     raised = moved(run, points)[0][:, 1]
     for k in np.flatnonzero(raised[1:] * raised[:-1] < 0.0):  # no flat pose goes unnoticed
         assert any(p.unbounded and p.start <= run.path.t[k + 1] and p.stop >= run.path.t[k] for p in run.passages)
-    assert run.largest_residual < 1e-6
+    assert run.largest_residual < max(1e-6, 10.0 * rtol)  # outputs beside the pose itself: within the tolerance
     assert run.energy_error < 100.0 * rtol
 
 

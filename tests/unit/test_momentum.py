@@ -284,7 +284,7 @@ def test_steps_by_elimination_are_those_by_dense_matrices(name):
 
 
 def test_many_windows_fold_flat_by_steps_in_linear_time():
-    """Couplers only translate: a pendulum, and flat where the cranks have turned by a right angle (definition of A02)."""
+    """Couplers only translate: a pendulum, and flat where the cranks have turned by a right angle."""
     system = ld.library.n_four_bar(50).compile()
     assert momentum.in_linear_time(system)
     run = ld.simulate(system, ld.assemble(system), (0, 1), t_eval=np.linspace(0, 1, 5), progress=False)
