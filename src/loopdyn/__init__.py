@@ -3,10 +3,11 @@
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
-from loopdyn import library, tree
+from loopdyn import library, profiles, tree
 from loopdyn.analysis.assembly import assemble
 from loopdyn.analysis.branches import Branches, branches, singular_poses
 from loopdyn.analysis.coordinates import Coordinates, coordinates
+from loopdyn.analysis.drive import Drive, DriveEvent, drive
 from loopdyn.analysis.equations import Equations, equations
 from loopdyn.analysis.equilibrium import Equilibria, Equilibrium, Preload, equilibrium, preload, zero_force
 from loopdyn.analysis.inverse_dynamics import InverseDynamics, inverse_dynamics
@@ -142,6 +143,8 @@ __all__ = [
     "Crossing",
     "Cylindrical",
     "Distance",
+    "Drive",
+    "DriveEvent",
     "Driver",
     "Equations",
     "Equilibria",
@@ -212,6 +215,7 @@ __all__ = [
     "check_formulation",
     "compare_runs",
     "coordinates",
+    "drive",
     "equations",
     "equilibrium",
     "inverse_dynamics",
@@ -221,6 +225,7 @@ __all__ = [
     "mobility",
     "preload",
     "prepare",
+    "profiles",
     "reactions",
     "reconnect",
     "simulate",

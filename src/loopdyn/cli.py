@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 if TYPE_CHECKING:
+    from loopdyn.analysis.drive import Drive
     from loopdyn.errors import LoopdynError
     from loopdyn.integrators.base import Integrator
     from loopdyn.results import Run
@@ -162,6 +163,77 @@ def compare(
         typer.echo(json.dumps(_plain(result.as_data()), indent=2))
     else:
         _print_lines(*str(result).split("\n"))
+
+
+# -------------------------------------------------------------------------------------------------------- drive
+
+
+@app.command()
+def drive(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Model file, ending in .yaml.")],
+    joint: Annotated[str, typer.Argument(metavar="JOINT", help="Joint coordinate to drive, e.g. A.")],
+    start: Annotated[float, typer.Option("--from", help="Where it begins, in the units of the file.")],
+    stop: Annotated[float, typer.Option("--to", help="Where it ends, in the units of the file.")],
+    points: Annotated[int, typer.Option("--points", help="Number of poses, at least 2.")] = 361,
+    csv: Annotated[Path | None, typer.Option("--csv", help="Write all poses as a table to this file.")] = None,
+    plot: Annotated[Path | None, typer.Option("--plot", help="Write plots: .png, .svg, .pdf.")] = None,
+    html: Annotated[Path | None, typer.Option("--html", help="Write a page that shows the motion.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
+) -> None:
+    """Turn the input of a mechanism and see what it does, and where it locks.
+
+    Closes the loops, brings the input to the start of the range and moves it to
+    its end. Prints the range of each coordinate and the turning points, dead
+    points and change points on the way, all in the units of the file. If the
+    input cannot go to the end, what was computed until then is printed and
+    written, and the exit code is 1.
+
+    Example: loopdyn drive four_bar.yaml A --from 0 --to 360 --plot turn.png
+    """
+    from loopdyn.analysis.drive import drive as move
+    from loopdyn.errors import LoopdynError
+    from loopdyn.io import load
+
+    command = f"loopdyn drive {file} {joint} --from {start:g} --to {stop:g}"
+    pictures, pages = (".png", ".svg", ".pdf"), (".html", ".gif", ".mp4", ".png")
+    _check_names(csv=(csv, ()), plot=(plot, pictures), html=(html, pages))
+    if points < 2:
+        raise typer.BadParameter(f"{points} is less than 2.", param_hint="--points")
+    if not (isfinite(start) and isfinite(stop)):
+        raise typer.BadParameter("the range must be finite.", param_hint="--from, --to")
+    try:
+        system = load(file).compile()
+    except LoopdynError as error:
+        _fail(error, command)
+    try:
+        result = move(system, joint, (start, stop, points), units="model")
+        written = _write_drive(result, csv=csv, plot=plot, html=html)
+    except LoopdynError as error:
+        _stop(str(error), command)
+    if as_json:
+        typer.echo(json.dumps(_plain(result.as_data() | {"written": written}), indent=2))
+    else:
+        _print_lines(*str(result).split("\n"), *([f"  written: {', '.join(written)}"] if written else []))
+    if result.status == "stopped":
+        raise typer.Exit(1)
+
+
+def _write_drive(result: Drive, **files: Path | None) -> list[str]:
+    """Write what was asked for; the names of the files."""
+    if files["csv"] is not None:
+        result.to_csv(files["csv"])
+    if files["plot"] is not None:
+        import matplotlib
+
+        matplotlib.use("Agg")  # no window is opened
+        import matplotlib.pyplot as plt
+
+        figure = result.plot()
+        figure.savefig(files["plot"], dpi=150)
+        plt.close(figure)
+    if files["html"] is not None:
+        result.animate(files["html"])
+    return [str(file) for file in files.values() if file is not None]
 
 
 # ---------------------------------------------------------------------------------------------------------- run

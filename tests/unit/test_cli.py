@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 
 import pytest
@@ -335,3 +336,55 @@ def test_wrong_use_of_statics_and_inverse_says_what_to_do(arguments, code, words
     result = run(command, FOLDER / "four_bar_mm.yaml", *options)
     assert result.exit_code == code
     assert words in " ".join(result.output.replace("│", " ").split())
+
+
+# --------------------------------------------------------------------------------------------------------- drive
+
+
+def test_drive_prints_ranges_and_turning_points_in_the_units_of_the_file():
+    result = run("drive", FOLDER / "four_bar_mm.yaml", "A", "--from", 0, "--to", 360, "--points", 73)
+    assert result.exit_code == 0, result.output
+    assert "four_bar_mm driven at A: 73 steps, A in deg from 0 to 360" in result.output
+    # crank and coupler in line: law of cosines with 30 + 90, 60 and 100 mm; the crank is drawn at 60 degrees
+    stretched = math.degrees(math.acos((100**2 + 120**2 - 60**2) / (2 * 100 * 120))) - 60 + 360
+    assert f"turning point of D at A = {stretched:.9g} deg" in result.output
+
+
+def test_drive_that_must_stop_says_where_and_keeps_what_it_has(tmp_path):
+    files = {"--csv": tmp_path / "t.csv", "--plot": tmp_path / "t.png", "--html": tmp_path / "t.html"}
+    options = [x for pair in files.items() for x in pair]
+    result = run("drive", FOLDER / "four_bar.yaml", "D", "--from", 0, "--to", 2, "--points", 41, *options)
+    assert result.exit_code == 1
+    # crank folded over the coupler: pin C is 0.9 - 0.3 from A and 0.6 from D, so the rocker leans back by acos(0.5/0.6)
+    cx, cy = 0.9922938867700787, 0.5999505111414504  # pin C of the drawing, by circles (tests/unit/test_library.py)
+    limit = math.pi - math.acos(0.5 / 0.6) - math.atan2(cy, cx - 1)
+    assert f"stopped: dead point at D = {limit:.9g} rad" in result.output
+    assert all(file.stat().st_size > 1000 for file in files.values())
+
+
+def test_drive_json_holds_the_same():
+    result = run("drive", FOLDER / "quick_return.yaml", "A", "--from", 0, "--to", 6, "--points", 61, "--json")
+    assert result.exit_code == 0
+    data = json.loads(result.output)
+    assert data["status"] == "complete"
+    assert data["steps"] == 61
+    assert data["coordinates"]["A"] == {"unit": "rad", "min": 0.0, "max": 6.0}
+    assert {e["kind"] for e in data["events"]} == {"turning point"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (("five_bar.yaml", "A", "--from", 0, "--to", 1), 1, "does not determine the motion"),
+        (("four_bar.yaml", "Q", "--from", 0, "--to", 1), 1, "there is no joint coordinate 'Q' to drive"),
+        (("four_bar.yaml", "A", "--from", 0, "--to", 1, "--points", 1), 2, "less than 2"),
+        (("four_bar.yaml", "A", "--from", 0, "--to", 1, "--plot", "x.doc"), 2, "must end in .png"),
+        (("nothing.yaml", "A", "--from", 0, "--to", 1), 1, "there is no such file"),
+        (("four_bar.yaml", "A", "--from", 0), 2, "Missing option"),
+    ],
+)
+def test_wrong_use_of_drive_is_said(arguments, code, said):
+    result = run("drive", FOLDER / arguments[0], *arguments[1:])
+    assert result.exit_code == code
+    assert said in result.output
+    assert "Traceback" not in result.output
