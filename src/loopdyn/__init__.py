@@ -94,11 +94,13 @@ from loopdyn.model import Body, Mechanism
 from loopdyn.notice import NOTICE
 from loopdyn.quantities import Units
 from loopdyn.reactions import Reactions
+from loopdyn.report import report
 from loopdyn.results import Run, RunError, compare_runs
 from loopdyn.simulate import simulate
 from loopdyn.system import State, System
 from loopdyn.topology import Topology
 from loopdyn.tree import terms
+from loopdyn.variants import Variant, Variants, variants
 
 if TYPE_CHECKING:
     from loopdyn.formulations.absolute import Absolute
@@ -207,6 +209,8 @@ __all__ = [
     "Universal",
     "UserConstraint",
     "UserForce",
+    "Variant",
+    "Variants",
     "VelocityRelation",
     "Weld",
     "accelerations",
@@ -228,9 +232,11 @@ __all__ = [
     "profiles",
     "reactions",
     "reconnect",
+    "report",
     "simulate",
     "singular_poses",
     "terms",
     "tree",
+    "variants",
     "zero_force",
 ]
