@@ -80,7 +80,8 @@ class Variants:
             rows[v.name] = {**v.parameters, "status": status, **peaks, "why": v.why}
         frame = pd.DataFrame.from_dict(rows, orient="index")
         frame.index.name = "variant"
-        return frame[[c for c in frame.columns if c != "why"] + ["why"]]
+        given = dict.fromkeys(name for v in self.variants for name in v.parameters)
+        return frame[[*given, *(c for c in frame.columns if c not in given and c != "why"), "why"]]
 
     def plot(self, label: str) -> Figure:
         """A coordinate of all variants against time.

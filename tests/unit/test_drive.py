@@ -640,3 +640,9 @@ def test_a_range_that_ends_in_a_dead_point_says_so_and_gives_no_ratios_there(fir
     else:
         assert push.status == "stopped"
         assert d["regular"].values.all()
+
+
+def test_a_range_that_begins_in_a_dead_point_is_told_to_begin_beside_it():
+    system = in_line_slider_crank()
+    with pytest.raises(ld.LoopdynError, match=r"dead point at D = 0 m, where the range begins.*beside it"):
+        ld.drive(system, "D", (0, -0.05), near=ld.assemble(system, q={"A": 1.0}))

@@ -71,3 +71,9 @@ def test_a_value_that_is_not_finite_fails_alone(tmp_path, value):
     assert "finite" in found["wrong"].why
     with pytest.raises(ld.ModelError, match="finite"):
         rod().with_(length=float(value))
+
+
+def test_parameters_are_the_first_columns_also_if_the_first_variant_has_none():
+    table = ld.variants(rod(), [{"name": "as drawn"}, {"name": "long", "length": 2}], END, progress=False).table()
+    assert list(table.columns)[:2] == ["length", "status"]
+    assert list(table.columns)[-1] == "why"

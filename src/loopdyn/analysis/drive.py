@@ -40,6 +40,7 @@ POINTS = 361  # of a range without a number of its own: a turn by degrees
 SHARE = 0.3  # of the largest motion in which a coordinate takes part to be named in a message
 NAMED = 6  # coordinates named at most
 FILM = 4.0  # seconds that a film of a range takes
+AT_START = 1e-9  # rad or sizes of the mechanism: a dead point as near as this to the start of a range is at the start
 BESIDE = 1e-2  # rad or sizes of the mechanism, to a pose beside a dead point
 
 Kind = Literal["dead point", "change point", "turning point", "limit", "end of a curve", "lost"]
@@ -787,6 +788,12 @@ class _Driving:
     def _unreachable(self, follower: Follower, end: End) -> LoopdynError:
         """The range begins where the mechanism cannot go."""
         wanted = self._said(dict(zip(self.course.labels, self.course.start, strict=True)))
+        missing = np.abs((self.course.start - follower.inputs(end.s)[0]) / follower.input_units).max()
+        if end.kind == "dead point" and missing < AT_START:
+            return LoopdynError(
+                f"'{self.system.name}' has a dead point at {wanted}, where the range begins, and can go on from it in "
+                "two ways. Begin beside it, or drive another coordinate through it."
+            )
         there = self._event(follower, end.kind, end.s, end.state, end.label, end.reason, end.value).text
         return LoopdynError(
             f"'{self.system.name}' cannot be brought to {wanted}, where the range begins: {there}. Begin within reach, "
