@@ -70,6 +70,7 @@ from loopdyn.integrators.base import (
     Steps,
     Stiff,
 )
+from loopdyn.interchange import read_mjcf, read_sdf, read_urdf, write_mjcf, write_urdf
 from loopdyn.io import load, load_run
 from loopdyn.joints import (
     Cylindrical,
@@ -211,9 +212,14 @@ __all__ = [
     "mobility",
     "prepare",
     "reactions",
+    "read_mjcf",
+    "read_sdf",
+    "read_urdf",
     "reconnect",
     "simulate",
     "singular_poses",
     "terms",
     "tree",
+    "write_mjcf",
+    "write_urdf",
 ]

@@ -1,9 +1,9 @@
 """Reading MJCF, MuJoCo's format.
 
 The `mujoco` package compiles the file, so that defaults, frames and inertia rules are its own; the compiled model
-becomes a mechanism. What MuJoCo calls a joint keeps its name and its coordinate (`ref` included). Several joints on one body become a chain
-of massless bodies, which is exactly what MuJoCo computes. Equalities become joints and relations that hold exactly,
-where MuJoCo's are soft.
+becomes a mechanism. A joint keeps its name and its coordinate (`ref` included). Several joints on one body become a
+chain of massless bodies, which is exactly what MuJoCo computes. Equalities become joints and relations that hold
+exactly, where MuJoCo's are soft.
 """
 
 from __future__ import annotations
@@ -439,8 +439,8 @@ class _Reader:
         stiffness = 0.0 if self.disabled("SPRING") else float(m.jnt_stiffness[k])
         damping = 0.0 if self.disabled("DAMPER") else float(m.dof_damping[j.v])
         friction = float(m.dof_frictionloss[j.v])
-        for field, at, what in (("jnt_stiffnesspoly", k, "stiffness"), ("dof_dampingpoly", j.v, "damping")):
-            if hasattr(m, field) and np.any(getattr(m, field)[at]):
+        for field, index, what in (("jnt_stiffnesspoly", k, "stiffness"), ("dof_dampingpoly", j.v, "damping")):
+            if hasattr(m, field) and np.any(getattr(m, field)[index]):
                 self.report.left_out.append(f"nonlinear {what} of the joint '{j.name}'")
         if j.kind in (HINGE, SLIDE):
             draft.spring(j.name, stiffness, damping, float(m.qpos_spring[j.q]))
@@ -676,7 +676,7 @@ class _Reader:
 
         def law(length: str, speed: str, scale: float) -> str:
             g, b = (_sum(c, length, speed) for c in (gain, bias))
-            force = f"({g})*{ctrl}" + (f" + {b}" if b != "0.0" else "")
+            force = b if g == "0.0" else f"({g})*{ctrl}" + (f" + {b}" if b != "0.0" else "")
             return f"{scale!r}*" + (f"clip({force}, {limits[0]!r}, {limits[1]!r})" if limits else f"({force})")
 
         if kind in (int(trn.mjTRN_JOINT), int(trn.mjTRN_JOINTINPARENT)):
@@ -704,8 +704,8 @@ class _Reader:
             self.draft.add("forces", name, type="applied", body=body, axes="body", force=force, torque=torque, at=at)
         else:
             return "its transmission is not known here"
-        value = 0.0 if key is None else float(m.key_ctrl[key][column])
-        self.draft.data["parameters"][control] = value
+        if any(gain):
+            self.draft.data["parameters"][control] = 0.0 if key is None else float(m.key_ctrl[key][column])
         if any(np.any(getattr(m, f)[k]) for f in ("actuator_damping", "actuator_armature") if hasattr(m, f)):
             self.report.left_out.append(f"actuator '{name}': its own damping or armature")
         return ""
