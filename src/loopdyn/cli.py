@@ -428,10 +428,8 @@ def convert(
     Example: loopdyn convert robot.xml robot.yaml
     """
     from loopdyn.errors import LoopdynError
-    from loopdyn.interchange.convert import WRITTEN
     from loopdyn.interchange.convert import convert as run
 
-    _check_names(OUT=(target, WRITTEN))
     try:
         reports = run(source, target, loops=loops, keyframe=keyframe, leave_out=leave_out)
     except LoopdynError as error:

@@ -9,15 +9,17 @@ import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path as FilePath
 
 import numpy as np
 from numpy.typing import NDArray
 
 from loopdyn import records as rec
-from loopdyn.errors import ExpressionError, Problem
+from loopdyn.errors import ExpressionError, ModelError, Problem
 from loopdyn.forces import Table
 from loopdyn.interchange.draft import Pose, compose, inverse
-from loopdyn.model import GROUND, Mechanism
+from loopdyn.io.writing import write_atomically
+from loopdyn.model import Mechanism
 from loopdyn.quantities import Resolver
 from loopdyn.system import JointData, State, System
 from loopdyn.tree import body_motion, increment
@@ -170,6 +172,21 @@ def functions(m: Mechanism, format_name: str) -> list[Problem]:
     return found
 
 
+def write_file(file: FilePath, text: str) -> None:
+    """Write a file as a whole.
+
+    Raises
+    ------
+    ModelError
+        If that is not possible.
+    """
+    try:
+        write_atomically(file, text)
+    except OSError as error:
+        hint = "Check the folder and its permissions."
+        raise ModelError([Problem("file", f"cannot be written: {error.strerror or error}", hint, str(file))]) from None
+
+
 def principal(inertia: Array) -> tuple[Array, Array]:
     """Principal moments, as large as a body can have them, and axes as columns of a right-handed rotation."""
     moments, axes = np.linalg.eigh(0.5 * (inertia + inertia.T))
@@ -190,6 +207,3 @@ def unique(wanted: str, taken: set[str]) -> str:
     found = next(n for n in itertools.chain([wanted], (f"{wanted}_{k}" for k in itertools.count(2))) if n not in taken)
     taken.add(found)
     return found
-
-
-__all__ = ["GROUND", "Compiled", "Link", "functions", "not_held", "principal", "relative", "unique"]

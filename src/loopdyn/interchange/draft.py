@@ -13,14 +13,19 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from pydantic import ValidationError
 
 from loopdyn.errors import ModelError, Problem
 from loopdyn.interchange.report import Report
+from loopdyn.io.reading import element_name
 from loopdyn.model import GROUND, Mechanism
 from loopdyn.rotations import about_axis, from_matrix, to_matrix
+from loopdyn.wording import findings
 
 Array = NDArray[np.float64]
 Pose = tuple[Array, Array]  # position (3), rotation matrix (3, 3)
+
+LARGE = 50.0  # m: few mechanisms reach as far as this, but many in mm would
 
 IDENTITY: Pose = (np.zeros(3), np.eye(3))
 
@@ -141,12 +146,29 @@ class Draft:
 
     def mechanism(self) -> Mechanism:
         """The mechanism; values that cannot be right are reported with their lines."""
-        try:
-            made = Mechanism(**{k: v for k, v in self.data.items() if v != {}})
-        except ModelError as error:
-            raise ModelError(Origin(self.file, self.lines).locate(error.problems)) from None
-        made._source = Origin(self.file, self.lines)
-        return made
+        far = max((float(np.abs(x).max()) for x, _ in self.poses.values()), default=0.0)
+        if far > LARGE:
+            self.report.notes.append(f"it reaches {far:.0f} m from the origin: check that its lengths are in m, not mm")
+        return made(self.data, Origin(self.file, self.lines))
+
+
+def made(data: Mapping[str, Any], origin: Origin) -> Mechanism:
+    """The mechanism that plain data describe.
+
+    Raises
+    ------
+    ModelError
+        With every value that cannot be right, and its line.
+    """
+    said = {k: v for k, v in data.items() if v != {}}
+    try:
+        mechanism = Mechanism.model_validate(said)
+    except ValidationError as error:
+        found = findings(error, Mechanism, said)
+        problems = [Problem(element_name(f.subject), f.message, f.hint, path=f.path) for f in found]
+        raise ModelError(origin.locate(problems)) from None
+    mechanism._source = origin
+    return mechanism
 
 
 def world_frames(pose_parent: Pose, pose_child: Pose, at: Pose) -> tuple[Pose, Pose]:

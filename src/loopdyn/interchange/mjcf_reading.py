@@ -133,7 +133,7 @@ def read_mjcf(
     source : str or Path
         Name of the file, or its text.
     keyframe : str or int, optional
-        Keyframe to start from, by name or number; by default ``qpos0``, at rest.
+        Keyframe to start from, by name or number: its pose is the reference pose. By default ``qpos0``, at rest.
     folder : str or Path, optional
         Folder that included files and meshes must be in (or below it); by default that of the file. A model given as
         text reads no file without it.
@@ -353,7 +353,8 @@ class _Reader:
         m, draft = self.m, self.draft
         gravity = np.zeros(3) if self.disabled("GRAVITY") else np.array(m.opt.gravity)
         draft.data["gravity"] = gravity.tolist()
-        self._set_poses()
+        key = self._keyframe(keyframe)
+        self._set_poses(m.qpos0 if key is None else m.key_qpos[key])
         for b in range(1, m.nbody):
             self._body(b, gravity)
         for j in self.joints:
@@ -361,13 +362,12 @@ class _Reader:
         if m.neq and not self.disabled("EQUALITY"):
             self._equalities()
         self._tendons()
-        k = self._keyframe(keyframe)
         if not self.disabled("ACTUATION"):
-            self._actuators(k)
+            self._actuators(key)
         self._rotors(gravity)
         self._rest()
-        if k is not None:
-            self._start(k)
+        if key is not None:
+            self._start(key)
         report = self.report
         report.carried[:0] = [f"{len(draft.data[s])} {s}" for s in ("bodies", "joints", "constraints", "forces")]
         if self.loops:
@@ -377,9 +377,11 @@ class _Reader:
 
     # ------------------------------------------------------------------------------------ bodies, joints
 
-    def _set_poses(self) -> None:
-        """World poses of all bodies at qpos0."""
+    def _set_poses(self, qpos: Array) -> None:
+        """World poses of all bodies, and of the massless ones of chains, at `qpos`."""
         data = self.mj.MjData(self.m)
+        data.qpos[:] = qpos
+        self.qpos = data.qpos
         self.mj.mj_kinematics(self.m, data)
         self.poses = [pose(data.xpos[b].copy(), data.xmat[b].reshape(3, 3).copy()) for b in range(self.m.nbody)]
 
@@ -394,9 +396,9 @@ class _Reader:
             last = k == first + number - 1
             joint = draft.name("joints", self.label("JOINT", k) or (f"{name} {k - first}" if number > 1 else name))
             child = name if last else draft.name("bodies", f"{name} before {joint}")
-            if not last:  # frames of the chain coincide at qpos0
-                draft.body(child, self.poses[b], 0.0, np.zeros(3), np.zeros((3, 3)))
-            self._joint(k, joint, parent, child, place if k == first else pose())
+            F, M = self._joint(k, joint, parent, child, place if k == first else pose())
+            if not last:
+                draft.body(child, self._carried(k, parent, F, M), 0.0, np.zeros(3), np.zeros((3, 3)))
             parent = child
         if number == 0:
             if m.body_mocapid[b] >= 0:
@@ -411,7 +413,14 @@ class _Reader:
             at = draft.world_point(name, m.body_ipos[b])
             draft.add("forces", f"{name} gravcomp", type="applied", body=name, force=lift.tolist(), at=at)
 
-    def _joint(self, k: int, name: str, parent: str, child: str, place: Pose) -> None:
+    def _carried(self, k: int, parent: str, F: Pose, M: Pose) -> Pose:
+        """World pose of a massless body on hinge or slide k (no other joint can be followed by one more)."""
+        q, axis = float(self.qpos[self.m.jnt_qposadr[k]]), self.m.jnt_axis[k]
+        moved = pose(rotation=about_axis(axis, q)) if int(self.m.jnt_type[k]) == HINGE else pose(q * axis)
+        return compose(compose(self.draft.poses[parent], compose(F, moved)), inverse(M))
+
+    def _joint(self, k: int, name: str, parent: str, child: str, place: Pose) -> tuple[Pose, Pose]:
+        """Write a joint; its frames on parent and child."""
         m = self.m
         kind, q0 = int(m.jnt_type[k]), float(m.qpos0[m.jnt_qposadr[k]])
         anchor, axis = pose(m.jnt_pos[k].copy()), m.jnt_axis[k].copy()
@@ -420,18 +429,17 @@ class _Reader:
             limits = m.jnt_range[k].tolist()
         elif m.jnt_limited[k]:
             self.report.left_out.append(f"range of the joint '{name}', which has no single coordinate")
-        ends = (parent, child)
-        if kind == HINGE:  # turned back, so that the coordinate is qpos, which is q0 in the drawn pose
-            F = compose(compose(place, anchor), pose(rotation=about_axis(axis, -q0)))
-            self.draft.joint(name, "revolute", ends, F, anchor, axis=axis, limits=limits)
+        F, own = compose(place, anchor), {"axis": axis, "limits": limits}
+        if kind == HINGE:  # turned back, so that the coordinate is qpos, which is q0 where the file draws the body
+            F = compose(F, pose(rotation=about_axis(axis, -q0)))
         elif kind == SLIDE:
-            F = compose(compose(place, anchor), pose(-q0 * axis))
-            self.draft.joint(name, "prismatic", ends, F, anchor, axis=axis, limits=limits)
-        elif kind == BALL:
-            self.draft.joint(name, "spherical", ends, compose(place, anchor), anchor)
-        else:
-            self.draft.joint(name, "free", ends, pose(), pose())
+            F = compose(F, pose(-q0 * axis))
+        elif kind == FREE:
+            F, anchor = pose(), pose()
+        types = {HINGE: "revolute", SLIDE: "prismatic", BALL: "spherical", FREE: "free"}
+        self.draft.joint(name, types[kind], (parent, child), F, anchor, **(own if kind in (HINGE, SLIDE) else {}))
         self.joints.append(JointMap(name, kind, int(m.jnt_qposadr[k]), int(m.jnt_dofadr[k])))
+        return F, anchor
 
     def _joint_loads(self, j: JointMap) -> None:
         m, draft = self.m, self.draft
@@ -452,7 +460,10 @@ class _Reader:
         labels = ("wx", "wy", "wz") if j.kind == BALL else ("wx", "wy", "wz", "vx", "vy", "vz")
         for suffix in labels if damping else ():
             draft.spring(f"{j.name}.{suffix}", 0.0, damping, 0.0)
-        if stiffness:
+        drawn, rest = (x[j.q : j.q + (7 if j.kind == FREE else 4)] for x in (self.qpos, m.qpos_spring))
+        if stiffness and not np.array_equal(drawn, rest):
+            self.report.left_out.append(f"spring of the joint '{j.name}', whose rest is not the pose of the keyframe")
+        elif stiffness:
             at = draft.world_point(ends["child"], m.jnt_pos[k])
             turn, move = [stiffness] * 3, [stiffness] * 3 if j.kind == FREE else [0.0] * 3
             own = {"stiffness": move, "angular_stiffness": turn}
@@ -475,13 +486,16 @@ class _Reader:
                 continue
             rotor = draft.name("bodies", f"{j.name} rotor")
             joint = draft.name("joints", f"{j.name} rotor")
+            q = float(self.qpos[j.q])
             if j.kind == HINGE:
-                draft.joint(joint, "revolute", (GROUND, rotor), pose(), pose(), axis=[0.0, 0.0, 1.0])
-            else:
-                level = perpendicular_frame(gravity)[0] if np.any(gravity) else np.array([1.0, 0.0, 0.0])
-                draft.joint(joint, "prismatic", (GROUND, rotor), pose(), pose(), axis=level)
+                axis, at = np.array([0.0, 0.0, 1.0]), pose(rotation=about_axis((0, 0, 1), q))
+            else:  # level, so that gravity does not drive it
+                axis = perpendicular_frame(gravity)[0] if np.any(gravity) else np.array([1.0, 0.0, 0.0])
+                at = pose(q * axis)
+            kind = "revolute" if j.kind == HINGE else "prismatic"
+            draft.joint(joint, kind, (GROUND, rotor), pose(), pose(), axis=axis)
             # the mass of a rotor that turns is of no effect: its centre is on the axis
-            draft.body(rotor, pose(), armature, np.zeros(3), armature * np.eye(3))
+            draft.body(rotor, at, armature, np.zeros(3), armature * np.eye(3))
             draft.add("constraints", f"{j.name} armature", type="coupler", terms={joint: 1.0, j.name: -1.0})
             self.joints[k] = JointMap(j.name, j.kind, j.q, j.v, joint)
             with_rotor.append(j.name)
@@ -503,6 +517,8 @@ class _Reader:
                 self.report.left_out.append(f"equality '{name or k}', which is not active")
             elif kind == CONNECT:
                 ends, F, M = self._anchors(k)
+                if ends[::-1] in connects:
+                    ends, F, M = ends[::-1], M, F
                 connects.setdefault(ends, []).append((name or f"connect {ends[0]} {ends[1]}", F, M))
             elif kind == WELD:
                 ends, F, M = self._anchors(k)
@@ -742,16 +758,12 @@ class _Reader:
         return names.index(str(wanted))
 
     def _start(self, key: int) -> None:
-        """Coordinates and speeds of the keyframe by label."""
-        m = self.m
+        """Speeds of the keyframe by label; its pose is the reference pose."""
         found = ImportedMJCF(self.draft.mechanism(), self.report, tuple(self.loops), tuple(self.joints))
         system = found.compile()
-        state = found.from_mujoco(system, m.key_qpos[key], m.key_qvel[key])
-        self.draft.data["start"] = {
-            "q": dict(zip(system.coordinates, state.q.tolist(), strict=True)),
-            "v": {label: v for label, v in zip(system.speeds, state.v.tolist(), strict=True) if v != 0.0},
-        }
-        self.report.carried.append(f"start from the keyframe '{self.label('KEY', key) or key}'")
+        v = found.from_mujoco(system, self.m.key_qpos[key], self.m.key_qvel[key]).v.tolist()
+        self.draft.data["start"] = {"v": {label: x for label, x in zip(system.speeds, v, strict=True) if x != 0.0}}
+        self.report.carried.append(f"pose and speeds of the keyframe '{self.label('KEY', key) or key}'")
 
     def _rest(self) -> None:
         m, report = self.m, self.report

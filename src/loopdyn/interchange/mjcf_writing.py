@@ -19,13 +19,12 @@ from numpy.typing import NDArray
 
 from loopdyn.analysis.assembly import assemble
 from loopdyn.constraints import Coupler
-from loopdyn.errors import ModelError, Problem
+from loopdyn.errors import AssemblyError, ModelError, Problem
 from loopdyn.forces import Actuator, AppliedForce, JointFriction, JointSpring, Motor, SpringDamper
 from loopdyn.forces.base import Force
-from loopdyn.interchange.compiled import Compiled, Link, functions, not_held, principal, relative, unique
+from loopdyn.interchange.compiled import Compiled, Link, functions, not_held, principal, relative, unique, write_file
 from loopdyn.interchange.draft import Pose
 from loopdyn.interchange.report import Report, refuse_loss
-from loopdyn.io.writing import write_atomically
 from loopdyn.model import GROUND, Mechanism
 from loopdyn.rotations import from_matrix, to_matrix
 from loopdyn.system import JointData, State
@@ -83,7 +82,7 @@ def write_mjcf(mechanism: Mechanism, path: str | os.PathLike[str], *, leave_out:
         raise ModelError([Problem("MJCF", message, "Use a name that ends in .xml.", str(file))])
     report = Report(f"{file}: loopdyn to MJCF")
     text = _Writer(mechanism, report, leave_out).write()
-    write_atomically(file, text)
+    write_file(file, text)
     return report
 
 
@@ -389,7 +388,11 @@ class _Writer:
         """The closed start as a keyframe; nothing if the mechanism starts at rest in its reference pose."""
         if not (self.m.start.q or self.m.start.v):
             return
-        state = assemble(self.c.system)
+        try:
+            state = assemble(self.c.system)
+        except AssemblyError as error:
+            self.report.left_out.append(f"the start: {error}")
+            return
         moves = self.c.joint_motion(state)
         motion = body_motion(self.c.system, state)
         row = {name: k for k, name in enumerate(motion.bodies)}

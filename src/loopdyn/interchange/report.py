@@ -19,6 +19,8 @@ class Report:
         Which file, from which format to which.
     carried, changed, left_out : list of str
         One line for each thing, or for each kind of thing.
+    notes : list of str
+        What looks odd and is worth a check.
 
     Examples
     --------
@@ -32,9 +34,11 @@ class Report:
     carried: list[str] = field(default_factory=list)
     changed: list[str] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
-        kinds = (("carried over", self.carried), ("changed", self.changed), ("left out", self.left_out))
+        kinds = [("carried over", self.carried), ("changed", self.changed), ("left out", self.left_out)]
+        kinds.append(("note", self.notes))
         return "\n".join([self.title, *(f"  {kind + ':':<13} {line}" for kind, lines in kinds for line in lines)])
 
     def count(self, what: str, names: Sequence[str]) -> None:

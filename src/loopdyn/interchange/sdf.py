@@ -385,7 +385,7 @@ class _Reader:
         beyond = [name for name, (low, high) in limits.items() if not low <= 0.0 <= high]
         if beyond:
             how = "drawn outside their limits, so assemble with limits=False or from another start"
-            self.report.changed.append(f"{how}: {', '.join(beyond)}")
+            self.report.notes.append(f"{how}: {', '.join(beyond)}")
         efforts = [e for e in self.model.walk() if e.tag in ("effort", "velocity") and e.text.strip() not in ("", "-1")]
         self.report.leave_out("limits of effort and speed", len(efforts))
 

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loopdyn.errors import ModelError, Problem
-from loopdyn.interchange.draft import Draft, Origin, Pose, compose, pose, pose_rpy
+from loopdyn.interchange.draft import Draft, Origin, Pose, compose, made, pose, pose_rpy
 from loopdyn.interchange.markup import Element, Source, is_text
 from loopdyn.interchange.report import Imported, Report
 from loopdyn.io.reading import Document, read_document
@@ -157,6 +157,7 @@ class _Reader:
         roots = [name for name in self.links if name not in self.carried_by]
         if len(roots) != 1:
             message = f"the links hang on {len(roots)} roots ({', '.join(roots)})" if roots else "the links form a ring"
+            message = message if self.links else "there are no links"
             self.s.problem("<robot>", message, "Every link but one must be the child of one joint.", self.s.root)
             return ""
         seen = {roots[0]}
@@ -372,12 +373,8 @@ class _Reader:
         if replaced:
             self.report.carried.append(f"joints of the sidecar in place of the URDF's: {', '.join(replaced)}")
         origin = _Both(self.draft.file, self.draft.lines, self.sidecar)
-        try:
-            made = Mechanism(**{k: v for k, v in data.items() if v != {}})
-        except ModelError as error:
-            raise ModelError(origin.locate(error.problems)) from None
-        made._source = origin
-        return made
+        self.draft.mechanism()  # what the URDF says by itself must be right, too
+        return made(data, origin)
 
 
 def _check_sidecar(document: Document) -> dict[str, Any]:

@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loopdyn.errors import ModelError, Problem
-from loopdyn.interchange.compiled import Compiled, Link, functions, not_held, relative, unique
+from loopdyn.interchange.compiled import Compiled, Link, functions, not_held, relative, unique, write_file
 from loopdyn.interchange.draft import IDENTITY, Pose, compose, frame, inverse
 from loopdyn.interchange.report import Report, listed, refuse_loss
 from loopdyn.interchange.urdf_reading import NO_LIMIT
-from loopdyn.io.writing import document, plain, write_atomically
+from loopdyn.io.writing import document, plain
 from loopdyn.model import GROUND, Mechanism
 from loopdyn.system import JointData
 
@@ -75,8 +75,8 @@ def write_urdf(
     beside = file.with_suffix(".loops.yaml") if sidecar is None else FilePath(sidecar)
     report = Report(f"{file} and {beside}: loopdyn to URDF")
     robot, said = _Writer(mechanism, report, leave_out).write(beside.parent)
-    write_atomically(file, robot)
-    write_atomically(beside, document(said))
+    write_file(file, robot)
+    write_file(beside, document(said))
     return report
 
 
