@@ -416,6 +416,7 @@ def convert(
     ] = None,
     keyframe: Annotated[str | None, typer.Option("--keyframe", help="Keyframe of MJCF to start from.")] = None,
     leave_out: Annotated[bool, typer.Option("--leave-out", help="Leave out what OUT cannot hold.")] = False,
+    mend: Annotated[bool, typer.Option("--mend", help="Replace impossible inertias of URDF and SDF.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
 ) -> None:
     """Convert a model between loopdyn, MuJoCo (MJCF), URDF and SDF, loops included.
@@ -431,7 +432,7 @@ def convert(
     from loopdyn.interchange.convert import convert as run
 
     try:
-        reports = run(source, target, loops=loops, keyframe=keyframe, leave_out=leave_out)
+        reports = run(source, target, loops=loops, keyframe=keyframe, leave_out=leave_out, mend=mend)
     except LoopdynError as error:
         _fail(error, f"loopdyn convert {source} {target}")
     if as_json:

@@ -232,6 +232,21 @@ def test_a_missing_mesh_matters_only_where_inertia_follows_from_it(tmp_path):
         ld.read_mjcf(file)
 
 
+def test_a_missing_mesh_inside_a_frame_matters_as_much(tmp_path):
+    file = tmp_path / "m.xml"
+    file.write_text("""<mujoco><asset><mesh name="m" file="m.stl"/></asset><worldbody><body name="b"><joint name="j"/>
+      <geom size=".1"/><frame><geom type="mesh" mesh="m"/></frame></body></worldbody></mujoco>""")
+    with pytest.raises(ld.ModelError, match="body 'b': its inertia follows from the mesh"):
+        ld.read_mjcf(file)
+
+
+def test_copies_without_end_are_refused():
+    inner = '<replicate count="1000" offset="1 0 0"><body><joint/><geom size=".1"/></body></replicate>'
+    text = f'<mujoco><worldbody><replicate count="1000" offset="0 1 0">{inner}</replicate></worldbody></mujoco>'
+    with pytest.raises(ld.ModelError, match="it makes 1000000 copies"):
+        ld.read_mjcf(text)
+
+
 def test_includes_and_meshes_are_read_from_the_folder_of_the_model_only(tmp_path):
     inner = tmp_path / "models"
     (inner / "parts").mkdir(parents=True)

@@ -203,3 +203,29 @@ def test_a_model_in_millimetres_by_mistake_is_seen_by_its_size():
     """URDF is in metres: a drawing in mm is 1000 times too large, and nothing but its size shows it."""
     text = robot(link("a"), joint("A", "continuous", "world", "a", at='xyz="0 350 0"'))
     assert "check that its lengths are in m, not mm" in str(ld.read_urdf(text).report)
+
+
+def test_impossible_inertia_is_noted_refused_with_its_line_or_mended():
+    """diag(1, 1, 3): second moments are (1.5, 1.5, -0.5); without the negative one the inertia is diag(1.5, 1.5, 3)."""
+    inertia = '<inertia ixx="1" iyy="1" izz="3" ixy="0" ixz="0" iyz="0"/>'
+    text = robot(link("a", "").replace(INERTIA, inertia), joint("A", "continuous", "world", "a"))
+    found = ld.read_urdf(text)
+    assert "body 'a': impossible inertia" in found.report.notes[0]
+    with pytest.raises(ld.ModelError, match=r"text:2: body 'a': impossible inertia"):
+        found.mechanism.compile()
+    mended = ld.read_urdf(text, mend=True)
+    matrix = mended.mechanism.bodies["a"].inertia
+    assert (matrix.xx, matrix.yy, matrix.zz) == pytest.approx((1.5, 1.5, 3.0))
+    assert "mended by 0.5 kg m^2" in str(mended.report)
+    mended.mechanism.compile()
+
+
+def test_inertia_without_mass_is_not_dropped_in_silence():
+    text = robot(link("a").replace("1.3", "0"), joint("A", "continuous", "world", "a"))
+    assert "has inertia but no mass" in ld.read_urdf(text).report.notes[0]
+    assert "has inertia but no mass; mended" in ld.read_urdf(text, mend=True).report.changed[0]
+
+
+def test_the_axis_of_a_fixed_joint_is_of_no_meaning():
+    text = robot(link("a"), joint("A", "fixed", "world", "a", '<axis xyz="0 0 0"/>'))
+    ld.read_urdf(text).mechanism.compile()

@@ -26,6 +26,7 @@ def convert(
     loops: FilePath | None = None,
     keyframe: str | None = None,
     leave_out: bool = False,
+    mend: bool = False,
 ) -> list[Report]:
     """Read `source`, write `target`; what became of the model on both ways.
 
@@ -39,6 +40,8 @@ def convert(
         Keyframe of MJCF to start from.
     leave_out : bool
         Leave out what the target cannot hold instead of refusing it.
+    mend : bool
+        Replace inertias of URDF and SDF that no body can have by the nearest possible ones.
 
     Examples
     --------
@@ -54,7 +57,7 @@ def convert(
         raise ModelError(
             [Problem("convert", f"files ending in '{target.suffix}' cannot be written", hint, str(target))]
         )
-    mechanism, report = _read(source, loops, keyframe)
+    mechanism, report = _read(source, loops, keyframe, mend)
     reports = [] if report is None else [report]
     if target.suffix.lower() == ".urdf":
         reports.append(write_urdf(mechanism, target, leave_out=leave_out))
@@ -65,7 +68,9 @@ def convert(
     return reports
 
 
-def _read(source: FilePath, loops: FilePath | None, keyframe: str | None) -> tuple[Mechanism, Report | None]:
+def _read(
+    source: FilePath, loops: FilePath | None, keyframe: str | None, mend: bool
+) -> tuple[Mechanism, Report | None]:
     ending = source.suffix.lower()
     if loops is not None and ending != ".urdf":
         raise ModelError([Problem("convert", "only a URDF has a sidecar file", "Leave out --loops.", str(source))])
@@ -73,13 +78,13 @@ def _read(source: FilePath, loops: FilePath | None, keyframe: str | None) -> tup
         raise ModelError([Problem("convert", "only MJCF has keyframes", "Leave out --keyframe.", str(source))])
     if ending == ".urdf":
         beside = source.with_suffix(SIDECAR)
-        urdf = read_urdf(source, loops=loops or (beside if beside.is_file() else None))
+        urdf = read_urdf(source, loops=loops or (beside if beside.is_file() else None), mend=mend)
         return urdf.mechanism, urdf.report
     if ending in (".xml", ".mjcf"):
         mjcf = read_mjcf(source, keyframe=keyframe)
         return mjcf.mechanism, mjcf.report
     if ending == ".sdf":
-        sdf = read_sdf(source)
+        sdf = read_sdf(source, mend=mend)
         return sdf.mechanism, sdf.report
     if ending in (".yaml", ".yml"):
         return load(source), None

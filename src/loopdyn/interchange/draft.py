@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from pydantic import ValidationError
 
 from loopdyn.errors import ModelError, Problem
+from loopdyn.inertia import impossible
 from loopdyn.interchange.report import Report
 from loopdyn.io.reading import element_name
 from loopdyn.model import GROUND, Mechanism
@@ -84,8 +85,9 @@ class Origin:
 class Draft:
     """Sections of a model as plain data, with names that are legal and differ."""
 
-    def __init__(self, name: str, file: str, report: Report):
+    def __init__(self, name: str, file: str, report: Report, mend: bool = False):
         self.file = file
+        self.mend = mend  # whether impossible inertias are replaced
         self.report = report
         self.data: dict[str, Any] = {"loopdyn": 1, "name": name or "mechanism"}
         for section in ("parameters", "bodies", "joints", "constraints", "forces"):
@@ -113,11 +115,26 @@ class Draft:
         """A body with mass properties in its own frame, inertia about the centre of mass; `at` is its world pose."""
         self.poses[name] = at
         said: dict[str, Any] = {"mass": float(mass), "axes": "body", "pose": frame(at)}
-        if mass:
-            matrix = np.asarray(inertia, float)
-            said |= {"com": np.asarray(com, float).tolist(), "inertia": (0.5 * (matrix + matrix.T)).tolist()}
+        matrix = np.asarray(inertia, float)
+        matrix = self._possible(name, float(mass), 0.5 * (matrix + matrix.T))
+        if mass or np.any(matrix):
+            said |= {"com": np.asarray(com, float).tolist(), "inertia": matrix.tolist()}
         self.data["bodies"][name] = said
         self.lines["bodies", name] = line
+
+    def _possible(self, name: str, mass: float, inertia: Array) -> Array:
+        """An inertia that some body can have, if it is to be mended; otherwise a note that none can."""
+        problem = impossible(mass, inertia)
+        if problem is None or mass < 0.0:
+            return inertia
+        if not self.mend:
+            self.report.notes.append(f"body '{name}': {problem[0]}; mend=True (--mend) takes the nearest possible one")
+            return inertia
+        mended = nearest_possible(inertia) if mass else np.zeros((3, 3))
+        self.report.changed.append(
+            f"body '{name}': {problem[0]}; mended by {np.abs(mended - inertia).max():.2g} kg m^2"
+        )
+        return mended
 
     def joint(self, name: str, kind: str, ends: tuple[str, str], F: Pose, M: Pose, line: int = 0, **own: Any) -> None:
         """A joint between frames F on the parent and M on the child, with its own keys (axis, limits, ...)."""
@@ -169,6 +186,25 @@ def made(data: Mapping[str, Any], origin: Origin) -> Mechanism:
         raise ModelError(origin.locate(problems)) from None
     mechanism._source = origin
     return mechanism
+
+
+def nearest_possible(inertia: Array) -> Array:
+    """The possible inertia whose matrix of second moments (the integral of x x^T dm) is nearest to the given one's.
+
+    That matrix is trace/2 - inertia, and a body can have it if no principal value is negative.
+
+    Examples
+    --------
+    >>> nearest_possible(np.diag([1.0, 1.0, 3.0])).round(12)
+    array([[1.5, 0. , 0. ],
+           [0. , 1.5, 0. ],
+           [0. , 0. , 3. ]])
+    """
+    second = 0.5 * np.trace(inertia) * np.eye(3) - inertia
+    values, axes = np.linalg.eigh(second)
+    second = (axes * np.maximum(values, 0.0)) @ axes.T
+    result: Array = np.trace(second) * np.eye(3) - second
+    return result
 
 
 def world_frames(pose_parent: Pose, pose_child: Pose, at: Pose) -> tuple[Pose, Pose]:

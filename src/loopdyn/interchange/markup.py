@@ -111,12 +111,12 @@ def parse(text: str, shown: str) -> Element:
 class Source:
     """An XML file that is being read: its root, and everything that is wrong with it."""
 
-    def __init__(self, file: FilePath | None, text: str | None, root_tag: str, ending: str):
+    def __init__(self, file: FilePath | None, text: str | None, root_tag: str, ending: str, other_tag: str = ""):
         self.shown = "text" if file is None else str(file)
         self.text = read_text(file, self.shown, ending) if text is None and file is not None else text or ""
         self.problems: list[Problem] = []
         self.root = parse(self.text, self.shown)
-        if self.root.tag != root_tag:
+        if self.root.tag not in (root_tag, other_tag):
             message = f"the outermost element is <{short(self.root.tag)}>, not <{root_tag}>"
             hint = "Read it with the function for its format: read_mjcf, read_urdf or read_sdf."
             raise ModelError([Problem("XML", message, hint, self.shown, self.root.line)])

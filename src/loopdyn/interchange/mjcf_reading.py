@@ -41,6 +41,7 @@ FREE, BALL, SLIDE, HINGE = range(4)  # mjtJoint
 CONNECT, WELD, JOINT, TENDON = range(4)  # mjtEq
 # Two connects are one hinge if their anchors are this far apart, relative to the model, and equally far on both bodies.
 ANCHORS_APART = 1e-6
+MAX_COPIES = 10_000  # of a body, by <replicate> and <composite>
 
 
 @dataclass(frozen=True)
@@ -236,7 +237,7 @@ class _Files:
                 self.source.problem("include", f"'{name}' is included twice", "Include every file once.", child)
                 continue
             self.included.add(path)
-            other = Source(path, None, _root_tag(path), ".xml").root
+            other = Source(path, None, "mujocoinclude", ".xml", "mujoco").root  # the latter in older models
             self._include(other)
             for inner in (e for c in other.children for e in c.walk()):
                 inner.line = child.line
@@ -268,27 +269,33 @@ class _Files:
                 self.assets[mesh.attributes["file"]] = path.read_bytes()
         if self.missing:
             self.report.leave_out("meshes whose files are missing", list(self.missing.values()))
-        self._forget_meshes(root, "true" in [c.get("inertiafromgeom") for c in compiler])
+        self._forget_meshes(root, root, "true" in [c.get("inertiafromgeom") for c in compiler])
 
-    def _forget_meshes(self, element: Element, always_from_shapes: bool) -> None:
+    def _forget_meshes(self, element: Element, body: Element, always_from_shapes: bool) -> None:
         """Take out shapes whose mesh is missing; where inertia would follow from them, that is a problem."""
         kept = []
         for child in element.children:
             if child.tag == "geom" and child.get("mesh") in self.missing:
-                if element.tag == "body" and (always_from_shapes or element.first("inertial") is None):
-                    what = f"body '{element.get('name')}'"
+                if body.tag == "body" and (always_from_shapes or body.first("inertial") is None):
+                    what = f"body '{body.get('name')}'"
                     message = f"its inertia follows from the mesh '{self.missing[child.get('mesh')]}', which is missing"
                     self.source.problem(what, message, "Add the file, or give the body an <inertial>.", child)
                 continue
             if child.tag == "mesh" and child.get("name") in self.missing:
                 continue
-            self._forget_meshes(child, always_from_shapes)
+            self._forget_meshes(child, child if child.tag == "body" else body, always_from_shapes)
             kept.append(child)
         element.children = kept
 
-    def _clean(self, element: Element) -> None:
+    def _clean(self, element: Element, copies: int = 1) -> None:
+        """Take out scenery; refuse other files, and copies that could not be computed."""
         kept = []
         for child in element.children:
+            count = [int(n) for n in child.get("count").split() if n.isdigit()]
+            many = copies * math.prod(count)
+            if many > MAX_COPIES:
+                self.source.problem(f"<{child.tag}>", f"it makes {many} copies", f"Make {MAX_COPIES} at most.", child)
+                continue
             if child.tag in SCENERY or (child.tag == "geom" and child.get("hfield")):
                 if SCENERY.get(child.tag):
                     self.gone[SCENERY[child.tag]] = self.gone.get(SCENERY[child.tag], 0) + 1
@@ -298,17 +305,9 @@ class _Files:
                 self.source.problem(f"<{child.tag}>", f"the file '{child.get('file')}' is not read", hint, child)
                 continue
             child.attributes.pop("material", None)
-            self._clean(child)
+            self._clean(child, many)
             kept.append(child)
         element.children = kept
-
-
-def _root_tag(path: FilePath) -> str:
-    """Included files begin with <mujocoinclude> or, in older models, with <mujoco>."""
-    try:
-        return "mujoco" if re.search(r"<mujoco[\s>]", path.read_text("utf-8", "replace")) else "mujocoinclude"
-    except OSError:
-        return "mujocoinclude"
 
 
 def _write(element: Element, lines: list[str]) -> None:
@@ -639,9 +638,8 @@ class _Reader:
             c = 0.0 if self.disabled("DAMPER") else c
             low, high = (float(x) for x in m.tendon_lengthspring[t])
             line, fixed = self._line(t), self._fixed(t)
-            extra = [
-                w for w, on in (("its range", m.tendon_limited[t]), ("its friction", m.tendon_frictionloss[t])) if on
-            ]
+            parts = {"its range": "limited", "its friction": "frictionloss", "its armature": "armature"}
+            extra = [w for w, key in parts.items() if getattr(m, f"tendon_{key}", np.zeros(m.ntendon))[t]]
             if k and low != high:
                 extra.append("its spring with a dead band")
                 k = 0.0

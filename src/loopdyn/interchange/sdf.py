@@ -38,7 +38,11 @@ GRAVITY = (0.0, 0.0, -9.8)  # of a world that says nothing
 
 
 def read_sdf(
-    source: str | os.PathLike[str], *, model: str | None = None, gravity: Sequence[float] | None = None
+    source: str | os.PathLike[str],
+    *,
+    model: str | None = None,
+    gravity: Sequence[float] | None = None,
+    mend: bool = False,
 ) -> Imported:
     """Read a model from an SDF file, loops included.
 
@@ -50,6 +54,8 @@ def read_sdf(
         Which model, if the file has several.
     gravity : (3,), optional
         In m/s^2; by default that of the file's world, or (0, 0, -9.8), which SDF takes where nothing is said.
+    mend : bool
+        Replace inertias that no body can have by the nearest possible ones; otherwise compiling refuses them.
 
     Returns
     -------
@@ -65,12 +71,14 @@ def read_sdf(
     (0.0, 1.0, 0.0)
     """
     file = None if is_text(source) else FilePath(os.fspath(source))
-    return _Reader(Source(file, str(source) if file is None else None, "sdf", ".sdf")).read(model, gravity)
+    opened = Source(file, str(source) if file is None else None, "sdf", ".sdf")
+    return _Reader(opened, mend).read(model, gravity)
 
 
 class _Reader:
-    def __init__(self, source: Source):
+    def __init__(self, source: Source, mend: bool):
         self.s = source
+        self.mend = mend
         self.report = Report(f"{source.shown}: SDF to loopdyn")
         version = source.root.get("version", "1.6")
         try:
@@ -82,7 +90,7 @@ class _Reader:
     def read(self, wanted: str | None, gravity: Sequence[float] | None) -> Imported:
         model, world = self._choose(wanted)
         self.model = model
-        self.draft = Draft(model.get("name"), self.s.shown, self.report)
+        self.draft = Draft(model.get("name"), self.s.shown, self.report, self.mend)
         g = np.array(GRAVITY if gravity is None else gravity, float)
         if gravity is None and world is not None and world.first("gravity") is not None:
             g = self.s.numbers(world.child_text("gravity"), 3, "world", world)

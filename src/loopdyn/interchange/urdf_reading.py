@@ -53,6 +53,7 @@ def read_urdf(
     loops: str | os.PathLike[str] | None = None,
     floating: bool = False,
     gravity: Sequence[float] | None = None,
+    mend: bool = False,
 ) -> Imported:
     """Read a robot from a URDF file, with its loops.
 
@@ -66,6 +67,8 @@ def read_urdf(
         Whether the root link is free to move; otherwise it is fixed to the ground. A root link ``world`` is the ground.
     gravity : (3,), optional
         In m/s^2; by default that of the sidecar, or (0, 0, -9.81), since URDF says nothing.
+    mend : bool
+        Replace inertias that no body can have by the nearest possible ones; otherwise compiling refuses them.
 
     Returns
     -------
@@ -83,14 +86,14 @@ def read_urdf(
     file = None if is_text(source) else FilePath(os.fspath(source))
     opened = Source(file, str(source) if file is None else None, "robot", ".urdf")
     sidecar = None if loops is None else read_document(FilePath(loops), os.fspath(loops))
-    return _Reader(opened, sidecar).read(floating, gravity)
+    return _Reader(opened, sidecar, mend).read(floating, gravity)
 
 
 class _Reader:
-    def __init__(self, source: Source, sidecar: Document | None):
+    def __init__(self, source: Source, sidecar: Document | None, mend: bool):
         self.s = source
         self.report = Report(f"{source.shown}: URDF to loopdyn")
-        self.draft = Draft(source.root.get("name"), source.shown, self.report)
+        self.draft = Draft(source.root.get("name"), source.shown, self.report, mend)
         self.sidecar = sidecar
         self.said: dict[str, Any] = {} if sidecar is None else _check_sidecar(sidecar)
         self.units = Units(**self.said.get("units", {}))
@@ -215,11 +218,12 @@ class _Reader:
 
     def _moved(self, e: Element, q: float) -> Pose:
         """Pose of the child in the parent at a coordinate, which is in the units of the sidecar."""
-        at, axis = self._origin(e, f"joint '{e.get('name')}'"), self._axis(e)
+        at = self._origin(e, f"joint '{e.get('name')}'")
         kind = TYPES.get(e.get("type"), "")
         if kind == "revolute":
-            return compose(at, pose(rotation=about_axis(axis, q * self.units.factor("angle"))))
+            return compose(at, pose(rotation=about_axis(self._axis(e), q * self.units.factor("angle"))))
         if kind == "prismatic":
+            axis = self._axis(e)
             return compose(at, pose(q * self.units.factor("length") * axis / np.linalg.norm(axis)))
         return at
 
