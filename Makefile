@@ -68,6 +68,7 @@ bench: install  ## Time trees and closed loops beside other engines
 	$(PY) benchmarks/graph.py
 	$(PY) benchmarks/rcr.py
 	$(PY) benchmarks/simulate.py
+	$(PY) benchmarks/auto.py
 
 clean:  ## Remove .venv and everything that was generated
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -3,14 +3,18 @@
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
-from loopdyn import library, tree
+from loopdyn import library, profiles, tree
 from loopdyn.analysis.assembly import assemble
 from loopdyn.analysis.branches import Branches, branches, singular_poses
 from loopdyn.analysis.coordinates import Coordinates, coordinates
+from loopdyn.analysis.drive import Drive, DriveEvent, drive
 from loopdyn.analysis.equations import Equations, equations
+from loopdyn.analysis.equilibrium import Equilibria, Equilibrium, Preload, equilibrium, preload, zero_force
+from loopdyn.analysis.inverse_dynamics import InverseDynamics, inverse_dynamics
 from loopdyn.analysis.loads import reactions
 from loopdyn.analysis.mobility import Mobility, mobility
 from loopdyn.analysis.reconnect import Change, reconnect
+from loopdyn.bearings import Bearings
 from loopdyn.checking import check_formulation
 from loopdyn.constraints import (
     Coupler,
@@ -128,6 +132,7 @@ __all__ = [
     "At",
     "Auto",
     "Baumgarte",
+    "Bearings",
     "Body",
     "Branches",
     "Bushing",
@@ -139,8 +144,12 @@ __all__ = [
     "Crossing",
     "Cylindrical",
     "Distance",
+    "Drive",
+    "DriveEvent",
     "Driver",
     "Equations",
+    "Equilibria",
+    "Equilibrium",
     "Event",
     "ExpressionError",
     "Extrapolation",
@@ -152,6 +161,7 @@ __all__ = [
     "Helical",
     "Inertia",
     "Integrator",
+    "InverseDynamics",
     "JointFriction",
     "JointSpring",
     "Limits",
@@ -169,6 +179,7 @@ __all__ = [
     "PointOnCurve",
     "PointOnLine",
     "PointOnPlane",
+    "Preload",
     "Prismatic",
     "Problem",
     "Rcr",
@@ -205,12 +216,17 @@ __all__ = [
     "check_formulation",
     "compare_runs",
     "coordinates",
+    "drive",
     "equations",
+    "equilibrium",
+    "inverse_dynamics",
     "library",
     "load",
     "load_run",
     "mobility",
+    "preload",
     "prepare",
+    "profiles",
     "reactions",
     "read_mjcf",
     "read_sdf",
@@ -222,4 +238,5 @@ __all__ = [
     "tree",
     "write_mjcf",
     "write_urdf",
+    "zero_force",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from math import isfinite
 from pathlib import Path
@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 if TYPE_CHECKING:
+    from loopdyn.analysis.drive import Drive
     from loopdyn.errors import LoopdynError
     from loopdyn.integrators.base import Integrator
     from loopdyn.results import Run
     from loopdyn.system import System
 
 SHOWN = 12  # events that the closing table of a run lists
+SAMPLES = 200  # intervals of a motion whose times are not given
 
 # What takes time to import is imported by the command that needs it.
 
@@ -110,11 +112,11 @@ def _print_lines(*lines: str) -> None:
         typer.echo(_printable(line))
 
 
-def _stop(text: str, command: str) -> NoReturn:
+def _stop(text: str, command: str, what: str = "the model") -> NoReturn:
     """Say what is wrong, then what to do next."""
     for line in text.split("\n"):
         typer.echo(_printable(line), err=True)
-    typer.echo(f"Correct the model, then run again: {_printable(command)}", err=True)
+    typer.echo(f"Correct {what}, then run again: {_printable(command)}", err=True)
     raise typer.Exit(1)
 
 
@@ -161,6 +163,77 @@ def compare(
         typer.echo(json.dumps(_plain(result.as_data()), indent=2))
     else:
         _print_lines(*str(result).split("\n"))
+
+
+# -------------------------------------------------------------------------------------------------------- drive
+
+
+@app.command()
+def drive(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Model file, ending in .yaml.")],
+    joint: Annotated[str, typer.Argument(metavar="JOINT", help="Joint coordinate to drive, e.g. A.")],
+    start: Annotated[float, typer.Option("--from", help="Where it begins, in the units of the file.")],
+    stop: Annotated[float, typer.Option("--to", help="Where it ends, in the units of the file.")],
+    points: Annotated[int, typer.Option("--points", help="Number of poses, at least 2.")] = 361,
+    csv: Annotated[Path | None, typer.Option("--csv", help="Write all poses as a table to this file.")] = None,
+    plot: Annotated[Path | None, typer.Option("--plot", help="Write plots: .png, .svg, .pdf.")] = None,
+    html: Annotated[Path | None, typer.Option("--html", help="Write a page that shows the motion.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
+) -> None:
+    """Turn the input of a mechanism and see what it does, and where it locks.
+
+    Closes the loops, brings the input to the start of the range and moves it to
+    its end. Prints the range of each coordinate and the turning points, dead
+    points and change points on the way, all in the units of the file. If the
+    input cannot go to the end, what was computed until then is printed and
+    written, and the exit code is 1.
+
+    Example: loopdyn drive four_bar.yaml A --from 0 --to 360 --plot turn.png
+    """
+    from loopdyn.analysis.drive import drive as move
+    from loopdyn.errors import LoopdynError
+    from loopdyn.io import load
+
+    command = f"loopdyn drive {file} {joint} --from {start:g} --to {stop:g}"
+    pictures, pages = (".png", ".svg", ".pdf"), (".html", ".gif", ".mp4", ".png")
+    _check_names(csv=(csv, ()), plot=(plot, pictures), html=(html, pages))
+    if points < 2:
+        raise typer.BadParameter(f"{points} is less than 2.", param_hint="--points")
+    if not (isfinite(start) and isfinite(stop)):
+        raise typer.BadParameter("the range must be finite.", param_hint="--from, --to")
+    try:
+        system = load(file).compile()
+    except LoopdynError as error:
+        _fail(error, command)
+    try:
+        result = move(system, joint, (start, stop, points), units="model")
+        written = _write_drive(result, csv=csv, plot=plot, html=html)
+    except LoopdynError as error:
+        _stop(str(error), command)
+    if as_json:
+        typer.echo(json.dumps(_plain(result.as_data() | {"written": written}), indent=2))
+    else:
+        _print_lines(*str(result).split("\n"), *([f"  written: {', '.join(written)}"] if written else []))
+    if result.status == "stopped":
+        raise typer.Exit(1)
+
+
+def _write_drive(result: Drive, **files: Path | None) -> list[str]:
+    """Write what was asked for; the names of the files."""
+    if files["csv"] is not None:
+        result.to_csv(files["csv"])
+    if files["plot"] is not None:
+        import matplotlib
+
+        matplotlib.use("Agg")  # no window is opened
+        import matplotlib.pyplot as plt
+
+        figure = result.plot()
+        figure.savefig(files["plot"], dpi=150)
+        plt.close(figure)
+    if files["html"] is not None:
+        result.animate(files["html"])
+    return [str(file) for file in files.values() if file is not None]
 
 
 # ---------------------------------------------------------------------------------------------------------- run
@@ -441,6 +514,184 @@ def convert(
     for report in reports:
         _print_lines(*str(report).split("\n"))
     _print_lines(f"written           {target}")
+
+
+# ------------------------------------------------------------------------------------------ statics, motor loads
+
+
+@app.command()
+def equilibrium(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Model file, ending in .yaml.")],
+    search: Annotated[
+        list[str] | None, typer.Option("--search", metavar="A=FROM:TO", help="Range of a coordinate, file's units.")
+    ] = None,
+    at: Annotated[float, typer.Option("-t", "--time", help="Seconds at which drivers and motors are held.")] = 0.0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON (SI units) instead of text.")] = False,
+) -> None:
+    """Find where a mechanism stands still, and whether it stays there.
+
+    Without --search it is let go at the start of the model and followed downhill.
+    With --search all equilibria over a range of a coordinate are found, one line
+    each: stable, unstable or neutral. Coordinates are printed in the units of the
+    file, loads and stiffnesses in N and m. The exit code is 1 if the model is
+    wrong, if nothing is found or if a driver or base moves at that time.
+
+    Example: loopdyn equilibrium toggle.yaml --search A=-60:60
+    """
+    from loopdyn.analysis.equilibrium import equilibrium as find
+    from loopdyn.analysis.equilibrium import units_of
+    from loopdyn.errors import LoopdynError
+    from loopdyn.io import load
+
+    command = f"loopdyn equilibrium {file}"
+    ranges = {label: _range(text) for label, text in _assignments("--search", search).items()}
+    try:
+        system = load(file).compile()
+    except LoopdynError as error:
+        _fail(error, command)
+    _check_labels(system, "--search", ranges)
+    given = {}
+    for label, (low, high) in ranges.items():
+        unit = units_of(system, label)[0]
+        given[label] = (low * unit, high * unit)
+    about: dict[str, Any] = {"name": system.name}
+    try:
+        if given:
+            several = find(system, search=given, t=at)
+            about |= {"complete": several.complete, "note": several.note}
+            found, text = list(several), str(several)
+        else:
+            one = find(system, t=at)
+            found, text = [one], f"{one}\n\n{one.reactions}"
+    except LoopdynError as error:
+        _stop(str(error), command, "the model or the options")
+    if as_json:
+        typer.echo(json.dumps(_plain(about | {"equilibria": [e.as_data() for e in found]}), indent=2))
+    else:
+        _print_lines(*text.split("\n"))
+
+
+@app.command()
+def inverse(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Model file, ending in .yaml.")],
+    motion: Annotated[
+        list[str] | None, typer.Option("--motion", metavar="A=FORMULA", help="Coordinate as a formula of t.")
+    ] = None,
+    until: Annotated[float, typer.Option("-t", "--time", help="Seconds of the motion.")] = 1.0,
+    every: Annotated[float | None, typer.Option("--every", help="Seconds between times; 200 times without.")] = None,
+    motors: Annotated[list[str] | None, typer.Option("--motor", metavar="A", help="Coordinate with a motor.")] = None,
+    weights: Annotated[
+        list[str] | None, typer.Option("--weight", metavar="A=1", help="Of load^2, for redundant motors.")
+    ] = None,
+    preload: Annotated[
+        list[str] | None, typer.Option("--preload", metavar="A=5", help="N m or N, for redundant motors.")
+    ] = None,
+    csv: Annotated[Path | None, typer.Option("--csv", help="Write loads, speeds and powers as a table.")] = None,
+    plot: Annotated[Path | None, typer.Option("--plot", help="Write load over speed: .png, .svg, .pdf.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
+) -> None:
+    """Find what motors must give for a motion, and what the bearings then carry.
+
+    The motion is given by formulas in the units of the file, one --motion for each
+    freedom, or by the drivers of the model. Motors are the coordinates named by
+    --motor, else those with a motor or driver in the model, else those of the
+    motion; what the model has there is left out. Printed in SI units. The exit code
+    is 1 if the model is wrong or the motion is not possible.
+
+    Example: loopdyn inverse slider_crank.yaml --motion "A=360*t" -t 1
+    """
+    from loopdyn.analysis.inverse_dynamics import inverse_dynamics
+    from loopdyn.errors import LoopdynError
+    from loopdyn.io import load
+    from loopdyn.simulate import output_times
+
+    command = f"loopdyn inverse {file}"
+    laws = _assignments("--motion", motion)
+    shares, loads = _numbers("--weight", weights), _numbers("--preload", preload)
+    _check_names(csv=(csv, ()), plot=(plot, (".png", ".svg", ".pdf")))
+    try:
+        times = output_times(0.0, until, until / SAMPLES if every is None else every)
+    except LoopdynError as error:
+        raise typer.BadParameter(str(error)) from None
+    try:
+        system = load(file).compile()
+    except LoopdynError as error:
+        _fail(error, command)
+    for option, labels in (("--motion", laws), ("--motor", motors or []), ("--weight", shares), ("--preload", loads)):
+        _check_labels(system, option, labels)
+    try:
+        found = inverse_dynamics(system, laws, times, motors=motors, weights=shares or None, preload=loads or None)
+        bearings = found.bearings()
+    except LoopdynError as error:
+        _stop(str(error), command, "the model or the options")
+    if csv is not None:
+        found.to_dataframe().to_csv(csv)
+    if plot is not None:
+        import matplotlib
+
+        matplotlib.use("Agg")  # no window is opened
+        found.plot().savefig(plot)
+    written = [str(name) for name in (csv, plot) if name is not None]
+    if as_json:
+        data = {
+            "name": system.name,
+            "verdict": found.verdict,
+            "rule": found.rule,
+            "replaced": list(found.replaced),
+            "motors": found.table().to_dict(orient="index"),
+            "bearings": bearings.table().to_dict(orient="index"),
+            "written": written,
+        }
+        typer.echo(json.dumps(_plain(data), indent=2))
+        return
+    _print_lines(*str(found).split("\n"), "", *str(bearings).split("\n"))
+    if written:
+        _print_lines("", f"written           {', '.join(written)}")
+
+
+def _assignments(option: str, given: list[str] | None) -> dict[str, str]:
+    """What was given as NAME=TEXT."""
+    found: dict[str, str] = {}
+    for text in given or []:
+        name, equals, value = (part.strip() for part in text.partition("="))
+        if not (name and equals and value):
+            raise typer.BadParameter(f"'{text}' is not of the form NAME=VALUE.", param_hint=option)
+        if name in found:
+            raise typer.BadParameter(f"'{name}' is given twice.", param_hint=option)
+        found[name] = value
+    return found
+
+
+def _numbers(option: str, given: list[str] | None) -> dict[str, float]:
+    found = {}
+    for name, text in _assignments(option, given).items():
+        try:
+            found[name] = float(text)
+        except ValueError:
+            raise typer.BadParameter(f"'{text}' of '{name}' is not a number.", param_hint=option) from None
+    return found
+
+
+def _range(text: str) -> tuple[float, float]:
+    try:
+        low, high = (float(x) for x in text.split(":"))
+    except ValueError:
+        raise typer.BadParameter(f"'{text}' is not a range. Write FROM:TO, as 0:360.", param_hint="--search") from None
+    if not (isfinite(low) and isfinite(high) and low < high):
+        raise typer.BadParameter(f"the range '{text}' does not ascend.", param_hint="--search")
+    return low, high
+
+
+def _check_labels(system: System, option: str, labels: Iterable[str]) -> None:
+    """Refuse names of coordinates that the model does not have."""
+    from loopdyn.wording import nearest
+
+    both = [j.spec.labels(j.name) for j in system.joints.values()]
+    known = [label for coordinates, speeds in both for label in (*coordinates, *speeds)]
+    for label in labels:
+        if label not in known:
+            hint = nearest(label, dict.fromkeys(known))
+            raise typer.BadParameter(f"there is no joint coordinate '{label}'. {hint}", param_hint=option)
 
 
 # ------------------------------------------------------------------------------------------------ other commands

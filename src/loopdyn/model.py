@@ -51,7 +51,7 @@ class Body(Inertia):
 
 
 class BaseMotion(Spec):
-    """Given motion of the ground or of a root body: formulas of ``t`` or tables.
+    """Given motion of the ground or of a root body: formulas of ``t``, tables or profiles.
 
     ``x``, ``y``, ``z`` displace its frame along world axes; ``rx``, ``ry``, ``rz`` turn it about the fixed axes
     x, y, z in this order.
@@ -272,7 +272,7 @@ class Mechanism(BaseModel):
         name : str
         joint : str
             Label of the coordinate, e.g. ``"A"`` or ``"C.angle"``.
-        motion : formula of ``t``, number or Table
+        motion : formula of ``t``, number, Table or profile of :mod:`loopdyn.profiles`
             In the units of the model.
 
         Examples
@@ -292,7 +292,7 @@ class Mechanism(BaseModel):
         ----------
         body : str
             ``"ground"`` or a body that no joint connects to the ground.
-        **motion : number, formula of ``t``, or table
+        **motion : number, formula of ``t``, table, or profile
             ``x, y, z``: displacement; ``rx, ry, rz``: rotation about the fixed axes x, y, z in this order.
 
         Examples

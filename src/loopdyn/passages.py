@@ -18,7 +18,7 @@ from loopdyn.formulations.auto import AutoSolver
 from loopdyn.integrators import chart
 from loopdyn.integrators.base import Extrapolation, Stepper
 from loopdyn.integrators.walking import Crossed
-from loopdyn.rank import scaled
+from loopdyn.rank import is_large, scaled
 from loopdyn.system import State, System
 from loopdyn.tree import energy, terms
 
@@ -106,11 +106,13 @@ def passage_of(data: dict[str, Any]) -> Passage:
 
 
 def tangents(system: System, pose: State, rank: int) -> tuple[Array, ...]:
-    """Speeds along the branches that meet in a singular pose; none where more than one row is lost there.
+    """Speeds along the branches that meet in a singular pose; none for large systems, or where more rows are lost.
 
     With U0 the dependency of the rows and N the two motions that they allow to first order, the branches are those x of
     N for which the form U0^T phi''(x, x) vanishes.
     """
+    if is_large(system):
+        return ()
     units = system.speed_units
     U, s, Vt = np.linalg.svd(scaled(system, terms(system, pose).J))
     lost = int(np.count_nonzero(s[:rank] < LOST * s[0]))

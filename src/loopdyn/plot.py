@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loopdyn.analysis.coordinates import Sweep
+from loopdyn.analysis.drive import Drive
+from loopdyn.bearings import FRAMES, GROUPS, Bearings
 from loopdyn.drawing import (
     COLOURS,
     GROUND_COLOUR,
@@ -30,6 +32,8 @@ from loopdyn.wording import nearest
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+    from loopdyn.analysis.inverse_dynamics import InverseDynamics
 
 Array = NDArray[np.float64]
 Poses = tuple[Array, Array]  # positions (body, 3) and rotations (body, 3, 3)
@@ -142,18 +146,25 @@ class RunPlots:
 
     # --------------------------------------------------------------------------------------- loads
 
-    def reactions(self, joint: str) -> Figure:
-        """Force and moment on the child of a joint, axes of the joint; undetermined components are hatched."""
+    def reactions(self, joint: str, axes: str = "joint") -> Figure:
+        """Force and moment on the child of a joint, in its own axes or those of the "world", its "parent" or "child".
+
+        Undetermined components, and those they mix with in other axes, are hatched.
+        """
         wrench = self._variable("wrench")
         names = [str(name) for name in wrench["joint"].values]
         if joint not in names:
             raise ModelError([Problem("reactions", f"there is no joint '{joint}' in the run", nearest(joint, names))])
         values = wrench.sel(joint=joint).values
         unique = determined(self._data).sel(joint=joint).values
+        if axes != "joint":
+            force, moment, known = self._bearings().load(joint, axes)
+            values, unique = np.hstack([moment, force]), np.roll(known, 3)
         components = [str(c) for c in wrench["component"].values]
         child = self._system.bodies[self._system.joints[joint].child]
-        figure, panels = _panels(f"{self._system.name}: reaction in {joint} on {child}, axes of the joint", 2)
-        scale = float(np.abs(values).max(initial=0.0))
+        where = "world axes" if axes == "world" else f"axes of the {axes}"
+        figure, panels = _panels(f"{self._system.name}: reaction in {joint} on {child}, {where}", 2)
+        scale = float(np.nanmax(np.abs(values), initial=0.0))
         for ax, first, unit in ((panels[0], 3, "N"), (panels[1], 0, "N m")):
             for n in range(3):
                 k = first + n
@@ -163,6 +174,80 @@ class RunPlots:
             _legend(ax, 3)
         panels[-1].set_xlabel("time in s")
         return figure
+
+    def polar(self, joint: str) -> Figure:
+        """Force in a bearing on its child in the plane across its axis, as a line that its tip draws.
+
+        In axes of the world (where the axis keeps its direction there), of the parent and of the child: a load that
+        stands still in axes of a ring wears one spot of it. The dot is the first time. A force that redundancy leaves
+        undetermined is refused: there is no such line.
+
+        Examples
+        --------
+        >>> import matplotlib, loopdyn as ld
+        >>> matplotlib.use("Agg")
+        >>> system = ld.library.four_bar().compile()
+        >>> run = ld.simulate(system, ld.assemble(system), (0, 1), progress=False)
+        >>> len(run.plot.polar("B").axes)
+        3
+        """
+        import matplotlib.pyplot as plt
+
+        loads = self._bearings()
+        n = loads.index(joint)
+        data = self._system.joints[joint]
+        if data.spec.type not in GROUPS or data.spec.type == "planar":
+            raise LoopdynError(f"polar: '{joint}' has no axis to look along. Use plot.reactions('{joint}').")
+        if not loads.unique[n, 3:5].all():
+            raise LoopdynError(
+                f"polar: the force across the axis of '{joint}' is not determined by the rigid model, so there is no "
+                f"line to draw. See ld.mobility for the redundant constraints, or use plot.reactions('{joint}')."
+            )
+        views = [("parent", data.F[1], self._system.bodies[data.parent]), ("child", data.M[1], None)]
+        F = loads.axes[:, n, FRAMES.index("world")]
+        if data.parent >= self._system.n_bases and np.ptp(F[:, :, 2], axis=0).max(initial=0.0) < ROUNDING:
+            views.insert(0, ("world", F[0], "the world"))
+        figure, panels = plt.subplots(
+            1, len(views), figsize=(4.6 * len(views), 5.4), subplot_kw={"projection": "polar"}, layout="constrained"
+        )
+        figure.suptitle(f"{self._system.name}: force in {joint}, N", fontsize=12, fontweight="bold", color=INK)
+        for ax, (axes, frame, body) in zip(panels, views, strict=True):
+            first, second = _across(frame)
+            force = loads.load(joint, axes)[0]
+            x, y = force @ first, force @ second
+            ax.plot(np.arctan2(y, x), np.hypot(x, y), color=COLOURS[0], lw=1.3)
+            ax.plot(np.arctan2(y[:1], x[:1]), np.hypot(x[:1], y[:1]), "o", color=COLOURS[0], ms=5)
+            name = body or self._system.bodies[data.child]
+            ax.set_title(f"in axes of {name}; 0° is {_axis_name(first)}", fontsize=9)
+            ax.tick_params(labelsize=8)
+        if not np.isfinite(loads.wrench[:, n]).all():
+            figure.supxlabel("gaps: passages of singular poses, where forces may be unbounded", fontsize=8)
+        return figure
+
+    def shaking(self) -> Figure:
+        """Force and moment about the world origin that the mechanism puts on what it stands on."""
+        values = self._of_run("shaking")
+        figure, panels = _panels(f"{self._system.name}: force and moment on the frame, weight included", 2)
+        scale = float(np.abs(values).max(initial=0.0))
+        for ax, first, unit in ((panels[0], 0, "N"), (panels[1], 3, "N m")):
+            for k in range(3):
+                ax.plot(
+                    self._time, values[:, first + k], color=COLOURS[k], label=("f" if unit == "N" else "m") + "xyz"[k]
+                )
+            ax.set_ylabel(unit)
+            _no_blown_up_rounding(ax, scale)
+            _legend(ax, 3)
+        panels[-1].set_xlabel("time in s")
+        return figure
+
+    def _bearings(self) -> Bearings:
+        found: Bearings = self._of_run("bearings")()
+        return found
+
+    def _of_run(self, name: str) -> Any:
+        if not hasattr(self._run, name):
+            raise LoopdynError(f"only a run of ld.simulate has '{name}'. Load it with ld.load_run, or simulate it.")
+        return getattr(self._run, name)
 
     # ------------------------------------------------------------------------------------- quality
 
@@ -292,6 +377,45 @@ def _no_blown_up_rounding(ax: Axes, scale: float) -> None:
         ax.set_ylim(-0.1 * scale, 0.1 * scale)
 
 
+def _across(axes: Array) -> tuple[Array, Array]:
+    """Two directions across z of a frame, right-handed with it: one of its body's own axes if it lies there, or x."""
+    z = axes[:, 2]
+    level = [e for e in np.eye(3) if abs(e @ z) < ROUNDING]
+    first = level[0] if level else axes[:, 0]
+    return first, np.cross(z, first)
+
+
+def plot_motors(found: InverseDynamics) -> Figure:
+    """Load over speed of each motor along a motion, one panel each."""
+    import matplotlib.pyplot as plt
+
+    n = len(found.motors)
+    columns = min(n, 3)
+    figure, axes = plt.subplots(
+        -(-n // columns), columns, figsize=(max(6.0, 4.6 * columns), 0.5 + 3.6 * (-(-n // columns))), squeeze=False,
+        layout="constrained",
+    )  # fmt: skip
+    figure.suptitle(
+        f"{found.system.name}: loads of motors over their speeds", fontsize=12, fontweight="bold", color=INK
+    )
+    for ax in axes.ravel()[n:]:
+        ax.set_visible(False)
+    for k, (ax, motor, unit) in enumerate(zip(axes.ravel(), found.motors, found.units, strict=False)):
+        turns = unit == "N m"
+        sure = np.where(found.possible, found.load[:, k], np.nan)
+        ax.plot(found.speed[:, k], sure, color=COLOURS[k % len(COLOURS)], label=motor)
+        if not found.possible.all():
+            wrong = np.where(found.possible, np.nan, found.load[:, k])
+            ax.plot(found.speed[:, k], wrong, ":", color="0.5", label="motion not possible")
+        ax.plot(found.speed[:1, k], found.load[:1, k], "o", color=COLOURS[k % len(COLOURS)], ms=5)
+        ax.axhline(0.0, color="0.75", lw=0.8, zorder=0)
+        ax.axvline(0.0, color="0.75", lw=0.8, zorder=0)
+        ax.set(xlabel="speed in rad/s" if turns else "speed in m/s", ylabel="torque in N m" if turns else "force in N")
+        ax.set_title(motor, fontsize=10)
+        ax.grid(color="0.92")
+    return figure
+
+
 # ------------------------------------------------------------------------------------- choice of coordinates
 
 
@@ -306,6 +430,61 @@ def plot_criterion(sweep: Sweep) -> Figure:
     ax.set_ylabel("cos² α")
     ax.set_xlabel(f"{sweep.label} in {coordinate_units(sweep.system)[sweep.system.coordinates.index(sweep.label)]}")
     _legend(ax, 2 * len(sweep.system.speeds))
+    return figure
+
+
+# ------------------------------------------------------------------------------------------------- drives
+
+
+def plot_drive(drive: Drive, labels: Sequence[str] = ()) -> Figure:
+    """Coordinates, first and second derivatives, and quality of a drive over its parameter; events as lines."""
+    chosen = list(labels) or [str(x) for x in drive.data["speed"].values if drive.unit(str(x)) != "1"]
+    by_unit: dict[str, list[str]] = {}
+    for label in chosen:
+        by_unit.setdefault(drive.unit(label), []).append(label)
+    figure, panels = _panels(f"{drive.system.name} driven at {', '.join(drive.inputs)}", 3 * len(by_unit) + 1)
+    x = drive.parameter_values()
+    below, one = {"time": ("/s", 1.0), "share": ("", 1.0)}.get(
+        drive.parameter, (f"/{drive.unit(drive.inputs[0])}", float(drive.shown(drive.inputs[0], 1.0)))
+    )
+    rows = [("q", "coordinate", 0), ("v", "speed", 1), ("a", "speed", 2)]
+    for ax, (name, dim, order, unit) in zip(panels, [(*r, u) for r in rows for u in by_unit], strict=False):
+        for n, label in enumerate(by_unit[unit]):
+            if dim == "coordinate" and label not in drive.data["coordinate"].values:
+                continue
+            y = drive.shown(label, drive.data[name].sel({dim: label}).values) / one**order
+            ax.plot(x, y, color=COLOURS[n % len(COLOURS)], label=label + "'" * order)
+        ax.set_ylabel(unit + (below + ("²" if order == 2 and below else "")) * (order > 0))
+        _legend(ax, len(by_unit[unit]))
+    panels[-1].plot(x, drive.data["quality"].values, color=INK)
+    panels[-1].set_ylabel("quality")
+    panels[-1].set_ylim(bottom=0.0)
+    panels[-1].set_xlabel(drive.parameter_label())
+    styles = {"turning point": ":", "change point": "--"}
+    for event in drive.events:
+        if event.kind == "turning point" and event.label not in chosen:
+            continue
+        at = drive.shown(drive.inputs[0], event.value) if drive.parameter == "input" else event.value
+        for ax in panels:
+            ax.axvline(at, ls=styles.get(event.kind, "-"), color="0.6", lw=0.9, zorder=0.5)
+    return figure
+
+
+def plot_drive_point(drive: Drive, body: str, path: Any) -> Figure:
+    """The path of a point of a body, seen along the direction in which it is flattest of the world's axes."""
+    unit = drive.system.mechanism.units.length if drive.units == "model" else "m"
+    scale = drive.system.mechanism.units.factor("length") if drive.units == "model" else 1.0
+    x = path["position"].values / scale
+    flat = int(np.argmin(np.ptp(x, axis=0)[::-1]))  # of equal ones, z
+    first, second = (k for k in range(3) if k != 2 - flat)
+    figure, (ax,) = _panels(f"{drive.system.name}: path of a point of {body}", 1, height=5.0)
+    ax.plot(x[:, first], x[:, second], color=COLOURS[0])
+    ax.plot(x[0, first], x[0, second], "o", color=COLOURS[0], mfc="white", label="start")
+    ax.plot(x[-1, first], x[-1, second], "o", color=COLOURS[0], label="end")
+    ax.set_aspect("equal", adjustable="datalim")
+    ax.set_xlabel(f"{'xyz'[first]} in {unit}")
+    ax.set_ylabel(f"{'xyz'[second]} in {unit}")
+    _legend(ax, 2)
     return figure
 
 

@@ -76,8 +76,8 @@ Vec6 = Annotated[tuple[float | str, ...], *_field(_vector(6), _vector_schema(6))
 class Spec(BaseModel):
     """Base of everything a model is made of: immutable data, unknown keys refused, errors in words.
 
-    Values without a name are the fields of a class in their order, without `type` and without those that all parts of
-    its kind have: ``Revolute((0, 0, 1))``.
+    Values without a name are the fields of a class in their order, without `type` (`profile`) and without those that
+    all parts of its kind have: ``Revolute((0, 0, 1))``.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, validate_default=False)
@@ -106,7 +106,7 @@ class Spec(BaseModel):
         """Fields in the order of their declaration, those of the base of a kind (joint, force, ...) left out."""
         kinds = [c for c in cls.__mro__ if issubclass(c, Spec) and c is not Spec]
         declared = [key for c in reversed(kinds[:-1] or kinds) for key in inspect.get_annotations(c)]
-        return [key for key in declared if key in cls.model_fields and key != "type"]
+        return [key for key in declared if key in cls.model_fields and key not in ("type", "profile")]
 
     def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
         return [(k, v) for k, v in super().__repr_args__() if v is not None and v != ()]

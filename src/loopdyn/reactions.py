@@ -228,6 +228,7 @@ def reactions(
     *,
     length: float | None = None,
     compliance: Mapping[str, ArrayLike] | None = None,
+    loads: Mapping[str, float] | None = None,
 ) -> Reactions:
     """Reactions of all joints for known accelerations.
 
@@ -244,6 +245,8 @@ def reactions(
     compliance : mapping, optional
         Compliances of joints, one number or six (mx, my, mz, fx, fy, fz) each: the elastic energy is minimised.
         Joints that are not named keep the weights above.
+    loads : mapping, optional
+        Loads on joint speeds beside those of the model, N m or N by label: of motors that the model does not have.
 
     Returns
     -------
@@ -259,7 +262,8 @@ def reactions(
     True
     """
     of_system = _balance(system)
-    return of_system.distribute(state, of_system.loads(state, np.asarray(a, float)), length, compliance)
+    load = of_system.loads(state, np.asarray(a, float)) - of_system.of_motors(loads or {})
+    return of_system.distribute(state, load, length, compliance)
 
 
 def distribute(
@@ -329,6 +333,18 @@ class _Balance:
         balance(self.ints, self.floats, self.array, self.joints, load)
         return load
 
+    def of_motors(self, loads: Mapping[str, float]) -> Array:
+        """What loads on joint speeds put on the bodies (bodies, 6), at the state that :meth:`loads` was given."""
+        total = np.zeros(6 * len(self.work.body))
+        known = {label: (j, k) for j in self.system.joints.values() for k, label in enumerate(j.spec.labels(j.name)[1])}
+        wrong = [label for label in loads if label not in known]
+        if wrong:
+            raise ModelError(Problem("loads", f"there is no joint speed '{n}'", nearest(n, known)) for n in wrong)
+        for label, value in loads.items():
+            j, k = known[label]
+            total += value * self._dual_rows(j, [k]).toarray()[0]
+        return total.reshape(-1, 6)
+
     def matrix(self, state: State) -> sparse.csr_matrix:
         """Rows over the motions of the bodies (angular velocity, velocity of the reference point; world axes)."""
         body = self.work.body
@@ -356,10 +372,9 @@ class _Balance:
         """Loads on the bodies (6 rows each) of unit loads on the speeds of the tree (columns)."""
         if not (len(self.system.model.linear) or self.system.mechanism.user_constraints):
             return sparse.csr_matrix((6 * len(self.work.body), self.system.nv))
-        parts = []
-        for j in self.system.joints.values():
-            if j.in_tree:
-                parts.append(self._dual_rows(j, range(len(j.spec.speeds))))
+        # in the order of the speeds, which is that of the tree and not of the joints in the model
+        tree = sorted((j for j in self.system.joints.values() if j.in_tree), key=lambda j: j.v0)
+        parts = [self._dual_rows(j, range(len(j.spec.speeds))) for j in tree if j.spec.speeds]
         return sparse.vstack(parts).tocsr().T
 
     def _dual_rows(self, j: JointData, freedoms: Iterable[int]) -> sparse.coo_matrix:

@@ -14,6 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from loopdyn import records as rec
+from loopdyn.balancing import Counterweight
+from loopdyn.bearings import Bearings
 from loopdyn.errors import LoopdynError, ModelError, Problem
 from loopdyn.events import Event
 from loopdyn.integrators.chart import rates
@@ -144,14 +146,14 @@ class Run:
     # ------------------------------------------------------------------------------------------ the results
 
     @cached_property
-    def _pieces(self) -> list[tuple[System, int, int]]:
+    def pieces(self) -> list[tuple[System, int, int]]:
         """System, first and last output but one, of each phase."""
         return pieces(self.phases or (Phase(self.system),), 0, len(self.path))
 
     @cached_property
     def _rows(self) -> dict[str, float]:
         """Labels of all constraint rows of all phases, with their units."""
-        systems = [self.system, *(system for system, _, _ in self._pieces)]
+        systems = [self.system, *(system for system, _, _ in self.pieces)]
         return {label: u for s in systems for label, u in zip(s.constraint_rows, s.row_units, strict=True)}
 
     @cached_property
@@ -159,7 +161,7 @@ class Run:
         """Energies and residuals at the output times; residuals of rows that do not act then are zero."""
         n, rows = len(self.path), list(self._rows)
         found = Diagnostics(np.zeros((n, 2)), np.zeros((n, 6)), np.zeros((n, 3, len(rows))))
-        for system, a, b in self._pieces:
+        for system, a, b in self.pieces:
             part = measure(system, self.path[a:b])
             found.energy[a:b], found.momentum[a:b] = part.energy, part.momentum
             found.residual[a:b, :, [rows.index(label) for label in system.constraint_rows]] = part.residual
@@ -215,7 +217,7 @@ class Run:
         """
         n, names, rows = len(self.path), self._joint_names, list(self._other_rows)
         wrench, unique, others = np.zeros((n, len(names), 6)), np.ones((len(names), 6), bool), np.zeros((n, len(rows)))
-        for system, a, b in self._pieces:
+        for system, a, b in self.pieces:
             for k in range(a, b):
                 found = reactions(system, self._state(k), self.path.a[k])
                 there = [names.index(name) for name in found.joints]
@@ -241,7 +243,7 @@ class Run:
     def _other_rows(self) -> dict[str, str]:
         """Rows of constraints and drivers of all phases, with the units of their loads."""
         found: dict[str, str] = {}
-        for system in (self.system, *(system for system, _, _ in self._pieces)):
+        for system in (self.system, *(system for system, _, _ in self.pieces)):
             free = system.absolute
             taken = sum(len(j.spec.rows_when_cut) for j in free.joints.values() if not j.in_tree)
             units = ("N m" if d == "angle" else "N" for d in free.row_dimensions[taken:])
@@ -453,6 +455,50 @@ class Run:
             out[k, 3:] = -(np.cross(B[:, rec.X : rec.X + 3] + c, force) + spin).sum(axis=0)
         return out
 
+    def bearings(self) -> Bearings:
+        """Loads of all bearings in world and body axes, their peaks, means and RMS; print it for a table.
+
+        Examples
+        --------
+        >>> import loopdyn as ld
+        >>> system = ld.library.four_bar().compile()
+        >>> run = ld.simulate(system, ld.assemble(system), (0, 1), progress=False)
+        >>> force, moment, known = run.bearings().load("C", axes="child")
+        >>> force.shape, known.tolist()
+        ((201, 3), [True, True, False, False, False, True])
+        """
+        wrench, unique, _ = self.wrench
+        return Bearings.of(self.system, self.path.t, self.path.q, self._joint_names, wrench, unique)
+
+    def counterweight(
+        self, body: str, mass: float, at: ArrayLike, *, motors: Sequence[str] | None = None
+    ) -> Counterweight:
+        """What a mass added to a body would change in the same motion: shaking, bearings, motors.
+
+        The motion is taken as kept, by motors that give what the mass needs; a run of the changed model would move
+        otherwise unless drivers hold it.
+
+        Parameters
+        ----------
+        body : str
+        mass : float
+            Point mass in kg; negative for material that is taken away.
+        at : (3,)
+            Where, in world coordinates in m at the reference pose.
+        motors : list of labels, optional
+            Who keeps the motion, see :func:`loopdyn.inverse_dynamics`; by default the motors and drivers of the model.
+
+        Examples
+        --------
+        >>> import loopdyn as ld
+        >>> system = ld.library.slider_crank().compile()
+        >>> run = ld.simulate(system, ld.assemble(system), (0, 0.5), progress=False)
+        >>> change = run.counterweight("crank", 1.0, at=(-0.1, -0.05, 0), motors=["A"])
+        >>> change.after.shape == change.before.shape
+        True
+        """
+        return Counterweight(self, body, float(mass), tuple(np.asarray(at, float).tolist()), motors)
+
     def summary(self) -> pandas.DataFrame:
         """Smallest and largest value with their times, and RMS, of every reaction, load and power, and of the shaking.
 
@@ -575,7 +621,7 @@ class Run:
         self.to_dataframe().to_csv(path)
 
     def to_excel(self, path: str | os.PathLike[str]) -> None:
-        """Write :meth:`summary`, events and settings to a workbook (.xlsx), a sheet each.
+        """Write :meth:`summary`, the table of :meth:`bearings`, events and settings to a workbook, a sheet each.
 
         Examples
         --------
@@ -595,6 +641,7 @@ class Run:
         about |= asdict(self.statistics) | {k: str(v) for k, v in self.settings.items()}
         with pd.ExcelWriter(file, engine="openpyxl") as book:
             self.summary().to_excel(book, sheet_name="summary", index_label="quantity")
+            self.bearings().table().to_excel(book, sheet_name="bearings", index_label="load")
             events.to_excel(book, sheet_name="events", index=False)
             pd.Series(about, name="value").to_excel(book, sheet_name="run", index_label="what")
 

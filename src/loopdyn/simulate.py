@@ -411,10 +411,10 @@ class _Simulation:
                 if self._stays_clear():
                     landed = True
                     continue
-                if self._begins_passage():
+                if self._begins_passage() or self._steps_past_end():
                     continue
                 return "failed", self._why()
-            if self.stepper.t >= self.stepper.memory.clock[chart.END]:
+            if self.stepper.t >= min(self.end, self.stepper.memory.clock[chart.END]):
                 stopped = self._time_events()
                 if stopped:
                     return "stopped", stopped
@@ -464,10 +464,21 @@ class _Simulation:
         seen += [float(momentum.look(*place).number[INDICATOR]) for place in places]
         crosses = momentum.side(momentum.look(*places[-1])) < 0.0
         self.farthest = max(self.farthest, *seen)
-        ahead = np.polyval(np.polyfit([0.0, *parts, 1.0], seen, 2), 1.0 + parts)
-        if crosses or min(*seen, *ahead) < CLEAR * self.farthest:
+        if crosses or not _is_clear(np.array(seen), CLEAR * self.farthest):
             return False
         solver.take_step()
+        return True
+
+    def _steps_past_end(self) -> bool:
+        """Allow momentum steps to end behind the end of the run, where no step ends in it: it is a singular pose."""
+        stepper, m = self.stepper, self.stepper.memory
+        walker = getattr(stepper, "walker", None)
+        if walker is None or not stepper.adaptive or m.clock[chart.END] != self.end:
+            return False
+        if self.end - m.clock[chart.START] > walker.first:
+            return False
+        stepper.aim(self.end + walker.first)
+        m.clock[chart.NEXT] = walker.first
         return True
 
     def _begins_passage(self, start: State | None = None) -> bool:
@@ -823,6 +834,18 @@ class _Simulation:
             path = self.t[part], self.out.q[part], self.out.v[part]
             criterion[part] = solver.criterion(*path, active[part])  # type: ignore[attr-defined]
         return active, criterion
+
+
+def _is_clear(seen: Array, least: float) -> bool:
+    """Whether an indicator stays away from zero over a step, seen at the ends of equal parts of it, and over the next.
+
+    It falls to zero and rises again along two lines: none that leads through two neighbouring points may reach zero
+    within another part. Over the next step it is continued by a parabola.
+    """
+    x = np.linspace(0.0, 1.0, len(seen))
+    ahead = np.polyval(np.polyfit(x, seen, 2), 1.0 + x)
+    onward, back = 2.0 * seen[1:] - seen[:-1], 2.0 * seen[:-1] - seen[1:]
+    return bool(min(seen.min(), ahead.min()) > least and min(onward.min(), back.min()) > 0.0)
 
 
 def _digest(arrays: Sequence[NDArray[Any]]) -> str:

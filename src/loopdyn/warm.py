@@ -34,6 +34,7 @@ def compile_chain(name: str) -> str:
     import numpy as np
 
     from loopdyn import library, tree
+    from loopdyn.elimination.probing import answer
     from loopdyn.elimination.solver import Elimination
     from loopdyn.formulations.momentum import MomentumSolver
     from loopdyn.formulations.oracle import Oracle
@@ -61,10 +62,14 @@ def compile_chain(name: str) -> str:
         rank = decide(system, state)  # accelerations by the oracle, which has nothing to compile
         MomentumSolver(system, rank, Oracle().prepare(system, rank), 2).step(0.0, state.q, state.v, 1e-3)
 
+    def elimination() -> None:
+        accelerations(system, state, "graph")
+        answer(*Elimination(system, state).arrays)
+
     jobs: dict[str, Callable[[], object]] = {
         "trees": trees,
         "relative coordinates": lambda: accelerations(system, state, "relative"),
-        "elimination": lambda: accelerations(system, state, "graph"),
+        "elimination": elimination,
         "correction": lambda: Elimination(system, state).project(state),
         "reactions": lambda: reactions(system, state, np.zeros(system.nv)),
         "steps": lambda: simulate(system, state, (0.0, 0.1), t_eval=[0.05], progress=False).data,

@@ -121,10 +121,13 @@ def _in_words(item: Any, path: Path, model: type[BaseModel]) -> Finding:
             return Finding(path[:-1], path[:-1], f"entry {key + 1} of the list is missing", "Add it.")
         return Finding(path[:-1], path, f"'{key}' is missing", f"Add '{key}'.")
     if kind.startswith("union_tag"):
-        types = [str(m.model_fields["type"].default) for m in _models_at(model, item["loc"])]
+        forms = _models_at(model, item["loc"])
+        tag = "type" if any("type" in m.model_fields for m in forms) else "profile"
+        types = [str(_type_of(m)) for m in forms if _type_of(m) is not None]
         if kind == "union_tag_not_found":
-            return Finding(path, path, "'type' is missing", f"Add one of: {', '.join(types)}.")
-        return Finding(path, (*path, "type"), f"unknown type '{short(context['tag'])}'", nearest(context["tag"], types))
+            return Finding(path, path, f"'{tag}' is missing", f"Add one of: {', '.join(types)}.")
+        message = f"unknown {tag} '{short(context['tag'])}'"
+        return Finding(path, (*path, tag), message, nearest(context["tag"], types))
     if kind == "too_long":
         return Finding(path, path, f"expected a list of {context['max_length']}, found {found}", _HINTS["vector"])
     if kind in _EXPECTED:
@@ -171,8 +174,9 @@ def _models_at(model: type[BaseModel], loc: Path) -> list[type[BaseModel]]:
 
 
 def _type_of(model: Any) -> Any:
-    field = getattr(model, "model_fields", {}).get("type")
-    return None if field is None else field.default
+    """What a class is called in files: the value of its 'type', or of its 'profile'."""
+    fields = getattr(model, "model_fields", {})
+    return next((fields[key].default for key in ("type", "profile") if key in fields), None)
 
 
 def _forms(annotation: Any) -> list[Any]:

@@ -10,7 +10,10 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from scipy.integrate import solve_ivp
 from scipy.spatial.transform import Rotation
+from tests.independent import first_derivative, second_derivative
+from tests.linkages import linkage, pose
 
 import loopdyn as ld
 
@@ -20,6 +23,7 @@ GRAVITY = np.array([0.0, 0.0, -2.0])
 OFFSET = np.array([0.3, -0.2, 0.1])  # of the mass centre from the joint
 SPEED = np.array([0.4, 0.1, 1.0])  # of the mass centre at the start
 SPAN = 2.0
+G = 9.81
 
 
 def attitude(t: float) -> np.ndarray:
@@ -140,3 +144,85 @@ def test_reactions_converge_with_the_order_of_the_motion():
         found = run.data["wrench"].sel(joint="A").values[-1, 3:5]
         errors.append(float(np.abs(found - [row["FOx"][-1], row["FOy"][-1]]).max()))
     assert max(measured(errors)) > 3.6, errors
+
+
+# ------------------------------------------------------------------ reactions of a four-bar over a turn of its crank
+
+LENGTHS, MASSES, ANGLE, RATE, CYCLE = (1.0, 0.3, 0.9, 0.6), (1.0, 2.0, 1.5), 0.7, 9.0, 0.72
+SAMPLES = 9  # times over the cycle, all of them ends of steps
+
+
+def links(x: float) -> np.ndarray:
+    """Centre x, y and angle of crank, coupler and rocker at a crank angle, one row each."""
+    A, B, C, D = pose(LENGTHS, x, 1)
+    angles = (x, np.arctan2(*(C - B)[::-1]), np.arctan2(*(C - D)[::-1]))  # without jumps: only the crank goes round
+    return np.array([[*((p + q) / 2), a] for p, q, a in zip((A, B, D), (B, C, C), angles, strict=True)])
+
+
+def inertias() -> np.ndarray:
+    return np.array([[m, m, m * length**2 / 12] for m, length in zip(MASSES, LENGTHS[1:], strict=True)])
+
+
+def slope_and_bend(x: float) -> tuple[np.ndarray, np.ndarray]:
+    """First and second derivative of `links`."""
+    move = lambda s: links(x + s)  # noqa: E731
+    return first_derivative(move, 2e-3), second_derivative(move, 2e-3)
+
+
+def crank_acceleration(x: float, w: float) -> float:
+    """Lagrange's equation of a mechanism with one freedom: I a + (sum of m c' c'') w^2 + weight = 0."""
+    d, dd = slope_and_bend(x)
+    return float(-((inertias() * d * dd).sum() * w * w + G * np.dot(MASSES, d[:, 1])) / (inertias() * d * d).sum())
+
+
+def pin_forces(x: float, w: float) -> np.ndarray:
+    """Forces (4, 2) in A, B, C, D on crank, coupler, rocker, rocker: equations of Newton and Euler of the rods."""
+    pins = pose(LENGTHS, x, 1)
+    d, dd = slope_and_bend(x)
+    needed = inertias() * (d * crank_acceleration(x, w) + dd * w * w) + np.outer(MASSES, [0.0, G, 0.0])
+    # body, pin, sign: the force of a joint acts on its child, and in the opposite sense on its parent
+    on = [(0, 0, 1), (0, 1, -1), (1, 1, 1), (1, 2, -1), (2, 2, 1), (2, 3, 1)]
+    equations = np.zeros((9, 8))
+    for body, pin, sign in on:
+        arm = pins[pin] - links(x)[body, :2]
+        equations[3 * body : 3 * body + 3, 2 * pin : 2 * pin + 2] += sign * np.array(
+            [[1, 0], [0, 1], [-arm[1], arm[0]]]
+        )
+    return np.linalg.lstsq(equations, needed.ravel(), rcond=None)[0].reshape(4, 2)
+
+
+@pytest.fixture(scope="module")
+def cycle() -> tuple[np.ndarray, np.ndarray]:
+    """Times, and pin forces (times, 4, 2) over a turn of the crank; good to 1e-9, as the differences are."""
+    times = np.linspace(0.0, CYCLE, SAMPLES)
+    found = solve_ivp(lambda t, y: [y[1], crank_acceleration(*y)], (0.0, CYCLE), [ANGLE, RATE], "DOP853", times,
+                      rtol=1e-10, atol=1e-11)  # fmt: skip
+    assert found.y[0, -1] - ANGLE > 2 * np.pi
+    return times, np.array([pin_forces(*y) for y in found.y.T])
+
+
+# steps in the cycle, multiples of the number of intervals between the samples
+OVER_A_CYCLE = [
+    ("rk4", 4, lambda h: ld.RK4(step=h), (64, 128, 256)),
+    ("abm", 4, lambda h: ld.ABM(step=h), (256, 512, 1024)),
+    ("generalized_alpha", 2, lambda h: ld.GeneralizedAlpha(step=h), (64, 128)),
+    ("dp5", 5, lambda h: ld.DP5(longest=h), (64, 128, 256)),
+    ("dop853", 8, lambda h: ld.DOP853(longest=h), (24, 48)),
+]
+
+
+@pytest.mark.parametrize(("order", "make", "numbers"), [m[1:] for m in OVER_A_CYCLE], ids=[m[0] for m in OVER_A_CYCLE])
+def test_reactions_over_a_cycle_converge_at_the_order_of_the_integrator(cycle, order, make, numbers):
+    """The worst force of all four bearings at all times of the cycle, not only positions at its end."""
+    times, exact = cycle
+    system = linkage(LENGTHS, ANGLE, 1, MASSES)[0].compile()
+    state = ld.assemble(system, v={"A": RATE})
+    errors = []
+    for n in numbers:
+        run = ld.simulate(system, state, (0, CYCLE), t_eval=times, integrator=make(CYCLE / n), rtol=0.999, atol=1e6,
+                          progress=False)  # fmt: skip
+        loads = run.bearings()
+        found = np.array([loads.load(joint)[0][:, :2] for joint in "ABCD"]).transpose(1, 0, 2)
+        errors.append(np.abs(found - exact).max())
+    assert max(measured(errors)) > order - 0.4, errors
+    assert errors[-1] < (1e-2 if order == 2 else 1e-4) * np.abs(exact).max(), errors

@@ -35,3 +35,10 @@ def test_the_model_files_of_a_page_load_and_compile(page, tmp_path):
 def test_the_links_of_a_page_lead_to_files(page):
     for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
         assert (page.parent / target).exists(), target
+
+
+def test_what_is_cited_is_in_the_list_of_references_and_nothing_else():
+    files = [f for folder in ("src", "docs", "tests") for f in (ROOT / folder).rglob("*") if f.suffix in (".py", ".md")]
+    cited = {key for f in files for key in re.findall(r"\[([A-Z][A-Za-z]+[12]\d{3})\b", f.read_text())}
+    listed = set(re.findall(r"^@\w+\{(\w+),", (ROOT / "docs" / "references.bib").read_text(), re.M))
+    assert cited == listed

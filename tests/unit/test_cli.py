@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 
 import pytest
@@ -231,7 +232,7 @@ def test_every_output_of_run_is_written(tmp_path):
     assert (tmp_path / "run.pdf").read_bytes().startswith(b"%PDF")
     assert "<html" in (tmp_path / "page.html").read_text()[:200]
     book = openpyxl.load_workbook(tmp_path / "run.xlsx")
-    assert book.sheetnames == ["summary", "events", "run"]
+    assert book.sheetnames == ["summary", "bearings", "events", "run"]
     rows = {row[0]: row[1:] for row in book["summary"].iter_rows(values_only=True)}
     assert rows["quantity"] == ("unit", "min", "t_min", "max", "t_max", "rms")
     largest = ld.load_run(tmp_path / "run.nc").data["wrench"].sel(joint="A", component="fx").values.max()
@@ -271,3 +272,119 @@ def test_run_that_fails_says_why_and_exits_with_1(tmp_path):
     assert data["status"] == "failed"
     assert "not a finite number" in data["message"]
     assert data["reached"] == pytest.approx(0.3, abs=0.01)
+
+
+# -------------------------------------------------------------------------------------- statics and motor loads
+
+
+def test_equilibrium_searches_in_the_units_of_the_file(tmp_path):
+    """A lever of 2 kg and 1 m: it hangs at -90 deg and stands at 90 deg, stiffness +-m g l/2."""
+    m = ld.Mechanism("lever", gravity=(0, -10, 0), units={"length": "mm", "angle": "deg"})
+    m.add_body("rod", ld.Inertia.rod(mass=2, start=(0, 0, 0), end=(1000, 0, 0)))
+    m.add_joint("A", ld.Revolute(axis=(0, 0, 1)), m.ground, "rod", at=(0, 0, 0))
+    file = tmp_path / "lever.yaml"
+    m.save(file)
+    result = run("equilibrium", file, "--search", "A=-170:170")
+    assert result.exit_code == 0
+    assert "stable    A = -90 deg, stiffness 10 N m/rad" in result.output
+    assert "unstable  A = 90 deg, stiffness -10 N m/rad" in result.output
+    data = json.loads(run("equilibrium", file, "--json").output)
+    assert data["equilibria"][0]["q"]["A"] == pytest.approx(-1.5707963267948966)
+    assert data["equilibria"][0]["reactions"]["A"]["fy"] == pytest.approx(20.0)
+    text = run("equilibrium", file)
+    assert "stable equilibrium" in text.output
+    assert "joint" in text.output  # reactions
+
+
+def test_inverse_prints_tables_and_writes_files(tmp_path):
+    csv, plot = tmp_path / "loads.csv", tmp_path / "loads.png"
+    result = run("inverse", FOLDER / "four_bar_mm.yaml", "--motion", "A=360*t", "-t", 1, "--csv", csv, "--plot", plot)
+    assert result.exit_code == 0
+    for text in ("fully actuated", "replaced by these loads: motor", "A load", "N m", "B radial force"):
+        assert text in result.output
+    lines = csv.read_text().splitlines()
+    assert lines[0] == "time in s,A load in N m,A speed in rad/s,A power in W"
+    assert len(lines) == 202
+    assert float(lines[1].split(",")[2]) == pytest.approx(6.283185307179586)
+    assert plot.read_bytes().startswith(b"\x89PNG")
+    more = ["--motor", "A", "--motor", "D", "--weight", "A=1", "--weight", "D=2", "--every", "0.1", "--json"]
+    data = json.loads(run("inverse", FOLDER / "four_bar_mm.yaml", "--motion", "A=360*t", *more).output)
+    assert data["verdict"] == "over-actuated: 1 of 2 motors redundant"
+    assert data["motors"]["D load"]["unit"] == "N m"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (("equilibrium", "--search", "Z=0:1"), 2, "no joint coordinate 'Z'"),
+        (("equilibrium", "--search", "A=1"), 2, "not a range"),
+        (("equilibrium", "--search", "A=2:1"), 2, "does not ascend"),
+        (("equilibrium", "--search", "A"), 2, "NAME=VALUE"),
+        (("equilibrium",), 1, "as a load on"),
+        (("inverse",), 1, "leaves 1 open. Give the motion of 1 more"),
+        (("inverse", "--motion", "Z=t"), 2, "no joint coordinate 'Z'"),
+        (("inverse", "--motion", "A=t", "--weight", "A=x"), 2, "not a number"),
+        (("inverse", "--motion", "A=t", "--motion", "A=2*t"), 2, "twice"),
+        (("inverse", "--motion", "A=sin("), 1, "driver 'motion_A'"),
+        (("inverse", "--motion", "D=360*t"), 1, "cannot be followed beyond"),
+        (("inverse", "--motion", "A=t", "-t", "-1"), 2, "positive numbers"),
+        (("inverse", "--motion", "A=t", "--plot", "loads.xyz"), 2, "must end in"),
+    ],
+)
+def test_wrong_use_of_statics_and_inverse_says_what_to_do(arguments, code, words):
+    command, *options = arguments
+    result = run(command, FOLDER / "four_bar_mm.yaml", *options)
+    assert result.exit_code == code
+    assert words in " ".join(result.output.replace("│", " ").split())
+
+
+# --------------------------------------------------------------------------------------------------------- drive
+
+
+def test_drive_prints_ranges_and_turning_points_in_the_units_of_the_file():
+    result = run("drive", FOLDER / "four_bar_mm.yaml", "A", "--from", 0, "--to", 360, "--points", 73)
+    assert result.exit_code == 0, result.output
+    assert "four_bar_mm driven at A: 73 steps, A in deg from 0 to 360" in result.output
+    # crank and coupler in line: law of cosines with 30 + 90, 60 and 100 mm; the crank is drawn at 60 degrees
+    stretched = math.degrees(math.acos((100**2 + 120**2 - 60**2) / (2 * 100 * 120))) - 60 + 360
+    assert f"turning point of D at A = {stretched:.9g} deg" in result.output
+
+
+def test_drive_that_must_stop_says_where_and_keeps_what_it_has(tmp_path):
+    files = {"--csv": tmp_path / "t.csv", "--plot": tmp_path / "t.png", "--html": tmp_path / "t.html"}
+    options = [x for pair in files.items() for x in pair]
+    result = run("drive", FOLDER / "four_bar.yaml", "D", "--from", 0, "--to", 2, "--points", 41, *options)
+    assert result.exit_code == 1
+    # crank folded over the coupler: pin C is 0.9 - 0.3 from A and 0.6 from D, so the rocker leans back by acos(0.5/0.6)
+    cx, cy = 0.9922938867700787, 0.5999505111414504  # pin C of the drawing, by circles (tests/unit/test_library.py)
+    limit = math.pi - math.acos(0.5 / 0.6) - math.atan2(cy, cx - 1)
+    assert f"stopped: dead point at D = {limit:.9g} rad" in result.output
+    assert all(file.stat().st_size > 1000 for file in files.values())
+
+
+def test_drive_json_holds_the_same():
+    result = run("drive", FOLDER / "quick_return.yaml", "A", "--from", 0, "--to", 6, "--points", 61, "--json")
+    assert result.exit_code == 0
+    data = json.loads(result.output)
+    assert data["status"] == "complete"
+    assert data["steps"] == 61
+    assert data["coordinates"]["A"] == {"unit": "rad", "min": 0.0, "max": 6.0}
+    assert {e["kind"] for e in data["events"]} == {"turning point"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (("five_bar.yaml", "A", "--from", 0, "--to", 1), 1, "does not determine the motion"),
+        (("four_bar.yaml", "Q", "--from", 0, "--to", 1), 1, "there is no joint coordinate 'Q' to drive"),
+        (("four_bar.yaml", "A", "--from", 0, "--to", 1, "--points", 1), 2, "less than 2"),
+        (("four_bar.yaml", "A", "--from", 0, "--to", 1, "--plot", "x.doc"), 2, "must end in .png"),
+        (("nothing.yaml", "A", "--from", 0, "--to", 1), 1, "there is no such file"),
+        (("four_bar.yaml", "A", "--from", 0), 2, "Missing option"),
+    ],
+)
+def test_wrong_use_of_drive_is_said(arguments, code, said):
+    result = run("drive", FOLDER / arguments[0], *arguments[1:])
+    assert result.exit_code == code
+    assert said in result.output
+    assert "Traceback" not in result.output

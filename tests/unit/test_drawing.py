@@ -14,6 +14,7 @@ PLANAR = (
     "watt",
     "stephenson",
     "slider_crank",
+    "quick_return",
     "five_bar",
     "n_four_bar",
     "andrews",

@@ -134,6 +134,7 @@ COUNTS = {
     "watt": (5, 7, 2, 1, 6),
     "stephenson": (5, 7, 2, 1, 6),
     "slider_crank": (3, 4, 1, 1, 3),
+    "quick_return": (5, 7, 2, 1, 6),
     "five_bar": (4, 5, 1, 2, 3),
     "n_four_bar": (5, 7, 2, 1, 6),
     "andrews": (7, 10, 3, 1, 9),
@@ -237,6 +238,16 @@ def test_slider_crank_is_the_defined_linkage():
     assert near(joint_place(m, "C"), [0.5786328587266891, 0.02, 0], 1e-15)
     assert near(joint_place(m, "B"), [0.15 * cos(0.5), 0.15 * sin(0.5), 0], 1e-15)
     assert [masses(m)[b][0] for b in ("crank", "rod", "slider")] == [1.0, 0.8, 0.5]
+
+
+def test_quick_return_is_the_defined_linkage():
+    m = library.quick_return()
+    B, D, E, F = (joint_place(m, name) for name in "BDEF")
+    assert near(np.cross(B - D, E - D), 0, 1e-16)  # the slot runs along the arm
+    lengths = [np.linalg.norm(p) for p in (B, D, E - D, F - E)]
+    assert near(lengths, [0.25, 0.1, 0.2, 0.6], 1e-15)
+    assert near(F[1:], [-0.1, 0], 1e-16)
+    assert np.linalg.norm(D) < np.linalg.norm(B)  # Whitworth's: the arm turns fully
 
 
 def test_five_bar_is_the_defined_linkage():

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 import loopdyn as ld
+from loopdyn.formulations import momentum
 from loopdyn.formulations.momentum import MomentumSolver
+from loopdyn.formulations.momentum_large import LargeMomentumSolver
 from loopdyn.rank import decide
 from loopdyn.tree import energy
 
@@ -239,3 +241,67 @@ def test_the_printed_scheme_runs_on_bodies_that_are_all_free_and_is_refused_else
     tree = m.compile()
     with pytest.raises(ld.LoopdynError, match="free"):
         ld.simulate(tree, ld.assemble(tree), (0, 0.5), formulation=printed, integrator=steps, progress=False)
+
+
+def moving_loop():
+    """A four-bar on a base that moves, with a driven crank, a spring and a damper."""
+    m = ld.library.four_bar()
+    m.start = {"q": {}, "v": {}}
+    m.move_base(x="0.1*sin(3*t)", rz="0.2*t")
+    m.add_driver("drive", "A", "0.3 + 2*t + 0.1*sin(5*t)")
+    m.add_force(ld.JointSpring("D", stiffness=3.0, damping=0.4, name="spring"))
+    return m
+
+
+LARGE = {
+    "double pendulum": ld.library.double_pendulum,
+    "four-bar": ld.library.four_bar,
+    "four-bar that is driven on a moving base": moving_loop,
+    "6-UPS": ld.library.stewart_6ups,
+    "Bricard": ld.library.bricard,
+    "tower": ld.library.tower,
+    "Andrews": ld.library.andrews,
+}
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_steps_by_elimination_are_those_by_dense_matrices(name):
+    system = LARGE[name]().compile()
+    state = ld.assemble(system)
+    rank, regular = decide(system, state), ld.prepare(system, "graph", state)
+    h = 1e-4 if name == "Andrews" else 5e-3
+    dense, sparse = (
+        kind(system, rank, regular, 4).step(state.t, state.q, state.v, h)
+        for kind in (MomentumSolver, LargeMomentumSolver)
+    )
+    # positions are differences of world coordinates over parts of the step: their rounding comes back over h
+    rounding = 1e3 * np.finfo(float).eps
+    assert np.abs(dense[0] - sparse[0]).max() < rounding
+    fastest = max(np.abs(dense[1] / system.speed_units).max(), 1.0)
+    assert np.abs((dense[1] - sparse[1]) / system.speed_units).max() < rounding / h * fastest
+    J = ld.terms(system, state).J  # under redundancy impulses differ, what they do does not
+    assert np.abs(J.T @ (dense[2] - sparse[2])).max(initial=0.0) < 1e-8 * np.abs(J.T @ dense[2]).max(initial=1.0)
+
+
+def test_many_windows_fold_flat_by_steps_in_linear_time():
+    """Couplers only translate: a pendulum, and flat where the cranks have turned by a right angle."""
+    system = ld.library.n_four_bar(50).compile()
+    assert momentum.in_linear_time(system)
+    run = ld.simulate(system, ld.assemble(system), (0, 1), t_eval=np.linspace(0, 1, 5), progress=False)
+    assert run.status == "finished", run.message
+    assert len(run.passages) == 1
+    A = run.data["q"].sel(coordinate="A0").values
+    assert np.abs(run.data["q"].sel(coordinate="A50").values - A).max() < 1e-7
+    assert run.energy_error < 1e-7
+    start = run.data["v"].sel(speed="A0").values[0]
+    inertia, arm = 51 / 3 + 50, 51 / 2 + 50
+    speed = np.sqrt(start**2 + 2 * 9.81 * arm / inertia * (1 - np.cos(A)))  # of the pendulum, by its energy
+    assert np.abs(np.abs(run.data["v"].sel(speed="A0").values) - speed).max() < 1e-6
+
+
+def test_a_large_system_with_rows_of_velocities_alone_is_refused(monkeypatch):
+    m = ld.library.four_bar()
+    m.add_constraint("follow", ld.VelocityRelation(formula="a - b", speeds={"a": "A", "b": "D"}))
+    system = m.compile()
+    monkeypatch.setattr(momentum, "is_large", lambda system: True)
+    assert "velocities only" in ld.Momentum().supports(system)

@@ -137,6 +137,21 @@ def test_joint_spring_beyond_half_a_turn_leaves_the_reaction_of_the_pin_right(tu
     assert r.residual < 1e-10
 
 
+def test_loads_of_drivers_are_their_multipliers_whatever_the_order_of_joints_and_speeds():
+    """The tree of the five-bar has its joints in another order (A, B, E, D) than the model."""
+    m = ld.library.five_bar()
+    m.add_driver("one", "A", "0.3*sin(3*t)")
+    m.add_driver("two", "E", "0.4*t*t")
+    system = m.compile()
+    state = ld.assemble(system, q={})
+    dense = ld.accelerations(system, state, formulation="oracle", full=True)
+    expected = dict(zip(system.constraint_rows, dense.lam, strict=True))
+    found = ld.reactions(system, state, dense.a)
+    assert found.multipliers["one"] == pytest.approx(expected["one"], rel=1e-9)
+    assert found.multipliers["two"] == pytest.approx(expected["two"], rel=1e-9)
+    assert found.residual < 1e-9
+
+
 def test_user_force_counts_as_a_load_of_its_joint():
     """A torque given as a Python function, on a closed mechanism: the same reactions as from a motor."""
 

@@ -591,7 +591,7 @@ def _speeds(
     for label in wanted.keys() - kept.keys():  # where to start
         if label in system.speeds:
             v[system.speeds.index(label)] = wanted[label]
-    rows, values, labels = _speed_rows(system, pose, body_motion(system, pose), kept)
+    rows, values, labels = speed_rows(system, pose, list(kept)), np.array(list(kept.values()), float), list(kept)
     v, gap, size = _nearest_speeds(system, pose, v, rows, values)
     if gap.max(initial=0.0) > SPEEDS * max(1.0, size):
         raise _contradiction(system, pose, labels, gap, SPEEDS * max(1.0, size))
@@ -632,22 +632,21 @@ def _contradiction(system: System, pose: State, labels: Sequence[str], gap: Arra
     return AssemblyError(text + hint, nearest=pose, gap=float(gap.max()))
 
 
-def _speed_rows(
-    system: System, pose: State, motion: Motion, given: Mapping[str, float]
-) -> tuple[Array, Array, list[str]]:
-    rows, values, names = [], [], []
+def speed_rows(system: System, pose: State, labels: Sequence[str]) -> Array:
+    """Rows (labels, nv) that give joint speeds, of tree or cut joints, from those of the tree; bases at rest.
+
+    Their transposes are the generalised forces of unit loads on these speeds.
+    """
+    motion = body_motion(system, pose)
     known = {label: (j, k) for j in system.joints.values() for k, label in enumerate(j.spec.labels(j.name)[1])}
-    for label, value in given.items():
+    rows = np.zeros((len(labels), system.nv))
+    for n, label in enumerate(labels):
         j, k = known[label]
         if j.in_tree:
-            row = np.zeros(system.nv)
-            row[j.v0 + k] = 1.0
+            rows[n, j.v0 + k] = 1.0
         else:
-            row = _cut_row(system, pose, motion, _Target(label, value, -1, k, j))
-        rows.append(row)
-        values.append(float(value))
-        names.append(label)
-    return np.array(rows).reshape(-1, system.nv), np.array(values), names
+            rows[n] = _cut_row(system, pose, motion, _Target(label, 0.0, -1, k, j))
+    return rows
 
 
-__all__ = ["assemble"]
+__all__ = ["assemble", "flipped", "speed_rows"]

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from numpy.typing import ArrayLike
 
+from loopdyn.errors import LoopdynError
 from loopdyn.formulations.base import Formulation
 from loopdyn.formulations.registry import DEFAULT, prepare
 from loopdyn.reactions import Reactions
@@ -21,6 +22,7 @@ def reactions(
     formulation: str | Formulation = DEFAULT,
     length: float | None = None,
     compliance: Mapping[str, ArrayLike] | None = None,
+    loads: Mapping[str, float] | None = None,
 ) -> Reactions:
     """What the joints carry at a closed state: forces and moments on each joint's child.
 
@@ -39,6 +41,9 @@ def reactions(
     compliance : mapping, optional
         Compliances of joints, one number or six (mx, my, mz, fx, fy, fz) each: the elastic energy is minimised.
         Joints that are not named keep the weights above.
+    loads : mapping, optional
+        Loads on joint speeds beside those of the model, N m or N by label, as :func:`loopdyn.inverse_dynamics` gives
+        them; `a` must be given with them.
 
     Returns
     -------
@@ -57,6 +62,8 @@ def reactions(
     >>> round(ld.reactions(system, system.state())["A"]["fy"], 9)
     10.0
     """
+    if a is None and loads:
+        raise LoopdynError("loads beside those of the model change the accelerations. Give these too, as a=...")
     if a is None:
         a = prepare(system, formulation, state)(state.t, state.q, state.v).a
-    return _from_accelerations(system, state, a, length=length, compliance=compliance)
+    return _from_accelerations(system, state, a, length=length, compliance=compliance, loads=loads)

@@ -61,7 +61,8 @@ class Coupler(Constraint):
 class Driver(Spec):
     """Prescribes a joint coordinate as a function of time; a distance is driven by its own `length`.
 
-    `motion` is a formula of ``t`` and parameters, or a table of ``t``. The multiplier is the load of the drive.
+    `motion` is a formula of ``t`` and parameters, a table of ``t``, or a profile (:mod:`loopdyn.profiles`). The
+    multiplier is the load of the drive.
 
     Examples
     --------

@@ -147,7 +147,7 @@ class Elimination:
         E.floor[:] = 0.0
         E.diagnostics[layout.WEAKEST_PIVOT] = 0.0
         self.run(accelerate)
-        units = self._units()
+        units = self.units()
         inertia = E.diagonal / units**2  # in natural units, where angles and lengths compare
         largest = np.zeros(len(self.plan.forest.nodes))
         np.maximum.at(largest, self.plan.row_nodes, inertia)
@@ -159,7 +159,7 @@ class Elimination:
         shares: Array = np.divide(E.pivot, scale, out=np.zeros(n), where=scale > 0.0)
         return shares
 
-    def _units(self) -> Array:
+    def units(self) -> Array:
         """Natural unit of each row of the matrix."""
         joints = {j.body: j for j in self.system.joints.values() if j.in_tree}
         severed = [row_dimension(r) for i in self.plan.forest.severed for r in joints[i].spec.rows_when_cut]
@@ -172,7 +172,7 @@ class Elimination:
         E.diagnostics[layout.MATRIX_ONLY] = 1.0
         self.run(accelerate)
         E.diagnostics[layout.MATRIX_ONLY] = 0.0
-        units = self._units()
+        units = self.units()
         orders = {}
         for k, node in enumerate(self.plan.forest.nodes):
             p, m = int(pattern.place[k]), len(node.rows)

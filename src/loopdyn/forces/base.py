@@ -1,4 +1,4 @@
-"""What all forces share: their records in the frozen arrays, and the laws (numbers, formulas, tables).
+"""What all forces share: their records in the frozen arrays, and the laws (numbers, formulas, tables, profiles).
 
 A force type is one file with a class of the user's data and a kernel helper that adds its loads. Loads on
 a body are taken off the bias wrench PW, PV of its work row (torque about its reference point, force; world
@@ -7,15 +7,17 @@ axes). Loads on a joint coordinate go into `work.load`.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Discriminator, Field, Tag
 
 from loopdyn.errors import ExpressionError
 from loopdyn.expressions import Program, constant_program, table_program
+from loopdyn.profiles import AnyProfile, Profile
 from loopdyn.quantities import Path, Resolver, Scalar, Spec, Vec2
 
 # Codes of the force types in kernels.
@@ -88,11 +90,24 @@ def _law(value: Any) -> Any:
     return value
 
 
-Law = Annotated[Table | Scalar, BeforeValidator(_law)]
+def _form(value: Any) -> str:
+    """Which form a law has: what its profile is called, a table, or a number or formula."""
+    if isinstance(value, Profile):
+        return value.profile
+    if isinstance(value, Mapping) and "profile" in value:
+        return str(value["profile"])
+    return "table" if isinstance(value, Mapping | Table) else "number"
+
+
+Law = Annotated[
+    Annotated[Table, Tag("table")] | AnyProfile | Annotated[Scalar, Tag("number")],
+    Discriminator(_form),
+    BeforeValidator(_law),
+]
 
 
 def law_program(
-    law: Table | float | str,
+    law: Table | Profile | float | str,
     variables: dict[str, str],
     dimension: str,
     r: Resolver,
@@ -108,6 +123,12 @@ def law_program(
     scales = [1.0 / r.units.factor(d) for d in variables.values()]
     output = r.units.factor(dimension)
     try:
+        if isinstance(law, Profile):
+            if "t" not in variables:
+                r.problem(element, "a profile is a law of time, which is not possible here", "Give a number.", path)
+                return constant_program(0.0)
+            curve = law.resolve(r, element, path, names.index("t"), output)
+            return constant_program(0.0) if curve is None else curve.program
         if isinstance(law, Table):
             if law.of not in variables:
                 known = ", ".join(names)

@@ -20,10 +20,10 @@ from loopdyn.elimination.passes import FINE
 from loopdyn.formulations.base import Array, Compiled, Formulation, Solver
 from loopdyn.formulations.graph import Graph, GraphSolver
 from loopdyn.formulations.indicator import LAST, LEAST, LOW, N_WATCH, NOW, accelerate, accepted
-from loopdyn.formulations.momentum import Momentum, MomentumSolver
+from loopdyn.formulations.momentum import Momentum, MomentumSolver, step_maker
 from loopdyn.formulations.partition import Partition
 from loopdyn.formulations.relative import Relative
-from loopdyn.rank import Rank, scaled
+from loopdyn.rank import Rank, is_large, scaled
 from loopdyn.system import State, System
 from loopdyn.tree import terms
 
@@ -40,7 +40,7 @@ class AutoSolver(GraphSolver):
     @cached_property
     def momentum(self) -> MomentumSolver:
         """What makes steps through singular poses."""
-        return MomentumSolver(self.elimination.system, self.rank, self, order=2)
+        return step_maker(self.elimination.system, self.rank, self, order=2)
 
     @property
     def indicator(self) -> float:
@@ -64,6 +64,8 @@ class AutoSolver(GraphSolver):
         """Whether the pose is close to a singular one, compared with that where the rank was decided."""
         if not self.passes or not self.rank.count:
             return False
+        if is_large(self.elimination.system):  # no singular values of large matrices
+            return bool(self.elimination.spare[NOW] < LOW)
         system, r = self.elimination.system, self.rank.count - 1
         values = np.linalg.svd(scaled(system, terms(system, state).J), compute_uv=False)
         return bool(values[r] < LOW * self.rank.singular_values[r])

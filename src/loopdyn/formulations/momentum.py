@@ -22,8 +22,8 @@ from loopdyn.formulations import rattle
 from loopdyn.formulations.base import Formulation, Solution, Solver
 from loopdyn.formulations.graph import Graph
 from loopdyn.formulations.huang import HuangSolver
-from loopdyn.projection import project
-from loopdyn.rank import LARGEST_DENSE, Rank, is_large
+from loopdyn.projection import correct, project
+from loopdyn.rank import Rank, is_large
 from loopdyn.system import State, System
 from loopdyn.tree import increment, terms
 
@@ -42,6 +42,9 @@ PARTS: dict[int, tuple[float, ...]] = {
 # An indicator, in natural units, below which a pose is singular; distance, rad or sizes of the mechanism, at which the
 # motions that are allowed beside it are looked at; distance over which speeds are differenced.
 SINGULAR, BESIDE, DIFFERENCE = 1e-9, 1e-5, 1e-3
+# Speeds up to which dense matrices make steps as fast as the elimination of `graph` does or faster: 60 to 80 on ladders
+# and windows; and up to which a run may start in a singular pose.
+LARGEST_DENSE = 80
 BLURRED = 1e-4  # indicator, in natural units, below which accelerations of regular solvers lose half of their digits
 
 
@@ -115,7 +118,7 @@ class MomentumSolver:
     @cached_property
     def _aside(self) -> MomentumSolver:
         """Another one, for questions that must not disturb the steps that are being made."""
-        return MomentumSolver(self.system, self._rank, self.regular, 2)
+        return type(self)(self.system, self._rank, self.regular, 2)
 
     def __call__(self, t: float, q: Array, v: Array) -> Solution:
         """Accelerations and multipliers at one state, as the regular solver gives them.
@@ -233,14 +236,14 @@ class MomentumSolver:
 
         `visit` is called with the state (t, q, v) at the end of each.
         """
-        s, S = self.system, self.scratch
+        s, total = self.system, self.scratch.total
         least = np.inf
-        S.total[:] = 0.0
-        start, *turns, middle = self.places
+        total[:] = 0.0
+        start, *turns, _ = self.places
         here = start
         for k, share in enumerate(shares):
             there = turns[k % 2]
-            status = rattle.step(s.ints, s.floats, here, there, middle, S, share * h, self._moving_bases)
+            status = self._part(here, there, share * h)
             if status != rattle.MADE:
                 raise self._failure(status, float(here.number[rattle.TIME]), share * h)
             least = min(least, float(there.number[rattle.INDICATOR]))
@@ -248,8 +251,17 @@ class MomentumSolver:
             if visit is not None:
                 visit(float(here.number[rattle.TIME]), s.open_work(here.work).q, here.v)
         w = s.open_work(here.work)
-        self.last = Step(w.q.copy(), here.v.copy(), least, S.total / s.row_units, here)
+        self.last = Step(w.q.copy(), here.v.copy(), least, total / s.row_units, here)
         return self.last
+
+    def _part(self, here: rattle.Place, there: rattle.Place, h: float) -> int:
+        """One step of order two, whose multipliers are added to `scratch.total`; a status."""
+        s, middle = self.system, self.places[-1]
+        return int(rattle.step(s.ints, s.floats, here, there, middle, self.scratch, h, self._moving_bases))
+
+    def closed(self, t: float, q: Array, v: Array) -> tuple[Array, Array]:
+        """One linear correction of coordinates and speeds back to the constraints."""
+        return correct(self.system, t, q, v, self.rank)
 
     def look(self, t: float, q: Array, v: Array) -> rattle.Place:
         """A state as a place where a step could end; the start of the steps stays."""
@@ -325,11 +337,11 @@ class Momentum(Formulation):
         return self.order is not None or self.scheme == "huang2002"
 
     def supports(self, system: System) -> str | None:
-        """What `graph` treats, up to the size of dense matrices; for the scheme of the paper its four joint types."""
+        """What `graph` treats, but for rows of velocities in large systems; "huang2002" has four types of joints."""
         if self.scheme == "huang2002":
             return HuangSolver.refusal(system)
-        if is_large(system):
-            return f"it has more than {LARGEST_DENSE} speeds or constraint rows, and matrices of steps are dense"
+        if is_large(system) and not in_linear_time(system):
+            return "it is large, and some of its rows constrain velocities only"
         return Graph().supports(system)
 
     def passes(self, system: System) -> bool:
@@ -340,10 +352,23 @@ class Momentum(Formulation):
         """The unknowns of a step."""
         sizes = f"{system.nv} increments and {system.nc} impulses of constraints"
         how = "of one size" if self.one_size else "extrapolated, their size by the tolerances"
-        return f"momentum ({self.scheme}): {sizes} a step, by dense matrices; steps {how}; accelerations by graph"
+        by = "by the elimination of graph, in linear time" if in_linear_time(system) else "by dense matrices"
+        return f"momentum ({self.scheme}): {sizes} a step, {by}; steps {how}; accelerations by graph"
 
     def prepare(self, system: System, rank: Rank) -> Solver:
         """Work arrays, and the solver of accelerations."""
         if self.scheme == "huang2002":
             return HuangSolver(system, Graph().prepare(system, rank), rank)
-        return MomentumSolver(system, rank, Graph().prepare(system, rank), self.order or 2)
+        return step_maker(system, rank, Graph().prepare(system, rank), self.order or 2)
+
+
+def step_maker(system: System, rank: Rank, regular: Solver, order: int) -> MomentumSolver:
+    """What makes steps: dense matrices are the faster way for small systems only."""
+    from loopdyn.formulations.momentum_large import LargeMomentumSolver
+
+    return (LargeMomentumSolver if in_linear_time(system) else MomentumSolver)(system, rank, regular, order)
+
+
+def in_linear_time(system: System) -> bool:
+    """Whether steps of a system are made by the elimination of `graph`."""
+    return system.nv > LARGEST_DENSE and bool(system.holonomic.all())

@@ -145,7 +145,7 @@ def resolvent(p, q, r):
 
 @inline
 def real_roots(f):
-    """The angles at which a real series vanishes: four, or NONE in the place of what is missing [Ferrari].
+    """The angles at which a real series vanishes: four, or NONE in the place of what is missing.
 
     With t = tan of half the angle it is a polynomial of degree four; its first coefficient is the value at half a turn,
     so angles are counted from where that is largest.

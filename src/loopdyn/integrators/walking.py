@@ -20,7 +20,6 @@ from loopdyn.formulations.rattle import INDICATOR
 from loopdyn.integrators import chart
 from loopdyn.integrators.chart import FINE
 from loopdyn.integrators.stepping import AGAIN, Method, ends_only, look_inside
-from loopdyn.projection import correct
 from loopdyn.system import State
 from loopdyn.tree import difference, increment
 
@@ -235,7 +234,7 @@ class Walker:
     def _close(self, y: Array, t: float) -> None:
         """Correct increments and speeds by what extrapolation left open; zero to within its error."""
         system, nv, start = self.stepper.system, self.stepper.system.nv, self.stepper.memory.q
-        q, v = correct(system, t, increment(system, start, y[:nv]), y[nv : 2 * nv], self.stepper.rank)
+        q, v = self.solver.closed(t, increment(system, start, y[:nv]), y[nv : 2 * nv])
         y[:nv], y[nv : 2 * nv] = difference(system, start, q), v
 
     def _inside(self, h: float) -> Array:

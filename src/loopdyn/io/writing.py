@@ -23,6 +23,7 @@ from loopdyn.io.reading import Node, plain_scalar
 from loopdyn.model import Mechanism
 
 LINE = 110  # longest line with a mapping in it; longer ones get one line per key
+KINDS_OF_PARTS = ("type", "profile")  # always written: they say what a part is
 ELEMENTS = ("bodies", "joints", "constraints", "drivers", "forces", "base")  # always one line or more for each
 
 
@@ -48,7 +49,7 @@ def _part(part: BaseModel, folder: str) -> dict[str, Any]:
     said: dict[str, Any] = {}
     for name, field in type(part).model_fields.items():
         value = getattr(part, name)
-        if field.exclude or (name != "type" and value == _default(type(part), name)):
+        if field.exclude or (name not in KINDS_OF_PARTS and value == _default(type(part), name)):
             continue
         if isinstance(part, Mesh) and name == "file":
             value = _relative(value, folder)

@@ -14,7 +14,7 @@ from pydantic.json_schema import GenerateJsonSchema
 from loopdyn.errors import ModelError, Problem
 from loopdyn.io.including import gather
 from loopdyn.io.reading import KINDS, Document, Node, element_name, parse_document, read_document
-from loopdyn.io.writing import document, merged, plain, write_atomically
+from loopdyn.io.writing import KINDS_OF_PARTS, document, merged, plain, write_atomically
 from loopdyn.model import Mechanism, unrelated
 from loopdyn.wording import findings
 
@@ -240,8 +240,9 @@ def schema() -> dict[str, Any]:
     }
     made["required"] = ["loopdyn"]
     for part in (made, *made["$defs"].values()):
-        if "const" in part["properties"].get("type", {}):
-            part["required"] = ["type", *part.get("required", [])]
+        kinds = [key for key in KINDS_OF_PARTS if "const" in part["properties"].get(key, {})]
+        if kinds:
+            part["required"] = [*kinds, *part.get("required", [])]
         if "description" in part:  # the first paragraph of the docstring
             part["description"] = part["description"].split("\n\n")[0].replace("\n", " ")
     made["title"] = "loopdyn model file"

@@ -14,6 +14,7 @@ four_bar 3
 watt 5
 stephenson 5
 slider_crank 3
+quick_return 5
 five_bar 4
 n_four_bar 5
 andrews 7
@@ -37,7 +38,16 @@ from functools import partial
 
 from loopdyn.library.benchmarks import andrews, bricard, flyball, n_four_bar
 from loopdyn.library.ladders import ladder, star_ladder, tower
-from loopdyn.library.planar import double_pendulum, five_bar, four_bar, pendulum, slider_crank, stephenson, watt
+from loopdyn.library.planar import (
+    double_pendulum,
+    five_bar,
+    four_bar,
+    pendulum,
+    quick_return,
+    slider_crank,
+    stephenson,
+    watt,
+)
 from loopdyn.library.random import random_mechanism
 from loopdyn.library.spatial import bennett, rssr, stewart_3rrs, stewart_6ups
 from loopdyn.library.turning import turned
@@ -55,6 +65,7 @@ __all__ = [
     "ladder",
     "n_four_bar",
     "pendulum",
+    "quick_return",
     "random_mechanism",
     "rssr",
     "slider_crank",
@@ -74,6 +85,7 @@ ALL: dict[str, Callable[[], Mechanism]] = {
     "watt": watt,
     "stephenson": stephenson,
     "slider_crank": slider_crank,
+    "quick_return": quick_return,
     "five_bar": five_bar,
     "n_four_bar": n_four_bar,
     "andrews": andrews,

@@ -203,6 +203,56 @@ def slider_crank() -> Mechanism:
     return m
 
 
+def quick_return() -> Mechanism:
+    """Whitworth's quick return: a crank turns a slotted arm, which moves a ram by a link; crank at 10 rad/s.
+
+    Five bodies, five pins and two slides, two loops, one degree of freedom. The crank turns about the origin; its pin B
+    carries a block that slides along the arm, which turns about D, `offset` below. As `offset` is less than `crank` the
+    arm turns fully, unevenly. A link from its end E to the ram, which slides along x at the height of D. Reference
+    pose: crank at `angle` = 0.7 rad from +x. The numbers are our own.
+
+    Parameters of the mechanism: `crank`, `offset`, `arm` from D to E, `link`, `angle`, `g`.
+
+    Examples
+    --------
+    >>> m = quick_return()
+    >>> len(m.bodies), len(m.compile().topology.loops)
+    (5, 2)
+    """
+    m = Mechanism(
+        "quick_return",
+        gravity=(0, "-g", 0),
+        parameters={
+            "crank": 0.25,
+            "offset": 0.1,
+            "arm": 0.2,
+            "link": 0.6,
+            "angle": 0.7,
+            "g": 9.81,
+            "bx": "crank*cos(angle)",
+            "by": "crank*sin(angle)",
+            "tilt": "atan2(by + offset, bx)",
+            "ex": "arm*cos(tilt)",
+            "ey": "arm*sin(tilt) - offset",
+            "fx": "ex + sqrt(link**2 - (ey + offset)**2)",
+        },
+    )
+    crank = m.add_body("crank", _slender(1.0, "crank", ("bx/2", "by/2", 0)))
+    block = m.add_body("block", Inertia.planar(mass=0.3, com=("bx", "by", 0), izz=0.0002))
+    arm = m.add_body("arm", Inertia.planar(mass=1.5, com=("bx/2", "(by - offset)/2", 0), izz=0.02))
+    link = m.add_body("link", _slender(0.8, "link", ("(ex + fx)/2", "(ey - offset)/2", 0)))
+    ram = m.add_body("ram", Inertia.box(mass=2.0, size=(0.2, 0.04, 0.04), at=("fx", "-offset", 0)))
+    m.add_joint("A", PIN, m.ground, crank, at=(0, 0, 0))
+    m.add_joint("B", PIN, crank, block, at=("bx", "by", 0))
+    m.add_joint("C", Prismatic(axis=("bx", "by + offset", 0)), arm, block, at=("bx", "by", 0))
+    m.add_joint("D", PIN, m.ground, arm, at=(0, "-offset", 0))
+    m.add_joint("E", PIN, arm, link, at=("ex", "ey", 0))
+    m.add_joint("F", PIN, link, ram, at=("fx", "-offset", 0))
+    m.add_joint("G", Prismatic(axis=(1, 0, 0)), m.ground, ram, at=("fx", "-offset", 0))
+    m.start = Start(v={"A": 10.0})
+    return m
+
+
 def five_bar() -> Mechanism:
     """Five-bar with two cranks, released at rest.
 

@@ -6,7 +6,7 @@ between, the momentum and spin about its mass centre, in world axes,
     P = m (c1 - c0) / h,    L = R0 (mu + 1/2 psi x mu + 1/4 (psi . mu) psi),    mu = I psi / h,    R0^T R1 = cay(psi)
 
 the same at both ends: the discrete Legendre transform of m |c1 - c0|^2 / 2h + psi . I psi / 2h, with Cayley's map
-cay(psi) = 1 + 4 / (4 + |psi|^2) (psi^ + psi^ psi^ / 2) [BouRabee2009]. It has no inverse of the inertia in it.
+cay(psi) = 1 + 4 / (4 + |psi|^2) (psi^ + psi^ psi^ / 2). It has no inverse of the inertia in it.
 """
 
 from loopdyn._jit import inline, kernel

@@ -1,0 +1,664 @@
+"""Following the motion of a driven mechanism along its own branch, up to where it cannot go on.
+
+The inputs x (k of the joint coordinates) are given as functions u of one parameter s: an input value, a share of the
+way, or the time. Closed poses satisfy
+
+    phi(t, q) = 0          rows of loops, constraints and drivers
+    x(q) - u(s) = 0        inputs
+
+and make up a curve (q(s), s). With D the Jacobian of these rows by q, and A = [D, c] with the derivatives by s as one
+more column, in natural units:
+
+* D has full rank: q is a smooth function of s, with q' = -D^+ c and q'' from the second derivatives of the rows. Points
+  are found by Newton's method from the Taylor polynomial of degree two of the last one.
+* D loses rank and A does not: the curve turns back in s. This is a *dead point*, beyond which the inputs cannot go. The
+  curve is followed by its length there, and the zero of its component along s located.
+* A loses rank: branches of motion cross, a *change point*. The branch that was followed is smooth: it is gone on with
+  on the other side, and poses inside the gap are interpolated to degree five.
+
+Second derivatives of rows by the motion alone are the even part of `gamma` in the speeds (see mobility), so that time
+stands still where the parameter is not the time.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from loopdyn import records as rec
+from loopdyn.errors import LoopdynError, SingularityError
+from loopdyn.system import State, System
+from loopdyn.tree import difference, increment, jacobian, require_rows
+from loopdyn.tree.user_rows import user_rows
+
+Array = NDArray[np.float64]
+Inputs = Callable[[float], tuple[Array, Array, Array]]  # u, u' and u'' (k,) at a parameter
+
+# Lengths are in natural units: rad, or sizes of the mechanism.
+CLOSED = 1e-12  # residual of a pose that counts as closed; it is improved as long as a step halves it
+ROUNDING = 5e-16  # residual that is not worth another step
+NEWTON = 12  # steps to close a pose that was predicted
+DIVERGED = 10.0  # growth of a residual after which Newton's method is given up
+REACH = 0.1  # way of any coordinate in one step
+SAME_BRANCH = 0.1  # share of a step by which the prediction may be wrong, and
+TURNED = 0.5  # share of the speeds by which those predicted may be
+HALVINGS = 5  # of a step before the curve is followed by its length
+NEAR = 2e-3  # singular value of A below which a pose is too near to a crossing to tell the branches apart
+WIDEST = 0.3  # way over which a crossing is passed
+ARC = 0.02  # step along the length of the curve
+BENT, ALONG = 0.3, 0.9  # correction over such a step, and cosine between tangents, up to which it is trusted
+SHORTEST = 1e-9  # such a step that still fails: the curve ends
+MOST_ARCS = 400  # such steps: a quarter of the way round a curve that never gets on
+LOST = 1e-7  # singular value, at a located pose, that counts as zero
+NODES = (-3, -2, -1, 1, 2, 3)  # about a crossing, in steps that reach over ...
+NODES_WITHIN = 0.8  # ... this share of the way to the neighbours
+DIPS = 3.0  # smallest values that stay above this times their fall from the neighbours do not reach zero
+SAME_PLACE = 1e-7  # in units of the parameter: crossings found from two neighbours
+SLACK = 1e-9  # by which a limit may be passed, and a prediction for a short step be wrong
+STILL = 1e-10  # share of the largest speed below which a coordinate stands still
+
+
+class Rows:
+    """All constraint rows and all joint coordinates, also those of cut joints, at any pose.
+
+    Coordinates of cut joints are read by drivers that are added to a copy of the mechanism, as the rows they would
+    have: their values, gradients and second derivatives come from the kernel that every row comes from.
+
+    Attributes
+    ----------
+    labels : tuple of str
+        Speeds of the tree, then scalar coordinates of cut joints.
+    """
+
+    def __init__(self, system: System):
+        self.system = system
+        m = system.mechanism.model_copy(deep=True)
+        self.cut = [
+            label
+            for j in system.joints.values()
+            if not j.in_tree and len(j.spec.coordinates) == len(j.spec.speeds)
+            for label in j.spec.labels(j.name)[0]
+        ]
+        names = [f"measured {k + 1}" for k in range(len(self.cut))]
+        for name, label in zip(names, self.cut, strict=True):
+            m.add_driver(name, label, 0.0)
+        s = m.compile(cuts=list(system.topology.cuts))
+        if s.coordinates != system.coordinates or s.speeds != system.speeds:
+            raise LoopdynError(f"'{system.name}' has a tree that its cuts do not give. Compile it with cuts alone.")
+        self.measuring = s
+        self.labels = (*system.speeds, *self.cut)
+        self.own = np.array([s.constraint_rows.index(label) for label in system.constraint_rows], int)
+        self.measured = np.array([s.constraint_rows.index(name) for name in names], int)
+        self._near = self._entries()
+        # whether rows may depend on time; formulas of constraints are not looked into
+        self.steady = not (system.mechanism.drivers or m.base or m.constraints or m.user_constraints)
+        self._work = s.work()
+        self._w = s.open_work(self._work)
+        self._J, self._rate = np.empty((s.nc, s.nv)), np.empty(s.nc)
+        self._user = user_rows(s) if m.user_constraints else None
+
+    def _entries(self) -> NDArray[np.int64]:
+        """For each entry of relations, the cut coordinate it reads, or -1."""
+        model = self.measuring.model
+        entry = model.entry
+        first = {int(line[rec.L_ROW]): int(line[rec.L_FIRST]) for line in model.linear}
+        own = [tuple(entry[first[row], [rec.E_CUT, rec.E_FREEDOM]]) for row in self.measured]
+        found = [own.index(tuple(e)) if e[0] >= 0 else -1 for e in entry[:, [rec.E_CUT, rec.E_FREEDOM]]]
+        return np.array(found, int)
+
+    def __call__(self, t: float, q: Array, v: Array, near: Array) -> tuple[Array, Array, Array, Array]:
+        """phi, J, rate and gamma of all rows of the measuring system; cut angles within half a turn of `near`."""
+        s, w = self.measuring, self._w
+        w.t[0], w.q[:], w.v[:] = t, q, v
+        if len(self._near):
+            w.near[:] = np.append(near, 0.0)[self._near]
+        if self._user is not None:
+            self._user(t, q, v).write(w, self._J, self._rate)
+        jacobian.closure(s.ints, s.floats, self._work, self._J, self._rate)
+        if not math.isfinite(self._J.sum() + w.phi.sum() + w.gamma.sum()):
+            require_rows(s, w, self._J, t)
+        return w.phi.copy(), self._J.copy(), self._rate.copy(), w.gamma.copy()
+
+
+@dataclass(frozen=True)
+class Point:
+    """A closed pose of the curve; derivatives are by the parameter, `x`, `v`, `a` by `Rows.labels`.
+
+    `ratio` (labels, k) and `ratio2` (labels, k, k) are derivatives by the inputs, `quality` the smallest singular value
+    of D.
+    """
+
+    s: float
+    t: float
+    q: Array
+    x: Array  # not a number for speeds without a coordinate of their own
+    v: Array
+    a: Array
+    u: Array
+    ratio: Array
+    ratio2: Array
+    quality: float
+    near: Array
+    regular: bool = True
+
+
+@dataclass(frozen=True)
+class End:
+    """Where the curve could not be followed further."""
+
+    kind: Literal["dead point", "change point", "limit", "end of a curve", "lost"]
+    s: float
+    state: State
+    near: Array
+    label: str = ""  # of a limit, the coordinate
+    value: float = 0.0  # ... and the limit
+    reason: str = ""
+
+
+@dataclass
+class Follower:
+    """The curve of one system for given inputs."""
+
+    rows: Rows
+    labels: Sequence[str]  # of the inputs
+    inputs: Inputs
+    unit: float  # natural unit of the parameter
+    time: Callable[[float], float]
+    moving: bool  # whether the parameter is the time
+    held: Sequence[int] = ()  # idle speeds of the tree that are kept at zero
+    limits: dict[str, tuple[float, float]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        system, all_labels = self.rows.system, self.rows.labels
+        self.system, self.nv = system, system.nv
+        self.index = [all_labels.index(label) for label in self.labels]
+        self.units = system.speed_units
+        measuring = self.rows.measuring
+        cut_units = measuring.row_units[self.rows.measured]
+        self.all_units = np.concatenate([self.units, cut_units])
+        self.input_units = self.all_units[self.index]
+        self.row_units = measuring.row_units
+        self._tree = np.array([k for k, label in enumerate(system.speeds) if label in system.coordinates], int)
+        self._coordinate = np.array([system.coordinates.index(system.speeds[k]) for k in self._tree], int)
+        self._own_scale = self.units / self.row_units[self.rows.own, None]
+        self._eye = np.eye(self.nv)
+
+    # ------------------------------------------------------------------------------------------------- rows
+
+    def coordinates(self, q: Array, phi: Array) -> Array:
+        """All coordinates by label, from a pose and the rows there."""
+        x = np.full(len(self.all_units), np.nan)
+        x[self._tree] = q[self._coordinate]
+        x[self.nv :] = phi[self.rows.measured]
+        return x
+
+    def gradients(self, J: Array) -> Array:
+        """Derivatives (labels, nv) of all coordinates by the speeds."""
+        return np.concatenate([self._eye, J[self.rows.measured]])
+
+    def matrix(self, J: Array) -> Array:
+        """D in natural units."""
+        own = J[self.rows.own] * self._own_scale
+        given = self.gradients(J)[self.index] * self.units / self.input_units[:, None]
+        return np.concatenate([own, given, self._eye[list(self.held)]])
+
+    def residual(self, phi: Array, x: Array, u: Array) -> Array:
+        """Residuals of the rows of D in natural units."""
+        own = phi[self.rows.own] / self.row_units[self.rows.own]
+        return np.concatenate([own, (x[self.index] - u) / self.input_units, np.zeros(len(self.held))])
+
+    def column(self, rate: Array, u1: Array) -> Array:
+        """Derivatives of the residuals by the parameter, times its natural unit; `rate` is that at rest."""
+        own, drift = np.zeros(len(self.rows.own)), np.zeros(len(self.index))
+        if self.moving:
+            own = rate[self.rows.own] / self.row_units[self.rows.own]
+            drift = np.concatenate([np.zeros(self.nv), rate[self.rows.measured]])[self.index]
+        return self.unit * np.concatenate([own, (drift - u1) / self.input_units, np.zeros(len(self.held))])
+
+    def bend(self, t: float, q: Array, v: Array, near: Array) -> Array:
+        """Right side of all rows at acceleration level for the speeds v."""
+        return self.rows(t, q, v, near)[3] if self.moving else self.even_bend(t, q, v, near)
+
+    def even_bend(self, t: float, q: Array, v: Array, near: Array) -> Array:
+        """The part of it that is due to motion alone."""
+        if self.rows.steady:
+            return self.rows(t, q, v, near)[3]
+        rest = self.rows(t, q, np.zeros(self.nv), near)[3]
+        result: Array = 0.5 * (self.rows(t, q, v, near)[3] + self.rows(t, q, -v, near)[3]) - rest
+        return result
+
+    # ----------------------------------------------------------------------------------------------- points
+
+    def close(self, s: float, q: Array, near: Array) -> Array | None:
+        """The closed pose next to q at the parameter s; None if Newton's method finds none."""
+        t, (u, _, _) = self.time(s), self.inputs(s)
+        still, last, best = np.zeros(self.nv), np.inf, q
+        for _ in range(NEWTON):
+            phi, J, _, _ = self.rows(t, q, still, near)
+            r = self.residual(phi, self.coordinates(q, phi), u)
+            size = float(np.abs(r).max(initial=0.0))
+            if size < ROUNDING:
+                return q
+            if size < CLOSED and size > 0.5 * last:
+                return best
+            if size > DIVERGED * max(last, 1.0) or not math.isfinite(size):
+                return None
+            best, last = q, size
+            q = increment(self.system, q, self.units * np.linalg.lstsq(self.matrix(J), -r, rcond=None)[0])
+        return best if last < CLOSED else None
+
+    def point(self, s: float, q: Array, near: Array) -> Point:
+        """Everything at a closed pose."""
+        t, (u, u1, u2) = self.time(s), self.inputs(s)
+        phi, J, rate, _ = self.rows(t, q, np.zeros(self.nv), near)
+        x = self.coordinates(q, phi)
+        near = phi[self.rows.measured]
+        U, sigma, Vt = np.linalg.svd(self.matrix(J), full_matrices=False)
+        inverse = (Vt.T / np.maximum(sigma, np.finfo(float).tiny)) @ U.T * self.units[:, None]
+        k, B, first = len(self.index), self.gradients(J), len(self.rows.own)
+        v = -inverse @ self.column(rate, u1) / self.unit
+        a = self._second(inverse, B, t, q, v, near, u2, self.bend)
+        K = inverse[:, first : first + k] / self.input_units
+        ratio2 = np.zeros((len(B), k, k))
+        if k == 1 and not self.moving and u1[0] == 1.0 and u2[0] == 0.0:
+            ratio2[:, 0, 0] = a
+        else:
+            flat = np.zeros(k)
+            for i in range(k):
+                ratio2[:, i, i] = self._second(inverse, B, t, q, K[:, i], near, flat, self.even_bend)
+            for i in range(k):
+                for j in range(i):
+                    both = self._second(inverse, B, t, q, K[:, i] + K[:, j], near, flat, self.even_bend)
+                    ratio2[:, i, j] = ratio2[:, j, i] = 0.5 * (both - ratio2[:, i, i] - ratio2[:, j, j])
+        v_all = np.concatenate([v, self._rates(B, v, rate)])
+        return Point(s, t, q, x, v_all, a, u, B @ K, ratio2, float(sigma[-1]), near)
+
+    def _rates(self, B: Array, v: Array, rate: Array) -> Array:
+        """Speeds of cut coordinates; `rate` is what time alone makes of them."""
+        moved: Array = B[self.nv :] @ v
+        return moved + rate[self.rows.measured] if self.moving else moved
+
+    def _second(
+        self,
+        inverse: Array,
+        B: Array,
+        t: float,
+        q: Array,
+        v: Array,
+        near: Array,
+        u2: Array,
+        bend: Callable[[float, Array, Array, Array], Array],
+    ) -> Array:
+        """Accelerations of all coordinates for speeds v of the tree and accelerations u2 of the inputs."""
+        gamma = bend(t, q, v, near)
+        bias = np.concatenate([np.zeros(self.nv), gamma[self.rows.measured]])
+        own = gamma[self.rows.own] / self.row_units[self.rows.own]
+        right = np.concatenate([own, (u2 + bias[self.index]) / self.input_units, np.zeros(len(self.held))])
+        result: Array = B @ (inverse @ right) - bias
+        return result
+
+    def step(self, p: Point, s: float) -> Point | None:
+        """The point at s on the branch of p; None if that is not certain."""
+        d = s - p.s
+        v, a = p.v[: self.nv], p.a[: self.nv]
+        xi = v * d + 0.5 * a * d * d
+        guess = increment(self.system, p.q, xi)
+        q = self.close(s, guess, p.near)
+        if q is None:
+            return None
+        wrong = float(np.abs(difference(self.system, guess, q) / self.units).max(initial=0.0))
+        way = float(np.abs(xi / self.units).max(initial=0.0))
+        if wrong > SAME_BRANCH * way + SLACK:
+            return None
+        new = self.point(s, q, p.near)
+        expected = p.ratio + p.ratio2 @ (new.u - p.u)  # of geometry alone: motions of time start and stop
+        size = float(np.abs(new.ratio * self.input_units / self.all_units[:, None]).max(initial=0.0))
+        turned = np.abs((new.ratio - expected) * self.input_units / self.all_units[:, None]).max(initial=0.0)
+        return new if turned <= TURNED * size else None
+
+    # --------------------------------------------------------------------------------------------- the curve
+
+    def follow(self, p: Point, targets: Sequence[float]) -> tuple[list[Point], list[Point], End | None]:
+        """Points at the targets, regular points on the way, and where it ended before the last target, if it did."""
+        found: list[Point] = []
+        path, ahead = [p], None  # ahead: the point behind a crossing; targets before it are interpolated
+        for target in targets:
+            while True:
+                base = path[-1]
+                if ahead is not None and (target - base.s) * (ahead.s - base.s) < 0.0:
+                    ahead = None  # back again
+                if ahead is not None and abs(target - base.s) <= abs(ahead.s - base.s):
+                    ends = {base.s: base, ahead.s: ahead}
+                    found.append(ends[target] if target in ends else self.between(base, ahead, target))
+                    break
+                if ahead is not None:
+                    path.append(ahead)
+                    ahead = None
+                    continue
+                if base.s == target:
+                    found.append(base)
+                    break
+                try:
+                    new, ahead, end = self._towards(base, target)
+                except SingularityError as error:
+                    return found, path, self._end_of_rows(base, target, error)
+                further = new or ahead
+                if further is not None:
+                    end = self._beyond_limit(base, further) or end
+                if end is not None:
+                    return found, path, end
+                if new is not None:
+                    path.append(new)
+        return found, path if ahead is None else [*path, ahead], None
+
+    def _towards(self, p: Point, target: float) -> tuple[Point | None, Point | None, End | None]:
+        """One step: the point it leads to, the one behind a crossing that was met, or the end."""
+        span = target - p.s
+        speed = float(np.abs(p.v[: self.nv] / self.units).max(initial=0.0))
+        share = min(1.0, REACH / (speed * abs(span))) if speed > 0.0 else 1.0
+        for _ in range(HALVINGS):
+            s = target if share >= 1.0 else p.s + share * span
+            new = self.step(p, s)
+            if new is not None and self._clear(new):
+                return new, None, None
+            if new is not None:
+                return (None, *self._past_crossing(p, new, target))
+            share *= 0.5
+        found, end = self._by_length(p, target)
+        return found, None, end
+
+    def _end_of_rows(self, p: Point, target: float, error: SingularityError) -> End:
+        """The last point before rows become undefined, as beyond the end of a curve, by halving."""
+        beyond = target
+        while abs(beyond - p.s) > 1e-14 * max(self.unit, abs(p.s)):
+            middle = 0.5 * (p.s + beyond)
+            try:
+                new = self.step(p, middle)
+            except SingularityError:
+                new = None
+            p, beyond = (p, middle) if new is None else (new, beyond)
+        reason = str(error).split(". ")[0]
+        return End("end of a curve", p.s, State(p.t, p.q, np.zeros(self.nv)), p.near, reason=reason)
+
+    def _clear(self, p: Point) -> bool:
+        """Whether branches can be told apart at a point: A has full rank by far, or the point is near a dead point."""
+        return p.quality > NEAR or self._whole(p.s, p.q, p.near)[0] > NEAR
+
+    def _whole(self, s: float, q: Array, near: Array) -> tuple[float, Array]:
+        """Smallest singular value of A that is not that of its null vector, and this vector (nv + 1)."""
+        t, (_, u1, _) = self.time(s), self.inputs(s)
+        _, J, rate, _ = self.rows(t, q, np.zeros(self.nv), near)
+        A = np.column_stack([self.matrix(J), self.column(rate, u1)])
+        _, sigma, Vt = np.linalg.svd(A, full_matrices=True)
+        return float(sigma[self.nv - 1]) if len(sigma) >= self.nv else 0.0, Vt[-1]
+
+    def _past_crossing(self, p: Point, there: Point, target: float) -> tuple[Point | None, End | None]:
+        """From p, whose branch is known, to a point on the other side of a pose in which branches cross."""
+        sign = 1.0 if target > p.s else -1.0
+        speed = float(np.abs(p.v[: self.nv] / self.units).max(initial=0.0))
+        way = max(abs(there.s - p.s) * speed, ARC)
+        while way < WIDEST:
+            new = self.step(p, p.s + sign * way / speed)
+            if new is not None and self._clear(new):
+                return new, None
+            way *= 1.5
+        state = State(there.t, there.q, np.zeros(self.nv))
+        reason = "beyond it the branches cannot be told apart"
+        return None, End("change point", there.s, state, there.near, reason=reason)
+
+    def between(self, p: Point, new: Point, s: float) -> Point:
+        """A point of the branch through two others, by polynomials of degree five; speeds are those of tree joints."""
+        h = new.s - p.s
+        z = (s - p.s) / h
+        xi = np.concatenate([difference(self.system, p.q, new.q), new.near - p.near])
+        c = _quintic(xi, p.v, new.v, p.a, new.a, h)
+        x, v, a = _values(c, z, h)
+        q = increment(self.system, p.q, x[: self.nv])
+        near = p.near + x[self.nv :]
+        phi = np.zeros(self.rows.measuring.nc)
+        phi[self.rows.measured] = near
+        ratio = (1 - z) * p.ratio + z * new.ratio
+        ratio2 = (1 - z) * p.ratio2 + z * new.ratio2
+        u, u1, u2 = self.inputs(s)
+        if len(self.index) == 1 and u1[0] != 0.0 and not self.moving:
+            ratio = v[:, None] / u1[0]
+            ratio2 = ((a - ratio[:, 0] * u2[0]) / u1[0] ** 2)[:, None, None]
+        quality = self._quality(s, q, near)
+        return Point(s, self.time(s), q, self.coordinates(q, phi), v, a, u, ratio, ratio2, quality, near, False)
+
+    def _quality(self, s: float, q: Array, near: Array) -> float:
+        J = self.rows(self.time(s), q, np.zeros(self.nv), near)[1]
+        return float(np.linalg.svd(self.matrix(J), compute_uv=False)[self.nv - 1])
+
+    # ------------------------------------------------------------------------------------------- by its length
+
+    def _by_length(self, p: Point, target: float) -> tuple[Point | None, End | None]:
+        """Along the length of the curve until the parameter turns back, or has passed the target after all."""
+        sign = 1.0 if target > p.s else -1.0
+        y = (p.q, p.s)
+        z = np.append(self.unit * p.v[: self.nv] / self.units, 1.0)
+        z *= sign / np.linalg.norm(z)
+        h, near = ARC, p.near
+        for _ in range(MOST_ARCS):
+            found = self._along(y, z, h, near)
+            if found is None:
+                h *= 0.5
+                if h < SHORTEST:
+                    break
+                continue
+            y1, z1, near1 = found
+            if z1[-1] * sign <= 0.0:
+                return None, self._dead_point(y, z, h, near)
+            y, z, near = y1, z1, near1
+            if (y[1] - target) * sign >= 0.0:
+                q = self.close(target, y[0], near)
+                if q is None:
+                    break
+                return self.point(target, q, near), None
+            h = min(1.5 * h, ARC)
+        rank, _ = self._whole(y[1], y[0], near)
+        state = State(self.time(y[1]), y[0], np.zeros(self.nv))
+        return None, End("change point" if rank < NEAR else "lost", y[1], state, near)
+
+    def _along(
+        self, y: tuple[Array, float], z: Array, h: float, near: Array
+    ) -> tuple[tuple[Array, float], Array, Array] | None:
+        """The point of the curve at the way h along its tangent z, with the tangent there."""
+        q = increment(self.system, y[0], h * z[:-1] * self.units)
+        s, still = y[1] + h * z[-1] * self.unit, np.zeros(self.nv)
+        first = best = last = np.inf
+        kept: tuple[Array, float, Array] | None = None
+        for _ in range(NEWTON):
+            t, (u, u1, _) = self.time(s), self.inputs(s)
+            phi, J, rate, _ = self.rows(t, q, still, near)
+            r = self.residual(phi, self.coordinates(q, phi), u)
+            size = float(np.abs(r).max(initial=0.0))
+            if size < best:
+                best, kept = size, (q, s, phi[self.rows.measured])
+            if size == 0.0 or (size < CLOSED and size > 0.5 * last):
+                break
+            A = np.vstack([np.column_stack([self.matrix(J), self.column(rate, u1)]), z])
+            dy = np.linalg.lstsq(A, -np.append(r, 0.0), rcond=None)[0]
+            moved = float(np.abs(dy).max())
+            first = moved if first == np.inf else first
+            if first > BENT * h or not np.isfinite(moved):
+                return None
+            q, s, last = increment(self.system, q, dy[:-1] * self.units), s + dy[-1] * self.unit, size
+        if kept is None or best > CLOSED:
+            return None
+        q, s, near = kept
+        rank, z1 = self._whole(s, q, near)
+        z1 = z1 if z1 @ z > 0.0 else -z1
+        if rank < LOST or z1 @ z < ALONG:
+            return None
+        return (q, s), z1, near
+
+    def _dead_point(self, y: tuple[Array, float], z: Array, h: float, near: Array) -> End:
+        """The zero of the tangent's component along the parameter, at a way between 0 and h."""
+        from scipy.optimize import brentq
+
+        sign = 1.0 if z[-1] > 0.0 else -1.0
+
+        def component(way: float) -> float:
+            found = self._along(y, z, way, near) if way > 0.0 else (y, z, near)
+            if found is None:
+                raise LoopdynError("a dead point was lost while it was located. Give more points near it.")
+            return sign * float(found[1][-1])
+
+        way = float(brentq(component, 0.0, h, xtol=1e-15, rtol=8.9e-16))
+        found = self._along(y, z, way, near) if way > 0.0 else (y, z, near)
+        assert found is not None
+        (q, s), _, near = found
+        return End("dead point", s, State(self.time(s), q, np.zeros(self.nv)), near)
+
+    # ------------------------------------------------------------------------------------------------- limits
+
+    def _beyond_limit(self, p: Point, new: Point) -> End | None:
+        """Where a coordinate leaves its range between two points."""
+        from scipy.optimize import brentq
+
+        for label, (low, high) in self.limits.items():
+            k = self.rows.labels.index(label)
+            slack = SLACK * self.all_units[k]
+            if low - slack <= new.x[k] <= high + slack:
+                continue
+            bound = low if new.x[k] < low else high
+
+            def beyond(s: float, k: int = k, bound: float = bound) -> float:
+                return float(self.at(p, new, s).x[k] - bound)
+
+            if beyond(p.s) * beyond(new.s) >= 0.0:  # it was beyond already
+                s = p.s
+            else:
+                s = float(brentq(beyond, *sorted((p.s, new.s)), xtol=1e-14 * self.unit))
+            there = self.at(p, new, s)
+            return End("limit", s, State(there.t, there.q, np.zeros(self.nv)), there.near, label, bound)
+        return None
+
+    def at(self, p: Point, new: Point, s: float) -> Point:
+        """The closed point at s between two neighbours of the path; near a crossing, interpolated."""
+        if s in (p.s, new.s):
+            return p if s == p.s else new
+        guess = self.between(p, new, s)
+        if guess.quality < NEAR:
+            return guess
+        q = self.close(s, guess.q, guess.near)
+        return guess if q is None else self.point(s, q, guess.near)
+
+    # ------------------------------------------------------------------------------------------------- events
+
+    def crossings(self, path: Sequence[Point]) -> list[tuple[int, Point, int]]:
+        """Poses on the way in which D loses rank while the branch goes on.
+
+        With the number of the point of the path before each, and how many rows of the loops become dependent in it.
+        """
+        found: list[tuple[int, Point, int]] = []
+        sigma = [p.quality for p in path]
+        for i in range(1, len(path) - 1):
+            if not sigma[i] <= min(sigma[i - 1], sigma[i + 1]) or path[i - 1].s == path[i + 1].s:
+                continue
+            falls = max(sigma[i - 1], sigma[i + 1]) - sigma[i]
+            if sigma[i] > max(DIPS * falls, NEAR):
+                continue
+            there = self._lowest(path[i - 1], path[i], path[i + 1])
+            again = bool(found) and i - found[-1][0] <= 2 and abs(there.s - found[-1][1].s) < SAME_PLACE * self.unit
+            if there.quality < LOST and not again:
+                before = i if (there.s - path[i].s) * (path[i + 1].s - path[i].s) >= 0.0 else i - 1
+                found.append((before, there, self.lost_rows(there, path[i - 1])))
+        return found
+
+    def lost_rows(self, there: Point, regular: Point) -> int:
+        """How many rows of the loops become dependent at a pose, against a regular one."""
+
+        def rank(p: Point, zero: float) -> int:
+            J = self.rows(p.t, p.q, np.zeros(self.nv), p.near)[1]
+            own = J[self.rows.own] * self._own_scale
+            return int(np.count_nonzero(np.linalg.svd(own, compute_uv=False) > zero)) if len(own) else 0
+
+        return rank(regular, LOST) - rank(there, 10.0 * LOST)
+
+    def _lowest(self, before: Point, middle: Point, after: Point) -> Point:
+        """The point of smallest quality between two others, on the polynomials through them."""
+        from scipy.optimize import minimize_scalar
+
+        def at(s: float) -> Point:
+            one, other = (before, middle) if (s - middle.s) * (before.s - middle.s) > 0.0 else (middle, after)
+            return self.between(one, other, s)
+
+        low, high = sorted((before.s, after.s))
+        options = {"xatol": 1e-13 * max(self.unit, abs(middle.s))}
+        found = minimize_scalar(lambda s: at(s).quality, bounds=(low, high), method="bounded", options=options)
+        best = min((at(float(found.x)), middle), key=lambda p: p.quality)
+        # The singular value passes zero evenly if it is given a sign: the zero of a polynomial through it, as the
+        # smallest value itself is found to the root of rounding only.
+        h = NODES_WITHIN * min(best.s - low, high - best.s) / len(NODES)
+        if best.quality > NEAR or h == 0.0:
+            return best
+        signed = [math.copysign(at(best.s + n * h).quality, n) for n in NODES]
+        roots = np.polynomial.Polynomial.fit(NODES, signed, len(NODES) - 1, domain=[-1, 1]).roots()
+        real = roots[np.abs(roots.imag) < 1e-9].real
+        if not len(real):
+            return best
+        exact = at(best.s + h * float(real[np.argmin(np.abs(real))]))
+        return exact if exact.quality < 2.0 * best.quality + LOST else best
+
+    def turning_points(self, path: Sequence[Point]) -> list[tuple[int, Point, str]]:
+        """Where coordinates turn back while the inputs go on, as their derivative is zero; numbers as for crossings."""
+        from scipy.optimize import brentq
+
+        by_input = len(self.index) == 1  # else along the way
+
+        def rates(p: Point) -> Array:
+            return p.ratio[:, 0] if by_input else p.v
+
+        all_rates = np.array([rates(p) for p in path])
+        size = np.abs(all_rates / self.all_units).max(initial=0.0)
+        found: list[tuple[int, Point, str]] = []
+        for k, label in enumerate(self.rows.labels):
+            if k in self.index or np.isnan(path[0].x[k]):
+                continue
+            column = all_rates[:, k]
+            signs = np.where(np.abs(column) <= STILL * size * self.all_units[k], 0.0, np.sign(column))
+            moving = np.flatnonzero(signs).tolist()
+            if moving and moving[0] == 1 and path[0].regular:  # the way begins or ends in one
+                found.append((0, path[0], label))
+            if moving and moving[-1] == len(path) - 2 and path[-1].regular:
+                found.append((len(path) - 1, path[-1], label))
+            for i, j in itertools.pairwise(moving):
+                if signs[i] == signs[j] or j - i > 2 or np.ptp([path[n].s for n in (i, j)]) == 0.0:
+                    continue
+                p, new = path[i], path[j]
+                if not (p.regular and new.regular):
+                    continue
+                if j - i == 2:
+                    found.append((i + 1, path[i + 1], label))
+                    continue
+
+                def rate(s: float, k: int = k, p: Point = p, new: Point = new) -> float:
+                    return float(rates(self.at(p, new, s))[k])
+
+                s = float(brentq(rate, *sorted((p.s, new.s)), xtol=1e-14 * self.unit, rtol=8.9e-16))
+                found.append((i, self.at(p, new, s), label))
+        return found
+
+
+def _quintic(xi: Array, v0: Array, v1: Array, a0: Array, a1: Array, h: float) -> Array:
+    """Coefficients (6, n) of powers of z in [0, 1], from 0 to xi, with these derivatives by s = h z at both ends."""
+    b = np.array([xi - h * v0 - h * h / 2 * a0, h * (v1 - v0 - h * a0), h * h * (a1 - a0)])
+    c = np.array([[10.0, -4.0, 0.5], [-15.0, 7.0, -1.0], [6.0, -3.0, 0.5]]) @ b
+    return np.vstack([np.zeros_like(xi), h * v0, h * h / 2 * a0, c])
+
+
+def _values(c: Array, z: float, h: float) -> tuple[Array, Array, Array]:
+    """Value, first and second derivative by s of such a polynomial."""
+    n = np.arange(6)
+    powers = z**n
+    first = np.append(0.0, n[1:] * z ** n[:-1])
+    second = np.concatenate([np.zeros(2), n[2:] * n[1:-1] * z ** n[:-2]])
+    return powers @ c, first @ c / h, second @ c / h**2

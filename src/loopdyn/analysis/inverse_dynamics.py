@@ -1,0 +1,789 @@
+"""Inverse dynamics of closed loops: what motors must give for a motion.
+
+With the motors taken out, the equations of motion along the motions N that the constraints allow (J N = 0) are
+
+    N^T W u = N^T (M a - h)
+
+where column j of W is the generalised force of a unit load on motor j (virtual work), and u are the loads. Forces of
+the model (gravity, springs, friction, other motors) are in h. What a motor or driver of the model does on a coordinate
+that is among the motors is left out: its load is what is asked for.
+
+With as many independent motors as freedoms u is exact. With fewer, the motion must be one that the mechanism can make:
+what is missing is the residual, a generalised force that no motor can supply. With more, u is the one nearest to a
+preload in a stated norm, by default the least; what is between is self-balanced: loads against each other that move
+nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from loopdyn.analysis.assembly import assemble, speed_rows
+from loopdyn.analysis.mobility import mobility
+from loopdyn.bearings import Bearings
+from loopdyn.errors import AssemblyError, LoopdynError, ModelError, Problem, SingularityError
+from loopdyn.forces import Motor, Table
+from loopdyn.formulations.registry import prepare
+from loopdyn.locking import coordinate
+from loopdyn.model import Mechanism
+from loopdyn.projection import project
+from loopdyn.rank import CANDIDATE, decide, of_matrix, scaled
+from loopdyn.reactions import freedom_wrench, reactions
+from loopdyn.results import Run
+from loopdyn.system import State, System
+from loopdyn.tree import Terms, body_motion, difference, increment, terms
+from loopdyn.wording import nearest
+
+if TYPE_CHECKING:
+    import pandas
+    import xarray
+    from matplotlib.figure import Figure
+
+Array = NDArray[np.float64]
+Rule = Literal["minimum norm", "weights", "preload"]
+
+# Share of the largest generalised force on the way that may be missing in a motion that counts as possible: above the
+# rounding of accelerations that a solver found (1e-12), below an error that matters.
+POSSIBLE = 1e-8
+# Share of the largest term by which positions, speeds and accelerations of a given motion may miss the constraints.
+CONSISTENT = 1e-6
+LONGEST = 0.1  # rad or sizes of the mechanism of one step along a given motion
+CORRECTION = 0.03  # rad or sizes by which closing may move the end of a step; more means another branch
+HALVINGS = 12  # of a step before the motion counts as blocked
+
+
+class Samples(Protocol):
+    """A motion by samples: row k of q, v, a at time t[k]; a :class:`Run` has one as ``run.path``."""
+
+    @property
+    def t(self) -> Array:
+        """Times (n,)."""
+
+    @property
+    def q(self) -> Array:
+        """Coordinates (n, nq)."""
+
+    @property
+    def v(self) -> Array:
+        """Speeds (n, nv)."""
+
+    @property
+    def a(self) -> Array:
+        """Accelerations (n, nv)."""
+
+
+@dataclass(frozen=True)
+class _Samples:
+    t: Array
+    q: Array
+    v: Array
+    a: Array
+
+
+@dataclass(frozen=True, eq=False)
+class InverseDynamics:
+    """Loads of motors along a motion; print it for a table.
+
+    Attributes
+    ----------
+    system : System
+        The mechanism without what the motors replace.
+    motors : tuple of str
+        Labels of the joint speeds on which the motors act.
+    units : tuple of str
+        "N m" or "N" for each motor.
+    t, q, v, a : arrays
+        The motion.
+    load, speed : (n, motors) arrays
+        SI. Not a number where the mechanism is in a singular pose.
+    internal : (n, motors) array
+        Part of the loads that is self-balanced: it moves nothing.
+    residual : (n, nv) array
+        Generalised forces, by speed of the tree, that the motion needs and no motor can supply.
+    possible : (n,) array of bool
+        Where the residual is zero but for rounding.
+    freedoms, rank : int
+        Freedoms of the mechanism, and how many of them the motors can drive independently.
+    rule : str
+        How loads are shared among redundant motors; empty if there is nothing to share.
+    replaced : tuple of str
+        Motors and drivers of the model that were left out.
+    pieces : tuple
+        Of a run whose constraints change on the way: the mechanism, first sample and the one behind the last of each
+        part; one otherwise.
+    """
+
+    system: System = field(repr=False)
+    motors: tuple[str, ...]
+    units: tuple[str, ...]
+    t: Array = field(repr=False)
+    q: Array = field(repr=False)
+    v: Array = field(repr=False)
+    a: Array = field(repr=False)
+    load: Array = field(repr=False)
+    speed: Array = field(repr=False)
+    internal: Array = field(repr=False)
+    residual: Array = field(repr=False)
+    possible: NDArray[np.bool_] = field(repr=False)
+    freedoms: int
+    rank: int
+    rule: str
+    replaced: tuple[str, ...]
+    pieces: tuple[tuple[System, int, int], ...] = field(repr=False)
+
+    @property
+    def verdict(self) -> str:
+        """Whether the mechanism is fully, under- or over-actuated, in words."""
+        n = len(self.motors)
+        under = f"{self.freedoms - self.rank} of {self.freedoms} freedoms without a motor"
+        over = f"{n - self.rank} of {n} motors redundant"
+        if self.rank < self.freedoms:
+            return f"under-actuated: {under}" + (f"; {over}" if n > self.rank else "")
+        return f"over-actuated: {over}" if n > self.rank else "fully actuated"
+
+    @property
+    def power(self) -> Array:
+        """Power (n, motors) of each motor, W."""
+        return self.load * self.speed
+
+    @cached_property
+    def data(self) -> xarray.Dataset:
+        """Everything with labels and units."""
+        import xarray as xr
+
+        by_motor = ("time", "motor")
+        return xr.Dataset(
+            {
+                "load": (by_motor, self.load, {"units": "N m or N"}),
+                "speed": (by_motor, self.speed, {"units": "rad/s or m/s"}),
+                "power": (by_motor, self.power, {"units": "W"}),
+                "internal": (by_motor, self.internal, {"units": "N m or N", "means": "self-balanced part of the load"}),
+                "residual": (
+                    ("time", "freedom"),
+                    self.residual,
+                    {"units": "N m or N", "means": "no motor supplies it"},
+                ),
+                "possible": ("time", self.possible),
+                "q": (("time", "coordinate"), self.q, {"units": "rad, m or 1 (quaternion)"}),
+            },
+            {
+                "time": ("time", self.t, {"units": "s"}),
+                "motor": np.array(self.motors, str),
+                "motor_units": ("motor", np.array(self.units, str)),
+                "freedom": np.array(self.system.speeds, str),
+                "coordinate": np.array(self.system.coordinates, str),
+            },
+            {
+                "name": self.system.name,
+                "verdict": self.verdict,
+                "rule": self.rule,
+                "replaced": ", ".join(self.replaced),
+            },
+        )
+
+    def table(self) -> pandas.DataFrame:
+        """Peak with its time and RMS of load, speed and power of each motor, SI; the work over the motion."""
+        import pandas as pd
+
+        rows = {}
+        for k, (motor, unit) in enumerate(zip(self.motors, self.units, strict=True)):
+            speed_unit = "rad/s" if unit == "N m" else "m/s"
+            known = np.isfinite(self.load[:, k])
+            t = self.t[known]
+            for what, values, u in (
+                ("load", self.load[known, k], unit),
+                ("speed", self.speed[known, k], speed_unit),
+                ("power", self.power[known, k], "W"),
+            ):
+                if not len(values):
+                    continue
+                peak = int(np.argmax(np.abs(values)))
+                rms = _rms(values, t)
+                rows[f"{motor} {what}"] = (u, values[peak], t[peak], rms, values.min(), values.max())
+        return pd.DataFrame.from_dict(rows, orient="index", columns=["unit", "peak", "t_peak", "rms", "min", "max"])
+
+    def __str__(self) -> str:
+        lines = [f"{self.system.name}: {self.verdict}, {len(self.t)} times from {self.t[0]:g} to {self.t[-1]:g} s"]
+        if self.rule:
+            lines.append(f"shared by: {self.rule}")
+        if self.replaced:
+            lines.append(f"left out of the model, replaced by these loads: {', '.join(self.replaced)}")
+        lines.append(f"{'':<14}{'peak':>12}{'at t in s':>12}{'RMS':>12}  unit")
+        for name, (unit, peak, t, rms, *_) in self.table().iterrows():
+            lines.append(f"{name!s:<14}{peak:>12.5g}{t:>12.5g}{rms:>12.5g}  {unit}")
+        missing = int(np.count_nonzero(~np.isfinite(self.load).all(axis=1)))
+        if missing:
+            lines.append(f"not given at {missing} times in or near singular poses, where loads are not unique")
+        if not self.possible.all():
+            lines.append(_impossible(self))
+        return "\n".join(lines)
+
+    def to_dataframe(self) -> pandas.DataFrame:
+        """One row per time: load, speed and power of each motor, SI."""
+        import pandas as pd
+
+        columns = {}
+        for k, (motor, unit) in enumerate(zip(self.motors, self.units, strict=True)):
+            columns[f"{motor} load in {unit}"] = self.load[:, k]
+            columns[f"{motor} speed in {'rad/s' if unit == 'N m' else 'm/s'}"] = self.speed[:, k]
+            columns[f"{motor} power in W"] = self.power[:, k]
+        return pd.DataFrame(columns, index=pd.Index(self.t, name="time in s"))
+
+    def state(self, k: int) -> State:
+        """State number k of the motion."""
+        return State(float(self.t[k]), self.q[k], self.v[k])
+
+    @cached_property
+    def wrench(self) -> tuple[Array, NDArray[np.bool_]]:
+        """Reactions (n, joints, 6) with these loads, and which are unique (joints, 6), as of :attr:`Run.wrench`."""
+        names = tuple(self.system.mechanism.joints)
+        wrench, unique = np.full((len(self.t), len(names), 6), np.nan), np.ones((len(names), 6), bool)
+        for system, first, end in self.pieces:
+            for k in range(first, end):
+                if np.isfinite(self.load[k]).all():
+                    loads = dict(zip(self.motors, self.load[k].tolist(), strict=True))
+                    found = reactions(system, self.state(k), self.a[k], loads=loads)
+                    order = [names.index(name) for name in found.joints]
+                    wrench[k] = 0.0  # of joints that are released then
+                    wrench[k, order] = found.wrench
+                    unique[order] &= found.unique
+        return wrench, unique
+
+    def bearings(self) -> Bearings:
+        """Loads of all bearings along the motion, as :meth:`Run.bearings` gives them."""
+        wrench, unique = self.wrench
+        return Bearings.of(self.system, self.t, self.q, tuple(self.system.mechanism.joints), wrench, unique)
+
+    def mechanism(self) -> Mechanism:
+        """The model with a motor for each load, as a table of ``t``: simulated, it makes the motion.
+
+        Between the times loads follow a smooth curve through the samples. Motors are called ``"motor_A"``, after their
+        coordinates.
+        """
+        if len(self.pieces) > 1:
+            raise LoopdynError("constraints change within the motion, and a model has one set of them. Split the run.")
+        if len(self.t) < 2 or np.any(np.diff(self.t) <= 0.0) or not np.isfinite(self.load).all():
+            raise LoopdynError(
+                "loads become motors of a model only if they are known at two or more ascending times. Give such times."
+            )
+        m = self.system.mechanism.model_copy(deep=True)
+        for k, (label, unit) in enumerate(zip(self.motors, self.units, strict=True)):
+            key = "torque" if unit == "N m" else "force"
+            values = self.load[:, k] / m.units.factor(key)
+            law = Table(of="t", points=np.column_stack([self.t, values]).tolist())
+            m.add_motor(_name("motor", label), label, **{key: law})
+        return m
+
+    def plot(self) -> Figure:
+        """Load over speed of each motor, as beside the curve of a catalogue: a closed line over a cycle."""
+        from loopdyn.plot import plot_motors
+
+        return plot_motors(self)
+
+
+def inverse_dynamics(
+    system: System,
+    motion: Run | Samples | Sequence[State] | Mapping[str, Any],
+    times: ArrayLike | None = None,
+    *,
+    accelerations: ArrayLike | None = None,
+    motors: Sequence[str] | None = None,
+    rule: Rule | None = None,
+    weights: Mapping[str, float] | None = None,
+    preload: Mapping[str, ArrayLike] | None = None,
+    start: State | None = None,
+    impossible: Literal["raise", "mark"] = "raise",
+    tolerance: float = POSSIBLE,
+) -> InverseDynamics:
+    """Loads of motors that give a mechanism a motion.
+
+    Parameters
+    ----------
+    system : System
+    motion : Run, samples, list of State, or mapping
+        A run of this system; anything with arrays ``t, q, v, a``; states, with `accelerations`; or joint coordinates
+        by label, each as a formula of ``t``, a number or a table in the units of the model, at the `times` given. The
+        mapping must leave nothing open: the mechanism is closed along its branch, and speeds and accelerations follow
+        from the constraints.
+    times : array, optional
+        Times in s, ascending, for a motion by formulas.
+    accelerations : (n, nv) array, optional
+        For a motion by states.
+    motors : list of labels, optional
+        Joint coordinates with a motor, of tree or cut joints. By default those on which the model has a motor or a
+        driver; if it has none, those of the mapping. What the model has there is left out, the rest of it acts.
+    rule : {"minimum norm", "weights", "preload"}, optional
+        How loads are shared where motors are redundant. "minimum norm" (default): the sum of force^2 + (torque/size of
+        the mechanism)^2 is least. "weights": the sum of weight*load^2. "preload": loads nearest to the preload, in the
+        norm of the weights if they are given. Follows from `weights` and `preload` where it is not said.
+    weights : mapping, optional
+        For each motor, positive, of load^2 in SI.
+    preload : mapping, optional
+        Loads by motor, numbers or one value per time, in SI; others zero. The motion leaves only their self-balanced
+        part free: the result has as much of them as possible.
+    start : State, optional
+        Where a motion by formulas starts to be closed: chooses the assembly branch. By default the start of the model.
+    impossible : {"raise", "mark"}
+        What happens if the motors cannot make the motion: an error, or marks in ``possible`` with the ``residual``.
+    tolerance : float
+        Share of the largest generalised force that may be missing.
+
+    Returns
+    -------
+    InverseDynamics
+
+    Examples
+    --------
+    A rod of 2 kg and 1 m, turned at a constant rate from the horizontal, needs the torque of its weight:
+
+    >>> import numpy as np, loopdyn as ld
+    >>> m = ld.Mechanism("rod", gravity=(0, -10, 0))
+    >>> b = m.add_body("rod", ld.Inertia.rod(mass=2.0, start=(0, 0, 0), end=(1, 0, 0)))
+    >>> j = m.add_joint("A", ld.Revolute(axis=(0, 0, 1)), m.ground, b, at=(0, 0, 0))
+    >>> found = ld.inverse_dynamics(m.compile(), {"A": "pi*t"}, np.linspace(0, 1, 5))
+    >>> found.verdict, [round(x, 3) + 0.0 for x in found.load[:, 0].tolist()]
+    ('fully actuated', [10.0, 7.071, 0.0, -7.071, -10.0])
+    """
+    _check_options(motion, times, accelerations, motors, impossible, tolerance)
+    known = _motor_labels(system)
+    chosen = tuple(motors) if motors is not None else _default_motors(system, motion)
+    wrong = [label for label in chosen if label not in known]
+    if wrong:
+        raise ModelError(Problem("motors", f"there is no joint coordinate '{n}'", nearest(n, known)) for n in wrong)
+    if len(set(chosen)) < len(chosen):
+        raise LoopdynError(f"a motor is named twice among {', '.join(chosen)}. Name each coordinate once.")
+    if not chosen:
+        raise LoopdynError(
+            f"'{system.name}' has no motor and no driver. Name the coordinates that are driven: motors=['...']. "
+            f"{nearest('', known)}"
+        )
+    if isinstance(motion, Mapping):
+        samples: Samples = _followed(system, motion, np.asarray(times, float), start)
+        pieces = [(system, 0, len(samples.t))]
+        unbounded = np.zeros(len(samples.t), bool)
+    elif isinstance(motion, Run):
+        _check_same(system, motion.system)
+        samples, pieces, unbounded = motion.path, motion.pieces, motion.unbounded
+    else:
+        samples = _given(system, motion, accelerations)
+        pieces, unbounded = [(system, 0, len(samples.t))], np.zeros(len(samples.t), bool)
+    if not len(samples.t):
+        raise LoopdynError("the motion has no times. Give at least one.")
+    name, metric = _rule(system, chosen, [known[c] for c in chosen], rule, weights, preload)
+    wanted = _preloads(chosen, preload, len(samples.t))
+    parts = []
+    for piece, first, end in pieces:
+        plant, replaced = _plant(piece, chosen, motion if isinstance(motion, Mapping) else {})
+        part = _Samples(*(np.asarray(x)[first:end] for x in (samples.t, samples.q, samples.v, samples.a)))
+        parts.append((plant, replaced, _solve(plant, part, chosen, metric, wanted[first:end], unbounded[first:end])))
+    found = [part for _, _, part in parts]
+    redundant = max(len(chosen) - p.rank for p in found)
+    if redundant == 0 and (weights is not None or preload is not None or rule not in (None, "minimum norm")):
+        raise LoopdynError(
+            f"the motors {', '.join(chosen)} are not redundant, so the motion fixes their loads and there is nothing "
+            "to share. Leave out rule, weights and preload."
+        )
+    t, q, v, a = (np.array(x, float) for x in (samples.t, samples.q, samples.v, samples.a))
+    result = InverseDynamics(
+        parts[0][0],
+        chosen,
+        tuple(known[c] for c in chosen),
+        t,
+        q,
+        v,
+        a,
+        load=np.concatenate([p.load for p in found]),
+        speed=np.concatenate([p.speed for p in found]),
+        internal=np.concatenate([p.internal for p in found]),
+        residual=np.concatenate([p.residual for p in found]),
+        possible=~(np.concatenate([p.missing for p in found]) > tolerance * max(p.scale for p in found)),
+        freedoms=max(p.freedoms for p in found),
+        rank=max(p.rank for p in found),
+        rule=name if redundant else "",
+        replaced=tuple(dict.fromkeys(name for _, names, _ in parts for name in names)),
+        pieces=tuple((plant, first, end) for (plant, _, _), (_, first, end) in zip(parts, pieces, strict=True)),
+    )
+    if impossible == "raise" and not result.possible.all():
+        raise LoopdynError(
+            _impossible(result) + " Add motors, take a motion of a run or of the free mechanism, or see the residual "
+            "with impossible='mark'."
+        )
+    return result
+
+
+def _check_options(
+    motion: object, times: object, accelerations: object, motors: object, impossible: str, tolerance: float
+) -> None:
+    if isinstance(motion, str):
+        raise LoopdynError(f"the motion '{motion}' names no coordinate. Give a mapping: {{'A': '{motion}'}}.")
+    if isinstance(motors, str):
+        raise LoopdynError(f"motors is a list of labels, not a text. Write motors=['{motors}'].")
+    if isinstance(motion, Mapping) and times is None:
+        raise LoopdynError("a motion by formulas needs times. Give them: times=np.linspace(0, 1, 201).")
+    if not isinstance(motion, Mapping) and times is not None:
+        raise LoopdynError("times belong to a motion by formulas; this one has its own. Leave them out.")
+    states = isinstance(motion, Sequence)
+    if states and accelerations is None:
+        raise LoopdynError("states alone do not say how speeds change. Give accelerations (n, nv) with them.")
+    if not states and accelerations is not None:
+        raise LoopdynError("accelerations belong to a motion by states; this one has its own. Leave them out.")
+    if impossible not in ("raise", "mark"):
+        raise LoopdynError(f"impossible='{impossible}' is unknown. Use 'raise' or 'mark'.")
+    if not tolerance > 0.0:
+        raise LoopdynError(f"tolerance is {tolerance}. Give a positive share, e.g. 1e-8.")
+
+
+def _check_same(system: System, other: System) -> None:
+    if system.coordinates != other.coordinates or system.speeds != other.speeds:
+        raise LoopdynError(
+            f"the run is one of '{other.name}' with other coordinates. Use run.system, or compile with the same cuts."
+        )
+
+
+def _name(what: str, label: str) -> str:
+    """Name of an element that acts on a coordinate, which may be one of several of its joint."""
+    return f"{what}_{label.replace('.', '_')}"
+
+
+def _motor_labels(system: System) -> dict[str, str]:
+    """Joint speeds that can have a motor, with the units of their loads."""
+    found = {}
+    for j in system.joints.values():
+        if j.name not in system.mechanism.joints:
+            continue
+        scalar = len(j.spec.dimensions) == len(j.spec.speeds)
+        for k, (suffix, label) in enumerate(zip(j.spec.speeds, j.spec.labels(j.name)[1], strict=True)):
+            turns = j.spec.dimensions[k] == "angle" if scalar else not suffix.startswith("v")
+            found[label] = "N m" if turns else "N"
+    return found
+
+
+def _default_motors(system: System, motion: object) -> tuple[str, ...]:
+    m = system.mechanism
+    own = [f.joint for f in m.forces.values() if isinstance(f, Motor)] + [d.joint for d in m.drivers.values()]
+    if not own and isinstance(motion, Mapping):
+        own = list(motion)
+    return tuple(dict.fromkeys(own))
+
+
+def _plant(system: System, motors: Sequence[str], driven: Mapping[str, Any]) -> tuple[System, tuple[str, ...]]:
+    """The mechanism without motors and drivers on these coordinates, nor drivers of those whose motion is given."""
+    m = system.mechanism
+    forces = [name for name, f in m.forces.items() if isinstance(f, Motor) and f.joint in motors]
+    drivers = [name for name, d in m.drivers.items() if d.joint in motors or d.joint in driven]
+    return _without(system, forces, drivers), (*forces, *drivers)
+
+
+def _without(
+    system: System, forces: Sequence[str], drivers: Sequence[str], new: Mapping[str, tuple[str, Any]] | None = None
+) -> System:
+    """The same tree without some forces and drivers, and with new drivers (joint, motion) by name."""
+    if not forces and not drivers and not new:
+        return system
+    m = system.mechanism.model_copy(deep=True)
+    for name in forces:
+        del m.forces[name]
+    for name in drivers:
+        del m.drivers[name]
+    for name, (joint, law) in (new or {}).items():
+        m.add_driver(name, joint, law)
+    changed = m.compile(cuts=list(system.topology.cuts))
+    _check_same(changed, system)
+    return changed
+
+
+# ------------------------------------------------------------------------------------------- the motion
+
+
+def _given(system: System, motion: Any, accelerations: ArrayLike | None) -> Samples:
+    """Samples from states and accelerations, or from arrays, with their shapes checked."""
+    if isinstance(motion, Sequence):
+        t, q, v = (np.array([getattr(s, n) for s in motion], float) for n in ("t", "q", "v"))
+        samples = _Samples(t, q, v, np.asarray(accelerations, float))
+    else:
+        missing = [n for n in ("t", "q", "v", "a") if not hasattr(motion, n)]
+        if missing:
+            raise LoopdynError(
+                f"a motion of type {type(motion).__name__} has no {', '.join(missing)}. Give a Run, states with "
+                "accelerations, or coordinates as formulas of t with times."
+            )
+        samples = _Samples(*(np.asarray(getattr(motion, n), float) for n in ("t", "q", "v", "a")))
+    n = len(samples.t)
+    for name, x, width in (("q", samples.q, system.nq), ("v", samples.v, system.nv), ("a", samples.a, system.nv)):
+        if n and x.shape != (n, width):
+            raise LoopdynError(f"the motion has {name} of shape {x.shape}, ({n}, {width}) is needed. Check its order.")
+    return samples
+
+
+def _followed(system: System, motion: Mapping[str, Any], times: Array, start: State | None) -> Samples:
+    """A motion by formulas, closed along its branch, with speeds and accelerations from the constraints."""
+    if times.ndim != 1 or not len(times) or not np.isfinite(times).all() or np.any(np.diff(times) <= 0.0):
+        raise LoopdynError("times must be finite, ascending numbers. Give for example np.linspace(0, 1, 201).")
+    both = [label for j in system.joints.values() for label in j.spec.labels(j.name)[0]]
+    wrong = [label for label in motion if label not in both]
+    if wrong:
+        raise ModelError(Problem("motion", f"there is no joint coordinate '{n}'", nearest(n, both)) for n in wrong)
+    other = [name for name, d in system.mechanism.drivers.items() if d.joint in motion]
+    names = {_name("motion", label): (label, law) for label, law in motion.items()}
+    driven, free = _without(system, [], other, names), _without(system, [], other)
+    t = float(times[0])
+    here = start or assemble(free, q=dict(system.start[0]) or None, t=t)
+    values = {}
+    phi = terms(driven, State(t, here.q, np.zeros(system.nv))).phi
+    for name, (label, _) in names.items():
+        row = next(k for k, r in enumerate(driven.constraint_rows) if r.partition(".")[0] == name)
+        values[label] = coordinate(system, here, label) - float(phi[row])
+    here = assemble(free, q=values, near=State(t, here.q, np.zeros(system.nv)), t=t)
+    rank = decide(driven, State(t, here.q, np.zeros(system.nv)))
+    _check_determined(system, free, rank.count, here, motion)
+    state, a = _moving(driven, here, rank.count)
+    found = [(state, a)]
+    for end in times[1:]:
+        found.append(_advance(driven, *found[-1], float(end), rank.count))
+    return _Samples(times, *(np.array(x) for x in zip(*((s.q, s.v, a) for s, a in found), strict=True)))
+
+
+def _check_determined(system: System, free: System, rank: int, here: State, motion: Mapping[str, Any]) -> None:
+    open_ = system.nv - rank
+    if not open_:
+        return
+    found = mobility(free, State(here.t, here.q, np.zeros(system.nv)))
+    open_ -= len(found.idle)
+    if open_ > 0:
+        can = [label for label in system.coordinates if label in system.speeds and label not in motion]
+        of = f"the motion of {', '.join(motion)}" if motion else "what is given"
+        count = "1 freedom" if found.dof == 1 else f"{found.dof} freedoms"
+        raise LoopdynError(
+            f"'{system.name}' has {count}, and {of} leaves {open_} open. Give the motion of {open_} more, e.g. of "
+            f"{', '.join(can[:4])}."
+        )
+
+
+def _moving(driven: System, state: State, rank: int) -> tuple[State, Array]:
+    """Speeds and accelerations at a closed pose from the constraints."""
+    closed = project(driven, state, rank=rank if driven.holonomic.all() else None)
+    now = terms(driven, closed.state)
+    A = scaled(driven, now.J)
+    U, s, Vt = np.linalg.svd(A, full_matrices=False)
+    if rank and s[rank - 1] < CANDIDATE * max(float(s[0]), 1.0):
+        raise SingularityError(
+            f"at t = {state.t:g} s '{driven.name}' is in a dead point of the given motion, where its speeds and "
+            "accelerations do not follow from it. Give the motion of another coordinate, or times beside this one."
+        )
+    if np.abs(now.phi / driven.row_units).max(initial=0.0) > CONSISTENT:
+        raise AssemblyError(_blocked(driven, state.t), closed.state)
+    if rank < driven.nv:  # idle freedoms (the spin of a rod) move as forces let them
+        return closed.state, prepare(driven, "oracle", closed.state)(state.t, closed.state.q, closed.state.v).a
+    a = driven.speed_units * (Vt[:rank].T @ ((U[:, :rank].T @ (now.gamma / driven.row_units)) / s[:rank]))
+    return closed.state, a
+
+
+def _blocked(driven: System, t: float) -> str:
+    return (
+        f"the motion of '{driven.name}' cannot be followed beyond t = {t:.6g} s: the mechanism does not reach so far, "
+        "or a dead point is in the way. Give a smaller motion, or the motion of another coordinate; ld.singular_poses "
+        "and ld.mobility show where it locks."
+    )
+
+
+def _advance(driven: System, state: State, a: Array, end: float, rank: int) -> tuple[State, Array]:
+    """From one time to the next along the branch, in steps short enough to stay on it."""
+    h = end - state.t
+    halvings = 0
+    while state.t < end:
+        fastest = float(np.abs(state.v / driven.speed_units).max(initial=0.0))
+        h = min(h, end - state.t, LONGEST / fastest if fastest > 0.0 else np.inf)
+        t = end if state.t + h >= end - 1e-12 * abs(end) else state.t + h
+        h = t - state.t
+        q = increment(driven, state.q, h * state.v + 0.5 * h * h * a)
+        trial = project(driven, State(t, q, state.v + h * a), rank=rank if driven.holonomic.all() else None)
+        moved = np.abs(difference(driven, q, trial.state.q) / driven.speed_units).max(initial=0.0)
+        if trial.position > CONSISTENT * driven.size or moved > CORRECTION:
+            halvings += 1
+            if halvings > HALVINGS:
+                raise AssemblyError(_blocked(driven, state.t), state)
+            h *= 0.5
+            continue
+        state, a = _moving(driven, trial.state, rank)
+        halvings = max(0, halvings - 1)
+        h *= 2.0
+    return state, a
+
+
+# -------------------------------------------------------------------------------------------- the loads
+
+
+@dataclass(frozen=True)
+class _Part:
+    """What is found along a piece of a motion."""
+
+    load: Array
+    speed: Array
+    internal: Array
+    residual: Array
+    missing: Array  # (n,) size of the residual in natural units
+    scale: float  # largest generalised force in natural units
+    freedoms: int
+    rank: int
+
+
+def _solve(
+    plant: System, path: Samples, motors: Sequence[str], metric: Array, preload: Array, unbounded: NDArray[np.bool_]
+) -> _Part:
+    n, m, units = len(path.t), len(motors), plant.speed_units
+    equations = [_equations(plant, path, k, motors) for k in range(n)]
+    rank = max(r for r, *_ in equations)  # of the constraints where no pose is singular
+    freedoms = plant.nv - rank
+    out = _Part(np.full((n, m), np.nan), np.zeros((n, m)), np.full((n, m), np.nan), np.zeros((n, plant.nv)),
+                np.zeros(n), max(scale for *_, scale in equations), freedoms, 0)  # fmt: skip
+    turning = _motor_labels(plant)
+    motor_units = np.array([1.0 if turning[label] == "N m" else plant.size for label in motors])
+    drive = 0
+    for k, (own, N, A, b, speed, _) in enumerate(equations):
+        out.speed[k] = speed
+        if own < rank or unbounded[k]:
+            continue
+        r = of_matrix(A / motor_units).count  # entries of the order of one, or zero
+        drive = max(drive, r)
+        U, s, Vt = np.linalg.svd(A / metric, full_matrices=False)
+        least = (Vt[:r].T @ ((U[:, :r].T @ b) / s[:r])) / metric
+        wished = preload[k] * metric
+        internal = (wished - Vt[:r].T @ (Vt[:r] @ wished)) / metric
+        out.load[k], out.internal[k] = least + internal, internal
+        missing = b - A @ out.load[k]
+        out.residual[k], out.missing[k] = N @ missing / units, np.abs(missing).max(initial=0.0)
+    return _Part(out.load, out.speed, out.internal, out.residual, out.missing, out.scale, freedoms, drive)
+
+
+def _equations(
+    plant: System, path: Samples, k: int, motors: Sequence[str]
+) -> tuple[int, Array, Array, Array, Array, float]:
+    """Rank of the constraints, N, N^T W, N^T (M a - h) in natural units, speeds of the motors, size of the forces."""
+    state = State(float(path.t[k]), np.asarray(path.q[k], float), np.asarray(path.v[k], float))
+    a, units = np.asarray(path.a[k], float), plant.speed_units
+    now = terms(plant, state)
+    _check_consistent(plant, now, state, a)
+    J = scaled(plant, now.J)
+    rank = of_matrix(J).count
+    N = np.linalg.svd(J)[2][rank:].T if plant.nc else np.eye(plant.nv)
+    W = speed_rows(plant, state, motors).T
+    needed = units * (now.M @ a - now.h)
+    scale = np.abs(N).T @ (units * (np.abs(now.M) @ np.abs(a) + np.abs(now.h)))
+    A = N.T @ (units[:, None] * W)
+    return rank, N, A, N.T @ needed, _motor_speeds(plant, state, motors, W), float(scale.max(initial=0.0))
+
+
+def _check_consistent(plant: System, now: Terms, state: State, a: Array) -> None:
+    """Refuse a motion that breaks the constraints: its loads would have no meaning."""
+    rows, units = plant.row_units, plant.speed_units
+    J = np.abs(scaled(plant, now.J))
+    v, acc = np.abs(state.v / units), np.abs(a / units)
+    levels = (
+        ("loops are open", now.phi / rows, np.ones(plant.nc)),
+        ("speeds break the constraints", (now.J @ state.v + now.phi_t) / rows, J @ v + np.abs(now.phi_t / rows)),
+        ("accelerations break the constraints", (now.J @ a - now.gamma) / rows, J @ acc + np.abs(now.gamma / rows)),
+    )
+    for what, residual, size in levels:
+        worst = int(np.argmax(np.abs(residual))) if plant.nc else 0
+        if plant.nc and abs(residual[worst]) > CONSISTENT * max(float(size.max()), 1.0):
+            raise LoopdynError(
+                f"the motion is not one of '{plant.name}': at t = {state.t:g} s its {what}, most in row "
+                f"'{plant.constraint_rows[worst]}' (by {abs(residual[worst]):.2g}). Close states with ld.assemble and "
+                "take accelerations that fit, or give the motion as formulas."
+            )
+
+
+def _motor_speeds(plant: System, state: State, motors: Sequence[str], W: Array) -> Array:
+    """Speeds of the coordinates with motors; the motion of bases, which the rows leave out, is added."""
+    speeds = W.T @ state.v
+    if not plant.mechanism.base:
+        return np.asarray(speeds, float)
+    still = body_motion(plant, State(state.t, state.q, np.zeros(plant.nv)))
+    for n, label in enumerate(motors):
+        j = plant.joints[label if label in plant.joints else label.rpartition(".")[0]]
+        if not j.in_tree:
+            k = j.spec.labels(j.name)[1].index(label)
+            F, M = still.rotation[j.parent] @ j.F[1], still.rotation[j.child] @ j.M[1]
+            torque, force = freedom_wrench(j, k, F, M)
+            at = still.position[j.child] + still.rotation[j.child] @ j.M[0]
+            for body, sign in ((j.child, 1.0), (j.parent, -1.0)):
+                moment = torque + np.cross(at - still.position[body], force)
+                speeds[n] += sign * (moment @ still.angular_velocity[body] + force @ still.velocity[body])
+    return np.asarray(speeds, float)
+
+
+# ---------------------------------------------------------------------------------------------- the rule
+
+
+def _rule(
+    system: System,
+    motors: Sequence[str],
+    units: Sequence[str],
+    rule: str | None,
+    weights: Mapping[str, float] | None,
+    preload: Mapping[str, ArrayLike] | None,
+) -> tuple[str, Array]:
+    """The rule in words, and the square roots of the weights of the loads."""
+    rule = rule or ("preload" if preload is not None else "weights" if weights is not None else "minimum norm")
+    if rule not in ("minimum norm", "weights", "preload"):
+        raise LoopdynError(f"the rule '{rule}' is unknown. Use 'minimum norm', 'weights' or 'preload'.")
+    if (preload is not None) != (rule == "preload"):
+        raise LoopdynError("a preload goes with rule='preload', and this rule with a preload. Give both or neither.")
+    if rule == "weights" and weights is None:
+        raise LoopdynError("rule='weights' needs weights. Give them: weights={'A': 1.0, ...}.")
+    if rule == "minimum norm" and weights is not None:
+        raise LoopdynError("weights go with rule='weights' or 'preload'. Choose one of them, or leave weights out.")
+    for what, given in (("weights", weights), ("preload", preload)):
+        wrong = [label for label in given or {} if label not in motors]
+        if wrong:
+            raise ModelError(Problem(what, f"'{n}' is not among the motors", nearest(n, motors)) for n in wrong)
+    plain = np.array([1.0 / system.size**2 if u == "N m" else 1.0 for u in units])
+    text = f"least sum of force^2 + (torque/{system.size:.3g} m)^2"
+    if weights is not None:
+        missing = [label for label in motors if label not in weights]
+        if missing:
+            raise LoopdynError(f"weights of {', '.join(missing)} are missing. Give one for every motor.")
+        plain = np.array([float(weights[label]) for label in motors])
+        if not (np.isfinite(plain).all() and (plain > 0.0).all()):
+            raise LoopdynError(
+                "weights must be positive numbers. A large weight spares a motor, a small one burdens it."
+            )
+        text = "least sum of weight*load^2, weights " + ", ".join(f"{k} {float(w):g}" for k, w in weights.items())
+    if preload is not None:
+        text = f"preload {', '.join(preload)}: its self-balanced part is added to the {text}"
+    return text, np.sqrt(plain)
+
+
+def _preloads(motors: Sequence[str], preload: Mapping[str, ArrayLike] | None, n: int) -> Array:
+    out = np.zeros((n, len(motors)))
+    for label, value in (preload or {}).items():
+        given = np.asarray(value, float)
+        if given.shape not in ((), (n,)) or not np.isfinite(given).all():
+            raise LoopdynError(f"the preload of '{label}' must be a number or {n} numbers, one per time. Correct it.")
+        out[:, motors.index(label)] = given
+    return out
+
+
+def _impossible(found: InverseDynamics) -> str:
+    worst = np.abs(found.residual / np.where(found.system.speed_units == 1.0, 1.0, 1.0 / found.system.size))
+    k, n = np.unravel_index(int(np.argmax(worst)), worst.shape)
+    label = found.system.speeds[int(n)]
+    unit = "N m" if found.system.speed_units[int(n)] == 1.0 else "N"
+    return (
+        f"the motors {', '.join(found.motors)} cannot make this motion of '{found.system.name}' ({found.verdict}): at "
+        f"t = {found.t[int(k)]:g} s a load of {found.residual[k, n]:.4g} {unit} is missing on {label}, which none of "
+        "them can supply."
+    )
+
+
+def _rms(values: Array, t: Array) -> float:
+    """Root of the mean square over time; of the samples where times do not ascend."""
+    if len(t) < 2 or t[-1] <= t[0] or np.any(np.diff(t) < 0.0):
+        return float(np.sqrt(np.mean(values**2)))
+    return float(np.sqrt(np.trapezoid(values**2, t) / (t[-1] - t[0])))
