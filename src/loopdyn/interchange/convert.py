@@ -50,7 +50,7 @@ def convert(
     >>> folder = FilePath(tempfile.mkdtemp())
     >>> ld.library.four_bar().save(folder / "four_bar.yaml")
     >>> print(convert(folder / "four_bar.yaml", folder / "four_bar.urdf")[0].carried[1])
-    3 joints in the URDF: A, D, B
+    3 joints in the URDF: A, B, D
     """
     if target.suffix.lower() not in WRITTEN:
         hint = f"Use one of: {', '.join(WRITTEN)}."

@@ -74,7 +74,7 @@ def write_mjcf(mechanism: Mechanism, path: str | os.PathLike[str], *, leave_out:
     >>> import loopdyn as ld
     >>> file = FilePath(tempfile.mkdtemp()) / "four_bar.xml"
     >>> print(write_mjcf(ld.library.four_bar(), file).carried[0])
-    3 bodies: crank, rocker, coupler
+    3 bodies: crank, coupler, rocker
     """
     file = FilePath(path)
     if file.suffix.lower() not in (".xml", ".mjcf"):
@@ -132,6 +132,8 @@ class _Writer:
         self._start()
         self.report.carried.insert(0, f"{len(self.c.links)} bodies: {', '.join(link.name for link in self.c.links)}")
         self.report.count("joints", list(self.m.joints))
+        if self.m.parameters:
+            self.report.changed.append("parameters are gone: their values are in the numbers")
         ET.indent(self.root)
         return ET.tostring(self.root, encoding="unicode") + "\n"
 
