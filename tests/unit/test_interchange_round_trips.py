@@ -159,6 +159,14 @@ def test_python_functions_are_refused_by_both(tmp_path):
             write(m, tmp_path / file)
 
 
+def test_a_body_that_is_called_like_the_ground_is_refused_by_both(tmp_path):
+    m = ld.Mechanism("m")
+    m.add_body("world", ld.Inertia.sphere(mass=1.0, radius=0.1))
+    for write, file in ((ld.write_mjcf, "m.xml"), (ld.write_urdf, "m.urdf")):
+        with pytest.raises(ld.ModelError, match="'world' is the name of the ground"):
+            write(m, tmp_path / file)
+
+
 @pytest.mark.parametrize(("write", "file"), [(ld.write_mjcf, "m.txt"), (ld.write_urdf, "m.xml")])
 def test_a_wrong_ending_is_refused(write, file, tmp_path):
     with pytest.raises(ld.ModelError, match="ends in"):

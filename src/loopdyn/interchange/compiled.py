@@ -165,10 +165,13 @@ def not_held(kind: str, name: str, what: str, format_name: str) -> Problem:
     return Problem(f"{kind} '{name}'", f"{what} cannot be said in {format_name}", hint)
 
 
-def functions(m: Mechanism, format_name: str) -> list[Problem]:
-    """Problems of Python functions and of given motions of bases, which no format of robots holds."""
+def unwritable(m: Mechanism, format_name: str) -> list[Problem]:
+    """Problems of Python functions, which no format of robots holds, and of a body that is called like the ground."""
     found = [not_held("force", n, "a Python function", format_name) for n in m.user_forces]
     found += [not_held("constraint", n, "a Python function", format_name) for n in m.user_constraints]
+    if "world" in m.bodies:
+        message = f"'world' is the name of the ground in {format_name}"
+        found.append(Problem("body 'world'", message, "Give the body another name."))
     return found
 
 

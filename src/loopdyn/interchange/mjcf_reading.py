@@ -368,7 +368,8 @@ class _Reader:
         if key is not None:
             self._start(key)
         report = self.report
-        report.carried[:0] = [f"{len(draft.data[s])} {s}" for s in ("bodies", "joints", "constraints", "forces")]
+        sections = ("bodies", "joints", "constraints", "forces")
+        report.carried[:0] = [f"{len(draft.data[s])} {s}" for s in sections if draft.data[s]]
         if self.loops:
             report.carried.append(f"loops closed by: {', '.join(self.loops)}")
             report.changed.append("equalities are soft in MuJoCo (solref, solimp); here they hold exactly")
@@ -666,8 +667,9 @@ class _Reader:
                 self.report.left_out.append(f"actuator '{name}': {why}")
             else:
                 carried.append(name)
-        if carried:
-            self.report.carried.append(f"actuators, their controls as parameters 'ctrl_NAME': {', '.join(carried)}")
+        self.report.count("actuators", carried)
+        if self.draft.data["parameters"]:
+            self.report.changed.append(f"controls are parameters: {', '.join(self.draft.data['parameters'])}")
 
     def _actuator(self, k: int, name: str, key: int | None) -> str:
         """Write one actuator; or say why that cannot be done."""
@@ -691,16 +693,17 @@ class _Reader:
         def law(length: str, speed: str, scale: float) -> str:
             g, b = (_sum(c, length, speed) for c in (gain, bias))
             force = b if g == "0.0" else f"({g})*{ctrl}" + (f" + {b}" if b != "0.0" else "")
-            return f"{scale!r}*" + (f"clip({force}, {limits[0]!r}, {limits[1]!r})" if limits else f"({force})")
+            force = f"clip({force}, {limits[0]!r}, {limits[1]!r})" if limits else f"({force})"
+            return force if scale == 1.0 else f"{scale!r}*{force}"
 
         if kind in (int(trn.mjTRN_JOINT), int(trn.mjTRN_JOINTINPARENT)):
             j = self.joints[target]
             if j.kind not in (HINGE, SLIDE):
                 return "it acts on a ball or free joint"
-            self._motor(name, j, law(f"{gear[0]!r}*position", f"{gear[0]!r}*speed", gear[0]))
+            self._motor(name, j, law(_times(gear[0], "position"), _times(gear[0], "speed"), gear[0]))
         elif kind == int(trn.mjTRN_TENDON) and (line := self._line(target)) is not None:
             # an actuator pushes the points apart where a tendon's force lengthens it: the same sign
-            own = law(f"{gear[0]!r}*length", f"{gear[0]!r}*speed", gear[0])
+            own = law(_times(gear[0], "length"), _times(gear[0], "speed"), gear[0])
             self.draft.add("forces", name, type="actuator", **line, force=own)
         elif kind == int(trn.mjTRN_TENDON) and (fixed := self._fixed(target)) is not None:
             if len(fixed) > 1 and not constant:
@@ -708,7 +711,7 @@ class _Reader:
             for joint, c in fixed.items():
                 j = next(x for x in self.joints if x.name == joint)
                 s = gear[0] * c
-                text = law(f"{s!r}*position", f"{s!r}*speed", s)
+                text = law(_times(s, "position"), _times(s, "speed"), s)
                 self._motor(name if len(fixed) == 1 else f"{name} {joint}", j, text)
         elif kind == int(trn.mjTRN_SITE) and int(m.actuator_trnid[k][1]) < 0 and constant:
             body = self.bodies[m.site_bodyid[target]]
@@ -782,9 +785,14 @@ class _Reader:
 def _sum(c: tuple[float, float, float], length: str, speed: str) -> str:
     """Text of c0 + c1*length + c2*speed without what is zero."""
     parts = [repr(c[0])] if c[0] else []
-    parts += [f"({c[1]!r})*({length})"] if c[1] else []
-    parts += [f"({c[2]!r})*({speed})"] if c[2] else []
+    parts += [f"({c[1]!r})*{length}"] if c[1] else []
+    parts += [f"({c[2]!r})*{speed}"] if c[2] else []
     return " + ".join(parts) or "0.0"
+
+
+def _times(factor: float, name: str) -> str:
+    """Text of a variable times a factor."""
+    return name if factor == 1.0 else f"({factor!r}*{name})"
 
 
 def _apart(a: Array, b: Array, c: Array, d: Array) -> bool:

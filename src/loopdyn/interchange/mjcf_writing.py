@@ -22,7 +22,7 @@ from loopdyn.constraints import Coupler
 from loopdyn.errors import AssemblyError, ModelError, Problem
 from loopdyn.forces import Actuator, AppliedForce, JointFriction, JointSpring, Motor, SpringDamper
 from loopdyn.forces.base import Force
-from loopdyn.interchange.compiled import Compiled, Link, functions, not_held, principal, relative, unique, write_file
+from loopdyn.interchange.compiled import Compiled, Link, not_held, principal, relative, unique, unwritable, write_file
 from loopdyn.interchange.draft import Pose
 from loopdyn.interchange.report import Report, refuse_loss
 from loopdyn.model import GROUND, Mechanism
@@ -92,7 +92,7 @@ class _Writer:
         self.c = Compiled(mechanism, mechanism.compile())
         self.report = report
         self.leave_out = leave_out
-        self.problems = functions(mechanism, "MJCF")
+        self.problems = unwritable(mechanism, "MJCF")
         self.problems += [not_held("base", name, "given motion", "MJCF") for name in mechanism.base]
         self.root = ET.Element("mujoco", model=mechanism.name)
         _add(self.root, "compiler", angle="radian", autolimits="false")

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loopdyn.errors import ModelError, Problem
-from loopdyn.interchange.compiled import Compiled, Link, functions, not_held, relative, unique, write_file
+from loopdyn.interchange.compiled import Compiled, Link, not_held, relative, unique, unwritable, write_file
 from loopdyn.interchange.draft import IDENTITY, Pose, compose, frame, inverse
 from loopdyn.interchange.report import Report, listed, refuse_loss
 from loopdyn.interchange.urdf_reading import NO_LIMIT
@@ -86,7 +86,7 @@ class _Writer:
         self.report = report
         self.leave_out = leave_out
         self.c = Compiled(mechanism, mechanism.compile())
-        self.problems = functions(mechanism, "URDF")
+        self.problems = unwritable(mechanism, "URDF")
         self.problems += [not_held("base", b, "given motion of a body", "URDF") for b in mechanism.base if b != GROUND]
         self.taken = {*mechanism.joints}
         self.frames: dict[str, Pose] = {GROUND: IDENTITY}  # link frame in the frame of the body
@@ -169,9 +169,7 @@ class _Writer:
                 self.reference[name] = float(j.q_reference[0]) / self.m.units.factor(dimension)
         if kind == "floating":
             self._aside(j, name)
-            self.report.changed.append(
-                f"joint '{name}' ({j.spec.type}) is floating in the URDF; the sidecar replaces it"
-            )
+            self.placeholders.append(name)
 
     def _inertial(self, e: ET.Element, link: Link, own: Pose) -> None:
         p, R = own
