@@ -550,6 +550,45 @@ def _sizes(system: System) -> list[tuple[str, str]]:
     ]
 
 
+# ------------------------------------------------------------------------------------------------------ convert
+
+
+@app.command()
+def convert(
+    source: Annotated[Path, typer.Argument(metavar="IN", help=".yaml, .xml (MJCF), .urdf or .sdf.")],
+    target: Annotated[Path, typer.Argument(metavar="OUT", help=".yaml, .xml (MJCF) or .urdf (with a sidecar file).")],
+    loops: Annotated[
+        Path | None, typer.Option("--loops", help="Sidecar of a URDF; NAME.loops.yaml if it is there.")
+    ] = None,
+    keyframe: Annotated[str | None, typer.Option("--keyframe", help="Keyframe of MJCF to start from.")] = None,
+    leave_out: Annotated[bool, typer.Option("--leave-out", help="Leave out what OUT cannot hold.")] = False,
+    mend: Annotated[bool, typer.Option("--mend", help="Replace impossible inertias of URDF and SDF.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
+) -> None:
+    """Convert a model between loopdyn, MuJoCo (MJCF), URDF and SDF, loops included.
+
+    Prints what was carried over, changed and left out. What OUT cannot hold is
+    refused by name, with the exit code 1, unless --leave-out is given. A URDF is
+    written with NAME.loops.yaml beside it, which holds its loops and whatever
+    else URDF cannot say.
+
+    Example: loopdyn convert robot.xml robot.yaml
+    """
+    from loopdyn.errors import LoopdynError
+    from loopdyn.interchange.convert import convert as run
+
+    try:
+        reports = run(source, target, loops=loops, keyframe=keyframe, leave_out=leave_out, mend=mend)
+    except LoopdynError as error:
+        _fail(error, f"loopdyn convert {source} {target}")
+    if as_json:
+        typer.echo(json.dumps([asdict(report) for report in reports], indent=2))
+        return
+    for report in reports:
+        _print_lines(*str(report).split("\n"))
+    _print_lines(f"written           {target}")
+
+
 # ------------------------------------------------------------------------------------------ statics, motor loads
 
 
