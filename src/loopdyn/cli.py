@@ -843,6 +843,8 @@ def bench(
         list[str] | None, typer.Option("-f", "--formulation", help="One or more; auto by default.")
     ] = None,
     rtol: Annotated[float, typer.Option("--rtol", help="Relative tolerance of a step.")] = 1e-8,
+    peers: Annotated[bool, typer.Option("--peers", help="Run MuJoCo beside, where it is installed.")] = False,
+    step: Annotated[float, typer.Option("--step", help="Seconds of a step of peers.")] = 1e-3,
     plot: Annotated[Path | None, typer.Option("--plot", help="Draw errors against time: .png, .svg, .pdf.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
@@ -871,6 +873,8 @@ def bench(
                 results.append(problems.run_problem(name, formulation, rtol))
                 if not as_json:
                     typer.echo(f"{name} by {formulation}: {results[-1].status}", err=True)
+            if peers:
+                results.append(problems.run_by_mujoco(name, step))
     except LoopdynError as error:
         raise typer.BadParameter(str(error)) from None
     if plot is not None:
