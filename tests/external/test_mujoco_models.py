@@ -1,6 +1,6 @@
 """Real closed-loop models beside MuJoCo: the accelerations of the same state, and a run.
 
-Where the files are from: tests/data/interchange/README.md.
+A gripper of our own, the biped Cassie as an installable package ships it, mechanisms of the library.
 """
 
 from __future__ import annotations
@@ -15,22 +15,11 @@ import loopdyn as ld
 mujoco = pytest.importorskip("mujoco")
 
 from tests.external.mujoco_loops import exact_accelerations  # noqa: E402
+from tests.packages import cassie_file  # noqa: E402
 
 DATA = Path(__file__).parents[1] / "data" / "interchange"
 # Rounding, times the condition of the saddle point systems (measured: 1e-12 and below), relative to the largest entry.
 TOLERANCE = 1e-9
-
-
-def without_meshes(file: Path, tmp_path: Path) -> mujoco.MjModel:
-    """The same file for MuJoCo itself: it insists on meshes, which have no part in the dynamics here."""
-    import xml.etree.ElementTree as ET
-
-    root = ET.parse(file).getroot()
-    for parent in list(root.iter()):
-        for child in list(parent):
-            if child.tag in ("mesh", "exclude", "sensor") or child.get("mesh"):
-                parent.remove(child)
-    return mujoco.MjModel.from_xml_string(ET.tostring(root, encoding="unicode"))
 
 
 def some_state(found, seed: int, spread: float = 0.2) -> tuple[ld.System, ld.State]:
@@ -60,18 +49,13 @@ def check(found, model: mujoco.MjModel, seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_the_gripper_of_the_xarm7(seed, tmp_path):
-    """Two four-bars (a connect each), coupled by a joint equality; springs, armature; dry friction is taken out."""
-    text = (DATA / "xarm7_gripper.xml").read_text().replace('frictionloss="1"', "")
-    file = tmp_path / "gripper.xml"
-    file.write_text(text)
+def test_a_gripper(seed):
+    """Two four-bars (a connect each), coupled by a joint equality; springs, dampers, armature."""
+    file = DATA / "gripper.xml"
     found = ld.read_mjcf(file)
     system = found.compile()
     assert ld.mobility(system, system.state()).dof == 1
-    model = without_meshes(file, tmp_path)
-    model.actuator_gainprm[:], model.actuator_biasprm[:] = 0.0, 0.0  # the report says that it is left out
-    assert any("fingers_actuator" in line for line in found.report.left_out)
-    check(found, model, seed)
+    check(found, mujoco.MjModel.from_xml_path(str(file)), seed)
 
 
 @pytest.mark.parametrize("name", ["andrews", "rssr", "stewart_3rrs", "stewart_6ups", "tower", "random_mechanism"])
@@ -86,7 +70,7 @@ def test_mechanisms_of_the_library_written_as_mjcf(name, tmp_path):
 @pytest.mark.parametrize("seed", range(3))
 def test_cassie_from_sdf_through_mjcf(seed, tmp_path):
     """The biped with its four loops and springs: the SDF becomes MJCF, which MuJoCo computes by itself."""
-    cassie = ld.read_sdf(DATA / "cassie_v2.sdf", gravity=(0.5, -1.0, -9.81)).mechanism
+    cassie = ld.read_sdf(cassie_file(), gravity=(0.5, -1.0, -9.81)).mechanism
     cassie.joints.update({n: j.model_copy(update={"limits": None}) for n, j in cassie.joints.items()})
     file = tmp_path / "cassie.xml"
     report = ld.write_mjcf(cassie, file)
@@ -96,7 +80,7 @@ def test_cassie_from_sdf_through_mjcf(seed, tmp_path):
 
 def test_cassie_falls_with_its_loops_closed_and_its_energy_kept():
     """A run: springs and gravity are conservative, dampers are taken out; momentum grows by the weight."""
-    cassie = ld.read_sdf(DATA / "cassie_v2.sdf").mechanism
+    cassie = ld.read_sdf(cassie_file()).mechanism
     for name, force in list(cassie.forces.items()):
         cassie.forces[name] = force.model_copy(update={"damping": 0.0})
     system = cassie.compile()
@@ -110,17 +94,14 @@ def test_cassie_falls_with_its_loops_closed_and_its_energy_kept():
     assert after - before == pytest.approx([0.0, 0.0, -mass * 9.8 * 0.2], abs=1e-6)
 
 
-def test_a_run_of_the_gripper_beside_mujoco_with_stiff_equalities(tmp_path):
+def test_a_run_of_the_gripper_beside_mujoco_with_stiff_equalities():
     """MuJoCo's soft equalities with a time constant of 2 steps of 0.1 ms: the same motion up to their softness."""
-    text = (DATA / "xarm7_gripper.xml").read_text().replace('frictionloss="1"', "").replace('solref="0.005 1"', "")
-    file = tmp_path / "gripper.xml"
-    file.write_text(text)
+    file = DATA / "gripper.xml"
     found = ld.read_mjcf(file)
-    model = without_meshes(file, tmp_path)
+    model = mujoco.MjModel.from_xml_path(str(file))
     model.opt.timestep = 1e-4
     model.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_CONTACT) | int(mujoco.mjtDisableBit.mjDSBL_LIMIT)
     model.eq_solref[:] = [2e-4, 1.0]
-    model.actuator_gainprm[:], model.actuator_biasprm[:] = 0.0, 0.0
     data = mujoco.MjData(model)
     for _ in range(2000):
         mujoco.mj_step(model, data)

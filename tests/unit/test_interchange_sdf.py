@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.packages import cassie_file
 
 import loopdyn as ld
-
-DATA = Path(__file__).parents[1] / "data" / "interchange"
 
 
 def model(inner: str, version: str = "1.9") -> str:
@@ -159,8 +157,8 @@ def test_cassie_has_its_loops_its_mass_and_its_freedoms():
     The tree of a leg has 13: ten hinges and the ball of the achilles rod. That rod's hinge takes five, the ball at the
     end of the plantar rod three, of which one (across the plane of its four-bar of parallel hinges) is taken already.
     """
-    found = ld.read_sdf(DATA / "cassie_v2.sdf")
-    text = (DATA / "cassie_v2.sdf").read_text()
+    found = ld.read_sdf(cassie_file())
+    text = (cassie_file()).read_text()
     masses = sum(float(x) for x in re.findall(r"<mass>(.*?)</mass>", text))
     assert sum(b.mass for b in found.mechanism.bodies.values()) == pytest.approx(masses)
     assert len(found.loops) == 4
