@@ -74,6 +74,7 @@ from loopdyn.integrators.base import (
     Steps,
     Stiff,
 )
+from loopdyn.interchange import read_mjcf, read_sdf, read_urdf, write_mjcf, write_urdf
 from loopdyn.io import load, load_run
 from loopdyn.joints import (
     Cylindrical,
@@ -231,6 +232,9 @@ __all__ = [
     "prepare",
     "profiles",
     "reactions",
+    "read_mjcf",
+    "read_sdf",
+    "read_urdf",
     "reconnect",
     "report",
     "simulate",
@@ -238,5 +242,7 @@ __all__ = [
     "terms",
     "tree",
     "variants",
+    "write_mjcf",
+    "write_urdf",
     "zero_force",
 ]

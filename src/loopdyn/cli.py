@@ -550,6 +550,45 @@ def _sizes(system: System) -> list[tuple[str, str]]:
     ]
 
 
+# ------------------------------------------------------------------------------------------------------ convert
+
+
+@app.command()
+def convert(
+    source: Annotated[Path, typer.Argument(metavar="IN", help=".yaml, .xml (MJCF), .urdf or .sdf.")],
+    target: Annotated[Path, typer.Argument(metavar="OUT", help=".yaml, .xml (MJCF) or .urdf (with a sidecar file).")],
+    loops: Annotated[
+        Path | None, typer.Option("--loops", help="Sidecar of a URDF; NAME.loops.yaml if it is there.")
+    ] = None,
+    keyframe: Annotated[str | None, typer.Option("--keyframe", help="Keyframe of MJCF to start from.")] = None,
+    leave_out: Annotated[bool, typer.Option("--leave-out", help="Leave out what OUT cannot hold.")] = False,
+    mend: Annotated[bool, typer.Option("--mend", help="Replace impossible inertias of URDF and SDF.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
+) -> None:
+    """Convert a model between loopdyn, MuJoCo (MJCF), URDF and SDF, loops included.
+
+    Prints what was carried over, changed and left out. What OUT cannot hold is
+    refused by name, with the exit code 1, unless --leave-out is given. A URDF is
+    written with NAME.loops.yaml beside it, which holds its loops and whatever
+    else URDF cannot say.
+
+    Example: loopdyn convert robot.xml robot.yaml
+    """
+    from loopdyn.errors import LoopdynError
+    from loopdyn.interchange.convert import convert as run
+
+    try:
+        reports = run(source, target, loops=loops, keyframe=keyframe, leave_out=leave_out, mend=mend)
+    except LoopdynError as error:
+        _fail(error, f"loopdyn convert {source} {target}")
+    if as_json:
+        typer.echo(json.dumps([asdict(report) for report in reports], indent=2))
+        return
+    for report in reports:
+        _print_lines(*str(report).split("\n"))
+    _print_lines(f"written           {target}")
+
+
 # ------------------------------------------------------------------------------------------ statics, motor loads
 
 
@@ -804,6 +843,8 @@ def bench(
         list[str] | None, typer.Option("-f", "--formulation", help="One or more; auto by default.")
     ] = None,
     rtol: Annotated[float, typer.Option("--rtol", help="Relative tolerance of a step.")] = 1e-8,
+    peers: Annotated[bool, typer.Option("--peers", help="Run MuJoCo beside, where it is installed.")] = False,
+    step: Annotated[float, typer.Option("--step", help="Seconds of a step of peers.")] = 1e-3,
     plot: Annotated[Path | None, typer.Option("--plot", help="Draw errors against time: .png, .svg, .pdf.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
@@ -832,6 +873,8 @@ def bench(
                 results.append(problems.run_problem(name, formulation, rtol))
                 if not as_json:
                     typer.echo(f"{name} by {formulation}: {results[-1].status}", err=True)
+            if peers:
+                results.append(problems.run_by_mujoco(name, step))
     except LoopdynError as error:
         raise typer.BadParameter(str(error)) from None
     if plot is not None:
