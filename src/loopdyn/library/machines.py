@@ -81,7 +81,7 @@ def delta_robot() -> Mechanism:
     does not turn. z is up and the robot hangs. The arms A1, A2, A3 turn about horizontal axes on a circle of the
     radius `base`, at 0, 120 and 240 degrees, downwards for a positive angle. Each rod has a universal joint
     on its arm and a ball on the platform; the rods of a pair are 2 * `half` apart. Reference pose: arms at `angle`
-    below the horizontal. Motors hold the arms like a spring and damper. The numbers are our own.
+    below the horizontal. Motors hold the arms like a spring and damper; it starts at rest. The numbers are our own.
 
     Parameters of the mechanism: `base`, `arm`, `rod`, `platform` (radius of the circle of the balls), `half`, `angle`;
     `payload`; `stiffness`, `damping` of the motors and the torque `hold` that bears the weight; `g`.
@@ -135,7 +135,6 @@ def delta_robot() -> Mechanism:
             rod = m.add_body(f"rod{k}{side}", Inertia.rod(mass=0.1, start=start, end=end, radius=0.005))
             m.add_joint(f"U{k}{side}", Universal(axis1=along, axis2=across), arm, rod, at=start)
             m.add_joint(f"S{k}{side}", Spherical(), rod, "platform", at=end)
-    m.start = Start(v={"A1": 1.0, "A2": -0.5, "A3": 0.3})
     return m
 
 
