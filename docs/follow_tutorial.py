@@ -43,7 +43,9 @@ def compare(printed: str, shown: str) -> None:
     """Whether the same was printed: words to the letter, numbers to four digits, rounding aside."""
     words = [re.sub(NUMBER, "#", text).split() for text in (printed, shown)]
     numbers = [[float(x) for x in re.findall(NUMBER, text)] for text in (printed, shown)]
-    same = words[0] == words[1] and all(isclose(a, b, rel_tol=1e-4, abs_tol=1e-9) for a, b in zip(*numbers, strict=True))
+    same = words[0] == words[1] and all(
+        isclose(a, b, rel_tol=1e-4, abs_tol=1e-9) for a, b in zip(*numbers, strict=True)
+    )
     if not same:
         raise SystemExit(f"The tutorial shows\n\n{shown}\nbut this is printed:\n\n{printed}")
 
