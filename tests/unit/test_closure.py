@@ -444,8 +444,7 @@ def test_a_stephenson_six_bar_driven_at_its_second_rocker_is_a_triad_and_iterate
     assert plan.groups == ()
 
 
-# s: a change point follows; springs are stiff; fast
-# s; those that are stiff, fast or soon at a change point
+# s: change points follow; springs are stiff; fast
 SHORT = {
     "n_four_bar": 0.1,
     "flyball": 0.05,
