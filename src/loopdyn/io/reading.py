@@ -134,10 +134,11 @@ def read_document(path: FilePath, shown: str) -> Document:
     ModelError
         If the file cannot be read at all, with the line where reading stopped.
     """
-    return parse_document(_read_text(path, shown), shown)
+    return parse_document(read_text(path, shown), shown)
 
 
-def _read_text(path: FilePath, shown: str) -> str:
+def read_text(path: FilePath, shown: str) -> str:
+    """The text of an ordinary file in UTF-8; `shown` is its name in messages."""
     try:
         status = path.stat()
         if stat.S_ISDIR(status.st_mode):
