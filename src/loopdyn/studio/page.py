@@ -118,14 +118,17 @@ class Session:
         ui.label("Ctrl+S saves, Ctrl+Enter runs, Ctrl+. stops; Esc then Tab leaves the text").classes("hint")
 
     def _editor(self) -> None:
-        self.editor = ui.codemirror(language="YAML", theme="githubLight", indent="  ", on_change=self._edited)
+        self.editor = ui.codemirror(
+            language="YAML", theme="githubLight", indent="  ", line_wrapping=True, on_change=self._edited
+        )
         self.editor.classes("editor").props("data-key=editor")
         self.summary = ui.label("checking ...").classes("summary").props("role=status data-key=summary")
         self.problems = ui.element("div").classes("problems").props("data-key=problems")
 
     def _views(self) -> None:
         with ui.tabs(on_change=self._show_tab).props("dense no-caps align=left") as self.tabs:
-            tabs = [ui.tab(name, label).props(f"data-key=tab-{name}") for name, label in TABS.items()]
+            for name, label in TABS.items():
+                ui.tab(name, label).props(f"data-key=tab-{name}")
         self.panels = {name: ui.element("div").classes("panel") for name in TABS}
         with self.panels["mechanism"]:
             self._mechanism_panel()
@@ -133,7 +136,7 @@ class Session:
             self._motion_panel()
         with self.panels["facts"]:
             self.facts = ui.label().classes("facts").props("data-key=facts tabindex=0")
-        self.tabs.set_value(tabs[0])
+        self.tabs.set_value("mechanism")
         self._set_running(False)
 
     def _mechanism_panel(self) -> None:
@@ -315,7 +318,7 @@ class Session:
             ui.label(str(p)).classes("problem")
             return
         words = f"line {line}: {p.element}: {p.message}" + (f". {p.hint}" if p.hint else "")
-        show = ui.button(words, on_click=lambda: self.editor.reveal_line(line))
+        show = ui.button(words, color="negative", on_click=lambda: self.editor.reveal_line(line))
         show.classes("problem").props('flat dense no-caps align=left title="Show the line"')
 
     def _show_mechanism(self, found: Checked) -> None:
@@ -346,9 +349,10 @@ class Session:
             return
         step = 10.0 ** math.floor(math.log10((chosen.high - chosen.low) / 500 or 1.0))
         self.wanted = chosen.value
-        self.slider.props(f"min={chosen.low:.12g} max={chosen.high:.12g} step={step:.12g}")
+        self.slider.props.update(min=chosen.low, max=chosen.high, step=step)
         self.slider.value = chosen.value
-        self.value.props(f'suffix="{chosen.unit}" step={step:.12g}')
+        self.value.suffix = chosen.unit
+        self.value.props["step"] = step
         self.value.value = float(f"{chosen.value:.6g}")
 
     async def _dragged(self, event: ValueChangeEventArguments[Any]) -> None:

@@ -28,6 +28,7 @@ from loopdyn.viewer import StillPose, describe, page_text
 
 LIBRARY_URL = "/drawing_library.js"
 THEME = {"theme": "light"}  # as the studio itself
+ROOM = 0.3  # around the mechanism, as a share of its size: where dragging may bring it
 EVERY = 0.1  # seconds between two reports of progress
 TRIES = 3  # starts of an assembly while the input is dragged: from where the mechanism is, it closes at once or not
 
@@ -104,7 +105,7 @@ class Desk:
             return Checked((problem,), system.name, topology)
         found = mobility(system, state)
         self.system, self.state = system, state
-        view = page_text(describe(StillPose(system, state)) | THEME, system.name, LIBRARY_URL)
+        view = page_text(describe(StillPose(system, state), room=ROOM) | THEME, system.name, LIBRARY_URL)
         report = f"{found}\n\nstart: {state.note}"
         inputs = tuple(inputs_of(system, state))
         return Checked((), system.name, topology, report, found.dof, found.redundant, inputs, view)

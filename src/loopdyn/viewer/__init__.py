@@ -214,8 +214,12 @@ def describe(
     traces: Iterable[Trace] = (),
     forces: bool | Sequence[str] = True,
     plots: Sequence[str] | None = None,
+    room: float = 0.0,
 ) -> dict[str, Any]:
-    """What a page knows of a run, ready for JSON; arguments as in :func:`write_page`."""
+    """What a page knows of a run, ready for JSON; arguments as in :func:`write_page`.
+
+    The view has `room` around the motion, as a share of its size, for poses that :class:`StillPose` puts there later.
+    """
     system, data = run.system, run.data
     drawing = Drawing(system)
     time = np.asarray(data["time"], float)
@@ -230,7 +234,7 @@ def describe(
     return {
         "name": system.name,
         "samples": len(time),
-        "view": _view(drawing, (x, R)),
+        "view": _view(drawing, (x, R), room),
         "bar": drawing.bar,
         "size": drawing.size,
         "bodies": [
@@ -298,8 +302,8 @@ def _trace(drawing: Drawing, trace: Trace) -> dict[str, Any]:
     return {"name": name, "body": row, "point": _list(R.T @ (where - p))}
 
 
-def _view(drawing: Drawing, poses: tuple[Array, Array]) -> dict[str, Any]:
-    """Directions to look from, and the box in them that the motion stays in."""
+def _view(drawing: Drawing, poses: tuple[Array, Array], room: float) -> dict[str, Any]:
+    """Directions to look from, and the box in them that the motion stays in, with room around it."""
     up, normal = drawing.up, drawing.normal
     if normal is not None and abs(normal @ up) < 0.5:
         front = normal - (normal @ up) * up
@@ -319,6 +323,8 @@ def _view(drawing: Drawing, poses: tuple[Array, Array]) -> dict[str, Any]:
         if points:
             seen = (x[some, body.row, None] + np.array(points) @ R[some, body.row].transpose(0, 2, 1)) @ basis.T
             low, high = np.minimum(low, seen.min((0, 1))), np.maximum(high, seen.max((0, 1)))
+    around = room * float(np.max(high - low)) * (high - low > 2 * drawing.bar)  # a plane mechanism stays in its plane
+    low, high = low - around, high + around
     planar = "none" if normal is None else ("front" if abs(normal @ up) < 0.5 else "top")
     return {
         "right": _list(right),

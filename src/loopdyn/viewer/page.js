@@ -908,8 +908,8 @@
   new ResizeObserver(resize).observe($("stage"));
 
   const stored = time.length === data.samples ? `${time.length} frames` : `${time.length} of ${data.samples} moments`;
-  $("facts").textContent = `${nBodies - data.bases} bodies, ${data.joints.length} joints, ${number(duration)} s, ${stored}`;
-  for (const part of [document.querySelector("footer"), document.querySelector("[data-toggle=panel]")]) part.hidden = duration <= 0; // a single pose
+  $("facts").textContent = `${nBodies - data.bases} bodies, ${data.joints.length} joints` + (duration > 0 ? `, ${number(duration)} s, ${stored}` : "");
+  for (const part of ["footer", "[data-toggle=panel]", "[data-toggle=traces]"]) document.querySelector(part).hidden = duration <= 0; // a single pose
   apply();
   resize();
   setTheme(theme);
