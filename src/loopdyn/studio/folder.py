@@ -13,6 +13,7 @@ from loopdyn.wording import short
 
 MODELS = (".yaml", ".yml")
 RUNS = (".nc",)
+MAX_NAME = 240  # bytes; file systems take 255, and a file is written under a longer name first
 MAX_TEXT = 500_000  # characters in the editor; a chain of 2,500 bodies. Larger ones are for the command line
 MAX_LISTED, MAX_LOOKED, MAX_DEPTH = 500, 20_000, 4  # a listing ends there: the folder may be somebody's home
 
@@ -49,12 +50,14 @@ class Folder:
             raise LoopdynError(f"'{shown}' is not the name of a file. Give one that ends in {endings[0]}.")
         if not name.lower().endswith(endings):
             raise LoopdynError(f"'{shown}' does not end in {' or '.join(endings)}. Name it so.")
+        if any(len(os.fsencode(part)) > MAX_NAME for part in name.split("/")):
+            raise LoopdynError(f"'{shown}' is too long for the name of a file. Give a shorter one.")
         windows = PureWindowsPath(name)  # knows both kinds of slashes, and drives, on every machine
         if windows.anchor or name.startswith("~") or ".." in windows.parts:
             raise LoopdynError(f"'{shown}' leads out of the folder. Give the name of a file in it.")
         try:
             file = (self.root / name).resolve()
-        except (OSError, ValueError, RuntimeError) as error:  # links in a circle, a name too long
+        except (OSError, ValueError, RuntimeError) as error:  # links in a circle
             raise LoopdynError(f"'{shown}' cannot be reached ({error}). Give another name.") from None
         if not file.is_relative_to(self.root):
             raise LoopdynError(f"'{shown}' is a link that leads out of the folder. Copy the file into it.")

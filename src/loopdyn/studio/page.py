@@ -57,11 +57,11 @@ def add_routes(app: FastAPI, sessions: dict[str, Session]) -> None:
 class Session:
     """One open page: a text, the mechanism it describes, a run of it."""
 
-    def __init__(self, folder: Folder, file: str | None):
-        self.folder, self.first = folder, file
+    def __init__(self, folder: Folder, file: str | None, checker: Worker):
+        self.folder, self.first, self.checker = folder, file, checker
         self.token = secrets.token_urlsafe(16)
         self.views = {"pose": "", "motion": ""}
-        self.checker, self.runner = Worker(folder.root), Worker(folder.root)
+        self.runner = Worker(folder.root)
         self.name = file or NEW
         self.saved = ""  # text in the file, as far as it is known
         self.exists = False  # whether the file was opened or saved here
@@ -83,7 +83,6 @@ class Session:
     async def build(self) -> None:
         """Make the page, then fill it."""
         self.client = ui.context.client
-        self.checker.start()
         here = files(__package__)
         ui.add_css((here / "style.css").read_text("utf-8"))
         keys = (here / "keys.js").read_text("utf-8").replace("{{limit}}", str(MAX_TEXT))
@@ -98,6 +97,8 @@ class Session:
                 self._views()
         self.status = ui.label().classes("status").props("role=status aria-live=polite data-key=status")
         await self.client.connected()
+        if self.client.is_deleted:  # asked for by a program that is no browser
+            return
         await self._list_files()
         if self.first is not None:
             await self._open(self.first)
@@ -442,7 +443,7 @@ class Session:
     def _show_progress(self, share: float) -> None:
         self.progress.value = min(1.0, share)
         if not self.stopping:
-            self.ran.text = f"running: {share:.0%}"
+            self.ran.text = f"running: {share:.0%}" if share < 1 else "computing reactions and plots ..."
 
     def stop(self) -> None:
         """End a run with what it has; asked once more, end it at once."""

@@ -29,6 +29,7 @@ from loopdyn.viewer import StillPose, describe, page_text
 LIBRARY_URL = "/drawing_library.js"
 THEME = {"theme": "light"}  # as the studio itself
 ROOM = 0.3  # around the mechanism, as a share of its size: where dragging may bring it
+PER_SECOND, OUTPUTS = 100, (200, 1000)  # moments of a run that are kept: as many as a page stores at most
 EVERY = 0.1  # seconds between two reports of progress
 TRIES = 3  # starts of an assembly while the input is dragged: from where the mechanism is, it closes at once or not
 
@@ -134,9 +135,12 @@ class Desk:
         formulation: str,
         seconds: float,
         pose: list[float] | None,
-        report: Callable[[float], object],
+        report: Callable[[float], bool],
     ) -> Ran:
-        """Simulate a text from its start or, at rest, from a pose."""
+        """Simulate a text from its start or, at rest, from a pose.
+
+        `report` is told the share that is done, and answers whether the run is to end there.
+        """
         self.result = None
         system = load_text(text, self.root / name, within=self.root).compile()
         state = assemble(system) if pose is None else assemble(system, np.array(pose), limits=False)
@@ -145,9 +149,14 @@ class Desk:
         def progress(t: float) -> None:
             if time.perf_counter() - told[0] > EVERY:
                 told[0] = time.perf_counter()
-                report((t - start) / seconds)
+                if report((t - start) / seconds):
+                    raise KeyboardInterrupt
 
-        run = simulate(system, state, (start, start + seconds), formulation=formulation, progress=progress)
+        span, n = (start, start + seconds), int(np.clip(seconds * PER_SECOND, *OUTPUTS))
+        run = simulate(
+            system, state, span, t_eval=np.linspace(*span, n + 1), formulation=formulation, progress=progress
+        )
+        report(1.0)
         self.result = run
         view = ""
         if len(run.path):
@@ -236,11 +245,9 @@ def serve(messages: Connection, stops: Connection, root: str) -> None:
     """Answer until the other end is closed. Something in `stops` ends the run that is going on."""
     desk = Desk(root)
 
-    def report(share: float) -> None:
+    def report(share: float) -> bool:
         messages.send(("progress", share))
-        if stops.poll():
-            stops.recv()
-            raise KeyboardInterrupt
+        return stops.poll()
 
     while True:
         try:
