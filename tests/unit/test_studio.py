@@ -12,9 +12,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests import chromium
+from typer.testing import CliRunner
 
 import loopdyn as ld
 from loopdyn import studio
+from loopdyn.cli import app
 from loopdyn.errors import LoopdynError, ModelError
 from loopdyn.io.yaml import load_text
 from loopdyn.studio import work
@@ -309,28 +311,24 @@ def test_websockets_from_elsewhere_are_refused(server):
     assert b" 403 " in upgrade(port, Host=f"evil.example:{port}", Origin=f"http://evil.example:{port}")
 
 
-def command(folder, *arguments):
-    environment = os.environ | {"PYTHONPATH": str(Path(ld.__file__).parents[1])}
-    return subprocess.run(
-        [sys.executable, "-m", "loopdyn", "studio", "--no-browser", *arguments],
-        cwd=folder, env=environment, capture_output=True, text=True, timeout=60,
-    )  # fmt: skip
-
-
-def test_a_port_that_is_taken_is_said_with_the_next_step(server):
+def test_a_port_that_is_taken_is_said_with_the_next_step(server, monkeypatch):
     here, port = server
-    done = command(here, "--port", str(port))
-    assert done.returncode == 1
-    assert f"port {port}" in done.stderr
-    assert "--port 0" in done.stderr
+    monkeypatch.chdir(here)
+    done = CliRunner().invoke(app, ["studio", "--port", str(port), "--no-browser"])
+    assert done.exit_code == 1
+    assert f"port {port}" in done.output
+    assert "--port 0" in done.output
 
 
-def test_a_file_outside_the_folder_is_not_opened(server):
-    here, _ = server
-    done = command(here, "../outside.yaml")
-    assert done.returncode == 1
-    assert "only here" in done.stderr
-    assert "cd " in done.stderr
+@pytest.mark.parametrize(
+    ("file", "said"),
+    [("../outside.yaml", "Start it there: cd "), ("absent.yaml", "no such file"), ("binary.yaml", "not UTF-8")],
+)
+def test_a_file_that_cannot_be_opened_is_said_at_once(server, monkeypatch, file, said):
+    monkeypatch.chdir(server[0])
+    done = CliRunner().invoke(app, ["studio", file, "--port", "0", "--no-browser"])
+    assert done.exit_code == 1
+    assert said in done.output
 
 
 def test_without_nicegui_the_extra_is_named(monkeypatch):
@@ -353,7 +351,7 @@ def tab(browser, server):
     """A tab with the studio; at the end nothing may have been said or asked of another machine."""
     _, port = server
     said, asked = [], []
-    page = browser.new_page(viewport={"width": 1300, "height": 800})
+    page = browser.new_page(viewport={"width": 1300, "height": 800}, reduced_motion="reduce")  # nothing plays unasked
     page.on("console", lambda message: said.append(message.text))
     page.on("pageerror", lambda error: said.append(str(error)))
     page.on("request", lambda request: asked.append(request.url))
@@ -470,7 +468,7 @@ def test_dragging_the_input_moves_the_mechanism_with_closed_loops(page):
     np.testing.assert_allclose(pins[1], pins[0], atol=1e-6)  # single precision
     c = corner(coupler, (0.8, 0.6, 0))
     assert np.linalg.norm(c - [1.0, 0, 0]) == pytest.approx(np.hypot(0.2, 0.6), abs=1e-6)
-    page.get_by_role("slider", name="Value of the input").focus()
+    page.locator(f"{key('slider')} [tabindex='0']").focus()
     page.keyboard.press("ArrowRight")  # the keyboard drags too
     page.wait_for_function(f"!/A = 70 deg/.test(document.querySelector('{key('moved')}').textContent)")
     waits(page, "moved", "all loops closed to")

@@ -13,8 +13,18 @@
   }
   addEventListener("keydown", keys, true);
   document.addEventListener("load", (event) => {
-    if (event.target.matches?.("iframe")) event.target.contentWindow.addEventListener("keydown", keys, true);
+    if (!event.target.matches?.("iframe")) return;
+    event.target.contentWindow.addEventListener("keydown", keys, true);
+    place();
   }, true);
+
+  // The pose that was dragged to, in the picture it belongs to; that may still be loading.
+  let dragged = null;
+  function place() {
+    const frame = document.querySelector("iframe[data-key=pose]")?.contentWindow;
+    if (dragged && frame?.location.pathname.endsWith(dragged.view)) frame.page?.place(dragged.values);
+  }
+  window.placeMechanism = (view, values) => { dragged = { view, values }; place(); };
 
   // A text that is too long for one message would be lost on its way to the server.
   for (const kind of ["paste", "drop"]) {
@@ -33,6 +43,4 @@
   new MutationObserver(() => {
     document.querySelector("[data-key=editor] .cm-content:not([aria-label])")?.setAttribute("aria-label", "Text of the model file; Escape then Tab leaves it");
   }).observe(document, { childList: true, subtree: true });
-
-  window.placeMechanism = (values) => document.querySelector("iframe[data-key=pose]")?.contentWindow.page?.place(values);
 })();

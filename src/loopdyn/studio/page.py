@@ -389,7 +389,8 @@ class Session:
         if found.placement is not None:
             self.pose = found.q
             self.inputs[label] = replace(self.inputs[label], value=value)
-            self.client.run_javascript(f"placeMechanism({json.dumps(found.placement)})")
+            view = str(self.pose_frame.props["src"])
+            self.client.run_javascript(f"placeMechanism({json.dumps(view)}, {json.dumps(found.placement)})")
 
     # --------------------------------------------------------------------------------------------------- run
 
