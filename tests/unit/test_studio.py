@@ -506,6 +506,13 @@ def test_run_look_and_save_the_run(page, server):
     saved = ld.load_run(here / "run.nc")
     assert (saved.status, saved.data["time"].values[-1]) == ("finished", 0.5)
     assert not (here.parent / "run.nc").exists()
+    page.locator(".cm-content").click()
+    page.keyboard.type("#")
+    page.locator(key("stale")).wait_for(state="visible")  # the text is no longer that of the run
+    open_file(page, "swing.yaml")
+    waits(page, "ran", "not run yet")
+    page.locator(key("save-run")).click()
+    waits(page, "status", "there is no run to save")
 
 
 def test_a_long_run_leaves_the_page_usable_and_can_be_stopped(page):

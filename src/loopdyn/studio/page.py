@@ -30,11 +30,22 @@ from loopdyn.wording import short
 PAUSE = 0.4  # seconds without a key after which the text is checked
 LONGEST = 1e5  # seconds of a run
 SHOWN = 50  # problems listed
-SAME = 1e-5  # relative difference below which a value of the input is the same: six digits are shown
+SAME = 1e-5  # share of the range of an input below which two values are the same: six digits are shown
 NEW = "mechanism.yaml"
 FIELD = "dense outlined data-key="  # look of a field; its key follows
 TABS = {"mechanism": "Mechanism", "motion": "Motion", "facts": "Topology and mobility"}
 STARTS = {"file": "start of the file", "pose": "pose shown, at rest"}
+
+
+def shown(value: float) -> float:
+    """Six digits of a value, rounding errors read as zero.
+
+    Examples
+    --------
+    >>> shown(123.4567891), shown(4.6e-17)
+    (123.457, 0.0)
+    """
+    return float(f"{value:.6g}") if abs(value) > 1e-12 else 0.0
 
 
 def add_routes(app: FastAPI, sessions: dict[str, Session]) -> None:
@@ -69,6 +80,7 @@ class Session:
         self.served = 0  # views, to tell one from the next
         self.running = self.stopping = self.moving = False
         self.inputs: dict[str, Input] = {}
+        self.ran_text: str | None = None  # text of the run that is shown
         self.pose: list[float] | None = None  # coordinates, once they are dragged
         self.wanted = 0.0  # value of the input
         self.checked = Checked()
@@ -165,6 +177,8 @@ class Session:
         self.progress = ui.linear_progress(0, show_value=False)
         self.progress.props('aria-label="Progress of the run" instant-feedback')
         self.ran = ui.label("not run yet").classes("summary").props("role=status data-key=ran")
+        self.stale = ui.label("the text has changed since this run").classes("summary wrong").props("data-key=stale")
+        self.stale.set_visibility(False)
         self.motion_frame = ui.element("iframe").props('title="The motion, reactions and energies" data-key=motion')
         self.motion_frame.set_visibility(False)
 
@@ -220,6 +234,7 @@ class Session:
         self.editor.value = text
         self.file.value = name
         self.run_name.value = f"{PurePosixPath(name).with_suffix(RUNS[0])}"
+        self._forget_run()
         self._show_name()
 
     def _is_changed(self) -> bool:
@@ -264,6 +279,7 @@ class Session:
         await asyncio.sleep(PAUSE)
         if mine == self.edits:
             self._show_name()
+            self._mark_run()
             await self.check()
 
     async def check(self) -> None:
@@ -354,18 +370,19 @@ class Session:
         self.slider.value = chosen.value
         self.value.suffix = chosen.unit
         self.value.props["step"] = step
-        self.value.value = float(f"{chosen.value:.6g}")
+        self.value.value = shown(chosen.value)
 
     async def _dragged(self, event: ValueChangeEventArguments[Any]) -> None:
-        if event.value is None or self.input.value not in self.inputs:
+        chosen = self.inputs.get(str(self.input.value))
+        if event.value is None or chosen is None:
             return
         value = float(event.value)
-        if not math.isfinite(value) or math.isclose(value, self.wanted, rel_tol=SAME, abs_tol=SAME):
+        if not math.isfinite(value) or abs(value - self.wanted) < SAME * (chosen.high - chosen.low):
             return  # also the echo of one of the two fields that show it
         self.wanted = value
         for element in (self.slider, self.value):
             if element is not event.sender:
-                element.value = float(f"{value:.6g}")
+                element.value = shown(value)
         if self.moving:
             return  # the last value is taken when the mechanism is there
         self.moving = True
@@ -414,6 +431,7 @@ class Session:
         if seconds is None or not (0.0 < float(seconds) <= LONGEST):
             self._tell_run(f"the time must be above 0 and at most {LONGEST:g} s.", wrong=True)
             return
+        name, text = self.name, str(self.editor.value)
         pose = self.pose if self.origin.value == "pose" else None
         self._set_running(True)
         self._tell_run("running ...")
@@ -421,7 +439,7 @@ class Session:
             found: Ran = await self.runner.call(
                 "run",
                 self._show_progress,
-                text=str(self.editor.value),
+                text=text,
                 name=self._valid_name(),
                 formulation=str(self.formulation.value),
                 seconds=float(seconds),
@@ -432,10 +450,26 @@ class Session:
             return
         finally:
             self._set_running(False)
+        if name != self.name:
+            self._tell_run(f"the run of {short(name)} has ended; it is not shown beside another file")
+            return
+        self.ran_text = text
+        self._mark_run()
         self._tell_run(found.text, wrong=found.status == "failed")
         if found.view:
             self.motion_frame.set_visibility(True)
             self._serve("motion", found.view, self.motion_frame)
+
+    def _forget_run(self) -> None:
+        """Another file is open: what was run belongs to the one before."""
+        self.ran_text = None
+        self.motion_frame.set_visibility(False)
+        if not self.running:
+            self._tell_run("not run yet")
+
+    def _mark_run(self) -> None:
+        """Say whether the run shown is that of the text."""
+        self.stale.set_visibility(self.ran_text is not None and self.ran_text != self.editor.value)
 
     def _tell_run(self, text: str, wrong: bool = False) -> None:
         self.ran.text = text
@@ -459,6 +493,9 @@ class Session:
     async def save_run(self) -> None:
         """Save the run under the name beside the button."""
         name = str(self.run_name.value or "")
+        if self.ran_text is None:
+            self.say("there is no run to save. Run the mechanism first.", wrong=True)
+            return
         try:
             file = self.folder.writable(name, RUNS)
             if file.exists() and not await self._sure(f"{name} exists already.", "Replace it"):

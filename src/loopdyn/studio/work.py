@@ -161,12 +161,10 @@ class Desk:
         view = ""
         if len(run.path):
             view = page_text(describe(run, plots=first_plots(run)) | THEME, system.name, LIBRARY_URL)
-        p = run.settings
         lines = [
             f"{run.status}: {run.message}",
-            f"{p['formulation']} with {p['integrator']}; {run.statistics.steps} steps; energy error "
-            f"{run.energy_error:.1e}, largest residual {run.largest_residual:.1e}; "
-            f"{run.statistics.seconds:.2f} s of computing",
+            f"{formulation}: {run.statistics.steps} steps in {run.statistics.seconds:.2f} s, energy error "
+            f"{run.energy_error:.1e}, largest residual {run.largest_residual:.1e} rad or sizes of the mechanism",
         ]
         lines += [f"{e.name} at t = {e.t:.6g} s" for e in run.events[:3]]
         return Ran(run.status, "\n".join(lines), view)
