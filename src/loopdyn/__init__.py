@@ -74,6 +74,7 @@ from loopdyn.integrators.base import (
     Steps,
     Stiff,
 )
+from loopdyn.interchange import read_mjcf, read_sdf, read_urdf, write_mjcf, write_urdf
 from loopdyn.io import load, load_run
 from loopdyn.joints import (
     Cylindrical,
@@ -94,11 +95,13 @@ from loopdyn.model import Body, Mechanism
 from loopdyn.notice import NOTICE
 from loopdyn.quantities import Units
 from loopdyn.reactions import Reactions
+from loopdyn.report import report
 from loopdyn.results import Run, RunError, compare_runs
 from loopdyn.simulate import simulate
 from loopdyn.system import State, System
 from loopdyn.topology import Topology
 from loopdyn.tree import terms
+from loopdyn.variants import Variant, Variants, variants
 
 if TYPE_CHECKING:
     from loopdyn.formulations.absolute import Absolute
@@ -207,6 +210,8 @@ __all__ = [
     "Universal",
     "UserConstraint",
     "UserForce",
+    "Variant",
+    "Variants",
     "VelocityRelation",
     "Weld",
     "accelerations",
@@ -227,10 +232,17 @@ __all__ = [
     "prepare",
     "profiles",
     "reactions",
+    "read_mjcf",
+    "read_sdf",
+    "read_urdf",
     "reconnect",
+    "report",
     "simulate",
     "singular_poses",
     "terms",
     "tree",
+    "variants",
+    "write_mjcf",
+    "write_urdf",
     "zero_force",
 ]

@@ -12,8 +12,11 @@
 
 from __future__ import annotations
 
+import tempfile
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,9 +26,12 @@ from loopdyn import library
 from loopdyn.analysis.assembly import assemble
 from loopdyn.errors import LoopdynError
 from loopdyn.formulations.base import Formulation
+from loopdyn.interchange import read_mjcf, write_mjcf
+from loopdyn.locking import Phase
 from loopdyn.model import Mechanism
-from loopdyn.results import Run
+from loopdyn.results import Run, Statistics, Trajectory
 from loopdyn.simulate import simulate
+from loopdyn.system import State, System
 from loopdyn.wording import nearest
 
 Array = NDArray[np.float64]
@@ -36,7 +42,8 @@ BETA = 15.81077119515371673 - -0.0617138900142764496
 # Quarter of the period of Bricard's linkage of square rods in s, quadrature with 30 digits: P3 = (0, -sqrt(3)/2, -1/2).
 QUARTER = 1.247927878422180722442
 FINEST = 1e-12  # tolerance of a run of our own that others are compared with
-OUTPUTS = 101
+OUTPUTS, FIRST = 101, 1e-3  # of a run; share of it that is run before it is timed
+STEP = 1e-3  # s, of other engines
 
 
 @dataclass(frozen=True)
@@ -61,7 +68,7 @@ class Result:
     message: str
     error: float | None  # rad or m
     against: str
-    energy_error: float
+    energy_error: float | None  # of other engines it is not known
     passages: int
     steps: int
     evaluations: int
@@ -146,7 +153,9 @@ def run_problem(name: str, formulation: str | Formulation = "auto", rtol: float 
     system = problem.build().compile()
     state = assemble(system)
     times = np.linspace(0.0, problem.time, OUTPUTS)
-    run = simulate(system, state, (0.0, problem.time), t_eval=times, formulation=formulation, rtol=rtol, progress=False)
+    options: dict[str, Any] = {"formulation": formulation, "rtol": rtol, "progress": False}
+    simulate(system, state, (0.0, FIRST * problem.time), **options)  # kernels are loaded, and not timed
+    run = simulate(system, state, (0.0, problem.time), t_eval=times, **options)
     error = problem.error(run) if problem.error is not None and run.status == "finished" else None
     count = run.statistics
     return Result(
@@ -163,6 +172,61 @@ def run_problem(name: str, formulation: str | Formulation = "auto", rtol: float 
         count.evaluations,
         count.integrating,
     )
+
+
+def run_by_mujoco(name: str, step: float = STEP) -> Result:
+    """The same problem by MuJoCo, whose loops are springs: as stiff as it allows (a time constant of two steps).
+
+    By its Runge-Kutta method of order 4 with steps of one size, from the same start, on the model that
+    :func:`loopdyn.write_mjcf` gives.
+
+    Raises
+    ------
+    LoopdynError
+        If MuJoCo is not installed, or MJCF cannot hold the model.
+    """
+    problem = PROBLEMS[chosen([name])[0]]
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "model.xml"
+        write_mjcf(problem.build(), file)
+        found = read_mjcf(file)
+        import mujoco
+
+        model = mujoco.MjModel.from_xml_path(str(file))
+    system = found.compile()
+    state = assemble(system)
+    times = np.linspace(0.0, problem.time, OUTPUTS)
+    between = max(1, round(problem.time / (OUTPUTS - 1) / step))
+    model.opt.timestep = times[1] / between
+    model.opt.integrator = mujoco.mjtIntegrator.mjINT_RK4
+    model.eq_solref[:] = 2.0 * model.opt.timestep, 1.0
+    data = mujoco.MjData(model)
+    data.qpos[:], data.qvel[:] = found.to_mujoco(system, state)
+    states, seconds = [state], 0.0
+    warnings: list[str] = []
+    mujoco.set_mju_user_warning(warnings.append)  # it would write them to a file, and begin anew where it blows up
+    try:
+        for t in times[1:]:
+            begin = time.perf_counter()
+            mujoco.mj_step(model, data, nstep=between)
+            seconds += time.perf_counter() - begin
+            states.append(found.from_mujoco(system, data.qpos, data.qvel, t))
+    finally:
+        mujoco.set_mju_user_warning(None)
+    error = problem.error(_as_run(system, times, states)) if problem.error is not None and not warnings else None
+    steps = between * (OUTPUTS - 1)
+    title = f"MuJoCo RK4, {model.opt.timestep:.1e} s"
+    status, message = ("failed", warnings[0]) if warnings else ("finished", "")
+    ended = status, message, error, problem.against
+    return Result(name, problem.title, title, *ended, None, 0, steps, 4 * steps, seconds)
+
+
+def _as_run(system: System, times: Array, states: Sequence[State]) -> Run:
+    """States of another engine as a run: positions and speeds, nothing else."""
+    q, v = np.array([s.q for s in states]), np.array([s.v for s in states])
+    path = Trajectory(times, q, v, np.zeros_like(v), np.zeros((len(times), 0)), np.zeros(len(times), np.int64))
+    none = Statistics(0, 0, 0, 0.0, 0.0)
+    return Run(system, path, "finished", "", (), none, {}, np.zeros(len(times)), (Phase(system),))
 
 
 def chosen(names: Sequence[str]) -> list[str]:
@@ -194,7 +258,7 @@ def table(results: Sequence[Result]) -> list[list[str]]:
                 r.formulation,
                 error if r.status == "finished" else ended,
                 r.against if error else "",
-                f"{r.energy_error:.1e}",
+                "" if r.energy_error is None else f"{r.energy_error:.1e}",
                 str(r.passages),
                 str(r.steps),
                 f"{r.seconds:.2f}",

@@ -17,10 +17,15 @@ if TYPE_CHECKING:
     from loopdyn.analysis.drive import Drive
     from loopdyn.errors import LoopdynError
     from loopdyn.integrators.base import Integrator
+    from loopdyn.model import Mechanism
     from loopdyn.results import Run
     from loopdyn.system import System
 
 SHOWN = 12  # events that the closing table of a run lists
+
+Parameters = Annotated[
+    list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Another value of a parameter; repeatable.")
+]
 SAMPLES = 200  # intervals of a motion whose times are not given
 
 # What takes time to import is imported by the command that needs it.
@@ -66,6 +71,7 @@ def _options(
 @app.command()
 def inspect(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Model file, ending in .yaml.")],
+    changed: Parameters = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
 ) -> None:
     """Check a model file and show how the mechanism hangs together and can move.
@@ -81,10 +87,9 @@ def inspect(
     from loopdyn.analysis.assembly import assemble
     from loopdyn.analysis.mobility import mobility
     from loopdyn.errors import LoopdynError
-    from loopdyn.io import load
 
     try:
-        system = load(file).compile()
+        system = _load(file, changed).compile()
     except LoopdynError as error:
         _fail(error, f"loopdyn inspect {file}")
     if not as_json:
@@ -105,6 +110,19 @@ def inspect(
         typer.echo(json.dumps(data, indent=2))
     if error_text:
         _stop(f"{error_text}\nThe topology is right; mobility needs closed loops.", f"loopdyn inspect {file}")
+
+
+def _load(file: Path, changed: list[str] | None) -> Mechanism:
+    """The model of a file, with other values of parameters where they are given."""
+    from loopdyn.io import load
+
+    values: dict[str, float | str] = {}
+    for name, text in _assignments("--set", changed).items():
+        try:
+            values[name] = float(text)
+        except ValueError:
+            values[name] = text  # a formula of other parameters
+    return load(file).with_(**values)
 
 
 def _print_lines(*lines: str) -> None:
@@ -135,6 +153,7 @@ def _plain(value: Any) -> Any:
 @app.command()
 def compare(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Model file, ending in .yaml.")],
+    changed: Parameters = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
 ) -> None:
     """Run every formulation on one model and print their results side by side.
@@ -148,11 +167,10 @@ def compare(
     """
     from loopdyn.analysis.comparing import compare as run
     from loopdyn.errors import LoopdynError
-    from loopdyn.io import load
 
     command = f"loopdyn compare {file}"
     try:
-        system = load(file).compile()
+        system = _load(file, changed).compile()
     except LoopdynError as error:
         _fail(error, command)
     try:
@@ -178,6 +196,7 @@ def drive(
     csv: Annotated[Path | None, typer.Option("--csv", help="Write all poses as a table to this file.")] = None,
     plot: Annotated[Path | None, typer.Option("--plot", help="Write plots: .png, .svg, .pdf.")] = None,
     html: Annotated[Path | None, typer.Option("--html", help="Write a page that shows the motion.")] = None,
+    changed: Parameters = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
 ) -> None:
     """Turn the input of a mechanism and see what it does, and where it locks.
@@ -192,7 +211,6 @@ def drive(
     """
     from loopdyn.analysis.drive import drive as move
     from loopdyn.errors import LoopdynError
-    from loopdyn.io import load
 
     command = f"loopdyn drive {file} {joint} --from {start:g} --to {stop:g}"
     pictures, pages = (".png", ".svg", ".pdf"), (".html", ".gif", ".mp4", ".png")
@@ -202,7 +220,7 @@ def drive(
     if not (isfinite(start) and isfinite(stop)):
         raise typer.BadParameter("the range must be finite.", param_hint="--from, --to")
     try:
-        system = load(file).compile()
+        system = _load(file, changed).compile()
     except LoopdynError as error:
         _fail(error, command)
     try:
@@ -223,9 +241,7 @@ def _write_drive(result: Drive, **files: Path | None) -> list[str]:
     if files["csv"] is not None:
         result.to_csv(files["csv"])
     if files["plot"] is not None:
-        import matplotlib
-
-        matplotlib.use("Agg")  # no window is opened
+        _without_windows()
         import matplotlib.pyplot as plt
 
         figure = result.plot()
@@ -257,6 +273,10 @@ def run(
     plot: Annotated[Path | None, typer.Option("--plot", help="Write plots: .png, .svg, .pdf (with reactions).")] = None,
     html: Annotated[Path | None, typer.Option("--html", help="Write a page that shows the motion.")] = None,
     checkpoint: Annotated[Path | None, typer.Option("--checkpoint", help="Folder to resume a killed run from.")] = None,
+    table: Annotated[
+        Path | None, typer.Option("--variants", help="Table of parameters, .csv: one run per line, side by side.")
+    ] = None,
+    changed: Parameters = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
 ) -> None:
     """Simulate a mechanism from the start of its model.
@@ -267,11 +287,14 @@ def run(
     computed. The exit code is 1 if the model is wrong or the run fails; what was
     computed until then is written all the same.
 
+    With --variants every line of the table is run with its values of parameters;
+    one that fails says why and does not stop the others. --html then writes a
+    report with all of them, --csv their peak loads.
+
     Example: loopdyn run four_bar.yaml -t 5 -o run.nc
     """
     from loopdyn.analysis.assembly import assemble
     from loopdyn.errors import LoopdynError
-    from loopdyn.io import load
     from loopdyn.simulate import output_times, simulate
 
     command = f"loopdyn run {file}"
@@ -279,8 +302,14 @@ def run(
     pictures, pages = (".png", ".svg", ".pdf"), (".html", ".gif", ".mp4", ".png")
     _check_names(output=(output, (".nc", ".h5")), csv=(csv, ()), xlsx=(xlsx, (".xlsx",)), plot=(plot, pictures),
                  html=(html, pages))  # fmt: skip
+    if table is not None:
+        if any(x is not None for x in (output, xlsx, plot, checkpoint)):
+            raise typer.BadParameter("only --csv and --html go with a table of variants.", param_hint="--variants")
+        options = {"formulation": formulation, "integrator": stepping, "rtol": rtol, "drift": drift}
+        _run_variants(file, changed, table, until, every, csv, html, as_json, options)
+        return
     try:
-        system = load(file).compile()
+        system = _load(file, changed).compile()
     except LoopdynError as error:
         _fail(error, command)
     try:
@@ -307,6 +336,52 @@ def run(
         _show_report(report, state.note, written)
     if result.status == "failed":
         raise typer.Exit(1)
+
+
+def _run_variants(
+    file: Path,
+    changed: list[str] | None,
+    table: Path,
+    until: float,
+    every: float | None,
+    csv: Path | None,
+    html: Path | None,
+    as_json: bool,
+    options: dict[str, Any],
+) -> None:
+    """Run all variants of a table, print and write what they came to; exit code 1 if one failed."""
+    from loopdyn.errors import LoopdynError
+    from loopdyn.report import report as write
+    from loopdyn.variants import variants
+
+    command = f"loopdyn run {file} --variants {table}"
+    if html is not None and html.suffix != ".html":
+        raise typer.BadParameter("a report of variants is a page, .html.", param_hint="--html")
+    try:
+        mechanism = _load(file, changed)
+        found = variants(mechanism, table, until, every=every, progress=not as_json, **options)
+        if html is not None:
+            _without_windows()
+            write(mechanism, html, time=until, variants=found, progress=False, **options)
+        if csv is not None:
+            found.table().to_csv(csv)
+    except LoopdynError as error:
+        _stop(str(error), command, "the model or the table")
+    written = [str(f) for f in (csv, html) if f is not None]
+    if as_json:
+        rows = found.table().to_dict(orient="index")
+        typer.echo(json.dumps(_plain({"name": found.title, "variants": rows, "written": written}), indent=2))
+    else:
+        _print_lines(*str(found).split("\n"), *([f"written: {', '.join(written)}"] if written else []))
+    if found.failed:
+        raise typer.Exit(1)
+
+
+def _without_windows() -> None:
+    """Draw into files only."""
+    import matplotlib
+
+    matplotlib.use("Agg")
 
 
 def _check_options(
@@ -342,9 +417,7 @@ def _check_names(**files: tuple[Path | None, tuple[str, ...]]) -> None:
 def _write(result: Run, **files: Path | None) -> list[str]:
     """Write what was asked for; the names of the files."""
     if files["plot"] is not None:
-        import matplotlib
-
-        matplotlib.use("Agg")  # no window is opened
+        _without_windows()
     writers: dict[str, Callable[[Path], object]] = {
         "output": result.save,
         "csv": result.to_csv,
@@ -477,6 +550,45 @@ def _sizes(system: System) -> list[tuple[str, str]]:
     ]
 
 
+# ------------------------------------------------------------------------------------------------------ convert
+
+
+@app.command()
+def convert(
+    source: Annotated[Path, typer.Argument(metavar="IN", help=".yaml, .xml (MJCF), .urdf or .sdf.")],
+    target: Annotated[Path, typer.Argument(metavar="OUT", help=".yaml, .xml (MJCF) or .urdf (with a sidecar file).")],
+    loops: Annotated[
+        Path | None, typer.Option("--loops", help="Sidecar of a URDF; NAME.loops.yaml if it is there.")
+    ] = None,
+    keyframe: Annotated[str | None, typer.Option("--keyframe", help="Keyframe of MJCF to start from.")] = None,
+    leave_out: Annotated[bool, typer.Option("--leave-out", help="Leave out what OUT cannot hold.")] = False,
+    mend: Annotated[bool, typer.Option("--mend", help="Replace impossible inertias of URDF and SDF.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
+) -> None:
+    """Convert a model between loopdyn, MuJoCo (MJCF), URDF and SDF, loops included.
+
+    Prints what was carried over, changed and left out. What OUT cannot hold is
+    refused by name, with the exit code 1, unless --leave-out is given. A URDF is
+    written with NAME.loops.yaml beside it, which holds its loops and whatever
+    else URDF cannot say.
+
+    Example: loopdyn convert robot.xml robot.yaml
+    """
+    from loopdyn.errors import LoopdynError
+    from loopdyn.interchange.convert import convert as run
+
+    try:
+        reports = run(source, target, loops=loops, keyframe=keyframe, leave_out=leave_out, mend=mend)
+    except LoopdynError as error:
+        _fail(error, f"loopdyn convert {source} {target}")
+    if as_json:
+        typer.echo(json.dumps([asdict(report) for report in reports], indent=2))
+        return
+    for report in reports:
+        _print_lines(*str(report).split("\n"))
+    _print_lines(f"written           {target}")
+
+
 # ------------------------------------------------------------------------------------------ statics, motor loads
 
 
@@ -487,6 +599,7 @@ def equilibrium(
         list[str] | None, typer.Option("--search", metavar="A=FROM:TO", help="Range of a coordinate, file's units.")
     ] = None,
     at: Annotated[float, typer.Option("-t", "--time", help="Seconds at which drivers and motors are held.")] = 0.0,
+    changed: Parameters = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON (SI units) instead of text.")] = False,
 ) -> None:
     """Find where a mechanism stands still, and whether it stays there.
@@ -502,12 +615,11 @@ def equilibrium(
     from loopdyn.analysis.equilibrium import equilibrium as find
     from loopdyn.analysis.equilibrium import units_of
     from loopdyn.errors import LoopdynError
-    from loopdyn.io import load
 
     command = f"loopdyn equilibrium {file}"
     ranges = {label: _range(text) for label, text in _assignments("--search", search).items()}
     try:
-        system = load(file).compile()
+        system = _load(file, changed).compile()
     except LoopdynError as error:
         _fail(error, command)
     _check_labels(system, "--search", ranges)
@@ -549,6 +661,7 @@ def inverse(
     ] = None,
     csv: Annotated[Path | None, typer.Option("--csv", help="Write loads, speeds and powers as a table.")] = None,
     plot: Annotated[Path | None, typer.Option("--plot", help="Write load over speed: .png, .svg, .pdf.")] = None,
+    changed: Parameters = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
 ) -> None:
     """Find what motors must give for a motion, and what the bearings then carry.
@@ -563,7 +676,6 @@ def inverse(
     """
     from loopdyn.analysis.inverse_dynamics import inverse_dynamics
     from loopdyn.errors import LoopdynError
-    from loopdyn.io import load
     from loopdyn.simulate import output_times
 
     command = f"loopdyn inverse {file}"
@@ -575,7 +687,7 @@ def inverse(
     except LoopdynError as error:
         raise typer.BadParameter(str(error)) from None
     try:
-        system = load(file).compile()
+        system = _load(file, changed).compile()
     except LoopdynError as error:
         _fail(error, command)
     for option, labels in (("--motion", laws), ("--motor", motors or []), ("--weight", shares), ("--preload", loads)):
@@ -588,9 +700,7 @@ def inverse(
     if csv is not None:
         found.to_dataframe().to_csv(csv)
     if plot is not None:
-        import matplotlib
-
-        matplotlib.use("Agg")  # no window is opened
+        _without_windows()
         found.plot().savefig(plot)
     written = [str(name) for name in (csv, plot) if name is not None]
     if as_json:
@@ -659,6 +769,49 @@ def _check_labels(system: System, option: str, labels: Iterable[str]) -> None:
 
 
 @app.command()
+def report(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Model file, ending in .yaml.")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="The page to write, .html.")] = Path("report.html"),
+    until: Annotated[float, typer.Option("-t", "--time", help="Seconds to simulate.")] = 1.0,
+    turn: Annotated[
+        str | None, typer.Option("--turn", help="Coordinate to turn for the drive curves; that of a driver or motor.")
+    ] = None,
+    start: Annotated[float | None, typer.Option("--from", help="Where it begins, in the units of the file.")] = None,
+    stop: Annotated[float | None, typer.Option("--to", help="Where it ends, in the units of the file.")] = None,
+    table: Annotated[Path | None, typer.Option("--variants", help="Table of parameters, .csv, to run beside.")] = None,
+    changed: Parameters = None,
+) -> None:
+    """Write one page about a mechanism, to read and to keep.
+
+    Picture, mobility and redundancy, drive curves over a turn of the input, a
+    run, loads of all bearings, shaking, the error of the energy, settings and
+    versions; with --variants, all of its lines side by side. The page needs no
+    other file.
+
+    Example: loopdyn report four_bar.yaml -o four_bar.html -t 2 --turn A
+    """
+    from loopdyn.errors import LoopdynError
+    from loopdyn.report import report as write
+    from loopdyn.variants import variants
+
+    command = f"loopdyn report {file}"
+    _check_names(output=(output, (".html",)))
+    if not (isfinite(until) and until > 0.0):
+        raise typer.BadParameter(f"{until} is not a positive number of seconds.", param_hint="--time")
+    if (start is None) != (stop is None):
+        raise typer.BadParameter("give both ends of the range, or none.", param_hint="--from, --to")
+    try:
+        mechanism = _load(file, changed)
+        found = None if table is None else variants(mechanism, table, until)
+        _without_windows()
+        over = None if start is None or stop is None else (start, stop)
+        write(mechanism, output, time=until, turn=turn, over=over, variants=found)
+    except LoopdynError as error:
+        _stop(str(error), command)
+    typer.echo(f"written: {output}")
+
+
+@app.command()
 def schema() -> None:
     """Print the JSON Schema of the model file, for editors and other programs.
 
@@ -715,6 +868,8 @@ def bench(
         list[str] | None, typer.Option("-f", "--formulation", help="One or more; auto by default.")
     ] = None,
     rtol: Annotated[float, typer.Option("--rtol", help="Relative tolerance of a step.")] = 1e-8,
+    peers: Annotated[bool, typer.Option("--peers", help="Run MuJoCo beside, where it is installed.")] = False,
+    step: Annotated[float, typer.Option("--step", help="Seconds of a step of peers.")] = 1e-3,
     plot: Annotated[Path | None, typer.Option("--plot", help="Draw errors against time: .png, .svg, .pdf.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
@@ -743,6 +898,8 @@ def bench(
                 results.append(problems.run_problem(name, formulation, rtol))
                 if not as_json:
                     typer.echo(f"{name} by {formulation}: {results[-1].status}", err=True)
+            if peers:
+                results.append(problems.run_by_mujoco(name, step))
     except LoopdynError as error:
         raise typer.BadParameter(str(error)) from None
     if plot is not None:

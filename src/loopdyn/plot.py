@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from loopdyn.analysis.inverse_dynamics import InverseDynamics
+    from loopdyn.variants import Variants
 
 Array = NDArray[np.float64]
 Poses = tuple[Array, Array]  # positions (body, 3) and rotations (body, 3, 3)
@@ -467,6 +468,23 @@ def plot_drive(drive: Drive, labels: Sequence[str] = ()) -> Figure:
         at = drive.shown(drive.inputs[0], event.value) if drive.parameter == "input" else event.value
         for ax in panels:
             ax.axvline(at, ls=styles.get(event.kind, "-"), color="0.6", lw=0.9, zorder=0.5)
+    return figure
+
+
+def plot_variants(found: Variants, label: str) -> Figure:
+    """A coordinate of all variants against time."""
+    runs = [(v.name, v.run) for v in found.variants if v.run is not None]
+    if not runs:
+        raise LoopdynError(f"no variant of '{found.title}' has a run to plot. Print the variants to see why.")
+    labels = runs[0][1].system.coordinates
+    if label not in labels:
+        raise LoopdynError(f"there is no coordinate '{label}' to plot. {nearest(label, labels)}")
+    figure, (ax,) = _panels(f"{found.title}: {label} of {len(runs)} variants", 1, height=3.6)
+    for n, (name, run) in enumerate(runs):
+        k = run.system.coordinates.index(label)
+        ax.plot(run.path.t, run.path.q[:, k], color=COLOURS[n % len(COLOURS)], label=name)
+    ax.set(xlabel="time in s", ylabel=f"{label} in {coordinate_units(runs[0][1].system)[labels.index(label)]}")
+    _legend(ax, len(runs))
     return figure
 
 

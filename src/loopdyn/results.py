@@ -215,7 +215,7 @@ class Run:
         What does not act at a time is zero then. In passages of singular poses forces may be unbounded: they are left
         out there, as numbers that are none; ``passages`` have the impulses.
         """
-        n, names, rows = len(self.path), self._joint_names, list(self._other_rows)
+        n, names, rows = len(self.path), self.joints, list(self._other_rows)
         wrench, unique, others = np.zeros((n, len(names), 6)), np.ones((len(names), 6), bool), np.zeros((n, len(rows)))
         for system, a, b in self.pieces:
             for k in range(a, b):
@@ -236,7 +236,8 @@ class Run:
         return inside
 
     @cached_property
-    def _joint_names(self) -> tuple[str, ...]:
+    def joints(self) -> tuple[str, ...]:
+        """Names of all joints that carry reactions, in the order of :attr:`wrench`."""
         return tuple(name for name, j in self.system.absolute.joints.items() if not j.in_tree)
 
     @cached_property
@@ -290,7 +291,7 @@ class Run:
             "time": ("time", p.t, {"units": "s"}),
             "coordinate": np.array(s.coordinates, str),
             "speed": np.array(s.speeds, str),
-            "joint": np.array(self._joint_names, str),
+            "joint": np.array(self.joints, str),
             "component": list(COMPONENTS),
             "row": np.array(list(self._rows), str),
             "constraint": np.array(list(self._other_rows), str),
@@ -468,7 +469,7 @@ class Run:
         ((201, 3), [True, True, False, False, False, True])
         """
         wrench, unique, _ = self.wrench
-        return Bearings.of(self.system, self.path.t, self.path.q, self._joint_names, wrench, unique)
+        return Bearings.of(self.system, self.path.t, self.path.q, self.joints, wrench, unique)
 
     def counterweight(
         self, body: str, mass: float, at: ArrayLike, *, motors: Sequence[str] | None = None
@@ -516,7 +517,7 @@ class Run:
 
         wrench, unique, others = self.wrench
         columns: dict[str, tuple[str, Array]] = {}
-        for n, joint in enumerate(self._joint_names):
+        for n, joint in enumerate(self.joints):
             for k, component in enumerate(COMPONENTS):
                 mark = "" if unique[n, k] else " ?"
                 columns[f"{joint}.{component}{mark}"] = ("N m" if k < 3 else "N", wrench[:, n, k])
@@ -566,10 +567,10 @@ class Run:
         for name in ("energy_kinetic", "energy_gravity"):
             rows[name] = _difference(a[name].values, b[name].values, a["time"].values)
         if np.array_equal(self.path.t, other.path.t):
-            both = [n for n in self._joint_names if n in other._joint_names]
+            both = [n for n in self.joints if n in other.joints]
             bounded = ~(self.unbounded | other.unbounded)
             for joint in both:
-                m, n = self._joint_names.index(joint), other._joint_names.index(joint)
+                m, n = self.joints.index(joint), other.joints.index(joint)
                 known = self.wrench[1][m] & other.wrench[1][n]
                 for k in np.flatnonzero(known):
                     x, y = self.wrench[0][bounded, m, k], other.wrench[0][bounded, n, k]

@@ -5,7 +5,7 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from loopdyn.bench import PROBLEMS, run_problem
+from loopdyn.bench import PROBLEMS, run_by_mujoco, run_problem
 from loopdyn.cli import app
 
 
@@ -60,3 +60,19 @@ def test_tight_tolerances_are_worth_it(name, rtol, allowed):
 def test_the_governor_needs_far_fewer_steps_than_an_explicit_method():
     explicit = 10.0 / 1e-4  # the time constant of its dampers is 1e-4 s
     assert run_problem("A05").steps < 0.1 * explicit
+
+
+def test_mujoco_runs_beside_us():
+    """The pendulum has no loop: the Runge-Kutta method of order 4 with 1 ms is as good as it can be."""
+    result = run_by_mujoco("A01")
+    assert result.status == "finished"
+    assert result.steps == 10_000
+    assert result.error < 1e-9  # elliptic functions
+
+
+def test_a_peer_that_blows_up_says_so(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result = run_by_mujoco("A05")  # stiff, by an explicit method
+    assert result.status == "failed"
+    assert "unstable" in result.message
+    assert not list(tmp_path.iterdir())  # no log of MuJoCo is left

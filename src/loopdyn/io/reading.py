@@ -137,14 +137,14 @@ def read_document(path: FilePath, shown: str) -> Document:
     return parse_document(read_text(path, shown), shown)
 
 
-def read_text(path: FilePath, shown: str) -> str:
-    """The text of an ordinary file in UTF-8; `shown` is its name in messages."""
+def read_text(path: FilePath, shown: str, ending: str = ".yaml") -> str:
+    """Text of a file that should end in `ending`; `shown` is its name in messages."""
     try:
         status = path.stat()
         if stat.S_ISDIR(status.st_mode):
-            raise _refusal(shown, "this is a folder, not a model file", "Name a file that ends in .yaml.")
+            raise _refusal(shown, "this is a folder, not a model file", f"Name a file that ends in {ending}.")
         if not stat.S_ISREG(status.st_mode):  # a pipe or device may never end
-            raise _refusal(shown, "this is not an ordinary file", "Name a file that ends in .yaml.")
+            raise _refusal(shown, "this is not an ordinary file", f"Name a file that ends in {ending}.")
         if status.st_size > MAX_BYTES:
             size = f"{status.st_size / 1e6:.0f} MB, the limit is {MAX_BYTES / 1e6:.0f} MB"
             raise _refusal(shown, f"the file is too large ({size})", "Split it with 'include', or build it in Python.")

@@ -829,7 +829,7 @@
   // --------------------------------------------------------------------------------------------- controls
 
   const few = data.joints.length <= 14;
-  const show = { labels: few, forces: few && kinds.forces.most > 0, moments: false, traces: true, centres: false, grid: true, panel: duration > 0 && innerWidth > 820 };
+  const show = { labels: few, forces: few && kinds.forces.most > 0, moments: false, traces: true, centres: false, grid: true, panel: duration > 0 && innerWidth > 700 };
   function apply() {
     for (const button of document.querySelectorAll("[data-toggle]")) button.setAttribute("aria-pressed", show[button.dataset.toggle]);
     traceGroup.visible = show.traces;

@@ -1,0 +1,152 @@
+"""Reading XML of robot descriptions safely, with the line of every element.
+
+Nothing outside the text is looked up: document types and entities, which could read other files or grow without
+bound, are refused, and so are sheer size and depth.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path as FilePath
+from typing import Any
+from xml.parsers import expat
+
+import numpy as np
+from numpy.typing import NDArray
+
+from loopdyn.errors import ModelError, Problem
+from loopdyn.io.reading import read_text
+from loopdyn.wording import short
+
+MAX_DEPTH = 200  # elements inside one another; a chain of bodies in MJCF nests once per body
+
+Array = NDArray[np.float64]
+
+
+@dataclass(slots=True)
+class Element:
+    """One element of an XML file and its line."""
+
+    tag: str
+    attributes: dict[str, str]
+    line: int
+    text: str = ""
+    children: list[Element] = field(default_factory=list)
+
+    def get(self, name: str, default: str = "") -> str:
+        """An attribute, without blanks around it."""
+        return self.attributes.get(name, default).strip()
+
+    def first(self, tag: str) -> Element | None:
+        """First child of this tag."""
+        return next((c for c in self.children if c.tag == tag), None)
+
+    def all(self, tag: str) -> list[Element]:
+        """Children of this tag."""
+        return [c for c in self.children if c.tag == tag]
+
+    def walk(self) -> Iterator[Element]:
+        """The element and all below it."""
+        yield self
+        for child in self.children:
+            yield from child.walk()
+
+    def child_text(self, tag: str, default: str = "") -> str:
+        """Text of the first child of this tag, without blanks around it."""
+        child = self.first(tag)
+        return default if child is None else child.text.strip()
+
+
+def parse(text: str, shown: str) -> Element:
+    """Elements of an XML text; `shown` is the name of its file in messages.
+
+    Raises
+    ------
+    ModelError
+        If it is not well-formed or has what is not read, with the line.
+
+    Examples
+    --------
+    >>> parse("<a><b x='1'/></a>", "text").children[0].get("x")
+    '1'
+    """
+    root = Element("", {}, 0)
+    open_elements = [root]
+    parser = expat.ParserCreate()
+
+    def refuse(message: str, hint: str) -> None:
+        raise ModelError([Problem("XML", message, hint, shown, parser.CurrentLineNumber)])
+
+    def start(tag: str, attributes: dict[str, str]) -> None:
+        if len(open_elements) > MAX_DEPTH:
+            refuse(f"more than {MAX_DEPTH} elements inside one another", "Split the model.")
+        element = Element(tag, attributes, parser.CurrentLineNumber)
+        open_elements[-1].children.append(element)
+        open_elements.append(element)
+
+    def characters(data: str) -> None:
+        open_elements[-1].text += data
+
+    def document_type(*_: Any) -> None:
+        refuse("document types (<!DOCTYPE ...>) and entities are not read", "Remove the line.")
+
+    parser.StartElementHandler = start
+    parser.EndElementHandler = lambda tag: open_elements.pop()
+    parser.CharacterDataHandler = characters
+    parser.StartDoctypeDeclHandler = document_type
+    parser.buffer_text = True
+    try:
+        parser.Parse(text, True)
+    except expat.ExpatError as error:
+        message = f"this is not well-formed XML ({expat.ErrorString(error.code)})"
+        hint = "Check that every tag is closed and every attribute is in quotes."
+        raise ModelError([Problem("XML", message, hint, shown, error.lineno)]) from None
+    except ValueError as error:  # a surrogate, which no encoding has
+        raise ModelError([Problem("XML", f"cannot be read: {error}", "Save it as UTF-8.", shown)]) from None
+    return root.children[0]
+
+
+class Source:
+    """An XML file that is being read: its root, and everything that is wrong with it."""
+
+    def __init__(self, file: FilePath | None, text: str | None, root_tag: str, ending: str, other_tag: str = ""):
+        self.shown = "text" if file is None else str(file)
+        self.text = read_text(file, self.shown, ending) if text is None and file is not None else text or ""
+        self.problems: list[Problem] = []
+        self.root = parse(self.text, self.shown)
+        if self.root.tag not in (root_tag, other_tag):
+            message = f"the outermost element is <{short(self.root.tag)}>, not <{root_tag}>"
+            hint = "Read it with the function for its format: read_mjcf, read_urdf or read_sdf."
+            raise ModelError([Problem("XML", message, hint, self.shown, self.root.line)])
+
+    def problem(self, what: str, message: str, hint: str, element: Element) -> None:
+        """Note one problem; reading goes on, so that all are reported at once."""
+        self.problems.append(Problem(what, message, hint, self.shown, element.line))
+
+    def check(self) -> None:
+        """Raise if anything is wrong."""
+        if self.problems:
+            raise ModelError(self.problems)
+
+    def numbers(self, text: str, count: int, what: str, element: Element) -> Array:
+        """So many numbers; zeros, with the problem noted, if there are others."""
+        try:
+            values = np.array([float(word) for word in text.split()])
+        except ValueError:
+            values = np.array([math.nan])
+        if len(values) != count or not np.isfinite(values).all():
+            expected = "a number" if count == 1 else f"{count} numbers"
+            self.problem(what, f"<{element.tag}> has {short(text)!r} in place of {expected}", "Correct it.", element)
+            return np.zeros(count)
+        return values
+
+    def number(self, text: str, what: str, element: Element) -> float:
+        """One number."""
+        return float(self.numbers(text, 1, what, element)[0])
+
+
+def is_text(source: Any) -> bool:
+    """Whether a model was given as text rather than as the name of its file."""
+    return isinstance(source, str) and source.lstrip().startswith("<")

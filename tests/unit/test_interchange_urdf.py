@@ -1,0 +1,231 @@
+"""Reading URDF: beside Pinocchio's own reading, loops from URDF+ and from a sidecar, and files that are wrong."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import loopdyn as ld
+
+INERTIA = '<inertia ixx=".02" iyy=".03" izz=".04" ixy=".001" ixz="-.002" iyz=".003"/>'
+
+
+def link(name: str, origin: str = 'xyz="0.1 0.2 0.05" rpy="0.3 -0.4 0.5"') -> str:
+    return f'<link name="{name}"><inertial><origin {origin}/><mass value="1.3"/>{INERTIA}</inertial></link>'
+
+
+def joint(name: str, kind: str, parent: str, child: str, inside: str = '<axis xyz="0 0 1"/>', at: str = "") -> str:
+    origin = f"<origin {at}/>" if at else ""
+    ends = f'<parent link="{parent}"/><child link="{child}"/>'
+    return f'<joint name="{name}" type="{kind}">{origin}{ends}{inside}</joint>'
+
+
+def robot(*parts: str) -> str:
+    return '<robot name="r"><link name="world"/>\n' + "\n".join(parts) + "</robot>"
+
+
+CHAIN = robot(
+    link("a"),
+    link("b"),
+    link("c"),
+    joint("A", "continuous", "world", "a", '<axis xyz="1 2 3"/>', 'xyz="0.1 0.2 0.3" rpy="0.5 0.2 -0.7"'),
+    joint("B", "prismatic", "a", "b", '<axis xyz="0 1 1"/><limit lower="-1" upper="1" effort="1" velocity="1"/>'),
+    joint("fix", "fixed", "b", "tool", "", 'xyz="0 0.1 0" rpy="0 1.5707963267948966 0"'),
+    '<link name="tool"/>',
+    joint("C", "revolute", "tool", "c", '<limit lower="-2" upper="2" effort="1" velocity="1"/>', 'rpy="0.1 0.2 0.3"'),
+)
+
+
+def test_a_chain_has_the_mass_matrix_and_the_forces_that_pinocchio_reads_from_the_same_text():
+    pin = pytest.importorskip("pinocchio", reason="Pinocchio has no wheels for this platform")
+    model = pin.buildModelFromXML(CHAIN)
+    data = model.createData()
+    rng = np.random.default_rng(3)
+    values, speeds = rng.uniform(-1, 1, 3), rng.uniform(-1, 1, 3)
+    order = [model.names[i] for i in range(1, model.njoints)]
+    given = dict(zip(order, zip(values, speeds, strict=True), strict=True))
+    # Pinocchio writes a continuous joint as cosine and sine
+    q = np.concatenate([[np.cos(x), np.sin(x)] if n == "A" else [x] for n, (x, _) in given.items()])
+    tau = pin.nonLinearEffects(model, data, q, speeds)
+    M = pin.crba(model, data, q)
+    M = np.triu(M) + np.triu(M, 1).T
+    m = ld.read_urdf(CHAIN).mechanism
+    system = m.compile()
+    state = system.state({n: x for n, (x, _) in given.items()}, {n: v for n, (_, v) in given.items()})
+    terms = ld.terms(system, state)
+    k = [system.speeds.index(n) for n in order]
+    assert terms.M[np.ix_(k, k)] == pytest.approx(M, abs=1e-12)  # rounding; entries are of order one
+    assert -terms.h[k] == pytest.approx(tau, abs=1e-11)
+
+
+def test_what_is_left_out_and_changed_is_reported():
+    limit = '<limit lower="-1" upper="1" effort="5" velocity="1"/>'
+    text = robot(
+        link("a").replace("</link>", '<visual/><collision/><collision/></link>'),
+        joint("A", "revolute", "world", "a", limit + '<dynamics damping="0.2" friction="0.1"/>'),
+        "<transmission/><gazebo/><ros2_control/>",
+    )  # fmt: skip
+    found = ld.read_urdf(text)
+    for said in (
+        "1 visual shapes",
+        "2 collision shapes",
+        "1 transmissions",
+        "1 gazebo tags",
+        "1 <ros2_control> elements",
+    ):
+        assert said in found.report.left_out
+    assert "1 limits of effort and speed: A" in found.report.left_out
+    assert "dry friction of 'A' is smooth" in str(found.report)
+    assert found.mechanism.forces["A spring"].damping == 0.2
+    assert found.mechanism.joints["A"].limits == (-1.0, 1.0)
+
+
+def test_mimic_is_a_coupler():
+    text = robot(
+        link("a"),
+        link("b"),
+        joint("A", "continuous", "world", "a"),
+        joint("B", "continuous", "world", "b", '<axis xyz="0 1 0"/><mimic joint="A" multiplier="-2" offset="0.3"/>'),
+    )
+    coupler = ld.read_urdf(text).mechanism.constraints["B mimic"]
+    assert coupler.terms == {"B": 1.0, "A": 2.0}
+    assert coupler.offset == 0.3
+
+
+def test_the_root_is_fixed_or_floats():
+    text = f'<robot name="r">{link("base")}</robot>'
+    assert ld.read_urdf(text).mechanism.joints["base base"].type == "weld"
+    assert ld.read_urdf(text, floating=True).mechanism.joints["base base"].type == "free"
+
+
+BARS = (
+    link("crank", 'xyz="0 0.25 0"'),
+    link("rocker", 'xyz="0 0.45 0"'),
+    link("coupler", 'xyz="0.6 0.2 0"'),
+    joint("A", "continuous", "world", "crank"),
+    joint("D", "continuous", "world", "rocker", at='xyz="1.1 0 0"'),
+    joint("B", "continuous", "crank", "coupler", at='xyz="0 0.5 0"'),
+)
+LOOP = """<loop name="C" type="continuous"><predecessor link="coupler"><origin xyz="1.2 0.4 0"/></predecessor>
+  <successor link="rocker"><origin xyz="0.1 0.9 0"/></successor><axis xyz="0 0 1"/></loop>"""
+SIDECAR = """
+gravity: [0, -9.81, 0]
+joints:
+  C:
+    type: revolute
+    parent: coupler
+    child: rocker
+    parent_frame: {position: [1.2, 0.4, 0]}
+    child_frame: {position: [0.1, 0.9, 0]}
+    axis: [0, 0, 1]
+"""
+
+
+def hand_made() -> ld.Mechanism:
+    """The same four-bar by `at`."""
+    m = ld.Mechanism("hand", gravity=(0, -9.81, 0))
+    matrix = [[0.02, 0.001, -0.002], [0.001, 0.03, 0.003], [-0.002, 0.003, 0.04]]
+    for name, com in (("crank", (0, 0.25, 0)), ("rocker", (1.1, 0.45, 0)), ("coupler", (0.6, 0.7, 0))):
+        m.add_body(name, ld.Inertia(1.3, com, matrix))
+    pin = ld.Revolute(axis=(0, 0, 1))
+    m.add_joint("A", pin, m.ground, "crank", at=(0, 0, 0))
+    m.add_joint("D", pin, m.ground, "rocker", at=(1.1, 0, 0))
+    m.add_joint("B", pin, "crank", "coupler", at=(0, 0.5, 0))
+    m.add_joint("C", pin, "coupler", "rocker", at=(1.2, 0.9, 0))
+    return m
+
+
+@pytest.mark.parametrize("way", ["urdf+", "sidecar"])
+def test_a_loop_from_urdf_plus_and_from_a_sidecar_moves_like_one_built_by_hand(way, tmp_path):
+    if way == "urdf+":
+        found = ld.read_urdf(robot(*BARS, LOOP), gravity=(0, -9.81, 0))
+    else:
+        (tmp_path / "loops.yaml").write_text(SIDECAR)
+        found = ld.read_urdf(robot(*BARS), loops=tmp_path / "loops.yaml")
+    assert found.loops == ("C",)
+    results = []
+    for m in (hand_made(), found.mechanism):
+        system = m.compile(cuts=["C"])
+        state = ld.assemble(system, q={"A": 0.4}, v={"A": 3.0})
+        a = ld.accelerations(system, state)
+        results.append([a[system.speeds.index(n)] for n in "ABD"])
+    assert results[1] == pytest.approx(results[0], rel=1e-12)
+
+
+def test_a_coupling_of_urdf_plus():
+    ratio = '<coupling name="gear"><predecessor link="crank"/><successor link="rocker"/><ratio value="3"/></coupling>'
+    m = ld.read_urdf(robot(*BARS, ratio)).mechanism
+    assert m.constraints["gear"].terms == {"D": 1.0, "A": -3.0}
+
+
+def test_errors_of_the_sidecar_have_its_lines(tmp_path):
+    file = tmp_path / "loops.yaml"
+    for text, said in (
+        (SIDECAR.replace("type: revolute", "type: hinge"), r"loops.yaml:5: joint 'C'.*hinge"),
+        (SIDECAR.replace("child: rocker", "child: rokker"), r"loops.yaml:7: joint 'C': there is no body 'rokker'"),
+        (SIDECAR + "bodies: {x: {mass: 1}}", r"loops.yaml:11: sidecar: unknown key 'bodies'"),
+        ("joints: [1]", "'joints' is not a mapping"),
+        ("- 1", "is not a mapping"),
+        ("reference: {Q: 1}", r"loops.yaml:1: reference: 'Q' is not a joint of the URDF"),
+    ):
+        file.write_text(text)
+        with pytest.raises(ld.ModelError, match=said):
+            ld.read_urdf(robot(*BARS), loops=file).mechanism.compile()
+
+
+@pytest.mark.parametrize(
+    ("parts", "said"),
+    [
+        ([link("a"), joint("A", "ball", "world", "a")], "joint 'A': joints of type 'ball' are not known"),
+        ([link("a"), joint("A", "fixed", "world", "arm")], "there is no link 'arm' for its child"),
+        ([link("a"), link("b"), joint("A", "fixed", "world", "a")], "hang on 2 roots"),
+        ([link("a"), joint("A", "fixed", "world", "a"), joint("B", "fixed", "world", "a")], "URDF is a tree"),
+        ([link("a"), joint("A", "continuous", "world", "a", '<axis xyz="0 0 0"/>')], "axis has length zero"),
+        ([link("a"), joint("A", "continuous", "world", "a", '<axis xyz="0 1"/>')], "in place of 3 numbers"),
+        (
+            [link("a").replace('value="1.3"', 'value="heavy"'), joint("A", "fixed", "world", "a")],
+            "in place of a number",
+        ),
+        ([link("a"), link("b"), joint("A", "fixed", "a", "b"), joint("B", "fixed", "b", "a")], "it hangs on itself"),
+        ([link("a"), link("a"), joint("A", "fixed", "world", "a")], "two of the name 'a'"),
+        ([link("a"), joint("A", "continuous", "world", "a", '<mimic joint="X"/>')], "mimics the joint 'X'"),
+        ([link("a").replace("<mass", "<m"), joint("A", "fixed", "world", "a")], "needs <mass> and <inertia>"),
+        (["<loop name='L' type='gear'/>"], "loops of type 'gear' are not known"),
+    ],
+)
+def test_errors_name_the_element(parts, said):
+    with pytest.raises(ld.ModelError, match=said) as caught:
+        ld.read_urdf(robot(*parts))
+    assert "text:" in str(caught.value)
+
+
+def test_a_model_in_millimetres_by_mistake_is_seen_by_its_size():
+    """URDF is in metres: a drawing in mm is 1000 times too large, and nothing but its size shows it."""
+    text = robot(link("a"), joint("A", "continuous", "world", "a", at='xyz="0 350 0"'))
+    assert "check that its lengths are in m, not mm" in str(ld.read_urdf(text).report)
+
+
+def test_impossible_inertia_is_noted_refused_with_its_line_or_mended():
+    """diag(1, 1, 3): second moments are (1.5, 1.5, -0.5); without the negative one the inertia is diag(1.5, 1.5, 3)."""
+    inertia = '<inertia ixx="1" iyy="1" izz="3" ixy="0" ixz="0" iyz="0"/>'
+    text = robot(link("a", "").replace(INERTIA, inertia), joint("A", "continuous", "world", "a"))
+    found = ld.read_urdf(text)
+    assert "body 'a': impossible inertia" in found.report.notes[0]
+    with pytest.raises(ld.ModelError, match=r"text:2: body 'a': impossible inertia"):
+        found.mechanism.compile()
+    mended = ld.read_urdf(text, mend=True)
+    matrix = mended.mechanism.bodies["a"].inertia
+    assert (matrix.xx, matrix.yy, matrix.zz) == pytest.approx((1.5, 1.5, 3.0))
+    assert "mended by 0.5 kg m^2" in str(mended.report)
+    mended.mechanism.compile()
+
+
+def test_inertia_without_mass_is_not_dropped_in_silence():
+    text = robot(link("a").replace("1.3", "0"), joint("A", "continuous", "world", "a"))
+    assert "has inertia but no mass" in ld.read_urdf(text).report.notes[0]
+    assert "has inertia but no mass; mended" in ld.read_urdf(text, mend=True).report.changed[0]
+
+
+def test_the_axis_of_a_fixed_joint_is_of_no_meaning():
+    text = robot(link("a"), joint("A", "fixed", "world", "a", '<axis xyz="0 0 0"/>'))
+    ld.read_urdf(text).mechanism.compile()
