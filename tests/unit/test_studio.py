@@ -1,5 +1,6 @@
 """The studio: what it may touch, who may talk to it, and its page in a real browser."""
 
+import asyncio
 import http.client
 import os
 import re
@@ -22,9 +23,11 @@ from loopdyn.io.yaml import load_text
 from loopdyn.studio import work
 from loopdyn.studio.folder import MAX_TEXT, MODELS, RUNS, Folder
 from loopdyn.studio.guard import refusal
+from loopdyn.studio.worker import Worker
 
 HOSTILE = "<img src=x onerror=hacked=1>"
 FOUR_BAR = (Path(studio.__file__).parent / "new.yaml").read_text("utf-8")
+SWING = re.sub("(?s)forces:.*start", "start", FOUR_BAR)  # without motor and friction it swings for ever
 
 # ------------------------------------------------------------------------------------------------------ the folder
 
@@ -134,6 +137,8 @@ def test_the_own_page_is_let_in(name):
     assert refusal(headers(host=name), 8765, websocket=False) == ""
     assert refusal(headers(host=name, origin=f"http://{name}"), 8765, websocket=False) == ""
     assert refusal(headers(host=name, origin=f"http://{name}"), 8765, websocket=True) == ""
+    bare = name.removesuffix(":8765")  # as browsers write the port of HTTP itself
+    assert refusal(headers(host=bare, origin=f"http://{bare}"), 80, websocket=True) == ""
 
 
 @pytest.mark.parametrize("host", ["evil.example", "evil.example:8765", "127.0.0.1", "127.0.0.1:80", "0.0.0.0:8765", ""])
@@ -226,6 +231,27 @@ def test_a_value_that_cannot_be_reached_is_said_and_the_pose_is_kept(tmp_path):
     np.testing.assert_array_equal(desk.state.q, before)
 
 
+def test_a_run_that_is_told_to_end_keeps_what_it_has(tmp_path):
+    desk = work.Desk(str(tmp_path))
+    ran = desk.run(SWING, "m.yaml", "auto", 1e5, None, report=lambda share: share > 0.002)  # 200 s, two outputs
+    assert ran.status == "interrupted"
+    assert 0 < desk.result.path.t[-1] < 1e5
+    desk.save_run(str(tmp_path / "run.nc"))
+
+
+def test_a_process_that_is_ended_is_said_and_started_again(tmp_path):
+    async def story():
+        worker = Worker(tmp_path)
+        arguments = {"text": SWING, "name": "m.yaml", "formulation": "auto", "seconds": 1e5, "pose": None}
+        with pytest.raises(LoopdynError, match="ended"):
+            await worker.call("run", lambda share: worker.end(), **arguments)
+        found = await worker.call("check", text=FOUR_BAR, name="m.yaml")
+        worker.end()
+        return found
+
+    assert asyncio.run(story()).dof == 1
+
+
 # ----------------------------------------------------------------------------------------------------- the server
 
 
@@ -238,7 +264,7 @@ def server(tmp_path_factory):
     here.mkdir()
     (here / "four_bar.yaml").write_text(FOUR_BAR)
     (here / "hostile.yaml").write_text(FOUR_BAR.replace("rocker", HOSTILE))
-    (here / "swing.yaml").write_text(re.sub("(?s)forces:.*start", "start", FOUR_BAR))
+    (here / "swing.yaml").write_text(SWING)
     (here / "binary.yaml").write_bytes(bytes(range(256)))
     (here / "bomb.yaml").write_text("a: &a [x, x]\nb: &b [*a, *a]\nc: [*b, *b]\n")
     (here / "huge.yaml").write_bytes(b"#" * (4 * MAX_TEXT + 1))
@@ -516,7 +542,7 @@ def test_run_look_and_save_the_run(page, server):
 
 
 def test_a_long_run_leaves_the_page_usable_and_can_be_stopped(page):
-    open_file(page, "swing.yaml")  # without motor and friction it swings for ever
+    open_file(page, "swing.yaml")
     waits(page, "status", "opened swing.yaml")
     page.locator(key("tab-motion")).click()
     page.locator(key("seconds")).fill("100000")

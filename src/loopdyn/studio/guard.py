@@ -18,6 +18,7 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Message, Receive, Send], Awaitable[None]]
 
+HTTP = 80  # the port that browsers leave out of an address
 REFUSAL = 403
 POLICY_VIOLATION = 1008  # code of RFC 6455 with which a websocket is refused
 
@@ -48,7 +49,8 @@ def refusal(headers: Iterable[tuple[bytes, bytes]], port: int, websocket: bool) 
     for name, value in headers:
         given.setdefault(name.lower(), []).append(value.decode("latin-1"))
     hosts, origins = given.get(b"host", []), given.get(b"origin", [])
-    if len(hosts) != 1 or hosts[0] not in [f"{name}:{port}" for name in NAMES]:
+    known = NAMES if port == HTTP else [f"{name}:{port}" for name in NAMES]
+    if len(hosts) != 1 or hosts[0] not in known:
         return "this address is not the one the studio was started at"
     if any(origin != f"http://{hosts[0]}" for origin in origins):
         return "the request comes from a page of another site"

@@ -9,6 +9,8 @@ import asyncio
 import json
 import math
 import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from importlib.resources import files
 from pathlib import PurePosixPath
@@ -28,6 +30,7 @@ from loopdyn.viewer import drawing_library
 from loopdyn.wording import short
 
 PAUSE = 0.4  # seconds without a key after which the text is checked
+SLOW, COMPILING = 8.0, "(a new version compiles kernels first, once, which takes minutes)"  # said after so many seconds
 LONGEST = 1e5  # seconds of a run
 SHOWN = 50  # problems listed
 SAME = 1e-5  # share of the range of an input below which two values are the same: six digits are shown
@@ -46,6 +49,22 @@ def shown(value: float) -> float:
     (123.457, 0.0)
     """
     return float(f"{value:.6g}") if abs(value) > 1e-12 else 0.0
+
+
+@contextmanager
+def _patience(label: ui.label) -> Iterator[None]:
+    """Say why it may take long, where it does and nothing else has been said meanwhile."""
+    before = label.text
+
+    def say() -> None:
+        if label.text == before:
+            label.text = f"{before} {COMPILING}"
+
+    timer = asyncio.get_running_loop().call_later(SLOW, say)
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def add_routes(app: FastAPI, sessions: dict[str, Session]) -> None:
@@ -290,7 +309,8 @@ class Session:
             return
         self.summary.text = "checking ..."
         try:
-            found: Checked = await self.checker.call("check", text=text, name=self._valid_name())
+            with _patience(self.summary):
+                found: Checked = await self.checker.call("check", text=text, name=self._valid_name())
         except LoopdynError as error:
             found = Checked((Problem("model file", str(error)),))
         if mine != self.edits:  # the text has changed meanwhile: its own check follows
@@ -436,15 +456,16 @@ class Session:
         self._set_running(True)
         self._tell_run("running ...")
         try:
-            found: Ran = await self.runner.call(
-                "run",
-                self._show_progress,
-                text=text,
-                name=self._valid_name(),
-                formulation=str(self.formulation.value),
-                seconds=float(seconds),
-                pose=pose,
-            )
+            with _patience(self.ran):
+                found: Ran = await self.runner.call(
+                    "run",
+                    self._show_progress,
+                    text=text,
+                    name=self._valid_name(),
+                    formulation=str(self.formulation.value),
+                    seconds=float(seconds),
+                    pose=pose,
+                )
         except LoopdynError as error:
             self._tell_run(f"not run: {error}", wrong=True)
             return

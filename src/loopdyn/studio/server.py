@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import socket
+import threading
 import webbrowser
 
 import uvicorn
@@ -52,7 +53,8 @@ def serve(folder: Folder, file: str | None, sock: socket.socket, browser: bool) 
     address = f"http://{HOST}:{port}/"
     print(f"loopdyn studio: {address} (folder {folder.root}). Ctrl-C ends it.", flush=True)
     if browser:
-        webbrowser.open(address)  # the socket listens already: the page comes as soon as the server runs
+        # The socket listens already: the page comes as soon as the server runs. A browser in the terminal would block.
+        threading.Thread(target=webbrowser.open, args=[address], daemon=True).start()
     config = uvicorn.Config(Guard(outer, port), log_level="warning", timeout_graceful_shutdown=2, server_header=False)
     with contextlib.suppress(KeyboardInterrupt):  # the way to end it
         uvicorn.Server(config).run(sockets=[sock])
