@@ -453,6 +453,19 @@ def test_open_edit_with_an_error_at_its_line_and_save(page, server):
     assert sorted(p.name for p in here.parent.iterdir()) == ["here", "outside.yaml"]
 
 
+def test_a_text_that_is_too_long_is_not_inserted(page):
+    page.evaluate("""text => {
+        const data = new DataTransfer();
+        data.setData("text/plain", text);
+        const paste = new ClipboardEvent("paste", { clipboardData: data, bubbles: true, cancelable: true });
+        document.querySelector(".cm-content").dispatchEvent(paste);
+    }""", "#" * (MAX_TEXT + 1))  # fmt: skip
+    waits(page, "status", "not inserted: more than 500,000 characters")
+    assert not page.evaluate("window.unsaved")
+    open_file(page, "swing.yaml")
+    waits(page, "status", "opened swing.yaml")
+
+
 def test_a_file_that_another_program_changed_is_replaced_only_if_asked(page, server):
     here, _ = server
     (here / "shared.yaml").write_text(FOUR_BAR)

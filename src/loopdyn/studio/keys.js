@@ -33,7 +33,7 @@
       if (text.length <= limit) return;
       event.preventDefault();
       event.stopPropagation();
-      document.querySelector("[data-key=status]").textContent = `not inserted: more than ${limit} characters. Open it as a file, or use the command line.`;
+      emitEvent("too_long"); // to the server, which says so
     }, true);
   }
 

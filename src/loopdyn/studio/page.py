@@ -127,6 +127,10 @@ class Session:
             with ui.element("section").classes("views").props('aria-label="Mechanism"'):
                 self._views()
         self.status = ui.label().classes("status").props("role=status aria-live=polite data-key=status")
+        ui.on(
+            "too_long",
+            lambda: self.say(f"not inserted: more than {MAX_TEXT:,} characters. Use the command line.", True),
+        )
         await self.client.connected()
         if self.client.is_deleted:  # asked for by a program that is no browser
             return
