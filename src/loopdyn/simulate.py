@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from loopdyn.checkpoint import Checkpoint
+from loopdyn.corners import corners
 from loopdyn.errors import LoopdynError, SingularityError
 from loopdyn.events import Action, Event, Given, Watch, Watched, apply, watch
 from loopdyn.formulations.auto import AutoSolver
@@ -145,7 +146,15 @@ def simulate(
     stepper = Stepper(system, solver, stepping, drift, rank, rtol, atol or 0.0)
     settings = _settings(method, stepper, rtol, atol)
     simulation = _Simulation(
-        system, stepper, times, end, drift, method, watch(system, events, rank, start, end), settings
+        system,
+        stepper,
+        times,
+        end,
+        drift,
+        method,
+        watch(system, events, rank, start, end),
+        settings,
+        corners(system.mechanism, start, end),
     )
     if checkpoint is not None:
         simulation.checkpoint = Checkpoint(checkpoint, _description(system, first, times, end, events, settings))
@@ -297,6 +306,7 @@ class _Simulation:
     method: Formulation
     watch: Watch
     settings: dict[str, Any]
+    corners: Array  # of motion profiles, s
     checkpoint: Checkpoint | None = None
     events: list[Event] = field(default_factory=list)
     checked: int = 0  # outputs that have been looked at
@@ -368,8 +378,10 @@ class _Simulation:
                 raise
 
     def _next_stop(self, t: float) -> float:
-        """Just before the next time event, or the end: what jumps there must not be met by the step that ends there."""
-        return min([float(np.nextafter(e.t, -np.inf)) for e in self.watch.times if t < e.t < self.end] + [self.end])
+        """Just before the next time event or corner, or the end: a step that ends there must not meet what jumps."""
+        due = [e.t for e in self.watch.times if t < e.t < self.end]
+        due += self.corners[np.searchsorted(self.corners, t, side="right") :][:1].tolist()
+        return min([float(np.nextafter(x, -np.inf)) for x in due] + [self.end])
 
     def _write(self, y: Array) -> None:
         chart.write(self.stepper.ints, self.stepper.work, self.stepper.memory, self.out, y)
@@ -565,11 +577,15 @@ class _Simulation:
     def _time_events(self) -> str:
         """Whatever is due now; why the run stops, if it does. What follows begins just behind it."""
         now = self.stepper.t
-        due = [e for e in self.watch.times if now <= e.t <= np.nextafter(now, np.inf)]
-        if not due:
+        behind = float(np.nextafter(now, np.inf))
+        due = [e for e in self.watch.times if now <= e.t <= behind]
+        corner = self.corners[np.searchsorted(self.corners, now) :][:1]
+        if not due and not (corner <= behind).any():
             return ""
         self.stepper.inside(now)
         works, reached = self.stepper.works, self.stepper.state()
+        if not due:
+            reached = State(float(np.nextafter(corner[0], np.inf)), reached.q, reached.v)
         for event in due:
             stopped = self._happen(event.name, reached, works, event.stop, event.action, None)
             if stopped:
