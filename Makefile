@@ -17,7 +17,7 @@ VENV := .venv
 PY := $(VENV)/bin/python
 STAMP := $(VENV)/.installed
 
-.PHONY: help install demo test test-all test-jit-off lint bench clean
+.PHONY: help install demo test test-all test-jit-off lint docs tutorial bench clean
 
 help:  ## Show this list
 	@echo "loopdyn: dynamics of closed-loop and constrained mechanisms"
@@ -61,6 +61,15 @@ lint: install  ## Check style, types and the direction of imports
 	$(VENV)/bin/ruff format --check
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports
+
+docs: install  ## Build the documentation site in build/site, warnings as errors
+	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --strict
+
+tutorial:  ## Follow the tutorial word for word in a fresh environment (downloads the dependencies, compiles kernels)
+	rm -rf build/tutorial && mkdir -p build/tutorial/work
+	$(PYTHON) -m venv build/tutorial/venv
+	build/tutorial/venv/bin/python -m pip install -qq --disable-pip-version-check .
+	cd build/tutorial/work && ../venv/bin/python ../../../docs/follow_tutorial.py
 
 bench: install  ## Time trees and closed loops beside other engines
 	$(PY) -m pip install -qq --disable-pip-version-check --editable '.[bench]'

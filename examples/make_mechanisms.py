@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from loopdyn.library import ALL
+from loopdyn.library import ALL, scissor_lift
 
 FOLDER = Path(__file__).parent / "mechanisms"
 
 if __name__ == "__main__":
-    for name, build in ALL.items():
+    for name, build in {**ALL, "scissor_lift_20": scissor_lift}.items():
         build().save(FOLDER / f"{name}.yaml")
         print(f"mechanisms/{name}.yaml")

@@ -1,26 +1,53 @@
 """Every example in README and docs runs."""
 
 import re
+import runpy
+import sys
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 import loopdyn as ld
+from loopdyn.cli import app
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+TUTORIAL = ROOT / "docs" / "tutorial.md"
 
 
 def blocks(page: Path, language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```", page.read_text(), re.M | re.S)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
+@pytest.mark.parametrize("page", [p for p in PAGES if p != TUTORIAL], ids=lambda p: str(p.relative_to(ROOT)))
 def test_the_python_examples_of_a_page_run(page, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     names: dict = {}
     for block in blocks(page, "python"):
         exec(compile(block, str(page), "exec"), names)
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if p != TUTORIAL], ids=lambda p: str(p.relative_to(ROOT)))
+def test_the_commands_of_a_page_run(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    for block in blocks(page, "sh"):
+        for line in block.splitlines():
+            program, *arguments = line.split()
+            assert program == "loopdyn"
+            result = CliRunner().invoke(app, arguments)
+            assert result.exit_code == 0, result.output
+            written = [name for name in arguments if re.search(r"\.(html|png|csv|xlsx)$", name)]
+            assert all((tmp_path / name).stat().st_size > 0 for name in written)
+
+
+def test_the_tutorial_can_be_followed_word_for_word(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    follow = runpy.run_path(str(ROOT / "docs" / "follow_tutorial.py"))["follow"]
+    follow(TUTORIAL, (sys.executable, "-m", "loopdyn"))
+    for name in ("four_bar.png", "four_bar.html", "four_bar.yaml", "turn.png", "page.html", "loads.xlsx"):
+        assert (tmp_path / name).stat().st_size > 0
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
@@ -42,3 +69,8 @@ def test_what_is_cited_is_in_the_list_of_references_and_nothing_else():
     cited = {key for f in files for key in re.findall(r"\[([A-Z][A-Za-z]+[12]\d{3})\b", f.read_text())}
     listed = set(re.findall(r"^@\w+\{(\w+),", (ROOT / "docs" / "references.bib").read_text(), re.M))
     assert cited == listed
+
+
+def test_everything_that_is_public_is_in_the_reference():
+    text = "".join(page.read_text() for page in (ROOT / "docs" / "reference").glob("*.md"))
+    assert set(re.findall(r"^::: loopdyn\.(\w+)$", text, re.M)) == set(ld.__all__)

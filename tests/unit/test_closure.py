@@ -444,8 +444,15 @@ def test_a_stephenson_six_bar_driven_at_its_second_rocker_is_a_triad_and_iterate
     assert plan.groups == ()
 
 
-# s: a change point follows; springs are stiff; fast
-SHORT = {"n_four_bar": 0.1, "flyball": 0.05, "andrews": 0.01, "stewart_6ups": 0.05}
+# s: change points follow; springs are stiff; fast
+SHORT = {
+    "n_four_bar": 0.1,
+    "flyball": 0.05,
+    "andrews": 0.01,
+    "stewart_6ups": 0.05,
+    "peaucellier": 0.12,
+    "scissor_lift": 0.3,
+}
 
 
 def compare_with_oracle(name: str, end: float) -> ld.Run:

@@ -18,6 +18,9 @@ PLANAR = (
     "five_bar",
     "n_four_bar",
     "andrews",
+    "peaucellier",
+    "theo_jansen",
+    "scissor_lift",
 )  # all in the xy plane
 
 

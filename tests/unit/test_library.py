@@ -148,6 +148,12 @@ COUNTS = {
     "ladder": (7, 10, 3, 2, 6),
     "star_ladder": (7, 10, 3, 2, 0),
     "tower": (9, 12, 3, 6, 0),
+    "peaucellier": (7, 10, 3, 1, 9),
+    "theo_jansen": (7, 10, 3, 1, 9),
+    "scissor_lift": (7, 10, 3, 1, 9),
+    "double_wishbone": (6, 8, 2, 3, 0),
+    "delta_robot": (10, 15, 5, 3, 0),
+    "cardan_shaft": (4, 5, 1, 1, 0),
 }
 
 
@@ -172,6 +178,7 @@ def test_every_mechanism_of_the_library_is_counted():
         (library.ladder, (1, 5, 10), lambda n: 2 * n + 1, lambda n: 3 * n + 1, lambda n: 2, lambda n: 2 * n),
         (library.star_ladder, (1, 5, 30), lambda n: 2 * n + 1, lambda n: 3 * n + 1, lambda n: 2, lambda n: 0),
         (library.tower, (1, 5, 20), lambda n: 3 * n, lambda n: 4 * n, lambda n: 2 * n, lambda n: 0),
+        (library.scissor_lift, (1, 5, 20), lambda n: 2 * n + 3, lambda n: 3 * n + 4, lambda n: 1, lambda n: 3 * n + 3),
     ],
 )
 def test_counts_of_a_family_at_every_size(build, sizes, bodies, joints, freedoms, redundant):
@@ -183,7 +190,10 @@ def test_counts_of_a_family_at_every_size(build, sizes, bodies, joints, freedoms
         assert (J.shape[1] - rank, len(J) - rank) == (freedoms(n), redundant(n))
 
 
-@pytest.mark.parametrize("build", [library.n_four_bar, library.ladder, library.star_ladder, library.tower])
+FAMILIES = [library.n_four_bar, library.ladder, library.star_ladder, library.tower, library.scissor_lift]
+
+
+@pytest.mark.parametrize("build", FAMILIES)
 def test_a_family_has_no_member_of_size_zero(build):
     with pytest.raises(ValueError, match="at least 1"):
         build(0)
@@ -673,7 +683,11 @@ def test_the_file_of_a_mechanism_is_the_mechanism(name):
 
 
 def test_every_file_is_of_the_library_or_written_by_hand():
-    assert {path.stem for path in FOLDER.glob("*.yaml")} == set(ALL) | {"four_bar_mm"}
+    assert {path.stem for path in FOLDER.glob("*.yaml")} == set(ALL) | {"four_bar_mm", "scissor_lift_20"}
+
+
+def test_the_file_of_the_lift_with_twenty_stages_is_the_default_of_the_library():
+    assert ld.load(FOLDER / "scissor_lift_20.yaml") == library.scissor_lift()
 
 
 def test_four_bar_mm_is_converted_to_si_units():

@@ -208,7 +208,8 @@ def test_criterion_is_that_of_partition():
 # ----------------------------------------------------------------------------------------------------------- runs
 
 SAMPLES = [f"random {k}" for k in (0, 1, 2, 3, 4, 10, 13, 14)]
-LONG = {"flyball": 0.1, "n_four_bar": 0.2}  # s; springs are stiff, and a change point follows
+# s; springs are stiff, and change points follow: links in one line, a flat rhombus, bars that lie on the ground
+LONG = {"flyball": 0.1, "n_four_bar": 0.2, "peaucellier": 0.12, "scissor_lift": 0.3}
 
 
 @pytest.mark.slow

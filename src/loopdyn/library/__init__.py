@@ -29,6 +29,12 @@ ladder 7
 star_ladder 7
 tower 9
 random_mechanism 8
+peaucellier 7
+theo_jansen 7
+scissor_lift 7
+double_wishbone 6
+delta_robot 10
+cardan_shaft 4
 """
 
 from __future__ import annotations
@@ -38,14 +44,18 @@ from functools import partial
 
 from loopdyn.library.benchmarks import andrews, bricard, flyball, n_four_bar
 from loopdyn.library.ladders import ladder, star_ladder, tower
+from loopdyn.library.machines import cardan_shaft, delta_robot, double_wishbone
 from loopdyn.library.planar import (
     double_pendulum,
     five_bar,
     four_bar,
+    peaucellier,
     pendulum,
     quick_return,
+    scissor_lift,
     slider_crank,
     stephenson,
+    theo_jansen,
     watt,
 )
 from loopdyn.library.random import random_mechanism
@@ -58,21 +68,27 @@ __all__ = [
     "andrews",
     "bennett",
     "bricard",
+    "cardan_shaft",
+    "delta_robot",
     "double_pendulum",
+    "double_wishbone",
     "five_bar",
     "flyball",
     "four_bar",
     "ladder",
     "n_four_bar",
+    "peaucellier",
     "pendulum",
     "quick_return",
     "random_mechanism",
     "rssr",
+    "scissor_lift",
     "slider_crank",
     "star_ladder",
     "stephenson",
     "stewart_3rrs",
     "stewart_6ups",
+    "theo_jansen",
     "tower",
     "turned",
     "watt",
@@ -100,4 +116,10 @@ ALL: dict[str, Callable[[], Mechanism]] = {
     "star_ladder": star_ladder,
     "tower": tower,
     "random_mechanism": partial(random_mechanism, 1),
+    "peaucellier": peaucellier,
+    "theo_jansen": theo_jansen,
+    "scissor_lift": partial(scissor_lift, 2),
+    "double_wishbone": double_wishbone,
+    "delta_robot": delta_robot,
+    "cardan_shaft": cardan_shaft,
 }

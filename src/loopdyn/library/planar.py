@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from loopdyn.inertia import Inertia
 from loopdyn.joints import Prismatic
-from loopdyn.library._common import PIN
+from loopdyn.library._common import PIN, at_least_one
 from loopdyn.model import Mechanism, Start
 
 
@@ -299,6 +299,235 @@ def five_bar() -> Mechanism:
     m.add_joint("C", PIN, bc, dc, at=C)
     m.add_joint("D", PIN, ed, dc, at=D)
     m.add_joint("E", PIN, m.ground, ed, at=E)
+    return m
+
+
+def peaucellier() -> Mechanism:
+    """Peaucellier's linkage: seven bars and pins that draw an exact straight line; crank at 2 rad/s.
+
+    Seven bodies, ten pins, three loops, one degree of freedom. Two long arms turn about the origin O and hold the
+    corners A, B of a rhombus A-P-B-C. P and C are inverse points: OP * OC = arm^2 - side^2. The crank, of the length
+    `crank`, turns about (`crank`, 0), so that P moves on a circle through O and C on the line
+    x = (arm^2 - side^2)/(2 crank). Reference pose: crank at `angle` = 0.5 rad from +x. The numbers are our own.
+
+    Parameters of the mechanism: lengths `arm`, `side`, `crank`; `angle`; `g`.
+
+    Examples
+    --------
+    >>> m = peaucellier()
+    >>> len(m.bodies), len(m.compile().topology.loops)
+    (7, 3)
+    """
+    m = Mechanism(
+        "peaucellier",
+        gravity=(0, "-g", 0),
+        parameters={
+            "arm": 1.0,
+            "side": 0.4,
+            "crank": 0.35,
+            "angle": 0.5,
+            "g": 9.81,
+            "px": "crank + crank*cos(angle)",
+            "py": "crank*sin(angle)",
+            "op": "hypot(px, py)",
+            "along": "(arm**2 + op**2 - side**2)/(2*op)",  # from O to the middle of AB, on the line OP
+            "across": "sqrt(arm**2 - along**2)",
+            "ax": "(along*px - across*py)/op",
+            "ay": "(along*py + across*px)/op",
+            "bx": "(along*px + across*py)/op",
+            "by": "(along*py - across*px)/op",
+            "cx": "ax + bx - px",
+            "cy": "ay + by - py",
+        },
+    )
+    at: dict[str, tuple[str, str]] = {
+        "O": ("0", "0"),
+        "Q": ("crank", "0"),
+        **{name: (f"{name.lower()}x", f"{name.lower()}y") for name in "APBC"},
+    }
+    for name, length, mass in (
+        ("OA", "arm", 1.0),
+        ("OB", "arm", 1.0),
+        ("QP", "crank", 0.5),
+        ("AP", "side", 0.4),
+        ("BP", "side", 0.4),
+        ("AC", "side", 0.4),
+        ("BC", "side", 0.4),
+    ):
+        (x1, y1), (x2, y2) = at[name[0]], at[name[1]]
+        m.add_body(name, _slender(mass, length, (f"({x1} + {x2})/2", f"({y1} + {y2})/2", 0)))
+    for name, parent, child in (
+        ("Q", m.ground, "QP"),
+        ("O1", m.ground, "OA"),
+        ("O2", m.ground, "OB"),
+        ("P1", "QP", "AP"),
+        ("P2", "QP", "BP"),
+        ("A1", "OA", "AP"),
+        ("A2", "OA", "AC"),
+        ("B1", "OB", "BP"),
+        ("B2", "OB", "BC"),
+        ("C", "AC", "BC"),
+    ):
+        m.add_joint(name, PIN, parent, child, at=(*at[name[0]], 0))
+    m.start = Start(v={"Q": 2.0})
+    return m
+
+
+def theo_jansen() -> Mechanism:
+    """One leg of Theo Jansen's beach animals, with his thirteen numbers in cm; crank at -6 rad/s.
+
+    Seven bodies, ten pins, three loops, one degree of freedom. In Jansen's letters: the crank m turns about the origin;
+    the bars j and k go from its pin P to U and W; U is a corner of the upper triangle b, d, e and W the end of the bar
+    c, both on the ground pivot F = (-a, -l). The bar f runs from the third corner V to X, a corner of the lower
+    triangle g, h, i, whose corner Y is the foot. The crank turns fully; clockwise, the body above a foot on the ground
+    moves towards +x. Lengths as Jansen publishes them; masses (0.2 kg for 1 m of bar) are our own.
+
+    Parameters of the mechanism: `bar_a` to `bar_m`; crank `angle` at the reference pose; `g`.
+
+    Examples
+    --------
+    >>> m = theo_jansen()
+    >>> len(m.bodies), len(m.compile().topology.loops)
+    (7, 3)
+    """
+    m = Mechanism(
+        "theo_jansen",
+        gravity=(0, "-g", 0),
+        parameters={
+            **JANSEN,
+            "angle": 0.6,
+            "g": 9.81,
+            "px": "bar_m*cos(angle)",
+            "py": "bar_m*sin(angle)",
+            "fx": "-bar_a",
+            "fy": "-bar_l",
+            **_circles("u", "f", "bar_b", "p", "bar_j"),
+            **_circles("w", "p", "bar_k", "f", "bar_c"),
+            **_circles("v", "f", "bar_d", "u", "bar_e"),
+            **_circles("x", "w", "bar_g", "v", "bar_f"),
+            **_circles("y", "w", "bar_i", "x", "bar_h"),
+        },
+    )
+    at = {name: (f"{name.lower()}x", f"{name.lower()}y") for name in "PFUVWXY"} | {"O": ("0", "0")}
+
+    def bar(length: str, one: str, two: str) -> Inertia:
+        (x1, y1), (x2, y2) = at[one], at[two]
+        com = (f"({x1} + {x2})/2", f"({y1} + {y2})/2", 0)
+        return Inertia.planar(mass=f"0.2*{length}", com=com, izz=f"0.2*{length}**3/12")
+
+    m.add_body("crank", bar("bar_m", "O", "P"))
+    m.add_body("j", bar("bar_j", "P", "U"))
+    m.add_body("upper", bar("bar_b", "F", "U") + bar("bar_d", "F", "V") + bar("bar_e", "U", "V"))
+    m.add_body("k", bar("bar_k", "P", "W"))
+    m.add_body("c", bar("bar_c", "F", "W"))
+    m.add_body("f", bar("bar_f", "V", "X"))
+    m.add_body("lower", bar("bar_g", "W", "X") + bar("bar_h", "X", "Y") + bar("bar_i", "W", "Y"))
+    for name, parent, child in (
+        ("O", m.ground, "crank"),
+        ("P1", "crank", "j"),
+        ("P2", "crank", "k"),
+        ("U", "j", "upper"),
+        ("F1", m.ground, "upper"),
+        ("F2", m.ground, "c"),
+        ("W1", "k", "c"),
+        ("W2", "c", "lower"),
+        ("V", "upper", "f"),
+        ("X", "f", "lower"),
+    ):
+        m.add_joint(name, PIN, parent, child, at=(*at[name[0]], 0))
+    m.start = Start(v={"O": -6.0})
+    return m
+
+
+# Jansen's "holy numbers", 1 for 1 cm.
+JANSEN = {
+    "bar_a": 0.380,
+    "bar_b": 0.415,
+    "bar_c": 0.393,
+    "bar_d": 0.401,
+    "bar_e": 0.558,
+    "bar_f": 0.394,
+    "bar_g": 0.367,
+    "bar_h": 0.657,
+    "bar_i": 0.490,
+    "bar_j": 0.500,
+    "bar_k": 0.619,
+    "bar_l": 0.078,
+    "bar_m": 0.150,
+}
+
+
+def _circles(point: str, one: str, r1: str, two: str, r2: str) -> dict[str, str]:
+    """Parameters of the place of `point` at the distances r1, r2 from two others, to the left of the line one-two."""
+    dx, dy = f"({two}x - {one}x)", f"({two}y - {one}y)"
+    return {
+        f"{point}d": f"hypot({dx}, {dy})",
+        f"{point}t": f"atan2({dy}, {dx}) + acos(({r1}**2 + {point}d**2 - {r2}**2)/(2*{r1}*{point}d))",
+        f"{point}x": f"{one}x + {r1}*cos({point}t)",
+        f"{point}y": f"{one}y + {r1}*sin({point}t)",
+    }
+
+
+def scissor_lift(stages: int = 20) -> Mechanism:
+    """Scissor lift: `stages` pairs of crossed bars between the ground and a platform, sinking from rest.
+
+    2n + 3 bodies, 3n + 2 pins and two slides, n + 1 loops, one degree of freedom. The bars of each stage are pinned in
+    their middles, and at their ends to the next stage. At the left, the lowest bar is pinned to the ground and the
+    highest to the platform; at the right, blocks slide on both. With the bars at the angle x the platform is at
+    n * bar * sin(x), which n bars in a row could just reach, and the blocks at bar * cos(x). Reference pose:
+    `angle` = 0.5 rad. The numbers are our own.
+
+    Parameters of the mechanism: length `bar`; `angle`; masses `bar_mass`, `payload` (the platform), `block` (the block
+    on the ground and the one on the platform); `g`.
+
+    Parameters
+    ----------
+    stages : int
+        Number of pairs of bars.
+
+    Examples
+    --------
+    >>> m = scissor_lift(20)
+    >>> len(m.bodies), len(m.joints), len(m.compile().topology.loops)
+    (43, 64, 21)
+    """
+    at_least_one("stages", stages)
+    m = Mechanism(
+        "scissor_lift",
+        gravity=(0, "-g", 0),
+        parameters={
+            "bar": 1.0,
+            "angle": 0.5,
+            "bar_mass": 1.0,
+            "payload": 20.0,
+            "block": 0.5,
+            "g": 9.81,
+            "width": "bar*cos(angle)",
+            "rise": "bar*sin(angle)",
+            "izz": "bar_mass*bar**2/12",
+        },
+    )
+    m.add_body("foot", Inertia.planar(mass="block", com=("width", 0, 0), izz="0.001*block"))
+    for k in range(1, stages + 1):
+        middle = ("width/2", f"{k - 0.5}*rise", 0)
+        for side in ("up", "down"):  # from the left, upwards or downwards
+            m.add_body(f"{side}{k}", Inertia.planar(mass="bar_mass", com=middle, izz="izz"))
+    top = f"{stages}*rise"
+    m.add_body("head", Inertia.planar(mass="block", com=("width", top, 0), izz="0.001*block"))
+    m.add_body("platform", Inertia.planar(mass="payload", com=("bar/2", top, 0), izz="payload*bar**2/12"))
+
+    slide = Prismatic(axis=(1, 0, 0))
+    m.add_joint("foot", slide, m.ground, "foot", at=("width", 0, 0))
+    m.add_joint("A", PIN, m.ground, "up1", at=(0, 0, 0))
+    m.add_joint("B", PIN, "foot", "down1", at=("width", 0, 0))
+    for k in range(1, stages + 1):
+        m.add_joint(f"M{k}", PIN, f"up{k}", f"down{k}", at=("width/2", f"{k - 0.5}*rise", 0))
+        if k < stages:
+            m.add_joint(f"L{k}", PIN, f"down{k}", f"up{k + 1}", at=(0, f"{k}*rise", 0))
+            m.add_joint(f"R{k}", PIN, f"up{k}", f"down{k + 1}", at=("width", f"{k}*rise", 0))
+    m.add_joint("C", PIN, f"down{stages}", "platform", at=(0, top, 0))
+    m.add_joint("D", PIN, f"up{stages}", "head", at=("width", top, 0))
+    m.add_joint("head", slide, "platform", "head", at=("width", top, 0))
     return m
 
 

@@ -1,0 +1,1 @@
+"""Integrators: adaptive, fixed-step and stiff ones, one family a file."""
