@@ -427,8 +427,11 @@ def fill(page, name, text):
 
 def in_frame(page, name, script):
     """What a script says in one of the frames, once its page is there."""
-    page.wait_for_function(f"document.querySelector('iframe{key(name)}').contentWindow.page !== undefined")
-    return page.evaluate(f"document.querySelector('iframe{key(name)}').contentWindow.eval({script!r})")
+    said = """([selector, script]) => {
+        const inside = document.querySelector(selector).contentWindow;
+        return inside.page !== undefined && { value: inside.eval(script) };
+    }"""
+    return page.wait_for_function(said, arg=[f"iframe{key(name)}", script]).json_value().get("value")
 
 
 # First, while no tab was clicked: Quasar may take a tab that was clicked out of the order of Tab.
