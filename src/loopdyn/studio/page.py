@@ -488,7 +488,7 @@ class Session:
     def _forget_run(self) -> None:
         """Another file is open: what was run belongs to the one before."""
         self.ran_text = None
-        self.motion_frame.set_visibility(False)
+        self.motion_frame.props("src=about:blank").set_visibility(False)
         if not self.running:
             self._tell_run("not run yet")
 
