@@ -837,6 +837,31 @@ def demo(
 
 
 @app.command()
+def studio(
+    file: Annotated[Path | None, typer.Argument(metavar="[FILE]", help="Model file to open, ending in .yaml.")] = None,
+    port: Annotated[int, typer.Option("--port", help="Of 127.0.0.1; 0 takes a free one.", min=0, max=65535)] = 8765,
+    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page in the browser.")] = True,
+) -> None:
+    """Open a local page to edit a mechanism, drag its input, run it and look at the run.
+
+    Served to this machine only, until Ctrl-C. Files are read and written in the
+    present folder and below, nowhere else. Without a file it begins with a
+    four-bar. Needs the extra: pip install 'loopdyn[studio]'.
+
+    Example: loopdyn studio four_bar.yaml
+    """
+    from loopdyn.errors import LoopdynError
+    from loopdyn.studio import open_studio
+
+    try:
+        open_studio(file, port=port, browser=browser)
+    except LoopdynError as error:
+        for line in str(error).split("\n"):
+            typer.echo(_printable(line), err=True)
+        raise typer.Exit(1) from None
+
+
+@app.command()
 def bench(
     names: Annotated[list[str] | None, typer.Argument(metavar="[NAME]...", help="A01 ... A05, ladder-10, all.")] = None,
     formulations: Annotated[

@@ -332,7 +332,12 @@ class Mechanism(BaseModel):
                 Problem(f"parameter '{n}'", "there is no such parameter", nearest(n, self.parameters)) for n in unknown
             )
         other = copy.deepcopy(self)
-        other.parameters = {**self.parameters, **parameters}
+        values = {**self.parameters, **parameters}
+        try:
+            other.parameters = values
+        except ValidationError as error:
+            where = f"mechanism '{self.name}'"
+            raise ModelError(explain(error, type(self), where, {"parameters": values})) from None
         return other
 
     # ------------------------------------------------------------------------------------------- freezing

@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -79,7 +79,7 @@ def simulate(
     atol: float | None = None,
     drift: Drift = "projection",
     events: Sequence[Given] = (),
-    progress: bool = True,
+    progress: bool | Callable[[float], object] = True,
     checkpoint: str | os.PathLike[str] | None = None,
 ) -> Run:
     """Integrate the motion of a mechanism.
@@ -109,8 +109,9 @@ def simulate(
     events : list
         What is watched: :class:`Crossing`, :class:`At`, :class:`Limits`, or functions ``f(t, q, v)`` whose zeros are
         recorded. What happened is in ``run.events``.
-    progress : bool
-        Show a progress bar, where the output is a terminal.
+    progress : bool or function
+        Show a progress bar, where the output is a terminal; or call this function with the time reached, some ten times
+        a second. Where it raises KeyboardInterrupt, the run ends with what was computed, as by Ctrl-C.
     checkpoint : path, optional
         Folder to which segments of the run are added as it goes. Called again with the same arguments, a run that was
         interrupted or killed goes on from the last segment.
@@ -332,7 +333,7 @@ class _Simulation:
         """Outputs so far."""
         return int(self.stepper.memory.count[chart.OUTPUT])
 
-    def go(self, first: State, progress: bool, begin: float) -> Run:
+    def go(self, first: State, progress: bool | Callable[[float], object], begin: float) -> Run:
         """Start or resume, go on until something ends it, and give what there is."""
         self.stepper.allow(first.t, self.end)
         self.reference = moving_energy(self.system, first)
@@ -863,13 +864,13 @@ def _weight(system: System) -> float:
 class _Bar:
     """A progress bar: simulated time, its speed against real time, and the error of the energy."""
 
-    def __init__(self, name: str, start: float, end: float, wanted: bool):
+    def __init__(self, name: str, start: float, end: float, wanted: bool | Callable[[float], object]):
         self.start, self.name, self.wanted, self.end = start, name, wanted, end
         self.begin = time.perf_counter()
         self.bar: Any = None
 
     def __enter__(self) -> _Bar:
-        if self.wanted:
+        if self.wanted is True:
             from rich.console import Console
             from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -890,6 +891,8 @@ class _Bar:
 
     def show(self, t: float, error: float) -> None:
         """How far it is."""
+        if callable(self.wanted):
+            self.wanted(t)
         if self.bar is not None:
             pace = (t - self.start) / max(time.perf_counter() - self.begin, 1e-9)
             shown = f"{t:.3g} of {self.end:g} s, {pace:.3g} x real time, energy error {error:.0e}"

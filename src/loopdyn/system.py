@@ -158,16 +158,20 @@ class System:
         return int(self.ints[rec.H_NC])
 
     @cached_property
-    def speed_units(self) -> Array:
-        """Natural unit of each speed: 1 rad/s for rotations, the size of the mechanism per s for translations."""
-        units = np.ones(self.nv)
+    def turning(self) -> NDArray[np.bool_]:
+        """Which speeds are rotations; others are translations. Not to be read off their units: a size may be one."""
+        found = np.ones(self.nv, bool)
         for j in self.joints.values():
             if j.in_tree:
                 for k, suffix in enumerate(j.spec.speeds):
                     scalar = len(j.spec.dimensions) == len(j.spec.speeds)
-                    if (j.spec.dimensions[k] == "length") if scalar else suffix.startswith("v"):
-                        units[j.v0 + k] = self.size
-        return units
+                    found[j.v0 + k] = (j.spec.dimensions[k] != "length") if scalar else not suffix.startswith("v")
+        return found
+
+    @cached_property
+    def speed_units(self) -> Array:
+        """Natural unit of each speed: 1 rad/s for rotations, the size of the mechanism per s for translations."""
+        return np.where(self.turning, 1.0, self.size)
 
     @cached_property
     def row_units(self) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -79,7 +80,8 @@ class Variants:
             rows[v.name] = {**v.parameters, "status": status, **peaks, "why": v.why}
         frame = pd.DataFrame.from_dict(rows, orient="index")
         frame.index.name = "variant"
-        return frame[[c for c in frame.columns if c != "why"] + ["why"]]
+        given = dict.fromkeys(name for v in self.variants for name in v.parameters)
+        return frame[[*given, *(c for c in frame.columns if c not in given and c != "why"), "why"]]
 
     def plot(self, label: str) -> Figure:
         """A coordinate of all variants against time.
@@ -146,7 +148,7 @@ def variants(
     known = mechanism.parameters
     for column in dict.fromkeys(c for row in rows.values() for c in row):
         if column not in known:
-            hint = nearest(column, known) if known else "Give the model parameters first."
+            hint = nearest(column, [*known, NAME]) if known else "Give the model parameters first."
             raise LoopdynError(f"column '{column}' of the variants is no parameter of '{mechanism.name}'. {hint}")
     found = tuple(_run(mechanism, name, row, time, every, options) for name, row in rows.items())
     return Variants(mechanism.name, found)
@@ -167,31 +169,67 @@ def _run(
 
 def _rows(table: Any) -> dict[str, dict[str, Value]]:
     """Name and changed parameters of each variant."""
-    import pandas as pd
-
-    if isinstance(table, str | os.PathLike):
-        file = Path(table)
-        try:
-            frame = pd.read_csv(file, skipinitialspace=True)
-        except FileNotFoundError:
-            raise LoopdynError(f"there is no such file: '{file}'. Give a table of variants, ending in .csv.") from None
-        except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
-            raise LoopdynError(
-                f"'{file}' is not a table: {error}. Write a line of names, then one per variant."
-            ) from None
-    else:
-        frame = pd.DataFrame(table)
-    if frame.empty:
+    lines = _read(Path(table)) if isinstance(table, str | os.PathLike) else _cells(table)
+    if not lines:
         raise LoopdynError("the table of variants is empty. Write a line of names, then one per variant.")
-    frame.columns = [str(c).strip() for c in frame.columns]
     rows: dict[str, dict[str, Value]] = {}
-    for k, (_, row) in enumerate(frame.iterrows(), 1):
-        cells = {str(c): x for c, x in row.items() if not pd.isna(x)}
+    for k, cells in enumerate(lines, 1):
         name = str(cells.pop(NAME, k)).strip()
         if name in rows:
             raise LoopdynError(f"two variants are called '{name}'. Give each its own name.")
-        rows[name] = {c: x.strip() if isinstance(x, str) else float(x) for c, x in cells.items()}
+        rows[name] = {c: _value(x) for c, x in cells.items()}
     return rows
+
+
+def _value(cell: Any) -> Value:
+    """A number, or a formula."""
+    try:
+        return float(cell)
+    except ValueError:
+        return str(cell).strip()
+
+
+def _cells(table: Any) -> list[dict[str, Any]]:
+    """Cells by column of each row of a data frame or list of mappings, without the empty ones."""
+    import pandas as pd
+
+    frame = pd.DataFrame(table)
+    heads = [str(c).strip() for c in frame.columns]
+    return [
+        {c: x for c, x in zip(heads, row, strict=True) if not pd.isna(x) and str(x).strip()}
+        for row in frame.itertuples(index=False, name=None)
+    ]
+
+
+def _read(file: Path) -> list[dict[str, Any]]:
+    """Cells by column of each line of a file, as they are written, without the empty ones."""
+    form = "Write a line of names, then one per variant, with commas between."
+    try:
+        with file.open(encoding="utf-8-sig", newline="") as stream:  # spreadsheets put a mark before the first letter
+            reader = csv.reader(stream, skipinitialspace=True)
+            lines = [(reader.line_num, [x.strip() for x in row]) for row in reader]
+    except FileNotFoundError:
+        raise LoopdynError(f"there is no such file: '{file}'. Give a table of variants, ending in .csv.") from None
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise LoopdynError(f"'{file}' is not a table: {error}. {form}") from None
+    lines = [(number, row) for number, row in lines if any(row)]
+    if not lines:
+        return []
+    heads = lines[0][1]
+    while heads[-1] == "":  # commas at the end of a line, as spreadsheets leave them
+        heads.pop()
+    if len(heads) == 1 and ";" in heads[0]:
+        raise LoopdynError(f"'{file}' has semicolons between its cells. {form}")
+    wrong = [c for c in heads if c == "" or heads.count(c) > 1]
+    if wrong:
+        what = f"has two columns '{wrong[0]}'" if wrong[0] else "has a column without a name"
+        raise LoopdynError(f"'{file}' {what}. {form}")
+    for number, row in lines[1:]:
+        if any(row[len(heads) :]):
+            raise LoopdynError(
+                f"'{file}', line {number}: more cells than the {len(heads)} names of the first line. {form}"
+            )
+    return [{c: x for c, x in zip(heads, row, strict=False) if x} for _, row in lines[1:]]
 
 
 def _peaks(run: Run) -> dict[str, float]:

@@ -1,38 +1,19 @@
 """The page of a run in a real browser: Debian's chromium, headless, with software rendering."""
 
 import io
-import os
-import shutil
 
 import numpy as np
 import pytest
 from PIL import Image
-from tests import sweeps
+from tests import chromium, sweeps
 
 from loopdyn import viewer
-
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-if CHROMIUM is None:
-    pytest.skip("no chromium on this machine (Debian: apt-get install chromium)", allow_module_level=True)
-playwright = pytest.importorskip("playwright.sync_api", reason="drives the browser: pip install playwright")
-
-ARGUMENTS = [
-    "--use-angle=swiftshader",  # WebGL without a graphics card
-    "--enable-unsafe-swiftshader",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--no-first-run",
-]
 
 
 @pytest.fixture(scope="module")
 def browser():
-    root = hasattr(os, "geteuid") and os.geteuid() == 0  # chromium's sandbox refuses to work for root
-    with playwright.sync_playwright() as p:
-        browser = p.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS + ["--no-sandbox"] * root)
-        yield browser
-        browser.close()
+    with chromium.launched() as found:
+        yield found
 
 
 @pytest.fixture(scope="module")

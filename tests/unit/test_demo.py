@@ -2,7 +2,7 @@
 
 import re
 
-import pytest
+from tests import chromium
 from typer.testing import CliRunner
 
 from loopdyn.analysis.comparing import every_formulation
@@ -25,17 +25,14 @@ def test_the_demonstration_shows_both_mechanisms_by_every_formulation(tmp_path):
 
 
 def test_the_page_of_the_demonstration_opens_in_a_browser(tmp_path):
-    browsers = pytest.importorskip("tests.unit.test_browser", reason="no chromium")
     page = tmp_path / "demo.html"
-    assert CliRunner().invoke(app, ["demo", "--html", str(page)]).exit_code == 0
     said = []
-    with browsers.playwright.sync_playwright() as p:
-        browser = p.chromium.launch(executable_path=browsers.CHROMIUM, args=[*browsers.ARGUMENTS, "--no-sandbox"])
+    with chromium.launched() as browser:
+        assert CliRunner().invoke(app, ["demo", "--html", str(page)]).exit_code == 0
         tab = browser.new_page(viewport={"width": 1200, "height": 1600})
         tab.on("console", lambda message: said.append(message.text))
         tab.on("pageerror", lambda error: said.append(str(error)))
         tab.goto(page.as_uri())
         tab.wait_for_timeout(2000)
         assert [frame.locator("canvas").count() > 0 for frame in tab.frames[1:]] == [True, True]
-        browser.close()
     assert said == []

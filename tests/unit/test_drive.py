@@ -608,3 +608,41 @@ def test_every_body_free_gives_the_same():
     one, other = (ld.drive(s, "A", (0, 2 * pi, 19)).data for s in trees)
     for name, dim in (("q", "coordinate"), ("v", "speed"), ("a", "speed")):
         np.testing.assert_allclose(one[name].sel({dim: "D"}), other[name].sel({dim: "D"}), atol=1e-12)
+
+
+def in_line_slider_crank():
+    m = ld.Mechanism("slider_crank")
+    m.add_body("crank", ld.Inertia.rod(mass=1, start=(0, 0, 0), end=(0.04, 0, 0)))
+    m.add_body("rod", ld.Inertia.rod(mass=1, start=(0.04, 0, 0), end=(0.16, 0, 0)))
+    m.add_body("piston", ld.Inertia.point(mass=1, at=(0.16, 0, 0)))
+    m.add_joint("A", PIN, "ground", "crank", at=(0, 0, 0))
+    m.add_joint("B", PIN, "crank", "rod", at=(0.04, 0, 0))
+    m.add_joint("C", PIN, "rod", "piston", at=(0.16, 0, 0))
+    m.add_joint("D", ld.Prismatic(axis=(1, 0, 0)), "ground", "piston", at=(0.16, 0, 0))
+    return m.compile()
+
+
+@pytest.mark.parametrize("first", [-0.02, -0.03])
+@pytest.mark.parametrize("last", [0.0, -0.08])
+def test_a_range_that_ends_in_a_dead_point_says_so_and_gives_no_ratios_there(first, last):
+    # the stroke of the piston is twice the crank; at its ends the crank turns while the piston stands
+    system = in_line_slider_crank()
+    push = ld.drive(system, "D", (first, last, 6), near=ld.assemble(system, q={"A": 1.0}))
+    d = push.data
+    assert [e.kind for e in push.events if e.kind == "dead point"] == ["dead point"]
+    assert np.isfinite(d["v"].values[:5]).all()
+    if push.steps == 6:  # by rounding the last step may also be beyond the dead point, and is then not there
+        assert d["regular"].values.tolist() == [True] * 5 + [False]
+        assert np.isnan(d["v"].sel(speed="A").values[-1])
+        assert np.isnan(d["a"].sel(speed="A").values[-1])
+        assert d["v"].sel(speed="D").values[-1] == pytest.approx(1.0, abs=1e-6)
+        assert "unbounded" in str(push)
+    else:
+        assert push.status == "stopped"
+        assert d["regular"].values.all()
+
+
+def test_a_range_that_begins_in_a_dead_point_is_told_to_begin_beside_it():
+    system = in_line_slider_crank()
+    with pytest.raises(ld.LoopdynError, match=r"dead point at D = 0 m, where the range begins.*beside it"):
+        ld.drive(system, "D", (0, -0.05), near=ld.assemble(system, q={"A": 1.0}))

@@ -382,3 +382,51 @@ def test_an_open_start_is_refused_and_values_print_in_the_units_of_the_model():
     m.add_body("rod", ld.Inertia.rod(mass=2, start=(0, 0, 0), end=(1000, 0, 0)))
     m.add_joint("A", ld.Revolute(axis=(0, 0, 1)), m.ground, "rod", at=(0, 0, 0))
     assert "-90 deg" in str(ld.equilibrium(m.compile()))
+
+
+def test_slides_of_a_mechanism_of_size_one_do_not_count_as_angles():
+    m = ld.Mechanism("two slides")  # all joints in one place: their size is one
+    for joint, axis in (("P", (1, 0, 0)), ("R", (0, 1, 0))):
+        m.add_body(f"of {joint}", ld.Inertia.sphere(mass=1, radius=0.1))
+        m.add_joint(joint, ld.Prismatic(axis=axis), "ground", f"of {joint}", at=(0, 0, 0))
+        m.add_motor(f"push on {joint}", joint, force="sin(position)")
+    system = m.compile()
+    assert system.size == 1.0
+    found = ld.equilibrium(system, search={"P": (0.5, 13), "R": (0.5, 13)})
+    # every pair of 1, 2, 3, 4 times pi m, stable where both are odd; loads vanish in all of them
+    places = [(round(e["P"] / np.pi, 6), round(e["R"] / np.pi, 6), e.stability) for e in found]
+    assert places == [(p, r, "stable" if p % 2 and r % 2 else "unstable") for p in range(1, 5) for r in range(1, 5)]
+
+
+def test_one_slide_of_size_one_has_all_its_equilibria():
+    m = ld.Mechanism("slide")
+    m.add_body("b", ld.Inertia.sphere(mass=1, radius=0.1))
+    m.add_joint("P", ld.Prismatic(axis=(1, 0, 0)), "ground", "b", at=(0, 0, 0))
+    m.add_motor("push", "P", force="sin(position)")
+    found = ld.equilibrium(m.compile(), search={"P": (0.5, 20)})
+    np.testing.assert_allclose([e["P"] for e in found], np.pi * np.arange(1, 7), atol=1e-9)
+
+
+def follower_column(load):
+    """Ziegler's column: two rods with springs under a force that turns with the second; upright it is at rest."""
+    m = ld.Mechanism("column")
+    m.add_body("a", ld.Inertia.rod(mass=1, start=(0, 0, 0), end=(1, 0, 0)))
+    m.add_body("b", ld.Inertia.rod(mass=1, start=(1, 0, 0), end=(2, 0, 0)))
+    m.add_joint("A", ld.Revolute(axis=(0, 0, 1)), "ground", "a", at=(0, 0, 0))
+    m.add_joint("B", ld.Revolute(axis=(0, 0, 1)), "a", "b", at=(1, 0, 0))
+    for joint in "AB":
+        m.add_force(ld.JointSpring(joint=joint, stiffness=1.0), f"spring {joint}")
+    m.add_force(ld.AppliedForce(body="b", at=(2, 0, 0), force=(-load, 0, 0), axes="body"), "load")
+    return m.compile()
+
+
+def test_an_equilibrium_in_which_springs_are_relaxed_is_found_under_a_large_follower_force():
+    found = ld.equilibrium(follower_column(5.0), search={"A": (-0.5, 0.5), "B": (-0.5, 0.5)})
+    assert len(found) == 1
+    assert abs(found[0]["A"]) < 1e-9
+    assert "flutter" in found[0].note
+
+
+def test_ranges_without_an_equilibrium_are_named():
+    with pytest.raises(ld.ConvergenceError, match=r"in the ranges of A, B.*wider ranges"):
+        ld.equilibrium(follower_column(0.5), search={"A": (0.3, 0.5), "B": (0.3, 0.5)})

@@ -237,7 +237,7 @@ def _newton(system: System, t: float, q: Array, D: list[int]) -> Array | None:
 def _apart(system: System, q: Array, p: Array) -> float:
     """Largest difference of two poses in natural units, whole turns not counted."""
     d = difference(system, q, p) / system.speed_units
-    turning = system.speed_units == 1.0
+    turning = system.turning
     d[turning] = (d[turning] + np.pi) % (2.0 * np.pi) - np.pi
     return float(np.abs(d).max(initial=0.0))
 

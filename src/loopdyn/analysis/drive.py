@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from loopdyn.analysis.assembly import assemble
-from loopdyn.analysis.following import End, Follower, Inputs, Point, Rows
+from loopdyn.analysis.following import LOST, End, Follower, Inputs, Point, Rows
 from loopdyn.analysis.mobility import mobility
 from loopdyn.constraints import Driver
 from loopdyn.errors import LoopdynError, ModelError, Problem
@@ -40,6 +40,7 @@ POINTS = 361  # of a range without a number of its own: a turn by degrees
 SHARE = 0.3  # of the largest motion in which a coordinate takes part to be named in a message
 NAMED = 6  # coordinates named at most
 FILM = 4.0  # seconds that a film of a range takes
+AT_START = 1e-9  # rad or sizes of the mechanism: a dead point as near as this to the start of a range is at the start
 BESIDE = 1e-2  # rad or sizes of the mechanism, to a pose beside a dead point
 
 Kind = Literal["dead point", "change point", "turning point", "limit", "end of a curve", "lost"]
@@ -354,7 +355,8 @@ class Drive:
         out = {}
         for k, label in enumerate(str(x) for x in self.data["speed"].values):
             if self._dimension(label):
-                out[label] = f"{np.abs(self.shown(label, self.data['ratio'].values[:, k, 0]) / one).max():.4g}"
+                largest = np.abs(self.shown(label, self.data["ratio"].values[:, k, 0]) / one).max()
+                out[label] = "unbounded" if np.isnan(largest) else f"{largest:.4g}"
         return out
 
     def as_data(self) -> dict[str, Any]:
@@ -786,6 +788,12 @@ class _Driving:
     def _unreachable(self, follower: Follower, end: End) -> LoopdynError:
         """The range begins where the mechanism cannot go."""
         wanted = self._said(dict(zip(self.course.labels, self.course.start, strict=True)))
+        missing = np.abs((self.course.start - follower.inputs(end.s)[0]) / follower.input_units).max()
+        if end.kind == "dead point" and missing < AT_START:
+            return LoopdynError(
+                f"'{self.system.name}' has a dead point at {wanted}, where the range begins, and can go on from it in "
+                "two ways. Begin beside it, or drive another coordinate through it."
+            )
         there = self._event(follower, end.kind, end.s, end.state, end.label, end.reason, end.value).text
         return LoopdynError(
             f"'{self.system.name}' cannot be brought to {wanted}, where the range begins: {there}. Begin within reach, "
@@ -813,6 +821,10 @@ class _Driving:
             add("change point", place, p, "", "" if lost > 0 else "the inputs depend on each other there")
         for place, p, label in follower.turning_points(path):
             add("turning point", place, p, label)
+        for place, p in enumerate(path):
+            ended = end is not None and end.kind == "dead point" and abs(p.s - end.s) <= 1e-12 * follower.unit
+            if _is_dead(p) and not ended and not (place and _is_dead(path[place - 1])):  # reached by the range itself
+                add("dead point", place, p, "")
         events.sort(key=lambda e: e[:2])
         found_events = [e for _, _, e in events]
         if end is not None:
@@ -862,11 +874,20 @@ class _Driving:
         moving = [label for label, x in zip(self.rows.labels, shares, strict=True) if x > SHARE * shares.max()]
         return ", ".join(moving[:NAMED]) + (", ..." if len(moving) > NAMED else "")
 
+    def _without_derivatives(self, p: Point) -> Point:
+        """A dead point: but for those of the inputs, derivatives are unbounded, or do not follow from them."""
+        own = [self.rows.labels.index(label) for label in self.course.labels]
+        unknown = {name: np.full_like(getattr(p, name), np.nan) for name in ("v", "a", "ratio", "ratio2")}
+        for name, values in unknown.items():
+            values[own] = getattr(p, name)[own]
+        return replace(p, regular=False, **unknown)
+
     def _dataset(self, points: Sequence[Point]) -> xarray.Dataset:
         """Everything with labels and units."""
         import xarray as xr
 
         s, c, rows = self.system, self.course, self.rows
+        points = [self._without_derivatives(p) if _is_dead(p) else p for p in points]
         n, k, nl = len(points), len(c.labels), len(rows.labels)
         coordinates = [*s.coordinates, *rows.cut]
         q = np.array([[*p.q, *p.near] for p in points]).reshape(n, len(coordinates))
@@ -887,7 +908,7 @@ class _Driving:
                        {"units": "rad or m per rad or m, squared"}),
             "quality": ("step", stacked("quality"), {"means": "smallest singular value of all rows and inputs"}),
             "regular": ("step", np.array([p.regular for p in points], bool),
-                        {"means": "false: interpolated at a change point, along the branch that is followed"}),
+                        {"means": "false: a dead point, or interpolated at a change point, along the branch followed"}),
         }  # fmt: skip
         unit = {"input": units[coordinates.index(c.labels[0])], "share": "1", "time": "s"}[c.parameter]
         coords = {
@@ -901,6 +922,11 @@ class _Driving:
             "coordinate_units": ("coordinate", np.array(units, str)),
         }
         return xr.Dataset(data, coords, {"name": s.name, "parameter": c.parameter})
+
+
+def _is_dead(p: Point) -> bool:
+    """Whether the inputs stand in a dead point; crossings of branches are passed by points that are not regular."""
+    return p.regular and p.quality < LOST
 
 
 _NEXT = {

@@ -784,7 +784,7 @@ class _Curve:
     def _again(self, q: Array, first: Array) -> bool:
         """Whether q is next to the first pose, but for whole turns that no force knows of."""
         s = self.statics
-        turns = np.where(s.units == 1.0, np.round(difference(s.system, first, q) / (2.0 * np.pi)), 0.0)
+        turns = np.where(s.system.turning, np.round(difference(s.system, first, q) / (2.0 * np.pi)), 0.0)
         wound = increment(s.system, first, 2.0 * np.pi * turns)
         return self._same(q, first, 0.6 * ALONG) and self._as_loaded(wound, first)
 
@@ -818,7 +818,7 @@ class _Curve:
         """Whether two poses are one but for whole turns."""
         s = self.statics
         d = difference(s.system, p, q) / s.units
-        turning = s.units == 1.0
+        turning = s.system.turning
         d[turning] = (d[turning] + np.pi) % (2.0 * np.pi) - np.pi
         return bool(np.abs(d).max(initial=0.0) <= within)
 
@@ -954,7 +954,10 @@ def _from_many_starts(statics: _Statics, ranges: Mapping[str, tuple[float, float
             if all(low - SAME <= values[label] <= high + SAME for label, (low, high) in ranges.items()):
                 found.append(q)
     if not found:
-        raise statics.not_found(statics.start)
+        raise ConvergenceError(
+            f"no equilibrium of '{system.name}' was found in the ranges of {', '.join(ranges)}, from {STARTS} starts. "
+            "Give wider ranges, or leave out search to be led downhill from the start of the model."
+        )
     wanted = tuple(ranges)
     every = [statics.classified(q, wanted) for q in found]
     every.sort(key=lambda e: tuple(round(e[label], 9) for label in wanted))
@@ -964,12 +967,14 @@ def _from_many_starts(statics: _Statics, ranges: Mapping[str, tuple[float, float
 
 def _newton(statics: _Statics, q: Array) -> Array | None:
     """Newton's method for g = 0, stable or not."""
+    scale = 0.0  # the largest on the way: where springs are relaxed and nothing weighs, none is left at the end
     for _ in range(STEPS // 5):
         g, N = statics.push(q)
+        scale = max(scale, statics.scale(q))
         y = np.linalg.lstsq(statics.stiffness(q, N), g, rcond=NEUTRAL)[0]
         size = float(np.abs(y).max(initial=0.0))
         if size < CONVERGED:
-            return q if np.abs(g).max(initial=0.0) <= TOUCHING * statics.scale(q) else None
+            return q if np.abs(g).max(initial=0.0) <= TOUCHING * scale else None
         y *= min(1.0, LONGEST / size)
         there = statics.close(increment(statics.system, q, statics.units * (N @ y)))
         if there is None:
@@ -987,7 +992,7 @@ def _settled(statics: _Statics, q: Array) -> Array | None:
 
 def _apart(system: System, q: Array, p: Array) -> float:
     d = difference(system, p, q) / system.speed_units
-    turning = system.speed_units == 1.0
+    turning = system.turning
     d[turning] = (d[turning] + np.pi) % (2.0 * np.pi) - np.pi
     return float(np.abs(d).max(initial=0.0))
 

@@ -771,10 +771,10 @@ def _preloads(motors: Sequence[str], preload: Mapping[str, ArrayLike] | None, n:
 
 
 def _impossible(found: InverseDynamics) -> str:
-    worst = np.abs(found.residual / np.where(found.system.speed_units == 1.0, 1.0, 1.0 / found.system.size))
+    worst = np.abs(found.residual / np.where(found.system.turning, 1.0, 1.0 / found.system.size))
     k, n = np.unravel_index(int(np.argmax(worst)), worst.shape)
     label = found.system.speeds[int(n)]
-    unit = "N m" if found.system.speed_units[int(n)] == 1.0 else "N"
+    unit = "N m" if found.system.turning[int(n)] else "N"
     return (
         f"the motors {', '.join(found.motors)} cannot make this motion of '{found.system.name}' ({found.verdict}): at "
         f"t = {found.t[int(k)]:g} s a load of {found.residual[k, n]:.4g} {unit} is missing on {label}, which none of "

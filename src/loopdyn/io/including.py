@@ -14,9 +14,12 @@ from loopdyn.wording import short
 MAX_INCLUDES = 20  # files that include one another in a row
 
 
-def gather(main: Document, path: FilePath, shown: str) -> tuple[Node, list[Problem]]:
-    """The main file with everything it includes, as one tree, and all problems found on the way."""
-    gatherer = _Gatherer(path, shown)
+def gather(main: Document, path: FilePath, shown: str, within: FilePath | None = None) -> tuple[Node, list[Problem]]:
+    """The main file with everything it includes, as one tree, and all problems found on the way.
+
+    Meshes given by absolute paths must lie in the folder `within`, if there is one.
+    """
+    gatherer = _Gatherer(path, shown, within)
     gatherer.add(main, path, shown, ())
     return gatherer.root, gatherer.problems
 
@@ -24,7 +27,8 @@ def gather(main: Document, path: FilePath, shown: str) -> tuple[Node, list[Probl
 class _Gatherer:
     """Joins a model file and the files it includes, each once, into one mapping of sections."""
 
-    def __init__(self, main: FilePath, shown: str):
+    def __init__(self, main: FilePath, shown: str, within: FilePath | None):
+        self.within = within
         self.folder = FilePath(os.path.abspath(main)).parent
         self.shown_folder = os.path.dirname(shown)
         self.root = Node({}, shown, 1, 0, 0, 0)
@@ -119,20 +123,20 @@ class _Gatherer:
             shapes = [] if mesh is None else mesh.value if isinstance(mesh.value, list) else [mesh]
             for shape in shapes:
                 node = shape.entries.get("file")
-                if node is None or not isinstance(node.value, str) or os.path.isabs(node.value):
+                if node is None or not isinstance(node.value, str):
+                    continue
+                if os.path.isabs(node.value):
+                    if self.within is not None and not _is_inside(node.value, self.within):
+                        hint = f"Put the mesh into '{self.within}'."
+                        message = f"{node.value!r} is outside the folder '{self.within}'"
+                        self.problem(node, f"body '{name}', mesh", message, hint, ("bodies", name))
                     continue
                 target = os.path.abspath(folder / node.value)
-                if not self._is_inside(target):
+                if not _is_inside(target, self.folder):
                     hint = "Put the mesh beside the model file, or give its absolute path."
                     message = f"{node.value!r} leaves the folder of the model"
                     self.problem(node, f"body '{name}', mesh", message, hint, ("bodies", name))
                 node.value = target
-
-    def _is_inside(self, target: str) -> bool:
-        try:
-            return FilePath(target).resolve().is_relative_to(self.folder.resolve())
-        except (OSError, ValueError, RuntimeError):  # a loop of links, or a character no path can have
-            return False
 
     # ---------------------------------------------------------------------------------------- other files
 
@@ -148,7 +152,7 @@ class _Gatherer:
     def _include_one(self, item: Node, folder: FilePath, chain: tuple[tuple[FilePath, str], ...]) -> None:
         name = str(item.value)
         target = FilePath(os.path.abspath(folder / name))
-        if os.path.isabs(name) or not self._is_inside(str(target)):
+        if os.path.isabs(name) or not _is_inside(str(target), self.folder):
             hint = "Included files must lie in the folder of the model or below it."
             self.problem(item, "include", f"{name!r} leaves the folder of the model", hint)
             return
@@ -174,6 +178,13 @@ class _Gatherer:
                 self.problem(item, "include", f"{item.value!r}: {p.message}", p.hint)
             else:
                 self.problems.append(p)
+
+
+def _is_inside(target: str, folder: FilePath) -> bool:
+    try:
+        return FilePath(target).resolve().is_relative_to(folder.resolve())
+    except (OSError, ValueError, RuntimeError):  # a loop of links, or a character no path can have
+        return False
 
 
 def _all_units(given: Any) -> Any:

@@ -51,14 +51,42 @@ def load(path: str | os.PathLike[str]) -> Mechanism:
     return _mechanism(read_document(file, shown), file, shown)
 
 
+def load_text(text: str, path: str | os.PathLike[str], within: str | os.PathLike[str] | None = None) -> Mechanism:
+    r"""Read a model from text, as if it stood in a file.
+
+    Parameters
+    ----------
+    text : str
+        What would stand in the file.
+    path : str or Path
+        The file, which need not exist: what it includes and its meshes are looked for beside it.
+    within : str or Path, optional
+        Folder in which meshes with absolute paths must lie.
+
+    Raises
+    ------
+    ModelError
+        With every problem and its line.
+
+    Examples
+    --------
+    >>> load_text("loopdyn: 1\nbodies: {block: {mass: 2}}", "block.yaml").bodies["block"].mass
+    2.0
+    """
+    file = FilePath(path)
+    _check_ending(file, "read")
+    shown = file.name
+    return _mechanism(parse_document(text, shown), file, shown, None if within is None else FilePath(within))
+
+
 def _check_ending(file: FilePath, verb: str) -> None:
     if file.suffix.lower() not in ENDINGS:
         message = f"files ending in '{file.suffix}' cannot be {verb} yet" if file.suffix else "the name has no ending"
         raise ModelError([Problem("model file", message, "Use a file that ends in .yaml.", file=str(file))])
 
 
-def _mechanism(main: Document, file: FilePath, shown: str) -> Mechanism:
-    root, problems = gather(main, file, shown)
+def _mechanism(main: Document, file: FilePath, shown: str, within: FilePath | None = None) -> Mechanism:
+    root, problems = gather(main, file, shown, within)
     data = root.plain()
     problems += _builder_keys(data)
     try:

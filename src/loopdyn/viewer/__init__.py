@@ -31,7 +31,8 @@ from loopdyn.drawing import (
 )
 from loopdyn.errors import LoopdynError, ModelError, Problem
 from loopdyn.results import coordinate_units
-from loopdyn.system import JointData, System
+from loopdyn.system import JointData, State, System
+from loopdyn.tree import body_motion
 from loopdyn.wording import nearest
 
 Array = NDArray[np.float64]
@@ -101,15 +102,10 @@ def write_page(
 
     Examples
     --------
-    >>> import tempfile, numpy as np, xarray as xr, loopdyn as ld
-    >>> class Still:  # as a run would be
-    ...     system = ld.library.pendulum().compile()
-    ...     data = xr.Dataset({"q": (("time", "coordinate"), [[0.0]])}, {"time": [0.0], "coordinate": ["A"]})
-    ...     def poses(self):
-    ...         m = ld.tree.body_motion(self.system, self.system.state())
-    ...         return m.position[None], m.rotation[None]
+    >>> import tempfile, loopdyn as ld
+    >>> system = ld.library.pendulum().compile()
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_page(Still(), folder + "/pendulum.html").name
+    ...     write_page(StillPose(system, system.state()), folder + "/pendulum.html").name
     'pendulum.html'
     """
     path = Path(path)
@@ -121,25 +117,78 @@ def write_page(
     if theme not in ("auto", "light", "dark"):
         raise LoopdynError(f"theme '{theme}' is unknown. Use auto, light or dark.")
     scene = describe(run, frames=frames, traces=traces, forces=forces, plots=plots)
-    scene["theme"] = theme
+    path.write_text(page_text(scene | {"theme": theme}, title or run.system.name), "utf-8")
+    return path
+
+
+def page_text(scene: dict[str, Any], title: str, library_url: str = "") -> str:
+    """Text of the page that shows a scene.
+
+    Parameters
+    ----------
+    scene : dict
+        What :func:`describe` gives; with ``theme``, which is ``"auto"`` unless it is given.
+    title : str
+    library_url : str
+        Where the page finds :func:`drawing_library`; by default it is a part of the page.
+
+    Examples
+    --------
+    >>> import loopdyn as ld
+    >>> system = ld.library.pendulum().compile()
+    >>> scene = describe(StillPose(system, system.state()))
+    >>> page_text(scene, "A & B", "/library.js").count("<title>A &amp; B</title>")
+    1
+    """
     here = files(__package__)
-    library, licence = _library()
+    library, licence = drawing_library()
+    inside = "<script>" + library.replace("</script", "<\\/script") + "</script>"
     parts = {
-        "title": html.escape(title or run.system.name),
+        "title": html.escape(title),
         "licence": html.escape(licence),
         "style": (here / "page.css").read_text("utf-8"),
-        "data": json.dumps(scene, separators=(",", ":"), allow_nan=False).replace("</", "<\\/"),
-        "library": library.replace("</script", "<\\/script"),
+        "data": json.dumps({"theme": "auto"} | scene, separators=(",", ":"), allow_nan=False).replace("</", "<\\/"),
+        "library": f'<script src="{html.escape(library_url)}"></script>' if library_url else inside,
         "page": (here / "page.js").read_text("utf-8"),
     }
     page = (here / "page.html").read_text("utf-8")
     pieces = page.split("{{")
-    text = pieces[0] + "".join(parts[key] + rest for key, rest in (p.split("}}", 1) for p in pieces[1:]))
-    path.write_text(text, "utf-8")
-    return path
+    return pieces[0] + "".join(parts[key] + rest for key, rest in (p.split("}}", 1) for p in pieces[1:]))
 
 
-def _library() -> tuple[str, str]:
+class StillPose:
+    """A mechanism at one pose, as what pages need of a run.
+
+    Examples
+    --------
+    >>> import loopdyn as ld
+    >>> system = ld.library.pendulum().compile()
+    >>> StillPose(system, system.state()).data["q"].shape
+    (1, 1)
+    """
+
+    def __init__(self, system: System, state: State):
+        import xarray as xr
+
+        self.system, self._state = system, state
+        self.data = xr.Dataset(
+            {"q": (("time", "coordinate"), state.q[None])},
+            {"time": [state.t], "coordinate": list(system.coordinates)},
+        )
+
+    def poses(self) -> tuple[Array, Array]:
+        """Positions (1, body, 3) and rotations (1, body, 3, 3)."""
+        motion = body_motion(self.system, self._state)
+        return motion.position[None], motion.rotation[None]
+
+    def placement(self) -> dict[str, list[float]]:
+        """What ``page.place`` of a page takes to show the pose: the numbers of its arrays."""
+        x, R = self.poses()
+        found = {"position": x, "rotation": _quaternions(R), "q": self._state.q}
+        return {name: _list(np.ravel(values)) for name, values in found.items()}
+
+
+def drawing_library() -> tuple[str, str]:
     """Source of the bundle with three.js, and its licence."""
     found = importlib.util.find_spec("k3d")  # not imported: it would load the notebook widgets it is made for
     bundle = None if found is None or found.origin is None else Path(found.origin).parent / "static" / "standalone.js"
@@ -165,8 +214,12 @@ def describe(
     traces: Iterable[Trace] = (),
     forces: bool | Sequence[str] = True,
     plots: Sequence[str] | None = None,
+    room: float = 0.0,
 ) -> dict[str, Any]:
-    """What a page knows of a run, ready for JSON; arguments as in :func:`write_page`."""
+    """What a page knows of a run, ready for JSON; arguments as in :func:`write_page`.
+
+    The view has `room` around the motion, as a share of its size, for poses that :class:`StillPose` puts there later.
+    """
     system, data = run.system, run.data
     drawing = Drawing(system)
     time = np.asarray(data["time"], float)
@@ -181,7 +234,7 @@ def describe(
     return {
         "name": system.name,
         "samples": len(time),
-        "view": _view(drawing, (x, R)),
+        "view": _view(drawing, (x, R), room),
         "bar": drawing.bar,
         "size": drawing.size,
         "bodies": [
@@ -249,8 +302,8 @@ def _trace(drawing: Drawing, trace: Trace) -> dict[str, Any]:
     return {"name": name, "body": row, "point": _list(R.T @ (where - p))}
 
 
-def _view(drawing: Drawing, poses: tuple[Array, Array]) -> dict[str, Any]:
-    """Directions to look from, and the box in them that the motion stays in."""
+def _view(drawing: Drawing, poses: tuple[Array, Array], room: float) -> dict[str, Any]:
+    """Directions to look from, and the box in them that the motion stays in, with room around it."""
     up, normal = drawing.up, drawing.normal
     if normal is not None and abs(normal @ up) < 0.5:
         front = normal - (normal @ up) * up
@@ -270,6 +323,8 @@ def _view(drawing: Drawing, poses: tuple[Array, Array]) -> dict[str, Any]:
         if points:
             seen = (x[some, body.row, None] + np.array(points) @ R[some, body.row].transpose(0, 2, 1)) @ basis.T
             low, high = np.minimum(low, seen.min((0, 1))), np.maximum(high, seen.max((0, 1)))
+    around = room * float(np.max(high - low)) * (high - low > 2 * drawing.bar)  # a plane mechanism stays in its plane
+    low, high = low - around, high + around
     planar = "none" if normal is None else ("front" if abs(normal @ up) < 0.5 else "top")
     return {
         "right": _list(right),

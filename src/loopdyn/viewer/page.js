@@ -829,7 +829,7 @@
   // --------------------------------------------------------------------------------------------- controls
 
   const few = data.joints.length <= 14;
-  const show = { labels: few, forces: few && kinds.forces.most > 0, moments: false, traces: true, centres: false, grid: true, panel: innerWidth > 820 };
+  const show = { labels: few, forces: few && kinds.forces.most > 0, moments: false, traces: true, centres: false, grid: true, panel: duration > 0 && innerWidth > 700 };
   function apply() {
     for (const button of document.querySelectorAll("[data-toggle]")) button.setAttribute("aria-pressed", show[button.dataset.toggle]);
     traceGroup.visible = show.traces;
@@ -908,7 +908,8 @@
   new ResizeObserver(resize).observe($("stage"));
 
   const stored = time.length === data.samples ? `${time.length} frames` : `${time.length} of ${data.samples} moments`;
-  $("facts").textContent = `${nBodies - data.bases} bodies, ${data.joints.length} joints, ${number(duration)} s, ${stored}`;
+  $("facts").textContent = `${nBodies - data.bases} bodies, ${data.joints.length} joints` + (duration > 0 ? `, ${number(duration)} s, ${stored}` : "");
+  for (const part of ["footer", "[data-toggle=panel]", "[data-toggle=traces]"]) document.querySelector(part).hidden = duration <= 0; // a single pose
   apply();
   resize();
   setTheme(theme);
@@ -920,9 +921,15 @@
   requestAnimationFrame(tick);
   if (!calm) play();
 
+  // Another pose in place of the first one, as arrays of the same sizes.
+  function placeBodies(values) {
+    for (const [name, numbers] of Object.entries(values)) arrays[name].values.set(numbers);
+    refresh();
+  }
+
   // For scripts: the state of the page, and what its buttons do.
   window.page = {
-    data, arrays, seek, play, pause, look: (name) => look(views[name]), setTheme,
+    data, arrays, seek, play, pause, place: placeBodies, look: (name) => look(views[name]), setTheme,
     get time() { return now; }, get playing() { return playing; },
     bodyPose: (name) => { const g = bodies[data.bodies.findIndex((body) => body.name === name)]; return { position: g.position.toArray(), rotation: [g.quaternion.w, g.quaternion.x, g.quaternion.y, g.quaternion.z] }; },
   };
