@@ -3,7 +3,6 @@
 import io
 import os
 import re
-import shutil
 import subprocess
 import sys
 import threading
@@ -14,17 +13,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
+from tests import chromium
 
 ROOT = Path(__file__).parents[2]
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-ARGUMENTS = [
-    "--use-angle=swiftshader",  # WebGL without a graphics card
-    "--enable-unsafe-swiftshader",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--no-first-run",
-]
 PAGES = ("index.html", "tutorial.html", "gallery/index.html", "reference/models.html", "howto/reactions.html")
 
 
@@ -53,14 +44,11 @@ def site(tmp_path_factory):
 
 def in_the_browser(site):
     """Open pages: they say nothing on the console, ask no other host, and a mechanism of the gallery moves."""
-    sync_api = pytest.importorskip("playwright.sync_api", reason="drives the browser: pip install playwright")
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(site)))
     threading.Thread(target=server.serve_forever, daemon=True).start()
     host = f"http://127.0.0.1:{server.server_port}/"
-    root = hasattr(os, "geteuid") and os.geteuid() == 0  # chromium's sandbox refuses to work for root
     said, asked = [], []
-    with sync_api.sync_playwright() as p:
-        browser = p.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS + ["--no-sandbox"] * root)
+    with chromium.launched() as browser:
         page = browser.new_page(viewport={"width": 1200, "height": 900})
         page.on("console", lambda message: said.append(message.text))
         page.on("pageerror", lambda error: said.append(str(error)))
@@ -80,7 +68,6 @@ def in_the_browser(site):
             picture = inside.locator("#stage").screenshot()
             pictures.append(np.asarray(Image.open(io.BytesIO(picture)).convert("RGB"), float))
         assert np.abs(pictures[1] - pictures[0]).max() > 50
-        browser.close()
     server.shutdown()
     server.server_close()
     assert said == []
@@ -97,6 +84,4 @@ def test_the_site_is_built_without_a_warning_and_read_without_a_network(site):
         # what a browser would load by itself; links to other places may be clicked
         loaded = re.findall(r"<(?:script|img|iframe|link)[^>]*?(?:src|href)=[\"']?(https?:)", page.read_text("utf-8"))
         assert loaded == [], page
-    if CHROMIUM is None:
-        pytest.skip("no chromium on this machine (Debian: apt-get install chromium)")
     in_the_browser(site)
