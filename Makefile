@@ -50,6 +50,7 @@ test: install  ## Run the tests (without the long sweeps) and the examples in th
 	$(PY) -m pytest --doctest-modules -n $(JOBS) -m "not slow" tests src/loopdyn
 
 test-all: install  ## Run all tests, the long sweeps included
+	$(PY) -m pip install -qq --disable-pip-version-check --editable '.[dev,sweeps]'
 	$(PY) -m pytest --doctest-modules -n $(JOBS) tests src/loopdyn
 	$(MAKE) test-jit-off
 
@@ -63,6 +64,7 @@ lint: install  ## Check style, types and the direction of imports
 	$(VENV)/bin/lint-imports
 
 docs: install  ## Build the documentation site in build/site, warnings as errors
+	$(PY) -m pip install -qq --disable-pip-version-check --editable '.[docs]'
 	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --strict
 
 tutorial:  ## Follow the tutorial word for word in a fresh environment (downloads the dependencies, compiles kernels)

@@ -7,6 +7,22 @@ from collections.abc import Callable
 
 import pytest
 
+# Mechanisms of the gallery: other mechanisms of the library stand for them in tests that go over all of it.
+GALLERY = {"peaucellier", "theo_jansen", "scissor_lift", "double_wishbone", "delta_robot", "cardan_shaft"}
+THEIR_OWN = ("test_machines.py", "test_library.py", "test_documents.py")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave to `make test-all` what takes long and repeats: gallery mechanisms everywhere, pages in a real browser."""
+    for item in items:
+        given = getattr(item, "callspec", None)
+        names = {str(x) for x in given.params.values()} if given is not None else set()
+        of_gallery = item.path.name not in THEIR_OWN and names & GALLERY
+        in_browser = item.path.name == "test_studio.py" and "page" in getattr(item, "fixturenames", ())
+        commands = "test_the_commands_of_a_page_run[docs/gallery" in item.nodeid
+        if of_gallery or in_browser or commands:
+            item.add_marker(pytest.mark.slow)
+
 
 @pytest.fixture
 def interrupt_at(monkeypatch) -> Callable[[int], None]:

@@ -15,6 +15,8 @@ import pytest
 from PIL import Image
 from tests import chromium
 
+pytestmark = pytest.mark.slow  # half a minute and more: all animations of the gallery are made
+
 ROOT = Path(__file__).parents[2]
 PAGES = ("index.html", "tutorial.html", "gallery/index.html", "reference/models.html", "howto/reactions.html")
 

@@ -420,6 +420,7 @@ def follower_column(load):
     return m.compile()
 
 
+@pytest.mark.slow
 def test_an_equilibrium_in_which_springs_are_relaxed_is_found_under_a_large_follower_force():
     found = ld.equilibrium(follower_column(5.0), search={"A": (-0.5, 0.5), "B": (-0.5, 0.5)})
     assert len(found) == 1
