@@ -668,7 +668,8 @@ def inverse(
 
     The motion is given by formulas in the units of the file, one --motion for each
     freedom, or by the drivers of the model. Motors are the coordinates named by
-    --motor, else those with a motor or driver in the model, else those of the
+    --motor, else those of the motion with a motor or driver in the model, else
+    all that have one, else those of the
     motion; what the model has there is left out. Printed in SI units. The exit code
     is 1 if the model is wrong or the motion is not possible.
 

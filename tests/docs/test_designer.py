@@ -70,6 +70,14 @@ def test_the_pin_of_the_piston_carries_gas_and_inertia(folder):
     assert np.abs(force[:, 0] - (mass * acceleration - gas)).max() < 1e-6 * np.abs(force).max()
 
 
+def test_the_gas_is_a_load_and_not_a_motor_where_the_crank_is_moved(folder):
+    system = ld.load(folder / "compressor.yaml").compile()
+    times = np.linspace(0.0, 0.06, 13)
+    found, named = (ld.inverse_dynamics(system, {"A": "6000*t"}, times, motors=x) for x in (None, ["A"]))
+    assert found.motors == ("A",)
+    assert np.array_equal(found.load, named.load)
+
+
 def test_variants_and_reports_say_what_is_wrong(folder):
     m = ld.load(folder / "compressor.yaml")
     with pytest.raises(ld.LoopdynError, match=r"column 'rodd' of the variants .* Did you mean 'rod'"):

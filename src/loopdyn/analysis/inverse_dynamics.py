@@ -316,8 +316,9 @@ def inverse_dynamics(
     accelerations : (n, nv) array, optional
         For a motion by states.
     motors : list of labels, optional
-        Joint coordinates with a motor, of tree or cut joints. By default those on which the model has a motor or a
-        driver; if it has none, those of the mapping. What the model has there is left out, the rest of it acts.
+        Joint coordinates with a motor, of tree or cut joints. By default those of the mapping on which the
+        model has a motor or a driver, or all on which it has one, or those of the mapping. What the model has there is
+        left out, the rest of it acts.
     rule : {"minimum norm", "weights", "preload"}, optional
         How loads are shared where motors are redundant. "minimum norm" (default): the sum of force^2 + (torque/size of
         the mechanism)^2 is least. "weights": the sum of weight*load^2. "preload": loads nearest to the preload, in the
@@ -467,8 +468,8 @@ def _motor_labels(system: System) -> dict[str, str]:
 def _default_motors(system: System, motion: object) -> tuple[str, ...]:
     m = system.mechanism
     own = [f.joint for f in m.forces.values() if isinstance(f, Motor)] + [d.joint for d in m.drivers.values()]
-    if not own and isinstance(motion, Mapping):
-        own = list(motion)
+    if isinstance(motion, Mapping):  # a motor elsewhere may stand for a load, such as that of a gas
+        own = [label for label in own if label in motion] or own or list(motion)
     return tuple(dict.fromkeys(own))
 
 
