@@ -65,7 +65,7 @@ def gap(name: str, drift: str, formulation: str | ld.Formulation = "graph") -> n
     return np.linalg.norm(run.diagnostics.residual[:, 0], axis=1)
 
 
-@pytest.mark.parametrize("name", ["violent", "gentle"])
+@pytest.mark.parametrize("name", [pytest.param("violent", marks=pytest.mark.slow), "gentle"])
 def test_accelerations_at_the_start(name):
     gravity, speed, expected, _ = SETS[name]
     system = four_bar(gravity)
@@ -106,7 +106,7 @@ def test_with_projection_there_is_no_drift(name):
 # ------------------------------------------------------------------------------------------- coordinate reduction
 
 
-@pytest.mark.parametrize("name", ["violent", "gentle"])
+@pytest.mark.parametrize("name", [pytest.param("violent", marks=pytest.mark.slow), "gentle"])
 def test_fig_5_trajectories_overlap(name):
     """Reduced and with multipliers, beside a run of dense equations at small tolerance."""
     gravity, speed, _, _ = SETS[name]

@@ -80,7 +80,7 @@ def test_reactions_along_the_motion_of_the_four_bar():
 @pytest.mark.parametrize(
     ("formulation", "until"),
     [
-        ("relative", 10.0),
+        pytest.param("relative", 10.0, marks=pytest.mark.slow),
         ("graph", 10.0),
         ("kkt", 1.0),
         pytest.param("kkt", 10.0, marks=pytest.mark.slow),

@@ -156,7 +156,7 @@ def test_constraints_that_a_formulation_cannot_treat_end_the_run_in_words():
     solver = ld.prepare(system, method, system.state(*literature.START))
     stepper = Stepper(system, solver, ld.DOP853(), "none", 2, 1e-8, 0.0)
     nothing = watch(system, [], 2, 0.0, 1.0)
-    simulation = module._Simulation(system, stepper, np.array([0.0]), 1.0, "none", method, nothing, {})
+    simulation = module._Simulation(system, stepper, np.array([0.0]), 1.0, "none", method, nothing, {}, np.zeros(0))
     with pytest.raises(ld.LoopdynError, match="closure cannot treat 'four_bar'"):
         simulation._enter(Phase(unsupported.compile()), system.state(*literature.START))
 
