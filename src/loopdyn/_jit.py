@@ -22,6 +22,7 @@ import contextlib
 import functools
 import hashlib
 import math
+import operator
 import os
 import re
 import shutil
@@ -36,6 +37,8 @@ from typing import Any
 import numba
 import numba.extending
 import numpy as np
+from llvmlite import ir
+from numba.core import cgutils
 from numba.np import arrayobj
 
 FASTMATH = {"contract", "reassoc", "nsz", "arcp"}
@@ -177,7 +180,8 @@ def window(array: Any, start: int, *shape: int) -> Any:
     """View of a one-dimensional array from `start` on, in the given shape (one or two lengths).
 
     In compiled code it is an address and nothing more: no count of owners, which takes an atomic instruction
-    wherever a view is handed on, and no check of the ends. It must not outlive the call of a kernel.
+    wherever a view is handed on, no check of the ends, no index that counts from the end. It must not outlive the
+    call of a kernel.
 
     Examples
     --------
@@ -188,9 +192,80 @@ def window(array: Any, start: int, *shape: int) -> Any:
     return array[start : start + math.prod(shape)].reshape(shape)
 
 
+class Window(numba.types.Array):  # type: ignore[misc]
+    """Type of a :func:`window` in compiled code: an array whose numbers are read and written without detours."""
+
+    def __init__(self, dtype: Any, ndim: int, readonly: bool) -> None:
+        name = f"{'readonly ' if readonly else ''}window({dtype}, {ndim}d)"
+        super().__init__(dtype, ndim, "C", readonly=readonly, name=name)
+
+    @property
+    def key(self) -> Any:
+        return "window", *super().key
+
+
+numba.extending.register_model(Window)(numba.extending.models.ArrayModel)
+
+
+def _address(context: Any, builder: Any, kind: Window, array: Any, index_type: Any, index: Any) -> Any:
+    """Where one number of a window is; None for an index that is not one integer for each dimension.
+
+    Numba lets an index below zero count from the end. To look for that at every access, and to keep the lengths at
+    hand for it, took up to a quarter of the time of a kernel.
+    """
+    kinds, parts = [index_type], [index]
+    if isinstance(index_type, numba.types.BaseTuple):
+        kinds, parts = list(index_type.types), cgutils.unpack_tuple(builder, index, count=len(index_type))
+    if len(kinds) != kind.ndim or not all(isinstance(k, numba.types.Integer) for k in kinds):
+        return None
+    opened = context.make_array(kind)(context, builder, array)
+    places = [context.cast(builder, x, k, numba.types.intp) for x, k in zip(parts, kinds, strict=True)]
+    place = places[0]
+    if kind.ndim == 2:
+        columns = cgutils.unpack_tuple(builder, opened.shape, 2)[1]
+        place = builder.add(builder.mul(place, columns, flags=("nsw",)), places[1], flags=("nsw",))
+    return builder.gep(opened.data, [place], inbounds=True)
+
+
+def _tagged(builder: Any, kind: Window, instruction: Any) -> Any:
+    """Tell LLVM the type of a number in memory: writing floats changes no integer, so tables need not be read again."""
+    module, zero = builder.module, ir.Constant(ir.IntType(64), 0)
+    number = module.add_metadata([str(kind.dtype), module.add_metadata(["loopdyn"]), zero])
+    instruction.set_metadata("tbaa", module.add_metadata([number, number, zero]))
+    return instruction
+
+
+@numba.extending.lower_builtin(operator.getitem, Window, numba.types.Integer)
+@numba.extending.lower_builtin(operator.getitem, Window, numba.types.BaseTuple)
+def _read(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    kind, index_type = signature.args
+    address = _address(context, builder, kind, args[0], index_type, args[1])
+    if address is None:  # a part of the window
+        several = isinstance(index_type, numba.types.BaseTuple)
+        read = arrayobj.getitem_array_tuple if several else arrayobj.getitem_arraynd_intp
+        return read(context, builder, signature, args)
+    if not isinstance(kind.dtype, numba.types.Integer | numba.types.Float):
+        return arrayobj.load_item(context, builder, kind, address)
+    return _tagged(builder, kind, builder.load(address))
+
+
+@numba.extending.lower_builtin(operator.setitem, Window, numba.types.Any, numba.types.Any)
+def _write(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    kind, index_type, value_type = signature.args
+    address = _address(context, builder, kind, args[0], index_type, args[1])
+    if address is None or not isinstance(value_type, numba.types.Number):
+        return arrayobj.setitem_array(context, builder, signature, args)
+    value = context.cast(builder, args[2], value_type, kind.dtype)
+    if not isinstance(kind.dtype, numba.types.Integer | numba.types.Float):
+        arrayobj.store_item(context, builder, kind, value, address)
+    else:
+        _tagged(builder, kind, builder.store(value, address))
+    return context.get_dummy_value()
+
+
 def _view(array: Any, dimensions: int) -> Any:
     """Type of a view, and the code that makes it from an address."""
-    kind = numba.types.Array(array.dtype, dimensions, "C", readonly=not array.mutable)
+    kind = Window(array.dtype, dimensions, not array.mutable)
 
     def codegen(context, builder, signature, args):
         start, *shape = (

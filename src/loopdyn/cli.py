@@ -669,9 +669,9 @@ def inverse(
     The motion is given by formulas in the units of the file, one --motion for each
     freedom, or by the drivers of the model. Motors are the coordinates named by
     --motor, else those of the motion with a motor or driver in the model, else
-    all that have one, else those of the
-    motion; what the model has there is left out. Printed in SI units. The exit code
-    is 1 if the model is wrong or the motion is not possible.
+    all that have one, else those of the motion; what the model has there is left
+    out. Printed in SI units. The exit code is 1 if the model is wrong or the motion
+    is not possible.
 
     Example: loopdyn inverse slider_crank.yaml --motion "A=360*t" -t 1
     """
@@ -900,7 +900,10 @@ def bench(
                 if not as_json:
                     typer.echo(f"{name} by {formulation}: {results[-1].status}", err=True)
             if peers:
-                results.append(problems.run_by_mujoco(name, step))
+                try:
+                    results.append(problems.run_by_mujoco(name, step))
+                except LoopdynError as error:  # not installed, or MJCF cannot hold the model: the others go on
+                    typer.echo(_printable(f"{name} by MuJoCo is left out: {error}"), err=True)
     except LoopdynError as error:
         raise typer.BadParameter(str(error)) from None
     if plot is not None:

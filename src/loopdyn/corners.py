@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from loopdyn.expressions import resolve_parameters
 from loopdyn.model import Mechanism
-from loopdyn.profiles import Numbers, Profile
+from loopdyn.profiles import Profile
 from loopdyn.quantities import Resolver
 
 Array = NDArray[np.float64]
@@ -46,16 +46,9 @@ def _profiles(part: Any) -> Iterator[Profile]:
 
 
 def _of_profile(profile: Profile, r: Resolver, start: float, end: float) -> Iterator[float]:
-    n = Numbers(profile, r, "profile", ())
-    there, curve = profile.travel(n), profile.resolve(r, "profile", ())
-    if there is None or curve is None:
+    curve = profile.resolve(r, "profile", ())
+    if curve is None:
         return  # compiling has said what is wrong
-    way = np.array([*there.knots, there.time])
-    before = n("dwell_before")
-    ways = [before + way]
-    if profile.back:
-        ways.append(before + there.time + n("dwell_after") + way)
-    in_cycle = np.concatenate(ways)
     first = max(0, int(np.floor(start / curve.cycle_time)))
     for k in range(first, int(np.ceil(min(end, curve.duration) / curve.cycle_time))):
-        yield from (float(t) for t in k * curve.cycle_time + in_cycle if start < t < end)
+        yield from (float(t) for t in k * curve.cycle_time + curve.corners if start < t < end)

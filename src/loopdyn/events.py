@@ -139,8 +139,8 @@ class Event:
     energy_loss : float
         Energy that the event took away, J.
     impulse : Reactions, optional
-        Where constraints changed: impulses of all joints, N s and N m s, and in its `multipliers` those of constraints,
-        drivers and locks.
+        Where constraints changed or momentum steps went through a singular pose: impulses of all joints, N s and N m s,
+        and in its `multipliers` those of constraints, drivers and locks.
     """
 
     t: float

@@ -18,7 +18,9 @@ from loopdyn.formulations.auto import AutoSolver
 from loopdyn.integrators import chart
 from loopdyn.integrators.base import Extrapolation, Stepper
 from loopdyn.integrators.walking import Crossed
+from loopdyn.locking import impulse_as_data, impulse_of
 from loopdyn.rank import is_large, scaled
+from loopdyn.reactions import Reactions, impulses
 from loopdyn.system import State, System
 from loopdyn.tree import energy, terms
 
@@ -57,6 +59,8 @@ class Passage:
         Energy at its end less that at its start and the work done, J.
     impulse : (nc,) array
         Of the constraint rows over the momentum steps, N s or N m s; forces may be unbounded in them.
+    impulses : Reactions, optional
+        Of all joints over the momentum steps, N m s and N s; none where only regular steps were made.
     branches : tuple of (nv,) arrays
         Speeds along the branches that meet in the pose, the fastest one being 1 rad/s or size of the mechanism per s;
         empty where they are not known: they are found where one row is lost and the mechanism has one freedom.
@@ -72,6 +76,7 @@ class Passage:
     energy_jump: float
     impulse: Array = field(repr=False)
     branches: tuple[Array, ...] = field(default=(), repr=False)
+    impulses: Reactions | None = field(default=None, repr=False)
 
     @property
     def unbounded(self) -> bool:
@@ -80,7 +85,8 @@ class Passage:
 
     def as_data(self) -> dict[str, Any]:
         """Plain numbers, for files."""
-        return {**asdict(self), "impulse": self.impulse.tolist(), "branches": [b.tolist() for b in self.branches]}
+        arrays = {"impulse": self.impulse.tolist(), "branches": [b.tolist() for b in self.branches]}
+        return {**asdict(self), **arrays, "impulses": impulse_as_data(self.impulses)}
 
     def __str__(self) -> str:
         """One line."""
@@ -102,7 +108,7 @@ class Passage:
 def passage_of(data: dict[str, Any]) -> Passage:
     """The passage of :meth:`Passage.as_data`."""
     impulse, branches = np.array(data["impulse"], float), tuple(np.array(b) for b in data["branches"])
-    return Passage(**{**data, "impulse": impulse, "branches": branches})
+    return Passage(**{**data, "impulse": impulse, "branches": branches, "impulses": impulse_of(data["impulses"])})
 
 
 def tangents(system: System, pose: State, rank: int) -> tuple[Array, ...]:
@@ -162,6 +168,7 @@ class Crossing:
         self.stepper.walker.farthest = self.largest
         self.time = self.start.t
         self.impulse = np.zeros(regular.system.nc)
+        self.path = [self.start]  # ends of the momentum steps
         self.branches: tuple[Array, ...] = ()
         self.crossed = False
 
@@ -202,7 +209,7 @@ class Crossing:
         m.count[chart.REJECTED] = before.count[chart.REJECTED] + before.count[chart.ACCEPTED] - self.steps
         self.stepper.walker.farthest = self.largest
         self.last = self.smallest = self.entry
-        self.time, self.impulse = self.start.t, np.zeros_like(self.impulse)
+        self.time, self.impulse, self.path = self.start.t, np.zeros_like(self.impulse), [self.start]
 
     def _regular_at(self, state: State, works: Array) -> Stepper:
         here = self.stepper
@@ -256,6 +263,7 @@ class Crossing:
             walker = self.stepper.walker
             self.smallest = min(self.smallest, walker.nearest)
             self.impulse += walker.impulse
+            self.path.append(state)
             self.crossed = bool(walker.crossed)
             if walker.crossed and not self.branches:
                 self.branches = tangents(self.stepper.system, walker.crossed[-1].pose, self.stepper.rank)
@@ -290,6 +298,7 @@ class Crossing:
             jump,
             self.impulse,
             self.branches,
+            impulses(here.system, self.path) if self.through and len(self.path) > 1 else None,
         )
 
 
@@ -298,7 +307,8 @@ def passage_by_one_step(system: System, made: Crossed, rank: int) -> Passage:
     jump = moving_energy(system, made.stop) - moving_energy(system, made.start) - made.work
     branches = tangents(system, made.pose, rank)
     times = made.start.t, made.stop.t
-    return Passage(*times, True, True, made.indicator, 1.0, 1, jump, made.impulse, branches)
+    of_joints = impulses(system, (made.start, made.stop))
+    return Passage(*times, True, True, made.indicator, 1.0, 1, jump, made.impulse, branches, of_joints)
 
 
 def moving_energy(system: System, state: State) -> float:

@@ -102,6 +102,8 @@ class Curve:
         Of all cycles; infinite for an endless profile.
     peak_speed, peak_acceleration : float
         Largest absolute values.
+    corners : ndarray
+        Times within a cycle at which another piece of it begins.
     """
 
     travel_time: float
@@ -109,6 +111,7 @@ class Curve:
     duration: float
     peak_speed: float
     peak_acceleration: float
+    corners: Array
     program: Program
 
     def at(self, t: ArrayLike) -> tuple[Array, Array, Array]:
@@ -223,7 +226,8 @@ class Profile(Spec):
         count = math.inf if self.endless else cycles
         steps = self._instructions(variable, there, cycle, count, (start + there.offset) * scale, scale)
         speed, acceleration = there.largest()
-        return Curve(there.time, cycle, count * cycle, speed, acceleration, assemble(steps, spline))
+        corners = np.array(table[0])
+        return Curve(there.time, cycle, count * cycle, speed, acceleration, corners, assemble(steps, spline))
 
     def _instructions(
         self, variable: int, there: Travel, cycle: float, count: float, start: float, scale: float
@@ -560,7 +564,8 @@ class Spline(Profile):
     """A C2 curve of cubics through points (time, position), the first time being 0; `start` is added to positions.
 
     With ``ends="rest"`` it begins and ends at rest. With ``ends="periodic"`` speed and acceleration at the end are
-    those at the start, for cycles that go on without a stop; there are then no dwells and no way back.
+    those at the start, for cycles that go on without a stop (``endless=True``); there are then no dwells and no way
+    back.
 
     Examples
     --------
@@ -605,6 +610,8 @@ class Spline(Profile):
             return "points", "all points have the same position", "Give points that differ."
         if self.ends == "periodic" and (self.back or dwells > 0.0):
             return "ends", "a periodic spline has no dwells and no way back", "Use ends: rest with them."
+        if self.ends == "periodic" and not self.endless:
+            return "ends", "a periodic spline would end at full speed", "Give endless: true, or use ends: rest."
         return None
 
     def way_back(self, there: Travel) -> tuple[Array, Array]:

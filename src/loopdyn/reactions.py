@@ -14,7 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -29,7 +30,7 @@ from loopdyn.errors import ModelError, Problem
 from loopdyn.rank import Rank, of_matrix, scaled
 from loopdyn.rotations import from_matrix
 from loopdyn.system import JointData, State, System
-from loopdyn.tree import Motion, Terms, angles, body_motion, terms
+from loopdyn.tree import Motion, Terms, angles, body_motion, difference, increment, terms
 from loopdyn.tree.user_rows import UserRows, user_rows
 from loopdyn.wording import nearest
 
@@ -286,6 +287,57 @@ def distribute(
     return of_system.distribute(state, about, length, compliance)
 
 
+def impulses(system: System, path: Sequence[State]) -> Reactions:
+    """Impulses of all joints along a path of states, N m s and N s; finite also where forces are not.
+
+    What the bodies gain in momentum from one state to the next, less the impulse of gravity and applied forces, is what
+    the joints have put on them; it is distributed at the pose half way. The error is that of the midpoint rule; what of
+    the momentum joints at that pose cannot give is the `residual`.
+
+    Parameters
+    ----------
+    system : System
+    path : sequence of State
+        Closed states in the order of time, close to each other.
+
+    Examples
+    --------
+    >>> import loopdyn as ld
+    >>> system = ld.library.pendulum().compile()
+    >>> times = np.linspace(0, 0.2, 41)
+    >>> run = ld.simulate(system, system.state(), (0, 0.2), t_eval=times, progress=False)
+    >>> states = [run.at(t) for t in times]
+    >>> whole, weight = impulses(system, states)["A"], run.data["wrench"].sel(joint="A", component="fy").values
+    >>> bool(abs(whole["fy"] - np.trapezoid(weight, dx=0.005)) < 1e-4)
+    True
+    """
+    of_system = _balance(system)
+    before, steps = of_system.momenta(path[0]), []
+    for a, b in pairwise(path):
+        after = of_system.momenta(b)
+        gained = after.momentum - before.momentum - 0.5 * (b.t - a.t) * (before.applied + after.applied)
+        middle = State(0.5 * (a.t + b.t), increment(system, a.q, 0.5 * difference(system, a.q, b.q)), 0.5 * (a.v + b.v))
+        arm = of_system.momenta(middle).arm  # and the rows of this pose are in the work array
+        gained[:, :3] += np.cross(arm, gained[:, 3:])
+        steps.append(of_system.distribute(middle, gained, None, None))
+        before = after
+    return replace(
+        steps[0],
+        wrench=np.sum([r.wrench for r in steps], axis=0),
+        unique=np.all([r.unique for r in steps], axis=0),
+        residual=max(r.residual for r in steps),
+        multipliers={k: sum(r.multipliers[k] for r in steps) for k in steps[0].multipliers},
+    )
+
+
+class Momenta(NamedTuple):
+    """Of all bodies (n, 6) in world axes, angular about the centre of mass and linear; and what changes them."""
+
+    momentum: Array
+    applied: Array  # torque about the centre of mass and force, of gravity and applied forces
+    arm: Array  # (n, 3) from the reference point to the centre of mass
+
+
 class _Balance:
     """Rows of all joints and constraints of a system over its free bodies, as a sparse matrix at one state."""
 
@@ -332,6 +384,23 @@ class _Balance:
         load = np.zeros((len(w.body), 6))
         balance(self.ints, self.floats, self.array, self.joints, load)
         return load
+
+    def momenta(self, state: State) -> Momenta:
+        """Momenta of the bodies at a state, and the applied forces on them; leaves the rows in the work array."""
+        still = np.zeros(self.system.nv)
+        load = self.loads(state, still)  # what joints must put on the bodies to keep coordinates from accelerating
+        body, data = self.work.body, self.system.model.body
+        R = body[:, rec.R : rec.R + 9].reshape(-1, 3, 3)
+        xx, yy, zz, xy, xz, yz = data[:, rec.INERTIA : rec.INERTIA + 6].T
+        own = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]).transpose(2, 0, 1)
+        inertia, mass = R @ own @ R.transpose(0, 2, 1), data[:, rec.MASS, None]
+        arm = np.einsum("nij,nj->ni", R, data[:, rec.COM : rec.COM + 3])
+        W, V, AW, AV = (body[:, k : k + 3] for k in (rec.W, rec.V, rec.AW, rec.AV))
+        spin, drift = np.einsum("nij,nj->ni", inertia, W), np.cross(W, arm)
+        twist = np.einsum("nij,nj->ni", inertia, AW) + np.cross(W, spin)
+        push = mass * (AV + np.cross(AW, arm) + np.cross(W, drift))
+        of_joints = np.hstack([load[:, :3] - np.cross(arm, load[:, 3:]), load[:, 3:]])
+        return Momenta(np.hstack([spin, mass * (V + drift)]), np.hstack([twist, push]) - of_joints, arm)
 
     def of_motors(self, loads: Mapping[str, float]) -> Array:
         """What loads on joint speeds put on the bodies (bodies, 6), at the state that :meth:`loads` was given."""

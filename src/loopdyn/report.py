@@ -21,6 +21,7 @@ from loopdyn.analysis.assembly import assemble
 from loopdyn.analysis.drive import Drive, drive
 from loopdyn.analysis.mobility import Mobility, mobility
 from loopdyn.errors import LoopdynError
+from loopdyn.io.writing import write_atomically
 from loopdyn.model import Mechanism
 from loopdyn.results import Run, coordinate_units
 from loopdyn.simulate import simulate
@@ -157,15 +158,8 @@ def report(
     if variants is not None:
         _variants(page, variants)
     _settings(page, run)
-    _write(file, str(page))
+    write_atomically(file, str(page))
     return file
-
-
-def _write(file: Path, text: str) -> None:
-    """All of it or nothing."""
-    part = file.with_name(f"{file.name}.part")
-    part.write_text(text, encoding="utf-8")
-    os.replace(part, file)
 
 
 # --------------------------------------------------------------------------------------------------- sections

@@ -522,6 +522,7 @@ class _Simulation:
         if self.crossing is not None:
             self._book_passage(self.crossing)
             self.stepper = self.crossing.leave()
+            self.stepper.aim(self._next_stop(self.stepper.t))  # momentum steps may have aimed behind the end
             self.crossing = None
 
     def _note_steps(self) -> None:
@@ -540,13 +541,15 @@ class _Simulation:
                 if made.pose.t <= now:  # an event may have taken the step back
                     passage = passage_by_one_step(self.stepper.system, made, self.stepper.rank)
                     self.passages.append(passage)
-                    self.events.append(Event(passage.start, str(passage), made.start, made.stop))
+                    what = str(passage)
+                    self.events.append(Event(passage.start, what, made.start, made.stop, impulse=passage.impulses))
             walker.crossed.clear()
 
     def _book_passage(self, crossing: Crossing) -> None:
         made = crossing.passage()
         self.passages.append(made)
-        self.events.append(Event(made.start, str(made), crossing.start, crossing.stepper.state()))
+        after = crossing.stepper.state()
+        self.events.append(Event(made.start, str(made), crossing.start, after, impulse=made.impulses))
 
     def _go_stiff_if_worth_it(self) -> None:
         """Hand over to the stiff integrator, and say so, unless the end is near."""

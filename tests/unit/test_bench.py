@@ -5,6 +5,7 @@ import json
 import pytest
 from typer.testing import CliRunner
 
+import loopdyn as ld
 from loopdyn.bench import PROBLEMS, run_by_mujoco, run_problem
 from loopdyn.cli import app
 
@@ -76,3 +77,14 @@ def test_a_peer_that_blows_up_says_so(tmp_path, monkeypatch):
     assert result.status == "failed"
     assert "unstable" in result.message
     assert not list(tmp_path.iterdir())  # no log of MuJoCo is left
+
+
+def test_a_peer_that_cannot_run_a_problem_is_left_out_and_said(monkeypatch):
+    def refuse(name, step):
+        raise ld.LoopdynError("MuJoCo is not installed. Install loopdyn[mjcf].")
+
+    monkeypatch.setattr("loopdyn.bench.run_by_mujoco", refuse)
+    found = CliRunner().invoke(app, ["bench", "A01", "--peers", "--json"])
+    assert found.exit_code == 0
+    assert "A01 by MuJoCo is left out: MuJoCo is not installed" in found.stderr
+    assert [r["formulation"] for r in json.loads(found.stdout)] == ["auto"]

@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 from loopdyn import _jit
-from loopdyn._jit import kernel, source_digest, specialise
+from loopdyn._jit import kernel, source_digest, specialise, window
 
 
 class Workshop:
@@ -469,3 +469,76 @@ def test_a_cache_in_use_counts_as_recent(tmp_path):
     os.utime(folder, (0, 0))
     assert _jit._open_cache(file, tmp_path) == folder
     assert folder.stat().st_mtime > 0
+
+
+# ------------------------------------------------------------------------------------------------------- windows
+
+
+@kernel
+def _through_windows(integers, floats):
+    """Numbers and parts of windows read and written; integers are read again behind floats that were written."""
+    table, line, places = window(floats, 1, 2, 3), window(floats, 7, 3), window(integers, 1, 2)
+    for k in range(2):
+        table[places[k], 2] = line[places[k]] + table[k, 0]
+        line[places[k]] += 1.0
+    table[0, :2] = line[1:]
+    table[1] *= 2.0
+    places[0] = places[1] + 4
+    return table[1, places[1]], table.shape[0], line[:2].sum()
+
+
+@pytest.mark.parametrize("kind", [float, complex])
+def test_windows_of_compiled_code_are_those_of_plain_python(kind):
+    found = []
+    for function in (_through_windows, getattr(_through_windows, "py_func", _through_windows)):
+        integers, floats = np.array([9, 0, 1]), np.arange(10).astype(kind)
+        found.append((function(integers, floats), integers, floats))
+    (a, m, x), (b, n, y) = found
+    assert a == b
+    assert np.array_equal(m, n)
+    assert np.array_equal(x, y)
+
+
+REFUSING = """
+import math, sys
+import numpy as np
+import loopdyn as ld
+from loopdyn.formulations.registry import formulation_class
+
+class Refusing(np.ndarray):
+    def __getitem__(self, index):
+        return super().__getitem__(check(index))
+    def __setitem__(self, index, value):
+        super().__setitem__(check(index), value)
+
+def check(index):
+    for i in index if isinstance(index, tuple) else (index,):
+        if isinstance(i, (int, np.integer)) and i < 0:
+            raise IndexError(f"a kernel uses the index {index}")
+    return index
+
+def window(array, start, *shape):
+    made[0] += 1
+    return array[start : start + math.prod(shape)].reshape(shape).view(Refusing)
+
+made = [0]
+for module in list(sys.modules.values()):
+    if module.__name__.startswith("loopdyn") and "window" in vars(module):
+        module.window = window
+for name in sys.argv[1:]:
+    system = getattr(ld.library, name)().compile()
+    state = ld.assemble(system)
+    for formulation in ("graph", "rcr", "relative", "partition", "closure"):
+        if formulation_class(formulation)().supports(system) is None:
+            ld.prepare(system, formulation, state)(state.t, state.q, state.v)
+    ld.simulate(system, state, (0, 0.01), progress=False)
+assert made[0] > 1000
+"""
+
+
+def test_no_kernel_counts_from_the_end_of_a_window():
+    models = ["four_bar", "tower", "bennett", "slider_crank", "cardan_shaft"]
+    environment = os.environ | {"NUMBA_DISABLE_JIT": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
+    run = [sys.executable, "-c", REFUSING, *models]
+    done = subprocess.run(run, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

@@ -238,6 +238,7 @@ def test_a_profile_survives_a_file_and_the_schema_knows_it(p, tmp_path):
         ("{profile: spline, points: [[0, 0], [2, 1], [1, 3]]}", "times must increase, but 1 follows 2"),
         ("{profile: spline, points: [[0, 0], [2, 0]]}", "all points have the same position"),
         ("{profile: spline, points: [[0, 0], [2, 1]], ends: periodic, back: true}", "has no dwells and no way back"),
+        ("{profile: spline, points: [[0, 0], [2, 1]], ends: periodic, cycles: 2}", "would end at full speed"),
     ],
 )
 def test_what_is_wrong_with_a_profile_is_said_with_its_line(text, said, tmp_path):

@@ -73,6 +73,8 @@ class PointOnCurve(Constraint):
     closed : bool
         Whether the curve closes: its end is joined to its start.
 
+    Notes
+    -----
     The multipliers are the force on `body` at the point: `fn` along r x T, `fb` along T x (r x T), where T is the
     tangent and r the normal of a plane curve (for a space curve a fixed direction chosen away from its tangents).
     Where the point is as far from the curve as the curve's centre of curvature the nearest point, and with it the

@@ -42,6 +42,8 @@ class Relation(Constraint):
     coordinates : mapping
         Names used in the formula, and the joint coordinates they stand for: ``{"a": "A", "s": "B.slide"}``.
 
+    Notes
+    -----
     The row counts as a length (in the model's unit of length) if any coordinate is one, else as an angle. The load on
     a coordinate is the multiplier times the derivative of the formula by it. Where all these derivatives vanish the
     row loses rank.
@@ -79,6 +81,8 @@ class VelocityRelation(Constraint):
     speeds, coordinates : mapping
         Names used in the formula, and the joint speeds and coordinates they stand for.
 
+    Notes
+    -----
     It need not be linear in the speeds. The row counts as a length per second if any of the speeds is one, else as an
     angle per second. The load on a speed is the multiplier times the derivative of the formula by it. Where all these
     derivatives vanish (a formula quadratic in the speeds, at rest) the row loses rank.

@@ -28,6 +28,8 @@ class UserConstraint(Constraint):
     dimension : {"length", "angle"}
         What the rows are measured in.
 
+    Notes
+    -----
     Derivatives that are not given are made by complex steps (exact) if the function takes complex numbers, else by
     differences of fourth order (ten digits); ``ld.tree.user_rows(system).methods`` says which. The load on the speeds
     is ``J^T lam``. A model with a user constraint cannot be saved to a file.

@@ -41,7 +41,7 @@ from loopdyn.elimination.ldl import NONE, add_products, each, factor, plus, solv
 from loopdyn.forces import add_loads, push, twist
 from loopdyn.joints import joint_plus
 from loopdyn.joints.base import REVOLUTE, SPHERICAL, UNIVERSAL
-from loopdyn.joints.measure import joint_freedom
+from loopdyn.joints.measure import joint_direction
 from loopdyn.records import (
     ARM,
     AV,
@@ -125,17 +125,21 @@ def bring_loads(model, work, joints):
     B = work.body
     for n in range(joints.shape[0]):
         i, cut = joints[n, 0], joints[n, 1]
-        F, M, par, d, _, _, _, xM = pair(model, work, cut)
+        first, end = model.tree[i, V0], model.tree[i, V0] + model.tree[i, NV]
+        loaded = False
+        for k in range(first, end):
+            loaded = loaded or work.load[k] != 0.0
+        if not loaded:
+            continue
+        F, M, par, _, _, _, _, xM = pair(model, work, cut)
         parent, child = model.cut[cut, C_PARENT], model.cut[cut, C_CHILD]
-        for k in range(model.tree[i, NV]):
-            load = work.load[model.tree[i, V0] + k]
-            if load != 0.0:
-                _, torque, force = joint_freedom(model.cut[cut, C_KIND], k, F, M, par, d)
-                torque, force = scale(load, torque), scale(load, force)
-                twist(B, child, torque)
-                push(B, child, xM, force)
-                twist(B, parent, neg(torque))
-                push(B, parent, xM, neg(force))
+        for k in range(first, end):
+            torque, force = joint_direction(model.cut[cut, C_KIND], k - first, F, M, par)
+            torque, force = scale(work.load[k], torque), scale(work.load[k], force)
+            twist(B, child, torque)
+            push(B, child, xM, force)
+            twist(B, parent, neg(torque))
+            push(B, parent, xM, neg(force))
 
 
 @inline
@@ -491,23 +495,33 @@ def of_severed_joints(model, work, plan, motion, out):
     B = work.body
     for n in range(plan.severed_joint.shape[0]):
         i, cut = plan.severed_joint[n, 0], plan.severed_joint[n, 1]
-        F, M, par, d, _, _, _, xM = pair(model, work, cut)
+        F, M, par, _, _, _, _, xM = pair(model, work, cut)
         parent, child = model.cut[cut, C_PARENT], model.cut[cut, C_CHILD]
         w = sub(get3(motion, child, 0), get3(motion, parent, 0))
         v = sub(at_point(motion, child, 0, 3, xM, B), at_point(motion, parent, 0, 3, xM, B))
         for k in range(model.tree[i, NV]):
-            _, torque, force = joint_freedom(model.cut[cut, C_KIND], k, F, M, par, d)
+            torque, force = joint_direction(model.cut[cut, C_KIND], k, F, M, par)
             out[model.tree[i, V0] + k] = dot(torque, w) + dot(force, v)
 
 
 @inline(always=True)
 def severed_accelerations(model, work, plan):
     """Accelerations of the coordinates of severed joints."""
+    B = work.body
     for n in range(plan.severed_joint.shape[0]):
         i, cut = plan.severed_joint[n, 0], plan.severed_joint[n, 1]
+        p = model.tree[i, PARENT]
+        alpha = get3(B, p, AW)
+        # what the freedoms of the joint make up for: motion of the body beyond what its parent and velocities ask for
+        w = sub(sub(get3(B, i, AW), alpha), get3(B, i, CW))
+        v = add(get3(B, p, AV), add(cross(alpha, get3(B, i, ARM)), get3(B, i, CV)))
+        v = sub(get3(B, i, AV), v)
+        F, M, par, d, _, _, _, _ = pair(model, work, cut)
+        if model.cut[cut, C_PARENT] == i:  # the body carries F; seen from it M moves the other way
+            w, v = neg(w), neg(add(v, cross(w, d)))
         for k in range(model.tree[i, NV]):
-            _, _, ddx, _, _, _ = freedom_of_cut(model, work, cut, k)
-            work.a[model.tree[i, V0] + k] = ddx
+            torque, force = joint_direction(model.cut[cut, C_KIND], k, F, M, par)
+            work.a[model.tree[i, V0] + k] = dot(torque, w) + dot(force, v)
 
 
 @inline(always=True)
@@ -571,8 +585,8 @@ def relation_acceleration(model, work, plan, E, n):
             missing -= part
             size += abs(part.real)
         else:
-            F, M, par, d, _, _, _, xM = pair(model, work, cut)
-            _, torque, force = joint_freedom(model.cut[cut, C_KIND], index, F, M, par, d)
+            F, M, par, _, _, _, _, xM = pair(model, work, cut)
+            torque, force = joint_direction(model.cut[cut, C_KIND], index, F, M, par)
             i, j = model.cut[cut, C_PARENT], model.cut[cut, C_CHILD]
             if j >= model.n_bases:
                 part = c * (dot(torque, get3(B, j, AW)) + dot(force, at_point(B, j, AW, AV, xM, B)))

@@ -44,7 +44,7 @@ PARTS: dict[int, tuple[float, ...]] = {
 SINGULAR, BESIDE, DIFFERENCE = 1e-9, 1e-5, 1e-3
 # Speeds up to which dense matrices make steps as fast as the elimination of `graph` does or faster: 60 to 80 on ladders
 # and windows; and up to which a run may start in a singular pose.
-LARGEST_DENSE = 80
+LARGEST_DENSE_STEPS = 80
 BLURRED = 1e-4  # indicator, in natural units, below which accelerations of regular solvers lose half of their digits
 
 
@@ -364,11 +364,11 @@ class Momentum(Formulation):
 
 def step_maker(system: System, rank: Rank, regular: Solver, order: int) -> MomentumSolver:
     """What makes steps: dense matrices are the faster way for small systems only."""
-    from loopdyn.formulations.momentum_large import LargeMomentumSolver
+    from loopdyn.formulations.momentum_large import LargeMomentumSolver  # which imports this module
 
     return (LargeMomentumSolver if in_linear_time(system) else MomentumSolver)(system, rank, regular, order)
 
 
 def in_linear_time(system: System) -> bool:
     """Whether steps of a system are made by the elimination of `graph`."""
-    return system.nv > LARGEST_DENSE and bool(system.holonomic.all())
+    return system.nv > LARGEST_DENSE_STEPS and bool(system.holonomic.all())

@@ -24,7 +24,7 @@ from loopdyn.formulations import rattle
 from loopdyn.formulations.base import Solution, Solver
 from loopdyn.formulations.momentum import BLURRED, SINGULAR, MomentumSolver
 from loopdyn.rank import Rank
-from loopdyn.system import System
+from loopdyn.system import State, System
 from loopdyn.tree import difference, increment
 from loopdyn.tree.kinematics import move
 from loopdyn.tree.momenta import chord, loads, momenta
@@ -34,6 +34,10 @@ Array = NDArray[np.float64]
 MOST = 100  # iterations at most
 # Changes below STALLED, rad or sizes of the mechanism, that no longer shrink to SLOWEST of the last are rounding.
 STALLED, SLOWEST = 1e-10, 0.9
+WEAK, AS_GOOD = (
+    0.3,
+    0.1,
+)  # indicator below which rows are chosen again; share of the first smallest pivot they must have
 INVERSIONS, PROBE = 8, 0  # inverse iterations for the weakest combination of rows, and seed of their start
 
 
@@ -42,10 +46,30 @@ class LargeMomentumSolver(MomentumSolver):
 
     def __init__(self, system: System, rank: Rank, regular: Solver, order: int):
         super().__init__(system, rank, regular, order)
-        self.elimination = Elimination(system, rank.state or system.state(), rank.count)
-        self._largest = np.zeros(self.elimination.plan.pattern.rows)  # pivot of each row so far
-        self._row_units = self.elimination.units()
+        self._in_vain = False  # no better rows were found since those in use became weak
+        self._use(Elimination(system, rank.state or system.state(), rank.count))
+        self._reference = self.elimination.reference  # smallest scaled pivot where the rank was decided
+
+    def _use(self, elimination: Elimination) -> None:
+        self.elimination = elimination
+        self._largest = np.zeros(elimination.plan.pattern.rows)  # pivot of each row so far
+        self._row_units = elimination.units()
         self._probe = np.random.default_rng(PROBE).normal(size=self._largest.size)
+
+    def _choose_again(self, t: float, q: Array) -> None:
+        """Other rows where those in use have become weak in a regular pose; beside a singular one they stay."""
+        weak = self._indicator(t, q) < WEAK
+        if weak and not self._in_vain:
+            at = State(t, np.array(q, float), np.zeros(self.system.nv))
+            try:
+                other = Elimination(self.system, at, self.rank)
+            except SingularityError:  # too few rows are independent here, whichever are chosen
+                weak = True
+            else:
+                weak = other.reference < AS_GOOD * self._reference
+                if not weak:
+                    self._use(other)
+        self._in_vain = weak
 
     def _place(self) -> rattle.Place:
         s, none = self.system, np.zeros((0, 0))
@@ -100,11 +124,14 @@ class LargeMomentumSolver(MomentumSolver):
         e.work.tau[:] = 0.0
         return e.work.a.copy(), e.views.multipliers[: self.system.nc].copy()
 
-    def _left(self, place: rattle.Place, load: Array) -> tuple[Array, Array]:
-        """P(q) load, and the multipliers of the rows that take the rest of it."""
+    def _left(self, place: rattle.Place, impulse: Array, h: float) -> tuple[Array, Array]:
+        """P(q) impulse, and the multipliers of the rows that take the rest of it.
+
+        As a load over the time h of a step it is of the size of the forces, so that little is lost in the difference.
+        """
         q, t = self.system.open_work(place.work).q, float(place.number[rattle.TIME])
-        (a, lam), (a0, lam0) = self._solve(t, q, load), self._solve(t, q, 0.0)
-        return a - a0, lam - lam0
+        (a, lam), (a0, lam0) = self._solve(t, q, impulse / h), self._solve(t, q, 0.0)
+        return h * (a - a0), h * (lam - lam0)
 
     def closed(self, t: float, q: Array, v: Array) -> tuple[Array, Array]:
         """One linear correction of coordinates and speeds back to the constraints."""
@@ -132,6 +159,7 @@ class LargeMomentumSolver(MomentumSolver):
 
     def begin(self, t: float, q: Array, v: Array) -> float:
         """Take a closed state as the start of the steps that follow; its indicator."""
+        self._choose_again(t, q)
         self._note(self.places[0], t, q, v)
         self.first = float(self.places[0].number[rattle.INDICATOR])
         if self.first < SINGULAR:
@@ -172,7 +200,7 @@ class LargeMomentumSolver(MomentumSolver):
         for _ in range(MOST):
             move(s.ints, s.floats, B.work)
             chord(s.ints, s.floats, A.work, B.work, h, self.scratch.load, A.d, B.d)
-            x, lam = self._left(A, A.p + 0.5 * h * A.f - A.d)
+            x, lam = self._left(A, A.p + 0.5 * h * A.f - A.d, h)
             q = self.closed(t1, increment(s, wB.q, h * x), rest)[0]
             size = float(np.abs(difference(s, wB.q, q) / units).max(initial=0.0))
             if not size < rattle.FAR:
@@ -202,7 +230,7 @@ class LargeMomentumSolver(MomentumSolver):
         for _ in range(MOST):
             w.v[:] = B.v
             loads(s.ints, s.floats, B.work, load, B.f)
-            x = self._left(B, B.d + 0.5 * h * B.f - S.still)[0]
+            x = self._left(B, B.d + 0.5 * h * B.f - S.still, h)[0]
             change = float(np.abs((x + asked - B.v) / S.unit).max(initial=0.0))
             fastest = float(np.abs(x / S.unit).max(initial=0.0))
             B.v[:] = x + asked
@@ -211,7 +239,7 @@ class LargeMomentumSolver(MomentumSolver):
             if change <= rattle.ROUNDING * fastest or (change < STALLED * fastest and change > SLOWEST * last):
                 w.v[:] = B.v
                 momenta(s.ints, s.floats, B.work, load, B.p)
-                S.total[:] -= self._left(B, B.p - B.d - 0.5 * h * B.f)[1] * S.row_unit
+                S.total[:] -= self._left(B, B.p - B.d - 0.5 * h * B.f, h)[1] * S.row_unit
                 return rattle.MADE
             last = change
         return rattle.UNSETTLED

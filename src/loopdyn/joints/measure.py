@@ -7,19 +7,10 @@ the tree's. Angles are found within (-pi, pi]; a helical joint counts its turns 
 import numpy as np
 
 from loopdyn._jit import inline
-from loopdyn.joints.base import (
-    CYLINDRICAL,
-    FREE,
-    HELICAL,
-    PLANAR,
-    PRISMATIC,
-    REVOLUTE,
-    SPHERICAL,
-    TRANSLATIONAL,
-    UNIVERSAL,
-)
+from loopdyn.joints.base import CYLINDRICAL, HELICAL, PLANAR, PRISMATIC, REVOLUTE, TRANSLATIONAL, UNIVERSAL
+from loopdyn.joints.universal import second_axis
 from loopdyn.rotations import atan2
-from loopdyn.spatial import add, dot, row, scale, sub
+from loopdyn.spatial import cross, dot, row, scale, sub
 
 ZERO = (0.0, 0.0, 0.0)
 
@@ -56,62 +47,72 @@ def nearest_turn(kind, k, x, near):
 
 
 @inline
-def universal_freedom(k, F, M, par):
-    """Angle k of a universal joint, and the torque that works on this angle alone (dual axis)."""
-    a1 = row(F, 0)
-    a2 = add(scale(par[0], row(M, 0)), scale(par[1], row(M, 1)))
+def universal_angle(k, F, M, par):
+    """Angle k of a universal joint."""
+    a1, a2 = row(F, 0), second_axis(M, par)
     if k == 0:
         angle = atan2(dot(a2, row(F, 2)), dot(a2, row(F, 1)))
-        dual = scale(1.0 / (par[1] * par[1]), sub(a1, scale(par[0], a2)))
     else:
         # about a2: from x of M, turned back, to a1; both seen perpendicular to a2
         m1 = row(M, 0)
         p, c = sub(a1, scale(dot(a1, a2), a2)), sub(m1, scale(dot(m1, a2), a2))
-        s = (
-            a2[0] * (p[1] * c[2] - p[2] * c[1])
-            + a2[1] * (p[2] * c[0] - p[0] * c[2])
-            + a2[2] * (p[0] * c[1] - p[1] * c[0])
-        )
-        angle = atan2(s, dot(p, c))
-        dual = scale(1.0 / (par[1] * par[1]), sub(a2, scale(par[0], a1)))
-    return angle, dual
+        angle = atan2(dot(a2, cross(p, c)), dot(p, c))
+    return angle
+
+
+@inline
+def universal_dual(k, F, M, par):
+    """Torque that works on angle k of a universal joint alone (dual axis)."""
+    a1, a2 = row(F, 0), second_axis(M, par)
+    if k == 0:
+        dual = sub(a1, scale(par[0], a2))
+    else:
+        dual = sub(a2, scale(par[0], a1))
+    return scale(1.0 / (par[1] * par[1]), dual)
+
+
+@inline
+def joint_coordinate(kind, k, F, M, par, d):
+    """Coordinate k. Spherical and free joints have no scalar coordinate; theirs is returned as zero and never used."""
+    z = row(F, 2)
+    if kind == REVOLUTE or (kind == CYLINDRICAL and k == 0) or (kind == PLANAR and k == 2):
+        x = angle_about_z(F, M)
+    elif kind == PRISMATIC or kind == CYLINDRICAL:
+        x = dot(z, d)
+    elif kind == HELICAL:
+        angle = angle_about_z(F, M)
+        turns = np.floor((dot(z, d).real / par[0] - angle.real) / (2.0 * np.pi) + 0.5)
+        x = angle + 2.0 * np.pi * turns
+    elif kind == PLANAR or kind == TRANSLATIONAL:
+        x = dot(pick(F, k), d)
+    elif kind == UNIVERSAL:
+        x = universal_angle(k, F, M, par)
+    else:
+        x = 0.0 * d[0]
+    return x
+
+
+@inline
+def joint_direction(kind, k, F, M, par):
+    """Wrench (torque, force) on M at its origin whose power is the speed of freedom k."""
+    z = row(F, 2)
+    if kind == REVOLUTE or kind == HELICAL or (kind == CYLINDRICAL and k == 0) or (kind == PLANAR and k == 2):
+        torque, force = z, ZERO
+    elif kind == PRISMATIC or kind == CYLINDRICAL:
+        torque, force = ZERO, z
+    elif kind == PLANAR or kind == TRANSLATIONAL:
+        torque, force = ZERO, pick(F, k)
+    elif kind == UNIVERSAL:
+        torque, force = universal_dual(k, F, M, par), ZERO
+    elif k < 3:  # spherical, free
+        torque, force = pick(M, k), ZERO
+    else:
+        torque, force = ZERO, pick(M, k - 3)
+    return torque, force
 
 
 @inline
 def joint_freedom(kind, k, F, M, par, d):
-    """Coordinate k, and the wrench (torque, force) on M at its origin whose power is that freedom's speed.
-
-    Spherical and free joints have no scalar coordinate; theirs is returned as zero and never used.
-    """
-    z = row(F, 2)
-    if kind == REVOLUTE:
-        x, torque, force = angle_about_z(F, M), z, ZERO
-    elif kind == PRISMATIC:
-        x, torque, force = dot(z, d), ZERO, z
-    elif kind == HELICAL:
-        angle = angle_about_z(F, M)
-        turns = np.floor((dot(z, d).real / par[0] - angle.real) / (2.0 * np.pi) + 0.5)
-        x, torque, force = angle + 2.0 * np.pi * turns, z, ZERO
-    elif kind == CYLINDRICAL:
-        if k == 0:
-            x, torque, force = angle_about_z(F, M), z, ZERO
-        else:
-            x, torque, force = dot(z, d), ZERO, z
-    elif kind == PLANAR:
-        if k == 2:
-            x, torque, force = angle_about_z(F, M), z, ZERO
-        else:
-            x, torque, force = dot(pick(F, k), d), ZERO, pick(F, k)
-    elif kind == TRANSLATIONAL:
-        x, torque, force = dot(pick(F, k), d), ZERO, pick(F, k)
-    elif kind == SPHERICAL:
-        x, torque, force = 0.0 * d[0], pick(M, k), ZERO
-    elif kind == FREE:
-        if k < 3:
-            x, torque, force = 0.0 * d[0], pick(M, k), ZERO
-        else:
-            x, torque, force = 0.0 * d[0], ZERO, pick(M, k - 3)
-    else:  # universal
-        angle, dual = universal_freedom(k, F, M, par)
-        x, torque, force = angle, dual, ZERO
-    return x, torque, force
+    """Coordinate k, and the wrench (torque, force) on M at its origin whose power is that freedom's speed."""
+    torque, force = joint_direction(kind, k, F, M, par)
+    return joint_coordinate(kind, k, F, M, par, d), torque, force
