@@ -30,7 +30,7 @@ from loopdyn.errors import ModelError, Problem
 from loopdyn.rank import Rank, of_matrix, scaled
 from loopdyn.rotations import from_matrix
 from loopdyn.system import JointData, State, System
-from loopdyn.tree import Motion, Terms, angles, body_motion, difference, increment, terms
+from loopdyn.tree import Motion, Terms, angles, body_motion, terms
 from loopdyn.tree.user_rows import UserRows, user_rows
 from loopdyn.wording import nearest
 
@@ -291,14 +291,15 @@ def impulses(system: System, path: Sequence[State]) -> Reactions:
     """Impulses of all joints along a path of states, N m s and N s; finite also where forces are not.
 
     What the bodies gain in momentum from one state to the next, less the impulse of gravity and applied forces, is what
-    the joints have put on them; it is distributed at the pose half way. The error is that of the midpoint rule; what of
-    the momentum joints at that pose cannot give is the `residual`.
+    the joints have put on them. It is distributed over the joints as they are at both ends, with the least norm: where
+    the pose between them is singular, each end alone would give what is in the lost direction with the other sign, and
+    nearly without bound. The error is that of the trapezoidal rule.
 
     Parameters
     ----------
     system : System
     path : sequence of State
-        Closed states in the order of time, close to each other.
+        Closed states in the order of time, close to each other; none of them singular.
 
     Examples
     --------
@@ -312,30 +313,35 @@ def impulses(system: System, path: Sequence[State]) -> Reactions:
     True
     """
     of_system = _balance(system)
-    before, steps = of_system.momenta(path[0]), []
+    before, residual = of_system.end(path[0]), 0.0
+    wrench, unique = np.zeros_like(before.unique, float), before.unique
+    others = np.zeros(len(of_system.others))
     for a, b in pairwise(path):
-        after = of_system.momenta(b)
+        after = of_system.end(b)
         gained = after.momentum - before.momentum - 0.5 * (b.t - a.t) * (before.applied + after.applied)
-        middle = State(0.5 * (a.t + b.t), increment(system, a.q, 0.5 * difference(system, a.q, b.q)), 0.5 * (a.v + b.v))
-        arm = of_system.momenta(middle).arm  # and the rows of this pose are in the work array
-        gained[:, :3] += np.cross(arm, gained[:, 3:])
-        steps.append(of_system.distribute(middle, gained, None, None))
-        before = after
-    return replace(
-        steps[0],
-        wrench=np.sum([r.wrench for r in steps], axis=0),
-        unique=np.all([r.unique for r in steps], axis=0),
-        residual=max(r.residual for r in steps),
-        multipliers={k: sum(r.multipliers[k] for r in steps) for k in steps[0].multipliers},
-    )
+        load = of_system.units * gained[system.n_bases :].ravel()
+        rows = sparse.vstack([before.rows, after.rows]).tocsr()
+        y = smallest_solution(rows, load[:, None])[:, 0]
+        residual = max(residual, float(np.abs((load - rows.T @ y) / of_system.units).max(initial=0.0)))
+        for e, part in zip((before, after), np.split(y, 2), strict=True):
+            lam = part / e.weights
+            wrench += of_system.wrenches(lam, e.directions)
+            others += lam[len(e.directions) :]
+        unique, before = unique & after.unique, after
+    norm = f"least sum of force^2 + (moment/{system.size:.3g} m)^2"
+    named = dict(zip(of_system.others, others.tolist(), strict=True))
+    return Reactions(of_system.names, wrench, unique, norm, residual, named)
 
 
-class Momenta(NamedTuple):
-    """Of all bodies (n, 6) in world axes, angular about the centre of mass and linear; and what changes them."""
+class End(NamedTuple):
+    """One end of a step: momenta of all bodies (n, 6) in world axes, what changes them, and the rows of the joints."""
 
-    momentum: Array
+    momentum: Array  # angular about the centre of mass, and linear
     applied: Array  # torque about the centre of mass and force, of gravity and applied forces
-    arm: Array  # (n, 3) from the reference point to the centre of mass
+    rows: sparse.csr_matrix  # scaled, over (angular velocity, velocity of the centre of mass) of the bodies that move
+    weights: Array  # scaled multipliers are weights times multipliers
+    directions: Array
+    unique: NDArray[np.bool_]
 
 
 class _Balance:
@@ -367,6 +373,7 @@ class _Balance:
         self.row_joint = np.array([n for n, *_ in suffixes], np.int64)
         self.direction = np.array([_direction(j, suffix) for _, j, suffix in suffixes]).reshape(-1, 6)
         self.normals = [(k, j) for k, (_, j, _) in enumerate(suffixes) if not self.direction[k].any()]
+        self.units = np.tile([1.0] * 3 + [system.size] * 3, system.nb)  # of the equations of balance
 
     def directions(self, motion: Motion) -> Array:
         """Wrench (torque, force) of each row of a joint at closure, in axes of F."""
@@ -385,11 +392,11 @@ class _Balance:
         balance(self.ints, self.floats, self.array, self.joints, load)
         return load
 
-    def momenta(self, state: State) -> Momenta:
-        """Momenta of the bodies at a state, and the applied forces on them; leaves the rows in the work array."""
-        still = np.zeros(self.system.nv)
-        load = self.loads(state, still)  # what joints must put on the bodies to keep coordinates from accelerating
-        body, data = self.work.body, self.system.model.body
+    def end(self, state: State) -> End:
+        """What :func:`impulses` needs of one end of a step."""
+        system = self.system
+        load = self.loads(state, np.zeros(system.nv))  # what joints must put on bodies for no acceleration
+        body, data = self.work.body, system.model.body
         R = body[:, rec.R : rec.R + 9].reshape(-1, 3, 3)
         xx, yy, zz, xy, xz, yz = data[:, rec.INERTIA : rec.INERTIA + 6].T
         own = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]).transpose(2, 0, 1)
@@ -400,7 +407,13 @@ class _Balance:
         twist = np.einsum("nij,nj->ni", inertia, AW) + np.cross(W, spin)
         push = mass * (AV + np.cross(AW, arm) + np.cross(W, drift))
         of_joints = np.hstack([load[:, :3] - np.cross(arm, load[:, 3:]), load[:, 3:]])
-        return Momenta(np.hstack([spin, mass * (V + drift)]), np.hstack([twist, push]) - of_joints, arm)
+        rows, weights, directions = self.scaled_rows(state, system.size, None)
+        about = sparse.block_diag([_moved(r) for r in arm[system.n_bases :]], format="csr")
+        units = sparse.diags(self.units)
+        rows = (rows @ sparse.diags(1.0 / self.units) @ about @ units).tocsr()
+        momentum, applied = np.hstack([spin, mass * (V + drift)]), np.hstack([twist, push]) - of_joints
+        unique = self.are_unique(directions, self.loose(rows)[1])
+        return End(momentum, applied, rows, weights, directions, unique)
 
     def of_motors(self, loads: Mapping[str, float]) -> Array:
         """What loads on joint speeds put on the bodies (bodies, 6), at the state that :meth:`loads` was given."""
@@ -476,29 +489,56 @@ class _Balance:
         """Multipliers of minimum norm that balance `load` (bodies, 6), and which of them are unique."""
         system = self.system
         length = system.size if length is None else length
-        motion = body_motion(system, state)
-        J = self.matrix(state)
-        directions = self.directions(motion)
-        of_joints = np.sum(_compliances(self.names, length, compliance)[self.row_joint] * directions**2, axis=1)
-        weights = np.sqrt(np.append(of_joints, np.where(self.turns, 1.0 / length**2, 1.0)))
-        # In the scaled multipliers weights*lam the norm is plain; equations of balance may be scaled at will.
-        units = np.tile([1.0] * 3 + [system.size] * 3, system.nb)
-        scaled_rows = J.data / np.repeat(weights, np.diff(J.indptr)) * units[J.indices]
-        A = sparse.csr_matrix((scaled_rows, J.indices, J.indptr), shape=J.shape)
-        b = units * load[system.n_bases :].ravel()
-        probes = np.random.default_rng(0).normal(size=(len(weights), PROBES))
-        y = smallest_solution(A, np.column_stack([b, A.T @ probes]))
-        loose = np.sqrt(np.mean((probes - y[:, 1:]) ** 2, axis=1))
-        lam = y[:, 0] / weights
-        residual = float(np.abs(load[system.n_bases :].ravel() - J.T @ lam).max(initial=0.0))
+        A, weights, directions = self.scaled_rows(state, length, compliance)
+        b = self.units * load[system.n_bases :].ravel()
+        y, loose = self.loose(A, b[:, None])
+        residual = float(np.abs((b - A.T @ y[:, 0]) / self.units).max(initial=0.0))
         norm = f"least sum of force^2 + (moment/{length:.3g} m)^2" if compliance is None else "least elastic energy"
-        n = len(directions)
-        wrench, unique = np.zeros((len(self.names), 6)), np.ones((len(self.names), 6), bool)
-        np.add.at(wrench, self.row_joint, lam[:n, None] * directions)
-        np.logical_and.at(unique, self.row_joint, (np.abs(directions) <= UNIQUE) | (loose[:n, None] < UNIQUE))
+        n, lam = len(directions), y[:, 0] / weights
+        wrench, unique = self.wrenches(lam, directions), self.are_unique(directions, loose)
         return Reactions(
             self.names, wrench, unique, norm, residual, dict(zip(self.others, lam[n:].tolist(), strict=True))
         )
+
+    def scaled_rows(
+        self, state: State, length: float, compliance: Mapping[str, ArrayLike] | None
+    ) -> tuple[sparse.csr_matrix, Array, Array]:
+        """Rows at the state that :meth:`loads` was given, scaled by the weights of the norm and by `units`; both.
+
+        In the scaled multipliers weights*lam the norm is plain; equations of balance may be scaled at will.
+        """
+        J, directions = self.matrix(state), self.directions(body_motion(self.system, state))
+        of_joints = np.sum(_compliances(self.names, length, compliance)[self.row_joint] * directions**2, axis=1)
+        weights = np.sqrt(np.append(of_joints, np.where(self.turns, 1.0 / length**2, 1.0)))
+        values = J.data / np.repeat(weights, np.diff(J.indptr)) * self.units[J.indices]
+        return sparse.csr_matrix((values, J.indices, J.indptr), shape=J.shape), weights, directions
+
+    def loose(self, A: sparse.csr_matrix, *right: Array) -> tuple[Array, Array]:
+        """Smallest solutions for the right sides, and how much of each row is in sets of reactions that balance."""
+        probes = np.random.default_rng(0).normal(size=(A.shape[0], PROBES))
+        y = smallest_solution(A, np.column_stack([*right, A.T @ probes]))
+        return y[:, :-PROBES], np.sqrt(np.mean((probes - y[:, -PROBES:]) ** 2, axis=1))
+
+    def wrenches(self, lam: Array, directions: Array) -> Array:
+        """Wrenches (joints, 6) of multipliers, those of joints first."""
+        wrench = np.zeros((len(self.names), 6))
+        np.add.at(wrench, self.row_joint, lam[: len(directions), None] * directions)
+        return wrench
+
+    def are_unique(self, directions: Array, loose: Array) -> NDArray[np.bool_]:
+        """Which components of each joint no set of reactions that balance themselves contains."""
+        unique = np.ones((len(self.names), 6), bool)
+        held = (np.abs(directions) <= UNIQUE) | (loose[: len(directions), None] < UNIQUE)
+        np.logical_and.at(unique, self.row_joint, held)
+        return unique
+
+
+def _moved(arm: Array) -> Array:
+    """From (angular velocity, velocity of the centre of mass) to that of the reference point, which is `arm` behind."""
+    x, y, z = arm
+    found = np.eye(6)
+    found[3:, :3] = [[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]]
+    return found
 
 
 _balances: WeakKeyDictionary[System, _Balance] = WeakKeyDictionary()
