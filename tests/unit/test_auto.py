@@ -130,6 +130,17 @@ def windows_error(N, time, rtol):
     return error, run
 
 
+def test_steps_in_linear_time_see_every_flat_pose(monkeypatch):
+    """Rows of two windows vanish in it; others that are chosen beside it may hide that."""
+    monkeypatch.setattr(momentum, "LARGEST_DENSE_STEPS", 0)
+    error, run = windows_error(2, 4.0, 1e-8)
+    times = np.linspace(0, 4, 4001)
+    height = windows(2, times)[:, 1]
+    flat = times[:-1][height[1:] * height[:-1] < 0.0]
+    assert error < 1e-6
+    assert all(p.start < t + times[1] and p.stop > t for t, p in zip(flat, run.passages, strict=True))
+
+
 def test_two_windows_follow_the_closed_form_for_ten_seconds():
     error, run = windows_error(2, 10.0, 1e-8)
     assert error < 1e-6

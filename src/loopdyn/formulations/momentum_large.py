@@ -24,7 +24,7 @@ from loopdyn.formulations import rattle
 from loopdyn.formulations.base import Solution, Solver
 from loopdyn.formulations.momentum import BLURRED, SINGULAR, MomentumSolver
 from loopdyn.rank import Rank
-from loopdyn.system import State, System
+from loopdyn.system import System
 from loopdyn.tree import difference, increment
 from loopdyn.tree.kinematics import move
 from loopdyn.tree.momenta import chord, loads, momenta
@@ -34,10 +34,6 @@ Array = NDArray[np.float64]
 MOST = 100  # iterations at most
 # Changes below STALLED, rad or sizes of the mechanism, that no longer shrink to SLOWEST of the last are rounding.
 STALLED, SLOWEST = 1e-10, 0.9
-WEAK, AS_GOOD = (
-    0.3,
-    0.1,
-)  # indicator below which rows are chosen again; share of the first smallest pivot they must have
 INVERSIONS, PROBE = 8, 0  # inverse iterations for the weakest combination of rows, and seed of their start
 
 
@@ -46,30 +42,10 @@ class LargeMomentumSolver(MomentumSolver):
 
     def __init__(self, system: System, rank: Rank, regular: Solver, order: int):
         super().__init__(system, rank, regular, order)
-        self._in_vain = False  # no better rows were found since those in use became weak
-        self._use(Elimination(system, rank.state or system.state(), rank.count))
-        self._reference = self.elimination.reference  # smallest scaled pivot where the rank was decided
-
-    def _use(self, elimination: Elimination) -> None:
-        self.elimination = elimination
-        self._largest = np.zeros(elimination.plan.pattern.rows)  # pivot of each row so far
-        self._row_units = elimination.units()
+        self.elimination = Elimination(system, rank.state or system.state(), rank.count)
+        self._largest = np.zeros(self.elimination.plan.pattern.rows)  # pivot of each row so far
+        self._row_units = self.elimination.units()
         self._probe = np.random.default_rng(PROBE).normal(size=self._largest.size)
-
-    def _choose_again(self, t: float, q: Array) -> None:
-        """Other rows where those in use have become weak in a regular pose; beside a singular one they stay."""
-        weak = self._indicator(t, q) < WEAK
-        if weak and not self._in_vain:
-            at = State(t, np.array(q, float), np.zeros(self.system.nv))
-            try:
-                other = Elimination(self.system, at, self.rank)
-            except SingularityError:  # too few rows are independent here, whichever are chosen
-                weak = True
-            else:
-                weak = other.reference < AS_GOOD * self._reference
-                if not weak:
-                    self._use(other)
-        self._in_vain = weak
 
     def _place(self) -> rattle.Place:
         s, none = self.system, np.zeros((0, 0))
@@ -159,7 +135,6 @@ class LargeMomentumSolver(MomentumSolver):
 
     def begin(self, t: float, q: Array, v: Array) -> float:
         """Take a closed state as the start of the steps that follow; its indicator."""
-        self._choose_again(t, q)
         self._note(self.places[0], t, q, v)
         self.first = float(self.places[0].number[rattle.INDICATOR])
         if self.first < SINGULAR:
