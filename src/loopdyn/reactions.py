@@ -408,9 +408,8 @@ class _Balance:
         push = mass * (AV + np.cross(AW, arm) + np.cross(W, drift))
         of_joints = np.hstack([load[:, :3] - np.cross(arm, load[:, 3:]), load[:, 3:]])
         rows, weights, directions = self.scaled_rows(state, system.size, None)
-        about = sparse.block_diag([_moved(r) for r in arm[system.n_bases :]], format="csr")
-        units = sparse.diags(self.units)
-        rows = (rows @ sparse.diags(1.0 / self.units) @ about @ units).tocsr()
+        moves = _moves(arm[system.n_bases :])
+        rows = (rows @ sparse.diags(1.0 / self.units) @ moves @ sparse.diags(self.units)).tocsr()
         momentum, applied = np.hstack([spin, mass * (V + drift)]), np.hstack([twist, push]) - of_joints
         unique = self.are_unique(directions, self.loose(rows)[1])
         return End(momentum, applied, rows, weights, directions, unique)
@@ -533,12 +532,12 @@ class _Balance:
         return unique
 
 
-def _moved(arm: Array) -> Array:
-    """From (angular velocity, velocity of the centre of mass) to that of the reference point, which is `arm` behind."""
-    x, y, z = arm
-    found = np.eye(6)
-    found[3:, :3] = [[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]]
-    return found
+def _moves(arm: Array) -> sparse.bsr_matrix:
+    """From angular velocities and velocities of centres of mass to those of reference points, `arm` (n, 3) behind."""
+    n, zero, (x, y, z) = len(arm), np.zeros(len(arm)), arm.T
+    blocks = np.tile(np.eye(6), (n, 1, 1))
+    blocks[:, 3:, :3] = np.array([[zero, -z, y], [z, zero, -x], [-y, x, zero]]).transpose(2, 0, 1)
+    return sparse.bsr_matrix((blocks, np.arange(n), np.arange(n + 1)))
 
 
 _balances: WeakKeyDictionary[System, _Balance] = WeakKeyDictionary()
