@@ -20,7 +20,7 @@ from loopdyn.integrators.base import Extrapolation, Stepper
 from loopdyn.integrators.walking import Crossed
 from loopdyn.locking import impulse_as_data, impulse_of
 from loopdyn.rank import is_large, scaled
-from loopdyn.reactions import Reactions, impulses
+from loopdyn.reactions import LOST, Reactions, impulses
 from loopdyn.system import State, System
 from loopdyn.tree import energy, terms
 
@@ -31,7 +31,6 @@ Array = NDArray[np.float64]
 RISEN, ENOUGH, BEHIND, FAR = 0.02, 0.2, 2.0, 0.5
 # Steps end beside a singular pose, not on it: a passage counts as one of a singular pose below this indicator.
 CLOSE = 0.1
-LOST = 1e-3  # share of the largest singular value of the rows, below which one is lost beside a singular pose
 RELAXED = 100.0  # times the tolerances, where rounding leaves them out of reach
 COLLAPSED = 1e3  # shortest possible steps, below which the size of a step tells nothing
 
@@ -60,7 +59,8 @@ class Passage:
     impulse : (nc,) array
         Of the constraint rows over the momentum steps, N s or N m s; forces may be unbounded in them.
     impulses : Reactions, optional
-        Of all joints over the momentum steps, N m s and N s; none where only regular steps were made.
+        Of all joints over the momentum steps, N m s and N s; none where only regular steps were made. Components in the
+        direction in which forces are unbounded are not unique: they depend on where the steps end.
     branches : tuple of (nv,) arrays
         Speeds along the branches that meet in the pose, the fastest one being 1 rad/s or size of the mechanism per s;
         empty where they are not known: they are found where one row is lost and the mechanism has one freedom.
@@ -108,7 +108,7 @@ class Passage:
 def passage_of(data: dict[str, Any]) -> Passage:
     """The passage of :meth:`Passage.as_data`."""
     impulse, branches = np.array(data["impulse"], float), tuple(np.array(b) for b in data["branches"])
-    return Passage(**{**data, "impulse": impulse, "branches": branches, "impulses": impulse_of(data["impulses"])})
+    return Passage(**{**data, "impulse": impulse, "branches": branches, "impulses": impulse_of(data.get("impulses"))})
 
 
 def tangents(system: System, pose: State, rank: int) -> tuple[Array, ...]:
@@ -298,8 +298,13 @@ class Crossing:
             jump,
             self.impulse,
             self.branches,
-            impulses(here.system, self.path) if self.through and len(self.path) > 1 else None,
+            self._impulses(),
         )
+
+    def _impulses(self) -> Reactions | None:
+        if not self.through or len(self.path) < 2:
+            return None
+        return impulses(self.stepper.system, self.path, [c.pose for c in self.stepper.walker.crossed])
 
 
 def passage_by_one_step(system: System, made: Crossed, rank: int) -> Passage:
@@ -307,7 +312,7 @@ def passage_by_one_step(system: System, made: Crossed, rank: int) -> Passage:
     jump = moving_energy(system, made.stop) - moving_energy(system, made.start) - made.work
     branches = tangents(system, made.pose, rank)
     times = made.start.t, made.stop.t
-    of_joints = impulses(system, (made.start, made.stop))
+    of_joints = impulses(system, (made.start, made.stop), (made.pose,))
     return Passage(*times, True, True, made.indicator, 1.0, 1, jump, made.impulse, branches, of_joints)
 
 

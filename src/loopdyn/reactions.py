@@ -27,7 +27,7 @@ from loopdyn import records as rec
 from loopdyn.elimination.passes import balance
 from loopdyn.elimination.plan import with_cuts
 from loopdyn.errors import ModelError, Problem
-from loopdyn.rank import Rank, of_matrix, scaled
+from loopdyn.rank import Rank, is_large, of_matrix, scaled
 from loopdyn.rotations import from_matrix
 from loopdyn.system import JointData, State, System
 from loopdyn.tree import Motion, Terms, angles, body_motion, terms
@@ -44,6 +44,8 @@ COMPONENTS = ("mx", "my", "mz", "fx", "fy", "fz")
 
 # A component counts as unique if self-balanced sets of reactions of unit norm contain less of it than this.
 UNIQUE = 1e-7
+# Beside a singular pose: share of the largest singular value of the rows, below which one is lost, and of a row in it.
+LOST = 1e-3
 PROBES = 4  # random sets of reactions from which the self-balanced part is taken
 # Share of the largest entry squared that makes the equations of balance regular, see smallest_solution.
 PROXIMAL = 1e-13
@@ -287,19 +289,22 @@ def distribute(
     return of_system.distribute(state, about, length, compliance)
 
 
-def impulses(system: System, path: Sequence[State]) -> Reactions:
+def impulses(system: System, path: Sequence[State], through: Sequence[State] = ()) -> Reactions:
     """Impulses of all joints along a path of states, N m s and N s; finite also where forces are not.
 
     What the bodies gain in momentum from one state to the next, less the impulse of gravity and applied forces, is what
     the joints have put on them. It is distributed over the joints as they are at both ends, with the least norm: where
     the pose between them is singular, each end alone would give what is in the lost direction with the other sign, and
-    nearly without bound. The error is that of the trapezoidal rule.
+    nearly without bound. The error is that of the trapezoidal rule, but for this direction, in which it depends on where
+    the steps end: what has a part in it is not called unique.
 
     Parameters
     ----------
     system : System
     path : sequence of State
-        Closed states in the order of time, close to each other; none of them singular.
+        Closed states in the order of time, close to each other.
+    through : sequence of State
+        Singular poses between them.
 
     Examples
     --------
@@ -328,6 +333,8 @@ def impulses(system: System, path: Sequence[State]) -> Reactions:
             wrench += of_system.wrenches(lam, e.directions)
             others += lam[len(e.directions) :]
         unique, before = unique & after.unique, after
+    for pose in through:
+        unique = unique & of_system.unique_beside(pose)
     norm = f"least sum of force^2 + (moment/{system.size:.3g} m)^2"
     named = dict(zip(of_system.others, others.tolist(), strict=True))
     return Reactions(of_system.names, wrench, unique, norm, residual, named)
@@ -517,6 +524,17 @@ class _Balance:
         probes = np.random.default_rng(0).normal(size=(A.shape[0], PROBES))
         y = smallest_solution(A, np.column_stack([*right, A.T @ probes]))
         return y[:, :-PROBES], np.sqrt(np.mean((probes - y[:, -PROBES:]) ** 2, axis=1))
+
+    def unique_beside(self, pose: State) -> NDArray[np.bool_]:
+        """Which components of each joint are unique in a pose that is singular, or nearly; none of large systems."""
+        if is_large(self.system):
+            return np.zeros((len(self.names), 6), bool)
+        self.loads(pose, np.zeros(self.system.nv))
+        rows, _, directions = self.scaled_rows(pose, self.system.size, None)
+        U, s, _ = np.linalg.svd(rows.toarray())
+        kept = int(np.count_nonzero(s > LOST * s[0]))
+        loose = np.sqrt((U[:, kept:] ** 2).sum(axis=1))
+        return self.are_unique(directions, np.where(loose > LOST, loose, 0.0))  # the pose is not known better
 
     def wrenches(self, lam: Array, directions: Array) -> Array:
         """Wrenches (joints, 6) of multipliers, those of joints first."""
