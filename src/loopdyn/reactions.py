@@ -295,8 +295,8 @@ def impulses(system: System, path: Sequence[State], through: Sequence[State] = (
     What the bodies gain in momentum from one state to the next, less the impulse of gravity and applied forces, is what
     the joints have put on them. It is distributed over the joints as they are at both ends, with the least norm: where
     the pose between them is singular, each end alone would give what is in the lost direction with the other sign, and
-    nearly without bound. The error is that of the trapezoidal rule, but for this direction, in which it depends on where
-    the steps end: what has a part in it is not called unique.
+    nearly without bound. The error is that of the trapezoidal rule, but for this direction: there it depends on where
+    the steps end, and what has a part in it is not called unique.
 
     Parameters
     ----------
