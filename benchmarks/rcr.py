@@ -37,7 +37,7 @@ LARGEST_DENSE = 130  # cells for which the traditional method is run: it takes s
 FAST_CONSTRAINTS = (1e-10, 1)  # mu and iterations of Pinocchio, the fastest useful ones (benchmarks/graph.py)
 
 
-@kernel
+@kernel(short_loops=True)
 def of_tree(ints, floats, work, times):
     """So many evaluations inside one compiled loop; the first coordinate changes from one to the next."""
     status = 0
@@ -47,7 +47,7 @@ def of_tree(ints, floats, work, times):
     return status
 
 
-@kernel
+@kernel(short_loops=True)
 def of_rcr(ints, floats, work, times):
     """The same."""
     status = 0
@@ -57,7 +57,7 @@ def of_rcr(ints, floats, work, times):
     return status
 
 
-@kernel
+@kernel(short_loops=True)
 def of_graph(ints, floats, work, times):
     """The same."""
     status = 0

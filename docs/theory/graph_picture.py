@@ -102,11 +102,14 @@ def draw_matrix(ax, plan) -> None:
     for clique in {plan.forest.open[i] for i in plan.forest.roots}:
         rows = [r for k in clique for r in range(*pattern.first[pattern.place[k] : pattern.place[k] + 2])]
         present[np.ix_(rows, rows)] = True
+    width = np.diff(pattern.first)
+    place = np.repeat(np.arange(len(nodes)), width)  # of each row
     for row in range(n):
-        for column in [*pattern.row_columns[pattern.row_start[row] : pattern.row_start[row + 1]], row]:
-            new = not present[row, column]
-            color = FILL if new else TRAVEL
-            for x, y in {(int(column), row), (row, int(column))}:
+        for column in range(row + 1):
+            if place[row] != place[column] and place[row] not in pattern.below[place[column]]:
+                continue
+            color = TRAVEL if present[row, column] else FILL
+            for x, y in {(column, row), (row, column)}:
                 alpha = 1.0 if x <= y else 0.3  # the factor needs the lower half only
                 ax.add_patch(plt.Rectangle((x - 0.42, y - 0.42), 0.84, 0.84, color=color, alpha=alpha, lw=0))
     middle = [(pattern.first[p] + pattern.first[p + 1] - 1) / 2 for p in range(len(nodes))]

@@ -1,7 +1,9 @@
 """Every example in README and docs runs."""
 
+import os
 import re
 import runpy
+import subprocess
 import sys
 from pathlib import Path
 
@@ -49,6 +51,20 @@ def test_the_tutorial_can_be_followed_word_for_word(tmp_path, monkeypatch, capsy
     follow(TUTORIAL, (sys.executable, "-m", "loopdyn"))
     for name in ("four_bar.png", "four_bar.html", "four_bar.yaml", "turn.png", "page.html", "loads.xlsx"):
         assert (tmp_path / name).stat().st_size > 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("script", sorted((ROOT / "docs" / "theory").glob("*_picture*.py")), ids=lambda p: p.stem)
+def test_the_pictures_of_the_theory_pages_can_be_made_anew(script, tmp_path):
+    """In a folder of their own: those that are committed stay."""
+    copy = tmp_path / script.name
+    copy.write_text(script.read_text())
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
+    made = subprocess.run([sys.executable, str(copy)], env=environment, capture_output=True, text=True, check=False)
+    assert made.returncode == 0, made.stderr
+    pictures = list(tmp_path.glob("*.png"))
+    assert pictures
+    assert all((script.parent / picture.name).exists() for picture in pictures)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))

@@ -16,10 +16,11 @@ from tests.independent import TYPES, closed_state
 from tests.loops import add_loads, crossed, loop_with, nested, poison
 
 import loopdyn as ld
+from loopdyn import records as rec
 from loopdyn._jit import kernel
 from loopdyn.elimination import layout, make_plan
 from loopdyn.elimination.ldl import factor, solve
-from loopdyn.elimination.ordering import Pattern, factor_pattern, minimum_degree
+from loopdyn.elimination.ordering import Pattern, factor_pattern, minimum_degree, postorder
 from loopdyn.elimination.passes import accelerate
 from loopdyn.elimination.solver import Elimination
 from loopdyn.projection import project
@@ -120,6 +121,40 @@ def test_order_takes_the_node_with_the_fewest_coupled_rows_and_foresees_the_fill
         np.fill_diagonal(near, False)
         near[a, :] = near[:, a] = False
         left[a] = False
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_postorder_has_the_same_factor_and_puts_branches_one_after_another(seed):
+    """The order is that of another elimination; its later nodes against elimination on a dense boolean matrix."""
+    rng = np.random.default_rng(seed)
+    nodes = 40
+    sizes = rng.integers(1, 7, nodes).tolist()
+    cliques = [[k, int(rng.integers(k))] for k in range(1, nodes)]  # a tree, whose branches are eliminated by turns
+    cliques += [rng.choice(nodes, size=2, replace=False).tolist() for _ in range(5)]
+    first = minimum_degree(sizes, cliques)
+    order, later = postorder(*first)
+    assert order != first[0]
+    near = np.zeros((nodes, nodes), bool)
+    for clique in cliques:
+        near[np.ix_(clique, clique)] = True
+    for a, found in zip(order, later, strict=True):
+        near[a, a] = False
+        neighbours = np.flatnonzero(near[a])
+        assert found == neighbours.tolist()
+        near[np.ix_(neighbours, neighbours)] = True
+        near[a, :] = near[:, a] = False
+    patterns = [factor_pattern(sizes, *made) for made in (first, (order, later))]
+    assert patterns[0].entries == patterns[1].entries
+    assert patterns[0].flops == patterns[1].flops
+    # the nodes before a node that lead to it stand right before it, without others between them
+    place = {a: k for k, a in enumerate(order)}
+    above = {a: min((place[b] for b in found), default=nodes) for a, found in zip(order, later, strict=True)}
+    for k in range(nodes):
+        leading = {k}
+        for m in range(k - 1, -1, -1):
+            if above[order[m]] in leading:
+                leading.add(m)
+        assert leading == set(range(k - len(leading) + 1, k + 1))
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -347,6 +382,25 @@ def test_user_rows_are_refused_in_words():
     assert "user constraints" in ld.Graph().supports(m.compile())
 
 
+@pytest.mark.parametrize("hinges", [2, 3])
+@pytest.mark.parametrize("formulation", ["graph", "auto"])
+def test_a_door_on_hinges_in_line_turns_as_on_one(hinges, formulation):
+    """All rows are redundant: what is rounding in them cannot be told by comparing them."""
+    doors = {}
+    for count in (1, hinges):
+        m = ld.Mechanism("door", gravity=(1.0, -2.0, -9.81))
+        m.add_body("door", ld.Inertia(20.0, (0.45, 0.1, 1.0), np.diag([7.0, 8.0, 1.5])))
+        for k in range(count):
+            x = 0.7 * k
+            m.add_joint(f"h{k}", ld.Revolute(axis=(0.1, 0.2, 1.0)), m.ground, "door", at=(0.1 * x, 0.2 * x, x))
+        doors[count] = m.compile(cuts=[f"h{k}" for k in range(1, count)])
+    one, several = doors[1], doors[hinges]
+    assert f"0 rows of multipliers kept of {5 * (hinges - 1)}" in ld.Graph().plan(several)
+    q, v = np.array([0.3]), np.array([1.0])
+    alone = ld.tree.forward_dynamics(one, ld.State(0.0, q, v))
+    np.testing.assert_allclose(ld.accelerations(several, ld.State(0.0, q, v), formulation), alone, rtol=1e-13)
+
+
 # --------------------------------------------------------------------------------------------- the plan
 
 
@@ -382,6 +436,16 @@ def test_long_towers_are_severed_and_loops_on_the_ground_are_not():
     # per body the work does not grow with the length
     per_body = [make_plan(ld.library.tower(L).compile()).flops / (3 * L) for L in (20, 40)]
     assert per_body[1] < 1.05 * per_body[0]
+
+
+def test_columns_on_their_way_need_no_more_room_in_a_longer_tower():
+    header = {}
+    for L in (20, 40, 80):
+        plan = make_plan(ld.library.tower(L).compile())
+        header[L] = plan.ints[rec.model_sizes(plan.ints)[0] :][layout.P_SLOTS]
+        carried = sum(len(plan.forest.nodes[k].rows) for open_ in plan.forest.open for k in open_)
+        assert header[L] < 0.1 * carried
+    assert header[20] == header[40] == header[80]
 
 
 # ------------------------------------------------------------------------------------------- projection

@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 from loopdyn import _jit
-from loopdyn._jit import kernel, source_digest, specialise, window
+from loopdyn._jit import kernel, source_digest, specialise, whole, window
 
 
 class Workshop:
@@ -497,6 +497,44 @@ def test_windows_of_compiled_code_are_those_of_plain_python(kind):
     assert a == b
     assert np.array_equal(m, n)
     assert np.array_equal(x, y)
+
+
+@kernel
+def _through_whole(integers, floats):
+    line, places = whole(floats), whole(integers)
+    line[places[0]] = line[places[1]] + line.size
+    return line.sum()
+
+
+def test_a_whole_array_as_a_window_is_the_array_itself():
+    integers, floats = np.array([2, 0]), np.array([1.0, 2.0, 3.0])
+    assert _through_whole(integers, floats) == 1.0 + 2.0 + 4.0
+    assert floats[2] == 4.0
+
+
+# -------------------------------------------------------------------------------------------------- loops
+
+
+DOUBLED = """
+def doubled(x, y):
+    for k in range(x.size):
+        y[k] = 2.0 * x[k]
+"""
+
+
+@pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="there is no compiled code to look at")
+def test_short_loops_are_compiled_without_vectors_and_the_setting_of_numba_stays():
+    x, before = np.arange(9.0), numba.config.LOOP_VECTORIZE
+    code, typed = {}, {}
+    exec(DOUBLED, typed)  # of no file, so it is not taken from the cache, where there is no code to look at
+    for short in (True, False):
+        compiled, y = kernel(typed["doubled"], short_loops=short), np.zeros(9)
+        compiled(x, y)
+        assert np.array_equal(y, 2.0 * x)
+        (code[short],) = compiled.inspect_llvm().values()
+        assert before == numba.config.LOOP_VECTORIZE
+    assert "x double>" not in code[True]
+    assert "x double>" in code[False]
 
 
 REFUSING = """

@@ -37,18 +37,19 @@ from loopdyn.records import work_size as system_work_size
 
 # Header of the plan: lengths of its tables.
 P_ROWS, P_SLOTS, P_RESPONSES, P_OPEN, P_NODES, P_LATER, P_BLOCKS, P_MATRIX = range(8)
-P_SOURCES, P_SEVERED, P_DROPPED, P_SIZE = range(8, 12)
+P_SEVERED, P_DROPPED, P_SIZE = range(8, 11)
 
 # node[k]: of the node at place k of the order: its first row, its rows, where its blocks begin in the array of the
 # matrix, its part of `later`, its part of `block` (ordering.Pattern).
 FIRST_ROW, ROWS, START, LATER_BEGIN, LATER_END, BLOCK_BEGIN, N_NODE = range(7)
-# open[m]: rows that are open at a body: their node, the first of their columns there, the first at the parent or -1.
-O_NODE, O_SLOT, O_UP, N_OPEN = range(4)
-# source[m]: a row of a cut joint: row of the tables, row of the matrix, its column at the child, at the parent. Rows
-# that are dropped have no columns and are numbered after those of the matrix: they are looked at, not solved for.
-S_ROW, S_INDEX, S_CHILD, S_PARENT, N_SOURCE = range(5)
+# open[m]: rows that are open at a body: their node; where their columns from bodies further out are kept, or -1 if
+# there are none; where the parent finds those that this body hands on, or -1; whether it is the first that does, when
+# nothing is there yet; the cut joint or pair constraint that they are of, if it acts on this very body, or -1.
+O_NODE, O_SLOT, O_UP, O_FIRST, O_CUT, N_OPEN = range(6)
 # relation_entry[e]: place of the response of a freedom, or columns at the child and the parent of a cut joint.
 R_RESPONSE, R_CHILD, R_PARENT, N_RELATION_ENTRY = range(4)
+# Row of `free`, one for each motion of a severed body: U = I S, 1 / (S . U), reduced load; S is a unit vector.
+FREE_UW, FREE_UV, FREE_DINV, FREE_LOAD, N_FREE = 0, 3, 6, 7, 8
 
 # diagnostics[k]; the last two are given: a smallest pivot below WEAKEST_PIVOT is reported as WEAK; with MATRIX_ONLY
 # above zero the matrix is made and left as it is.
@@ -59,7 +60,6 @@ class PlanArrays(NamedTuple):
     """Tables of a plan; `rows` are those of the matrix of multipliers."""
 
     severed: Any  # (bodies,) number of the severed joint, or -1
-    slot: Any  # (bodies + 1,) where the open columns of each body begin
     response: Any  # (bodies + 1,) where S^T K of each body begins: column by column, one per freedom
     open_start: Any  # (bodies + 1,)
     open: Any  # (open, N_OPEN) by bodies, in the order of elimination
@@ -67,9 +67,8 @@ class PlanArrays(NamedTuple):
     node: Any  # (nodes, N_NODE) pattern of the matrix, see ordering.Pattern
     later: Any
     block: Any
-    source_start: Any  # (cuts + 1,)
-    source: Any  # (sources, N_SOURCE)
-    relation: Any  # (linear,) row of each relation of coordinates, numbered like those of sources
+    index: Any  # (nc,) row of the matrix that each row of the tables is, or -1; rows that are dropped are numbered
+    # after those of the matrix: they are looked at, not solved for
     relation_entry: Any  # (entries, N_RELATION_ENTRY)
     severed_joint: Any  # (severed, 2) body, cut
     kept: Any  # (rows,) row of the tables that each row is
@@ -78,7 +77,9 @@ class PlanArrays(NamedTuple):
 class EliminationWork(NamedTuple):
     """Views of the work of an elimination."""
 
-    column: Any  # (slots, 6) K: torque about the body's reference point and force, for a unit multiplier
+    column: Any  # (slots, 6) K: torque about the body's reference point and force, for a unit multiplier. The first,
+    # of relations, are kept; others are used again by the next body once theirs is eliminated
+    point: Any  # (cuts, 3) origin of M, world axes
     response: Any  # (responses,) S^T K
     matrix: Any  # (matrix,) blocks of the matrix of multipliers, then of its factor
     diagonal: Any  # (rows,) of the matrix
@@ -88,22 +89,21 @@ class EliminationWork(NamedTuple):
     lam: Any  # (rows,) multipliers
     right: Any  # (rows + dropped,) right side of the rows, for bodies without acceleration
     step: Any  # (rows + dropped,) right side of the matrix, then its solution; or what is missing in each row
-    size: Any  # (rows + dropped,) sizes of the terms of each row
-    free: Any  # (6 * severed, N_DOF) like work.dof, for the motions of severed bodies in space
+    free: Any  # (6 * severed, N_FREE) motions of severed bodies in space, translations first, whose pivots are masses
     motion: Any  # (bodies, 6) what a step adds to the motion of each body
     rates: Any  # (nv,) ... and to that of each freedom
     multipliers: Any  # (nc,) lam by rows of the tables; zero for rows that were dropped
     diagnostics: Any  # (N_DIAGNOSTICS,)
 
 
-def pack_plan(p: PlanArrays, matrix: int) -> NDArray[np.int64]:
-    """One array: header, then all tables; `matrix`: length of the array of the matrix."""
+def pack_plan(p: PlanArrays, slots: int, matrix: int) -> NDArray[np.int64]:
+    """One array: header, then all tables; `slots`, `matrix`: lengths of the arrays of columns and of the matrix."""
     header = np.zeros(P_SIZE, np.int64)
-    header[[P_ROWS, P_SLOTS, P_RESPONSES, P_OPEN, P_NODES, P_LATER, P_BLOCKS, P_MATRIX, P_SOURCES, P_SEVERED]] = [
-        len(p.kept), p.slot[-1], p.response[-1], len(p.open), len(p.node), len(p.later), len(p.block), matrix,
-        len(p.source), len(p.severed_joint),
+    header[[P_ROWS, P_SLOTS, P_RESPONSES, P_OPEN, P_NODES, P_LATER, P_BLOCKS, P_MATRIX, P_SEVERED]] = [
+        len(p.kept), slots, p.response[-1], len(p.open), len(p.node), len(p.later), len(p.block), matrix,
+        len(p.severed_joint),
     ]  # fmt: skip
-    header[P_DROPPED] = len(p.source) + len(p.relation) - len(p.kept)
+    header[P_DROPPED] = np.count_nonzero(np.asarray(p.index) >= len(p.kept))
     return np.concatenate([header, *(np.asarray(x, np.int64).ravel() for x in p)])
 
 
@@ -111,8 +111,8 @@ def work_size(ints: NDArray[np.int64]) -> int:
     """Length of the whole work array: of the system and of the elimination."""
     header = ints[model_sizes(ints)[0] :]
     n, slots, responses, matrix = (int(header[k]) for k in (P_ROWS, P_SLOTS, P_RESPONSES, P_MATRIX))
-    size = 6 * slots + responses + matrix + 8 * n + 3 * int(header[P_DROPPED])
-    size += 6 * int(header[P_SEVERED]) * N_DOF
+    size = 6 * slots + 3 * int(ints[H_CUTS]) + responses + matrix + 7 * n + 2 * int(header[P_DROPPED])
+    size += 6 * int(header[P_SEVERED]) * N_FREE
     size += 6 * int(ints[H_ROWS]) + int(ints[H_NV]) + int(ints[H_NC]) + N_DIAGNOSTICS
     return system_work_size(ints) + size
 
@@ -136,40 +136,34 @@ def work_start(ints):
 @inline(always=True)
 def open_plan(ints, o):
     """Named views of the plan, which begins at o in the int array."""
-    bodies, cuts, linear, related = ints[H_ROWS], ints[H_CUTS], ints[H_LINEAR], ints[H_ENTRIES]
+    bodies, related, rows = ints[H_ROWS], ints[H_ENTRIES], ints[H_NC]
     n, opened, nodes, later = ints[o + P_ROWS], ints[o + P_OPEN], ints[o + P_NODES], ints[o + P_LATER]
-    blocks, sources, severed = ints[o + P_BLOCKS], ints[o + P_SOURCES], ints[o + P_SEVERED]
+    blocks, severed = ints[o + P_BLOCKS], ints[o + P_SEVERED]
     a = o + P_SIZE
     b = a + bodies
     c = b + bodies + 1
     d = c + bodies + 1
-    e = d + bodies + 1
-    f = e + opened * N_OPEN
-    g = f + bodies
-    h = g + nodes * N_NODE
-    i = h + later
-    j = i + blocks
-    k = j + cuts + 1
-    m = k + sources * N_SOURCE
-    p = m + linear
-    q = p + related * N_RELATION_ENTRY
-    r = q + severed * 2
+    e = d + opened * N_OPEN
+    f = e + bodies
+    g = f + nodes * N_NODE
+    h = g + later
+    i = h + blocks
+    j = i + rows
+    k = j + related * N_RELATION_ENTRY
+    m = k + severed * 2
     return PlanArrays(
         window(ints, a, bodies),
         window(ints, b, bodies + 1),
         window(ints, c, bodies + 1),
-        window(ints, d, bodies + 1),
-        window(ints, e, opened, N_OPEN),
-        window(ints, f, bodies),
-        window(ints, g, nodes, N_NODE),
-        window(ints, h, later),
-        window(ints, i, blocks),
-        window(ints, j, cuts + 1),
-        window(ints, k, sources, N_SOURCE),
-        window(ints, m, linear),
-        window(ints, p, related, N_RELATION_ENTRY),
-        window(ints, q, severed, 2),
-        window(ints, r, n),
+        window(ints, d, opened, N_OPEN),
+        window(ints, e, bodies),
+        window(ints, f, nodes, N_NODE),
+        window(ints, g, later),
+        window(ints, h, blocks),
+        window(ints, i, rows),
+        window(ints, j, related, N_RELATION_ENTRY),
+        window(ints, k, severed, 2),
+        window(ints, m, n),
     )
 
 
@@ -177,34 +171,35 @@ def open_plan(ints, o):
 def open_elimination(ints, o, work, a):
     """Named views of the work of the elimination, which begins at a in the work array."""
     n, slots, responses, matrix = ints[o + P_ROWS], ints[o + P_SLOTS], ints[o + P_RESPONSES], ints[o + P_MATRIX]
-    severed, bodies = ints[o + P_SEVERED], ints[H_ROWS]
+    severed, bodies, cuts = ints[o + P_SEVERED], ints[H_ROWS], ints[H_CUTS]
     nv, nc, all_rows = ints[H_NV], ints[H_NC], n + ints[o + P_DROPPED]
     b = a + 6 * slots
-    c = b + responses
-    d = c + matrix
-    e = d + 5 * n
-    f = e + 3 * all_rows
-    g = f + 6 * severed * N_DOF
-    h = g + 6 * bodies
-    i = h + nv
-    j = i + nc
+    c = b + 3 * cuts
+    d = c + responses
+    e = d + matrix
+    f = e + 5 * n
+    g = f + 2 * all_rows
+    h = g + 6 * severed * N_FREE
+    i = h + 6 * bodies
+    j = i + nv
+    k = j + nc
     return EliminationWork(
         window(work, a, slots, 6),
-        window(work, b, responses),
-        window(work, c, matrix),
-        window(work, d, n),
-        window(work, d + n, n),
-        window(work, d + 2 * n, n),
-        window(work, d + 3 * n, n),
-        window(work, d + 4 * n, n),
-        window(work, e, all_rows),
-        window(work, e + all_rows, all_rows),
-        window(work, e + 2 * all_rows, all_rows),
-        window(work, f, 6 * severed, N_DOF),
-        window(work, g, bodies, 6),
-        window(work, h, nv),
-        window(work, i, nc),
-        window(work, j, N_DIAGNOSTICS),
+        window(work, b, cuts, 3),
+        window(work, c, responses),
+        window(work, d, matrix),
+        window(work, e, n),
+        window(work, e + n, n),
+        window(work, e + 2 * n, n),
+        window(work, e + 3 * n, n),
+        window(work, e + 4 * n, n),
+        window(work, f, all_rows),
+        window(work, f + all_rows, all_rows),
+        window(work, g, 6 * severed, N_FREE),
+        window(work, h, bodies, 6),
+        window(work, i, nv),
+        window(work, j, nc),
+        window(work, k, N_DIAGNOSTICS),
     )
 
 

@@ -11,11 +11,17 @@ eliminated like one on a free joint: six unit motions, whatever its own joint is
 
 import numpy as np
 
-from loopdyn._jit import inline, kernel
+from loopdyn._jit import inline, kernel, whole
 from loopdyn.elimination.layout import (
     DROPPED,
     FIRST_ROW,
+    FREE_DINV,
+    FREE_LOAD,
+    FREE_UV,
+    FREE_UW,
     MATRIX_ONLY,
+    O_CUT,
+    O_FIRST,
     O_NODE,
     O_SLOT,
     O_UP,
@@ -25,10 +31,6 @@ from loopdyn.elimination.layout import (
     REFINEMENTS,
     RESIDUAL,
     ROWS,
-    S_CHILD,
-    S_INDEX,
-    S_PARENT,
-    S_ROW,
     SMALLEST_PIVOT,
     START,
     WEAKEST_PIVOT,
@@ -49,6 +51,8 @@ from loopdyn.records import (
     C_CHILD,
     C_KIND,
     C_PARENT,
+    C_ROW,
+    C_ROWS,
     CV,
     CW,
     DINV,
@@ -61,6 +65,7 @@ from loopdyn.records import (
     KIND,
     L_COUNT,
     L_FIRST,
+    L_ROW,
     LOAD,
     M_POINT,
     NV,
@@ -96,8 +101,8 @@ from loopdyn.spatial import (
     sub,
     subtract_dyad,
 )
-from loopdyn.tree.aba import eliminate, eliminate_pin, hand_on
-from loopdyn.tree.jacobian import constraint_rows, freedom_of_cut, linear_terms, pair
+from loopdyn.tree.aba import PIVOT, eliminate, eliminate_pin, hand_on
+from loopdyn.tree.jacobian import constraint_rows, freedom_of_cut, linear_terms, pair, rows_of_pair
 from loopdyn.tree.kinematics import accelerations, kinematics, rigid_bodies
 
 # Status of a kernel: fine, or the row of a body without inertia, or one of these.
@@ -156,43 +161,41 @@ def at_point(motion, i, w0, v0, x, B):
 
 
 @inline(always=True)
-def fill_columns(model, work, plan, E):
-    """Columns of the rows at the bodies they act on, and their right sides for bodies without acceleration."""
-    B, K = work.body, E.column
-    K[:, :] = 0.0
+def rows_and_right_sides(model, work, plan, E):
+    """Rows of all cut joints and pair constraints, the points at which they act, and their right sides.
+
+    These are for bodies without acceleration.
+    """
+    B = work.body
     for n in range(model.cut.shape[0]):
-        if plan.source_start[n] == plan.source_start[n + 1]:
-            continue
+        rows_of_pair(model, work, n)
         i, j = model.cut[n, C_PARENT], model.cut[n, C_CHILD]
         rF = rot(get9(B, i, R), get3(model.cut_frames, n, F_POINT))
         rM = rot(get9(B, j, R), get3(model.cut_frames, n, M_POINT))
         xM = add(get3(B, j, X), rM)
+        put3(E.point, n, 0, xM)
         bias = sub(centripetal(get3(B, j, W), rM), centripetal(get3(B, i, W), rF))
-        for m in range(plan.source_start[n], plan.source_start[n + 1]):
-            k = plan.source[m, S_ROW]
+        for k in range(model.cut[n, C_ROW], model.cut[n, C_ROW] + model.cut[n, C_ROWS]):
             torque, force = get3(work.rows, k, 0), get3(work.rows, k, 3)
             right = work.gamma[k] - dot(force, bias)
-            if plan.source[m, S_CHILD] >= 0:
-                add_column(K, plan.source[m, S_CHILD], B, j, xM, torque, force)
-            if plan.source[m, S_PARENT] >= 0:
-                add_column(K, plan.source[m, S_PARENT], B, i, xM, neg(torque), neg(force))
             if j < model.n_bases:
                 right -= dot(torque, get3(B, j, AW)) + dot(force, at_point(B, j, AW, AV, xM, B))
             if i < model.n_bases:
                 right += dot(torque, get3(B, i, AW)) + dot(force, at_point(B, i, AW, AV, xM, B))
-            E.right[plan.source[m, S_INDEX]] = right
+            E.right[plan.index[k]] = right
 
 
 @inline(always=True)
 def fill_relations(model, work, plan, E):
-    """The same for relations of coordinates; a coordinate of the tree is met by the response of its freedom."""
+    """Columns and right sides of relations of coordinates; one of the tree is met by the response of its freedom."""
     B = work.body
     E.response[:] = 0.0
+    E.column[:, :] = 0.0
     for i in range(model.n_bases, model.tree.shape[0]):
         put3(B, i, AW, (0.0, 0.0, 0.0))
         put3(B, i, AV, (0.0, 0.0, 0.0))
     for n in range(model.linear.shape[0]):
-        row = plan.relation[n]
+        row = plan.index[model.linear[n, L_ROW]]
         _, _, gamma, _ = linear_terms(model, work, n)
         for e in range(model.linear[n, L_FIRST], model.linear[n, L_FIRST] + model.linear[n, L_COUNT]):
             cut, c = model.entry[e, E_CUT], work.factor[e]
@@ -222,15 +225,48 @@ def turns_only(kind):
 
 
 @inline
-def unit_motion(D, k, n):
-    """Motion n of a free body into row k: translations first, whose pivots are masses."""
-    zero = (0.0, 0.0, 0.0)
-    put3(D, k, SW, zero)
-    put3(D, k, SV, zero)
-    if n < 3:
-        D[k, SV + n] = 1.0
-    else:
-        D[k, SW + n - 3] = 1.0
+def eliminate_motion(F, k, size, pivot, push, uw, uv):
+    """Eliminate a unit motion of a severed body with U = (uw, uv), the bias `push` along it; see `eliminate`."""
+    sound = pivot.real > PIVOT * size.real
+    d = 1.0 / pivot
+    u = -push * d
+    put3(F, k, FREE_UW, uw)
+    put3(F, k, FREE_UV, uv)
+    F[k, FREE_DINV] = d
+    F[k, FREE_LOAD] = u
+    return sound, d, u
+
+
+@inline(always=True)
+def eliminate_free_body(F, k, J, H, M, pw, pv):
+    """Eliminate the six motions of a severed body into rows k ... of F; whether all have inertia.
+
+    With S a unit vector U is a column of the inertia. Translations come first, whose pivots are masses.
+    """
+    turning, moving = J[0] + J[1] + J[2], M[0] + M[1] + M[2]
+    uw, uv = (H[0], H[3], H[6]), (M[0], M[3], M[4])
+    s1, d, u = eliminate_motion(F, k, moving, uv[0], pv[0], uw, uv)
+    J, H, M = subtract_dyad(J, H, M, d, uw, uv)
+    pw, pv = add(pw, scale(u, uw)), add(pv, scale(u, uv))
+    uw, uv = (H[1], H[4], H[7]), (M[3], M[1], M[5])
+    s2, d, u = eliminate_motion(F, k + 1, moving, uv[1], pv[1], uw, uv)
+    J, H, M = subtract_dyad(J, H, M, d, uw, uv)
+    pw, pv = add(pw, scale(u, uw)), add(pv, scale(u, uv))
+    uw, uv = (H[2], H[5], H[8]), (M[4], M[5], M[2])
+    s3, d, u = eliminate_motion(F, k + 2, moving, uv[2], pv[2], uw, uv)
+    J, H, M = subtract_dyad(J, H, M, d, uw, uv)
+    pw, zero = add(pw, scale(u, uw)), (0.0, 0.0, 0.0)  # what is left turns about the centre of mass
+    uw = (J[0], J[3], J[4])
+    s4, d, u = eliminate_motion(F, k + 3, turning, uw[0], pw[0], uw, zero)
+    J, H, M = subtract_dyad(J, H, M, d, uw, zero)
+    pw = add(pw, scale(u, uw))
+    uw = (J[3], J[1], J[5])
+    s5, d, u = eliminate_motion(F, k + 4, turning, uw[1], pw[1], uw, zero)
+    J, H, M = subtract_dyad(J, H, M, d, uw, zero)
+    pw = add(pw, scale(u, uw))
+    uw = (J[4], J[5], J[2])
+    s6, d, u = eliminate_motion(F, k + 5, turning, uw[2], pw[2], uw, zero)
+    return s1 and s2 and s3 and s4 and s5 and s6
 
 
 @inline(always=True)
@@ -252,71 +288,87 @@ def past_joint(D, first, count, turning, related, Z, at, kw, kv, right):
 
 
 @inline(always=True)
-def past_free_body(D, k, Z, at, kw, kv):
+def past_free_body(F, k, Z, at, kw, kv):
     """The same past the six motions of a severed body, the first of them first: of U only what comes after counts."""
     x = kv[0]
-    Z[at], right, f = x, -x * D[k, LOAD], x * D[k, DINV]
-    y, z = kv[1] - f * D[k, UV + 1], kv[2] - f * D[k, UV + 2]
-    kw = sub(kw, scale(f, get3(D, k, UW)))
-    Z[at + 1], right, f = y, right - y * D[k + 1, LOAD], y * D[k + 1, DINV]
-    z -= f * D[k + 1, UV + 2]
-    kw = sub(kw, scale(f, get3(D, k + 1, UW)))
-    Z[at + 2], right, f = z, right - z * D[k + 2, LOAD], z * D[k + 2, DINV]
-    x, y, z = sub(kw, scale(f, get3(D, k + 2, UW)))
-    Z[at + 3], right, f = x, right - x * D[k + 3, LOAD], x * D[k + 3, DINV]
-    y -= f * D[k + 3, UW + 1]
-    z -= f * D[k + 3, UW + 2]
-    Z[at + 4], right, f = y, right - y * D[k + 4, LOAD], y * D[k + 4, DINV]
-    z -= f * D[k + 4, UW + 2]
+    Z[at], right, f = x, -x * F[k, FREE_LOAD], x * F[k, FREE_DINV]
+    y, z = kv[1] - f * F[k, FREE_UV + 1], kv[2] - f * F[k, FREE_UV + 2]
+    kw = sub(kw, scale(f, get3(F, k, FREE_UW)))
+    Z[at + 1], right, f = y, right - y * F[k + 1, FREE_LOAD], y * F[k + 1, FREE_DINV]
+    z -= f * F[k + 1, FREE_UV + 2]
+    kw = sub(kw, scale(f, get3(F, k + 1, FREE_UW)))
+    Z[at + 2], right, f = z, right - z * F[k + 2, FREE_LOAD], z * F[k + 2, FREE_DINV]
+    x, y, z = sub(kw, scale(f, get3(F, k + 2, FREE_UW)))
+    Z[at + 3], right, f = x, right - x * F[k + 3, FREE_LOAD], x * F[k + 3, FREE_DINV]
+    y -= f * F[k + 3, FREE_UW + 1]
+    z -= f * F[k + 3, FREE_UW + 2]
+    Z[at + 4], right, f = y, right - y * F[k + 4, FREE_LOAD], y * F[k + 4, FREE_DINV]
+    z -= f * F[k + 4, FREE_UW + 2]
     Z[at + 5] = z
-    return right - z * D[k + 5, LOAD]
+    return right - z * F[k + 5, FREE_LOAD]
 
 
 @inline(always=True)
-def pivots(D, k, n):
-    """Inverse pivots of the n freedoms in rows k ... of D, then zeros."""
+def pivots(D, k, column, n):
+    """Inverse pivots, in a column of D, of the n freedoms in rows k ..., then zeros."""
     return (
-        D[k, DINV],
-        D[k + 1, DINV] if n > 1 else 0.0,
-        D[k + 2, DINV] if n > 2 else 0.0,
-        D[k + 3, DINV] if n > 3 else 0.0,
-        D[k + 4, DINV] if n > 4 else 0.0,
-        D[k + 5, DINV] if n > 5 else 0.0,
+        D[k, column],
+        D[k + 1, column] if n > 1 else 0.0,
+        D[k + 2, column] if n > 2 else 0.0,
+        D[k + 3, column] if n > 3 else 0.0,
+        D[k + 4, column] if n > 4 else 0.0,
+        D[k + 5, column] if n > 5 else 0.0,
     )
 
 
 @inline(always=True)
-def eliminate_columns(model, work, plan, E, i, D, first, count, turning, severed):
-    """Columns open at body i past its freedoms, in rows `first` ... of D: to the parent, matrix and right side.
+def eliminate_columns(model, work, plan, E, i, first, count, turning, severed):
+    """Columns open at body i past its freedoms, in rows `first` ...: to the parent, matrix and right side.
 
-    `turning`: all freedoms are rotations about the reference point. Where `count`, `turning` and `severed` are literals
-    the compiler unrolls it.
+    A column is what its cut joint puts on this very body and what bodies further out have handed on. `turning`: all
+    freedoms are rotations about the reference point. Where `count`, `turning` and `severed` are literals the compiler
+    unrolls it.
     """
-    B, K, Z = work.body, E.column, E.response
+    B, D, K, Z = work.body, work.dof, E.column, E.response
     p, related = model.tree[i, PARENT], model.linear.shape[0] > 0
-    r, cw, cv = get3(B, i, ARM), get3(B, i, CW), get3(B, i, CV)
+    x0, r, cw, cv = get3(B, i, X), get3(B, i, ARM), get3(B, i, CW), get3(B, i, CV)
     begin, end, at = plan.open_start[i], plan.open_start[i + 1], plan.response[i]
     for x in range(begin, end):
-        node, slot, up = plan.open[x, O_NODE], plan.open[x, O_SLOT], plan.open[x, O_UP]
-        row = plan.node[node, FIRST_ROW]
+        node, slot, up, cut = plan.open[x, O_NODE], plan.open[x, O_SLOT], plan.open[x, O_UP], plan.open[x, O_CUT]
+        row, sign, arm = plan.node[node, FIRST_ROW], 0.0, (0.0, 0.0, 0.0)
+        if cut >= 0:
+            sign, arm = 1.0 if model.cut[cut, C_CHILD] == i else -1.0, sub(get3(E.point, cut, 0), x0)
         for s in range(plan.node[node, ROWS]):
-            kw, kv = get3(K, slot + s, 0), get3(K, slot + s, 3)
+            kw, kv = (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)
+            if cut >= 0:
+                k = plan.kept[row + s]
+                kv = scale(sign, get3(work.rows, k, 3))
+                kw = add(scale(sign, get3(work.rows, k, 0)), cross(arm, kv))
+            if slot >= 0:
+                kw, kv = add(kw, get3(K, slot + s, 0)), add(kv, get3(K, slot + s, 3))
             if severed:
-                right = past_free_body(D, first, Z, at, kw, kv)
+                right = past_free_body(E.free, first, Z, at, kw, kv)
             else:
                 right = -(dot(kw, cw) + dot(kv, cv))
                 kw, kv, right = past_joint(D, first, count, turning, related, Z, at, kw, kv, right)
                 kw = add(kw, cross(r, kv))  # about the parent's reference point
-                if up >= 0:
+                if up < 0:  # the base's own acceleration is given
+                    right -= dot(kw, get3(B, p, AW)) + dot(kv, get3(B, p, AV))
+                elif plan.open[x, O_FIRST] == 1:
+                    put3(K, up + s, 0, kw)
+                    put3(K, up + s, 3, kv)
+                else:
                     add3(K, up + s, 0, kw)
                     add3(K, up + s, 3, kv)
-                else:  # the base's own acceleration is given
-                    right -= dot(kw, get3(B, p, AW)) + dot(kv, get3(B, p, AV))
             E.step[row + s] += right
             at += count
     if count == 0:  # a weld
         return
-    block, at, shares = plan.body_block[i], plan.response[i], pivots(D, first, count)
+    block, at = plan.body_block[i], plan.response[i]
+    if severed:
+        shares = pivots(E.free, first, FREE_DINV, count)
+    else:
+        shares = pivots(D, first, DINV, count)
     for x in range(begin, end):
         for s in range(plan.node[plan.open[x, O_NODE], ROWS]):
             w = each(some(Z, at, count), shares, count)
@@ -338,7 +390,8 @@ def inward(model, work, plan, E):
     B = work.body
     status = FINE
     E.matrix[:] = 0.0
-    E.step[:] = E.right
+    for k in range(E.step.shape[0]):  # no slice: both might overlap, for all that Numba knows
+        E.step[k] = E.right[k]
     for i in range(model.tree.shape[0] - 1, model.n_bases - 1, -1):
         p, first, count = model.tree[i, PARENT], model.tree[i, V0], model.tree[i, NV]
         severed, turning = plan.severed[i] >= 0, turns_only(model.tree[i, KIND])
@@ -346,14 +399,8 @@ def inward(model, work, plan, E):
         pw, pv = get3(B, i, PW), get3(B, i, PV)
         size_w, size_v = J[0] + J[1] + J[2], M[0] + M[1] + M[2]
         if severed:
-            for n in range(6):
-                k = 6 * plan.severed[i] + n
-                unit_motion(E.free, k, n)
-                sound, d, u, uw, uv = eliminate(E.free, k, size_w, size_v, 0.0, J, H, M, pw, pv)
-                if not sound:
-                    status = i
-                J, H, M = subtract_dyad(J, H, M, d, uw, uv)
-                pw, pv = add(pw, scale(u, uw)), add(pv, scale(u, uv))
+            if not eliminate_free_body(E.free, 6 * plan.severed[i], J, H, M, pw, pv):
+                status = i
         else:
             bw, bv = inertia_times(J, H, M, get3(B, i, CW), get3(B, i, CV))
             pw, pv = add(pw, bw), add(pv, bv)
@@ -372,13 +419,13 @@ def inward(model, work, plan, E):
         if plan.open_start[i] == plan.open_start[i + 1]:
             continue
         if severed:
-            eliminate_columns(model, work, plan, E, i, E.free, 6 * plan.severed[i], 6, False, True)
+            eliminate_columns(model, work, plan, E, i, 6 * plan.severed[i], 6, False, True)
         elif turning and count == 1:
-            eliminate_columns(model, work, plan, E, i, work.dof, first, 1, True, False)
+            eliminate_columns(model, work, plan, E, i, first, 1, True, False)
         elif turning and count == 2:
-            eliminate_columns(model, work, plan, E, i, work.dof, first, 2, True, False)
+            eliminate_columns(model, work, plan, E, i, first, 2, True, False)
         else:
-            eliminate_columns(model, work, plan, E, i, work.dof, first, count, False, False)
+            eliminate_columns(model, work, plan, E, i, first, count, False, False)
     return status
 
 
@@ -420,18 +467,21 @@ def gather(plan, E, lam, i, count):
 
 
 @inline(always=True)
-def move_free_body(D, k, w, motion, i, at, whole):
-    """Acceleration of a severed body i, whose six motions are in rows k ... of D and have loads w; see `outward`."""
+def move_free_body(F, k, w, motion, i, at, whole):
+    """Acceleration of a severed body i, whose six motions are in rows k ... of F and have loads w; see `outward`."""
     part = 1.0 if whole else 0.0
-    zw = part * D[k + 5, LOAD] + D[k + 5, DINV] * w[5]
-    yw = part * D[k + 4, LOAD] + D[k + 4, DINV] * (w[4] - D[k + 4, UW + 2] * zw)
-    xw = part * D[k + 3, LOAD] + D[k + 3, DINV] * (w[3] - D[k + 3, UW + 1] * yw - D[k + 3, UW + 2] * zw)
+    zw = part * F[k + 5, FREE_LOAD] + F[k + 5, FREE_DINV] * w[5]
+    yw = w[4] - F[k + 4, FREE_UW + 2] * zw
+    yw = part * F[k + 4, FREE_LOAD] + F[k + 4, FREE_DINV] * yw
+    xw = w[3] - F[k + 3, FREE_UW + 1] * yw - F[k + 3, FREE_UW + 2] * zw
+    xw = part * F[k + 3, FREE_LOAD] + F[k + 3, FREE_DINV] * xw
     aw = (xw, yw, zw)
-    z = part * D[k + 2, LOAD] + D[k + 2, DINV] * (w[2] - dot(get3(D, k + 2, UW), aw))
-    y = w[1] - dot(get3(D, k + 1, UW), aw) - D[k + 1, UV + 2] * z
-    y = part * D[k + 1, LOAD] + D[k + 1, DINV] * y
-    x = w[0] - dot(get3(D, k, UW), aw) - D[k, UV + 1] * y - D[k, UV + 2] * z
-    x = part * D[k, LOAD] + D[k, DINV] * x
+    z = w[2] - dot(get3(F, k + 2, FREE_UW), aw)
+    z = part * F[k + 2, FREE_LOAD] + F[k + 2, FREE_DINV] * z
+    y = w[1] - dot(get3(F, k + 1, FREE_UW), aw) - F[k + 1, FREE_UV + 2] * z
+    y = part * F[k + 1, FREE_LOAD] + F[k + 1, FREE_DINV] * y
+    x = w[0] - dot(get3(F, k, FREE_UW), aw) - F[k, FREE_UV + 1] * y - F[k, FREE_UV + 2] * z
+    x = part * F[k, FREE_LOAD] + F[k, FREE_DINV] * x
     put3(motion, i, at, aw)
     put3(motion, i, at + 3, (x, y, z))
 
@@ -525,58 +575,57 @@ def severed_accelerations(model, work, plan):
 
 
 @inline(always=True)
-def row_accelerations(model, work, plan, E):
-    """Into `E.step` what is missing in every row, into `E.size` the sizes of its terms; bases do not count.
+def note_row(E, index, missing, size, found):
+    """Keep what is missing in a row, a difference of terms of this size; `found` with this row among the others.
 
-    Returns the largest of the one over the largest of the other.
+    That is, the largest so far: what is missing and the size of the terms in rows that are kept, as squares in the
+    metric of the matrix, where rows of any unit compare; what is missing in rows that were dropped; terms of all rows.
+    """
+    E.step[index] = missing
+    kept, terms, dropped, all_terms = found
+    if index >= E.pivot.shape[0]:
+        dropped = max(dropped, abs(missing.real))
+    elif E.inverse[index] != 0.0:
+        whole = E.diagonal[index].real
+        kept = max(kept, missing.real * missing.real / whole)
+        terms = max(terms, size * size / whole)
+    return kept, terms, dropped, max(all_terms, size)
+
+
+@inline(always=True)
+def row_accelerations(model, work, plan, E):
+    """Into `E.step` what is missing in every row; bases do not count.
+
+    Returns the largest as a share of the terms it is the difference of: of the rows that are kept, and of those that
+    were dropped, which depend on others and must agree with them. Of the latter terms of all rows together are the
+    measure, since those of one row may vanish.
     """
     B = work.body
-    zero = (0.0, 0.0, 0.0)
+    zero, found = (0.0, 0.0, 0.0), (0.0, 0.0, 0.0, 0.0)
     for n in range(model.cut.shape[0]):
-        if plan.source_start[n] == plan.source_start[n + 1]:
-            continue
-        i, j = model.cut[n, C_PARENT], model.cut[n, C_CHILD]
-        xM = add(get3(B, j, X), rot(get9(B, j, R), get3(model.cut_frames, n, M_POINT)))
+        i, j, xM = model.cut[n, C_PARENT], model.cut[n, C_CHILD], get3(E.point, n, 0)
         wM, vM, wF, vF = zero, zero, zero, zero
         if j >= model.n_bases:
             wM, vM = get3(B, j, AW), at_point(B, j, AW, AV, xM, B)
         if i >= model.n_bases:
             wF, vF = get3(B, i, AW), at_point(B, i, AW, AV, xM, B)
-        for m in range(plan.source_start[n], plan.source_start[n + 1]):
-            k, index = plan.source[m, S_ROW], plan.source[m, S_INDEX]
-            torque, force = get3(work.rows, k, 0), get3(work.rows, k, 3)
+        for k in range(model.cut[n, C_ROW], model.cut[n, C_ROW] + model.cut[n, C_ROWS]):
+            right, torque, force = E.right[plan.index[k]], get3(work.rows, k, 0), get3(work.rows, k, 3)
             at_child, at_parent = dot(torque, wM) + dot(force, vM), dot(torque, wF) + dot(force, vF)
-            E.step[index] = E.right[index] - at_child + at_parent
-            E.size[index] = abs(E.right[index].real) + abs(at_child.real) + abs(at_parent.real)
+            size = abs(right.real) + abs(at_child.real) + abs(at_parent.real)
+            found = note_row(E, plan.index[k], right - at_child + at_parent, size, found)
     for n in range(model.linear.shape[0]):
-        relation_acceleration(model, work, plan, E, n)
-    missing, size = 0.0, 0.0  # squares, in the metric of the matrix, where rows of any unit compare
-    for k in range(E.pivot.shape[0]):
-        if E.inverse[k] != 0.0:
-            whole = E.diagonal[k].real
-            missing = max(missing, E.step[k].real * E.step[k].real / whole)
-            size = max(size, E.size[k].real * E.size[k].real / whole)
-    return np.sqrt(missing / size) if size > 0.0 else 0.0
-
-
-@inline(always=True)
-def contradiction(E):
-    """Largest share of its terms that is missing in a row that was dropped: rows that depend on others must agree.
-
-    Terms of all rows together are the measure, since those of one row may vanish.
-    """
-    missing, size = 0.0, 0.0
-    for k in range(E.step.shape[0]):
-        size = max(size, E.size[k].real)
-        if k >= E.pivot.shape[0]:
-            missing = max(missing, abs(E.step[k].real))
-    return missing / size if size > 0.0 else 0.0
+        missing, size = relation_acceleration(model, work, plan, E, n)
+        found = note_row(E, plan.index[model.linear[n, L_ROW]], missing, size, found)
+    kept, terms, dropped, all_terms = found
+    worst = np.sqrt(kept / terms) if terms > 0.0 else 0.0
+    return worst, dropped / all_terms if all_terms > 0.0 else 0.0
 
 
 @inline(always=True)
 def relation_acceleration(model, work, plan, E, n):
-    """`row_accelerations` for relation n of coordinates."""
-    B, row = work.body, plan.relation[n]
+    """What is missing in relation n of coordinates, and the size of its terms."""
+    B, row = work.body, plan.index[model.linear[n, L_ROW]]
     missing, size = E.right[row], abs(E.right[row].real)
     for e in range(model.linear[n, L_FIRST], model.linear[n, L_FIRST] + model.linear[n, L_COUNT]):
         cut, index, c = model.entry[e, E_CUT], model.entry[e, E_FREEDOM], work.factor[e]
@@ -596,8 +645,7 @@ def relation_acceleration(model, work, plan, E, n):
                 part = c * (dot(torque, get3(B, i, AW)) + dot(force, at_point(B, i, AW, AV, xM, B)))
                 missing += part
                 size += abs(part.real)
-    E.step[row] = missing
-    E.size[row] = size
+    return missing, size
 
 
 @inline(always=True)
@@ -607,8 +655,8 @@ def residual_goal(E):
 
 
 @inline
-def refine(ints, floats, work, worst):
-    """Correct the multipliers by what is missing in the rows, until nothing is or it no longer helps; returns it."""
+def refine(ints, floats, work, worst, contradiction):
+    """Correct the multipliers by what is missing in the rows, until nothing is or it no longer helps; returns both."""
     model, data = open_model(ints, floats), open_work(ints, work)
     plan, E = open_plan(ints, plan_start(ints)), open_elimination(ints, plan_start(ints), work, work_start(ints))
     B = data.body
@@ -625,9 +673,9 @@ def refine(ints, floats, work, worst):
             add3(B, i, AV, get3(E.motion, i, 3))
         for k in range(E.lam.shape[0]):
             E.lam[k] += E.step[k]
-        worst = row_accelerations(model, data, plan, E)
+        worst, contradiction = row_accelerations(model, data, plan, E)
     E.diagnostics[REFINEMENTS] = count
-    return worst
+    return worst, contradiction
 
 
 @inline(always=True)
@@ -667,9 +715,15 @@ def finish_severed(ints, floats, work):
     severed_accelerations(model, data, plan)
 
 
-@kernel
+@kernel(short_loops=True)
 def accelerate(ints, floats, work):
-    """Accelerations `work.a` and multipliers at the state in `work`; returns a status.
+    """Accelerations `work.a` and multipliers at the state in `work`; returns a status."""
+    return accelerate_in(whole(ints), whole(floats), whole(work))
+
+
+@inline(always=True)
+def accelerate_in(ints, floats, work):
+    """`accelerate` on windows.
 
     What few mechanisms need is in functions of its own that open the arrays again: here it would cost all of them.
     """
@@ -681,9 +735,7 @@ def accelerate(ints, floats, work):
     else:
         for k in range(model.nv):
             data.load[k] = data.tau[k]
-    if model.cut.shape[0] > 0:
-        constraint_rows(model, data)
-    fill_columns(model, data, plan, E)
+    rows_and_right_sides(model, data, plan, E)
     if model.linear.shape[0] > 0:
         relate(ints, floats, work)
     status = inward(model, data, plan, E)
@@ -694,14 +746,15 @@ def accelerate(ints, floats, work):
         E.lam[k] = E.step[k]
     solve(plan, E.matrix, E.inverse, E.lam)
     outward(model, data, plan, E, E.lam, data.body, AW, data.a, True)
-    worst = row_accelerations(model, data, plan, E)
+    worst, contradiction = row_accelerations(model, data, plan, E)
     E.diagnostics[REFINEMENTS] = 0.0
     if worst > residual_goal(E):
-        worst = refine(ints, floats, work, worst)
-    E.diagnostics[RESIDUAL] = max(worst, contradiction(E))
+        worst, contradiction = refine(ints, floats, work, worst, contradiction)
+    E.diagnostics[RESIDUAL] = max(worst, contradiction)
     if plan.severed_joint.shape[0] > 0:
         finish_severed(ints, floats, work)
-    E.multipliers[:] = 0.0
+    for k in range(E.multipliers.shape[0]):
+        E.multipliers[k] = 0.0
     for k in range(E.lam.shape[0]):
         E.multipliers[plan.kept[k]] = E.lam[k]
     total = 0.0
@@ -716,26 +769,23 @@ def accelerate(ints, floats, work):
 def missing_positions(model, work, plan, E):
     """Into `E.step` the negative residual of every row at position level; `constraint_rows` was run."""
     for n in range(model.cut.shape[0]):
-        for m in range(plan.source_start[n], plan.source_start[n + 1]):
-            E.step[plan.source[m, S_INDEX]] = -work.phi[plan.source[m, S_ROW]]
+        for k in range(model.cut[n, C_ROW], model.cut[n, C_ROW] + model.cut[n, C_ROWS]):
+            E.step[plan.index[k]] = -work.phi[k]
     for n in range(model.linear.shape[0]):
-        E.step[plan.relation[n]] = -linear_terms(model, work, n)[0]
+        E.step[plan.index[model.linear[n, L_ROW]]] = -linear_terms(model, work, n)[0]
 
 
 @inline(always=True)
 def missing_velocities(model, work, plan, E):
     """The same at velocity level."""
     for n in range(model.cut.shape[0]):
-        if plan.source_start[n] == plan.source_start[n + 1]:
-            continue
         _, _, _, _, wF, wM, v, _ = pair(model, work, n)
         w = sub(wM, wF)
-        for m in range(plan.source_start[n], plan.source_start[n + 1]):
-            k = plan.source[m, S_ROW]
+        for k in range(model.cut[n, C_ROW], model.cut[n, C_ROW] + model.cut[n, C_ROWS]):
             rate = dot(get3(work.rows, k, 0), w) + dot(get3(work.rows, k, 3), v) + work.explicit[k]
-            E.step[plan.source[m, S_INDEX]] = -rate
+            E.step[plan.index[k]] = -rate
     for n in range(model.linear.shape[0]):
-        E.step[plan.relation[n]] = -linear_terms(model, work, n)[1]
+        E.step[plan.index[model.linear[n, L_ROW]]] = -linear_terms(model, work, n)[1]
 
 
 @inline(always=True)
@@ -748,7 +798,7 @@ def largest_missing(E):
     return worst
 
 
-@kernel
+@kernel(short_loops=True)
 def correct(ints, floats, work):
     """One linear correction of position and then of velocity, the smallest in the mass metric.
 

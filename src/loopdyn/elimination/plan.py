@@ -12,7 +12,7 @@ it is the sparse matrix J M^-1 J^T of absolute coordinates. The choice with the 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from loopdyn import records as rec
 from loopdyn.elimination import layout
-from loopdyn.elimination.ordering import Pattern, factor_pattern, minimum_degree
+from loopdyn.elimination.ordering import Pattern, factor_pattern, minimum_degree, postorder
 from loopdyn.errors import LoopdynError
 from loopdyn.joints.base import FREE, SPHERICAL
 from loopdyn.system import SUPPORT, JointData, System
@@ -43,6 +43,7 @@ class Node:
     rows: tuple[int, ...]  # those that are kept
     bodies: tuple[int, ...]  # the bodies they act on; bases are left out
     all_rows: int  # how many there are with those that are not kept
+    related: bool = False  # whether it is a relation of coordinates
 
 
 @dataclass(frozen=True)
@@ -144,7 +145,7 @@ def make_plan(
         _require_unbound(system, severed)
         forest = grow(system, lambda i, _: i in severed)
     if kept is not None:
-        nodes = tuple(Node(n.name, tuple(kept[n.name]), n.bodies, n.all_rows) for n in forest.nodes)
+        nodes = tuple(replace(n, rows=tuple(kept[n.name])) for n in forest.nodes)
         forest = Forest(nodes, forest.severed, forest.open, forest.roots)
     pattern = _pattern(forest)
     return _freeze(system, forest, pattern)
@@ -253,13 +254,13 @@ def _nodes(system: System) -> list[Node]:
         bodies_: set[int] = set()
         for cut, index, _ in model.entry[first : first + count]:
             bodies_ |= {int(body_of[index])} if cut < 0 else {int(b) for b in model.cut[cut, :2] if b >= n_bases}
-        nodes.append(Node(system.constraint_rows[row], (int(row),), tuple(sorted(bodies_)), 1))
+        nodes.append(Node(system.constraint_rows[row], (int(row),), tuple(sorted(bodies_)), 1, related=True))
     return nodes
 
 
 def _pattern(forest: Forest) -> Pattern:
     sizes = [len(node.rows) for node in forest.nodes]
-    order, later = minimum_degree(sizes, [forest.open[i] for i in forest.roots])
+    order, later = postorder(*minimum_degree(sizes, [forest.open[i] for i in forest.roots]))
     return factor_pattern(sizes, order, later)
 
 
@@ -300,65 +301,94 @@ def _freeze(system: System, forest: Forest, pattern: Pattern) -> Plan:
     freedoms = model.tree[:, rec.NV].copy()
     freedoms[list(forest.severed)] = 6
     freedoms[:n_bases] = 0
-    first_column: list[dict[int, int]] = []  # by body: where the columns of each open node begin
-    slot = [0]
-    for opened in nodes_at:
-        found = {}
-        end = slot[-1]
-        for k in opened:
-            found[k] = end
-            end += int(width[k])
-        first_column.append(found)
-        slot.append(end)
-    roots = set(forest.roots)
+    acting = _acting(cut_table, index, np.repeat(np.arange(len(width)), width), n_bases)
+    related = {int(pattern.place[k]) for k in range(len(forest.nodes)) if forest.nodes[k].related}
+    columns = _Columns(nodes_at, width, model.tree[:, rec.PARENT], set(forest.roots), n_bases, related)
     open_start, open_, body_block, block = [0], [], [], pattern.block.tolist()
     for i, opened in enumerate(nodes_at):
-        above = {} if i in roots or i < n_bases else first_column[model.tree[i, rec.PARENT]]
-        open_ += [[k, first_column[i][k], above.get(k, -1)] for k in opened]
+        open_ += [[k, *columns.of(i, k), acting.get((i, k), -1)] for k in opened]
         open_start.append(len(open_))
         body_block.append(len(block))
         if i >= n_bases:
             block += [pattern.where(a, b) for m, a in enumerate(opened) for b in opened[: m + 1]]
-    response = np.concatenate([[0], np.cumsum(np.diff(slot) * freedoms)])
-    node_of = np.repeat(np.arange(len(width)), width)
-
-    def slot_row(body: int, row: int) -> int:
-        """Where the column of a row is kept at a body; -1 at a base, and for a row that is dropped."""
-        if body < n_bases or index[row] >= len(kept):
-            return -1
-        k = int(node_of[index[row]])
-        return first_column[body][k] + index[row] - int(pattern.first[k])
-
-    sources = []
-    source_start = [0]
-    for parent, child, _, row, rows, _ in cut_table:
-        for r in range(row, row + rows):
-            sources.append([r, index[r], slot_row(child, r), slot_row(parent, r)])
-        source_start.append(len(sources))
+    counts = np.array([sum(int(width[k]) for k in opened) for opened in nodes_at], np.int64)
+    response = np.concatenate([[0], np.cumsum(counts * freedoms)])
     body_of = np.repeat(np.arange(n), model.tree[:, rec.NV])
     entries = []
-    relations = []
     for row, first, count, *_ in model.linear:
-        relations.append(index[int(row)])
         for cut, freedom, _ in model.entry[first : first + count]:
             if index[int(row)] >= len(kept):
                 entries.append([-1, -1, -1])
-            elif cut >= 0:
-                entries.append([-1, *(slot_row(int(b), int(row)) for b in (model.cut[cut, 1], model.cut[cut, 0]))])
+                continue
+            k = int(np.searchsorted(pattern.first, index[int(row)], side="right")) - 1
+            if cut >= 0:
+                entries.append([-1, *(columns.of(int(b), k)[0] for b in (model.cut[cut, 1], model.cut[cut, 0]))])
             else:
                 i = int(body_of[freedom])
-                column = slot_row(i, int(row)) - slot[i]
-                entries.append([int(response[i] + column * freedoms[i] + freedom - model.tree[i, rec.V0]), -1, -1])
+                before = sum(int(width[m]) for m in nodes_at[i] if m < k)
+                entries.append([int(response[i] + before * freedoms[i] + freedom - model.tree[i, rec.V0]), -1, -1])
     severed = np.full(n, -1, np.int64)
     severed[list(forest.severed)] = np.arange(len(forest.severed))
     table = [[i, cut_of[i]] for i in forest.severed]
+    numbers = [index.get(r, -1) for r in range(int(ints[rec.H_NC]))]
     parts = layout.PlanArrays(
-        severed, slot, response, open_start, open_, body_block, pattern.node, pattern.later, block,
-        source_start, sources, relations, entries, table, kept,
+        severed, response, open_start, open_, body_block, pattern.node, pattern.later, block, numbers, entries, table,
+        kept,
     )  # fmt: skip
     flops = _tree_flops(system, forest) + pattern.flops
-    packed = np.concatenate([ints, layout.pack_plan(parts, pattern.size)])
+    packed = np.concatenate([ints, layout.pack_plan(parts, columns.end, pattern.size)])
     return Plan(system, forest, pattern, kept, flops, packed, floats)
+
+
+def _acting(cut_table: Ints, index: Mapping[int, int], node_of: Ints, n_bases: int) -> dict[tuple[int, int], int]:
+    """By body and place of a node: the cut whose rows these are, if it acts on the body."""
+    found: dict[tuple[int, int], int] = {}
+    for n, (parent, child, _, row, rows, _) in enumerate(cut_table.tolist()):
+        for k in {int(node_of[index[r]]) for r in range(row, row + rows) if index[r] < len(node_of)}:
+            found |= {(b, k): n for b in (parent, child) if b >= n_bases}
+    return found
+
+
+class _Columns:
+    """Where columns are kept on their way from body to body, from the tips to the roots.
+
+    A body finds there what bodies further out have handed on to it. Once it is eliminated the place is free for the
+    next, so that few are in use at a time, in a part of memory that is always at hand. Columns of relations of
+    coordinates are there before the first body is eliminated, and have places of their own.
+    """
+
+    def __init__(
+        self, nodes_at: Sequence[Sequence[int]], width: Ints, parent: Ints, roots: set[int], n_bases: int,
+        related: set[int],
+    ):  # fmt: skip
+        self.end = 0  # places so far
+        self._width = width
+        self._free: dict[int, list[int]] = {}  # places by number of columns
+        self._place: dict[tuple[int, int], int] = {}  # by body and node
+        self._up: dict[tuple[int, int], tuple[int, int]] = {}
+        for i in range(len(nodes_at) - 1, n_bases - 1, -1):
+            self._place |= {(i, k): self._new(k) for k in nodes_at[i] if k in related}
+        for i in range(len(nodes_at) - 1, n_bases - 1, -1):
+            p = int(parent[i])
+            for k in nodes_at[i] if i not in roots else ():
+                first = (p, k) not in self._place
+                if first:
+                    self._place[p, k] = self._new(k)
+                self._up[i, k] = self._place[p, k], int(first)
+            for k in nodes_at[i]:
+                if k not in related and (i, k) in self._place:
+                    self._free.setdefault(int(width[k]), []).append(self._place[i, k])
+
+    def _new(self, k: int) -> int:
+        free = self._free.get(int(self._width[k]))
+        if free:
+            return free.pop()
+        self.end += int(self._width[k])
+        return self.end - int(self._width[k])
+
+    def of(self, i: int, k: int) -> tuple[int, int, int]:
+        """Of the node at place k, at body i: its columns or -1, those at the parent or -1, whether it is the first."""
+        return self._place.get((i, k), -1), *self._up.get((i, k), (-1, 0))
 
 
 def with_cuts(system: System, bodies: Sequence[int]) -> tuple[Ints, NDArray[np.float64], dict[int, int]]:

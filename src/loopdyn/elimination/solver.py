@@ -21,7 +21,8 @@ Array = NDArray[np.float64]
 # A pivot below this share of the largest in its set of rows is rounding: the row depends on those before it.
 DEPENDENT = 1e-13
 # A set of rows in which nothing moves, such as a joint beside another, is zero but for rounding squared; sets of rows
-# are therefore at least this share of the largest one, which leaves room for bodies of very different mass.
+# are therefore at least this share of the largest one, or of the most mobile freedom where all are such (a door on two
+# hinges), which leaves room for bodies of very different mass.
 NOTHING = 1e-9
 # Away from the constraint manifold the pivot of a dependent row grows with the square of the drift; where the number
 # of independent rows is known, the threshold is raised up to this share.
@@ -151,13 +152,26 @@ class Elimination:
         inertia = E.diagonal / units**2  # in natural units, where angles and lengths compare
         largest = np.zeros(len(self.plan.forest.nodes))
         np.maximum.at(largest, self.plan.row_nodes, inertia)
-        largest = np.maximum(largest, NOTHING * largest.max(initial=0.0))
+        largest = np.maximum(largest, NOTHING * max(largest.max(initial=0.0), self._mobility()))
         scale = largest[self.plan.row_nodes] * units**2
         E.floor[:] = threshold * scale
         self.run(accelerate)
         E.floor[:] = 0.0
         shares: Array = np.divide(E.pivot, scale, out=np.zeros(n), where=scale > 0.0)
         return shares
+
+    def _mobility(self) -> float:
+        """Largest acceleration of a freedom under a unit load, in natural units, as the last evaluation has left it."""
+        tree, severed = self.system.model.tree, set(self.plan.forest.severed)
+        whole = [
+            k
+            for i in range(len(tree))
+            if i not in severed
+            for k in range(tree[i, rec.V0], tree[i, rec.V0] + tree[i, rec.NV])
+        ]
+        found = self.work.dof[whole, rec.DINV] / self.system.speed_units[whole] ** 2
+        free = self.views.free[:, layout.FREE_DINV].reshape(-1, 2, 3) / np.array([[self.system.size], [1.0]]) ** 2
+        return max(float(found.max(initial=0.0)), float(free.max(initial=0.0)))
 
     def units(self) -> Array:
         """Natural unit of each row of the matrix."""

@@ -34,7 +34,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from loopdyn._jit import inline, kernel, window
+from loopdyn._jit import inline, kernel, whole, window
 from loopdyn.elimination.layout import plan_start, work_start
 from loopdyn.forces import add_loads
 from loopdyn.joints import joint_plus
@@ -538,7 +538,7 @@ def narrow(ints, floats, work, g):
                         G.E[P.e[k] + m] += G.side[i] * G.E[P.e[k] + d + i]
 
 
-@kernel
+@kernel(short_loops=True)
 def columns(ints, floats, work):
     """E, W and X of all groups, in tentative speeds."""
     model, data = open_model(ints, floats), open_work(ints, work)
@@ -648,7 +648,7 @@ def follow_last(ints, floats, work, g, biased):
                     G.x[k] += G.side[i] * G.E[P.e[k] + d + i]
 
 
-@kernel
+@kernel(short_loops=True)
 def follow(ints, floats, work, biased):
     """Motions `x` of speeds and `motion` of bodies for the right sides `right` of the rows, independent speeds at rest.
 
@@ -882,7 +882,7 @@ def expand_group(model, work, P, G, g):
                 work.a[k] = a
 
 
-@kernel
+@kernel(short_loops=True)
 def inward(ints, floats, work):
     """From tips to bases: bodies outside of loops one by one [Anderson2003 eqs. (14)-(19)], groups as a whole."""
     model, data = open_model(ints, floats), open_work(ints, work)
@@ -914,7 +914,7 @@ def inward(ints, floats, work):
     return status
 
 
-@kernel
+@kernel(short_loops=True)
 def outward(ints, floats, work):
     """Accelerations from the bases to the tips [Anderson2003 eqs. (67)-(71)]; of bodies, where they are asked for."""
     model, data = open_model(ints, floats), open_work(ints, work)
@@ -944,7 +944,7 @@ def outward(ints, floats, work):
 # --------------------------------------------------------------------------------------------------------- kernels
 
 
-@kernel
+@kernel(short_loops=True)
 def weigh(ints, floats, work, stage):
     """Bodies and rows at the state in `work`: motion and velocity terms, inertia and loads where the stage needs them.
 
@@ -964,7 +964,7 @@ def weigh(ints, floats, work, stage):
         relations(ints, floats, work)
 
 
-@kernel
+@kernel(short_loops=True)
 def missing(ints, floats, work, stage):
     """Right sides of the rows for a stage."""
     model, data = open_model(ints, floats), open_work(ints, work)
@@ -992,13 +992,19 @@ def take_speeds(work, P, G):
     G.notes[JUMP] = np.sqrt(jump / fastest)
 
 
-@kernel
+@kernel(short_loops=True)
 def accelerate(ints, floats, work):
     """Accelerations `work.a` at the state in `work`; dependent speeds are first made to follow, as the form says.
 
     Where `correct` asks for it, a correction of the positions in `work.a` instead. Stages are turns of a loop, so that
     each pass is compiled once.
     """
+    return accelerate_in(whole(ints), whole(floats), whole(work))
+
+
+@inline(always=True)
+def accelerate_in(ints, floats, work):
+    """`accelerate` on windows."""
     model, data = open_model(ints, floats), open_work(ints, work)
     o = plan_start(ints)
     P, G = open_cells(ints, o), open_numbers(ints, o, floats, work, work_start(ints))
@@ -1032,7 +1038,7 @@ def accelerate(ints, floats, work):
     return status
 
 
-@kernel
+@kernel(short_loops=True)
 def correct(ints, floats, work):
     """One linear correction of the positions in `work`, the smallest in the mass metric; speeds follow later."""
     data, tree = open_head(ints, work), open_tree(ints)
@@ -1095,7 +1101,7 @@ def lift(model, work, P, G, b, base):
         add3(G.motion, p, 3, v)
 
 
-@kernel
+@kernel(short_loops=True)
 def multipliers(ints, floats, work, lam):
     """Multipliers (nc) of all rows, zero for those that are not kept, after `accelerate`; `work.tau` has M a - h.
 
@@ -1231,7 +1237,7 @@ def best_exchange(model, P, G):
     return best
 
 
-@kernel
+@kernel(short_loops=True)
 def check(ints, floats, work):
     """After an accepted step: AGAIN if other coordinates or rows should be chosen. `accelerate` was just run.
 

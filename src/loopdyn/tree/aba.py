@@ -171,7 +171,7 @@ def articulated_body(model, work):
     return status
 
 
-@kernel
+@kernel(short_loops=True)
 def aba(ints, floats, work):
     """`articulated_body` on packed arrays: the state is read from and the result written to `work`."""
     return articulated_body(open_model(ints, floats), open_work(ints, work))

@@ -74,21 +74,27 @@ def pair(model, work, n):
 
 
 @inline(always=True)
+def rows_of_pair(model, work, n):
+    """phi, direction and gamma of the rows of cut joint or pair constraint n, for the motion in `work`."""
+    F, M, par, d, wF, wM, v, _ = pair(model, work, n)
+    kind, k = model.cut[n, C_KIND], model.cut[n, C_ROW]
+    for m in range(k, k + model.cut[n, C_ROWS]):
+        work.explicit[m] = 0.0
+    if kind == REVOLUTE:  # the two most frequent cases are written out
+        revolute.rows(F, M, par, d, wF, wM, v, work.phi, work.rows, work.gamma, k)
+    elif kind == SPHERICAL:
+        spherical.rows(F, M, par, d, wF, wM, v, work.phi, work.rows, work.gamma, k)
+    elif kind < FIRST_CONSTRAINT:
+        joint_rows(kind, F, M, par, d, wF, wM, v, work.phi, work.rows, work.gamma, k)
+    else:
+        pair_rows(model, work, kind, model.cut[n, C_PROGRAM], F, M, par, d, wF, wM, v, k)
+
+
+@inline(always=True)
 def constraint_rows(model, work):
-    """phi, direction and gamma of the rows of all cut joints and pair constraints, for the motion in `work`."""
-    for k in range(model.nc - model.n_user):
-        work.explicit[k] = 0.0
+    """The same for all cut joints and pair constraints."""
     for n in range(model.cut.shape[0]):
-        F, M, par, d, wF, wM, v, _ = pair(model, work, n)
-        kind, k = model.cut[n, C_KIND], model.cut[n, C_ROW]
-        if kind == REVOLUTE:  # the two most frequent cases are written out
-            revolute.rows(F, M, par, d, wF, wM, v, work.phi, work.rows, work.gamma, k)
-        elif kind == SPHERICAL:
-            spherical.rows(F, M, par, d, wF, wM, v, work.phi, work.rows, work.gamma, k)
-        elif kind < FIRST_CONSTRAINT:
-            joint_rows(kind, F, M, par, d, wF, wM, v, work.phi, work.rows, work.gamma, k)
-        else:
-            pair_rows(model, work, kind, model.cut[n, C_PROGRAM], F, M, par, d, wF, wM, v, k)
+        rows_of_pair(model, work, n)
 
 
 @inline
