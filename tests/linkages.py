@@ -22,32 +22,39 @@ def pose(lengths, angle, side):
 
 def linkage(lengths, angle, side, masses=(1.0, 2.0, 1.5)):
     """A four-bar of slender rods that is closed at its reference pose."""
+    m = ld.Mechanism("linkage", gravity=(0, -9.81, 0))
+    return m, add_linkage(m, lengths, angle, side, masses)
+
+
+def add_linkage(m, lengths, angle, side, masses=(1.0, 2.0, 1.5), tag="", crank=None):
+    """Add a four-bar to a mechanism, on a crank that is there or with one of its own; its pins A, B, C, D."""
     points = [(float(p[0]), float(p[1]), 0.0) for p in pose(lengths, angle, side)]
     A, B, C, D = points
-    m = ld.Mechanism("linkage", gravity=(0, -9.81, 0))
     rods = {"crank": (A, B), "coupler": (B, C), "rocker": (D, C)}
-    crank, coupler, rocker = (
-        m.add_body(name, ld.Inertia.rod(mass=mass, start=start, end=end))
+    made = {
+        name: m.add_body(name + tag, ld.Inertia.rod(mass=mass, start=start, end=end))
         for mass, (name, (start, end)) in zip(masses, rods.items(), strict=True)
-    )
+        if name != "crank" or crank is None
+    }
     pin = ld.Revolute(axis=(0, 0, 1))
-    m.add_joint("A", pin, m.ground, crank, at=A)
-    m.add_joint("B", pin, crank, coupler, at=B)
-    m.add_joint("C", pin, coupler, rocker, at=C)
-    m.add_joint("D", pin, m.ground, rocker, at=D)
-    return m, points
+    if crank is None:
+        m.add_joint(f"A{tag}", pin, m.ground, made["crank"], at=A)
+    m.add_joint(f"B{tag}", pin, crank or made["crank"], made["coupler"], at=B)
+    m.add_joint(f"C{tag}", pin, made["coupler"], made["rocker"], at=C)
+    m.add_joint(f"D{tag}", pin, m.ground, made["rocker"], at=D)
+    return points
 
 
-def moved(run, points):
+def moved(run, points, tag=""):
     """Paths (n, 2) of the pins B and C of a run."""
-    B = run.point("crank", at=points[1]).values[:, :2]
-    C = run.point("coupler", at=points[2]).values[:, :2]
+    coupler = f"coupler{tag}"
+    B, C = (run.point(coupler, at=points[k]).values[:, :2] for k in (1, 2))
     return B, C
 
 
-def sides(run, points):
+def sides(run, points, tag=""):
     """Side of the line BD on which C is, at every output: +1 or -1, the circuit of a four-bar whose circuits differ."""
-    B, C = moved(run, points)
+    B, C = moved(run, points, tag)
     D = np.array(points[3][:2])
     b, c = D - B, C - B
     return np.sign(b[:, 0] * c[:, 1] - b[:, 1] * c[:, 0])

@@ -228,7 +228,7 @@ class Crossing:
         m, nv, momentum = self.stepper.memory, self.stepper.system.nv, self.solver.momentum
         momentum.begin(float(m.clock[chart.START]), m.q, m.y[nv : 2 * nv])
         end = momentum.look(self.stepper.t, m.q1, m.v1)
-        return momentum.side(end) < 0.0
+        return not momentum.stays(end)
 
     def undo(self) -> Stepper:
         """Begin the last step, taken or not, again with half its size, by rows that are chosen where it begins."""
@@ -266,7 +266,7 @@ class Crossing:
             self.path.append(state)
             self.crossed = bool(walker.crossed)
             if walker.crossed and not self.branches:
-                self.branches = tangents(self.stepper.system, walker.crossed[-1].pose, self.stepper.rank)
+                self.branches = tangents(self.stepper.system, walker.crossed[-1].poses[0], self.stepper.rank)
         rate = (s - self.last) / h if h > 0.0 else 0.0
         self.last, self.time, self.largest = s, state.t, max(self.largest, s)
         if rate <= 0.0:
@@ -304,15 +304,15 @@ class Crossing:
     def _impulses(self) -> Reactions | None:
         if not self.through or len(self.path) < 2:
             return None
-        return impulses(self.stepper.system, self.path, [c.pose for c in self.stepper.walker.crossed])
+        return impulses(self.stepper.system, self.path, [pose for c in self.stepper.walker.crossed for pose in c.poses])
 
 
 def passage_by_one_step(system: System, made: Crossed, rank: int) -> Passage:
     """A step of `momentum` alone that went through a singular pose."""
     jump = moving_energy(system, made.stop) - moving_energy(system, made.start) - made.work
-    branches = tangents(system, made.pose, rank)
+    branches = tangents(system, made.poses[0], rank)
     times = made.start.t, made.stop.t
-    of_joints = impulses(system, (made.start, made.stop), (made.pose,))
+    of_joints = impulses(system, (made.start, made.stop), made.poses)
     return Passage(*times, True, True, made.indicator, 1.0, 1, jump, made.impulse, branches, of_joints)
 
 

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from loopdyn.checkpoint import Checkpoint
 from loopdyn.corners import corners
 from loopdyn.errors import LoopdynError, SingularityError
-from loopdyn.events import Action, Event, Given, Watch, Watched, apply, watch
+from loopdyn.events import Action, At, Event, Given, Watch, Watched, apply, watch
 from loopdyn.formulations.auto import AutoSolver
 from loopdyn.formulations.base import Formulation
 from loopdyn.formulations.indicator import PASSAGE
@@ -37,6 +37,7 @@ from loopdyn.integrators.base import (
 )
 from loopdyn.integrators.chart import FINE, Output
 from loopdyn.integrators.stepping import ASKS, FINISHED, RUNNING
+from loopdyn.integrators.walking import JUMP
 from loopdyn.locking import Lock, Phase, Release, change, impulse_as_data, impulse_of, phase_of
 from loopdyn.passages import Crossing, Passage, moving_energy, passage_by_one_step, passage_of
 from loopdyn.rank import Rank, decide, require_regular
@@ -470,14 +471,18 @@ class _Simulation:
         start, stop = float(m.clock[chart.START]), float(m.clock[chart.STOP])
         momentum = solver.momentum
         parts = np.arange(1, looks := LOOKS[solver.dips]) / looks
-        inside = [stepper.inside(start + x * (stop - start)) for x in parts]
+        try:
+            inside = [stepper.inside(start + x * (stop - start)) for x in parts]
+        except SingularityError:  # states between its ends are not closed: it leads across a singular pose
+            return False
         # the indicator of momentum does not depend on which rows `graph` has chosen
         seen = [momentum.begin(start, m.q, m.y[nv : 2 * nv])]
         places = [(s.t, s.q, s.v) for s in inside] + [(stop, m.q1, m.v1)]
-        seen += [float(momentum.look(*place).number[INDICATOR]) for place in places]
-        crosses = momentum.side(momentum.look(*places[-1])) < 0.0
+        for place in places:
+            last = momentum.look(*place)
+            seen.append(float(last.number[INDICATOR]))
         self.farthest = max(self.farthest, *seen)
-        if crosses or not _is_clear(np.array(seen), CLEAR * self.farthest):
+        if not (momentum.stays(last) and _is_clear(np.array(seen), CLEAR * self.farthest)):
             return False
         solver.take_step()
         return True
@@ -538,7 +543,7 @@ class _Simulation:
         walker.guessed.clear()
         if self.crossing is None:
             for made in walker.crossed:
-                if made.pose.t <= now:  # an event may have taken the step back
+                if made.poses[0].t <= now:  # an event may have taken the step back
                     passage = passage_by_one_step(self.stepper.system, made, self.stepper.rank)
                     self.passages.append(passage)
                     what = str(passage)
@@ -802,12 +807,22 @@ class _Simulation:
         status, t = int(m.count[chart.STATUS]), float(m.clock[chart.START])
         if status != FINE:
             return f"after t = {t:g} s: {self.stepper.failure(status)}"
+        if self.crossing is not None and (due := self._due_beside(t)) is not None:
+            return (
+                f"no step ends at t = {due.t:.9g} s, the time of '{due.name}': the pose is singular there. Move the "
+                "event a little; if nothing happens in it, ask for an output instead (t_eval)."
+            )
         change = np.abs(m.k[: len(m.k), s.nv : 2 * s.nv] / s.speed_units)
         worst = s.speeds[int(np.argmax(np.nanmax(change, axis=0)))] if s.nv else ""
         return (
             f"steps shrink to nothing at t = {t:.9g} s, where the acceleration of '{worst}' is largest. The pose may "
             "be singular (look at ld.mobility there), a force may jump (use an event), or rtol may be too small."
         )
+
+    def _due_beside(self, t: float) -> At | None:
+        """The time event that follows t, if the mechanism moves by no more than poses that count as one until then."""
+        within = JUMP / max(float(self.stepper.memory.clock[chart.FASTEST]), JUMP)
+        return next((e for e in self.watch.times if t < e.t <= t + within), None)
 
     # ------------------------------------------------------------------------------------------- the result
 

@@ -1,18 +1,22 @@
 """`Auto`: the regular method where the motion is regular, momentum steps through singular poses, no jumps."""
 
+import importlib
+
 import mpmath
 import numpy as np
 import pytest
 from scipy import integrate
-from tests.linkages import linkage, moved, sides
+from tests.linkages import add_linkage, linkage, moved, sides
 
 import loopdyn as ld
-from loopdyn.formulations import momentum
+from loopdyn.elimination import plan
+from loopdyn.formulations import indicator, momentum
 from loopdyn.integrators import chart
 from loopdyn.integrators.base import Stepper
 from loopdyn.passages import Crossing
 from loopdyn.reactions import impulses
 
+whole_run = importlib.import_module("loopdyn.simulate")  # the module: its function has the same name
 CONTRA = (1.0, 0.5, 1.0, 0.5)
 
 
@@ -26,9 +30,9 @@ def contra(seed):
     return system, ld.assemble(system, v={"A": speed}), points
 
 
-def is_contra(run, points):
+def is_contra(run, points, tag=""):
     """Whether the coupler is never parallel to the ground while the crank is not."""
-    B, C = moved(run, points)
+    B, C = moved(run, points, tag)
     raised = np.abs(B[:, 1]) > 1e-3
     return bool((np.abs(C - B)[raised, 1] > 1e-6).all())
 
@@ -107,6 +111,89 @@ def test_near_misses_of_all_sizes_at_all_tolerances(gap, side, linear, rtol, mon
     check_near_miss(gap, side, rtol)
 
 
+def two_linkages(lengths, circuits, together, rtol):
+    """A run of two four-bars with equal cranks, which turn at the same speed or are one body; both with their pins."""
+    m = ld.Mechanism("two linkages", gravity=(0, -9.81, 0))
+    points = [
+        add_linkage(m, given, 1.0, side, tag=tag, crank="crank0" if together and tag == "1" else None)
+        for tag, given, side in zip("01", lengths, circuits, strict=True)
+    ]
+    system = m.compile()
+    state = ld.assemble(system, v={"A0": -3.0} if together else {"A0": -3.0, "A1": -3.0})
+    return ld.simulate(system, state, (0, 1), t_eval=np.linspace(0, 1, 201), rtol=rtol, progress=False), points
+
+
+def check_two_near_misses(gap, circuits, together, rtol):
+    """Two losses of rank at a time, nearly, leave the sign of a determinant as it is."""
+    run, points = two_linkages([(1.0, 0.5, 1.0, 0.5 + gap)] * 2, circuits, together, rtol)
+    assert run.status == "finished", run.message
+    for tag, pins in zip("01", points, strict=True):
+        found = sides(run, pins, tag)
+        assert (found == found[0]).all()
+
+
+@pytest.mark.parametrize("linear", [False, True])
+@pytest.mark.parametrize(
+    ("gap", "circuits", "together", "rtol"),
+    [
+        (1e-6, (1, 1), False, 1e-4),
+        (1e-7, (1, -1), False, 1e-4),
+        (1e-8, (-1, -1), True, 1e-6),
+        (1e-9, (1, -1), True, 1e-4),
+    ],
+)
+def test_two_near_misses_at_a_time_are_not_mixed_up(gap, circuits, together, rtol, linear, monkeypatch):
+    if linear:
+        monkeypatch.setattr(momentum, "LARGEST_DENSE_STEPS", 0)
+    check_two_near_misses(gap, circuits, together, rtol)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rtol", [1e-4, 1e-6, 1e-8, 1e-10])
+@pytest.mark.parametrize("together", [False, True])
+@pytest.mark.parametrize("circuits", [(1, 1), (-1, -1), (1, -1)])
+@pytest.mark.parametrize("gap", [10.0**-k for k in range(2, 10)])
+def test_two_near_misses_of_all_sizes_at_all_tolerances(gap, circuits, together, rtol):
+    check_two_near_misses(gap, circuits, together, rtol)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rtol", [1e-4, 1e-6, 1e-8])
+@pytest.mark.parametrize("together", [False, True])
+@pytest.mark.parametrize("circuits", [(1, 1), (-1, -1), (1, -1)])
+@pytest.mark.parametrize("gap", [1e-5, 1e-7, 1e-9])
+def test_two_near_misses_by_steps_in_linear_time(gap, circuits, together, rtol, monkeypatch):
+    monkeypatch.setattr(momentum, "LARGEST_DENSE_STEPS", 0)
+    check_two_near_misses(gap, circuits, together, rtol)
+
+
+def check_passage_beside_near_miss(gap, side, together, rtol):
+    """A contra-parallelogram goes through, and the other one does not: or the run stops with a reason."""
+    run, (through, past) = two_linkages([CONTRA, (1.0, 0.5, 1.0, 0.5 + gap)], (-1, side), together, rtol)
+    assert run.status == "finished" or run.message
+    assert is_contra(run, through, "0")
+    found = sides(run, past, "1")
+    assert (found == found[0]).all()
+    return run
+
+
+@pytest.mark.parametrize(
+    ("gap", "side", "together", "rtol"), [(1e-4, 1, False, 1e-6), (1e-7, 1, True, 1e-4), (1e-9, -1, True, 1e-4)]
+)
+def test_a_passage_beside_a_near_miss_is_made_and_the_near_miss_followed(gap, side, together, rtol):
+    run = check_passage_beside_near_miss(gap, side, together, rtol)
+    assert run.status == "finished", run.message
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rtol", [1e-4, 1e-6, 1e-8, 1e-10])
+@pytest.mark.parametrize("together", [False, True])
+@pytest.mark.parametrize("side", [1, -1])
+@pytest.mark.parametrize("gap", [10.0**-k for k in range(2, 10)])
+def test_passages_beside_near_misses_of_all_sizes(gap, side, together, rtol):
+    check_passage_beside_near_miss(gap, side, together, rtol)
+
+
 def windows(N, times):
     """Pin B_0 (n, 2) of the A02 mechanism: phi/2 = am(t/2 | -4 g a / I), see its definition in the library."""
     inertia, arm = (N + 1) / 3 + N, (N + 1) / 2 + N
@@ -146,7 +233,25 @@ def test_two_windows_follow_the_closed_form_for_ten_seconds():
     assert error < 1e-6
     height = windows(2, np.linspace(0, 10, 1001))[:, 1]
     assert len(run.passages) == np.count_nonzero(height[1:] * height[:-1] < 0.0)  # flat poses
-    assert all(p.unbounded for p in run.passages)
+    assert all(p.unbounded and p.crossed for p in run.passages)
+
+
+@pytest.mark.parametrize(
+    ("angle", "speed", "time", "rtol"), [(0.33119179389199727, 1.4116019505023063, 1.3015760383367374, 5.771e-8)]
+)
+def test_a_step_whose_inside_cannot_be_closed_leads_across_a_flat_pose(angle, speed, time, rtol):
+    """A start found at random, in generic orientation, where states inside a step across the pose are not found."""
+    system = ld.library.turned(ld.library.n_four_bar(1)).compile()
+    sign = np.array([-1.0 if c.startswith("B") else 1.0 for c in system.coordinates])  # the coupler turns back
+    run = ld.simulate(system, system.state(sign * angle, sign * speed), (0, time), rtol=rtol, progress=False)
+    assert run.status == "finished", run.message
+    assert len(run.passages) == 2
+    # all cranks turn alike: a pendulum upside down, see `windows`
+    pull = 9.81 * 2.0 / (5.0 / 3.0)
+    judge = integrate.solve_ivp(
+        lambda _, y: (y[1], pull * np.sin(y[0])), (0, time), (angle, speed), rtol=1e-12, atol=1e-12
+    )
+    np.testing.assert_allclose(sign * run.path.q[-1], judge.y[0, -1], atol=20 * rtol)
 
 
 @pytest.mark.slow
@@ -192,6 +297,53 @@ def test_regular_motion_is_that_of_graph_to_the_last_bit(name):
     auto, graph = (ld.simulate(system, state, (0, 1), formulation=f, progress=False) for f in ("auto", "graph"))
     assert not auto.passages
     assert np.array_equal(auto.path.q, graph.path.q)
+
+
+def test_a_poor_choice_of_rows_is_not_taken_for_a_singular_pose(monkeypatch):
+    """Rows that `graph` keeps on Bennett's linkage become dependent far from any singular pose: it has none."""
+    looks, judge = [], whole_run._is_clear
+    monkeypatch.setattr(whole_run, "_is_clear", lambda *given: looks.append(given) or judge(*given))
+    system = ld.library.bennett().compile()
+    state = ld.assemble(system)
+    counts, runs = [], []
+    for largest in (indicator.SMALL, 0):
+        monkeypatch.setattr(indicator, "SMALL", largest)
+        before = len(looks)
+        runs.append(ld.simulate(system, state, (0, 5), formulation=ld.Auto(), progress=False))
+        counts.append(len(looks) - before)
+        assert not runs[-1].passages
+    assert counts[0] == 0
+    assert counts[1] > 0  # by looking closer it is seen, too, at a higher price
+    assert np.array_equal(runs[0].path.q, runs[1].path.q)
+
+
+@pytest.mark.parametrize("name", ["bennett", "andrews", "rssr", "stewart_3rrs"])
+@pytest.mark.parametrize("moving", [False, True])
+def test_rows_chosen_under_watch_are_as_long_as_those_that_momentum_steps_choose(name, moving):
+    m = getattr(ld.library, name)()
+    if moving:
+        m.move_base(x="0.1*sin(3*t)", rz="0.2*t")
+    system = m.compile()
+    state = ld.assemble(system)
+    solver = ld.prepare(system, "auto", state)
+    solver._watch[indicator.LONGEST] = 0.0
+    a = solver.accelerations(state.t, state.q, state.v).copy()
+    indicator.accepted(*solver._arrays)
+    expected = solver.momentum.begin(state.t, state.q, state.v)
+    assert solver._watch[indicator.LONGEST] == pytest.approx(expected, rel=1e-12)  # rounding
+    assert np.array_equal(solver._a, a)  # what was found before stays
+
+
+@pytest.mark.parametrize("name", ["watt", "stephenson", "bricard"])
+def test_the_watch_disturbs_nothing_where_joints_of_a_small_mechanism_are_severed(name, monkeypatch):
+    monkeypatch.setattr(plan, "LIMITS", (0,))  # every joint that may be is severed
+    system = getattr(ld.library, name)().compile()
+    state = ld.assemble(system)
+    assert ld.prepare(system, "auto", state).elimination.plan.severed
+    runs = [ld.simulate(system, state, (0, 1), formulation=f, progress=False) for f in ("graph", "auto")]
+    assert runs[0].status == runs[1].status == "finished"
+    assert not runs[1].passages
+    assert np.array_equal(runs[0].path.q, runs[1].path.q)
 
 
 def test_the_branches_that_meet_in_a_singular_pose_are_found():
@@ -388,6 +540,19 @@ def test_outputs_at_a_singular_pose_are_on_the_motion():
     guessed = [e.t for e in run.events if e.name.startswith("state in a singular pose")]
     assert flat_at in guessed
     assert set(guessed) <= set(times)
+
+
+def test_a_time_event_in_a_singular_pose_is_refused_in_words():
+    """Steps must end at it, since forces may jump there, and none ends in the pose; beside it they do."""
+    system = ld.library.n_four_bar(2).compile()
+    flat_at = 0.714355529293  # as above
+    events = [[ld.At(flat_at + beside, "switch")] for beside in (0.0, 1e-4)]
+    inside, beside = (ld.simulate(system, ld.assemble(system), (0, 1), events=e, progress=False) for e in events)
+    assert inside.status == "failed"
+    assert "the time of 'switch': the pose is singular there" in inside.message
+    assert inside.path.t[-1] > 0.7
+    assert beside.status == "finished", beside.message
+    assert "switch" in [e.name for e in beside.events]
 
 
 def test_tolerances_are_larger_in_a_passage_only():

@@ -305,3 +305,20 @@ def test_a_large_system_with_rows_of_velocities_alone_is_refused(monkeypatch):
     system = m.compile()
     monkeypatch.setattr(momentum, "is_large", lambda system: True)
     assert "velocities only" in ld.Momentum().supports(system)
+
+
+def test_motions_that_change_rows_are_found_in_natural_units():
+    """Rows are divided by their units; against dense matrices, on a mechanism whose size is not one."""
+    system = ld.library.stewart_6ups().compile()
+    state = ld.assemble(system)
+    regular = ld.prepare(system, "graph", state)
+    solver = LargeMomentumSolver(system, decide(system, state), regular, 2)
+    solver.begin(state.t, state.q, state.v)
+    solver._factor(solver.places[0])
+    kept = solver.elimination.plan.kept
+    u = np.random.default_rng(0).normal(size=(len(kept), 3))
+    solved, x = solver._changes(u)
+    terms = ld.terms(system, state)
+    J = (terms.J / system.row_units[:, None])[kept]
+    np.testing.assert_allclose(J @ x, u, atol=1e-12)  # rounding, of rows and motions of the order of one
+    np.testing.assert_allclose(J @ np.linalg.solve(terms.M, J.T) @ solved, u, atol=1e-12)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from loopdyn.elimination.passes import FINE
 from loopdyn.formulations.base import Array, Compiled, Formulation, Solver
 from loopdyn.formulations.graph import Graph, GraphSolver
-from loopdyn.formulations.indicator import LAST, LEAST, LOW, N_WATCH, NOW, accelerate, accepted
+from loopdyn.formulations.indicator import CHOSEN, LAST, LEAST, LOW, N_WATCH, NOW, accelerate, accepted, room
 from loopdyn.formulations.momentum import Momentum, MomentumSolver, step_maker
 from loopdyn.formulations.partition import Partition
 from loopdyn.formulations.relative import Relative
@@ -33,9 +33,25 @@ class AutoSolver(GraphSolver):
 
     def __init__(self, system: System, rank: Rank):
         self.passes = Momentum().supports(system) is None  # whether it can pass singular poses
-        super().__init__(system, rank, N_WATCH if self.passes else 0)
+        super().__init__(system, rank, room(system, rank.count) if self.passes else 0)
         if self.passes:
+            self._allow_choice()
             self.watch_anew()
+
+    def _allow_choice(self) -> None:
+        """Say in which units rows may be chosen anew where the indicator is low, if there is room for it.
+
+        Not where joints are severed: the kernels then see their rows among those of the system.
+        """
+        system, rank, spare = self.elimination.system, self.rank.count, self.elimination.spare
+        if spare.size > N_WATCH and not self.elimination.plan.severed:
+            self._watch[CHOSEN] = rank
+            first = system.work().size
+            spare[first : first + system.nv + system.nc] = np.concatenate([system.speed_units, system.row_units])
+
+    @property
+    def _watch(self) -> Array:
+        return self.elimination.spare[-N_WATCH:]
 
     @cached_property
     def momentum(self) -> MomentumSolver:
@@ -45,27 +61,27 @@ class AutoSolver(GraphSolver):
     @property
     def indicator(self) -> float:
         """The indicator at the last step; one before the first."""
-        return float(self.elimination.spare[LAST]) or 1.0
+        return float(self._watch[LAST]) or 1.0
 
     def watch_anew(self) -> None:
         """Forget the last step, not the largest pivots so far."""
-        self.elimination.spare[[LAST, NOW, LEAST]] = 0.0, 1.0, np.inf
+        self._watch[[LAST, NOW, LEAST]] = 0.0, 1.0, np.inf
 
     def note_end(self) -> None:
         """Keep what was seen in a step that is looked at closer: the indicator at its end, and whether it has a dip."""
-        last, self._end, least = self.elimination.spare[[LAST, NOW, LEAST]]
+        last, self._end, least = self._watch[[LAST, NOW, LEAST]]
         self.dips = bool(least < 0.5 * min(last, self._end))
 
     def take_step(self) -> None:
         """Take the step that was looked at closer."""
-        self.elimination.spare[[LAST, LEAST]] = self._end, np.inf
+        self._watch[[LAST, LEAST]] = self._end, np.inf
 
     def is_low(self, state: State) -> bool:
         """Whether the pose is close to a singular one, compared with that where the rank was decided."""
         if not self.passes or not self.rank.count:
             return False
         if is_large(self.elimination.system):  # no singular values of large matrices
-            return bool(self.elimination.spare[NOW] < LOW)
+            return bool(self._watch[NOW] < LOW)
         system, r = self.elimination.system, self.rank.count - 1
         values = np.linalg.svd(scaled(system, terms(system, state).J), compute_uv=False)
         return bool(values[r] < LOW * self.rank.singular_values[r])

@@ -271,18 +271,33 @@ class MomentumSolver:
         rattle.begin(s.ints, s.floats, place, self.scratch)
         return place
 
-    def side(self, last: rattle.Place) -> float:
-        """1 if a place is on the same side of singular poses as the start of the steps, -1 if on the other side.
+    def mark(self, place: rattle.Place) -> Array:
+        """A square matrix that tells on which side of singular poses a place is: one at the start of the steps.
 
-        The determinant of the rows that are kept and of the tangents at the start, times the masses: it is zero where
-        the rows depend on each other, and positive at the start.
+        It leads from the rows that are kept, with the tangents at the start times the masses, to those of the place. It
+        is singular where these are; each loss of rank brings an eigenvalue through zero to the left.
         """
         first = self.places[0]
         if first.number[rattle.INDICATOR] < SINGULAR:
-            return 1.0  # the start is on neither side
-        kept, tangents = first.kept[: self.rank], first.N @ first.M
-        signs = [float(np.linalg.slogdet(np.vstack([p.J[kept], tangents]))[0]) for p in (first, last)]
-        return signs[0] * signs[1]
+            return np.eye(self.rank)  # the start is on neither side
+        kept = first.kept[: self.rank]
+        across: Array = np.linalg.inv(np.vstack([first.J[kept], first.N @ first.M]))[:, : self.rank]
+        return np.asarray(place.J[kept] @ across)
+
+    @staticmethod
+    def losses(a: Array, b: Array) -> int:
+        """How many times rows lost their independence between two places with these marks, in whatever poses.
+
+        Two losses leave the sign of a determinant as it is, so eigenvalues of what leads from a to b are counted.
+        """
+        try:
+            return int(np.count_nonzero(np.linalg.eigvals(b @ np.linalg.inv(a)).real < 0.0))
+        except np.linalg.LinAlgError:
+            return len(a)  # one is a singular pose to the last digit: any may be lost
+
+    def stays(self, last: rattle.Place) -> bool:
+        """Whether a place is on the same side of singular poses as the start of the steps."""
+        return self.losses(self.mark(self.places[0]), self.mark(last)) == 0
 
     def _failure(self, status: int, t: float, h: float) -> ConvergenceError:
         what = f"a step of {h:.2g} s from t = {t:g} s"

@@ -34,7 +34,8 @@ Array = NDArray[np.float64]
 MOST = 100  # iterations at most
 # Changes below STALLED, rad or sizes of the mechanism, that no longer shrink to SLOWEST of the last are rounding.
 STALLED, SLOWEST = 1e-10, 0.9
-INVERSIONS, PROBE = 8, 0  # inverse iterations for the weakest combination of rows, and seed of their start
+# The weakest combinations of rows that are watched, inverse iterations for them, and seed of their start.
+WEAKEST, INVERSIONS, PROBE = 6, 8, 0
 
 
 class LargeMomentumSolver(MomentumSolver):
@@ -45,7 +46,9 @@ class LargeMomentumSolver(MomentumSolver):
         self.elimination = Elimination(system, rank.state or system.state(), rank.count)
         self._largest = np.zeros(self.elimination.plan.pattern.rows)  # pivot of each row so far
         self._row_units = self.elimination.units()
-        self._probe = np.random.default_rng(PROBE).normal(size=self._largest.size)
+        self._anchor: tuple[Array, Array] | None = None  # weakest rows at the start, see `mark`
+        rows = self._largest.size
+        self._probe = np.random.default_rng(PROBE).normal(size=(rows, min(WEAKEST, rows)))
 
     def _place(self) -> rattle.Place:
         s, none = self.system, np.zeros((0, 0))
@@ -136,6 +139,7 @@ class LargeMomentumSolver(MomentumSolver):
     def begin(self, t: float, q: Array, v: Array) -> float:
         """Take a closed state as the start of the steps that follow; its indicator."""
         self._note(self.places[0], t, q, v)
+        self._anchor = None
         self.first = float(self.places[0].number[rattle.INDICATOR])
         if self.first < SINGULAR:
             raise SingularityError(
@@ -219,34 +223,50 @@ class LargeMomentumSolver(MomentumSolver):
             last = change
         return rattle.UNSETTLED
 
-    def side(self, last: rattle.Place) -> float:
-        """1 if a place is on the same side of singular poses as the start of the steps, -1 if on the other side.
+    def mark(self, place: rattle.Place) -> Array:
+        """A square matrix that tells on which side of singular poses a place is, as far as the weakest rows tell.
 
-        The smallest singular value of the rows, with a sign, passes through zero in such a pose. Its sign is that of
-        its two vectors, u of the rows and x of the motions, against those at the start, in the metric of the masses.
+        With u the weakest combinations of rows at the start, and p the momenta of the motions that change them there,
+        it has the momenta p of the motions that change u at the place. It is a part of the inverse of what dense
+        matrices have: a loss of rank brings an eigenvalue through infinity to the left, if the others are not lost.
         """
-        (u0, x0), (u1, x1) = self._weakest(self.places[0]), self._weakest(last)
-        return float(np.sign(u0 @ u1) * np.sign(self._momenta(self.places[0], x0) @ x1))
+        if self._anchor is None:
+            u, x = self._weakest(self.places[0])
+            self._anchor = u, self._momenta(self.places[0], x)
+        u, p = self._anchor
+        self._factor(place)
+        return np.asarray(p.T @ self._changes(u)[1])
 
-    def _momenta(self, place: rattle.Place, v: Array) -> Array:
-        """M v at a place."""
-        s, load, found = self.system, self.scratch.load[:, :6], np.zeros((2, self.system.nv))
+    def _momenta(self, place: rattle.Place, motions: Array) -> Array:
+        """M v at a place for the motions v, columns of a matrix."""
+        s, load, found = self.system, self.scratch.load[:, :6], np.zeros((motions.shape[1] + 1, self.system.nv))
         w = s.open_work(place.work)
-        for speeds, p in zip((v, 0.0 * v), found, strict=True):  # the second: of moving bases alone
+        for speeds, p in zip((*motions.T, 0.0), found, strict=True):  # the last: of moving bases alone
             w.v[:] = speeds
             momenta(s.ints, s.floats, place.work, load, p)
         w.v[:] = place.v
-        moved: Array = found[0] - found[1]
+        moved: Array = (found[:-1] - found[-1]).T
         return moved
 
-    def _weakest(self, place: rattle.Place) -> tuple[Array, Array]:
-        """Vectors of the smallest singular value of the rows in the metric of the masses: of rows and of speeds."""
-        e, w = self.elimination, self.system.open_work(place.work)
-        self._solve(float(place.number[rattle.TIME]), w.q, 0.0)
-        u, step = self._probe, e.views.step[: self._probe.size]  # behind them is room for rows that are left out
-        for _ in range(INVERSIONS):
-            step[:] = u / self._row_units
+    def _factor(self, place: rattle.Place) -> None:
+        """Prepare :meth:`_changes` at a place."""
+        self._solve(float(place.number[rattle.TIME]), self.system.open_work(place.work).q, 0.0)
+
+    def _changes(self, u: Array) -> tuple[Array, Array]:
+        """(J M^-1 J^T)^-1 u for combinations u of rows in natural units, and motions x of least energy with J x = u."""
+        e = self.elimination
+        solved, x = np.empty_like(u), np.empty((self.system.nv, u.shape[1]))
+        step = e.views.step[: len(u)]  # behind them is room for rows that are left out
+        for k in range(u.shape[1]):
+            step[:] = u[:, k] * self._row_units
             answer(*e.arrays)
-            u = step / self._row_units
-            u = u / np.linalg.norm(u)
-        return u, e.views.rates.copy()
+            solved[:, k], x[:, k] = step * self._row_units, e.views.rates
+        return solved, x
+
+    def _weakest(self, place: rattle.Place) -> tuple[Array, Array]:
+        """The weakest combinations u of rows, in natural units, and the motions x of least energy with J x = u."""
+        self._factor(place)
+        u = self._probe
+        for _ in range(INVERSIONS):
+            u = np.linalg.qr(self._changes(u)[0])[0]
+        return u, self._changes(u)[1]

@@ -72,6 +72,28 @@ class Place(NamedTuple):
     impulse: Any  # (nv,) of the constraints at this end of the step
 
 
+class Rows(NamedTuple):
+    """The part of a place that tells how its rows depend on each other."""
+
+    number: Any
+    work: Any
+    J: Any
+    phi: Any
+    rate: Any
+    explicit: Any
+    T: Any
+    mirror: Any
+    kept: Any  # (nc,) of any type
+    N: Any
+
+
+class Units(NamedTuple):
+    """The part of :class:`Scratch` that :func:`natural_rows` needs."""
+
+    unit: Any
+    row_unit: Any
+
+
 class Scratch(NamedTuple):
     """What is used on the way."""
 
@@ -133,7 +155,7 @@ def factor_rows(P, choose):
         if choose:
             P.kept[i] = i
         for j in range(nv):
-            P.T[i, j] = P.J[P.kept[i], j]
+            P.T[i, j] = P.J[int(P.kept[i]), j]
     least = np.inf
     for k in range(rank):
         if choose:
@@ -211,9 +233,15 @@ def add_multipliers(P, S):
 @inline
 def rows_at(ints, floats, P, S):
     """Rows at the state in the work array of a place."""
+    closure(ints, floats, P.work, P.J, P.rate)
+    natural_rows(ints, P, S)
+
+
+@inline
+def natural_rows(ints, P, S):
+    """Rows that have been found, in natural units."""
     w = open_work(ints, P.work)
     nc, nv = P.J.shape
-    closure(ints, floats, P.work, P.J, P.rate)
     for i in range(nc):
         P.phi[i] = w.phi[i] / S.row_unit[i]
         P.rate[i] /= S.row_unit[i]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,8 +37,9 @@ LANDING, LANDED = 1e-5, 1.0 + 1e-9
 # than JUMP, in rad or sizes of the mechanism, the step leads to another circuit, which the motion does not meet, and
 # one of about half the size is tried. Circuits closer to each other than that count as meeting.
 JUMP, JUMPED = 1e-5, 32.0
-BISECTIONS = 40  # of the time of a step, at most ...
-WHERE = (0.5, 0.4, 0.6, 0.3, 0.7)  # ... at this share of what is left, or the next where no step ends there
+MET = 5.0  # times the indicator at a distance JUMP from a singular pose, by a line from the start of the step
+WHERE = (0.5, 0.4, 0.6, 0.3, 0.7)  # a part is divided at this share of it, or the next where no step ends there ...
+SHORTEST, MOST_PARTS = 2.0**-40, 400  # ... down to this share of the step, and until so many have been looked at
 CLOSABLE = 1e-3  # share of the farthest indicator, above which a correction does not amplify errors much
 STRAY = 0.25  # share of the fastest speed, by which a state inside a step may leave the cubic through its ends
 FINER, WORST = (1, 4), 100.0  # times as many steps, and largest error, of a state inside a step
@@ -61,8 +62,8 @@ class Crossed:
         Its ends.
     work : float
         Of all forces over it, J.
-    pose : State
-        The singular pose, without speeds.
+    poses : tuple of State
+        The singular poses in it, without speeds, the first one first.
     indicator : float
         Smallest at the ends of its parts, as a share of the largest so far.
     impulse : (nc,) array
@@ -72,9 +73,18 @@ class Crossed:
     start: State
     stop: State
     work: float
-    pose: State
+    poses: tuple[State, ...]
     indicator: float
     impulse: Array
+
+
+class _End(NamedTuple):
+    """Where a step ends that is made to a share of the time of another."""
+
+    share: float
+    q: Array
+    mark: Array  # of the side of singular poses
+    indicator: float
 
 
 class Walker:
@@ -90,7 +100,7 @@ class Walker:
         self.works = self.power = np.zeros(stepper.sources)
         self.made: Step  # the last that was made
         self.farthest = 0.0  # largest indicator so far
-        self.pose: State | None = None  # the singular pose that the step goes through which is made now
+        self.poses: list[State] = []  # singular ones that the step goes through which is made now
         self.crossed: list[Crossed] = []  # steps through singular poses
         self.guessed: list[float] = []  # times at which no step ends: states there are between both ends of a step
         self.nearest = np.inf  # smallest indicator in the last step
@@ -101,7 +111,7 @@ class Walker:
     def attempt(self, ints: Any, floats: Any, work: Any, m: Any, method: Any, accelerate: Any) -> int:
         """One step of size clock[SIZE]: `m.new` and clock[ERROR]."""
         h = float(m.clock[chart.SIZE])
-        self.first, self.pose = max(self.first, h), None
+        self.first, self.poses = max(self.first, h), []
         if self.hands_over and h < SMALL * self.first:
             return AGAIN
         try:
@@ -113,12 +123,12 @@ class Walker:
             self.stepper.error = failure
             return 0
         m.clock[chart.ERROR] = error
-        if error <= 1.0 and self.pose is not None:
-            self.crossed.append(self._crossed(self.pose))
+        if error <= 1.0 and self.poses:
+            self.crossed.append(self._crossed())
         return FINE
 
-    def _crossed(self, pose: State) -> Crossed:
-        """The step in `m.new`, which goes through a singular pose."""
+    def _crossed(self) -> Crossed:
+        """The step in `m.new`, which goes through singular poses."""
         stepper, m, nv = self.stepper, self.stepper.memory, self.stepper.system.nv
 
         def end(t: float, y: Array) -> State:
@@ -127,7 +137,8 @@ class Walker:
 
         start, stop = end(m.clock[chart.START], m.y), end(m.clock[chart.STOP], m.new)
         work = float((m.new - m.y)[2 * nv :].sum())
-        return Crossed(start, stop, work, pose, self.nearest / self.farthest, self.impulse.copy())
+        poses = tuple(sorted(self.poses, key=lambda pose: pose.t))
+        return Crossed(start, stop, work, poses, self.nearest / self.farthest, self.impulse.copy())
 
     def _extrapolated_step(self, h: float) -> float:
         """A step into `m.new`, closed if it can be taken; its error."""
@@ -201,7 +212,8 @@ class Walker:
             self.nearest, self.farthest = self.made.indicator, max(self.farthest, self.solver.first)
             if self._jump(h) == JUMPED:
                 raise ConvergenceError(
-                    f"a step of {h:.2g} s from t = {t:g} s leads to another circuit. Use a smaller step."
+                    f"a step of {h:.2g} s from t = {t:g} s leads to another circuit, or turns too far to tell. "
+                    "Use a smaller step."
                 )
         works = m.y[2 * nv :] + 0.5 * h * (m.k[0, 2 * nv :] + self._powers(t + h, q, v))
         return np.concatenate([difference(self.stepper.system, m.q, q), v, works])
@@ -255,7 +267,7 @@ class Walker:
                     continue
                 if not ahead:
                     y[:nv] = difference(system, m.q, increment(system, self.q, y[:nv]))
-                if error <= 1.0 and self.solver.side(self.made.place) > 0.0:
+                if error <= 1.0 and self.solver.stays(self.made.place):
                     if self.made.place.number[INDICATOR] > CLOSABLE * self.farthest:
                         self._close(y, float(m.clock[chart.START]) + h)
                     return y
@@ -274,33 +286,53 @@ class Walker:
     def _jump(self, h: float) -> float:
         """Error that stands for a step of the time h, made last, that ends on another circuit than its start; or zero.
 
-        Both sides of a singular pose differ in the sign of a determinant. Where it changes, the time is bisected until
-        the ends before and after it are next to each other, or are not.
+        Where rows have lost their independence between the ends of a part of the step, it is bisected until the ends
+        before and after meet in a singular pose, or do not. There may be several such parts.
         """
-        if self.solver.side(self.made.place) > 0.0:
-            return 0.0
-        system, unit = self.stepper.system, self.stepper.memory.unit
-        a, b, last, after = 0.0, 1.0, self.q, self.made.q
-        for _ in range(BISECTIONS):
-            if np.abs(difference(system, last, after) / unit).max(initial=0.0) <= JUMP:
-                self.pose = State(self.t + a * h, last, np.zeros(system.nv))
+        solver = self.solver
+        left = [(_End(0.0, self.q, solver.mark(solver.places[0]), solver.first), self._end(1.0, self.made))]
+        for _ in range(MOST_PARTS):
+            if not left:
                 return 0.0
-            found = self._between(a, b, h)
-            if found is None:
+            before, after = left.pop()
+            if solver.losses(before.mark, after.mark) == 0:
+                continue
+            if self._apart(before.q, after.q) <= JUMP:
+                if not self._meet(before, after):
+                    return JUMPED
+                self.poses.append(State(self.t + before.share * h, before.q, np.zeros(self.stepper.system.nv)))
+                continue
+            if after.share - before.share < SHORTEST:
+                return JUMPED
+            middle = self._between(before.share, after.share, h)
+            if middle is None:
                 return LANDED
-            middle, made = found
-            if self.solver.side(made.place) > 0.0:
-                a, last = middle, made.q
-            else:
-                b, after = middle, made.q
+            left += [(middle, after), (before, middle)]
         return JUMPED
 
-    def _between(self, a: float, b: float, h: float) -> tuple[float, Step] | None:
+    def _end(self, share: float, made: Step) -> _End:
+        return _End(share, made.q, self.solver.mark(made.place), float(made.place.number[INDICATOR]))
+
+    def _apart(self, a: Array, b: Array) -> float:
+        """Distance of two poses in natural units."""
+        apart = difference(self.stepper.system, a, b) / self.stepper.memory.unit
+        return float(np.abs(apart).max(initial=0.0))
+
+    def _meet(self, before: _End, after: _End) -> bool:
+        """Whether there is a singular pose between ends next to each other: the indicator falls to zero from the start.
+
+        If it does not, tangents have turned by a right angle against those at the start. Behind that the step could
+        lead anywhere: seen from the start, both circuits of a near miss are then on the other side.
+        """
+        slope = self.solver.first / max(self._apart(self.q, before.q), JUMP)
+        return min(before.indicator, after.indicator) <= MET * slope * JUMP
+
+    def _between(self, a: float, b: float, h: float) -> _End | None:
         """A step that ends between the shares a and b of the time h, if there is one."""
         for part in WHERE:
             middle = a + part * (b - a)
             try:
-                return middle, self.solver.walk(middle * h, (1.0 / COUNTS[-1],) * COUNTS[-1])
+                return self._end(middle, self.solver.walk(middle * h, (1.0 / COUNTS[-1],) * COUNTS[-1]))
             except ConvergenceError:
                 continue
         return None
