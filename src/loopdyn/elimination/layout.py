@@ -37,17 +37,23 @@ from loopdyn.records import work_size as system_work_size
 
 # Header of the plan: lengths of its tables.
 P_ROWS, P_SLOTS, P_RESPONSES, P_OPEN, P_NODES, P_LATER, P_BLOCKS, P_MATRIX = range(8)
-P_SEVERED, P_DROPPED, P_SIZE = range(8, 11)
+P_SEVERED, P_DROPPED, P_WAVES, P_SIZE = range(8, 12)
 
 # node[k]: of the node at place k of the order: its first row, its rows, where its blocks begin in the array of the
 # matrix, its part of `later`, its part of `block` (ordering.Pattern).
 FIRST_ROW, ROWS, START, LATER_BEGIN, LATER_END, BLOCK_BEGIN, N_NODE = range(7)
+# at[i]: of body i, its part of `open`, where S^T K begins in `response` (column by column, one per freedom), where its
+# blocks begin in `block` (pairs a >= b of its open nodes), and its number among the severed bodies or -1.
+OPEN_BEGIN, OPEN_END, RESPONSE, BLOCKS, SEVERED, N_AT = range(6)
 # open[m]: rows that are open at a body: their node; where their columns from bodies further out are kept, or -1 if
 # there are none; where the parent finds those that this body hands on, or -1; whether it is the first that does, when
 # nothing is there yet; the cut joint or pair constraint that they are of, if it acts on this very body, or -1.
 O_NODE, O_SLOT, O_UP, O_FIRST, O_CUT, N_OPEN = range(6)
 # relation_entry[e]: place of the response of a freedom, or columns at the child and the parent of a cut joint.
 R_RESPONSE, R_CHILD, R_PARENT, N_RELATION_ENTRY = range(4)
+# wave[w]: where wave w begins in the sequence of bodies, in the order of cuts, in that of elimination, and among
+# severed joints.
+W_BODY, W_CUT, W_ORDER, W_SEVERED, N_WAVE = range(5)
 # Row of `free`, one for each motion of a severed body: U = I S, 1 / (S . U), reduced load; S is a unit vector.
 FREE_UW, FREE_UV, FREE_DINV, FREE_LOAD, N_FREE = 0, 3, 6, 7, 8
 
@@ -59,19 +65,20 @@ SMALLEST_PIVOT, RESIDUAL, REFINEMENTS, DROPPED, WEAKEST_PIVOT, MATRIX_ONLY, N_DI
 class PlanArrays(NamedTuple):
     """Tables of a plan; `rows` are those of the matrix of multipliers."""
 
-    severed: Any  # (bodies,) number of the severed joint, or -1
-    response: Any  # (bodies + 1,) where S^T K of each body begins: column by column, one per freedom
-    open_start: Any  # (bodies + 1,)
-    open: Any  # (open, N_OPEN) by bodies, in the order of elimination
-    body_block: Any  # (bodies,) where the blocks of each body begin in `block`: pairs a >= b of its open nodes
+    at: Any  # (bodies, N_AT) where what belongs to each body is; it is laid out in the order of elimination
+    open: Any  # (open, N_OPEN)
     node: Any  # (nodes, N_NODE) pattern of the matrix, see ordering.Pattern
     later: Any
     block: Any
     index: Any  # (nc,) row of the matrix that each row of the tables is, or -1; rows that are dropped are numbered
     # after those of the matrix: they are looked at, not solved for
     relation_entry: Any  # (entries, N_RELATION_ENTRY)
-    severed_joint: Any  # (severed, 2) body, cut
+    severed_joint: Any  # (severed, 2) body, cut; by waves
     kept: Any  # (rows,) row of the tables that each row is
+    sequence: Any  # (bodies less bases,) in which they are placed: parents before children
+    order: Any  # (bodies less bases,) in which they are eliminated: by waves, children before parents
+    cut_order: Any  # (cuts,) by waves
+    wave: Any  # (waves + 1, N_WAVE)
 
 
 class EliminationWork(NamedTuple):
@@ -96,13 +103,14 @@ class EliminationWork(NamedTuple):
     diagnostics: Any  # (N_DIAGNOSTICS,)
 
 
-def pack_plan(p: PlanArrays, slots: int, matrix: int) -> NDArray[np.int64]:
-    """One array: header, then all tables; `slots`, `matrix`: lengths of the arrays of columns and of the matrix."""
+def pack_plan(p: PlanArrays, slots: int, responses: int, matrix: int) -> NDArray[np.int64]:
+    """One array: header, then all tables; the others are lengths: of the columns, the responses and the matrix."""
     header = np.zeros(P_SIZE, np.int64)
     header[[P_ROWS, P_SLOTS, P_RESPONSES, P_OPEN, P_NODES, P_LATER, P_BLOCKS, P_MATRIX, P_SEVERED]] = [
-        len(p.kept), slots, p.response[-1], len(p.open), len(p.node), len(p.later), len(p.block), matrix,
+        len(p.kept), slots, responses, len(p.open), len(p.node), len(p.later), len(p.block), matrix,
         len(p.severed_joint),
     ]  # fmt: skip
+    header[P_WAVES] = len(p.wave) - 1
     header[P_DROPPED] = np.count_nonzero(np.asarray(p.index) >= len(p.kept))
     return np.concatenate([header, *(np.asarray(x, np.int64).ravel() for x in p)])
 
@@ -139,31 +147,32 @@ def open_plan(ints, o):
     bodies, related, rows = ints[H_ROWS], ints[H_ENTRIES], ints[H_NC]
     n, opened, nodes, later = ints[o + P_ROWS], ints[o + P_OPEN], ints[o + P_NODES], ints[o + P_LATER]
     blocks, severed = ints[o + P_BLOCKS], ints[o + P_SEVERED]
+    moving, cuts = bodies - ints[H_BASES], ints[H_CUTS]
     a = o + P_SIZE
-    b = a + bodies
-    c = b + bodies + 1
-    d = c + bodies + 1
-    e = d + opened * N_OPEN
-    f = e + bodies
-    g = f + nodes * N_NODE
-    h = g + later
-    i = h + blocks
-    j = i + rows
-    k = j + related * N_RELATION_ENTRY
-    m = k + severed * 2
+    b = a + bodies * N_AT
+    c = b + opened * N_OPEN
+    d = c + nodes * N_NODE
+    e = d + later
+    f = e + blocks
+    g = f + rows
+    h = g + related * N_RELATION_ENTRY
+    i = h + severed * 2
+    j = i + n
+    k = j + 2 * moving
     return PlanArrays(
-        window(ints, a, bodies),
-        window(ints, b, bodies + 1),
-        window(ints, c, bodies + 1),
-        window(ints, d, opened, N_OPEN),
-        window(ints, e, bodies),
-        window(ints, f, nodes, N_NODE),
-        window(ints, g, later),
-        window(ints, h, blocks),
-        window(ints, i, rows),
-        window(ints, j, related, N_RELATION_ENTRY),
-        window(ints, k, severed, 2),
-        window(ints, m, n),
+        window(ints, a, bodies, N_AT),
+        window(ints, b, opened, N_OPEN),
+        window(ints, c, nodes, N_NODE),
+        window(ints, d, later),
+        window(ints, e, blocks),
+        window(ints, f, rows),
+        window(ints, g, related, N_RELATION_ENTRY),
+        window(ints, h, severed, 2),
+        window(ints, i, n),
+        window(ints, j, moving),
+        window(ints, j + moving, moving),
+        window(ints, k, cuts),
+        window(ints, k + cuts, ints[o + P_WAVES] + 1, N_WAVE),
     )
 
 

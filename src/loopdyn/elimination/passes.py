@@ -13,6 +13,7 @@ import numpy as np
 
 from loopdyn._jit import inline, kernel, whole
 from loopdyn.elimination.layout import (
+    BLOCKS,
     DROPPED,
     FIRST_ROW,
     FREE_DINV,
@@ -25,14 +26,22 @@ from loopdyn.elimination.layout import (
     O_NODE,
     O_SLOT,
     O_UP,
+    OPEN_BEGIN,
+    OPEN_END,
     R_CHILD,
     R_PARENT,
     R_RESPONSE,
     REFINEMENTS,
     RESIDUAL,
+    RESPONSE,
     ROWS,
+    SEVERED,
     SMALLEST_PIVOT,
     START,
+    W_BODY,
+    W_CUT,
+    W_ORDER,
+    W_SEVERED,
     WEAKEST_PIVOT,
     open_elimination,
     open_plan,
@@ -103,7 +112,7 @@ from loopdyn.spatial import (
 )
 from loopdyn.tree.aba import PIVOT, eliminate, eliminate_pin, hand_on
 from loopdyn.tree.jacobian import constraint_rows, freedom_of_cut, linear_terms, pair, rows_of_pair
-from loopdyn.tree.kinematics import accelerations, kinematics, rigid_bodies
+from loopdyn.tree.kinematics import accelerations, kinematics, place_bases, place_body, rigid_bodies
 
 # Status of a kernel: fine, or the row of a body without inertia, or one of these.
 FINE = -1
@@ -125,10 +134,13 @@ MOST_REFINEMENTS = 6
 
 
 @inline(always=True)
-def bring_loads(model, work, joints):
-    """Loads on the freedoms of tree joints, as wrenches on their two bodies; `joints`: body and cut of each."""
+def bring_loads(model, work, joints, begin, end):
+    """Loads on the freedoms of tree joints, as wrenches on their two bodies; `joints`: body and cut of each.
+
+    Of those from `begin` to `end`.
+    """
     B = work.body
-    for n in range(joints.shape[0]):
+    for n in range(begin, end):
         i, cut = joints[n, 0], joints[n, 1]
         first, end = model.tree[i, V0], model.tree[i, V0] + model.tree[i, NV]
         loaded = False
@@ -161,13 +173,14 @@ def at_point(motion, i, w0, v0, x, B):
 
 
 @inline(always=True)
-def rows_and_right_sides(model, work, plan, E):
-    """Rows of all cut joints and pair constraints, the points at which they act, and their right sides.
+def rows_and_right_sides(model, work, plan, E, begin, end):
+    """Rows of cut joints and pair constraints, the points at which they act, and their right sides.
 
-    These are for bodies without acceleration.
+    Of those from `begin` to `end` in their order; right sides are for bodies without acceleration.
     """
     B = work.body
-    for n in range(model.cut.shape[0]):
+    for x in range(begin, end):
+        n = plan.cut_order[x]
         rows_of_pair(model, work, n)
         i, j = model.cut[n, C_PARENT], model.cut[n, C_CHILD]
         rF = rot(get9(B, i, R), get3(model.cut_frames, n, F_POINT))
@@ -183,6 +196,7 @@ def rows_and_right_sides(model, work, plan, E):
             if i < model.n_bases:
                 right += dot(torque, get3(B, i, AW)) + dot(force, at_point(B, i, AW, AV, xM, B))
             E.right[plan.index[k]] = right
+            E.step[plan.index[k]] = right
 
 
 @inline(always=True)
@@ -213,6 +227,7 @@ def fill_relations(model, work, plan, E):
                     i = model.cut[cut, C_PARENT]
                     add_column(E.column, plan.relation_entry[e, R_PARENT], B, i, xM, neg(torque), neg(force))
         E.right[row] = gamma
+        E.step[row] = gamma
 
 
 # ------------------------------------------------------------------------------------------- elimination
@@ -332,7 +347,7 @@ def eliminate_columns(model, work, plan, E, i, first, count, turning, severed):
     B, D, K, Z = work.body, work.dof, E.column, E.response
     p, related = model.tree[i, PARENT], model.linear.shape[0] > 0
     x0, r, cw, cv = get3(B, i, X), get3(B, i, ARM), get3(B, i, CW), get3(B, i, CV)
-    begin, end, at = plan.open_start[i], plan.open_start[i + 1], plan.response[i]
+    begin, end, at = plan.at[i, OPEN_BEGIN], plan.at[i, OPEN_END], plan.at[i, RESPONSE]
     for x in range(begin, end):
         node, slot, up, cut = plan.open[x, O_NODE], plan.open[x, O_SLOT], plan.open[x, O_UP], plan.open[x, O_CUT]
         row, sign, arm = plan.node[node, FIRST_ROW], 0.0, (0.0, 0.0, 0.0)
@@ -364,7 +379,7 @@ def eliminate_columns(model, work, plan, E, i, first, count, turning, severed):
             at += count
     if count == 0:  # a weld
         return
-    block, at = plan.body_block[i], plan.response[i]
+    block, at = plan.at[i, BLOCKS], plan.at[i, RESPONSE]
     if severed:
         shares = pivots(E.free, first, FREE_DINV, count)
     else:
@@ -372,7 +387,7 @@ def eliminate_columns(model, work, plan, E, i, first, count, turning, severed):
     for x in range(begin, end):
         for s in range(plan.node[plan.open[x, O_NODE], ROWS]):
             w = each(some(Z, at, count), shares, count)
-            other = plan.response[i]
+            other = plan.at[i, RESPONSE]
             for y in range(begin, x + 1):  # of its own block the upper half is superfluous
                 columns = plan.node[plan.open[y, O_NODE], ROWS]
                 add_products(E.matrix, plan.block[block + y - begin] + s * columns, w, Z, other, columns, count)
@@ -382,24 +397,21 @@ def eliminate_columns(model, work, plan, E, i, first, count, turning, severed):
 
 
 @inline(always=True)
-def inward(model, work, plan, E):
+def inward(model, work, plan, E, begin, end, status):
     """Articulated inertias and open columns from the tips to the roots of the forest: matrix and its right side.
 
-    Returns a body whose pivot vanishes, or -1.
+    Of the bodies from `begin` to `end` in the order of elimination. Returns one whose pivot vanishes, or `status`.
     """
     B = work.body
-    status = FINE
-    E.matrix[:] = 0.0
-    for k in range(E.step.shape[0]):  # no slice: both might overlap, for all that Numba knows
-        E.step[k] = E.right[k]
-    for i in range(model.tree.shape[0] - 1, model.n_bases - 1, -1):
+    for x in range(begin, end):
+        i = plan.order[x]
         p, first, count = model.tree[i, PARENT], model.tree[i, V0], model.tree[i, NV]
-        severed, turning = plan.severed[i] >= 0, turns_only(model.tree[i, KIND])
+        severed, turning = plan.at[i, SEVERED] >= 0, turns_only(model.tree[i, KIND])
         J, H, M = get6(B, i, IJ), get9(B, i, IH), get6(B, i, IM)
         pw, pv = get3(B, i, PW), get3(B, i, PV)
         size_w, size_v = J[0] + J[1] + J[2], M[0] + M[1] + M[2]
         if severed:
-            if not eliminate_free_body(E.free, 6 * plan.severed[i], J, H, M, pw, pv):
+            if not eliminate_free_body(E.free, 6 * plan.at[i, SEVERED], J, H, M, pw, pv):
                 status = i
         else:
             bw, bv = inertia_times(J, H, M, get3(B, i, CW), get3(B, i, CV))
@@ -416,10 +428,10 @@ def inward(model, work, plan, E):
                     pw, pv = add(pw, scale(u, uw)), add(pv, scale(u, uv))
             if p >= model.n_bases:
                 hand_on(B, i, p, J, H, M, pw, pv)
-        if plan.open_start[i] == plan.open_start[i + 1]:
+        if plan.at[i, OPEN_BEGIN] == plan.at[i, OPEN_END]:
             continue
         if severed:
-            eliminate_columns(model, work, plan, E, i, 6 * plan.severed[i], 6, False, True)
+            eliminate_columns(model, work, plan, E, i, 6 * plan.at[i, SEVERED], 6, False, True)
         elif turning and count == 1:
             eliminate_columns(model, work, plan, E, i, first, 1, True, False)
         elif turning and count == 2:
@@ -454,10 +466,10 @@ def factor_matrix(plan, E):
 @inline(always=True)
 def gather(plan, E, lam, i, count):
     """What the multipliers put on each of the `count` freedoms of body i, then zeros."""
-    w, z = NONE, plan.response[i]
+    w, z = NONE, plan.at[i, RESPONSE]
     if count == 0:
         return w
-    for x in range(plan.open_start[i], plan.open_start[i + 1]):
+    for x in range(plan.at[i, OPEN_BEGIN], plan.at[i, OPEN_END]):
         node = plan.open[x, O_NODE]
         row = plan.node[node, FIRST_ROW]
         for s in range(plan.node[node, ROWS]):
@@ -508,17 +520,19 @@ def move_body(model, work, w, motion, at, out, whole, i, first, count, turning):
 
 
 @inline(always=True)
-def outward(model, work, plan, E, lam, motion, at, out, whole):
+def outward(model, work, plan, E, lam, motion, at, out, whole, begin, end):
     """Accelerations of bodies and freedoms from the roots to the tips, for the multipliers `lam`.
 
-    Those of freedoms go to `out`, those of bodies to columns `at` ... of `motion`, which has those of the bases. Not
-    `whole`: what the multipliers alone add, without loads, velocity terms and the motion of bases.
+    Of bodies from `begin` to `end` of their sequence; those before them have theirs. Accelerations of freedoms go to
+    `out`, those of bodies to columns `at` ... of `motion`, which has those of the bases. Not `whole`: what the
+    multipliers alone add, without loads, velocity terms and the motion of bases.
     """
-    for i in range(model.n_bases, model.tree.shape[0]):
+    for x in range(begin, end):
+        i = plan.sequence[x]
         first, count = model.tree[i, V0], model.tree[i, NV]
-        if plan.severed[i] >= 0:
+        if plan.at[i, SEVERED] >= 0:
             w = gather(plan, E, lam, i, 6)
-            move_free_body(E.free, 6 * plan.severed[i], w, motion, i, at, whole)
+            move_free_body(E.free, 6 * plan.at[i, SEVERED], w, motion, i, at, whole)
         elif model.tree[i, KIND] == REVOLUTE:
             w = gather(plan, E, lam, i, 1)
             move_body(model, work, w, motion, at, out, whole, i, first, 1, True)
@@ -536,7 +550,7 @@ def respond(ints, floats, work):
     for i in range(model.n_bases):
         put3(E.motion, i, 0, (0.0, 0.0, 0.0))
         put3(E.motion, i, 3, (0.0, 0.0, 0.0))
-    outward(model, data, plan, E, E.step, E.motion, 0, E.rates, False)
+    outward(model, data, plan, E, E.step, E.motion, 0, E.rates, False, 0, plan.sequence.shape[0])
 
 
 @inline(always=True)
@@ -555,10 +569,10 @@ def of_severed_joints(model, work, plan, motion, out):
 
 
 @inline(always=True)
-def severed_accelerations(model, work, plan):
-    """Accelerations of the coordinates of severed joints."""
+def severed_accelerations(model, work, plan, begin, end):
+    """Accelerations of the coordinates of severed joints from `begin` to `end`."""
     B = work.body
-    for n in range(plan.severed_joint.shape[0]):
+    for n in range(begin, end):
         i, cut = plan.severed_joint[n, 0], plan.severed_joint[n, 1]
         p = model.tree[i, PARENT]
         alpha = get3(B, p, AW)
@@ -572,6 +586,10 @@ def severed_accelerations(model, work, plan):
         for k in range(model.tree[i, NV]):
             torque, force = joint_direction(model.cut[cut, C_KIND], k, F, M, par)
             work.a[model.tree[i, V0] + k] = dot(torque, w) + dot(force, v)
+
+
+# What `note_row` has found before the first row.
+NOTHING_FOUND = (0.0, 0.0, 0.0, 0.0)
 
 
 @inline(always=True)
@@ -593,16 +611,14 @@ def note_row(E, index, missing, size, found):
 
 
 @inline(always=True)
-def row_accelerations(model, work, plan, E):
-    """Into `E.step` what is missing in every row; bases do not count.
+def row_accelerations(model, work, plan, E, begin, end, found):
+    """Into `E.step` what is missing in the rows of the cuts from `begin` to `end` in their order; bases do not count.
 
-    Returns the largest as a share of the terms it is the difference of: of the rows that are kept, and of those that
-    were dropped, which depend on others and must agree with them. Of the latter terms of all rows together are the
-    measure, since those of one row may vanish.
+    Returns what is `found` with these, see `note_row`.
     """
-    B = work.body
-    zero, found = (0.0, 0.0, 0.0), (0.0, 0.0, 0.0, 0.0)
-    for n in range(model.cut.shape[0]):
+    B, zero = work.body, (0.0, 0.0, 0.0)
+    for x in range(begin, end):
+        n = plan.cut_order[x]
         i, j, xM = model.cut[n, C_PARENT], model.cut[n, C_CHILD], get3(E.point, n, 0)
         wM, vM, wF, vF = zero, zero, zero, zero
         if j >= model.n_bases:
@@ -614,6 +630,16 @@ def row_accelerations(model, work, plan, E):
             at_child, at_parent = dot(torque, wM) + dot(force, vM), dot(torque, wF) + dot(force, vF)
             size = abs(right.real) + abs(at_child.real) + abs(at_parent.real)
             found = note_row(E, plan.index[k], right - at_child + at_parent, size, found)
+    return found
+
+
+@inline(always=True)
+def largest_missing_share(model, work, plan, E, found):
+    """The largest that is missing in a row, as a share of the terms it is the difference of.
+
+    Of the rows that are kept, and of those that were dropped, which depend on others and must agree with them. Of the
+    latter terms of all rows together are the measure, since those of one row may vanish. `found`: in rows of cuts.
+    """
     for n in range(model.linear.shape[0]):
         missing, size = relation_acceleration(model, work, plan, E, n)
         found = note_row(E, plan.index[model.linear[n, L_ROW]], missing, size, found)
@@ -673,7 +699,9 @@ def refine(ints, floats, work, worst, contradiction):
             add3(B, i, AV, get3(E.motion, i, 3))
         for k in range(E.lam.shape[0]):
             E.lam[k] += E.step[k]
-        worst, contradiction = row_accelerations(model, data, plan, E)
+        found = row_accelerations(model, data, plan, E, 0, model.cut.shape[0], NOTHING_FOUND)
+        worst, contradiction = largest_missing_share(model, data, plan, E, found)
+    severed_accelerations(model, data, plan, 0, plan.severed_joint.shape[0])
     E.diagnostics[REFINEMENTS] = count
     return worst, contradiction
 
@@ -694,10 +722,15 @@ def weakness(E):
 
 @inline
 def load_all(ints, floats, work):
-    """Loads of forces, motors and springs, and those on the freedoms of severed joints."""
-    model, data = open_model(ints, floats), open_work(ints, work)
-    add_loads(model, data)
-    bring_loads(model, data, open_plan(ints, plan_start(ints)).severed_joint)
+    """Loads of forces, motors and springs."""
+    add_loads(open_model(ints, floats), open_work(ints, work))
+
+
+@inline
+def load_severed(ints, floats, work, wave):
+    """Loads on the freedoms of severed joints."""
+    model, data, plan = open_model(ints, floats), open_work(ints, work), open_plan(ints, plan_start(ints))
+    bring_loads(model, data, plan.severed_joint, plan.wave[wave, W_SEVERED], plan.wave[wave + 1, W_SEVERED])
 
 
 @inline
@@ -709,10 +742,10 @@ def relate(ints, floats, work):
 
 
 @inline
-def finish_severed(ints, floats, work):
+def finish_severed(ints, floats, work, wave):
     """Accelerations of the coordinates of severed joints."""
     model, data, plan = open_model(ints, floats), open_work(ints, work), open_plan(ints, plan_start(ints))
-    severed_accelerations(model, data, plan)
+    severed_accelerations(model, data, plan, plan.wave[wave, W_SEVERED], plan.wave[wave + 1, W_SEVERED])
 
 
 @kernel(short_loops=True)
@@ -725,34 +758,45 @@ def accelerate(ints, floats, work):
 def accelerate_in(ints, floats, work):
     """`accelerate` on windows.
 
-    What few mechanisms need is in functions of its own that open the arrays again: here it would cost all of them.
+    A large mechanism is gone through in waves (plan.WAVE). What few mechanisms need is in functions of its own that
+    open the arrays again: here it would cost all of them.
     """
     model, data = open_model(ints, floats), open_work(ints, work)
     plan, E = open_plan(ints, plan_start(ints)), open_elimination(ints, plan_start(ints), work, work_start(ints))
-    rigid_bodies(model, data)
-    if model.force.shape[0] > 0 or plan.severed_joint.shape[0] > 0:
-        load_all(ints, floats, work)
-    else:
-        for k in range(model.nv):
-            data.load[k] = data.tau[k]
-    rows_and_right_sides(model, data, plan, E)
-    if model.linear.shape[0] > 0:
-        relate(ints, floats, work)
-    status = inward(model, data, plan, E)
+    waves, severed, status = plan.wave.shape[0] - 1, plan.severed_joint.shape[0] > 0, FINE
+    place_bases(model, data)
+    E.matrix[:] = 0.0
+    for k in range(model.nv):
+        data.load[k] = data.tau[k]
+    for w in range(waves):
+        for x in range(plan.wave[w, W_BODY], plan.wave[w + 1, W_BODY]):
+            place_body(model, data, plan.sequence[x], True)
+        if model.force.shape[0] > 0:
+            load_all(ints, floats, work)
+        if severed:
+            load_severed(ints, floats, work, w)
+        rows_and_right_sides(model, data, plan, E, plan.wave[w, W_CUT], plan.wave[w + 1, W_CUT])
+        if model.linear.shape[0] > 0:
+            relate(ints, floats, work)
+        status = inward(model, data, plan, E, plan.wave[w, W_ORDER], plan.wave[w + 1, W_ORDER], status)
     factor_matrix(plan, E)
     if E.diagnostics[MATRIX_ONLY].real > 0.0:
         return status
     for k in range(E.lam.shape[0]):
         E.lam[k] = E.step[k]
     solve(plan, E.matrix, E.inverse, E.lam)
-    outward(model, data, plan, E, E.lam, data.body, AW, data.a, True)
-    worst, contradiction = row_accelerations(model, data, plan, E)
+    found = NOTHING_FOUND
+    for w in range(waves):
+        begin, end = plan.wave[w, W_BODY], plan.wave[w + 1, W_BODY]
+        outward(model, data, plan, E, E.lam, data.body, AW, data.a, True, begin, end)
+        found = row_accelerations(model, data, plan, E, plan.wave[w, W_CUT], plan.wave[w + 1, W_CUT], found)
+        if severed:
+            finish_severed(ints, floats, work, w)
+    worst, contradiction = largest_missing_share(model, data, plan, E, found)
     E.diagnostics[REFINEMENTS] = 0.0
     if worst > residual_goal(E):
         worst, contradiction = refine(ints, floats, work, worst, contradiction)
     E.diagnostics[RESIDUAL] = max(worst, contradiction)
-    if plan.severed_joint.shape[0] > 0:
-        finish_severed(ints, floats, work)
     for k in range(E.multipliers.shape[0]):
         E.multipliers[k] = 0.0
     for k in range(E.lam.shape[0]):
@@ -839,7 +883,7 @@ def balance(ints, floats, work, joints, load):
     B = data.body
     rigid_bodies(model, data)
     add_loads(model, data)
-    bring_loads(model, data, joints)
+    bring_loads(model, data, joints, 0, joints.shape[0])
     constraint_rows(model, data)
     accelerations(model, data)
     for n in range(model.linear.shape[0]):

@@ -11,6 +11,7 @@ it is the sparse matrix J M^-1 J^T of absolute coordinates. The choice with the 
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -30,6 +31,9 @@ Ints = NDArray[np.int64]
 # Numbers of open rows at a body above which its joint is severed, among which the cheapest is taken. With the first
 # nothing is severed in mechanisms of ordinary size, while in large ones no matrix gets out of hand.
 LIMITS = (120, 30, 16, 10, 6, 3, 0)
+
+# Bodies in a wave: what the passes of a wave keep of them, some 2 kB each, stays in the cache of a core meanwhile.
+WAVE = 384
 
 # Multiplications and additions of the tree part of a body, and of each of its freedoms (tree/aba.py, tree/rigid.py).
 BODY_FLOPS, FREEDOM_FLOPS = 450, 110
@@ -52,6 +56,7 @@ class Forest:
 
     nodes: tuple[Node, ...]
     severed: tuple[int, ...]  # bodies, in the order of their rows
+    sequence: tuple[int, ...]  # of all bodies, in which they are placed
     open: tuple[tuple[int, ...], ...]  # by row of the body table
     roots: tuple[int, ...]  # bodies that pass nothing on
 
@@ -139,19 +144,19 @@ def make_plan(
     cut: C; severed besides: none
     ...
     """
+    sequence = _sequence(system)
     if severed is None:
-        forest = _cheapest(system)
+        forest = _cheapest(system, sequence)
     else:
         _require_unbound(system, severed)
-        forest = grow(system, lambda i, _: i in severed)
+        forest = grow(system, sequence, lambda i, _: i in severed)
     if kept is not None:
-        nodes = tuple(replace(n, rows=tuple(kept[n.name])) for n in forest.nodes)
-        forest = Forest(nodes, forest.severed, forest.open, forest.roots)
+        forest = replace(forest, nodes=tuple(replace(n, rows=tuple(kept[n.name])) for n in forest.nodes))
     pattern = _pattern(forest)
     return _freeze(system, forest, pattern)
 
 
-def _cheapest(system: System) -> Forest:
+def _cheapest(system: System, sequence: Sequence[int]) -> Forest:
     """The forest with the fewest operations among those of all `LIMITS`."""
     allowed = _severable(system)
     best, least = None, 0
@@ -162,7 +167,7 @@ def _cheapest(system: System) -> Forest:
 
         if best is not None and not any(allowed):
             break
-        found = grow(system, sever)
+        found = grow(system, sequence, sever)
         flops = _tree_flops(system, found) + _pattern(found).flops
         if best is None or flops < least:
             best, least = found, flops
@@ -208,7 +213,7 @@ def _require_unbound(system: System, severed: Collection[int]) -> None:
         )
 
 
-def grow(system: System, sever: Callable[[int, int], bool]) -> Forest:
+def grow(system: System, sequence: Sequence[int], sever: Callable[[int, int], bool]) -> Forest:
     """Forest with the joints severed for which ``sever(body, open rows)`` says so, from the tips to the root."""
     model, n_bases = system.model, system.n_bases
     n = len(model.tree)
@@ -236,7 +241,8 @@ def grow(system: System, sever: Callable[[int, int], bool]) -> Forest:
             roots.append(i)
         else:
             found[p] |= found[i]
-    return Forest(tuple(nodes), tuple(severed), tuple(tuple(sorted(f)) for f in found), tuple(roots))
+    open_ = tuple(tuple(sorted(f)) for f in found)
+    return Forest(tuple(nodes), tuple(severed), tuple(sequence), open_, tuple(roots))
 
 
 def _nodes(system: System) -> list[Node]:
@@ -260,8 +266,13 @@ def _nodes(system: System) -> list[Node]:
 
 def _pattern(forest: Forest) -> Pattern:
     sizes = [len(node.rows) for node in forest.nodes]
-    order, later = postorder(*minimum_degree(sizes, [forest.open[i] for i in forest.roots]))
-    return factor_pattern(sizes, order, later)
+    place = {i: x for x, i in enumerate(forest.sequence)}
+    # of nodes that are as good as others, those come first whose bodies are placed first
+    first = sorted(range(len(sizes)), key=lambda k: max((place[b] for b in forest.nodes[k].bodies), default=0))
+    number = {k: m for m, k in enumerate(first)}
+    cliques = [[number[k] for k in forest.open[i]] for i in forest.roots]
+    order, later = postorder(*minimum_degree([sizes[k] for k in first], cliques))
+    return factor_pattern(sizes, [first[m] for m in order], [[first[m] for m in found] for found in later])
 
 
 def _tree_flops(system: System, forest: Forest) -> int:
@@ -303,16 +314,17 @@ def _freeze(system: System, forest: Forest, pattern: Pattern) -> Plan:
     freedoms[:n_bases] = 0
     acting = _acting(cut_table, index, np.repeat(np.arange(len(width)), width), n_bases)
     related = {int(pattern.place[k]) for k in range(len(forest.nodes)) if forest.nodes[k].related}
-    columns = _Columns(nodes_at, width, model.tree[:, rec.PARENT], set(forest.roots), n_bases, related)
-    open_start, open_, body_block, block = [0], [], [], pattern.block.tolist()
-    for i, opened in enumerate(nodes_at):
+    waves = _waves(system, forest, cut_table, cut_of)
+    columns = _Columns(nodes_at, width, model.tree[:, rec.PARENT], set(forest.roots), waves.order, related)
+    at, open_, block = np.zeros((n, layout.N_AT), np.int64), list[list[int]](), pattern.block.tolist()
+    responses = severed = 0
+    for i in waves.order:
+        opened, free = nodes_at[i], i in cut_of
+        at[i] = [len(open_), len(open_) + len(opened), responses, len(block), severed if free else -1]
         open_ += [[k, *columns.of(i, k), acting.get((i, k), -1)] for k in opened]
-        open_start.append(len(open_))
-        body_block.append(len(block))
-        if i >= n_bases:
-            block += [pattern.where(a, b) for m, a in enumerate(opened) for b in opened[: m + 1]]
-    counts = np.array([sum(int(width[k]) for k in opened) for opened in nodes_at], np.int64)
-    response = np.concatenate([[0], np.cumsum(counts * freedoms)])
+        block += [pattern.where(a, b) for m, a in enumerate(opened) for b in opened[: m + 1]]
+        responses += sum(int(width[k]) for k in opened) * int(freedoms[i])
+        severed += free
     body_of = np.repeat(np.arange(n), model.tree[:, rec.NV])
     entries = []
     for row, first, count, *_ in model.linear:
@@ -326,17 +338,15 @@ def _freeze(system: System, forest: Forest, pattern: Pattern) -> Plan:
             else:
                 i = int(body_of[freedom])
                 before = sum(int(width[m]) for m in nodes_at[i] if m < k)
-                entries.append([int(response[i] + before * freedoms[i] + freedom - model.tree[i, rec.V0]), -1, -1])
-    severed = np.full(n, -1, np.int64)
-    severed[list(forest.severed)] = np.arange(len(forest.severed))
-    table = [[i, cut_of[i]] for i in forest.severed]
+                first_response = at[i, layout.RESPONSE] + before * freedoms[i]
+                entries.append([int(first_response + freedom - model.tree[i, rec.V0]), -1, -1])
     numbers = [index.get(r, -1) for r in range(int(ints[rec.H_NC]))]
     parts = layout.PlanArrays(
-        severed, response, open_start, open_, body_block, pattern.node, pattern.later, block, numbers, entries, table,
-        kept,
+        at, open_, pattern.node, pattern.later, block, numbers, entries,
+        waves.severed_joint, kept, forest.sequence, waves.order, waves.cut_order, waves.table,
     )  # fmt: skip
     flops = _tree_flops(system, forest) + pattern.flops
-    packed = np.concatenate([ints, layout.pack_plan(parts, columns.end, pattern.size)])
+    packed = np.concatenate([ints, layout.pack_plan(parts, columns.end, responses, pattern.size)])
     return Plan(system, forest, pattern, kept, flops, packed, floats)
 
 
@@ -349,6 +359,92 @@ def _acting(cut_table: Ints, index: Mapping[int, int], node_of: Ints, n_bases: i
     return found
 
 
+@dataclass(frozen=True)
+class _Waves:
+    """Parts of a mechanism that are gone through one after another; see `_waves`."""
+
+    order: list[int]  # in which bodies are eliminated
+    cut_order: list[int]
+    severed_joint: list[list[int]]  # body and cut
+    table: list[list[int]]  # layout.W_BODY ...
+
+
+def _waves(system: System, forest: Forest, cut_table: Ints, cut_of: Mapping[int, int]) -> _Waves:
+    """Waves in which a large mechanism is gone through, so that what one pass leaves is at hand for the next.
+
+    A wave places the next `WAVE` bodies of a sequence, then fills the rows of the cuts whose bodies are both
+    placed, then eliminates the trees of the forest all of whose bodies and cuts are. Forces and relations of
+    coordinates may join any bodies: with them everything is one wave.
+    """
+    model, n_bases, n = system.model, system.n_bases, len(system.model.tree)
+    sequence = forest.sequence
+    size = WAVE if len(model.force) == len(model.linear) == 0 else n
+    begins = list(range(0, max(len(sequence), 1), size))
+    place = dict(zip(sequence, range(n), strict=False))
+
+    def wave(body: int) -> int:
+        return place.get(body, 0) // size  # bases are placed before the first
+
+    of_cut = [max(wave(int(parent)), wave(int(child))) for parent, child, *_ in cut_table]
+    roots, root = set(forest.roots), list(range(n))
+    of_tree = [0] * n  # by root
+    for i in range(n_bases, n):
+        root[i] = i if i in roots else root[int(model.tree[i, rec.PARENT])]
+        of_tree[root[i]] = max(of_tree[root[i]], wave(i))
+    for k, (parent, child, *_) in zip(of_cut, cut_table, strict=True):
+        for b in (int(parent), int(child)):
+            of_tree[root[b]] = max(of_tree[root[b]], k)
+    order = sorted(range(n_bases, n), key=lambda i: (of_tree[root[i]], place[root[i]], -place[i]))
+    cut_order = sorted(range(len(cut_table)), key=lambda c: (of_cut[c], c))
+    severed = sorted(([i, cut_of[i]] for i in forest.severed), key=lambda joint: of_cut[joint[1]])
+
+    def begin(waves: Sequence[int]) -> list[int]:
+        return [int(x) for x in np.searchsorted(waves, range(len(begins) + 1))]
+
+    parts = (
+        [*begins, len(sequence)], begin([of_cut[c] for c in cut_order]), begin([of_tree[root[i]] for i in order]),
+        begin([of_cut[c] for _, c in severed]),
+    )  # fmt: skip
+    return _Waves(order, cut_order, severed, [list(row) for row in zip(*parts, strict=True)])
+
+
+def _sequence(system: System) -> tuple[int, ...]:
+    """Bodies with parents before children, in which those that are joined, cut joints included, are near each other.
+
+    Each part of the mechanism that hangs together without the bases is gone through in breadth from its first body; a
+    body that is met before its parent follows it.
+    """
+    n_bases, parent = system.n_bases, system.model.tree[:, rec.PARENT].tolist()
+    n = len(parent)
+    near: list[list[int]] = [[] for _ in range(n)]
+    for a, b in [*enumerate(parent), *system.model.cut[:, : rec.C_KIND].tolist()]:
+        if min(a, b) >= n_bases:
+            near[a].append(b)
+            near[b].append(a)
+    met, place = list[int](), [-1] * n
+    for first in range(n_bases, n):
+        front = [first] if place[first] < 0 else []
+        for a in front:  # grows on the way
+            if place[a] < 0:
+                place[a] = len(met)
+                met.append(a)
+                front += [b for b in near[a] if place[b] < 0]
+    children: list[list[int]] = [[] for _ in range(n)]
+    ready = []  # places of bodies whose parent is in the sequence
+    for i in range(n_bases, n):
+        if parent[i] >= n_bases:
+            children[parent[i]].append(i)
+        else:
+            ready.append(place[i])
+    heapq.heapify(ready)
+    sequence: list[int] = []
+    while ready:
+        sequence.append(met[heapq.heappop(ready)])
+        for c in children[sequence[-1]]:
+            heapq.heappush(ready, place[c])
+    return tuple(sequence)
+
+
 class _Columns:
     """Where columns are kept on their way from body to body, from the tips to the roots.
 
@@ -358,7 +454,7 @@ class _Columns:
     """
 
     def __init__(
-        self, nodes_at: Sequence[Sequence[int]], width: Ints, parent: Ints, roots: set[int], n_bases: int,
+        self, nodes_at: Sequence[Sequence[int]], width: Ints, parent: Ints, roots: set[int], order: Sequence[int],
         related: set[int],
     ):  # fmt: skip
         self.end = 0  # places so far
@@ -366,9 +462,9 @@ class _Columns:
         self._free: dict[int, list[int]] = {}  # places by number of columns
         self._place: dict[tuple[int, int], int] = {}  # by body and node
         self._up: dict[tuple[int, int], tuple[int, int]] = {}
-        for i in range(len(nodes_at) - 1, n_bases - 1, -1):
+        for i in order:
             self._place |= {(i, k): self._new(k) for k in nodes_at[i] if k in related}
-        for i in range(len(nodes_at) - 1, n_bases - 1, -1):
+        for i in order:
             p = int(parent[i])
             for k in nodes_at[i] if i not in roots else ():
                 first = (p, k) not in self._place

@@ -184,31 +184,34 @@ def place_on_joint(model, work, i, RP, wP, iq, iv):
 
 
 @inline(always=True)
-def place_bodies(model, work, with_inertia):
-    """The outward pass; `with_inertia` adds what each body is and bears alone (:mod:`loopdyn.tree.rigid`).
+def place_body(model, work, i, with_inertia):
+    """A body whose parent is placed; `with_inertia` adds what it is and bears alone (:mod:`loopdyn.tree.rigid`).
 
-    The loop is written out, not one function per body: that would be too large for LLVM to inline, and handing
-    `model` and `work` to it took three times as long as the work itself. One pass for both goes once through memory,
-    which counts from some ten thousand bodies on (`benchmarks/tree.py`).
+    One pass for both goes once through memory, which counts from some ten thousand bodies on (`benchmarks/tree.py`).
     """
-    place_bases(model, work)
     B = work.body
-    g = (model.gravity[0], model.gravity[1], model.gravity[2])
+    p, iq, iv = model.tree[i, PARENT], model.tree[i, Q0], model.tree[i, V0]
+    RP, wP = get9(B, p, R), get3(B, p, W)
+    if model.tree[i, KIND] == REVOLUTE:
+        r = place_on_pin(model, work, i, RP, wP, iq, iv)
+    else:
+        r = place_on_joint(model, work, i, RP, wP, iq, iv)
+    put3(B, i, X, add(get3(B, p, X), r))
+    v = add(get3(B, p, V), cross(wP, r))
+    if model.tree[i, KIND] != REVOLUTE:
+        for k in range(iv, iv + model.tree[i, NV]):
+            v = add(v, scale(work.v[k], get3(work.dof, k, SV)))
+    put3(B, i, V, v)
+    if with_inertia:
+        rigid_body(model, work, i, (model.gravity[0], model.gravity[1], model.gravity[2]))
+
+
+@inline(always=True)
+def place_bodies(model, work, with_inertia):
+    """The outward pass: all bases and bodies."""
+    place_bases(model, work)
     for i in range(model.n_bases, model.tree.shape[0]):
-        p, iq, iv = model.tree[i, PARENT], model.tree[i, Q0], model.tree[i, V0]
-        RP, wP = get9(B, p, R), get3(B, p, W)
-        if model.tree[i, KIND] == REVOLUTE:
-            r = place_on_pin(model, work, i, RP, wP, iq, iv)
-        else:
-            r = place_on_joint(model, work, i, RP, wP, iq, iv)
-        put3(B, i, X, add(get3(B, p, X), r))
-        v = add(get3(B, p, V), cross(wP, r))
-        if model.tree[i, KIND] != REVOLUTE:
-            for k in range(iv, iv + model.tree[i, NV]):
-                v = add(v, scale(work.v[k], get3(work.dof, k, SV)))
-        put3(B, i, V, v)
-        if with_inertia:
-            rigid_body(model, work, i, g)
+        place_body(model, work, i, with_inertia)
 
 
 @inline(always=True)
