@@ -6,7 +6,7 @@ Judged by dense matrices in NumPy, by the oracle, and by `projection.project`.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from itertools import combinations
+from itertools import combinations, pairwise
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -16,12 +16,14 @@ from tests.independent import TYPES, closed_state
 from tests.loops import add_loads, crossed, loop_with, nested, poison
 
 import loopdyn as ld
+import loopdyn.elimination.plan
 from loopdyn import records as rec
 from loopdyn._jit import kernel
 from loopdyn.elimination import layout, make_plan
 from loopdyn.elimination.ldl import factor, solve
 from loopdyn.elimination.ordering import Pattern, factor_pattern, minimum_degree, postorder
 from loopdyn.elimination.passes import accelerate
+from loopdyn.elimination.plan import Plan
 from loopdyn.elimination.solver import Elimination
 from loopdyn.projection import project
 from loopdyn.rank import decide
@@ -446,6 +448,72 @@ def test_columns_on_their_way_need_no_more_room_in_a_longer_tower():
         carried = sum(len(plan.forest.nodes[k].rows) for open_ in plan.forest.open for k in open_)
         assert header[L] < 0.1 * carried
     assert header[20] == header[40] == header[80]
+
+
+# ------------------------------------------------------------------------------------------------ waves
+
+
+def uncompiled(function: Any) -> Any:
+    return getattr(function, "py_func", function)
+
+
+def plan_arrays(plan: Plan) -> layout.PlanArrays:
+    """Tables of a plan, by name."""
+    return uncompiled(layout.open_plan)(plan.ints, rec.model_sizes(plan.ints)[0])
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+@pytest.mark.parametrize("name", SEVERAL)
+def test_results_do_not_depend_on_the_size_of_waves(name, size, monkeypatch):
+    """Wherever a wave ends, at a body, between the two of a cut joint, inside of a tree of the forest."""
+    monkeypatch.setattr(loopdyn.elimination.plan, "WAVE", size)
+    system, state = closed(SEVERAL[name])
+    tau = np.random.default_rng(2).normal(size=system.nv)
+    for severed in ([], severable(system)[::2], severable(system)):
+        e = elimination(system, state, severed)
+        waves = len(plan_arrays(e.plan).wave) - 1
+        assert waves == (1 if len(system.model.force) else -(-system.nb // size))
+        assert_solves(e, state)
+        assert_solves(e, state, tau)
+
+
+@pytest.mark.parametrize("name", SEVERAL)
+def test_a_wave_has_all_that_it_needs(name, monkeypatch):
+    """Parents placed before children, rows of a cut after both of its bodies, a tree eliminated after all its cuts."""
+    monkeypatch.setattr(loopdyn.elimination.plan, "WAVE", 2)
+    system = SEVERAL[name].compile()
+    plan = make_plan(system, bodies_of(system, severable(system)[::2]))
+    tables, model = plan_arrays(plan), uncompiled(rec.open_model)(plan.ints, plan.floats)
+    placed, filled, gone = set(range(system.n_bases)), set(), set()
+    touching = {i: {n for n, cut in enumerate(model.cut) if i in cut[:2]} for i in range(len(model.tree))}
+    for begin, end in pairwise(tables.wave.tolist()):
+        for i in tables.sequence[begin[layout.W_BODY] : end[layout.W_BODY]].tolist():
+            assert model.tree[i, rec.PARENT] in placed
+            placed.add(i)
+        for n in tables.cut_order[begin[layout.W_CUT] : end[layout.W_CUT]].tolist():
+            assert set(model.cut[n, :2].tolist()) <= placed
+            filled.add(n)
+        for i in tables.order[begin[layout.W_ORDER] : end[layout.W_ORDER]].tolist():
+            assert i in placed
+            assert touching[i] <= filled
+            whole = {c for c in range(len(model.tree)) if model.tree[c, rec.PARENT] == i} - set(plan.forest.severed)
+            assert whole <= gone
+            gone.add(i)
+    assert len(placed) == len(model.tree)
+    assert len(gone) == system.nb
+    assert len(filled) == len(model.cut)
+
+
+def test_bodies_that_are_joined_are_placed_close_to_each_other():
+    """Rails of a tower hang apart from each other in the spanning tree, and are walked side by side.
+
+    A stage is three bodies; each is joined with its own stage and the next.
+    """
+    system = ld.library.tower(40).compile()
+    plan = make_plan(system)
+    place = {i: x for x, i in enumerate(plan.forest.sequence)}
+    ends = ((j.parent, j.child) for j in system.joints.values())
+    assert max(abs(place[a] - place[b]) for a, b in ends if min(a, b) >= system.n_bases) <= 6
 
 
 # ------------------------------------------------------------------------------------------- projection
