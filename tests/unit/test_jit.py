@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 from loopdyn import _jit
-from loopdyn._jit import kernel, source_digest, specialise, whole, window
+from loopdyn._jit import kernel, prefetch, source_digest, specialise, whole, window
 
 
 class Workshop:
@@ -580,3 +580,22 @@ def test_no_kernel_counts_from_the_end_of_a_window():
     run = [sys.executable, "-c", REFUSING, *models]
     done = subprocess.run(run, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_prefetch_asks_for_memory_and_does_nothing_else():
+    """Also behind the end, where a loop looks ahead."""
+
+    @kernel
+    def look(a):
+        table = window(a, 0, 3, 2)
+        prefetch(table, 2, 0)
+        prefetch(table, 1000, 1)
+        prefetch(whole(a), 5)
+        return table[1, 1]
+
+    a = np.arange(6.0)
+    assert look(a) == 3.0
+    np.testing.assert_array_equal(a, np.arange(6.0))
+    if hasattr(look, "inspect_llvm"):
+        (code,) = look.inspect_llvm().values()
+        assert code.count("call void @llvm.prefetch") >= 3

@@ -11,7 +11,7 @@ eliminated like one on a free joint: six unit motions, whatever its own joint is
 
 import numpy as np
 
-from loopdyn._jit import inline, kernel, whole
+from loopdyn._jit import inline, kernel, prefetch, whole
 from loopdyn.elimination.layout import (
     BLOCKS,
     DROPPED,
@@ -396,6 +396,34 @@ def eliminate_columns(model, work, plan, E, i, first, count, turning, severed):
         block += x - begin + 1
 
 
+# Bodies ahead of the present one whose numbers are asked for.
+AHEAD = 3
+
+
+@inline(always=True)
+def prefetch_responses(plan, E, i):
+    """Ask for the responses of body i: the first 32, of which few bodies have more."""
+    at = plan.at[i, RESPONSE]
+    prefetch(E.response, at)
+    prefetch(E.response, at + 8)
+    prefetch(E.response, at + 16)
+    prefetch(E.response, at + 24)
+
+
+@inline(always=True)
+def prefetch_motion(model, work, i):
+    """Ask for what accelerations of body i are found with: its row from X to AV, and those of two freedoms."""
+    prefetch(work.body, i, X)
+    prefetch(work.body, i, X + 8)
+    prefetch(work.body, i, X + 16)
+    prefetch(work.body, i, AV + 2)
+    first = model.tree[i, V0]
+    prefetch(work.dof, first, 0)
+    prefetch(work.dof, first, 8)
+    prefetch(work.dof, first + 1, 2)
+    prefetch(work.dof, first + 1, 10)
+
+
 @inline(always=True)
 def inward(model, work, plan, E, begin, end, status):
     """Articulated inertias and open columns from the tips to the roots of the forest: matrix and its right side.
@@ -404,7 +432,10 @@ def inward(model, work, plan, E, begin, end, status):
     """
     B = work.body
     for x in range(begin, end):
-        i = plan.order[x]
+        i, later = plan.order[x], plan.order[min(x + AHEAD, plan.order.shape[0] - 1)]
+        prefetch_responses(plan, E, later)
+        prefetch(plan.block, plan.at[later, BLOCKS])
+        prefetch(plan.block, plan.at[later, BLOCKS] + 8)
         p, first, count = model.tree[i, PARENT], model.tree[i, V0], model.tree[i, NV]
         severed, turning = plan.at[i, SEVERED] >= 0, turns_only(model.tree[i, KIND])
         J, H, M = get6(B, i, IJ), get9(B, i, IH), get6(B, i, IM)
@@ -528,7 +559,9 @@ def outward(model, work, plan, E, lam, motion, at, out, whole, begin, end):
     multipliers alone add, without loads, velocity terms and the motion of bases.
     """
     for x in range(begin, end):
-        i = plan.sequence[x]
+        i, later = plan.sequence[x], plan.sequence[min(x + AHEAD, plan.sequence.shape[0] - 1)]
+        prefetch_responses(plan, E, later)
+        prefetch_motion(model, work, later)
         first, count = model.tree[i, V0], model.tree[i, NV]
         if plan.at[i, SEVERED] >= 0:
             w = gather(plan, E, lam, i, 6)
