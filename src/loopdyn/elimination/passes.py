@@ -142,15 +142,15 @@ def bring_loads(model, work, joints, begin, end):
     B = work.body
     for n in range(begin, end):
         i, cut = joints[n, 0], joints[n, 1]
-        first, end = model.tree[i, V0], model.tree[i, V0] + model.tree[i, NV]
+        first, behind = model.tree[i, V0], model.tree[i, V0] + model.tree[i, NV]
         loaded = False
-        for k in range(first, end):
+        for k in range(first, behind):
             loaded = loaded or work.load[k] != 0.0
         if not loaded:
             continue
         F, M, par, _, _, _, _, xM = pair(model, work, cut)
         parent, child = model.cut[cut, C_PARENT], model.cut[cut, C_CHILD]
-        for k in range(first, end):
+        for k in range(first, behind):
             torque, force = joint_direction(model.cut[cut, C_KIND], k - first, F, M, par)
             torque, force = scale(work.load[k], torque), scale(work.load[k], force)
             twist(B, child, torque)
@@ -801,7 +801,7 @@ def accelerate_in(ints, floats, work):
     E.matrix[:] = 0.0
     for k in range(model.nv):
         data.load[k] = data.tau[k]
-    for w in range(waves):
+    for w in range(waves):  # forces and relations are there in the first only: it is the last one then
         for x in range(plan.wave[w, W_BODY], plan.wave[w + 1, W_BODY]):
             place_body(model, data, plan.sequence[x], True)
         if model.force.shape[0] > 0:

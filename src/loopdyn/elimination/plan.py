@@ -32,7 +32,8 @@ Ints = NDArray[np.int64]
 # nothing is severed in mechanisms of ordinary size, while in large ones no matrix gets out of hand.
 LIMITS = (120, 30, 16, 10, 6, 3, 0)
 
-# Bodies in a wave: what the passes of a wave keep of them, some 2 kB each, stays in the cache of a core meanwhile.
+# Bodies in a wave: what the passes of a wave keep of them, 2 to 2.5 kB each, stays in the cache of a core meanwhile.
+# Of 24 to 768, this was the fastest for towers of 10,000 and 20,000 bodies where that cache has 1 MB.
 WAVE = 384
 
 # Multiplications and additions of the tree part of a body, and of each of its freedoms (tree/aba.py, tree/rigid.py).
