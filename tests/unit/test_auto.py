@@ -9,9 +9,9 @@ from scipy import integrate
 from tests.linkages import add_linkage, linkage, moved, sides
 
 import loopdyn as ld
-from loopdyn.elimination import plan
+from loopdyn.elimination import passes, plan
 from loopdyn.formulations import indicator, momentum
-from loopdyn.integrators import chart
+from loopdyn.integrators import chart, stepping
 from loopdyn.integrators.base import Stepper
 from loopdyn.passages import Crossing
 from loopdyn.reactions import impulses
@@ -606,3 +606,8 @@ def test_momentum_alone_tells_of_the_poses_it_went_through(integrator):
     assert passage.stop < expected.stop + 0.05
     assert len(passage.branches) == 2
     assert run.unbounded.any()
+
+
+def test_the_status_of_a_passage_is_none_of_the_others():
+    """Accelerations that are no numbers at the end of a step would be taken for a singular pose ahead."""
+    assert indicator.PASSAGE < min(passes.FINE, passes.WEAK, passes.UNDEFINED, chart.NOT_A_NUMBER, stepping.AGAIN)

@@ -43,7 +43,7 @@ SMALL = 5000
 # step; the longest that the smallest row has been, of those chosen anew; how many are chosen, zero if they never are.
 # The largest pivot so far of each row follows them; before them is room to choose rows.
 LAST, NOW, LEAST, LONGEST, CHOSEN, N_WATCH = range(6)
-PASSAGE = -4  # status: the step leads to a singular pose
+PASSAGE = -5  # status: the step leads to a singular pose; below those of `graph` and of the integrators
 
 
 def room(system: System, rank: int) -> int:
