@@ -218,18 +218,26 @@ class Watch:
         jitted = [w.event.function for w in self.crossings if w.program is None]
         return jitted, [w.program for w in self.crossings if w.program is not None]
 
+    def sees(self, inside: Callable[[float], State], start: float, stop: float, end: State) -> bool:
+        """Whether there is a crossing in the step from `start` to `stop`, which ends at the state `end`."""
+        return bool(self._all(inside, start, stop, end))
+
+    def _all(self, inside: Callable[[float], State], start: float, stop: float, end: State) -> list[Found]:
+        """The first crossing of each function in a step."""
+        if not stop > start:
+            return []
+        times = start + SAMPLES * (stop - start)
+        times[-2] = stop
+        states = [*(inside(t) for t in times[:-2]), end, inside(times[-1])]
+        return [f for w in self.crossings if (f := _first(w, inside, times, states)) is not None]
+
     def find(self, inside: Callable[[float], State], start: float, stop: float, end: State) -> Found | None:
         """The first crossing in the step from `start` to `stop`.
 
         It is held from there on: behind a crossing that changes nothing the function is beyond zero, behind a limit it
         is before it, behind another action nobody knows. What crosses at the same time is still to be found.
         """
-        if not stop > start:
-            return None
-        times = start + SAMPLES * (stop - start)
-        times[-2] = stop
-        states = [*(inside(t) for t in times[:-2]), end, inside(times[-1])]
-        found = [f for w in self.crossings if (f := _first(w, inside, times, states)) is not None]
+        found = self._all(inside, start, stop, end)
         if not found:
             return None
         first = min(found, key=lambda f: f.t)

@@ -6,7 +6,7 @@ steps need neither: the reactions over a step are those that close the joints at
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any, cast
 
 import numpy as np
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from loopdyn.analysis.mobility import second_order
 from loopdyn.errors import SingularityError
 from loopdyn.formulations.auto import AutoSolver
+from loopdyn.formulations.rattle import INDICATOR
 from loopdyn.integrators import chart
 from loopdyn.integrators.base import Extrapolation, Stepper
 from loopdyn.integrators.walking import Crossed
@@ -56,11 +57,9 @@ class Passage:
     steps : int
     energy_jump : float
         Energy at its end less that at its start and the work done, J.
-    impulse : (nc,) array
-        Of the constraint rows over the momentum steps, N s or N m s; forces may be unbounded in them.
     impulses : Reactions, optional
-        Of all joints over the momentum steps, N m s and N s; none where only regular steps were made. Components in the
-        direction in which forces are unbounded are not unique: they depend on where the steps end.
+        Of all joints and constraints over the momentum steps, N m s and N s; none where only regular steps were made.
+        Components in the direction in which forces are unbounded are not unique: they depend on where the steps end.
     branches : tuple of (nv,) arrays
         Speeds along the branches that meet in the pose, the fastest one being 1 rad/s or size of the mechanism per s;
         empty where they are not known: they are found where one row is lost and the mechanism has one freedom.
@@ -74,7 +73,6 @@ class Passage:
     relaxed: float
     steps: int
     energy_jump: float
-    impulse: Array = field(repr=False)
     branches: tuple[Array, ...] = field(default=(), repr=False)
     impulses: Reactions | None = field(default=None, repr=False)
 
@@ -85,8 +83,8 @@ class Passage:
 
     def as_data(self) -> dict[str, Any]:
         """Plain numbers, for files."""
-        arrays = {"impulse": self.impulse.tolist(), "branches": [b.tolist() for b in self.branches]}
-        return {**asdict(self), **arrays, "impulses": impulse_as_data(self.impulses)}
+        branches = [b.tolist() for b in self.branches]
+        return {**asdict(self), "branches": branches, "impulses": impulse_as_data(self.impulses)}
 
     def __str__(self) -> str:
         """One line."""
@@ -107,8 +105,9 @@ class Passage:
 
 def passage_of(data: dict[str, Any]) -> Passage:
     """The passage of :meth:`Passage.as_data`."""
-    impulse, branches = np.array(data["impulse"], float), tuple(np.array(b) for b in data["branches"])
-    return Passage(**{**data, "impulse": impulse, "branches": branches, "impulses": impulse_of(data.get("impulses"))})
+    known = {f.name: data[f.name] for f in fields(Passage) if f.name in data}
+    branches = tuple(np.array(b) for b in data["branches"])
+    return Passage(**{**known, "branches": branches, "impulses": impulse_of(data.get("impulses"))})
 
 
 def tangents(system: System, pose: State, rank: int) -> tuple[Array, ...]:
@@ -143,10 +142,12 @@ class Crossing:
     regular : Stepper
         It has stopped at the start of a step that it should not take.
     start : State, optional
-        The start of the run, if it is that where it could not even begin.
+        The start of the run, or where it begins anew, if it could not even begin there.
+    works : array, optional
+        Those until then.
     """
 
-    def __init__(self, regular: Stepper, start: State | None = None):
+    def __init__(self, regular: Stepper, start: State | None = None, works: Array | None = None):
         m, nv = regular.memory, regular.system.nv
         self.regular, self.solver = regular, cast(AutoSolver, regular.solver)
         if m.count[chart.PENDING] == 1:  # the step is not taken
@@ -155,7 +156,7 @@ class Crossing:
         self.size = float(m.clock[chart.SIZE])  # of the step that was not taken
         here = State(float(m.clock[chart.START]), regular.unwrapped(m.q), m.y[nv : 2 * nv].copy())
         self.start = here if start is None else start
-        self.works = m.y[2 * nv :].copy()
+        self.works = m.y[2 * nv :].copy() if works is None else works
         self.steps = int(m.count[chart.ACCEPTED])
         self.through, self.relaxed = True, 1.0
         self.stepper = self._by_momentum(regular, self.start, self.works)
@@ -167,8 +168,8 @@ class Crossing:
         self.largest = self.entry / self.solver.indicator
         self.stepper.walker.farthest = self.largest
         self.time = self.start.t
-        self.impulse = np.zeros(regular.system.nc)
         self.path = [self.start]  # ends of the momentum steps
+        self.ended, self.reached, self.done = False, self.start, self.works  # state and works where it ended
         self.branches: tuple[Array, ...] = ()
         self.crossed = False
 
@@ -192,6 +193,10 @@ class Crossing:
 
         Where that cannot be, since the pose is singular, begin once more with a larger tolerance.
         """
+        m = self.stepper.memory
+        if m.count[chart.PENDING] == 1:  # the last step is taken back
+            m.count[[chart.PENDING, chart.ACCEPTED]] -= 1
+            m.count[chart.REJECTED] += 1
         try:
             self.stepper = self._regular_at(*self._start_of_step())
             self.through = False
@@ -209,7 +214,7 @@ class Crossing:
         m.count[chart.REJECTED] = before.count[chart.REJECTED] + before.count[chart.ACCEPTED] - self.steps
         self.stepper.walker.farthest = self.largest
         self.last = self.smallest = self.entry
-        self.time, self.impulse, self.path = self.start.t, np.zeros_like(self.impulse), [self.start]
+        self.time, self.path = self.start.t, [self.start]
 
     def _regular_at(self, state: State, works: Array) -> Stepper:
         here = self.stepper
@@ -262,7 +267,6 @@ class Crossing:
         if self.through:
             walker = self.stepper.walker
             self.smallest = min(self.smallest, walker.nearest)
-            self.impulse += walker.impulse
             self.path.append(state)
             self.crossed = bool(walker.crossed)
             if walker.crossed and not self.branches:
@@ -278,11 +282,24 @@ class Crossing:
         """The regular stepper, started where the passage ends."""
         return self._regular_at(self.stepper.state(), self.stepper.memory.new[2 * self.stepper.system.nv :].copy())
 
+    def end_at(self, state: State, works: Array) -> None:
+        """Let it end inside the last step: something happens there."""
+        self.ended, self.reached, self.done = True, state, works
+        if self.through:
+            walker = self.stepper.walker
+            self.path = [s for s in self.path if s.t < state.t] + [state]
+            walker.crossed = [c for c in walker.crossed if c.poses[0].t <= state.t]
+            self.crossed = bool(walker.crossed)
+            there = self.solver.momentum.look(state.t, state.q, state.v)
+            self.smallest = min(self.smallest, float(there.number[INDICATOR]))
+
     def passage(self) -> Passage:
         """What happened."""
         here = self.stepper
-        m, nv, now = here.memory, here.system.nv, here.state()
-        works = m.new[2 * nv :] if m.count[chart.PENDING] == 1 else m.y[2 * nv :]
+        m, nv = here.memory, here.system.nv
+        if not self.ended:  # it does with the last step
+            self.end_at(here.state(), (m.new if m.count[chart.PENDING] == 1 else m.y)[2 * nv :].copy())
+        now, works = self.reached, self.done
         before, after = (moving_energy(here.system, state) for state in (self.start, now))
         jump = after - before - float((works - self.works).sum())
         steps = int(m.count[chart.ACCEPTED]) - self.steps
@@ -296,7 +313,6 @@ class Crossing:
             self.relaxed,
             steps,
             jump,
-            self.impulse,
             self.branches,
             self._impulses(),
         )
@@ -313,7 +329,7 @@ def passage_by_one_step(system: System, made: Crossed, rank: int) -> Passage:
     branches = tangents(system, made.poses[0], rank)
     times = made.start.t, made.stop.t
     of_joints = impulses(system, (made.start, made.stop), made.poses)
-    return Passage(*times, True, True, made.indicator, 1.0, 1, jump, made.impulse, branches, of_joints)
+    return Passage(*times, True, True, made.indicator, 1.0, 1, jump, branches, of_joints)
 
 
 def moving_energy(system: System, state: State) -> float:

@@ -15,8 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from loopdyn.checkpoint import Checkpoint
 from loopdyn.corners import corners
-from loopdyn.errors import LoopdynError, SingularityError
-from loopdyn.events import Action, At, Event, Given, Watch, Watched, apply, watch
+from loopdyn.errors import ConvergenceError, LoopdynError, SingularityError
+from loopdyn.events import Action, Event, Given, Watch, Watched, apply, watch
 from loopdyn.formulations.auto import AutoSolver
 from loopdyn.formulations.base import Formulation
 from loopdyn.formulations.indicator import PASSAGE
@@ -32,12 +32,12 @@ from loopdyn.integrators.base import (
     Integrator,
     Stepper,
     Stiff,
+    depends_on_time,
     for_formulation,
     moves_by_itself,
 )
 from loopdyn.integrators.chart import FINE, Output
 from loopdyn.integrators.stepping import ASKS, FINISHED, RUNNING
-from loopdyn.integrators.walking import JUMP
 from loopdyn.locking import Lock, Phase, Release, change, impulse_as_data, impulse_of, phase_of
 from loopdyn.passages import Crossing, Passage, moving_energy, passage_by_one_step, passage_of
 from loopdyn.rank import Rank, decide, require_regular
@@ -378,11 +378,26 @@ class _Simulation:
             if not self._begins_passage(first):
                 raise
 
+    def _start_anew(self, state: State, works: Array) -> None:
+        """Begin once more at a state, up to which `works` were done; inside a passage by momentum steps, as before."""
+        end = self._next_stop(state.t)
+        if self.crossing is None:
+            self.stepper.start(state, end, works)
+        else:
+            self._leave_passage(state, works)
+            self.stepper.aim(end)
+            self._begins_passage(state, works)
+
     def _next_stop(self, t: float) -> float:
         """Just before the next time event or corner, or the end: a step that ends there must not meet what jumps."""
         due = [e.t for e in self.watch.times if t < e.t < self.end]
         due += self.corners[np.searchsorted(self.corners, t, side="right") :][:1].tolist()
         return min([float(np.nextafter(x, -np.inf)) for x in due] + [self.end])
+
+    @property
+    def _stop(self) -> float:
+        """Where the run must stop next, seen from the start of the last step."""
+        return self._next_stop(float(self.stepper.memory.clock[chart.START]))
 
     def _write(self, y: Array) -> None:
         chart.write(self.stepper.ints, self.stepper.work, self.stepper.memory, self.out, y)
@@ -396,6 +411,7 @@ class _Simulation:
             closely = (
                 self.looks_itself
                 or self.crossing is not None
+                or m.clock[chart.END] > self._stop
                 or self.watch.holds(self.stepper.t if not landed else float(m.clock[chart.START]))
             )
             code = self.stepper.run(self.out, 0 if landed else 1 if closely else limit)
@@ -404,6 +420,10 @@ class _Simulation:
             limit = max(1, int(min(4 * limit, limit * PULSE / max(elapsed, 1e-6), MANY)))
             asked = asked + 1 if code == ASKS and not stepped else 0
             landed = code == ASKS and m.count[chart.PENDING] == 1
+            if code == ASKS and self._is_blocked:
+                if self._steps_past_stop():
+                    continue
+                return "failed", self._what_blocks()
             if self.crossing is not None and self._looks_beside_singular_pose(code, stepped):
                 continue
             if code == ASKS and asked <= PATIENCE:
@@ -411,7 +431,7 @@ class _Simulation:
                     continue
                 self._note_partition(self.stepper.t)
                 continue
-            over = self.crossing is not None and stepped and self.crossing.is_over()
+            crossing, stepper = self.crossing, self.stepper
             look = stepped and (closely or m.count[chart.SEEN] == 1)
             stopped = self._crossings() if look and code in (RUNNING, FINISHED) else ""
             self._note_steps()
@@ -425,17 +445,20 @@ class _Simulation:
                 if self._stays_clear():
                     landed = True
                     continue
-                if self._begins_passage() or self._steps_past_end():
+                if self._begins_passage():
                     continue
                 return "failed", self._why()
-            if self.stepper.t >= min(self.end, self.stepper.memory.clock[chart.END]):
-                stopped = self._time_events()
+            stop = self._stop
+            if self.stepper.t >= stop:
+                stopped = self._time_events(stop)
                 if stopped:
                     return "stopped", stopped
-                if self.stepper.t >= self.end:
+                if stop >= self.end:
+                    if self.crossing is not None:
+                        self.crossing.end_at(self.stepper.inside(stop), self.stepper.works)
                     return "finished", f"reached t = {self.end:g} s"
-            if over:
-                self._go_on_regularly()
+            if stepped and crossing is not None and self.stepper is stepper and crossing.is_over():
+                self._go_on_regularly(crossing)
             if self.stepper.finds_it_stiff:
                 self._go_stiff_if_worth_it()
             if time.perf_counter() - saved > SAVE_EVERY:
@@ -487,24 +510,24 @@ class _Simulation:
         solver.take_step()
         return True
 
-    def _steps_past_end(self) -> bool:
-        """Allow momentum steps to end behind the end of the run, where no step ends in it: it is a singular pose."""
-        stepper, m = self.stepper, self.stepper.memory
-        walker = getattr(stepper, "walker", None)
-        if walker is None or not stepper.adaptive or m.clock[chart.END] != self.end:
+    def _steps_past_stop(self) -> bool:
+        """Allow momentum steps to end behind the next stop, where the mechanism is in a singular pose.
+
+        The state there is then taken from inside a step, as long as no force may jump in it.
+        """
+        stop, walker = self._stop, self.stepper.walker
+        if stop < self.end and depends_on_time(self.system):
             return False
-        if self.end - m.clock[chart.START] > walker.first:
-            return False
-        stepper.aim(self.end + walker.first)
-        m.clock[chart.NEXT] = walker.first
+        self.stepper.aim(stop + walker.first)
+        self.stepper.memory.clock[chart.NEXT] = walker.first
         return True
 
-    def _begins_passage(self, start: State | None = None) -> bool:
+    def _begins_passage(self, start: State | None = None, works: Array | None = None) -> bool:
         """Hand over to momentum steps where the regular method cannot go on or start, if it may; False if not."""
         solver = self.stepper.solver
         if self.crossing is not None or not (isinstance(solver, AutoSolver) and solver.passes):
             return False
-        self.crossing = Crossing(self.stepper, start)
+        self.crossing = Crossing(self.stepper, start, works)
         self.stepper = self.crossing.stepper
         return True
 
@@ -522,13 +545,25 @@ class _Simulation:
         self._take_back(self.stepper.t)
         return True
 
-    def _go_on_regularly(self) -> None:
+    def _go_on_regularly(self, crossing: Crossing) -> None:
         """Take up the regular method behind a singular pose, and book the passage."""
-        if self.crossing is not None:
-            self._book_passage(self.crossing)
-            self.stepper = self.crossing.leave()
-            self.stepper.aim(self._next_stop(self.stepper.t))  # momentum steps may have aimed behind the end
-            self.crossing = None
+        self._book_passage(crossing)
+        self.stepper = crossing.leave()
+        self.stepper.aim(self._next_stop(self.stepper.t))  # momentum steps may have aimed behind the end
+        self.crossing = None
+
+    def _leave_passage(self, state: State, works: Array) -> None:
+        """End a passage that is being made, if there is one, where the run begins anew."""
+        crossing = self.crossing
+        if crossing is None:
+            return
+        if state.t > crossing.start.t:
+            crossing.end_at(state, works)
+            self._book_passage(crossing)
+        regular = crossing.regular
+        regular.memory.count[:] = self.stepper.memory.count
+        regular.memory.count[chart.PENDING] = 0
+        self.stepper, self.crossing = regular, None
 
     def _note_steps(self) -> None:
         """Book what happened in steps that the formulation made itself, which nothing else tells."""
@@ -553,8 +588,7 @@ class _Simulation:
     def _book_passage(self, crossing: Crossing) -> None:
         made = crossing.passage()
         self.passages.append(made)
-        after = crossing.stepper.state()
-        self.events.append(Event(made.start, str(made), crossing.start, after, impulse=made.impulses))
+        self.events.append(Event(made.start, str(made), crossing.start, crossing.reached, impulse=made.impulses))
 
     def _go_stiff_if_worth_it(self) -> None:
         """Hand over to the stiff integrator, and say so, unless the end is near."""
@@ -571,9 +605,26 @@ class _Simulation:
 
     def _crossings(self) -> str:
         """Look for crossings in the last step; why the run stops, if it does."""
+        try:
+            return self._happens_in_step()
+        except ConvergenceError:
+            crossing, walker = self.crossing, getattr(self.stepper, "walker", None)
+            if crossing is None or walker is None or walker.poses:
+                raise
+            self.stepper = crossing.change()  # the motion is not smooth beside a singular pose, which it misses
+            self._take_back(self.stepper.t)
+            return ""
+
+    def _happens_in_step(self) -> str:
         m, stepper = self.stepper.memory, self.stepper
-        start, stop, end = float(m.clock[chart.START]), float(m.clock[chart.STOP]), stepper.state()
-        while (found := self.watch.find(stepper.on_curve, start, stop, end)) is not None:
+        start, stop = float(m.clock[chart.START]), min(float(m.clock[chart.STOP]), self._stop)
+        end, curve = stepper.inside(stop), stepper.on_curve
+        walker = getattr(stepper, "walker", None)
+        if walker is not None and walker.extrapolate:
+            if not self.watch.sees(curve, start, stop, end):
+                return ""
+            curve = walker.on_polynomial
+        while (found := self.watch.find(curve, start, stop, end)) is not None:
             state, event = stepper.inside(found.t), found.watched.event
             if event.stop or event.action is not None:
                 self._take_back(found.t)
@@ -582,16 +633,20 @@ class _Simulation:
             start = found.t
         return ""
 
-    def _time_events(self) -> str:
+    def _time_events(self, now: float) -> str:
         """Whatever is due now; why the run stops, if it does. What follows begins just behind it."""
-        now = self.stepper.t
         behind = float(np.nextafter(now, np.inf))
         due = [e for e in self.watch.times if now <= e.t <= behind]
         corner = self.corners[np.searchsorted(self.corners, now) :][:1]
         if not due and not (corner <= behind).any():
             return ""
-        self.stepper.inside(now)
-        works, reached = self.stepper.works, self.stepper.state()
+        reached = self.stepper.inside(now)
+        works = self.stepper.works
+        if self.stepper.t > now and not any(e.stop or e.action for e in due):  # see `_steps_past_stop`
+            self.events += [Event(now, e.name, reached, reached) for e in due]
+            self.stepper.aim(self._next_stop(behind))
+            return ""
+        self._take_back(now)
         if not due:
             reached = State(float(np.nextafter(corner[0], np.inf)), reached.q, reached.v)
         for event in due:
@@ -600,7 +655,7 @@ class _Simulation:
                 return stopped
             after = self.events[-1].after
             reached = State(min(float(np.nextafter(event.t, np.inf)), self.end), after.q, after.v)
-        self.stepper.start(reached, self._next_stop(reached.t), works)
+        self._start_anew(reached, works)
         return ""
 
     def _take_back(self, t: float) -> None:
@@ -618,6 +673,7 @@ class _Simulation:
             phase, jump = change(self.system, self.phases[-1], state, action, self.written)
             after, loss, impulse = jump.state, jump.energy_loss, jump.impulse
             if not stop:
+                self._leave_passage(state, works)  # the regular method goes on with the new constraints
                 self._enter(phase, after)
         else:
             after = state if action is None else apply(action, state, name)
@@ -629,12 +685,14 @@ class _Simulation:
                 self.t[self.written] = state.t
                 self.stepper.inside(state.t)
                 self._write(self.stepper.memory.stage)
+            if self.crossing is not None:
+                self.crossing.end_at(state, works)
             if rests:
                 return f"{name}: it comes to rest there at t = {state.t:g} s. To go on, lock the joint: ld.Lock."
             return f"{name} at t = {state.t:g} s"
         self.lost += loss
         self.jumps[self.written :] = self.lost
-        self.stepper.start(after, self._next_stop(state.t), works)
+        self._start_anew(after, works)
         self._note_partition(state.t)
         return ""
 
@@ -645,12 +703,7 @@ class _Simulation:
         decided = decide(system, state)
         rank, solver = decided.count, prepare_at(system, self.method, state, decided)
         self.watch.system, self.watch.rank = system, rank
-        stepper = self.stepper
-        if self.crossing is not None:  # the regular method goes on with the new constraints
-            self._book_passage(self.crossing)
-            stepper, self.crossing = self.crossing.regular, None
-            stepper.memory.count[:] = self.stepper.memory.count
-        self.stepper = stepper.with_system(system, solver, rank)
+        self.stepper = self.stepper.with_system(system, solver, rank)
         self.phases.append(phase)
         self.solvers.append(solver)
         self.entered.append(state)
@@ -807,11 +860,6 @@ class _Simulation:
         status, t = int(m.count[chart.STATUS]), float(m.clock[chart.START])
         if status != FINE:
             return f"after t = {t:g} s: {self.stepper.failure(status)}"
-        if self.crossing is not None and (due := self._due_beside(t)) is not None:
-            return (
-                f"no step ends at t = {due.t:.9g} s, the time of '{due.name}': the pose is singular there. Move the "
-                "event a little; if nothing happens in it, ask for an output instead (t_eval)."
-            )
         change = np.abs(m.k[: len(m.k), s.nv : 2 * s.nv] / s.speed_units)
         worst = s.speeds[int(np.argmax(np.nanmax(change, axis=0)))] if s.nv else ""
         return (
@@ -819,10 +867,22 @@ class _Simulation:
             "be singular (look at ld.mobility there), a force may jump (use an event), or rtol may be too small."
         )
 
-    def _due_beside(self, t: float) -> At | None:
-        """The time event that follows t, if the mechanism moves by no more than poses that count as one until then."""
-        within = JUMP / max(float(self.stepper.memory.clock[chart.FASTEST]), JUMP)
-        return next((e for e in self.watch.times if t < e.t <= t + within), None)
+    @property
+    def _is_blocked(self) -> bool:
+        """Whether the run is to stop in a singular pose next, where no step ends."""
+        walker = getattr(self.stepper, "walker", None)
+        return walker is not None and walker.blocked
+
+    def _what_blocks(self) -> str:
+        """Why no step can end at the next stop, in words."""
+        stop = self._stop
+        due = next((e for e in self.watch.times if stop <= e.t <= np.nextafter(stop, np.inf)), None)
+        what = "a corner of a motion profile" if due is None else f"'{due.name}'"
+        return (
+            f"no step can end at t = {stop:.9g} s, the time of {what}: the pose is singular there, and forces, which "
+            "depend on time, may jump. Move it a little, or use a larger rtol; if nothing happens there, ask for "
+            "an output instead (t_eval)."
+        )
 
     # ------------------------------------------------------------------------------------------- the result
 

@@ -109,7 +109,9 @@ class MomentumSolver:
         self.system, self._rank, self.regular = system, rank, regular
         self.rank = rank.count
         self.parts = parts(order)
-        self.places = [self._place() for _ in range(4)]  # the start, two by turns, and the middle of a step
+        self.places = [
+            self._place() for _ in range(4)
+        ]  # the start, two by turns, and the middle of a step or another state
         self.scratch = self._scratch()
         self.first = 0.0  # indicator where the steps begin
         self.last: Step  # that was made
@@ -265,7 +267,7 @@ class MomentumSolver:
 
     def look(self, t: float, q: Array, v: Array) -> rattle.Place:
         """A state as a place where a step could end; the start of the steps stays."""
-        s, place = self.system, self.places[1]
+        s, place = self.system, self.places[-1]
         w = s.open_work(place.work)
         w.t[0], w.q[:], w.v[:] = t, q, v
         rattle.begin(s.ints, s.floats, place, self.scratch)

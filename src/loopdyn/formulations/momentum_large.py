@@ -150,8 +150,8 @@ class LargeMomentumSolver(MomentumSolver):
 
     def look(self, t: float, q: Array, v: Array) -> rattle.Place:
         """A state as a place where a step could end; the start of the steps stays."""
-        self._note(self.places[1], t, q, v)
-        return self.places[1]
+        self._note(self.places[-1], t, q, v)
+        return self.places[-1]
 
     def _note(self, place: rattle.Place, t: float, q: Array, v: Array) -> None:
         """All that a step needs to know of a state."""

@@ -536,6 +536,8 @@ class Stepper:
         m.clock[[chart.START, chart.STOP, chart.ORIGIN]] = state.t
         m.count[[chart.PENDING, chart.SINCE, chart.RETRIED]] = 0
         m.clock[chart.FASTEST] = max(m.clock[chart.FASTEST], float(np.abs(m.v1 / m.unit).max(initial=0.0)))
+        if hasattr(self, "walker"):
+            self.walker.first = 0.0
         self.aim(end)
         chart.begin(m)
         m.clock[chart.NEXT] = self.first_step()
@@ -714,6 +716,12 @@ def moves_by_itself(system: System) -> bool:
         return True  # whether they do is not known
     programs = [*model.base_programs.ravel(), *model.cut[:, rec.C_PROGRAM], *model.linear[:, rec.L_PROGRAM]]
     return any(_reads(system, int(k), 0) for k in programs if k >= 0)
+
+
+def depends_on_time(system: System) -> bool:
+    """Whether anything in the equations may change with time by itself, and so may jump at a time."""
+    model, users = system.model, system.mechanism.user_forces or system.mechanism.user_constraints
+    return bool(users) or any(_reads(system, k, 0) for k in range(len(model.program) - 1))
 
 
 def angles_to_wrap(system: System) -> NDArray[np.int64]:

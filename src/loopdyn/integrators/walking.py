@@ -2,7 +2,9 @@
 
 A symmetric step of order two has an error in even powers of its size. With 1, 2, 3 and 4 of them over the same time,
 polynomials in the square of the size give a step of order 8 and an estimate of its error [Hairer1993 section II.9].
-States inside a step are made by shorter steps from its start, from which nothing goes on.
+States inside a step are made by shorter steps from its start or back from its end, from which nothing goes on; beside a
+singular pose, where no step should end, they lie on a polynomial in time through such states around it: the motion is
+smooth there, only the equations are not.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.interpolate import KroghInterpolator
 
 from loopdyn.errors import ConvergenceError, LoopdynError
 from loopdyn.formulations.momentum import MomentumSolver, Step
@@ -31,8 +34,10 @@ Array = NDArray[np.float64]
 COUNTS = (1, 2, 3, 4)  # steps over the same time that are extrapolated
 ESTIMATE = 7  # order of the difference between the last two extrapolations
 # A part of a step that ends closer to a singular pose than this share of the farthest so far loses too many digits
-# there; a step shorter by LANDED (as its error then, just above what is allowed) is tried.
-LANDING, LANDED = 1e-5, 1.0 + 1e-9
+# there; a step shorter by LANDED (as its error then, just above what is allowed) is tried. At the share s of the
+# distance a closed pose is known to ROUNDING / s, and the direction in which it may move to ROUNDING / s^2: the step
+# as a whole must not end where that is more than the tolerance.
+LANDING, LANDED, ROUNDING = 1e-5, 1.0 + 1e-9, float(np.finfo(float).eps)
 # Where a step ends on the other side of a singular pose, its end is followed as its time grows: where it jumps by more
 # than JUMP, in rad or sizes of the mechanism, the step leads to another circuit, which the motion does not meet, and
 # one of about half the size is tried. Circuits closer to each other than that count as meeting.
@@ -41,8 +46,11 @@ MET = 5.0  # times the indicator at a distance JUMP from a singular pose, by a l
 WHERE = (0.5, 0.4, 0.6, 0.3, 0.7)  # a part is divided at this share of it, or the next where no step ends there ...
 SHORTEST, MOST_PARTS = 2.0**-40, 400  # ... down to this share of the step, and until so many have been looked at
 CLOSABLE = 1e-3  # share of the farthest indicator, above which a correction does not amplify errors much
-STRAY = 0.25  # share of the fastest speed, by which a state inside a step may leave the cubic through its ends
-FINER, WORST = (1, 4), 100.0  # times as many steps, and largest error, of a state inside a step
+# Where states are looked for, as shares of a step, to lay a polynomial through those that are found and both ends;
+# how many there must be; and the largest error of a polynomial without one of them at that one, which is of an order
+# less.
+NODES, FEWEST = 0.5 - 0.5 * np.cos(np.pi * np.arange(1, 9) / 9.0), 6
+WORST = 100.0
 SMALL = 1e-2  # share of the first step, below which steps beside a singular pose are handed over
 
 
@@ -66,8 +74,6 @@ class Crossed:
         The singular poses in it, without speeds, the first one first.
     indicator : float
         Smallest at the ends of its parts, as a share of the largest so far.
-    impulse : (nc,) array
-        Of the constraint rows over it.
     """
 
     start: State
@@ -75,7 +81,6 @@ class Crossed:
     work: float
     poses: tuple[State, ...]
     indicator: float
-    impulse: Array
 
 
 class _End(NamedTuple):
@@ -85,6 +90,29 @@ class _End(NamedTuple):
     q: Array
     mark: Array  # of the side of singular poses
     indicator: float
+
+
+class _Extrapolated(NamedTuple):
+    """A step that was extrapolated."""
+
+    y: Array  # increments, speeds and works after it
+    doubt: Array  # their change by the last extrapolation
+    error: float  # of that, against the tolerances
+    nearest: float  # smallest indicator at the ends of its parts
+    last: Step  # the one of the most parts
+
+
+class _Curve:
+    """A motion over a step, as a polynomial through states y (n, ny) at shares x (n) of it."""
+
+    def __init__(self, x: Array, y: Array):
+        self.x, self.y = x, y
+        self.through = KroghInterpolator(x, y)
+
+    def doubt(self, x: float) -> Array:
+        """Error, at the node inside that is next to x, of the polynomial through all others."""
+        k = 1 + int(np.argmin(np.abs(self.x[1:-1] - x)))
+        return np.asarray(KroghInterpolator(np.delete(self.x, k), np.delete(self.y, k, axis=0))(self.x[k]) - self.y[k])
 
 
 class Walker:
@@ -102,26 +130,33 @@ class Walker:
         self.farthest = 0.0  # largest indicator so far
         self.poses: list[State] = []  # singular ones that the step goes through which is made now
         self.crossed: list[Crossed] = []  # steps through singular poses
+        self.curve: _Curve | None = None  # of the last step that was taken, if it was asked for
+        self.blocked = False  # whether steps are to end where the mechanism is in a singular pose
         self.guessed: list[float] = []  # times at which no step ends: states there are between both ends of a step
         self.nearest = np.inf  # smallest indicator in the last step
-        self.impulse = np.zeros(stepper.system.nc)  # of the constraint rows over the last step
 
     # ------------------------------------------------------------------------------------ what chunks call
 
     def attempt(self, ints: Any, floats: Any, work: Any, m: Any, method: Any, accelerate: Any) -> int:
         """One step of size clock[SIZE]: `m.new` and clock[ERROR]."""
         h = float(m.clock[chart.SIZE])
-        self.first, self.poses = max(self.first, h), []
-        if self.hands_over and h < SMALL * self.first:
+        self.first, self.poses, self.curve, self.blocked = max(self.first, h), [], None, False
+        if self.hands_over and m.clock[chart.NEXT] < SMALL * self.first:
             return AGAIN
         try:
             if self.extrapolate:
                 error = self._extrapolated_step(h)
             else:
                 m.new[:], error = self._single(h), 0.0
+        except ConvergenceError as failure:
+            self.stepper.error = failure
+            self.blocked = self.extrapolate and self._must_stop and self._leads_into_singular_pose(h)
+            return AGAIN if self.blocked else 0
         except LoopdynError as failure:
             self.stepper.error = failure
             return 0
+        if self.blocked:
+            return AGAIN
         m.clock[chart.ERROR] = error
         if error <= 1.0 and self.poses:
             self.crossed.append(self._crossed())
@@ -138,18 +173,56 @@ class Walker:
         start, stop = end(m.clock[chart.START], m.y), end(m.clock[chart.STOP], m.new)
         work = float((m.new - m.y)[2 * nv :].sum())
         poses = tuple(sorted(self.poses, key=lambda pose: pose.t))
-        return Crossed(start, stop, work, poses, self.nearest / self.farthest, self.impulse.copy())
+        return Crossed(start, stop, work, poses, self.nearest / self.farthest)
 
     def _extrapolated_step(self, h: float) -> float:
         """A step into `m.new`, closed if it can be taken; its error."""
-        m = self.stepper.memory
+        m, nv = self.stepper.memory, self.stepper.system.nv
         self._begin()
-        m.new[:], error = self._extrapolated(h)
-        if error <= 1.0:
-            error = LANDED if self.nearest < LANDING * self.farthest else max(error, self._jump(h))
+        made = self._extrapolated(h)
+        m.new[:], error = made.y, made.error
+        self.nearest, self.made = made.nearest, made.last
+        # the pose at the end must be known as well as it has to be told from singular ones
+        if np.abs(made.doubt[:nv] / m.unit).max(initial=0.0) < self._least and self._is_singular(made.y):
+            self.blocked = self._must_stop
+            error = max(error, LANDED)
+        elif error <= 1.0:
+            error = LANDED if made.nearest < LANDING * self.farthest else max(error, self._jump(h))
         if error <= 1.0:
             self._close(m.new, float(m.clock[chart.STOP]))
         return error
+
+    @property
+    def _must_stop(self) -> bool:
+        """Whether the step that is made now ends where it must."""
+        clock = self.stepper.memory.clock
+        return bool(clock[chart.STOP] >= clock[chart.END])
+
+    @property
+    def _least(self) -> float:
+        """Share of the farthest distance from a singular pose, below which speeds are not known to the tolerance."""
+        tolerance = float(self.stepper.memory.clock[[chart.RTOL, chart.ATOL]].sum())
+        return max(LANDING, float(np.sqrt(ROUNDING / tolerance)))
+
+    def _is_singular(self, y: Array) -> bool:
+        """Whether the step that is made now ends too close to a singular pose, if it ends at y."""
+        m, nv = self.stepper.memory, self.stepper.system.nv
+        q = increment(self.stepper.system, m.q, y[:nv])
+        end = self.solver.look(float(m.clock[chart.STOP]), q, y[nv : 2 * nv])
+        return bool(end.number[INDICATOR] < self._least * self.farthest)
+
+    def _leads_into_singular_pose(self, h: float) -> bool:
+        """Whether a step of the time h that is not found would end too close to a singular pose, by shorter ones."""
+        found = []
+        for x in NODES:
+            try:
+                found.append((x, self._extrapolated(x * h).y))
+            except ConvergenceError:
+                continue
+        if len(found) < FEWEST:
+            return False
+        x, y = (np.array(part) for part in zip(*found, strict=True))
+        return self._is_singular(KroghInterpolator(x, y)(1.0))
 
     def within(
         self, ints: Any, floats: Any, work: Any, m: Any, method: Any, t: float, weights: Any, accelerate: Any, _: Any
@@ -159,35 +232,47 @@ class Walker:
             chart.put_end(ints, work, m)
             m.stage[:] = m.new
             return FINE
-        h = t - float(m.clock[chart.START])
-        look_inside(ints, work, m, method, t, weights)  # on the cubic through both ends, as a guide
+        look_inside(ints, work, m, method, t, weights)  # on the cubic through both ends
+        h, a = t - float(m.clock[chart.START]), None
         try:
-            found = self._inside(h) if h > 0.0 else m.stage
-        except ConvergenceError:
-            return self._on_cubic(h)
+            if h > 0.0 and self.extrapolate:
+                found = self._beside(h)
+                m.stage[:], a = (found, None) if found is not None else self._on_polynomial(t)
+            elif h > 0.0:
+                m.stage[:] = self._single(h)
+        except ConvergenceError as failure:
+            return self._without(t, failure)
         except LoopdynError as failure:
             self.stepper.error = failure
             return 0
-        if self.extrapolate and not self._is_near(found, m.stage):
-            return self._on_cubic(h)
-        m.stage[:] = found
         chart.place(ints, work, m, m.stage, t)
-        return int(accelerate(ints, floats, work))
+        if a is None:
+            return int(accelerate(ints, floats, work))
+        self.stepper.views.a[:] = a
+        return FINE
 
-    def _on_cubic(self, h: float) -> int:
-        """In a singular pose, where no step ends: the state on the cubic, which is there, and accelerations between."""
+    def _without(self, t: float, failure: ConvergenceError) -> int:
+        """What to do where no state is found at the time t inside the last step.
+
+        In a step of one size through a singular pose the one on the cubic stands for it, and accelerations between
+        those at both ends. A motion that is not smooth and does not go through a singular pose comes close to one:
+        another method may then make the step.
+        """
         m, nv = self.stepper.memory, self.stepper.system.nv
-        x = h / float(m.clock[chart.SIZE])
-        self.guessed.append(float(m.clock[chart.START]) + h)
+        self.stepper.error = failure
+        if self.extrapolate:
+            return AGAIN if self.hands_over and not self.poses else 0
+        x = (t - float(m.clock[chart.START])) / float(m.clock[chart.SIZE])
+        self.guessed.append(t)
         self.stepper.views.a[:] = (1.0 - x) * m.k[0, nv : 2 * nv] + x * m.a1
         return FINE
 
-    def _is_near(self, y: Array, guide: Array) -> bool:
-        """Whether speeds inside a step are those of the cubic to within a share of the fastest."""
-        m, nv = self.stepper.memory, self.stepper.system.nv
-        speeds = slice(nv, 2 * nv)
-        fastest = np.abs(guide[speeds] / m.unit).max(initial=0.0)
-        return bool(np.abs((y - guide)[speeds] / m.unit).max(initial=0.0) <= STRAY * fastest)
+    def on_polynomial(self, t: float) -> State:
+        """The state at a time inside the last step or a little beyond its ends, on a polynomial: for looking around."""
+        system, m = self.stepper.system, self.stepper.memory
+        y = self._on_polynomial(t)[0]
+        q = self.stepper.unwrapped(increment(system, m.q, y[: system.nv]))
+        return State(t, q, y[system.nv : 2 * system.nv])
 
     # --------------------------------------------------------------------------------------------- one step
 
@@ -206,7 +291,7 @@ class Walker:
     def _single(self, h: float) -> Array:
         """Increments, speeds and works after one step from the start of this one."""
         m, nv, t = self.stepper.memory, self.stepper.system.nv, float(self.stepper.memory.clock[chart.START])
-        q, v, self.impulse = self.solver.step(t, m.q.copy(), m.y[nv : 2 * nv].copy(), h)
+        q, v, _ = self.solver.step(t, m.q.copy(), m.y[nv : 2 * nv].copy(), h)
         if isinstance(self.solver, MomentumSolver):  # the scheme of the paper does not go through singular poses
             self.t, self.q, self.made = t, m.q.copy(), self.solver.last
             self.nearest, self.farthest = self.made.indicator, max(self.farthest, self.solver.first)
@@ -218,22 +303,21 @@ class Walker:
         works = m.y[2 * nv :] + 0.5 * h * (m.k[0, 2 * nv :] + self._powers(t + h, q, v))
         return np.concatenate([difference(self.stepper.system, m.q, q), v, works])
 
-    def _extrapolated(self, h: float, finer: int = 1) -> tuple[Array, float]:
-        """The same by polynomials through steps of several sizes, and the error against the tolerances."""
+    def _extrapolated(self, h: float) -> _Extrapolated:
+        """The same by polynomials through steps of several sizes."""
         stepper = self.stepper
         table: list[Array] = []
-        self.nearest = np.inf
+        nearest = np.inf
         for count in COUNTS:
             powers = 0.5 * self.power
 
             def visit(t: float, q: Array, v: Array, total: Array = powers) -> None:
                 total += self._powers(t, q, v)
 
-            n = finer * count
-            made = self.solver.walk(h, (1.0 / n,) * n, visit if stepper.sources else None)
-            self.nearest, self.impulse, self.made = min(self.nearest, made.indicator), made.impulse, made
+            made = self.solver.walk(h, (1.0 / count,) * count, visit if stepper.sources else None)
+            nearest = min(nearest, made.indicator)
             powers -= 0.5 * self._powers(self.t + h, made.q, made.v)
-            works = self.works + h / n * powers
+            works = self.works + h / count * powers
             table.append(np.concatenate([difference(stepper.system, self.q, made.q), made.v, works]))
         before = table[-1]
         for j in range(1, len(COUNTS)):
@@ -241,7 +325,8 @@ class Walker:
             for i in range(len(COUNTS) - 1, j - 1, -1):
                 ratio = (COUNTS[i] / COUNTS[i - j]) ** 2
                 table[i] = table[i] + (table[i] - table[i - 1]) / (ratio - 1.0)
-        return table[-1], self._error(table[-1] - before)
+        doubt = table[-1] - before
+        return _Extrapolated(table[-1], doubt, self._error(doubt), nearest, made)
 
     def _close(self, y: Array, t: float) -> None:
         """Correct increments and speeds by what extrapolation left open; zero to within its error."""
@@ -249,37 +334,47 @@ class Walker:
         q, v = self.solver.closed(t, increment(system, start, y[:nv]), y[nv : 2 * nv])
         y[:nv], y[nv : 2 * nv] = difference(system, start, q), v
 
-    def _inside(self, h: float) -> Array:
-        """Increments and speeds at the time h inside the step that was taken.
+    def _beside(self, h: float) -> Array | None:
+        """Increments, speeds and works at the time h inside the step that was taken; none close to a singular pose.
 
-        From its start or, if a singular pose is on that way, back from its end; by smaller steps where these fail.
+        From its start or, if a singular pose is on that way, back from its end.
         """
-        if not self.extrapolate:
-            return self._single(h)
         m, system, nv = self.stepper.memory, self.stepper.system, self.stepper.system.nv
-        found: list[tuple[float, Array]] = []
-        for finer in FINER:
-            for ahead in (True, False):
-                self._begin(ahead)
-                try:
-                    y, error = self._extrapolated(h if ahead else h - float(m.clock[chart.SIZE]), finer)
-                except ConvergenceError:
-                    continue
+        for ahead in (True, False):
+            self._begin(ahead)
+            try:
+                made = self._extrapolated(h if ahead else h - float(m.clock[chart.SIZE]))
+            except ConvergenceError:
+                continue
+            clear = made.last.place.number[INDICATOR] >= CLOSABLE * self.farthest  # both infinite without constraints
+            if clear and made.error <= 1.0 and self.solver.stays(made.last.place):
+                y = made.y
                 if not ahead:
                     y[:nv] = difference(system, m.q, increment(system, self.q, y[:nv]))
-                if error <= 1.0 and self.solver.stays(self.made.place):
-                    if self.made.place.number[INDICATOR] > CLOSABLE * self.farthest:
-                        self._close(y, float(m.clock[chart.START]) + h)
-                    return y
-                found.append((error, y))
-        error, y = min(found, key=lambda f: f[0], default=(np.inf, m.new))
-        self.guessed.append(float(m.clock[chart.START]) + h)
-        if error > WORST:
+                self._close(y, float(m.clock[chart.START]) + h)
+                return y
+        return None
+
+    def _on_polynomial(self, t: float) -> tuple[Array, Array]:
+        """Increments, speeds and works, and accelerations, at the time t inside the step that was taken.
+
+        On a polynomial through both of its ends and states inside of it that are not close to a singular pose.
+        """
+        m, nv = self.stepper.memory, self.stepper.system.nv
+        start, h = float(m.clock[chart.START]), float(m.clock[chart.SIZE])
+        if self.curve is None:
+            inside = [(x, self._beside(x * h)) for x in NODES]
+            end = np.concatenate([difference(self.stepper.system, m.q, m.q1), m.v1, m.new[2 * nv :]])
+            nodes = [(0.0, m.y.copy()), *((x, y) for x, y in inside if y is not None), (1.0, end)]
+            self.curve = _Curve(*(np.array(part) for part in zip(*nodes, strict=True)))
+        x = (t - start) / h
+        if len(self.curve.x) < FEWEST or self._error(self.curve.doubt(x)) > WORST:
             raise ConvergenceError(
-                f"the state at t = {float(m.clock[chart.START]) + h:g} s, in a singular pose, is not found. "
-                "Ask for outputs at other times, or use larger tolerances."
+                f"the state at t = {t:g} s, beside a singular pose, is not found: the motion is not smooth in the step "
+                f"of {h:.2g} s around it. Ask for outputs at other times, or use smaller tolerances."
             )
-        return y
+        y, rate = self.curve.through.derivatives(x, 2)
+        return y, rate[nv : 2 * nv] / h
 
     # --------------------------------------------------------------------------------------- singular poses
 
