@@ -145,9 +145,11 @@ class Crossing:
         The start of the run, or where it begins anew, if it could not even begin there.
     works : array, optional
         Those until then.
+    largest : float
+        Indicator so far, where it is known.
     """
 
-    def __init__(self, regular: Stepper, start: State | None = None, works: Array | None = None):
+    def __init__(self, regular: Stepper, start: State | None = None, works: Array | None = None, largest: float = 0.0):
         m, nv = regular.memory, regular.system.nv
         self.regular, self.solver = regular, cast(AutoSolver, regular.solver)
         if m.count[chart.PENDING] == 1:  # the step is not taken
@@ -165,7 +167,7 @@ class Crossing:
             self.stepper.memory.clock[chart.NEXT] = self.size
         self.entry = self.last = self.smallest = self._indicator(self.start)
         # the largest of the run is known to the regular solver, in its own measure
-        self.largest = self.entry / self.solver.indicator
+        self.largest = max(largest, self.entry / self.solver.indicator)
         self.stepper.walker.farthest = self.largest
         self.time = self.start.t
         self.path = [self.start]  # ends of the momentum steps

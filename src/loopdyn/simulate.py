@@ -316,6 +316,7 @@ class _Simulation:
     partition: list[_Independent] = field(default_factory=list)
     crossing: Crossing | None = None  # a singular pose that is being passed
     passages: list[Passage] = field(default_factory=list)
+    passed: float = -np.inf  # time up to which events are done inside a step that goes on behind them
     farthest: float = 0.0  # from a singular pose at which it was looked closer: indicator of momentum
 
     def __post_init__(self) -> None:
@@ -384,9 +385,10 @@ class _Simulation:
         if self.crossing is None:
             self.stepper.start(state, end, works)
         else:
+            largest = self.crossing.largest
             self._leave_passage(state, works)
             self.stepper.aim(end)
-            self._begins_passage(state, works)
+            self._begins_passage(state, works, largest)
 
     def _next_stop(self, t: float) -> float:
         """Just before the next time event or corner, or the end: a step that ends there must not meet what jumps."""
@@ -396,8 +398,8 @@ class _Simulation:
 
     @property
     def _stop(self) -> float:
-        """Where the run must stop next, seen from the start of the last step."""
-        return self._next_stop(float(self.stepper.memory.clock[chart.START]))
+        """Where the run must stop next, or should have stopped in the last step."""
+        return self._next_stop(max(float(self.stepper.memory.clock[chart.START]), self.passed))
 
     def _write(self, y: Array) -> None:
         chart.write(self.stepper.ints, self.stepper.work, self.stepper.memory, self.out, y)
@@ -433,13 +435,13 @@ class _Simulation:
                 continue
             crossing, stepper = self.crossing, self.stepper
             look = stepped and (closely or m.count[chart.SEEN] == 1)
-            stopped = self._crossings() if look and code in (RUNNING, FINISHED) else ""
+            ended = self._what_happens(look) if code in (RUNNING, FINISHED) else None
             self._note_steps()
             wrong = self._look()
             if wrong:
                 return "failed", wrong
-            if stopped:
-                return "stopped", stopped
+            if ended is not None:
+                return ended
             bar.show(self.stepper.t, self.error)
             if code not in (RUNNING, FINISHED):
                 if self._stays_clear():
@@ -448,15 +450,6 @@ class _Simulation:
                 if self._begins_passage():
                     continue
                 return "failed", self._why()
-            stop = self._stop
-            if self.stepper.t >= stop:
-                stopped = self._time_events(stop)
-                if stopped:
-                    return "stopped", stopped
-                if stop >= self.end:
-                    if self.crossing is not None:
-                        self.crossing.end_at(self.stepper.inside(stop), self.stepper.works)
-                    return "finished", f"reached t = {self.end:g} s"
             if stepped and crossing is not None and self.stepper is stepper and crossing.is_over():
                 self._go_on_regularly(crossing)
             if self.stepper.finds_it_stiff:
@@ -518,16 +511,16 @@ class _Simulation:
         stop, walker = self._stop, self.stepper.walker
         if stop < self.end and depends_on_time(self.system):
             return False
-        self.stepper.aim(stop + walker.first)
+        self.stepper.aim(float(self.stepper.memory.clock[chart.END]) + walker.first)
         self.stepper.memory.clock[chart.NEXT] = walker.first
         return True
 
-    def _begins_passage(self, start: State | None = None, works: Array | None = None) -> bool:
+    def _begins_passage(self, start: State | None = None, works: Array | None = None, largest: float = 0.0) -> bool:
         """Hand over to momentum steps where the regular method cannot go on or start, if it may; False if not."""
         solver = self.stepper.solver
         if self.crossing is not None or not (isinstance(solver, AutoSolver) and solver.passes):
             return False
-        self.crossing = Crossing(self.stepper, start, works)
+        self.crossing = Crossing(self.stepper, start, works, largest)
         self.stepper = self.crossing.stepper
         return True
 
@@ -603,10 +596,28 @@ class _Simulation:
 
     # ---------------------------------------------------------------------------------------------- events
 
-    def _crossings(self) -> str:
-        """Look for crossings in the last step; why the run stops, if it does."""
+    def _what_happens(self, look: bool) -> tuple[str, str] | None:
+        """Crossings, if they are to be looked for, and time events in the last step, in their order.
+
+        Status and message, if they end the run.
+        """
+        while True:
+            stop = self._stop
+            stopped = self._crossings(stop) if look else ""
+            if not stopped and self.stepper.t < stop:
+                return None
+            stopped = stopped or self._time_events(stop)
+            if stopped:
+                return "stopped", stopped
+            if stop >= self.end:
+                if self.crossing is not None:
+                    self.crossing.end_at(self.stepper.inside(stop), self.stepper.works)
+                return "finished", f"reached t = {self.end:g} s"
+
+    def _crossings(self, stop: float) -> str:
+        """Look for crossings in the last step until the next stop; why the run stops, if it does."""
         try:
-            return self._happens_in_step()
+            return self._crossings_in_step(stop)
         except ConvergenceError:
             crossing, walker = self.crossing, getattr(self.stepper, "walker", None)
             if crossing is None or walker is None or walker.poses:
@@ -615,9 +626,9 @@ class _Simulation:
             self._take_back(self.stepper.t)
             return ""
 
-    def _happens_in_step(self) -> str:
+    def _crossings_in_step(self, stop: float) -> str:
         m, stepper = self.stepper.memory, self.stepper
-        start, stop = float(m.clock[chart.START]), min(float(m.clock[chart.STOP]), self._stop)
+        start, stop = max(float(m.clock[chart.START]), self.passed), min(float(m.clock[chart.STOP]), stop)
         end, curve = stepper.inside(stop), stepper.on_curve
         walker = getattr(stepper, "walker", None)
         if walker is not None and walker.extrapolate:
@@ -644,7 +655,8 @@ class _Simulation:
         works = self.stepper.works
         if self.stepper.t > now and not any(e.stop or e.action for e in due):  # see `_steps_past_stop`
             self.events += [Event(now, e.name, reached, reached) for e in due]
-            self.stepper.aim(self._next_stop(behind))
+            self.passed = behind
+            self.stepper.aim(max(self.stepper.t, self._stop))
             return ""
         self._take_back(now)
         if not due:
@@ -727,8 +739,8 @@ class _Simulation:
     # ----------------------------------------------------------------------------------------- checkpoints
 
     def _save(self) -> None:
-        """Outputs since the last segment, and all that is needed to go on; not inside a passage, which is short."""
-        if self.checkpoint is None or self.crossing is not None:
+        """Outputs since the last segment, and all that is needed to go on; not where that is only for a short time."""
+        if self.checkpoint is None or self.crossing is not None or self.passed > self.stepper.memory.clock[chart.START]:
             return
         n, o = self.written, self.out
         data = {f"memory_{name}": array for name, array in self.stepper.memory._asdict().items()}

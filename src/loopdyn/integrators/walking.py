@@ -122,7 +122,7 @@ class Walker:
         self.stepper, self.extrapolate = stepper, extrapolate
         self.solver: MomentumSolver = stepper.solver  # type: ignore[assignment]
         self.hands_over = False  # to another method where steps become small
-        self.first = 0.0  # largest size of a step so far, s
+        self.first = 0.0  # largest size of a step so far that was wanted, s
         # where the steps begin that are made now: time, coordinates, works and powers
         self.t, self.q = 0.0, np.zeros(stepper.system.nq)
         self.works = self.power = np.zeros(stepper.sources)
@@ -139,9 +139,9 @@ class Walker:
 
     def attempt(self, ints: Any, floats: Any, work: Any, m: Any, method: Any, accelerate: Any) -> int:
         """One step of size clock[SIZE]: `m.new` and clock[ERROR]."""
-        h = float(m.clock[chart.SIZE])
-        self.first, self.poses, self.curve, self.blocked = max(self.first, h), [], None, False
-        if self.hands_over and m.clock[chart.NEXT] < SMALL * self.first:
+        h, wanted = float(m.clock[chart.SIZE]), min(float(m.clock[chart.NEXT]), float(m.clock[chart.MOST]))
+        self.first, self.poses, self.curve, self.blocked = max(self.first, wanted), [], None, False
+        if self.hands_over and wanted < SMALL * self.first:
             return AGAIN
         try:
             if self.extrapolate:
@@ -212,17 +212,21 @@ class Walker:
         return bool(end.number[INDICATOR] < self._least * self.farthest)
 
     def _leads_into_singular_pose(self, h: float) -> bool:
-        """Whether a step of the time h that is not found would end too close to a singular pose, by shorter ones."""
-        found = []
+        """Whether a step of the time h that is not found would end too close to a singular pose.
+
+        By shorter ones or, if these are too short to be found, by the speeds at its start.
+        """
+        m, nv, found = self.stepper.memory, self.stepper.system.nv, []
         for x in NODES:
             try:
                 found.append((x, self._extrapolated(x * h).y))
             except ConvergenceError:
                 continue
-        if len(found) < FEWEST:
-            return False
-        x, y = (np.array(part) for part in zip(*found, strict=True))
-        return self._is_singular(KroghInterpolator(x, y)(1.0))
+        if len(found) >= FEWEST:
+            x, y = (np.array(part) for part in zip(*found, strict=True))
+            return self._is_singular(KroghInterpolator(x, y)(1.0))
+        bend = 0.5 * h * h * np.abs(m.k[0, nv : 2 * nv] / m.unit).max(initial=0.0)
+        return bool(bend < self._least) and self._is_singular(m.y + h * m.k[0])
 
     def within(
         self, ints: Any, floats: Any, work: Any, m: Any, method: Any, t: float, weights: Any, accelerate: Any, _: Any
@@ -236,7 +240,7 @@ class Walker:
         h, a = t - float(m.clock[chart.START]), None
         try:
             if h > 0.0 and self.extrapolate:
-                found = self._beside(h)
+                found = self._beside(h, CLOSABLE)
                 m.stage[:], a = (found, None) if found is not None else self._on_polynomial(t)
             elif h > 0.0:
                 m.stage[:] = self._single(h)
@@ -295,6 +299,11 @@ class Walker:
         if isinstance(self.solver, MomentumSolver):  # the scheme of the paper does not go through singular poses
             self.t, self.q, self.made = t, m.q.copy(), self.solver.last
             self.nearest, self.farthest = self.made.indicator, max(self.farthest, self.solver.first)
+            if self.nearest < LANDING * self.farthest:
+                raise ConvergenceError(
+                    f"a step of {h:.2g} s from t = {t:g} s, or a part of it, ends in a singular pose, where digits are "
+                    "lost. Use another step."
+                )
             if self._jump(h) == JUMPED:
                 raise ConvergenceError(
                     f"a step of {h:.2g} s from t = {t:g} s leads to another circuit, or turns too far to tell. "
@@ -334,10 +343,11 @@ class Walker:
         q, v = self.solver.closed(t, increment(system, start, y[:nv]), y[nv : 2 * nv])
         y[:nv], y[nv : 2 * nv] = difference(system, start, q), v
 
-    def _beside(self, h: float) -> Array | None:
-        """Increments, speeds and works at the time h inside the step that was taken; none close to a singular pose.
+    def _beside(self, h: float, least: float) -> Array | None:
+        """Increments, speeds and works at the time h inside the step that was taken.
 
-        From its start or, if a singular pose is on that way, back from its end.
+        From its start or, if a singular pose is on that way, back from its end; none if that is not farther from a
+        singular pose than the share `least` of the farthest so far.
         """
         m, system, nv = self.stepper.memory, self.stepper.system, self.stepper.system.nv
         for ahead in (True, False):
@@ -346,12 +356,13 @@ class Walker:
                 made = self._extrapolated(h if ahead else h - float(m.clock[chart.SIZE]))
             except ConvergenceError:
                 continue
-            clear = made.last.place.number[INDICATOR] >= CLOSABLE * self.farthest  # both infinite without constraints
+            s, y = float(made.last.place.number[INDICATOR]), made.y
+            clear = s >= least * self.farthest  # both are infinite where there are no constraints
             if clear and made.error <= 1.0 and self.solver.stays(made.last.place):
-                y = made.y
                 if not ahead:
                     y[:nv] = difference(system, m.q, increment(system, self.q, y[:nv]))
-                self._close(y, float(m.clock[chart.START]) + h)
+                if s >= CLOSABLE * self.farthest:
+                    self._close(y, float(m.clock[chart.START]) + h)
                 return y
         return None
 
@@ -363,7 +374,7 @@ class Walker:
         m, nv = self.stepper.memory, self.stepper.system.nv
         start, h = float(m.clock[chart.START]), float(m.clock[chart.SIZE])
         if self.curve is None:
-            inside = [(x, self._beside(x * h)) for x in NODES]
+            inside = [(x, self._beside(x * h, self._least)) for x in NODES]
             end = np.concatenate([difference(self.stepper.system, m.q, m.q1), m.v1, m.new[2 * nv :]])
             nodes = [(0.0, m.y.copy()), *((x, y) for x, y in inside if y is not None), (1.0, end)]
             self.curve = _Curve(*(np.array(part) for part in zip(*nodes, strict=True)))
