@@ -248,7 +248,7 @@ def chosen(names: Sequence[str]) -> list[str]:
 
 def table(results: Sequence[Result]) -> list[list[str]]:
     """Rows of words, the first one being the heads."""
-    rows = [["problem", "formulation", "error", "against", "energy error", "passages", "steps", "seconds"]]
+    rows = [["problem", "formulation", "error, rad or m", "against", "energy error", "passages", "steps", "seconds"]]
     for r in results:
         error = "" if r.error is None else f"{r.error:.1e}"
         ended = r.status if r.status == "finished" else f"{r.status}: {r.message}"

@@ -871,7 +871,9 @@ def bench(
     rtol: Annotated[float, typer.Option("--rtol", help="Relative tolerance of a step.")] = 1e-8,
     peers: Annotated[bool, typer.Option("--peers", help="Run MuJoCo beside, where it is installed.")] = False,
     step: Annotated[float, typer.Option("--step", help="Seconds of a step of peers.")] = 1e-3,
-    plot: Annotated[Path | None, typer.Option("--plot", help="Draw errors against time: .png, .svg, .pdf.")] = None,
+    plot: Annotated[
+        Path | None, typer.Option("--plot", help="Draw errors over computing time: .png, .svg, .pdf.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
     """Run benchmark problems whose solutions are known: error, energy error, steps, time.
@@ -890,13 +892,16 @@ def bench(
     from loopdyn.simulate import check_settings
 
     _check_names(plot=(plot, (".png", ".svg", ".pdf")))
-    results = []
+    if not step > 0.0:
+        raise typer.BadParameter(f"--step is {step}. Give a positive number of seconds.")
+    results, failed = [], False
     try:
         check_settings(rtol, None, "projection")
         chosen = problems.chosen(names or [])
         for name in chosen:
             for formulation in formulations or ["auto"]:
                 results.append(problems.run_problem(name, formulation, rtol))
+                failed = failed or results[-1].status != "finished"
                 if not as_json:
                     typer.echo(f"{name} by {formulation}: {results[-1].status}", err=True)
             if peers:
@@ -910,9 +915,11 @@ def bench(
         problems.plot(results, str(plot))
     if as_json:
         typer.echo(json.dumps(problems.as_data(results), indent=2))
-        return
-    heads, *rows = problems.table(results)
-    shown = Table(*heads)
-    for row in rows:
-        shown.add_row(*row)
-    Console(width=None if Console().is_terminal else 160).print(shown)
+    else:
+        heads, *rows = problems.table(results)
+        shown = Table(*heads)
+        for row in rows:
+            shown.add_row(*row)
+        Console(width=None if Console().is_terminal else 160).print(shown)
+    if failed:
+        raise typer.Exit(1)

@@ -18,7 +18,7 @@ from loopdyn.formulations.auto import AutoSolver
 from loopdyn.formulations.rattle import INDICATOR
 from loopdyn.integrators import chart
 from loopdyn.integrators.base import Extrapolation, Stepper
-from loopdyn.integrators.walking import Crossed
+from loopdyn.integrators.walking import LANDING, Crossed
 from loopdyn.locking import impulse_as_data, impulse_of
 from loopdyn.rank import is_large, scaled
 from loopdyn.reactions import LOST, Reactions, impulses
@@ -30,8 +30,12 @@ Array = NDArray[np.float64]
 # A passage is over where the indicator rises, is above this share of the largest so far, as large as at the entry or
 # above ENOUGH, and would have been zero at least BEHIND steps of the regular method ago; or where it is above FAR.
 RISEN, ENOUGH, BEHIND, FAR = 0.02, 0.2, 2.0, 0.5
-# Steps end beside a singular pose, not on it: a passage counts as one of a singular pose below this indicator.
-CLOSE = 0.1
+TOUCHED = (
+    LANDING  # share of the farthest indicator, below which a passage that does not cross a pose begins or ends in it
+)
+# Share of the largest singular value, below which one is zero: the pose is singular; and share of the fastest speed, by
+# which speeds there may differ from those of a branch.
+ZERO, ALONG = 1e-7, 1e-6
 RELAXED = 100.0  # times the tolerances, where rounding leaves them out of reach
 COLLAPSED = 1e3  # shortest possible steps, below which the size of a step tells nothing
 
@@ -45,10 +49,10 @@ class Passage:
     start, stop : float
         Times in s.
     through : bool
-        Whether the mechanism may have gone through the pose, by momentum steps; if not, two circuits of the mechanism
+        Whether the mechanism went by the pose, or through it, by momentum steps; if not, two circuits of the mechanism
         come close to each other without meeting, and it stayed on its own, by small regular steps.
-    crossed : bool
-        Whether a step ended on the other side of the pose.
+    poses : tuple of float
+        When it went through singular poses, s, each known to within 1e-5 rad or sizes of the mechanism.
     indicator : float
         Smallest length of a constraint row beyond the others at the ends of its steps, as a share of the largest of
         the run: zero in a singular pose.
@@ -68,7 +72,7 @@ class Passage:
     start: float
     stop: float
     through: bool
-    crossed: bool
+    poses: tuple[float, ...]
     indicator: float
     relaxed: float
     steps: int
@@ -77,9 +81,14 @@ class Passage:
     impulses: Reactions | None = field(default=None, repr=False)
 
     @property
+    def crossed(self) -> bool:
+        """Whether a step ended on the other side of a singular pose."""
+        return bool(self.poses)
+
+    @property
     def unbounded(self) -> bool:
-        """Whether forces may grow without bound in it."""
-        return self.through and (self.crossed or self.indicator < CLOSE)
+        """Whether forces may grow without bound in it: it goes through a singular pose, or begins or ends in one."""
+        return self.crossed or self.indicator < TOUCHED
 
     def as_data(self) -> dict[str, Any]:
         """Plain numbers, for files."""
@@ -89,10 +98,13 @@ class Passage:
     def __str__(self) -> str:
         """One line."""
         kind = "momentum" if self.through else "small"
-        if not self.through:
+        when = ", ".join(f"{t:.6g}" for t in self.poses)
+        if self.crossed:
+            what = f"passage of {'singular poses' if len(self.poses) > 1 else 'a singular pose'} at t = {when} s by"
+        elif not self.through:
             what = "near miss of a singular pose, followed by"
         elif self.unbounded:
-            what = "passage of a singular pose by"
+            what = "way out of or into a singular pose by"
         else:
             what = "pose that is nearly singular, passed by"
         met = f", {len(self.branches)} branches meet there" if self.branches else ""
@@ -106,8 +118,8 @@ class Passage:
 def passage_of(data: dict[str, Any]) -> Passage:
     """The passage of :meth:`Passage.as_data`."""
     known = {f.name: data[f.name] for f in fields(Passage) if f.name in data}
-    branches = tuple(np.array(b) for b in data["branches"])
-    return Passage(**{**known, "branches": branches, "impulses": impulse_of(data.get("impulses"))})
+    branches, poses = tuple(np.array(b) for b in data["branches"]), tuple(data["poses"])
+    return Passage(**{**known, "branches": branches, "poses": poses, "impulses": impulse_of(data.get("impulses"))})
 
 
 def tangents(system: System, pose: State, rank: int) -> tuple[Array, ...]:
@@ -132,6 +144,36 @@ def tangents(system: System, pose: State, rank: int) -> tuple[Array, ...]:
     largest = -(b + np.copysign(np.sqrt(root), b))
     found = [N @ np.array(x) for x in ((largest, a), (c, largest))]
     return tuple(v / np.abs(v / units).max() for v in found)
+
+
+def require_branch(system: System, state: State, rank: int) -> None:
+    """Refuse speeds in a singular pose that are along none of its branches; not in large systems.
+
+    Along a branch there are accelerations with J a = gamma, though of the rows fewer than `rank` are independent.
+
+    Raises
+    ------
+    SingularityError
+        With the branches, where they are found.
+    """
+    if is_large(system) or not system.nc:
+        return
+    now, fastest = terms(system, state), float(np.abs(state.v / system.speed_units).max(initial=0.0))
+    U, s, _ = np.linalg.svd(scaled(system, now.J))
+    here = int(np.count_nonzero(s > ZERO * s[0]))
+    wrong = float(np.abs(U[:, here:].T @ (now.gamma / system.row_units)).max(initial=0.0))
+    if here >= rank or (fastest > 0.0 and wrong <= ALONG * fastest**2):
+        return
+    found = [
+        ", ".join(f"{label} {x:.6g}" for label, x in zip(system.speeds, branch, strict=True))
+        for branch in tangents(system, state, rank)
+    ]
+    known = f" ({'; '.join(found)})" if found else ""
+    what = "at rest" if fastest == 0.0 else "moves along none of its branches"
+    raise SingularityError(
+        f"'{system.name}' is in a singular pose at t = {state.t:g} s and {what}: where it goes is not determined. "
+        f"Give it speeds along one of its branches{known}, or start beside the pose."
+    )
 
 
 class Crossing:
@@ -173,7 +215,8 @@ class Crossing:
         self.path = [self.start]  # ends of the momentum steps
         self.ended, self.reached, self.done = False, self.start, self.works  # state and works where it ended
         self.branches: tuple[Array, ...] = ()
-        self.crossed = False
+        self.across: list[Crossed] = []  # momentum steps through singular poses
+        self.meets = False  # whether small regular steps came to a singular pose: it is no near miss
 
     def _indicator(self, state: State) -> float:
         return self.solver.momentum.begin(state.t, state.q, state.v)
@@ -196,6 +239,7 @@ class Crossing:
         Where that cannot be, since the pose is singular, begin once more with a larger tolerance.
         """
         m = self.stepper.memory
+        self.across = [c for c in self.stepper.walker.crossed if c.stop.t <= m.clock[chart.START]]
         if m.count[chart.PENDING] == 1:  # the last step is taken back
             m.count[[chart.PENDING, chart.ACCEPTED]] -= 1
             m.count[chart.REJECTED] += 1
@@ -216,7 +260,7 @@ class Crossing:
         m.count[chart.REJECTED] = before.count[chart.REJECTED] + before.count[chart.ACCEPTED] - self.steps
         self.stepper.walker.farthest = self.largest
         self.last = self.smallest = self.entry
-        self.time, self.path = self.start.t, [self.start]
+        self.time, self.path, self.across = self.start.t, [self.start], []
 
     def _regular_at(self, state: State, works: Array) -> Stepper:
         here = self.stepper
@@ -228,14 +272,26 @@ class Crossing:
         return after
 
     def must_be_undone(self) -> bool:
-        """Whether the last regular step of a near miss led to the other circuit, or turned so far that it may have."""
+        """Whether the last regular step of a near miss led to the other circuit, or turned so far that it may have.
+
+        Raises
+        ------
+        SingularityError
+            If it is no near miss, and the passage was begun anew already.
+        """
         if self.through:
             return False
         self.solver.watch_anew()
         m, nv, momentum = self.stepper.memory, self.stepper.system.nv, self.solver.momentum
         momentum.begin(float(m.clock[chart.START]), m.q, m.y[nv : 2 * nv])
         end = momentum.look(self.stepper.t, m.q1, m.v1)
-        return not momentum.stays(end)
+        self.meets = bool(end.number[INDICATOR] < LANDING * self.largest)
+        if self.meets and self.relaxed > 1.0:
+            raise SingularityError(
+                "the mechanism comes to a singular pose, from which it hardly moves on: rounding would decide on which "
+                "branch. End the run before, or use larger tolerances."
+            )
+        return self.meets or not momentum.stays(end)
 
     def undo(self) -> Stepper:
         """Begin the last step, taken or not, again with half its size, by rows that are chosen where it begins."""
@@ -243,7 +299,7 @@ class Crossing:
         size, (state, works) = float(m.clock[chart.SIZE]), self._start_of_step()
         m.count[chart.ACCEPTED] -= m.count[chart.PENDING]
         m.count[chart.REJECTED] += 1
-        if 0.5 * size < m.clock[chart.LEAST] or not self._starts_anew(state, works):
+        if self.meets or 0.5 * size < m.clock[chart.LEAST] or not self._starts_anew(state, works):
             self._begin_again()
         else:
             m.clock[chart.NEXT] = 0.5 * size
@@ -270,9 +326,9 @@ class Crossing:
             walker = self.stepper.walker
             self.smallest = min(self.smallest, walker.nearest)
             self.path.append(state)
-            self.crossed = bool(walker.crossed)
-            if walker.crossed and not self.branches:
-                self.branches = tangents(self.stepper.system, walker.crossed[-1].poses[0], self.stepper.rank)
+            self.across = list(walker.crossed)
+            if self.across and not self.branches:
+                self.branches = tangents(self.stepper.system, self.across[-1].poses[0], self.stepper.rank)
         rate = (s - self.last) / h if h > 0.0 else 0.0
         self.last, self.time, self.largest = s, state.t, max(self.largest, s)
         if rate <= 0.0:
@@ -288,10 +344,8 @@ class Crossing:
         """Let it end inside the last step: something happens there."""
         self.ended, self.reached, self.done = True, state, works
         if self.through:
-            walker = self.stepper.walker
             self.path = [s for s in self.path if s.t < state.t] + [state]
-            walker.crossed = [c for c in walker.crossed if c.poses[0].t <= state.t]
-            self.crossed = bool(walker.crossed)
+            self.across = [c for c in self.stepper.walker.crossed if c.poses[0].t <= state.t]
             there = self.solver.momentum.look(state.t, state.q, state.v)
             self.smallest = min(self.smallest, float(there.number[INDICATOR]))
 
@@ -310,7 +364,7 @@ class Crossing:
             self.start.t,
             now.t,
             self.through,
-            self.crossed,
+            tuple(pose.t for c in self.across for pose in c.poses if pose.t <= now.t),
             share,
             self.relaxed,
             steps,
@@ -320,9 +374,9 @@ class Crossing:
         )
 
     def _impulses(self) -> Reactions | None:
-        if not self.through or len(self.path) < 2:
+        if len(self.path) < 2 or not (self.through or self.across):
             return None
-        return impulses(self.stepper.system, self.path, [pose for c in self.stepper.walker.crossed for pose in c.poses])
+        return impulses(self.stepper.system, self.path, [pose for c in self.across for pose in c.poses])
 
 
 def passage_by_one_step(system: System, made: Crossed, rank: int) -> Passage:
@@ -331,7 +385,8 @@ def passage_by_one_step(system: System, made: Crossed, rank: int) -> Passage:
     branches = tangents(system, made.poses[0], rank)
     times = made.start.t, made.stop.t
     of_joints = impulses(system, (made.start, made.stop), made.poses)
-    return Passage(*times, True, True, made.indicator, 1.0, 1, jump, branches, of_joints)
+    poses = tuple(pose.t for pose in made.poses)
+    return Passage(*times, True, poses, made.indicator, 1.0, 1, jump, branches, of_joints)
 
 
 def moving_energy(system: System, state: State) -> float:

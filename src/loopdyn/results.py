@@ -189,7 +189,7 @@ class Run:
         auto = str(self.settings.get("formulation", "")).startswith("Auto")
         choice = [str(self.settings["plan"]).replace("\n", "; ")] if auto and "plan" in self.settings else []
         through = sum(p.unbounded for p in self.passages)
-        missed = sum(not p.through for p in self.passages)
+        missed = sum(not (p.through or p.unbounded) for p in self.passages)
         beside = len(self.passages) - through - missed
         counted = {
             "passages of singular poses by momentum steps": through,
@@ -218,7 +218,7 @@ class Run:
         n, names, rows = len(self.path), self.joints, list(self._other_rows)
         wrench, unique, others = np.zeros((n, len(names), 6)), np.ones((len(names), 6), bool), np.zeros((n, len(rows)))
         for system, a, b in self.pieces:
-            for k in range(a, b):
+            for k in (a + np.flatnonzero(~self.unbounded[a:b])).tolist():
                 found = reactions(system, self._state(k), self.path.a[k])
                 there = [names.index(name) for name in found.joints]
                 wrench[k, there] = found.wrench

@@ -39,7 +39,7 @@ from loopdyn.integrators.base import (
 from loopdyn.integrators.chart import FINE, Output
 from loopdyn.integrators.stepping import ASKS, FINISHED, RUNNING
 from loopdyn.locking import Lock, Phase, Release, change, impulse_as_data, impulse_of, phase_of
-from loopdyn.passages import Crossing, Passage, moving_energy, passage_by_one_step, passage_of
+from loopdyn.passages import Crossing, Passage, moving_energy, passage_by_one_step, passage_of, require_branch
 from loopdyn.rank import Rank, decide, require_regular
 from loopdyn.results import Diagnostics, Run, Statistics, Trajectory, measure, pieces
 from loopdyn.system import State, System
@@ -141,9 +141,9 @@ def simulate(
     if stepping.walks and drift != "projection":
         raise LoopdynError(f"{method.name} closes loops by its own steps, in its own way. Leave drift out.")
     require_support(system, method)
-    decided = _rank_at(system, method, first)
+    decided, singular = _rank_at(system, method, first)
     solver, rank = prepare_at(system, method, first, decided), decided.count
-    _check_closed(system, first)
+    _check_closed(system, first, "at the start")
     stepper = Stepper(system, solver, stepping, drift, rank, rtol, atol or 0.0)
     settings = _settings(method, stepper, rtol, atol)
     simulation = _Simulation(
@@ -156,22 +156,27 @@ def simulate(
         watch(system, events, rank, start, end),
         settings,
         corners(system.mechanism, start, end),
+        singular=singular,
     )
     if checkpoint is not None:
         simulation.checkpoint = Checkpoint(checkpoint, _description(system, first, times, end, events, settings))
     return simulation.go(first, progress, begin)
 
 
-def _rank_at(system: System, method: Formulation, state: State) -> Rank:
-    """Rank of the rows at a state or, where it is singular and the method can go through, where its speeds lead."""
+def _rank_at(system: System, method: Formulation, state: State) -> tuple[Rank, bool]:
+    """Rank of the rows at a state or, where it is singular and the method can go through, where its speeds lead.
+
+    And whether it is singular.
+    """
     decided = decide(system, state)
     try:
         require_regular(system, decided)
     except SingularityError:
         if not method.passes(system):
             raise
-        decided = decide(system, beside(system, state))
-    return decided
+        require_branch(system, state, decided.count + 1)
+        return decide(system, beside(system, state)), True
+    return decided, False
 
 
 def _settings(method: Formulation, stepper: Stepper, rtol: float, atol: float | None) -> dict[str, Any]:
@@ -257,7 +262,7 @@ def check_settings(rtol: float, atol: float | None, drift: Any) -> None:
         raise LoopdynError(f"there is no drift control '{drift}'. {nearest(str(drift), DRIFTS)}")
 
 
-def _check_closed(system: System, state: State) -> None:
+def _check_closed(system: System, state: State, when: str) -> None:
     if system.nc == 0:
         return
     now, unit = terms(system, state), system.row_units
@@ -269,7 +274,7 @@ def _check_closed(system: System, state: State) -> None:
         if abs(values[k]) > CLOSED * scale:
             raise LoopdynError(
                 f"row '{system.constraint_rows[k]}' is {what} by {abs(values[k]):.2g} (rad or sizes of the mechanism"
-                f"{', per s' if what == 'opening' else ''}) at the start. Close it first: ld.assemble(system, ...)."
+                f"{', per s' if what == 'opening' else ''}) {when}. Close it first: ld.assemble(system, ...)."
             )
 
 
@@ -309,6 +314,7 @@ class _Simulation:
     settings: dict[str, Any]
     corners: Array  # of motion profiles, s
     checkpoint: Checkpoint | None = None
+    singular: bool = False  # whether it starts in a singular pose
     events: list[Event] = field(default_factory=list)
     checked: int = 0  # outputs that have been looked at
     saved: int = 0  # outputs that are in a segment
@@ -372,21 +378,26 @@ class _Simulation:
     def _start(self, first: State) -> None:
         """Begin at a state, which may be a singular pose."""
         end = self._next_stop(first.t)
+        self.stepper.aim(end)
+        if self.singular and self._begins_passage(first):
+            return
         try:
             self.stepper.start(first, end)
         except SingularityError:
-            self.stepper.aim(end)
             if not self._begins_passage(first):
                 raise
 
-    def _start_anew(self, state: State, works: Array) -> None:
-        """Begin once more at a state, up to which `works` were done; inside a passage by momentum steps, as before."""
+    def _start_anew(self, state: State, works: Array, before: State) -> None:
+        """Begin once more behind what happened at the state `before`, up to which `works` were done.
+
+        Inside a passage another one begins: momentum steps go on.
+        """
         end = self._next_stop(state.t)
         if self.crossing is None:
             self.stepper.start(state, end, works)
         else:
             largest = self.crossing.largest
-            self._leave_passage(state, works)
+            self._leave_passage(before, works)
             self.stepper.aim(end)
             self._begins_passage(state, works, largest)
 
@@ -550,7 +561,7 @@ class _Simulation:
         crossing = self.crossing
         if crossing is None:
             return
-        if state.t > crossing.start.t:
+        if self.stepper.memory.count[chart.ACCEPTED] > crossing.steps:
             crossing.end_at(state, works)
             self._book_passage(crossing)
         regular = crossing.regular
@@ -639,7 +650,7 @@ class _Simulation:
             state, event = stepper.inside(found.t), found.watched.event
             if event.stop or event.action is not None:
                 self._take_back(found.t)
-                return self._happen(event.name, state, stepper.works, event.stop, event.action, found.watched)
+                return self._happen(event.name, state, stepper.works, event.stop, event.action, found.watched)[0]
             self.events.append(Event(found.t, event.name, state, state))
             start = found.t
         return ""
@@ -662,12 +673,11 @@ class _Simulation:
         if not due:
             reached = State(float(np.nextafter(corner[0], np.inf)), reached.q, reached.v)
         for event in due:
-            stopped = self._happen(event.name, reached, works, event.stop, event.action, None)
+            stopped, after = self._happen(event.name, reached, works, event.stop, event.action, None)
             if stopped:
                 return stopped
-            after = self.events[-1].after
             reached = State(min(float(np.nextafter(event.t, np.inf)), self.end), after.q, after.v)
-        self._start_anew(reached, works)
+        self._start_anew(reached, works, reached)
         return ""
 
     def _take_back(self, t: float) -> None:
@@ -678,8 +688,11 @@ class _Simulation:
 
     def _happen(
         self, name: str, state: State, works: Array, stop: bool, action: Action | None, watched: Watched | None
-    ) -> str:
-        """Book an event that stops the run or changes its state, and begin anew behind it."""
+    ) -> tuple[str, State]:
+        """Book an event that stops the run or changes its state, and begin anew behind it.
+
+        Why the run stops, if it does, and the state behind it.
+        """
         impulse = None
         if isinstance(action, Lock | Release):
             phase, jump = change(self.system, self.phases[-1], state, action, self.written)
@@ -689,6 +702,10 @@ class _Simulation:
                 self._enter(phase, after)
         else:
             after = state if action is None else apply(action, state, name)
+            if action is not None:
+                _check_closed(self.watch.system, after, f"after the action of '{name}'")
+                if self.stepper.integrator.walks:  # beside singular poses, as far as one knows
+                    require_branch(self.watch.system, after, self.watch.rank)
             loss = moving_energy(self.system, state) - moving_energy(self.system, after) if action is not None else 0.0
         self.events.append(Event(state.t, name, state, after, loss, impulse))
         rests = not stop and watched is not None and watched.rest is not None and watched.rest(after)
@@ -700,13 +717,13 @@ class _Simulation:
             if self.crossing is not None:
                 self.crossing.end_at(state, works)
             if rests:
-                return f"{name}: it comes to rest there at t = {state.t:g} s. To go on, lock the joint: ld.Lock."
-            return f"{name} at t = {state.t:g} s"
+                return f"{name}: it comes to rest there at t = {state.t:g} s. To go on, lock the joint: ld.Lock.", after
+            return f"{name} at t = {state.t:g} s", after
         self.lost += loss
         self.jumps[self.written :] = self.lost
-        self._start_anew(after, works)
+        self._start_anew(after, works, state)
         self._note_partition(state.t)
-        return ""
+        return "", after
 
     def _enter(self, phase: Phase, state: State) -> None:
         """Go on with the constraints of another phase; the stepper is still to be started."""
@@ -872,6 +889,11 @@ class _Simulation:
         status, t = int(m.count[chart.STATUS]), float(m.clock[chart.START])
         if status != FINE:
             return f"after t = {t:g} s: {self.stepper.failure(status)}"
+        if self.crossing is not None:
+            return (
+                f"steps shrink to nothing at t = {t:.9g} s beside a singular pose, from which the mechanism hardly "
+                "moves on: rounding would decide on which branch. End the run before, or use larger tolerances."
+            )
         change = np.abs(m.k[: len(m.k), s.nv : 2 * s.nv] / s.speed_units)
         worst = s.speeds[int(np.argmax(np.nanmax(change, axis=0)))] if s.nv else ""
         return (
@@ -915,7 +937,7 @@ class _Simulation:
             self._path(0, n),
             status,
             message,
-            tuple(self.events),
+            tuple(sorted(self.events, key=lambda e: e.t)),
             statistics,
             self.settings,
             self.jumps[:n],

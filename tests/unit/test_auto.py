@@ -708,3 +708,133 @@ def test_the_status_of_a_passage_is_none_of_the_others():
     """Accelerations that are no numbers at the end of a step would be taken for a singular pose ahead."""
     others = {passes.FINE, passes.WEAK, passes.UNDEFINED, chart.NOT_A_NUMBER, stepping.AGAIN}
     assert indicator.PASSAGE not in others
+
+
+def parallelogram(change=lambda m: None):
+    """Cranks of 0.5 m upright, 1 m apart, no gravity: flat where the crank A is at a right angle from its start."""
+    m, _ = linkage(CONTRA, 0.5 * np.pi, 1, masses=(0.5, 1.0, 0.5))
+    m.gravity = (0, 0, 0)
+    change(m)
+    return m.compile()
+
+
+@pytest.mark.parametrize("damping", [1.0, 2.0, 4.0, 8.0])
+def test_a_mechanism_that_comes_to_rest_in_a_singular_pose_stays_on_its_branch_or_stops_with_a_reason(damping):
+    """A spring pulls it there: x'' = (-20 x - c x') / (1/3) for the crank, x from the pose."""
+    spring = ld.JointSpring(joint="A", stiffness=20.0, damping=damping, rest=-0.5 * np.pi, name="spring")
+    system = parallelogram(lambda m: m.add_force(spring))
+    run = ld.simulate(system, ld.assemble(system, v={"A": 0.0}), (0, 3), progress=False)
+    assert run.status == "finished" or "beside a singular pose" in run.message
+    assert run.path.t[-1] > 1.0
+    judge = integrate.solve_ivp(
+        lambda _, y: (y[1], -60.0 * y[0] - 3.0 * damping * y[1]), (0, 3), (0.5 * np.pi, 0.0),
+        t_eval=run.path.t, rtol=1e-11, atol=1e-13,
+    )  # fmt: skip
+    A, D = (run.data["q"].sel(coordinate=x).values for x in "AD")
+    assert np.abs(A + 0.5 * np.pi - judge.y[0]).max() < 1e-6
+    assert np.abs(A - D).max() < 1e-6
+
+
+def test_large_but_finite_forces_beside_a_pose_that_is_nearly_singular_are_kept():
+    """Slider-crank whose rod is longer than its crank by 1e-4 m."""
+    m = ld.Mechanism("slider-crank")
+    B = np.array([0.3 * np.cos(1.0), 0.3 * np.sin(1.0), 0.0])
+    C = np.array([B[0] + np.sqrt(0.3001**2 - B[1] ** 2), 0.0, 0.0])
+    crank = m.add_body("crank", ld.Inertia.rod(mass=1.0, start=(0, 0, 0), end=tuple(B)))
+    rod = m.add_body("rod", ld.Inertia.rod(mass=1.0, start=tuple(B), end=tuple(C)))
+    slider = m.add_body("slider", ld.Inertia.box(mass=1.0, size=(0.1, 0.1, 0.1), at=tuple(C)))
+    pin = ld.Revolute(axis=(0, 0, 1))
+    m.add_joint("A", pin, m.ground, crank, at=(0, 0, 0))
+    m.add_joint("B", pin, crank, rod, at=tuple(B))
+    m.add_joint("C", pin, rod, slider, at=tuple(C))
+    m.add_joint("S", ld.Prismatic(axis=(1, 0, 0)), m.ground, slider, at=tuple(C))
+    system = m.compile()
+    times = np.linspace(0, 0.3, 601)
+    state = ld.assemble(system, v={"A": 6.0})
+    auto, other = (
+        ld.simulate(system, state, (0, 0.3), t_eval=times, formulation=f, rtol=1e-10, progress=False)
+        for f in ("auto", "partition")
+    )
+    assert auto.passages
+    assert not auto.unbounded.any()
+    largest = np.abs(other.data["wrench"].values).max()
+    assert largest > 1e4
+    # the motion is known to some 1e-9, which the nearly singular pose amplifies
+    np.testing.assert_allclose(auto.data["wrench"].values, other.data["wrench"].values, rtol=0, atol=1e-4 * largest)
+
+
+def test_a_force_that_jumps_inside_a_passage_leaves_it_a_passage():
+    motor = ld.Motor(joint="A", torque="-2 if t < 0.25 else 2", name="motor")
+    system = parallelogram(lambda m: m.add_force(motor))
+    run = ld.simulate(system, ld.assemble(system, v={"A": -2 * np.pi}), (0, 0.5), progress=False)
+    assert run.status == "finished", run.message
+    (passage,) = run.passages
+    assert passage.crossed
+    assert passage.unbounded
+    assert "passage of a singular pose at t = " in str(passage)
+    # constant torque on cranks and coupler that turn like one: inertia 1/3, from the start at -2 pi
+    (pose,) = passage.poses
+    assert 2 * np.pi * pose + 0.5 * 6.0 * pose**2 == pytest.approx(0.5 * np.pi, abs=1e-4)
+
+
+@pytest.mark.parametrize("formulation", ["auto", "momentum"])
+def test_speeds_in_a_singular_pose_along_none_of_its_branches_are_refused_with_the_branches(formulation):
+    system, state = flat("contra")
+    # B and D follow from the row across the line alone, see `flat`: 1.5 a + b = .5 d
+    wrong = system.state(v={"A": 3.0, "B": -4.0, "D": 1.0})
+    with pytest.raises(ld.SingularityError, match="along none of its branches") as refused:
+        ld.simulate(system, ld.State(0.0, state.q, wrong.v), (0, 1), formulation=formulation, progress=False)
+    assert "A 0.333333, B -1, D -1" in str(refused.value) or "A -0.333333, B 1, D 1" in str(refused.value)
+
+
+def test_the_start_in_a_singular_pose_is_told_and_forces_there_are_left_out():
+    system, state = flat("parallelogram")
+    run = ld.simulate(system, state, (0, 0.3), progress=False)
+    assert run.passages[0].start == 0.0
+    assert run.unbounded[0]
+    assert run.energy_error < 1e-8
+
+
+def test_an_action_must_leave_loops_closed():
+    system = parallelogram()
+    open_ = ld.At(0.1, "hit", action=lambda s: ld.State(s.t, s.q, s.v * [1.0, 1.0, 0.5]))
+    run = ld.simulate(system, ld.assemble(system, v={"A": 6.0}), (0, 1), events=[open_], progress=False)
+    assert run.status == "failed"
+    assert "after the action of 'hit'. Close it first" in run.message
+
+
+def test_what_an_action_does_is_not_counted_as_energy_of_the_passage():
+    system = parallelogram()
+    stop = ld.Crossing("a + pi/2", "brake", coordinates={"a": "A"}, action=lambda s: ld.State(s.t, s.q, 0.5 * s.v))
+    run = ld.simulate(system, ld.assemble(system, v={"A": -2 * np.pi}), (0, 1), events=[stop], progress=False)
+    assert run.status == "finished", run.message
+    assert run.energy_error < 1e-8
+    assert all(abs(p.energy_jump) < 1e-6 and p.steps > 0 for p in run.passages)
+    assert [e.t for e in run.events] == sorted(e.t for e in run.events)
+    # a quarter of a turn at 2 pi rad/s, then half as fast
+    assert run.data["q"].sel(coordinate="A").values[-1] == pytest.approx(-0.5 * np.pi - 0.75 * np.pi, abs=1e-6)
+
+
+def test_a_driven_linkage_has_outputs_in_its_singular_pose():
+    """No freedom is left: steps are long, and what moves in them is far from a polynomial of low degree."""
+    m, points = linkage(CONTRA, 0.5 * np.pi, -1)
+    m.add_driver("turn", "A", "-2*pi*t")
+    system = m.compile()
+    times = np.linspace(0, 1, 101)  # flat at 0.25 and 0.75
+    run = ld.simulate(system, ld.assemble(system), (0, 1), t_eval=times, progress=False)
+    assert run.status == "finished", run.message
+    assert is_contra(run, points)
+    np.testing.assert_allclose(run.data["q"].sel(coordinate="A").values, -2 * np.pi * times, rtol=0, atol=1e-8)
+
+
+def test_a_gear_takes_a_parallelogram_through_its_flat_pose():
+    """It is never singular, but the rows of its loop are: others must be chosen, also for an output in the pose."""
+    gear = ld.Coupler(terms={"A": 1.0, "D": -1.0})
+    system = parallelogram(lambda m: m.add_constraint("gear", gear))
+    times = np.linspace(0, 2, 201)  # flat at 0.25, 0.75, ...
+    state = ld.assemble(system, v={"A": -2 * np.pi})
+    run = ld.simulate(system, state, (0, 2), t_eval=times, progress=False)
+    assert run.status == "finished", run.message
+    assert not run.passages
+    for x in "AD":
+        np.testing.assert_allclose(run.data["q"].sel(coordinate=x).values, -2 * np.pi * times, rtol=0, atol=1e-7)

@@ -879,12 +879,14 @@ def largest_missing(E):
 def correct(ints, floats, work):
     """One linear correction of position and then of velocity, the smallest in the mass metric.
 
-    Overwrites q and v in `work`; E.diagnostics[RESIDUAL] receives what was missing in position. Returns a body
-    without inertia, or -1.
+    Overwrites q and v in `work`; E.diagnostics[RESIDUAL] receives what was missing in position. Where the status is not
+    FINE nothing is corrected: by rows that are nearly dependent it would lead far away.
     """
     model, data = open_model(ints, floats), open_work(ints, work)
     plan, E = open_plan(ints, plan_start(ints)), open_elimination(ints, plan_start(ints), work, work_start(ints))
     status = accelerate(ints, floats, work)  # for its factor; written out here it would be compiled twice
+    if status != FINE:
+        return status
     q = data.q
     for level in range(2):
         if level == 0:
@@ -902,7 +904,7 @@ def correct(ints, floats, work):
         else:
             for k in range(model.nv):
                 data.v[k] += E.rates[k]
-    return FINE if status == WEAK else status
+    return FINE
 
 
 @kernel

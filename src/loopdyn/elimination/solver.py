@@ -146,7 +146,7 @@ class Elimination:
         E, n = self.views, self.plan.pattern.rows
         self.set_state(state.t, state.q, state.v)
         E.floor[:] = 0.0
-        E.diagnostics[layout.WEAKEST_PIVOT] = 0.0
+        self.keep_rows()
         self.run(accelerate)
         units = self.units()
         inertia = E.diagonal / units**2  # in natural units, where angles and lengths compare
@@ -205,6 +205,10 @@ class Elimination:
         if status >= 0:
             raise self.no_inertia(status)
 
+    def keep_rows(self) -> None:
+        """Let no pivot count as weak, until rows are chosen again."""
+        self.views.diagnostics[layout.WEAKEST_PIVOT] = 0.0
+
     def no_inertia(self, body: int) -> SingularityError:
         """The error of a body whose pivot vanishes."""
         return SingularityError(
@@ -216,6 +220,7 @@ class Elimination:
         """Close position and velocity by linear corrections, until nothing is missing or `steps` were made."""
         self.set_state(state.t, state.q, state.v)
         before = np.inf
+        self.keep_rows()
         for _ in range(steps):
             self.run(correct)
             missing = float(self.views.diagnostics[layout.RESIDUAL])

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from loopdyn.elimination.passes import FINE
 from loopdyn.formulations.base import Array, Compiled, Formulation, Solver
 from loopdyn.formulations.graph import Graph, GraphSolver
-from loopdyn.formulations.indicator import CHOSEN, LAST, LEAST, LOW, N_WATCH, NOW, accelerate, accepted, room
+from loopdyn.formulations.indicator import CHOSEN, LAST, LEAST, LOW, N_WATCH, NOW, accelerate, accepted, correct, room
 from loopdyn.formulations.momentum import Momentum, MomentumSolver, step_maker
 from loopdyn.formulations.partition import Partition
 from loopdyn.formulations.relative import Relative
@@ -105,7 +105,8 @@ class AutoSolver(GraphSolver):
         plain = super().compiled
         if not self.passes:
             return plain
-        return replace(plain, kernel=accelerate, accepted=accepted, remember=self._remember, recall=self._recall_watch)
+        watched = {"kernel": accelerate, "correct": correct, "accepted": accepted}
+        return replace(plain, **watched, remember=self._remember, recall=self._recall_watch)
 
     def _remember(self) -> Mapping[str, NDArray[Any]]:
         e = self.elimination

@@ -10,7 +10,9 @@ to length one: a row that vanishes at a pose would be blown up. A step is not ta
 
 A low indicator may only tell that other rows would be the better choice here, as it does several times in a swing of
 Bennett's linkage. Where it is low, the rows of small systems are chosen anew, as momentum steps do: if the smallest of
-them is longer than CLEARLY of the longest that it has been, this share is the indicator.
+them is longer than CLEARLY of the longest that it has been, this share is the indicator; and where those of `graph` are
+then below POOR, it is asked to choose anew, too: a loop of rows that vanish in a pose while others keep it closed, such
+as a parallelogram with a gear, would else be corrected far away from there.
 
 The constants are shares of lengths and of steps: they have no unit.
 """
@@ -24,9 +26,9 @@ import numpy as np
 from loopdyn._jit import inline, kernel, window
 from loopdyn.elimination import passes
 from loopdyn.elimination.layout import P_ROWS, open_elimination, plan_start, work_start
-from loopdyn.elimination.passes import FINE
+from loopdyn.elimination.passes import FINE, WEAK
 from loopdyn.formulations.rattle import INDICATOR, N_NUMBERS, Rows, Units, factor_rows, natural_rows
-from loopdyn.records import H_NC, H_NV, open_model, open_work
+from loopdyn.records import H_NC, H_NV, open_head, open_model, open_work
 from loopdyn.tree.jacobian import all_rows
 
 if TYPE_CHECKING:
@@ -36,6 +38,7 @@ LOW, NEAR, AHEAD = 0.2, 1e-3, 2.5
 # Of the longest so far. Stages are at most half a step apart, those of DOP853 0.27: between two of them with more than
 # half of the longest, a line to zero and one back would have to come from beyond the longest at the ends of the step.
 CLEARLY = 0.5
+POOR = 1e-2  # of the longest so far: a correction amplifies what is missing by the inverse of it
 # Products in a choice of rows, up to which it takes less time than the accelerations at one state.
 SMALL = 5000
 
@@ -55,14 +58,30 @@ def room(system: System, rank: int) -> int:
 
 
 @inline
+def first_of_room(ints, work, o):
+    """Where the room to choose rows begins, with as many numbers as the work of the system alone has."""
+    nv, nc, rank = ints[H_NV], ints[H_NC], int(work[o + CHOSEN])
+    return o - work_start(ints) - nv - nc - N_NUMBERS - 3 * nc * nv - 4 * nc - (nv - rank) * nv
+
+
+@inline
+def share_of_pivots(E, pivots):
+    """The smallest pivot as a share of the largest that it has been, with roots taken."""
+    share = 1.0
+    for k in range(pivots.size):
+        if pivots[k] > 0.0:
+            share = min(share, max(E.pivot[k], 0.0) / pivots[k])
+    return np.sqrt(share)
+
+
+@inline
 def length_of_chosen(ints, floats, work, o):
     """Smallest row of those chosen at the state in `work`, as a share of the longest so far; numbers begin at o.
 
     Accelerations have been found there, and stay.
     """
     nv, nc, rank = ints[H_NV], ints[H_NC], int(work[o + CHOSEN])
-    own = work_start(ints)  # as many numbers are the work of the system alone
-    a = o - own - nv - nc - N_NUMBERS - 3 * nc * nv - 4 * nc - (nv - rank) * nv
+    own, a = work_start(ints), first_of_room(ints, work, o)
     b = a + own
     c = b + nv
     d = c + nc
@@ -99,18 +118,41 @@ def accelerate(ints, floats, work):
     E = open_elimination(ints, plan_start(ints), work, work_start(ints))
     o = work.size - ints[plan_start(ints) + P_ROWS] - N_WATCH
     pivots = work[o + N_WATCH :]
-    share = 1.0
     for k in range(pivots.size):
         pivots[k] = max(pivots[k], E.pivot[k])
-        if pivots[k] > 0.0:
-            share = min(share, max(E.pivot[k], 0.0) / pivots[k])
-    now = np.sqrt(share)
+    now = share_of_pivots(E, pivots)
     if now < LOW and work[o + CHOSEN] > 0.0:
         chosen = length_of_chosen(ints, floats, work, o)
         if chosen > CLEARLY:
+            if now < POOR and status == FINE:
+                status = WEAK
             now = chosen
     work[o + NOW] = now
     work[o + LEAST] = min(work[o + LEAST], now)
+    return status
+
+
+@kernel(short_loops=True)
+def correct(ints, floats, work):
+    """One correction as `graph` makes it, but not by rows that are a poor choice here."""
+    o = work.size - ints[plan_start(ints) + P_ROWS] - N_WATCH
+    if work[o + CHOSEN] == 0.0:
+        return passes.correct(ints, floats, work)
+    w, a = open_head(ints, work), first_of_room(ints, work, o)
+    for k in range(w.q.size):
+        work[a + k] = w.q[k]
+    for k in range(w.v.size):
+        work[a + w.q.size + k] = w.v[k]
+    status = passes.correct(ints, floats, work)
+    E = open_elimination(ints, plan_start(ints), work, work_start(ints))
+    if status == FINE and share_of_pivots(E, work[o + N_WATCH :]) < POOR:
+        for k in range(w.q.size):
+            w.q[k] = work[a + k]
+        for k in range(w.v.size):
+            w.v[k] = work[a + w.q.size + k]
+        status = accelerate(ints, floats, work)
+        if status == FINE:  # no others are better
+            status = passes.correct(ints, floats, work)
     return status
 
 

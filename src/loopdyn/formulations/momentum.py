@@ -40,8 +40,8 @@ PARTS: dict[int, tuple[float, ...]] = {
 
 
 # An indicator, in natural units, below which a pose is singular; distance, rad or sizes of the mechanism, at which the
-# motions that are allowed beside it are looked at; distance over which speeds are differenced.
-SINGULAR, BESIDE, DIFFERENCE = 1e-9, 1e-5, 1e-3
+# motions that are allowed beside it are looked at; distance over which speeds are differenced, and trials to find it.
+SINGULAR, BESIDE, DIFFERENCE, TRIALS = 1e-9, 1e-5, 1e-3, 20
 # Speeds up to which dense matrices make steps as fast as the elimination of `graph` does or faster: 60 to 80 on ladders
 # and windows; and up to which a run may start in a singular pose.
 LARGEST_DENSE_STEPS = 80
@@ -144,12 +144,22 @@ class MomentumSolver:
     def _by_differences(self, t: float, q: Array, v: Array) -> Array:
         """Accelerations by speeds before and after, at two distances."""
         self.begin(t, q, v)
-        fastest = float(np.abs(v / self.system.speed_units).max(initial=0.0))
-        found = []
-        for move in (DIFFERENCE, 0.5 * DIFFERENCE):
-            h = move / max(fastest, move)
-            found.append((self.walk(h, (1.0,)).v - self.walk(-h, (1.0,)).v) / (2.0 * h))
-        return np.asarray((4.0 * found[1] - found[0]) / 3.0)
+        units = self.system.speed_units
+        h = DIFFERENCE / max(float(np.abs(v / units).max(initial=0.0)), DIFFERENCE)
+        for _ in range(TRIALS):
+            try:
+                coarse, fine = (
+                    (self.walk(step, (1.0,)).v - self.walk(-step, (1.0,)).v) / (2.0 * step) for step in (h, 0.5 * h)
+                )
+            except ConvergenceError:
+                h *= 0.1
+                continue
+            a = np.asarray((4.0 * fine - coarse) / 3.0)
+            bend = 0.5 * h * h * float(np.abs(a / units).max(initial=0.0))
+            if bend <= 2.0 * DIFFERENCE:
+                return a
+            h *= float(np.sqrt(DIFFERENCE / bend))  # at rest the speeds do not tell how far it goes
+        raise ConvergenceError(f"accelerations beside the singular pose at t = {t:g} s are not found. Start beside it.")
 
     def _place(self) -> rattle.Place:
         s, freedoms = self.system, self.system.nv - self.rank

@@ -44,6 +44,7 @@ class LargeMomentumSolver(MomentumSolver):
     def __init__(self, system: System, rank: Rank, regular: Solver, order: int):
         super().__init__(system, rank, regular, order)
         self.elimination = Elimination(system, rank.state or system.state(), rank.count)
+        self.elimination.keep_rows()
         self._largest = np.zeros(self.elimination.plan.pattern.rows)  # pivot of each row so far
         self._row_units = self.elimination.units()
         self._anchor: tuple[Array, Array] | None = None  # weakest rows at the start, see `mark`

@@ -390,7 +390,9 @@ def _multipliers(J: Array, rows: Array, D: Array, force: Array) -> Array:
 def singular_set(system: System, options: Partition, t: float, independent: Sequence[int]) -> SingularityError:
     """The error of a set of speeds from which the others do not follow."""
     names = ", ".join(f"'{system.speeds[i]}'" for i in independent) or "the speeds that are allowed"
-    other = "The pose is singular, or the steps are too long: start beside it, use formulation='graph'"
+    other = "The pose is singular, or the steps are too long: start beside it"
+    if not (system.mechanism.user_forces or system.mechanism.user_constraints):
+        other += ", use formulation='auto'"
     limited = options.independent or options.candidates
     hint = "Leave `independent` and `candidates` out" if limited else other
     return SingularityError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from numbers import Real
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -72,7 +73,7 @@ class _Fixed(Integrator):
     step: float
 
     def __post_init__(self) -> None:
-        if not (np.isfinite(self.step) and self.step > 0.0):
+        if not (isinstance(self.step, Real) and np.isfinite(self.step) and self.step > 0.0):
             raise LoopdynError(f"{self.name}: step is {self.step}. Give a positive number of seconds.")
 
 
@@ -340,7 +341,9 @@ def named(name: str, step: float | None) -> Integrator:
             raise LoopdynError(f"{name} needs the size of a step. Give it: {kind.__name__}(step=1e-3), or --step.")
         return kind(step=step)
     if step is not None:
-        raise LoopdynError(f"{name} chooses its steps itself. Leave the step out, or use rk4 or abm.")
+        raise LoopdynError(
+            f"{name} chooses its steps itself. Leave the step out, or use rk4 or abm; for momentum: steps."
+        )
     return kind()
 
 

@@ -46,11 +46,11 @@ MET = 5.0  # times the indicator at a distance JUMP from a singular pose, by a l
 WHERE = (0.5, 0.4, 0.6, 0.3, 0.7)  # a part is divided at this share of it, or the next where no step ends there ...
 SHORTEST, MOST_PARTS = 2.0**-40, 400  # ... down to this share of the step, and until so many have been looked at
 CLOSABLE = 1e-3  # share of the farthest indicator, above which a correction does not amplify errors much
-# Where states are looked for, as shares of a step, to lay a polynomial through those that are found and both ends;
-# how many there must be; and the largest error of a polynomial without one of them at that one, which is of an order
-# less.
+# Where states are looked for, as shares of a step or a part of it, to lay a polynomial through those that are found and
+# the ends of the step; how many there must be; the largest error of a polynomial without one of them at that one, which
+# is of an order less; and how often the part is halved for it.
 NODES, FEWEST = 0.5 - 0.5 * np.cos(np.pi * np.arange(1, 9) / 9.0), 6
-WORST = 100.0
+WORST, HALVINGS = 100.0, 6
 SMALL = 1e-2  # share of the first step, below which steps beside a singular pose are handed over
 
 
@@ -103,16 +103,21 @@ class _Extrapolated(NamedTuple):
 
 
 class _Curve:
-    """A motion over a step, as a polynomial through states y (n, ny) at shares x (n) of it."""
+    """A motion over the part from a to b of a step, as a polynomial through states y (n, ny) at shares x (n) of it."""
 
-    def __init__(self, x: Array, y: Array):
-        self.x, self.y = x, y
-        self.through = KroghInterpolator(x, y)
+    def __init__(self, a: float, b: float, nodes: list[tuple[float, Array]]):
+        self.a, self.b = a, b
+        self.x, self.y = np.array([x for x, _ in nodes]), np.array([y for _, y in nodes])
 
     def doubt(self, x: float) -> Array:
-        """Error, at the node inside that is next to x, of the polynomial through all others."""
+        """Error, at the node next to x that is not the first or last, of the polynomial through all others."""
         k = 1 + int(np.argmin(np.abs(self.x[1:-1] - x)))
         return np.asarray(KroghInterpolator(np.delete(self.x, k), np.delete(self.y, k, axis=0))(self.x[k]) - self.y[k])
+
+    def at(self, x: float) -> tuple[Array, Array]:
+        """The state at a share x of the step, and its derivative by x."""
+        y, rate = KroghInterpolator(self.x, self.y).derivatives(x, 2)
+        return y, rate
 
 
 class Walker:
@@ -130,7 +135,7 @@ class Walker:
         self.farthest = 0.0  # largest indicator so far
         self.poses: list[State] = []  # singular ones that the step goes through which is made now
         self.crossed: list[Crossed] = []  # steps through singular poses
-        self.curve: _Curve | None = None  # of the last step that was taken, if it was asked for
+        self.curves: list[_Curve] = []  # of the last step that was taken, as far as they were asked for
         self.blocked = False  # whether steps are to end where the mechanism is in a singular pose
         self.guessed: list[float] = []  # times at which no step ends: states there are between both ends of a step
         self.nearest = np.inf  # smallest indicator in the last step
@@ -140,7 +145,7 @@ class Walker:
     def attempt(self, ints: Any, floats: Any, work: Any, m: Any, method: Any, accelerate: Any) -> int:
         """One step of size clock[SIZE]: `m.new` and clock[ERROR]."""
         h, wanted = float(m.clock[chart.SIZE]), min(float(m.clock[chart.NEXT]), float(m.clock[chart.MOST]))
-        self.first, self.poses, self.curve, self.blocked = max(self.first, wanted), [], None, False
+        self.first, self.poses, self.curves, self.blocked = max(self.first, wanted), [], [], False
         if self.hands_over and wanted < SMALL * self.first:
             return AGAIN
         try:
@@ -369,23 +374,38 @@ class Walker:
     def _on_polynomial(self, t: float) -> tuple[Array, Array]:
         """Increments, speeds and works, and accelerations, at the time t inside the step that was taken.
 
-        On a polynomial through both of its ends and states inside of it that are not close to a singular pose.
+        On a polynomial through states of the step that are not close to a singular pose: all over it or, where that is
+        not accurate, in a part of it around the time.
         """
         m, nv = self.stepper.memory, self.stepper.system.nv
-        start, h = float(m.clock[chart.START]), float(m.clock[chart.SIZE])
-        if self.curve is None:
-            inside = [(x, self._beside(x * h, self._least)) for x in NODES]
-            end = np.concatenate([difference(self.stepper.system, m.q, m.q1), m.v1, m.new[2 * nv :]])
-            nodes = [(0.0, m.y.copy()), *((x, y) for x, y in inside if y is not None), (1.0, end)]
-            self.curve = _Curve(*(np.array(part) for part in zip(*nodes, strict=True)))
-        x = (t - start) / h
-        if len(self.curve.x) < FEWEST or self._error(self.curve.doubt(x)) > WORST:
-            raise ConvergenceError(
-                f"the state at t = {t:g} s, beside a singular pose, is not found: the motion is not smooth in the step "
-                f"of {h:.2g} s around it. Ask for outputs at other times, or use smaller tolerances."
-            )
-        y, rate = self.curve.through.derivatives(x, 2)
-        return y, rate[nv : 2 * nv] / h
+        h = float(m.clock[chart.SIZE])
+        x = (t - float(m.clock[chart.START])) / h
+        for k in range(HALVINGS):
+            a = float(np.clip(x - 0.5 ** (k + 1), 0.0, 1.0 - 0.5**k))
+            curve = self._curve(a, a + 0.5**k)
+            if len(curve.x) >= FEWEST and self._error(curve.doubt(x)) <= WORST:
+                y, rate = curve.at(x)
+                return y, rate[nv : 2 * nv] / h
+        raise ConvergenceError(
+            f"the state at t = {t:g} s, beside a singular pose, is not found: the motion is not smooth in the step of "
+            f"{h:.2g} s around it. Ask for outputs at other times, or use smaller tolerances."
+        )
+
+    def _curve(self, a: float, b: float) -> _Curve:
+        """A polynomial over the part from a to b of the step that was taken."""
+        found = next((c for c in self.curves if (c.a, c.b) == (a, b)), None)
+        if found is None:
+            m, nv, h = self.stepper.memory, self.stepper.system.nv, float(self.stepper.memory.clock[chart.SIZE])
+            inside = [(x, self._beside(x * h, self._least)) for x in a + (b - a) * NODES]
+            nodes = [(x, y) for x, y in inside if y is not None]
+            if a == 0.0:
+                nodes.insert(0, (0.0, m.y.copy()))
+            if b == 1.0:
+                end = difference(self.stepper.system, m.q, m.q1)
+                nodes.append((1.0, np.concatenate([end, m.v1, m.new[2 * nv :]])))
+            found = _Curve(a, b, nodes)
+            self.curves.append(found)
+        return found
 
     # --------------------------------------------------------------------------------------- singular poses
 
