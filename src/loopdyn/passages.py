@@ -146,10 +146,11 @@ def tangents(system: System, pose: State, rank: int) -> tuple[Array, ...]:
     return tuple(v / np.abs(v / units).max() for v in found)
 
 
-def require_branch(system: System, state: State, rank: int) -> None:
+def require_branch(system: System, state: State, rank: int, inexact: float = 0.0) -> None:
     """Refuse speeds in a singular pose that are along none of its branches; not in large systems.
 
     Along a branch there are accelerations with J a = gamma, though of the rows fewer than `rank` are independent.
+    Speeds may be `inexact` by this share of the fastest.
 
     Raises
     ------
@@ -162,7 +163,7 @@ def require_branch(system: System, state: State, rank: int) -> None:
     U, s, _ = np.linalg.svd(scaled(system, now.J))
     here = int(np.count_nonzero(s > ZERO * s[0]))
     wrong = float(np.abs(U[:, here:].T @ (now.gamma / system.row_units)).max(initial=0.0))
-    if here >= rank or (fastest > 0.0 and wrong <= ALONG * fastest**2):
+    if here >= rank or (fastest > 0.0 and wrong <= max(ALONG, inexact) * fastest**2):
         return
     found = [
         ", ".join(f"{label} {x:.6g}" for label, x in zip(system.speeds, branch, strict=True))

@@ -56,6 +56,7 @@ CLOSED = 1e-6
 OPEN, OPEN_UNCORRECTED = 1e-3, 0.1
 # Error of the energy balance, as a share of the largest energy that moved, that counts as a blow-up ...
 BLOW_UP = 0.5
+LOST_WAY = 0.01  # ... the same in a passage of a singular pose
 # ... and share of the weight times the size of the mechanism below which energies are rounding.
 NO_ENERGY = 1e-6
 SAVE_EVERY = 10.0  # seconds of computing between two segments of a checkpoint
@@ -262,7 +263,7 @@ def check_settings(rtol: float, atol: float | None, drift: Any) -> None:
         raise LoopdynError(f"there is no drift control '{drift}'. {nearest(str(drift), DRIFTS)}")
 
 
-def _check_closed(system: System, state: State, when: str) -> None:
+def _check_closed(system: System, state: State, when: str, allowed: float = CLOSED) -> None:
     if system.nc == 0:
         return
     now, unit = terms(system, state), system.row_units
@@ -271,7 +272,7 @@ def _check_closed(system: System, state: State, when: str) -> None:
     fastest = max(1.0, float(np.abs(state.v / system.speed_units).max(initial=0.0)))
     for what, values, scale in (("open", holonomic, 1.0), ("opening", rate, fastest)):
         k = int(np.argmax(np.abs(values)))
-        if abs(values[k]) > CLOSED * scale:
+        if abs(values[k]) > allowed * scale:
             raise LoopdynError(
                 f"row '{system.constraint_rows[k]}' is {what} by {abs(values[k]):.2g} (rad or sizes of the mechanism"
                 f"{', per s' if what == 'opening' else ''}) {when}. Close it first: ld.assemble(system, ...)."
@@ -520,7 +521,8 @@ class _Simulation:
         The state there is then taken from inside a step, as long as no force may jump in it.
         """
         stop, walker = self._stop, self.stepper.walker
-        if stop < self.end and depends_on_time(self.system):
+        may_jump = stop < self.end or any(e.t == stop for e in self.watch.times) or bool((self.corners == stop).any())
+        if may_jump and depends_on_time(self.system):
             return False
         self.stepper.aim(float(self.stepper.memory.clock[chart.END]) + walker.first)
         self.stepper.memory.clock[chart.NEXT] = walker.first
@@ -552,6 +554,7 @@ class _Simulation:
     def _go_on_regularly(self, crossing: Crossing) -> None:
         """Take up the regular method behind a singular pose, and book the passage."""
         self._book_passage(crossing)
+        self._check_passage()
         self.stepper = crossing.leave()
         self.stepper.aim(self._next_stop(self.stepper.t))  # momentum steps may have aimed behind the end
         self.crossing = None
@@ -564,6 +567,7 @@ class _Simulation:
         if self.stepper.memory.count[chart.ACCEPTED] > crossing.steps:
             crossing.end_at(state, works)
             self._book_passage(crossing)
+            self._check_passage()
         regular = crossing.regular
         regular.memory.count[:] = self.stepper.memory.count
         regular.memory.count[chart.PENDING] = 0
@@ -593,6 +597,15 @@ class _Simulation:
         made = crossing.passage()
         self.passages.append(made)
         self.events.append(Event(made.start, str(made), crossing.start, crossing.reached, impulse=made.impulses))
+
+    def _check_passage(self) -> None:
+        """Refuse to go on behind a passage in which energy came or went: it did not follow the motion."""
+        jump = self.passages[-1].energy_jump
+        if abs(jump) > LOST_WAY * self.scale:
+            raise LoopdynError(
+                f"energy changed by {jump:.2g} J in the passage of a singular pose, more than {LOST_WAY:.0%} of what "
+                "moves. Use smaller tolerances, or move what happens there."
+            )
 
     def _go_stiff_if_worth_it(self) -> None:
         """Hand over to the stiff integrator, and say so, unless the end is near."""
@@ -703,9 +716,10 @@ class _Simulation:
         else:
             after = state if action is None else apply(action, state, name)
             if action is not None:
-                _check_closed(self.watch.system, after, f"after the action of '{name}'")
+                inexact = 10.0 * float(self.settings["rtol"])  # as the state before is
+                _check_closed(self.watch.system, after, f"after the action of '{name}'", max(CLOSED, inexact))
                 if self.stepper.integrator.walks:  # beside singular poses, as far as one knows
-                    require_branch(self.watch.system, after, self.watch.rank)
+                    require_branch(self.watch.system, after, self.watch.rank, inexact)
             loss = moving_energy(self.system, state) - moving_energy(self.system, after) if action is not None else 0.0
         self.events.append(Event(state.t, name, state, after, loss, impulse))
         rests = not stop and watched is not None and watched.rest is not None and watched.rest(after)

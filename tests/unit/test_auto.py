@@ -178,7 +178,7 @@ def check_passage_beside_near_miss(gap, side, together, rtol):
 
 
 @pytest.mark.parametrize(
-    ("gap", "side", "together", "rtol"), [(1e-4, 1, False, 1e-6), (1e-7, 1, True, 1e-4), (1e-9, -1, True, 1e-4)]
+    ("gap", "side", "together", "rtol"), [(1e-4, 1, False, 1e-6), (1e-7, 1, True, 1e-6), (1e-9, -1, True, 1e-4)]
 )
 def test_a_passage_beside_a_near_miss_is_made_and_the_near_miss_followed(gap, side, together, rtol):
     run = check_passage_beside_near_miss(gap, side, together, rtol)
@@ -838,3 +838,30 @@ def test_a_gear_takes_a_parallelogram_through_its_flat_pose():
     assert not run.passages
     for x in "AD":
         np.testing.assert_allclose(run.data["q"].sel(coordinate=x).values, -2 * np.pi * times, rtol=0, atol=1e-7)
+
+
+@pytest.mark.parametrize("rtol", [1e-6, 1e-8, 1e-10])
+@pytest.mark.parametrize("distance", [0.0, 1e-9, -1e-9, 1e-8, -1e-7, 1e-6, -1e-5, 1e-4])
+def test_an_action_that_changes_nothing_beside_a_singular_pose_changes_nothing(distance, rtol):
+    """The state there is as exact as the tolerance, which is more than its distance from the pose."""
+    system, state, _ = contra(7)
+    free = ld.simulate(system, state, (0, 1.5), rtol=1e-11, progress=False)
+    (flat_at,) = (p.poses[0] for p in free.passages[:1])
+    same = ld.At(flat_at + distance, "same", action=lambda s: ld.State(s.t, s.q.copy(), s.v.copy()))
+    run = ld.simulate(system, state, (0, 1.5), rtol=rtol, events=[same], progress=False)
+    assert run.status == "finished", run.message
+    np.testing.assert_allclose(run.at(1.5).q, free.at(1.5).q, rtol=0, atol=max(100 * rtol, 1e-7))
+
+
+@pytest.mark.parametrize("formulation", ["auto", "momentum"])
+@pytest.mark.parametrize("after", [-3.55529292961e-4, 5.624429064712722e-4, 1.644470706e-3])
+def test_a_force_that_a_time_event_switches_on_does_no_work_before(after, formulation):
+    """Times of the parts of a step are rounded: none may be that of the event."""
+    at = FLAT + after
+    m = ld.library.n_four_bar(2)
+    m.add_motor("motor", "A0", f"-20*step(t - {at!r})")
+    system = m.compile()
+    run = ld.simulate(system, ld.assemble(system), (0, 0.8), t_eval=[0, at], events=[ld.At(at, "on")], rtol=1e-4,
+                      formulation=formulation, progress=False)  # fmt: skip
+    assert run.status == "finished", run.message
+    assert abs(run.path.work[-1].sum()) < 1e-12

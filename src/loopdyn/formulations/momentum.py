@@ -45,6 +45,9 @@ SINGULAR, BESIDE, DIFFERENCE, TRIALS = 1e-9, 1e-5, 1e-3, 20
 # Speeds up to which dense matrices make steps as fast as the elimination of `graph` does or faster: 60 to 80 on ladders
 # and windows; and up to which a run may start in a singular pose.
 LARGEST_DENSE_STEPS = 80
+# Distance at which the motions that a branch allows are looked at before and behind a singular pose; those at a state
+# that is not exact count instead as long as the cosine of their angle is above this.
+AROUND, ALIKE = 1e-3, 0.9
 BLURRED = 1e-4  # indicator, in natural units, below which accelerations of regular solvers lose half of their digits
 
 
@@ -204,30 +207,39 @@ class MomentumSolver:
 
     # ------------------------------------------------------------------------------------------------ steps
 
-    def begin(self, t: float, q: Array, v: Array) -> float:
-        """Take a closed state as the start of the steps that follow; its indicator."""
+    def begin(self, t: float, q: Array, v: Array, inexact: float = 0.0) -> float:
+        """Take a closed state as the start of the steps that follow; its indicator.
+
+        Where its pose is only known to within `inexact`, rad or sizes of the mechanism, the motions that it allows
+        close to a singular pose are found from poses before and behind it.
+        """
         s, first = self.system, self.places[0]
         w = s.open_work(first.work)
         w.t[0], w.q[:], w.v[:] = t, q, v
         rattle.begin(s.ints, s.floats, first, self.scratch)
         self.first = float(first.number[rattle.INDICATOR])
-        if self.first < SINGULAR:
-            self._choose_beside(t, first, v)
+        if self.first < SINGULAR or (inexact > 0.0 and self.first < max(BLURRED, 10.0 * inexact)):
+            self._choose_beside(t, first, v, self.first > 10.0 * inexact > 0.0)
         return self.first
 
-    def _choose_beside(self, t: float, here: rattle.Place, v: Array) -> None:
+    def _choose_beside(self, t: float, here: rattle.Place, v: Array, compare: bool) -> None:
         """Rows that are independent beside a singular pose, and the motions that its branch of the speeds v allows.
 
-        These are the mean of those before and behind the pose: rows that depend on each other here do not there.
+        These are the mean of those before and behind the pose, at two distances, so that what bends is left out: rows
+        that depend on each other here do not there. With `compare`, those found here stay if they are other ones: then
+        two circuits come close, and before and behind is not the same one.
         """
         s, total = self.system, np.zeros((self.system.nv, self.system.nv))
         state = State(t, s.open_work(here.work).q.copy(), v)
-        for move in (BESIDE, -BESIDE):
-            q = beside(s, state, move).q
-            there = self.look(t, q, v)
-            total += there.N.T @ there.N
-        here.kept[:] = there.kept
-        here.N[:] = np.linalg.eigh(total)[1][:, self.rank :].T
+        around = max(AROUND, 3.0 * float(here.number[rattle.INDICATOR]))
+        for distance, weight in ((2.0 * around, -1.0), (around, 4.0)):
+            for move in (distance, -distance):
+                there = self.look(t, beside(s, state, move).q, v)
+                total += weight / 6.0 * there.N.T @ there.N
+        N = np.linalg.eigh(total)[1][:, self.rank :].T
+        if compare and np.linalg.svd(N @ here.N.T, compute_uv=False).min(initial=1.0) < ALIKE:
+            return
+        here.kept[:], here.N[:] = there.kept, N
 
     def step(self, t: float, q: Array, v: Array, h: float) -> tuple[Array, Array, Array]:
         """One step of the time h, composed of several where the order is above two: q, v, impulse of the rows.

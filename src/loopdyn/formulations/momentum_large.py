@@ -137,7 +137,7 @@ class LargeMomentumSolver(MomentumSolver):
         a = self._aside._by_differences(t, q, v)
         return Solution(a, self._solve(t, q, 0.0)[1], {"singular": 1.0})
 
-    def begin(self, t: float, q: Array, v: Array) -> float:
+    def begin(self, t: float, q: Array, v: Array, inexact: float = 0.0) -> float:
         """Take a closed state as the start of the steps that follow; its indicator."""
         self._note(self.places[0], t, q, v)
         self._anchor = None

@@ -540,7 +540,7 @@ class Stepper:
         m.count[[chart.PENDING, chart.SINCE, chart.RETRIED]] = 0
         m.clock[chart.FASTEST] = max(m.clock[chart.FASTEST], float(np.abs(m.v1 / m.unit).max(initial=0.0)))
         if hasattr(self, "walker"):
-            self.walker.first = 0.0
+            self.walker.first, self.walker.anew = 0.0, state.t
         self.aim(end)
         chart.begin(m)
         m.clock[chart.NEXT] = self.first_step()

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.interpolate import KroghInterpolator
 
 from loopdyn.errors import ConvergenceError, LoopdynError
 from loopdyn.formulations.momentum import MomentumSolver, Step
@@ -51,6 +50,7 @@ CLOSABLE = 1e-3  # share of the farthest indicator, above which a correction doe
 # is of an order less; and how often the part is halved for it.
 NODES, FEWEST = 0.5 - 0.5 * np.cos(np.pi * np.arange(1, 9) / 9.0), 6
 WORST, HALVINGS = 100.0, 6
+MARGIN = 8  # last places of a time that the parts of a step may go wrong
 SMALL = 1e-2  # share of the first step, below which steps beside a singular pose are handed over
 
 
@@ -102,6 +102,13 @@ class _Extrapolated(NamedTuple):
     last: Step  # the one of the most parts
 
 
+def _polynomial(x: Array, y: Array) -> Any:
+    """The polynomial through values y (n, ny) at x (n)."""
+    from scipy.interpolate import KroghInterpolator  # takes long to import, and is seldom used
+
+    return KroghInterpolator(x, y)
+
+
 class _Curve:
     """A motion over the part from a to b of a step, as a polynomial through states y (n, ny) at shares x (n) of it."""
 
@@ -112,11 +119,12 @@ class _Curve:
     def doubt(self, x: float) -> Array:
         """Error, at the node next to x that is not the first or last, of the polynomial through all others."""
         k = 1 + int(np.argmin(np.abs(self.x[1:-1] - x)))
-        return np.asarray(KroghInterpolator(np.delete(self.x, k), np.delete(self.y, k, axis=0))(self.x[k]) - self.y[k])
+        others = _polynomial(np.delete(self.x, k), np.delete(self.y, k, axis=0))
+        return np.asarray(others(self.x[k]) - self.y[k])
 
     def at(self, x: float) -> tuple[Array, Array]:
         """The state at a share x of the step, and its derivative by x."""
-        y, rate = KroghInterpolator(self.x, self.y).derivatives(x, 2)
+        y, rate = _polynomial(self.x, self.y).derivatives(x, 2)
         return y, rate
 
 
@@ -128,6 +136,9 @@ class Walker:
         self.solver: MomentumSolver = stepper.solver  # type: ignore[assignment]
         self.hands_over = False  # to another method where steps become small
         self.first = 0.0  # largest size of a step so far that was wanted, s
+        self.anew = (
+            np.nan
+        )  # when the run began anew, s: the state there is as exact as the tolerance, not closed by a step
         # where the steps begin that are made now: time, coordinates, works and powers
         self.t, self.q = 0.0, np.zeros(stepper.system.nq)
         self.works = self.power = np.zeros(stepper.sources)
@@ -146,6 +157,8 @@ class Walker:
         """One step of size clock[SIZE]: `m.new` and clock[ERROR]."""
         h, wanted = float(m.clock[chart.SIZE]), min(float(m.clock[chart.NEXT]), float(m.clock[chart.MOST]))
         self.first, self.poses, self.curves, self.blocked = max(self.first, wanted), [], [], False
+        if self._must_stop:  # what jumps behind it must not be met, though the times of the parts of a step are rounded
+            h -= MARGIN * float(np.spacing(m.clock[chart.STOP]))
         if self.hands_over and wanted < SMALL * self.first:
             return AGAIN
         try:
@@ -229,7 +242,7 @@ class Walker:
                 continue
         if len(found) >= FEWEST:
             x, y = (np.array(part) for part in zip(*found, strict=True))
-            return self._is_singular(KroghInterpolator(x, y)(1.0))
+            return self._is_singular(_polynomial(x, y)(1.0))
         bend = 0.5 * h * h * np.abs(m.k[0, nv : 2 * nv] / m.unit).max(initial=0.0)
         return bool(bend < self._least) and self._is_singular(m.y + h * m.k[0])
 
@@ -295,7 +308,8 @@ class Walker:
         else:
             self.t, v = float(m.clock[chart.STOP]), m.v1
             self.works, self.power = m.new[2 * nv :], m.power1
-        self.farthest = max(self.farthest, self.solver.begin(self.t, self.q, v))
+        inexact = float(m.clock[[chart.RTOL, chart.ATOL]].sum()) if self.t == self.anew else 0.0
+        self.farthest = max(self.farthest, self.solver.begin(self.t, self.q, v, inexact))
 
     def _single(self, h: float) -> Array:
         """Increments, speeds and works after one step from the start of this one."""
