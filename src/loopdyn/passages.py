@@ -118,7 +118,7 @@ class Passage:
 def passage_of(data: dict[str, Any]) -> Passage:
     """The passage of :meth:`Passage.as_data`."""
     known = {f.name: data[f.name] for f in fields(Passage) if f.name in data}
-    branches, poses = tuple(np.array(b) for b in data["branches"]), tuple(data["poses"])
+    branches, poses = tuple(np.array(b) for b in data["branches"]), tuple(data.get("poses", ()))
     return Passage(**{**known, "branches": branches, "poses": poses, "impulses": impulse_of(data.get("impulses"))})
 
 
@@ -275,10 +275,7 @@ class Crossing:
     def must_be_undone(self) -> bool:
         """Whether the last regular step of a near miss led to the other circuit, or turned so far that it may have.
 
-        Raises
-        ------
-        SingularityError
-            If it is no near miss, and the passage was begun anew already.
+        Or into a singular pose: then it is no near miss.
         """
         if self.through:
             return False
@@ -287,11 +284,6 @@ class Crossing:
         momentum.begin(float(m.clock[chart.START]), m.q, m.y[nv : 2 * nv])
         end = momentum.look(self.stepper.t, m.q1, m.v1)
         self.meets = bool(end.number[INDICATOR] < LANDING * self.largest)
-        if self.meets and self.relaxed > 1.0:
-            raise SingularityError(
-                "the mechanism comes to a singular pose, from which it hardly moves on: rounding would decide on which "
-                "branch. End the run before, or use larger tolerances."
-            )
         return self.meets or not momentum.stays(end)
 
     def undo(self) -> Stepper:
