@@ -447,6 +447,7 @@ def _report(result: Run) -> dict[str, Any]:
         "largest_residual": result.largest_residual,
         "decided": result.decided,
         "events": [{"t": e.t, "name": e.name, "energy_loss": e.energy_loss} for e in result.events],
+        "passages": [p.as_data() for p in result.passages],
         "warnings": list(result.system.warnings),
         "settings": dict(result.settings),
         "final": {
@@ -472,7 +473,7 @@ def _show_report(report: dict[str, Any], note: str, written: list[str]) -> None:
     ]
     lines += [("decided", report["decided"])] if report["decided"] else []
     events = report["events"]
-    lines += [("event", f"{e['name']} at t = {e['t']:.9g} s") for e in events[:SHOWN]]
+    lines += [("event", f"at t = {e['t']:.9g} s: {e['name']}") for e in events[:SHOWN]]
     lines += [("", f"... and {len(events) - SHOWN} more events: --json shows all")] if len(events) > SHOWN else []
     lines += [("note", text) for text in report["warnings"]]
     lines += [("written", ", ".join(written))] if written else []

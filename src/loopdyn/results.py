@@ -599,7 +599,10 @@ class Run:
     # ------------------------------------------------------------------------------------------- handing on
 
     def to_dataframe(self) -> pandas.DataFrame:
-        """One row per time: coordinates, speeds, accelerations, reactions, energies, residuals."""
+        """One row per time: coordinates, speeds, accelerations, reactions, energies, residuals.
+
+        ``unbounded`` marks times in passages of singular poses, at which no forces are given.
+        """
         import pandas as pd
 
         d = self.data
@@ -615,6 +618,7 @@ class Run:
             columns[name] = d[name].values
         for name in ("residual_position", "residual_velocity", "residual_acceleration"):
             columns[name] = np.abs(d[name].values).max(axis=1, initial=0.0)
+        columns["unbounded"] = d["unbounded"].values  # where no forces are given
         return pd.DataFrame(columns, index=pd.Index(d["time"].values, name="time"))
 
     def to_csv(self, path: str | os.PathLike[str]) -> None:
