@@ -627,7 +627,7 @@ class _Simulation:
         """
         while True:
             stop = self._stop
-            stopped = self._crossings(stop) if look else ""
+            stopped = self._crossings(stop) if look and self.watch.crossings else ""
             if not stopped and self.stepper.t < stop:
                 return None
             stopped = stopped or self._time_events(stop)
@@ -653,7 +653,8 @@ class _Simulation:
     def _crossings_in_step(self, stop: float) -> str:
         m, stepper = self.stepper.memory, self.stepper
         start, stop = max(float(m.clock[chart.START]), self.passed), min(float(m.clock[chart.STOP]), stop)
-        end, curve = stepper.inside(stop), stepper.on_curve
+        end = stepper.state() if stop == m.clock[chart.STOP] else stepper.inside(stop)
+        curve = stepper.on_curve
         walker = getattr(stepper, "walker", None)
         if walker is not None and walker.extrapolate:
             if not self.watch.sees(curve, start, stop, end):

@@ -865,3 +865,16 @@ def test_a_force_that_a_time_event_switches_on_does_no_work_before(after, formul
                       formulation=formulation, progress=False)  # fmt: skip
     assert run.status == "finished", run.message
     assert abs(run.path.work[-1].sum()) < 1e-12
+
+
+@pytest.mark.parametrize("distance", [-1e-4, -1e-5, 1e-5, 1e-4])
+@pytest.mark.parametrize("linear", [False, True])
+def test_accelerations_at_a_time_event_beside_a_singular_pose_are_those_of_the_motion(distance, linear, monkeypatch):
+    """A step ends there, where what a loose tolerance leaves open is amplified by the square of the distance."""
+    if linear:
+        monkeypatch.setattr(momentum, "LARGEST_DENSE_STEPS", 0)
+    system, at = ld.library.n_four_bar(2).compile(), FLAT + distance
+    run = ld.simulate(system, ld.assemble(system), (0, 1), t_eval=[0, np.nextafter(at, 0)], rtol=1e-4,
+                      events=[ld.At(at, "mark")], progress=False)  # fmt: skip
+    # phi'' = g arm / inertia sin(phi), see `windows`; speeds of 4.9 are known to 1e-4, within steps of some 0.1 s
+    assert run.data["a"].sel(speed="A0").values[1] == pytest.approx(-9.81 * 3.5 / 3.0, abs=1e-2)

@@ -150,6 +150,7 @@ class Walker:
         self.blocked = False  # whether steps are to end where the mechanism is in a singular pose
         self.guessed: list[float] = []  # times at which no step ends: states there are between both ends of a step
         self.nearest = np.inf  # smallest indicator in the last step
+        self.end = np.inf  # indicator at its end
 
     # ------------------------------------------------------------------------------------ what chunks call
 
@@ -199,7 +200,7 @@ class Walker:
         self._begin()
         made = self._extrapolated(h)
         m.new[:], error = made.y, made.error
-        self.nearest, self.made = made.nearest, made.last
+        self.nearest, self.made, self.end = made.nearest, made.last, np.inf
         # the pose at the end must be known as well as it has to be told from singular ones
         if np.abs(made.doubt[:nv] / m.unit).max(initial=0.0) < self._least and self._is_singular(made.y):
             self.blocked = self._must_stop
@@ -226,8 +227,8 @@ class Walker:
         """Whether the step that is made now ends too close to a singular pose, if it ends at y."""
         m, nv = self.stepper.memory, self.stepper.system.nv
         q = increment(self.stepper.system, m.q, y[:nv])
-        end = self.solver.look(float(m.clock[chart.STOP]), q, y[nv : 2 * nv])
-        return bool(end.number[INDICATOR] < self._least * self.farthest)
+        self.end = float(self.solver.look(float(m.clock[chart.STOP]), q, y[nv : 2 * nv]).number[INDICATOR])
+        return self.end < self._least * self.farthest
 
     def _leads_into_singular_pose(self, h: float) -> bool:
         """Whether a step of the time h that is not found would end too close to a singular pose.
@@ -251,9 +252,7 @@ class Walker:
     ) -> int:
         """The state at the time t inside the last step, with its accelerations, into `work` and `m.stage`."""
         if t >= m.clock[chart.STOP]:
-            chart.put_end(ints, work, m)
-            m.stage[:] = m.new
-            return FINE
+            return self._at_end(ints, work, m)
         look_inside(ints, work, m, method, t, weights)  # on the cubic through both ends
         h, a = t - float(m.clock[chart.START]), None
         try:
@@ -271,6 +270,19 @@ class Walker:
         if a is None:
             return int(accelerate(ints, floats, work))
         self.stepper.views.a[:] = a
+        return FINE
+
+    def _at_end(self, ints: Any, work: Any, m: Any) -> int:
+        """The end of the last step; close to a singular pose its accelerations are those of the polynomial, too."""
+        a = m.a1
+        if self.extrapolate and m.count[chart.PENDING] == 1 and self.end < CLOSABLE * self.farthest:
+            t = float(m.clock[chart.STOP])
+            try:
+                a = self._on_polynomial(t)[1]
+            except ConvergenceError as failure:
+                return self._without(t, failure)
+        chart.put_end(ints, work, m._replace(a1=a))
+        m.stage[:] = m.new
         return FINE
 
     def _without(self, t: float, failure: ConvergenceError) -> int:
