@@ -43,7 +43,7 @@ from loopdyn.passages import Crossing, Passage, moving_energy, passage_by_one_st
 from loopdyn.rank import Rank, decide, require_regular
 from loopdyn.results import Diagnostics, Run, Statistics, Trajectory, measure, pieces
 from loopdyn.system import State, System
-from loopdyn.tree import terms
+from loopdyn.tree import energy, terms
 from loopdyn.wording import nearest
 
 Array = NDArray[np.float64]
@@ -554,24 +554,24 @@ class _Simulation:
     def _go_on_regularly(self, crossing: Crossing) -> None:
         """Take up the regular method behind a singular pose, and book the passage."""
         self._book_passage(crossing)
-        self._check_passage()
+        self.crossing = None
+        self._check_passage(crossing)
         self.stepper = crossing.leave()
         self.stepper.aim(self._next_stop(self.stepper.t))  # momentum steps may have aimed behind the end
-        self.crossing = None
 
     def _leave_passage(self, state: State, works: Array) -> None:
         """End a passage that is being made, if there is one, where the run begins anew."""
-        crossing = self.crossing
+        crossing, self.crossing = self.crossing, None
         if crossing is None:
             return
         if self.stepper.memory.count[chart.ACCEPTED] > crossing.steps:
             crossing.end_at(state, works)
             self._book_passage(crossing)
-            self._check_passage()
+            self._check_passage(crossing)
         regular = crossing.regular
         regular.memory.count[:] = self.stepper.memory.count
         regular.memory.count[chart.PENDING] = 0
-        self.stepper, self.crossing = regular, None
+        self.stepper = regular
 
     def _note_steps(self) -> None:
         """Book what happened in steps that the formulation made itself, which nothing else tells."""
@@ -598,10 +598,13 @@ class _Simulation:
         self.passages.append(made)
         self.events.append(Event(made.start, str(made), crossing.start, crossing.reached, impulse=made.impulses))
 
-    def _check_passage(self) -> None:
+    def _check_passage(self, crossing: Crossing) -> None:
         """Refuse to go on behind a passage in which energy came or went: it did not follow the motion."""
-        jump = self.passages[-1].energy_jump
-        if abs(jump) > LOST_WAY * self.scale:
+        system, jump = crossing.stepper.system, self.passages[-1].energy_jump
+        ends = crossing.start, crossing.reached
+        moved = [abs(moving_energy(system, s) - self.reference) for s in ends]
+        moved += [energy(system, s).kinetic for s in ends]
+        if abs(jump) > LOST_WAY * max(self.scale, *moved):  # outputs may be far apart
             raise LoopdynError(
                 f"energy changed by {jump:.2g} J in the passage of a singular pose, more than {LOST_WAY:.0%} of what "
                 "moves. Use smaller tolerances, or move what happens there."

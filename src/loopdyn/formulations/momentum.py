@@ -112,9 +112,8 @@ class MomentumSolver:
         self.system, self._rank, self.regular = system, rank, regular
         self.rank = rank.count
         self.parts = parts(order)
-        self.places = [
-            self._place() for _ in range(4)
-        ]  # the start, two by turns, and the middle of a step or another state
+        # the start, two by turns, and the middle of a step or another state
+        self.places = [self._place() for _ in range(4)]
         self.scratch = self._scratch()
         self.first = 0.0  # indicator where the steps begin
         self.last: Step  # that was made
