@@ -878,3 +878,25 @@ def test_accelerations_at_a_time_event_beside_a_singular_pose_are_those_of_the_m
                       events=[ld.At(at, "mark")], progress=False)  # fmt: skip
     # phi'' = g arm / inertia sin(phi), see `windows`; speeds of 4.9 are known to 1e-4, within steps of some 0.1 s
     assert run.data["a"].sel(speed="A0").values[1] == pytest.approx(-9.81 * 3.5 / 3.0, abs=1e-2)
+
+
+def test_an_action_in_a_singular_pose_of_a_large_mechanism_is_refused_in_words(monkeypatch):
+    monkeypatch.setattr(momentum, "LARGEST_DENSE_STEPS", 0)
+    system = ld.library.n_four_bar(2).compile()
+    same = ld.At(FLAT, "same", action=lambda s: s)
+    run = ld.simulate(system, ld.assemble(system), (0, 1), events=[same], progress=False)
+    assert run.status == "failed"
+    assert "too large to look for its branches" in run.message
+
+
+def test_an_elastic_stop_in_a_singular_pose_is_refused_with_the_branches():
+    """The impact would have to follow the branch, which the rows there do not know."""
+    m, _ = linkage(CONTRA, 0.5 * np.pi, 1)
+    m.gravity = (0, 0, 0)
+    m.joints["A"] = m.joints["A"].model_copy(update={"limits": (-0.5 * np.pi, 10.0)})
+    system = m.compile()
+    state = ld.assemble(system, v={"A": -6.0})
+    run = ld.simulate(system, state, (0, 1), events=[ld.Limits(restitution=1.0)], progress=False)
+    assert run.status == "failed"
+    assert "along none of its branches" in run.message
+    assert run.energy_error < 1e-8

@@ -31,7 +31,14 @@ def test_json_holds_the_same_numbers():
     assert found["status"] == "finished"
 
 
-@pytest.mark.parametrize(("arguments", "words"), [(["A9"], "no benchmark"), (["A01", "-f", "grph"], "no formulation")])
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["A9"], "no benchmark"),
+        (["A01", "-f", "grph"], "no formulation"),
+        (["A01", "--peers", "--step", "0"], "--step is 0"),
+    ],
+)
 def test_wrong_names_are_refused(arguments, words):
     result = run(*arguments)
     assert result.exit_code != 0

@@ -138,7 +138,10 @@ class LargeMomentumSolver(MomentumSolver):
         return Solution(a, self._solve(t, q, 0.0)[1], {"singular": 1.0})
 
     def begin(self, t: float, q: Array, v: Array, inexact: float = 0.0) -> float:
-        """Take a closed state as the start of the steps that follow; its indicator."""
+        """Take a closed state as the start of the steps that follow; its indicator.
+
+        The motions that it allows are those of its own rows, however `inexact` it is.
+        """
         self._note(self.places[0], t, q, v)
         self._anchor = None
         self.first = float(self.places[0].number[rattle.INDICATOR])

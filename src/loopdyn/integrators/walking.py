@@ -136,9 +136,7 @@ class Walker:
         self.solver: MomentumSolver = stepper.solver  # type: ignore[assignment]
         self.hands_over = False  # to another method where steps become small
         self.first = 0.0  # largest size of a step so far that was wanted, s
-        self.anew = (
-            np.nan
-        )  # when the run began anew, s: the state there is as exact as the tolerance, not closed by a step
+        self.anew = np.nan  # when the run began anew, s: the state there is only as exact as the tolerance
         # where the steps begin that are made now: time, coordinates, works and powers
         self.t, self.q = 0.0, np.zeros(stepper.system.nq)
         self.works = self.power = np.zeros(stepper.sources)
@@ -159,7 +157,7 @@ class Walker:
         h, wanted = float(m.clock[chart.SIZE]), min(float(m.clock[chart.NEXT]), float(m.clock[chart.MOST]))
         self.first, self.poses, self.curves, self.blocked = max(self.first, wanted), [], [], False
         if self._must_stop:  # what jumps behind it must not be met, though the times of the parts of a step are rounded
-            h -= MARGIN * float(np.spacing(m.clock[chart.STOP]))
+            h = max(h - MARGIN * float(np.spacing(m.clock[chart.STOP])), 0.5 * h)
         if self.hands_over and wanted < SMALL * self.first:
             return AGAIN
         try:
