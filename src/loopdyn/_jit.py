@@ -3,10 +3,8 @@
 Every compiled function of loopdyn is made by :func:`kernel`, and by :func:`specialise` where a
 kernel is to call a function chosen at run time. Three rules live here and nowhere else:
 
-* **The cache is keyed on the content of all sources that can be part of a kernel.** Numba itself looks only
-  at the file of the function it compiles and would go on using an old callee from another file. Here the
-  cache folder carries a digest of that file and of every file it imports, directly or not, so an edit or an
-  upgrade starts a new folder, and an edit elsewhere compiles nothing anew.
+* **Kernels are kept on disk by their content** (`engine.cache`). Numba itself looks only at the file of the function it
+  compiles and would go on using an old callee from another file.
 * **A function bound at run time is bound as a global** of a re-created function with a name of its
   own. Passed as an argument or held in a closure it would be compiled anew in every process.
 * **NaN and infinity keep their meaning** (no ``nnan``/``ninf`` in the fast-math flags): bad numbers
@@ -17,137 +15,25 @@ With ``NUMBA_DISABLE_JIT=1`` the same sources run as plain Python.
 
 from __future__ import annotations
 
-import atexit
-import contextlib
 import functools
-import hashlib
 import math
 import operator
-import os
-import re
-import shutil
-import sys
-import tempfile
 import types
-import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numba
 import numba.extending
-import numpy as np
 from llvmlite import ir
 from numba.core import cgutils
 from numba.core.compiler import Compiler
 from numba.np import arrayobj
 
+from loopdyn.engine.cache import KernelCache
+from loopdyn.engine.fingerprint import fingerprint
+
 FASTMATH = {"contract", "reassoc", "nsz", "arcp"}
-KEPT_CACHES = 4  # folders of earlier versions of a module that are left in place
-
-_PACKAGE = Path(__file__).parent
-
-
-def _file_of(module: str) -> Path | None:
-    """Source of a module of this package, by dotted name; None if it is no module of it."""
-    below = _PACKAGE.joinpath(*module.split(".")[1:])
-    return next((p for p in (below.with_suffix(".py"), below / "__init__.py") if p.is_file()), None)
-
-
-@functools.cache
-def _imports(file: Path) -> frozenset[Path]:
-    """Sources of this package that `file` imports at its top level."""
-    text = file.read_text(encoding="utf-8")
-    if re.search(r"^from \.", text, re.MULTILINE):
-        raise ImportError(f"{file}: write imports of kernels in full, not relative: the cache reads them")
-    package = re.escape(_PACKAGE.name)
-    files = [_file_of(module) for module in re.findall(rf"^import ({package}[\w.]*)", text, re.MULTILINE)]
-    for module, names in re.findall(rf"^from ({package}[\w.]*) import (\([^)]*\)|.*)", text, re.MULTILINE):
-        files += [_file_of(f"{module}.{name}") or _file_of(module) for name in re.findall(r"\w+", names)]
-    return frozenset(found for found in files if found)
-
-
-@functools.cache
-def source_digest(file: Path) -> str:
-    """Digest of the content of `file` and of all it imports from this package, with the versions that compile it."""
-    sources, new = set(), {file}
-    while new:
-        sources |= new
-        new = {path for source in new for path in _imports(source)} - sources
-    digest = hashlib.sha256(f"{numba.__version__} {sys.version_info[:2]}".encode())
-    for path in sorted(sources):
-        digest.update(path.name.encode())
-        digest.update(path.read_bytes())
-    return digest.hexdigest()[:20]
-
-
-def _cache_root() -> Path:
-    """Folder that holds the compiled kernels: ``LOOPDYN_CACHE_DIR`` or the user's cache folder."""
-    chosen = os.environ.get("LOOPDYN_CACHE_DIR")
-    if chosen:
-        return Path(chosen)
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA", tempfile.gettempdir())) / "loopdyn"
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "loopdyn"
-
-
-def _open_root() -> Path:
-    """The root of the cache, or a folder of this process where that cannot be written."""
-    root = _cache_root()
-    try:
-        root.mkdir(parents=True, exist_ok=True)
-        tempfile.TemporaryFile(dir=root).close()  # a folder that is there may still be read-only
-    except OSError as error:
-        warnings.warn(
-            f"cannot write compiled kernels to {root} ({error.strerror}); they are compiled again in every "
-            "process. Set LOOPDYN_CACHE_DIR to a folder that can be written.",
-            stacklevel=2,
-        )
-        root = Path(tempfile.mkdtemp(prefix="loopdyn-"))
-        atexit.register(shutil.rmtree, root, ignore_errors=True)
-    return root
-
-
-CACHE_ROOT = _open_root()
-
-
-def _open_cache(file: Path, root: Path) -> Path:
-    """Folder for the kernels of `file`: one per content, below one per module."""
-    inside = file.is_relative_to(_PACKAGE)
-    name = ".".join(file.relative_to(_PACKAGE).with_suffix("").parts) if inside else f"outside.{file.stem}"
-    folder = root / name / source_digest(file)
-    is_new = not folder.is_dir()
-    folder.mkdir(parents=True, exist_ok=True)
-    os.utime(folder)  # the last use, by which old folders are removed
-    if is_new:
-        _remove_old_caches(folder)
-    return folder
-
-
-def _remove_old_caches(current: Path) -> None:
-    """Keep the `KEPT_CACHES` caches used last beside the `current` one; touch nothing that is not a cache."""
-
-    def last_use(path: Path) -> float:
-        try:
-            return path.stat().st_mtime
-        except OSError:  # another process has just removed it
-            return 0.0
-
-    beside = current.parent.iterdir()
-    old = [p for p in beside if re.fullmatch("[0-9a-f]{20}", p.name) and p.is_dir() and p != current]
-    for path in sorted(old, key=last_use)[:-KEPT_CACHES]:
-        shutil.rmtree(path, ignore_errors=True)
-
-
-@contextlib.contextmanager
-def _cache_folder(file: Path) -> Iterator[None]:
-    """Let Numba's own cache use our folder while a function is being decorated; users' caches stay theirs."""
-    before = numba.config.CACHE_DIR
-    numba.config.CACHE_DIR = str(_open_cache(file, CACHE_ROOT))
-    try:
-        yield
-    finally:
-        numba.config.CACHE_DIR = before
 
 
 class LongLoops(Compiler):  # type: ignore[misc]
@@ -182,10 +68,10 @@ def kernel(function: Callable[..., Any] | None = None, *, short_loops: bool = Fa
     pipeline = ShortLoops if short_loops else LongLoops
     options = {"fastmath": FASTMATH, "error_model": "numpy", "pipeline_class": pipeline}
     file = Path(function.__code__.co_filename)
-    if not file.is_file():
-        return numba.njit(**options)(function)
-    with _cache_folder(file):
-        return numba.njit(cache=True, **options)(function)
+    made = numba.njit(**options)(function)
+    if file.is_file() and not numba.config.DISABLE_JIT:
+        made._cache = KernelCache(made)
+    return made
 
 
 def inline(function: Callable[..., Any] | None = None, *, always: bool = False) -> Any:
@@ -220,6 +106,7 @@ def window(array: Any, start: int, *shape: int) -> Any:
 
     Examples
     --------
+    >>> import numpy as np
     >>> window(np.arange(6.0), 2, 2, 2)
     array([[2., 3.],
            [4., 5.]])
@@ -242,6 +129,7 @@ def prefetch(array: Any, *index: int) -> None:
 
     Examples
     --------
+    >>> import numpy as np
     >>> prefetch(window(np.arange(6.0), 0, 3, 2), 2, 0)
     """
 
@@ -408,7 +296,7 @@ def specialise(function: Any, /, **bound: Any) -> Any:
     7.0
     """
     python = getattr(function, "py_func", function)
-    return kernel(_recreated(python, f"{python.__name__}_{_fingerprint((python, bound))[:16]}", bound))
+    return kernel(_recreated(python, f"{python.__name__}_{fingerprint((python, bound))[:16]}", bound))
 
 
 class _Pointer(numba.types.WrapperAddressProtocol):  # type: ignore[misc]
@@ -469,60 +357,3 @@ def _recreated(python: Any, name: str, bound: dict[str, Any]) -> types.FunctionT
     made.__qualname__ = name
     made.__module__ = python.__module__
     return made
-
-
-def _fingerprint(value: Any) -> str:
-    """Digest that is equal in every process and changes when `value`, or any code it refers to, changes."""
-    return hashlib.sha256(_describe(value, {}).encode()).hexdigest()
-
-
-def _is_opened(module: str | None) -> bool:
-    """Whether code of `module` is read: of these few Numba compiles its own writing, tied to its version."""
-    return (module or "").partition(".")[0] not in {"builtins", "math", "cmath", "numpy", "numba"}
-
-
-def _describe(value: Any, seen: dict[int, int]) -> str:
-    """Text for :func:`_fingerprint`. A function met again (`seen`) is named by its number: cycles end."""
-    python = getattr(getattr(value, "_dispatcher", value), "py_func", value)  # a @vectorize keeps it one step further
-    if isinstance(python, types.FunctionType) and _is_opened(python.__module__):
-        return _describe_function(python, seen) + _describe(getattr(value, "targetoptions", None), seen)
-    if isinstance(value, types.CodeType):
-        parts = (value.co_code, value.co_exceptiontable, value.co_names, value.co_varnames, value.co_consts)
-        return f"code {value.co_name} {_describe(parts, seen)}"
-    if isinstance(value, np.ndarray):  # its repr rounds, and leaves out the middle of a long one
-        return f"array {value.dtype} {value.shape} {value.flags.f_contiguous} {value.tobytes().hex()}"
-    if isinstance(value, (tuple, list)):
-        return f"{type(value).__qualname__}({','.join(_describe(item, seen) for item in value)})"
-    if isinstance(value, (set, frozenset)):  # the order of strings differs between processes
-        return f"{{{','.join(sorted(_describe(item, seen) for item in value))}}}"
-    if isinstance(value, dict):
-        return f"{{{','.join(f'{k!r}:{_describe(v, seen)}' for k, v in sorted(value.items(), key=repr))}}}"
-    if isinstance(value, type):
-        return f"{value.__module__}.{value.__qualname__}{getattr(value, '_fields', '')}"
-    if isinstance(value, types.ModuleType):
-        return value.__name__
-    return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value))
-
-
-def _describe_function(python: types.FunctionType, seen: dict[int, int]) -> str:
-    if id(python) in seen:
-        return f"#{seen[id(python)]}"
-    seen[id(python)] = len(seen)
-    names = list(_names(python.__code__))
-    used = [(name, python.__globals__[name]) for name in names if name in python.__globals__]
-    for _, value in used:  # grows as it goes: of a module, what the function may take from it
-        if isinstance(value, types.ModuleType) and _is_opened(value.__name__):
-            found = [(name, getattr(value, name)) for name in names if hasattr(value, name)]
-            used += [(name, new) for name, new in found if not any(new is known for _, known in used)]
-    cells = [cell.cell_contents for cell in python.__closure__ or ()]
-    return _describe(
-        [python.__qualname__, python.__code__, python.__defaults__, python.__kwdefaults__, cells, used], seen
-    )
-
-
-def _names(code: types.CodeType) -> Iterator[str]:
-    """Global and attribute names in `code` and in the comprehensions and functions inside it."""
-    yield from code.co_names
-    for const in code.co_consts:
-        if isinstance(const, types.CodeType):
-            yield from _names(const)

@@ -86,7 +86,7 @@ def compile_chain(name: str) -> str:
 def main() -> None:
     """Compile the chains side by side, with a progress line."""
     from loopdyn import warm
-    from loopdyn._jit import CACHE_ROOT
+    from loopdyn.engine import cache
 
     begin = time.perf_counter()
     columns = (TextColumn("compiling kernels: {task.description}"), BarColumn(), TimeElapsedColumn())
@@ -101,7 +101,7 @@ def main() -> None:
             done.result()
             left.pop(done)
             progress.update(task, description=", ".join(left.values()), advance=1)
-    print(f"kernels ready in {time.perf_counter() - begin:.0f} s ({CACHE_ROOT})")
+    print(f"kernels ready in {time.perf_counter() - begin:.0f} s ({cache.root()})")
 
 
 if __name__ == "__main__":

@@ -11,7 +11,9 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 import types
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numba
@@ -19,7 +21,9 @@ import numpy as np
 import pytest
 
 from loopdyn import _jit
-from loopdyn._jit import kernel, prefetch, source_digest, specialise, whole, window
+from loopdyn._jit import kernel, prefetch, specialise, whole, window
+from loopdyn.engine import cache
+from loopdyn.engine.fingerprint import fingerprint
 
 
 class Workshop:
@@ -31,11 +35,21 @@ class Workshop:
         self.runs = 0
         (folder / "probe").mkdir(parents=True)
         (folder / "probe" / "__init__.py").touch()
-        shutil.copy(_jit.__file__, folder / "probe" / "_jit.py")
-        shutil.copy(Path(_jit.__file__).with_name("errors.py"), folder / "probe" / "errors.py")
+        package = Path(_jit.__file__).parent
+        (folder / "probe" / "engine").mkdir()
+        for source in (package / "_jit.py", *(package / "engine").glob("*.py")):
+            text = source.read_text(encoding="utf-8").replace("loopdyn.engine", "probe.engine")
+            self.write(f"probe/{source.relative_to(package)}", text)
 
     def write(self, name: str, text: str) -> None:
         (self.folder / name).write_text(text)
+
+    def moved(self, folder: Path) -> Workshop:
+        """The same sources in another folder, with the same cache."""
+        made = Workshop(folder)
+        shutil.copytree(self.folder / "probe", folder / "probe", dirs_exist_ok=True)
+        made.cache = self.cache
+        return made
 
     def start(self, script: str, **environment: str) -> subprocess.CompletedProcess[str]:
         self.runs += 1
@@ -58,7 +72,7 @@ class Workshop:
         return json.loads(done.stdout.splitlines()[-1])
 
     def compiled_files(self, folder: Path) -> list[Path]:
-        return sorted(folder.rglob("*.nb[ic]"))
+        return sorted(path for ending in ("*.nb[ic]", "*.kernel") for path in folder.rglob(ending))
 
 
 @pytest.fixture
@@ -147,28 +161,24 @@ def test_an_edited_constant_two_imports_away_is_never_run_stale(workshop):
     assert workshop.run(RUN)["value"] == 30.0
 
 
-def test_the_digest_follows_content_and_names_and_not_times(tmp_path):
-    def digest(path):
-        source_digest.cache_clear()
-        _jit._imports.cache_clear()
-        return source_digest(path)
-
-    source = tmp_path / "a.py"
-    source.write_text("x = 1\n")
-    before = digest(source)
-    os.utime(source, (0, 0))
-    assert digest(source) == before
-    source.write_text("x = 2\n")
-    edited = digest(source)
-    source.rename(tmp_path / "b.py")
-    assert len({before, edited, digest(tmp_path / "b.py")}) == 3
+def test_a_second_checkout_of_the_same_sources_compiles_nothing(workshop, tmp_path):
+    assert workshop.run(RUN)["misses"] > 0
+    assert workshop.moved(tmp_path / "elsewhere").run(RUN) == {"value": 20.0, "hits": 1, "misses": 0}
 
 
-def test_a_relative_import_is_refused_since_the_cache_could_not_follow_it(tmp_path):
-    source = tmp_path / "a.py"
-    source.write_text("from .b import c\n")
-    with pytest.raises(ImportError, match="write imports of kernels in full"):
-        source_digest(source)
+def test_comments_docstrings_and_other_functions_of_a_file_compile_nothing(workshop):
+    workshop.run(RUN)
+    edited = INNER.format(shift="1.0").replace("    return", '    """One more."""\n    # by one\n    return')
+    workshop.write("probe/inner.py", "\n\nUNUSED = 7\n" + edited + "\n@kernel\ndef unused(x):\n    return x\n")
+    assert workshop.run(RUN) == {"value": 20.0, "hits": 1, "misses": 0}
+
+
+def test_another_cpu_level_compiles_its_own_kernels_and_both_are_kept(workshop):
+    workshop.run(RUN)
+    portable = {"NUMBA_CPU_NAME": "x86-64", "NUMBA_CPU_FEATURES": ""}
+    assert workshop.run(RUN, **portable)["misses"] > 0
+    assert workshop.run(RUN, **portable) == {"value": 20.0, "hits": 1, "misses": 0}
+    assert workshop.run(RUN) == {"value": 20.0, "hits": 1, "misses": 0}
 
 
 def test_a_function_without_a_file_is_compiled_and_not_cached():
@@ -353,7 +363,7 @@ def test_a_change_of_compiler_options_changes_the_fingerprint():
 
     numpy_rules = numba.njit(error_model="numpy")(ratio)
     python_rules = numba.njit(error_model="python")(ratio)
-    assert _jit._fingerprint(numpy_rules) != _jit._fingerprint(python_rules)
+    assert fingerprint(numpy_rules) != fingerprint(python_rules)
 
 
 @pytest.mark.jit_off
@@ -364,7 +374,7 @@ def test_functions_that_call_each_other_have_a_fingerprint():
     def odd(n):
         return False if n == 0 else even(n - 1)
 
-    assert _jit._fingerprint(even) != _jit._fingerprint(odd)
+    assert fingerprint(even) != fingerprint(odd)
 
 
 @kernel
@@ -411,26 +421,107 @@ print(json.dumps({"plain": plain, "values": [run(1.0), made(1.0)]}))
 def test_an_unwritable_cache_folder_is_said_in_words_and_results_stay_right(workshop):
     file = workshop.folder / "a_file"
     file.touch()
-    temporary = workshop.folder / "temporary"
-    temporary.mkdir()
-    done = workshop.start(RUN, LOOPDYN_CACHE_DIR=str(file / "cache"), TMPDIR=str(temporary))
+    done = workshop.start(RUN, LOOPDYN_CACHE_DIR=str(file / "cache"))
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["value"] == 20.0
     message = " ".join(done.stderr.split())
     assert f"cannot write compiled kernels to {file / 'cache'}" in message
     assert "Set LOOPDYN_CACHE_DIR to a folder that can be written." in message
-    assert workshop.compiled_files(workshop.folder / "probe") == []  # not beside the sources, where they would go stale
-    assert list(temporary.iterdir()) == []
+    assert message.count("cannot write") == 1
+    assert workshop.compiled_files(workshop.folder) == []
 
 
-def test_a_cache_folder_that_is_there_and_read_only_is_said_in_words(tmp_path, monkeypatch):
-    def refuse(**_):
-        raise PermissionError(13, "Permission denied")
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+def test_a_full_disk_is_said_in_words_and_leaves_nothing_half_written(tmp_path, monkeypatch):
+    def full(handle, mode):
+        os.close(handle)
+        return open("/dev/full", mode, buffering=0)
 
-    monkeypatch.setenv("LOOPDYN_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(_jit.tempfile, "TemporaryFile", refuse)
-    with pytest.warns(UserWarning, match=r"cannot write compiled kernels to .* \(Permission denied\)"):
-        assert _jit._open_root() != tmp_path
+    monkeypatch.setattr(cache, "_SAID", set())
+    monkeypatch.setattr(cache.os, "fdopen", full)
+    with pytest.warns(RuntimeWarning, match="No space left on device"):
+        cache.write_entry(tmp_path / "a.kernel", "key", 1)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_cache_that_can_only_be_read_is_used(workshop, monkeypatch, tmp_path):
+    """Where entries cannot be marked as used or set aside, as in a folder of another user."""
+    workshop.run(RUN)
+    refuse = """
+import os, pathlib
+def refuse(*args, **kwargs):
+    raise PermissionError(13, "Permission denied")
+os.utime = os.replace = pathlib.Path.replace = pathlib.Path.mkdir = refuse
+"""
+    old = time.time() - 5 * 86400
+    for path in workshop.compiled_files(workshop.cache):
+        os.utime(path, (old, old))
+    assert workshop.run(refuse + RUN) == {"value": 20.0, "hits": 1, "misses": 0}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="HOME is a matter of other systems")
+def test_without_a_home_kernels_are_kept_in_a_temporary_folder_of_the_user(workshop, tmp_path):
+    nobody = "import os, pwd\ndef unknown(uid):\n    raise KeyError\npwd.getpwuid = unknown\nos.environ.pop('HOME')\n"
+    environment = {
+        "LOOPDYN_CACHE_DIR": "",
+        "XDG_CACHE_HOME": "",
+        "TMPDIR": str(tmp_path),
+        "NUMBA_CACHE_DIR": str(tmp_path),
+    }
+    assert workshop.run(nobody + RUN, **environment)["value"] == 20.0
+    assert workshop.run(nobody + RUN, **environment)["misses"] == 0
+
+
+def _truncated(content):
+    return content[: len(content) // 2]
+
+
+def _empty(content):
+    return b""
+
+
+def _one_bit(place):
+    def flipped(content):
+        k = int(place * (len(content) - 1))
+        return content[:k] + bytes([content[k] ^ 4]) + content[k + 1 :]
+
+    return flipped
+
+
+DAMAGES = {"truncated": _truncated, "empty": _empty, "foreign": lambda content: b"not a kernel" * 100}
+DAMAGES |= {f"one bit at {place}": _one_bit(place) for place in (0.0, 0.004, 0.2, 0.5, 0.8, 1.0)}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_entry_is_never_opened_and_is_set_aside(tmp_path, damage, monkeypatch):
+    path = tmp_path / "a.kernel"
+    cache.write_entry(path, "key", list(range(1000)))
+    path.write_bytes(DAMAGES[damage](path.read_bytes()))
+    monkeypatch.setattr(cache, "_SAID", set())
+    monkeypatch.setattr(cache.pickle, "loads", None)  # it would be opened with this
+    with pytest.warns(RuntimeWarning, match="are set aside and compiled again"):
+        assert cache.read_entry(path, "key") is None
+    assert cache.read_entry(path, "key") is None
+    assert [p.name for p in tmp_path.iterdir()] == ["a.damaged"]
+
+
+def test_a_process_that_meets_damaged_kernels_says_it_once_and_compiles_them_again(workshop):
+    workshop.run(RUN)
+    truncated, swapped = workshop.compiled_files(workshop.cache)
+    swapped.write_bytes(truncated.read_bytes())  # sound by its checksum, but another kernel's
+    truncated.write_bytes(_truncated(truncated.read_bytes()))
+    done = workshop.start(RUN)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["value"] == 20.0
+    assert done.stderr.count("RuntimeWarning: damaged kernels") == 1
+    assert workshop.run(RUN) == {"value": 20.0, "hits": 1, "misses": 0}
+
+
+def test_processes_that_fill_one_empty_cache_together_all_work(workshop):
+    with ThreadPoolExecutor(3) as pool:
+        values = [run["value"] for run in pool.map(lambda _: workshop.run(RUN), range(3))]
+    assert values == [20.0] * 3
+    assert workshop.run(RUN) == {"value": 20.0, "hits": 1, "misses": 0}
 
 
 def test_the_users_own_numba_cache_is_left_alone(workshop):
@@ -446,29 +537,26 @@ print(json.dumps({"before": before, "after": numba.config.CACHE_DIR}))
     users = workshop.folder / "users"
     assert workshop.run(script, NUMBA_CACHE_DIR=str(users)) == {"before": str(users), "after": str(users)}
     assert {p.name.split(".")[0] for p in workshop.compiled_files(users)} == {"theirs"}
-    assert {p.name.split(".")[0] for p in workshop.compiled_files(workshop.cache)} == {"outer", "inner"}
+    assert {p.parent.name for p in workshop.compiled_files(workshop.cache)} == {"probe.outer.run", "probe.inner.step"}
 
 
-def test_old_caches_are_removed_down_to_the_kept_number_and_nothing_else(tmp_path):
-    file = Path(_jit.__file__)
-    module = tmp_path / "_jit"
-    caches = [module / f"{i:020x}" for i in range(_jit.KEPT_CACHES + 3)]
-    for age, folder in enumerate(reversed(caches)):
-        folder.mkdir(parents=True)
-        (folder / "kernel.nbi").touch()
-        os.utime(folder, (1e9 - age, 1e9 - age))
-    (module / "thesis").mkdir()
-    os.utime(module / "thesis", (0, 0))
-    current = _jit._open_cache(file, tmp_path)
-    assert set(module.iterdir()) == {current, module / "thesis", *caches[3:]}
+def test_what_nobody_has_used_for_a_month_is_removed_and_nothing_else(tmp_path):
+    old, recent = time.time() - 86400 * (cache.DAYS_KEPT + 1), time.time() - 86400 * (cache.DAYS_KEPT - 1)
+    names = ("used.kernel", "unused.kernel", "killed.part", "broken.damaged", "thesis.txt")
+    for name in names:
+        (tmp_path / name).touch()
+        os.utime(tmp_path / name, (old, old))
+    os.utime(tmp_path / "used.kernel", (recent, recent))
+    cache.write_entry(tmp_path / "new.kernel", "key", 1)
+    assert {p.name for p in tmp_path.iterdir()} == {"new.kernel", "used.kernel", "thesis.txt"}
 
 
-def test_a_cache_in_use_counts_as_recent(tmp_path):
-    file = Path(_jit.__file__)
-    folder = _jit._open_cache(file, tmp_path)
-    os.utime(folder, (0, 0))
-    assert _jit._open_cache(file, tmp_path) == folder
-    assert folder.stat().st_mtime > 0
+def test_an_entry_in_use_counts_as_recent(tmp_path):
+    path = tmp_path / "a.kernel"
+    cache.write_entry(path, "key", 1)
+    os.utime(path, (0, 0))
+    assert cache.read_entry(path, "key") == 1
+    assert path.stat().st_mtime > time.time() - 3600
 
 
 # ------------------------------------------------------------------------------------------------------- windows

@@ -1,0 +1,1 @@
+"""What compiles and keeps kernels: the only code that knows Numba's internals."""

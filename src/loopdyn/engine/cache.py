@@ -1,0 +1,208 @@
+"""Compiled kernels on disk: found by what they compute, shared by all who compute it, checked before they are run.
+
+An entry is one file. Its name is a digest of the kernel's code and of all code it reaches (`fingerprint`), of the types
+of its arguments, of the versions of Numba and Python and of the processor that it was compiled for. Paths are no part
+of it: a second checkout, environment or user with the same sources finds the same entries, and an edit compiles only
+the kernels that it concerns. There is no index: processes that write at the same time write different files, or the
+same content.
+
+An entry begins with the digest of what follows. One that is truncated, garbled or not what its name says is set aside
+and compiled again, said once a process. What cannot be written is said once, too, and the process goes on with kernels
+in memory.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import pickle
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numba
+from numba.core.caching import _Cache
+from numba.core.compiler import CompileResult
+from numba.core.serialize import dumps
+
+from loopdyn.engine.fingerprint import Described, fingerprint
+
+FORMAT = b"loopdyn kernel 1\n"
+DAYS_KEPT = 30  # entries that nobody has used for so long are removed
+DAMAGED = ".damaged"  # ending of an entry that was set aside
+
+_DESCRIBED: dict[int, Described] = {}  # code of kernels does not change within a process
+_SAID: set[str] = set()  # messages that are given once a process
+
+
+def root() -> Path:
+    """Folder of the compiled kernels: ``LOOPDYN_CACHE_DIR``, or one below the user's cache folder."""
+    chosen = os.environ.get("LOOPDYN_CACHE_DIR")
+    if chosen:
+        return Path(chosen)
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA", tempfile.gettempdir())) / "loopdyn"
+    beside = os.environ.get("XDG_CACHE_HOME")
+    try:
+        return Path(beside or Path.home() / ".cache") / "loopdyn"
+    except RuntimeError:  # there is no home
+        return Path(tempfile.gettempdir()) / f"loopdyn-{os.getuid()}"
+
+
+def versions() -> str:
+    """Name of the folder that holds the entries of this Numba and Python."""
+    return f"numba{numba.__version__}-py{sys.version_info[0]}{sys.version_info[1]}"
+
+
+def say_once(kind: str, message: str) -> None:
+    """Warn, once a process for each kind of message."""
+    if kind not in _SAID:
+        _SAID.add(kind)
+        warnings.warn(message, RuntimeWarning, stacklevel=2)
+
+
+class KernelCache(_Cache):  # type: ignore[misc]
+    """The entries of one kernel, in the form in which a dispatcher of Numba asks for them."""
+
+    def __init__(self, dispatcher: Any):
+        self._dispatcher = dispatcher
+        self._enabled = True
+
+    @property
+    def cache_path(self) -> str:
+        """Folder of the entries."""
+        return str(self._folder())
+
+    def enable(self) -> None:
+        """Use the disk."""
+        self._enabled = True
+
+    def disable(self) -> None:
+        """Leave the disk alone."""
+        self._enabled = False
+
+    def flush(self) -> None:
+        """Remove all entries of kernels of this name."""
+        for path in self._folder().glob("*"):
+            with contextlib.suppress(FileNotFoundError):
+                path.unlink()
+
+    def load_overload(self, signature: Any, target_context: Any) -> CompileResult | None:
+        """The kernel compiled for these types; None if there is no sound entry."""
+        if not self._enabled:
+            return None
+        target_context.refresh()
+        key = self._key(signature, target_context.codegen())
+        path = self._path(key)
+        reduced = read_entry(path, key)
+        return None if reduced is None else CompileResult._rebuild(target_context, *reduced)
+
+    def save_overload(self, signature: Any, compiled: CompileResult) -> None:
+        """Keep a kernel that was compiled for these types."""
+        if not self._enabled or compiled.lifted or compiled.library.has_dynamic_globals:
+            return
+        key = self._key(signature, compiled.codegen)
+        short = compiled._replace(type_annotation="")  # megabytes of text that nobody reads
+        write_entry(self._path(key), key, short._reduce())
+
+    def _folder(self) -> Path:
+        function = self._dispatcher.py_func
+        name = f"{function.__module__}.{function.__name__}"
+        return root() / versions() / name
+
+    def _path(self, key: str) -> Path:
+        return self._folder() / f"{key[:40]}.kernel"
+
+    def _key(self, signature: Any, codegen: Any) -> str:
+        code = fingerprint(self._dispatcher, _DESCRIBED)
+        parts = (FORMAT, versions(), sys.implementation.cache_tag, codegen.magic_tuple(), ENGINE, code, str(signature))
+        return hashlib.sha256(repr(parts).encode()).hexdigest()
+
+
+def _engine_digest() -> str:
+    """Digest of the sources that decide how kernels are compiled, which no kernel refers to."""
+    digest = hashlib.sha256()
+    for name in ("../_jit.py",):
+        digest.update((Path(__file__).parent / name).read_bytes())
+    return digest.hexdigest()
+
+
+ENGINE = _engine_digest()
+
+
+def read_entry(path: Path, key: str) -> Any:
+    """What an entry holds; None if there is none or it is not sound."""
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        say_once("read", f"cannot read compiled kernels in {path.parent.parent} ({error.strerror}); they are compiled.")
+        return None
+    payload = content[len(FORMAT) + 32 :]
+    if content[: len(FORMAT)] == FORMAT and content[len(FORMAT) :][:32] == hashlib.sha256(payload).digest():
+        stored, reduced = pickle.loads(payload)
+        if stored == key:
+            _mark_as_used(path)
+            return reduced
+    _set_aside(path)
+    return None
+
+
+def write_entry(path: Path, key: str, reduced: Any) -> None:
+    """Write an entry beside its place and rename it."""
+    payload = dumps((key, reduced))
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _remove_unused(path.parent)
+        with _written_beside(path) as file:
+            file.write(FORMAT + hashlib.sha256(payload).digest() + payload)
+    except OSError as error:
+        say_once(
+            "write",
+            f"cannot write compiled kernels to {root()} ({error.strerror}); they are compiled again in every process. "
+            "Set LOOPDYN_CACHE_DIR to a folder that can be written.",
+        )
+
+
+@contextlib.contextmanager
+def _written_beside(path: Path) -> Iterator[Any]:
+    """A file that takes its place when it is complete."""
+    handle, name = tempfile.mkstemp(prefix=path.stem[:8], suffix=".part", dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            yield file
+        os.chmod(name, 0o644)
+        os.replace(name, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(name)
+        raise
+
+
+def _mark_as_used(path: Path) -> None:
+    """Note the day of the last use, by which entries are removed; nothing is lost where it cannot be noted."""
+    with contextlib.suppress(OSError):
+        if path.stat().st_mtime < time.time() - 86400:
+            os.utime(path)
+
+
+def _set_aside(path: Path) -> None:
+    with contextlib.suppress(OSError):  # another process may have set it aside, or the folder is read-only
+        path.replace(path.with_suffix(DAMAGED))
+    say_once("damaged", f"damaged kernels in {path.parent.parent} are set aside and compiled again.")
+
+
+def _remove_unused(folder: Path) -> None:
+    """Remove what nobody has used for `DAYS_KEPT` days, parts of killed processes and damaged entries among it."""
+    limit = time.time() - 86400 * DAYS_KEPT
+    for path in folder.iterdir():
+        if path.suffix in {".kernel", ".part", DAMAGED}:
+            with contextlib.suppress(OSError):  # another process has removed it
+                if path.stat().st_mtime < limit:
+                    path.unlink()

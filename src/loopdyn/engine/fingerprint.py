@@ -1,0 +1,139 @@
+"""Digests of code that are equal in every process, checkout and environment, and change with what the code computes.
+
+The digest of a function covers its bytecode, constants, defaults and closure, and the same of every function, number,
+array and type that it reaches by name, wherever these are defined. Paths, line numbers, comments and docstrings are no
+part of it. Functions of NumPy and Numba are named only: their versions belong to whoever keeps the digest.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import types
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+_NAMED_ONLY = {"builtins", "math", "cmath", "numpy", "numba"}
+
+
+def fingerprint(value: Any, memory: dict[int, Described] | None = None) -> str:
+    """Digest of a value and of all code that it refers to.
+
+    Parameters
+    ----------
+    value : object
+        A function, compiled or not, or tuples, dicts, arrays, numbers with functions among them.
+    memory : dict, optional
+        Functions described by earlier calls with the same dict, taken as they were: for code whose globals stay.
+
+    Returns
+    -------
+    str
+        64 hexadecimal digits.
+
+    Examples
+    --------
+    >>> def rate(x):
+    ...     return 2.0 * x
+    >>> before = fingerprint(rate)
+    >>> def rate(x):
+    ...     "Twice as much."
+    ...     return 2.0 * x  # the same code
+    >>> fingerprint(rate) == before
+    True
+    >>> def rate(x):
+    ...     return 3.0 * x
+    >>> fingerprint(rate) == before
+    False
+    """
+    memory = {} if memory is None else memory
+    functions: dict[int, Described] = {}
+    text, new = _describe(value)
+    while new:
+        found = {}
+        for function in new:
+            if id(function) not in functions:
+                found[id(function)] = memory.get(id(function)) or Described(function)
+        memory.update(found)
+        functions.update(found)
+        new = [function for one in found.values() for function in one.uses]
+    digest = hashlib.sha256(text.encode())
+    for one in functions.values():  # in the order in which they were met, which is that of the code
+        digest.update(one.text.encode())
+    return digest.hexdigest()
+
+
+class Described:
+    """The text of one function, and the functions that it refers to."""
+
+    def __init__(self, function: types.FunctionType):
+        self.function = function  # kept alive: its id is the key
+        code = function.__code__
+        names = list(_names(code))
+        globals_ = function.__globals__
+        used = [(name, globals_[name]) for name in names if name in globals_]
+        for _, value in used:  # grows as it goes: of a module, what the function may take from it
+            if isinstance(value, types.ModuleType) and _is_opened(value.__name__):
+                taken = [(name, getattr(value, name)) for name in names if hasattr(value, name)]
+                used += [(name, new) for name, new in taken if not any(new is known for _, known in used)]
+        cells = [_content(cell) for cell in function.__closure__ or ()]
+        parts = [function.__qualname__, code, function.__defaults__, function.__kwdefaults__, cells, used]
+        self.text, self.uses = _describe(parts, function.__doc__)
+
+
+def _content(cell: types.CellType) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # a variable that is not assigned yet
+        return None
+
+
+def _is_opened(module: str | None) -> bool:
+    """Tell whether code of `module` is read."""
+    return (module or "").partition(".")[0] not in _NAMED_ONLY
+
+
+def _describe(value: Any, doc: str | None = None) -> tuple[str, list[types.FunctionType]]:
+    """Text of a value in which functions stand by name, and these functions; `doc` is left out of constants."""
+    functions: list[types.FunctionType] = []
+
+    def text(value: Any) -> str:
+        python = getattr(getattr(value, "_dispatcher", value), "py_func", value)  # a @vectorize keeps it further in
+        if isinstance(python, types.FunctionType) and _is_opened(python.__module__):
+            functions.append(python)
+            options = getattr(value, "targetoptions", None)  # how Numba compiles it
+            pipeline = getattr(getattr(value, "_compiler", None), "pipeline_class", None)
+            return f"function {python.__qualname__} {text((options, pipeline))}"
+        if isinstance(python, types.MethodType):
+            return f"method {text(python.__func__)} of {text(python.__self__)}"
+        if isinstance(value, types.CodeType):
+            constants = [None if doc is not None and one == doc else one for one in value.co_consts]
+            shape = (value.co_argcount, value.co_posonlyargcount, value.co_kwonlyargcount, value.co_flags)
+            variables = (value.co_varnames, value.co_freevars, value.co_cellvars)
+            return f"code {text((shape, value.co_code, value.co_exceptiontable, value.co_names, variables, constants))}"
+        if isinstance(value, np.ndarray):  # its repr rounds, and leaves out the middle of a long one
+            content = text(value.tolist()) if value.dtype.hasobject else value.tobytes().hex()
+            return f"array {value.dtype} {value.shape} {value.flags.f_contiguous} {content}"
+        if isinstance(value, (tuple, list)):
+            return f"{type(value).__qualname__}({','.join(map(text, value))})"
+        if isinstance(value, (set, frozenset)):  # the order of strings differs between processes
+            return f"{{{','.join(sorted(map(text, value)))}}}"
+        if isinstance(value, dict):
+            return f"{{{','.join(f'{k!r}:{text(v)}' for k, v in sorted(value.items(), key=repr))}}}"
+        if isinstance(value, type):
+            return f"{value.__module__}.{value.__qualname__}{getattr(value, '_fields', '')}"
+        if isinstance(value, types.ModuleType):
+            return value.__name__
+        return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value))
+
+    return text(value), functions
+
+
+def _names(code: types.CodeType) -> Iterator[str]:
+    """Global and attribute names in `code` and in the comprehensions and functions inside it."""
+    yield from code.co_names
+    for const in code.co_consts:
+        if isinstance(const, types.CodeType):
+            yield from _names(const)
