@@ -100,7 +100,9 @@ class KernelCache(_Cache):  # type: ignore[misc]
         key = self._key(signature, target_context.codegen())
         path = self._path(key)
         reduced = read_entry(path, key)
-        return None if reduced is None else CompileResult._rebuild(target_context, *reduced)
+        if reduced is None or reduced[3].args != tuple(signature):
+            return None
+        return CompileResult._rebuild(target_context, *reduced)
 
     def save_overload(self, signature: Any, compiled: CompileResult) -> None:
         """Keep a kernel that was compiled for these types."""
@@ -120,7 +122,10 @@ class KernelCache(_Cache):  # type: ignore[misc]
 
     def _key(self, signature: Any, codegen: Any) -> str:
         code = fingerprint(self._dispatcher, _DESCRIBED)
-        parts = (FORMAT, versions(), sys.implementation.cache_tag, codegen.magic_tuple(), ENGINE, code, str(signature))
+        kinds = str(signature)
+        if any(type(kind).__name__ == "Window" for kind in signature):  # their repr is that of an array
+            kinds = str([str(kind) for kind in signature])
+        parts = (FORMAT, versions(), sys.implementation.cache_tag, codegen.magic_tuple(), ENGINE, code, kinds)
         return hashlib.sha256(repr(parts).encode()).hexdigest()
 
 
