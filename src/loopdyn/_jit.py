@@ -20,41 +20,29 @@ import math
 import operator
 import types
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numba
 import numba.extending
 from llvmlite import ir
 from numba.core import cgutils
-from numba.core.compiler import Compiler
 from numba.np import arrayobj
 
-from loopdyn.engine.cache import KernelCache
+from loopdyn.engine.compiler import (
+    HelperDispatcher,
+    HelperPipeline,
+    KernelDispatcher,
+    KernelPipeline,
+    ShortLoopPipeline,
+    numba_is_known,
+)
 from loopdyn.engine.fingerprint import fingerprint
 
-FASTMATH = {"contract", "reassoc", "nsz", "arcp"}
-
-
-class LongLoops(Compiler):  # type: ignore[misc]
-    """Compiles loops with the vectoriser of LLVM, as Numba does unless it is told otherwise."""
-
-    vectorise: ClassVar[int] = numba.config.LOOP_VECTORIZE
-
-    def compile_extra(self, function: Any) -> Any:
-        """Compile one function; those that it calls, and that are compiled on the way, have settings of their own."""
-        before = numba.config.LOOP_VECTORIZE
-        numba.config.LOOP_VECTORIZE = self.vectorise
-        try:
-            return super().compile_extra(function)
-        finally:
-            numba.config.LOOP_VECTORIZE = before
-
-
-class ShortLoops(LongLoops):
-    """Compiles loops as they are written: in those over the rows of a joint vectors are made ready and never used."""
-
-    vectorise: ClassVar[int] = 0
+OPTIONS = {
+    "nopython": True,
+    "fastmath": {"contract", "reassoc", "nsz", "arcp"},
+    "error_model": "numpy",
+}
 
 
 def kernel(function: Callable[..., Any] | None = None, *, short_loops: bool = False) -> Any:
@@ -65,13 +53,12 @@ def kernel(function: Callable[..., Any] | None = None, *, short_loops: bool = Fa
     """
     if function is None:
         return functools.partial(kernel, short_loops=short_loops)
-    pipeline = ShortLoops if short_loops else LongLoops
-    options = {"fastmath": FASTMATH, "error_model": "numpy", "pipeline_class": pipeline}
-    file = Path(function.__code__.co_filename)
-    made = numba.njit(**options)(function)
-    if file.is_file() and not numba.config.DISABLE_JIT:
-        made._cache = KernelCache(made)
-    return made
+    if numba.config.DISABLE_JIT:
+        return function
+    if not numba_is_known():
+        return numba.njit(**OPTIONS)(function)
+    pipeline = ShortLoopPipeline if short_loops else KernelPipeline
+    return KernelDispatcher(function, targetoptions=dict(OPTIONS), pipeline_class=pipeline)
 
 
 def inline(function: Callable[..., Any] | None = None, *, always: bool = False) -> Any:
@@ -87,14 +74,12 @@ def inline(function: Callable[..., Any] | None = None, *, always: bool = False) 
     """
     if function is None:
         return functools.partial(inline, always=always)
-    return numba.njit(
-        fastmath=FASTMATH,
-        error_model="numpy",
-        no_cpython_wrapper=True,
-        no_cfunc_wrapper=True,
-        forceinline=always,
-        pipeline_class=ShortLoops if always else LongLoops,
-    )(function)
+    if numba.config.DISABLE_JIT:
+        return function
+    options = {**OPTIONS, "no_cpython_wrapper": True, "no_cfunc_wrapper": True, "forceinline": always}
+    if not numba_is_known():
+        return numba.njit(**options)(function)
+    return HelperDispatcher(function, targetoptions=options, pipeline_class=HelperPipeline)
 
 
 def window(array: Any, start: int, *shape: int) -> Any:
@@ -135,11 +120,14 @@ def prefetch(array: Any, *index: int) -> None:
 
 
 class Window(numba.types.Array):  # type: ignore[misc]
-    """Type of a :func:`window` in compiled code: an array whose numbers are read and written without detours."""
+    """Type of a :func:`window` in compiled code: an array whose numbers are read and written without detours.
 
-    def __init__(self, dtype: Any, ndim: int, readonly: bool) -> None:
-        name = f"{'readonly ' if readonly else ''}window({dtype}, {ndim}d)"
-        super().__init__(dtype, ndim, "C", readonly=readonly, name=name)
+    One type for arrays that may be written and for those that may not: helpers are compiled once. A kernel that writes
+    to its inputs is found with the JIT off.
+    """
+
+    def __init__(self, dtype: Any, ndim: int) -> None:
+        super().__init__(dtype, ndim, "C", name=f"window({dtype}, {ndim}d)")
 
     @property
     def key(self) -> Any:
@@ -207,7 +195,7 @@ def _write(context: Any, builder: Any, signature: Any, args: Any) -> Any:
 
 def _view(array: Any, dimensions: int) -> Any:
     """Type of a view, and the code that makes it from an address."""
-    kind = Window(array.dtype, dimensions, not array.mutable)
+    kind = Window(array.dtype, dimensions)
 
     def codegen(context, builder, signature, args):
         start, *shape = (

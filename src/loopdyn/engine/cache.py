@@ -1,10 +1,10 @@
 """Compiled kernels on disk: found by what they compute, shared by all who compute it, checked before they are run.
 
-An entry is one file. Its name is a digest of the kernel's code and of all code it reaches (`fingerprint`), of the types
-of its arguments, of the versions of Numba and Python and of the processor that it was compiled for. Paths are no part
-of it: a second checkout, environment or user with the same sources finds the same entries, and an edit compiles only
-the kernels that it concerns. There is no index: processes that write at the same time write different files, or the
-same content.
+An entry is one file. Its name is its key: a digest of the kernel's code and of all code it reaches (`fingerprint`), of
+the types of its arguments, of the versions of Numba and Python and of the processor that it was compiled for
+(`compiler.kernel_key`). Paths are no part of it: a second checkout, environment or user with the same sources finds the
+same entries, and an edit compiles only the kernels that it concerns. There is no index: processes that write at the
+same time write different files, or the same content.
 
 An entry begins with the digest of what follows. One that is truncated, garbled or not what its name says is set aside
 and compiled again, said once a process. What cannot be written is said once, too, and the process goes on with kernels
@@ -26,17 +26,12 @@ from pathlib import Path
 from typing import Any
 
 import numba
-from numba.core.caching import _Cache
-from numba.core.compiler import CompileResult
 from numba.core.serialize import dumps
-
-from loopdyn.engine.fingerprint import Described, fingerprint
 
 FORMAT = b"loopdyn kernel 1\n"
 DAYS_KEPT = 30  # entries that nobody has used for so long are removed
 DAMAGED = ".damaged"  # ending of an entry that was set aside
 
-_DESCRIBED: dict[int, Described] = {}  # code of kernels does not change within a process
 _SAID: set[str] = set()  # messages that are given once a process
 
 
@@ -66,78 +61,9 @@ def say_once(kind: str, message: str) -> None:
         warnings.warn(message, RuntimeWarning, stacklevel=2)
 
 
-class KernelCache(_Cache):  # type: ignore[misc]
-    """The entries of one kernel, in the form in which a dispatcher of Numba asks for them."""
-
-    def __init__(self, dispatcher: Any):
-        self._dispatcher = dispatcher
-        self._enabled = True
-
-    @property
-    def cache_path(self) -> str:
-        """Folder of the entries."""
-        return str(self._folder())
-
-    def enable(self) -> None:
-        """Use the disk."""
-        self._enabled = True
-
-    def disable(self) -> None:
-        """Leave the disk alone."""
-        self._enabled = False
-
-    def flush(self) -> None:
-        """Remove all entries of kernels of this name."""
-        for path in self._folder().glob("*"):
-            with contextlib.suppress(FileNotFoundError):
-                path.unlink()
-
-    def load_overload(self, signature: Any, target_context: Any) -> CompileResult | None:
-        """The kernel compiled for these types; None if there is no sound entry."""
-        if not self._enabled:
-            return None
-        target_context.refresh()
-        key = self._key(signature, target_context.codegen())
-        path = self._path(key)
-        reduced = read_entry(path, key)
-        if reduced is None or reduced[3].args != tuple(signature):
-            return None
-        return CompileResult._rebuild(target_context, *reduced)
-
-    def save_overload(self, signature: Any, compiled: CompileResult) -> None:
-        """Keep a kernel that was compiled for these types."""
-        if not self._enabled or compiled.lifted or compiled.library.has_dynamic_globals:
-            return
-        key = self._key(signature, compiled.codegen)
-        short = compiled._replace(type_annotation="")  # megabytes of text that nobody reads
-        write_entry(self._path(key), key, short._reduce())
-
-    def _folder(self) -> Path:
-        function = self._dispatcher.py_func
-        name = f"{function.__module__}.{function.__name__}"
-        return root() / versions() / name
-
-    def _path(self, key: str) -> Path:
-        return self._folder() / f"{key[:40]}.kernel"
-
-    def _key(self, signature: Any, codegen: Any) -> str:
-        code = fingerprint(self._dispatcher, _DESCRIBED)
-        kinds = str(signature)
-        if any(type(kind).__name__ == "Window" for kind in signature):  # their repr is that of an array
-            kinds = str([str(kind) for kind in signature])
-        parts = (FORMAT, versions(), sys.implementation.cache_tag, codegen.magic_tuple(), ENGINE, code, kinds)
-        return hashlib.sha256(repr(parts).encode()).hexdigest()
-
-
-def _engine_digest() -> str:
-    """Digest of the sources that decide how kernels are compiled, which no kernel refers to."""
-    digest = hashlib.sha256()
-    for name in ("../_jit.py",):
-        digest.update((Path(__file__).parent / name).read_bytes())
-    return digest.hexdigest()
-
-
-ENGINE = _engine_digest()
+def entry_path(name: str, key: str) -> Path:
+    """Place of the entry of a kernel."""
+    return root() / versions() / name / f"{key[:40]}.kernel"
 
 
 def read_entry(path: Path, key: str) -> Any:
@@ -173,6 +99,12 @@ def write_entry(path: Path, key: str, reduced: Any) -> None:
             f"cannot write compiled kernels to {root()} ({error.strerror}); they are compiled again in every process. "
             "Set LOOPDYN_CACHE_DIR to a folder that can be written.",
         )
+
+
+def remove_entries(folder: Path) -> None:
+    """Remove all entries of the kernels of one name."""
+    for path in folder.glob("*.kernel"):
+        path.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager

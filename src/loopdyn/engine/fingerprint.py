@@ -48,7 +48,30 @@ def fingerprint(value: Any, memory: dict[int, Described] | None = None) -> str:
     >>> fingerprint(rate) == before
     False
     """
-    memory = {} if memory is None else memory
+    text, functions = _reach(value, {} if memory is None else memory)
+    digest = hashlib.sha256(text.encode())
+    for one in functions:
+        digest.update(one.text.encode())
+    return digest.hexdigest()
+
+
+def reached(value: Any, memory: dict[int, Described] | None = None) -> list[types.FunctionType]:
+    """Functions that a value refers to, directly or not; the same list in every process where its digest is the same.
+
+    Examples
+    --------
+    >>> def square(x):
+    ...     return x * x
+    >>> def fourth_power(x):
+    ...     return square(square(x))
+    >>> [function.__name__ for function in reached(fourth_power)]
+    ['fourth_power', 'square']
+    """
+    return [one.function for one in _reach(value, {} if memory is None else memory)[1]]
+
+
+def _reach(value: Any, memory: dict[int, Described]) -> tuple[str, list[Described]]:
+    """Text of a value, and all functions it refers to in the order in which they are met, which is that of the code."""
     functions: dict[int, Described] = {}
     text, new = _describe(value)
     while new:
@@ -59,10 +82,7 @@ def fingerprint(value: Any, memory: dict[int, Described] | None = None) -> str:
         memory.update(found)
         functions.update(found)
         new = [function for one in found.values() for function in one.uses]
-    digest = hashlib.sha256(text.encode())
-    for one in functions.values():  # in the order in which they were met, which is that of the code
-        digest.update(one.text.encode())
-    return digest.hexdigest()
+    return text, list(functions.values())
 
 
 class Described:

@@ -1,0 +1,428 @@
+"""How kernels are compiled: helpers once and as intermediate code only, kernels that call kernels by their symbols.
+
+Numba optimises every function that it compiles, emits machine code for it, and links the whole of it into every caller,
+where it is optimised again. Here
+
+* a **helper** (`inline`) is typed and lowered once for its types and kept as intermediate code (IR); nobody calls it by
+  itself. A kernel links each helper that it reaches, directly or not, once.
+* a **kernel** called by a kernel is a symbol that is resolved when the caller is loaded. Its symbol is made of its key
+  in the cache, so it is the same in every process; the caller's entry lists what must be loaded first.
+* an argument that is a literal is typed by its class: one compilation serves ``f(x, 1)`` and ``f(x, 2)``.
+
+Numba's configuration and the functions that users compile are left alone: all of this is the pipeline, dispatcher and
+library classes of our own functions. This module is the only one that relies on Numba's internals, with the types of
+`_jit.window`; `tests/unit/test_compiler.py` looks at each.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import sys
+import weakref
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple
+
+import llvmlite.binding
+import numba
+from numba.core.caching import _Cache
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler, CompileResult, Flags
+from numba.core.compiler_lock import global_compiler_lock
+from numba.core.environment import lookup_environment
+from numba.core.registry import CPUDispatcher
+from numba.core.sigutils import normalize_signature
+from numba.core.types.misc import unliteral
+
+from loopdyn.engine import cache
+from loopdyn.engine.fingerprint import Described, fingerprint, reached
+
+KNOWN = ("0.68",)  # versions of Numba whose internals this module has been tested with; pyproject.toml asks for these
+ENVIRONMENT = "_ZN08NumbaEnv"  # begin of the names of the objects that compiled functions refer to
+
+_DESCRIBED: dict[int, Described] = {}  # code of kernels does not change within a process
+_KERNELS: weakref.WeakValueDictionary[int, KernelDispatcher] = weakref.WeakValueDictionary()  # by id of the function
+_ORIGINS: weakref.WeakKeyDictionary[Any, tuple[Any, Any]] = weakref.WeakKeyDictionary()
+_KEYS: list[str] = []  # of the kernels that are being compiled, the innermost last
+
+
+@functools.cache
+def numba_is_known() -> bool:
+    """Whether this version of Numba is one of those we know; else kernels are left to Numba alone, which is said."""
+    known = numba.__version__.rpartition(".")[0] in KNOWN
+    if not known:
+        cache.say_once(
+            "version",
+            f"Numba {numba.__version__} is not among the versions that loopdyn knows ({', '.join(KNOWN)}): kernels are "
+            "compiled in every process, which takes minutes. "
+            f"Install one that it knows: pip install 'numba=={KNOWN[-1]}.*'",
+        )
+    return known
+
+
+def _engine_digest() -> str:
+    """Digest of the sources that decide how kernels are compiled, which no kernel refers to."""
+    digest = hashlib.sha256()
+    for name in ("compiler.py", "../_jit.py"):
+        digest.update((Path(__file__).parent / name).read_bytes())
+    return digest.hexdigest()
+
+
+_ENGINE = _engine_digest()
+
+
+def kernel_key(dispatcher: Any, kinds: tuple[Any, ...], codegen: Any) -> str:
+    """Digest of all that a compiled kernel depends on; `kinds` are the types of its arguments."""
+    code = fingerprint(dispatcher, _DESCRIBED)
+    names = [str(kind) for kind in kinds]  # their repr may be that of a base class
+    parts = (cache.FORMAT, cache.versions(), sys.implementation.cache_tag, codegen.magic_tuple(), _ENGINE, code, names)
+    return hashlib.sha256(repr(parts).encode()).hexdigest()
+
+
+# ---------------------------------------------------------------------------------------------- libraries
+
+
+def origin(library: Any) -> tuple[Any, Any] | None:
+    """The kernel and the types that a library was compiled for; None for helpers and for functions of others."""
+    return _ORIGINS.get(library)
+
+
+class _Unset:
+    """Stands for the code generator where the environment of a helper would be set: its kernels do that."""
+
+    def __init__(self, codegen: Any):
+        self._codegen = codegen
+
+    def set_env(self, name: str, environment: Any) -> None:
+        """Nothing to set: there is no machine code."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._codegen, name)
+
+
+class HelperLibrary(JITCodeLibrary):  # type: ignore[misc]
+    """Intermediate code of one helper, without that of the functions it calls."""
+
+    @property
+    def codegen(self) -> Any:
+        """The code generator."""
+        return _Unset(self._codegen)
+
+    def finalize(self) -> None:
+        """Leave the code as it is."""
+        self._raise_if_finalized()
+        self._finalize_dynamic_globals()
+        self._finalized = True
+
+    def get_pointer_to_function(self, name: str) -> int:
+        """No address: there is no machine code."""
+        return 0
+
+    def own_module(self) -> Any:
+        """Code of this helper alone, to be linked into a kernel."""
+        return super()._get_module_for_linking()
+
+    def _get_module_for_linking(self) -> Any:
+        """Give this helper with all that it calls, for compiled functions of others."""
+        self._ensure_finalized()
+        whole = self.own_module().clone()
+        for part in linked(self._linking_libraries).parts:
+            whole.link_in(part._get_module_for_linking(), preserve=True)
+        return whole
+
+
+class _Own:
+    """A helper among the libraries that are linked, without what it calls."""
+
+    def __init__(self, library: HelperLibrary):
+        self._reload_init = library._reload_init
+        self._get_module_for_linking = library.own_module
+
+
+class Linked(NamedTuple):
+    """What code in some libraries needs."""
+
+    parts: list[Any]  # libraries to link in, each once
+    kernels: list[tuple[Any, Any]]  # kernels, with types, to call by their symbols
+
+
+def linked(libraries: list[Any]) -> Linked:
+    """All that is reached from these libraries."""
+    seen: dict[int, Any] = {}
+    found = Linked([], [])
+
+    def visit(library: Any) -> None:
+        if id(library) in seen:
+            return
+        seen[id(library)] = library
+        kernel = origin(library)
+        if kernel:
+            found.kernels.append(kernel)
+        elif isinstance(library, HelperLibrary):
+            found.parts.append(_Own(library))
+            for called in library._linking_libraries:
+                visit(called)
+        else:
+            found.parts.append(library)
+
+    for library in libraries:
+        visit(library)
+    return found
+
+
+class KernelLibrary(JITCodeLibrary):  # type: ignore[misc]
+    """Code of one kernel, with every helper that it reaches."""
+
+    def finalize(self) -> None:
+        """Link, optimise, emit machine code."""
+        needed = linked(list(self._linking_libraries))
+        self.kernels = needed.kernels
+        self._linking_libraries[:] = needed.parts
+        super().finalize()
+        for variable in self._final_module.global_variables:
+            environment = lookup_environment(variable.name) if variable.name.startswith(ENVIRONMENT) else None
+            if environment is not None and not variable.is_declaration:
+                self._codegen.set_env(variable.name, environment)
+
+
+class LoadedLibrary(JITCodeLibrary):  # type: ignore[misc]
+    """Machine code of a kernel from the cache."""
+
+    def __init__(self, codegen: Any, name: str, machine_code: bytes, bitcode: bytes, symbols: list[str]):
+        super().__init__(codegen, name)
+        self._shared_module: Any = None
+        self._bitcode = bitcode
+        self.enable_object_caching()
+        self._set_compiled_object(machine_code)
+        self._finalize_final_module()
+        codegen._engine._defined_symbols.update(symbols)
+
+    def _get_module_for_linking(self) -> Any:
+        """Give the intermediate code, for compiled functions of others that call the kernel."""
+        if self._shared_module is None:
+            self._shared_module = llvmlite.binding.parse_bitcode(self._bitcode)
+        return self._shared_module
+
+
+# ---------------------------------------------------------------------------------------------- pipelines
+
+
+class KernelFlags(Flags):  # type: ignore[misc]
+    """How a function is compiled: compared often, so values are looked up once; no part of symbols.
+
+    Numba makes symbols of them in an order that differs between processes. Ours hold a key, which covers them.
+    """
+
+    def __init__(self, copy_from: Any = None):
+        super().__init__(copy_from)
+        self._known: Any = None
+
+    def __hash__(self) -> int:
+        return int(super().__hash__())
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if not isinstance(other, KernelFlags):
+            return bool(super().__eq__(other))
+        return bool(self._once() == other._once())
+
+    def _once(self) -> Any:
+        if self._known is None:
+            self._known = self.values()
+        return self._known
+
+    def get_mangle_string(self) -> str:
+        """Part of the symbol."""
+        return "loopdyn"
+
+
+class KernelPipeline(Compiler):  # type: ignore[misc]
+    """Compiles a kernel with the vectoriser of LLVM, as Numba does unless it is told otherwise."""
+
+    vectorise: ClassVar[int] = numba.config.LOOP_VECTORIZE
+    library_class: ClassVar[type] = KernelLibrary
+
+    def __init__(self, typing: Any, target: Any, library: Any, args: Any, returned: Any, flags: Any, variables: Any):
+        super().__init__(typing, target, library, args, returned, KernelFlags(flags), variables)
+
+    def compile_extra(self, function: Any) -> Any:
+        """Compile one function; those that it calls, and that are compiled on the way, have settings of their own."""
+        self.state.library = self.library_class(self.state.targetctx.codegen(), function.__qualname__)
+        self.state.library.enable_object_caching()
+        before = numba.config.LOOP_VECTORIZE
+        numba.config.LOOP_VECTORIZE = self.vectorise
+        try:
+            return super().compile_extra(function)
+        finally:
+            numba.config.LOOP_VECTORIZE = before
+
+    def _compile_bytecode(self) -> Any:
+        """Go on with symbols that are the same in every process."""
+        self.state.func_id.unique_id = _KEYS[-1][:24]
+        return super()._compile_bytecode()
+
+
+class ShortLoopPipeline(KernelPipeline):
+    """Compiles loops as they are written: in those over the rows of a joint vectors are made ready and never used."""
+
+    vectorise: ClassVar[int] = 0
+
+
+class HelperPipeline(KernelPipeline):
+    """Lowers a helper to intermediate code; its loops are left to the kernels that it becomes part of."""
+
+    vectorise: ClassVar[int] = 0
+
+    library_class: ClassVar[type] = HelperLibrary
+
+    def _compile_bytecode(self) -> Any:
+        """Go on with symbols of this process: they do not leave the kernels."""
+        return Compiler._compile_bytecode(self)
+
+
+# ---------------------------------------------------------------------------------------------- dispatchers
+
+
+class HelperDispatcher(CPUDispatcher):  # type: ignore[misc]
+    """Compiles a helper once for the classes of its arguments, whatever their literal values are."""
+
+    def get_call_template(self, args: Any, kws: Any) -> Any:
+        """Signatures for a call from compiled code."""
+        by_name = {name: unliteral(kind) for name, kind in kws.items()}
+        return super().get_call_template([unliteral(kind) for kind in args], by_name)
+
+
+class KernelDispatcher(HelperDispatcher):
+    """Compiles a kernel, or finds it in the cache if it comes from a file."""
+
+    def __init__(self, function: Any, **options: Any):
+        super().__init__(function, **options)
+        _KERNELS[id(function)] = self
+        if Path(function.__code__.co_filename).is_file():
+            self._cache = KernelCache(self)
+
+    def compile(self, signature: Any) -> Any:
+        """Make this kernel ready for the given types."""
+        kinds, _ = normalize_signature(signature)
+        known = self.overloads.get(tuple(kinds))
+        if known is not None:
+            return known.entry_point
+        with global_compiler_lock:
+            _KEYS.append(kernel_key(self, kinds, self.targetctx.codegen()))
+            try:
+                entry_point = super().compile(signature)
+            finally:
+                _KEYS.pop()
+            _ORIGINS.setdefault(self.overloads[tuple(kinds)].library, (self, tuple(kinds)))
+        return entry_point
+
+
+class Entry(NamedTuple):
+    """What the cache keeps of a kernel."""
+
+    calls: list[tuple[int, Any, str]]  # kernels it calls: place among the functions it reaches, types, symbol
+    library: tuple[str, bytes, bytes, list[str]]  # name, machine code, intermediate code, symbols defined
+    description: Any
+    environment: Any
+    signature: Any
+    reload: Any  # what must be run before
+    environments: list[Any]  # of its helpers
+
+
+class KernelCache(_Cache):  # type: ignore[misc]
+    """The entries of one kernel, in the form in which a dispatcher of Numba asks for them."""
+
+    def __init__(self, dispatcher: KernelDispatcher):
+        self._dispatcher = weakref.proxy(dispatcher)
+        self._enabled = True
+
+    @property
+    def cache_path(self) -> str:
+        """Folder of the entries."""
+        return str(self._path("").parent)
+
+    def enable(self) -> None:
+        """Use the disk."""
+        self._enabled = True
+
+    def disable(self) -> None:
+        """Leave the disk alone."""
+        self._enabled = False
+
+    def flush(self) -> None:
+        """Remove all entries of kernels of this name."""
+        cache.remove_entries(self._path("").parent)
+
+    def _path(self, key: str) -> Path:
+        function = self._dispatcher.py_func
+        return cache.entry_path(f"{function.__module__}.{function.__name__}", key)
+
+    def load_overload(self, signature: Any, target_context: Any) -> CompileResult | None:
+        """The kernel compiled for these types; None if there is no sound entry."""
+        if not self._enabled:
+            return None
+        target_context.refresh()
+        key = _KEYS[-1]
+        kept = cache.read_entry(self._path(key), key)
+        if kept is None:
+            return None
+        entry = Entry(*kept)
+        ready = self._load_called(entry)
+        return self._rebuilt(entry, target_context) if ready else None
+
+    def _load_called(self, entry: Entry) -> bool:
+        """Load the kernels that this one calls; False if one of them is not what it was."""
+        functions = reached(self._dispatcher, _DESCRIBED) if entry.calls else []
+        for place, kinds, symbol in entry.calls:
+            called = _KERNELS.get(id(functions[place]))
+            if called is None:
+                return False
+            called.compile(kinds)
+            if called.overloads[kinds].fndesc.mangled_name != symbol:
+                return False
+        return True
+
+    def _rebuilt(self, entry: Entry, target_context: Any) -> CompileResult:
+        for prepare in entry.reload:
+            prepare()
+        library = LoadedLibrary(target_context.codegen(), *entry.library)
+        function = target_context.get_executable(library, entry.description, entry.environment)
+        for environment in entry.environments:
+            library.codegen.set_env(environment.env_name, environment)
+        return CompileResult(
+            target_context=target_context,
+            typing_context=target_context.typing_context,
+            library=library,
+            environment=entry.environment,
+            entry_point=function,
+            fndesc=entry.description,
+            type_annotation="",
+            signature=entry.signature,
+            objectmode=False,
+            lifted=(),
+            typing_error=None,
+            call_helper=None,
+            metadata=None,
+            reload_init=entry.reload,
+            referenced_envs=entry.environments,
+        )
+
+    def save_overload(self, signature: Any, compiled: CompileResult) -> None:
+        """Keep a kernel that was compiled for these types."""
+        library = compiled.library
+        if not self._enabled or compiled.lifted or library.has_dynamic_globals:
+            return
+        functions = {id(function): place for place, function in enumerate(reached(self._dispatcher, _DESCRIBED))}
+        calls = [
+            (functions[id(called.py_func)], kinds, called.overloads[kinds].fndesc.mangled_name)
+            for called, kinds in library.kernels
+        ]
+        module = library._final_module
+        symbols = [one.name for one in (*module.functions, *module.global_variables) if not one.is_declaration]
+        code = (library.name, library._get_compiled_object(), library._get_module_for_linking().as_bitcode(), symbols)
+        compiled.fndesc.typemap = compiled.fndesc.calltypes = None  # large, and for the compiler only
+        environments = compiled._find_referenced_environments()
+        parts = (calls, code, compiled.fndesc, compiled.environment, compiled.signature, compiled.reload_init)
+        key = _KEYS[-1]
+        cache.write_entry(self._path(key), key, tuple(Entry(*parts, environments)))

@@ -1,0 +1,241 @@
+"""What `engine.compiler` makes of kernels, and what it relies on of Numba, each of which some test here would miss."""
+
+from __future__ import annotations
+
+import json
+
+import numba
+import numpy as np
+import pytest
+from numba.core import event, typing
+from tests.unit.test_jit import Workshop
+
+from loopdyn._jit import inline, kernel, specialise
+from loopdyn.engine import compiler
+
+pytestmark = pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")
+
+
+class Compilations(event.Listener):
+    """Names of the functions that are compiled while it listens."""
+
+    def __init__(self):
+        self.names = []
+
+    def on_start(self, event):
+        self.names.append(event.data["dispatcher"].py_func.__name__)
+
+    def on_end(self, event):
+        pass
+
+
+@pytest.fixture
+def compilations():
+    made = Compilations()
+    with event.install_listener("numba:compile", made):
+        yield made.names
+
+
+@inline
+def scaled(x, factor):
+    return x * factor
+
+
+@inline
+def shifted(x, by):
+    return scaled(x, 1) + by
+
+
+@kernel
+def inner(x):
+    return shifted(x, 1) * 2.0
+
+
+@kernel
+def outer(x):
+    return inner(x) + inner(2.0 * x) + shifted(x, 2)
+
+
+@inline
+def through_helper(x):
+    return inner(x)
+
+
+@kernel
+def outermost(x):
+    return outer(x) + through_helper(x)
+
+
+def fresh(dispatcher, **bound):
+    """The same kernel, not taken from the cache."""
+    made = specialise(dispatcher, **bound)
+    made._cache.disable()
+    return made
+
+
+def test_kernels_that_call_kernels_and_helpers_compute_what_python_computes():
+    assert fresh(outer)(3.0) == 8 + 14 + 5
+    assert fresh(outermost)(3.0) == 27 + 8
+
+
+def test_a_literal_argument_compiles_no_second_version(compilations):
+    @inline
+    def add(x, by):
+        return x + by
+
+    @kernel
+    def several(x):
+        return add(x, 1) + add(x, 2) + add(x, 3)
+
+    assert several(1.0) == 9.0
+    assert compilations.count("add") == 1
+
+
+def test_a_helper_has_no_machine_code_and_its_kernel_has_it_inside():
+    made = fresh(inner)
+    made(1.0)
+    (compiled,) = made.overloads.values()
+    assert isinstance(compiled.library, compiler.KernelLibrary)
+    (helper,) = shifted.overloads.values()
+    assert isinstance(helper.library, compiler.HelperLibrary)
+    assert helper.library.get_pointer_to_function(helper.fndesc.llvm_func_name) == 0
+    assert "shifted" not in {name.split("$")[0] for name in _called(compiled)}
+
+
+def test_a_kernel_called_by_a_kernel_is_not_compiled_into_it():
+    made = fresh(outer)
+    made(1.0)
+    (compiled,) = made.overloads.values()
+    (called,) = compiled.library.kernels
+    assert called == (inner, (numba.float64,))
+    symbol = inner.overloads[(numba.float64,)].fndesc.mangled_name
+    assert compiled.library._final_module.get_function(symbol).is_declaration
+
+
+def _called(compiled):
+    module = compiled.library._final_module
+    return [function.name for function in module.functions if function.is_declaration]
+
+
+def test_a_compiled_function_of_somebody_else_can_call_helpers_and_kernels():
+    @numba.njit
+    def theirs(x):
+        return shifted(x, 1.0) + outermost(x)
+
+    assert theirs(3.0) == 4.0 + 35.0
+
+
+def test_a_helper_that_raises_reports_it_from_the_kernel():
+    @inline
+    def checked(x):
+        if x < 0.0:
+            raise ValueError("below zero")
+        return x
+
+    @kernel
+    def root(x):
+        return np.sqrt(checked(x))
+
+    assert root(4.0) == 2.0
+    with pytest.raises(ValueError, match="below zero"):
+        root(-1.0)
+
+
+FOREIGN = """
+def foreign(x):
+    s = 0.0
+    for k in range(x.size):
+        s += x[k] * x[k]
+    return s
+"""
+
+
+def test_functions_that_users_compile_are_compiled_as_without_us():
+    """Instruction by instruction, but for the number that Numba gives each function of a process."""
+
+    def code():
+        scope = {}
+        exec(FOREIGN, scope)
+        made = numba.njit(scope["foreign"])
+        made(np.ones(3))
+        (text,) = made.inspect_asm().values()
+        return [line.split()[0] for line in text.splitlines() if line.startswith("\t") and not line.startswith("\t.")]
+
+    before = code()
+    fresh(outermost)(1.0)
+    assert code() == before
+    assert type(numba.njit(lambda x: x)) is numba.core.registry.CPUDispatcher
+
+
+PROBE = """
+from probe._jit import inline, kernel
+
+@inline
+def by(x):
+    return x + {shift}
+
+@kernel
+def first(x):
+    return by(x)
+
+@kernel
+def second(x):
+    return 10.0 * first(x)
+
+@kernel
+def third(x):
+    return second(x) + first(x)
+"""
+
+RUN = """
+import json
+from probe.chain import first, second, third
+value = third(1.0)
+def counts(f):
+    return [sum(f.stats.cache_hits.values()), sum(f.stats.cache_misses.values())]
+print(json.dumps({"value": value, "counts": [counts(f) for f in (first, second, third)]}))
+"""
+
+
+@pytest.fixture
+def workshop(tmp_path):
+    made = Workshop(tmp_path / "workshop")
+    made.write("probe/chain.py", PROBE.format(shift="1.0"))
+    return made
+
+
+def test_kernels_from_the_cache_bring_the_kernels_that_they_call(workshop):
+    assert workshop.run(RUN) == {"value": 22.0, "counts": [[0, 1]] * 3}
+    assert workshop.run(RUN) == {"value": 22.0, "counts": [[1, 0]] * 3}
+
+
+def test_a_called_kernel_that_is_missing_in_the_cache_is_compiled_under_the_same_symbol(workshop):
+    workshop.run(RUN)
+    for path in workshop.compiled_files(workshop.cache):
+        if path.parent.name.endswith("first"):
+            path.unlink()
+    assert workshop.run(RUN) == {"value": 22.0, "counts": [[0, 1], [1, 0], [1, 0]]}
+
+
+def test_an_edited_helper_of_a_called_kernel_is_never_run_stale(workshop):
+    workshop.run(RUN)
+    workshop.write("probe/chain.py", PROBE.format(shift="2.0"))
+    assert workshop.run(RUN) == {"value": 33.0, "counts": [[0, 1]] * 3}
+
+
+UNKNOWN = """
+import json, numba
+numba.__version__ = "99.0.0"
+"""
+
+
+def test_a_version_of_numba_that_is_not_known_is_said_once_and_compiles(workshop):
+    done = workshop.start(UNKNOWN + RUN)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["value"] == 22.0
+    assert done.stderr.count("RuntimeWarning: Numba 99.0.0") == 1
+
+
+def test_signatures_of_numba_are_what_keys_are_made_of():
+    assert compiler.normalize_signature((numba.float64,))[0] == (numba.float64,)
+    assert compiler.normalize_signature(typing.signature(numba.int64, numba.float64))[0] == (numba.float64,)
