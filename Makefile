@@ -39,7 +39,7 @@ $(STAMP): pyproject.toml
 	@echo "Installing loopdyn and its dependencies into $(VENV) (a few minutes the first time) ..."
 	@$(PY) -m pip install -qq --disable-pip-version-check --editable '.[dev]'
 	@echo "Compiling the kernels ..."
-	@$(PY) -m loopdyn.warm
+	@$(VENV)/bin/loopdyn warm --all
 	@touch $@
 	@echo "Ready: $(VENV)/bin/loopdyn --help"
 

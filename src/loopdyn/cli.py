@@ -924,3 +924,39 @@ def bench(
         Console(width=None if Console().is_terminal else 160).print(shown)
     if failed:
         raise typer.Exit(1)
+
+
+# ------------------------------------------------------------------------------------------------------ kernels
+
+
+@app.command()
+def warm(
+    everything: Annotated[
+        bool, typer.Option("--all", help="All formulations and analyses, not only the default way.")
+    ] = False,
+) -> None:
+    """Compile kernels in advance, so that no later call waits for them.
+
+    Without --all those of assemble, simulate and reactions by the default
+    formulation. Kernels are kept in the user's cache folder and serve every
+    environment and checkout of the same sources.
+
+    Example: loopdyn warm --all
+    """
+    from loopdyn.warm import main as compile_kernels
+
+    compile_kernels(everything)
+
+
+@app.command()
+def doctor() -> None:
+    """Show versions, where compiled kernels come from, and what is missing.
+
+    Example: loopdyn doctor
+    """
+    from loopdyn.doctor import report
+
+    rows = report()
+    width = max(len(name) for name, _ in rows)
+    for name, value in rows:
+        typer.echo(_printable(f"{name:{width}}  {value}"))

@@ -37,7 +37,7 @@ class FirstCompilation(event.Listener):  # type: ignore[misc]
         self.said = True
         print(
             "loopdyn: compiling kernels, once for each version; this takes some minutes "
-            "(most of them in advance: python -m loopdyn.warm)",
+            "(all of them in advance: loopdyn warm --all)",
             file=sys.stderr,
         )
 

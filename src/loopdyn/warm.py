@@ -1,7 +1,7 @@
-"""Compile kernels once, so that later processes find them in the cache: ``python -m loopdyn.warm``.
+"""Compile kernels in advance, so that no later call waits for them: ``loopdyn warm``.
 
-Trees, reactions, accelerations by all formulations but `closure`, and runs of the default: what is missing is compiled
-where it is first used.
+Uses are worked off in the order in which a user meets them, by one process a core. A kernel that several uses need is
+compiled once: a process that meets it while another compiles it waits (`engine.cache`).
 """
 
 from __future__ import annotations
@@ -9,44 +9,42 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import ProcessPoolExecutor, wait
 from multiprocessing import get_context
 
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-# What is compiled in one process, one after another; the longest first. Kernels that several of them use are compiled
-# more than once where they run side by side, so what shares much is together.
-CHAINS = {
-    "minimal coordinates": (
-        "trees",
-        "relative coordinates",
-        "partitioning",
-        "coordinate reduction",
-        "momentum steps",
-        "reactions",
-    ),
-    "steps and elimination": ("elimination", "correction", "steps", "stiff steps"),
-}
+from loopdyn.engine import cache
+
+# What README's example, the demonstration, the tutorial and the gallery compute, in the order in which it is met.
+DEFAULT = ("accelerations", "runs", "reactions")
+MORE = (
+    "singular passages",
+    "reduction",
+    "stiff runs",
+    "partition",
+    "closure",
+    "momentum",
+    "other formulations",
+    "trees",
+    "drive and statics",
+    "events",
+    "fixed steps",
+)
 
 
-def compile_chain(name: str) -> str:
-    """Compile the kernels of one chain."""
+def uses() -> dict[str, Callable[[], object]]:
+    """What each use computes, on a small mechanism of the library."""
     import numpy as np
 
-    from loopdyn import library, tree
-    from loopdyn.elimination.probing import answer
-    from loopdyn.elimination.solver import Elimination
-    from loopdyn.formulations.momentum import MomentumSolver
-    from loopdyn.formulations.oracle import Oracle
-    from loopdyn.formulations.registry import accelerations
-    from loopdyn.notice import NOTICE
-    from loopdyn.rank import decide
-    from loopdyn.reactions import reactions
-    from loopdyn.simulate import simulate
+    import loopdyn as ld
+    from loopdyn import tree
 
-    NOTICE.said = True  # the progress line says it
-    system = library.four_bar().compile()
+    system = ld.library.four_bar().compile()
     state = system.state()
+
+    def run(**settings: object) -> object:
+        return ld.simulate(system, state, (0.0, 0.02), t_eval=[0.01], progress=False, **settings)  # type: ignore[arg-type]
 
     def trees() -> None:
         tree.forward_dynamics(system, state)
@@ -58,51 +56,74 @@ def compile_chain(name: str) -> str:
         tree.increment(system, state.q, state.v)
         tree.difference(system, state.q, state.q)
 
-    def momentum() -> None:
-        rank = decide(system, state)  # accelerations by the oracle, which has nothing to compile
-        MomentumSolver(system, rank, Oracle().prepare(system, rank), 2).step(0.0, state.q, state.v, 1e-3)
+    def passage() -> None:
+        flat = ld.library.n_four_bar(2).compile()  # folds flat on the way
+        ld.simulate(flat, ld.assemble(flat), (0.0, 1.0), progress=False)
 
-    def elimination() -> None:
-        accelerations(system, state, "graph")
-        answer(*Elimination(system, state).arrays)
+    def statics() -> None:
+        ld.equilibrium(system)
+        ld.drive(system, "A", (0.0, 0.1))
+        ld.inverse_dynamics(system, {"A": "t"}, (0.0, 0.1))
 
-    jobs: dict[str, Callable[[], object]] = {
+    return {
+        "accelerations": lambda: ld.accelerations(system, state),
+        "runs": lambda: run(),
+        "reactions": lambda: ld.reactions(system, state),
+        "singular passages": passage,
+        "reduction": lambda: run(formulation="rcr"),
+        "stiff runs": lambda: run(integrator="stiff"),
+        "partition": lambda: run(formulation="partition"),
+        "closure": lambda: run(formulation="closure"),
+        "momentum": lambda: run(formulation="momentum"),
+        "other formulations": lambda: [ld.accelerations(system, state, name) for name in ("relative", "absolute")],
         "trees": trees,
-        "relative coordinates": lambda: accelerations(system, state, "relative"),
-        "elimination": elimination,
-        "correction": lambda: Elimination(system, state).project(state),
-        "reactions": lambda: reactions(system, state, np.zeros(system.nv)),
-        "steps": lambda: simulate(system, state, (0.0, 0.1), t_eval=[0.05], progress=False).data,
-        "stiff steps": lambda: simulate(system, state, (0.0, 0.01), integrator="stiff", progress=False),
-        "momentum steps": momentum,
-        "partitioning": lambda: accelerations(system, state, "partition"),
-        "coordinate reduction": lambda: accelerations(system, state, "rcr"),
+        "drive and statics": statics,
+        "events": lambda: run(events=[ld.Crossing("a", coordinates={"a": "A"})]),
+        "fixed steps": lambda: [
+            run(integrator=each) for each in (ld.RK4(0.01), ld.ABM(0.01), ld.GeneralizedAlpha(0.01))
+        ],
     }
-    for job in CHAINS[name]:
-        jobs[job]()
+
+
+def compile_use(name: str) -> str:
+    """Compile the kernels of one use."""
+    from loopdyn.notice import NOTICE
+
+    NOTICE.said = True  # the progress line says it
+    uses()[name]()
     return name
 
 
-def main() -> None:
-    """Compile the chains side by side, with a progress line."""
-    from loopdyn import warm
-    from loopdyn.engine import cache
+def main(everything: bool = False) -> None:
+    """Compile the kernels of the default way, or of all uses, with a line that counts kernels.
 
-    begin = time.perf_counter()
-    columns = (TextColumn("compiling kernels: {task.description}"), BarColumn(), TimeElapsedColumn())
+    Parameters
+    ----------
+    everything : bool
+        All that README, demonstration, tutorial and gallery use, in place of `assemble`, `simulate` and `reactions`.
+
+    Examples
+    --------
+    >>> DEFAULT
+    ('accelerations', 'runs', 'reactions')
+    """
+    begin, there = time.perf_counter(), len(cache.entries())
+    columns = (SpinnerColumn(), TextColumn("compiling kernels: {task.description}"), TimeElapsedColumn())
     # spawned, not forked: threads of libraries do not survive a fork
     with (
         Progress(*columns, transient=True) as progress,
-        ProcessPoolExecutor(min(len(CHAINS), os.cpu_count() or 1), get_context("spawn")) as pool,
+        ProcessPoolExecutor(os.cpu_count() or 1, get_context("spawn")) as pool,
     ):
-        left = {pool.submit(warm.compile_chain, name): name for name in CHAINS}
-        task = progress.add_task(", ".join(left.values()), total=len(CHAINS))
-        for done in as_completed(list(left)):
-            done.result()
-            left.pop(done)
-            progress.update(task, description=", ".join(left.values()), advance=1)
-    print(f"kernels ready in {time.perf_counter() - begin:.0f} s ({cache.root()})")
+        from loopdyn import warm
 
-
-if __name__ == "__main__":
-    main()
+        left = {pool.submit(warm.compile_use, name): name for name in DEFAULT + (MORE if everything else ())}
+        task = progress.add_task("")
+        while left:
+            done, _ = wait(left, timeout=0.5, return_when="FIRST_COMPLETED")
+            for one in done:
+                one.result()
+                del left[one]
+            made = len(cache.entries()) - there
+            progress.update(task, description=f"{made} ready; to come: {', '.join(left.values())}")
+    made = len(cache.entries()) - there
+    print(f"{made} kernels compiled in {time.perf_counter() - begin:.0f} s, kept in {cache.root()}")

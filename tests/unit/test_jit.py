@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -517,10 +518,19 @@ def test_a_process_that_meets_damaged_kernels_says_it_once_and_compiles_them_aga
     assert workshop.run(RUN) == {"value": 20.0, "hits": 2, "misses": 0}
 
 
-def test_processes_that_fill_one_empty_cache_together_all_work(workshop):
+def test_of_processes_that_start_together_with_an_empty_cache_one_compiles_each_kernel(workshop):
     with ThreadPoolExecutor(3) as pool:
-        values = [run["value"] for run in pool.map(lambda _: workshop.run(RUN), range(3))]
-    assert values == [20.0] * 3
+        runs = list(pool.map(lambda _: workshop.run(RUN), range(3)))
+    assert [run["value"] for run in runs] == [20.0] * 3
+    assert sum(run["misses"] for run in runs) == 2
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no signals")
+def test_a_process_killed_while_it_compiles_leaves_a_cache_that_works(workshop):
+    kill = "import os, signal\nfrom probe.engine import cache\n"
+    kill += "cache.write_entry = lambda *args: os.kill(os.getpid(), signal.SIGKILL)\n"
+    assert workshop.start(kill + RUN).returncode == -signal.SIGKILL
+    assert workshop.run(RUN)["value"] == 20.0
     assert workshop.run(RUN) == {"value": 20.0, "hits": 2, "misses": 0}
 
 

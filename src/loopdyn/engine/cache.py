@@ -14,6 +14,7 @@ in memory.
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import os
 import pickle
@@ -25,12 +26,18 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
 import numba
 from numba.core.serialize import dumps
 
 FORMAT = b"loopdyn kernel 1\n"
 DAYS_KEPT = 30  # entries that nobody has used for so long are removed
 DAMAGED = ".damaged"  # ending of an entry that was set aside
+LOCK = ".lock"  # ending of the file that a process holds while it compiles an entry
 
 _SAID: set[str] = set()  # messages that are given once a process
 
@@ -46,7 +53,17 @@ def root() -> Path:
     try:
         return Path(beside or Path.home() / ".cache") / "loopdyn"
     except RuntimeError:  # there is no home
-        return Path(tempfile.gettempdir()) / f"loopdyn-{os.getuid()}"
+        return _folder_of_this_user(Path(tempfile.gettempdir()))
+
+
+@functools.cache
+def _folder_of_this_user(beside: Path) -> Path:
+    """Give a folder that nobody else can have filled: what is read from it is run."""
+    folder = beside / f"loopdyn-{os.getuid()}"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    if folder.stat().st_uid == os.getuid() and not folder.stat().st_mode & 0o022:
+        return folder
+    return Path(tempfile.mkdtemp(prefix="loopdyn-"))
 
 
 def versions() -> str:
@@ -64,6 +81,11 @@ def say_once(kind: str, message: str) -> None:
 def entry_path(name: str, key: str) -> Path:
     """Place of the entry of a kernel."""
     return root() / versions() / name / f"{key[:40]}.kernel"
+
+
+def entries() -> list[Path]:
+    """All entries of this Numba and Python, of present and earlier sources."""
+    return sorted((root() / versions()).glob("*/*.kernel"))
 
 
 def read_entry(path: Path, key: str) -> Any:
@@ -99,6 +121,18 @@ def write_entry(path: Path, key: str, reduced: Any) -> None:
             f"cannot write compiled kernels to {root()} ({error.strerror}); they are compiled again in every process. "
             "Set LOOPDYN_CACHE_DIR to a folder that can be written.",
         )
+
+
+@contextlib.contextmanager
+def by_one_process(path: Path) -> Iterator[None]:
+    """Wait while another process makes this entry. The lock ends with the process that holds it, however that ends."""
+    with contextlib.ExitStack() as stack:
+        with contextlib.suppress(OSError):  # no place to write, no locks: each process compiles for itself
+            path.parent.mkdir(parents=True, exist_ok=True)
+            file = stack.enter_context(open(path.with_suffix(LOCK), "ab"))
+            if fcntl is not None:
+                fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def remove_entries(folder: Path) -> None:
@@ -139,7 +173,7 @@ def _remove_unused(folder: Path) -> None:
     """Remove what nobody has used for `DAYS_KEPT` days, parts of killed processes and damaged entries among it."""
     limit = time.time() - 86400 * DAYS_KEPT
     for path in folder.iterdir():
-        if path.suffix in {".kernel", ".part", DAMAGED}:
+        if path.suffix in {".kernel", ".part", DAMAGED, LOCK}:
             with contextlib.suppress(OSError):  # another process has removed it
                 if path.stat().st_mtime < limit:
                     path.unlink()

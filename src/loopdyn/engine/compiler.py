@@ -16,6 +16,7 @@ library classes of our own functions. This module is the only one that relies on
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import sys
@@ -309,13 +310,22 @@ class KernelDispatcher(HelperDispatcher):
         if known is not None:
             return known.entry_point
         with global_compiler_lock:
-            _KEYS.append(kernel_key(self, kinds, self.targetctx.codegen()))
+            key = kernel_key(self, kinds, self.targetctx.codegen())
+            _KEYS.append(key)
             try:
-                entry_point = super().compile(signature)
+                with self._waiting_for_others(key):
+                    entry_point = super().compile(signature)
             finally:
                 _KEYS.pop()
             _ORIGINS.setdefault(self.overloads[tuple(kinds)].library, (self, tuple(kinds)))
         return entry_point
+
+    def _waiting_for_others(self, key: str) -> contextlib.AbstractContextManager[None]:
+        """Wait while another process compiles this kernel, which is then found in the cache."""
+        if not isinstance(self._cache, KernelCache):
+            return contextlib.nullcontext()
+        path = self._cache.path(key)
+        return contextlib.nullcontext() if path.is_file() else cache.by_one_process(path)
 
 
 class Entry(NamedTuple):
@@ -340,7 +350,7 @@ class KernelCache(_Cache):  # type: ignore[misc]
     @property
     def cache_path(self) -> str:
         """Folder of the entries."""
-        return str(self._path("").parent)
+        return str(self.path("").parent)
 
     def enable(self) -> None:
         """Use the disk."""
@@ -352,9 +362,10 @@ class KernelCache(_Cache):  # type: ignore[misc]
 
     def flush(self) -> None:
         """Remove all entries of kernels of this name."""
-        cache.remove_entries(self._path("").parent)
+        cache.remove_entries(self.path("").parent)
 
-    def _path(self, key: str) -> Path:
+    def path(self, key: str) -> Path:
+        """Place of an entry."""
         function = self._dispatcher.py_func
         return cache.entry_path(f"{function.__module__}.{function.__name__}", key)
 
@@ -364,7 +375,7 @@ class KernelCache(_Cache):  # type: ignore[misc]
             return None
         target_context.refresh()
         key = _KEYS[-1]
-        kept = cache.read_entry(self._path(key), key)
+        kept = cache.read_entry(self.path(key), key)
         if kept is None:
             return None
         entry = Entry(*kept)
@@ -425,4 +436,4 @@ class KernelCache(_Cache):  # type: ignore[misc]
         environments = compiled._find_referenced_environments()
         parts = (calls, code, compiled.fndesc, compiled.environment, compiled.signature, compiled.reload_init)
         key = _KEYS[-1]
-        cache.write_entry(self._path(key), key, tuple(Entry(*parts, environments)))
+        cache.write_entry(self.path(key), key, tuple(Entry(*parts, environments)))

@@ -1,0 +1,86 @@
+"""`loopdyn doctor`: versions, where kernels come from, what is missing."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import os
+import platform
+import shutil
+import sys
+from collections.abc import Iterator
+
+EXTRAS = {  # what an import brings, and the extra that installs it
+    "mujoco": ("reading and writing MJCF", "mjcf"),
+    "nicegui": ("loopdyn studio", "studio"),
+    "sympy": ("equations in symbols", "symbols"),
+    "imageio_ffmpeg": ("films where there is no ffmpeg", "film"),
+}
+
+
+def report() -> list[tuple[str, str]]:
+    """What a maintainer would ask first, as names and values.
+
+    Examples
+    --------
+    >>> dict(report())["loopdyn"]
+    '0.1.0'
+    """
+    return [*_versions(), *_kernels(), *_extras()]
+
+
+def _versions() -> Iterator[tuple[str, str]]:
+    from loopdyn import __version__
+
+    yield "loopdyn", __version__
+    yield "Python", f"{platform.python_version()} ({sys.executable})"
+    yield "machine", f"{platform.machine()}, {os.cpu_count()} cores, {platform.system()}"
+    for name in ("numba", "llvmlite", "numpy", "scipy", "xarray"):
+        yield name, importlib.metadata.version(name)
+
+
+def _kernels() -> Iterator[tuple[str, str]]:
+    import numba
+    from numba.core.registry import cpu_target
+
+    from loopdyn.engine import cache, compiler
+
+    if numba.config.DISABLE_JIT:
+        yield "kernels", "plain Python: NUMBA_DISABLE_JIT is set"
+        return
+    if not compiler.numba_is_known():
+        yield "kernels", f"compiled in every process: loopdyn knows Numba {', '.join(compiler.KNOWN)}"
+        return
+    entries = cache.entries()
+    size = sum(path.stat().st_size for path in entries)
+    why = "LOOPDYN_CACHE_DIR" if os.environ.get("LOOPDYN_CACHE_DIR") else "the user's cache folder"
+    yield "kernels", f"{len(entries)} compiled, {size / 1e6:.0f} MB, in {cache.root()} ({why})"
+    damaged = sum(1 for _ in cache.root().glob(f"*/*/*{cache.DAMAGED}"))
+    if damaged:
+        yield "damaged", f"{damaged} set aside; they are compiled again where they are needed"
+    others = sorted(p.name for p in cache.root().glob("numba*") if p.name != cache.versions())
+    if others:
+        yield "others", f"kernels of {', '.join(others)} are kept beside"
+    target = cpu_target.target_context.codegen().magic_tuple()
+    yield "compiled for", f"{target[1]} ({target[0]})"
+    if not os.access(_existing(cache.root()), os.W_OK):
+        yield "problem", f"{cache.root()} cannot be written: set LOOPDYN_CACHE_DIR to a folder that can"
+    elif not entries:
+        yield "next", "loopdyn warm --all compiles the kernels in advance"
+    free = shutil.disk_usage(_existing(cache.root())).free
+    if free < 200e6:  # bytes: ten times the kernels of the default way
+        yield "problem", f"{free / 1e6:.0f} MB are left on the disk of {cache.root()}"
+
+
+def _existing(path: os.PathLike[str]) -> str:
+    """The folder itself, or the nearest one above it that is there."""
+    where = os.fspath(path)
+    while not os.path.isdir(where):
+        where = os.path.dirname(where) or os.sep
+    return where
+
+
+def _extras() -> Iterator[tuple[str, str]]:
+    for module, (what, extra) in EXTRAS.items():
+        if importlib.util.find_spec(module) is None:
+            yield "not installed", f"{what}: pip install 'loopdyn[{extra}]'"
