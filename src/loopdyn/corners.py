@@ -1,4 +1,8 @@
-"""Times at which motion profiles have corners: steps of an integrator end there, lest they jump over a short motion."""
+"""Where laws have corners, lest a step of an integrator jump over a short motion or across a kink.
+
+Profiles and tables of time have them at times, tables of a position, speed or length at values of it. Steps end there,
+and the integration begins anew. A table is followed beyond its ends, so that it can be said that it was left.
+"""
 
 from __future__ import annotations
 
@@ -9,27 +13,34 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel
 
-from loopdyn.expressions import resolve_parameters
-from loopdyn.model import Mechanism
+from loopdyn.events import Crossing, Found, Watched
+from loopdyn.expressions import Lookup, Program, table_program
 from loopdyn.profiles import Profile
 from loopdyn.quantities import Resolver
+from loopdyn.system import State, System, TableUse
+from loopdyn.tree.tables import table_place, table_variable
 
 Array = NDArray[np.float64]
 
+SEEN = 1e-9  # share of the range of a table: a step that moves less across a corner does not feel it
 
-def corners(mechanism: Mechanism, start: float, end: float) -> Array:
-    """Times (n,) in s between `start` and `end` at which a profile of the mechanism begins another piece, ascending.
+
+def corners(system: System, start: float, end: float) -> Array:
+    """Times (n,) in s between `start` and `end` at which a profile or table begins another piece, ascending.
 
     Examples
     --------
     >>> import loopdyn as ld
     >>> m = ld.library.pendulum()
     >>> name = m.add_driver("d", "A", ld.profiles.Cycloidal(distance=1.0, time=0.5, dwell_before=0.2))
-    >>> corners(m, 0.0, 10.0).tolist()
+    >>> corners(m.compile(), 0.0, 10.0).tolist()
     [0.2, 0.7]
     """
-    numbers = Resolver(resolve_parameters(mechanism.parameters), mechanism.units)
-    found = [t for p in _profiles(mechanism) for t in _of_profile(p, numbers, start, end)]
+    numbers = system.mechanism.resolver()
+    found = [t for p in _profiles(system.mechanism) for t in _of_profile(p, numbers, start, end)]
+    for table in system.tables:
+        if table_place(system, table) == 0:
+            found += [t for t in _places(table.lookup).tolist() if start < t < end]
     return np.unique(np.array(found, float))
 
 
@@ -52,3 +63,68 @@ def _of_profile(profile: Profile, r: Resolver, start: float, end: float) -> Iter
     first = max(0, int(np.floor(start / curve.cycle_time)))
     for k in range(first, int(np.ceil(min(end, curve.duration) / curve.cycle_time))):
         yield from (float(t) for t in k * curve.cycle_time + curve.corners if start < t < end)
+
+
+# ----------------------------------------------------------------------------------------------- tables
+
+
+def _places(lookup: Lookup) -> Array:
+    """Values of the variable at which something changes: corners, and ends that are not passed in silence."""
+    ends = lookup.knots[[0, -1]] if lookup.outside != "extend" else lookup.knots[:0]
+    return np.unique(np.concatenate([lookup.corners, ends]))
+
+
+def table_corners(system: System) -> list[Watched]:
+    """Crossings of the corners and ends of tables whose variable is not the time, one function for each table."""
+    found = []
+    for table in system.tables:
+        place = table_place(system, table)
+        if place != 0 and len(_places(table.lookup)):
+            found.append(_watched(system, table, place))
+    return found
+
+
+def _watched(system: System, table: TableUse, place: int | None) -> Watched:
+    program = _signs(_places(table.lookup), place or 0)
+    name = f"table of {table.element}"
+    if place is not None:
+        return Watched(Crossing("0", name), program, table=table)
+
+    def function(t: float, q: Array, v: Array) -> float:
+        return program.evaluate([table_variable(system, table, State(t, q, v))])
+
+    return Watched(Crossing(function, name), table=table)
+
+
+def _signs(places: Array, variable: int) -> Program:
+    """A function that passes zero at the places, negative before the first one."""
+    inside = (places[1:] + places[:-1]) / 2.0
+    size = max(float(np.ptp(places)), abs(float(places[0])), 1.0)
+    between = np.concatenate([[places[0] - size], inside, [places[-1] + size]])
+    x = np.empty(2 * len(places) + 1)
+    x[::2], x[1::2] = between, places
+    y = np.zeros(len(x))
+    y[::2] = (-1.0) ** np.arange(1, len(between) + 1)
+    return table_program(x, y, variable, interpolation="linear")
+
+
+def passes_corner(system: System, found: Found, start: State, end: State) -> bool:
+    """Whether a step from `start` to `end` crosses a corner by more than would be seen.
+
+    A mechanism that rests at a corner crosses it by rounding all the time.
+    """
+    table = found.watched.table
+    assert table is not None
+    moved = table_variable(system, table, end) - table_variable(system, table, start)
+    return abs(moved) > SEEN * float(np.ptp(table.lookup.knots))
+
+
+def leaves(system: System, found: Found, state: State) -> bool:
+    """Whether the crossing of a corner, at a state, leads out of the table."""
+    table = found.watched.table
+    assert table is not None
+    places, knots = _places(table.lookup), table.lookup.knots
+    k = int(np.argmin(np.abs(places - table_variable(system, table, state))))
+    piece = k if (-1.0) ** (k + 1) * found.side > 0.0 else k + 1  # behind the crossing; 0 is before the first place
+    before, after = piece == 0 and places[0] == knots[0], piece == len(places) and places[-1] == knots[-1]
+    return bool(before or after)

@@ -28,7 +28,7 @@ from loopdyn.integrators.watching import SAMPLES, may_dip, sign_changes
 from loopdyn.locking import Lock, Release
 from loopdyn.projection import metric, smallest_step
 from loopdyn.reactions import Reactions
-from loopdyn.system import State, System
+from loopdyn.system import State, System, TableUse
 from loopdyn.tree import terms
 from loopdyn.wording import nearest
 
@@ -158,6 +158,7 @@ class Watched:
     event: Crossing
     program: Program | None = None  # of the formula, if it is one; its variables are t, q, v
     rest: Callable[[State], bool] | None = None  # whether the state after the action is at rest at a limit
+    table: TableUse | None = None  # a table whose corners these are: the integration begins anew, which is no event
     # where it has just happened: the time, and what stands for the value there, which is zero but for rounding
     since: float = np.nan
     held: float = np.nan

@@ -20,7 +20,7 @@ from pydantic_core import PydanticCustomError, core_schema
 
 from loopdyn.errors import ExpressionError, ModelError, Problem
 from loopdyn.errors import Path as Path
-from loopdyn.expressions import Expression, parse
+from loopdyn.expressions import Expression, Lookup, parse
 from loopdyn.wording import describe, explain
 
 # ------------------------------------------------------------------------------------- types of fields
@@ -224,6 +224,7 @@ class Resolver:
         self.parameters = dict(parameters)
         self.units = units
         self.problems: list[Problem] = []
+        self.tables: list[tuple[str, str, Lookup]] = []  # element, name of the variable, and what is looked up
         self._factors = _factors(units)
 
     def problem(self, element: str, message: str, hint: str = "", path: Path = ()) -> None:

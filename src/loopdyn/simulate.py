@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from loopdyn.checkpoint import Checkpoint
-from loopdyn.corners import corners
+from loopdyn.corners import corners, leaves, passes_corner, table_corners
 from loopdyn.errors import ConvergenceError, LoopdynError, SingularityError
 from loopdyn.events import Action, Event, Given, Watch, Watched, apply, watch
 from loopdyn.formulations.auto import AutoSolver
@@ -42,8 +42,9 @@ from loopdyn.locking import Lock, Phase, Release, change, impulse_as_data, impul
 from loopdyn.passages import Crossing, Passage, moving_energy, passage_by_one_step, passage_of, require_branch
 from loopdyn.rank import Rank, decide, require_regular
 from loopdyn.results import Diagnostics, Run, Statistics, Trajectory, measure, pieces
-from loopdyn.system import State, System
+from loopdyn.system import State, System, TableUse
 from loopdyn.tree import energy, terms
+from loopdyn.tree.tables import check_tables, leave_table, table_place
 from loopdyn.wording import nearest
 
 Array = NDArray[np.float64]
@@ -147,6 +148,9 @@ def simulate(
     _check_closed(system, first, "at the start")
     stepper = Stepper(system, solver, stepping, drift, rank, rtol, atol or 0.0)
     settings = _settings(method, stepper, rtol, atol)
+    check_tables(system, [first])
+    watched = watch(system, events, rank, start, end)
+    watched.crossings += table_corners(system)
     simulation = _Simulation(
         system,
         stepper,
@@ -154,9 +158,9 @@ def simulate(
         end,
         drift,
         method,
-        watch(system, events, rank, start, end),
+        watched,
         settings,
-        corners(system.mechanism, start, end),
+        corners(system, start, end),
         singular=singular,
     )
     if checkpoint is not None:
@@ -313,7 +317,7 @@ class _Simulation:
     method: Formulation
     watch: Watch
     settings: dict[str, Any]
-    corners: Array  # of motion profiles, s
+    corners: Array  # of profiles and of tables of time, s
     checkpoint: Checkpoint | None = None
     singular: bool = False  # whether it starts in a singular pose
     events: list[Event] = field(default_factory=list)
@@ -664,13 +668,27 @@ class _Simulation:
                 return ""
             curve = walker.on_polynomial
         while (found := self.watch.find(curve, start, stop, end)) is not None:
-            state, event = stepper.inside(found.t), found.watched.event
+            state, event, works = stepper.inside(found.t), found.watched.event, stepper.works
+            if found.watched.table is not None and passes_corner(self.watch.system, found, curve(start), end):
+                self._take_back(found.t)
+                if leaves(self.watch.system, found, state):
+                    self._leave_table(found.watched.table, state)
+                self._start_anew(state, works, state)
+                return ""
             if event.stop or event.action is not None:
                 self._take_back(found.t)
-                return self._happen(event.name, state, stepper.works, event.stop, event.action, found.watched)[0]
-            self.events.append(Event(found.t, event.name, state, state))
+                return self._happen(event.name, state, works, event.stop, event.action, found.watched)[0]
+            if found.watched.table is None:
+                self.events.append(Event(found.t, event.name, state, state))
             start = found.t
         return ""
+
+    def _leave_table(self, table: TableUse, state: State) -> None:
+        """Say once that a table is left; raises where that is an error."""
+        name = f"{table.element} leaves its table of {table.of}"
+        if table.lookup.outside != "extend" and all(e.name != name for e in self.events):
+            self.events.append(Event(state.t, name, state, state))
+            leave_table(table, f" at t = {state.t:.6g} s")
 
     def _time_events(self, now: float) -> str:
         """Whatever is due now; why the run stops, if it does. What follows begins just behind it."""
@@ -687,6 +705,9 @@ class _Simulation:
             self.stepper.aim(max(self.stepper.t, self._stop))
             return ""
         self._take_back(now)
+        for table in self.system.tables:
+            if table_place(self.system, table) == 0 and (table.lookup.knots[-1] == corner).any():
+                self._leave_table(table, reached)
         if not due:
             reached = State(float(np.nextafter(corner[0], np.inf)), reached.q, reached.v)
         for event in due:
@@ -929,7 +950,7 @@ class _Simulation:
         """Why no step can end at the next stop, in words."""
         stop = self._stop
         due = next((e for e in self.watch.times if stop <= e.t <= np.nextafter(stop, np.inf)), None)
-        what = "a corner of a motion profile" if due is None else f"'{due.name}'"
+        what = "a corner of a profile or table" if due is None else f"'{due.name}'"
         return (
             f"no step can end at t = {stop:.9g} s, the time of {what}: the pose is singular there, and forces, which "
             "depend on time, may jump. Move it a little, or use a larger rtol; if nothing happens there, ask for "

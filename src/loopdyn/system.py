@@ -15,7 +15,7 @@ from loopdyn import records as rec
 from loopdyn.constraints.base import LinearRecord, PairRecord
 from loopdyn.constraints.user import UserConstraint
 from loopdyn.errors import ModelError, Path, Problem
-from loopdyn.expressions import Program, pack
+from loopdyn.expressions import Lookup, Program, pack
 from loopdyn.forces.base import Freedom, Record, law_program
 from loopdyn.inertia import MassProperties
 from loopdyn.joints import REVERSED_BY_SIGN, Free, Joint
@@ -64,6 +64,24 @@ class State:
 
 
 @dataclass(frozen=True)
+class TableUse:
+    """A table among the laws of a compiled system."""
+
+    element: str  # whose law it is: "force 'press'"
+    of: str  # name of the variable
+    lookup: Lookup
+    force: int = -1  # number of the force; -1 for a motion, which is a law of t
+
+    def left(self, where: str) -> str:
+        """What it means that the variable leaves the table there, in words."""
+        first, last = (self.lookup.knots[k] * self.lookup.scale for k in (0, -1))
+        end = f"{self.element}: its table of {self.of} goes from {first:.6g} to {last:.6g} and is left{where}"
+        if self.lookup.outside == "error":
+            return f"{end}. Add points, or say what holds there: outside: hold | extend."
+        return f"{end}; the value at its end is held. Add points, or say what is meant: outside: extend | error."
+
+
+@dataclass(frozen=True)
 class JointData:
     """A joint of a compiled system: its frames, and where its coordinates or rows are."""
 
@@ -109,7 +127,9 @@ class System:
     holonomic : (nc,) array of bool
         False for rows that constrain velocities only.
     warnings : tuple of str
-        What is legal but worth knowing.
+        What is legal but worth knowing; :meth:`Mechanism.compile` shows each as a :class:`LoopdynWarning`.
+    tables : tuple of TableUse
+        Laws that are tables, of forces and of motions in time.
     reference_poses : tuple
         Position and rotation matrix of each body's own frame at the reference pose, by row.
     """
@@ -128,6 +148,7 @@ class System:
     limits: Mapping[str, tuple[float, float]] = field(repr=False)
     start: tuple[Mapping[str, float], Mapping[str, float]] = field(repr=False)
     warnings: tuple[str, ...] = field(repr=False)
+    tables: tuple[TableUse, ...] = field(repr=False)
     reference_poses: tuple[Pose, ...] = field(repr=False)
     ints: NDArray[np.int64] = field(repr=False)
     floats: Array = field(repr=False)
@@ -387,6 +408,7 @@ class _Builder:
             limits=limits,
             start=start,
             warnings=tuple(self.warnings),
+            tables=self._tables(),
             reference_poses=tuple(self.poses[self.rows[name]] for name in self.order),
             ints=ints,
             floats=floats,
@@ -713,6 +735,10 @@ class _Builder:
                 found.append(record)
         return found
 
+    def _tables(self) -> tuple[TableUse, ...]:
+        number = {f"force '{name}'": n for n, name in enumerate(self.m.forces)}
+        return tuple(TableUse(element, of, x, number.get(element, -1)) for element, of, x in self.r.tables)
+
     def _constraints(self) -> None:
         """Records of the constraints and drivers, and the list of all rows: label, dimension, holonomic."""
         self.pairs: list[PairRecord] = []
@@ -757,7 +783,7 @@ class _Builder:
                     continue
                 dimension = "angle" if key.startswith("r") else "length"
                 element, path = f"base '{name}'", ("base", name, key)
-                line.append(law_program(law, {"t": "number"}, dimension, self.r, element, path))
+                line.append(law_program(law, {"t": "number"}, dimension, self.r, element, path, motion=True))
             table.append(line)
         return table
 

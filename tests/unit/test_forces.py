@@ -9,7 +9,7 @@ from __future__ import annotations
 import numba
 import numpy as np
 import pytest
-from scipy.interpolate import CubicSpline
+from scipy.interpolate import PchipInterpolator
 from scipy.spatial.transform import Rotation as Turn
 from tests.independent import (
     TYPES,
@@ -146,7 +146,7 @@ def test_actuator_pushes_its_ends_apart_by_a_formula_of_time_length_and_speed():
 
 def test_actuator_by_a_table_of_its_length():
     points = [(1.0, 0.0), (2.0, 5.0), (4.0, 1.0), (5.0, 3.0)]
-    curve = CubicSpline(*np.array(points).T, bc_type="natural")
+    curve = PchipInterpolator(*np.array(points).T)
     for length in (1.0, 1.7, 3.3, 4.9):
         m = free_bodies((0, 0, 0), (0, length, 0))
         table = ld.Table(of="length", points=points)
@@ -182,8 +182,7 @@ def test_friction_is_viscous_plus_smooth_coulomb():
 
 def test_motor_takes_numbers_formulas_and_tables_of_time_position_and_speed():
     points = [(0.0, 10.0), (50.0, 8.0), (100.0, 0.0)]
-    curve = CubicSpline(*np.array(points).T, bc_type="natural")
-    end = curve(100.0) + curve(100.0, 1) * 20.0  # continued along the tangent
+    curve = PchipInterpolator(*np.array(points).T)
     state = {"q": 0.4, "v": 3.0, "t": 2.0}
     cases = [
         (2.5, state, 2.5),
@@ -191,7 +190,6 @@ def test_motor_takes_numbers_formulas_and_tables_of_time_position_and_speed():
         ("k*position**2 + sin(t)", state, 7 * 0.16 + np.sin(2.0)),
         ("stall*(1 - speed/idle)", state, 5.0 * (1 - 3.0 / 20.0)),
         (ld.Table(of="speed", points=points), {"v": 70.0}, float(curve(70.0))),
-        (ld.Table(of="speed", points=points), {"v": 120.0}, float(end)),
         (ld.Table(of="position", points=points), {"q": 12.0}, float(curve(12.0))),
         (ld.Table(points=points), {"t": 33.0}, float(curve(33.0))),
     ]
@@ -429,7 +427,7 @@ def test_applied_force_in_body_axes_means_world_axes_at_the_reference_pose():
 
 def test_components_of_an_applied_force_may_be_formulas_and_tables_of_time():
     points = [(0.0, 0.0), (1.0, 4.0), (2.0, -1.0), (3.0, 0.5)]
-    curve = CubicSpline(*np.array(points).T, bc_type="natural")
+    curve = PchipInterpolator(*np.array(points).T)
     m = free_bodies((0, 0, 0), parameters={"amplitude": 10.0})
     m.add_force(
         ld.AppliedForce(

@@ -25,8 +25,9 @@ from loopdyn.forces.base import Table, law_program
 from loopdyn.profiles import Profile
 from loopdyn.projection import project
 from loopdyn.rank import of_matrix
-from loopdyn.system import JointData, State, System
+from loopdyn.system import JointData, State, System, TableUse
 from loopdyn.tree import Motion, body_motion, increment
+from loopdyn.tree.tables import leave_table
 from loopdyn.wording import nearest
 
 if TYPE_CHECKING:
@@ -618,7 +619,8 @@ def _motion_course(system: System, given: Mapping[str, Any], times: Any) -> _Cou
     for label, law in given.items():
         element = f"motion of '{label}'"
         motion = Driver(joint=label, motion=law).motion  # which says what is wrong with its form
-        programs.append(law_program(motion, {"t": "number"}, _dimensions(system)[label], r, element, ()))
+        dimension = _dimensions(system)[label]
+        programs.append(law_program(motion, {"t": "number"}, dimension, r, element, (), motion=True))
         if isinstance(motion, Profile):
             curve = motion.resolve(r, element, ())
             ends.append(
@@ -634,6 +636,9 @@ def _motion_course(system: System, given: Mapping[str, Any], times: Any) -> _Cou
             raise LoopdynError("a motion in time needs times. Give times=(start, stop) in s.")
         times = (0.0, max(finite))
     t = _range("times", times)
+    for element, of, lookup in r.tables:
+        if lookup.left_by(float(t.min())) or lookup.left_by(float(t.max())):
+            leave_table(TableUse(element, of, lookup), f": times go from {t.min():g} to {t.max():g} s")
 
     def inputs(s: float) -> tuple[Array, Array, Array]:
         jets = np.array([p.jet([(s, 1.0, 0.0)]) for p in programs])

@@ -37,8 +37,9 @@ from loopdyn.model import Mechanism
 from loopdyn.rank import decide, scaled
 from loopdyn.reactions import COMPONENTS, Reactions, reactions
 from loopdyn.results import load_units
-from loopdyn.system import State, System
+from loopdyn.system import State, System, TableUse
 from loopdyn.tree import body_motion, closure, difference, energy, increment, inverse_dynamics, power, terms
+from loopdyn.tree.tables import check_tables, table_variable
 from loopdyn.wording import nearest
 
 Array = NDArray[np.float64]
@@ -534,11 +535,32 @@ class _Statics:
                 total = total + scaled(self.system, closure(self.system, self.state(q))[1]).T @ lam
             return total
 
+        def moved(x: Array) -> Array:
+            return increment(self.system, q, DIFFERENCE * self.units * x)
+
+        kinked = self.kink(q)
         K = np.empty((N.shape[1], N.shape[1]))
         for n, x in enumerate(N.T):
-            ends = [balance(increment(self.system, q, sign * DIFFERENCE * self.units * x)) for sign in (1.0, -1.0)]
-            K[:, n] = -N.T @ (ends[0] - ends[1]) / (2.0 * DIFFERENCE)
+            if kinked is None:
+                K[:, n] = -N.T @ (balance(moved(x)) - balance(moved(-x))) / (2.0 * DIFFERENCE)
+            else:  # to the side of larger values of the variable of the table
+                y = x if self.read(kinked, moved(x)) >= self.read(kinked, moved(-x)) else -x
+                side = 1.0 if y is x else -1.0
+                K[:, n] = -side * N.T @ (balance(moved(y)) - balance(q)) / DIFFERENCE
         return K
+
+    def read(self, table: TableUse, q: Array) -> float:
+        """Value of the variable of a table, SI."""
+        return table_variable(self.system, table, self.state(q))
+
+    def kink(self, q: Array) -> TableUse | None:
+        """A table whose slope jumps at this pose, if there is one: what is linearised there holds to one side."""
+        near = DIFFERENCE * float(np.max(self.units, initial=1.0))
+        for table in self.system.tables:
+            moves = table.of in ("position", "length") and len(table.lookup.kinks)
+            if moves and np.any(np.abs(table.lookup.kinks - self.read(table, q)) <= near):
+                return table
+        return None
 
     # ------------------------------------------------------------------------------------- one equilibrium
 
@@ -632,6 +654,13 @@ class _Statics:
             idle = mobility(system, self.state(q)).idle
             stability = "stable" if flat == len(idle) else "neutral"
             notes += [f"{', '.join(idle)} can turn alone, which counts as nothing here"] if flat == len(idle) else []
+        kinked = self.kink(q)
+        if kinked is not None:
+            notes.append(
+                f"{kinked.element} stands at a corner of its table: stiffness and stability are those towards larger "
+                f"values of {kinked.of}"
+            )
+        check_tables(system, [self.state(q)])
         labels, R = self._chosen(q, N, wanted)
         inverse = np.linalg.inv(R) if len(labels) else np.zeros((0, 0))
         if not len(values):

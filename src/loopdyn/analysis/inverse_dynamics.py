@@ -38,6 +38,7 @@ from loopdyn.reactions import freedom_wrench, reactions
 from loopdyn.results import Run
 from loopdyn.system import State, System
 from loopdyn.tree import Terms, body_motion, difference, increment, terms
+from loopdyn.tree.tables import check_tables
 from loopdyn.wording import nearest
 
 if TYPE_CHECKING:
@@ -276,7 +277,7 @@ class InverseDynamics:
         for k, (label, unit) in enumerate(zip(self.motors, self.units, strict=True)):
             key = "torque" if unit == "N m" else "force"
             values = self.load[:, k] / m.units.factor(key)
-            law = Table(of="t", points=np.column_stack([self.t, values]).tolist())
+            law = Table(of="t", points=np.column_stack([self.t, values]).tolist(), interpolation="cubic")
             m.add_motor(_name("motor", label), label, **{key: law})
         return m
 
@@ -382,6 +383,7 @@ def inverse_dynamics(
     for piece, first, end in pieces:
         plant, replaced = _plant(piece, chosen, motion if isinstance(motion, Mapping) else {})
         part = _Samples(*(np.asarray(x)[first:end] for x in (samples.t, samples.q, samples.v, samples.a)))
+        check_tables(plant, (State(*x) for x in zip(part.t, part.q, part.v, strict=True)))
         parts.append((plant, replaced, _solve(plant, part, chosen, metric, wanted[first:end], unbounded[first:end])))
     found = [part for _, _, part in parts]
     redundant = max(len(chosen) - p.rank for p in found)

@@ -12,6 +12,7 @@ from loopdyn.formulations.registry import DEFAULT, prepare
 from loopdyn.reactions import Reactions
 from loopdyn.reactions import reactions as _from_accelerations
 from loopdyn.system import State, System
+from loopdyn.tree.tables import check_tables
 
 
 def reactions(
@@ -64,6 +65,7 @@ def reactions(
     """
     if a is None and loads:
         raise LoopdynError("loads beside those of the model change the accelerations. Give these too, as a=...")
+    check_tables(system, [state])
     if a is None:
         a = prepare(system, formulation, state)(state.t, state.q, state.v).a
     return _from_accelerations(system, state, a, length=length, compliance=compliance, loads=loads)

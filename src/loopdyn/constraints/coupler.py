@@ -88,5 +88,5 @@ class Driver(Spec):
             hint = "Drive a joint with a scalar coordinate."
             r.problem(element, f"'{self.joint}' has no single coordinate", hint, (*path, "joint"))
             return None
-        program = law_program(self.motion, {"t": "number"}, f.dimension, r, element, (*path, "motion"))
+        program = law_program(self.motion, {"t": "number"}, f.dimension, r, element, (*path, "motion"), motion=True)
         return LinearRecord([f], [1.0], program, f.dimension)

@@ -44,7 +44,7 @@ class Distance(Constraint):
         p2 = r.vector(self.point2, "length", element, (*path, "point2"))
         now = float(np.linalg.norm(p2 - p1))
         law = now / r.units.factor("length") if self.length is None else self.length
-        program = law_program(law, {"t": "number"}, "length", r, element, (*path, "length"))
+        program = law_program(law, {"t": "number"}, "length", r, element, (*path, "length"), motion=True)
         if self.length is None and now == 0.0:
             r.problem(element, "its points coincide", "Use a spherical joint, or give different points.", path)
         if bodies is None:

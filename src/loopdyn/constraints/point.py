@@ -134,7 +134,8 @@ class PointMotion(Constraint):
             return None
         bodies = two_bodies(self.on, self.body, ("on", "body"), r, places, element, path)
         p = r.vector(self.point, "length", element, (*path, "point"))
-        programs = [law_program(getattr(self, k), {"t": "number"}, "length", r, element, (*path, k)) for k in given]
+        laws = ((getattr(self, k), (*path, k)) for k in given)
+        programs = [law_program(law, {"t": "number"}, "length", r, element, at, motion=True) for law, at in laws]
         if bodies is None:
             return None
         F, M = places.point(bodies[0], np.zeros(3)), places.point(bodies[1], p)

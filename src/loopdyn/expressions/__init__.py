@@ -2,8 +2,8 @@
 
 A formula such as ``"0.1*sin(2*pi*t)"`` is read by a whitelist and never executed as Python. It becomes a
 :class:`Program` for a stack machine, and one kernel, :func:`run_program`, runs every program of every model:
-nothing is compiled per model. A table becomes a natural cubic spline, which is one more instruction of the
-same machine.
+nothing is compiled per model. A table becomes cubics in pieces, which are one more instruction of the same
+machine.
 
 =================  ================================================================================
 ``functions``      what formulas may call
@@ -31,7 +31,16 @@ from loopdyn.expressions.formulas import Expression, parse
 from loopdyn.expressions.functions import CONSTANTS, FUNCTIONS, Function
 from loopdyn.expressions.machine import data_place, run_program
 from loopdyn.expressions.parameters import resolve_parameters
-from loopdyn.expressions.programs import Program, constant_program, data_program, pack, table_program
+from loopdyn.expressions.programs import (
+    Interpolation,
+    Lookup,
+    Outside,
+    Program,
+    constant_program,
+    data_program,
+    pack,
+    table_program,
+)
 from loopdyn.expressions.reading import MAX_DEPTH, MAX_LENGTH
 
 __all__ = [
@@ -41,6 +50,9 @@ __all__ = [
     "MAX_LENGTH",
     "Expression",
     "Function",
+    "Interpolation",
+    "Lookup",
+    "Outside",
     "Program",
     "constant_program",
     "data_place",

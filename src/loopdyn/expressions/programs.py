@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,6 +17,41 @@ from loopdyn.expressions.machine import run_program
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 Instruction = tuple[int, float]  # opcode with the constant, the index of the variable, or the exponent
+
+Interpolation = Literal["monotone", "linear", "cubic"]
+Outside = Literal["hold", "extend", "error"]
+
+
+@dataclass(frozen=True, eq=False)
+class Lookup:
+    """What the program of a table looks up, for those who must know where its pieces begin and where it ends.
+
+    Attributes
+    ----------
+    variable : int
+        Index of the variable.
+    knots : (n,) array
+        Values of the variable at the points, ascending.
+    corners : (k,) array
+        Those of them at which a derivative up to the second jumps.
+    kinks : (m,) array
+        Those of them at which the slope jumps.
+    outside : {"hold", "extend", "error"}
+        What holds beyond the first and the last point.
+    scale : float
+        The table is written in `scale` times the variable.
+    """
+
+    variable: int
+    knots: FloatArray
+    corners: FloatArray
+    kinks: FloatArray
+    outside: Outside
+    scale: float
+
+    def left_by(self, x: float) -> bool:
+        """Whether a value of the variable is outside of the table."""
+        return bool(x < self.knots[0] or x > self.knots[-1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,11 +66,14 @@ class Program:
         Numbers the instructions refer to.
     depth : int
         Rows of the work stack it needs.
+    table : Lookup, optional
+        Of a program that is a table.
     """
 
     code: IntArray
     constants: FloatArray
     depth: int
+    table: Lookup | None = None
 
     @property
     def variables_read(self) -> int:
@@ -138,20 +177,21 @@ def pack(programs: Sequence[Program]) -> tuple[IntArray, FloatArray, IntArray, i
 
 # ----------------------------------------------------------------------------------------------- tables
 
+SMOOTH = 1e-9  # share of a slope or curvature by which it may jump by rounding: a spline solves n equations
+
 
 def table_program(
     x: ArrayLike,
     y: ArrayLike,
     variable_index: int,
     *,
+    interpolation: Interpolation = "cubic",
+    outside: Outside = "extend",
     input_scale: float = 1.0,
     output_scale: float = 1.0,
     periodic: bool = False,
 ) -> Program:
-    """Natural cubic spline through points, twice continuously differentiable everywhere.
-
-    Outside the points the curve goes on along its tangent; the curvature of a natural spline is zero
-    at its ends, so no derivative up to the second jumps there.
+    """Curve through points.
 
     Parameters
     ----------
@@ -159,27 +199,44 @@ def table_program(
         At least two points, `x` strictly increasing.
     variable_index : int
         Which variable is looked up.
+    interpolation : {"monotone", "linear", "cubic"}
+        Monotone cubics (PCHIP: between two points the curve stays between their values; its slope is continuous),
+        straight lines, or the natural cubic spline, whose curvature is continuous and which may overshoot.
+    outside : {"hold", "extend", "error"}
+        Beyond the ends the values of the first and last point hold, or the curve goes on along its tangents. For
+        "error" the ends are held as well: who runs the program has to look at :attr:`Program.table`.
     input_scale, output_scale : float
         The table is entered at ``input_scale`` times the variable, its result is multiplied by `output_scale`.
     periodic : bool
-        Smooth at the ends as well, whose values are equal; the variable is not brought into the table's range.
+        Of a cubic: smooth at the ends as well, whose values are equal; the variable is not brought into the table's
+        range.
 
     Raises
     ------
     ExpressionError
-        If the points do not define a spline.
+        If the points do not define a curve.
 
     Examples
     --------
     >>> ramp = table_program([0.0, 1.0], [0.0, 10.0], 0)
     >>> ramp.evaluate([0.5]), ramp.evaluate([2.0]), ramp.jet([(0.5, 3.0, 0.0)])
     (5.0, 20.0, (5.0, 30.0, 0.0))
+    >>> table_program([0.0, 1.0], [0.0, 10.0], 0, outside="hold").evaluate([2.0])
+    10.0
     """
     if variable_index < 0:
         raise ExpressionError(f"variable index {variable_index} is negative. Count the variables from 0")
     check_scales(input_scale, output_scale)
+    knots, values = _table_points(x, y)
+    pieces = _pieces(knots, values, interpolation, outside, periodic)
     steps = [(OP.VARIABLE, variable_index), (OP.SCALE, input_scale), (OP.SPLINE, 0.0), (OP.SCALE, output_scale)]
-    return assemble([s for s in steps if s != (OP.SCALE, 1.0)], _spline_constants(*_table_points(x, y), periodic))
+    # layout read by the kernel: n, the n knots, and for n + 1 pieces c0..c3 of powers of (x - knot)
+    constants = [len(knots), *knots.tolist(), *pieces.ravel().tolist()]
+    program = assemble([s for s in steps if s != (OP.SCALE, 1.0)], constants)
+    slope, curvature = _jumps(knots, values, pieces)
+    at, smooth = knots / input_scale, ~(slope | curvature)
+    found = (np.sort(at[kept]) for kept in (np.ones(len(at), bool), ~smooth, slope))
+    return replace(program, table=Lookup(variable_index, *found, outside, input_scale))
 
 
 def check_scales(*scales: float) -> None:
@@ -210,22 +267,45 @@ def _table_points(x: ArrayLike, y: ArrayLike) -> tuple[FloatArray, FloatArray]:
     return knots, values
 
 
-def _spline_constants(knots: FloatArray, values: FloatArray, periodic: bool) -> list[float]:
-    """Layout read by the kernel: n, the n knots, and for n + 1 pieces c0..c3 of powers of (x - knot).
-
-    Piece 0 is the tangent before the first knot, piece n the tangent after the last.
-    """
-    from scipy.interpolate import CubicSpline  # slow to import, and models without tables need none of it
-
+def _pieces(
+    knots: FloatArray, values: FloatArray, interpolation: Interpolation, outside: Outside, periodic: bool
+) -> FloatArray:
+    """Cubics (n + 1, 4) in powers of (x - knot), ascending: before the first knot, between the knots, after the last."""
     pieces = np.zeros((len(knots) + 1, 4))
     try:
         with np.errstate(all="ignore"):
-            spline = CubicSpline(knots, values, bc_type="periodic" if periodic else "natural")
-            pieces[1:-1] = spline.c[::-1].T
+            pieces[1:-1] = _inner_pieces(knots, values, interpolation, periodic)
             pieces[[0, -1], 0] = values[[0, -1]]
-            pieces[[0, -1], 1] = spline(knots[[0, -1]], 1)
+            if outside == "extend":
+                _, c1, c2, c3 = pieces[-2]
+                d = knots[-1] - knots[-2]
+                pieces[0, 1], pieces[-1, 1] = pieces[1, 1], c1 + d * (2.0 * c2 + 3.0 * c3 * d)
     except ValueError:  # numbers that overflow
         pieces[0, 0] = math.nan
     if not np.isfinite(pieces).all():
-        raise ExpressionError("the table is too steep for a spline. Move its points apart")
-    return [len(knots), *knots.tolist(), *pieces.ravel().tolist()]
+        raise ExpressionError("the table is too steep for a curve. Move its points apart")
+    return pieces
+
+
+def _inner_pieces(knots: FloatArray, values: FloatArray, interpolation: Interpolation, periodic: bool) -> FloatArray:
+    if interpolation == "linear":
+        slopes = np.diff(values) / np.diff(knots)
+        return np.column_stack([values[:-1], slopes, 0.0 * slopes, 0.0 * slopes])
+    from scipy.interpolate import CubicSpline, PchipInterpolator  # slow to import; models without tables need neither
+
+    if interpolation == "monotone":
+        return np.asarray(PchipInterpolator(knots, values).c[::-1].T, float)
+    return np.asarray(CubicSpline(knots, values, bc_type="periodic" if periodic else "natural").c[::-1].T, float)
+
+
+def _jumps(knots: FloatArray, values: FloatArray, pieces: FloatArray) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """At which knots the slope jumps, and at which the curvature."""
+    h = np.diff(knots)
+    d = np.concatenate([[0.0], h])
+    c1, c2, c3 = pieces[:-1, 1:].T
+    before = np.array([c1 + d * (2.0 * c2 + 3.0 * c3 * d), 2.0 * c2 + 6.0 * c3 * d])
+    after = np.array([pieces[1:, 1], 2.0 * pieces[1:, 2]])
+    chord = np.abs(np.diff(values)) / h
+    size = np.array([[chord.max()], [(chord / h).max()]])
+    slope, curvature = np.abs(after - before) > SMOOTH * np.maximum(np.maximum(np.abs(after), np.abs(before)), size)
+    return slope, curvature

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from pydantic import BeforeValidator, Discriminator, Field, Tag
 
 from loopdyn.errors import ExpressionError
-from loopdyn.expressions import Program, constant_program, table_program
+from loopdyn.expressions import Interpolation, Outside, Program, constant_program, table_program
 from loopdyn.profiles import AnyProfile, Profile
 from loopdyn.quantities import Path, Resolver, Scalar, Spec, Vec2
 
@@ -27,6 +27,7 @@ N_INTS = 8  # of a force record: code, then bodies or freedom, then program numb
 N_FLOATS = 40
 
 Array = NDArray[np.float64]
+Scales = tuple[float, float]
 
 
 @dataclass
@@ -68,9 +69,26 @@ class Places(Protocol):
 
 
 class Table(Spec):
-    """A law given by points: a C2 curve (natural cubic spline), continued along its end tangents.
+    """A law given by points.
 
-    `of` names the variable, ``points`` are pairs (x, y).
+    Parameters
+    ----------
+    of : str
+        Name of the variable: ``"t"``, ``"position"``, ``"speed"``, ``"length"``.
+    points : list of pairs (x, y)
+        In the units of the model, x ascending.
+    interpolation : {"monotone", "linear", "cubic"}, optional
+        How the law goes between the points. ``"monotone"`` (the default of forces and torques): monotone cubics
+        (PCHIP), which never overshoot; the slope is continuous. ``"linear"``: straight lines. ``"cubic"`` (the default
+        of motions): the natural cubic spline, whose curvature is continuous and which overshoots.
+    outside : {"hold", "extend", "error"}, optional
+        Beyond the first and the last point. ``"hold"`` (the default of forces and torques): their values hold, and a
+        :class:`LoopdynWarning` says so when the table is first left. ``"extend"`` (the default of motions): the curve
+        goes on along its tangents. ``"error"``: it is an error, and ends a run.
+
+    Notes
+    -----
+    A motion (of a driver, a base, a length, a point) cannot jump in speed: ``"linear"`` and ``"hold"`` are refused there.
 
     Examples
     --------
@@ -82,6 +100,29 @@ class Table(Spec):
 
     of: str = "t"
     points: tuple[Vec2, ...]
+    interpolation: Interpolation | None = None
+    outside: Outside | None = None
+
+    def program(self, r: Resolver, element: str, path: Path, variable: int, scales: Scales, motion: bool) -> Program:
+        """The program of the variable of this number; `scales` are those of its input and its output."""
+        if motion and self.interpolation == "linear":
+            hint = "Use 'cubic' or 'monotone', or a profile: motion: {profile: trapezoid, ...}."
+            r.problem(element, "along straight lines the speed of a motion would jump", hint, (*path, "interpolation"))
+        if motion and self.outside == "hold":
+            hint = "Use 'extend', or a profile, which ends at rest: motion: {profile: spline, points: ...}."
+            r.problem(element, "a motion that is held at the end of its table would stop at once", hint, (*path, "outside"))
+        points = np.array([r.vector(p, "number", element, (*path, "points", n)) for n, p in enumerate(self.points)])
+        program = table_program(
+            *points.reshape(-1, 2).T,
+            variable,
+            interpolation=self.interpolation or ("cubic" if motion else "monotone"),
+            outside=self.outside or ("extend" if motion else "hold"),
+            input_scale=scales[0],
+            output_scale=scales[1],
+        )
+        assert program.table is not None
+        r.tables.append((element, self.of, program.table))
+        return program
 
 
 def _law(value: Any) -> Any:
@@ -113,11 +154,14 @@ def law_program(
     r: Resolver,
     element: str,
     path: Path,
+    *,
+    motion: bool = False,
 ) -> Program:
     """Program of a law of the named variables (name: dimension), result in SI.
 
     Formulas and tables are written in the units of the model; scaling at both ends of the program makes
-    SI of it.
+    SI of it. A law that is a `motion` must have a speed, and is differentiated twice: its tables are smoother than
+    those of forces.
     """
     names = list(variables)
     scales = [1.0 / r.units.factor(d) for d in variables.values()]
@@ -135,10 +179,7 @@ def law_program(
                 r.problem(element, f"a table of '{law.of}' is not possible here", f"Use one of: {known}.", path)
                 return constant_program(0.0)
             k = names.index(law.of)
-            points = np.array([r.vector(p, "number", element, (*path, "points", n)) for n, p in enumerate(law.points)])
-            if points.size == 0:
-                points = np.zeros((0, 2))
-            return table_program(points[:, 0], points[:, 1], k, input_scale=scales[k], output_scale=output)
+            return law.program(r, element, path, k, (scales[k], output), motion)
         if not isinstance(law, str):
             return constant_program(law * output)
         formula = r.expression(law, element, path)

@@ -8,6 +8,7 @@ from loopdyn.errors import LoopdynError
 from loopdyn.formulations.base import Array, Formulation, Solution, Solver
 from loopdyn.rank import Rank, decide, require_inertia, require_regular
 from loopdyn.system import State, System
+from loopdyn.tree.tables import check_tables
 from loopdyn.wording import nearest
 
 # Name: class, in the module of the same name; loaded when asked for, since some need much of SciPy.
@@ -119,5 +120,6 @@ def accelerations(
     >>> bool(abs(a - ld.accelerations(system, state, "oracle")).max() < 1e-9)
     True
     """
+    check_tables(system, [state])
     solution = prepare(system, formulation, state)(state.t, state.q, state.v)
     return solution if full else solution.a

@@ -1,0 +1,65 @@
+"""Where the laws of forces read their tables, and what is said where they leave them."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+
+from loopdyn._jit import kernel
+from loopdyn.errors import LoopdynError, LoopdynWarning
+from loopdyn.forces.base import MOTOR
+from loopdyn.records import open_model, open_work
+from loopdyn.system import State, System, TableUse
+from loopdyn.tree.kinematics import kinematics
+from loopdyn.tree.power import force_power
+
+
+@kernel
+def read_law(ints, floats, work, n):
+    """Run the law of force n at (t, q, v) in `work`: the variables that its program reads are then in the jets."""
+    model, data = open_model(ints, floats), open_work(ints, work)
+    kinematics(model, data)
+    data.jets[:, :] = 0.0
+    force_power(model, data, n)
+
+
+def table_place(system: System, table: TableUse) -> int | None:
+    """Number of the variable of a table among t, all q and all v of the tree; None if it is none of them."""
+    k = table.lookup.variable
+    if table.force < 0 or k == 0:
+        return 0
+    code, cut, index, coordinate, _, has_position = system.model.force[table.force, :6]
+    if code != MOTOR or cut >= 0:
+        return None
+    return int(1 + coordinate if has_position and k == 1 else 1 + system.nq + index)
+
+
+def table_variable(system: System, table: TableUse, state: State) -> float:
+    """Value of the variable of a table at a state, SI."""
+    place = table_place(system, table)
+    if place is not None:
+        return float([state.t, *state.q, *state.v][place])
+    work = system.work()
+    w = system.open_work(work)
+    w.t[0], w.q[:], w.v[:] = state.t, state.q, state.v
+    read_law(system.ints, system.floats, work, table.force)
+    return float(w.jets[table.lookup.variable, 0])
+
+
+def check_tables(system: System, states: Iterable[State]) -> None:
+    """Warn where a table is left at one of the states, once for each table; raise where that is an error."""
+    watched = [table for table in system.tables if table.lookup.outside != "extend"]
+    for state in states if watched else ():
+        for table in list(watched):
+            x = table_variable(system, table, state)
+            if table.lookup.left_by(x):
+                leave_table(table, f": {table.of} = {x * table.lookup.scale:.6g}")
+                watched.remove(table)
+
+
+def leave_table(table: TableUse, where: str) -> None:
+    """Say that a table is left, unless its law goes on there; raise where that is an error."""
+    if table.lookup.outside == "error":
+        raise LoopdynError(table.left(where))
+    if table.lookup.outside == "hold":
+        warnings.warn(table.left(where), LoopdynWarning, stacklevel=3)
