@@ -15,7 +15,7 @@ from loopdyn.bearings import ROUNDING, Bearings, over_time
 from loopdyn.errors import LoopdynError, ModelError, Problem
 from loopdyn.inertia import Point
 from loopdyn.model import Body
-from loopdyn.system import System
+from loopdyn.system import System, build
 from loopdyn.wording import nearest
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class Counterweight:
             at = R.T @ (at - x)
         point = Point(mass=self.mass / units.factor("mass"), at=tuple((at / units.factor("length")).tolist()))
         m.bodies[self.body] = Body.model_copy(body, update={"points": (*body.points, point)})
-        return m.compile(cuts=list(old.topology.cuts))
+        return build(m, cuts=list(old.topology.cuts))
 
     @property
     def before(self) -> Array:

@@ -166,7 +166,7 @@ class Bearings:
                     continue
                 k = int(np.argmax(values))
                 label = f"{joint} {name}" + ("" if known else " ?")
-                rows[label] = (unit, values[k], t[k], over_time(values, t), over_time(values**2, t) ** 0.5, known)
+                rows[label] = (unit, values[k], t[k], over_time(values, t), rms(values, t), known)
         heads = ["unit", "peak", "t_peak", "mean", "rms", "determined"]
         return pd.DataFrame.from_dict(rows, orient="index", columns=heads)
 
@@ -198,3 +198,14 @@ def over_time(values: Array, t: Array) -> float:
     if len(t) < 2 or t[-1] <= t[0]:
         return float(np.mean(values))
     return float(np.trapezoid(values, t) / (t[-1] - t[0]))
+
+
+def rms(values: Array, t: Array) -> float:
+    """Root of the mean square over time.
+
+    Examples
+    --------
+    >>> round(rms(np.array([0.0, 1.0, 1.0]), np.array([0.0, 1.0, 4.0])) ** 2, 6)
+    0.875
+    """
+    return float(np.sqrt(over_time(values**2, t)))

@@ -31,7 +31,7 @@ from loopdyn.inertia import Inertia
 from loopdyn.model import Mechanism
 from loopdyn.quantities import Resolver
 from loopdyn.rank import Rank, decide
-from loopdyn.system import State, System
+from loopdyn.system import State, System, build
 from loopdyn.topology import forest_of_cuts
 from loopdyn.tree import Motion, Terms, body_jacobian, body_motion, increment, terms
 
@@ -170,8 +170,8 @@ def check_formulation(
 
 
 def _samples(seed: int, count: int, loops: int) -> Iterator[tuple[str, Mechanism]]:
-    for name, build in library.ALL.items():
-        yield name, library.turned(build())
+    for name, make in library.ALL.items():
+        yield name, library.turned(make())
     for name in ("four_bar", "rssr", "stewart_3rrs"):
         m = library.turned(library.ALL[name]())
         m.move_base(x="0.2*sin(3*t)", z="0.1*t**2", rx="0.3*sin(2*t)", ry="0.4*t")
@@ -274,10 +274,10 @@ class _Checking:
         self._equations(name, system, state, terms(system, state), found, scale)
         self._memory(name, system, state, solver, found)
         motion = body_motion(system, state, found.a)
-        self._variant(name, "order of description", _reordered(m).compile(), motion, state)
+        self._variant(name, "order of description", build(_reordered(m)), motion, state)
         cuts = _other_cuts(system, self.rng)
         if cuts is not None:
-            self._variant(name, "choice of cuts", m.compile(cuts=cuts), motion, state)
+            self._variant(name, "choice of cuts", build(m, cuts=cuts), motion, state)
         self._units(name, m, system, state, found)
 
     def _attempt(self, name: str, what: str, solver: Solver, state: State) -> Solution | None:
@@ -354,7 +354,7 @@ class _Checking:
         """The same numbers in mm and g; mechanisms with forces, constraints and moving bases are left out."""
         if m.forces or m.user_forces or m.constraints or m.user_constraints or m.drivers or m.base:
             return
-        other = _in_mm_and_g(m).compile(cuts=list(system.topology.cuts))
+        other = build(_in_mm_and_g(m), cuts=list(system.topology.cuts))
         if set(other.coordinates) != set(system.coordinates) or self.method.supports(other) is not None:
             return  # another body is the root
         q_units, v_units = _in_mm(system)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import sys
+import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from math import isfinite
@@ -12,6 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
+
+from loopdyn.errors import LoopdynWarning
 
 if TYPE_CHECKING:
     from loopdyn.analysis.drive import Drive
@@ -45,6 +48,15 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a terminal without box characters must not end in an error
             stream.reconfigure(errors="replace")
+    python = warnings.showwarning
+
+    def show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+        if issubclass(category, LoopdynWarning):  # where in our files it was found is of no use here
+            typer.echo(_printable(f"note: {message}"), err=True)
+        else:
+            python(message, category, *place, **more)
+
+    warnings.showwarning = show
     app(prog_name="loopdyn")
 
 
@@ -475,7 +487,6 @@ def _show_report(report: dict[str, Any], note: str, written: list[str]) -> None:
     events = report["events"]
     lines += [("event", f"at t = {e['t']:.9g} s: {e['name']}") for e in events[:SHOWN]]
     lines += [("", f"... and {len(events) - SHOWN} more events: --json shows all")] if len(events) > SHOWN else []
-    lines += [("note", text) for text in report["warnings"]]
     lines += [("written", ", ".join(written))] if written else []
     _print_lines(report["name"], *(f"{what:<18}{text}" for what, text in lines))
 
@@ -533,14 +544,24 @@ def _show(system: System) -> None:
     console.print()
     for what, value in _sizes(system):
         console.print(f"{what:<18}{_printable(value)}")
-    for warning in system.warnings:
-        console.print("note: " + _printable(warning), style="yellow")
+
+
+def _masses(system: System) -> str:
+    """Masses of the bodies, and their sum."""
+    from loopdyn import records as rec
+
+    body = system.model.body[system.n_bases :, rec.MASS]
+    names = system.bodies[system.n_bases :]
+    listed = [f"{name} {mass:.4g}" for name, mass in zip(names[:SHOWN], body, strict=False)]
+    more = ["..."] if len(names) > SHOWN else []
+    return f"{body.sum():.4g} in all: {', '.join([*listed, *more])}"
 
 
 def _sizes(system: System) -> list[tuple[str, str]]:
     topology, units = system.topology, system.mechanism.units.model_dump()
     return [
         ("bodies", str(system.nb)),
+        ("masses in kg", _masses(system)),
         ("joints", f"{len(topology.edges)}, of which {len(topology.cuts)} cut"),
         ("loops", str(len(topology.loops))),
         ("coordinates", f"nq = {system.nq}"),

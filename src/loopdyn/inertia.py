@@ -18,13 +18,14 @@ from numpy.typing import NDArray
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from loopdyn.joints.base import Rotation, RotationField
-from loopdyn.quantities import Path, Resolver, Scalar, Spec, Vec3
+from loopdyn.quantities import Path, Resolver, Scalar, Spec, Units, Vec3
 from loopdyn.rotations import perpendicular_frame
 
 Array = NDArray[np.float64]
 MassProperties = tuple[float, Array, Array]  # mass, centre of mass (3), inertia about it (3, 3)
 
 ORIGIN = (0.0, 0.0, 0.0)
+DENSE = 25e3  # kg/m^3: osmium has 22.6e3
 
 
 class Matrix(Spec):
@@ -68,6 +69,14 @@ def _matrix(value: Any) -> Any:
 
 
 MatrixField = Annotated[Matrix, BeforeValidator(_matrix, json_schema_input_type=Matrix | tuple[Vec3, Vec3, Vec3])]
+
+
+def too_dense(density: float, units: Units) -> str:
+    """What to say about a density in kg/m^3 above that of all materials."""
+    steel = f"{7850.0 / units.factor('density'):.4g} {units.mass}/{units.length}^3"
+    return (
+        f"its density is {density:.4g} kg/m^3, more than any material has. Steel has {steel} in the units of the model."
+    )
 
 
 class Solid(Spec):
@@ -263,6 +272,8 @@ class Mesh(Spec):
         """Mass properties of the enclosed volume; file coordinates are in the length unit of the model."""
         nothing = (0.0, np.zeros(3), np.zeros((3, 3)))
         density = r.scalar(self.density, "density", element, (*path, "density"))
+        if density > DENSE:
+            r.notes.append(f"{element}: {too_dense(density, r.units)}")
         try:
             triangles = read_stl(FilePath(self.file)) * r.units.factor("length")
         except (OSError, ValueError) as error:

@@ -17,7 +17,7 @@ import numpy as np
 from loopdyn.analysis.reconnect import Change, reconnect
 from loopdyn.errors import LoopdynError
 from loopdyn.reactions import Reactions
-from loopdyn.system import State, System
+from loopdyn.system import State, System, build
 from loopdyn.tree import body_motion
 from loopdyn.wording import nearest
 
@@ -143,7 +143,7 @@ def _compiled(base: System, phase: Phase) -> Phase:
         joint = base.joints[label.partition(".")[0]]
         k = joint.spec.labels(joint.name)[0].index(label)
         m.add_driver(f"lock {label}", label, value / units.factor(joint.spec.dimensions[k]))
-    system = m.compile(cuts=[cut for cut in base.topology.cuts if cut not in phase.released])
+    system = build(m, cuts=[cut for cut in base.topology.cuts if cut not in phase.released])
     if system.coordinates != base.coordinates or system.speeds != base.speeds:
         raise LoopdynError(
             f"without {', '.join(phase.released)} the mechanism has another tree. Compile with other cuts."

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import re
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError
 
 from loopdyn.constraints import AnyConstraint, Constraint, Driver, UserConstraint
-from loopdyn.errors import ModelError, Problem
+from loopdyn.errors import LoopdynWarning, ModelError, Problem
 from loopdyn.expressions import resolve_parameters
 from loopdyn.forces import AnyForce, Force, Motor, UserForce
 from loopdyn.forces.base import Law
@@ -358,6 +359,11 @@ class Mechanism(BaseModel):
         ModelError
             With every problem of the model.
 
+        Warns
+        -----
+        LoopdynWarning
+            For what is legal but suspicious; also in :attr:`System.warnings`.
+
         Examples
         --------
         >>> import loopdyn as ld
@@ -368,9 +374,12 @@ class Mechanism(BaseModel):
         from loopdyn.system import build
 
         try:
-            return build(self, cuts, free)
+            system = build(self, cuts, free)
         except ModelError as error:
             raise ModelError(all_problems(self, error.problems)) from None
+        for text in system.warnings:
+            warnings.warn(f"{self.name}: {text}", LoopdynWarning, stacklevel=2)
+        return system
 
     def resolver(self) -> Resolver:
         """Resolver for the numbers of this mechanism; raises if its parameters are wrong."""

@@ -224,6 +224,7 @@ class Resolver:
         self.parameters = dict(parameters)
         self.units = units
         self.problems: list[Problem] = []
+        self.notes: list[str] = []  # what is legal but suspicious
         self.tables: list[tuple[str, str, Lookup]] = []  # element, name of the variable, and what is looked up
         self._factors = _factors(units)
 

@@ -265,8 +265,21 @@ def reactions(
     True
     """
     of_system = _balance(system)
-    load = of_system.loads(state, np.asarray(a, float)) - of_system.of_motors(loads or {})
+    load = of_system.loads(state, _accelerations(system, a)) - of_system.of_motors(loads or {})
     return of_system.distribute(state, load, length, compliance)
+
+
+def _accelerations(system: System, a: ArrayLike) -> Array:
+    """As many finite numbers as there are speeds."""
+    given = np.asarray(a, float)
+    if given.shape != (system.nv,):
+        message = f"{system.nv} accelerations are needed, the shape {given.shape} was given"
+        raise ModelError([Problem("reactions", message, f"Order: {', '.join(system.speeds[:8])}...")])
+    bad = np.flatnonzero(~np.isfinite(given))
+    if bad.size:
+        message = f"the acceleration of '{system.speeds[bad[0]]}' is {given[bad[0]]}"
+        raise ModelError([Problem("reactions", message, "Give those of ld.accelerations.")])
+    return given
 
 
 def distribute(

@@ -15,9 +15,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from loopdyn import records as rec
 from loopdyn.balancing import Counterweight
-from loopdyn.bearings import Bearings
+from loopdyn.bearings import Bearings, rms
 from loopdyn.errors import LoopdynError, ModelError, Problem
 from loopdyn.events import Event
+from loopdyn.forces.base import TURNS_ONLY
 from loopdyn.integrators.chart import rates
 from loopdyn.locking import Phase
 from loopdyn.passages import Passage
@@ -316,7 +317,12 @@ class Run:
 
     @cached_property
     def loads(self) -> tuple[Array, Array]:
-        """Loads (n, forces) of motors, springs and friction, and powers (n, sources) of all sources of work."""
+        """Loads (n, forces), and powers (n, sources) of all sources of work.
+
+        The load of a spring or actuator between two points is its pull, that of a motor, spring or friction on a joint
+        acts on its coordinate; a bushing or an applied force has the size of its force or, where it has torques only,
+        of its torque.
+        """
         s, p = self.system, self.path
         forces = len(s.forces)
         loads, powers = np.zeros((len(p), forces)), np.zeros((len(p), forces + power.N_OTHERS))
@@ -332,7 +338,7 @@ class Run:
 
     @cached_property
     def elastic_energy(self) -> Array:
-        """Energy in springs between points and on joint coordinates, J."""
+        """Energy in springs between points and on joint coordinates, cut or not, and in bushings, J."""
         s, p = self.system, self.path
         out = np.zeros(len(p))
         work = s.work()
@@ -501,7 +507,7 @@ class Run:
         return Counterweight(self, body, float(mass), tuple(np.asarray(at, float).tolist()), motors)
 
     def summary(self) -> pandas.DataFrame:
-        """Smallest and largest value with their times, and RMS, of every reaction, load and power, and of the shaking.
+        """Smallest and largest value with their times, and RMS over time, of reactions, loads, powers and the shaking.
 
         Components that redundancy leaves undetermined are marked by a question mark.
 
@@ -537,8 +543,7 @@ class Run:
             values, times = every[bounded], self.path.t[bounded]
             if len(values) and np.isfinite(values).all() and np.any(values != 0.0):
                 low, high = int(np.argmin(values)), int(np.argmax(values))
-                rms = float(np.sqrt(np.mean(values**2)))
-                rows[name] = (unit, values[low], times[low], values[high], times[high], rms)
+                rows[name] = (unit, values[low], times[low], values[high], times[high], rms(values, times))
         heads = ["unit", "min", "t_min", "max", "t_max", "rms"]
         return pd.DataFrame.from_dict(rows, orient="index", columns=heads)
 
@@ -731,7 +736,7 @@ def compare_runs(runs: Sequence[Run], names: Sequence[str] | None = None) -> xar
 def _difference(a: Array, b: Array, t: Array) -> tuple[float, float, float]:
     d = np.abs(a - b)
     k = int(np.argmax(d))
-    return float(d[k]), float(t[k]), float(np.sqrt(np.mean(d**2)))
+    return float(d[k]), float(t[k]), rms(d, t)
 
 
 def _energy_scale(energy: Array, work: Array) -> float:
@@ -756,7 +761,7 @@ def coordinate_units(system: System) -> list[str]:
 
 
 def load_units(system: System) -> list[str]:
-    """Unit of the load of each force: of a torque on a freedom that turns, of a force else.
+    """Unit of the load of each force: of a torque on a freedom that turns or of what has torques only, of a force else.
 
     Examples
     --------
@@ -767,9 +772,9 @@ def load_units(system: System) -> list[str]:
     ['N m']
     """
     units = []
-    for name in system.forces:
+    for n, name in enumerate(system.forces):
         label = getattr(system.mechanism.forces[name], "joint", "")
-        turns = False
+        turns = not label and bool(system.model.force[n, TURNS_ONLY] == 1)
         if label:
             joint, _, suffix = (label, "", "") if label in system.joints else label.partition(".")
             spec = system.joints[joint].spec

@@ -21,6 +21,7 @@ from loopdyn.inertia import MassProperties
 from loopdyn.joints import REVERSED_BY_SIGN, Free, Joint
 from loopdyn.joints.base import Frame
 from loopdyn.model import GROUND, Mechanism, name_problem
+from loopdyn.suspicions import gravity_note, suspicions
 from loopdyn.topology import (
     Edge,
     Forest,
@@ -37,8 +38,6 @@ Pose = tuple[Array, Array]  # position (3), rotation matrix (3, 3)
 
 # A body counts as unsupported if the inertia that its joint moves is this small against the terms it is the sum of.
 SUPPORT = 1e-12
-# m/s^2: gravity of the earth, and one that is more likely a slip of units (the sun has 274, drop towers go to 500 g).
-EARTH, STRONG_GRAVITY = 9.80665, 1000.0
 
 
 @dataclass(frozen=True)
@@ -208,7 +207,7 @@ class System:
     @cached_property
     def absolute(self) -> System:
         """The same mechanism with every body free and every joint a constraint."""
-        return self.mechanism.compile(cuts="all")
+        return build(self.mechanism, "all")
 
     @cached_property
     def size(self) -> float:
@@ -353,7 +352,10 @@ def _normalise(q: Array, system: System) -> None:
 
 
 def build(m: Mechanism, cuts: Sequence[str] | Literal["all"] | None = None, free: Sequence[str] = ()) -> System:
-    """Check a mechanism and freeze it; raises one ModelError with all problems."""
+    """Check a mechanism and freeze it; raises one ModelError with all problems.
+
+    Its warnings are shown by :meth:`Mechanism.compile`, not here: systems that are made from others would repeat them.
+    """
     try:
         builder = _Builder(m)
         return builder.build(cuts, free)
@@ -379,6 +381,7 @@ class _Builder:
         self.masses = [self._mass(name) for name in self.names]
         self.joints = self._joints()
         self._raise()
+        self.warnings += self._suspicions()
         self.topology = self._topology(cuts, free)
         self._place_bodies()
         forces = self._forces()
@@ -386,11 +389,7 @@ class _Builder:
         base_programs = self._base_programs()
         limits, start = self._limits(), self._start()
         gravity = self.r.vector(self.m.gravity, "acceleration", "mechanism", ("gravity",))
-        if (strength := float(np.linalg.norm(gravity))) > STRONG_GRAVITY:
-            self.warnings.append(
-                f"gravity is {strength:g} m/s^2, {strength / EARTH:.0f} times that of the earth. If mm/s^2 is meant, "
-                "write units: {acceleration: mm/s^2}."
-            )
+        self.warnings += [*gravity_note(gravity), *self.r.notes]
         self._raise()
         ints, floats = self._freeze(forces, base_programs, gravity)
         return System(
@@ -413,6 +412,14 @@ class _Builder:
             ints=ints,
             floats=floats,
         )
+
+    def _suspicions(self) -> list[str]:
+        centres = np.array([p + R @ com for (p, R), (_, com, _) in zip(self.poses, self.masses, strict=True)])
+        joints = {}
+        for name, j in self.joints.items():
+            p, R = self.poses[j.child]
+            joints[name] = ((j.parent, j.child), p + R @ j.M[0])
+        return list(suspicions(self.m, self.names, self.n_bases, centres, self.masses, joints))
 
     def _raise(self) -> None:
         if self.r.problems:
@@ -544,10 +551,6 @@ class _Builder:
             Edge(j.name, j.parent, j.child, j.spec.type, len(j.spec.speeds), j.name in loaded)
             for j in self.joints.values()
         )
-        joined = {end for e in edges for end in (e.parent, e.child)}
-        for k, name in enumerate(self.names[self.n_bases :], self.n_bases):
-            if edges and k not in joined:
-                self.warnings.append(f"body '{name}' is on no joint and moves freely. Join it if that is not meant.")
         roots = self._free_bodies(cuts, free)
         if cuts is None:
             forest = shallow_forest(self.names, edges, adjacency(len(self.names), edges), self.n_bases, roots)

@@ -609,7 +609,6 @@ def test_equality_is_about_what_a_mechanism_says(tmp_path: Path) -> None:
 
 
 def test_a_gravity_that_looks_like_millimetres_is_noted() -> None:
-    for gravity, noted in ((-9.81, False), (-9810.0, True)):
-        system = ld.Mechanism("lamp", gravity=(0, 0, gravity)).compile()
-        assert [w for w in system.warnings if "mm/s^2" in w] == list(system.warnings)
-        assert bool(system.warnings) == noted
+    assert ld.Mechanism("lamp", gravity=(0, 0, -9.81)).compile().warnings == ()
+    with pytest.warns(ld.LoopdynWarning, match=r"write units: {acceleration: mm/s\^2}"):
+        ld.Mechanism("lamp", gravity=(0, 0, -9810.0)).compile()

@@ -341,6 +341,7 @@ def test_compliant_distribution_is_the_limit_of_stiff_bushings():
         np.testing.assert_allclose(found, -k @ T @ x, atol=1e-9 * 20 * G)
 
 
+@pytest.mark.filterwarnings("ignore:four_bar:UserWarning")  # numbers in mm that are taken as m are the point
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])
 def test_forces_scale_with_the_units_of_length(scale):
     """A four-bar `scale` times as large under `scale` times the gravity: the same motion, forces times `scale`."""

@@ -139,7 +139,10 @@ def test_tables_that_are_motions_stay_c2_cubics():
 
 
 def test_a_motion_by_a_table_is_not_held_and_not_linear():
-    for options, words in (({"interpolation": "linear"}, "speed of a motion would jump"), ({"outside": "hold"}, "stop at once")):
+    for options, words in (
+        ({"interpolation": "linear"}, "speed of a motion would jump"),
+        ({"outside": "hold"}, "stop at once"),
+    ):
         m = ld.library.pendulum()
         m.add_driver("d", "A", {"points": [[0, 0], [1, 1]], **options})
         with pytest.raises(ld.ModelError, match=words):

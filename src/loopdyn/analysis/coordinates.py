@@ -23,7 +23,7 @@ from loopdyn.formulations import criteria
 from loopdyn.formulations.partition import Partition, PartitionSolver
 from loopdyn.projection import project
 from loopdyn.rank import CANDIDATE, decide, require_inertia, require_regular, scaled, without_inertia
-from loopdyn.system import State, System
+from loopdyn.system import State, System, build
 from loopdyn.topology import forest_of_cuts
 from loopdyn.tree import body_jacobian, closure, increment, mass_matrix
 from loopdyn.wording import nearest
@@ -261,7 +261,7 @@ def _possible_cuts(system: System) -> list[tuple[str, ...]]:
 
 def _judge(system: System, state: State, joints: tuple[str, ...]) -> Cut:
     """What a cut makes of the mechanism at a state."""
-    other = system.mechanism.compile(cuts=list(joints))
+    other = build(system.mechanism, cuts=list(joints))
     there = reconnect(system, state, other).state
     (chosen, value), *_ = _all_sets(*_criteria(other, there))[0]
     units = other.speed_units

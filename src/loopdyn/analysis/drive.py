@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -20,7 +21,7 @@ from loopdyn.analysis.assembly import assemble
 from loopdyn.analysis.following import LOST, End, Follower, Inputs, Point, Rows
 from loopdyn.analysis.mobility import mobility
 from loopdyn.constraints import Driver
-from loopdyn.errors import LoopdynError, ModelError, Problem
+from loopdyn.errors import LoopdynError, LoopdynWarning, ModelError, Problem
 from loopdyn.forces.base import Table, law_program
 from loopdyn.profiles import Profile
 from loopdyn.projection import project
@@ -40,6 +41,7 @@ Array = NDArray[np.float64]
 POINTS = 361  # of a range without a number of its own: a turn by degrees
 SHARE = 0.3  # of the largest motion in which a coordinate takes part to be named in a message
 NAMED = 6  # coordinates named at most
+MANY_TURNS = 10.0  # of a range in rad: more are likely degrees
 FILM = 4.0  # seconds that a film of a range takes
 AT_START = 1e-9  # rad or sizes of the mechanism: a dead point as near as this to the start of a range is at the start
 BESIDE = 1e-2  # rad or sizes of the mechanism, to a pose beside a dead point
@@ -562,6 +564,16 @@ def _speed_unit(label: str) -> str:
     return "m" if label.rpartition(".")[2].startswith("v") else "rad"
 
 
+def _note_many_turns(ranges: Mapping[str, Array]) -> None:
+    """Warn of ranges in rad that look like degrees."""
+    for label, values in ranges.items():
+        turns = float(np.ptp(values)) / (2.0 * np.pi)
+        if turns > MANY_TURNS:
+            text = f"'{label}' is driven over {np.ptp(values):g} rad, {turns:.3g} turns. If degrees are meant, use "
+            text += 'np.radians(...), or units="model" with a model in degrees.'
+            warnings.warn(text, LoopdynWarning, stacklevel=4)
+
+
 def _course(system: System, given: Mapping[str, Any], times: Any, units: str) -> _Course:
     labels = tuple(given)
     in_time = [isinstance(m, (str | Profile | Table, Mapping)) for m in given.values()]
@@ -575,6 +587,8 @@ def _course(system: System, given: Mapping[str, Any], times: Any, units: str) ->
     dimensions = [_dimensions(system)[label] for label in labels]
     factors = [system.mechanism.units.factor(d) if units == "model" else 1.0 for d in dimensions]
     values = [_range(label, m) * f for (label, m), f in zip(given.items(), factors, strict=True)]
+    if units == "SI":
+        _note_many_turns({n: v for n, d, v in zip(labels, dimensions, values, strict=True) if d == "angle"})
     if len({len(v) for v in values}) > 1:
         counts = ", ".join(f"{label}: {len(v)}" for label, v in zip(labels, values, strict=True))
         raise LoopdynError(f"the inputs have ranges of different lengths ({counts}). Give all of them as many steps.")

@@ -37,7 +37,7 @@ from loopdyn.model import Mechanism
 from loopdyn.rank import decide, scaled
 from loopdyn.reactions import COMPONENTS, Reactions, reactions
 from loopdyn.results import load_units
-from loopdyn.system import State, System, TableUse
+from loopdyn.system import State, System, TableUse, build
 from loopdyn.tree import body_motion, closure, difference, energy, increment, inverse_dynamics, power, terms
 from loopdyn.tree.tables import check_tables, table_variable
 from loopdyn.wording import nearest
@@ -377,7 +377,7 @@ def preload(system: System, pose: State, force: str) -> Preload:
         return other
 
     def pushes(value: float) -> Array:
-        changed = variant(value).compile(cuts=list(system.topology.cuts))
+        changed = build(variant(value), cuts=list(system.topology.cuts))
         statics = _Statics(changed, pose)
         return statics.push(pose.q)[0]
 
@@ -522,7 +522,7 @@ class _Statics:
         s = self.system
         weight = float(s.model.body[s.n_bases :, rec.MASS].sum() * np.linalg.norm(s.model.gravity)) * s.size
         loads = np.abs(self.loads(q))
-        return weight + float(np.nansum(loads * self.levers)) + float(np.abs(self.force(q)).max(initial=0.0))
+        return weight + float(np.sum(loads * self.levers)) + float(np.abs(self.force(q)).max(initial=0.0))
 
     def stiffness(self, q: Array, N: Array) -> Array:
         """Reduced stiffness (k, k) in natural units along N."""

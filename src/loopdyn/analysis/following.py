@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 
 from loopdyn import records as rec
 from loopdyn.errors import LoopdynError, SingularityError
-from loopdyn.system import State, System
+from loopdyn.system import State, System, build
 from loopdyn.tree import difference, increment, jacobian, require_rows
 from loopdyn.tree.user_rows import user_rows
 
@@ -88,7 +88,7 @@ class Rows:
         names = [f"measured {k + 1}" for k in range(len(self.cut))]
         for name, label in zip(names, self.cut, strict=True):
             m.add_driver(name, label, 0.0)
-        s = m.compile(cuts=list(system.topology.cuts))
+        s = build(m, cuts=list(system.topology.cuts))
         if s.coordinates != system.coordinates or s.speeds != system.speeds:
             raise LoopdynError(f"'{system.name}' has a tree that its cuts do not give. Compile it with cuts alone.")
         self.measuring = s

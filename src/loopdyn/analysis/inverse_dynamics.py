@@ -36,7 +36,7 @@ from loopdyn.projection import project
 from loopdyn.rank import CANDIDATE, decide, of_matrix, scaled
 from loopdyn.reactions import freedom_wrench, reactions
 from loopdyn.results import Run
-from loopdyn.system import State, System
+from loopdyn.system import State, System, build
 from loopdyn.tree import Terms, body_motion, difference, increment, terms
 from loopdyn.tree.tables import check_tables
 from loopdyn.wording import nearest
@@ -496,7 +496,7 @@ def _without(
         del m.drivers[name]
     for name, (joint, law) in (new or {}).items():
         m.add_driver(name, joint, law)
-    changed = m.compile(cuts=list(system.topology.cuts))
+    changed = build(m, cuts=list(system.topology.cuts))
     _check_same(changed, system)
     return changed
 

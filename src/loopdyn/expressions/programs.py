@@ -234,9 +234,9 @@ def table_program(
     constants = [len(knots), *knots.tolist(), *pieces.ravel().tolist()]
     program = assemble([s for s in steps if s != (OP.SCALE, 1.0)], constants)
     slope, curvature = _jumps(knots, values, pieces)
-    at, smooth = knots / input_scale, ~(slope | curvature)
-    found = (np.sort(at[kept]) for kept in (np.ones(len(at), bool), ~smooth, slope))
-    return replace(program, table=Lookup(variable_index, *found, outside, input_scale))
+    at = knots / input_scale
+    corners, kinks = np.sort(at[slope | curvature]), np.sort(at[slope])
+    return replace(program, table=Lookup(variable_index, np.sort(at), corners, kinks, outside, input_scale))
 
 
 def check_scales(*scales: float) -> None:
@@ -270,7 +270,7 @@ def _table_points(x: ArrayLike, y: ArrayLike) -> tuple[FloatArray, FloatArray]:
 def _pieces(
     knots: FloatArray, values: FloatArray, interpolation: Interpolation, outside: Outside, periodic: bool
 ) -> FloatArray:
-    """Cubics (n + 1, 4) in powers of (x - knot), ascending: before the first knot, between the knots, after the last."""
+    """Cubics (n + 1, 4) in ascending powers of (x - knot): before the first knot, between knots, after the last."""
     pieces = np.zeros((len(knots) + 1, 4))
     try:
         with np.errstate(all="ignore"):

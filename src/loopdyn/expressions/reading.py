@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import difflib
 import math
+import re
 import warnings
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
@@ -105,6 +106,15 @@ def _call_of(name: str) -> str:
     return f"{name}({', '.join(function.arguments)}{', ...' if function.open_ended else ''})"
 
 
+def _numpy_number(node: ast.Call) -> ast.expr | None:
+    """What stands in ``np.float64(0.5)``, as NumPy's numbers put themselves into an f-string; None for other calls."""
+    f = node.func
+    if not (isinstance(f, ast.Attribute) and isinstance(f.value, ast.Name) and f.value.id in ("np", "numpy")):
+        return None
+    number = re.fullmatch(r"(float|int|uint)\d+", f.attr) is not None
+    return node.args[0] if number and len(node.args) == 1 and not node.keywords else None
+
+
 class _Reader:
     """Turns one formula into tokens."""
 
@@ -145,7 +155,11 @@ class _Reader:
         elif isinstance(node, ast.UnaryOp):
             self._sign(node, depth)
         elif isinstance(node, ast.Call):
-            self._call(node, depth)
+            number = _numpy_number(node)
+            if number is not None:
+                self.value(number, depth + 1)
+            else:
+                self._call(node, depth)
         elif isinstance(node, ast.IfExp):
             self._condition(node.test, depth + 1)
             self.value(node.body, depth + 1)

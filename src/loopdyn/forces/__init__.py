@@ -179,7 +179,7 @@ def on_freedom(model, work, n, code):
 
 @inline
 def bushing(model, work, n):
-    """Six springs and dampers between frame 1 on body i and frame 2 on body j, in axes of frame 1."""
+    """Six springs and dampers between frame 1 on body i and frame 2 on body j; returns force and torque in frame 1."""
     B, data = work.body, model.force_data
     i, j = model.force[n, 1], model.force[n, 2]
     x1, v1 = body_point(B, i, get3(data, n, 0))
@@ -193,24 +193,23 @@ def bushing(model, work, n):
     theta = quaternion_log(matrix_quaternion(mul(F, transpose(M))))
     spin = rot_f(F, sub(get3(B, j, W), w1))
     kt, k, ct, c = get3(data, n, 24), get3(data, n, 27), get3(data, n, 30), get3(data, n, 33)
-    force = rot_t(F, (-k[0] * d[0] - c[0] * rate[0], -k[1] * d[1] - c[1] * rate[1], -k[2] * d[2] - c[2] * rate[2]))
-    torque = rot_t(
-        F,
-        (
-            -kt[0] * theta[0] - ct[0] * spin[0],
-            -kt[1] * theta[1] - ct[1] * spin[1],
-            -kt[2] * theta[2] - ct[2] * spin[2],
-        ),
+    f = (-k[0] * d[0] - c[0] * rate[0], -k[1] * d[1] - c[1] * rate[1], -k[2] * d[2] - c[2] * rate[2])
+    m = (
+        -kt[0] * theta[0] - ct[0] * spin[0],
+        -kt[1] * theta[1] - ct[1] * spin[1],
+        -kt[2] * theta[2] - ct[2] * spin[2],
     )
+    force, torque = rot_t(F, f), rot_t(F, m)
     twist(B, j, torque)
     push(B, j, x2, force)
     twist(B, i, neg(torque))
     push(B, i, x2, neg(force))
+    return f, m
 
 
 @inline
 def applied(model, work, n):
-    """Force and torque given by six programs of t."""
+    """Force and torque given by six programs of t; returns them."""
     B = work.body
     i, k, turning = model.force[n, 1], model.force[n, 2], model.force[n, 3]
     t = work.t[0]
@@ -222,6 +221,7 @@ def applied(model, work, n):
     x, _ = body_point(B, i, get3(model.force_data, n, 0))
     twist(B, i, torque)
     push(B, i, x, force)
+    return force, torque
 
 
 @inline(always=True)

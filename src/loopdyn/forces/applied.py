@@ -12,7 +12,8 @@ class AppliedForce(Force):
     """A force at a point of a body and a torque on it.
 
     Components are numbers, formulas of ``t`` and parameters, or tables of ``t``; in world axes, or with
-    ``axes="body"`` in axes that turn with the body and are the world's at the reference pose.
+    ``axes="body"`` in axes that turn with the body and are the world's at the reference pose. As a load of a run it is
+    one number: the size of the force, or of the torque where no force is given.
 
     Examples
     --------
@@ -43,5 +44,6 @@ class AppliedForce(Force):
         if body < 0:
             return None
         axes = places.axes(body, np.eye(3)) if self.axes == "body" else np.eye(3)
-        ints = [body, -1, int(self.axes == "body")]
+        turns_only = all(law == 0.0 for law in self.force) and any(law != 0.0 for law in self.torque)
+        ints = [body, -1, int(self.axes == "body"), int(turns_only)]
         return Record(APPLIED, ints, [*places.point(body, at), *axes.ravel()], programs, first_program=1)

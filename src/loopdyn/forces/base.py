@@ -25,6 +25,8 @@ SPRING, ACTUATOR, JOINT_SPRING, JOINT_FRICTION, MOTOR, BUSHING, APPLIED = range(
 
 N_INTS = 8  # of a force record: code, then bodies or freedom, then program numbers
 N_FLOATS = 40
+# A bushing or an applied force that has torques only says so here: its load is then the size of the torque.
+TURNS_ONLY = 4
 
 Array = NDArray[np.float64]
 Scales = tuple[float, float]
@@ -88,7 +90,7 @@ class Table(Spec):
 
     Notes
     -----
-    A motion (of a driver, a base, a length, a point) cannot jump in speed: ``"linear"`` and ``"hold"`` are refused there.
+    The speed of a motion (of a driver, a base, a length, a point) cannot jump: ``"linear"`` and ``"hold"`` are refused.
 
     Examples
     --------
@@ -110,10 +112,14 @@ class Table(Spec):
             r.problem(element, "along straight lines the speed of a motion would jump", hint, (*path, "interpolation"))
         if motion and self.outside == "hold":
             hint = "Use 'extend', or a profile, which ends at rest: motion: {profile: spline, points: ...}."
-            r.problem(element, "a motion that is held at the end of its table would stop at once", hint, (*path, "outside"))
+            r.problem(
+                element, "a motion that is held at the end of its table would stop at once", hint, (*path, "outside")
+            )
         points = np.array([r.vector(p, "number", element, (*path, "points", n)) for n, p in enumerate(self.points)])
+        x, y = points.reshape(-1, 2).T
         program = table_program(
-            *points.reshape(-1, 2).T,
+            x,
+            y,
             variable,
             interpolation=self.interpolation or ("cubic" if motion else "monotone"),
             outside=self.outside or ("extend" if motion else "hold"),

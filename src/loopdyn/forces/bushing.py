@@ -18,7 +18,8 @@ class Bushing(Force):
     The frames coincide at the reference pose, at the world point `at`, turned by `rotation`. With d the
     displacement of the second frame from the first and theta its rotation vector, both in axes of the first,
     the load on body 2 is ``-stiffness*d - damping*rate`` and the same for the rotation. The force acts at the
-    origin of the second frame.
+    origin of the second frame. As a load of a run it is one number: the size of the force, or of the torque where
+    there is no stiffness and damping along the axes.
 
     Examples
     --------
@@ -58,4 +59,5 @@ class Bushing(Force):
         for body in bodies:
             floats.extend(places.point(body, at))
             floats.extend(places.axes(body, R).T.ravel())  # rows are the axes
-        return Record(BUSHING, bodies, [*floats, *coefficients])
+        turns_only = not any(coefficients[3:6]) and not any(coefficients[9:12]) and any(coefficients)
+        return Record(BUSHING, [*bodies, -1, int(turns_only)], [*floats, *coefficients])

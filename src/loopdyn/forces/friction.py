@@ -8,12 +8,14 @@ from loopdyn.forces.base import JOINT_FRICTION, Force, Places, Record
 from loopdyn.forces.springs import check_not_negative
 from loopdyn.quantities import Path, Resolver, Scalar
 
+TRANSITION = 0.01  # rad/s or m/s, where none is given
+
 
 class JointFriction(Force):
     """Friction: ``-viscous*speed - coulomb*tanh(speed/transition)``.
 
     `coulomb` is a torque or force that does not depend on the load of the bearing; `transition` is the speed
-    over which it changes sign.
+    over which it changes sign, by default 0.01 rad/s or 0.01 m/s, whatever the units of the model are.
 
     Examples
     --------
@@ -27,7 +29,7 @@ class JointFriction(Force):
     joint: str
     viscous: Scalar = 0.0
     coulomb: Scalar = 0.0
-    transition: Scalar = 0.01
+    transition: Scalar | None = None
 
     def resolve(self, r: Resolver, places: Places, element: str, path: Path) -> Record | None:
         """Freedom; viscous, Coulomb and transition."""
@@ -37,7 +39,9 @@ class JointFriction(Force):
         turn = "angular_" if f.rotation else ""
         c = r.scalar(self.viscous, turn + "damping", element, (*path, "viscous"))
         load = r.scalar(self.coulomb, "torque" if f.rotation else "force", element, (*path, "coulomb"))
-        speed = r.scalar(self.transition, turn + "speed", element, (*path, "transition"))
+        speed = TRANSITION
+        if self.transition is not None:
+            speed = r.scalar(self.transition, turn + "speed", element, (*path, "transition"))
         check_not_negative(r, element, path, viscous=c, coulomb=load)
         if speed <= 0.0:
             r.problem(element, "'transition' must be positive", "Give a small speed.", (*path, "transition"))

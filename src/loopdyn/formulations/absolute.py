@@ -56,7 +56,7 @@ from loopdyn.formulations.base import Array, Formulation, Solution, Solver
 from loopdyn.rank import Rank, scaled
 from loopdyn.reactions import carried_rows
 from loopdyn.rotations import from_matrix
-from loopdyn.system import SUPPORT, State, System
+from loopdyn.system import SUPPORT, State, System, build
 from loopdyn.tree import Motion, angles, body_motion, rnea, terms
 
 Method = Literal["kkt", "sparse", "schur", "barycentric", "nullspace", "penalty"]
@@ -203,7 +203,7 @@ def _all_cut(system: System) -> System:
         if not (hasattr(force, "joint") and _joint_of(system, force.joint).in_tree)
     }
     bare = system.mechanism.model_copy(update={"forces": forces, "user_forces": {}})
-    return bare.compile(cuts="all")
+    return build(bare, cuts="all")
 
 
 def _joint_of(system: System, label: str) -> Any:

@@ -26,7 +26,7 @@ from loopdyn.interchange.report import Imported, Report
 from loopdyn.io.reading import MAX_BYTES
 from loopdyn.model import GROUND
 from loopdyn.rotations import about_axis, perpendicular_frame, to_matrix
-from loopdyn.system import State, System
+from loopdyn.system import State, System, build
 from loopdyn.wording import nearest
 
 Array = NDArray[np.float64]
@@ -761,7 +761,7 @@ class _Reader:
     def _start(self, key: int) -> None:
         """Speeds of the keyframe by label; its pose is the reference pose."""
         found = ImportedMJCF(self.draft.mechanism(), self.report, tuple(self.loops), tuple(self.joints))
-        system = found.compile()
+        system = build(found.mechanism, cuts=list(found.loops))
         v = found.from_mujoco(system, self.m.key_qpos[key], self.m.key_qvel[key]).v.tolist()
         self.draft.data["start"] = {"v": {label: x for label, x in zip(system.speeds, v, strict=True) if x != 0.0}}
         self.report.carried.append(f"pose and speeds of the keyframe '{self.label('KEY', key) or key}'")

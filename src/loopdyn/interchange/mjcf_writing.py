@@ -27,7 +27,7 @@ from loopdyn.interchange.draft import Pose
 from loopdyn.interchange.report import Report, refuse_loss
 from loopdyn.model import GROUND, Mechanism
 from loopdyn.rotations import from_matrix, to_matrix
-from loopdyn.system import JointData, State
+from loopdyn.system import JointData, State, build
 from loopdyn.tree import body_motion
 
 Array = NDArray[np.float64]
@@ -89,7 +89,7 @@ def write_mjcf(mechanism: Mechanism, path: str | os.PathLike[str], *, leave_out:
 class _Writer:
     def __init__(self, mechanism: Mechanism, report: Report, leave_out: bool):
         self.m = mechanism
-        self.c = Compiled(mechanism, mechanism.compile())
+        self.c = Compiled(mechanism, build(mechanism))
         self.report = report
         self.leave_out = leave_out
         self.problems = unwritable(mechanism, "MJCF")

@@ -22,7 +22,7 @@ from loopdyn.interchange.report import Report, listed, refuse_loss
 from loopdyn.interchange.urdf_reading import NO_LIMIT
 from loopdyn.io.writing import document, plain
 from loopdyn.model import GROUND, Mechanism
-from loopdyn.system import JointData
+from loopdyn.system import JointData, build
 
 Array = NDArray[np.float64]
 
@@ -85,7 +85,7 @@ class _Writer:
         self.m = mechanism
         self.report = report
         self.leave_out = leave_out
-        self.c = Compiled(mechanism, mechanism.compile())
+        self.c = Compiled(mechanism, build(mechanism))
         self.problems = unwritable(mechanism, "URDF")
         self.problems += [not_held("base", b, "given motion of a body", "URDF") for b in mechanism.base if b != GROUND]
         self.taken = {*mechanism.joints}

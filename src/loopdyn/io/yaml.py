@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path as FilePath
@@ -11,7 +12,7 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic.json_schema import GenerateJsonSchema
 
-from loopdyn.errors import ModelError, Problem
+from loopdyn.errors import LoopdynWarning, ModelError, Problem
 from loopdyn.io.including import gather
 from loopdyn.io.reading import KINDS, Document, Node, element_name, parse_document, read_document
 from loopdyn.io.writing import KINDS_OF_PARTS, document, merged, plain, write_atomically
@@ -120,7 +121,9 @@ def _further_problems(data: dict[str, Any], problems: Sequence[Problem]) -> list
     keys_first = sorted(problems, key=lambda p: not _is_unknown_key(p))  # before the elements they stand in
     missing = {name for p in keys_first for name in _remove(data, p)}
     try:
-        Mechanism.model_validate(data).compile()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", LoopdynWarning)  # the model is wrong: only that is said
+            Mechanism.model_validate(data).compile()
     except ValidationError:
         return []
     except ModelError as error:

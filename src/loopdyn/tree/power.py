@@ -3,8 +3,8 @@
 import numpy as np
 
 from loopdyn._jit import inline, kernel
-from loopdyn.forces import along_line, applied, body_point, bushing, on_freedom
-from loopdyn.forces.base import ACTUATOR, APPLIED, BUSHING, JOINT_FRICTION, JOINT_SPRING, MOTOR, SPRING
+from loopdyn.forces import along_line, applied, bushing, on_freedom
+from loopdyn.forces.base import ACTUATOR, APPLIED, BUSHING, JOINT_FRICTION, JOINT_SPRING, MOTOR, SPRING, TURNS_ONLY
 from loopdyn.records import (
     AV,
     AW,
@@ -46,11 +46,17 @@ def received(model, B, i):
 
 
 @inline
+def size(model, n, force, torque):
+    """Size of the force, or of the torque of what has torques only."""
+    return np.sqrt(dot(torque, torque)) if model.force[n, TURNS_ONLY] == 1 else np.sqrt(dot(force, force))
+
+
+@inline
 def force_power(model, work, n):
-    """Power of force n on the bodies, and its load: pull of a line, torque or force on a freedom, else not a number."""
+    """Power of force n on the bodies, and its load: pull of a line, torque or force on a freedom, else its size."""
     B = work.body
     code, i, j = model.force[n, 0], model.force[n, 1], model.force[n, 2]
-    load = np.nan
+    load = 0.0 * work.t[0]
     if code == JOINT_SPRING or code == JOINT_FRICTION or code == MOTOR:
         cut, index = i, j
         if cut < 0:
@@ -64,10 +70,11 @@ def force_power(model, work, n):
     if code == SPRING or code == ACTUATOR:
         load = along_line(model, work, n, code)
     elif code == BUSHING:
-        bushing(model, work, n)
+        force, torque = bushing(model, work, n)
+        load = size(model, n, force, torque)
     elif code == APPLIED:
-        applied(model, work, n)
-        return received(model, B, i), load
+        force, torque = applied(model, work, n)
+        return received(model, B, i), size(model, n, force, torque)
     else:
         load = on_freedom(model, work, n, code)
     return received(model, B, i) + received(model, B, j), load
@@ -123,25 +130,37 @@ def powers(model, work, moved, power, load):
         power[n + GIVEN] = total_power(model, work) - known - user
 
 
+@inline
+def stored(load, k):
+    """Energy in a spring of stiffness k under a load."""
+    return 0.5 * load * load / k if k > 0.0 else 0.0 * load
+
+
 @kernel
 def elastic_energy(ints, floats, work):
-    """Energy in springs between points and on joint coordinates of the tree at (t, q) in `work`."""
+    """Energy in springs between points, on joint coordinates and in bushings at (t, q) in `work`.
+
+    Speeds are taken as zero, so that the load of a spring is that of its stiffness alone.
+    """
     model, data = open_model(ints, floats), open_work(ints, work)
+    for k in range(model.nv):
+        data.v[k] = 0.0
     kinematics(model, data)
+    for i in range(model.tree.shape[0]):  # bases move by themselves, and drag bodies along
+        put3(data.body, i, W, ZERO)
+        put3(data.body, i, V, ZERO)
     total = 0.0
     for n in range(model.force.shape[0]):
-        code, i, j = model.force[n, 0], model.force[n, 1], model.force[n, 2]
-        stretch, k = 0.0, 0.0
+        code = model.force[n, 0]
         if code == SPRING:
-            k = model.force_data[n, 6]
-            x1, _ = body_point(data.body, i, get3(model.force_data, n, 0))
-            x2, _ = body_point(data.body, j, get3(model.force_data, n, 3))
-            line = sub(x2, x1)
-            stretch = np.sqrt(dot(line, line)) - model.force_data[n, 8]
-        elif code == JOINT_SPRING and i < 0 and model.force[n, 3] >= 0:
-            k = model.force_data[n, 0]
-            stretch = data.q[model.force[n, 3]] - model.force_data[n, 2]
-        total += 0.5 * k * stretch * stretch
+            total += stored(along_line(model, data, n, code), model.force_data[n, 6])
+        elif code == JOINT_SPRING:
+            total += stored(on_freedom(model, data, n, code), model.force_data[n, 0])
+        elif code == BUSHING:
+            force, torque = bushing(model, data, n)
+            kt, k = get3(model.force_data, n, 24), get3(model.force_data, n, 27)
+            total += stored(torque[0], kt[0]) + stored(torque[1], kt[1]) + stored(torque[2], kt[2])
+            total += stored(force[0], k[0]) + stored(force[1], k[1]) + stored(force[2], k[2])
     return total
 
 
