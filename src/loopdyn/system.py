@@ -27,6 +27,7 @@ from loopdyn.topology import (
     Topology,
     adjacency,
     forest_of_cuts,
+    forest_of_read_joints,
     shallow_forest,
     supported_forest,
 )
@@ -358,12 +359,13 @@ class _Builder:
         self.masses = [self._mass(name) for name in self.names]
         self.joints = self._joints()
         self._raise()
+        self.limits = self._limits()
         self.topology = self._topology(cuts, free)
         self._place_bodies()
         forces = self._forces()
         self._constraints()
         base_programs = self._base_programs()
-        limits, start = self._limits(), self._start()
+        start = self._start()
         gravity = self.r.vector(self.m.gravity, "acceleration", "mechanism", ("gravity",))
         if (strength := float(np.linalg.norm(gravity))) > STRONG_GRAVITY:
             self.warnings.append(
@@ -384,7 +386,7 @@ class _Builder:
             row_dimensions=tuple(dimension for _, dimension, _ in self.row_list),
             holonomic=np.array([holonomic for _, _, holonomic in self.row_list], bool),
             forces=tuple(self.m.forces),
-            limits=limits,
+            limits=self.limits,
             start=start,
             warnings=tuple(self.warnings),
             reference_poses=tuple(self.poses[self.rows[name]] for name in self.order),
@@ -518,8 +520,9 @@ class _Builder:
     def _topology(self, cuts: Sequence[str] | Literal["all"] | None, free: Sequence[str]) -> Topology:
         loaded = {f.joint.split(".")[0] for f in self.m.forces.values() if hasattr(f, "joint")}
         loaded.update(j for c in (*self.m.constraints.values(), *self.m.drivers.values()) for j in c.joints())
+        read = self._read_joints()
         edges = tuple(
-            Edge(j.name, j.parent, j.child, j.spec.type, len(j.spec.speeds), j.name in loaded)
+            Edge(j.name, j.parent, j.child, j.spec.type, len(j.spec.speeds), j.name in loaded, j.name in read)
             for j in self.joints.values()
         )
         joined = {end for e in edges for end in (e.parent, e.child)}
@@ -529,11 +532,26 @@ class _Builder:
         roots = self._free_bodies(cuts, free)
         if cuts is None:
             forest = shallow_forest(self.names, edges, adjacency(len(self.names), edges), self.n_bases, roots)
-            if _any_singular(self.masses[self.n_bases :]):
-                forest = supported_forest(self.names, edges, self.n_bases, forest, self._unsupported(edges))
+            unsupported = self._unsupported(edges) if _any_singular(self.masses[self.n_bases :]) else None
+            if unsupported is not None:
+                forest = supported_forest(self.names, edges, self.n_bases, forest, unsupported)
+            forest = forest_of_read_joints(edges, self.n_bases, forest, unsupported)
         else:
             forest = self._forest_of_cuts(edges, cuts)
         return Topology(self.m.name, tuple(self.names), edges, self.n_bases, forest)
+
+    def _read_joints(self) -> set[str]:
+        """Joints with an angle whose turns count: for forces, constraints, drivers, limits of more than half a turn."""
+        labels = [label for c in (*self.m.forces.values(), *self.m.constraints.values()) for label in c.reads()]
+        labels += [label for d in self.m.drivers.values() for label in d.reads()]
+        labels += [label for label, bounds in self.limits.items() if max(map(abs, bounds)) > math.pi]
+        turning = {
+            label: j.name
+            for j in self.joints.values()
+            for k, label in enumerate(j.spec.labels(j.name)[0])
+            if j.spec.is_periodic(k)
+        }
+        return {turning[label] for label in labels if label in turning}
 
     def _free_bodies(self, cuts: Sequence[str] | Literal["all"] | None, free: Sequence[str]) -> list[int]:
         """Rows of the bodies that are to hang on a free joint."""
