@@ -103,7 +103,7 @@ def change(base: System, phase: Phase, state: State, action: Lock | Release, fir
 
 
 def coordinate(system: System, state: State, label: str) -> float:
-    """Value of a joint coordinate, also of a cut joint, rad or m."""
+    """Value of a joint coordinate, also of a cut joint, rad or m; full turns of the latter included if known."""
     if label in system.coordinates and label in system.speeds:
         return float(state.q[system.coordinates.index(label)])
     j = next((j for j in system.joints.values() if not j.in_tree and label in j.spec.labels(j.name)[0]), None)
@@ -114,7 +114,8 @@ def coordinate(system: System, state: State, label: str) -> float:
     F, M = motion.rotation[j.parent] @ j.F[1], motion.rotation[j.child] @ j.M[1]
     x = motion.position[j.child] + motion.rotation[j.child] @ j.M[0]
     d = x - motion.position[j.parent] - motion.rotation[j.parent] @ j.F[0]
-    return float(j.spec.measure(F.T @ M, F.T @ d, j.par)[j.spec.labels(j.name)[0].index(label)])
+    k = j.spec.labels(j.name)[0].index(label)
+    return system.with_turns(j, k, float(j.spec.measure(F.T @ M, F.T @ d, j.par)[k]), state.q)
 
 
 def _check_release(base: System, phase: Phase, name: str) -> None:
@@ -143,7 +144,8 @@ def _compiled(base: System, phase: Phase) -> Phase:
         joint = base.joints[label.partition(".")[0]]
         k = joint.spec.labels(joint.name)[0].index(label)
         m.add_driver(f"lock {label}", label, value / units.factor(joint.spec.dimensions[k]))
-    system = build(m, cuts=[cut for cut in base.topology.cuts if cut not in phase.released])
+    cuts = [cut for cut in base.topology.cuts if cut not in phase.released]
+    system = build(m, cuts, counted=base.counted)
     if system.coordinates != base.coordinates or system.speeds != base.speeds:
         raise LoopdynError(
             f"without {', '.join(phase.released)} the mechanism has another tree. Compile with other cuts."

@@ -349,7 +349,8 @@ class Mechanism(BaseModel):
         Parameters
         ----------
         cuts : list of joint names or "all", optional
-            Joints to cut. By default loopdyn chooses them; ``"all"`` frees every body (absolute coordinates).
+            Joints to cut. By default loopdyn chooses them; ``"all"`` frees every body (absolute coordinates). Joints
+            whose angles springs, motors, drivers or constraints read are cut only if all joints of a loop are read.
         free : list of body names
             Bodies that hang on an added free joint instead of on their neighbours, as a platform on legs: the joints
             between them and what stands without them are cut, and their poses are among the coordinates.

@@ -30,7 +30,7 @@ from loopdyn.errors import ModelError, Problem
 from loopdyn.rank import Rank, is_large, of_matrix, scaled
 from loopdyn.rotations import from_matrix
 from loopdyn.system import JointData, State, System
-from loopdyn.tree import Motion, Terms, angles, body_motion, terms
+from loopdyn.tree import Motion, Terms, body_motion, readings, terms
 from loopdyn.tree.user_rows import UserRows, user_rows
 from loopdyn.wording import nearest
 
@@ -200,7 +200,7 @@ def free_terms(system: System, state: State) -> tuple[System, State, Terms]:
     free = free_system(system)
     there = free_state(system, body_motion(system, state))
     there = State(state.t, there.q, there.v)
-    return free, there, terms(free, there, angles(system, state), carried_rows(system, state, free, there))
+    return free, there, terms(free, there, readings(system, state), carried_rows(system, state, free, there))
 
 
 def carried_rows(system: System, state: State, free: System, there: State) -> UserRows | None:

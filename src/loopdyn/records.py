@@ -17,7 +17,7 @@ from loopdyn._jit import inline, window
 
 # Header of the int array.
 H_ROWS, H_BASES, H_NQ, H_NV, H_CUTS, H_NC, H_FORCES, H_CODE, H_PROGRAMS, H_CONSTANTS = range(10)
-H_LINEAR, H_ENTRIES, H_DEPTH, H_JETS, H_USER, H_SIZE = range(10, 16)
+H_LINEAR, H_ENTRIES, H_DEPTH, H_JETS, H_USER, H_PATH, H_COUNTED, H_SIZE = range(10, 18)
 
 # tree[i]: integers of body i.
 PARENT, KIND, Q0, V0, NV, REVERSED, N_TREE = range(7)
@@ -49,6 +49,12 @@ N_CUT_FRAMES = 26
 L_ROW, L_FIRST, L_COUNT, L_PROGRAM, L_KIND, N_LINEAR = range(6)
 LINEAR, RELATION, VELOCITY_RELATION = range(3)
 E_CUT, E_FREEDOM, E_COORDINATE, N_ENTRY = range(4)
+
+# reader[k]: first step and number of steps on the path of what force k, or entry k - forces, reads of a cut angle. The
+# angle is read within half a turn of `reader_angle` plus the sum of sign * coordinate over these steps: where all axes
+# on the path are parallel, the tree joints on it; else the counted coordinate. Without a path: of `near`.
+# counted[k]: cut joint and freedom of an angle that is a coordinate of its own, behind those of the tree.
+N_READER, N_STEP, N_COUNTED = 2, 2, 2
 
 N_FORCE_INTS = 8
 N_FORCE_FLOATS = 40
@@ -100,6 +106,10 @@ class Model(NamedTuple):
     entry: Any  # (entries, N_ENTRY) int
     factor: Any  # (entries,)
     gravity: Any  # (3,)
+    reader: Any  # (forces + entries, N_READER) int
+    path: Any  # (steps, N_STEP) int: coordinate, sign
+    counted: Any  # (counted, N_COUNTED) int
+    reader_angle: Any  # (forces + entries,)
     n_bases: int
     nq: int
     nv: int
@@ -123,7 +133,7 @@ class Work(NamedTuple):
     explicit: Any  # (nc,) rate of phi that is not due to motion
     rows: Any  # (nc, 6) direction of each constraint row: torque and force on the child at M's origin
     factor: Any  # (entries,) factors of the entries of linear records at this state
-    near: Any  # (entries,) in: angles of cut joints are read within half a turn of these
+    near: Any  # (forces + entries,) in: angles of cut joints without a path are read within half a turn of these
     jets: Any  # (jets, 3) variables of a program with two derivatives
     motion: Any  # (6, 3) motion of a base with two derivatives
     stack: Any  # (depth, 3)
@@ -136,15 +146,17 @@ def model_sizes(header: Any) -> tuple[int, int]:
     linear, entries = int(header[H_LINEAR]), int(header[H_ENTRIES])
     ints = H_SIZE + rows * N_TREE + cuts * N_CUT + forces * N_FORCE_INTS + code + programs + 1
     ints += bases * N_BASE_PROGRAMS + linear * N_LINEAR + entries * N_ENTRY
+    ints += (forces + entries) * N_READER + int(header[H_PATH]) * N_STEP + int(header[H_COUNTED]) * N_COUNTED
     floats = rows * N_BODY + cuts * N_CUT_FRAMES + forces * N_FORCE_FLOATS + constants + bases * 12 + entries + 3
+    floats += forces + entries
     return ints, floats
 
 
 def work_size(header: Any) -> int:
     """Length of the work array."""
     rows, nq, nv, nc, depth = (int(header[k]) for k in (H_ROWS, H_NQ, H_NV, H_NC, H_DEPTH))
-    entries, jets = int(header[H_ENTRIES]), int(header[H_JETS])
-    tables = rows * N_WORK + nv * N_DOF + 9 * nc + 2 * entries + 3 * jets + 3 * N_BASE_PROGRAMS + 3 * depth
+    forces, entries, jets = (int(header[k]) for k in (H_FORCES, H_ENTRIES, H_JETS))
+    tables = rows * N_WORK + nv * N_DOF + 9 * nc + forces + 2 * entries + 3 * jets + 3 * N_BASE_PROGRAMS + 3 * depth
     return 1 + nq + 4 * nv + tables
 
 
@@ -161,6 +173,9 @@ def open_model(ints, floats):
     f = e + ints[H_PROGRAMS] + 1
     g = f + bases * N_BASE_PROGRAMS
     h = g + linear * N_LINEAR
+    r = h + entries * N_ENTRY
+    s = r + (forces + entries) * N_READER
+    t = s + ints[H_PATH] * N_STEP
     k = rows * N_BODY
     m = k + cuts * N_CUT_FRAMES
     n = m + forces * N_FORCE_FLOATS
@@ -183,6 +198,10 @@ def open_model(ints, floats):
         window(ints, h, entries, N_ENTRY),
         window(floats, p, entries),
         window(floats, q, 3),
+        window(ints, r, forces + entries, N_READER),
+        window(ints, s, ints[H_PATH], N_STEP),
+        window(ints, t, ints[H_COUNTED], N_COUNTED),
+        window(floats, q + 3, forces + entries),
         bases,
         ints[H_NQ],
         ints[H_NV],
@@ -195,7 +214,7 @@ def open_model(ints, floats):
 def open_work(ints, work):
     """Named views of the work array."""
     rows, nq, nv, nc, depth = ints[H_ROWS], ints[H_NQ], ints[H_NV], ints[H_NC], ints[H_DEPTH]
-    entries, jets = ints[H_ENTRIES], ints[H_JETS]
+    forces, entries, jets = ints[H_FORCES], ints[H_ENTRIES], ints[H_JETS]
     a = 1 + nq
     b = a + nv
     c = b + nv
@@ -208,7 +227,7 @@ def open_work(ints, work):
     j = i + nc
     k = j + 6 * nc
     m = k + entries
-    n = m + entries
+    n = m + forces + entries
     o = n + 3 * jets
     p = o + 3 * N_BASE_PROGRAMS
     return Work(
@@ -225,7 +244,7 @@ def open_work(ints, work):
         window(work, i, nc),
         window(work, j, nc, 6),
         window(work, k, entries),
-        window(work, m, entries),
+        window(work, m, forces + entries),
         window(work, n, jets, 3),
         window(work, o, N_BASE_PROGRAMS, 3),
         window(work, p, depth, 3),

@@ -757,6 +757,7 @@ def coordinate_units(system: System) -> list[str]:
         if j.in_tree:
             for k, dimension in enumerate(j.spec.dimensions):
                 units[j.q0 + k] = {"angle": "rad", "length": "m"}.get(dimension, "1")
+    units[system.nq - len(system.counted) :] = ["rad"] * len(system.counted)
     return units
 
 

@@ -37,7 +37,7 @@ from loopdyn.integrators.base import (
     moves_by_itself,
 )
 from loopdyn.integrators.chart import FINE, Output
-from loopdyn.integrators.stepping import ASKS, FINISHED, RUNNING
+from loopdyn.integrators.stepping import ASKS, FINISHED, RUNNING, TURNED
 from loopdyn.locking import Lock, Phase, Release, change, impulse_as_data, impulse_of, phase_of
 from loopdyn.passages import Crossing, Passage, moving_energy, passage_by_one_step, passage_of, require_branch
 from loopdyn.rank import Rank, decide, require_regular
@@ -460,6 +460,8 @@ class _Simulation:
                 return ended
             bar.show(self.stepper.t, self.error)
             if code not in (RUNNING, FINISHED):
+                if m.count[chart.STATUS] == TURNED:
+                    return "failed", self._why()
                 if self._stays_clear():
                     landed = True
                     continue

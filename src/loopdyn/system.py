@@ -14,9 +14,10 @@ from numpy.typing import ArrayLike, NDArray
 from loopdyn import records as rec
 from loopdyn.constraints.base import LinearRecord, PairRecord
 from loopdyn.constraints.user import UserConstraint
+from loopdyn.cut_angles import AnglePath, Tables, cut_angle_path
 from loopdyn.errors import ModelError, Path, Problem
 from loopdyn.expressions import Lookup, Program, pack
-from loopdyn.forces.base import Freedom, Record, law_program
+from loopdyn.forces.base import JOINT_FRICTION, JOINT_SPRING, MOTOR, Freedom, Record, law_program
 from loopdyn.inertia import MassProperties
 from loopdyn.joints import REVERSED_BY_SIGN, Free, Joint
 from loopdyn.joints.base import Frame
@@ -28,6 +29,7 @@ from loopdyn.topology import (
     Topology,
     adjacency,
     forest_of_cuts,
+    forest_of_read_joints,
     shallow_forest,
     supported_forest,
 )
@@ -49,7 +51,7 @@ class State:
     t : float
         Time in s.
     q : (nq,) array
-        Coordinates of the tree joints, SI.
+        Coordinates of the tree joints, SI; then the counted angles of cut joints (``system.counted``), rad.
     v : (nv,) array
         Speeds of the tree joints, SI.
     note : str
@@ -119,6 +121,9 @@ class System:
         All joints by name, the added free joints of floating bodies included.
     coordinates, speeds : tuple of str
         Labels of q and v.
+    counted : tuple of str
+        The last of the coordinates: angles of cut joints that something reads and whose full turns do not follow from
+        those of the tree. They have no speed of their own and follow the pose, turns being counted along the motion.
     constraint_rows : tuple of str
         Labels of the rows of phi, J and gamma: of cut joints, then constraints, then drivers.
     row_dimensions : tuple of str
@@ -139,6 +144,7 @@ class System:
     bodies: tuple[str, ...] = field(repr=False)
     joints: Mapping[str, JointData] = field(repr=False)
     coordinates: tuple[str, ...] = field(repr=False)
+    counted: tuple[str, ...] = field(repr=False)
     speeds: tuple[str, ...] = field(repr=False)
     constraint_rows: tuple[str, ...] = field(repr=False)
     row_dimensions: tuple[str, ...] = field(repr=False)
@@ -206,8 +212,8 @@ class System:
 
     @cached_property
     def absolute(self) -> System:
-        """The same mechanism with every body free and every joint a constraint."""
-        return build(self.mechanism, "all")
+        """The same mechanism with every body free and every joint a constraint; no angles are counted."""
+        return build(self.mechanism, "all", counted=())
 
     @cached_property
     def size(self) -> float:
@@ -248,8 +254,49 @@ class System:
         for j in self.joints.values():
             if j.in_tree:
                 q[j.q0 : j.q0 + len(j.q_reference)] = j.q_reference
+        for n, label in enumerate(self.counted, self.nq - len(self.counted)):
+            j, k = self.coordinate_of(label)
+            q[n] = j.q_reference[k]
         q.flags.writeable = False
         return q
+
+    @cached_property
+    def base_turns(self) -> bool:
+        """Whether the given motion of some base has rotations."""
+        return bool(np.any(self.model.base_programs[:, 3:] >= 0))
+
+    def coordinate_of(self, label: str) -> tuple[JointData, int]:
+        """Joint that a coordinate belongs to, and its number among those of the joint."""
+        j = self.joints.get(label) or self.joints[label.partition(".")[0]]
+        return j, j.spec.labels(j.name)[0].index(label)
+
+    @cached_property
+    def _paths(self) -> dict[tuple[int, int], AnglePath | None]:
+        return {}
+
+    def with_turns(self, joint: JointData, k: int, x: float, q: Array) -> float:
+        """Coordinate k of a cut joint, measured as x, with its full turns at the coordinates q, where they are known.
+
+        They follow from the tree where all axes of the loop are parallel, and are counted where something reads them.
+        """
+        path = self._angle_path(joint, k)
+        return x if path is None else path.nearest(x, q)
+
+    def knows_turns(self, joint: JointData, k: int) -> bool:
+        """Whether coordinate k of a cut joint is an angle whose full turns a state tells."""
+        return self._angle_path(joint, k) is not None
+
+    def _angle_path(self, joint: JointData, k: int) -> AnglePath | None:
+        if not joint.spec.is_periodic(k):
+            return None
+        label = joint.spec.labels(joint.name)[0][k]
+        if label in self.counted:
+            return AnglePath(((self.coordinates.index(label), 1),), 0.0)
+        if (joint.cut, k) not in self._paths:
+            m = self.model
+            tables = Tables(m.tree, m.body, m.base_programs, m.base_pose, self.q_reference)
+            self._paths[joint.cut, k] = cut_angle_path(tables, m.cut, m.cut_frames, joint.cut, k)
+        return self._paths[joint.cut, k]
 
     @cached_property
     def _index(self) -> tuple[dict[str, int], dict[str, int]]:
@@ -351,14 +398,21 @@ def _normalise(q: Array, system: System) -> None:
 # ------------------------------------------------------------------------------------------------ building
 
 
-def build(m: Mechanism, cuts: Sequence[str] | Literal["all"] | None = None, free: Sequence[str] = ()) -> System:
+def build(
+    m: Mechanism,
+    cuts: Sequence[str] | Literal["all"] | None = None,
+    free: Sequence[str] = (),
+    counted: Sequence[str] | None = None,
+) -> System:
     """Check a mechanism and freeze it; raises one ModelError with all problems.
 
     Its warnings are shown by :meth:`Mechanism.compile`, not here: systems that are made from others would repeat them.
+    `counted` names the angles of cut joints that are coordinates of their own (:mod:`loopdyn.cut_angles`), by default
+    all that something reads and whose turns do not follow from the tree.
     """
     try:
         builder = _Builder(m)
-        return builder.build(cuts, free)
+        return builder.build(cuts, free, counted)
     except ModelError as error:
         raise ModelError(m.locate(error.problems)) from None
 
@@ -375,36 +429,40 @@ class _Builder:
         self.n_bases = 1 + len(moved)
         self.warnings: list[str] = []
 
-    def build(self, cuts: Sequence[str] | Literal["all"] | None, free: Sequence[str]) -> System:
+    def build(
+        self, cuts: Sequence[str] | Literal["all"] | None, free: Sequence[str], counted: Sequence[str] | None
+    ) -> System:
         self._check_sections()
         self.poses = [self._pose(name) for name in self.names]
         self.masses = [self._mass(name) for name in self.names]
         self.joints = self._joints()
         self._raise()
         self.warnings += self._suspicions()
+        self.limits = self._limits()
         self.topology = self._topology(cuts, free)
         self._place_bodies()
         forces = self._forces()
         self._constraints()
         base_programs = self._base_programs()
-        limits, start = self._limits(), self._start()
+        start = self._start()
         gravity = self.r.vector(self.m.gravity, "acceleration", "mechanism", ("gravity",))
         self.warnings += [*gravity_note(gravity), *self.r.notes]
         self._raise()
-        ints, floats = self._freeze(forces, base_programs, gravity)
+        ints, floats = self._freeze(forces, base_programs, gravity, counted)
         return System(
             name=self.m.name,
             mechanism=self.m,
             topology=self.topology,
             bodies=tuple(self.order),
             joints=self.joints,
-            coordinates=tuple(self.q_labels),
+            coordinates=(*self.q_labels, *self.counted),
+            counted=tuple(self.counted),
             speeds=tuple(self.v_labels),
             constraint_rows=tuple(label for label, _, _ in self.row_list),
             row_dimensions=tuple(dimension for _, dimension, _ in self.row_list),
             holonomic=np.array([holonomic for _, _, holonomic in self.row_list], bool),
             forces=tuple(self.m.forces),
-            limits=limits,
+            limits=self.limits,
             start=start,
             warnings=tuple(self.warnings),
             tables=self._tables(),
@@ -547,18 +605,35 @@ class _Builder:
     def _topology(self, cuts: Sequence[str] | Literal["all"] | None, free: Sequence[str]) -> Topology:
         loaded = {f.joint.split(".")[0] for f in self.m.forces.values() if hasattr(f, "joint")}
         loaded.update(j for c in (*self.m.constraints.values(), *self.m.drivers.values()) for j in c.joints())
+        self.read = self._read_angles()
+        read = {self.read[label] for label in self.read}
         edges = tuple(
-            Edge(j.name, j.parent, j.child, j.spec.type, len(j.spec.speeds), j.name in loaded)
+            Edge(j.name, j.parent, j.child, j.spec.type, len(j.spec.speeds), j.name in loaded, j.name in read)
             for j in self.joints.values()
         )
         roots = self._free_bodies(cuts, free)
         if cuts is None:
             forest = shallow_forest(self.names, edges, adjacency(len(self.names), edges), self.n_bases, roots)
-            if _any_singular(self.masses[self.n_bases :]):
-                forest = supported_forest(self.names, edges, self.n_bases, forest, self._unsupported(edges))
+            unsupported = self._unsupported(edges) if _any_singular(self.masses[self.n_bases :]) else None
+            if unsupported is not None:
+                forest = supported_forest(self.names, edges, self.n_bases, forest, unsupported)
+            forest = forest_of_read_joints(edges, self.n_bases, forest, unsupported)
         else:
             forest = self._forest_of_cuts(edges, cuts)
         return Topology(self.m.name, tuple(self.names), edges, self.n_bases, forest)
+
+    def _read_angles(self) -> dict[str, str]:
+        """Angles whose turns count, for forces, constraints, drivers, limits of over half a turn; their joints."""
+        labels = [label for c in (*self.m.forces.values(), *self.m.constraints.values()) for label in c.reads()]
+        labels += [label for d in self.m.drivers.values() for label in d.reads()]
+        labels += [label for label, bounds in self.limits.items() if max(map(abs, bounds)) > math.pi]
+        turning = {
+            label: j.name
+            for j in self.joints.values()
+            for k, label in enumerate(j.spec.labels(j.name)[0])
+            if j.spec.is_periodic(k)
+        }
+        return {label: turning[label] for label in labels if label in turning}
 
     def _free_bodies(self, cuts: Sequence[str] | Literal["all"] | None, free: Sequence[str]) -> list[int]:
         """Rows of the bodies that are to hang on a free joint."""
@@ -721,11 +796,6 @@ class _Builder:
         rotation = dimension == "angle" or (dimension == "" and suffix.startswith("w"))
         if joint.in_tree:
             return Freedom(-1, joint.v0 + k, joint.q0 + k if scalar else -1, dimension, rotation)
-        if dimension == "angle" and spec.type != "helical":
-            self.warnings.append(
-                f"{element} acts on '{label}' of the cut joint '{joint.name}': its angle is read within half a "
-                "turn of zero. Compile with other cuts=[...] if it turns further."
-            )
         return Freedom(joint.cut, k, -1, dimension, rotation)
 
     # ----------------------------------------------------------------------------------- forces, motions
@@ -834,7 +904,11 @@ class _Builder:
     # ---------------------------------------------------------------------------------------- the arrays
 
     def _freeze(
-        self, forces: list[Record], base_programs: list[list[Program | None]], gravity: Array
+        self,
+        forces: list[Record],
+        base_programs: list[list[Program | None]],
+        gravity: Array,
+        counted: Sequence[str] | None,
     ) -> tuple[NDArray[np.int64], Array]:
         programs: list[Program] = []
         force_ints = np.full((len(forces), rec.N_FORCE_INTS), -1, np.int64)
@@ -856,18 +930,72 @@ class _Builder:
         linear, entries, factors = self._linear_data(programs)
         code, constants, start, depth = pack(programs)
         base_pose = np.array([np.concatenate([p, R.ravel()]) for p, R in self.poses[: self.n_bases]])
-        header = [len(self.order), self.n_bases, len(self.q_labels), len(self.v_labels), len(cut), len(self.row_list)]
+        paths = self._paths(base, base_pose, cut, cut_frames)
+        self.counted = [label for label in paths if paths[label] is None and (counted is None or label in counted)]
+        if self.counted and (base[:, 3:] >= 0).any():
+            self.warnings.append(
+                f"full turns of {', '.join(self.counted)} of cut joints, which something reads, are counted "
+                "in runs only, since a base turns. For other analyses beyond half a turn cut other joints: cuts=[...]."
+            )
+        reader, path, reader_angle = self._readers(forces, paths)
+        nq = len(self.q_labels) + len(self.counted)
+        header = [len(self.order), self.n_bases, nq, len(self.v_labels), len(cut), len(self.row_list)]
         header += [len(forces), len(code), len(programs), len(constants), len(linear), len(entries), max(depth, 1)]
         header.append(max([3, *(1 + 2 * len(c.freedoms) for c in self.linear)]))  # laws of forces have three variables
-        header.append(self._user_rows())
+        header += [self._user_rows(), len(path), len(self.counted)]
+        places = np.array([self._cut_freedom(label) for label in self.counted], np.int64).reshape(-1, rec.N_COUNTED)
         int_parts = [np.array(header), self.tree, cut, force_ints, code, start, base, linear, entries]
-        float_parts = [self.body_data, cut_frames, force_data, constants, base_pose, factors, gravity]
+        int_parts += [reader, path, places]
+        float_parts = [self.body_data, cut_frames, force_data, constants, base_pose, factors, gravity, reader_angle]
         ints = np.concatenate([np.asarray(p, np.int64).ravel() for p in int_parts])
         floats = np.concatenate([np.asarray(p, np.float64).ravel() for p in float_parts])
         if (len(ints), len(floats)) != rec.model_sizes(header):
             raise AssertionError("layout of the frozen arrays and of the kernels differ")
         ints.flags.writeable = floats.flags.writeable = False
         return ints, floats
+
+    def _cut_freedom(self, label: str) -> tuple[int, int]:
+        """Cut joint and number of one of its freedoms."""
+        j = self.joints[self.read[label]]
+        return j.cut, j.spec.labels(j.name)[0].index(label)
+
+    def _paths(
+        self, base: NDArray[np.int64], base_pose: Array, cut: NDArray[np.int64], cut_frames: Array
+    ) -> dict[str, AnglePath | None]:
+        """Paths of the cut angles that are read, by label; None where their turns do not follow from the tree."""
+        q = np.zeros(len(self.q_labels))
+        for j in self.joints.values():
+            if j.in_tree:
+                q[j.q0 : j.q0 + len(j.q_reference)] = j.q_reference
+        tables = Tables(self.tree, self.body_data, base, base_pose, q)
+        return {
+            label: cut_angle_path(tables, cut, cut_frames, *self._cut_freedom(label))
+            for label, name in self.read.items()
+            if not self.joints[name].in_tree
+        }
+
+    def _readers(
+        self, forces: list[Record], paths: Mapping[str, AnglePath | None]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], Array]:
+        """What forces and then entries of relations read cut angles by: tables of readers and of paths, offsets."""
+        own = {label: len(self.q_labels) + k for k, label in enumerate(self.counted)}
+        found: dict[tuple[int, int], AnglePath] = {}
+        for label, p in paths.items():
+            if label in own:
+                found[self._cut_freedom(label)] = AnglePath(((own[label], 1),), 0.0)
+            elif p is not None:
+                found[self._cut_freedom(label)] = p
+        on_freedom = (JOINT_SPRING, JOINT_FRICTION, MOTOR)
+        read = [(f.ints[0], f.ints[1]) if f.code in on_freedom else (-1, -1) for f in forces]
+        read += [(f.cut, f.index) for c in self.linear for f in c.freedoms]
+        reader, offsets = np.zeros((len(read), rec.N_READER), np.int64), np.zeros(len(read))
+        steps: list[tuple[int, int]] = []
+        for k, what in enumerate(read):
+            if what in found:
+                reader[k] = len(steps), len(found[what].steps)
+                steps += found[what].steps
+                offsets[k] = found[what].offset
+        return reader, np.array(steps, np.int64).reshape(-1, rec.N_STEP), offsets
 
     def _cut_data(self, programs: list[Program]) -> tuple[NDArray[np.int64], Array]:
         """Tables of cut joints, then of pair constraints."""

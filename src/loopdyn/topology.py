@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +33,7 @@ class Edge:
     type: str
     freedoms: int
     loaded: bool = False  # carries a spring, motor or friction: better kept in the tree
+    read: bool = False  # something depends on the turns of its angle: cut only where all joints of a loop are read
 
     def other(self, body: int) -> int:
         """The body at the other end."""
@@ -318,9 +319,9 @@ def shallow_forest(
 ) -> Forest:
     """Breadth-first forest from the bases, then from a root of each floating component.
 
-    Welds do not count as a step. Among joints that reach a body at the same depth, one that carries a load
-    is preferred, then the one with the fewest freedoms (so that a cut has few rows), then by name: the
-    result does not depend on the order in which joints were written.
+    Welds do not count as a step. Among joints that reach a body at the same depth, one whose angle is read is
+    preferred, then one that carries a load, then the one with the fewest freedoms (so that a cut has few rows),
+    then by name: the result does not depend on the order in which joints were written.
 
     Bodies that are `free` are roots, grown from last: what can be reached without them hangs there.
     """
@@ -352,8 +353,8 @@ def _grow(
 ) -> None:
     """Extend the tree from `frontier` to everything that can be reached."""
 
-    def rank(k: int) -> tuple[bool, int, str]:
-        return (not edges[k].loaded, edges[k].freedoms, edges[k].name)
+    def rank(k: int) -> tuple[bool, bool, int, str]:
+        return (not edges[k].read, not edges[k].loaded, edges[k].freedoms, edges[k].name)
 
     while frontier:
         ring = deque(frontier)
@@ -525,10 +526,44 @@ def _exchanges(edges: Sequence[Edge], n_bases: int, forest: Forest, bad: Sequenc
         at_body = (k for k in range(len(edges)) if k not in inside and b in (edges[k].parent, edges[k].child))
         for k in sorted(at_body, key=lambda k: edges[k].name):
             path = _path_joints(edges, tree, edges[k], n_bases, n)
-            for out in sorted(path, key=lambda k: edges[k].name):
-                kept = sorted((inside - {out}) | {k})
-                joint = [-1 if b >= n_bases and forest.joint[b] < 0 else -2 for b in range(n)]
-                yield hang(n, edges, n_bases, kept, joint)
+            for out in sorted(path, key=lambda k: (edges[k].read, edges[k].name)):
+                yield _exchanged(edges, n_bases, forest, out, k)
+
+
+def _exchanged(edges: Sequence[Edge], n_bases: int, forest: Forest, out: int, into: int) -> Forest:
+    """Forest with the joint `into` in the place of the joint `out`, and the same free roots."""
+    n = len(forest.parent)
+    kept = sorted(({k for k in forest.joint if k >= 0} - {out}) | {into})
+    joint = [-1 if b >= n_bases and forest.joint[b] < 0 else -2 for b in range(n)]
+    return hang(n, edges, n_bases, kept, joint)
+
+
+def _worth(edges: Sequence[Edge], forest: Forest, k: int) -> tuple[bool, int, int, str]:
+    """Order in which joints of the tree are given up."""
+    e = edges[k]
+    return (e.loaded, -e.freedoms, -max(forest.depth[e.parent], forest.depth[e.child]), e.name)
+
+
+def forest_of_read_joints(
+    edges: Sequence[Edge], n_bases: int, forest: Forest, unsupported: Unsupported | None
+) -> Forest:
+    """Exchange cuts so that no joint whose angle is read is cut, where another joint of a loop can be.
+
+    One pass is enough: a joint that closes a loop of read joints alone does so in every tree that holds them. Among the
+    joints that can be cut instead, one without a load is preferred, then one with many freedoms (few rows), then one
+    far from the root (a shallow tree), then by name. `unsupported`: see :func:`supported_forest`; an exchange must not
+    add to it.
+    """
+    inside = set(forest.joint)
+    for k in sorted((k for k, e in enumerate(edges) if e.read and k not in inside), key=lambda k: edges[k].name):
+        tree_path = _tree_path(edges, forest, edges[k].parent, edges[k].child, n_bases, len(edges))
+        path = [] if tree_path is None or -1 in tree_path[1] else tree_path[1]
+        for out in sorted((j for j in path if not edges[j].read), key=partial(_worth, edges, forest)):
+            other = _exchanged(edges, n_bases, forest, out, k)
+            if unsupported is None or len(unsupported(other)) <= len(unsupported(forest)):
+                forest = other
+                break
+    return forest
 
 
 # --------------------------------------------------------------------------------------------- the loops

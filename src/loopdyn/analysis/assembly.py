@@ -69,7 +69,8 @@ def assemble(
     system : System
     q, v : mapping of label to value, or array, optional
         Coordinates and speeds in SI units. Those given by label, of tree joints or of cut joints, are kept; an
-        array is an approximate pose. By default the start values of the model.
+        array is an approximate pose. By default the start values of the model. Full turns of angles count from the
+        start; those of a cut joint are kept if its loop has parallel axes or something reads the angle.
     fix : list of labels, optional
         Which values are kept exactly; by default all that were given by label. A label that was given no value is
         kept where it is at the start: in the array `q`, in `near`, or at the reference pose.
@@ -409,7 +410,8 @@ def _measured(system: System, pose: State, targets: Sequence[_Target]) -> list[f
             out.append(float(pose.q[k.coordinate]))
         else:
             motion = motion or body_motion(system, pose)
-            out.append(float(_cut_coordinates(k.joint, motion)[k.coordinate]))
+            x = float(_cut_coordinates(k.joint, motion)[k.coordinate])
+            out.append(system.with_turns(k.joint, k.coordinate, x, pose.q))
     return out
 
 
@@ -503,7 +505,8 @@ def _rows(system: System, pose: State, cut: Sequence[_Target]) -> tuple[Array, A
     rows, residual = [J[h]], [phi[h]]
     for k in cut:
         gap = _measured(system, pose, [k])[0] - k.value
-        if _dimension(k) == "angle" and k.joint.spec.type != "helical":
+        j, n = k.joint, k.coordinate
+        if not j.in_tree and j.spec.is_periodic(n) and not system.knows_turns(j, n):
             gap = (gap + np.pi) % (2 * np.pi) - np.pi
         rows.append((_free_row if k.joint.in_tree else _cut_row)(system, pose, motion, k)[None])
         residual.append(np.array([gap]))

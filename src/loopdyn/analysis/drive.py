@@ -908,8 +908,9 @@ class _Driving:
         s, c, rows = self.system, self.course, self.rows
         points = [self._without_derivatives(p) if _is_dead(p) else p for p in points]
         n, k, nl = len(points), len(c.labels), len(rows.labels)
-        coordinates = [*s.coordinates, *rows.cut]
-        q = np.array([[*p.q, *p.near] for p in points]).reshape(n, len(coordinates))
+        others = [k for k, label in enumerate(rows.cut) if label not in s.counted]
+        coordinates = [*s.coordinates, *(rows.cut[k] for k in others)]
+        q = np.array([[*p.q, *p.near[others]] for p in points]).reshape(n, len(coordinates))
 
         def stacked(name: str, *shape: int) -> Array:
             return np.array([getattr(p, name) for p in points], float).reshape(n, *shape)

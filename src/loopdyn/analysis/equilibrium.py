@@ -815,6 +815,9 @@ class _Curve:
         s = self.statics
         turns = np.where(s.system.turning, np.round(difference(s.system, first, q) / (2.0 * np.pi)), 0.0)
         wound = increment(s.system, first, 2.0 * np.pi * turns)
+        if s.system.counted:
+            own = slice(s.system.nq - len(s.system.counted), None)
+            wound[own] = first[own] + 2.0 * np.pi * np.round((q[own] - first[own]) / (2.0 * np.pi))
         return self._same(q, first, 0.6 * ALONG) and self._as_loaded(wound, first)
 
     def step(self, q: Array, n: Array, h: float) -> tuple[Array, Array] | None:

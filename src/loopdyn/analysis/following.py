@@ -88,7 +88,7 @@ class Rows:
         names = [f"measured {k + 1}" for k in range(len(self.cut))]
         for name, label in zip(names, self.cut, strict=True):
             m.add_driver(name, label, 0.0)
-        s = build(m, cuts=list(system.topology.cuts))
+        s = build(m, list(system.topology.cuts), counted=system.counted)
         if s.coordinates != system.coordinates or s.speeds != system.speeds:
             raise LoopdynError(f"'{system.name}' has a tree that its cuts do not give. Compile it with cuts alone.")
         self.measuring = s
@@ -117,7 +117,7 @@ class Rows:
         s, w = self.measuring, self._w
         w.t[0], w.q[:], w.v[:] = t, q, v
         if len(self._near):
-            w.near[:] = np.append(near, 0.0)[self._near]
+            w.near[len(s.model.force) :] = np.append(near, 0.0)[self._near]
         if self._user is not None:
             self._user(t, q, v).write(w, self._J, self._rate)
         jacobian.closure(s.ints, s.floats, self._work, self._J, self._rate)

@@ -37,7 +37,7 @@ from loopdyn.rank import CANDIDATE, decide, of_matrix, scaled
 from loopdyn.reactions import freedom_wrench, reactions
 from loopdyn.results import Run
 from loopdyn.system import State, System, build
-from loopdyn.tree import Terms, body_motion, difference, increment, terms
+from loopdyn.tree import Terms, body_motion, closure, difference, increment, terms
 from loopdyn.tree.tables import check_tables
 from loopdyn.wording import nearest
 
@@ -496,7 +496,7 @@ def _without(
         del m.drivers[name]
     for name, (joint, law) in (new or {}).items():
         m.add_driver(name, joint, law)
-    changed = build(m, cuts=list(system.topology.cuts))
+    changed = build(m, list(system.topology.cuts), counted=system.counted)
     _check_same(changed, system)
     return changed
 
@@ -536,6 +536,7 @@ def _followed(system: System, motion: Mapping[str, Any], times: Array, start: St
     names = {_name("motion", label): (label, law) for label, law in motion.items()}
     driven, free = _without(system, [], other, names), _without(system, [], other)
     t = float(times[0])
+    _check_turns(driven, names, times)
     here = start or assemble(free, q=dict(system.start[0]) or None, t=t)
     values = {}
     phi = terms(driven, State(t, here.q, np.zeros(system.nv))).phi
@@ -550,6 +551,23 @@ def _followed(system: System, motion: Mapping[str, Any], times: Array, start: St
     for end in times[1:]:
         found.append(_advance(driven, *found[-1], float(end), rank.count))
     return _Samples(times, *(np.array(x) for x in zip(*((s.q, s.v, a) for s, a in found), strict=True)))
+
+
+def _check_turns(driven: System, names: Mapping[str, tuple[str, Any]], times: Array) -> None:
+    """Refuse motions of more than half a turn of a cut joint whose full turns no coordinate tells."""
+    for name, (label, _) in names.items():
+        joint, k = driven.coordinate_of(label)
+        if joint.in_tree or not joint.spec.is_periodic(k) or driven.knows_turns(joint, k):
+            continue
+        row = driven.constraint_rows.index(name)
+        rest = driven.q_reference
+        here = coordinate(driven, State(0.0, rest, np.zeros(driven.nv)), label)
+        values = [here - closure(driven, State(float(t), rest, np.zeros(driven.nv)))[0][row] for t in times]
+        if np.abs(values).max() > np.pi:
+            raise LoopdynError(
+                f"'{label}' belongs to a cut joint in a loop whose axes are not parallel, so that its motion cannot be "
+                "followed by more than half a turn. Cut another joint of the loop: compile(cuts=[...])."
+            )
 
 
 def _check_determined(system: System, free: System, rank: int, here: State, motion: Mapping[str, Any]) -> None:

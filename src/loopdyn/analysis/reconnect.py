@@ -20,7 +20,7 @@ from loopdyn.formulations.oracle import solve_dense
 from loopdyn.rank import decide
 from loopdyn.reactions import Reactions, distribute, free_state, free_system
 from loopdyn.system import State, System
-from loopdyn.tree import Motion, body_jacobian, body_motion, energy, mass_matrix, terms
+from loopdyn.tree import Motion, body_jacobian, body_motion, counted, energy, mass_matrix, terms
 
 Array = NDArray[np.float64]
 
@@ -115,19 +115,18 @@ def _coordinates(other: System, bodies: tuple[str, ...], position: Array, rotati
         F, M = rotation[p] @ j.F[1], rotation[c] @ j.M[1]
         d = position[c] + rotation[c] @ j.M[0] - position[p] - rotation[p] @ j.F[0]
         q[j.q0 : j.q0 + len(j.spec.coordinates)] = j.spec.measure(F.T @ M, F.T @ d, j.par)
-    return q
+    q[other.nq - len(other.counted) :] = 0.0
+    return counted(other, 0.0, q)
 
 
 def _keep_turns(system: System, state: State, other: System, q: Array) -> None:
-    """Angles of joints that both systems have in their trees keep their whole turns."""
-    for j in other.joints.values():
+    """Angles that are coordinates of both systems keep their whole turns."""
+    for n, label in enumerate(other.coordinates):
+        j, k = other.coordinate_of(label)
         same = system.joints.get(j.name)
-        if not j.in_tree or same is None or not same.in_tree or same.spec.type != j.spec.type:
-            continue
-        for k, dimension in enumerate(j.spec.dimensions):
-            if dimension == "angle":
-                turns = np.round((state.q[same.q0 + k] - q[j.q0 + k]) / (2 * np.pi))
-                q[j.q0 + k] += 2 * np.pi * turns
+        alike = label in system.coordinates and same is not None and same.spec.type == j.spec.type
+        if alike and j.spec.dimensions[k] == "angle":
+            q[n] += 2 * np.pi * np.round((state.q[system.coordinates.index(label)] - q[n]) / (2 * np.pi))
 
 
 def _misfit(other: System, pose: State, motion: Motion) -> float:

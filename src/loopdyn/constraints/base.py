@@ -71,6 +71,10 @@ class Constraint(Spec):
         """Joints whose coordinates it relates."""
         return ()
 
+    def reads(self) -> tuple[str, ...]:
+        """Labels of the joint coordinates whose value, not only whose speed, it depends on."""
+        return ()
+
 
 def two_bodies(
     first: str, second: str, keys: tuple[str, str], r: Resolver, places: Places, element: str, path: Path

@@ -32,6 +32,10 @@ class Coupler(Constraint):
         """Joints of the terms."""
         return tuple(name.partition(".")[0] for name in self.terms)
 
+    def reads(self) -> tuple[str, ...]:
+        """Coordinates of the terms."""
+        return tuple(self.terms)
+
     def resolve(self, r: Resolver, places: Places, element: str, path: Path) -> LinearRecord | None:
         """Freedoms with their factors."""
         if not self.terms:
@@ -78,6 +82,10 @@ class Driver(Spec):
     def joints(self) -> tuple[str, ...]:
         """The driven joint."""
         return (self.joint.partition(".")[0],)
+
+    def reads(self) -> tuple[str, ...]:
+        """The driven coordinate."""
+        return (self.joint,)
 
     def resolve(self, r: Resolver, places: Places, element: str, path: Path) -> LinearRecord | None:
         """One freedom with factor one."""

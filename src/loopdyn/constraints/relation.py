@@ -66,6 +66,10 @@ class Relation(Constraint):
         """Joints of the coordinates."""
         return tuple(dict.fromkeys(label.partition(".")[0] for label in self.coordinates.values()))
 
+    def reads(self) -> tuple[str, ...]:
+        """Coordinates that the formula names."""
+        return tuple(self.coordinates.values())
+
     def resolve(self, r: Resolver, places: Places, element: str, path: Path) -> LinearRecord | None:
         """Freedoms of the coordinates; the formula as their program."""
         return _record(RELATION, self.formula, self.coordinates, {}, r, places, element, path)
@@ -109,6 +113,10 @@ class VelocityRelation(Constraint):
         """Joints of the speeds and coordinates."""
         labels = (*self.speeds.values(), *self.coordinates.values())
         return tuple(dict.fromkeys(label.partition(".")[0] for label in labels))
+
+    def reads(self) -> tuple[str, ...]:
+        """Coordinates that the formula names."""
+        return tuple(self.coordinates.values())
 
     def resolve(self, r: Resolver, places: Places, element: str, path: Path) -> LinearRecord | None:
         """Freedoms of the speeds and coordinates; the formula as their program."""

@@ -11,6 +11,7 @@ from loopdyn._jit import inline, window
 from loopdyn.records import (
     H_BASES,
     H_CODE,
+    H_COUNTED,
     H_CUTS,
     H_DEPTH,
     H_ENTRIES,
@@ -20,15 +21,19 @@ from loopdyn.records import (
     H_NC,
     H_NQ,
     H_NV,
+    H_PATH,
     H_PROGRAMS,
     H_ROWS,
     H_SIZE,
     N_BASE_PROGRAMS,
+    N_COUNTED,
     N_CUT,
     N_DOF,
     N_ENTRY,
     N_FORCE_INTS,
     N_LINEAR,
+    N_READER,
+    N_STEP,
     N_TREE,
     N_WORK,
     model_sizes,
@@ -130,7 +135,8 @@ def plan_start(ints):
     """Where the plan begins in the int array."""
     a = H_SIZE + ints[H_ROWS] * N_TREE + ints[H_CUTS] * N_CUT + ints[H_FORCES] * N_FORCE_INTS + ints[H_CODE]
     a += ints[H_PROGRAMS] + 1 + ints[H_BASES] * N_BASE_PROGRAMS
-    return a + ints[H_LINEAR] * N_LINEAR + ints[H_ENTRIES] * N_ENTRY
+    a += ints[H_LINEAR] * N_LINEAR + ints[H_ENTRIES] * N_ENTRY + (ints[H_FORCES] + ints[H_ENTRIES]) * N_READER
+    return a + ints[H_PATH] * N_STEP + ints[H_COUNTED] * N_COUNTED
 
 
 @inline
@@ -138,7 +144,7 @@ def work_start(ints):
     """Where the work of the elimination begins in the work array."""
     nv, nc = ints[H_NV], ints[H_NC]
     a = 1 + ints[H_NQ] + 4 * nv + ints[H_ROWS] * N_WORK + nv * N_DOF + 9 * nc + 2 * ints[H_ENTRIES]
-    return a + 3 * ints[H_JETS] + 3 * N_BASE_PROGRAMS + 3 * ints[H_DEPTH]
+    return a + ints[H_FORCES] + 3 * ints[H_JETS] + 3 * N_BASE_PROGRAMS + 3 * ints[H_DEPTH]
 
 
 @inline(always=True)

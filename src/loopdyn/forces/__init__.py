@@ -26,7 +26,7 @@ from loopdyn.forces.friction import JointFriction
 from loopdyn.forces.motor import Actuator, Motor
 from loopdyn.forces.springs import JointSpring, SpringDamper
 from loopdyn.forces.user import UserForce
-from loopdyn.joints.measure import joint_freedom
+from loopdyn.joints.measure import counted_angle, joint_freedom
 from loopdyn.joints.rows import rot_f
 from loopdyn.records import (
     C_CHILD,
@@ -165,6 +165,7 @@ def on_freedom(model, work, n, code):
         par = (model.cut_frames[cut, C_PAR], model.cut_frames[cut, C_PAR + 1])
         d = sub(xM, xF)
         x, torque, force = joint_freedom(model.cut[cut, C_KIND], index, F, M, par, d)
+        x = counted_angle(model, work, n, model.cut[cut, C_KIND], index, x)
         wF = get3(B, i, W)
         v = sub(sub(vM, vF), cross(wF, d))
         dx = dot(torque, sub(get3(B, j, W), wF)) + dot(force, v)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from pydantic import BeforeValidator, Discriminator, Field, Tag
 
 from loopdyn.errors import ExpressionError
-from loopdyn.expressions import Interpolation, Outside, Program, constant_program, table_program
+from loopdyn.expressions import Interpolation, Outside, Program, constant_program, parse, table_program
 from loopdyn.profiles import AnyProfile, Profile
 from loopdyn.quantities import Path, Resolver, Scalar, Spec, Vec2
 
@@ -214,6 +214,28 @@ class Force(Spec):
     def resolve(self, r: Resolver, places: Places, element: str, path: Path) -> Record | None:
         """Record for the kernels; None if a problem was recorded."""
         raise NotImplementedError
+
+    def reads(self) -> tuple[str, ...]:
+        """Labels of the joint coordinates whose value, not only whose speed, it depends on."""
+        return ()
+
+
+def law_reads(law: Table | Profile | float | str | None, variable: str) -> bool:
+    """Whether a law depends on a variable; False for a formula that cannot be read, which is reported elsewhere.
+
+    Examples
+    --------
+    >>> law_reads("3 - 0.2*speed", "position"), law_reads("-2*position", "position")
+    (False, True)
+    """
+    if isinstance(law, Table):
+        return law.of == variable
+    if not isinstance(law, str):
+        return False
+    try:
+        return variable in parse(law).names
+    except ExpressionError:
+        return False
 
 
 def freedom_dimensions(freedom: Freedom) -> dict[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
-from loopdyn.forces.base import ACTUATOR, MOTOR, Force, Law, Places, Record, freedom_dimensions, law_program
+from loopdyn.forces.base import ACTUATOR, MOTOR, Force, Law, Places, Record, freedom_dimensions, law_program, law_reads
 from loopdyn.forces.springs import two_points
 from loopdyn.quantities import Path, Resolver, Vec3
 
@@ -27,6 +27,10 @@ class Motor(Force):
     joint: str
     torque: Law | None = None
     force: Law | None = None
+
+    def reads(self) -> tuple[str, ...]:
+        """Its joint, if the law is one of the position."""
+        return (self.joint,) if any(law_reads(law, "position") for law in (self.torque, self.force)) else ()
 
     def resolve(self, r: Resolver, places: Places, element: str, path: Path) -> Record | None:
         """Freedom and one program."""

@@ -110,6 +110,10 @@ class JointSpring(Force):
     damping: Scalar = 0.0
     rest: Scalar = 0.0
 
+    def reads(self) -> tuple[str, ...]:
+        """Its joint, unless it is a mere damper."""
+        return () if self.stiffness == 0.0 else (self.joint,)
+
     def resolve(self, r: Resolver, places: Places, element: str, path: Path) -> Record | None:
         """Freedom; stiffness, damping, rest position."""
         f = places.freedom(self.joint, element, (*path, "joint"))

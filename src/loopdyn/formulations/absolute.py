@@ -57,7 +57,7 @@ from loopdyn.rank import Rank, scaled
 from loopdyn.reactions import carried_rows
 from loopdyn.rotations import from_matrix
 from loopdyn.system import SUPPORT, State, System, build
-from loopdyn.tree import Motion, angles, body_motion, rnea, terms
+from loopdyn.tree import Motion, body_motion, readings, rnea, terms
 
 Method = Literal["kkt", "sparse", "schur", "barycentric", "nullspace", "penalty"]
 Dependent = Literal["qr", "svd"]
@@ -203,7 +203,7 @@ def _all_cut(system: System) -> System:
         if not (hasattr(force, "joint") and _joint_of(system, force.joint).in_tree)
     }
     bare = system.mechanism.model_copy(update={"forces": forces, "user_forces": {}})
-    return build(bare, cuts="all")
+    return build(bare, "all", counted=())
 
 
 def _joint_of(system: System, label: str) -> Any:
@@ -216,6 +216,8 @@ class _BodyLevel:
     def __init__(self, system: System, rank: Rank, baumgarte: tuple[float, float] | None):
         self.system, self.full, self.baumgarte = system, _all_cut(system), baumgarte
         full, nb = self.full, system.n_bases
+        n, kept = len(system.forces), [k for k, name in enumerate(system.forces) if name in full.forces]
+        self.readers = np.array([*kept, *range(n, len(system.model.reader))], int)
         number = {name: k for k, name in enumerate(full.constraint_rows)}
         self.cut_rows = np.array([number[name] for name in system.constraint_rows], int)
         self.tree_rows = np.setdiff1d(np.arange(full.nc), self.cut_rows)
@@ -246,7 +248,8 @@ class _BodyLevel:
         work = self._tree_work(state)
         rest = body_motion(system, state)
         there = self._free_state(state, rest)
-        now = terms(full, there, angles(system, state), carried_rows(system, state, full, there))
+        near = readings(system, state)[self.readers]
+        now = terms(full, there, near, carried_rows(system, state, full, there))
         R = rest.rotation[nb:]
         omega, com = rest.angular_velocity[nb:], np.einsum("nij,nj->ni", R, self.com)
         # speeds of body i = [R^T w, R^T (r' + c~ w)]; zero x needs accelerations `bias` of these speeds

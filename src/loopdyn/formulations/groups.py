@@ -355,7 +355,7 @@ class _Planner:
                     self.known.update(range(j.q0, j.q0 + len(j.spec.coordinates)))
                 elif len(j.spec.speeds) == len(j.spec.coordinates):
                     self.known.update(j.q0 + k for k, yes in enumerate(given) if yes)
-        self.follow = system.nq - len(self.known)
+        self.follow = system.nq - len(system.counted) - len(self.known)
 
     def grow(self, groups: bool = True) -> None:
         """Parts as large as they get without iteration."""

@@ -250,7 +250,7 @@ class HuangSolver:
         r = r - _turned(A, self.com)
         v = np.einsum("nji,nj->ni", A, v) - np.cross(w, self.com)
         turns = Rotation.from_matrix(A).as_quat()[:, [3, 0, 1, 2]]
-        q_end, v_end = np.empty(self.system.nq), np.empty(self.system.nv)
+        q_end, v_end = np.array(q), np.empty(self.system.nv)
         for i, (iq, iv) in enumerate(zip(self.q0, self.v0, strict=True), 1):
             q_end[iq : iq + 3] = r[i]
             q_end[iq + 3 : iq + 7] = turns[i] if turns[i] @ q[iq + 3 : iq + 7] >= 0.0 else -turns[i]

@@ -26,6 +26,7 @@ from loopdyn.projection import metric, smallest_step
 from loopdyn.system import State, System
 from loopdyn.tree import terms
 from loopdyn.tree.power import N_OTHERS
+from loopdyn.tree.turns import count
 from loopdyn.wording import nearest
 
 Array = NDArray[np.float64]
@@ -530,6 +531,8 @@ class Stepper:
         """Begin, or begin anew after a jump, at `state`; `works` were done until then."""
         m, w = self.memory, self.views
         w.t[0], w.q[:], w.v[:] = state.t, state.q, state.v
+        if self.system.counted:
+            count(self.ints, self.floats, self.work)
         self.check(lambda: self.accelerate(self.ints, self.floats, self.work))
         self.check(lambda: chart.note(self.ints, self.floats, self.work, m, np.zeros_like(m.y), 0))
         chart.keep_end(self.ints, self.work, m, 0)
@@ -648,6 +651,11 @@ class Stepper:
                 f"the acceleration of '{label}' is not a finite number. Check formulas that divide by zero or leave "
                 "their range, springs whose points meet, and the size of the steps."
             )
+        if status == stepping.TURNED:
+            return LoopdynError(
+                f"a step turns a cut joint ({', '.join(self.system.counted)}) by more than {stepping.FARTHEST:g} rad, "
+                "so that its full turns, which something depends on, cannot be counted. Use shorter steps."
+            )
         if self.compiled is not None and not self.in_python:
             return self.compiled.explain(status)
         return self.error or LoopdynError("the solver failed without a reason")
@@ -683,6 +691,8 @@ class Stepper:
         handed = m, self.method, self._handed[0]
         self.check(lambda: int(self._extend(self.ints, self.floats, self.work, *handed)))
         stepping.look_inside(self.ints, self.work, m, self.method, t, self.weights)
+        if self.system.counted:
+            count(self.ints, self.floats, self.work)
         return State(t, self.unwrapped(self.views.q), self.views.v.copy())
 
     @property
@@ -731,16 +741,16 @@ def angles_to_wrap(system: System) -> NDArray[np.int64]:
     """Coordinates that are plain angles, so that whole turns can be taken off: nothing reads their value."""
     if system.mechanism.user_forces or system.mechanism.user_constraints:
         return np.zeros(0, np.int64)
-    periodic = ("revolute", "cylindrical", "universal", "planar")
     angles = {
         j.q0 + k
         for j in system.joints.values()
-        if j.in_tree and j.spec.type in periodic
-        for k, dimension in enumerate(j.spec.dimensions)
-        if dimension == "angle"
+        if j.in_tree
+        for k in range(len(j.spec.dimensions))
+        if j.spec.is_periodic(k)
     }
     model = system.model
     angles -= {int(c) for cut, _, c in model.entry if cut < 0}
+    angles -= set(model.path[:, 0].tolist())
     for force in model.force:
         reads = force[0] == JOINT_SPRING or (force[0] == MOTOR and _reads(system, int(force[4]), 1))
         if reads and force[1] < 0:

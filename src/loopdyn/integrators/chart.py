@@ -19,7 +19,7 @@ import numpy as np
 from loopdyn._jit import inline, kernel, window
 from loopdyn.joints import joint_minus, joint_plus
 from loopdyn.joints.base import FREE, SPHERICAL
-from loopdyn.records import H_BASES, KIND, NV, Q0, V0, open_head, open_model, open_tree, open_work
+from loopdyn.records import H_BASES, H_COUNTED, KIND, NV, Q0, V0, open_head, open_model, open_tree, open_work
 from loopdyn.rotations import quaternion_exp, quaternion_matrix
 from loopdyn.spatial import add, cross, rot, scale
 from loopdyn.tree.power import powers
@@ -145,6 +145,8 @@ def place(ints, work, m, y, t):
     w.t[0] = t
     for i in range(ints[H_BASES], tree.shape[0]):
         joint_plus(tree[i, KIND], tree[i, NV], m.q, tree[i, Q0], y, tree[i, V0], w.q)
+    for k in range(w.q.size - ints[H_COUNTED], w.q.size):  # within half a turn of what they are
+        w.q[k] = m.q[k]
     for k in range(w.v.size):
         w.v[k] = y[w.v.size + k]
 

@@ -61,9 +61,14 @@ from loopdyn.integrators.chart import (
     write,
 )
 from loopdyn.integrators.watching import SAMPLES, sample, zero_may_be_inside
+from loopdyn.records import H_COUNTED
+from loopdyn.tree.turns import count
 
 # What a chunk of steps ended with.
 RUNNING, FINISHED, FAILED, ASKS = range(4)
+# Status of a step of fixed size in which a counted angle turns too far for its full turns to be certain, and how far in
+# rad: a pose inside a step is read within half a turn of its start, and rates may change by half within it.
+TURNED, FARTHEST = -4, 2.0
 # Status of a solver that wants to be prepared anew at the state in `work` before it goes on.
 AGAIN = -3
 
@@ -261,6 +266,8 @@ def within(ints, floats, work, m, method, t, weights, accelerate, correct):
     status = correct(ints, floats, work)
     if status != FINE:
         return status
+    if ints[H_COUNTED] > 0:
+        count(ints, floats, work)
     return accelerate(ints, floats, work)
 
 
@@ -276,6 +283,8 @@ def look_for_events(ints, floats, work, m, method, weights, watched, functions, 
             put_end(ints, work, m)
         else:
             look_inside(ints, work, m, method, m.clock[START] + SAMPLES[k] * h, weights)
+            if ints[H_COUNTED] > 0:
+                count(ints, floats, work)
         sample(ints, work, m, watched, functions, k)
     m.count[SEEN] = 1 if zero_may_be_inside(watched.values) else 0
     m.count[LOOKED] = 1
@@ -289,6 +298,8 @@ def land(ints, floats, work, m, method, accelerate, correct):
     status = correct(ints, floats, work)
     if status != FINE:
         return status
+    if ints[H_COUNTED] > 0:
+        count(ints, floats, work)
     status = accelerate(ints, floats, work)
     if status != FINE:
         return status
@@ -305,6 +316,15 @@ def land(ints, floats, work, m, method, accelerate, correct):
     m.count[SEEN] = 0
     m.count[ACCEPTED] += 1
     return FINE
+
+
+@kernel
+def turned(ints, floats, work, m):
+    """How far the fastest counted angle turns in the step, by its rates at both ends."""
+    place(ints, work, m, m.y, m.clock[START])
+    start = count(ints, floats, work)
+    place(ints, work, m, m.new, m.clock[STOP])
+    return m.clock[SIZE] * max(start, count(ints, floats, work))
 
 
 def chunk(ints, floats, work, memory, method, out, weights, watched, functions, limit, accelerate, correct, accepted):
@@ -331,6 +351,12 @@ def chunk(ints, floats, work, memory, method, out, weights, watched, functions, 
             status = attempt(ints, floats, work, m, method, accelerate)
             if status == FINE and m.clock[ERROR] == np.inf:
                 status = NOT_A_NUMBER
+            if status == FINE and ints[H_COUNTED] > 0:
+                far = turned(ints, floats, work, m) / FARTHEST
+                if far > 1.0 and method.order > 0:
+                    m.clock[ERROR] = max(m.clock[ERROR], far**method.order)
+                elif far > 1.0:
+                    status = TURNED
             if method.order > 0 and status != AGAIN:
                 if status != FINE:
                     m.clock[ERROR] = np.inf

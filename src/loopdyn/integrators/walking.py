@@ -24,6 +24,7 @@ from loopdyn.integrators.chart import FINE
 from loopdyn.integrators.stepping import AGAIN, Method, ends_only, look_inside
 from loopdyn.system import State
 from loopdyn.tree import difference, increment
+from loopdyn.tree.turns import count as count_turns
 
 if TYPE_CHECKING:
     from loopdyn.integrators.base import Stepper
@@ -265,6 +266,8 @@ class Walker:
             self.stepper.error = failure
             return 0
         chart.place(ints, work, m, m.stage, t)
+        if self.stepper.system.counted:
+            count_turns(ints, floats, work)
         if a is None:
             return int(accelerate(ints, floats, work))
         self.stepper.views.a[:] = a

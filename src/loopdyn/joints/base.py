@@ -145,6 +145,10 @@ class Joint(Spec):
         """Coordinates of a pose: rotation `E` and position `d` of M seen from F, in F axes."""
         raise NotImplementedError
 
+    def is_periodic(self, k: int) -> bool:
+        """Whether coordinate k is an angle whose full turns a pose does not show; the slide of a screw shows them."""
+        return self.dimensions[k] == "angle" and self.type != "helical"
+
     def labels(self, name: str) -> tuple[list[str], list[str]]:
         """Labels of the coordinates and of the speeds of the joint called `name`."""
         q = [f"{name}.{s}" if s else name for s in self.coordinates]

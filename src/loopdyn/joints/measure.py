@@ -1,7 +1,8 @@
 """Coordinate, speed and load direction of one freedom of a joint, read from the frames F and M.
 
 Used where a joint that carries a spring, a motor or friction is cut, so that its coordinate is not among
-the tree's. Angles are found within (-pi, pi]; a helical joint counts its turns by the slide.
+the tree's. Angles are found within (-pi, pi], and `counted_angle` adds their full turns; a helical joint counts its
+turns by the slide.
 """
 
 import numpy as np
@@ -44,6 +45,18 @@ def nearest_turn(kind, k, x, near):
     if turns:
         x = x + 2.0 * np.pi * np.floor((near.real - x.real) / (2.0 * np.pi) + 0.5)
     return x
+
+
+@inline
+def counted_angle(model, work, reader, kind, k, x):
+    """Coordinate k of a cut joint, found as x from the pose, with the full turns that a force or an entry reads."""
+    first, count = model.reader[reader, 0], model.reader[reader, 1]
+    near = work.near[reader]
+    if count > 0:
+        near = 0.0 * near + model.reader_angle[reader]
+        for n in range(first, first + count):
+            near += model.path[n, 1] * work.q[model.path[n, 0]]
+    return nearest_turn(kind, k, x, near)
 
 
 @inline

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from loopdyn import records as rec
 from loopdyn.errors import ModelError, Problem, SingularityError
 from loopdyn.system import State, System
-from loopdyn.tree import aba, crba, energies, jacobian, kinematics, rnea
+from loopdyn.tree import aba, crba, energies, jacobian, kinematics, rnea, turns
 from loopdyn.tree.user_rows import UserRows, user_rows
 from loopdyn.wording import nearest
 
@@ -30,16 +30,17 @@ __all__ = [
     "Motion",
     "Terms",
     "TreeSolver",
-    "angles",
     "body_jacobian",
     "body_motion",
     "closure",
+    "counted",
     "difference",
     "energy",
     "forward_dynamics",
     "increment",
     "inverse_dynamics",
     "mass_matrix",
+    "readings",
     "require_rows",
     "terms",
     "user_rows",
@@ -130,8 +131,10 @@ class Terms:
 # ------------------------------------------------------------------------------------------ preparing
 
 
-def _prepare(system: System, state: State, tau: ArrayLike | None = None) -> tuple[NDArray[Any], rec.Work]:
-    """A work array that holds the state and the generalised forces from outside."""
+def _prepare(
+    system: System, state: State, tau: ArrayLike | None = None, near: ArrayLike | None = None
+) -> tuple[NDArray[Any], rec.Work]:
+    """A work array that holds the state, the generalised forces from outside, and what angles are read `near`."""
     for name, value, size in (("q", state.q, system.nq), ("v", state.v, system.nv)):
         if np.shape(value) != (size,):
             message = f"{name} has shape {np.shape(value)}, the system needs ({size},)"
@@ -139,6 +142,8 @@ def _prepare(system: System, state: State, tau: ArrayLike | None = None) -> tupl
     work = system.work()
     w = system.open_work(work)
     w.t[0], w.q[:], w.v[:] = state.t, state.q, state.v
+    if near is not None:
+        w.near[:] = near
     if tau is not None:
         given = np.asarray(tau, float)
         if given.shape != (system.nv,):
@@ -229,7 +234,11 @@ def inverse_dynamics(system: System, state: State, a: ArrayLike) -> Array:
     >>> bool(abs(tau).max() < 1e-12)
     True
     """
-    work, w = _prepare(system, state)
+    return _inverse_dynamics(system, state, a, None)
+
+
+def _inverse_dynamics(system: System, state: State, a: ArrayLike, near: ArrayLike | None) -> Array:
+    work, w = _prepare(system, state, near=near)
     given = w.tau.copy()
     w.a[:] = a
     rnea.rnea(system.ints, system.floats, work)
@@ -336,7 +345,8 @@ def increment(system: System, q: ArrayLike, xi: ArrayLike) -> Array:
     """
     out = np.empty(system.nq)
     kinematics.plus(system.ints, system.floats, np.array(q, float), np.array(xi, float), out)
-    return out
+    # where a base turns, a pose without its time does not show the angle: runs alone count then
+    return counted(system, 0.0, out) if system.counted and not system.base_turns else out
 
 
 def difference(system: System, q: ArrayLike, p: ArrayLike) -> Array:
@@ -355,21 +365,45 @@ def difference(system: System, q: ArrayLike, p: ArrayLike) -> Array:
     return out
 
 
-def angles(system: System, state: State) -> Array:
-    """Coordinates of the tree that relations use, one per entry; of cut joints, zero.
+def readings(system: System, state: State) -> Array:
+    """Joint coordinates that forces, then relations read, with full turns; zero where a force reads none.
 
-    The same mechanism with other cuts has the same entries: given these values, it reads the angles of its cut joints
-    with the same whole turns.
+    The same mechanism with other cuts has the same forces and relations: given these values, it reads the angles of its
+    cut joints with the same full turns.
 
     Examples
     --------
     >>> import loopdyn as ld
     >>> system = ld.library.four_bar().compile()
-    >>> angles(system, system.state()).size
+    >>> readings(system, system.state()).size
     0
     """
-    k = system.model.entry[:, rec.E_COORDINATE]
-    return np.where(k >= 0, np.append(state.q, 0.0)[k], 0.0)
+    out = np.zeros(len(system.model.reader))
+    if out.size:
+        turns.readings(system.ints, system.floats, _prepare(system, state)[0], out)
+    return out
+
+
+def counted(system: System, t: float, q: ArrayLike) -> Array:
+    """The coordinates q with the counted angles of cut joints (`system.counted`) as the pose shows them.
+
+    Each gets the full turns that bring it nearest to what it was: the poses before must be less than half a turn away.
+
+    Examples
+    --------
+    >>> import loopdyn as ld
+    >>> system = ld.library.four_bar().compile()
+    >>> counted(system, 0.0, system.q_reference)
+    array([0., 0., 0.])
+    """
+    out = np.array(q, float)
+    if system.counted:
+        work = system.work()
+        w = system.open_work(work)
+        w.t[0], w.q[:] = t, out
+        turns.count(system.ints, system.floats, work)
+        out[:] = w.q
+    return out
 
 
 def terms(system: System, state: State, near: ArrayLike | None = None, user: UserRows | None = None) -> Terms:
@@ -380,8 +414,8 @@ def terms(system: System, state: State, near: ArrayLike | None = None, user: Use
     system : System
     state : State
     near : array, optional
-        Angles of cut joints that relations use are read within half a turn of these (:func:`angles`), by default of
-        zero.
+        Angles of cut joints whose turns do not follow from the coordinates are read within half a turn of these
+        (:func:`readings`), by default of zero.
     user : UserRows, optional
         Rows of user constraints, where they are known already.
 
@@ -394,11 +428,9 @@ def terms(system: System, state: State, near: ArrayLike | None = None, user: Use
     ((3, 3), (5, 3), True)
     """
     M = mass_matrix(system, state)
-    h = -inverse_dynamics(system, state, np.zeros(system.nv))
-    work, w = _prepare(system, state)
+    h = -_inverse_dynamics(system, state, np.zeros(system.nv), near)
+    work, w = _prepare(system, state, near=near)
     J, rate = np.empty((system.nc, system.nv)), np.empty(system.nc)
-    if near is not None:
-        w.near[:] = near
     (user or user_rows(system)(state.t, state.q, state.v)).write(w, J, rate)
     jacobian.closure(system.ints, system.floats, work, J, rate)
     require_rows(system, w, J, state.t)

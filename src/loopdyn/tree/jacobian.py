@@ -5,7 +5,7 @@ from loopdyn.constraints import FIRST_CONSTRAINT, motion_in_time, pair_rows, rel
 from loopdyn.forces import body_frame, body_point
 from loopdyn.joints import joint_rows, revolute, spherical
 from loopdyn.joints.base import FREE, REVOLUTE, SPHERICAL, UNIVERSAL
-from loopdyn.joints.measure import joint_freedom, nearest_turn
+from loopdyn.joints.measure import counted_angle, joint_freedom
 from loopdyn.joints.universal import second_axis
 from loopdyn.records import (
     AV,
@@ -181,7 +181,7 @@ def entry_motion(model, work, e):
             x = work.q[coordinate]
     else:
         x, dx, ddx, _, _, _ = freedom_of_cut(model, work, cut, index)
-        x = nearest_turn(model.cut[cut, C_KIND], index, x, work.near[e])
+        x = counted_angle(model, work, model.force.shape[0] + e, model.cut[cut, C_KIND], index, x)
     return x, dx, ddx
 
 

@@ -252,10 +252,12 @@ def move(ints, floats, work):
 
 @kernel
 def plus(ints, floats, q, xi, out):
-    """out = q (+) xi: move every joint along its manifold by the increments xi (nv)."""
+    """out = q (+) xi: move every joint along its manifold by xi (nv); counted angles stay what they are."""
     model = open_model(ints, floats)
     for i in range(model.n_bases, model.tree.shape[0]):
         joint_plus(model.tree[i, KIND], model.tree[i, NV], q, model.tree[i, Q0], xi, model.tree[i, V0], out)
+    for k in range(model.nq - model.counted.shape[0], model.nq):
+        out[k] = q[k]
 
 
 @kernel
