@@ -158,6 +158,75 @@ def test_a_coupling_of_urdf_plus():
     assert m.constraints["gear"].terms == {"D": 1.0, "A": -3.0}
 
 
+def geared_leg(ratio: float, knee: str = "continuous") -> str:
+    """A leg whose ankle is moved by a belt over the knee; centres of mass on the pins, so that M is constant."""
+
+    def inertial(name: str, mass: float, about_axis: float) -> str:
+        entries = f'<inertia ixx="{about_axis}" iyy="{about_axis}" izz="{about_axis}"/>'
+        return f'<link name="{name}"><inertial><mass value="{mass}"/>{entries}</inertial></link>'
+
+    belt = f'<predecessor link="foot"/><successor link="rotor"/><ratio value="{ratio}"/>'
+    return robot(
+        '<link name="hip"/>',
+        inertial("shank", 2.0, 0.05),
+        inertial("foot", 0.5, 0.01),
+        inertial("rotor", 0.1, 0.0002),
+        joint("hip", "fixed", "world", "hip", "", 'xyz="0 0 1"'),
+        joint("knee", knee, "hip", "shank"),
+        joint("heel", "fixed", "shank", "plate", "", 'xyz="0.3 0 0"'),
+        '<link name="plate"/>',
+        joint("ankle", "continuous", "plate", "foot"),
+        joint("rotor", "continuous", "hip", "rotor", at='xyz="0.1 0 0"'),
+        f'<coupling name="belt">{belt}</coupling>',
+    )
+
+
+@pytest.mark.jit_off
+def test_the_ratio_of_a_coupling_holds_for_every_joint_from_the_common_ancestor():
+    """By hand: the rotor turns by N (knee + ankle), so that with torque T at the knee
+
+    (Js + Jf + mf L^2 + N^2 Jr) a + (Jf + N^2 Jr) b = T,    (Jf + N^2 Jr)(a + b) = 0.
+    """
+    N, Js, Jf, mf, L, Jr, T = 12.0, 0.05, 0.01, 0.5, 0.3, 0.0002, 1.7
+    m = ld.read_urdf(geared_leg(N)).mechanism
+    assert m.constraints["belt"].terms == {"rotor": 1.0, "knee": -N, "ankle": -N}
+    m.add_motor("T", "knee", torque=T)
+    system = m.compile()
+    state = ld.assemble(system, q={"knee": 0.8, "ankle": -0.3})
+    assert state.q[system.coordinates.index("rotor")] == pytest.approx(12.0 * 0.5, abs=1e-12)  # rounding
+    seen = N**2 * Jr + Jf
+    M = np.array([[Js + mf * L**2 + seen, seen], [seen, seen]])
+    a = ld.accelerations(system, state)
+    found = [a[system.speeds.index(n)] for n in ("knee", "ankle")]
+    assert found == pytest.approx(np.linalg.solve(M, [T, 0.0]), rel=1e-10)  # rounding, M has condition 30
+
+
+@pytest.mark.parametrize(
+    ("ends", "said"),
+    [
+        ('<predecessor link="foot"/><successor link="shank"/>', "no joint that moves lies between .*'shank'"),
+        ('<predecessor link="foot"/><successor link="foot"/>', "no joint that moves lies between"),
+        ('<predecessor link="foot"/><successor link="roter"/>', "there is no link 'roter'.*rotor"),
+        ('<predecessor link="foot"/>', "has no <successor>"),
+        ('<predecessor link="foot"/><successor link="rotor"/><ratio/>', "'' in place of a number"),
+    ],
+)
+def test_a_coupling_without_a_meaning_is_refused(ends, said):
+    """With no joint on one side the ratio would lock the other side."""
+    text = geared_leg(12.0)
+    start, end = text.index('<predecessor link="foot"/>'), text.index("</coupling>")
+    ratio = "" if "ratio" in ends else '<ratio value="12"/>'
+    with pytest.raises(ld.ModelError, match=said):
+        ld.read_urdf(text[:start] + ends + ratio + text[end:])
+
+
+def test_a_coupling_over_slides_and_hinges_together_is_refused():
+    with pytest.raises(ld.ModelError, match="adds up metres and radians .*'knee'"):
+        ld.read_urdf(geared_leg(12.0, knee="prismatic"))
+    with pytest.raises(ld.ModelError, match="'knee' of type floating has no single coordinate"):
+        ld.read_urdf(geared_leg(12.0, knee="floating"))
+
+
 def test_errors_of_the_sidecar_have_its_lines(tmp_path):
     file = tmp_path / "loops.yaml"
     for text, said in (

@@ -309,7 +309,7 @@ class _Reader:
         self.draft.add("constraints", f"{name} mimic", type="coupler", terms=terms, offset=offset)
 
     def _loop_elements(self) -> None:
-        """URDF+: <loop> between frames on two links; <coupling> with a ratio of two joints."""
+        """URDF+: <loop> between frames on two links; <coupling> with a ratio of two chains of joints."""
         for e in self.s.root.all("loop"):
             name = e.get("name") or "loop"
             what = f"loop '{name}'"
@@ -317,14 +317,10 @@ class _Reader:
             if kind not in LOOP_TYPES:
                 self.s.problem(what, f"loops of type '{kind}' are not known", nearest(kind, LOOP_TYPES), e)
                 continue
-            sides = [e.first(key) for key in ("predecessor", "successor")]
-            links = ["" if side is None else side.get("link") for side in sides]
-            for side, link in zip(sides, links, strict=True):
-                if link not in self.links:
-                    self.s.problem(what, f"there is no link '{link}'", nearest(link, self.links), side or e)
+            links = [self._side(e, key, what) for key in ("predecessor", "successor")]
             if any(link not in self.links for link in links):
                 continue
-            F, M = (self._origin(side, what) for side in sides)
+            F, M = (self._origin(e.first(key), what) for key in ("predecessor", "successor"))
             own: dict[str, Any] = {}
             if kind in ("revolute", "continuous", "prismatic"):
                 own["axis"] = self._axis(e)
@@ -337,18 +333,58 @@ class _Reader:
             self._coupling(e)
 
     def _coupling(self, e: Element) -> None:
-        """The joints that carry successor and predecessor turn in the ratio: q_successor = ratio * q_predecessor."""
+        """URDF+: sum of q to the successor = ratio * sum of q to the predecessor, both from their common ancestor."""
         name = e.get("name") or "coupling"
         what, ratio = f"coupling '{name}'", e.first("ratio")
-        links = [side.get("link") if (side := e.first(key)) else "" for key in ("predecessor", "successor")]
-        if any(link not in self.carried_by for link in links) or ratio is None:
-            self.s.problem(
-                what, "needs <predecessor link>, <successor link> on joints, and <ratio value>", "Add them.", e
-            )
+        sides = [self._side(e, key, what) for key in ("predecessor", "successor")]
+        if ratio is None:
+            self.s.problem(what, "has no <ratio>", 'Add <ratio value="..."/>.', e)
+        if ratio is None or any(link not in self.links for link in sides):
             return
-        one, two = (self.joint_names[self.carried_by[link][0]] for link in links)
-        terms = {two: 1.0, one: -self.s.number(ratio.get("value"), what, ratio)}
+        chains = [self._chain(link) for link in sides]
+        shared = set(chains[0]) & set(chains[1])
+        terms: dict[str, float] = {}
+        factors = (-self.s.number(ratio.get("value"), what, ratio), 1.0)
+        for link, chain, factor in reversed(list(zip(sides, chains, factors, strict=True))):
+            coupled = [joint for joint in chain if joint not in shared and self._moves(joint)]
+            terms |= {self.joint_names[joint]: factor for joint in reversed(coupled)}
+            self._check_coupled(coupled, link, what, e)
         self.draft.add("constraints", name, type="coupler", terms=terms)
+
+    def _side(self, e: Element, key: str, what: str) -> str:
+        """Link that a side of a loop or coupling names; the problem is noted if there is none."""
+        side = e.first(key)
+        link = "" if side is None else side.get("link")
+        if side is None:
+            self.s.problem(what, f"has no <{key}>", f'Add <{key} link="..."/>.', e)
+        elif link not in self.links:
+            self.s.problem(what, f"there is no link '{link}' for its {key}", nearest(link, self.links), side)
+        return link
+
+    def _chain(self, link: str) -> list[str]:
+        """Joints from a link to the root."""
+        joints = []
+        while link in self.carried_by:
+            joint, link = self.carried_by[link]
+            joints.append(joint)
+        return joints
+
+    def _moves(self, joint: str) -> bool:
+        return TYPES[self.joints[joint].get("type")] != "weld"
+
+    def _check_coupled(self, coupled: Sequence[str], link: str, what: str, e: Element) -> None:
+        """Coordinates are added up, so there must be some, all angles or all lengths."""
+        kinds = {joint: self.joints[joint].get("type") for joint in coupled}
+        odd = [joint for joint, kind in kinds.items() if TYPES[kind] not in ("revolute", "prismatic")]
+        if not coupled:
+            message = f"no joint that moves lies between the common ancestor of its links and '{link}'"
+            self.s.problem(what, message, "Name links on different branches of the tree.", e)
+        elif odd:
+            message = f"'{odd[0]}' of type {kinds[odd[0]]} has no single coordinate"
+            self.s.problem(what, message, "Couple hinges and slides.", e)
+        elif len({TYPES[kind] for kind in kinds.values()}) > 1:
+            hint = "Couple the joints in the sidecar, with a coupler and its factors."
+            self.s.problem(what, f"adds up metres and radians over {', '.join(map(repr, coupled))}", hint, e)
 
     def _rest(self) -> None:
         counts = Counter(e.tag for e in self.s.root.walk() if e.tag in NOT_READ)
