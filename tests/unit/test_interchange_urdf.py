@@ -71,13 +71,48 @@ def test_what_is_left_out_and_changed_is_reported():
         "2 collision shapes",
         "1 transmissions",
         "1 gazebo tags",
-        "1 <ros2_control> elements",
+        "1 <ros2_control> of <robot>",
     ):
         assert said in found.report.left_out
     assert "1 limits of effort and speed: A" in found.report.left_out
     assert "dry friction of 'A' is smooth" in str(found.report)
     assert found.mechanism.forces["A spring"].damping == 0.2
     assert found.mechanism.joints["A"].limits == (-1.0, 1.0)
+
+
+def test_every_element_and_attribute_that_is_not_used_is_reported():
+    text = robot(
+        link("a").replace("<mass ", '<mass unit="kg" ') + '<sunshade color="red"><pole/></sunshade>',
+        link("b").replace("</link>", "<inertial/><warmth/></link>"),
+        joint("A", "continuous", "world", "a", '<axis xyz="0 0 1"/><limit lower="-1" effort="1e9" jerk="3"/>'),
+        joint("B", "floating", "world", "b", '<dynamics damping="1"/>'),
+    ).replace("<robot ", '<robot version="7.0" xmlns:x="y" ')
+    report = ld.read_urdf(text).report
+    assert sorted(report.left_out) == [
+        "1 <dynamics> of <joint>: B",
+        "1 <sunshade> of <robot>",
+        "1 <warmth> of <link>: b",
+        "1 attribute 'jerk' of <limit>: A",
+        "1 attribute 'lower' of <limit>: A",
+        "1 attribute 'unit' of <mass>: a",
+        "1 further <inertial> of <link>: b",
+    ]
+    assert "version '7.0' of URDF is not known here: read like 1.2" in report.notes
+
+
+def test_limits_that_leave_no_room_are_noted():
+    text = robot(link("a"), joint("A", "revolute", "world", "a", '<limit effort="1" velocity="1"/>'))
+    assert "limits of 'A' (0 to 0) leave no room: not kept" in ld.read_urdf(text).report.notes
+
+
+def test_an_origin_may_have_a_quaternion():
+    """Half a turn about x and y together: x and y change places."""
+    half = 'xyz="0 0 0" quat_xyzw="1 1 0 0"'
+    m = ld.read_urdf(robot(link("a"), joint("A", "continuous", "world", "a", at=half))).mechanism
+    assert m.bodies["a"].pose.rotation.quaternion == pytest.approx((0, 0.5**0.5, 0.5**0.5, 0))
+    for at, said in ((half + ' rpy="0 0 0"', "both rpy and quat_xyzw"), ('quat_xyzw="0 0 0 0"', "quat_xyzw is zero")):
+        with pytest.raises(ld.ModelError, match=said):
+            ld.read_urdf(robot(link("a"), joint("A", "continuous", "world", "a", at=at)))
 
 
 def test_mimic_is_a_coupler():
@@ -221,7 +256,7 @@ def test_a_coupling_without_a_meaning_is_refused(ends, said):
 
 
 def test_a_coupling_over_slides_and_hinges_together_is_refused():
-    with pytest.raises(ld.ModelError, match="adds up metres and radians .*'knee'"):
+    with pytest.raises(ld.ModelError, match=r"adds up metres and radians .*'knee'"):
         ld.read_urdf(geared_leg(12.0, knee="prismatic"))
     with pytest.raises(ld.ModelError, match="'knee' of type floating has no single coordinate"):
         ld.read_urdf(geared_leg(12.0, knee="floating"))

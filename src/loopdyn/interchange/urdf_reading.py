@@ -8,7 +8,6 @@ coordinates with all URDF joints at zero, or at the coordinates under `reference
 from __future__ import annotations
 
 import os
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path as FilePath
@@ -18,14 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loopdyn.errors import ModelError, Problem
-from loopdyn.interchange.draft import Draft, Origin, Pose, compose, made, pose, pose_rpy
-from loopdyn.interchange.markup import Element, Source, is_text
+from loopdyn.interchange.draft import Draft, Origin, Pose, compose, made, pose, pose_quaternion, pose_rpy
+from loopdyn.interchange.markup import Element, Source, is_text, not_asked_for
 from loopdyn.interchange.report import Imported, Report
 from loopdyn.io.reading import Document, read_document
 from loopdyn.model import GROUND, Mechanism
 from loopdyn.quantities import Units
 from loopdyn.rotations import about_axis
-from loopdyn.wording import nearest
+from loopdyn.wording import nearest, short
 
 Array = NDArray[np.float64]
 
@@ -37,9 +36,9 @@ LOOP_TYPES = {**{k: v for k, v in TYPES.items() if k != "floating"}, "spherical"
 NOT_READ = {
     "visual": "visual shapes", "collision": "collision shapes", "transmission": "transmissions",
     "gazebo": "gazebo tags", "safety_controller": "safety controllers", "calibration": "calibrations",
-    "sensor": "sensors",
+    "sensor": "sensors", "material": "materials",
 }  # fmt: skip
-IGNORED = {"material"}  # looks only
+VERSIONS = ("1.0", "1.1", "1.2")
 SIDECAR = ("loopdyn", "name", "units", "parameters", "gravity", "reference", "joints", "constraints", "drivers",
            "forces", "base", "start")  # fmt: skip
 ROOT = "world"  # a root link of this name is the ground
@@ -178,8 +177,15 @@ class _Reader:
         o = None if e is None else e.first("origin")
         if o is None:
             return pose()
-        xyz, rpy = (self.s.numbers(o.get(k, "0 0 0"), 3, what, o) for k in ("xyz", "rpy"))
-        return pose_rpy(xyz, rpy)
+        xyz = self.s.numbers(o.get("xyz", "0 0 0"), 3, what, o)
+        if "quat_xyzw" not in o.attributes:
+            return pose_rpy(xyz, self.s.numbers(o.get("rpy", "0 0 0"), 3, what, o))
+        x, y, z, w = self.s.numbers(o.get("quat_xyzw"), 4, what, o)
+        if "rpy" in o.attributes or not any((x, y, z, w)):
+            message = "its <origin> has both rpy and quat_xyzw" if "rpy" in o.attributes else "quat_xyzw is zero"
+            self.s.problem(what, message, "Give one rotation.", o)
+            return pose(xyz)
+        return pose_quaternion(xyz, (w, x, y, z))
 
     def _place(self, root: str, floating: bool) -> None:
         """Bodies at the reference coordinates, from the root outwards."""
@@ -269,7 +275,9 @@ class _Reader:
             limit = e.first("limit")
             if limit is not None and e.get("type") in ("revolute", "prismatic"):
                 low, high = (self.s.number(limit.get(k, "0"), what, limit) for k in ("lower", "upper"))
-                if -NO_LIMIT < low < high or low < high < NO_LIMIT:
+                if low >= high:
+                    self.report.notes.append(f"limits of '{name}' ({low:g} to {high:g}) leave no room: not kept")
+                elif low > -NO_LIMIT or high < NO_LIMIT:
                     own["limits"] = [low, high]
                     limited.append(name)
             given = [] if limit is None else [limit.get(k) for k in ("effort", "velocity") if limit.get(k)]
@@ -285,8 +293,8 @@ class _Reader:
         self.report.leave_out("limits of effort and speed", efforts)
 
     def _loads(self, e: Element, here: str, kind: str, what: str) -> None:
-        dynamics = e.first("dynamics")
-        if dynamics is None or kind not in ("revolute", "prismatic"):
+        dynamics = e.first("dynamics") if kind in ("revolute", "prismatic") else None
+        if dynamics is None:
             return
         damping, friction = (self.s.number(dynamics.get(k, "0"), what, dynamics) for k in ("damping", "friction"))
         self.draft.spring(here, 0.0, damping, 0.0)
@@ -387,12 +395,11 @@ class _Reader:
             self.s.problem(what, f"adds up metres and radians over {', '.join(map(repr, coupled))}", hint, e)
 
     def _rest(self) -> None:
-        counts = Counter(e.tag for e in self.s.root.walk() if e.tag in NOT_READ)
-        for tag, number in counts.items():
-            self.report.leave_out(NOT_READ[tag], number)
-        known = {"link", "joint", "loop", "coupling", *NOT_READ, *IGNORED}
-        for tag, number in Counter(e.tag for e in self.s.root.children if e.tag not in known).items():
-            self.report.leave_out(f"<{tag}> elements", number)
+        """Report everything that was not asked for."""
+        version = self.s.root.get("version", "1.0")
+        if version not in VERSIONS:
+            self.report.notes.append(f"version '{short(version)}' of URDF is not known here: read like 1.2")
+        self.report.left_out += not_asked_for(self.s.root, NOT_READ)
 
     # ------------------------------------------------------------------------------------------------ the sidecar
 
