@@ -35,6 +35,7 @@ from loopdyn.errors import (
     ConvergenceError,
     ExpressionError,
     LoopdynError,
+    LoopdynWarning,
     ModelError,
     Problem,
     SingularityError,
@@ -74,8 +75,8 @@ from loopdyn.integrators.base import (
     Steps,
     Stiff,
 )
-from loopdyn.interchange import read_mjcf, read_sdf, read_urdf, write_mjcf, write_urdf
-from loopdyn.io import load, load_run
+from loopdyn.interchange import load, read_mjcf, read_sdf, read_urdf, write_mjcf, write_urdf
+from loopdyn.io import load_run
 from loopdyn.joints import (
     Cylindrical,
     Frame,
@@ -169,6 +170,7 @@ __all__ = [
     "Limits",
     "Lock",
     "LoopdynError",
+    "LoopdynWarning",
     "Mechanism",
     "Mobility",
     "ModelError",

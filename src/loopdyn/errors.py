@@ -1,4 +1,4 @@
-"""The errors loopdyn raises: each names an element, says what is wrong and what to do next."""
+"""The errors and warnings of loopdyn: each names an element, says what is wrong and what to do next."""
 
 from __future__ import annotations
 
@@ -10,6 +10,10 @@ Path = tuple[str | int, ...]  # keys that lead to a value in a model
 
 class LoopdynError(Exception):
     """Base of every error loopdyn raises on purpose."""
+
+
+class LoopdynWarning(UserWarning):
+    """Something legal but suspicious; shown by Python's :mod:`warnings`, whose filters hide it or make it an error."""
 
 
 @dataclass(frozen=True)
