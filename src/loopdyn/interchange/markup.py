@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from loopdyn.errors import ModelError, Problem
 from loopdyn.interchange.report import listed
 from loopdyn.io.reading import read_text
+from loopdyn.quantities import LARGEST
 from loopdyn.wording import short
 
 MAX_DEPTH = 200  # elements inside one another; a chain of bodies in MJCF nests once per body
@@ -193,7 +194,8 @@ class Source:
             values = np.array([float(word) for word in text.split()])
         except ValueError:
             values = np.array([math.nan])
-        if len(values) != count or not (np.isfinite(values).all() if finite else not np.isnan(values).any()):
+        sound = (np.abs(values) <= LARGEST) | (np.isinf(values) if not finite else False)
+        if len(values) != count or not sound.all():
             expected = "a number" if count == 1 else f"{count} numbers"
             self.problem(what, f"<{element.tag}> has {short(text)!r} in place of {expected}", "Correct it.", element)
             return np.zeros(count)

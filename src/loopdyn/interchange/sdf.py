@@ -195,6 +195,7 @@ class _Reader:
         for m in (chosen, *beside):
             self._collect(m, world, "" if m is chosen else f"{m.get('name')}/", grounded=m is not chosen)
         self._collect_names(world)
+        self.s.check()
         self.model = next(s for s in world.models.values() if s.element is chosen)
         others = [m.get("name") for m, _ in found if m is not chosen and m not in beside]
         self.report.leave_out("static models beside it, which count as ground", [m.get("name") for m in beside])
