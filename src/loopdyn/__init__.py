@@ -75,8 +75,8 @@ from loopdyn.integrators.base import (
     Steps,
     Stiff,
 )
-from loopdyn.interchange import read_mjcf, read_sdf, read_urdf, write_mjcf, write_urdf
-from loopdyn.io import load, load_run
+from loopdyn.interchange import load, read_mjcf, read_sdf, read_urdf, write_mjcf, write_urdf
+from loopdyn.io import load_run
 from loopdyn.joints import (
     Cylindrical,
     Frame,

@@ -29,6 +29,7 @@ SHOWN = 12  # events that the closing table of a run lists
 Parameters = Annotated[
     list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Another value of a parameter; repeatable.")
 ]
+MODEL_FILE = "Model file: .yaml, .xml (MJCF), .urdf (with NAME.loops.yaml, if it is there) or .sdf."
 SAMPLES = 200  # intervals of a motion whose times are not given
 
 # What takes time to import is imported by the command that needs it.
@@ -82,7 +83,7 @@ def _options(
 
 @app.command()
 def inspect(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="Model file, ending in .yaml.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help=MODEL_FILE)],
     changed: Parameters = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
 ) -> None:
@@ -125,8 +126,8 @@ def inspect(
 
 
 def _load(file: Path, changed: list[str] | None) -> Mechanism:
-    """The model of a file, with other values of parameters where they are given."""
-    from loopdyn.io import load
+    """The model of a file, with other values of parameters where they are given; says what is not as in the file."""
+    from loopdyn.interchange.loading import read_model
 
     values: dict[str, float | str] = {}
     for name, text in _assignments("--set", changed).items():
@@ -134,7 +135,11 @@ def _load(file: Path, changed: list[str] | None) -> Mechanism:
             values[name] = float(text)
         except ValueError:
             values[name] = text  # a formula of other parameters
-    return load(file).with_(**values)
+    mechanism, report = read_model(file)
+    if report is not None:  # to standard error: standard output may be JSON
+        for line in (report.title, *report.losses()):
+            typer.echo(_printable(line), err=True)
+    return mechanism.with_(**values)
 
 
 def _print_lines(*lines: str) -> None:
@@ -164,7 +169,7 @@ def _plain(value: Any) -> Any:
 
 @app.command()
 def compare(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="Model file, ending in .yaml.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help=MODEL_FILE)],
     changed: Parameters = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
 ) -> None:
@@ -200,7 +205,7 @@ def compare(
 
 @app.command()
 def drive(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="Model file, ending in .yaml.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help=MODEL_FILE)],
     joint: Annotated[str, typer.Argument(metavar="JOINT", help="Joint coordinate to drive, e.g. A.")],
     start: Annotated[float, typer.Option("--from", help="Where it begins, in the units of the file.")],
     stop: Annotated[float, typer.Option("--to", help="Where it ends, in the units of the file.")],
@@ -269,7 +274,7 @@ def _write_drive(result: Drive, **files: Path | None) -> list[str]:
 
 @app.command()
 def run(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="Model file, ending in .yaml.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help=MODEL_FILE)],
     until: Annotated[float, typer.Option("-t", "--time", help="Seconds to simulate.")] = 10.0,
     formulation: Annotated[
         str, typer.Option("-f", "--formulation", help="auto, graph, rcr, closure, momentum, ...")
@@ -583,6 +588,7 @@ def convert(
         Path | None, typer.Option("--loops", help="Sidecar of a URDF; NAME.loops.yaml if it is there.")
     ] = None,
     keyframe: Annotated[str | None, typer.Option("--keyframe", help="Keyframe of MJCF to start from.")] = None,
+    model: Annotated[str | None, typer.Option("--model", help="Model of an SDF that has several.")] = None,
     leave_out: Annotated[bool, typer.Option("--leave-out", help="Leave out what OUT cannot hold.")] = False,
     mend: Annotated[bool, typer.Option("--mend", help="Replace impossible inertias of URDF and SDF.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
@@ -600,7 +606,7 @@ def convert(
     from loopdyn.interchange.convert import convert as run
 
     try:
-        reports = run(source, target, loops=loops, keyframe=keyframe, leave_out=leave_out, mend=mend)
+        reports = run(source, target, loops=loops, keyframe=keyframe, model=model, leave_out=leave_out, mend=mend)
     except LoopdynError as error:
         _fail(error, f"loopdyn convert {source} {target}")
     if as_json:
@@ -616,7 +622,7 @@ def convert(
 
 @app.command()
 def equilibrium(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="Model file, ending in .yaml.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help=MODEL_FILE)],
     search: Annotated[
         list[str] | None, typer.Option("--search", metavar="A=FROM:TO", help="Range of a coordinate, file's units.")
     ] = None,
@@ -668,7 +674,7 @@ def equilibrium(
 
 @app.command()
 def inverse(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="Model file, ending in .yaml.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help=MODEL_FILE)],
     motion: Annotated[
         list[str] | None, typer.Option("--motion", metavar="A=FORMULA", help="Coordinate as a formula of t.")
     ] = None,
@@ -793,7 +799,7 @@ def _check_labels(system: System, option: str, labels: Iterable[str]) -> None:
 
 @app.command()
 def report(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="Model file, ending in .yaml.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help=MODEL_FILE)],
     output: Annotated[Path, typer.Option("-o", "--output", help="The page to write, .html.")] = Path("report.html"),
     until: Annotated[float, typer.Option("-t", "--time", help="Seconds to simulate.")] = 1.0,
     turn: Annotated[

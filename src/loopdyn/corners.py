@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel
 
+from loopdyn.errors import LoopdynError
 from loopdyn.events import Crossing, Found, Watched
 from loopdyn.expressions import Lookup, Program, table_program
 from loopdyn.profiles import Profile
@@ -22,6 +23,7 @@ from loopdyn.tree.tables import table_place, table_variable
 
 Array = NDArray[np.float64]
 
+MOST = 1_000_000  # corners of a profile in a run; each ends a step
 SEEN = 1e-9  # share of the range of a table: a step that moves less across a corner does not feel it
 
 
@@ -60,8 +62,15 @@ def _of_profile(profile: Profile, r: Resolver, start: float, end: float) -> Iter
     curve = profile.resolve(r, "profile", ())
     if curve is None:
         return  # compiling has said what is wrong
-    first = max(0, int(np.floor(start / curve.cycle_time)))
-    for k in range(first, int(np.ceil(min(end, curve.duration) / curve.cycle_time))):
+    first = max(0.0, np.floor(start / curve.cycle_time))
+    last = np.ceil(min(end, curve.duration) / curve.cycle_time)
+    if (last - first) * len(curve.corners) > MOST:
+        raise LoopdynError(
+            f"the profile '{profile.profile}' repeats every {curve.cycle_time:g} s, {last - first:.3g} times between "
+            f"{start:g} and {end:g} s, and a step must end at each of its corners. Check 'time' and 'cycles', or ask "
+            "for less time."
+        )
+    for k in range(int(first), int(last)):
         yield from (float(t) for t in k * curve.cycle_time + curve.corners if start < t < end)
 
 

@@ -26,6 +26,9 @@ from loopdyn.wording import describe, explain
 # ------------------------------------------------------------------------------------- types of fields
 
 
+LARGEST = 1e60  # of any number of a model: products of a few, and their squares, stay finite
+
+
 def _scalar(value: Any) -> float | str:
     if isinstance(value, np.generic):
         value = value.item()
@@ -33,8 +36,11 @@ def _scalar(value: Any) -> float | str:
         raise PydanticCustomError("number", "expected a number or a formula, found {found}", {"found": describe(value)})
     if isinstance(value, str):
         return value
-    if not math.isfinite(value):
+    if value != value or abs(value) == math.inf:
         raise PydanticCustomError("finite", "{found} is not a finite number", {"found": str(value)})
+    if abs(value) > LARGEST:
+        found = describe(value) if isinstance(value, float) else "a number of many digits"
+        raise PydanticCustomError("finite", "{found} is more than any machine has", {"found": found})
     return float(value)
 
 
@@ -136,11 +142,11 @@ def _unit(kind: str) -> Any:
     table = _TABLES[kind]
 
     def check(value: Any) -> str:
-        if value not in table:
+        if not isinstance(value, str) or value not in table:
             raise PydanticCustomError(
                 "unit",
                 "unknown unit {found} of {kind}. {hint}",
-                {"found": repr(value), "kind": kind, "hint": "Known: " + ", ".join(table) + "."},
+                {"found": describe(value), "kind": kind, "hint": "Known: " + ", ".join(table) + "."},
             )
         return str(value)
 
@@ -251,6 +257,10 @@ class Resolver:
             except ExpressionError as error:
                 self.problem(element, str(error), path=path)
                 return math.nan
+        if not abs(value) <= LARGEST:
+            message = f"a number is {value:g}, more than any machine has"
+            self.problem(element, message, "Check exponents and units.", path)
+            return math.nan
         return value * self._factors[dimension]
 
     def vector(self, value: Sequence[float | str], dimension: str, element: str, path: Path) -> NDArray[np.float64]:

@@ -275,7 +275,7 @@ def test_a_folder_is_not_a_file(tmp_path: Path) -> None:
 
 
 def test_another_ending_is_refused(tmp_path: Path) -> None:
-    check(tmp_path / "model.urdf", ("'.urdf' cannot be read yet", ".yaml"), None)
+    check(tmp_path / "model.txt", ("'.txt' cannot be read", ".yaml", ".urdf"), None)
 
 
 def test_a_file_that_is_not_utf8_is_refused(tmp_path: Path) -> None:

@@ -87,3 +87,80 @@ def test_sdf_becomes_a_model_file(tmp_path):
     (tmp_path / "m.sdf").write_text(text)
     assert run(tmp_path / "m.sdf", tmp_path / "m.yaml").exit_code == 0
     assert list(ld.load(tmp_path / "m.yaml").bodies) == ["a"]
+
+
+PENDULUM = {
+    ".urdf": """<robot name="p"><link name="world"/><link name="arm"><inertial><origin xyz="0 0 -1"/><mass value="2"/>
+<inertia ixx="1" iyy="1" izz="1"/></inertial><visual/></link>
+<joint name="A" type="continuous"><parent link="world"/><child link="arm"/><axis xyz="0 1 0"/></joint></robot>""",
+    ".sdf": """<sdf version="1.9"><model name="p"><link name="arm"><inertial><pose>0 0 -1 0 0 0</pose><mass>2</mass>
+</inertial><visual/></link><joint name="A" type="revolute"><parent>world</parent><child>arm</child>
+<axis><xyz>0 1 0</xyz></axis></joint></model></sdf>""",
+    ".xml": """<mujoco model="p"><worldbody><body name="arm"><joint name="A" axis="0 1 0"/>
+<inertial pos="0 0 -1" mass="2" diaginertia="1 1 1"/></body></worldbody><sensor><jointpos joint="A"/></sensor>
+</mujoco>""",
+}
+
+
+@pytest.fixture(params=PENDULUM)
+def pendulum(request, tmp_path):
+    if request.param == ".xml":
+        pytest.importorskip("mujoco", reason="MuJoCo reads MJCF")
+    file = tmp_path / f"pendulum{request.param}"
+    file.write_text(PENDULUM[request.param])
+    return file
+
+
+def test_load_reads_every_format_and_warns_of_what_was_lost(pendulum):
+    with pytest.warns(ld.LoopdynWarning, match="left out: .* 1 (visual|sensor)") as caught:
+        m = ld.load(pendulum)
+    assert len(caught) == 1
+    assert caught[0].filename == __file__
+    assert m.joints["A"].type == "revolute"
+    assert m.bodies["arm"].mass == 2.0
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("inspect", "{}", "--json"), ("run", "{}", "-t", "0.01", "--json"), ("compare", "{}", "--json"),
+        ("drive", "{}", "A", "--from", "0", "--to", "0.1", "--points", "2", "--json"), ("equilibrium", "{}", "--json"),
+        ("inverse", "{}", "--motion", "A=t", "-t", "0.01", "--json"), ("report", "{}", "-t", "0.01", "-o", "{}.html"),
+    ],
+    ids=lambda command: command[0],
+)  # fmt: skip
+def test_every_command_reads_every_format(command, tmp_path):
+    file = tmp_path / "pendulum.sdf"
+    file.write_text(PENDULUM[".sdf"])
+    result = CliRunner().invoke(app, [part.format(file) for part in command])
+    assert result.exit_code == 0, result.output
+    assert "left out:     1 visual shapes" in result.stderr
+    if "--json" in command:
+        json.loads(result.stdout)
+
+
+def test_inspect_reads_a_urdf_with_the_sidecar_beside_it(four_bar, tmp_path):
+    urdf = tmp_path / "out.urdf"
+    run(four_bar, urdf)
+    result = CliRunner().invoke(app, ["inspect", str(urdf), "--json"])
+    assert result.exit_code == 0
+    assert json.loads(result.stdout)["nc"] == 5
+
+
+def test_studio_says_how_to_open_other_formats(pendulum, monkeypatch):
+    pytest.importorskip("nicegui", reason="the studio is optional")
+    monkeypatch.chdir(pendulum.parent)
+    result = CliRunner().invoke(app, ["studio", pendulum.name, "--no-browser"])
+    assert result.exit_code == 1
+    assert f"loopdyn convert '{pendulum.name}' 'pendulum.yaml'" in result.stderr
+
+
+def test_a_model_of_an_sdf_with_several_is_chosen_by_its_name(tmp_path):
+    file, target = tmp_path / "two.sdf", tmp_path / "two.yaml"
+    file.write_text(PENDULUM[".sdf"].replace("<model", '<model name="q"><link name="b"/></model><model'))
+    assert "2 models that can move: q, p" in run(file, target).stderr
+    result = run(file, target, "--model", "q")
+    assert result.exit_code == 0
+    assert "1 other models of the file: p" in result.output
+    assert list(ld.load(target).bodies) == ["b"]
+    assert "only an SDF has several models" in run(target, tmp_path / "x.xml", "--model", "q").stderr

@@ -144,11 +144,188 @@ def test_impossible_inertia_is_found_when_compiling_with_its_line():
 def test_of_several_models_one_must_be_chosen():
     text = f'<sdf version="1.7"><world name="w"><gravity>0 0 -1.6</gravity><model name="a">{link("x")}</model>'
     text += f'<model name="b">{link("y")}</model></world></sdf>'
-    with pytest.raises(ld.ModelError, match="2 models: a, b"):
+    with pytest.raises(ld.ModelError, match="2 models that can move: a, b"):
         ld.read_sdf(text)
     m = ld.read_sdf(text, model="b").mechanism
     assert list(m.bodies) == ["y"]
     assert m.gravity == (0.0, 0.0, -1.6)
+
+
+def world(*inside: str) -> str:
+    return f'<sdf version="1.10"><world name="w">{"".join(inside)}</world></sdf>'
+
+
+FLOOR = f'<model name="floor"><static>true</static><pose>0 0 -1 0 0 0</pose>{link("plate", "0 0 0.5 0 0 0")}</model>'
+
+
+def test_static_models_beside_the_one_wanted_are_ground_and_said():
+    found = ld.read_sdf(world(FLOOR, f'<model name="arm">{link("a")}</model>'))
+    assert list(found.mechanism.bodies) == ["a"]
+    assert found.mechanism.name == "arm"
+    assert "1 static models beside it, which count as ground: floor" in found.report.left_out
+    assert list(ld.read_sdf(world(FLOOR)).mechanism.bodies) == ["plate"]  # alone it is what is wanted
+
+
+def test_a_joint_of_the_world_holds_the_model_to_a_static_one():
+    """The pin is 0.2 above the plate, which is drawn at -1 + 0.5: at -0.3 in the world."""
+    pin = joint("P", "revolute", "floor::plate", "arm::a").replace(
+        "<parent>", '<pose relative_to="floor::plate">0 0 0.2 0 0 0</pose><parent>'
+    )
+    found = ld.read_sdf(world(FLOOR, f'<model name="arm">{link("a")}</model>', pin))
+    P = found.mechanism.joints["P"]
+    assert (P.type, P.parent, P.child) == ("revolute", "ground", "a")
+    assert P.parent_frame.position == pytest.approx((0, 0, -0.3))
+    free = f'<model name="other">{link("b")}</model>'
+    loose = pin.replace("floor::plate</parent>", "other::b</parent>")
+    with pytest.raises(ld.ModelError, match="joint 'P': there is no link 'other::b' for its parent"):
+        ld.read_sdf(world(FLOOR, f'<model name="arm">{link("a")}</model>', free, loose), model="arm")
+
+
+NESTED = (
+    '<pose>1 0 0 0 0 0</pose>'
+    + link("base")
+    + '<model name="arm" placement_frame="flange"><pose relative_to="base">0 0 2 0 0 1.5707963267948966</pose>'
+    + '<frame name="flange"><pose>0 0 -1 0 0 0</pose></frame>'
+    + link("upper", "3 0 0 0 0 0")
+    + link("lower", "5 0 0 0 0 0")
+    + joint("elbow", "revolute", "upper", "lower")
+    + "</model>"
+    + joint("fix", "fixed", "world", "base", "")
+    + joint("shoulder", "revolute", "base", "arm::upper")
+)  # fmt: skip
+
+
+def test_nested_models_are_read_with_their_frames_and_names():
+    """By hand: the flange is put to (1, 0, 2), turned by 90 degrees about z; the model frame is 1 above it, so that
+    3 and 5 along its x are y = 3 and 5 at height 3 in the world.
+    """
+    found = ld.read_sdf(model(NESTED))
+    m = found.mechanism
+    at = {n: b.pose.position for n, b in m.bodies.items()}
+    assert at["arm/upper"] == pytest.approx((1, 3, 3))
+    assert at["arm/lower"] == pytest.approx((1, 5, 3))
+    assert {n: (j.parent, j.child) for n, j in m.joints.items()} == {
+        "fix": ("ground", "base"),
+        "shoulder": ("base", "arm/upper"),
+        "arm/elbow": ("arm/upper", "arm/lower"),
+    }
+    assert found.report.left_out == []
+    system = m.compile()
+    assert ld.mobility(system, system.state()).dof == 2
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (("arm::upper</child>", "arm::uper</child>"), "there is no link 'arm::uper' for its child.*arm::upper"),
+        (('placement_frame="flange"', 'placement_frame="flanch"'), "there is no link, joint, frame or model 'flanch'"),
+        (('relative_to="base"', 'relative_to="arm"'), "model 'arm': its pose depends on itself"),
+        (('name="base"', 'name="b::a"'), "'b::a' cannot be the name"),
+        (('name="lower"', 'name="upper"'), "there are two elements 'upper'"),
+    ],
+)
+def test_errors_in_nested_models_name_the_element(change, said):
+    with pytest.raises(ld.ModelError, match=said):
+        ld.read_sdf(model(NESTED.replace(*change)))
+
+
+def test_included_models_and_what_nobody_asked_for_are_said():
+    text = world(
+        "<include><uri>model://sun</uri></include><gravity>0 0 -9.81</gravity><wind/>",
+        f'<model name="m"><self_collide>1</self_collide>{link("a", inside="<kinematic>1</kinematic>")}',
+        joint("J", "revolute", "world", "a", "<axis><xyz>0 0 1</xyz><initial_position>1</initial_position></axis>"),
+        "</model>",
+    ).replace('<link name="a">', '<link name="a" drake:x="1">')
+    text = text.replace("<sdf ", '<sdf xmlns:drake="d" ')
+    left_out = ld.read_sdf(text).report.left_out
+    for said in (
+        "included model 'model://sun': other files are not read",
+        "1 <wind> of <world>: w",
+        "1 <self_collide> of <model>: m",
+        "1 <kinematic> of <link>: a",
+        "1 <initial_position> of <axis>: J",
+        "1 attribute 'drake:x' of <link>: a",
+    ):
+        assert said in left_out
+    assert len(left_out) == 6
+
+
+GEARS = (
+    link("frame") + link("one") + link("two", "0.3 0 0 0 0 0") + joint("F", "fixed", "world", "frame", "")
+    + joint("A", "revolute", "frame", "one") + joint("B", "revolute", "frame", "two", "<axis><xyz>0 0 -1</xyz></axis>")
+    + joint("gear", "gearbox", "one", "two", "<gearbox_reference_body>frame</gearbox_reference_body>"
+            "<gearbox_ratio>2.5</gearbox_ratio><axis><xyz>0 0 1</xyz></axis><axis2><xyz>0 0 1</xyz></axis2>")
+)  # fmt: skip
+
+
+def test_a_gearbox_is_a_coupler_of_the_hinges_it_couples():
+    """SDF: theta2 = -ratio theta1, both about z here; hinge B turns about -z, so that B = 2.5 A."""
+    found = ld.read_sdf(model(GEARS))
+    system = found.mechanism.compile()
+    state = ld.assemble(system, q={"A": 0.4}, v={"A": 1.0})
+    assert state.q[system.coordinates.index("B")] == pytest.approx(1.0, abs=1e-12)  # rounding
+    assert ld.mobility(system, state).dof == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (("<gearbox_reference_body>frame</gearbox_reference_body>", ""), "there is no link '' for its reference"),
+        (
+            ("<axis2><xyz>0 0 1", "<axis2><xyz>0 1 0"),
+            "no hinges about its <axis2> .* its child 'two'",
+        ),
+        (
+            (joint("A", "revolute", "frame", "one"), ""),
+            "no hinges about its <axis> .* its parent 'one'",
+        ),
+    ],
+)
+def test_a_gearbox_that_couples_no_hinges_is_refused(change, said):
+    with pytest.raises(ld.ModelError, match=said):
+        ld.read_sdf(model(GEARS.replace(*change)))
+
+
+def test_revolute2_is_a_universal_joint_with_the_limits_of_both_axes():
+    """A wheel: steered about z of the parent, rolling about y of the child."""
+    limit = "<limit><lower>-0.5</lower><upper>0.5</upper></limit>"
+    axes = f"<axis><xyz>0 0 1</xyz>{limit}</axis><axis2><xyz>0 1 0</xyz><limit><lower>-inf</lower></limit></axis2>"
+    found = ld.read_sdf(model(link("wheel", "1 0 0 0 0 0") + joint("W", "revolute2", "world", "wheel", axes)))
+    m = found.mechanism
+    assert m.joints["W"].limits == {"1": (-0.5, 0.5)}
+    assert any("of type revolute2 is a universal joint" in line for line in found.report.changed)
+    system = m.compile()
+    J = ld.tree.body_jacobian(system, system.state({"W.1": np.pi / 2}), "wheel")[:3]
+    assert J[:, system.speeds.index("W.1")] == pytest.approx([0, 0, 1], abs=1e-12)
+    assert J[:, system.speeds.index("W.2")] == pytest.approx([-1, 0, 0], abs=1e-12)  # y of the child, turned by 90 deg
+
+
+def test_frames_that_are_drawn_apart_from_their_joint_get_a_note():
+    frames = '<frame name="p" attached_to="a"><pose>0 0.4 0.3 0 0 0</pose></frame>'
+    frames += '<frame name="c" attached_to="b"><pose>0 0 0 0 0 1</pose></frame>'
+    both = link("a") + link("b") + frames
+    notes = ld.read_sdf(model(both + joint("J", "revolute", "p", "c"))).report.notes
+    assert notes == ["joint 'J': its parent frame 'p' is drawn 0.5 m and 0 rad from where the joint is; "
+                     "SDF joins them as drawn"]  # fmt: skip
+    agree = both.replace("0 0.4 0.3 0 0 0", "0 0 0 0 0 0.3")  # turned about the hinge only
+    assert ld.read_sdf(model(agree + joint("J", "revolute", "p", "c"))).report.notes == []
+    assert len(ld.read_sdf(model(agree + joint("J", "fixed", "p", "c", ""))).report.notes) == 1
+
+
+def test_a_mimic_follows_an_axis_of_a_joint_in_a_nested_model():
+    mimic = '<axis><xyz>0 0 1</xyz><mimic joint="arm::U" axis="axis2"><multiplier>2</multiplier></mimic></axis>'
+    axes = "<axis><xyz>1 0 0</xyz></axis><axis2><xyz>0 1 0</xyz></axis2>"
+    arm = f'<model name="arm">{link("a")}{joint("U", "universal", "world", "a", axes)}</model>'
+    m = ld.read_sdf(model(arm + link("b") + joint("J", "revolute", "world", "b", mimic))).mechanism
+    assert m.constraints["J mimic"].terms == {"J": 1.0, "arm/U.2": -2.0}
+
+
+def test_a_long_chain_of_frames_is_resolved():
+    chain = "".join(
+        f'<frame name="f{k}" attached_to="f{k - 1}"><pose>0.01 0 0 0 0 0</pose></frame>' for k in range(1, 3000)
+    )
+    inside = link("f0") + chain + link("z", "0 1 0 0 0 0", attributes='relative_to="f2999"')
+    assert ld.read_sdf(model(inside)).mechanism.bodies["z"].pose.position == pytest.approx((29.99, 1, 0))
 
 
 def test_cassie_has_its_loops_its_mass_and_its_freedoms():

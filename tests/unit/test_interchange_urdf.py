@@ -71,13 +71,48 @@ def test_what_is_left_out_and_changed_is_reported():
         "2 collision shapes",
         "1 transmissions",
         "1 gazebo tags",
-        "1 <ros2_control> elements",
+        "1 <ros2_control> of <robot>",
     ):
         assert said in found.report.left_out
     assert "1 limits of effort and speed: A" in found.report.left_out
     assert "dry friction of 'A' is smooth" in str(found.report)
     assert found.mechanism.forces["A spring"].damping == 0.2
     assert found.mechanism.joints["A"].limits == (-1.0, 1.0)
+
+
+def test_every_element_and_attribute_that_is_not_used_is_reported():
+    text = robot(
+        link("a").replace("<mass ", '<mass unit="kg" ') + '<sunshade color="red"><pole/></sunshade>',
+        link("b").replace("</link>", "<inertial/><warmth/></link>"),
+        joint("A", "continuous", "world", "a", '<axis xyz="0 0 1"/><limit lower="-1" effort="1e9" jerk="3"/>'),
+        joint("B", "floating", "world", "b", '<dynamics damping="1"/>'),
+    ).replace("<robot ", '<robot version="7.0" xmlns:x="y" ')
+    report = ld.read_urdf(text).report
+    assert sorted(report.left_out) == [
+        "1 <dynamics> of <joint>: B",
+        "1 <sunshade> of <robot>",
+        "1 <warmth> of <link>: b",
+        "1 attribute 'jerk' of <limit>: A",
+        "1 attribute 'lower' of <limit>: A",
+        "1 attribute 'unit' of <mass>: a",
+        "1 further <inertial> of <link>: b",
+    ]
+    assert "version '7.0' of URDF is not known here: read like 1.2" in report.notes
+
+
+def test_limits_that_leave_no_room_are_noted():
+    text = robot(link("a"), joint("A", "revolute", "world", "a", '<limit effort="1" velocity="1"/>'))
+    assert "limits of 'A' (0 to 0) leave no room: not kept" in ld.read_urdf(text).report.notes
+
+
+def test_an_origin_may_have_a_quaternion():
+    """Half a turn about x and y together: x and y change places."""
+    half = 'xyz="0 0 0" quat_xyzw="1 1 0 0"'
+    m = ld.read_urdf(robot(link("a"), joint("A", "continuous", "world", "a", at=half))).mechanism
+    assert m.bodies["a"].pose.rotation.quaternion == pytest.approx((0, 0.5**0.5, 0.5**0.5, 0))
+    for at, said in ((half + ' rpy="0 0 0"', "both rpy and quat_xyzw"), ('quat_xyzw="0 0 0 0"', "quat_xyzw is zero")):
+        with pytest.raises(ld.ModelError, match=said):
+            ld.read_urdf(robot(link("a"), joint("A", "continuous", "world", "a", at=at)))
 
 
 def test_mimic_is_a_coupler():
@@ -156,6 +191,75 @@ def test_a_coupling_of_urdf_plus():
     ratio = '<coupling name="gear"><predecessor link="crank"/><successor link="rocker"/><ratio value="3"/></coupling>'
     m = ld.read_urdf(robot(*BARS, ratio)).mechanism
     assert m.constraints["gear"].terms == {"D": 1.0, "A": -3.0}
+
+
+def geared_leg(ratio: float, knee: str = "continuous") -> str:
+    """A leg whose ankle is moved by a belt over the knee; centres of mass on the pins, so that M is constant."""
+
+    def inertial(name: str, mass: float, about_axis: float) -> str:
+        entries = f'<inertia ixx="{about_axis}" iyy="{about_axis}" izz="{about_axis}"/>'
+        return f'<link name="{name}"><inertial><mass value="{mass}"/>{entries}</inertial></link>'
+
+    belt = f'<predecessor link="foot"/><successor link="rotor"/><ratio value="{ratio}"/>'
+    return robot(
+        '<link name="hip"/>',
+        inertial("shank", 2.0, 0.05),
+        inertial("foot", 0.5, 0.01),
+        inertial("rotor", 0.1, 0.0002),
+        joint("hip", "fixed", "world", "hip", "", 'xyz="0 0 1"'),
+        joint("knee", knee, "hip", "shank"),
+        joint("heel", "fixed", "shank", "plate", "", 'xyz="0.3 0 0"'),
+        '<link name="plate"/>',
+        joint("ankle", "continuous", "plate", "foot"),
+        joint("rotor", "continuous", "hip", "rotor", at='xyz="0.1 0 0"'),
+        f'<coupling name="belt">{belt}</coupling>',
+    )
+
+
+@pytest.mark.jit_off
+def test_the_ratio_of_a_coupling_holds_for_every_joint_from_the_common_ancestor():
+    """By hand: the rotor turns by N (knee + ankle), so that with torque T at the knee
+
+    (Js + Jf + mf L^2 + N^2 Jr) a + (Jf + N^2 Jr) b = T,    (Jf + N^2 Jr)(a + b) = 0.
+    """
+    N, Js, Jf, mf, L, Jr, T = 12.0, 0.05, 0.01, 0.5, 0.3, 0.0002, 1.7
+    m = ld.read_urdf(geared_leg(N)).mechanism
+    assert m.constraints["belt"].terms == {"rotor": 1.0, "knee": -N, "ankle": -N}
+    m.add_motor("T", "knee", torque=T)
+    system = m.compile()
+    state = ld.assemble(system, q={"knee": 0.8, "ankle": -0.3})
+    assert state.q[system.coordinates.index("rotor")] == pytest.approx(12.0 * 0.5, abs=1e-12)  # rounding
+    seen = N**2 * Jr + Jf
+    M = np.array([[Js + mf * L**2 + seen, seen], [seen, seen]])
+    a = ld.accelerations(system, state)
+    found = [a[system.speeds.index(n)] for n in ("knee", "ankle")]
+    assert found == pytest.approx(np.linalg.solve(M, [T, 0.0]), rel=1e-10)  # rounding, M has condition 30
+
+
+@pytest.mark.parametrize(
+    ("ends", "said"),
+    [
+        ('<predecessor link="foot"/><successor link="shank"/>', "no joint that moves lies between .*'shank'"),
+        ('<predecessor link="foot"/><successor link="foot"/>', "no joint that moves lies between"),
+        ('<predecessor link="foot"/><successor link="roter"/>', "there is no link 'roter'.*rotor"),
+        ('<predecessor link="foot"/>', "has no <successor>"),
+        ('<predecessor link="foot"/><successor link="rotor"/><ratio/>', "'' in place of a number"),
+    ],
+)
+def test_a_coupling_without_a_meaning_is_refused(ends, said):
+    """With no joint on one side the ratio would lock the other side."""
+    text = geared_leg(12.0)
+    start, end = text.index('<predecessor link="foot"/>'), text.index("</coupling>")
+    ratio = "" if "ratio" in ends else '<ratio value="12"/>'
+    with pytest.raises(ld.ModelError, match=said):
+        ld.read_urdf(text[:start] + ends + ratio + text[end:])
+
+
+def test_a_coupling_over_slides_and_hinges_together_is_refused():
+    with pytest.raises(ld.ModelError, match=r"adds up metres and radians .*'knee'"):
+        ld.read_urdf(geared_leg(12.0, knee="prismatic"))
+    with pytest.raises(ld.ModelError, match="'knee' of type floating has no single coordinate"):
+        ld.read_urdf(geared_leg(12.0, knee="floating"))
 
 
 def test_errors_of_the_sidecar_have_its_lines(tmp_path):

@@ -28,6 +28,8 @@ Array = NDArray[np.float64]
 ROUNDING = 1e-16  # residual that cannot be improved
 CLOSED = 1e-12  # residual, rad or lengths in sizes of the mechanism, at which loops count as closed
 STEP = 0.15  # rad or sizes of the mechanism: how far fixed coordinates are moved before loops are closed again
+FOLLOWED = 1000.0  # rad or sizes of the mechanism: paths longer than some 160 turns are not followed
+RESOLVED = 1e9  # rad or sizes of the mechanism: beyond, neighbouring floats are poses that differ by 1e-7
 NEWTON = 40  # steps of one closure at most
 TRIES = 60  # starts around the given pose before giving up
 SPREAD = 0.8  # rad or sizes of the mechanism: how far around
@@ -132,8 +134,21 @@ def _check_labels(system: System, q: object, v: object, fix: Sequence[str] | Non
     ):
         wrong = [label for label in given if label not in known]
         problems += [Problem("assemble", f"there is no {kind} '{w}'", nearest(w, known)) for w in wrong]
+    problems += _beyond_numbers(system, q if isinstance(q, Mapping) else {})
     if problems:
         raise ModelError(problems)
+
+
+def _beyond_numbers(system: System, given: Mapping[str, float]) -> list[Problem]:
+    """Coordinates that are not finite, or too large to say where a body is."""
+    found = []
+    for j in system.joints.values():
+        for label, dimension in zip(j.spec.labels(j.name)[0], j.spec.dimensions, strict=True):
+            most = RESOLVED * (system.size if dimension == "length" else 1.0)
+            if label in given and not abs(given[label]) <= most:
+                hint = "Give an angle without its full turns, in rad, or a length in m."
+                found.append(Problem("assemble", f"{label} = {given[label]:g} cannot be a pose", hint))
+    return found
 
 
 # ------------------------------------------------------------------------------------------------ position
@@ -341,6 +356,8 @@ def _follow(system: System, start: State, targets: Sequence[_Target]) -> _Found:
     if gap is not None:
         return _directly(system, start, targets, "closed from the pose it started at")
     distance = _distance(system, pose, targets)
+    if distance > FOLLOWED:
+        return _directly(system, start, targets, "too far to follow; closed directly, perhaps on another branch")
     done, step = 0.0, 1.0 if distance == 0.0 else min(1.0, STEP / distance)
     origin = _measured(system, pose, targets)
     while done < 1.0:

@@ -1,5 +1,6 @@
 """Models in the formats of other tools: reading them with their loops, writing them, and what is lost on the way."""
 
+from loopdyn.interchange.loading import load
 from loopdyn.interchange.mjcf_reading import ImportedMJCF, read_mjcf
 from loopdyn.interchange.mjcf_writing import write_mjcf
 from loopdyn.interchange.report import Imported, Report
@@ -7,4 +8,14 @@ from loopdyn.interchange.sdf import read_sdf
 from loopdyn.interchange.urdf_reading import read_urdf
 from loopdyn.interchange.urdf_writing import write_urdf
 
-__all__ = ["Imported", "ImportedMJCF", "Report", "read_mjcf", "read_sdf", "read_urdf", "write_mjcf", "write_urdf"]
+__all__ = [
+    "Imported",
+    "ImportedMJCF",
+    "Report",
+    "load",
+    "read_mjcf",
+    "read_sdf",
+    "read_urdf",
+    "write_mjcf",
+    "write_urdf",
+]

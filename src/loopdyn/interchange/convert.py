@@ -5,18 +5,12 @@ from __future__ import annotations
 from pathlib import Path as FilePath
 
 from loopdyn.errors import ModelError, Problem
-from loopdyn.interchange.mjcf_reading import read_mjcf
+from loopdyn.interchange.loading import MJCF, READ, read_model
 from loopdyn.interchange.mjcf_writing import write_mjcf
 from loopdyn.interchange.report import Report
-from loopdyn.interchange.sdf import read_sdf
-from loopdyn.interchange.urdf_reading import read_urdf
 from loopdyn.interchange.urdf_writing import write_urdf
-from loopdyn.io.yaml import load
-from loopdyn.model import Mechanism
 
-READ = (".yaml", ".yml", ".xml", ".mjcf", ".urdf", ".sdf")
-WRITTEN = (".yaml", ".yml", ".xml", ".mjcf", ".urdf")
-SIDECAR = ".loops.yaml"
+WRITTEN = tuple(ending for ending in READ if ending != ".sdf")
 
 
 def convert(
@@ -25,6 +19,7 @@ def convert(
     *,
     loops: FilePath | None = None,
     keyframe: str | None = None,
+    model: str | None = None,
     leave_out: bool = False,
     mend: bool = False,
 ) -> list[Report]:
@@ -38,6 +33,8 @@ def convert(
         Sidecar of a URDF; by default the file of the same name ending in .loops.yaml, if there is one.
     keyframe : str, optional
         Keyframe of MJCF to start from.
+    model : str, optional
+        Which model of an SDF with several.
     leave_out : bool
         Leave out what the target cannot hold instead of refusing it.
     mend : bool
@@ -57,36 +54,12 @@ def convert(
         raise ModelError(
             [Problem("convert", f"files ending in '{target.suffix}' cannot be written", hint, str(target))]
         )
-    mechanism, report = _read(source, loops, keyframe, mend)
+    mechanism, report = read_model(source, loops=loops, keyframe=keyframe, model=model, mend=mend)
     reports = [] if report is None else [report]
     if target.suffix.lower() == ".urdf":
         reports.append(write_urdf(mechanism, target, leave_out=leave_out))
-    elif target.suffix.lower() in (".xml", ".mjcf"):
+    elif target.suffix.lower() in MJCF:
         reports.append(write_mjcf(mechanism, target, leave_out=leave_out))
     else:
         mechanism.save(target)
     return reports
-
-
-def _read(
-    source: FilePath, loops: FilePath | None, keyframe: str | None, mend: bool
-) -> tuple[Mechanism, Report | None]:
-    ending = source.suffix.lower()
-    if loops is not None and ending != ".urdf":
-        raise ModelError([Problem("convert", "only a URDF has a sidecar file", "Leave out --loops.", str(source))])
-    if keyframe is not None and ending not in (".xml", ".mjcf"):
-        raise ModelError([Problem("convert", "only MJCF has keyframes", "Leave out --keyframe.", str(source))])
-    if ending == ".urdf":
-        beside = source.with_suffix(SIDECAR)
-        urdf = read_urdf(source, loops=loops or (beside if beside.is_file() else None), mend=mend)
-        return urdf.mechanism, urdf.report
-    if ending in (".xml", ".mjcf"):
-        mjcf = read_mjcf(source, keyframe=keyframe)
-        return mjcf.mechanism, mjcf.report
-    if ending == ".sdf":
-        sdf = read_sdf(source, mend=mend)
-        return sdf.mechanism, sdf.report
-    if ending in (".yaml", ".yml"):
-        return load(source), None
-    hint = f"Use one of: {', '.join(READ)}."
-    raise ModelError([Problem("convert", f"files ending in '{ending}' cannot be read", hint, str(source))])

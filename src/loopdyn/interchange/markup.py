@@ -7,7 +7,7 @@ bound, are refused, and so are sheer size and depth.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path as FilePath
 from typing import Any
@@ -17,7 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loopdyn.errors import ModelError, Problem
+from loopdyn.interchange.report import listed
 from loopdyn.io.reading import read_text
+from loopdyn.quantities import LARGEST
 from loopdyn.wording import short
 
 MAX_DEPTH = 200  # elements inside one another; a chain of bodies in MJCF nests once per body
@@ -27,25 +29,34 @@ Array = NDArray[np.float64]
 
 @dataclass(slots=True)
 class Element:
-    """One element of an XML file and its line."""
+    """One element of an XML file and its line; it remembers what was asked for, so that the rest can be reported."""
 
     tag: str
     attributes: dict[str, str]
     line: int
     text: str = ""
     children: list[Element] = field(default_factory=list)
+    seen: bool = False  # asked for by its parent
+    asked: set[str] = field(default_factory=set)  # names of attributes
+    reported: bool = False  # in words of its own, so that nothing inside is reported
 
     def get(self, name: str, default: str = "") -> str:
         """An attribute, without blanks around it."""
+        self.asked.add(name)
         return self.attributes.get(name, default).strip()
 
     def first(self, tag: str) -> Element | None:
         """First child of this tag."""
-        return next((c for c in self.children if c.tag == tag), None)
+        return next((c.see() for c in self.children if c.tag == tag), None)
 
     def all(self, tag: str) -> list[Element]:
         """Children of this tag."""
-        return [c for c in self.children if c.tag == tag]
+        return [c.see() for c in self.children if c.tag == tag]
+
+    def see(self) -> Element:
+        """Count the element as read, as far as its attributes and children are asked for."""
+        self.seen = True
+        return self
 
     def walk(self) -> Iterator[Element]:
         """The element and all below it."""
@@ -57,6 +68,53 @@ class Element:
         """Text of the first child of this tag, without blanks around it."""
         child = self.first(tag)
         return default if child is None else child.text.strip()
+
+
+def not_asked_for(root: Element, kinds: Mapping[str, str]) -> list[str]:
+    """What a reader left unread, one line per kind of thing.
+
+    Parameters
+    ----------
+    root : Element
+        Outermost element, after reading.
+    kinds : mapping of str to str
+        Names of well-known elements that are never read, by their tags.
+
+    Examples
+    --------
+    >>> root = parse("<r><link name='a' x='1'><look/><look/></link></r>", "text")
+    >>> _ = root.all("link")[0].get("name")
+    >>> not_asked_for(root, {"look": "looks"})
+    ['2 looks', "1 attribute 'x' of <link>: a"]
+    """
+    plainly: dict[str, int] = {}
+    named: dict[tuple[str, str], list[str]] = {}
+    for e, owner in _owned(root, ""):
+        owner = "" if e is root else owner
+        read = {c.tag for c in e.children if c.seen}
+        for c in (c for c in e.children if not c.reported):
+            if not c.seen and c.tag in kinds:
+                plainly[kinds[c.tag]] = plainly.get(kinds[c.tag], 0) + 1
+            elif not c.seen:
+                further = "further " if c.tag in read else ""
+                named.setdefault((f"{further}<{short(c.tag)}>", e.tag), []).append(owner)
+        for name in e.attributes:
+            if name not in e.asked and name != "name" and not name.startswith("xmlns"):
+                named.setdefault((f"attribute '{short(name)}'", e.tag), []).append(owner)
+    found = [f"{number} {what}" for what, number in plainly.items()]
+    for (what, tag), owners in named.items():
+        where = listed(list(dict.fromkeys(filter(None, owners))))
+        found.append(f"{len(owners)} {what} of <{tag}>" + (f": {where}" if where else ""))
+    return found
+
+
+def _owned(e: Element, owner: str) -> Iterator[tuple[Element, str]]:
+    """Elements that were read, each with the name of the nearest one around it that has a name."""
+    owner = short(e.attributes.get("name", "")) or owner
+    yield e, owner
+    for child in e.children:
+        if child.seen and not child.reported:
+            yield from _owned(child, owner)
 
 
 def parse(text: str, shown: str) -> Element:
@@ -130,13 +188,14 @@ class Source:
         if self.problems:
             raise ModelError(self.problems)
 
-    def numbers(self, text: str, count: int, what: str, element: Element) -> Array:
-        """So many numbers; zeros, with the problem noted, if there are others."""
+    def numbers(self, text: str, count: int, what: str, element: Element, finite: bool = True) -> Array:
+        """So many numbers, infinite ones only if not `finite`; zeros, with the problem noted, if there are others."""
         try:
             values = np.array([float(word) for word in text.split()])
         except ValueError:
             values = np.array([math.nan])
-        if len(values) != count or not np.isfinite(values).all():
+        sound = (np.abs(values) <= LARGEST) | (np.isinf(values) if not finite else False)
+        if len(values) != count or not sound.all():
             expected = "a number" if count == 1 else f"{count} numbers"
             self.problem(what, f"<{element.tag}> has {short(text)!r} in place of {expected}", "Correct it.", element)
             return np.zeros(count)

@@ -21,13 +21,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from loopdyn.errors import ModelError, Problem
 from loopdyn.interchange.draft import Draft, Pose, compose, inverse, missing, pose, pose_quaternion
-from loopdyn.interchange.markup import Element, Source, is_text
+from loopdyn.interchange.markup import MAX_DEPTH, Element, Source, is_text
 from loopdyn.interchange.report import Imported, Report
 from loopdyn.io.reading import MAX_BYTES
 from loopdyn.model import GROUND
+from loopdyn.quantities import LARGEST
 from loopdyn.rotations import about_axis, perpendicular_frame, to_matrix
 from loopdyn.system import State, System, build
-from loopdyn.wording import nearest
+from loopdyn.wording import nearest, short
 
 Array = NDArray[np.float64]
 
@@ -170,9 +171,28 @@ def read_mjcf(
     opened.check()
     try:
         model = mujoco.MjModel.from_xml_string(text, files.assets)
-    except (ValueError, mujoco.FatalError) as error:
+    except (ValueError, RuntimeError, mujoco.FatalError) as error:
         raise ModelError([_refused(str(error), opened.shown)]) from None
+    _check_numbers(model, opened.shown)
     return _Reader(mujoco, model, opened.shown, report).read(keyframe)
+
+
+def _check_numbers(model: Any, shown: str) -> None:
+    """Refuse numbers that no machine has: MuJoCo reads 1e308 and makes NaN or zero of it."""
+    problems = []
+    for name in (n for n in dir(model) if n.startswith(READ_ARRAYS)):
+        values = getattr(model, name)
+        if not isinstance(values, np.ndarray) or values.dtype != np.float64:
+            continue
+        bad = ~(np.abs(values) <= LARGEST)
+        if name == "jnt_axis":
+            bad |= np.abs(np.linalg.norm(np.where(bad, 0.0, values), axis=1, keepdims=True) - 1.0) > UNIT_LENGTH
+        rows = np.flatnonzero(bad.reshape(len(values), -1).any(axis=1)) if values.size else ()
+        for k in rows[:3]:
+            message = f"entry {k} of '{name}' is {values[k]}, which no machine has"
+            problems.append(Problem("MJCF", message, "Check exponents in the file.", shown))
+    if problems:
+        raise ModelError(problems)
 
 
 def _refused(said: str, shown: str) -> Problem:
@@ -183,6 +203,10 @@ def _refused(said: str, shown: str) -> Problem:
 
 
 # ------------------------------------------------------------------------------------- files of a model
+
+
+READ_ARRAYS = ("body_", "jnt_", "dof_", "eq_data", "actuator_", "tendon_", "site_", "key_q", "qpos", "geom_pos")
+UNIT_LENGTH = 1e-6  # by which MuJoCo's unit vectors may differ from length one
 
 
 class _Files:
@@ -201,6 +225,7 @@ class _Files:
     def standalone(self) -> str:
         root = self.source.root
         self._include(root)
+        self._refuse_blanks(root)
         self._meshes(root)
         self._clean(root)
         for what, number in self.gone.items():
@@ -215,18 +240,28 @@ class _Files:
             message = f"names the file '{name}', but the model was given as text"
             self.source.problem(what, message, "Give 'folder', or read the model from its file.", element)
             return None
-        path = (self.base / name).resolve()
+        try:
+            path = (self.base / name).resolve()
+            path.is_file()
+        except (OSError, RuntimeError, ValueError):  # too long, links in a circle, a NUL character
+            self.source.problem(what, f"there can be no file '{short(name)}'", "Correct its name.", element)
+            return None
         if not path.is_relative_to(self.folder):
             message = f"the file '{name}' is outside the folder of the model"
             self.source.problem(what, message, "Give a 'folder' that holds all files of the model.", element)
             return None
         return path
 
-    def _include(self, element: Element) -> None:
+    def _include(self, element: Element, depth: int = 0) -> None:
+        """Put the contents of included files in place; elements and files inside one another count alike."""
         children: list[Element] = []
+        if depth > MAX_DEPTH:
+            message = f"more than {MAX_DEPTH} elements and files inside one another"
+            self.source.problem("include", message, "Split the model.", element)
+            return
         for child in element.children:
             if child.tag != "include":
-                self._include(child)
+                self._include(child, depth + 1)
                 children.append(child)
                 continue
             name = child.get("file")
@@ -238,11 +273,17 @@ class _Files:
                 continue
             self.included.add(path)
             other = Source(path, None, "mujocoinclude", ".xml", "mujoco").root  # the latter in older models
-            self._include(other)
+            self._include(other, depth + 1)
             for inner in (e for c in other.children for e in c.walk()):
                 inner.line = child.line
             children += other.children
         element.children = children
+
+    def _refuse_blanks(self, root: Element) -> None:
+        """Refuse empty attributes of equalities: MuJoCo leaves a lock behind, and the next model never returns."""
+        for e in (e for equality in root.all("equality") for e in equality.children):
+            for name in (n for n, value in e.attributes.items() if not value.strip() and n not in ("name", "class")):
+                self.source.problem(f"<{e.tag}>", f"its attribute '{name}' is empty", "Give a value or remove it.", e)
 
     def _meshes(self, root: Element) -> None:
         compiler = [c for c in root.all("compiler")]
@@ -291,7 +332,8 @@ class _Files:
         """Take out scenery; refuse other files, and copies that could not be computed."""
         kept = []
         for child in element.children:
-            count = [int(n) for n in child.get("count").split() if n.isdigit()]
+            words = [n for n in child.get("count").split() if n.isascii() and n.isdigit()]  # MuJoCo refuses others
+            count = [int(n) if len(n) < 10 else MAX_COPIES + 1 for n in words]
             many = copies * math.prod(count)
             if many > MAX_COPIES:
                 self.source.problem(f"<{child.tag}>", f"it makes {many} copies", f"Make {MAX_COPIES} at most.", child)

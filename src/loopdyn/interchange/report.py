@@ -37,9 +37,12 @@ class Report:
     notes: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
-        kinds = [("carried over", self.carried), ("changed", self.changed), ("left out", self.left_out)]
-        kinds.append(("note", self.notes))
-        return "\n".join([self.title, *(f"  {kind + ':':<13} {line}" for kind, lines in kinds for line in lines)])
+        return "\n".join([self.title, *(f"  {'carried over:':<13} {line}" for line in self.carried), *self.losses()])
+
+    def losses(self) -> list[str]:
+        """Lines of what is not as in the source, or odd."""
+        kinds = (("changed", self.changed), ("left out", self.left_out), ("note", self.notes))
+        return [f"  {kind + ':':<13} {line}" for kind, lines in kinds for line in lines]
 
     def count(self, what: str, names: Sequence[str]) -> None:
         """Note how many things of a kind were carried over, and their names."""

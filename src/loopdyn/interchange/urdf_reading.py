@@ -8,7 +8,6 @@ coordinates with all URDF joints at zero, or at the coordinates under `reference
 from __future__ import annotations
 
 import os
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path as FilePath
@@ -18,14 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loopdyn.errors import ModelError, Problem
-from loopdyn.interchange.draft import Draft, Origin, Pose, compose, made, pose, pose_rpy
-from loopdyn.interchange.markup import Element, Source, is_text
+from loopdyn.interchange.draft import Draft, Origin, Pose, compose, made, pose, pose_quaternion, pose_rpy
+from loopdyn.interchange.markup import Element, Source, is_text, not_asked_for
 from loopdyn.interchange.report import Imported, Report
 from loopdyn.io.reading import Document, read_document
 from loopdyn.model import GROUND, Mechanism
 from loopdyn.quantities import Units
 from loopdyn.rotations import about_axis
-from loopdyn.wording import nearest
+from loopdyn.wording import nearest, short
 
 Array = NDArray[np.float64]
 
@@ -37,9 +36,9 @@ LOOP_TYPES = {**{k: v for k, v in TYPES.items() if k != "floating"}, "spherical"
 NOT_READ = {
     "visual": "visual shapes", "collision": "collision shapes", "transmission": "transmissions",
     "gazebo": "gazebo tags", "safety_controller": "safety controllers", "calibration": "calibrations",
-    "sensor": "sensors",
+    "sensor": "sensors", "material": "materials",
 }  # fmt: skip
-IGNORED = {"material"}  # looks only
+VERSIONS = ("1.0", "1.1", "1.2")
 SIDECAR = ("loopdyn", "name", "units", "parameters", "gravity", "reference", "joints", "constraints", "drivers",
            "forces", "base", "start")  # fmt: skip
 ROOT = "world"  # a root link of this name is the ground
@@ -178,8 +177,15 @@ class _Reader:
         o = None if e is None else e.first("origin")
         if o is None:
             return pose()
-        xyz, rpy = (self.s.numbers(o.get(k, "0 0 0"), 3, what, o) for k in ("xyz", "rpy"))
-        return pose_rpy(xyz, rpy)
+        xyz = self.s.numbers(o.get("xyz", "0 0 0"), 3, what, o)
+        if "quat_xyzw" not in o.attributes:
+            return pose_rpy(xyz, self.s.numbers(o.get("rpy", "0 0 0"), 3, what, o))
+        x, y, z, w = self.s.numbers(o.get("quat_xyzw"), 4, what, o)
+        if "rpy" in o.attributes or not any((x, y, z, w)):
+            message = "its <origin> has both rpy and quat_xyzw" if "rpy" in o.attributes else "quat_xyzw is zero"
+            self.s.problem(what, message, "Give one rotation.", o)
+            return pose(xyz)
+        return pose_quaternion(xyz, (w, x, y, z))
 
     def _place(self, root: str, floating: bool) -> None:
         """Bodies at the reference coordinates, from the root outwards."""
@@ -269,7 +275,9 @@ class _Reader:
             limit = e.first("limit")
             if limit is not None and e.get("type") in ("revolute", "prismatic"):
                 low, high = (self.s.number(limit.get(k, "0"), what, limit) for k in ("lower", "upper"))
-                if -NO_LIMIT < low < high or low < high < NO_LIMIT:
+                if low >= high:
+                    self.report.notes.append(f"limits of '{name}' ({low:g} to {high:g}) leave no room: not kept")
+                elif low > -NO_LIMIT or high < NO_LIMIT:
                     own["limits"] = [low, high]
                     limited.append(name)
             given = [] if limit is None else [limit.get(k) for k in ("effort", "velocity") if limit.get(k)]
@@ -285,8 +293,8 @@ class _Reader:
         self.report.leave_out("limits of effort and speed", efforts)
 
     def _loads(self, e: Element, here: str, kind: str, what: str) -> None:
-        dynamics = e.first("dynamics")
-        if dynamics is None or kind not in ("revolute", "prismatic"):
+        dynamics = e.first("dynamics") if kind in ("revolute", "prismatic") else None
+        if dynamics is None:
             return
         damping, friction = (self.s.number(dynamics.get(k, "0"), what, dynamics) for k in ("damping", "friction"))
         self.draft.spring(here, 0.0, damping, 0.0)
@@ -309,7 +317,7 @@ class _Reader:
         self.draft.add("constraints", f"{name} mimic", type="coupler", terms=terms, offset=offset)
 
     def _loop_elements(self) -> None:
-        """URDF+: <loop> between frames on two links; <coupling> with a ratio of two joints."""
+        """URDF+: <loop> between frames on two links; <coupling> with a ratio of two chains of joints."""
         for e in self.s.root.all("loop"):
             name = e.get("name") or "loop"
             what = f"loop '{name}'"
@@ -317,14 +325,10 @@ class _Reader:
             if kind not in LOOP_TYPES:
                 self.s.problem(what, f"loops of type '{kind}' are not known", nearest(kind, LOOP_TYPES), e)
                 continue
-            sides = [e.first(key) for key in ("predecessor", "successor")]
-            links = ["" if side is None else side.get("link") for side in sides]
-            for side, link in zip(sides, links, strict=True):
-                if link not in self.links:
-                    self.s.problem(what, f"there is no link '{link}'", nearest(link, self.links), side or e)
+            links = [self._side(e, key, what) for key in ("predecessor", "successor")]
             if any(link not in self.links for link in links):
                 continue
-            F, M = (self._origin(side, what) for side in sides)
+            F, M = (self._origin(e.first(key), what) for key in ("predecessor", "successor"))
             own: dict[str, Any] = {}
             if kind in ("revolute", "continuous", "prismatic"):
                 own["axis"] = self._axis(e)
@@ -337,26 +341,65 @@ class _Reader:
             self._coupling(e)
 
     def _coupling(self, e: Element) -> None:
-        """The joints that carry successor and predecessor turn in the ratio: q_successor = ratio * q_predecessor."""
+        """URDF+: sum of q to the successor = ratio * sum of q to the predecessor, both from their common ancestor."""
         name = e.get("name") or "coupling"
         what, ratio = f"coupling '{name}'", e.first("ratio")
-        links = [side.get("link") if (side := e.first(key)) else "" for key in ("predecessor", "successor")]
-        if any(link not in self.carried_by for link in links) or ratio is None:
-            self.s.problem(
-                what, "needs <predecessor link>, <successor link> on joints, and <ratio value>", "Add them.", e
-            )
+        sides = [self._side(e, key, what) for key in ("predecessor", "successor")]
+        if ratio is None:
+            self.s.problem(what, "has no <ratio>", 'Add <ratio value="..."/>.', e)
+        if ratio is None or any(link not in self.links for link in sides):
             return
-        one, two = (self.joint_names[self.carried_by[link][0]] for link in links)
-        terms = {two: 1.0, one: -self.s.number(ratio.get("value"), what, ratio)}
+        chains = [self._chain(link) for link in sides]
+        shared = set(chains[0]) & set(chains[1])
+        terms: dict[str, float] = {}
+        factors = (-self.s.number(ratio.get("value"), what, ratio), 1.0)
+        for link, chain, factor in reversed(list(zip(sides, chains, factors, strict=True))):
+            coupled = [joint for joint in chain if joint not in shared and self._moves(joint)]
+            terms |= {self.joint_names[joint]: factor for joint in reversed(coupled)}
+            self._check_coupled(coupled, link, what, e)
         self.draft.add("constraints", name, type="coupler", terms=terms)
 
+    def _side(self, e: Element, key: str, what: str) -> str:
+        """Link that a side of a loop or coupling names; the problem is noted if there is none."""
+        side = e.first(key)
+        link = "" if side is None else side.get("link")
+        if side is None:
+            self.s.problem(what, f"has no <{key}>", f'Add <{key} link="..."/>.', e)
+        elif link not in self.links:
+            self.s.problem(what, f"there is no link '{link}' for its {key}", nearest(link, self.links), side)
+        return link
+
+    def _chain(self, link: str) -> list[str]:
+        """Joints from a link to the root."""
+        joints = []
+        while link in self.carried_by:
+            joint, link = self.carried_by[link]
+            joints.append(joint)
+        return joints
+
+    def _moves(self, joint: str) -> bool:
+        return TYPES[self.joints[joint].get("type")] != "weld"
+
+    def _check_coupled(self, coupled: Sequence[str], link: str, what: str, e: Element) -> None:
+        """Coordinates are added up, so there must be some, all angles or all lengths."""
+        kinds = {joint: self.joints[joint].get("type") for joint in coupled}
+        odd = [joint for joint, kind in kinds.items() if TYPES[kind] not in ("revolute", "prismatic")]
+        if not coupled:
+            message = f"no joint that moves lies between the common ancestor of its links and '{link}'"
+            self.s.problem(what, message, "Name links on different branches of the tree.", e)
+        elif odd:
+            message = f"'{odd[0]}' of type {kinds[odd[0]]} has no single coordinate"
+            self.s.problem(what, message, "Couple hinges and slides.", e)
+        elif len({TYPES[kind] for kind in kinds.values()}) > 1:
+            hint = "Couple the joints in the sidecar, with a coupler and its factors."
+            self.s.problem(what, f"adds up metres and radians over {', '.join(map(repr, coupled))}", hint, e)
+
     def _rest(self) -> None:
-        counts = Counter(e.tag for e in self.s.root.walk() if e.tag in NOT_READ)
-        for tag, number in counts.items():
-            self.report.leave_out(NOT_READ[tag], number)
-        known = {"link", "joint", "loop", "coupling", *NOT_READ, *IGNORED}
-        for tag, number in Counter(e.tag for e in self.s.root.children if e.tag not in known).items():
-            self.report.leave_out(f"<{tag}> elements", number)
+        """Report everything that was not asked for."""
+        version = self.s.root.get("version", "1.0")
+        if version not in VERSIONS:
+            self.report.notes.append(f"version '{short(version)}' of URDF is not known here: read like 1.2")
+        self.report.left_out += not_asked_for(self.s.root, NOT_READ)
 
     # ------------------------------------------------------------------------------------------------ the sidecar
 

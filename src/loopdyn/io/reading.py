@@ -322,7 +322,9 @@ def plain_scalar(text: str) -> Scalar:
         return _WORDS[text]
     if _INTEGER.fullmatch(text):
         base = {"0o": 8, "0x": 16}.get(text[:2], 10)
-        return int(text, base) if len(text) < 20 else float(text if base == 10 else int(text, base))
+        if len(text) < 20:
+            return int(text, base)
+        return float(text) if base == 10 else int(text, base) * 1.0 if len(text) < 250 else math.inf
     return float(text) if _FLOAT.fullmatch(text) else text
 
 

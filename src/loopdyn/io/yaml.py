@@ -82,7 +82,7 @@ def load_text(text: str, path: str | os.PathLike[str], within: str | os.PathLike
 
 def _check_ending(file: FilePath, verb: str) -> None:
     if file.suffix.lower() not in ENDINGS:
-        message = f"files ending in '{file.suffix}' cannot be {verb} yet" if file.suffix else "the name has no ending"
+        message = f"files ending in '{file.suffix}' cannot be {verb} here" if file.suffix else "the name has no ending"
         raise ModelError([Problem("model file", message, "Use a file that ends in .yaml.", file=str(file))])
 
 

@@ -17,6 +17,7 @@ from loopdyn.studio.folder import Folder
 from loopdyn.studio.guard import HOST
 
 PORT = 8765
+FOREIGN = (".xml", ".mjcf", ".urdf", ".sdf")  # models of other tools
 
 
 def open_studio(file: Path | None = None, *, port: int = PORT, browser: bool = True) -> None:
@@ -55,6 +56,11 @@ def _name_in(folder: Folder, file: Path) -> str:
             f"Start it there: cd '{whole.parent}' && loopdyn studio '{whole.name}'"
         )
     name = whole.relative_to(folder.root).as_posix()
+    if whole.suffix.lower() in FOREIGN:
+        raise LoopdynError(
+            f"the studio edits the text of a model file, and '{file}' is none. "
+            f"Convert it first: loopdyn convert '{file}' '{file.with_suffix('.yaml')}'"
+        )
     folder.read(name)
     return name
 

@@ -1,0 +1,106 @@
+"""Models of every format, chosen by the ending of the file."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from pathlib import Path as FilePath
+
+from loopdyn.errors import LoopdynWarning, ModelError, Problem
+from loopdyn.interchange.mjcf_reading import read_mjcf
+from loopdyn.interchange.report import Report
+from loopdyn.interchange.sdf import read_sdf
+from loopdyn.interchange.urdf_reading import read_urdf
+from loopdyn.io.yaml import load as load_yaml
+from loopdyn.model import Mechanism
+
+MJCF = (".xml", ".mjcf")
+YAML = (".yaml", ".yml")
+READ = (*YAML, *MJCF, ".urdf", ".sdf")
+SIDECAR = ".loops.yaml"
+
+
+def load(path: str | os.PathLike[str]) -> Mechanism:
+    r"""Read a model: a loopdyn model file, MJCF, URDF or SDF.
+
+    What a file of another tool lost on the way is a :class:`LoopdynWarning`; :func:`read_mjcf`, :func:`read_urdf` and
+    :func:`read_sdf` have options and return the whole report.
+
+    Parameters
+    ----------
+    path : str or Path
+        A file that ends in ``.yaml``, ``.xml`` (MJCF), ``.urdf`` or ``.sdf``. The file ``NAME.loops.yaml`` beside
+        ``NAME.urdf`` is its sidecar.
+
+    Raises
+    ------
+    ModelError
+        With every problem of the file and of the files it includes, each with its line.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> file = FilePath(tempfile.mkdtemp()) / "slider.yaml"
+    >>> _ = file.write_text("loopdyn: 1\nbodies: {block: {mass: 2}}")
+    >>> load(file).bodies["block"].mass
+    2.0
+    """
+    mechanism, report = read_model(path)
+    lost = [] if report is None else report.losses()
+    if report is not None and lost:
+        warnings.warn("\n".join([report.title, *lost]), LoopdynWarning, stacklevel=2)
+    return mechanism
+
+
+def read_model(
+    source: str | os.PathLike[str],
+    *,
+    loops: str | os.PathLike[str] | None = None,
+    keyframe: str | None = None,
+    model: str | None = None,
+    mend: bool = False,
+) -> tuple[Mechanism, Report | None]:
+    """Mechanism of a file, and what became of it if it is of another tool.
+
+    Parameters
+    ----------
+    source : str or Path
+        A file that ends in one of `READ`.
+    loops : str or Path, optional
+        Sidecar of a URDF; by default the file of the same name ending in .loops.yaml, if there is one.
+    keyframe : str, optional
+        Keyframe of MJCF to start from.
+    model : str, optional
+        Which model of an SDF with several.
+    mend : bool
+        Replace inertias of URDF and SDF that no body can have by the nearest possible ones.
+
+    Raises
+    ------
+    ModelError
+        With every problem, or with an option that does not fit the format.
+    """
+    file = FilePath(source)
+    ending = file.suffix.lower()
+    options = (
+        (loops, ".urdf", "only a URDF has a sidecar file", "--loops"),
+        (keyframe, MJCF, "only MJCF has keyframes", "--keyframe"),
+        (model, ".sdf", "only an SDF has several models", "--model"),
+    )
+    for given, endings, message, option in options:
+        if given is not None and ending not in endings:
+            raise ModelError([Problem("model file", message, f"Leave out {option}.", str(file))])
+    if ending in YAML:
+        return load_yaml(source), None
+    if ending == ".urdf":
+        beside = file.with_suffix(SIDECAR)
+        urdf = read_urdf(file, loops=loops or (beside if beside.is_file() else None), mend=mend)
+        return urdf.mechanism, urdf.report
+    if ending in MJCF:
+        mjcf = read_mjcf(file, keyframe=keyframe)
+        return mjcf.mechanism, mjcf.report
+    if ending == ".sdf":
+        sdf = read_sdf(file, model=model, mend=mend)
+        return sdf.mechanism, sdf.report
+    message = f"files ending in '{file.suffix}' cannot be read" if ending else "the name has no ending"
+    raise ModelError([Problem("model file", message, f"Use one of: {', '.join(READ)}.", str(file))])
