@@ -8,10 +8,11 @@ from numpy.typing import ArrayLike
 
 from loopdyn.errors import LoopdynError
 from loopdyn.formulations.base import Formulation
-from loopdyn.formulations.registry import DEFAULT, prepare
+from loopdyn.formulations.registry import DEFAULT, chosen, prepare
 from loopdyn.reactions import Reactions
 from loopdyn.reactions import reactions as _from_accelerations
 from loopdyn.system import State, System
+from loopdyn.tree import sized
 
 
 def reactions(
@@ -62,8 +63,10 @@ def reactions(
     >>> round(ld.reactions(system, system.state())["A"]["fy"], 9)
     10.0
     """
+    method = chosen(formulation)
     if a is None and loads:
         raise LoopdynError("loads beside those of the model change the accelerations. Give these too, as a=...")
     if a is None:
-        a = prepare(system, formulation, state)(state.t, state.q, state.v).a
+        a = prepare(system, method, state)(state.t, state.q, state.v).a
+    a = sized(a, system.nv, "a")
     return _from_accelerations(system, state, a, length=length, compliance=compliance, loads=loads)
