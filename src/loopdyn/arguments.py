@@ -215,11 +215,11 @@ class Expected:
             if not self.further.fits(value):
                 return _wrong("an entry", self.further, value)
         for name, value in named.items():
-            kind = {name: self.options, **self.by_name}[name]
-            if kind is None:
+            wanted = self.by_name.get(name) or self.options
+            if wanted is None:
                 return f"there is no argument '{name}'. {nearest(name, self.by_name)}"
-            if not kind.fits(value):
-                return _wrong(name, kind, value)
+            if not wanted.fits(value):
+                return _wrong(name, wanted, value)
         return _misfit([*zip((n for n, _ in self.order), values), *named.items()])
 
 
