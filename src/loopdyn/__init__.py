@@ -103,6 +103,7 @@ from loopdyn.system import State, System
 from loopdyn.topology import Topology
 from loopdyn.tree import terms
 from loopdyn.variants import Variant, Variants, variants
+from loopdyn.wording import NOT_OFFERED
 
 if TYPE_CHECKING:
     from loopdyn.formulations.absolute import Absolute
@@ -114,7 +115,8 @@ def __getattr__(name: str) -> Any:
 
         check_class(Absolute)
         return Absolute
-    raise AttributeError(f"module 'loopdyn' has no attribute '{name}'")
+    hint = NOT_OFFERED.get(name.lower(), "")
+    raise AttributeError(f"module 'loopdyn' has no attribute '{name}'{hint and '. '}{hint}")
 
 
 NOTICE.listen()

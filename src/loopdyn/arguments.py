@@ -31,6 +31,8 @@ from loopdyn.wording import describe, nearest, short
 
 F = TypeVar("F", bound=Callable[..., Any])
 CHECKED = "__checked__"  # mark of a function whose arguments are checked
+# Functions that hand their options on, and to which.
+FORWARDS = {"variants": "loopdyn.simulate:simulate", "report": "loopdyn.simulate:simulate"}
 # Names that stand in annotations only; what they name is loaded by the functions that have them.
 LATE = {"pandas": "pandas", "Axes": "matplotlib.axes:Axes"}
 # Classes whose objects users make; results are made by loopdyn.
@@ -308,6 +310,12 @@ def _expected(function: Callable[..., Any]) -> Expected:
                 order.append((p.name, kind))
             if p.kind is not p.POSITIONAL_ONLY:
                 by_name[p.name] = kind
+    if function.__qualname__ in FORWARDS:
+        module, _, name = FORWARDS[function.__qualname__].partition(":")
+        to = getattr(sys.modules[module], name)
+        keywords = [p.name for p in inspect.signature(to).parameters.values() if p.kind is p.KEYWORD_ONLY]
+        by_name = {**{n: k for n, k in _expected(inspect.unwrap(to)).by_name.items() if n in keywords}, **by_name}
+        options = None
     return Expected(tuple(order), by_name, further, options)
 
 

@@ -62,6 +62,7 @@ NO_ENERGY = 1e-6
 SAVE_EVERY = 10.0  # seconds of computing between two segments of a checkpoint
 PULSE, MANY = 0.1, 1_000_000  # seconds of computing, and steps, between two looks at the progress
 FEW = 16  # steps before the first look
+FEWEST_PLACES = 1000  # numbers between the first and the last time of a run: steps must change the time
 WORTH = 100  # steps still to go, at their present size, from which it is worth going over to the stiff integrator
 OWN = "by the steps themselves"  # drift control of formulations that make steps
 # A step that may lead to a singular pose is taken if the indicator is above CLEAR at the ends of so many parts of it
@@ -216,6 +217,12 @@ def _span(t_span: tuple[float, float]) -> tuple[float, float]:
     span = np.asarray(t_span, float)
     if span.shape != (2,) or not np.isfinite(span).all() or not span[1] > span[0]:
         raise LoopdynError(f"t_span is {t_span}. Give the first and the last time in s, the last one being later.")
+    finest = max(FEWEST_PLACES * float(np.spacing(np.abs(span).max())), np.finfo(float).tiny)
+    if span[1] - span[0] < finest:
+        raise LoopdynError(
+            f"t_span is {t_span}, too short for numbers with 16 digits: steps would not change the time. "
+            f"Begin at t = 0, or simulate more than {finest:.2g} s."
+        )
     return float(span[0]), float(span[1])
 
 

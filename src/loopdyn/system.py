@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 Pose = tuple[Array, Array]  # position (3), rotation matrix (3, 3)
 
+VAGUE = 1e15  # rad or m: neighbouring numbers are 0.1 apart, so that no loop closes
 # A body counts as unsupported if the inertia that its joint moves is this small against the terms it is the sum of.
 SUPPORT = 1e-12
 # m/s^2: gravity of the earth, and one that is more likely a slip of units (the sun has 274, drop towers go to 500 g).
@@ -330,6 +331,10 @@ def _values(given: Any, labels: Sequence[str], index: Mapping[str, int], start: 
     bad = [label for label, value in zip(labels, out, strict=True) if not math.isfinite(value)]
     if bad:
         raise ModelError(Problem("state", f"{kind} '{label}' is not finite", "Give a number.") for label in bad)
+    vague = [label for label, value in zip(labels, out, strict=True) if abs(value) >= VAGUE and kind == "coordinate"]
+    if vague:
+        message = "is so large that no digits are left behind the point"
+        raise ModelError(Problem("state", f"{kind} '{x}' {message}", "Give an angle within some turns.") for x in vague)
     return out
 
 

@@ -19,6 +19,8 @@ from loopdyn.bench import _amplitude
 from loopdyn.cli import app
 from loopdyn.quantities import Spec
 
+# Arguments that are known by what they can do; they are judged where they are used.
+FREE = [["user"], ["solver"], ["motion"]]
 # Given anywhere, this is wrong.
 WRONG = object()
 NO_NAME = "no such name"
@@ -33,10 +35,8 @@ def public_functions() -> dict[str, Callable[..., Any]]:
             if inspect.isfunction(thing):
                 found[f"{module.__name__}.{name}"] = thing
             elif inspect.isclass(thing) and not issubclass(thing, Spec | Exception):
-                methods = {
-                    (k, v) for base in thing.__mro__ if is_own(base) for k, v in vars(base).items() if k[0] != "_"
-                }
-                for _, method in methods:
+                bases = [base for base in thing.__mro__ if base.__module__.startswith("loopdyn")]
+                for method in [v for base in bases for k, v in vars(base).items() if k[0] != "_"]:
                     inner = getattr(method, "__func__", method)
                     if inspect.isfunction(inner) and inner.__module__.startswith("loopdyn"):
                         found[inner.__qualname__] = inner
@@ -65,6 +65,8 @@ def wrong_calls(function: Callable[..., Any], first: tuple[Any, ...] = ()) -> li
             function(*first, **{name: WRONG})
         except ld.LoopdynError:
             continue
+        except TypeError:  # it was not refused, and others are missing
+            pass
         accepted.append(p.name)
     return accepted
 
@@ -74,7 +76,7 @@ def test_an_argument_of_the_wrong_kind_is_told_in_words(name):
     function = FUNCTIONS[name]
     assert hasattr(function, CHECKED)
     of_object = next(iter(inspect.signature(function).parameters), "") in ("self", "cls")
-    assert wrong_calls(function, (SimpleNamespace(),) if of_object else ()) in ([], ["user"])  # rows, for experts
+    assert wrong_calls(function, (SimpleNamespace(),) if of_object else ()) in ([], *FREE)
 
 
 @pytest.mark.parametrize("name", MADE)
@@ -173,9 +175,7 @@ CALLS: dict[str, Callable[[SimpleNamespace], Any]] = {
     "a cut": lambda k: k.m.compile(cuts=[NO_NAME]),
     "a free body": lambda k: k.m.compile(free=[NO_NAME]),
     "a joint as a text": lambda k: changed(k, lambda m: m.add_joint("X", "revolute", m.ground, "crank", at=(0, 0, 0))),
-    "a joint as a class": lambda k: changed(k, lambda m: m.add_joint("X", ld.Revolute, "ground", "crank", at=(0, 0, 0))),
-        k, lambda m: m.add_joint("X", ld.Revolute, m.ground, "crank", at=(0, 0, 0))
-    ),
+    "a joint as a class": lambda k: k.m.add_joint("X", ld.Revolute, "ground", "crank", at=(0, 0, 0)),
     "a parent": lambda k: changed(k, lambda m: m.add_joint("X", PIN, NO_NAME, "crank", at=(0, 0, 0))),
     "a child": lambda k: changed(k, lambda m: m.add_joint("X", PIN, m.ground, NO_NAME, at=(0, 0, 0))),
     "a frame": lambda k: changed(k, lambda m: m.add_joint("X", PIN, "ground", "crank", child_frame=NO_NAME)),
@@ -240,6 +240,11 @@ CALLS: dict[str, Callable[[SimpleNamespace], Any]] = {
     "a coordinate that is no number": lambda k: ld.mobility(k.system, ld.State(0.0, np.full(3, np.nan), np.zeros(3))),
     "a speed that is no number": lambda k: ld.accelerations(k.system, ld.State(0.0, k.state.q, np.full(3, np.inf))),
     "a time that is no number": lambda k: ld.simulate(k.system, k.state, (0, float("nan"))),
+    "a dimension": lambda k: k.m.units.factor(NO_NAME),
+    "an angle of 1e300": lambda k: ld.assemble(k.system, q={"A": 1e300}),
+    "a span shorter than the digits of time": lambda k: ld.simulate(k.system, k.state, (1e15, 1e15 + 1)),
+    "a span shorter than any number": lambda k: ld.simulate(k.system, k.state, (0, 5e-324)),
+    "a centre of mass without a mass": lambda k: ld.Inertia(com=(0, 0, 1)),
     "one argument too many": lambda k: ld.simulate(k.system, k.state, (0, 1), [0, 1]),
 }
 
@@ -248,7 +253,7 @@ CALLS: dict[str, Callable[[SimpleNamespace], Any]] = {
 def test_a_wrong_name_or_value_is_told_in_words(what, known):
     with pytest.raises(ld.LoopdynError) as told:
         CALLS[what](known)
-    assert re.search(r"\w+.*[.?]$", str(told.value), re.S)  # a sentence
+    assert len(str(told.value).split()) > 4  # words
 
 
 # ------------------------------------------------------------------------------------------------- in particular
@@ -284,10 +289,8 @@ def test_labelled_results_remain_what_xarray_makes_of_them(known):
 @pytest.mark.parametrize("level", ["position", "velocity"])
 def test_a_run_with_a_user_constraint_is_saved_and_read_with_its_system(level, tmp_path):
     m = ld.library.double_pendulum()
-    rows = ld.UserConstraint(
-        phi=lambda t, q, v: np.array([q[1] - 0.1 if level == "position" else v[1]]), dimensions=("angle",), level=level
-    )
-    m.add_constraint("bent", rows)
+    function = (lambda t, q: [q[1] - 0.1]) if level == "position" else (lambda t, q, v: [v[1]])
+    m.add_constraint("bent", ld.UserConstraint(function=function, rows=("angle",), level=level, dimension="angle"))
     system = m.compile()
     state = ld.assemble(system)
     run = ld.simulate(system, state, (0, 0.02), t_eval=[0, 0.02], progress=False, formulation="relative")

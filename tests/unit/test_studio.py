@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +22,7 @@ from loopdyn import studio
 from loopdyn.cli import app
 from loopdyn.errors import LoopdynError, ModelError
 from loopdyn.io.yaml import load_text
-from loopdyn.studio import work
+from loopdyn.studio import MOST_PAGES, work
 from loopdyn.studio.folder import MAX_TEXT, MODELS, RUNS, Folder
 from loopdyn.studio.guard import refusal
 from loopdyn.studio.worker import Worker
@@ -253,6 +254,21 @@ def test_a_process_that_is_ended_is_said_and_started_again(tmp_path):
     assert asyncio.run(story()).dof == 1
 
 
+def test_a_closed_page_starts_no_process_for_a_check_that_still_waits_its_turn(tmp_path):
+    async def story():
+        worker = Worker(tmp_path)
+        calls = [asyncio.create_task(worker.call("check", text=FOUR_BAR, name="m.yaml")) for _ in range(2)]
+        await asyncio.sleep(0.2)  # the first one is computed, the second one waits
+        worker.close()
+        found = await asyncio.gather(*calls, return_exceptions=True)
+        return found, worker._process
+
+    found, process = asyncio.run(story())
+    assert [type(x) for x in found] == [LoopdynError, LoopdynError]
+    assert "closed" in str(found[1])
+    assert process is None
+
+
 # ----------------------------------------------------------------------------------------------------- the server
 
 
@@ -399,6 +415,41 @@ def page(tab):
         tab.locator(key("tab-mechanism")).click()
     waits(tab, "summary", "four_bar: 1 degree of freedom, 3 redundant constraints")
     return tab
+
+
+@pytest.mark.slow
+def test_closed_pages_leave_no_process_and_one_page_too_many_is_refused(browser, tmp_path):
+    """Two processes remain of all pages that were closed: the server, and what multiprocessing keeps beside it."""
+    import psutil
+
+    (tmp_path / "four_bar.yaml").write_text(FOUR_BAR)
+    process, port = launch(tmp_path, "four_bar.yaml")
+    tree = psutil.Process(process.pid)
+    pages = []
+    try:
+        for _ in range(MOST_PAGES):
+            pages.append(browser.new_context().new_page())
+            pages[-1].goto(f"http://127.0.0.1:{port}/", wait_until="commit")
+        for one in pages:
+            waits(one, "status", "opened four_bar.yaml")
+        pages.append(browser.new_context().new_page())
+        pages[-1].goto(f"http://127.0.0.1:{port}/")
+        waits(pages[-1], "status", f"{MOST_PAGES} pages of the studio are open")
+        assert pages[-1].locator(key("run")).count() == 0
+        open_now = len(tree.children(recursive=True))
+        for one in pages:
+            one.context.close()
+        for _ in range(60):  # NiceGUI waits some seconds for a page that was lost to come back
+            left = [p for p in tree.children(recursive=True) if "resource_tracker" not in " ".join(p.cmdline())]
+            if not left:
+                break
+            time.sleep(0.5)
+        assert left == []
+        assert open_now <= 2 * MOST_PAGES + 1
+    finally:
+        process.send_signal(signal.SIGINT)
+        with process.stdout:
+            assert process.wait(20) == 0
 
 
 def open_file(page, name):

@@ -17,6 +17,7 @@ from loopdyn.studio.folder import Folder
 from loopdyn.studio.guard import HOST
 
 PORT = 8765
+MOST_PAGES = 8  # open at once: each may have two processes of some 300 MB
 
 
 def open_studio(file: Path | None = None, *, port: int = PORT, browser: bool = True) -> None:
