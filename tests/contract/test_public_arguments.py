@@ -244,6 +244,7 @@ CALLS: dict[str, Callable[[SimpleNamespace], Any]] = {
     "an angle of 1e300": lambda k: ld.assemble(k.system, q={"A": 1e300}),
     "a span shorter than the digits of time": lambda k: ld.simulate(k.system, k.state, (1e15, 1e15 + 1)),
     "a span shorter than any number": lambda k: ld.simulate(k.system, k.state, (0, 5e-324)),
+    "a million million points": lambda k: ld.drive(k.system, "A", (0, 1, 10**12)),
     "a centre of mass without a mass": lambda k: ld.Inertia(com=(0, 0, 1)),
     "one argument too many": lambda k: ld.simulate(k.system, k.state, (0, 1), [0, 1]),
 }

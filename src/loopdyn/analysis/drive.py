@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 POINTS = 361  # of a range without a number of its own: a turn by degrees
+MOST_POINTS = 1_000_000  # of a range: more is a slip
 SHARE = 0.3  # of the largest motion in which a coordinate takes part to be named in a message
 NAMED = 6  # coordinates named at most
 FILM = 4.0  # seconds that a film of a range takes
@@ -603,10 +604,9 @@ def _range(label: str, given: Any) -> Array:
     if numbers.ndim != 1 or len(numbers) < 2 or not np.isfinite(numbers).all():
         raise LoopdynError(f"the motion of '{label}' is not clear. {hint}")
     if isinstance(given, tuple):
-        if len(given) > 3 or (len(given) == 3 and (given[2] != int(given[2]) or given[2] < 2)):
-            raise LoopdynError(
-                f"the range of '{label}' is not clear: a tuple is (start, stop, n), n at least 2. {hint}"
-            )
+        if len(given) > 3 or (len(given) == 3 and not (given[2] == int(given[2]) and 2 <= given[2] <= MOST_POINTS)):
+            between = f"n from 2 to {MOST_POINTS:,}"
+            raise LoopdynError(f"the range of '{label}' is not clear: a tuple is (start, stop, n), {between}. {hint}")
         numbers = np.linspace(numbers[0], numbers[1], POINTS if len(given) == 2 else int(given[2]))
     return numbers
 
