@@ -19,7 +19,7 @@ from loopdyn.errors import AssemblyError, ModelError, Problem, SingularityError
 from loopdyn.projection import metric, smallest_step
 from loopdyn.rank import of_matrix
 from loopdyn.reactions import freedom_wrench
-from loopdyn.system import JointData, State, System
+from loopdyn.system import VAGUE, JointData, State, System
 from loopdyn.tree import Motion, body_jacobian, body_motion, closure, difference, increment, mass_matrix, terms
 from loopdyn.wording import nearest
 
@@ -120,7 +120,7 @@ def assemble(
 
 
 def _check_labels(system: System, q: object, v: object, fix: Sequence[str] | None) -> None:
-    """Refuse names that are not there."""
+    """Refuse names that are not there, and values with which nothing closes."""
     joints = system.joints.values()
     coordinates, speeds = ([label for j in joints for label in j.spec.labels(j.name)[k]] for k in (0, 1))
     problems = []
@@ -131,6 +131,9 @@ def _check_labels(system: System, q: object, v: object, fix: Sequence[str] | Non
     ):
         wrong = [label for label in given if label not in known]
         problems += [Problem("assemble", f"there is no {kind} '{w}'", nearest(w, known)) for w in wrong]
+        values = given if isinstance(given, Mapping) else {}
+        large = [label for label, value in values.items() if not abs(value) < VAGUE]
+        problems += [Problem("assemble", f"the {kind} '{w}' is {values[w]:g}", "Give a smaller number.") for w in large]
     if problems:
         raise ModelError(problems)
 
