@@ -80,7 +80,8 @@ def _amplitude(t: Array, m: float) -> Array:
     """2 am(t/2 | m) for m < 0, by the imaginary-modulus transformation: sn and cn with parameter m/(m - 1)."""
     root = np.sqrt(1.0 - m)
     sn, cn, dn, _ = ellipj(root * t / 2.0, m / (m - 1.0))
-    return 2.0 * np.arctan2(sn / (root * dn), cn / dn)
+    amplitude: Array = 2.0 * np.arctan2(sn / (root * dn), cn / dn)
+    return amplitude
 
 
 def _pendulum(run: Run) -> float:
