@@ -254,6 +254,8 @@ class Session:
         except LoopdynError as error:
             self.say(f"not opened: {error}", wrong=True)
             return
+        if self.client.is_deleted:
+            return
         self._set_text(name, text, exists=True)
         self.say(f"opened {name}")
         await self.check()
@@ -323,7 +325,7 @@ class Session:
                 found: Checked = await self.checker.call("check", text=text, name=self._valid_name())
         except LoopdynError as error:
             found = Checked((Problem("model file", str(error)),))
-        if mine != self.edits:  # the text has changed meanwhile: its own check follows
+        if mine != self.edits or self.client.is_deleted:  # a changed text has a check of its own, a closed page none
             return
         self.checked = found
         self._show_problems(found.problems)
