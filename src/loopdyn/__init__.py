@@ -14,6 +14,7 @@ from loopdyn.analysis.inverse_dynamics import InverseDynamics, inverse_dynamics
 from loopdyn.analysis.loads import reactions
 from loopdyn.analysis.mobility import Mobility, mobility
 from loopdyn.analysis.reconnect import Change, reconnect
+from loopdyn.arguments import check_class, check_public
 from loopdyn.bearings import Bearings
 from loopdyn.checking import check_formulation
 from loopdyn.constraints import (
@@ -103,6 +104,7 @@ from loopdyn.system import State, System
 from loopdyn.topology import Topology
 from loopdyn.tree import terms
 from loopdyn.variants import Variant, Variants, variants
+from loopdyn.wording import NOT_OFFERED
 
 if TYPE_CHECKING:
     from loopdyn.formulations.absolute import Absolute
@@ -112,8 +114,10 @@ def __getattr__(name: str) -> Any:
     if name == "Absolute":  # needs much of SciPy, which takes longer to import than the rest
         from loopdyn.formulations.absolute import Absolute
 
+        check_class(Absolute)
         return Absolute
-    raise AttributeError(f"module 'loopdyn' has no attribute '{name}'")
+    hint = NOT_OFFERED.get(name.lower(), "")
+    raise AttributeError(f"module 'loopdyn' has no attribute '{name}'{hint and '. '}{hint}")
 
 
 NOTICE.listen()
@@ -248,3 +252,7 @@ __all__ = [
     "write_urdf",
     "zero_force",
 ]
+
+check_public(globals(), __all__)
+for _module in (library, tree):
+    check_public(vars(_module), _module.__all__)

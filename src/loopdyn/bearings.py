@@ -106,7 +106,7 @@ class Bearings:
     @cached_property
     def data(self) -> xarray.Dataset:
         """Forces and moments of all joints in all axes, with labels and units."""
-        import xarray as xr
+        from loopdyn.labels import dataset
 
         shape = (len(self.t), len(self.joints), len(FRAMES), 3)
         force, moment = np.empty(shape), np.empty(shape)
@@ -115,7 +115,7 @@ class Bearings:
             for f, axes in enumerate(FRAMES):
                 force[:, n, f], moment[:, n, f], known[n, f] = self.load(joint, axes)
         dims = ("time", "joint", "axes", "xyz")
-        return xr.Dataset(
+        return dataset(
             {
                 "force": (dims, force, {"units": "N", "on": "child at M"}),
                 "moment": (dims, moment, {"units": "N m", "on": "child at M"}),

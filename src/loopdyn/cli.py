@@ -871,11 +871,11 @@ def studio(
     port: Annotated[int, typer.Option("--port", help="Of 127.0.0.1; 0 takes a free one.", min=0, max=65535)] = 8765,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page in the browser.")] = True,
 ) -> None:
-    """Open a local page to edit a mechanism, drag its input, run it and look at the run.
+    r"""Open a local page to edit a mechanism, drag its input, run it and look at the run.
 
     Served to this machine only, until Ctrl-C. Files are read and written in the
     present folder and below, nowhere else. Without a file it begins with a
-    four-bar. Needs the extra: pip install 'loopdyn[studio]'.
+    four-bar. Needs the extra: pip install 'loopdyn\[studio]'.
 
     Example: loopdyn studio four_bar.yaml
     """

@@ -25,7 +25,7 @@ from loopdyn.errors import LoopdynError
 from loopdyn.expressions import Program, parse
 from loopdyn.expressions import opcodes as OP
 from loopdyn.integrators.watching import SAMPLES, may_dip, sign_changes
-from loopdyn.locking import Lock, Release
+from loopdyn.locking import Lock, Release, require_lockable
 from loopdyn.projection import metric, smallest_step
 from loopdyn.reactions import Reactions
 from loopdyn.system import State, System, TableUse
@@ -99,6 +99,8 @@ class At:
 @dataclass(frozen=True)
 class Limits:
     """The limits of the joints: a coordinate that reaches one ends the run, or rebounds.
+
+    A stop that a joint comes to rest on is not offered.
 
     Parameters
     ----------
@@ -312,6 +314,9 @@ def watch(system: System, given: Iterable[Given], rank: int, start: float, end: 
     """What is to be looked for, with limits taken apart and plain functions given a name."""
     found = Watch(system, rank)
     for k, event in enumerate(given):
+        action = getattr(event, "action", None)
+        if isinstance(action, Lock):
+            require_lockable(system, action.joint)
         if isinstance(event, At):
             if not start < event.t <= end:
                 raise LoopdynError(f"event '{event.name}' is at t = {event.t:g} s, outside of t_span. Move it inside.")

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import AfterValidator, BeforeValidator, Field
 
+from loopdyn.errors import ModelError, Problem
 from loopdyn.joints.base import Rotation, RotationField
 from loopdyn.quantities import Path, Resolver, Scalar, Spec, Units, Vec3
 from loopdyn.rotations import perpendicular_frame
@@ -381,6 +382,8 @@ points=(Point(mass=5.0, at=(1.0, 0.0, 0.0)),))
     def __init__(self, mass: Any = None, com: Any = ORIGIN, matrix: Any = None, **parts: Any) -> None:
         if matrix is not None:
             parts["inertia"] = matrix
+        if mass is None and com is not ORIGIN:
+            raise ModelError([Problem("inertia", "'com' is given without a mass", "Give the mass, too.")])
         super().__init__(mass=mass, com=com, **parts) if mass is not None else super().__init__(**parts)
 
     __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]

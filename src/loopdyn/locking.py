@@ -102,14 +102,24 @@ def change(base: System, phase: Phase, state: State, action: Lock | Release, fir
     return following, replace(jump, state=State(state.t, state.q, jump.state.v))
 
 
+def require_lockable(system: System, label: str) -> None:
+    """Raise LoopdynError if there is no joint coordinate of this label, in the tree or of a cut joint."""
+    if label not in {x for j in system.joints.values() for x in j.spec.labels(j.name)[0]}:
+        raise _not_lockable(system, label)
+
+
+def _not_lockable(system: System, label: str) -> LoopdynError:
+    known = [x for x in system.coordinates if x in system.speeds]
+    return LoopdynError(f"ld.Lock: there is no joint coordinate '{label}' to lock. {nearest(label, known)}")
+
+
 def coordinate(system: System, state: State, label: str) -> float:
     """Value of a joint coordinate, also of a cut joint, rad or m; full turns of the latter included if known."""
     if label in system.coordinates and label in system.speeds:
         return float(state.q[system.coordinates.index(label)])
     j = next((j for j in system.joints.values() if not j.in_tree and label in j.spec.labels(j.name)[0]), None)
     if j is None:
-        known = [x for x in system.coordinates if x in system.speeds]
-        raise LoopdynError(f"ld.Lock: there is no joint coordinate '{label}' to lock. {nearest(label, known)}")
+        raise _not_lockable(system, label)
     motion = body_motion(system, state)
     F, M = motion.rotation[j.parent] @ j.F[1], motion.rotation[j.child] @ j.M[1]
     x = motion.position[j.child] + motion.rotation[j.child] @ j.M[0]

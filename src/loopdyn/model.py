@@ -7,6 +7,7 @@ every problem found, and freezes it into a :class:`loopdyn.System`.
 from __future__ import annotations
 
 import copy
+import os
 import re
 import warnings
 from collections.abc import Mapping, Sequence
@@ -23,7 +24,7 @@ from loopdyn.forces.base import Law
 from loopdyn.inertia import Inertia
 from loopdyn.joints import AnyJoint, Frame, Joint
 from loopdyn.quantities import Resolver, Scalar, Spec, Units, Vec3
-from loopdyn.wording import explain, nearest
+from loopdyn.wording import describe, explain, nearest
 
 if TYPE_CHECKING:
     from loopdyn.system import System
@@ -77,6 +78,18 @@ class Start(Spec):
     v: dict[str, Scalar] = Field(default_factory=dict)
 
 
+PARTS = {
+    "bodies": Body,
+    "joints": Joint,
+    "constraints": Constraint,
+    "user_constraints": UserConstraint,
+    "drivers": Driver,
+    "forces": Force,
+    "user_forces": UserForce,
+    "base": BaseMotion,
+}
+
+
 class Mechanism(BaseModel):
     """A mechanism as its user describes it.
 
@@ -128,6 +141,16 @@ class Mechanism(BaseModel):
             raise ModelError(explain(error, type(self), f"mechanism '{name}'", {"name": name, **data})) from None
 
     __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        element = f"mechanism '{self.name}'"
+        if not (name in type(self).model_fields or name in self.__private_attributes__):
+            problem = Problem(element, f"it has no '{name}'", nearest(name, type(self).model_fields))
+            raise ModelError([problem])
+        try:
+            super().__setattr__(name, value)
+        except ValidationError as error:
+            raise ModelError(explain(error, type(self), element, {name: value})) from None
 
     def __eq__(self, other: object) -> bool:
         # what it says counts, not the file it was read from
@@ -333,12 +356,7 @@ class Mechanism(BaseModel):
                 Problem(f"parameter '{n}'", "there is no such parameter", nearest(n, self.parameters)) for n in unknown
             )
         other = copy.deepcopy(self)
-        values = {**self.parameters, **parameters}
-        try:
-            other.parameters = values
-        except ValidationError as error:
-            where = f"mechanism '{self.name}'"
-            raise ModelError(explain(error, type(self), where, {"parameters": values})) from None
+        other.parameters = {**self.parameters, **parameters}
         return other
 
     # ------------------------------------------------------------------------------------------- freezing
@@ -374,6 +392,7 @@ class Mechanism(BaseModel):
         """
         from loopdyn.system import build
 
+        self._require_parts()
         try:
             system = build(self, cuts, free)
         except ModelError as error:
@@ -381,6 +400,17 @@ class Mechanism(BaseModel):
         for text in system.warnings:
             warnings.warn(f"{self.name}: {text}", LoopdynWarning, stacklevel=2)
         return system
+
+    def _require_parts(self) -> None:
+        """Raise ModelError if something was put among the elements that is none."""
+        problems = [
+            Problem(f"{section} '{name}'", f"this is {describe(part)}", f"Give a {kind.__name__}.")
+            for section, kind in PARTS.items()
+            for name, part in getattr(self, section).items()
+            if not isinstance(part, kind)
+        ]
+        if problems:
+            raise ModelError(problems)
 
     def resolver(self) -> Resolver:
         """Resolver for the numbers of this mechanism; raises if its parameters are wrong."""
@@ -393,7 +423,7 @@ class Mechanism(BaseModel):
         located: list[Problem] = self._source.locate(problems)
         return located
 
-    def save(self, path: Any) -> None:
+    def save(self, path: str | os.PathLike[str]) -> None:
         """Write a model file; comments of the file it was read from are kept.
 
         Parameters

@@ -21,7 +21,7 @@ from pydantic_core import PydanticCustomError, core_schema
 from loopdyn.errors import ExpressionError, ModelError, Problem
 from loopdyn.errors import Path as Path
 from loopdyn.expressions import Expression, Lookup, parse
-from loopdyn.wording import describe, explain
+from loopdyn.wording import describe, explain, nearest
 
 # ------------------------------------------------------------------------------------- types of fields
 
@@ -177,7 +177,10 @@ class Units(Spec):
 
     def factor(self, dimension: str) -> float:
         """SI value of one unit of `dimension`."""
-        return _factors(self)[dimension]
+        known = _factors(self)
+        if not isinstance(dimension, str) or dimension not in known:
+            raise ModelError([Problem("units", f"there is no dimension {dimension!r}", nearest(str(dimension), known))])
+        return known[dimension]
 
 
 @lru_cache(maxsize=64)

@@ -81,18 +81,20 @@ class Reactions:
 
     def __getitem__(self, joint: str) -> dict[str, float]:
         """Components of one joint by name."""
+        if joint not in self.joints:
+            raise ModelError([Problem("reactions", f"there is no joint '{joint}'", nearest(joint, self.joints))])
         return dict(zip(COMPONENTS, self.wrench[self.joints.index(joint)].tolist(), strict=True))
 
     def dataset(self) -> xarray.Dataset:
         """The same with labels."""
-        import xarray as xr
+        from loopdyn.labels import dataset
 
         dims = ("joint", "component")
         data = {
             "wrench": (dims, self.wrench, {"units": "N m, N", "norm": self.norm}),
             "unique": (dims, self.unique),
         }
-        return xr.Dataset(data, {"joint": list(self.joints), "component": list(COMPONENTS)})
+        return dataset(data, {"joint": list(self.joints), "component": list(COMPONENTS)})
 
     def __str__(self) -> str:
         width = max(len(j) for j in self.joints) if self.joints else 5

@@ -27,6 +27,7 @@ from loopdyn.results import Run, coordinate_units
 from loopdyn.simulate import simulate
 from loopdyn.system import State, System
 from loopdyn.variants import Variants
+from loopdyn.wording import nearest
 
 if TYPE_CHECKING:
     import pandas
@@ -146,6 +147,9 @@ def report(
     if not file.parent.is_dir():
         raise LoopdynError(f"there is no folder '{file.parent}' for the report. Create it first.")
     system = mechanism.compile()
+    labels = [x for j in system.joints.values() for x in j.spec.labels(j.name)[0]]
+    if turn is not None and turn not in labels:
+        raise LoopdynError(f"report: there is no coordinate '{turn}' to turn. {nearest(turn, labels)}")
     state = assemble(system)
     page = _Page(f"Report: {mechanism.name}")
     _model(page, system, state)

@@ -16,18 +16,17 @@ from numpy.typing import ArrayLike, NDArray
 from loopdyn import records as rec
 from loopdyn.balancing import Counterweight
 from loopdyn.bearings import Bearings, rms
-from loopdyn.errors import LoopdynError, ModelError, Problem
+from loopdyn.errors import LoopdynError
 from loopdyn.events import Event
 from loopdyn.forces.base import TURNS_ONLY
 from loopdyn.integrators.chart import rates
 from loopdyn.locking import Phase
 from loopdyn.passages import Passage
 from loopdyn.reactions import COMPONENTS, reactions
-from loopdyn.system import State, System
+from loopdyn.system import State, System, point_on
 from loopdyn.tree import along, body_motion, difference, increment, kinematics, power
 from loopdyn.tree import energy as energy_of
 from loopdyn.tree.user_rows import user_rows
-from loopdyn.wording import nearest
 
 if TYPE_CHECKING:
     import pandas
@@ -264,7 +263,7 @@ class Run:
         >>> run.data["q"].dims
         ('time', 'coordinate')
         """
-        import xarray as xr
+        from loopdyn.labels import dataset
 
         s, p, d = self.system, self.path, self.diagnostics
         wrench, unique, others = self.wrench
@@ -310,7 +309,7 @@ class Run:
             data["work"] = (("time", "source"), p.work, {"units": "J"})
             coords |= {"force": np.array(s.forces, str), "source": [*s.forces, *OTHER_SOURCES]}
             coords["force_units"] = ("force", np.array(load_units(s), str))
-        return xr.Dataset(data, coords, {"name": s.name, **self._attributes()})
+        return dataset(data, coords, {"name": s.name, **self._attributes()})
 
     def _attributes(self) -> dict[str, Any]:
         return {"status": self.status, "message": self.message, "settings": json.dumps(dict(self.settings))}
@@ -351,7 +350,7 @@ class Run:
 
     def poses(self) -> xarray.Dataset:
         """Position (time, body, xyz) and rotation (time, body, xyz, axis) of every body's frame, bases included."""
-        import xarray as xr
+        from loopdyn.labels import dataset
 
         s, p = self.system, self.path
         n, nb = len(p), len(s.bodies)
@@ -359,7 +358,7 @@ class Run:
         for k in range(n):
             now = body_motion(s, self._state(k))
             position[k], rotation[k] = now.position, now.rotation
-        return xr.Dataset(
+        return dataset(
             {
                 "position": (("time", "body", "xyz"), position, {"units": "m"}),
                 "rotation": (("time", "body", "xyz", "axis"), rotation, {"columns": "axes of the body's frame"}),
@@ -383,10 +382,7 @@ class Run:
         >>> run.point("bob", at=(-1, 0, 0)).dims
         ('time', 'xyz')
         """
-        if body not in self.system.bodies:
-            raise ModelError([Problem("point", f"there is no body '{body}'", nearest(body, self.system.bodies))])
-        x, R = self.system.reference_poses[self.system.bodies.index(body)]
-        own = R.T @ (np.asarray(at, float) - x)
+        own = point_on(self.system, body, at)
         poses = self.poses().sel(body=body)
         path = poses["position"] + (poses["rotation"].values @ own)
         return path.rename(f"{body}").drop_vars("body").assign_attrs(units="m")
@@ -504,7 +500,7 @@ class Run:
         >>> change.after.shape == change.before.shape
         True
         """
-        return Counterweight(self, body, float(mass), tuple(np.asarray(at, float).tolist()), motors)
+        return Counterweight(self, body, float(mass), tuple(np.ravel(at).tolist()), motors)
 
     def summary(self) -> pandas.DataFrame:
         """Smallest and largest value with their times, and RMS over time, of reactions, loads, powers and the shaking.
@@ -680,7 +676,7 @@ def _rates(system: System, xi: Array, v: Array, a: Array, h: float) -> tuple[Arr
 
 def common(runs: Sequence[Run]) -> list[xarray.Dataset]:
     """q, v and energies of each run at the times of the first one that all of them reach."""
-    import xarray as xr
+    from loopdyn.labels import dataset
 
     if not runs or any(not len(r.path) for r in runs):
         raise LoopdynError("a run without results cannot be compared. Simulate it again.")
@@ -700,7 +696,7 @@ def common(runs: Sequence[Run]) -> list[xarray.Dataset]:
             "energy_gravity": ("time", energy[:, 1], {"units": "J"}),
         }
         coords = {"coordinate": np.array(r.system.coordinates, str), "speed": np.array(r.system.speeds, str)}
-        found.append(xr.Dataset(data, {"time": ("time", times, {"units": "s"}), **coords}))
+        found.append(dataset(data, {"time": ("time", times, {"units": "s"}), **coords}))
     return found
 
 

@@ -63,6 +63,8 @@ NO_ENERGY = 1e-6
 SAVE_EVERY = 10.0  # seconds of computing between two segments of a checkpoint
 PULSE, MANY = 0.1, 1_000_000  # seconds of computing, and steps, between two looks at the progress
 FEW = 16  # steps before the first look
+MOST_OUTPUTS = 100_000_000  # times of a run: more is a slip, and would not fit into memory
+FEWEST_PLACES = 1000  # numbers between the first and the last time of a run: steps must change the time
 WORTH = 100  # steps still to go, at their present size, from which it is worth going over to the stiff integrator
 OWN = "by the steps themselves"  # drift control of formulations that make steps
 # A step that may lead to a singular pose is taken if the indicator is above CLEAR at the ends of so many parts of it
@@ -220,6 +222,12 @@ def _span(t_span: tuple[float, float]) -> tuple[float, float]:
     span = np.asarray(t_span, float)
     if span.shape != (2,) or not np.isfinite(span).all() or not span[1] > span[0]:
         raise LoopdynError(f"t_span is {t_span}. Give the first and the last time in s, the last one being later.")
+    finest = max(FEWEST_PLACES * float(np.spacing(np.abs(span).max())), np.finfo(float).tiny)
+    if span[1] - span[0] < finest:
+        raise LoopdynError(
+            f"t_span is {t_span}, too short for numbers with 16 digits: steps would not change the time. "
+            f"Begin at t = 0, or simulate more than {finest:.2g} s."
+        )
     return float(span[0]), float(span[1])
 
 
@@ -233,6 +241,8 @@ def output_times(start: float, end: float, every: float) -> Array:
     """
     if not (np.isfinite(every) and every > 0.0) or not end > start:
         raise LoopdynError(f"outputs every {every} s from {start:g} to {end:g} s. Give positive numbers of seconds.")
+    if (end - start) / every > MOST_OUTPUTS:
+        raise LoopdynError(f"outputs every {every:g} s from {start:g} to {end:g} s are more than {MOST_OUTPUTS:,}.")
     times = np.array([start + every * k for k in range(int(np.floor((end - start) / every + 1e-9)) + 1)])
     times[-1] = min(times[-1], end)
     return times if times[-1] > end - 1e-9 * every else np.array([*times, end])

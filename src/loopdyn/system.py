@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -35,9 +35,13 @@ from loopdyn.topology import (
 )
 from loopdyn.wording import nearest
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 Array = NDArray[np.float64]
 Pose = tuple[Array, Array]  # position (3), rotation matrix (3, 3)
 
+VAGUE = 1e15  # rad or m: neighbouring numbers are 0.1 apart, so that no loop closes
 # A body counts as unsupported if the inertia that its joint moves is this small against the terms it is the sum of.
 SUPPORT = 1e-12
 
@@ -336,7 +340,7 @@ class System:
             raise ModelError([Problem("state", f"time is {t}", "Give a finite time in s.")])
         return State(float(t), values[0], values[1])
 
-    def plot(self, state: State | None = None, ax: Any = None, *, names: bool = True) -> Any:
+    def plot(self, state: State | None = None, ax: Axes | None = None, *, names: bool = True) -> Axes:
         """Draw the mechanism at a state: in its plane if it is planar, in 3-D otherwise.
 
         Parameters
@@ -354,7 +358,28 @@ class System:
         """
         from loopdyn.plot import plot_system
 
-        return plot_system(self, state, ax, names=names)
+        drawn: Axes = plot_system(self, state, ax, names=names)
+        return drawn
+
+
+def point_on(system: System, body: str, at: ArrayLike) -> Array:
+    """A point of a body in the body's own frame, given in world coordinates in m at the reference pose."""
+    if body not in system.bodies:
+        raise ModelError([Problem("point", f"there is no body '{body}'", nearest(body, system.bodies))])
+    given = np.asarray(at, float)
+    if given.shape != (3,) or not np.isfinite(given).all():
+        raise ModelError([Problem("point", f"the point of '{body}' is not x, y, z", "Give three numbers.")])
+    x, R = system.reference_poses[system.bodies.index(body)]
+    own: Array = R.T @ (given - x)
+    return own
+
+
+def require_state(system: System, state: State) -> None:
+    """Raise ModelError if a state has not the numbers of coordinates and speeds that a system has."""
+    for name, value, size in (("q", state.q, system.nq), ("v", state.v, system.nv)):
+        if np.shape(value) != (size,):
+            message = f"{name} has shape {np.shape(value)}, '{system.name}' needs ({size},)"
+            raise ModelError([Problem("state", message, "Make it with system.state(...) or ld.assemble.")])
 
 
 def _values(given: Any, labels: Sequence[str], index: Mapping[str, int], start: Array, kind: str, s: System) -> Array:
@@ -373,6 +398,10 @@ def _values(given: Any, labels: Sequence[str], index: Mapping[str, int], start: 
     bad = [label for label, value in zip(labels, out, strict=True) if not math.isfinite(value)]
     if bad:
         raise ModelError(Problem("state", f"{kind} '{label}' is not finite", "Give a number.") for label in bad)
+    vague = [label for label, value in zip(labels, out, strict=True) if abs(value) >= VAGUE and kind == "coordinate"]
+    if vague:
+        message = "is so large that no digits are left behind the point"
+        raise ModelError(Problem("state", f"{kind} '{x}' {message}", "Give an angle within some turns.") for x in vague)
     return out
 
 

@@ -11,13 +11,17 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from loopdyn.errors import ModelError, Problem
+from loopdyn.wording import nearest
+
 if TYPE_CHECKING:
     import networkx
+    from matplotlib.axes import Axes
 
 # An unsupported body is given a support by exchanging cuts; each round must mend at least one body.
 Unsupported = Callable[["Forest"], list[int]]
@@ -148,6 +152,8 @@ class Topology:
 
     def inboard(self, body: str) -> str | None:
         """Name of the joint that leads to `body` in the tree; None for a free root."""
+        if body not in self.names:
+            raise ModelError([Problem("topology", f"there is no body '{body}'", nearest(body, self.names))])
         k = self.forest.joint[self.names.index(body)]
         return None if k < 0 else self.edges[k].name
 
@@ -259,7 +265,7 @@ class Topology:
                 inner = indent + ("   " if last else "│  ")
                 stack.extend((c, inner, c == below[-1]) for c in reversed(below))
 
-    def plot(self, ax: Any = None) -> Any:
+    def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the graph: bodies as nodes, tree joints as full lines, cut joints dashed.
 
         Parameters

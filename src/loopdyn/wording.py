@@ -12,6 +12,22 @@ from pydantic import BaseModel, ValidationError
 
 from loopdyn.errors import Path, Problem
 
+# What people look for and loopdyn does not have, by what they call it: said where it is asked for.
+NOT_OFFERED = {
+    word: f"{what} Read docs/howto/not_offered.md."
+    for what, words in {
+        "Contact between bodies is not offered.": ("contact", "collision", "ground_contact", "impact"),
+        "A stop that a joint can rest on is not offered; ld.Limits ends a run there or rebounds.": ("stop", "end_stop"),
+        "Friction that depends on the bearing load is not offered; joint_friction has a given Coulomb load.": (
+            "friction",
+            "coulomb_friction",
+            "load_dependent_friction",
+            "bearing_friction",
+        ),
+    }.items()
+    for word in words
+}
+
 
 def short(text: str, most: int = 60) -> str:
     """A text cut to a length that fits into a message."""
@@ -127,7 +143,8 @@ def _in_words(item: Any, path: Path, model: type[BaseModel]) -> Finding:
         if kind == "union_tag_not_found":
             return Finding(path, path, f"'{tag}' is missing", f"Add one of: {', '.join(types)}.")
         message = f"unknown {tag} '{short(context['tag'])}'"
-        return Finding(path, (*path, tag), message, nearest(context["tag"], types))
+        hint = NOT_OFFERED.get(str(context["tag"]).lower()) or nearest(context["tag"], types)
+        return Finding(path, (*path, tag), message, hint)
     if kind == "too_long":
         return Finding(path, path, f"expected a list of {context['max_length']}, found {found}", _HINTS["vector"])
     if kind in _EXPECTED:

@@ -1,18 +1,23 @@
 """The studio: what it may touch, who may talk to it, and its page in a real browser."""
 
+import ast
 import asyncio
 import http.client
 import json
 import os
 import re
+import secrets
 import signal
 import socket
 import subprocess
 import sys
 from pathlib import Path
+from urllib.parse import urlencode
 
 import numpy as np
+import psutil
 import pytest
+import socketio
 from tests import chromium
 from typer.testing import CliRunner
 
@@ -21,7 +26,7 @@ from loopdyn import studio
 from loopdyn.cli import app
 from loopdyn.errors import LoopdynError, ModelError
 from loopdyn.io.yaml import load_text
-from loopdyn.studio import work
+from loopdyn.studio import MOST_PAGES, work
 from loopdyn.studio.folder import MAX_TEXT, MODELS, RUNS, Folder
 from loopdyn.studio.guard import refusal
 from loopdyn.studio.worker import Worker
@@ -253,6 +258,21 @@ def test_a_process_that_is_ended_is_said_and_started_again(tmp_path):
     assert asyncio.run(story()).dof == 1
 
 
+def test_a_closed_page_starts_no_process_for_a_check_that_still_waits_its_turn(tmp_path):
+    async def story():
+        worker = Worker(tmp_path)
+        calls = [asyncio.create_task(worker.call("check", text=FOUR_BAR, name="m.yaml")) for _ in range(2)]
+        await asyncio.sleep(0.2)  # the first one is computed, the second one waits
+        worker.close()
+        found = await asyncio.gather(*calls, return_exceptions=True)
+        return found, worker._process
+
+    found, process = asyncio.run(story())
+    assert [type(x) for x in found] == [LoopdynError, LoopdynError]
+    assert "closed" in str(found[1])
+    assert process is None
+
+
 # ----------------------------------------------------------------------------------------------------- the server
 
 
@@ -399,6 +419,69 @@ def page(tab):
         tab.locator(key("tab-mechanism")).click()
     waits(tab, "summary", "four_bar: 1 degree of freedom, 3 redundant constraints")
     return tab
+
+
+class Visitor:
+    """An open page without a browser: what NiceGUI's script says to the server, and what it hears."""
+
+    def __init__(self, port):
+        self.port, self.heard, self.socket = port, [], socketio.AsyncClient()
+        self.socket.on("update", lambda data: self.heard.append(json.dumps(data)))
+
+    async def enter(self):
+        _, page, _ = await asyncio.to_thread(ask, self.port)
+        query = ast.literal_eval(re.search(r"query: (\{.*?\}),", page.decode())[1])
+        address = f"http://127.0.0.1:{self.port}"
+        await self.socket.connect(
+            f"{address}?{urlencode(query)}",
+            transports=["websocket"],
+            socketio_path="/_nicegui_ws/socket.io",
+            headers={"Origin": address},
+        )
+        names = {"tab_id": secrets.token_hex(8), "old_tab_id": None, "document_id": secrets.token_hex(8)}
+        hand = {"client_id": query["client_id"], "next_message_id": 0, **names}
+        assert await self.socket.call("handshake", hand)
+        return self
+
+    async def hears(self, text, seconds=60.0):
+        while seconds > 0.0 and not any(text in said for said in self.heard):
+            await asyncio.sleep(0.2)
+            seconds -= 0.2
+        return any(text in said for said in self.heard)
+
+
+@pytest.mark.slow
+def test_closed_pages_leave_no_process_and_one_page_too_many_is_refused(tmp_path):
+    (tmp_path / "four_bar.yaml").write_text(FOUR_BAR)
+    process, port = launch(tmp_path, "four_bar.yaml")
+    server = psutil.Process(process.pid)
+
+    def workers():
+        return [p for p in server.children(recursive=True) if "resource_tracker" not in " ".join(p.cmdline())]
+
+    async def story():
+        pages = [await Visitor(port).enter() for _ in range(MOST_PAGES + 1)]
+        assert await pages[-1].hears(f"{MOST_PAGES} pages of the studio are open")
+        assert await pages[0].hears("opened four_bar.yaml")
+        assert not await pages[1].hears("pages of the studio are open", 0.2)
+        assert 0 < len(workers()) <= 2 * MOST_PAGES
+        for page in pages:
+            await page.socket.disconnect()
+        for _ in range(100):  # NiceGUI waits some seconds for a page that was lost to come back
+            if not workers():
+                break
+            await asyncio.sleep(0.5)
+        assert workers() == []
+        again = await Visitor(port).enter()  # there is room again
+        assert await again.hears("opened four_bar.yaml")
+        await again.socket.disconnect()
+
+    try:
+        asyncio.run(story())
+    finally:
+        process.send_signal(signal.SIGINT)
+        with process.stdout:
+            assert process.wait(20) == 0
 
 
 def open_file(page, name):

@@ -123,7 +123,7 @@ def assemble(
 
 
 def _check_labels(system: System, q: object, v: object, fix: Sequence[str] | None) -> None:
-    """Refuse names that are not there."""
+    """Refuse names that are not there, and values that are no pose."""
     joints = system.joints.values()
     coordinates, speeds = ([label for j in joints for label in j.spec.labels(j.name)[k]] for k in (0, 1))
     problems = []

@@ -26,7 +26,7 @@ from loopdyn.forces.base import Table, law_program
 from loopdyn.profiles import Profile
 from loopdyn.projection import project
 from loopdyn.rank import of_matrix
-from loopdyn.system import JointData, State, System, TableUse
+from loopdyn.system import JointData, State, System, TableUse, point_on
 from loopdyn.tree import Motion, body_motion, increment
 from loopdyn.tree.tables import leave_table
 from loopdyn.wording import nearest
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 POINTS = 361  # of a range without a number of its own: a turn by degrees
+MOST_POINTS = 1_000_000  # of a range: more is a slip
 SHARE = 0.3  # of the largest motion in which a coordinate takes part to be named in a message
 NAMED = 6  # coordinates named at most
 MANY_TURNS = 10.0  # of a range in rad: more are likely degrees
@@ -125,6 +126,8 @@ class Drive:
 
     def state(self, k: int) -> State:
         """State of step k: derivatives by the parameter as speeds."""
+        if not -self.steps <= k < self.steps:
+            raise LoopdynError(f"the drive has steps 0 to {self.steps - 1}, not {k}.")
         d = self.data
         q = d["q"].values[k, : self.system.nq]
         return State(float(d["time"].values[k]), np.array(q), np.array(d["v"].values[k, : self.system.nv]))
@@ -205,17 +208,11 @@ class Drive:
         >>> turn.point("coupler", at=(0.5, 0.5, 0))["position"].dims
         ('step', 'xyz')
         """
-        import xarray as xr
+        from loopdyn.labels import dataset
 
-        s = self.system
-        if body not in s.bodies:
-            raise ModelError([Problem("drive", f"there is no body '{body}'", nearest(body, s.bodies))])
-        given = np.asarray(at, float)
-        if given.shape != (3,) or not np.isfinite(given).all():
-            raise ModelError([Problem("drive", f"the point of '{body}' is not x, y, z", "Give three numbers.")])
+        s, given = self.system, np.asarray(at, float)
+        own = point_on(s, body, given * self._scale("length"))
         row = s.bodies.index(body)
-        x, R = s.reference_poses[row]
-        own = R.T @ (given * self._scale("length") - x)
         parts: dict[str, list[Array]] = {"position": [], "velocity": [], "acceleration": []}
         for m in self._motions:
             arm, w = m.rotation[row] @ own, m.angular_velocity[row]
@@ -226,7 +223,7 @@ class Drive:
         per = self._per()
         units = {"position": "m", "velocity": f"m{per}", "acceleration": f"m{per}{'²' if per else ''}"}
         data = {k: (("step", "xyz"), np.array(v), {"units": units[k]}) for k, v in parts.items()}
-        return xr.Dataset(data, {**self._coords(), "xyz": ["x", "y", "z"]}, {"body": body, "at": given.tolist()})
+        return dataset(data, {**self._coords(), "xyz": ["x", "y", "z"]}, {"body": body, "at": given.tolist()})
 
     def _per(self) -> str:
         if self.parameter == "share":
@@ -276,6 +273,9 @@ class Drive:
         return self.system.mechanism.units.factor(dimension) if self.units == "model" and dimension else 1.0
 
     def _dimension(self, label: str) -> str:
+        known = [str(x) for dim in ("coordinate", "speed") for x in self.data[dim].values]
+        if label not in known:
+            raise ModelError([Problem("drive", f"there is no coordinate '{label}'", nearest(label, known))])
         return _dimensions(self.system).get(label, "")
 
     def unit(self, label: str) -> str:
@@ -285,7 +285,7 @@ class Drive:
         names = {"angle": shown.angle if shown else "rad", "length": shown.length if shown else "m"}
         return names.get(dimension, "1")
 
-    def shown(self, label: str, value: Any) -> Any:
+    def shown(self, label: str, value: float | Array) -> Any:
         """Value of a coordinate in the unit in which it is shown."""
         return value / self._scale(self._dimension(label))
 
@@ -437,7 +437,7 @@ class _Film:
     """A drive as what pages and films need of a run; a range is passed through in a given time."""
 
     def __init__(self, drive: Drive, seconds: float):
-        import xarray as xr
+        from loopdyn.labels import dataset
 
         self.system, self._drive = drive.system, drive
         s, d = drive.system, drive.data
@@ -447,7 +447,7 @@ class _Film:
             total = float(np.abs(way).sum()) or 1.0
             time = seconds * np.cumsum(np.abs(way)) / total
             rate = np.sign(np.append(way[1:], way[-1:])) * total / seconds
-        self.data = xr.Dataset(
+        self.data = dataset(
             {
                 "q": (("time", "coordinate"), d["q"].values[:, : s.nq]),
                 "v": (("time", "speed"), d["v"].values[:, : s.nv] * rate[:, None]),
@@ -619,10 +619,9 @@ def _range(label: str, given: Any) -> Array:
     if numbers.ndim != 1 or len(numbers) < 2 or not np.isfinite(numbers).all():
         raise LoopdynError(f"the motion of '{label}' is not clear. {hint}")
     if isinstance(given, tuple):
-        if len(given) > 3 or (len(given) == 3 and (given[2] != int(given[2]) or given[2] < 2)):
-            raise LoopdynError(
-                f"the range of '{label}' is not clear: a tuple is (start, stop, n), n at least 2. {hint}"
-            )
+        if len(given) > 3 or (len(given) == 3 and not (given[2] == int(given[2]) and 2 <= given[2] <= MOST_POINTS)):
+            between = f"n from 2 to {MOST_POINTS:,}"
+            raise LoopdynError(f"the range of '{label}' is not clear: a tuple is (start, stop, n), {between}. {hint}")
         numbers = np.linspace(numbers[0], numbers[1], POINTS if len(given) == 2 else int(given[2]))
     return numbers
 
@@ -903,7 +902,7 @@ class _Driving:
 
     def _dataset(self, points: Sequence[Point]) -> xarray.Dataset:
         """Everything with labels and units."""
-        import xarray as xr
+        from loopdyn.labels import dataset
 
         s, c, rows = self.system, self.course, self.rows
         points = [self._without_derivatives(p) if _is_dead(p) else p for p in points]
@@ -941,7 +940,7 @@ class _Driving:
             "speed": np.array(rows.labels, str),
             "coordinate_units": ("coordinate", np.array(units, str)),
         }
-        return xr.Dataset(data, coords, {"name": s.name, "parameter": c.parameter})
+        return dataset(data, coords, {"name": s.name, "parameter": c.parameter})
 
 
 def _is_dead(p: Point) -> bool:

@@ -156,10 +156,10 @@ class InverseDynamics:
     @cached_property
     def data(self) -> xarray.Dataset:
         """Everything with labels and units."""
-        import xarray as xr
+        from loopdyn.labels import dataset
 
         by_motor = ("time", "motor")
-        return xr.Dataset(
+        return dataset(
             {
                 "load": (by_motor, self.load, {"units": "N m or N"}),
                 "speed": (by_motor, self.speed, {"units": "rad/s or m/s"}),
@@ -238,6 +238,8 @@ class InverseDynamics:
 
     def state(self, k: int) -> State:
         """State number k of the motion."""
+        if not -len(self.t) <= k < len(self.t):
+            raise LoopdynError(f"the motion has states 0 to {len(self.t) - 1}, not {k}.")
         return State(float(self.t[k]), self.q[k], self.v[k])
 
     @cached_property

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from loopdyn.errors import LoopdynError
 from loopdyn.formulations.base import Formulation
-from loopdyn.formulations.registry import DEFAULT, prepare
+from loopdyn.formulations.registry import DEFAULT, chosen, prepare
 from loopdyn.reactions import Reactions
 from loopdyn.reactions import reactions as _from_accelerations
 from loopdyn.system import State, System
@@ -63,9 +63,10 @@ def reactions(
     >>> round(ld.reactions(system, system.state())["A"]["fy"], 9)
     10.0
     """
+    method = chosen(formulation)
     if a is None and loads:
         raise LoopdynError("loads beside those of the model change the accelerations. Give these too, as a=...")
     check_tables(system, [state])
     if a is None:
-        a = prepare(system, formulation, state)(state.t, state.q, state.v).a
+        a = prepare(system, method, state)(state.t, state.q, state.v).a
     return _from_accelerations(system, state, a, length=length, compliance=compliance, loads=loads)

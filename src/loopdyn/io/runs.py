@@ -52,7 +52,7 @@ def save_run(run: Run, path: str | os.PathLike[str]) -> None:
 
 def _model_text(system: System) -> str:
     """The model file; empty if the model has functions, which a file cannot hold."""
-    if system.mechanism.user_forces:
+    if system.mechanism.user_forces or system.mechanism.user_constraints:
         return ""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "model.yaml"
@@ -98,7 +98,7 @@ def load_run(path: str | os.PathLike[str], system: System | None = None) -> Run:
 def _system(model: str, cuts: list[str], path: Any) -> System:
     if not model:
         raise LoopdynError(
-            f"'{path}' holds no model, since it had user forces. Give the system: load_run(path, system)."
+            f"'{path}' holds no model, since it had user functions. Give the system: load_run(path, system)."
         )
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "model.yaml"
@@ -107,6 +107,8 @@ def _system(model: str, cuts: list[str], path: Any) -> System:
 
 
 def _run(data: Any, attributes: dict[str, Any], system: System) -> Run:
+    from loopdyn.labels import dataset
+
     kinds = ("event_names", "event_impulses", "phases", "passages")
     names, impulses, phases, passages = (json.loads(attributes.pop(x)) for x in kinds)
     statistics = Statistics(**json.loads(attributes.pop("statistics")))
@@ -122,7 +124,6 @@ def _run(data: Any, attributes: dict[str, Any], system: System) -> Run:
         )
         events.append(Event(at, name, before, after, loss, impulse_of(impulses[k])))
     kept = data.drop_vars([v for v in data.variables if str(v).startswith("event_") or v == "jumps"])
-    kept.attrs = attributes
     settings = json.loads(attributes["settings"])
     made = tuple(phase_of(system, p) for p in phases)
     names_of = {"active": "partition", "criterion": "criterion"}
@@ -141,6 +142,6 @@ def _run(data: Any, attributes: dict[str, Any], system: System) -> Run:
         passages=tuple(passage_of(p) for p in passages),
     )
     # what was computed is not computed again
-    run.__dict__["data"] = kept
+    run.__dict__["data"] = dataset(dict(kept.data_vars), dict(kept.coords), attributes)
     run.__dict__["wrench"] = (kept["wrench"].values, kept["unique"].values, kept["constraint_load"].values)
     return run

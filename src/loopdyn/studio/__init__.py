@@ -18,6 +18,7 @@ from loopdyn.studio.guard import HOST
 
 PORT = 8765
 FOREIGN = (".xml", ".mjcf", ".urdf", ".sdf")  # models of other tools
+MOST_PAGES = 8  # open at once: each may have two processes of some 300 MB
 
 
 def open_studio(file: Path | None = None, *, port: int = PORT, browser: bool = True) -> None:

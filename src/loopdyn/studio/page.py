@@ -9,7 +9,7 @@ import asyncio
 import json
 import math
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from importlib.resources import files
@@ -87,11 +87,11 @@ def add_routes(app: FastAPI, sessions: dict[str, Session]) -> None:
 class Session:
     """One open page: a text, the mechanism it describes, a run of it."""
 
-    def __init__(self, folder: Folder, file: str | None, checker: Worker):
-        self.folder, self.first, self.checker = folder, file, checker
+    def __init__(self, folder: Folder, file: str | None):
+        self.folder, self.first = folder, file
         self.token = secrets.token_urlsafe(16)
         self.views = {"pose": "", "motion": ""}
-        self.runner = Worker(folder.root)
+        self.checker, self.runner = Worker(folder.root), Worker(folder.root)
         self.name = file or NEW
         self.saved = ""  # text in the file, as far as it is known
         self.exists = False  # whether the file was opened or saved here
@@ -105,14 +105,14 @@ class Session:
         self.checked = Checked()
 
     def end(self) -> None:
-        """End what is being computed."""
-        self.checker.end()
-        self.runner.end()
+        """End what is being computed, for good."""
+        self.checker.close()
+        self.runner.close()
 
     # ------------------------------------------------------------------------------------------------ layout
 
-    async def build(self) -> None:
-        """Make the page, then fill it."""
+    async def build(self, enter: Callable[[Session], str]) -> None:
+        """Make the page, then fill it. `enter` says why there is no place for one more page; nothing if there is."""
         self.client = ui.context.client
         here = files(__package__)
         ui.add_css((here / "style.css").read_text("utf-8"))
@@ -133,6 +133,12 @@ class Session:
         )
         await self.client.connected()
         if self.client.is_deleted:  # asked for by a program that is no browser
+            return
+        refusal = enter(self)
+        if refusal:
+            self.client.content.clear()
+            with self.client.content:
+                ui.label(refusal).classes("status wrong").props("role=status data-key=status")
             return
         await self._list_files()
         if self.first is not None:
@@ -248,6 +254,8 @@ class Session:
         except LoopdynError as error:
             self.say(f"not opened: {error}", wrong=True)
             return
+        if self.client.is_deleted:
+            return
         self._set_text(name, text, exists=True)
         self.say(f"opened {name}")
         await self.check()
@@ -317,7 +325,7 @@ class Session:
                 found: Checked = await self.checker.call("check", text=text, name=self._valid_name())
         except LoopdynError as error:
             found = Checked((Problem("model file", str(error)),))
-        if mine != self.edits:  # the text has changed meanwhile: its own check follows
+        if mine != self.edits or self.client.is_deleted:  # a changed text has a check of its own, a closed page none
             return
         self.checked = found
         self._show_problems(found.problems)

@@ -12,6 +12,7 @@ from fastapi import FastAPI
 from nicegui import app as pages
 from nicegui import core, ui
 
+from loopdyn.studio import MOST_PAGES
 from loopdyn.studio.folder import Folder
 from loopdyn.studio.guard import HOST, Guard
 from loopdyn.studio.page import Session, add_routes
@@ -29,23 +30,30 @@ def serve(folder: Folder, file: str | None, sock: socket.socket, browser: bool) 
     outer = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
     add_routes(outer, sessions)
 
+    def enter(session: Session) -> str:
+        if len(sessions) >= MOST_PAGES:
+            return f"{MOST_PAGES} pages of the studio are open. Close one of them, then load this page again."
+        sessions[session.token] = session
+        if spare:
+            session.checker = spare.pop()
+        return ""
+
     @ui.page("/", title="loopdyn studio")
     async def index() -> None:
-        session = Session(folder, file, spare.pop() if spare else Worker(folder.root))
-        sessions[session.token] = session
+        session = Session(folder, file)
 
         def forget() -> None:
             sessions.pop(session.token, None)
             session.end()
 
         ui.context.client.on_delete(forget)
-        await session.build()
+        await session.build(enter)
 
     def end_all() -> None:
         for session in list(sessions.values()):
             session.end()
         for worker in spare:
-            worker.end()
+            worker.close()
 
     pages.on_shutdown(end_all)
     core.sio.eio.max_http_buffer_size = MAX_MESSAGE

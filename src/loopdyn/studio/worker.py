@@ -16,12 +16,16 @@ PATIENCE = 2.0  # seconds that a process is given to end by itself
 
 
 class Worker:
-    """Computes in a process of its own, one thing after the other; the process is started when it is first needed."""
+    """Computes in a process of its own, one thing after the other; the process is started when it is first needed.
+
+    After :meth:`close` it is not started any more, whoever still waits for his turn.
+    """
 
     def __init__(self, root: Path):
         self.root = root
         self._process: Any = None
         self._turn = asyncio.Lock()
+        self._closed = False
 
     def start(self) -> None:
         """Start the process, unless it is there."""
@@ -44,6 +48,8 @@ class Worker:
             What went wrong there; also if the process was ended or died.
         """
         async with self._turn:
+            if self._closed:
+                raise LoopdynError("the page was closed. Open it again.")
             self.start()
             try:
                 self._messages.send((method, arguments))
@@ -66,8 +72,13 @@ class Worker:
         with contextlib.suppress(OSError):
             self._stops.send(None)
 
+    def close(self) -> None:
+        """End the process for good."""
+        self._closed = True
+        self.end()
+
     def end(self) -> None:
-        """End the process, whatever it does."""
+        """End the process, whatever it does; the next call starts another one."""
         if self._process is None:
             return
         self._process.kill()

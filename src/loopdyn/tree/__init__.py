@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from loopdyn import records as rec
 from loopdyn.errors import ModelError, Problem, SingularityError
-from loopdyn.system import State, System
+from loopdyn.system import State, System, require_state
 from loopdyn.tree import aba, crba, energies, jacobian, kinematics, rnea, turns
 from loopdyn.tree.user_rows import UserRows, user_rows
 from loopdyn.wording import nearest
@@ -112,10 +112,10 @@ class Terms:
 
     def dataset(self) -> xarray.Dataset:
         """The same with labels: dimensions ``speed``, ``speed2`` and ``row``."""
-        import xarray as xr
+        from loopdyn.labels import dataset
 
         s = self.system
-        return xr.Dataset(
+        return dataset(
             {
                 "M": (("speed", "speed2"), self.M),
                 "h": ("speed", self.h),
@@ -135,24 +135,25 @@ def _prepare(
     system: System, state: State, tau: ArrayLike | None = None, near: ArrayLike | None = None
 ) -> tuple[NDArray[Any], rec.Work]:
     """A work array that holds the state, the generalised forces from outside, and what angles are read `near`."""
-    for name, value, size in (("q", state.q, system.nq), ("v", state.v, system.nv)):
-        if np.shape(value) != (size,):
-            message = f"{name} has shape {np.shape(value)}, the system needs ({size},)"
-            raise ModelError([Problem("state", message, "Make it with system.state(...).")])
+    require_state(system, state)
     work = system.work()
     w = system.open_work(work)
     w.t[0], w.q[:], w.v[:] = state.t, state.q, state.v
     if near is not None:
         w.near[:] = near
     if tau is not None:
-        given = np.asarray(tau, float)
-        if given.shape != (system.nv,):
-            message = f"tau has shape {given.shape}, the system needs ({system.nv},)"
-            raise ModelError([Problem("tau", message, "Give one value per speed.")])
-        w.tau[:] = given
+        w.tau[:] = sized(tau, system.nv, "tau")
     for force in system.mechanism.user_forces.values():
         force.function(float(state.t), np.array(state.q), np.array(state.v), w.tau)
     return work, w
+
+
+def sized(values: ArrayLike, size: int, name: str) -> Array:
+    """Numbers of a given count as an array of their own; another count is not broadcast."""
+    given = np.array(values, float)
+    if given.shape != (size,):
+        raise ModelError([Problem(name, f"its shape is {given.shape}, not ({size},)", "Give one value for each.")])
+    return given
 
 
 def _finite(system: System, values: Array, what: str, t: float) -> Array:
@@ -240,7 +241,7 @@ def inverse_dynamics(system: System, state: State, a: ArrayLike) -> Array:
 def _inverse_dynamics(system: System, state: State, a: ArrayLike, near: ArrayLike | None) -> Array:
     work, w = _prepare(system, state, near=near)
     given = w.tau.copy()
-    w.a[:] = a
+    w.a[:] = sized(a, system.nv, "a")
     rnea.rnea(system.ints, system.floats, work)
     return _finite(system, w.tau - given, "generalised force", state.t)
 
@@ -309,7 +310,7 @@ def body_motion(system: System, state: State, a: ArrayLike | None = None) -> Mot
     """
     work, w = _prepare(system, state)
     if a is not None:
-        w.a[:] = a
+        w.a[:] = sized(a, system.nv, "a")
     kinematics.move(system.ints, system.floats, work)
     return _motion(system, w)
 
@@ -344,7 +345,7 @@ def increment(system: System, q: ArrayLike, xi: ArrayLike) -> Array:
     True
     """
     out = np.empty(system.nq)
-    kinematics.plus(system.ints, system.floats, np.array(q, float), np.array(xi, float), out)
+    kinematics.plus(system.ints, system.floats, sized(q, system.nq, "q"), sized(xi, system.nv, "xi"), out)
     # where a base turns, a pose without its time does not show the angle: runs alone count then
     return counted(system, 0.0, out) if system.counted and not system.base_turns else out
 
@@ -361,7 +362,7 @@ def difference(system: System, q: ArrayLike, p: ArrayLike) -> Array:
     array([0., 0., 0.])
     """
     out = np.empty(system.nv)
-    kinematics.minus(system.ints, system.floats, np.array(q, float), np.array(p, float), out)
+    kinematics.minus(system.ints, system.floats, sized(q, system.nq, "q"), sized(p, system.nq, "p"), out)
     return out
 
 

@@ -12,8 +12,9 @@ import html
 import importlib.metadata
 import importlib.util
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from importlib.resources import files
+from inspect import signature
 from pathlib import Path
 from typing import Any, Literal
 
@@ -54,12 +55,17 @@ def animate(run: RunLike, path: str | Path, **options: Any) -> Path:
     **options
         Those of the function that writes it.
     """
+    write: Callable[..., Path] = write_page
     kind = Path(path).suffix.lower()
     if kind in (".gif", ".mp4", ".png"):
         from loopdyn.plot import write_film
 
-        return write_film(run, path, **options)
-    return write_page(run, path, **options)
+        write = write_film
+    known = list(signature(write).parameters)[2:]
+    unknown = [name for name in options if name not in known]
+    if unknown:
+        raise LoopdynError(f"animate: there is no option '{unknown[0]}' for '{kind}'. {nearest(unknown[0], known)}")
+    return write(run, path, **options)
 
 
 def write_page(

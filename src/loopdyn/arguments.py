@@ -1,0 +1,379 @@
+"""Arguments of public functions, checked against their annotations where a user enters.
+
+A wrong kind of argument is told in words, with what is needed and how to get it, before anything is computed. The
+package checks all its public names in one place (:func:`check_public`); inside, functions trust each other.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import inspect
+import math
+import numbers
+import os
+import sys
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
+
+import numpy as np
+
+from loopdyn.errors import LoopdynError
+from loopdyn.events import At, Crossing, Limits
+from loopdyn.formulations.base import Formulation
+from loopdyn.integrators.base import Baumgarte, Integrator
+from loopdyn.locking import Lock, Release
+from loopdyn.quantities import Spec
+from loopdyn.system import State, System, require_state
+from loopdyn.wording import describe, nearest, short
+
+F = TypeVar("F", bound=Callable[..., Any])
+CHECKED = "__checked__"  # mark of a function whose arguments are checked
+# Functions that hand their options on, and to which.
+FORWARDS = {"variants": "loopdyn.simulate:simulate", "report": "loopdyn.simulate:simulate"}
+# Names that stand in annotations only; what they name is loaded by the functions that have them.
+LATE = {"pandas": "pandas", "Axes": "matplotlib.axes:Axes"}
+# Classes whose objects users make; results are made by loopdyn.
+MADE_BY_USERS = (State, Formulation, Integrator, Baumgarte, At, Crossing, Limits, Lock, Release)
+
+# How to get what is needed, by the name of its class.
+HINTS = {
+    "System": "Compile the mechanism: system = mechanism.compile().",
+    "State": "Make one: state = ld.assemble(system, q={...}).",
+    "Mechanism": "Build one with ld.Mechanism(...), or read one with ld.load(file).",
+    "Joint": "Give its type and axis, e.g. ld.Revolute(axis=(0, 0, 1)).",
+    "Inertia": "Give mass properties, e.g. ld.Inertia.rod(mass=1, start=(0, 0, 0), end=(1, 0, 0)).",
+    "Frame": "Give one, e.g. ld.Frame(position=(0, 0, 0)).",
+    "Force": "Give one, e.g. ld.JointSpring(joint='A', stiffness=10).",
+    "Constraint": "Give one, e.g. ld.Coupler(terms={'A': 1, 'B': 2}).",
+    "Run": "Make one: run = ld.simulate(system, state, (0, 1)).",
+    "Formulation": "Give its name, e.g. 'graph', or e.g. ld.Graph().",
+    "Integrator": "Give its name, e.g. 'dop853', or e.g. ld.RK4(step=1e-3).",
+}
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What an argument may be: a test, and words for it and for how to get it."""
+
+    fits: Callable[[Any], bool]
+    words: str
+    hint: str = ""
+
+
+ANYTHING = Kind(lambda value: True, "anything")
+NO_NUMBERS, NO_LISTS = (bool, np.bool_, str, bytes), (str, bytes, Mapping)
+
+
+class Numbers:
+    """Stands for NumPy's `ArrayLike`, a union with many members, in annotations."""
+
+
+# ----------------------------------------------------------------------------------------- kinds of values
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value is one real number; NaN is none.
+
+    Examples
+    --------
+    >>> is_number(2), is_number("2"), is_number(float("nan"))
+    (True, False, False)
+    """
+    if isinstance(value, NO_NUMBERS) or getattr(value, "ndim", 0) != 0:
+        return False
+    try:
+        return not math.isnan(float(value))
+    except (TypeError, ValueError, OverflowError):
+        return False
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool)
+
+
+def _is_numeric(value: Any) -> bool:
+    """Whether NumPy reads numbers in it, none of them NaN."""
+    try:
+        array = np.asarray(value)
+        array = array.astype(float) if array.dtype.kind == "O" else array
+    except (TypeError, ValueError, OverflowError):
+        return False
+    return array.size == 0 or (array.dtype.kind in "iufc" and not bool(np.isnan(array).any()))
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, Collection) and not isinstance(value, NO_LISTS) and getattr(value, "ndim", 1) != 0
+
+
+SIMPLE = {
+    Any: ANYTHING,
+    object: ANYTHING,
+    None: Kind(lambda value: value is None, ""),
+    NoneType: Kind(lambda value: value is None, ""),
+    str: Kind(lambda value: isinstance(value, str), "a text"),
+    bool: Kind(lambda value: isinstance(value, bool | np.bool_), "True or False"),
+    int: Kind(_is_whole, "a whole number"),
+    float: Kind(is_number, "a number"),
+    Numbers: Kind(_is_numeric, "numbers"),
+}
+
+
+@functools.cache
+def kind_of(annotation: Any) -> Kind:
+    """What a value annotated so may be.
+
+    Examples
+    --------
+    >>> kind_of(float | None).words, kind_of(float | None).fits("1")
+    ('a number', False)
+    """
+    if annotation in SIMPLE:
+        return SIMPLE[annotation]
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        return kind_of(arguments[0])
+    if origin in (Union, UnionType):
+        return _any_of([kind_of(a) for a in arguments])
+    if origin is Literal:
+        words = " or ".join(repr(a) for a in arguments)
+        return Kind(lambda value: isinstance(value, str | int) and value in arguments, words)
+    if origin is tuple:
+        return _tuple_of(arguments)
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        return _mapping_of(*(kind_of(a) for a in arguments))
+    if isinstance(origin, type) and issubclass(origin, Sequence):
+        return _list_of(kind_of(arguments[0]))
+    if origin is Iterable:
+        return Kind(lambda value: isinstance(value, Iterable) and not isinstance(value, str), "a list")
+    if origin is Callable:
+        return Kind(callable, "a function")
+    plain = origin or annotation
+    if not isinstance(plain, type) or getattr(plain, "_is_protocol", False):
+        return ANYTHING
+    return _instance_of(plain)
+
+
+def _instance_of(kind: type) -> Kind:
+    names = {os.PathLike: "the name of a file", np.ndarray: "an array"}
+    words = names.get(kind, f"{'an' if kind.__name__[0] in 'AEIO' else 'a'} {kind.__name__}")
+    return Kind(lambda value: isinstance(value, kind), words, HINTS.get(kind.__name__, ""))
+
+
+def _any_of(kinds: Sequence[Kind]) -> Kind:
+    words = " or ".join(dict.fromkeys(k.words for k in kinds if k.words))
+    hint = next((k.hint for k in kinds if k.hint), "")
+    return Kind(lambda value: any(k.fits(value) for k in kinds), words, hint)
+
+
+def _tuple_of(arguments: Sequence[Any]) -> Kind:
+    if len(arguments) == 2 and arguments[1] is Ellipsis:
+        return _list_of(kind_of(arguments[0]))
+    kinds = [kind_of(a) for a in arguments]
+
+    def fits(value: Any) -> bool:
+        return _is_list(value) and len(value) == len(kinds) and all(k.fits(x) for k, x in zip(kinds, value))
+
+    return Kind(fits, f"({', '.join(k.words for k in kinds)})")
+
+
+def _mapping_of(key: Kind, value: Kind) -> Kind:
+    def fits(given: Any) -> bool:
+        return isinstance(given, Mapping) and all(key.fits(k) and value.fits(x) for k, x in given.items())
+
+    return Kind(fits, f"a mapping {{{key.words}: {value.words}}}")
+
+
+def _list_of(entry: Kind) -> Kind:
+    return Kind(
+        lambda value: _is_list(value) and all(entry.fits(x) for x in value),
+        "a list" if entry is ANYTHING else f"a list, each entry {entry.words}",
+        entry.hint,
+    )
+
+
+# ------------------------------------------------------------------------------------------------ functions
+
+
+@dataclass(frozen=True)
+class Expected:
+    """Kinds of the arguments of a function: in order, by name, and of all further ones if it takes them."""
+
+    order: tuple[tuple[str, Kind], ...]
+    by_name: Mapping[str, Kind]
+    further: Kind | None = None
+    options: Kind | None = None
+
+    def problem(self, values: Sequence[Any], named: Mapping[str, Any]) -> str:
+        """What is wrong with given arguments, in words; empty if nothing is."""
+        for (name, kind), value in zip(self.order, values):
+            if not kind.fits(value):
+                return _wrong(name, kind, value)
+        for value in values[len(self.order) :]:
+            if self.further is None:
+                return f"more than {len(self.order)} arguments have no name. Name them: {_names(self.by_name)}."
+            if not self.further.fits(value):
+                return _wrong("an entry", self.further, value)
+        for name, value in named.items():
+            wanted = self.by_name.get(name) or self.options
+            if wanted is None:
+                return f"there is no argument '{name}'. {nearest(name, self.by_name)}"
+            if not wanted.fits(value):
+                return _wrong(name, wanted, value)
+        return _misfit([*zip((n for n, _ in self.order), values), *named.items()])
+
+
+def checked(function: F) -> F:
+    """The same function with its arguments checked against their annotations.
+
+    Examples
+    --------
+    >>> @checked
+    ... def half(x: float) -> float:
+    ...     return x / 2
+    >>> half("1")
+    Traceback (most recent call last):
+    loopdyn.errors.LoopdynError: half: x is '1'. Give a number.
+    """
+
+    @functools.cache  # made at the first call: annotations may name what is imported later
+    def expected() -> Expected:
+        return _expected(function)
+
+    @functools.wraps(function)
+    def call(*values: Any, **named: Any) -> Any:
+        problem = expected().problem(values, named)
+        if problem:
+            raise LoopdynError(f"{_title(function, values)}: {problem}")
+        return function(*values, **named)
+
+    setattr(call, CHECKED, True)
+    return call  # type: ignore[return-value]
+
+
+def _title(function: Callable[..., Any], values: Sequence[Any]) -> str:
+    """Name of a function, with the class of its object if it is a method."""
+    if "." not in function.__qualname__ or "<locals>" in function.__qualname__ or not values:
+        return function.__name__
+    kind = values[0] if isinstance(values[0], type) else type(values[0])
+    return kind.__name__ if function.__name__ == "__init__" else f"{kind.__name__}.{function.__name__}"
+
+
+def _names(known: Mapping[str, Kind]) -> str:
+    return ", ".join(f"{name}=..." for name in known if name != "self")
+
+
+def _wrong(name: str, kind: Kind, value: Any) -> str:
+    return f"{name} is {_found(value)}. Give {kind.words}.{kind.hint and ' '}{kind.hint}"
+
+
+def _found(value: Any) -> str:
+    if isinstance(value, type):
+        return f"the class {value.__name__} itself"
+    if type(value).__module__.startswith("loopdyn"):
+        return f"a {type(value).__name__}"
+    if isinstance(value, Mapping) and value:
+        return short("{" + ", ".join(f"{k!r}: {_found(x)}" for k, x in value.items()) + "}", 80)
+    if isinstance(value, list | tuple) and value:
+        return short("[" + ", ".join(_found(x) for x in value) + "]", 80)
+    return describe(value)
+
+
+def _misfit(given: Sequence[tuple[str, Any]]) -> str:
+    """What is wrong with states beside the system that they are given with: their size, or a number that is none."""
+    system = next((value for _, value in given if isinstance(value, System)), None)
+    for name, state in given:
+        if system is None or not isinstance(state, State):
+            continue
+        require_state(system, state)
+        for labels, values in ((system.coordinates, state.q), (system.speeds, state.v)):
+            if not np.isfinite(values).all():
+                k = int(np.argmin(np.isfinite(values)))
+                return f"'{labels[k]}' of {name} is {values[k]}. Give finite numbers."
+    return ""
+
+
+def _expected(function: Callable[..., Any]) -> Expected:
+    order: list[tuple[str, Kind]] = []
+    by_name: dict[str, Kind] = {}
+    further = options = None
+    for p in inspect.signature(function).parameters.values():
+        kind = kind_of(_evaluated(p.annotation, function))
+        if p.kind is p.VAR_POSITIONAL:
+            further = kind
+        elif p.kind is p.VAR_KEYWORD:
+            options = kind
+        else:
+            if p.kind is not p.KEYWORD_ONLY:
+                order.append((p.name, kind))
+            if p.kind is not p.POSITIONAL_ONLY:
+                by_name[p.name] = kind
+    if function.__qualname__ in FORWARDS:
+        module, _, name = FORWARDS[function.__qualname__].partition(":")
+        to = getattr(sys.modules[module], name)
+        keywords = [p.name for p in inspect.signature(to).parameters.values() if p.kind is p.KEYWORD_ONLY]
+        by_name = {**{n: k for n, k in _expected(inspect.unwrap(to)).by_name.items() if n in keywords}, **by_name}
+        options = None
+    return Expected(tuple(order), by_name, further, options)
+
+
+def _evaluated(annotation: Any, function: Callable[..., Any]) -> Any:
+    """An annotation that was written as text, names that are imported for type checkers only included."""
+    if annotation is inspect.Parameter.empty:
+        return Any
+    if not isinstance(annotation, str):
+        return annotation
+    return eval(annotation, {}, _Names({**vars(sys.modules["loopdyn"]), **inspect.unwrap(function).__globals__}))
+
+
+class _Names(dict[str, Any]):
+    """Names in annotations: those of a module, NumPy's `ArrayLike`, and what is imported when it is needed."""
+
+    def __getitem__(self, name: str) -> Any:
+        if name == "ArrayLike":
+            return Numbers
+        if name in LATE and name not in self:
+            module, _, member = LATE[name].partition(":")
+            found = importlib.import_module(module)
+            return getattr(found, member) if member else found
+        return super().__getitem__(name)
+
+
+# -------------------------------------------------------------------------------------------- all public names
+
+
+def check_public(namespace: dict[str, Any], names: Iterable[str]) -> None:
+    """Have the arguments of all public functions of a module checked, and of all methods of its public classes.
+
+    A function is replaced both in `namespace` and in the module that defines it, so that it can be pickled.
+    """
+    for name in names:
+        thing = namespace.get(name)
+        if inspect.isfunction(thing) and not hasattr(thing, CHECKED):
+            namespace[name] = checked(thing)
+            setattr(sys.modules[thing.__module__], thing.__name__, namespace[name])
+        elif inspect.isclass(thing):
+            check_class(thing)
+
+
+def check_class(kind: type) -> None:
+    """Have the arguments of the public methods of a class checked, and of what makes one, if users make them.
+
+    Parts of a model check themselves as they are made (:class:`loopdyn.quantities.Spec`).
+    """
+    if issubclass(kind, Exception | Spec):
+        return
+    for base in kind.__mro__:
+        if not base.__module__.startswith("loopdyn"):
+            continue
+        made_here = issubclass(kind, MADE_BY_USERS) and "__init__" in vars(base)
+        for name in [n for n in vars(base) if not n.startswith("_")] + ["__init__"] * made_here:
+            found = vars(base)[name]
+            inner = found.__func__ if isinstance(found, classmethod) else found
+            own = inspect.isfunction(inner) and inner.__module__.startswith("loopdyn")
+            if not own or hasattr(inner, CHECKED):
+                continue
+            made: Any = checked(inner)
+            setattr(base, name, classmethod(made) if isinstance(found, classmethod) else made)
