@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -42,6 +42,32 @@ EARTH, STRONG_GRAVITY = 9.80665, 1000.0
 
 
 @dataclass(frozen=True)
+class Tolerated:
+    """Constraint rows that are left open within a tolerance, since they repeat others but for rounded dimensions.
+
+    Attributes
+    ----------
+    rows : tuple of str
+        Their labels. All other rows are met exactly.
+    angle, length : float
+        By how much they may be open, in rad and in m.
+    """
+
+    rows: tuple[str, ...]
+    angle: float
+    length: float
+
+    def of(self, system: System) -> Array:
+        """By how much each row of a system may be open: zero for those that are met exactly."""
+        allowed = {"angle": self.angle, "length": self.length}
+        pairs = zip(system.constraint_rows, system.row_dimensions, strict=True)
+        return np.array([allowed[d] if row in self.rows else 0.0 for row, d in pairs])
+
+    def __str__(self) -> str:
+        return f"{', '.join(self.rows)} left open within {self.angle:.3g} rad, {self.length:.3g} m"
+
+
+@dataclass(frozen=True)
 class State:
     """Time, coordinates and speeds.
 
@@ -55,12 +81,16 @@ class State:
         Speeds of the tree joints, SI.
     note : str
         How the state was found, where that matters.
+    tolerated : Tolerated or None
+        Constraint rows that the state leaves open, see :func:`loopdyn.assemble`; analyses and runs that begin at the
+        state leave them open, too.
     """
 
     t: float
     q: Array
     v: Array
     note: str = ""
+    tolerated: Tolerated | None = None
 
 
 @dataclass(frozen=True)
@@ -112,6 +142,10 @@ class System:
         What is legal but worth knowing.
     reference_poses : tuple
         Position and rotation matrix of each body's own frame at the reference pose, by row.
+    tolerated : Tolerated or None
+        Rows that are zero in this system: they are left open within a tolerance.
+    exact : System or None
+        The system with these rows.
     """
 
     name: str
@@ -131,6 +165,30 @@ class System:
     reference_poses: tuple[Pose, ...] = field(repr=False)
     ints: NDArray[np.int64] = field(repr=False)
     floats: Array = field(repr=False)
+    tolerated: Tolerated | None = field(default=None, repr=False)
+    exact: System | None = field(default=None, repr=False)
+
+    @cached_property
+    def _tolerating(self) -> dict[Tolerated, System]:
+        return {}
+
+    def tolerating(self, tolerated: Tolerated) -> System:
+        """The system without some rows of cut joints and constraints, which stay in their places as zero rows."""
+        exact = self.exact or self
+        if tolerated not in exact._tolerating:
+            ints = exact.ints.copy()
+            cut = getattr(rec.open_model, "py_func", rec.open_model)(ints, exact.floats).cut
+            for label in tolerated.rows:
+                k = exact.constraint_rows.index(label)
+                n = int(np.flatnonzero((cut[:, rec.C_ROW] <= k) & (k < cut[:, rec.C_ROW] + cut[:, rec.C_ROWS]))[0])
+                cut[n, rec.C_SKIPPED] |= 1 << (k - cut[n, rec.C_ROW])
+            ints.flags.writeable = False
+            exact._tolerating[tolerated] = replace(exact, ints=ints, tolerated=tolerated, exact=exact)
+        return exact._tolerating[tolerated]
+
+    def for_state(self, state: State) -> System:
+        """The system as a state closes it: without the rows that it leaves open within a tolerance."""
+        return self if state.tolerated is None else self.tolerating(state.tolerated)
 
     @property
     def n_bases(self) -> int:
@@ -187,7 +245,8 @@ class System:
     @cached_property
     def absolute(self) -> System:
         """The same mechanism with every body free and every joint a constraint."""
-        return self.mechanism.compile(cuts="all")
+        free = self.mechanism.compile(cuts="all")
+        return free if self.tolerated is None else free.tolerating(self.tolerated)
 
     @cached_property
     def size(self) -> float:
@@ -849,7 +908,7 @@ class _Builder:
         row = 0
         for k, j in enumerate(joints):
             rows = len(j.spec.rows_when_cut)
-            cut[k] = [j.parent, j.child, j.spec.kind, row, rows, -1]
+            cut[k] = [j.parent, j.child, j.spec.kind, row, rows, -1, 0]
             row += rows
             for start, body, (p, R) in ((rec.F_POINT, j.parent, j.F), (rec.M_POINT, j.child, j.M)):
                 origin, axes = self.own[body]
@@ -857,7 +916,7 @@ class _Builder:
                 frames[k, start + 3 : start + 12] = (axes @ R).T.ravel()
             frames[k, rec.C_PAR : rec.C_PAR + 2] = j.par
         for k, c in enumerate(self.pairs, len(joints)):
-            cut[k] = [*c.bodies, c.kind, row, len(c.rows), len(programs) if c.programs else -1]
+            cut[k] = [*c.bodies, c.kind, row, len(c.rows), len(programs) if c.programs else -1, 0]
             programs += c.programs
             row += len(c.rows)
             frames[k] = np.concatenate([c.F_point, c.F_axes.ravel(), c.M_point, c.M_axes.ravel(), c.par])

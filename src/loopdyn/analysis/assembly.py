@@ -5,6 +5,9 @@ are brought there in small steps, the loops being closed after each, so that the
 branch it starts on. Where that path is blocked, and where the start is far from closed, it is tried again
 from other poses around it; the note of the state says so. A closure outside the limits of a joint is moved to
 these limits if the freedoms left allow it; otherwise another one is looked for in the same way.
+
+Where redundant constraints contradict each other by rounded dimensions no pose closes all of them. The error then says
+so, and with a tolerance the mechanism is closed in all rows but those (:mod:`loopdyn.analysis.contradictions`).
 """
 
 from __future__ import annotations
@@ -15,11 +18,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from loopdyn.errors import AssemblyError, ModelError, Problem, SingularityError
+from loopdyn.analysis.contradictions import Change, Contradiction, changes_that_close, contradiction
+from loopdyn.errors import AssemblyError, LoopdynError, ModelError, Problem, SingularityError
 from loopdyn.projection import metric, smallest_step
 from loopdyn.rank import of_matrix
 from loopdyn.reactions import freedom_wrench
-from loopdyn.system import JointData, State, System
+from loopdyn.system import JointData, State, System, Tolerated
 from loopdyn.tree import Motion, body_jacobian, body_motion, closure, difference, increment, mass_matrix, terms
 from loopdyn.wording import nearest
 
@@ -37,6 +41,9 @@ STALLED = 8  # steps in which the residual must fall to nine tenths, else the po
 SPEEDS = 1e-9  # share of the largest speed by which constraints may be violated at velocity level
 LIMIT = 1e-9  # rad or sizes of the mechanism by which a limit may be passed
 SAME = 1e-6  # rad or sizes of the mechanism: poses of bodies that count as one closure
+# Singular values below so many residuals, within these bounds, are left out of steps to the pose of least residual.
+CONTRADICTING, LEAST_SINGULAR, MOST_SINGULAR = 30.0, 1e-7, 1e-2
+NAMED = 4  # changes of dimensions that an error names
 
 
 @dataclass(frozen=True)
@@ -61,6 +68,7 @@ def assemble(
     tries: int = TRIES,
     limits: bool = True,
     search: bool = False,
+    tolerance: float | tuple[float, float] | None = None,
 ) -> State:
     """Close all loops.
 
@@ -84,17 +92,22 @@ def assemble(
     search : bool
         Whether to close from all `tries` starts, not from the first that succeeds: the nearest of all closures found
         is taken, and the note says how many there were.
+    tolerance : float or (angle, length), optional
+        By how much redundant constraints may be open that rounded dimensions keep from agreeing with the others, in
+        rad and in m; one number holds for both. All other constraints are met exactly. By default none may be open.
+        Which are open is in `tolerated` of the state; analyses and runs that begin at the state leave them open.
 
     Returns
     -------
     State
-        Closed to 1e-12 of the size of the mechanism; its `note` says how it was found.
+        Closed to 1e-12 of the size of the mechanism, but for what `tolerance` allows; its `note` says how it was found.
 
     Raises
     ------
     AssemblyError
         Naming the joints that stay open, the gap, and the nearest pose; or the limits that no closure found keeps;
-        or the speeds or constraints that contradict each other.
+        or the speeds or constraints that contradict each other. Where rounded dimensions keep redundant constraints
+        from agreeing: which, by how much, and the smallest change of dimensions that closes the mechanism.
 
     Examples
     --------
@@ -115,8 +128,23 @@ def assemble(
     _check_labels(system, q, v, fix)
     targets, loose = _targets(system, start, q if isinstance(q, Mapping) else {}, fix)
     start = State(t, _moved(system, start.q, loose), start.v)
-    pose, note = _close(system, start, targets, tries, limits, search)
-    return State(t, pose.q, _speeds(system, pose, v, fix), note)
+    allowed = None if tolerance is None else _tolerances(tolerance)
+    system = system.exact or system
+    pose, note = _close(system, start, targets, tries, limits, search, allowed)
+    return State(t, pose.q, _speeds(system.for_state(pose), pose, v, fix), note, pose.tolerated)
+
+
+def _tolerances(given: float | tuple[float, float]) -> tuple[float, float]:
+    """Tolerances of angles and lengths, rad and m."""
+    try:
+        values = np.broadcast_to(np.asarray(given, float), 2)
+    except (TypeError, ValueError):
+        values = np.array([np.nan, np.nan])
+    if not (np.isfinite(values).all() and (values >= 0.0).all()):
+        raise LoopdynError(
+            f"assemble: tolerance is {given!r}. Give one number, or one for angles in rad and one for lengths in m."
+        )
+    return float(values[0]), float(values[1])
 
 
 def _check_labels(system: System, q: object, v: object, fix: Sequence[str] | None) -> None:
@@ -177,10 +205,19 @@ def _moved(system: System, q: Array, loose: Sequence[_Target]) -> Array:
 
 
 def _close(
-    system: System, start: State, targets: Sequence[_Target], tries: int, limits: bool, search: bool
+    system: System,
+    start: State,
+    targets: Sequence[_Target],
+    tries: int,
+    limits: bool,
+    search: bool,
+    allowed: tuple[float, float] | None = None,
 ) -> tuple[State, str]:
     """A closed pose with the targets met, within the limits."""
     best = _follow(system, start, targets)
+    found = None if best.gap is None else _contradicted(system, (start, best.pose), targets)
+    if found is not None:
+        return _close_but(system, start, targets, tries, limits, search, allowed, found)
     beyond: _Found | None = None  # a closure outside the limits
     closures = []
     far = EVERYWHERE if search or best.gap is None else SPREAD  # closed, yet not the end: it is beyond the limits
@@ -197,6 +234,9 @@ def _close(
             best = found
     if closures:
         return _nearest(system, start, targets, closures, tries)
+    found = _contradicted(system, (best.pose,), targets) if beyond is None and system.tolerated is None else None
+    if found is not None:
+        return _close_but(system, start, targets, tries, limits, search, allowed, found)
     raise _failure(system, best.pose, targets) if beyond is None else _beyond_limits(system, beyond.pose, targets)
 
 
@@ -254,6 +294,112 @@ def _same(system: System, one: State, other: State) -> bool:
     a, b = body_motion(system, one), body_motion(system, other)
     apart = max(np.abs(a.position - b.position).max() / system.size, np.abs(a.rotation - b.rotation).max())
     return bool(apart < SAME)
+
+
+# -------------------------------------------------------------------------------------- rounded dimensions
+
+
+def _contradicted(system: System, starts: Sequence[State], targets: Sequence[_Target]) -> Contradiction | None:
+    """Redundant rows that keep the mechanism open by contradicting others; None if it is something else."""
+    if system.tolerated is not None:
+        return None
+    for start in starts:
+        found = contradiction(system, _least_residual(system, _set(system, start, targets), targets))
+        if found is not None:
+            return found
+    return None
+
+
+def _least_residual(system: System, start: State, targets: Sequence[_Target]) -> State:
+    """Pose of least residual near the start: Newton steps without the singular values that contradictions make."""
+    pose = start
+    free, rows, weight = _held(system, targets)
+    try:
+        J, r = _rows(system, pose, rows)
+    except SingularityError:
+        return pose
+    for _ in range(NEWTON):
+        size = _norm(r, weight)
+        A = (J * weight[:, None] * system.speed_units)[:, free]
+        least = float(np.clip(CONTRADICTING * size, LEAST_SINGULAR, MOST_SINGULAR))
+        x = np.zeros(system.nv)
+        x[free] = system.speed_units[free] * (np.linalg.pinv(A, rcond=least) @ (-r * weight))
+        x = _limited(x, system.speed_units)
+        trial = State(pose.t, increment(system, pose.q, x), pose.v)
+        try:
+            J, r_new = _rows(system, trial, rows)
+        except SingularityError:
+            return pose
+        if not np.linalg.norm(r_new * weight) < 0.99 * np.linalg.norm(r * weight):
+            return pose
+        pose, r = trial, r_new
+    return pose
+
+
+def _close_but(
+    system: System,
+    start: State,
+    targets: Sequence[_Target],
+    tries: int,
+    limits: bool,
+    search: bool,
+    allowed: tuple[float, float] | None,
+    found: Contradiction,
+) -> tuple[State, str]:
+    """Close all rows but those that contradict others, where a tolerance allows it."""
+    if allowed is None:
+        raise _rounded(system, found, targets)
+    tolerated = Tolerated(found.rows, *allowed)
+    pose, note = _close(system.tolerating(tolerated), start, targets, tries, limits, search)
+    open_by = np.abs(terms(system, pose).phi)
+    may = tolerated.of(system)
+    if (open_by > np.maximum(may, CLOSED * system.row_units)).any():
+        raise _rounded(system, found, targets, allowed)
+    worst = ", ".join(
+        f"{label} by {x:.2g} {'rad' if d == 'angle' else 'm'}"
+        for label, d, x, least in zip(
+            system.constraint_rows, system.row_dimensions, open_by, CLOSED * system.row_units, strict=True
+        )
+        if x > least
+    )
+    note += f"; within the tolerance these redundant constraints stay open: {worst or 'none at this pose'}"
+    return replace(pose, tolerated=tolerated), note
+
+
+def _rounded(
+    system: System, found: Contradiction, targets: Sequence[_Target], allowed: tuple[float, float] | None = None
+) -> AssemblyError:
+    """Redundant constraints contradict each other: which, by how much, and what would help."""
+    angle, length = found.largest(system)
+    amounts = [f"{x:.2g} {unit}" for x, unit in ((angle, "rad"), (length, "m")) if x > 0.0]
+    held = f" with {', '.join(f'{k.label} = {k.value:g}' for k in targets)}" if targets else ""
+    together, alone = changes_that_close(system, found)
+    cure = f" The smallest change of dimensions that closes it: move {_listed(together)}." if together else ""
+    cure += f" One change alone that does: move {_listed(alone[0])}." if alone else ""
+    text = (
+        f"the mechanism cannot be closed{held}: redundant constraints contradict each other by up to "
+        f"{' and '.join(amounts)} ({', '.join(found.residual)}), as rounded dimensions make them; all others close."
+    )
+    if allowed is not None:
+        text += f" The tolerance allows {allowed[0]:.2g} rad and {allowed[1]:.2g} m."
+    least = _rounded_up(max(angle, length / system.size)), _rounded_up(max(length, angle * system.size))
+    return AssemblyError(
+        f"{text}{cure} Or leave them open: ld.assemble(system, ..., tolerance=({least[0]:.0e}, {least[1]:.0e})) in rad "
+        "and m, --angle-tolerance and --length-tolerance on the command line.",
+        nearest=found.pose,
+        gap=max(angle, length),
+    )
+
+
+def _listed(changes: Sequence[Change]) -> str:
+    """Changes of dimensions in words, the largest ones."""
+    more = f" and {len(changes) - NAMED} smaller ones" if len(changes) > NAMED else ""
+    return ", ".join(str(change) for change in changes[:NAMED]) + more
+
+
+def _rounded_up(x: float) -> float:
+    """The power of ten above twice a number: room for the residual to grow along a motion."""
+    return float(10.0 ** np.ceil(np.log10(2.0 * x)))
 
 
 # -------------------------------------------------------------------------------------------------- limits
