@@ -264,7 +264,7 @@ def reactions(
     >>> bool(r.unique.all())
     True
     """
-    of_system = _balance(system)
+    of_system = _balance(system.for_state(state))
     load = of_system.loads(state, np.asarray(a, float)) - of_system.of_motors(loads or {})
     return of_system.distribute(state, load, length, compliance)
 
@@ -355,6 +355,9 @@ class _Balance:
     """Rows of all joints and constraints of a system over its free bodies, as a sparse matrix at one state."""
 
     def __init__(self, system: System):
+        # rows that are left open within a tolerance carry loads as redundant rows do
+        self.tolerated = () if system.tolerated is None else system.tolerated.rows
+        system = system.exact or system
         self.system = system
         own = [j for j in system.joints.values() if j.name in system.mechanism.joints]
         tree = [j for j in own if j.in_tree]
@@ -521,9 +524,25 @@ class _Balance:
 
     def loose(self, A: sparse.csr_matrix, *right: Array) -> tuple[Array, Array]:
         """Smallest solutions for the right sides, and how much of each row is in sets of reactions that balance."""
+        if self.tolerated:
+            return self._loose_within_tolerance(A, *right)
         probes = np.random.default_rng(0).normal(size=(A.shape[0], PROBES))
         y = smallest_solution(A, np.column_stack([*right, A.T @ probes]))
         return y[:, :-PROBES], np.sqrt(np.mean((probes - y[:, -PROBES:]) ** 2, axis=1))
+
+    def _loose_within_tolerance(self, A: sparse.csr_matrix, *right: Array) -> tuple[Array, Array]:
+        """The same where rows depend on others but for a tolerance: as many singular values count as without them.
+
+        The balance is then met but for the load times the tolerance.
+        """
+        labels = self.system.constraint_rows
+        left = [labels[k] in self.tolerated if k < self.system.nc else False for k in self.rows]
+        others = np.append(~np.array(left, bool), np.ones(A.shape[0] - len(left), bool))
+        rows = A.toarray()
+        kept = of_matrix(rows[others]).count
+        U, s, Vt = np.linalg.svd(rows, full_matrices=False)
+        y = U[:, :kept] @ ((Vt[:kept] @ np.column_stack([*right, np.zeros(A.shape[1])])) / s[:kept, None])
+        return y[:, :-1], np.sqrt(np.maximum(1.0 - (U[:, :kept] ** 2).sum(axis=1), 0.0))
 
     def unique_beside(self, pose: State) -> NDArray[np.bool_]:
         """Which components of each joint are unique in a pose that is singular, or nearly; none of large systems."""

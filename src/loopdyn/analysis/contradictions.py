@@ -9,7 +9,7 @@ those that are kept can be closed exactly; and the residual of the others stays 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +33,9 @@ BESIDE = 0.2  # rad or sizes of the mechanism to the poses beside
 # Residual beside the pose against that at the pose. Where a loop is too short by 2e-3, the other rows lead to poses in
 # which it is open by the square of the way, 0.2**2 / 2.
 GROWS = 5.0
+# Rows are chosen again where the smallest singular value of those that are kept falls below this share of what the
+# same number of all rows has: the best choice has nearly all of it.
+WEAK = 0.3
 POSES = 4  # beside the pose
 WALKS, STEPS = 4, 10  # walks of so many steps from the pose, along which a change of dimensions must hold
 ALONE = 1e-3  # share of the residual that is left where a change of one frame closes the mechanism
@@ -147,6 +150,50 @@ def _freedoms(kept: System, pose: State) -> Array:
     _, s, Vt = np.linalg.svd(scaled(kept, terms(kept, pose).J))
     count = int(np.count_nonzero(s > CANDIDATE * max(float(s[:1].sum()), 1.0)))
     return np.asarray(Vt[count:].T, float)
+
+
+# ------------------------------------------------------------------------------------ rows left open in a run
+
+
+@dataclass(frozen=True)
+class Look:
+    """Rows that are left open, at a state."""
+
+    beyond: tuple[str, float, float] | None  # a row that left the tolerance: its residual, and what is allowed
+    weak: bool  # whether the rows that are kept get close to depending on each other, and all together do not
+
+
+def look(system: System, state: State) -> Look:
+    """Compare the rows that a system leaves open with its tolerance."""
+    exact, tolerated = system.exact, system.tolerated
+    if exact is None or tolerated is None:
+        return Look(None, False)
+    now, allowed = terms(exact, state), tolerated.of(exact)
+    over = np.where(allowed > 0.0, np.abs(now.phi) / np.where(allowed > 0.0, allowed, 1.0), 0.0)
+    k = int(np.argmax(over))
+    beyond = (exact.constraint_rows[k], float(abs(now.phi[k])), float(allowed[k])) if over[k] > 1.0 else None
+    kept = np.array([row not in tolerated.rows for row in exact.constraint_rows])
+    A = scaled(exact, now.J)
+    of_all, of_kept = (np.linalg.svd(rows, compute_uv=False) for rows in (A, A[kept]))
+    n = int(np.count_nonzero(kept))
+    return Look(beyond, bool(n and n <= len(of_all) and of_kept[n - 1] < WEAK * of_all[n - 1]))
+
+
+def choose_again(system: System, state: State) -> tuple[System, State] | None:
+    """The system with other rows left open, as many as before, and the state next to one that closes it.
+
+    None if no others can be left open within the tolerance.
+    """
+    exact, tolerated = system.exact, system.tolerated
+    if exact is None or tolerated is None:
+        return None
+    rows = dependent_rows(exact, state, float(np.abs(_residual(exact, state)).max(initial=0.0)))
+    if len(rows) != len(tolerated.rows) or rows == tolerated.rows:
+        return None
+    other = exact.tolerating(replace(tolerated, rows=rows))
+    after = project(other, state).state
+    closed = np.abs(_residual(other, after)).max(initial=0.0) < CLOSED
+    return (other, after) if closed and look(other, after).beyond is None else None
 
 
 # ------------------------------------------------------------------------------------------------ the cure

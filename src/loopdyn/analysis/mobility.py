@@ -12,7 +12,7 @@ verdict is "undecided".
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 
 import numpy as np
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from loopdyn.errors import AssemblyError
 from loopdyn.projection import project
 from loopdyn.rank import Rank, of_matrix, scaled
-from loopdyn.reactions import UNIQUE, free_system, joint_rank
+from loopdyn.reactions import UNIQUE, free_system, free_terms, joint_rank
 from loopdyn.system import State, System
 from loopdyn.tree import body_jacobian, difference, increment, terms
 
@@ -33,7 +33,9 @@ IDLE = 1e-7  # motion of other bodies, against that of the idle one, that counts
 STEP = 0.05  # rad or sizes of the mechanism: length of a step of the walk
 WALKS, GENERATIONS = 6, 3
 MORE_WALKS = 30  # at most, of one step each, where the forms say that rank is lost and no neighbour has regained it
-NEAR = 1e-11  # residual, in sizes of the mechanism, up to which a neighbour is taken as closed
+# Residual, in sizes of the mechanism, up to which a neighbour is taken as closed: this, or so many times that of the pose
+# itself, which rounded dimensions may have left open by 1e-10.
+NEAR, AS_NEAR = 1e-11, 3.0
 # Where rows touch each other instead of crossing, a residual NEAR leaves coordinates open by its root: singular
 # values of a neighbour below this are zero. Those that the pose alone has lost are of the order of STEP there.
 ZERO_THERE = 1e-5
@@ -70,6 +72,10 @@ class Mobility:
         For each joint, its reaction rows and whether each is determined.
     gap : float
         How clear the decision on rank was: smallest singular value kept over the largest dropped.
+    tolerated : dict
+        Redundant rows that are left open within a tolerance, and by how much at this pose, rad or m.
+    driven : int
+        Drivers.
     """
 
     name: str
@@ -85,16 +91,35 @@ class Mobility:
     dependent: dict[str, tuple[str, ...]]
     unique: dict[str, dict[str, bool]]
     gap: float
+    tolerated: dict[str, float] = field(default_factory=dict)
+    driven: int = 0
+
+    @property
+    def rigid(self) -> bool:
+        """Whether it is a structure: its constraints allow no motion, and no driver moves it."""
+        return self.dof == self.dof_here == self.driven == 0
+
+    @property
+    def _explained(self) -> str:
+        if self.verdict not in ("regular", "overconstrained") or self.dof or self.dof_here:
+            return EXPLAIN[self.verdict]
+        repeated = "; some constraints repeat others, so loads may come from misfits" if self.redundant else ""
+        if self.rigid:
+            return "a structure (rigid): the constraints allow no motion" + repeated
+        return "drivers give all motion, no freedom is left" + repeated
 
     def __str__(self) -> str:
         lines = [
             f"{self.name}: {_count(self.dof, 'degree')} of freedom, {_count(self.redundant, 'redundant constraint')}"
         ]
-        lines.append(f"  verdict: {self.verdict}; {EXPLAIN[self.verdict]}")
+        lines.append(f"  verdict: {self.verdict}; {self._explained}")
         if self.dof_here != self.dof or self.redundant_here != self.redundant:
             here = f"{_count(self.dof_here, 'freedom')} of velocity, {self.redundant_here} redundant"
             lines.append(f"  at this pose: {here}")
         lines.append(f"  rows of all joints: {self.rows}, independent {self.rank}; Grübler count {self.grubler}")
+        if self.tolerated:
+            left = ", ".join(f"{row} by {x:.2g}" for row, x in self.tolerated.items())
+            lines.append(f"  left open within the tolerance (rad or m): {left}")
         if self.idle:
             lines.append(f"  idle: {', '.join(self.idle)} can turn alone")
         groups: dict[tuple[str, ...], list[str]] = {}
@@ -144,6 +169,7 @@ def mobility(system: System, state: State) -> Mobility:
     >>> m.dof, m.redundant, m.verdict
     (1, 3, 'overconstrained')
     """
+    system = system.for_state(state)
     closed = project(system, State(state.t, state.q, np.zeros(system.nv)))
     if np.abs(terms(system, state).phi / system.row_units).max(initial=0.0) > CLOSED:
         raise AssemblyError("the loops are open at this state. Close them first: ld.assemble(system, ...).", state)
@@ -157,7 +183,9 @@ def mobility(system: System, state: State) -> Mobility:
     lost = 0 if best is None else max(0, best.rank - here.count)
     redundant = here.redundant - lost
     all_rows, J_all, _ = joint_rank(system, pose)
-    dependent, unique = _dependencies(system, J_all, all_rows)
+    exact = system.exact or system
+    dependent, unique = _dependencies(system, J_all if exact is system else free_terms(exact, pose)[2].J, all_rows)
+    tolerated = {} if system.tolerated is None else _left_open(exact, pose, system.tolerated.rows)
     return Mobility(
         name=system.name,
         dof=dof,
@@ -172,7 +200,15 @@ def mobility(system: System, state: State) -> Mobility:
         dependent=dependent,
         unique=unique,
         gap=here.gap,
+        tolerated=tolerated,
+        driven=len(system.mechanism.drivers),
     )
+
+
+def _left_open(exact: System, pose: State, rows: tuple[str, ...]) -> dict[str, float]:
+    """Residuals of rows at a pose, rad or m."""
+    phi = dict(zip(exact.constraint_rows, np.abs(terms(exact, pose).phi).tolist(), strict=True))
+    return {row: phi[row] for row in rows}
 
 
 def _finite(system: System, pose: State, here: Rank, U0: Array, N: Array) -> tuple[str, int, _Neighbour | None]:
@@ -244,7 +280,8 @@ def _neighbour(system: System, at: State, step: Array) -> _Neighbour | None:
     columns = system.speed_units
     found = project(system, State(at.t, increment(system, at.q, step), np.zeros(system.nv)), most=50).state
     now = terms(system, found)
-    if np.abs(now.phi / system.row_units).max() > NEAR:
+    there, here = (np.abs(phi / system.row_units).max() for phi in (now.phi, terms(system, at).phi))
+    if there > max(NEAR, AS_NEAR * here):
         return None
     _, s, Vt = np.linalg.svd(scaled(system, now.J), full_matrices=True)
     count = int(np.count_nonzero(s > ZERO_THERE * max(1.0, s[0])))
