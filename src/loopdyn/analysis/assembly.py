@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from loopdyn.analysis.contradictions import Change, Contradiction, changes_that_close, contradiction
+from loopdyn.analysis.contradictions import LARGEST, Change, Contradiction, changes_that_close, contradiction
 from loopdyn.errors import AssemblyError, LoopdynError, ModelError, Problem, SingularityError
 from loopdyn.projection import metric, smallest_step
 from loopdyn.rank import of_matrix
@@ -43,6 +43,8 @@ LIMIT = 1e-9  # rad or sizes of the mechanism by which a limit may be passed
 SAME = 1e-6  # rad or sizes of the mechanism: poses of bodies that count as one closure
 # Singular values below so many residuals, within these bounds, are left out of steps to the pose of least residual.
 CONTRADICTING, LEAST_SINGULAR, MOST_SINGULAR = 30.0, 1e-7, 1e-2
+STILL = 1e-9  # share of a unit motion below which a coordinate stands still
+PARALLEL = 1e-9  # rad
 NAMED = 4  # changes of dimensions that an error names
 
 
@@ -215,7 +217,10 @@ def _close(
 ) -> tuple[State, str]:
     """A closed pose with the targets met, within the limits."""
     best = _follow(system, start, targets)
-    found = None if best.gap is None else _contradicted(system, (start, best.pose), targets)
+    if best.gap is not None:
+        found = _contradicted(system, (start, best.pose), targets)
+    else:  # closed, but held there by contradictions beside it
+        found = None if allowed is None else contradiction(system, best.pose, max(allowed[0], allowed[1] / system.size))
     if found is not None:
         return _close_but(system, start, targets, tries, limits, search, allowed, found)
     beyond: _Found | None = None  # a closure outside the limits
@@ -740,7 +745,7 @@ def _speeds(
     rows, values, labels = speed_rows(system, pose, list(kept)), np.array(list(kept.values()), float), list(kept)
     v, gap, size = _nearest_speeds(system, pose, v, rows, values)
     if gap.max(initial=0.0) > SPEEDS * max(1.0, size):
-        raise _contradiction(system, pose, labels, gap, SPEEDS * max(1.0, size))
+        raise _speed_error(system, pose, labels, rows, gap, SPEEDS * max(1.0, size))
     for k, label in enumerate(labels):
         if label in system.speeds:
             v[system.speeds.index(label)] = values[k]
@@ -765,9 +770,15 @@ def _nearest_speeds(system: System, pose: State, v: Array, rows: Array, values: 
     return v, gap, max(float(np.abs(b).max(initial=0.0)), float(np.abs(A * v).max(initial=0.0)))
 
 
-def _contradiction(system: System, pose: State, labels: Sequence[str], gap: Array, scale: float) -> AssemblyError:
+def _speed_error(
+    system: System, pose: State, labels: Sequence[str], rows: Array, gap: Array, scale: float
+) -> AssemblyError:
     """Speeds that were given cannot be met, or the constraints themselves cannot."""
-    if labels:
+    still = _held_still(system, pose, labels, rows)
+    if still:
+        text = f"the constraints let {', '.join(still)} not move at this pose: {_why_still(system, pose)} "
+        hint = "Correct what holds it, or give no speed."
+    elif labels:
         unmet = [label for label, x in zip(labels, gap[system.nc :], strict=True) if x > scale] or labels
         text = f"the speeds of {', '.join(unmet)} contradict the constraints or each other at this pose. "
         hint = "Give fewer speeds, or values that fit together."
@@ -776,6 +787,47 @@ def _contradiction(system: System, pose: State, labels: Sequence[str], gap: Arra
         text = f"no speeds meet the constraints {', '.join(unmet)} together at this pose and time. "
         hint = "Remove one of them, or change a driver that leads where the others do not let it go."
     return AssemblyError(text + hint, nearest=pose, gap=float(gap.max()))
+
+
+def _held_still(system: System, pose: State, labels: Sequence[str], rows: Array) -> list[str]:
+    """Speeds among those given that the constraints allow no value but one at the pose."""
+    A = terms(system, pose).J * system.speed_units / system.row_units[:, None]
+    N = np.linalg.svd(A)[2][of_matrix(A).count :].T if system.nc else np.eye(system.nv)
+    moves = np.abs((rows * system.speed_units) @ N).max(axis=1, initial=0.0)
+    scale = np.abs(rows * system.speed_units).max(axis=1, initial=0.0)
+    return [label for label, x, s in zip(labels, moves, scale, strict=True) if x < STILL * s]
+
+
+def _why_still(system: System, pose: State) -> str:
+    """What keeps a mechanism from moving, as far as that is seen: freedoms, an axis out of parallel, rows nearly met."""
+    A = terms(system, pose).J * system.speed_units / system.row_units[:, None]
+    rank = of_matrix(A)
+    left = system.nv - rank.count
+    text = f"{left} degree{'' if left == 1 else 's'} of freedom {'is' if left == 1 else 'are'} left there."
+    for loop in system.topology.loops:
+        odd = _odd_axis(system, pose, loop.joints)
+        if odd is not None:
+            return f"{text} In the loop {loop} the axis of '{odd[0]}' is {odd[1]:.3g} rad out of parallel to the others."
+    found = contradiction(system, pose, LARGEST)
+    if found is not None:
+        text += f" Only {', '.join(found.residual)} hold it, by small contradictions: see ld.mobility(system, state)."
+    return text
+
+
+def _odd_axis(system: System, pose: State, joints: Sequence[str]) -> tuple[str, float] | None:
+    """The only axis of a loop that is not parallel to the others, and the angle between them in rad."""
+    motion = body_motion(system, pose)
+    turning = [j for j in (system.joints[name] for name in joints) if j.spec.type in ("revolute", "helical")]
+    axes = {j.name: motion.rotation[j.parent] @ j.F[1][:, 2] for j in turning}
+    if len(axes) < 4:  # of three axes two may be parallel by chance
+        return None
+    for name, axis in axes.items():
+        others = [other for key, other in axes.items() if key != name]
+        apart = max(float(np.linalg.norm(np.cross(others[0], other))) for other in others)
+        sine = float(np.linalg.norm(np.cross(others[0], axis)))
+        if apart < PARALLEL < sine:
+            return name, float(np.arctan2(sine, abs(others[0] @ axis)))
+    return None
 
 
 def speed_rows(system: System, pose: State, labels: Sequence[str]) -> Array:

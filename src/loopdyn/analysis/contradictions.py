@@ -17,7 +17,7 @@ from scipy.linalg import qr
 
 from loopdyn import records as rec
 from loopdyn.projection import project
-from loopdyn.rank import CANDIDATE, is_large, scaled
+from loopdyn.rank import CANDIDATE, is_large, of_matrix, scaled
 from loopdyn.reactions import free_terms
 from loopdyn.system import State, System, Tolerated
 from loopdyn.tree import body_motion, difference, increment, terms
@@ -69,13 +69,17 @@ class Contradiction:
         return angle, length
 
 
-def contradiction(system: System, pose: State) -> Contradiction | None:
-    """Rows that contradict others at a pose of least residual; None if that is not what keeps it open."""
+def contradiction(system: System, pose: State, within: float = 0.0) -> Contradiction | None:
+    """Rows that contradict others at a pose of least residual; None if that is not what keeps it open.
+
+    At a pose that is closed rows may agree and still keep the mechanism from moving, since they contradict each other
+    beside it. They are found if their residual, rad or sizes of the mechanism, stays below `within`.
+    """
     open_by = float(np.abs(_residual(system, pose)).max(initial=0.0))
-    if is_large(system) or not CLOSED < open_by < LARGEST:
+    if is_large(system) or system.nc == 0 or not CLOSED < max(open_by, within) or open_by > LARGEST:
         return None
-    rows = dependent_rows(system, pose, open_by)
-    if not rows:
+    rows = dependent_rows(system, pose, max(SPREAD * open_by, 2.0 * within))
+    if not rows or len(rows) == of_matrix(scaled(system, terms(system, pose).J)).redundant:
         return None
     kept = system.tolerating(Tolerated(rows, np.inf, np.inf))
     at_rest = State(pose.t, pose.q, np.zeros(system.nv))
@@ -86,7 +90,7 @@ def contradiction(system: System, pose: State) -> Contradiction | None:
     if beside is None:
         return None
     found = np.array([np.abs(_residual(system, p)) for p in (closed, *beside)])
-    if found.max() > GROWS * max(open_by, found[0].max()):
+    if found.max() > GROWS * max(open_by, found[0].max(), within):
         return None
     largest = dict(zip(system.constraint_rows, found.max(axis=0), strict=True))
     units = dict(zip(system.constraint_rows, system.row_units, strict=True))
@@ -94,12 +98,12 @@ def contradiction(system: System, pose: State) -> Contradiction | None:
     return Contradiction(closed, rows, residual)
 
 
-def dependent_rows(system: System, pose: State, open_by: float) -> tuple[str, ...]:
-    """Rows that depend on others at a pose, as far as a residual `open_by` tells; none if that is not clear."""
+def dependent_rows(system: System, pose: State, least: float) -> tuple[str, ...]:
+    """Rows that depend on others where singular values below `least` count as zero; none if that is not clear."""
     A = scaled(system, terms(system, pose).J)
     s = np.linalg.svd(A, compute_uv=False)
     top = max(float(s[:1].sum()), 1.0)
-    count = int(np.count_nonzero(s > max(SPREAD * open_by, CANDIDATE) * top))
+    count = int(np.count_nonzero(s > max(least, CANDIDATE) * top))
     if count == len(A) or (count < len(s) and count and s[count - 1] < SMALLEST_GAP * s[count]):
         return ()
     may_go = _may_go(system)
@@ -187,7 +191,7 @@ def choose_again(system: System, state: State) -> tuple[System, State] | None:
     exact, tolerated = system.exact, system.tolerated
     if exact is None or tolerated is None:
         return None
-    rows = dependent_rows(exact, state, float(np.abs(_residual(exact, state)).max(initial=0.0)))
+    rows = dependent_rows(exact, state, SPREAD * float(np.abs(_residual(exact, state)).max(initial=0.0)))
     if len(rows) != len(tolerated.rows) or rows == tolerated.rows:
         return None
     other = exact.tolerating(replace(tolerated, rows=rows))

@@ -18,6 +18,7 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
+from loopdyn.analysis.contradictions import LARGEST, contradiction
 from loopdyn.errors import AssemblyError
 from loopdyn.projection import project
 from loopdyn.rank import Rank, of_matrix, scaled
@@ -33,8 +34,8 @@ IDLE = 1e-7  # motion of other bodies, against that of the idle one, that counts
 STEP = 0.05  # rad or sizes of the mechanism: length of a step of the walk
 WALKS, GENERATIONS = 6, 3
 MORE_WALKS = 30  # at most, of one step each, where the forms say that rank is lost and no neighbour has regained it
-# Residual, in sizes of the mechanism, up to which a neighbour is taken as closed: this, or so many times that of the pose
-# itself, which rounded dimensions may have left open by 1e-10.
+# Residual, in sizes of the mechanism, up to which a neighbour is taken as closed: this, or so many times what rounded
+# dimensions leave open at the pose itself, or on the way by singular values that count as zero.
 NEAR, AS_NEAR = 1e-11, 3.0
 # Where rows touch each other instead of crossing, a residual NEAR leaves coordinates open by its root: singular
 # values of a neighbour below this are zero. Those that the pose alone has lost are of the order of STEP there.
@@ -76,6 +77,9 @@ class Mobility:
         Redundant rows that are left open within a tolerance, and by how much at this pose, rad or m.
     driven : int
         Drivers.
+    held : dict
+        Where nothing can move, but for small contradictions of redundant rows could: these rows, and by how much they
+        would be open beside the pose, rad or m.
     """
 
     name: str
@@ -93,6 +97,7 @@ class Mobility:
     gap: float
     tolerated: dict[str, float] = field(default_factory=dict)
     driven: int = 0
+    held: dict[str, float] = field(default_factory=dict)
 
     @property
     def rigid(self) -> bool:
@@ -120,6 +125,12 @@ class Mobility:
         if self.tolerated:
             left = ", ".join(f"{row} by {x:.2g}" for row, x in self.tolerated.items())
             lines.append(f"  left open within the tolerance (rad or m): {left}")
+        if self.held:
+            by = ", ".join(f"{row} by {x:.2g}" for row, x in self.held.items())
+            lines.append(
+                f"  it could move if these were left open (rad or m): {by}. Axes or lengths may be rounded or slightly "
+                "off: correct them, or see ld.assemble(system, tolerance=...)"
+            )
         if self.idle:
             lines.append(f"  idle: {', '.join(self.idle)} can turn alone")
         groups: dict[tuple[str, ...], list[str]] = {}
@@ -202,7 +213,14 @@ def mobility(system: System, state: State) -> Mobility:
         gap=here.gap,
         tolerated=tolerated,
         driven=len(system.mechanism.drivers),
+        held=_held_by(system, pose) if dof == 0 else {},
     )
+
+
+def _held_by(system: System, pose: State) -> dict[str, float]:
+    """Rows that hold a structure by small contradictions only, and how much they would be open, rad or m."""
+    found = None if system.tolerated is not None else contradiction(system, pose, LARGEST)
+    return {} if found is None else dict(found.residual)
 
 
 def _left_open(exact: System, pose: State, rows: tuple[str, ...]) -> dict[str, float]:
@@ -222,12 +240,13 @@ def _finite(system: System, pose: State, here: Rank, U0: Array, N: Array) -> tup
     s = np.linalg.svd(forms.reshape(len(forms), -1), compute_uv=False)
     # rows and columns are scaled to one, so a form of a true loss is of the order of one
     pose_only = int(np.count_nonzero(s > SECOND_ORDER * max(1.0, s[0])))
-    best = _walk(system, pose, N, forms, here.count + pose_only)
+    near = _near(system, pose, here)
+    best = _walk(system, pose, N, forms, here.count + pose_only, near)
     lost = 0 if best is None else max(0, best.rank - here.count)
     if best is not None and lost == pose_only:  # the walk explains what the forms say
         verdict, dof = "singular here" if lost else "overconstrained", dof_here - lost
     else:
-        dof = 0 if best is None else _reached(system, best)
+        dof = 0 if best is None else _reached(system, best, near)
         verdict = "shaky" if pose_only > lost and dof < dof_here - lost else "undecided"
     return verdict if here.clear else "undecided", dof, best
 
@@ -275,20 +294,26 @@ class _Neighbour:
     N: Array
 
 
-def _neighbour(system: System, at: State, step: Array) -> _Neighbour | None:
+def _near(system: System, pose: State, here: Rank) -> float:
+    """Residual up to which a neighbour of a pose counts as closed."""
+    dropped = float(here.singular_values[here.count : here.count + 1].sum())
+    residual = float(np.abs(terms(system, pose).phi / system.row_units).max(initial=0.0))
+    return max(NEAR, AS_NEAR * residual, AS_NEAR * GENERATIONS * STEP * dropped)
+
+
+def _neighbour(system: System, at: State, step: Array, near: float) -> _Neighbour | None:
     """The closed pose next to `at` moved by `step`; None if none was found."""
     columns = system.speed_units
     found = project(system, State(at.t, increment(system, at.q, step), np.zeros(system.nv)), most=50).state
     now = terms(system, found)
-    there, here = (np.abs(phi / system.row_units).max() for phi in (now.phi, terms(system, at).phi))
-    if there > max(NEAR, AS_NEAR * here):
+    if np.abs(now.phi / system.row_units).max() > near:
         return None
     _, s, Vt = np.linalg.svd(scaled(system, now.J), full_matrices=True)
     count = int(np.count_nonzero(s > ZERO_THERE * max(1.0, s[0])))
     return _Neighbour(found, count, columns[:, None] * Vt[count:].T)
 
 
-def _walk(system: System, pose: State, N: Array, forms: Array, expected: int) -> _Neighbour | None:
+def _walk(system: System, pose: State, N: Array, forms: Array, expected: int, near: float) -> _Neighbour | None:
     """The neighbour of largest rank reached in a few generations of steps; None if nothing can move."""
     rng = np.random.default_rng(0)
     columns = system.speed_units
@@ -299,7 +324,7 @@ def _walk(system: System, pose: State, N: Array, forms: Array, expected: int) ->
         at, step = pose, N @ _possible(forms, rng)
         for _ in range(GENERATIONS if walk < WALKS else 1):
             step *= STEP / np.abs(step / columns).max()
-            found = _neighbour(system, at, step)
+            found = _neighbour(system, at, step, near)
             if found is None or np.abs(difference(system, at.q, found.pose.q) / columns).max() < REACHED * STEP:
                 break
             best = found if best is None or found.rank > best.rank else best
@@ -309,13 +334,13 @@ def _walk(system: System, pose: State, N: Array, forms: Array, expected: int) ->
     return best
 
 
-def _reached(system: System, at: _Neighbour) -> int:
+def _reached(system: System, at: _Neighbour, near: float) -> int:
     """In how many independent directions a neighbour can move by a step: forth less back, so that curvature drops."""
     columns = system.speed_units
     moves = []
     for x in at.N.T:
         step = x * STEP / np.abs(x / columns).max()
-        there = [_neighbour(system, at.pose, sign * step) for sign in (1.0, -1.0)]
+        there = [_neighbour(system, at.pose, sign * step, near) for sign in (1.0, -1.0)]
         ends = [difference(system, at.pose.q, n.pose.q) if n is not None else np.zeros(system.nv) for n in there]
         moves.append((ends[0] - ends[1]) / (2 * STEP * columns))
     return int(np.count_nonzero(np.linalg.svd(np.array(moves), compute_uv=False) > REACHED)) if moves else 0
