@@ -44,6 +44,7 @@ COMPONENTS = ("mx", "my", "mz", "fx", "fy", "fz")
 
 # A component counts as unique if self-balanced sets of reactions of unit norm contain less of it than this.
 UNIQUE = 1e-7
+WITHIN = 10.0  # ... or than so many tolerances
 # Beside a singular pose: share of the largest singular value of the rows, below which one is lost, and of a row in it.
 LOST = 1e-3
 PROBES = 4  # random sets of reactions from which the self-balanced part is taken
@@ -105,6 +106,15 @@ class Reactions:
         if not self.unique.all():
             lines.append(f"?: not determined by the rigid model; distribution: {self.norm}")
         return "\n".join(lines)
+
+
+def least_part(system: System) -> float:
+    """Part of a row in self-balanced sets of reactions below which it is not in them.
+
+    Rows that are left open within a tolerance depend on others but for this tolerance.
+    """
+    t = system.tolerated
+    return UNIQUE if t is None else max(UNIQUE, WITHIN * max(t.angle, t.length / system.size))
 
 
 def free_system(system: System) -> System:
@@ -357,6 +367,7 @@ class _Balance:
     def __init__(self, system: System):
         # rows that are left open within a tolerance carry loads as redundant rows do
         self.tolerated = () if system.tolerated is None else system.tolerated.rows
+        self.least = least_part(system)
         system = system.exact or system
         self.system = system
         own = [j for j in system.joints.values() if j.name in system.mechanism.joints]
@@ -564,7 +575,7 @@ class _Balance:
     def are_unique(self, directions: Array, loose: Array) -> NDArray[np.bool_]:
         """Which components of each joint no set of reactions that balance themselves contains."""
         unique = np.ones((len(self.names), 6), bool)
-        held = (np.abs(directions) <= UNIQUE) | (loose[: len(directions), None] < UNIQUE)
+        held = (np.abs(directions) <= UNIQUE) | (loose[: len(directions), None] < self.least)
         np.logical_and.at(unique, self.row_joint, held)
         return unique
 

@@ -12,6 +12,7 @@ so, and with a tolerance the mechanism is closed in all rows but those (:mod:`lo
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -33,7 +34,8 @@ ROUNDING = 1e-16  # residual that cannot be improved
 CLOSED = 1e-12  # residual, rad or lengths in sizes of the mechanism, at which loops count as closed
 STEP = 0.15  # rad or sizes of the mechanism: how far fixed coordinates are moved before loops are closed again
 NEWTON = 40  # steps of one closure at most
-TRIES = 60  # starts around the given pose before giving up
+TRIES = 60  # starts around the given pose before giving up ...
+PATIENCE = 4.0  # ... unless so many seconds have passed
 SPREAD = 0.8  # rad or sizes of the mechanism: how far around
 EVERYWHERE = np.pi  # the same where other closures are looked for than the next one: any angle
 LEAST_SHARE = 1e-2  # of a Newton step that is tried before it counts as leading nowhere
@@ -67,7 +69,7 @@ def assemble(
     fix: Sequence[str] | None = None,
     near: State | None = None,
     t: float | None = None,
-    tries: int = TRIES,
+    tries: int | None = None,
     limits: bool = True,
     search: bool = False,
     tolerance: float | tuple[float, float] | None = None,
@@ -87,8 +89,8 @@ def assemble(
         Pose to start from; by default the reference pose.
     t : float, optional
         Time in s; by default that of `near`, or zero.
-    tries : int
-        Starts around the given pose before giving up.
+    tries : int, optional
+        Starts around the given pose before giving up. By default 60, but no more are begun after 4 s.
     limits : bool
         Whether coordinates must be within the limits of their joints; values given in `q` are kept in any case.
     search : bool
@@ -210,7 +212,7 @@ def _close(
     system: System,
     start: State,
     targets: Sequence[_Target],
-    tries: int,
+    tries: int | None,
     limits: bool,
     search: bool,
     allowed: tuple[float, float] | None = None,
@@ -218,12 +220,13 @@ def _close(
     """A closed pose with the targets met, within the limits."""
     best = _follow(system, start, targets)
     if best.gap is not None:
-        found = _contradicted(system, (start, best.pose), targets)
+        clash = _contradicted(system, (start, best.pose), targets)
     else:  # closed, but held there by contradictions beside it
-        found = None if allowed is None else contradiction(system, best.pose, max(allowed[0], allowed[1] / system.size))
-    if found is not None:
-        return _close_but(system, start, targets, tries, limits, search, allowed, found)
+        clash = None if allowed is None else contradiction(system, best.pose, max(allowed[0], allowed[1] / system.size))
+    if clash is not None:
+        return _close_but(system, start, targets, tries, limits, search, allowed, clash)
     beyond: _Found | None = None  # a closure outside the limits
+    n = 0
     closures = []
     far = EVERYWHERE if search or best.gap is None else SPREAD  # closed, yet not the end: it is beyond the limits
     for n, found in enumerate(_attempts(system, start, targets, best, tries, far), 1):
@@ -238,22 +241,40 @@ def _close(
         elif best.gap is not None and found.gap < best.gap:
             best = found
     if closures:
-        return _nearest(system, start, targets, closures, tries)
-    found = _contradicted(system, (best.pose,), targets) if beyond is None and system.tolerated is None else None
-    if found is not None:
-        return _close_but(system, start, targets, tries, limits, search, allowed, found)
-    raise _failure(system, best.pose, targets) if beyond is None else _beyond_limits(system, beyond.pose, targets)
+        return _nearest(system, start, targets, closures, n)
+    clash = _contradicted(system, (best.pose,), targets) if beyond is None else None
+    if clash is not None:
+        return _close_but(system, start, targets, tries, limits, search, allowed, clash)
+    raise _failure(system, best.pose, targets, n) if beyond is None else _beyond_limits(system, beyond.pose, targets, n)
 
 
 def _attempts(
-    system: System, start: State, targets: Sequence[_Target], first: _Found, tries: int, far: float
+    system: System, start: State, targets: Sequence[_Target], first: _Found, tries: int | None, far: float
 ) -> Iterator[_Found]:
-    """The first attempt, then those from other starts around the given pose."""
+    """The first attempt, then those from other starts around the given pose.
+
+    Where the first one is closed already, limits are in the way: every second start is then within all of them.
+    """
+    begin, most = time.perf_counter(), TRIES if tries is None else tries
     yield first
     rng = np.random.default_rng(0)
-    for n in range(1, tries):
-        spread = far * min(1.0, n / (0.5 * tries)) * rng.uniform(-1.0, 1.0, system.nv) * system.speed_units
-        yield _directly(system, State(start.t, increment(system, start.q, spread), start.v), targets, "")
+    for n in range(1, most):
+        if tries is None and time.perf_counter() - begin > PATIENCE:
+            return
+        spread = far * min(1.0, n / (0.5 * most)) * rng.uniform(-1.0, 1.0, system.nv) * system.speed_units
+        q = increment(system, start.q, spread)
+        if first.gap is None and n % 2:
+            q = _within_limits(system, start.q, rng)
+        yield _directly(system, State(start.t, q, start.v), targets, "")
+
+
+def _within_limits(system: System, q: Array, rng: np.random.Generator) -> Array:
+    """Coordinates of a pose, those of tree joints with limits at random between them."""
+    out = np.array(q, float)
+    for label, (low, high) in system.limits.items():
+        if label in system.coordinates and np.isfinite([low, high]).all():
+            out[system.coordinates.index(label)] = rng.uniform(low, high)
+    return out
 
 
 def _note(system: System, found: _Found, targets: Sequence[_Target], n: int, beyond: _Found | None) -> str:
@@ -345,7 +366,7 @@ def _close_but(
     system: System,
     start: State,
     targets: Sequence[_Target],
-    tries: int,
+    tries: int | None,
     limits: bool,
     search: bool,
     allowed: tuple[float, float] | None,
@@ -449,19 +470,24 @@ def _inside(system: System, found: _Found, targets: Sequence[_Target]) -> _Found
     return found
 
 
+def _starts(n: int) -> str:
+    return "1 start" if n == 1 else f"{n} starts"
+
+
 def _range(system: System, label: str) -> str:
     low, high = system.limits[label]
     return f"[{low:g}, {high:g}]"
 
 
-def _beyond_limits(system: System, pose: State, targets: Sequence[_Target]) -> AssemblyError:
+def _beyond_limits(system: System, pose: State, targets: Sequence[_Target], starts: int) -> AssemblyError:
     held = f" with {', '.join(f'{k.label} = {k.value:g}' for k in targets)}" if targets else ""
     passed = _outside(system, pose, targets)
     values = _measured(system, pose, passed)
     text = ", ".join(f"{k.label} = {x:.4g} {_range(system, k.label)}" for k, x in zip(passed, values, strict=True))
     return AssemblyError(
-        f"the mechanism closes{held}, but only outside the limits of its joints: {text} (rad or m). Correct the "
-        "limits or the values given, or assemble with limits=False.",
+        f"the mechanism closes{held}, but all closures found from {_starts(starts)} are outside the limits of its "
+        f"joints, the nearest with {text} (rad or m). If there is one inside, start nearer to it with near=... or "
+        "'start' in the model; otherwise correct the limits or the values given, or assemble with limits=False.",
         nearest=pose,
     )
 
@@ -704,7 +730,7 @@ def flipped(system: System, pose: State) -> bool:
     return bool(_opposed(system, pose))
 
 
-def _failure(system: System, pose: State, targets: Sequence[_Target]) -> AssemblyError:
+def _failure(system: System, pose: State, targets: Sequence[_Target], starts: int) -> AssemblyError:
     now = terms(system, pose)
     weight = 1.0 / system.row_units
     gaps: dict[str, float] = {}
@@ -721,8 +747,8 @@ def _failure(system: System, pose: State, targets: Sequence[_Target]) -> Assembl
     labels = system.coordinates[:6]
     pose_text = ", ".join(f"{c} = {x:.4g}" for c, x in zip(labels, pose.q, strict=False))
     return AssemblyError(
-        f"the mechanism cannot be closed{held}: {where} stays open by {gap:.3g} (m or rad). Nearest pose found "
-        f"(rad or m): {pose_text}{', ...' if system.nq > 6 else ''}. Check lengths and given values, or start nearer "
+        f"the mechanism cannot be closed{held}: {where} stays open by {gap:.3g} (m or rad) from {_starts(starts)}. "
+        f"Nearest pose found (rad or m): {pose_text}{', ...' if system.nq > 6 else ''}. Check lengths and given values, or start nearer "
         "to a closed pose with near=...",
         nearest=pose,
         gap=gap,
@@ -790,8 +816,11 @@ def _speed_error(
 
 
 def _held_still(system: System, pose: State, labels: Sequence[str], rows: Array) -> list[str]:
-    """Speeds among those given that the constraints allow no value but one at the pose."""
-    A = terms(system, pose).J * system.speed_units / system.row_units[:, None]
+    """Speeds among those given that the constraints hold at zero at the pose; none where constraints move in time."""
+    now = terms(system, pose)
+    if now.phi_t.any():
+        return []
+    A = now.J * system.speed_units / system.row_units[:, None]
     N = np.linalg.svd(A)[2][of_matrix(A).count :].T if system.nc else np.eye(system.nv)
     moves = np.abs((rows * system.speed_units) @ N).max(axis=1, initial=0.0)
     scale = np.abs(rows * system.speed_units).max(axis=1, initial=0.0)

@@ -79,7 +79,8 @@ def contradiction(system: System, pose: State, within: float = 0.0) -> Contradic
     if is_large(system) or system.nc == 0 or not CLOSED < max(open_by, within) or open_by > LARGEST:
         return None
     rows = dependent_rows(system, pose, max(SPREAD * open_by, 2.0 * within))
-    if not rows or len(rows) == of_matrix(scaled(system, terms(system, pose).J)).redundant:
+    agree = open_by < CLOSED and len(rows) == of_matrix(scaled(system, terms(system, pose).J)).redundant
+    if not rows or agree:
         return None
     kept = system.tolerating(Tolerated(rows, np.inf, np.inf))
     at_rest = State(pose.t, pose.q, np.zeros(system.nv))

@@ -22,7 +22,7 @@ from loopdyn.analysis.contradictions import LARGEST, contradiction
 from loopdyn.errors import AssemblyError
 from loopdyn.projection import project
 from loopdyn.rank import Rank, of_matrix, scaled
-from loopdyn.reactions import UNIQUE, free_system, free_terms, joint_rank
+from loopdyn.reactions import free_system, free_terms, joint_rank, least_part
 from loopdyn.system import State, System
 from loopdyn.tree import body_jacobian, difference, increment, terms
 
@@ -195,7 +195,9 @@ def mobility(system: System, state: State) -> Mobility:
     redundant = here.redundant - lost
     all_rows, J_all, _ = joint_rank(system, pose)
     exact = system.exact or system
-    dependent, unique = _dependencies(system, J_all if exact is system else free_terms(exact, pose)[2].J, all_rows)
+    if exact is not system:
+        J_all = free_terms(exact, pose)[2].J
+    dependent, unique = _dependencies(system, J_all, all_rows, least_part(system))
     tolerated = {} if system.tolerated is None else _left_open(exact, pose, system.tolerated.rows)
     return Mobility(
         name=system.name,
@@ -394,13 +396,13 @@ def _passes(loop: tuple[str, ...], members: set[str]) -> bool:
 
 
 def _dependencies(
-    system: System, J: Array, rank: Rank
+    system: System, J: Array, rank: Rank, least: float
 ) -> tuple[dict[str, tuple[str, ...]], dict[str, dict[str, bool]]]:
     """Which rows of which joints take part in dependencies; for each row whether its reaction is determined."""
     free = free_system(system)
     A = scaled(free, J)
     U0 = np.linalg.svd(A, full_matrices=True)[0][:, rank.count :] if len(A) else np.zeros((0, 0))
-    known = np.linalg.norm(U0, axis=1) < UNIQUE
+    known = np.linalg.norm(U0, axis=1) < least
     dependent: dict[str, tuple[str, ...]] = {}
     unique: dict[str, dict[str, bool]] = {}
     for label, sure in zip(free.constraint_rows, known, strict=True):

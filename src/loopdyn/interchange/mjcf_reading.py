@@ -42,6 +42,7 @@ CONNECT, WELD, JOINT, TENDON = range(4)  # mjtEq
 # Two connects are one hinge if their anchors are this far apart, relative to the model, and equally far on both bodies.
 ANCHORS_APART = 1e-6
 MAX_COPIES = 10_000  # of a body, by <replicate> and <composite>
+NEARER = 0.1  # share of the residual of loops at qpos0 below which a keyframe is nearer to closed
 
 
 @dataclass(frozen=True)
@@ -134,7 +135,8 @@ def read_mjcf(
     source : str or Path
         Name of the file, or its text.
     keyframe : str or int, optional
-        Keyframe to start from, by name or number: its pose is the reference pose. By default ``qpos0``, at rest.
+        Keyframe to start from, by name or number: its pose is the reference pose. By default ``"qpos0"``, at rest; the
+        first keyframe if its loops are nearer to closed than those of ``qpos0``.
     folder : str or Path, optional
         Folder that included files and meshes must be in (or below it); by default that of the file. A model given as
         text reads no file without it.
@@ -747,7 +749,13 @@ class _Reader:
     def _keyframe(self, wanted: str | int | None) -> int | None:
         m = self.m
         names = [self.label("KEY", k) or str(k) for k in range(m.nkey)]
-        if wanted is None:
+        if wanted is None and names and self._open_by(m.key_qpos[0]) < NEARER * self._open_by(m.qpos0):
+            self.report.changed.append(
+                f"the reference pose is the keyframe '{names[0]}': the loops of qpos0 are farther from closed "
+                '(keyframe="qpos0" reads that)'
+            )
+            return 0
+        if wanted is None or (wanted == "qpos0" and "qpos0" not in names):
             if names:
                 self.report.left_out.append(f"keyframes {', '.join(names)}: read one with keyframe=")
             return None
@@ -757,6 +765,14 @@ class _Reader:
             hint = nearest(str(wanted), names)
             raise ModelError([Problem("keyframe", f"there is no keyframe '{wanted}'", hint, self.draft.file)])
         return names.index(str(wanted))
+
+    def _open_by(self, qpos: Array) -> float:
+        """Largest residual of the equalities at a pose, rad or m."""
+        data = self.mj.MjData(self.m)
+        data.qpos[:] = qpos
+        self.mj.mj_forward(self.m, data)
+        rows = data.efc_type[: data.nefc] == int(self.mj.mjtConstraint.mjCNSTR_EQUALITY)
+        return float(np.abs(data.efc_pos[: data.nefc][rows]).max(initial=0.0))
 
     def _start(self, key: int) -> None:
         """Speeds of the keyframe by label; its pose is the reference pose."""
