@@ -67,7 +67,9 @@ def _options(
 
 AngleTolerance = Annotated[
     float | None,
-    typer.Option(help="By how much redundant angles may be open that rounded dimensions keep open, in the file's units."),
+    typer.Option(
+        help="By how much redundant angles may be open that rounded dimensions keep open, in the file's units."
+    ),
 ]
 LengthTolerance = Annotated[float | None, typer.Option(help="The same for lengths.")]
 

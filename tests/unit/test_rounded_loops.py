@@ -200,7 +200,7 @@ def test_reactions_within_a_tolerance_are_those_of_the_exact_mechanism():
 
 @pytest.fixture
 def swinging():
-    """A run of the plate on rounded rods, let go with 3 rad/s: the rods pass the level, where B1.fx alone holds none."""
+    """A run of the plate on rounded rods, let go with 3 rad/s: the rods get level, where B1.fx holds none of them."""
     system = three_rods(1e-6)
     state = ld.assemble(system, q={"A0": 0.2}, v={"A0": 3.0}, tolerance=1e-5)
     return system, ld.simulate(system, state, (0.0, 1.0), t_eval=np.linspace(0.0, 1.0, 21), progress=False)

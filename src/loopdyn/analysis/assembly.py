@@ -226,12 +226,12 @@ def _close(
     if clash is not None:
         return _close_but(system, start, targets, tries, limits, search, allowed, clash)
     beyond: _Found | None = None  # a closure outside the limits
-    n = 0
+    n, until = 0, np.inf if tries is not None else time.perf_counter() + PATIENCE
     closures = []
     far = EVERYWHERE if search or best.gap is None else SPREAD  # closed, yet not the end: it is beyond the limits
-    for n, found in enumerate(_attempts(system, start, targets, best, tries, far), 1):
+    for n, found in enumerate(_attempts(system, start, targets, best, tries or TRIES, far, until), 1):
         if found.gap is None:
-            inside = _inside(system, found, targets) if limits else found
+            inside = _inside(system, found, targets, until) if limits else found
             if inside is None:
                 beyond = beyond or found
                 continue
@@ -249,19 +249,18 @@ def _close(
 
 
 def _attempts(
-    system: System, start: State, targets: Sequence[_Target], first: _Found, tries: int | None, far: float
+    system: System, start: State, targets: Sequence[_Target], first: _Found, tries: int, far: float, until: float
 ) -> Iterator[_Found]:
-    """The first attempt, then those from other starts around the given pose.
+    """The first attempt, then those from other starts around the given pose, none of them begun after `until`.
 
     Where the first one is closed already, limits are in the way: every second start is then within all of them.
     """
-    begin, most = time.perf_counter(), TRIES if tries is None else tries
     yield first
     rng = np.random.default_rng(0)
-    for n in range(1, most):
-        if tries is None and time.perf_counter() - begin > PATIENCE:
+    for n in range(1, tries):
+        if time.perf_counter() > until:
             return
-        spread = far * min(1.0, n / (0.5 * most)) * rng.uniform(-1.0, 1.0, system.nv) * system.speed_units
+        spread = far * min(1.0, n / (0.5 * tries)) * rng.uniform(-1.0, 1.0, system.nv) * system.speed_units
         q = increment(system, start.q, spread)
         if first.gap is None and n % 2:
             q = _within_limits(system, start.q, rng)
@@ -457,12 +456,12 @@ def _outside(system: System, pose: State, targets: Sequence[_Target]) -> list[_T
     return found
 
 
-def _inside(system: System, found: _Found, targets: Sequence[_Target]) -> _Found | None:
+def _inside(system: System, found: _Found, targets: Sequence[_Target], until: float) -> _Found | None:
     """The closure, brought within the limits of all joints along its branch; None if that is not possible."""
     at_limit: list[_Target] = []
     while new := _outside(system, found.pose, [*targets, *at_limit]):
         at_limit += new
-        moved = _follow(system, found.pose, [*targets, *at_limit])
+        moved = _follow(system, found.pose, [*targets, *at_limit], until)
         if moved.gap is not None:
             return None
         labels = ", ".join(f"{k.label} = {k.value:g}" for k in at_limit)
@@ -509,8 +508,11 @@ def _directly(system: System, start: State, targets: Sequence[_Target], note: st
     return _Found(*_newton(system, _set(system, start, targets), targets), note)
 
 
-def _follow(system: System, start: State, targets: Sequence[_Target]) -> _Found:
-    """Bring the targets to their values step by step, the loops being closed after each step."""
+def _follow(system: System, start: State, targets: Sequence[_Target], until: float = np.inf) -> _Found:
+    """Bring the targets to their values step by step, the loops being closed after each step; directly after `until`.
+
+    The time is that of :func:`time.perf_counter`.
+    """
     pose, gap = _newton(system, start, [])
     if not targets:
         return _Found(pose, gap, "closed from the pose it started at")
@@ -532,7 +534,7 @@ def _follow(system: System, start: State, targets: Sequence[_Target]) -> _Found:
             step *= 1.5
         else:
             step *= 0.4
-            if step * distance < 1e-3 * STEP:
+            if step * distance < 1e-3 * STEP or time.perf_counter() > until:
                 blocked = "the way from the start is blocked; closed directly, perhaps on another assembly branch"
                 return _directly(system, start, targets, blocked)
     return _Found(pose, None, "closed by following the path from the start")
@@ -748,8 +750,8 @@ def _failure(system: System, pose: State, targets: Sequence[_Target], starts: in
     pose_text = ", ".join(f"{c} = {x:.4g}" for c, x in zip(labels, pose.q, strict=False))
     return AssemblyError(
         f"the mechanism cannot be closed{held}: {where} stays open by {gap:.3g} (m or rad) from {_starts(starts)}. "
-        f"Nearest pose found (rad or m): {pose_text}{', ...' if system.nq > 6 else ''}. Check lengths and given values, or start nearer "
-        "to a closed pose with near=...",
+        f"Nearest pose found (rad or m): {pose_text}{', ...' if system.nq > 6 else ''}. Check lengths and given "
+        "values, or start nearer to a closed pose with near=...",
         nearest=pose,
         gap=gap,
     )
@@ -828,7 +830,7 @@ def _held_still(system: System, pose: State, labels: Sequence[str], rows: Array)
 
 
 def _why_still(system: System, pose: State) -> str:
-    """What keeps a mechanism from moving, as far as that is seen: freedoms, an axis out of parallel, rows nearly met."""
+    """What keeps a mechanism from moving: freedoms left, an axis out of parallel, small contradictions."""
     A = terms(system, pose).J * system.speed_units / system.row_units[:, None]
     rank = of_matrix(A)
     left = system.nv - rank.count
@@ -836,7 +838,9 @@ def _why_still(system: System, pose: State) -> str:
     for loop in system.topology.loops:
         odd = _odd_axis(system, pose, loop.joints)
         if odd is not None:
-            return f"{text} In the loop {loop} the axis of '{odd[0]}' is {odd[1]:.3g} rad out of parallel to the others."
+            return (
+                f"{text} In the loop {loop} the axis of '{odd[0]}' is {odd[1]:.3g} rad out of parallel to the others."
+            )
     found = contradiction(system, pose, LARGEST)
     if found is not None:
         text += f" Only {', '.join(found.residual)} hold it, by small contradictions: see ld.mobility(system, state)."

@@ -64,7 +64,8 @@ class Contradiction:
         """Largest residual of an angle and of a length, rad and m."""
         dimension = dict(zip(system.constraint_rows, system.row_dimensions, strict=True))
         angle, length = (
-            max([x for row, x in self.residual.items() if dimension[row] == d], default=0.0) for d in ("angle", "length")
+            max([x for row, x in self.residual.items() if dimension[row] == d], default=0.0)
+            for d in ("angle", "length")
         )
         return angle, length
 
@@ -76,7 +77,7 @@ def contradiction(system: System, pose: State, within: float = 0.0) -> Contradic
     beside it. They are found if their residual, rad or sizes of the mechanism, stays below `within`.
     """
     open_by = float(np.abs(_residual(system, pose)).max(initial=0.0))
-    if is_large(system) or system.nc == 0 or not CLOSED < max(open_by, within) or open_by > LARGEST:
+    if is_large(system) or system.nc == 0 or not max(open_by, within) > CLOSED or open_by > LARGEST:
         return None
     rows = dependent_rows(system, pose, max(SPREAD * open_by, 2.0 * within))
     agree = open_by < CLOSED and len(rows) == of_matrix(scaled(system, terms(system, pose).J)).redundant
@@ -280,9 +281,7 @@ def _equations(system: System, found: Contradiction) -> tuple[Array, Array, list
     sign, that of M with its own; both changes are in axes of the body, phi is in axes of F.
     """
     joints = [j for j in system.joints.values() if j.name in system.mechanism.joints]
-    names = [
-        (j.name, system.bodies[body], axis) for j in joints for body in (j.parent, j.child) for axis in AXES
-    ]
+    names = [(j.name, system.bodies[body], axis) for j in joints for body in (j.parent, j.child) for axis in AXES]
     blocks, rights = [], []
     lost = len(found.rows)
     for pose in _along(system.tolerating(Tolerated(found.rows, np.inf, np.inf)), found.pose):
@@ -305,4 +304,4 @@ def _equations(system: System, found: Contradiction) -> tuple[Array, Array, list
     return np.vstack(blocks), np.concatenate(rights), names
 
 
-__all__ = ["Change", "Contradiction", "contradiction", "dependent_rows", "changes_that_close"]
+__all__ = ["Change", "Contradiction", "changes_that_close", "contradiction", "dependent_rows"]
