@@ -651,8 +651,8 @@ class _Simulation:
         row, x, most = watched.beyond
         return (
             f"the redundant constraint '{row}' is open by {x:.3g} at t = {state.t:g} s, more than the tolerance "
-            f"{most:g} (rad or m). Correct the dimensions that ld.assemble names without a tolerance, or allow a larger "
-            "one."
+            f"{most:g} (rad or m). Correct the dimensions that ld.assemble names without a tolerance, or allow a "
+            "larger one."
         )
 
     def _leave_open(self, system: System, after: State, state: State) -> None:

@@ -303,7 +303,7 @@ LOOP = """<mujoco><compiler autolimits="true"/><option gravity="0 -9.81 0"/><wor
 
 
 def test_a_keyframe_within_limits_is_read_by_itself_where_qpos0_is_outside():
-    # the anchor is on the pivot of the rocker, which turns alone: closed at any D, within its limits in the keyframe only
+    # the anchor is on the pivot of the rocker, which turns alone: closed at any D, within limits in the keyframe only
     text = LOOP.format(limits='range="20 60"', rocker=0.1, home="0 0 0.6")
     found = ld.read_mjcf(text)
     assert any("keyframe 'home'" in line for line in found.report.changed)
