@@ -228,9 +228,8 @@ class Run:
     def left_open(self) -> dict[str, float]:
         """Redundant constraints that are left open within a tolerance: the largest residual of each, rad or m."""
         largest = np.where(self._tolerated, np.abs(self.diagnostics.residual[:, 0]), 0.0).max(axis=0, initial=0.0)
-        return {
-            row: float(x) for row, x, any_ in zip(self._rows, largest, self._tolerated.any(axis=0), strict=True) if any_
-        }
+        rows = list(self._rows)
+        return {rows[k]: float(largest[k]) for k in np.flatnonzero(self._tolerated.any(axis=0)).tolist()}
 
     @cached_property
     def wrench(self) -> tuple[Array, NDArray[np.bool_], Array]:

@@ -270,7 +270,8 @@ def _changes(system: System, names: Sequence[tuple[str, str, str]], x: Array) ->
     least = 1e-3 * np.abs(x).max(initial=0.0)
     chosen = [k for k in np.argsort(-np.abs(x), kind="stable").tolist() if abs(x[k]) > least]
     unit = [1.0 if axis.startswith("r") else system.size for _, _, axis in names]
-    return tuple(Change(*names[k], float(x[k] * unit[k])) for k in chosen)
+    found = ((*names[k], float(x[k] * unit[k])) for k in chosen)
+    return tuple(Change(joint, body, axis, amount) for joint, body, axis, amount in found)
 
 
 def _equations(system: System, found: Contradiction) -> tuple[Array, Array, list[tuple[str, str, str]]]:
