@@ -329,10 +329,21 @@ def _contradicted(system: System, starts: Sequence[State], targets: Sequence[_Ta
     if system.tolerated is not None:
         return None
     for start in starts:
-        found = contradiction(system, _least_residual(system, _set(system, start, targets), targets))
+        found = contradiction(system, _follow_least_residual(system, start, targets))
         if found is not None:
             return found
     return None
+
+
+def _follow_least_residual(system: System, start: State, targets: Sequence[_Target]) -> State:
+    """Pose of least residual with the targets at their values, to which they are brought in small steps."""
+    pose = _least_residual(system, start, [])
+    origin, steps = _measured(system, pose, targets), int(np.ceil(_distance(system, pose, targets) / STEP))
+    for k in range(1, steps + 1):
+        pairs = zip(targets, origin, strict=True)
+        partial = [replace(target, value=x + k / steps * (target.value - x)) for target, x in pairs]
+        pose = _least_residual(system, _set(system, pose, partial), partial)
+    return pose
 
 
 def _least_residual(system: System, start: State, targets: Sequence[_Target]) -> State:
@@ -375,7 +386,8 @@ def _close_but(
     if allowed is None:
         raise _rounded(system, found, targets)
     tolerated = Tolerated(found.rows, *allowed)
-    pose, note = _close(system.tolerating(tolerated), start, targets, tries, limits, search)
+    # from where the rows were chosen: on the way from the start they may depend on each other
+    pose, note = _close(system.tolerating(tolerated), found.pose, targets, tries, limits, search)
     open_by = np.abs(terms(system, pose).phi)
     may = tolerated.of(system)
     if (open_by > np.maximum(may, CLOSED * system.row_units)).any():
