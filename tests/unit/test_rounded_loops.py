@@ -204,18 +204,21 @@ def test_reactions_within_a_tolerance_are_those_of_the_exact_mechanism():
 # ------------------------------------------------------------------------------------------------------- runs
 
 
-@pytest.fixture
+STEPS = {"formulation": "relative", "integrator": ld.RK4(step=0.01), "progress": False}
+
+
+@pytest.fixture(scope="module")
 def swinging():
-    """A run of the plate on rounded rods, let go with 3 rad/s: the rods get level, where B1.fx holds none."""
+    """A run of the plate on rounded rods, let go with 5 rad/s: the rods get level, where B1.fx holds none."""
     system = three_rods(1e-6, from_plate=True)
-    state = ld.assemble(system, q={"A0": 0.2}, v={"A0": 3.0}, tolerance=1e-5)
-    return system, ld.simulate(system, state, (0.0, 1.0), t_eval=np.linspace(0.0, 1.0, 21), progress=False)
+    state = ld.assemble(system, q={"A0": 0.4}, v={"A0": 5.0}, tolerance=1e-5)
+    return ld.simulate(system, state, (0.0, 0.3), t_eval=np.linspace(0.0, 0.3, 7), **STEPS)
 
 
 def test_a_run_leaves_rows_open_and_conserves_energy(swinging):
-    _, run = swinging
+    run = swinging
     assert run.status == "finished"
-    assert run.energy_error < 1e-7  # rtol 1e-8: the rows that are kept are holonomic
+    assert run.energy_error < 1e-7  # that of fourth order at steps of 0.01 s: the rows that are kept are holonomic
     assert run.largest_residual < 1e-12
     assert 0.9e-6 < max(run.left_open.values()) < 1e-5
     assert "left open" in run.settings["tolerated"]
@@ -223,7 +226,7 @@ def test_a_run_leaves_rows_open_and_conserves_energy(swinging):
 
 
 def test_other_rows_are_left_open_from_where_those_that_are_kept_get_weak(swinging):
-    _, run = swinging
+    run = swinging
     switches = [e for e in run.events if e.name.startswith("left open:")]
     assert switches  # the rods turn by more than 90 degrees
     # the jump to rows of which the excess is 1e-6 changes energies of some 10 J by 1e-6 of them at most
@@ -231,29 +234,29 @@ def test_other_rows_are_left_open_from_where_those_that_are_kept_get_weak(swingi
 
 
 def test_a_run_within_a_tolerance_is_that_of_the_exact_mechanism(swinging):
-    _, run = swinging
-    exact = three_rods(0.0)
-    state = ld.assemble(exact, q={"A0": 0.2}, v={"A0": 3.0})
-    other = ld.simulate(exact, state, (0.0, 1.0), t_eval=run.path.t, progress=False)
-    # the excess of 1e-6 of a length, over some 5 rad of motion; a swing that is not chaotic
-    assert np.abs(run.path.q - other.path.q).max() < 1e-4
+    run = swinging
+    exact = three_rods(0.0, from_plate=True)
+    state = ld.assemble(exact, q={"A0": 0.4}, v={"A0": 5.0})
+    other = ld.simulate(exact, state, (0.0, 0.3), t_eval=run.path.t, **STEPS)
+    # the excess of 1e-6 of a length, over 2 rad of motion, by a factor of some ten
+    assert np.abs(run.path.q - other.path.q).max() < 2e-5
 
 
 def test_a_run_file_remembers_what_was_left_open(swinging, tmp_path):
-    _, run = swinging
+    run = swinging
     run.save(tmp_path / "run.nc")
     read = ld.load_run(tmp_path / "run.nc")
     assert read.system.tolerated == run.system.tolerated
     assert [p.tolerated for p in read.phases] == [p.tolerated for p in run.phases]
     assert read.left_open == pytest.approx(run.left_open)
-    assert run.at(0.5).tolerated is not None
+    assert run.at(0.25).tolerated is not None
 
 
 def test_a_run_ends_in_words_where_rows_leave_the_tolerance():
-    # along B1.fy the rod is open by its excess at first, less when it swings; the tilted pin opens with the angle
+    # closed where it is drawn, the loop opens out of its plane with the angle of the tilted pin
     system = four_bar(1e-4)
     state = ld.assemble(system, v={"A": 4.0}, tolerance=2e-5)
-    run = ld.simulate(system, state, (0.0, 2.0), progress=False)
+    run = ld.simulate(system, state, (0.0, 0.3), t_eval=np.linspace(0.0, 0.3, 7), **STEPS)
     assert run.status == "failed"
     assert "more than the tolerance" in run.message
     assert len(run.path) > 1
@@ -264,7 +267,7 @@ def test_a_checkpoint_of_another_tolerance_is_refused(tmp_path):
     for tolerance, fits in ((1e-5, True), (2e-5, False)):
         state = ld.assemble(system, tolerance=tolerance)
         if fits:
-            ld.simulate(system, state, (0.0, 0.05), progress=False, checkpoint=tmp_path / "kept")
+            ld.simulate(system, state, (0.0, 0.05), **STEPS, checkpoint=tmp_path / "kept")
         else:
             with pytest.raises(ld.LoopdynError):
-                ld.simulate(system, state, (0.0, 0.05), progress=False, checkpoint=tmp_path / "kept")
+                ld.simulate(system, state, (0.0, 0.05), **STEPS, checkpoint=tmp_path / "kept")
