@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from loopdyn import records as rec
 from loopdyn.constraints.base import LinearRecord, PairRecord
 from loopdyn.constraints.user import UserConstraint
-from loopdyn.errors import ModelError, Path, Problem
+from loopdyn.errors import LoopdynError, ModelError, Path, Problem
 from loopdyn.expressions import Program, pack
 from loopdyn.forces.base import Freedom, Record, law_program
 from loopdyn.inertia import MassProperties
@@ -347,6 +347,15 @@ class System:
         from loopdyn.plot import plot_system
 
         return plot_system(self, state, ax, names=names)
+
+
+def require_exact(state: State | None, what: str) -> None:
+    """Refuse a state that leaves redundant rows open, for analyses that cannot leave them open on their way."""
+    if state is not None and state.tolerated is not None:
+        raise LoopdynError(
+            f"{what} cannot leave constraints open, and this state does ({state.tolerated}). Correct the dimensions "
+            "that ld.assemble names without a tolerance."
+        )
 
 
 def _values(given: Any, labels: Sequence[str], index: Mapping[str, int], start: Array, kind: str, s: System) -> Array:

@@ -271,3 +271,30 @@ def test_a_checkpoint_of_another_tolerance_is_refused(tmp_path):
         else:
             with pytest.raises(ld.LoopdynError):
                 ld.simulate(system, state, (0.0, 0.05), **STEPS, checkpoint=tmp_path / "kept")
+
+
+def test_analyses_that_cannot_leave_rows_open_refuse_in_words():
+    system = three_rods(1e-6)
+    state = ld.assemble(system, tolerance=1e-5)
+    for refuse in (
+        lambda: ld.equilibrium(system, state),
+        lambda: ld.drive(system, "A0", (0.0, 0.1), near=state),
+        lambda: ld.branches(system, {"A0": 0.1}, near=state),
+    ):
+        with pytest.raises(ld.LoopdynError, match="cannot leave constraints open"):
+            refuse()
+
+
+def test_the_command_line_closes_within_tolerances_in_units_of_the_file(tmp_path):
+    from typer.testing import CliRunner
+
+    from loopdyn.cli import app
+
+    file = tmp_path / "rods.yaml"
+    three_rods(1e-6).mechanism.save(file)
+    refused = CliRunner().invoke(app, ["inspect", str(file)])
+    assert refused.exit_code == 1
+    assert "contradict each other" in refused.output
+    closed = CliRunner().invoke(app, ["inspect", str(file), "--length-tolerance", "2e-6"])
+    assert closed.exit_code == 0
+    assert "left open within the tolerance" in closed.output
