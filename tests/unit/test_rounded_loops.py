@@ -298,3 +298,29 @@ def test_the_command_line_closes_within_tolerances_in_units_of_the_file(tmp_path
     closed = CliRunner().invoke(app, ["inspect", str(file), "--length-tolerance", "2e-6"])
     assert closed.exit_code == 0
     assert "left open within the tolerance" in closed.output
+
+
+def test_right_angles_of_five_digits_in_urdf_are_closed_within_1e_5():
+    # 1.5708 is pi/2 + 3.67e-6: the axis of A is tilted on the ground, and the axes of crank against each other
+    inertial = '<inertial><mass value="1"/><inertia ixx=".03" iyy=".03" izz=".03" ixy="0" ixz="0" iyz="0"/></inertial>'
+    links = "".join(f'<link name="{name}">{inertial}</link>' for name in ("crank", "coupler", "rocker"))
+
+    def joint(name, parent, child, at, rpy, axis):
+        ends = f'<parent link="{parent}"/><child link="{child}"/><axis xyz="{axis}"/>'
+        return f'<joint name="{name}" type="continuous"><origin xyz="{at}" rpy="{rpy} 0 0"/>{ends}</joint>'
+
+    text = (
+        f'<robot name="r"><link name="world"/>{links}'
+        + joint("A", "world", "crank", "0 0 0", "1.5708", "0 1 0")
+        + joint("B", "crank", "coupler", "0 0 -0.5", "-1.5708", "0 0 1")
+        + joint("D", "world", "rocker", "1.1 0 0", "0", "0 0 1")
+        + '<loop name="C" type="revolute"><predecessor link="coupler"><origin xyz="1.2 0.4 0"/></predecessor>'
+        + '<successor link="rocker"><origin xyz="0.1 0.9 0"/></successor><axis xyz="0 0 1"/></loop></robot>'
+    )
+    system = ld.read_urdf(text).mechanism.compile()
+    with pytest.raises(ld.AssemblyError, match=r"contradict each other.*'A' on 'ground' about x by"):
+        ld.assemble(system)
+    state = ld.assemble(system, q={"A": 0.2}, tolerance=1e-5)
+    found = ld.mobility(system, state)
+    assert (found.dof, found.redundant) == (1, 3)
+    assert max(found.tolerated.values()) < 3.7e-6 * 1.5  # the tilt over the longest way through the loop, 1.3 m
