@@ -78,12 +78,31 @@ def _options(
     pass
 
 
+AngleTolerance = Annotated[
+    float | None,
+    typer.Option(
+        help="By how much redundant angles may be open that rounded dimensions keep open, in the file's units."
+    ),
+]
+LengthTolerance = Annotated[float | None, typer.Option(help="The same for lengths.")]
+
+
+def _tolerance(system: System, angle: float | None, length: float | None) -> tuple[float, float] | None:
+    """Tolerances of assembly in SI units; None if none was given."""
+    if angle is None and length is None:
+        return None
+    units = system.mechanism.resolver().units
+    return (angle or 0.0) * units.factor("angle"), (length or 0.0) * units.factor("length")
+
+
 # ------------------------------------------------------------------------------------------------------ inspect
 
 
 @app.command()
 def inspect(
     file: Annotated[Path, typer.Argument(metavar="FILE", help=MODEL_FILE)],
+    angle_tolerance: AngleTolerance = None,
+    length_tolerance: LengthTolerance = None,
     changed: Parameters = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
 ) -> None:
@@ -110,7 +129,7 @@ def inspect(
     error_text = ""
     data = _as_data(system) if as_json else {}
     try:
-        state = assemble(system)
+        state = assemble(system, tolerance=_tolerance(system, angle_tolerance, length_tolerance))
         found = mobility(system, state)
     except LoopdynError as error:
         error_text = _printable(str(error))
@@ -293,6 +312,8 @@ def run(
     table: Annotated[
         Path | None, typer.Option("--variants", help="Table of parameters, .csv: one run per line, side by side.")
     ] = None,
+    angle_tolerance: AngleTolerance = None,
+    length_tolerance: LengthTolerance = None,
     changed: Parameters = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
 ) -> None:
@@ -320,7 +341,7 @@ def run(
     _check_names(output=(output, (".nc", ".h5")), csv=(csv, ()), xlsx=(xlsx, (".xlsx",)), plot=(plot, pictures),
                  html=(html, pages))  # fmt: skip
     if table is not None:
-        if any(x is not None for x in (output, xlsx, plot, checkpoint)):
+        if any(x is not None for x in (output, xlsx, plot, checkpoint, angle_tolerance, length_tolerance)):
             raise typer.BadParameter("only --csv and --html go with a table of variants.", param_hint="--variants")
         options = {"formulation": formulation, "integrator": stepping, "rtol": rtol, "drift": drift}
         _run_variants(file, changed, table, until, every, csv, html, as_json, options)
@@ -330,7 +351,7 @@ def run(
     except LoopdynError as error:
         _fail(error, command)
     try:
-        state = assemble(system)
+        state = assemble(system, tolerance=_tolerance(system, angle_tolerance, length_tolerance))
         result = simulate(
             system,
             state,

@@ -17,7 +17,7 @@ import numpy as np
 from loopdyn.analysis.reconnect import Change, reconnect
 from loopdyn.errors import LoopdynError
 from loopdyn.reactions import Reactions
-from loopdyn.system import State, System, build
+from loopdyn.system import State, System, Tolerated, build
 from loopdyn.tree import body_motion
 from loopdyn.wording import nearest
 
@@ -64,15 +64,24 @@ class Phase:
     first: int = 0  # output
     locks: Mapping[str, float] = field(default_factory=dict)  # coordinates, rad or m
     released: tuple[str, ...] = ()
+    tolerated: Tolerated | None = None  # redundant rows that are left open, see `loopdyn.assemble`
 
     def as_data(self) -> dict[str, Any]:
         """All but the system, as plain data."""
-        return {"first": self.first, "locks": dict(self.locks), "released": list(self.released)}
+        tolerated = None if self.tolerated is None else asdict(self.tolerated)
+        return {
+            "first": self.first,
+            "locks": dict(self.locks),
+            "released": list(self.released),
+            "tolerated": tolerated,
+        }
 
 
 def phase_of(base: System, data: Mapping[str, Any]) -> Phase:
     """A phase of a run of `base` from its plain data."""
-    return _compiled(base, Phase(base, int(data["first"]), dict(data["locks"]), tuple(data["released"])))
+    given = data["tolerated"]
+    tolerated = None if given is None else Tolerated(tuple(given["rows"]), given["angle"], given["length"])
+    return _compiled(base, Phase(base, int(data["first"]), dict(data["locks"]), tuple(data["released"]), tolerated))
 
 
 def change(base: System, phase: Phase, state: State, action: Lock | Release, first: int) -> tuple[Phase, Change]:
@@ -160,7 +169,10 @@ def _compiled(base: System, phase: Phase) -> Phase:
         raise LoopdynError(
             f"without {', '.join(phase.released)} the mechanism has another tree. Compile with other cuts."
         )
-    return replace(phase, system=system)
+    if phase.tolerated is not None:
+        left = tuple(row for row in phase.tolerated.rows if row in system.constraint_rows)
+        system = system.tolerating(replace(phase.tolerated, rows=left))
+    return replace(phase, system=system, tolerated=system.tolerated)
 
 
 def impulse_as_data(impulse: Reactions | None) -> dict[str, Any] | None:

@@ -12,11 +12,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from loopdyn import records as rec
 from loopdyn.elimination.solver import Elimination
 from loopdyn.errors import SingularityError
 from loopdyn.projection import project
 from loopdyn.system import State, System
-from loopdyn.tree import body_jacobian, increment, terms
+from loopdyn.tree import body_motion, increment, terms
 
 Array = NDArray[np.float64]
 
@@ -33,6 +34,7 @@ CLOSED = 1e-12  # largest residual, in rad or sizes of the mechanism, of a pose 
 MASSLESS = 1e-12
 # ... or this share of the largest inertia of any motion.
 NOTHING = 1e-18
+MOVING = 1e-6  # share of the fastest above which a body moves
 
 
 @dataclass(frozen=True)
@@ -175,10 +177,26 @@ def require_inertia(system: System, state: State, rank: Rank) -> None:
     x = without_inertia(now.M * np.outer(units, units), N)
     if x is None:
         return
-    moves = [np.abs(body_jacobian(system, closed, b) @ (units * x)).max() for b in system.bodies[system.n_bases :]]
-    body = system.bodies[system.n_bases + int(np.argmax(moves))]
+    moving = _moving_bodies(system, closed, units * x)
+    one = len(moving) == 1
+    them = f"body '{moving[0]}' can" if one else f"bodies {', '.join(repr(b) for b in moving)} can together"
     raise SingularityError(
-        f"body '{body}' can move where it has no inertia, so its acceleration is not determined (a thin rod that can "
-        "turn about its own line, for example). Give it mass or inertia, as a rod gets by a radius, or a joint that "
-        "holds it."
+        f"{them} move where {'it has' if one else 'they have'} no inertia, so the acceleration is not determined (a "
+        f"thin rod that can turn about its own line, for example). Give {'it' if one else 'one of them'} mass or "
+        "inertia, as a rod gets by a radius, or a joint that holds it."
     )
+
+
+def _moving_bodies(system: System, pose: State, v: Array) -> list[str]:
+    """Bodies that move at these speeds: turn, or displace their centre of mass."""
+    motion = body_motion(system, State(pose.t, pose.q, v))
+    still = body_motion(system, State(pose.t, pose.q, np.zeros(system.nv)))
+    spin = motion.angular_velocity - still.angular_velocity
+    model = system.model.body
+    own = model[:, rec.BODY_AXES : rec.BODY_AXES + 9].reshape(-1, 3, 3)
+    com = np.einsum("nji,nj->ni", own, model[:, rec.COM : rec.COM + 3] - model[:, rec.ORIGIN : rec.ORIGIN + 3])
+    arm = np.einsum("nij,nj->ni", motion.rotation, com)
+    speed = (motion.velocity - still.velocity + np.cross(spin, arm)) / system.size
+    size = np.maximum(np.linalg.norm(spin, axis=1), np.linalg.norm(speed, axis=1))
+    size[: system.n_bases] = 0.0
+    return [system.bodies[k] for k in np.flatnonzero(size > MOVING * size.max())]

@@ -44,6 +44,7 @@ COMPONENTS = ("mx", "my", "mz", "fx", "fy", "fz")
 
 # A component counts as unique if self-balanced sets of reactions of unit norm contain less of it than this.
 UNIQUE = 1e-7
+WITHIN = 10.0  # ... or than so many tolerances
 # Beside a singular pose: share of the largest singular value of the rows, below which one is lost, and of a row in it.
 LOST = 1e-3
 PROBES = 4  # random sets of reactions from which the self-balanced part is taken
@@ -107,6 +108,15 @@ class Reactions:
         if not self.unique.all():
             lines.append(f"?: not determined by the rigid model; distribution: {self.norm}")
         return "\n".join(lines)
+
+
+def least_part(system: System) -> float:
+    """Part of a row in self-balanced sets of reactions below which it is not in them.
+
+    Rows that are left open within a tolerance depend on others but for this tolerance.
+    """
+    t = system.tolerated
+    return UNIQUE if t is None else max(UNIQUE, WITHIN * max(t.angle, t.length / system.size))
 
 
 def free_system(system: System) -> System:
@@ -266,7 +276,7 @@ def reactions(
     >>> bool(r.unique.all())
     True
     """
-    of_system = _balance(system)
+    of_system = _balance(system.for_state(state))
     load = of_system.loads(state, _accelerations(system, a)) - of_system.of_motors(loads or {})
     return of_system.distribute(state, load, length, compliance)
 
@@ -370,6 +380,10 @@ class _Balance:
     """Rows of all joints and constraints of a system over its free bodies, as a sparse matrix at one state."""
 
     def __init__(self, system: System):
+        # rows that are left open within a tolerance carry loads as redundant rows do
+        self.tolerated = () if system.tolerated is None else system.tolerated.rows
+        self.least = least_part(system)
+        system = system.exact or system
         self.system = system
         own = [j for j in system.joints.values() if j.name in system.mechanism.joints]
         tree = [j for j in own if j.in_tree]
@@ -536,9 +550,25 @@ class _Balance:
 
     def loose(self, A: sparse.csr_matrix, *right: Array) -> tuple[Array, Array]:
         """Smallest solutions for the right sides, and how much of each row is in sets of reactions that balance."""
+        if self.tolerated:
+            return self._loose_within_tolerance(A, *right)
         probes = np.random.default_rng(0).normal(size=(A.shape[0], PROBES))
         y = smallest_solution(A, np.column_stack([*right, A.T @ probes]))
         return y[:, :-PROBES], np.sqrt(np.mean((probes - y[:, -PROBES:]) ** 2, axis=1))
+
+    def _loose_within_tolerance(self, A: sparse.csr_matrix, *right: Array) -> tuple[Array, Array]:
+        """The same where rows depend on others but for a tolerance: as many singular values count as without them.
+
+        The balance is then met but for the load times the tolerance.
+        """
+        labels = self.system.constraint_rows
+        left = [labels[k] in self.tolerated if k < self.system.nc else False for k in self.rows]
+        others = np.append(~np.array(left, bool), np.ones(A.shape[0] - len(left), bool))
+        rows = A.toarray()
+        kept = of_matrix(rows[others]).count
+        U, s, Vt = np.linalg.svd(rows, full_matrices=False)
+        y = U[:, :kept] @ ((Vt[:kept] @ np.column_stack([*right, np.zeros(A.shape[1])])) / s[:kept, None])
+        return y[:, :-1], np.sqrt(np.maximum(1.0 - (U[:, :kept] ** 2).sum(axis=1), 0.0))
 
     def unique_beside(self, pose: State) -> NDArray[np.bool_]:
         """Which components of each joint are unique in a pose that is singular, or nearly; none of large systems."""
@@ -560,7 +590,7 @@ class _Balance:
     def are_unique(self, directions: Array, loose: Array) -> NDArray[np.bool_]:
         """Which components of each joint no set of reactions that balance themselves contains."""
         unique = np.ones((len(self.names), 6), bool)
-        held = (np.abs(directions) <= UNIQUE) | (loose[: len(directions), None] < UNIQUE)
+        held = (np.abs(directions) <= UNIQUE) | (loose[: len(directions), None] < self.least)
         np.logical_and.at(unique, self.row_joint, held)
         return unique
 

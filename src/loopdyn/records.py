@@ -34,7 +34,8 @@ BODY_AXES = 27  # 9  axes of the user's body frame as columns
 N_BODY = 36
 
 # cut[k]: integers of cut joint or pair constraint k; cut_frames[k]: frames on the two bodies, axes as rows.
-C_PARENT, C_CHILD, C_KIND, C_ROW, C_ROWS, C_PROGRAM, N_CUT = range(7)
+# C_SKIPPED: bit k set if row k of it is zero, since other rows repeat it but for rounded dimensions (`tolerated`).
+C_PARENT, C_CHILD, C_KIND, C_ROW, C_ROWS, C_PROGRAM, C_SKIPPED, N_CUT = range(8)
 F_POINT = 0  # 3  on the parent, body axes
 F_AXES = 3  # 9
 M_POINT = 12  # 3  on the child

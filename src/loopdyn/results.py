@@ -162,7 +162,7 @@ class Run:
         n, rows = len(self.path), list(self._rows)
         found = Diagnostics(np.zeros((n, 2)), np.zeros((n, 6)), np.zeros((n, 3, len(rows))))
         for system, a, b in self.pieces:
-            part = measure(system, self.path[a:b])
+            part = measure(system.exact or system, self.path[a:b])  # residuals of rows that are left open, too
             found.energy[a:b], found.momentum[a:b] = part.energy, part.momentum
             found.residual[a:b, :, [rows.index(label) for label in system.constraint_rows]] = part.residual
         return found
@@ -200,13 +200,36 @@ class Run:
         found += ["a stiff integrator on the way" for e in self.events if e.name.startswith("stiff:")]
         switches = sum(e.name.startswith("independent:") for e in self.events)
         found += [f"changes of independent coordinates: {switches}"] if switches else []
+        if self.left_open:
+            left = ", ".join(f"{row} {x:.1e}" for row, x in self.left_open.items())
+            found.append(f"redundant constraints left open within the tolerance, largest residual in rad or m: {left}")
         return "; ".join(found)
 
     @property
     def largest_residual(self) -> float:
-        """Largest residual of a loop or constraint at position level, in rad or sizes of the mechanism."""
+        """Largest residual of a loop or constraint at position level, in rad or sizes of the mechanism.
+
+        Redundant constraints that are left open within a tolerance are not in it, see :attr:`left_open`.
+        """
         units = np.array(list(self._rows.values()))
-        return float(np.abs(self.diagnostics.residual[:, 0] / units).max(initial=0.0))
+        kept = np.where(self._tolerated, 0.0, self.diagnostics.residual[:, 0] / units)
+        return float(np.abs(kept).max(initial=0.0))
+
+    @cached_property
+    def _tolerated(self) -> NDArray[np.bool_]:
+        """Which rows (n, rows) are left open within a tolerance at the output times."""
+        rows, found = list(self._rows), np.zeros((len(self.path), len(self._rows)), bool)
+        for system, a, b in self.pieces:
+            if system.tolerated is not None:
+                found[a:b, [rows.index(label) for label in system.tolerated.rows]] = True
+        return found
+
+    @property
+    def left_open(self) -> dict[str, float]:
+        """Redundant constraints that are left open within a tolerance: the largest residual of each, rad or m."""
+        largest = np.where(self._tolerated, np.abs(self.diagnostics.residual[:, 0]), 0.0).max(axis=0, initial=0.0)
+        rows = list(self._rows)
+        return {rows[k]: float(largest[k]) for k in np.flatnonzero(self._tolerated.any(axis=0)).tolist()}
 
     @cached_property
     def wrench(self) -> tuple[Array, NDArray[np.bool_], Array]:
@@ -390,7 +413,8 @@ class Run:
     # -------------------------------------------------------------------------------------- between the times
 
     def _state(self, k: int) -> State:
-        return State(float(self.path.t[k]), self.path.q[k], self.path.v[k])
+        system = next(system for system, a, b in self.pieces if a <= k < b)
+        return State(float(self.path.t[k]), self.path.q[k], self.path.v[k], tolerated=system.tolerated)
 
     def at(self, t: float) -> State:
         """State at any time of the run: that of an output time, or in between a curve through both neighbours.
@@ -426,7 +450,7 @@ class Run:
         for _ in range(TURNS):  # rates differ from speeds by half the turn within an interval, so errors fade fast
             rates(s.ints, moved, v, found)
             v += rate - found
-        return State(float(t), increment(s, p.q[k], moved), v)
+        return State(float(t), increment(s, p.q[k], moved), v, tolerated=self._state(k).tolerated)
 
     # ------------------------------------------------------------------------------------- summing up, comparing
 

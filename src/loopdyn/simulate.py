@@ -7,12 +7,13 @@ import json
 import os
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from loopdyn.analysis.contradictions import choose_again, look
 from loopdyn.checkpoint import Checkpoint
 from loopdyn.corners import corners, leaves, passes_corner, table_corners
 from loopdyn.errors import ConvergenceError, LoopdynError, SingularityError
@@ -137,6 +138,7 @@ def simulate(
     """
     begin = time.perf_counter()
     start, end = _span(t_span)
+    system = system.for_state(state)
     first = State(start, np.array(state.q, float), np.array(state.v, float))
     times = _times(t_eval, start, end)
     check_settings(rtol, atol, drift)
@@ -198,6 +200,7 @@ def _settings(method: Formulation, stepper: Stepper, rtol: float, atol: float | 
         "drift": OWN if stepper.integrator.walks else repr(drift) if isinstance(drift, Baumgarte) else drift,
         "compiled": not stepper.in_python,
         "moved": moves_by_itself(stepper.system),
+        **({"tolerated": str(stepper.system.tolerated)} if stepper.system.tolerated is not None else {}),
     }
 
 
@@ -347,7 +350,7 @@ class _Simulation:
         rows = (np.zeros((m, s.nq)), np.zeros((m, s.nv)), np.zeros((m, s.nv)), np.zeros((m, self.stepper.sources)))
         self.out = Output(self.t[:n], *rows, steps=np.zeros(m, np.int64))
         self.jumps = np.zeros(m)
-        self.phases, self.solvers = [Phase(s)], [self.stepper.solver]
+        self.phases, self.solvers = [Phase(s, tolerated=s.tolerated)], [self.stepper.solver]
         self.entered: list[State] = []  # where each phase after the first one began
         self.weight = _weight(s)
         self.scale = NO_ENERGY * self.weight * s.size
@@ -438,6 +441,7 @@ class _Simulation:
             before = int(m.count[chart.ACCEPTED])
             closely = (
                 self.looks_itself
+                or self.system.tolerated is not None
                 or self.crossing is not None
                 or m.clock[chart.END] > self._stop
                 or self.watch.holds(self.stepper.t if not landed else float(m.clock[chart.START]))
@@ -468,6 +472,8 @@ class _Simulation:
                 return "failed", wrong
             if ended is not None:
                 return ended
+            if stepped and code == RUNNING and (wrong := self._check_tolerated()):
+                return "failed", wrong
             bar.show(self.stepper.t, self.error)
             if code not in (RUNNING, FINISHED):
                 if m.count[chart.STATUS] == TURNED:
@@ -636,6 +642,47 @@ class _Simulation:
             self.stepper.memory.clock[chart.NEXT] = h
             name = f"stiff: stability, not accuracy, limits steps to {h:.2g} s; {self.stepper.integrator!r} goes on"
             self.events.append(Event(state.t, name, state, state))
+
+    # -------------------------------------------------------------------------------- rows left open
+
+    def _check_tolerated(self) -> str:
+        """Look at the redundant rows that are left open within a tolerance; what is wrong, if the run cannot go on.
+
+        Where they leave the tolerance, or those that are kept get close to depending on each other, others are left
+        open from here on, which is an event.
+        """
+        system = self.phases[-1].system
+        if system.tolerated is None or system.exact is None or self.crossing is not None:
+            return ""
+        state = self.stepper.state()
+        watched = look(system, state)
+        if not (watched.beyond or watched.weak):
+            return ""
+        found = choose_again(system, state)
+        if found is not None:
+            self._leave_open(*found, state)
+            return ""
+        if not watched.beyond:
+            return ""
+        row, x, most = watched.beyond
+        return (
+            f"the redundant constraint '{row}' is open by {x:.3g} at t = {state.t:g} s, more than the tolerance "
+            f"{most:g} (rad or m). Correct the dimensions that ld.assemble names without a tolerance, or allow a "
+            "larger one."
+        )
+
+    def _leave_open(self, system: System, after: State, state: State) -> None:
+        """Go on with other redundant rows left open."""
+        works = self.stepper.works.copy()
+        before = self.phases[-1]
+        self._enter(replace(before, system=system, first=self.written, tolerated=system.tolerated), after)
+        loss = moving_energy(before.system, state) - moving_energy(system, after)
+        rows = [", ".join(s.tolerated.rows) if s.tolerated else "none" for s in (before.system, system)]
+        self.events.append(Event(state.t, f"left open: {rows[0]} -> {rows[1]}", state, after, loss))
+        self.lost += loss
+        self.jumps[self.written :] = self.lost
+        self._start_anew(after, works, state)
+        self._note_partition(state.t)
 
     # ---------------------------------------------------------------------------------------------- events
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -15,7 +15,7 @@ from loopdyn import records as rec
 from loopdyn.constraints.base import LinearRecord, PairRecord
 from loopdyn.constraints.user import UserConstraint
 from loopdyn.cut_angles import AnglePath, Tables, cut_angle_path
-from loopdyn.errors import ModelError, Path, Problem
+from loopdyn.errors import LoopdynError, ModelError, Path, Problem
 from loopdyn.expressions import Lookup, Program, pack
 from loopdyn.forces.base import JOINT_FRICTION, JOINT_SPRING, MOTOR, Freedom, Record, law_program
 from loopdyn.inertia import MassProperties
@@ -47,6 +47,32 @@ SUPPORT = 1e-12
 
 
 @dataclass(frozen=True)
+class Tolerated:
+    """Constraint rows that are left open within a tolerance, since they repeat others but for rounded dimensions.
+
+    Attributes
+    ----------
+    rows : tuple of str
+        Their labels. All other rows are met exactly.
+    angle, length : float
+        By how much they may be open, in rad and in m.
+    """
+
+    rows: tuple[str, ...]
+    angle: float
+    length: float
+
+    def of(self, system: System) -> Array:
+        """By how much each row of a system may be open: zero for those that are met exactly."""
+        allowed = {"angle": self.angle, "length": self.length}
+        pairs = zip(system.constraint_rows, system.row_dimensions, strict=True)
+        return np.array([allowed[d] if row in self.rows else 0.0 for row, d in pairs])
+
+    def __str__(self) -> str:
+        return f"{', '.join(self.rows)} left open within {self.angle:.3g} rad, {self.length:.3g} m"
+
+
+@dataclass(frozen=True)
 class State:
     """Time, coordinates and speeds.
 
@@ -60,12 +86,16 @@ class State:
         Speeds of the tree joints, SI.
     note : str
         How the state was found, where that matters.
+    tolerated : Tolerated or None
+        Constraint rows that the state leaves open, see :func:`loopdyn.assemble`; analyses and runs that begin at the
+        state leave them open, too.
     """
 
     t: float
     q: Array
     v: Array
     note: str = ""
+    tolerated: Tolerated | None = None
 
 
 @dataclass(frozen=True)
@@ -140,6 +170,10 @@ class System:
         Laws that are tables, of forces and of motions in time.
     reference_poses : tuple
         Position and rotation matrix of each body's own frame at the reference pose, by row.
+    tolerated : Tolerated or None
+        Rows that are zero in this system: they are left open within a tolerance.
+    exact : System or None
+        The system with these rows.
     """
 
     name: str
@@ -161,6 +195,30 @@ class System:
     reference_poses: tuple[Pose, ...] = field(repr=False)
     ints: NDArray[np.int64] = field(repr=False)
     floats: Array = field(repr=False)
+    tolerated: Tolerated | None = field(default=None, repr=False)
+    exact: System | None = field(default=None, repr=False)
+
+    @cached_property
+    def _tolerating(self) -> dict[Tolerated, System]:
+        return {}
+
+    def tolerating(self, tolerated: Tolerated) -> System:
+        """The system without some rows of cut joints and constraints, which stay in their places as zero rows."""
+        exact = self.exact or self
+        if tolerated not in exact._tolerating:
+            ints = exact.ints.copy()
+            cut = getattr(rec.open_model, "py_func", rec.open_model)(ints, exact.floats).cut
+            for label in tolerated.rows:
+                k = exact.constraint_rows.index(label)
+                n = int(np.flatnonzero((cut[:, rec.C_ROW] <= k) & (k < cut[:, rec.C_ROW] + cut[:, rec.C_ROWS]))[0])
+                cut[n, rec.C_SKIPPED] |= 1 << (k - cut[n, rec.C_ROW])
+            ints.flags.writeable = False
+            exact._tolerating[tolerated] = replace(exact, ints=ints, tolerated=tolerated, exact=exact)
+        return exact._tolerating[tolerated]
+
+    def for_state(self, state: State) -> System:
+        """The system as a state closes it: without the rows that it leaves open within a tolerance."""
+        return self if state.tolerated is None else self.tolerating(state.tolerated)
 
     @property
     def n_bases(self) -> int:
@@ -217,7 +275,8 @@ class System:
     @cached_property
     def absolute(self) -> System:
         """The same mechanism with every body free and every joint a constraint; no angles are counted."""
-        return build(self.mechanism, "all", counted=())
+        free = build(self.mechanism, "all", counted=())
+        return free if self.tolerated is None else free.tolerating(self.tolerated)
 
     @cached_property
     def size(self) -> float:
@@ -380,6 +439,15 @@ def require_state(system: System, state: State) -> None:
         if np.shape(value) != (size,):
             message = f"{name} has shape {np.shape(value)}, '{system.name}' needs ({size},)"
             raise ModelError([Problem("state", message, "Make it with system.state(...) or ld.assemble.")])
+
+
+def require_exact(state: State | None, what: str) -> None:
+    """Refuse a state that leaves redundant rows open, for analyses that cannot leave them open on their way."""
+    if state is not None and state.tolerated is not None:
+        raise LoopdynError(
+            f"{what} cannot leave constraints open, and this state does ({state.tolerated}). Correct the dimensions "
+            "that ld.assemble names without a tolerance."
+        )
 
 
 def _values(given: Any, labels: Sequence[str], index: Mapping[str, int], start: Array, kind: str, s: System) -> Array:
@@ -1035,7 +1103,7 @@ class _Builder:
         row = 0
         for k, j in enumerate(joints):
             rows = len(j.spec.rows_when_cut)
-            cut[k] = [j.parent, j.child, j.spec.kind, row, rows, -1]
+            cut[k] = [j.parent, j.child, j.spec.kind, row, rows, -1, 0]
             row += rows
             for start, body, (p, R) in ((rec.F_POINT, j.parent, j.F), (rec.M_POINT, j.child, j.M)):
                 origin, axes = self.own[body]
@@ -1043,7 +1111,7 @@ class _Builder:
                 frames[k, start + 3 : start + 12] = (axes @ R).T.ravel()
             frames[k, rec.C_PAR : rec.C_PAR + 2] = j.par
         for k, c in enumerate(self.pairs, len(joints)):
-            cut[k] = [*c.bodies, c.kind, row, len(c.rows), len(programs) if c.programs else -1]
+            cut[k] = [*c.bodies, c.kind, row, len(c.rows), len(programs) if c.programs else -1, 0]
             programs += c.programs
             row += len(c.rows)
             frames[k] = np.concatenate([c.F_point, c.F_axes.ravel(), c.M_point, c.M_axes.ravel(), c.par])

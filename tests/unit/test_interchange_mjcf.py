@@ -290,3 +290,28 @@ def test_a_mapping_for_other_cuts_says_what_to_do():
     system = found.mechanism.compile(cuts=["A", "glue"])
     with pytest.raises(ld.ModelError, match="joint 'A' is cut"):
         found.to_mujoco(system, system.state())
+
+
+LOOP = """<mujoco><compiler autolimits="true"/><option gravity="0 -9.81 0"/><worldbody>
+  <body name="crank"><joint name="A" axis="0 0 1"/><geom type="capsule" size="0.01" fromto="0 0 0 0.3 0 0"/>
+    <body name="coupler" pos="0.3 0 0"><joint name="B" axis="0 0 1"/>
+      <geom type="capsule" size="0.01" fromto="0 0 0 0.7 0 0"/></body></body>
+  <body name="rocker" pos="1 0 0"><joint name="D" axis="0 0 1" {limits}/>
+    <geom type="capsule" size="0.01" fromto="0 0 0 0 {rocker} 0"/></body>
+</worldbody><equality><connect body1="coupler" body2="rocker" anchor="0.7 0 0"/></equality>
+<keyframe><key name="home" qpos="{home}"/></keyframe></mujoco>"""
+
+
+def test_a_keyframe_within_limits_is_read_by_itself_where_qpos0_is_outside():
+    # the anchor is on the pivot of the rocker, which turns alone: closed at any D, within limits in the keyframe only
+    text = LOOP.format(limits='range="20 60"', rocker=0.1, home="0 0 0.6")
+    found = ld.read_mjcf(text)
+    assert any("keyframe 'home'" in line for line in found.report.changed)
+    assert ld.assemble(found.compile()).note == "closed from the pose it started at"
+    first = ld.read_mjcf(text, keyframe="qpos0")
+    assert not any("keyframe 'home'" in line for line in first.report.changed)
+
+
+def test_a_keyframe_is_left_out_where_qpos0_is_closed_within_limits():
+    found = ld.read_mjcf(LOOP.format(limits="", rocker=0.1, home="0 0 0.6"))
+    assert any("keyframes home" in line for line in found.report.left_out)

@@ -5,21 +5,26 @@ are brought there in small steps, the loops being closed after each, so that the
 branch it starts on. Where that path is blocked, and where the start is far from closed, it is tried again
 from other poses around it; the note of the state says so. A closure outside the limits of a joint is moved to
 these limits if the freedoms left allow it; otherwise another one is looked for in the same way.
+
+Where redundant constraints contradict each other by rounded dimensions no pose closes all of them. The error then says
+so, and with a tolerance the mechanism is closed in all rows but those (:mod:`loopdyn.analysis.contradictions`).
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from loopdyn.errors import AssemblyError, ModelError, Problem, SingularityError
+from loopdyn.analysis.contradictions import LARGEST, Change, Contradiction, changes_that_close, contradiction
+from loopdyn.errors import AssemblyError, LoopdynError, ModelError, Problem, SingularityError
 from loopdyn.projection import metric, smallest_step
 from loopdyn.rank import of_matrix
 from loopdyn.reactions import freedom_wrench
-from loopdyn.system import JointData, State, System
+from loopdyn.system import JointData, State, System, Tolerated
 from loopdyn.tree import Motion, body_jacobian, body_motion, closure, difference, increment, mass_matrix, terms
 from loopdyn.wording import nearest
 
@@ -31,7 +36,8 @@ STEP = 0.15  # rad or sizes of the mechanism: how far fixed coordinates are move
 FOLLOWED = 1000.0  # rad or sizes of the mechanism: paths longer than some 160 turns are not followed
 RESOLVED = 1e9  # rad or sizes of the mechanism: beyond, neighbouring floats are poses that differ by 1e-7
 NEWTON = 40  # steps of one closure at most
-TRIES = 60  # starts around the given pose before giving up
+TRIES = 60  # starts around the given pose before giving up ...
+PATIENCE = 4.0  # ... unless so many seconds have passed
 SPREAD = 0.8  # rad or sizes of the mechanism: how far around
 EVERYWHERE = np.pi  # the same where other closures are looked for than the next one: any angle
 LEAST_SHARE = 1e-2  # of a Newton step that is tried before it counts as leading nowhere
@@ -39,6 +45,11 @@ STALLED = 8  # steps in which the residual must fall to nine tenths, else the po
 SPEEDS = 1e-9  # share of the largest speed by which constraints may be violated at velocity level
 LIMIT = 1e-9  # rad or sizes of the mechanism by which a limit may be passed
 SAME = 1e-6  # rad or sizes of the mechanism: poses of bodies that count as one closure
+# Singular values below so many residuals, within these bounds, are left out of steps to the pose of least residual.
+CONTRADICTING, LEAST_SINGULAR, MOST_SINGULAR = 30.0, 1e-7, 1e-2
+STILL = 1e-9  # share of a unit motion below which a coordinate stands still
+PARALLEL = 1e-9  # rad
+NAMED = 4  # changes of dimensions that an error names
 
 
 @dataclass(frozen=True)
@@ -60,9 +71,10 @@ def assemble(
     fix: Sequence[str] | None = None,
     near: State | None = None,
     t: float | None = None,
-    tries: int = TRIES,
+    tries: int | None = None,
     limits: bool = True,
     search: bool = False,
+    tolerance: float | tuple[float, float] | None = None,
 ) -> State:
     """Close all loops.
 
@@ -80,24 +92,29 @@ def assemble(
         Pose to start from; by default the reference pose.
     t : float, optional
         Time in s; by default that of `near`, or zero.
-    tries : int
-        Starts around the given pose before giving up.
+    tries : int, optional
+        Starts around the given pose before giving up. By default 60, but no more are begun after 4 s.
     limits : bool
         Whether coordinates must be within the limits of their joints; values given in `q` are kept in any case.
     search : bool
         Whether to close from all `tries` starts, not from the first that succeeds: the nearest of all closures found
         is taken, and the note says how many there were.
+    tolerance : float or (angle, length), optional
+        By how much redundant constraints may be open that rounded dimensions keep from agreeing with the others, in
+        rad and in m; one number holds for both. All other constraints are met exactly. By default none may be open.
+        Which are open is in `tolerated` of the state; analyses and runs that begin at the state leave them open.
 
     Returns
     -------
     State
-        Closed to 1e-12 of the size of the mechanism; its `note` says how it was found.
+        Closed to 1e-12 of the size of the mechanism, but for what `tolerance` allows; its `note` says how it was found.
 
     Raises
     ------
     AssemblyError
         Naming the joints that stay open, the gap, and the nearest pose; or the limits that no closure found keeps;
-        or the speeds or constraints that contradict each other.
+        or the speeds or constraints that contradict each other. Where rounded dimensions keep redundant constraints
+        from agreeing: which, by how much, and the smallest change of dimensions that closes the mechanism.
 
     Examples
     --------
@@ -118,8 +135,23 @@ def assemble(
     _check_labels(system, q, v, fix)
     targets, loose = _targets(system, start, q if isinstance(q, Mapping) else {}, fix)
     start = State(t, _moved(system, start.q, loose), start.v)
-    pose, note = _close(system, start, targets, tries, limits, search)
-    return State(t, pose.q, _speeds(system, pose, v, fix), note)
+    allowed = None if tolerance is None else _tolerances(tolerance)
+    system = system.exact or system
+    pose, note = _close(system, start, targets, tries, limits, search, allowed)
+    return State(t, pose.q, _speeds(system.for_state(pose), pose, v, fix), note, pose.tolerated)
+
+
+def _tolerances(given: float | tuple[float, float]) -> tuple[float, float]:
+    """Tolerances of angles and lengths, rad and m."""
+    try:
+        values = np.broadcast_to(np.asarray(given, float), 2)
+    except (TypeError, ValueError):
+        values = np.array([np.nan, np.nan])
+    if not (np.isfinite(values).all() and (values >= 0.0).all()):
+        raise LoopdynError(
+            f"assemble: tolerance is {given!r}. Give one number, or one for angles in rad and one for lengths in m."
+        )
+    return float(values[0]), float(values[1])
 
 
 def _check_labels(system: System, q: object, v: object, fix: Sequence[str] | None) -> None:
@@ -193,16 +225,29 @@ def _moved(system: System, q: Array, loose: Sequence[_Target]) -> Array:
 
 
 def _close(
-    system: System, start: State, targets: Sequence[_Target], tries: int, limits: bool, search: bool
+    system: System,
+    start: State,
+    targets: Sequence[_Target],
+    tries: int | None,
+    limits: bool,
+    search: bool,
+    allowed: tuple[float, float] | None = None,
 ) -> tuple[State, str]:
     """A closed pose with the targets met, within the limits."""
     best = _follow(system, start, targets)
+    if best.gap is not None:
+        clash = _contradicted(system, (start, best.pose), targets)
+    else:  # closed, but held there by contradictions beside it
+        clash = None if allowed is None else contradiction(system, best.pose, max(allowed[0], allowed[1] / system.size))
+    if clash is not None:
+        return _close_but(system, start, targets, tries, limits, search, allowed, clash)
     beyond: _Found | None = None  # a closure outside the limits
+    n, until = 0, np.inf if tries is not None else time.perf_counter() + PATIENCE
     closures = []
     far = EVERYWHERE if search or best.gap is None else SPREAD  # closed, yet not the end: it is beyond the limits
-    for n, found in enumerate(_attempts(system, start, targets, best, tries, far), 1):
+    for n, found in enumerate(_attempts(system, start, targets, best, tries or TRIES, far, until), 1):
         if found.gap is None:
-            inside = _inside(system, found, targets) if limits else found
+            inside = _inside(system, found, targets, until) if limits else found
             if inside is None:
                 beyond = beyond or found
                 continue
@@ -212,19 +257,39 @@ def _close(
         elif best.gap is not None and found.gap < best.gap:
             best = found
     if closures:
-        return _nearest(system, start, targets, closures, tries)
-    raise _failure(system, best.pose, targets) if beyond is None else _beyond_limits(system, beyond.pose, targets)
+        return _nearest(system, start, targets, closures, n)
+    clash = _contradicted(system, (best.pose,), targets) if beyond is None else None
+    if clash is not None:
+        return _close_but(system, start, targets, tries, limits, search, allowed, clash)
+    raise _failure(system, best.pose, targets, n) if beyond is None else _beyond_limits(system, beyond.pose, targets, n)
 
 
 def _attempts(
-    system: System, start: State, targets: Sequence[_Target], first: _Found, tries: int, far: float
+    system: System, start: State, targets: Sequence[_Target], first: _Found, tries: int, far: float, until: float
 ) -> Iterator[_Found]:
-    """The first attempt, then those from other starts around the given pose."""
+    """The first attempt, then those from other starts around the given pose, none of them begun after `until`.
+
+    Where the first one is closed already, limits are in the way: every second start is then within all of them.
+    """
     yield first
     rng = np.random.default_rng(0)
     for n in range(1, tries):
+        if time.perf_counter() > until:
+            return
         spread = far * min(1.0, n / (0.5 * tries)) * rng.uniform(-1.0, 1.0, system.nv) * system.speed_units
-        yield _directly(system, State(start.t, increment(system, start.q, spread), start.v), targets, "")
+        q = increment(system, start.q, spread)
+        if first.gap is None and n % 2:
+            q = _within_limits(system, start.q, rng)
+        yield _directly(system, State(start.t, q, start.v), targets, "")
+
+
+def _within_limits(system: System, q: Array, rng: np.random.Generator) -> Array:
+    """Coordinates of a pose, those of tree joints with limits at random between them."""
+    out = np.array(q, float)
+    for label, (low, high) in system.limits.items():
+        if label in system.coordinates and np.isfinite([low, high]).all():
+            out[system.coordinates.index(label)] = rng.uniform(low, high)
+    return out
 
 
 def _note(system: System, found: _Found, targets: Sequence[_Target], n: int, beyond: _Found | None) -> str:
@@ -272,6 +337,124 @@ def _same(system: System, one: State, other: State) -> bool:
     return bool(apart < SAME)
 
 
+# -------------------------------------------------------------------------------------- rounded dimensions
+
+
+def _contradicted(system: System, starts: Sequence[State], targets: Sequence[_Target]) -> Contradiction | None:
+    """Redundant rows that keep the mechanism open by contradicting others; None if it is something else."""
+    if system.tolerated is not None:
+        return None
+    for start in starts:
+        found = contradiction(system, _follow_least_residual(system, start, targets))
+        if found is not None:
+            return found
+    return None
+
+
+def _follow_least_residual(system: System, start: State, targets: Sequence[_Target]) -> State:
+    """Pose of least residual with the targets at their values, to which they are brought in small steps."""
+    pose = _least_residual(system, start, [])
+    origin, steps = _measured(system, pose, targets), int(np.ceil(_distance(system, pose, targets) / STEP))
+    for k in range(1, steps + 1):
+        pairs = zip(targets, origin, strict=True)
+        partial = [replace(target, value=x + k / steps * (target.value - x)) for target, x in pairs]
+        pose = _least_residual(system, _set(system, pose, partial), partial)
+    return pose
+
+
+def _least_residual(system: System, start: State, targets: Sequence[_Target]) -> State:
+    """Pose of least residual near the start: Newton steps without the singular values that contradictions make."""
+    pose = start
+    free, rows, weight = _held(system, targets)
+    try:
+        J, r = _rows(system, pose, rows)
+    except SingularityError:
+        return pose
+    for _ in range(NEWTON):
+        size = _norm(r, weight)
+        A = (J * weight[:, None] * system.speed_units)[:, free]
+        least = float(np.clip(CONTRADICTING * size, LEAST_SINGULAR, MOST_SINGULAR))
+        x = np.zeros(system.nv)
+        x[free] = system.speed_units[free] * (np.linalg.pinv(A, rcond=least) @ (-r * weight))
+        x = _limited(x, system.speed_units)
+        trial = State(pose.t, increment(system, pose.q, x), pose.v)
+        try:
+            J, r_new = _rows(system, trial, rows)
+        except SingularityError:
+            return pose
+        if not np.linalg.norm(r_new * weight) < 0.99 * np.linalg.norm(r * weight):
+            return pose
+        pose, r = trial, r_new
+    return pose
+
+
+def _close_but(
+    system: System,
+    start: State,
+    targets: Sequence[_Target],
+    tries: int | None,
+    limits: bool,
+    search: bool,
+    allowed: tuple[float, float] | None,
+    found: Contradiction,
+) -> tuple[State, str]:
+    """Close all rows but those that contradict others, where a tolerance allows it."""
+    if allowed is None:
+        raise _rounded(system, found, targets)
+    tolerated = Tolerated(found.rows, *allowed)
+    # from where the rows were chosen: on the way from the start they may depend on each other
+    pose, note = _close(system.tolerating(tolerated), found.pose, targets, tries, limits, search)
+    open_by = np.abs(terms(system, pose).phi)
+    may = tolerated.of(system)
+    if (open_by > np.maximum(may, CLOSED * system.row_units)).any():
+        raise _rounded(system, found, targets, allowed)
+    worst = ", ".join(
+        f"{label} by {x:.2g} {'rad' if d == 'angle' else 'm'}"
+        for label, d, x, least in zip(
+            system.constraint_rows, system.row_dimensions, open_by, CLOSED * system.row_units, strict=True
+        )
+        if x > least
+    )
+    note += f"; within the tolerance these redundant constraints stay open: {worst or 'none at this pose'}"
+    return replace(pose, tolerated=tolerated), note
+
+
+def _rounded(
+    system: System, found: Contradiction, targets: Sequence[_Target], allowed: tuple[float, float] | None = None
+) -> AssemblyError:
+    """Redundant constraints contradict each other: which, by how much, and what would help."""
+    angle, length = found.largest(system)
+    amounts = [f"{x:.2g} {unit}" for x, unit in ((angle, "rad"), (length, "m")) if x > 0.0]
+    held = f" with {', '.join(f'{k.label} = {k.value:g}' for k in targets)}" if targets else ""
+    together, alone = changes_that_close(system, found)
+    cure = f" The smallest change of dimensions that closes it: move {_listed(together)}." if together else ""
+    cure += f" One change alone that does: move {_listed(alone[0])}." if alone else ""
+    text = (
+        f"the mechanism cannot be closed{held}: redundant constraints contradict each other by up to "
+        f"{' and '.join(amounts)} ({', '.join(found.residual)}), as rounded dimensions make them; all others close."
+    )
+    if allowed is not None:
+        text += f" The tolerance allows {allowed[0]:.2g} rad and {allowed[1]:.2g} m."
+    least = _rounded_up(max(angle, length / system.size)), _rounded_up(max(length, angle * system.size))
+    return AssemblyError(
+        f"{text}{cure} Or leave them open: ld.assemble(system, ..., tolerance=({least[0]:.0e}, {least[1]:.0e})) in rad "
+        "and m, --angle-tolerance and --length-tolerance on the command line.",
+        nearest=found.pose,
+        gap=max(angle, length),
+    )
+
+
+def _listed(changes: Sequence[Change]) -> str:
+    """Changes of dimensions in words, the largest ones."""
+    more = f" and {len(changes) - NAMED} smaller ones" if len(changes) > NAMED else ""
+    return ", ".join(str(change) for change in changes[:NAMED]) + more
+
+
+def _rounded_up(x: float) -> float:
+    """The power of ten above twice a number: room for the residual to grow along a motion."""
+    return float(10.0 ** np.ceil(np.log10(2.0 * x)))
+
+
 # -------------------------------------------------------------------------------------------------- limits
 
 
@@ -301,12 +484,12 @@ def _outside(system: System, pose: State, targets: Sequence[_Target]) -> list[_T
     return found
 
 
-def _inside(system: System, found: _Found, targets: Sequence[_Target]) -> _Found | None:
+def _inside(system: System, found: _Found, targets: Sequence[_Target], until: float) -> _Found | None:
     """The closure, brought within the limits of all joints along its branch; None if that is not possible."""
     at_limit: list[_Target] = []
     while new := _outside(system, found.pose, [*targets, *at_limit]):
         at_limit += new
-        moved = _follow(system, found.pose, [*targets, *at_limit])
+        moved = _follow(system, found.pose, [*targets, *at_limit], until)
         if moved.gap is not None:
             return None
         labels = ", ".join(f"{k.label} = {k.value:g}" for k in at_limit)
@@ -314,19 +497,24 @@ def _inside(system: System, found: _Found, targets: Sequence[_Target]) -> _Found
     return found
 
 
+def _starts(n: int) -> str:
+    return "1 start" if n == 1 else f"{n} starts"
+
+
 def _range(system: System, label: str) -> str:
     low, high = system.limits[label]
     return f"[{low:g}, {high:g}]"
 
 
-def _beyond_limits(system: System, pose: State, targets: Sequence[_Target]) -> AssemblyError:
+def _beyond_limits(system: System, pose: State, targets: Sequence[_Target], starts: int) -> AssemblyError:
     held = f" with {', '.join(f'{k.label} = {k.value:g}' for k in targets)}" if targets else ""
     passed = _outside(system, pose, targets)
     values = _measured(system, pose, passed)
     text = ", ".join(f"{k.label} = {x:.4g} {_range(system, k.label)}" for k, x in zip(passed, values, strict=True))
     return AssemblyError(
-        f"the mechanism closes{held}, but only outside the limits of its joints: {text} (rad or m). Correct the "
-        "limits or the values given, or assemble with limits=False.",
+        f"the mechanism closes{held}, but all closures found from {_starts(starts)} are outside the limits of its "
+        f"joints, the nearest with {text} (rad or m). If there is one inside, start nearer to it with near=... or "
+        "'start' in the model; otherwise correct the limits or the values given, or assemble with limits=False.",
         nearest=pose,
     )
 
@@ -348,8 +536,11 @@ def _directly(system: System, start: State, targets: Sequence[_Target], note: st
     return _Found(*_newton(system, _set(system, start, targets), targets), note)
 
 
-def _follow(system: System, start: State, targets: Sequence[_Target]) -> _Found:
-    """Bring the targets to their values step by step, the loops being closed after each step."""
+def _follow(system: System, start: State, targets: Sequence[_Target], until: float = np.inf) -> _Found:
+    """Bring the targets to their values step by step, the loops being closed after each step; directly after `until`.
+
+    The time is that of :func:`time.perf_counter`.
+    """
     pose, gap = _newton(system, start, [])
     if not targets:
         return _Found(pose, gap, "closed from the pose it started at")
@@ -373,7 +564,7 @@ def _follow(system: System, start: State, targets: Sequence[_Target]) -> _Found:
             step *= 1.5
         else:
             step *= 0.4
-            if step * distance < 1e-3 * STEP:
+            if step * distance < 1e-3 * STEP or time.perf_counter() > until:
                 blocked = "the way from the start is blocked; closed directly, perhaps on another assembly branch"
                 return _directly(system, start, targets, blocked)
     return _Found(pose, None, "closed by following the path from the start")
@@ -573,7 +764,7 @@ def flipped(system: System, pose: State) -> bool:
     return bool(_opposed(system, pose))
 
 
-def _failure(system: System, pose: State, targets: Sequence[_Target]) -> AssemblyError:
+def _failure(system: System, pose: State, targets: Sequence[_Target], starts: int) -> AssemblyError:
     now = terms(system, pose)
     weight = 1.0 / system.row_units
     gaps: dict[str, float] = {}
@@ -590,9 +781,9 @@ def _failure(system: System, pose: State, targets: Sequence[_Target]) -> Assembl
     labels = system.coordinates[:6]
     pose_text = ", ".join(f"{c} = {x:.4g}" for c, x in zip(labels, pose.q, strict=False))
     return AssemblyError(
-        f"the mechanism cannot be closed{held}: {where} stays open by {gap:.3g} (m or rad). Nearest pose found "
-        f"(rad or m): {pose_text}{', ...' if system.nq > 6 else ''}. Check lengths and given values, or start nearer "
-        "to a closed pose with near=...",
+        f"the mechanism cannot be closed{held}: {where} stays open by {gap:.3g} (m or rad) from {_starts(starts)}. "
+        f"Nearest pose found (rad or m): {pose_text}{', ...' if system.nq > 6 else ''}. Check lengths and given "
+        "values, or start nearer to a closed pose with near=...",
         nearest=pose,
         gap=gap,
     )
@@ -614,7 +805,7 @@ def _speeds(
     rows, values, labels = speed_rows(system, pose, list(kept)), np.array(list(kept.values()), float), list(kept)
     v, gap, size = _nearest_speeds(system, pose, v, rows, values)
     if gap.max(initial=0.0) > SPEEDS * max(1.0, size):
-        raise _contradiction(system, pose, labels, gap, SPEEDS * max(1.0, size))
+        raise _speed_error(system, pose, labels, rows, gap, SPEEDS * max(1.0, size))
     for k, label in enumerate(labels):
         if label in system.speeds:
             v[system.speeds.index(label)] = values[k]
@@ -639,9 +830,15 @@ def _nearest_speeds(system: System, pose: State, v: Array, rows: Array, values: 
     return v, gap, max(float(np.abs(b).max(initial=0.0)), float(np.abs(A * v).max(initial=0.0)))
 
 
-def _contradiction(system: System, pose: State, labels: Sequence[str], gap: Array, scale: float) -> AssemblyError:
+def _speed_error(
+    system: System, pose: State, labels: Sequence[str], rows: Array, gap: Array, scale: float
+) -> AssemblyError:
     """Speeds that were given cannot be met, or the constraints themselves cannot."""
-    if labels:
+    still = _held_still(system, pose, labels, rows)
+    if still:
+        text = f"the constraints let {', '.join(still)} not move at this pose: {_why_still(system, pose)} "
+        hint = "Correct what holds it, or give no speed."
+    elif labels:
         unmet = [label for label, x in zip(labels, gap[system.nc :], strict=True) if x > scale] or labels
         text = f"the speeds of {', '.join(unmet)} contradict the constraints or each other at this pose. "
         hint = "Give fewer speeds, or values that fit together."
@@ -650,6 +847,52 @@ def _contradiction(system: System, pose: State, labels: Sequence[str], gap: Arra
         text = f"no speeds meet the constraints {', '.join(unmet)} together at this pose and time. "
         hint = "Remove one of them, or change a driver that leads where the others do not let it go."
     return AssemblyError(text + hint, nearest=pose, gap=float(gap.max()))
+
+
+def _held_still(system: System, pose: State, labels: Sequence[str], rows: Array) -> list[str]:
+    """Speeds among those given that the constraints hold at zero at the pose; none where constraints move in time."""
+    now = terms(system, pose)
+    if now.phi_t.any():
+        return []
+    A = now.J * system.speed_units / system.row_units[:, None]
+    N = np.linalg.svd(A)[2][of_matrix(A).count :].T if system.nc else np.eye(system.nv)
+    moves = np.abs((rows * system.speed_units) @ N).max(axis=1, initial=0.0)
+    scale = np.abs(rows * system.speed_units).max(axis=1, initial=0.0)
+    return [label for label, x, s in zip(labels, moves, scale, strict=True) if x < STILL * s]
+
+
+def _why_still(system: System, pose: State) -> str:
+    """What keeps a mechanism from moving: freedoms left, an axis out of parallel, small contradictions."""
+    A = terms(system, pose).J * system.speed_units / system.row_units[:, None]
+    rank = of_matrix(A)
+    left = system.nv - rank.count
+    text = f"{left} degree{'' if left == 1 else 's'} of freedom {'is' if left == 1 else 'are'} left there."
+    for loop in system.topology.loops:
+        odd = _odd_axis(system, pose, loop.joints)
+        if odd is not None:
+            return (
+                f"{text} In the loop {loop} the axis of '{odd[0]}' is {odd[1]:.3g} rad out of parallel to the others."
+            )
+    found = contradiction(system, pose, LARGEST)
+    if found is not None:
+        text += f" Only {', '.join(found.residual)} hold it, by small contradictions: see ld.mobility(system, state)."
+    return text
+
+
+def _odd_axis(system: System, pose: State, joints: Sequence[str]) -> tuple[str, float] | None:
+    """The only axis of a loop that is not parallel to the others, and the angle between them in rad."""
+    motion = body_motion(system, pose)
+    turning = [j for j in (system.joints[name] for name in joints) if j.spec.type in ("revolute", "helical")]
+    axes = {j.name: motion.rotation[j.parent] @ j.F[1][:, 2] for j in turning}
+    if len(axes) < 4:  # of three axes two may be parallel by chance
+        return None
+    for name, axis in axes.items():
+        others = [other for key, other in axes.items() if key != name]
+        apart = max(float(np.linalg.norm(np.cross(others[0], other))) for other in others)
+        sine = float(np.linalg.norm(np.cross(others[0], axis)))
+        if apart < PARALLEL < sine:
+            return name, float(np.arctan2(sine, abs(others[0] @ axis)))
+    return None
 
 
 def speed_rows(system: System, pose: State, labels: Sequence[str]) -> Array:

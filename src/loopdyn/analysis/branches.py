@@ -20,7 +20,7 @@ from loopdyn.formulations.closure import Closer, plan_for
 from loopdyn.formulations.criteria import measure, null_space
 from loopdyn.formulations.groups import Plan
 from loopdyn.rank import decide, scaled
-from loopdyn.system import State, System
+from loopdyn.system import State, System, require_exact
 from loopdyn.tree import closure, difference, increment
 from loopdyn.wording import nearest
 
@@ -142,6 +142,7 @@ def branches(system: System, q: Mapping[str, float], t: float = 0.0, near: State
     >>> len(found), found.complete, [b.name for b in found]
     (2, True, ['B-C-D +', 'B-C-D -'])
     """
+    require_exact(near, "branches")
     state, chosen = _given(system, q, near)
     plan = plan_for(system, state, chosen)
     start = system.state(dict(zip(system.coordinates, state.q, strict=True)) | dict(q)).q
@@ -276,6 +277,7 @@ def singular_poses(
     >>> sorted({round(p.value, 3) for p in found if p.limit})
     [-3.088, -0.08, 0.972, 2.144]
     """
+    require_exact(near, "singular_poses")
     state, chosen = _given(system, {label: 0.0}, near)
     plan = plan_for(system, state, chosen)
     if not plan.explicit:

@@ -14,7 +14,7 @@ from loopdyn.errors import LoopdynError
 from loopdyn.formulations.base import Formulation
 from loopdyn.formulations.registry import CLASSES, formulation_class, prepare
 from loopdyn.reactions import COMPONENTS, reactions
-from loopdyn.system import State, System
+from loopdyn.system import State, System, require_exact
 
 Array = NDArray[np.float64]
 
@@ -172,6 +172,7 @@ def compare(system: System, state: State | None = None) -> Comparison:
     >>> compare(ld.library.four_bar().compile()).acceleration_difference < 1e-9
     True
     """
+    require_exact(state, "compare")
     at = assemble(system) if state is None else state
     results: dict[str, Result] = {}
     unsupported: dict[str, str] = {}

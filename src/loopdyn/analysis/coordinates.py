@@ -23,7 +23,7 @@ from loopdyn.formulations import criteria
 from loopdyn.formulations.partition import Partition, PartitionSolver
 from loopdyn.projection import project
 from loopdyn.rank import CANDIDATE, decide, require_inertia, require_regular, scaled, without_inertia
-from loopdyn.system import State, System, build
+from loopdyn.system import State, System, build, require_exact
 from loopdyn.topology import forest_of_cuts
 from loopdyn.tree import body_jacobian, closure, increment, mass_matrix
 from loopdyn.wording import nearest
@@ -194,6 +194,7 @@ def coordinates(system: System, state: State) -> Coordinates:
     >>> found.best, found.singular
     (('A',), ())
     """
+    require_exact(state, "coordinates")
     rank = decide(system, state)
     require_regular(system, rank)
     require_inertia(system, state, rank)

@@ -26,7 +26,7 @@ from loopdyn.forces.base import Table, law_program
 from loopdyn.profiles import Profile
 from loopdyn.projection import project
 from loopdyn.rank import of_matrix
-from loopdyn.system import JointData, State, System, TableUse, point_on
+from loopdyn.system import JointData, State, System, TableUse, point_on, require_exact
 from loopdyn.tree import Motion, body_motion, increment
 from loopdyn.tree.tables import leave_table
 from loopdyn.wording import nearest
@@ -512,6 +512,7 @@ def drive(
     >>> turn.status, [(e.kind, e.label) for e in turn.events if e.label == "D"]
     ('complete', [('turning point', 'D'), ('turning point', 'D')])
     """
+    require_exact(near, "drive")
     if units not in ("SI", "model"):
         raise LoopdynError(f"units '{units}' are unknown. Use 'SI' or 'model'.")
     given = {inputs: motion} if isinstance(inputs, str) else dict(inputs)

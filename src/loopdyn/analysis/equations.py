@@ -23,7 +23,7 @@ from loopdyn.formulations.closure import plan_for
 from loopdyn.formulations.groups import PARALLEL, Plan
 from loopdyn.rank import decide
 from loopdyn.rotations import perpendicular_frame
-from loopdyn.system import JointData, State, System
+from loopdyn.system import JointData, State, System, require_exact
 from loopdyn.tree import body_motion
 from loopdyn.wording import nearest
 
@@ -146,6 +146,7 @@ def equations(system: System, independent: Sequence[str], state: State | None = 
     >>> [str(x) for x, _ in found.g][-2:], found.M_minimal.shape
     (['q_B', 'q_D'], (1, 1))
     """
+    require_exact(state, "equations")
     for label in independent:
         if label not in system.speeds:
             raise LoopdynError(f"there is no coordinate '{label}'. {nearest(label, system.speeds)}")

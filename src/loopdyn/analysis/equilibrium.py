@@ -37,7 +37,7 @@ from loopdyn.model import Mechanism
 from loopdyn.rank import decide, scaled
 from loopdyn.reactions import COMPONENTS, Reactions, reactions
 from loopdyn.results import load_units
-from loopdyn.system import State, System, TableUse, build
+from loopdyn.system import State, System, TableUse, build, require_exact
 from loopdyn.tree import body_motion, closure, difference, energy, increment, inverse_dynamics, power, terms
 from loopdyn.tree.tables import check_tables, table_variable
 from loopdyn.wording import nearest
@@ -257,6 +257,7 @@ def equilibrium(
     >>> [(e.stability, abs(round(e["A"], 6))) for e in ld.equilibrium(system, search={"A": (-1, 4)})]
     [('stable', 0.0), ('unstable', 3.141593)]
     """
+    require_exact(start, "equilibrium")
     here = _start(system, start, t)
     statics = _Statics(system, here)
     if search is None:
@@ -295,6 +296,7 @@ def zero_force(
     >>> [round(float(state.q[0]), 9) for state in ld.zero_force(m.compile(), "spring", {"A": (-1, 1)})]
     [0.3]
     """
+    require_exact(start, "zero_force")
     known = [n for n, f in system.mechanism.forces.items() if isinstance(f, LOADED)]
     if force not in known:
         text = f"'{force}' has no single load" if force in system.forces else f"there is no force '{force}'"
@@ -363,6 +365,7 @@ def preload(system: System, pose: State, force: str) -> Preload:
     >>> round(ld.preload(system, system.state(), "hold").value, 9)
     10.0
     """
+    require_exact(pose, "preload")
     m = system.mechanism
     known = [n for n, f in m.forces.items() if isinstance(f, LOADED)]
     if force not in known:

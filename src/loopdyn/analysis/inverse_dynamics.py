@@ -36,7 +36,7 @@ from loopdyn.projection import project
 from loopdyn.rank import CANDIDATE, decide, of_matrix, scaled
 from loopdyn.reactions import freedom_wrench, reactions
 from loopdyn.results import Run
-from loopdyn.system import State, System, build
+from loopdyn.system import State, System, build, require_exact
 from loopdyn.tree import Terms, body_motion, closure, difference, increment, terms
 from loopdyn.tree.tables import check_tables
 from loopdyn.wording import nearest
@@ -433,6 +433,11 @@ def _check_options(
         raise LoopdynError("a motion by formulas needs times. Give them: times=np.linspace(0, 1, 201).")
     if not isinstance(motion, Mapping) and times is not None:
         raise LoopdynError("times belong to a motion by formulas; this one has its own. Leave them out.")
+    if isinstance(motion, Run) and motion.system.tolerated is not None:
+        raise LoopdynError("inverse_dynamics cannot leave constraints open, and this run does (see run.left_open).")
+    for state in motion if isinstance(motion, Sequence) else ():
+        if isinstance(state, State):
+            require_exact(state, "inverse_dynamics")
     states = isinstance(motion, Sequence)
     if states and accelerations is None:
         raise LoopdynError("states alone do not say how speeds change. Give accelerations (n, nv) with them.")

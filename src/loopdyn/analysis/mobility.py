@@ -12,16 +12,17 @@ verdict is "undecided".
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
 
+from loopdyn.analysis.contradictions import LARGEST, contradiction
 from loopdyn.errors import AssemblyError
 from loopdyn.projection import project
 from loopdyn.rank import Rank, of_matrix, scaled
-from loopdyn.reactions import UNIQUE, free_system, joint_rank
+from loopdyn.reactions import free_system, free_terms, joint_rank, least_part
 from loopdyn.system import State, System
 from loopdyn.tree import body_jacobian, difference, increment, terms
 
@@ -33,7 +34,9 @@ IDLE = 1e-7  # motion of other bodies, against that of the idle one, that counts
 STEP = 0.05  # rad or sizes of the mechanism: length of a step of the walk
 WALKS, GENERATIONS = 6, 3
 MORE_WALKS = 30  # at most, of one step each, where the forms say that rank is lost and no neighbour has regained it
-NEAR = 1e-11  # residual, in sizes of the mechanism, up to which a neighbour is taken as closed
+# Residual, in sizes of the mechanism, up to which a neighbour is taken as closed: this, or so many times what rounded
+# dimensions leave open at the pose itself, or on the way by singular values that count as zero.
+NEAR, AS_NEAR = 1e-11, 3.0
 # Where rows touch each other instead of crossing, a residual NEAR leaves coordinates open by its root: singular
 # values of a neighbour below this are zero. Those that the pose alone has lost are of the order of STEP there.
 ZERO_THERE = 1e-5
@@ -70,6 +73,13 @@ class Mobility:
         For each joint, its reaction rows and whether each is determined.
     gap : float
         How clear the decision on rank was: smallest singular value kept over the largest dropped.
+    tolerated : dict
+        Redundant rows that are left open within a tolerance, and by how much at this pose, rad or m.
+    driven : int
+        Drivers.
+    held : dict
+        Where nothing can move, but for small contradictions of redundant rows could: these rows, and by how much they
+        would be open beside the pose, rad or m.
     """
 
     name: str
@@ -85,16 +95,42 @@ class Mobility:
     dependent: dict[str, tuple[str, ...]]
     unique: dict[str, dict[str, bool]]
     gap: float
+    tolerated: dict[str, float] = field(default_factory=dict)
+    driven: int = 0
+    held: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def rigid(self) -> bool:
+        """Whether it is a structure: its constraints allow no motion, and no driver moves it."""
+        return self.dof == self.dof_here == self.driven == 0
+
+    @property
+    def _explained(self) -> str:
+        if self.verdict not in ("regular", "overconstrained") or self.dof or self.dof_here:
+            return EXPLAIN[self.verdict]
+        repeated = "; some constraints repeat others, so loads may come from misfits" if self.redundant else ""
+        if self.rigid:
+            return "a structure (rigid): the constraints allow no motion" + repeated
+        return "drivers give all motion, no freedom is left" + repeated
 
     def __str__(self) -> str:
         lines = [
             f"{self.name}: {_count(self.dof, 'degree')} of freedom, {_count(self.redundant, 'redundant constraint')}"
         ]
-        lines.append(f"  verdict: {self.verdict}; {EXPLAIN[self.verdict]}")
+        lines.append(f"  verdict: {self.verdict}; {self._explained}")
         if self.dof_here != self.dof or self.redundant_here != self.redundant:
             here = f"{_count(self.dof_here, 'freedom')} of velocity, {self.redundant_here} redundant"
             lines.append(f"  at this pose: {here}")
         lines.append(f"  rows of all joints: {self.rows}, independent {self.rank}; Grübler count {self.grubler}")
+        if self.tolerated:
+            left = ", ".join(f"{row} by {x:.2g}" for row, x in self.tolerated.items())
+            lines.append(f"  left open within the tolerance (rad or m): {left}")
+        if self.held:
+            by = ", ".join(f"{row} by {x:.2g}" for row, x in self.held.items())
+            lines.append(
+                f"  it could move if these were left open (rad or m): {by}. Axes or lengths may be rounded or slightly "
+                "off: correct them, or see ld.assemble(system, tolerance=...)"
+            )
         if self.idle:
             lines.append(f"  idle: {', '.join(self.idle)} can turn alone")
         groups: dict[tuple[str, ...], list[str]] = {}
@@ -144,6 +180,7 @@ def mobility(system: System, state: State) -> Mobility:
     >>> m.dof, m.redundant, m.verdict
     (1, 3, 'overconstrained')
     """
+    system = system.for_state(state)
     closed = project(system, State(state.t, state.q, np.zeros(system.nv)))
     if np.abs(terms(system, state).phi / system.row_units).max(initial=0.0) > CLOSED:
         raise AssemblyError("the loops are open at this state. Close them first: ld.assemble(system, ...).", state)
@@ -157,7 +194,11 @@ def mobility(system: System, state: State) -> Mobility:
     lost = 0 if best is None else max(0, best.rank - here.count)
     redundant = here.redundant - lost
     all_rows, J_all, _ = joint_rank(system, pose)
-    dependent, unique = _dependencies(system, J_all, all_rows)
+    exact = system.exact or system
+    if exact is not system:
+        J_all = free_terms(exact, pose)[2].J
+    dependent, unique = _dependencies(system, J_all, all_rows, least_part(system))
+    tolerated = {} if system.tolerated is None else _left_open(exact, pose, system.tolerated.rows)
     return Mobility(
         name=system.name,
         dof=dof,
@@ -172,7 +213,22 @@ def mobility(system: System, state: State) -> Mobility:
         dependent=dependent,
         unique=unique,
         gap=here.gap,
+        tolerated=tolerated,
+        driven=len(system.mechanism.drivers),
+        held=_held_by(system, pose) if dof == 0 else {},
     )
+
+
+def _held_by(system: System, pose: State) -> dict[str, float]:
+    """Rows that hold a structure by small contradictions only, and how much they would be open, rad or m."""
+    found = None if system.tolerated is not None else contradiction(system, pose, LARGEST)
+    return {} if found is None else dict(found.residual)
+
+
+def _left_open(exact: System, pose: State, rows: tuple[str, ...]) -> dict[str, float]:
+    """Residuals of rows at a pose, rad or m."""
+    phi = dict(zip(exact.constraint_rows, np.abs(terms(exact, pose).phi).tolist(), strict=True))
+    return {row: phi[row] for row in rows}
 
 
 def _finite(system: System, pose: State, here: Rank, U0: Array, N: Array) -> tuple[str, int, _Neighbour | None]:
@@ -186,12 +242,13 @@ def _finite(system: System, pose: State, here: Rank, U0: Array, N: Array) -> tup
     s = np.linalg.svd(forms.reshape(len(forms), -1), compute_uv=False)
     # rows and columns are scaled to one, so a form of a true loss is of the order of one
     pose_only = int(np.count_nonzero(s > SECOND_ORDER * max(1.0, s[0])))
-    best = _walk(system, pose, N, forms, here.count + pose_only)
+    near = _near(system, pose, here)
+    best = _walk(system, pose, N, forms, here.count + pose_only, near)
     lost = 0 if best is None else max(0, best.rank - here.count)
     if best is not None and lost == pose_only:  # the walk explains what the forms say
         verdict, dof = "singular here" if lost else "overconstrained", dof_here - lost
     else:
-        dof = 0 if best is None else _reached(system, best)
+        dof = 0 if best is None else _reached(system, best, near)
         verdict = "shaky" if pose_only > lost and dof < dof_here - lost else "undecided"
     return verdict if here.clear else "undecided", dof, best
 
@@ -239,19 +296,26 @@ class _Neighbour:
     N: Array
 
 
-def _neighbour(system: System, at: State, step: Array) -> _Neighbour | None:
+def _near(system: System, pose: State, here: Rank) -> float:
+    """Residual up to which a neighbour of a pose counts as closed."""
+    dropped = float(here.singular_values[here.count : here.count + 1].sum())
+    residual = float(np.abs(terms(system, pose).phi / system.row_units).max(initial=0.0))
+    return max(NEAR, AS_NEAR * residual, AS_NEAR * GENERATIONS * STEP * dropped)
+
+
+def _neighbour(system: System, at: State, step: Array, near: float) -> _Neighbour | None:
     """The closed pose next to `at` moved by `step`; None if none was found."""
     columns = system.speed_units
     found = project(system, State(at.t, increment(system, at.q, step), np.zeros(system.nv)), most=50).state
     now = terms(system, found)
-    if np.abs(now.phi / system.row_units).max() > NEAR:
+    if np.abs(now.phi / system.row_units).max() > near:
         return None
     _, s, Vt = np.linalg.svd(scaled(system, now.J), full_matrices=True)
     count = int(np.count_nonzero(s > ZERO_THERE * max(1.0, s[0])))
     return _Neighbour(found, count, columns[:, None] * Vt[count:].T)
 
 
-def _walk(system: System, pose: State, N: Array, forms: Array, expected: int) -> _Neighbour | None:
+def _walk(system: System, pose: State, N: Array, forms: Array, expected: int, near: float) -> _Neighbour | None:
     """The neighbour of largest rank reached in a few generations of steps; None if nothing can move."""
     rng = np.random.default_rng(0)
     columns = system.speed_units
@@ -262,7 +326,7 @@ def _walk(system: System, pose: State, N: Array, forms: Array, expected: int) ->
         at, step = pose, N @ _possible(forms, rng)
         for _ in range(GENERATIONS if walk < WALKS else 1):
             step *= STEP / np.abs(step / columns).max()
-            found = _neighbour(system, at, step)
+            found = _neighbour(system, at, step, near)
             if found is None or np.abs(difference(system, at.q, found.pose.q) / columns).max() < REACHED * STEP:
                 break
             best = found if best is None or found.rank > best.rank else best
@@ -272,13 +336,13 @@ def _walk(system: System, pose: State, N: Array, forms: Array, expected: int) ->
     return best
 
 
-def _reached(system: System, at: _Neighbour) -> int:
+def _reached(system: System, at: _Neighbour, near: float) -> int:
     """In how many independent directions a neighbour can move by a step: forth less back, so that curvature drops."""
     columns = system.speed_units
     moves = []
     for x in at.N.T:
         step = x * STEP / np.abs(x / columns).max()
-        there = [_neighbour(system, at.pose, sign * step) for sign in (1.0, -1.0)]
+        there = [_neighbour(system, at.pose, sign * step, near) for sign in (1.0, -1.0)]
         ends = [difference(system, at.pose.q, n.pose.q) if n is not None else np.zeros(system.nv) for n in there]
         moves.append((ends[0] - ends[1]) / (2 * STEP * columns))
     return int(np.count_nonzero(np.linalg.svd(np.array(moves), compute_uv=False) > REACHED)) if moves else 0
@@ -332,13 +396,13 @@ def _passes(loop: tuple[str, ...], members: set[str]) -> bool:
 
 
 def _dependencies(
-    system: System, J: Array, rank: Rank
+    system: System, J: Array, rank: Rank, least: float
 ) -> tuple[dict[str, tuple[str, ...]], dict[str, dict[str, bool]]]:
     """Which rows of which joints take part in dependencies; for each row whether its reaction is determined."""
     free = free_system(system)
     A = scaled(free, J)
     U0 = np.linalg.svd(A, full_matrices=True)[0][:, rank.count :] if len(A) else np.zeros((0, 0))
-    known = np.linalg.norm(U0, axis=1) < UNIQUE
+    known = np.linalg.norm(U0, axis=1) < least
     dependent: dict[str, tuple[str, ...]] = {}
     unique: dict[str, dict[str, bool]] = {}
     for label, sure in zip(free.constraint_rows, known, strict=True):

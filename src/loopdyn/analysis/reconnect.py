@@ -19,7 +19,7 @@ from loopdyn.errors import AssemblyError, ModelError, Problem
 from loopdyn.formulations.oracle import solve_dense
 from loopdyn.rank import decide
 from loopdyn.reactions import Reactions, distribute, free_state, free_system
-from loopdyn.system import State, System
+from loopdyn.system import State, System, require_exact
 from loopdyn.tree import Motion, body_jacobian, body_motion, counted, energy, mass_matrix, terms
 
 Array = NDArray[np.float64]
@@ -79,6 +79,7 @@ def reconnect(system: System, state: State, other: System) -> Change:
     >>> abs(change.energy_loss) < 1e-12
     True
     """
+    require_exact(state, "reconnect")
     if set(system.bodies) != set(other.bodies):
         odd = sorted(set(system.bodies) ^ set(other.bodies))
         raise ModelError([Problem("reconnect", f"the systems differ in bodies {', '.join(odd)}", "Keep all bodies.")])

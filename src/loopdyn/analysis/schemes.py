@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from loopdyn.errors import LoopdynError, SingularityError
 from loopdyn.formulations.partition import Partition, PartitionSolver
 from loopdyn.rank import decide
-from loopdyn.system import State, System
+from loopdyn.system import State, System, require_exact
 from loopdyn.wording import nearest
 
 Array = NDArray[np.float64]
@@ -84,6 +84,7 @@ def reactions_by(system: System, state: State, scheme: Scheme = "37") -> Array:
     >>> bool(np.ptp(f, axis=0).max() < 1e-10)
     True
     """
+    require_exact(state, "reactions_by")
     if scheme not in get_args(Scheme):
         raise LoopdynError(f"there is no scheme '{scheme}'. {nearest(str(scheme), get_args(Scheme))}")
     solver = PartitionSolver(system, decide(system, state), Partition())

@@ -250,7 +250,7 @@ def _nodes(system: System) -> list[Node]:
     """Nodes of the cut joints, of the constraints between two bodies, and of the relations of coordinates."""
     model, n_bases = system.model, system.n_bases
     nodes = []
-    for parent, child, _, row, rows, _ in model.cut:
+    for parent, child, _, row, rows, *_ in model.cut:
         if rows == 0:  # a free joint that is cut
             continue
         name = system.constraint_rows[row].rpartition(".")[0]
@@ -304,7 +304,7 @@ def _freeze(system: System, forest: Forest, pattern: Pattern) -> Plan:
     kept = np.array([r for k in order for r in forest.nodes[k].rows], np.int64)
     index = {int(r): m for m, r in enumerate(kept)}
     cut_table = _cut_table(ints, model)
-    all_rows = [r for _, _, _, row, rows, _ in cut_table.tolist() for r in range(row, row + rows)]
+    all_rows = [r for _, _, _, row, rows, *_ in cut_table.tolist() for r in range(row, row + rows)]
     all_rows += model.linear[:, rec.L_ROW].tolist()
     dropped = [r for r in all_rows if r not in index]
     index |= {r: len(kept) + m for m, r in enumerate(dropped)}
@@ -354,7 +354,7 @@ def _freeze(system: System, forest: Forest, pattern: Pattern) -> Plan:
 def _acting(cut_table: Ints, index: Mapping[int, int], node_of: Ints, n_bases: int) -> dict[tuple[int, int], int]:
     """By body and place of a node: the cut whose rows these are, if it acts on the body."""
     found: dict[tuple[int, int], int] = {}
-    for n, (parent, child, _, row, rows, _) in enumerate(cut_table.tolist()):
+    for n, (parent, child, _, row, rows, *_) in enumerate(cut_table.tolist()):
         for k in {int(node_of[index[r]]) for r in range(row, row + rows) if index[r] < len(node_of)}:
             found |= {(b, k): n for b in (parent, child) if b >= n_bases}
     return found
@@ -502,7 +502,7 @@ def with_cuts(system: System, bodies: Sequence[int]) -> tuple[Ints, NDArray[np.f
     for i in bodies:
         j = joints[i]
         cut_of[i] = len(model.cut) + len(added)
-        added.append([j.parent, j.child, j.spec.kind, row, len(j.spec.rows_when_cut), -1])
+        added.append([j.parent, j.child, j.spec.kind, row, len(j.spec.rows_when_cut), -1, 0])
         frames.append(_cut_frames(system, j))
         row += len(j.spec.rows_when_cut)
     cut = np.concatenate([model.cut, np.array(added, np.int64).reshape(-1, rec.N_CUT)])

@@ -219,7 +219,7 @@ class Tree:
 def find_elements(system: System, tree: Tree) -> list[Element]:
     """Cut joints and constraints between two bodies, then relations of coordinates."""
     model, found = system.model, []
-    for n, (parent, child, _, row, rows, _) in enumerate(model.cut.tolist()):
+    for n, (parent, child, _, row, rows, *_) in enumerate(model.cut.tolist()):
         child_side, parent_side = tree.ways(child, parent)
         if rows and (child_side or parent_side):
             part = Part(n, -1, child, parent, child_side, parent_side)

@@ -79,8 +79,9 @@ def prepare(system: System, formulation: str | Formulation = DEFAULT, state: Sta
     (3,)
     """
     method = chosen(formulation)
-    require_support(system, method)
     at = system.state() if state is None else state
+    system = system.for_state(at)
+    require_support(system, method)
     return prepare_at(system, method, at, decide(system, at))
 
 

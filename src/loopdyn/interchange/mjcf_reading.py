@@ -43,6 +43,10 @@ CONNECT, WELD, JOINT, TENDON = range(4)  # mjtEq
 # Two connects are one hinge if their anchors are this far apart, relative to the model, and equally far on both bodies.
 ANCHORS_APART = 1e-6
 MAX_COPIES = 10_000  # of a body, by <replicate> and <composite>
+NEARER = (
+    0.1  # share of the residual of loops at qpos0, or of what it is outside limits, below which a keyframe is nearer
+)
+NEARLY_CLOSED = 1e-2  # rad or m: residual of equalities, which are soft, at a pose that was saved as closed
 
 
 @dataclass(frozen=True)
@@ -135,7 +139,9 @@ def read_mjcf(
     source : str or Path
         Name of the file, or its text.
     keyframe : str or int, optional
-        Keyframe to start from, by name or number: its pose is the reference pose. By default ``qpos0``, at rest.
+        Keyframe to start from, by name or number: its pose is the reference pose. By default ``"qpos0"``, at rest; the
+        first keyframe if the model has loops that ``qpos0`` leaves open, or closes outside the limits of joints, and
+        the keyframe does not.
     folder : str or Path, optional
         Folder that included files and meshes must be in (or below it); by default that of the file. A model given as
         text reads no file without it.
@@ -789,7 +795,13 @@ class _Reader:
     def _keyframe(self, wanted: str | int | None) -> int | None:
         m = self.m
         names = [self.label("KEY", k) or str(k) for k in range(m.nkey)]
-        if wanted is None:
+        if wanted is None and names and self._is_better(m.key_qpos[0], m.qpos0):
+            self.report.changed.append(
+                f"the reference pose is the keyframe '{names[0]}': qpos0 leaves loops open or is outside the limits of "
+                'joints (keyframe="qpos0" reads it all the same)'
+            )
+            return 0
+        if wanted is None or (wanted == "qpos0" and "qpos0" not in names):
             if names:
                 self.report.left_out.append(f"keyframes {', '.join(names)}: read one with keyframe=")
             return None
@@ -799,6 +811,26 @@ class _Reader:
             hint = nearest(str(wanted), names)
             raise ModelError([Problem("keyframe", f"there is no keyframe '{wanted}'", hint, self.draft.file)])
         return names.index(str(wanted))
+
+    def _is_better(self, one: Array, other: Array) -> bool:
+        """Whether a pose is nearer to closed than another, or as near and within limits that the other leaves."""
+        if not self.m.neq:
+            return False
+        (gap, beyond), (other_gap, other_beyond) = (self._misfit(qpos) for qpos in (one, other))
+        return gap < NEARER * other_gap or (
+            beyond < NEARER * other_beyond and gap < max(2.0 * other_gap, NEARLY_CLOSED)
+        )
+
+    def _misfit(self, qpos: Array) -> tuple[float, float]:
+        """Largest residual of equalities at a pose, and by how much limits of joints are passed, rad or m."""
+        m, data = self.m, self.mj.MjData(self.m)
+        data.qpos[:] = qpos
+        self.mj.mj_forward(m, data)
+        rows = data.efc_type[: data.nefc] == int(self.mj.mjtConstraint.mjCNSTR_EQUALITY)
+        scalar = (m.jnt_limited != 0) & (m.jnt_type >= SLIDE)
+        at, (low, high) = qpos[m.jnt_qposadr[scalar]], m.jnt_range[scalar].T
+        beyond = np.maximum(low - at, at - high).max(initial=0.0)
+        return float(np.abs(data.efc_pos[: data.nefc][rows]).max(initial=0.0)), float(beyond)
 
     def _start(self, key: int) -> None:
         """Speeds of the keyframe by label; its pose is the reference pose."""

@@ -126,6 +126,8 @@ def _run(data: Any, attributes: dict[str, Any], system: System) -> Run:
     kept = data.drop_vars([v for v in data.variables if str(v).startswith("event_") or v == "jumps"])
     settings = json.loads(attributes["settings"])
     made = tuple(phase_of(system, p) for p in phases)
+    if made and made[0].tolerated is not None:
+        system = system.tolerating(made[0].tolerated)
     names_of = {"active": "partition", "criterion": "criterion"}
     chosen = {key: data[name].values for key, name in names_of.items() if name in data}
     ended = attributes["status"], attributes["message"]

@@ -17,6 +17,7 @@ from loopdyn.records import (
     C_PROGRAM,
     C_ROW,
     C_ROWS,
+    C_SKIPPED,
     E_COORDINATE,
     E_CUT,
     E_FREEDOM,
@@ -73,6 +74,18 @@ def pair(model, work, n):
     return F, M, par, d, wF, wM, sub(sub(vM, vF), cross(wF, d)), xM
 
 
+@inline
+def skip_rows(work, first, count, skipped):
+    """Make the rows zero whose bits are set: they constrain nothing."""
+    for m in range(count):
+        if (skipped >> m) & 1 == 1:
+            k = first + m
+            work.phi[k] = 0.0
+            work.gamma[k] = 0.0
+            work.explicit[k] = 0.0
+            work.rows[k, :] = 0.0
+
+
 @inline(always=True)
 def rows_of_pair(model, work, n):
     """phi, direction and gamma of the rows of cut joint or pair constraint n, for the motion in `work`."""
@@ -88,6 +101,8 @@ def rows_of_pair(model, work, n):
         joint_rows(kind, F, M, par, d, wF, wM, v, work.phi, work.rows, work.gamma, k)
     else:
         pair_rows(model, work, kind, model.cut[n, C_PROGRAM], F, M, par, d, wF, wM, v, k)
+    if model.cut[n, C_SKIPPED] != 0:
+        skip_rows(work, k, model.cut[n, C_ROWS], model.cut[n, C_SKIPPED])
 
 
 @inline(always=True)

@@ -1,0 +1,308 @@
+"""Contradictions: redundant constraints of which rounded dimensions make contradicting ones.
+
+An overconstrained mechanism moves because some of its rows repeat others. With dimensions rounded to six digits they
+do so but for 1e-6: no pose meets all rows, though every pose meets all but these nearly. Such rows are told from a
+loop that is too short by three signs: the rows have singular values of the size of the residual and others far above;
+those that are kept can be closed exactly; and the residual of the others stays as small beside the pose as it is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import qr
+
+from loopdyn import records as rec
+from loopdyn.projection import project
+from loopdyn.rank import CANDIDATE, is_large, of_matrix, scaled
+from loopdyn.reactions import free_terms
+from loopdyn.system import State, System, Tolerated
+from loopdyn.tree import body_motion, difference, increment, terms
+
+Array = NDArray[np.float64]
+
+# Residual, rad or sizes of the mechanism, up to which rows may be meant to agree: pi/2 written as 1.57 is off by 8e-4.
+LARGEST = 2e-3
+SPREAD = 30.0  # singular values below this many residuals may come from what makes the residual ...
+SMALLEST_GAP = 10.0  # ... if those above are so many times larger
+CLOSED = 1e-11  # rad or sizes of the mechanism: residual of rows that are met exactly
+BESIDE = 0.2  # rad or sizes of the mechanism to the poses beside
+# Residual beside the pose against that at the pose. Where a loop is too short by 2e-3, the other rows lead to poses in
+# which it is open by the square of the way, 0.2**2 / 2.
+GROWS = 5.0
+# Rows are chosen again where the smallest singular value of those that are kept falls below this share of what the
+# same number of all rows has: the best choice has nearly all of it.
+WEAK = 0.3
+POSES = 4  # beside the pose
+WALKS, STEPS = 4, 10  # walks of so many steps from the pose, along which a change of dimensions must hold
+ALONE = 1e-3  # share of the residual that is left where a change of one frame closes the mechanism
+AXES = ("rx", "ry", "rz", "x", "y", "z")
+
+
+@dataclass(frozen=True)
+class Contradiction:
+    """Rows that repeat others but for a small residual.
+
+    Attributes
+    ----------
+    pose : State
+        Where all other rows are met exactly.
+    rows : tuple of str
+        The rows that are not kept.
+    residual : mapping
+        Of those that are open there or beside, the largest residual, rad or m.
+    """
+
+    pose: State
+    rows: tuple[str, ...]
+    residual: Mapping[str, float]
+
+    def largest(self, system: System) -> tuple[float, float]:
+        """Largest residual of an angle and of a length, rad and m."""
+        dimension = dict(zip(system.constraint_rows, system.row_dimensions, strict=True))
+        angle, length = (
+            max([x for row, x in self.residual.items() if dimension[row] == d], default=0.0)
+            for d in ("angle", "length")
+        )
+        return angle, length
+
+
+def contradiction(system: System, pose: State, within: float = 0.0) -> Contradiction | None:
+    """Rows that contradict others at a pose of least residual; None if that is not what keeps it open.
+
+    At a pose that is closed rows may agree and still keep the mechanism from moving, since they contradict each other
+    beside it. They are found if their residual, rad or sizes of the mechanism, stays below `within`.
+    """
+    open_by = float(np.abs(_residual(system, pose)).max(initial=0.0))
+    if is_large(system) or system.nc == 0 or not max(open_by, within) > CLOSED or open_by > LARGEST:
+        return None
+    rows = dependent_rows(system, pose, max(SPREAD * open_by, 2.0 * within))
+    agree = open_by < CLOSED and len(rows) == of_matrix(scaled(system, terms(system, pose).J)).redundant
+    if not rows or agree:
+        return None
+    kept = system.tolerating(Tolerated(rows, np.inf, np.inf))
+    at_rest = State(pose.t, pose.q, np.zeros(system.nv))
+    closed = _closed(kept, at_rest)
+    if closed is None:
+        return None
+    beside = _beside(kept, closed)
+    if beside is None:
+        return None
+    found = np.array([np.abs(_residual(system, p)) for p in (closed, *beside)])
+    if found.max() > GROWS * max(open_by, found[0].max(), within):
+        return None
+    largest = dict(zip(system.constraint_rows, found.max(axis=0), strict=True))
+    units = dict(zip(system.constraint_rows, system.row_units, strict=True))
+    residual = {row: float(largest[row] * units[row]) for row in rows if largest[row] > CLOSED}
+    return Contradiction(closed, rows, residual)
+
+
+def dependent_rows(system: System, pose: State, least: float) -> tuple[str, ...]:
+    """Rows that depend on others where singular values below `least` count as zero; none if that is not clear."""
+    A = scaled(system, terms(system, pose).J)
+    s = np.linalg.svd(A, compute_uv=False)
+    top = max(float(s[:1].sum()), 1.0)
+    count = int(np.count_nonzero(s > max(least, CANDIDATE) * top))
+    if count == len(A) or (count < len(s) and count and s[count - 1] < SMALLEST_GAP * s[count]):
+        return ()
+    may_go = _may_go(system)
+    Q = np.linalg.qr(A[~may_go].T)[0] if not may_go.all() else np.zeros((A.shape[1], 0))
+    rest = A[may_go] - (A[may_go] @ Q) @ Q.T
+    order = qr(rest.T, mode="r", pivoting=True)[1]
+    held = np.linalg.matrix_rank(A[~may_go], tol=CANDIDATE * top) if not may_go.all() else 0
+    gone = np.flatnonzero(may_go)[order[max(count - held, 0) :]]
+    return tuple(system.constraint_rows[k] for k in sorted(gone.tolist()))
+
+
+def _may_go(system: System) -> NDArray[np.bool_]:
+    """Rows of joints and of constraints between bodies; relations, drivers and user constraints are always met."""
+    found = np.zeros(system.nc, bool)
+    for row, count in system.model.cut[:, [rec.C_ROW, rec.C_ROWS]]:
+        found[row : row + count] = True
+    return found & system.holonomic
+
+
+def _residual(system: System, pose: State) -> Array:
+    """Residuals of the rows of positions, in rad or sizes of the mechanism."""
+    result: Array = np.where(system.holonomic, terms(system, pose).phi / system.row_units, 0.0)
+    return result
+
+
+def _closed(kept: System, pose: State) -> State | None:
+    found = project(kept, pose, most=50).state
+    return found if np.abs(_residual(kept, found)).max(initial=0.0) < CLOSED else None
+
+
+def _beside(kept: System, pose: State) -> list[State] | None:
+    """Poses beside one in which the rows that are kept are met; none if they allow no motion, None if none is found."""
+    N = kept.speed_units[:, None] * _freedoms(kept, pose)
+    if N.shape[1] == 0:
+        return []
+    rng, found = np.random.default_rng(0), []
+    for _ in range(POSES):
+        x = N @ rng.normal(size=N.shape[1])
+        x *= BESIDE * rng.uniform(0.5, 1.0) / np.abs(x / kept.speed_units).max()
+        there = _closed(kept, State(pose.t, increment(kept, pose.q, x), pose.v))
+        if there is not None and np.abs(difference(kept, pose.q, there.q) / kept.speed_units).max() > 0.1 * BESIDE:
+            found.append(there)
+    return found or None
+
+
+def _freedoms(kept: System, pose: State) -> Array:
+    """Orthonormal basis (nv, n) of the speeds that the rows allow, in natural units."""
+    _, s, Vt = np.linalg.svd(scaled(kept, terms(kept, pose).J))
+    count = int(np.count_nonzero(s > CANDIDATE * max(float(s[:1].sum()), 1.0)))
+    return np.asarray(Vt[count:].T, float)
+
+
+# ------------------------------------------------------------------------------------ rows left open in a run
+
+
+@dataclass(frozen=True)
+class Look:
+    """Rows that are left open, at a state."""
+
+    beyond: tuple[str, float, float] | None  # a row that left the tolerance: its residual, and what is allowed
+    weak: bool  # whether the rows that are kept get close to depending on each other, and all together do not
+
+
+def look(system: System, state: State) -> Look:
+    """Compare the rows that a system leaves open with its tolerance."""
+    exact, tolerated = system.exact, system.tolerated
+    if exact is None or tolerated is None:
+        return Look(None, False)
+    now, allowed = terms(exact, state), tolerated.of(exact)
+    over = np.where(allowed > 0.0, np.abs(now.phi) / np.where(allowed > 0.0, allowed, 1.0), 0.0)
+    k = int(np.argmax(over))
+    beyond = (exact.constraint_rows[k], float(abs(now.phi[k])), float(allowed[k])) if over[k] > 1.0 else None
+    kept = np.array([row not in tolerated.rows for row in exact.constraint_rows])
+    A = scaled(exact, now.J)
+    of_all, of_kept = (np.linalg.svd(rows, compute_uv=False) for rows in (A, A[kept]))
+    n = int(np.count_nonzero(kept))
+    return Look(beyond, bool(n and n <= len(of_all) and of_kept[n - 1] < WEAK * of_all[n - 1]))
+
+
+def choose_again(system: System, state: State) -> tuple[System, State] | None:
+    """The system with other rows left open, as many as before, and the state next to one that closes it.
+
+    None if no others can be left open within the tolerance.
+    """
+    exact, tolerated = system.exact, system.tolerated
+    if exact is None or tolerated is None:
+        return None
+    rows = dependent_rows(exact, state, SPREAD * float(np.abs(_residual(exact, state)).max(initial=0.0)))
+    if len(rows) != len(tolerated.rows) or rows == tolerated.rows:
+        return None
+    other = exact.tolerating(replace(tolerated, rows=rows))
+    after = project(other, state).state
+    closed = np.abs(_residual(other, after)).max(initial=0.0) < CLOSED
+    return (other, after) if closed and look(other, after).beyond is None else None
+
+
+# ------------------------------------------------------------------------------------------------ the cure
+
+
+@dataclass(frozen=True)
+class Change:
+    """A change of the place of a joint on a body."""
+
+    joint: str
+    body: str
+    axis: str  # of the body's own frame: rx, ry, rz rotations, x, y, z displacements
+    amount: float  # rad or m
+
+    def __str__(self) -> str:
+        unit = "rad" if self.axis.startswith("r") else "m"
+        about = f"about {self.axis[1]}" if unit == "rad" else f"along {self.axis}"
+        return f"'{self.joint}' on '{self.body}' {about} by {self.amount:.3g} {unit}"
+
+
+def changes_that_close(
+    system: System, found: Contradiction
+) -> tuple[tuple[Change, ...], tuple[tuple[Change, ...], ...]]:
+    """Changes of the places of joints that make the rows agree, to first order, along motions from the pose.
+
+    First the smallest change of all places together, in the sum of squares of rad and sizes of the mechanism, the
+    largest parts first; empty if such changes do not help. Then, for each place of a joint on a body whose change alone
+    is enough, that change; the smallest first.
+    """
+    A, b, names = _equations(system, found)
+    x, left = _least_norm(A, b)
+    together = _changes(system, names, x) if left < ALONE else ()
+    cures = []
+    for k in range(0, A.shape[1], 6):
+        x, left = _least_norm(A[:, k : k + 6], b)
+        if left < ALONE:
+            cures.append((float(np.linalg.norm(x)), _changes(system, names[k : k + 6], x)))
+    return together, tuple(changes for _, changes in sorted(cures, key=lambda cure: cure[0]))
+
+
+def _along(kept: System, pose: State) -> list[State]:
+    """Poses along walks from one; the pose itself is the first."""
+    found, rng = [pose], np.random.default_rng(0)
+    for _ in range(WALKS):
+        at, step = pose, rng.normal(size=kept.nv)
+        for _ in range(STEPS):
+            N = _freedoms(kept, at)
+            if N.shape[1] == 0:
+                return found
+            x = N @ (N.T @ step)
+            step = x * BESIDE / np.abs(x).max()
+            there = _closed(kept, State(at.t, increment(kept, at.q, kept.speed_units * step), at.v))
+            if there is None:
+                break
+            at = there
+            found.append(at)
+    return found
+
+
+def _least_norm(A: Array, b: Array) -> tuple[Array, float]:
+    """Least-norm solution of A x = b, and the share of b that is left."""
+    size = max(float(np.abs(b).max(initial=0.0)), 1e-300)
+    x = np.linalg.lstsq(A, b / size, rcond=1e-6)[0]
+    return np.asarray(size * x, float), float(np.abs(A @ x - b / size).max(initial=0.0))
+
+
+def _changes(system: System, names: Sequence[tuple[str, str, str]], x: Array) -> tuple[Change, ...]:
+    least = 1e-3 * np.abs(x).max(initial=0.0)
+    chosen = [k for k in np.argsort(-np.abs(x), kind="stable").tolist() if abs(x[k]) > least]
+    unit = [1.0 if axis.startswith("r") else system.size for _, _, axis in names]
+    found = ((*names[k], float(x[k] * unit[k])) for k in chosen)
+    return tuple(Change(joint, body, axis, amount) for joint, body, axis, amount in found)
+
+
+def _equations(system: System, found: Contradiction) -> tuple[Array, Array, list[tuple[str, str, str]]]:
+    """A x = b for changes x of the frames of joints, in natural units.
+
+    In the bodies' own freedoms the rows of all joints, with residual phi, can be met near a pose if and only if
+    U^T phi = 0 for all U with U^T J = 0. A change of a frame moves phi of its own joint only: that of F with the other
+    sign, that of M with its own; both changes are in axes of the body, phi is in axes of F.
+    """
+    joints = [j for j in system.joints.values() if j.name in system.mechanism.joints]
+    names = [(j.name, system.bodies[body], axis) for j in joints for body in (j.parent, j.child) for axis in AXES]
+    blocks, rights = [], []
+    lost = len(found.rows)
+    for pose in _along(system.tolerating(Tolerated(found.rows, np.inf, np.inf)), found.pose):
+        free, _, now = free_terms(system, State(pose.t, pose.q, np.zeros(system.nv)))
+        place = {label: k for k, label in enumerate(free.constraint_rows)}
+        U = np.linalg.svd(scaled(free, now.J))[0]
+        U = U[:, U.shape[1] - lost :] if system.nc else U[:, :0]
+        S = np.zeros((free.nc, len(names)))
+        motion = body_motion(system, pose)
+        for n, j in enumerate(joints):
+            parent, child = motion.rotation[j.parent], motion.rotation[j.child]
+            of_F, of_M = (np.kron(np.eye(2), X) for X in (j.F[1].T, j.F[1].T @ parent.T @ child))
+            for k, row in enumerate(("mx", "my", "mz", "fx", "fy", "fz")):
+                if f"{j.name}.{row}" in place:
+                    at = place[f"{j.name}.{row}"]
+                    S[at, 12 * n : 12 * n + 6] -= of_F[k]
+                    S[at, 12 * n + 6 : 12 * n + 12] += of_M[k]
+        blocks.append(U.T @ S)
+        rights.append(-U.T @ (now.phi / free.row_units))
+    return np.vstack(blocks), np.concatenate(rights), names
+
+
+__all__ = ["Change", "Contradiction", "changes_that_close", "contradiction", "dependent_rows"]
