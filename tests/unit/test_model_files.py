@@ -426,7 +426,7 @@ def test_a_python_function_cannot_be_saved(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_does_not_exist_is_said(tmp_path: Path) -> None:
-    with pytest.raises(ld.ModelError, match="cannot be written"):
+    with pytest.raises(ld.LoopdynError, match="cannot be written"):
         ld.Mechanism("m").save(tmp_path / "nowhere" / "m.yaml")
 
 

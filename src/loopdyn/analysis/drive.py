@@ -21,11 +21,13 @@ from loopdyn.analysis.following import LOST, End, Follower, Inputs, Point, Rows
 from loopdyn.analysis.mobility import mobility
 from loopdyn.constraints import Driver
 from loopdyn.errors import LoopdynError, ModelError, Problem
+from loopdyn.files import write
 from loopdyn.forces.base import Table, law_program
 from loopdyn.profiles import Profile
 from loopdyn.projection import project
 from loopdyn.rank import of_matrix
 from loopdyn.system import JointData, State, System
+from loopdyn.tables import csv_text
 from loopdyn.tree import Motion, body_motion, increment
 from loopdyn.wording import nearest
 
@@ -322,7 +324,7 @@ class Drive:
 
     def to_csv(self, path: str | os.PathLike[str]) -> None:
         """Write :meth:`to_dataframe` to a file, all digits kept."""
-        self.to_dataframe().to_csv(path)
+        write(path, csv_text(self.to_dataframe()))
 
     def __str__(self) -> str:
         s, d = self.system, self.data
