@@ -391,7 +391,7 @@ def test_a_failure_while_writing_leaves_the_old_file(tmp_path: Path, monkeypatch
                 raise OSError(28, "No space left on device")
 
             patch.setattr(os, function, fail)
-            with pytest.raises(ld.ModelError, match="No space left"):
+            with pytest.raises(ld.LoopdynError, match="No space left"):
                 m.save(path)
         assert path.read_text() == EXAMPLE
         assert os.listdir(tmp_path) == ["m.yaml"]
