@@ -7,6 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
+from loopdyn.interrupts import deferred
+
 # Mechanisms of the gallery: other mechanisms of the library stand for them in tests that go over all of it.
 GALLERY = {"peaucellier", "theo_jansen", "scissor_lift", "double_wishbone", "delta_robot", "cardan_shaft"}
 THEIR_OWN = ("test_machines.py", "test_library.py", "test_documents.py")
@@ -40,7 +42,8 @@ def interrupt_at(monkeypatch) -> Callable[[int], None]:
             nonlocal looks
             looks += 1
             if looks == n:
-                raise KeyboardInterrupt
+                with deferred() as stop:
+                    stop.ask()
             return real(self)
 
         monkeypatch.setattr(module, "PULSE", 0.0)

@@ -26,6 +26,7 @@ from scipy.special import ellipj
 from loopdyn import library
 from loopdyn.analysis.assembly import assemble
 from loopdyn.errors import LoopdynError
+from loopdyn.files import write_figure
 from loopdyn.formulations.base import Formulation
 from loopdyn.interchange import read_mjcf, write_mjcf
 from loopdyn.locking import Phase
@@ -283,4 +284,4 @@ def plot(results: Sequence[Result], path: str) -> None:
             axes.annotate(r.name, (r.seconds, r.error), textcoords="offset points", xytext=(5, 3), fontsize=8)
     axes.set(xlabel="seconds of integration", ylabel="largest error in rad or m", title="IFToMM benchmark problems")
     axes.legend()
-    figure.savefig(path)
+    write_figure(path, figure)

@@ -1,9 +1,15 @@
-"""The command line. Exit codes: 0 done, 1 the model failed (said plainly), 2 wrong use of the command."""
+"""The command line.
+
+Exit codes: 0 done, 1 the model failed or a file cannot be written (said plainly), 2 wrong use of the command, 130
+stopped by Ctrl-C.
+"""
 
 from __future__ import annotations
 
+import errno
 import io
 import json
+import os
 import sys
 import warnings
 from collections.abc import Callable, Iterable
@@ -13,17 +19,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
+from typer.core import TyperGroup
 
 from loopdyn.errors import LoopdynWarning
 
 if TYPE_CHECKING:
     from loopdyn.analysis.drive import Drive
+    from loopdyn.analysis.inverse_dynamics import InverseDynamics
     from loopdyn.errors import LoopdynError
     from loopdyn.integrators.base import Integrator
     from loopdyn.model import Mechanism
     from loopdyn.results import Run
     from loopdyn.system import System
 
+INTERRUPTED = 130  # exit code after Ctrl-C, as shells have it
 SHOWN = 12  # events that the closing table of a run lists
 
 Parameters = Annotated[
@@ -34,8 +43,21 @@ SAMPLES = 200  # intervals of a motion whose times are not given
 
 # What takes time to import is imported by the command that needs it.
 
+
+class _Commands(TyperGroup):
+    """All commands; Ctrl-C in any of them is answered in words."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            typer.echo("stopped by Ctrl-C: files that were not complete are as they were before", err=True)
+            raise typer.Exit(INTERRUPTED) from None
+
+
 app = typer.Typer(
     name="loopdyn",
+    cls=_Commands,
     help="Dynamics of closed-loop and constrained rigid multibody mechanisms.",
     no_args_is_help=True,
     add_completion=False,
@@ -58,7 +80,18 @@ def main() -> None:
             python(message, category, *place, **more)
 
     warnings.showwarning = show
-    app(prog_name="loopdyn")
+    try:
+        try:
+            app(prog_name="loopdyn")
+        finally:
+            sys.stdout.flush()
+    except OSError as error:
+        if error.filename is not None:  # no matter of standard output
+            raise
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nothing is left to be said there
+        if error.errno != errno.EPIPE:  # whoever closed a pipe knows it
+            typer.echo(f"standard output cannot be written: {error.strerror}. Free some space.", err=True)
+        sys.exit(1)
 
 
 def _show_version(wanted: bool) -> None:
@@ -280,8 +313,10 @@ def _write_drive(result: Drive, **files: Path | None) -> list[str]:
         _without_windows()
         import matplotlib.pyplot as plt
 
+        from loopdyn.files import write_figure
+
         figure = result.plot()
-        figure.savefig(files["plot"], dpi=150)
+        write_figure(files["plot"], figure, dpi=150)
         plt.close(figure)
     if files["html"] is not None:
         result.animate(files["html"])
@@ -322,12 +357,13 @@ def run(
     Closes the loops, integrates the motion with a progress bar, and prints a
     closing table: where it ended, steps, time, the error of the energy balance,
     the largest open residual, events and warnings. Ctrl-C keeps what was
-    computed. The exit code is 1 if the model is wrong or the run fails; what was
-    computed until then is written all the same.
+    computed, with the exit code 130. The exit code is 1 if the model is wrong or
+    the run fails; what was computed until then is written all the same.
 
     With --variants every line of the table is run with its values of parameters;
     one that fails says why and does not stop the others. --html then writes a
-    report with all of them, --csv their peak loads.
+    report with all of them, --csv their peak loads. Ctrl-C stops them all; --csv
+    gets those that were begun.
 
     Example: loopdyn run four_bar.yaml -t 5 -o run.nc
     """
@@ -372,6 +408,8 @@ def run(
         typer.echo(json.dumps(_plain(report | {"written": written}), indent=2))
     else:
         _show_report(report, state.note, written)
+    if result.status == "interrupted":
+        raise typer.Exit(INTERRUPTED)
     if result.status == "failed":
         raise typer.Exit(1)
 
@@ -398,19 +436,22 @@ def _run_variants(
     try:
         mechanism = _load(file, changed)
         found = variants(mechanism, table, until, every=every, progress=not as_json, **options)
-        if html is not None:
+        if csv is not None:
+            found.to_csv(csv)
+        if html is not None and not found.stopped:
             _without_windows()
             write(mechanism, html, time=until, variants=found, progress=False, **options)
-        if csv is not None:
-            found.table().to_csv(csv)
     except LoopdynError as error:
         _stop(str(error), command, "the model or the table")
-    written = [str(f) for f in (csv, html) if f is not None]
+    written = [str(f) for f in (csv, None if found.stopped else html) if f is not None]
     if as_json:
         rows = found.table().to_dict(orient="index")
-        typer.echo(json.dumps(_plain({"name": found.title, "variants": rows, "written": written}), indent=2))
+        data = {"name": found.title, "variants": rows, "stopped": found.stopped, "written": written}
+        typer.echo(json.dumps(_plain(data), indent=2))
     else:
         _print_lines(*str(found).split("\n"), *([f"written: {', '.join(written)}"] if written else []))
+    if found.stopped:
+        raise typer.Exit(INTERRUPTED)
     if found.failed:
         raise typer.Exit(1)
 
@@ -450,6 +491,8 @@ def _check_names(**files: tuple[Path | None, tuple[str, ...]]) -> None:
             raise typer.BadParameter(f"'{file}' must end in {' or '.join(endings)}.", param_hint=f"--{option}")
         if not file.parent.is_dir():
             raise typer.BadParameter(f"there is no folder '{file.parent}'. Create it first.", param_hint=f"--{option}")
+        if file.is_dir():
+            raise typer.BadParameter(f"'{file}' is a folder. Give the name of a file.", param_hint=f"--{option}")
 
 
 def _write(result: Run, **files: Path | None) -> list[str]:
@@ -747,11 +790,7 @@ def inverse(
         bearings = found.bearings()
     except LoopdynError as error:
         _stop(str(error), command, "the model or the options")
-    if csv is not None:
-        found.to_dataframe().to_csv(csv)
-    if plot is not None:
-        _without_windows()
-        found.plot().savefig(plot)
+    _write_loads(found, csv, plot, command)
     written = [str(name) for name in (csv, plot) if name is not None]
     if as_json:
         data = {
@@ -768,6 +807,21 @@ def inverse(
     _print_lines(*str(found).split("\n"), "", *str(bearings).split("\n"))
     if written:
         _print_lines("", f"written           {', '.join(written)}")
+
+
+def _write_loads(found: InverseDynamics, csv: Path | None, plot: Path | None, command: str) -> None:
+    """Write what was asked for."""
+    from loopdyn.errors import LoopdynError
+    from loopdyn.files import write_figure
+
+    try:
+        if csv is not None:
+            found.to_csv(csv)
+        if plot is not None:
+            _without_windows()
+            write_figure(plot, found.plot())
+    except LoopdynError as error:
+        _stop(str(error), command, "the options")
 
 
 def _assignments(option: str, given: list[str] | None) -> dict[str, str]:
@@ -859,6 +913,9 @@ def report(
     except LoopdynError as error:
         _stop(str(error), command)
     typer.echo(f"written: {output}")
+    if found is not None and found.stopped:
+        typer.echo(found.stopped, err=True)
+        raise typer.Exit(INTERRUPTED)
 
 
 @app.command()
@@ -881,9 +938,13 @@ def demo(
     Needs no arguments.
     """
     from loopdyn.demo import main as run
+    from loopdyn.errors import LoopdynError
 
     _check_names(html=(page, (".html",)))
-    run(page)
+    try:
+        run(page)
+    except LoopdynError as error:
+        _stop(str(error), "loopdyn demo", "the options")
 
 
 @app.command()
@@ -960,8 +1021,11 @@ def bench(
                     typer.echo(_printable(f"{name} by MuJoCo is left out: {error}"), err=True)
     except LoopdynError as error:
         raise typer.BadParameter(str(error)) from None
-    if plot is not None:
-        problems.plot(results, str(plot))
+    try:
+        if plot is not None:
+            problems.plot(results, str(plot))
+    except LoopdynError as error:
+        _stop(str(error), "loopdyn bench", "the options")
     if as_json:
         typer.echo(json.dumps(problems.as_data(results), indent=2))
     else:

@@ -14,6 +14,7 @@ from loopdyn import library
 from loopdyn.analysis.assembly import assemble
 from loopdyn.analysis.comparing import Comparison, compare
 from loopdyn.analysis.mobility import mobility
+from loopdyn.files import write
 from loopdyn.model import Mechanism
 from loopdyn.results import Run
 from loopdyn.simulate import simulate
@@ -133,4 +134,4 @@ def write_page(page: Path, runs: list[Run], comparisons: list[Comparison]) -> No
     heads = "".join(f"<th>{html.escape(c.name)}: differ</th><th>microseconds</th>" for c in comparisons)
     rows = "\n".join("<tr>" + "".join(f"<td>{html.escape(x)}</td>" for x in r) + "</tr>" for r in rows_of(comparisons))
     text = PAGE.format(seconds=SECONDS, parts="\n".join(parts), heads=heads, rows=rows)
-    page.write_text(text, encoding="utf-8")
+    write(page, text)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -24,6 +26,7 @@ from loopdyn.drawing import (
     speed_units,
 )
 from loopdyn.errors import LoopdynError, ModelError, Problem
+from loopdyn.files import in_words, write, write_figure
 from loopdyn.results import coordinate_units
 from loopdyn.system import JointData, State, System
 from loopdyn.tree import body_motion
@@ -102,15 +105,17 @@ class RunPlots:
             raise LoopdynError(f"plots are not written as '{file.name}'. End the name in .png, .svg or .pdf.")
         if file.suffix != ".pdf":
             figure = self.overview()
-            figure.savefig(file, dpi=150)
+            write_figure(file, figure, dpi=150)
             plt.close(figure)
             return file
         joints = [str(name) for name in self._variable("joint").values]
-        with PdfPages(file) as pages:
+        buffer = io.BytesIO()
+        with PdfPages(buffer) as pages:
             for joint in (None, *joints):
                 figure = self.overview() if joint is None else self.reactions(joint)
                 pages.savefig(figure)
                 plt.close(figure)
+        write(file, buffer.getvalue())
         return file
 
     # -------------------------------------------------------------------------------------- motion
@@ -813,14 +818,17 @@ def write_film(run: RunLike, path: str | Path, *, fps: int = 25, speed: float = 
     try:
         draw(time[0])
         if writer is None:
-            figure.savefig(path, dpi=dpi)
+            write_figure(path, figure, dpi=dpi)
             return path
         figure.canvas.draw()
         figure.set_layout_engine("none")  # laid out once: the axes stand still
-        with writer.saving(figure, path, dpi):
-            for t in np.arange(time[0], time[-1] + 0.5 * speed / fps, speed / fps):
-                draw(t)
-                writer.grab_frame()
+        with in_words(path), tempfile.TemporaryDirectory() as folder:
+            part = Path(folder) / f"film{kind}"
+            with writer.saving(figure, part, dpi):
+                for t in np.arange(time[0], time[-1] + 0.5 * speed / fps, speed / fps):
+                    draw(t)
+                    writer.grab_frame()
+            write(path, part.read_bytes())
     finally:
         plt.close(figure)
     return path

@@ -21,7 +21,7 @@ from loopdyn.analysis.assembly import assemble
 from loopdyn.analysis.drive import Drive, drive
 from loopdyn.analysis.mobility import Mobility, mobility
 from loopdyn.errors import LoopdynError
-from loopdyn.io.writing import write_atomically
+from loopdyn.files import write
 from loopdyn.model import Mechanism
 from loopdyn.results import Run, coordinate_units
 from loopdyn.simulate import simulate
@@ -156,13 +156,15 @@ def report(
     _mobility(page, mobility(system, state))
     _drive(page, system, state, turn or _input(system), over)
     run = simulate(system, state, (state.t, state.t + time), **options)
+    if run.status == "interrupted":  # a page about a part of a run would mislead
+        raise KeyboardInterrupt
     _run(page, run)
     _loads(page, run)
     _energy(page, run)
     if variants is not None:
         _variants(page, variants)
     _settings(page, run)
-    write_atomically(file, str(page))
+    write(file, str(page))
     return file
 
 
@@ -266,6 +268,8 @@ def _energy(page: _Page, run: Run) -> None:
 
 def _variants(page: _Page, found: Variants) -> None:
     page.head("Variants")
+    if found.stopped:
+        page.say(found.stopped, "why")
     page.frame(found.table(), "variant")
     for v in found.failed:
         page.say(f"{v.name} failed: {v.why}", "why")

@@ -18,12 +18,14 @@ from loopdyn.balancing import Counterweight
 from loopdyn.bearings import Bearings, rms
 from loopdyn.errors import LoopdynError
 from loopdyn.events import Event
+from loopdyn.files import in_words, write
 from loopdyn.forces.base import TURNS_ONLY
 from loopdyn.integrators.chart import rates
 from loopdyn.locking import Phase
 from loopdyn.passages import Passage
 from loopdyn.reactions import COMPONENTS, reactions
 from loopdyn.system import State, System, point_on
+from loopdyn.tables import csv_text, workbook
 from loopdyn.tree import along, body_motion, difference, increment, kinematics, power
 from loopdyn.tree import energy as energy_of
 from loopdyn.tree.user_rows import user_rows
@@ -648,7 +650,7 @@ class Run:
 
     def to_csv(self, path: str | os.PathLike[str]) -> None:
         """Write :meth:`to_dataframe` to a file, all digits kept."""
-        self.to_dataframe().to_csv(path)
+        write(path, csv_text(self.to_dataframe()))
 
     def to_excel(self, path: str | os.PathLike[str]) -> None:
         """Write :meth:`summary`, the table of :meth:`bearings`, events and settings to a workbook, a sheet each.
@@ -669,11 +671,14 @@ class Run:
         about: dict[str, Any] = {"name": self.system.name, "status": self.status, "message": self.message}
         about |= {"energy_error": self.energy_error, "largest_residual": self.largest_residual}
         about |= asdict(self.statistics) | {k: str(v) for k, v in self.settings.items()}
-        with pd.ExcelWriter(file, engine="openpyxl") as book:
-            self.summary().to_excel(book, sheet_name="summary", index_label="quantity")
-            self.bearings().table().to_excel(book, sheet_name="bearings", index_label="load")
-            events.to_excel(book, sheet_name="events", index=False)
-            pd.Series(about, name="value").to_excel(book, sheet_name="run", index_label="what")
+        sheets = {
+            "summary": self.summary().rename_axis("quantity"),
+            "bearings": self.bearings().table().rename_axis("load"),
+            "events": events.set_index("t"),
+            "run": pd.Series(about, name="value").to_frame().rename_axis("what"),
+        }
+        with in_words(file):  # sheets are put together in temporary files
+            write(file, workbook(sheets))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything, the model included, to a NetCDF file; :func:`loopdyn.load_run` reads it."""

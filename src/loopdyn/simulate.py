@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import time
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
@@ -14,10 +14,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from loopdyn.analysis.contradictions import choose_again, look
-from loopdyn.checkpoint import Checkpoint
+from loopdyn.checkpoint import SOLVER, Checkpoint, description
 from loopdyn.corners import corners, leaves, passes_corner, table_corners
 from loopdyn.errors import ConvergenceError, LoopdynError, SingularityError
 from loopdyn.events import Action, Event, Given, Watch, Watched, apply, watch
+from loopdyn.files import WritingError
 from loopdyn.formulations.auto import AutoSolver
 from loopdyn.formulations.base import Formulation
 from loopdyn.formulations.indicator import PASSAGE
@@ -39,6 +40,7 @@ from loopdyn.integrators.base import (
 )
 from loopdyn.integrators.chart import FINE, Output
 from loopdyn.integrators.stepping import ASKS, FINISHED, RUNNING, TURNED
+from loopdyn.interrupts import Stop, deferred, deferring
 from loopdyn.locking import Lock, Phase, Release, change, impulse_as_data, impulse_of, phase_of
 from loopdyn.passages import Crossing, Passage, moving_energy, passage_by_one_step, passage_of, require_branch
 from loopdyn.rank import Rank, decide, require_regular
@@ -52,6 +54,9 @@ Array = NDArray[np.float64]
 
 # Outputs where none are asked for: one every 10 ms, but within these numbers.
 INTERVAL, FEWEST, MOST = 0.01, 200, 5000
+# Floating-point numbers that a span must hold, so that outputs and steps have times of their own, and seconds, so that
+# squares of steps are no zeros.
+RESOLVED, SHORTEST_SPAN = 1e5, 1e-100
 # Residual, rad or sizes of the mechanism, of a start that counts as closed.
 CLOSED = 1e-6
 # ... at which loops count as open during a run: with corrections, and without.
@@ -65,7 +70,6 @@ SAVE_EVERY = 10.0  # seconds of computing between two segments of a checkpoint
 PULSE, MANY = 0.1, 1_000_000  # seconds of computing, and steps, between two looks at the progress
 FEW = 16  # steps before the first look
 MOST_OUTPUTS = 100_000_000  # times of a run: more is a slip, and would not fit into memory
-FEWEST_PLACES = 1000  # numbers between the first and the last time of a run: steps must change the time
 WORTH = 100  # steps still to go, at their present size, from which it is worth going over to the stiff integrator
 OWN = "by the steps themselves"  # drift control of formulations that make steps
 # A step that may lead to a singular pose is taken if the indicator is above CLEAR at the ends of so many parts of it
@@ -74,6 +78,7 @@ CLEAR, LOOKS = 0.03, (2, 6)
 PATIENCE = 10  # times a solver may ask to be prepared anew without a step in between
 
 
+@deferring
 def simulate(
     system: System,
     state: State,
@@ -118,10 +123,12 @@ def simulate(
         recorded. What happened is in ``run.events``.
     progress : bool or function
         Show a progress bar, where the output is a terminal; or call this function with the time reached, some ten times
-        a second. Where it raises KeyboardInterrupt, the run ends with what was computed, as by Ctrl-C.
+        a second. Where it raises KeyboardInterrupt, the run ends with what was computed, as by Ctrl-C (a second Ctrl-C
+        ends it at once).
     checkpoint : path, optional
         Folder to which segments of the run are added as it goes. Called again with the same arguments, a run that was
-        interrupted or killed goes on from the last segment.
+        interrupted or killed goes on from the last segment that is whole. With other arguments, functions of user
+        forces and events included, it is refused.
 
     Returns
     -------
@@ -168,7 +175,9 @@ def simulate(
         singular=singular,
     )
     if checkpoint is not None:
-        simulation.checkpoint = Checkpoint(checkpoint, _description(system, first, times, end, events, settings))
+        methods = {"formulation": method, "integrator": stepping}
+        asked = description(system, first, times, end, events, methods, settings)
+        simulation.checkpoint = Checkpoint(checkpoint, asked)
     return simulation.go(first, progress, begin)
 
 
@@ -204,20 +213,6 @@ def _settings(method: Formulation, stepper: Stepper, rtol: float, atol: float | 
     }
 
 
-def _description(
-    system: System, first: State, times: Array, end: float, events: Sequence[Given], settings: dict[str, Any]
-) -> dict[str, Any]:
-    """What a checkpoint knows a run by."""
-    return {
-        "system": _digest([system.ints, system.floats]),
-        "start": _digest([first.q, first.v]),
-        "t_eval": _digest([times]),
-        "t_span": [first.t, end],
-        "events": [type(e).__name__ for e in events],
-        "settings": settings,
-    }
-
-
 # --------------------------------------------------------------------------------------------- what is given
 
 
@@ -225,13 +220,16 @@ def _span(t_span: tuple[float, float]) -> tuple[float, float]:
     span = np.asarray(t_span, float)
     if span.shape != (2,) or not np.isfinite(span).all() or not span[1] > span[0]:
         raise LoopdynError(f"t_span is {t_span}. Give the first and the last time in s, the last one being later.")
-    finest = max(FEWEST_PLACES * float(np.spacing(np.abs(span).max())), np.finfo(float).tiny)
-    if span[1] - span[0] < finest:
+    start, end = span.tolist()
+    if not SHORTEST_SPAN <= end - start < np.inf:
+        raise LoopdynError(f"t_span is {t_span}, {end - start:g} s long. Give a span from {SHORTEST_SPAN:g} s on.")
+    apart = float(np.spacing(max(abs(start), abs(end))))  # of two floating-point numbers there
+    if end - start < RESOLVED * apart:
         raise LoopdynError(
-            f"t_span is {t_span}, too short for numbers with 16 digits: steps would not change the time. "
-            f"Begin at t = 0, or simulate more than {finest:.2g} s."
+            f"t_span is {t_span}: numbers as large as these times are {apart:.2g} s apart, too far for a span of "
+            f"{end - start:g} s. Let time begin at 0."
         )
-    return float(span[0]), float(span[1])
+    return start, end
 
 
 def output_times(start: float, end: float, every: float) -> Array:
@@ -380,17 +378,21 @@ class _Simulation:
             self._start(first)
             if self.times[0] == first.t:
                 self._write(self.stepper.memory.y)
-        status, message = "failed", ""
-        with _Bar(self.system.name, first.t, self.end, progress) as bar:
+        status, message, whole = "failed", "", True
+        with deferred() as stop, _Bar(self.system.name, first.t, self.end, progress, stop) as bar:
             try:
-                status, message = self._advance(bar)
-            except KeyboardInterrupt:
-                status, message = "interrupted", f"stopped by the user at t = {self.stepper.t:g} s"
+                status, message = self._advance(bar, stop)
+            except KeyboardInterrupt:  # perhaps in the middle of a step: what was looked at is kept
+                self.stepper.memory.count[chart.OUTPUT] = self.checked
+                status, message, whole = "interrupted", f"stopped by the user at t = {self.stepper.t:g} s", False
             except LoopdynError as error:
                 message = f"at t = {self.stepper.t:g} s: {error}"
         integrating = time.perf_counter() - ready
-        if status in ("finished", "interrupted"):
-            self._save()
+        if status in ("finished", "interrupted") and whole:
+            try:
+                self._save()
+            except WritingError as error:
+                warnings.warn(f"the last segment of the checkpoint is missing: {error}", stacklevel=4)
         return self._result(status, message, time.perf_counter() - begin, integrating)
 
     def _start(self, first: State) -> None:
@@ -433,10 +435,12 @@ class _Simulation:
     def _write(self, y: Array) -> None:
         chart.write(self.stepper.ints, self.stepper.work, self.stepper.memory, self.out, y)
 
-    def _advance(self, bar: _Bar) -> tuple[str, str]:
+    def _advance(self, bar: _Bar, stop: Stop) -> tuple[str, str]:
         limit, asked, saved = FEW, 0, time.perf_counter()
         landed = False  # a step has been taken whose outputs are still to be written
         while True:
+            if stop.wanted and not landed:
+                return "interrupted", f"stopped by the user at t = {self.stepper.t:g} s"
             m, tick = self.stepper.memory, time.perf_counter()
             before = int(m.count[chart.ACCEPTED])
             closely = (
@@ -858,10 +862,12 @@ class _Simulation:
         if self.checkpoint is None or self.crossing is not None or self.passed > self.stepper.memory.clock[chart.START]:
             return
         n, o = self.written, self.out
+        first = min(self.saved, n)
         data = {f"memory_{name}": array for name, array in self.stepper.memory._asdict().items()}
-        data |= {f"solver_{name}": array for name, array in self.stepper.choice().items()}
+        data |= {f"{SOLVER}{name}": array for name, array in self.stepper.choice().items()}
         rows = {"q": o.q, "v": o.v, "a": o.a, "work": o.work, "steps": o.steps, "jumps": self.jumps}
-        data |= {f"output_{name}": array[self.saved : n] for name, array in rows.items()}
+        data |= {f"output_{name}": array[first:n] for name, array in rows.items()}
+        data["first"] = np.array(first)
         data["stiff"] = np.array(isinstance(self.stepper.integrator, Stiff))
         data["scalars"] = np.array([self.scale, self.reference, self.lost, self.error])
         data["held"] = np.array([(w.since, w.held) for w in self.watch.crossings])
@@ -881,25 +887,38 @@ class _Simulation:
     def _resume(self) -> bool:
         """Take up where the last segment ended; False if there is none."""
         last: dict[str, Any] = {}
-        o = self.out
-        rows = {"q": o.q, "v": o.v, "a": o.a, "work": o.work, "steps": o.steps, "jumps": self.jumps}
-        for last in self.checkpoint.read() if self.checkpoint is not None else ():
-            n = len(last["output_q"])
-            for name, array in rows.items():
-                array[self.saved : self.saved + n] = last[f"output_{name}"]
-            self.saved += n
-        if not last:
+        checkpoint = self.checkpoint
+        if checkpoint is None:
             return False
+        for last in checkpoint.read():
+            with checkpoint.understood():
+                self._take_outputs(checkpoint, last)
+        if last:
+            with checkpoint.understood():
+                self._take_up(checkpoint, last)
+        return bool(last)
+
+    def _take_outputs(self, checkpoint: Checkpoint, segment: dict[str, Any]) -> None:
+        o, first, n = self.out, int(segment["first"]), len(segment["output_q"])
+        if not 0 <= first <= self.saved or first + n > len(self.t):
+            raise checkpoint.misfit(f"it has outputs {first} to {first + n} of {len(self.times)}")
+        rows = {"q": o.q, "v": o.v, "a": o.a, "work": o.work, "steps": o.steps, "jumps": self.jumps}
+        for name, array in rows.items():
+            place = array[first : first + n]
+            place[...] = checkpoint.fits(f"output_{name}", segment.get(f"output_{name}"), place)
+        self.saved = first + n
+
+    def _take_up(self, checkpoint: Checkpoint, last: dict[str, Any]) -> None:
+        """All but the outputs, from the last segment."""
         phases = [phase_of(self.system, data) for data in json.loads(str(last["phases"]))[1:]]
         for phase, (t, *qv) in zip(phases, last["entered"], strict=True):
             self._enter(phase, self._packed(float(t), np.array(qv)))
         if last["stiff"] and isinstance(self.stepper.integrator, Auto):
             self.stepper = self.stepper.with_integrator(self.stepper.integrator.stiff())
-        for name, array in self.stepper.memory._asdict().items():
-            array[...] = last[f"memory_{name}"]
-        prefix = "solver_"
-        self.stepper.recall({n.removeprefix(prefix): x for n, x in last.items() if n.startswith(prefix)})
-        self.scale, self.reference, self.lost, self.error = (float(x) for x in last["scalars"])
+        checkpoint.restore_memory(self.stepper.memory, last, self.saved)
+        self.stepper.recall(checkpoint.choices(self.stepper.choice(), last, self.system))
+        scalars = checkpoint.fits("scalars", last.get("scalars"), np.zeros(4))
+        self.scale, self.reference, self.lost, self.error = scalars.tolist()
         for watched, (since, held) in zip(self.watch.crossings, last["held"], strict=True):
             watched.hold(float(since), float(held))
         self.events = [
@@ -921,7 +940,6 @@ class _Simulation:
         self.partition = [
             _Independent(x["t"], x["phase"], tuple(x["speeds"])) for x in json.loads(str(last["partition"]))
         ]
-        return True
 
     def _packed(self, t: float, qv: Array) -> State:
         return State(float(t), qv[: self.system.nq], qv[self.system.nq :])
@@ -1075,10 +1093,6 @@ def _is_clear(seen: Array, least: float) -> bool:
     return bool(min(seen.min(), ahead.min()) > least and min(onward.min(), back.min()) > 0.0)
 
 
-def _digest(arrays: Sequence[NDArray[Any]]) -> str:
-    return hashlib.sha256(b"".join(a.tobytes() for a in arrays)).hexdigest()[:20]
-
-
 def _weight(system: System) -> float:
     """Mass times gravity of all bodies, or their mass where there is no gravity, in N."""
     from loopdyn import records as rec
@@ -1090,8 +1104,8 @@ def _weight(system: System) -> float:
 class _Bar:
     """A progress bar: simulated time, its speed against real time, and the error of the energy."""
 
-    def __init__(self, name: str, start: float, end: float, wanted: bool | Callable[[float], object]):
-        self.start, self.name, self.wanted, self.end = start, name, wanted, end
+    def __init__(self, name: str, start: float, end: float, wanted: bool | Callable[[float], object], stop: Stop):
+        self.start, self.name, self.wanted, self.end, self.stop = start, name, wanted, end, stop
         self.begin = time.perf_counter()
         self.bar: Any = None
 
@@ -1118,7 +1132,10 @@ class _Bar:
     def show(self, t: float, error: float) -> None:
         """How far it is."""
         if callable(self.wanted):
-            self.wanted(t)
+            try:
+                self.wanted(t)
+            except KeyboardInterrupt:
+                self.stop.ask()
         if self.bar is not None:
             pace = (t - self.start) / max(time.perf_counter() - self.begin, 1e-9)
             shown = f"{t:.3g} of {self.end:g} s, {pace:.3g} x real time, energy error {error:.0e}"

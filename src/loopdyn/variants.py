@@ -13,10 +13,13 @@ import numpy as np
 
 from loopdyn.analysis.assembly import assemble
 from loopdyn.errors import LoopdynError
+from loopdyn.files import write
+from loopdyn.interrupts import deferred
 from loopdyn.model import Mechanism
 from loopdyn.reactions import COMPONENTS
 from loopdyn.results import Run
 from loopdyn.simulate import output_times, simulate
+from loopdyn.tables import csv_text
 from loopdyn.wording import nearest
 
 if TYPE_CHECKING:
@@ -54,6 +57,7 @@ class Variants:
 
     title: str
     variants: tuple[Variant, ...]
+    stopped: str = ""  # after which variant the user stopped it, and how many there are; empty if all were run
 
     def __getitem__(self, name: str) -> Variant:
         found = {v.name: v for v in self.variants}
@@ -78,10 +82,14 @@ class Variants:
             peaks = {} if v.run is None else _peaks(v.run)
             status = "not run" if v.run is None else v.run.status
             rows[v.name] = {**v.parameters, "status": status, **peaks, "why": v.why}
-        frame = pd.DataFrame.from_dict(rows, orient="index")
+        frame = pd.DataFrame.from_dict(rows, orient="index", columns=None if rows else ["status", "why"])
         frame.index.name = "variant"
         given = dict.fromkeys(name for v in self.variants for name in v.parameters)
         return frame[[*given, *(c for c in frame.columns if c not in given and c != "why"), "why"]]
+
+    def to_csv(self, path: str | os.PathLike[str]) -> None:
+        """Write :meth:`table` to a file."""
+        write(path, csv_text(self.table()))
 
     def plot(self, label: str) -> Figure:
         """A coordinate of all variants against time.
@@ -104,7 +112,7 @@ class Variants:
                 lines.append(f"  failed: {v.why}")
             elif v.run is not None:
                 lines += [f"  {what:<32}{value:>12.5g}" for what, value in _peaks(v.run).items()]
-        return "\n".join(lines)
+        return "\n".join([*lines, *([self.stopped] if self.stopped else [])])
 
 
 def variants(
@@ -116,6 +124,8 @@ def variants(
     **options: Any,
 ) -> Variants:
     """Run a mechanism with several sets of parameters; one that fails does not stop the others.
+
+    Ctrl-C does: what was computed until then is returned, see ``stopped``.
 
     Parameters
     ----------
@@ -150,21 +160,34 @@ def variants(
         if column not in known:
             hint = nearest(column, [*known, NAME]) if known else "Give the model parameters first."
             raise LoopdynError(f"column '{column}' of the variants is no parameter of '{mechanism.name}'. {hint}")
-    found = tuple(_run(mechanism, name, row, time, every, options) for name, row in rows.items())
-    return Variants(mechanism.name, found)
+    found: list[Variant] = []
+    stopped = ""
+    for name, row in rows.items():
+        try:
+            variant, wanted = _run(mechanism, name, row, time, every, options)
+        except KeyboardInterrupt:  # before there was a run
+            variant, wanted = None, True
+        found += [] if variant is None else [variant]
+        if wanted:
+            stopped = f"stopped by the user: {len(found)} of {len(rows)} variants were begun"
+            break
+    return Variants(mechanism.name, tuple(found), stopped)
 
 
 def _run(
     mechanism: Mechanism, name: str, row: dict[str, Value], time: float, every: float | None, options: dict[str, Any]
-) -> Variant:
+) -> tuple[Variant, bool]:
+    """One variant, and whether the user wants no more of them."""
     try:
         system = mechanism.with_(**row).compile()
         state = assemble(system)
         span = state.t, state.t + time
-        run = simulate(system, state, span, t_eval=None if every is None else output_times(*span, every), **options)
+        times = None if every is None else output_times(*span, every)
+        with deferred() as stop:
+            run = simulate(system, state, span, t_eval=times, **options)
     except LoopdynError as error:
-        return Variant(name, row, None, str(error))
-    return Variant(name, row, run, "" if run.status in ("finished", "stopped") else run.message)
+        return Variant(name, row, None, str(error)), False
+    return Variant(name, row, run, "" if run.status in ("finished", "stopped") else run.message), stop.wanted
 
 
 def _rows(table: Any) -> dict[str, dict[str, Value]]:

@@ -1,7 +1,11 @@
 """Checkpoints: a run that is killed goes on, and equals the run that was not."""
 
+import dataclasses
+import functools
 import importlib
+import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -11,7 +15,9 @@ import numpy as np
 import pytest
 
 import loopdyn as ld
+from loopdyn.checkpoint import Checkpoint
 from loopdyn.elimination.solver import Elimination
+from loopdyn.engine.contents import content_digest
 
 module = importlib.import_module("loopdyn.simulate")  # the function of this name hides it
 
@@ -188,3 +194,225 @@ def test_a_folder_of_another_simulation_is_refused(tmp_path):
     run_pendulum(tmp_path / "run", ld.DOP853(), until=1.0)
     with pytest.raises(ld.LoopdynError, match="t_eval, t_span differ"):
         run_pendulum(tmp_path / "run", ld.DOP853(), until=2.0)
+
+
+# ----------------------------------------------------------------------------------------- what it belongs to
+
+
+def run_with_force(folder: Path, function) -> ld.Run:
+    m = ld.library.pendulum()
+    m.add_force(ld.UserForce(function=function), name="push")
+    system = m.compile()
+    return ld.simulate(system, system.state(), (0, 0.1), t_eval=[0, 0.1], progress=False, checkpoint=folder)
+
+
+def run_with_events(folder: Path, *events) -> ld.Run:
+    return run_pendulum(folder, ld.DOP853(), until=0.5, events=events)
+
+
+def constant(torque):
+    def push(t, q, v, out):
+        out[0] += torque
+
+    return push
+
+
+def test_a_user_force_with_another_closure_is_another_simulation(tmp_path):
+    first = run_with_force(tmp_path / "run", constant(0.0))
+    with pytest.raises(ld.LoopdynError, match="belongs to another simulation: user force 'push' differ"):
+        run_with_force(tmp_path / "run", constant(50.0))
+    again = run_with_force(tmp_path / "run", constant(0.0))  # another function object with the same content
+    assert again.statistics.evaluations == first.statistics.evaluations
+
+
+@dataclasses.dataclass
+class Controller:
+    gain: float
+
+    def __call__(self, t, q, v, out):
+        out[0] -= self.gain * q[0]
+
+
+class PlainController:
+    def __init__(self, gain: float):
+        self.gain = gain
+
+    def act(self, t, q, v, out):
+        out[0] -= self.gain * q[0]
+
+
+GAIN = [1.0]
+
+
+def push_by_global(t, q, v, out):
+    out[0] -= GAIN[0] * q[0]
+
+
+@pytest.mark.parametrize(
+    "kind", [Controller, lambda g: PlainController(g).act, lambda g: functools.partial(np.multiply, g)]
+)
+def test_functions_differ_by_the_data_they_carry(kind):
+    assert content_digest(kind(1.0)) == content_digest(kind(1.0))
+    assert content_digest(kind(1.0)) != content_digest(kind(2.0))
+
+
+def test_functions_differ_by_the_globals_they_read(monkeypatch):
+    before = content_digest(push_by_global)
+    monkeypatch.setattr(sys.modules[__name__], "GAIN", [2.0])
+    assert content_digest(push_by_global) != before
+
+
+def test_a_digest_is_equal_in_another_process(tmp_path):
+    """Once compiled by this process, once read from the file that Python keeps beside the source."""
+    code = (
+        "import sys; sys.path.insert(0, sys.argv[1]); import test_checkpoint as m; "
+        "print(m.content_digest([m.constant(2.0), m.Controller(1.0), {'b', 'a'}, m.push_by_global]))"
+    )
+    command = [sys.executable, "-c", code, str(Path(__file__).parent)]
+    said = [subprocess.run(command, capture_output=True, text=True, check=True).stdout for _ in range(2)]
+    assert said[0] == said[1]
+
+
+def test_what_cannot_be_compared_is_refused_by_name(tmp_path):
+    with (tmp_path / "log").open("w") as log, pytest.raises(ld.LoopdynError, match="user force 'push': it uses an obj"):
+        run_with_force(tmp_path / "run", lambda t, q, v, out: log.write("x"))
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (ld.At(0.1, "early"), ld.At(0.2, "early")),
+        (ld.At(0.1, "early"), ld.At(0.1, "late")),
+        (ld.At(0.1, "e"), ld.At(0.1, "e", action=lambda state: state)),
+        (ld.Crossing(lambda t, q, v: q[0] - 0.1, "e"), ld.Crossing(lambda t, q, v: q[0] - 0.2, "e")),
+        (ld.Crossing("a - 0.1", "e", coordinates={"a": "A"}), ld.Crossing("a - 0.2", "e", coordinates={"a": "A"})),
+        (ld.Crossing("t - 0.1", "e"), ld.Crossing("t - 0.1", "e", direction=1)),
+        (lambda t, q, v: q[0] - 0.1, lambda t, q, v: q[0] - 0.2),
+    ],
+)
+def test_events_of_the_same_type_with_other_data_are_another_simulation(tmp_path, first, second):
+    run_with_events(tmp_path / "run", first)
+    with pytest.raises(ld.LoopdynError, match="belongs to another simulation: event 1"):
+        run_with_events(tmp_path / "run", second)
+    assert run_with_events(tmp_path / "run", first).status == "finished"
+
+
+def test_other_tolerances_and_options_are_another_simulation(tmp_path):
+    run_pendulum(tmp_path / "run", ld.DOP853(), until=0.5)
+    with pytest.raises(ld.LoopdynError, match="integrator differ"):
+        run_pendulum(tmp_path / "run", ld.DOP853(longest=0.01), until=0.5)
+
+
+# ------------------------------------------------------------------------------------------------ damaged ones
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory) -> tuple[Path, ld.Run]:
+    """A finished run with a segment for every look at it."""
+    folder = tmp_path_factory.mktemp("checkpoint") / "run"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "SAVE_EVERY", -1.0)
+        patch.setattr(module, "PULSE", 0.0)
+        patch.setattr(module, "FEW", 1)
+        run = run_pendulum(folder, ld.DOP853(), until=0.5)
+    assert 4 < segments(folder) < 100
+    return folder, run
+
+
+def damaged(whole, tmp_path: Path) -> tuple[Path, Path]:
+    """A copy of the folder, and its last segment."""
+    folder = tmp_path / "copy"
+    shutil.copytree(whole[0], folder)
+    return folder, sorted(folder.glob("segment_*.npz"))[-1]
+
+
+def flip_a_bit(data: bytes) -> bytes:
+    return data[:1000] + bytes([data[1000] ^ 4]) + data[1001:]
+
+
+@pytest.mark.parametrize(
+    "harm",
+    [lambda data: b"", lambda data: b"garbage", lambda data: data[:-100], lambda data: data[:500], flip_a_bit],
+    ids=["empty", "garbage", "shorter", "a part", "one bit"],
+)
+@pytest.mark.parametrize("which", [-1, -3, 0])
+def test_a_damaged_segment_is_left_out_and_said_and_the_run_goes_on_from_the_one_before(tmp_path, whole, harm, which):
+    folder, _ = damaged(whole, tmp_path)
+    files = sorted(folder.glob("segment_*.npz"))
+    victim = files[which]
+    victim.write_bytes(harm(victim.read_bytes()))
+    with pytest.warns(UserWarning, match=f"{victim.name} is damaged .* the run (goes on from|begins anew)"):
+        run = run_pendulum(folder, ld.DOP853(), until=0.5)
+    for a, b in zip(arrays(run), arrays(whole[1]), strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert len(list(folder.glob("*.damaged"))) == len(files[which:] if which else files)
+    again = run_pendulum(folder, ld.DOP853(), until=0.5)  # without a warning
+    np.testing.assert_array_equal(again.path.q, run.path.q)
+
+
+def test_a_segment_of_another_run_is_not_taken(tmp_path, whole):
+    folder, last = damaged(whole, tmp_path)
+    run_pendulum(tmp_path / "other", ld.DOP853(), until=0.4)
+    shutil.copy(tmp_path / "other" / "segment_000001.npz", last)
+    with pytest.warns(UserWarning, match="checksum is wrong"):
+        run = run_pendulum(folder, ld.DOP853(), until=0.5)
+    np.testing.assert_array_equal(run.path.q, whole[1].path.q)
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff\xfe", b"5", b"null"])
+def test_a_damaged_description_is_refused_in_words(tmp_path, whole, content):
+    folder, _ = damaged(whole, tmp_path)
+    (folder / "run.json").write_bytes(content)
+    with pytest.raises(ld.LoopdynError, match=r"damaged run.json|belongs to another"):
+        run_pendulum(folder, ld.DOP853(), until=0.5)
+
+
+def forged(folder: Path, **changes) -> None:
+    """The last segment with other content and a checksum that fits."""
+    description = json.loads((folder / "run.json").read_text())
+    checkpoint = Checkpoint(folder, description)
+    content = list(checkpoint.read())[-1]
+    for name, change in changes.items():
+        made = change(content.pop(name))
+        content |= {} if made is None else {name: made}
+    os.unlink(folder / f"segment_{checkpoint.count:06d}.npz")
+    checkpoint = Checkpoint(folder, description)
+    list(checkpoint.read())
+    checkpoint.add(content)
+
+
+def with_item(k, value):
+    def change(x):
+        x = x.copy()
+        x.flat[k] = value
+        return x
+
+    return change
+
+
+FORGERIES = {
+    "memory_count": [None, lambda x: x.astype(float), lambda x: x[:-1]],
+    "memory_q": [lambda x: x * np.nan, lambda x: np.zeros(100)],
+    "memory_k": [lambda x: x[:-1]],
+    "output_q": [lambda x: np.zeros((100000, 1)), lambda x: x.astype(int), lambda x: x.ravel(), None],
+    "first": [lambda x: x * 0 - 5, lambda x: x * 0 + 10**9, None],
+    "scalars": [lambda x: x[:2]],
+    "phases": [lambda x: np.array('[{"x": 1}, {"y": 2}]'), lambda x: np.array("{"), lambda x: np.array(5)],
+    "event_names": [lambda x: np.array(["a", "b"])],
+    "partition": [lambda x: np.array("[5]")],
+    "passages": [lambda x: np.array("[{}]")],
+}
+CASES = [(name, change) for name, changes in FORGERIES.items() for change in changes]
+# flags and counts of outputs and past states; the others may be any number from 0 on, a status any at all
+BOUNDED = (3, 4, 6, 7, 9, 10, 13, 14)
+CASES += [("memory_count", with_item(k, 10**9)) for k in BOUNDED]
+CASES += [("memory_count", with_item(k, -(10**9))) for k in range(16) if k not in (8, 15)]
+
+
+@pytest.mark.parametrize(("name", "change"), CASES)
+def test_a_forged_segment_is_refused_in_words(tmp_path, whole, name, change):
+    """Its checksum fits, but compiled steps would read outside of their arrays."""
+    folder, _ = damaged(whole, tmp_path)
+    forged(folder, **{name: change or (lambda x: None)})
+    with pytest.raises(ld.LoopdynError, match=r"segment_\d+.npz: .* not of this simulation"):
+        run_pendulum(folder, ld.DOP853(), until=0.5)

@@ -175,5 +175,5 @@ def test_a_wrong_ending_is_refused(write, file, tmp_path):
 
 @pytest.mark.parametrize(("write", "file"), [(ld.write_mjcf, "no/m.xml"), (ld.write_urdf, "no/m.urdf")])
 def test_a_folder_that_is_not_there_is_an_error_in_words(write, file, tmp_path):
-    with pytest.raises(ld.ModelError, match="cannot be written"):
+    with pytest.raises(ld.LoopdynError, match="cannot be written"):
         write(ld.library.pendulum(), tmp_path / file)

@@ -391,7 +391,7 @@ def test_a_failure_while_writing_leaves_the_old_file(tmp_path: Path, monkeypatch
                 raise OSError(28, "No space left on device")
 
             patch.setattr(os, function, fail)
-            with pytest.raises(ld.ModelError, match="No space left"):
+            with pytest.raises(ld.LoopdynError, match="No space left"):
                 m.save(path)
         assert path.read_text() == EXAMPLE
         assert os.listdir(tmp_path) == ["m.yaml"]
@@ -426,7 +426,7 @@ def test_a_python_function_cannot_be_saved(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_does_not_exist_is_said(tmp_path: Path) -> None:
-    with pytest.raises(ld.ModelError, match="cannot be written"):
+    with pytest.raises(ld.LoopdynError, match="cannot be written"):
         ld.Mechanism("m").save(tmp_path / "nowhere" / "m.yaml")
 
 

@@ -53,7 +53,7 @@ def test_files_that_are_no_runs_are_refused_in_words(tmp_path, run):
     (tmp_path / "x.nc").write_text("no run")
     with pytest.raises(ld.LoopdynError, match="is not a run that loopdyn saved"):
         ld.load_run(tmp_path / "x.nc")
-    with pytest.raises(ld.LoopdynError, match="is not a run that loopdyn saved"):
+    with pytest.raises(ld.LoopdynError, match="cannot be read: No such file"):
         ld.load_run(tmp_path / "nowhere.nc")
     with pytest.raises(ld.LoopdynError, match=r"End the name in \.nc"):
         run.save(tmp_path / "x.txt")

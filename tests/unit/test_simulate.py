@@ -298,3 +298,27 @@ def test_the_same_source_runs_compiled_and_in_python():
     assert not runs[1].settings["compiled"]
     assert runs[0].statistics.steps == runs[1].statistics.steps
     np.testing.assert_allclose(runs[0].path.q, runs[1].path.q, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("span", "why"),
+    [
+        ((1e15, 1e15 + 1), "0.12 s apart, too far for a span of 1 s"),  # 2^-3 s, as 1e15 is between 2^49 and 2^50
+        ((0.0, 5e-324), "Give a span from 1e-100 s on"),
+        ((0.0, 1e-310), "Give a span from 1e-100 s on"),
+        ((-1e308, 1e308), "inf s long"),
+    ],
+)
+def test_a_span_that_time_cannot_resolve_is_refused(span, why):
+    system = ld.library.pendulum().compile()
+    with pytest.raises(ld.LoopdynError, match=why):
+        ld.simulate(system, system.state(), span, progress=False)
+
+
+@pytest.mark.parametrize("span", [(1e9, 1e9 + 0.5), (0.0, 1e-99)])
+def test_a_span_that_time_can_just_resolve_is_run(span):
+    """A pendulum let go at rest from the horizontal, at q = 0, hardly moves in 1e-99 s and falls in half a second."""
+    system = ld.library.pendulum().compile()
+    run = ld.simulate(system, system.state(), span, t_eval=span, progress=False)
+    assert run.status == "finished", run.message
+    assert run.path.t.tolist() == list(span)

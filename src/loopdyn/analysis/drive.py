@@ -22,11 +22,13 @@ from loopdyn.analysis.following import LOST, End, Follower, Inputs, Point, Rows
 from loopdyn.analysis.mobility import mobility
 from loopdyn.constraints import Driver
 from loopdyn.errors import LoopdynError, LoopdynWarning, ModelError, Problem
+from loopdyn.files import write
 from loopdyn.forces.base import Table, law_program
 from loopdyn.profiles import Profile
 from loopdyn.projection import project
 from loopdyn.rank import of_matrix
 from loopdyn.system import JointData, State, System, TableUse, point_on, require_exact
+from loopdyn.tables import csv_text
 from loopdyn.tree import Motion, body_motion, increment
 from loopdyn.tree.tables import leave_table
 from loopdyn.wording import nearest
@@ -325,7 +327,7 @@ class Drive:
 
     def to_csv(self, path: str | os.PathLike[str]) -> None:
         """Write :meth:`to_dataframe` to a file, all digits kept."""
-        self.to_dataframe().to_csv(path)
+        write(path, csv_text(self.to_dataframe()))
 
     def __str__(self) -> str:
         s, d = self.system, self.data

@@ -16,6 +16,7 @@ nothing.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -28,6 +29,7 @@ from loopdyn.analysis.assembly import assemble, speed_rows
 from loopdyn.analysis.mobility import mobility
 from loopdyn.bearings import Bearings
 from loopdyn.errors import AssemblyError, LoopdynError, ModelError, Problem, SingularityError
+from loopdyn.files import write
 from loopdyn.forces import Motor, Table
 from loopdyn.formulations.registry import prepare
 from loopdyn.locking import coordinate
@@ -37,6 +39,7 @@ from loopdyn.rank import CANDIDATE, decide, of_matrix, scaled
 from loopdyn.reactions import freedom_wrench, reactions
 from loopdyn.results import Run
 from loopdyn.system import State, System, build, require_exact
+from loopdyn.tables import csv_text
 from loopdyn.tree import Terms, body_motion, closure, difference, increment, terms
 from loopdyn.tree.tables import check_tables
 from loopdyn.wording import nearest
@@ -235,6 +238,10 @@ class InverseDynamics:
             columns[f"{motor} speed in {'rad/s' if unit == 'N m' else 'm/s'}"] = self.speed[:, k]
             columns[f"{motor} power in W"] = self.power[:, k]
         return pd.DataFrame(columns, index=pd.Index(self.t, name="time in s"))
+
+    def to_csv(self, path: str | os.PathLike[str]) -> None:
+        """Write :meth:`to_dataframe` to a file, all digits kept."""
+        write(path, csv_text(self.to_dataframe()))
 
     def state(self, k: int) -> State:
         """State number k of the motion."""

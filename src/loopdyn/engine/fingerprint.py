@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 import types
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -90,17 +90,42 @@ class Described:
 
     def __init__(self, function: types.FunctionType):
         self.function = function  # kept alive: its id is the key
-        code = function.__code__
-        names = list(_names(code))
-        globals_ = function.__globals__
-        used = [(name, globals_[name]) for name in names if name in globals_]
-        for _, value in used:  # grows as it goes: of a module, what the function may take from it
-            if isinstance(value, types.ModuleType) and _is_opened(value.__name__):
-                taken = [(name, getattr(value, name)) for name in names if hasattr(value, name)]
-                used += [(name, new) for name, new in taken if not any(new is known for _, known in used)]
-        cells = [_content(cell) for cell in function.__closure__ or ()]
-        parts = [function.__qualname__, code, function.__defaults__, function.__kwdefaults__, cells, used]
-        self.text, self.uses = _describe(parts, function.__doc__)
+        self.text, self.uses = _describe([function.__qualname__, *parts_of(function, _is_opened)], function.__doc__)
+
+
+def parts_of(function: types.FunctionType, is_opened: Callable[[str], bool]) -> list[Any]:
+    """Code, defaults, closure and named globals of a function; of modules that are opened, what it may take from them.
+
+    Examples
+    --------
+    >>> def law(gain):
+    ...     return lambda t: gain * t
+    >>> parts_of(law(2.0), lambda module: True)[3]
+    [2.0]
+    """
+    code, globals_ = function.__code__, function.__globals__
+    names = list(_names(code))
+    used = [(name, globals_[name]) for name in names if name in globals_]
+    for _, value in used:  # grows as it goes
+        if isinstance(value, types.ModuleType) and is_opened(value.__name__):
+            taken = [(name, getattr(value, name)) for name in names if hasattr(value, name)]
+            used += [(name, new) for name, new in taken if not any(new is known for _, known in used)]
+    cells = [_content(cell) for cell in function.__closure__ or ()]
+    return [code, function.__defaults__, function.__kwdefaults__, cells, used]
+
+
+def parts_of_code(code: types.CodeType, doc: str | None = None) -> tuple[Any, ...]:
+    """What `code` computes: no names of files, no lines, and not the docstring `doc`.
+
+    Examples
+    --------
+    >>> parts_of_code(compile("1 + x", "one", "eval")) == parts_of_code(compile("1 + x", "two", "eval"))
+    True
+    """
+    constants = [None if doc is not None and one == doc else one for one in code.co_consts]
+    shape = (code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags)
+    variables = (code.co_varnames, code.co_freevars, code.co_cellvars)
+    return shape, code.co_code, code.co_exceptiontable, code.co_names, variables, constants
 
 
 def _content(cell: types.CellType) -> Any:
@@ -129,10 +154,7 @@ def _describe(value: Any, doc: str | None = None) -> tuple[str, list[types.Funct
         if isinstance(python, types.MethodType):
             return f"method {text(python.__func__)} of {text(python.__self__)}"
         if isinstance(value, types.CodeType):
-            constants = [None if doc is not None and one == doc else one for one in value.co_consts]
-            shape = (value.co_argcount, value.co_posonlyargcount, value.co_kwonlyargcount, value.co_flags)
-            variables = (value.co_varnames, value.co_freevars, value.co_cellvars)
-            return f"code {text((shape, value.co_code, value.co_exceptiontable, value.co_names, variables, constants))}"
+            return f"code {text(parts_of_code(value, doc))}"
         if isinstance(value, np.ndarray):  # its repr rounds, and leaves out the middle of a long one
             content = text(value.tolist()) if value.dtype.hasobject else value.tobytes().hex()
             return f"array {value.dtype} {value.shape} {value.flags.f_contiguous} {content}"

@@ -9,16 +9,14 @@ import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path as FilePath
 
 import numpy as np
 from numpy.typing import NDArray
 
 from loopdyn import records as rec
-from loopdyn.errors import ExpressionError, ModelError, Problem
+from loopdyn.errors import ExpressionError, Problem
 from loopdyn.forces import Table
 from loopdyn.interchange.draft import Pose, compose, inverse
-from loopdyn.io.writing import write_atomically
 from loopdyn.model import Mechanism
 from loopdyn.quantities import Resolver
 from loopdyn.system import JointData, State, System
@@ -173,21 +171,6 @@ def unwritable(m: Mechanism, format_name: str) -> list[Problem]:
         message = f"'world' is the name of the ground in {format_name}"
         found.append(Problem("body 'world'", message, "Give the body another name."))
     return found
-
-
-def write_file(file: FilePath, text: str) -> None:
-    """Write a file as a whole.
-
-    Raises
-    ------
-    ModelError
-        If that is not possible.
-    """
-    try:
-        write_atomically(file, text)
-    except OSError as error:
-        hint = "Check the folder and its permissions."
-        raise ModelError([Problem("file", f"cannot be written: {error.strerror or error}", hint, str(file))]) from None
 
 
 def principal(inertia: Array) -> tuple[Array, Array]:

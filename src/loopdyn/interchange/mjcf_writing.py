@@ -20,9 +20,10 @@ from numpy.typing import NDArray
 from loopdyn.analysis.assembly import assemble
 from loopdyn.constraints import Coupler
 from loopdyn.errors import AssemblyError, ModelError, Problem
+from loopdyn.files import write
 from loopdyn.forces import Actuator, AppliedForce, JointFriction, JointSpring, Motor, SpringDamper
 from loopdyn.forces.base import Force
-from loopdyn.interchange.compiled import Compiled, Link, not_held, principal, relative, unique, unwritable, write_file
+from loopdyn.interchange.compiled import Compiled, Link, not_held, principal, relative, unique, unwritable
 from loopdyn.interchange.draft import Pose
 from loopdyn.interchange.report import Report, refuse_loss
 from loopdyn.model import GROUND, Mechanism
@@ -82,7 +83,7 @@ def write_mjcf(mechanism: Mechanism, path: str | os.PathLike[str], *, leave_out:
         raise ModelError([Problem("MJCF", message, "Use a name that ends in .xml.", str(file))])
     report = Report(f"{file}: loopdyn to MJCF")
     text = _Writer(mechanism, report, leave_out).write()
-    write_file(file, text)
+    write(file, text)
     return report
 
 

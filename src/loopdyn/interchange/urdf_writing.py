@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loopdyn.errors import ModelError, Problem
-from loopdyn.interchange.compiled import Compiled, Link, not_held, relative, unique, unwritable, write_file
+from loopdyn.files import write
+from loopdyn.interchange.compiled import Compiled, Link, not_held, relative, unique, unwritable
 from loopdyn.interchange.draft import IDENTITY, Pose, compose, frame, inverse
 from loopdyn.interchange.report import Report, listed, refuse_loss
 from loopdyn.interchange.urdf_reading import NO_LIMIT
@@ -75,8 +76,8 @@ def write_urdf(
     beside = file.with_suffix(".loops.yaml") if sidecar is None else FilePath(sidecar)
     report = Report(f"{file} and {beside}: loopdyn to URDF")
     robot, said = _Writer(mechanism, report, leave_out).write(beside.parent)
-    write_file(file, robot)
-    write_file(beside, document(said))
+    write(file, robot)
+    write(beside, document(said))
     return report
 
 

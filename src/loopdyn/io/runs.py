@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
+import io
 import json
 import os
 import tempfile
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal
@@ -13,6 +17,7 @@ import numpy as np
 
 from loopdyn.errors import LoopdynError
 from loopdyn.events import Event
+from loopdyn.files import write
 from loopdyn.io.yaml import load
 from loopdyn.locking import impulse_as_data, impulse_of, phase_of
 from loopdyn.passages import passage_of
@@ -20,6 +25,26 @@ from loopdyn.results import Run, Statistics, Trajectory
 from loopdyn.system import State, System
 
 ENGINE: Literal["h5netcdf"] = "h5netcdf"
+HDF5 = b"\x89HDF\r\n\x1a\n"  # first bytes of such a file
+MARK = b"loopdyn run, sha256:"  # before the checksum, at the end of the file, where readers of HDF5 do not look
+# What a run file must hold beside what is computed from it: dimensions of variables, types.
+VARIABLES = {
+    "time": (("time",), "f"),
+    "q": (("time", "coordinate"), "f"),
+    "v": (("time", "speed"), "f"),
+    "a": (("time", "speed"), "f"),
+    "steps": (("time",), "i"),
+    "jumps": (("time",), "f"),
+    "wrench": (("time", "joint", "component"), "f"),
+    "unique": (("joint", "component"), "bi"),
+    "constraint_load": (("time", "constraint"), "f"),
+    "event_numbers": (("event", "number"), "f"),
+    "event_state_q": (("event", "coordinate"), "f"),
+    "event_state_v": (("event", "speed"), "f"),
+    "event_after_q": (("event", "coordinate"), "f"),
+    "event_after_v": (("event", "speed"), "f"),
+}
+STATUSES = ("finished", "stopped", "interrupted", "failed")
 
 
 def save_run(run: Run, path: str | os.PathLike[str]) -> None:
@@ -45,9 +70,9 @@ def save_run(run: Run, path: str | os.PathLike[str]) -> None:
         states = [getattr(e, name) for e in run.events]
         data[f"event_{name}_q"] = (("event", "coordinate"), np.array([s.q for s in states]).reshape(-1, system.nq))
         data[f"event_{name}_v"] = (("event", "speed"), np.array([s.v for s in states]).reshape(-1, system.nv))
-    part = file.with_name(file.name + ".part")
-    data.to_netcdf(part, engine=ENGINE)
-    os.replace(part, file)
+    # made in memory: HDF5 can crash the process where a disk is full
+    content = bytes(data.to_netcdf(engine=ENGINE))
+    write(file, content + MARK + hashlib.sha256(content).digest())
 
 
 def _model_text(system: System) -> str:
@@ -79,20 +104,66 @@ def load_run(path: str | os.PathLike[str], system: System | None = None) -> Run:
     >>> ld.load_run(file).status
     'finished'
     """
+    data = _read(path)
+    attributes = dict(data.attrs)
+    with _understood(path):
+        model, cuts = str(attributes.pop("model")), list(json.loads(attributes.pop("cuts")))
+    system = system or _system(model, cuts, path)
+    with _understood(path):
+        labels = list(data["coordinate"].values), list(data["speed"].values)
+    if labels != (list(system.coordinates), list(system.speeds)):
+        raise LoopdynError(f"'{path}' holds a run of another system. Give the system it was made with: system=...")
+    with _understood(path):
+        _check(data, attributes)
+        return _run(data, attributes, system)
+
+
+def _read(path: str | os.PathLike[str]) -> Any:
+    """Everything that is in a file, after its checksum was compared: HDF5 trusts what it reads."""
     import xarray as xr
 
     try:
-        data = xr.load_dataset(path, engine=ENGINE)
-        attributes = dict(data.attrs)
-        model, cuts = attributes.pop("model"), json.loads(attributes.pop("cuts"))
-    except (OSError, KeyError, ValueError) as error:
+        content = Path(path).read_bytes()
+    except OSError as error:
+        raise LoopdynError(f"'{path}' cannot be read: {error.strerror}. Give a file made by run.save.") from None
+    end = content.rfind(MARK)
+    if not content.startswith(HDF5) or end < 0:
         raise LoopdynError(
-            f"'{path}' is not a run that loopdyn saved ({error}). Give a file made by run.save."
-        ) from None
-    system = system or _system(model, cuts, path)
-    if list(system.coordinates) != list(data["coordinate"].values):
-        raise LoopdynError(f"'{path}' holds a run of another system. Give the system it was made with: system=...")
-    return _run(data, attributes, system)
+            f"'{path}' is not a run that loopdyn saved, or only a part of one. Give a file made by run.save."
+        )
+    if hashlib.sha256(content[:end]).digest() != content[end + len(MARK) :]:
+        raise LoopdynError(
+            f"'{path}' is damaged or was changed: its checksum is wrong. Copy it again, or simulate again."
+        )
+    with _understood(path):
+        return xr.load_dataset(io.BytesIO(content[:end]), engine=ENGINE)
+
+
+@contextlib.contextmanager
+def _understood(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Say in words that the content of a file cannot be used, whatever stumbles over it."""
+    try:
+        yield
+    except LoopdynError:
+        raise
+    except Exception as error:  # xarray, h5netcdf and HDF5 raise errors of many types
+        raise LoopdynError(
+            f"'{path}' is not a run that loopdyn saved ({type(error).__name__}: {error}). Give a file made by run.save."
+        ) from error
+
+
+def _check(data: Any, attributes: dict[str, Any]) -> None:
+    """Refuse variables of other shapes and types, and words that no run has."""
+    for name, (dimensions, kinds) in VARIABLES.items():
+        if data[name].dims != dimensions or data[name].dtype.kind not in kinds:
+            raise ValueError(f"'{name}' is {data[name].dtype} over {data[name].dims}")
+    t, q = data["time"].values, data["q"].values
+    if not (np.isfinite(t).all() and np.isfinite(q).all()) or np.any(np.diff(t) <= 0.0):
+        raise ValueError("times or coordinates are no ascending, finite numbers")
+    if data.sizes["number"] != 2 or data.sizes["event"] != len(json.loads(attributes["event_names"])):
+        raise ValueError("events are not complete")
+    if attributes["status"] not in STATUSES:
+        raise ValueError(f"the status '{attributes['status']}' is unknown")
 
 
 def _system(model: str, cuts: list[str], path: Any) -> System:

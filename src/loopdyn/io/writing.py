@@ -6,10 +6,8 @@ edited in place: entries that have not changed keep their notation, their alignm
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
-import secrets
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path as FilePath
@@ -246,25 +244,3 @@ def _line_end(text: str, place: int) -> int:
 
 def _column(text: str, place: int) -> int:
     return place - _line_start(text, place)
-
-
-# ---------------------------------------------------------------------------------------------------- the file
-
-
-def write_atomically(path: FilePath, text: str) -> None:
-    """Write a file so that at every moment either the old or the new one is there, complete."""
-    target = os.path.realpath(path)  # a link keeps pointing to its file
-    temporary = f"{target}.{secrets.token_hex(4)}.tmp"
-    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as stream:
-            stream.write(text)
-            stream.flush()
-            os.fsync(stream.fileno())
-        with contextlib.suppress(FileNotFoundError):
-            os.chmod(temporary, os.stat(target).st_mode & 0o777)
-        os.replace(temporary, target)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        raise

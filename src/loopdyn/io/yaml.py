@@ -13,9 +13,10 @@ from pydantic import ValidationError
 from pydantic.json_schema import GenerateJsonSchema
 
 from loopdyn.errors import LoopdynWarning, ModelError, Problem
+from loopdyn.files import write
 from loopdyn.io.including import gather
 from loopdyn.io.reading import KINDS, Document, Node, element_name, parse_document, read_document
-from loopdyn.io.writing import KINDS_OF_PARTS, document, merged, plain, write_atomically
+from loopdyn.io.writing import KINDS_OF_PARTS, document, merged, plain
 from loopdyn.model import Mechanism, unrelated
 from loopdyn.wording import findings
 
@@ -236,13 +237,7 @@ def save(mechanism: Mechanism, path: str | os.PathLike[str]) -> None:
     text = source.text_for(mechanism, file) if isinstance(source, Source) else None
     if text is None:
         text = document(plain(mechanism, file.parent))
-    try:
-        write_atomically(file, text)
-    except OSError as error:
-        hint = "Check the folder and its permissions."
-        raise ModelError(
-            [Problem("model file", f"cannot be written: {error.strerror or error}", hint, file=str(path))]
-        ) from None
+    write(file, text)
 
 
 # ------------------------------------------------------------------------------------------------------- schema

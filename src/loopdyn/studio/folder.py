@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path, PureWindowsPath
 
 from loopdyn.errors import LoopdynError
+from loopdyn.files import WritingError, write
 from loopdyn.io.reading import read_text
-from loopdyn.io.writing import write_atomically
 from loopdyn.wording import short
 
 MODELS = (".yaml", ".yml")
@@ -89,9 +89,9 @@ class Folder:
             raise LoopdynError(f"the text has more than {MAX_TEXT:,} characters. Split it with 'include'.")
         file = self.writable(name, MODELS)
         try:
-            write_atomically(file, text)
-        except (OSError, UnicodeError) as error:
-            raise LoopdynError(f"'{short(name)}' cannot be written ({error}). Check the folder and the text.") from None
+            write(file, text)
+        except WritingError as error:
+            raise LoopdynError(str(error).replace(str(file), short(name))) from None
 
     def writable(self, name: str, endings: tuple[str, ...]) -> Path:
         """The file of a name that is to be written."""

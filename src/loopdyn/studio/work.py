@@ -173,10 +173,7 @@ class Desk:
         """Write the last run; the path was checked."""
         if self.result is None:
             raise LoopdynError("there is no run to save. Run the mechanism first.")
-        try:
-            self.result.save(path)
-        except OSError as error:
-            raise LoopdynError(f"the run cannot be written ({error}). Check the folder.") from None
+        self.result.save(path)
         return path
 
 

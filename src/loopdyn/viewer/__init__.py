@@ -31,6 +31,7 @@ from loopdyn.drawing import (
     world_frames,
 )
 from loopdyn.errors import LoopdynError, ModelError, Problem
+from loopdyn.files import write
 from loopdyn.results import coordinate_units
 from loopdyn.system import JointData, State, System
 from loopdyn.tree import body_motion
@@ -123,7 +124,7 @@ def write_page(
     if theme not in ("auto", "light", "dark"):
         raise LoopdynError(f"theme '{theme}' is unknown. Use auto, light or dark.")
     scene = describe(run, frames=frames, traces=traces, forces=forces, plots=plots)
-    path.write_text(page_text(scene | {"theme": theme}, title or run.system.name), "utf-8")
+    write(path, page_text(scene | {"theme": theme}, title or run.system.name))
     return path
 
 

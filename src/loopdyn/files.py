@@ -1,0 +1,128 @@
+"""Files are written beside their place and renamed: at every moment the old or the new one is there, complete."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import io
+import os
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from loopdyn.errors import LoopdynError
+
+FilePath = str | os.PathLike[str]
+
+LONGEST_STEM = 40  # letters of a name that the file beside it keeps: longer names could become too long
+# What to do about a reason for which a file cannot be written.
+HINTS = {
+    errno.ENOSPC: "Free some space, or choose another folder.",
+    errno.EDQUOT: "Free some space, or choose another folder.",
+    errno.EFBIG: "Write fewer outputs, or choose another folder.",
+    errno.ENOENT: "Create the folder first.",
+    errno.ENOTDIR: "Give a file in a folder.",
+    errno.EISDIR: "Give the name of a file, not of a folder.",
+    errno.EACCES: "Choose a folder that you may write to, and close programs that have the file open.",
+    errno.EPERM: "Choose a folder that you may write to, and close programs that have the file open.",
+    errno.EROFS: "Choose a folder that can be written.",
+    errno.ENAMETOOLONG: "Give a shorter name.",
+}
+
+
+class WritingError(LoopdynError):
+    """A file cannot be written; what was there before is unchanged."""
+
+
+@contextlib.contextmanager
+def replacing(path: FilePath) -> Iterator[Path]:
+    """Give a file to write to, which takes the place of `path` when it is complete.
+
+    If anything goes wrong, `path` is left as it was. What is no regular file (a pipe, a device) is written to directly.
+
+    Parameters
+    ----------
+    path : str or Path
+
+    Yields
+    ------
+    Path
+        A new name beside `path`, with the same ending.
+
+    Raises
+    ------
+    WritingError
+        Where the file system refuses: no space, no permission, no folder.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> file = Path(tempfile.mkdtemp()) / "table.csv"
+    >>> with replacing(file) as part:
+    ...     _ = part.write_text("1,2")
+    >>> file.read_text()
+    '1,2'
+    """
+    with in_words(path):
+        target = Path(os.path.realpath(path))  # a link keeps pointing to its file
+        if target.exists() and not target.is_file():
+            if target.is_dir():
+                raise IsADirectoryError(errno.EISDIR, "it is a folder")
+            yield target
+            return
+        part = target.with_name(f"{target.stem[:LONGEST_STEM]}.{secrets.token_hex(4)}.part{target.suffix}")
+        try:
+            yield part
+            with part.open("rb+") as stream:
+                os.fsync(stream.fileno())
+            with contextlib.suppress(FileNotFoundError):
+                part.chmod(target.stat().st_mode & 0o777)
+            os.replace(part, target)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                part.unlink()
+            raise
+
+
+def write(path: FilePath, content: str | bytes) -> None:
+    """Write a file by :func:`replacing` it; text in UTF-8.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> file = Path(tempfile.mkdtemp()) / "page.html"
+    >>> write(file, "<p>")
+    >>> file.read_bytes()
+    b'<p>'
+    """
+    try:
+        data = content.encode() if isinstance(content, str) else content
+    except UnicodeEncodeError as error:
+        raise WritingError(f"'{os.fspath(path)}' cannot be written: {error}. Remove that character.") from None
+    with replacing(path) as part, part.open("wb") as stream:
+        stream.write(data)
+
+
+def write_figure(path: FilePath, figure: Any, **options: Any) -> None:
+    """Write a figure of matplotlib, of the kind that its ending tells.
+
+    It is made in memory: what draws pictures says nothing about a full disk but a number.
+    """
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format=Path(path).suffix[1:].lower(), **options)
+    write(path, buffer.getvalue())
+
+
+@contextlib.contextmanager
+def in_words(path: FilePath) -> Iterator[None]:
+    """Say in words why `path` cannot be written, where the file system refuses."""
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or str(error)
+        hint = HINTS.get(error.errno or 0, "Choose another file.")
+        raise WritingError(f"'{os.fspath(path)}' cannot be written: {reason}. {hint}") from error
+
+
+__all__ = ["WritingError", "in_words", "replacing", "write", "write_figure"]

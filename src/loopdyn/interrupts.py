@@ -1,0 +1,101 @@
+"""Ctrl-C that ends what is being computed without losing what was computed."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from types import FrameType
+from typing import ParamSpec, TypeVar
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Stop:
+    """Whether the user has asked to stop.
+
+    Examples
+    --------
+    >>> stop = Stop()
+    >>> stop.ask()
+    >>> stop.wanted
+    True
+    """
+
+    def __init__(self) -> None:
+        self.wanted = False
+
+    def ask(self) -> None:
+        """Ask to stop at the next occasion."""
+        self.wanted = True
+
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        """Take a first Ctrl-C as a wish, a second one as an order."""
+        if self.wanted:
+            signal.default_int_handler(number, frame)
+        self.wanted = True
+
+
+_current: Stop | None = None  # of the main thread, which alone receives signals
+
+
+@contextlib.contextmanager
+def deferred() -> Iterator[Stop]:
+    """Note a Ctrl-C instead of raising KeyboardInterrupt; a second one is raised at once.
+
+    Whoever computes inside looks at `wanted` and ends early. Inside another such block the wish is the same. Where the
+    program handles Ctrl-C in its own way, and in other threads than the main one, nothing is changed.
+
+    Examples
+    --------
+    >>> with deferred() as stop:
+    ...     signal.raise_signal(signal.SIGINT)
+    ...     stop.wanted
+    True
+    """
+    global _current
+    if _current is not None:
+        yield _current
+        return
+    stop = Stop()
+    if threading.current_thread() is not threading.main_thread():
+        yield stop
+        return
+    before = signal.getsignal(signal.SIGINT)
+    handles = before is signal.default_int_handler
+    try:
+        _current = stop
+        if handles:
+            signal.signal(signal.SIGINT, stop._on_signal)
+        yield stop
+    finally:
+        _current = None
+        if handles:
+            signal.signal(signal.SIGINT, before)
+
+
+def deferring(function: Callable[P, T]) -> Callable[P, T]:
+    """Run a function inside :func:`deferred`: from its first line to its last no Ctrl-C is raised in it.
+
+    Examples
+    --------
+    >>> @deferring
+    ... def compute():
+    ...     signal.raise_signal(signal.SIGINT)
+    ...     return 42
+    >>> compute()
+    42
+    """
+
+    @functools.wraps(function)
+    def wrapped(*args: P.args, **kwargs: P.kwargs) -> T:
+        with deferred():
+            return function(*args, **kwargs)
+
+    return wrapped
+
+
+__all__ = ["Stop", "deferred", "deferring"]

@@ -1,0 +1,13 @@
+"""The command ``loopdyn``: it takes Ctrl-C from its first moment on, also while loopdyn is being imported."""
+
+import sys
+
+
+def main() -> None:
+    """Run the command line; Ctrl-C before it has begun is answered in words, with the exit code 130."""
+    try:
+        from loopdyn.cli import main as run
+    except KeyboardInterrupt:
+        print("stopped by Ctrl-C before anything was done", file=sys.stderr)
+        sys.exit(130)
+    run()
