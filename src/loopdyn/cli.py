@@ -265,6 +265,7 @@ def run(
     integrator: Annotated[str, typer.Option("-i", "--integrator", help="auto, dop853, dp5, stiff, rk4, ...")] = "auto",
     step: Annotated[float | None, typer.Option("--step", help="Seconds of a step, for rk4, abm and steps.")] = None,
     rtol: Annotated[float, typer.Option("--rtol", help="Relative tolerance of a step.")] = 1e-8,
+    atol: Annotated[float | None, typer.Option("--atol", help="Tolerance added to it, rad or sizes, per s.")] = None,
     drift: Annotated[str, typer.Option("--drift", help="projection, velocity, baumgarte or none.")] = "projection",
     every: Annotated[float | None, typer.Option("--every", help="Seconds between outputs.")] = None,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="Write all results to this .nc file.")] = None,
@@ -298,14 +299,14 @@ def run(
     from loopdyn.simulate import output_times, simulate
 
     command = f"loopdyn run {file}"
-    stepping = _check_options(formulation, integrator, step, drift, rtol, until, every)
+    stepping = _check_options(formulation, integrator, step, drift, (rtol, atol), until, every)
     pictures, pages = (".png", ".svg", ".pdf"), (".html", ".gif", ".mp4", ".png")
     _check_names(output=(output, (".nc", ".h5")), csv=(csv, ()), xlsx=(xlsx, (".xlsx",)), plot=(plot, pictures),
                  html=(html, pages))  # fmt: skip
     if table is not None:
         if any(x is not None for x in (output, xlsx, plot, checkpoint)):
             raise typer.BadParameter("only --csv and --html go with a table of variants.", param_hint="--variants")
-        options = {"formulation": formulation, "integrator": stepping, "rtol": rtol, "drift": drift}
+        options = {"formulation": formulation, "integrator": stepping, "rtol": rtol, "atol": atol, "drift": drift}
         _run_variants(file, changed, table, until, every, csv, html, as_json, options)
         return
     try:
@@ -322,6 +323,7 @@ def run(
             formulation=formulation,
             integrator=stepping,
             rtol=rtol,
+            atol=atol,
             drift=drift,  # type: ignore[arg-type]
             progress=not as_json,
             checkpoint=checkpoint,
@@ -385,7 +387,13 @@ def _without_windows() -> None:
 
 
 def _check_options(
-    formulation: str, integrator: str, step: float | None, drift: str, rtol: float, until: float, every: float | None
+    formulation: str,
+    integrator: str,
+    step: float | None,
+    drift: str,
+    tolerances: tuple[float, float | None],
+    until: float,
+    every: float | None,
 ) -> Integrator:
     """Refuse wrong options before a model is read; the integrator."""
     from loopdyn.errors import LoopdynError
@@ -394,7 +402,7 @@ def _check_options(
     from loopdyn.simulate import check_settings, output_times
 
     try:
-        check_settings(rtol, None, drift)
+        check_settings(*tolerances, drift)
         output_times(0.0, until, until if every is None else every)
         if formulation != DEFAULT:
             formulation_class(formulation)
@@ -459,12 +467,16 @@ def _report(result: Run) -> dict[str, Any]:
 
 def _show_report(report: dict[str, Any], note: str, written: list[str]) -> None:
     settings = report["settings"]
+    added = "" if settings["atol"] is None else f", atol {settings['atol']:g}"
     compiled = "compiled" if settings["compiled"] else "driven from Python"
     lines = [
         ("status", f"{report['status']}: {report['message']}"),
         ("start", note),
         ("formulation", f"{settings['formulation']}, {compiled}"),
-        ("integrator", f"{settings['integrator']}, rtol {settings['rtol']:g}, drift control: {settings['drift']}"),
+        (
+            "integrator",
+            f"{settings['integrator']}, rtol {settings['rtol']:g}{added}, drift control: {settings['drift']}",
+        ),
         ("steps", f"{report['steps']} ({report['rejected']} rejected), {report['evaluations']} evaluations"),
         ("time", f"{report['seconds']:.2f} s for {report['reached']:g} s"),
         ("outputs", str(report["outputs"])),

@@ -37,11 +37,11 @@ from loopdyn.integrators.base import (
     moves_by_itself,
 )
 from loopdyn.integrators.chart import FINE, Output
-from loopdyn.integrators.stepping import ASKS, FINISHED, RUNNING
+from loopdyn.integrators.stepping import ASKS, FINISHED, MANY_REJECTED, RUNNING
 from loopdyn.locking import Lock, Phase, Release, change, impulse_as_data, impulse_of, phase_of
 from loopdyn.passages import Crossing, Passage, moving_energy, passage_by_one_step, passage_of, require_branch
 from loopdyn.rank import Rank, decide, require_regular
-from loopdyn.results import Diagnostics, Run, Statistics, Trajectory, measure, pieces
+from loopdyn.results import Diagnostics, Run, Statistics, Trajectory, least_energy, measure, pieces, weight
 from loopdyn.system import State, System
 from loopdyn.tree import energy, terms
 from loopdyn.wording import nearest
@@ -57,8 +57,6 @@ OPEN, OPEN_UNCORRECTED = 1e-3, 0.1
 # Error of the energy balance, as a share of the largest energy that moved, that counts as a blow-up ...
 BLOW_UP = 0.5
 LOST_WAY = 0.01  # ... the same in a passage of a singular pose
-# ... and share of the weight times the size of the mechanism below which energies are rounding.
-NO_ENERGY = 1e-6
 SAVE_EVERY = 10.0  # seconds of computing between two segments of a checkpoint
 PULSE, MANY = 0.1, 1_000_000  # seconds of computing, and steps, between two looks at the progress
 FEW = 16  # steps before the first look
@@ -105,7 +103,9 @@ def simulate(
     rtol : float
         Error of a step: of positions in rad or sizes of the mechanism, of speeds relative to the fastest so far.
     atol : float, optional
-        Added to it: rad or sizes of the mechanism, and the same per second. By default nothing.
+        Added to it: rad or sizes of the mechanism, and the same per second. By default nothing is added, and the
+        fastest speed so far counts as no smaller than a natural floor, a millionth of what gravity and stiffness give:
+        in an equilibrium it is rounding. With a number there is no such floor.
     drift : str or Baumgarte
         What keeps loops closed: "projection" (one linear correction of position and velocity per step), "velocity"
         (of velocity alone), "baumgarte" (feedback), "none".
@@ -335,8 +335,8 @@ class _Simulation:
         self.jumps = np.zeros(m)
         self.phases, self.solvers = [Phase(s)], [self.stepper.solver]
         self.entered: list[State] = []  # where each phase after the first one began
-        self.weight = _weight(s)
-        self.scale = NO_ENERGY * self.weight * s.size
+        self.weight = weight(s)
+        self.scale = least_energy(s)
         self.reference = 0.0  # energy at the start
         self.error = 0.0  # of the energy, for the progress bar
         if self.watch.compiled:
@@ -360,6 +360,8 @@ class _Simulation:
         ready = time.perf_counter()
         if not done:
             self._note_partition(first.t)
+            if self.settings["atol"] is None:
+                self.stepper.set_slowest(first)
             self._start(first)
             if self.times[0] == first.t:
                 self._write(self.stepper.memory.y)
@@ -912,6 +914,12 @@ class _Simulation:
                 f"steps shrink to nothing at t = {t:.9g} s beside a singular pose, from which the mechanism hardly "
                 "moves on: rounding would decide on which branch. End the run before, or use larger tolerances."
             )
+        if m.count[chart.RETRIED] >= MANY_REJECTED:
+            return (
+                f"{MANY_REJECTED} tries of one step were rejected in a row at t = {t:.9g} s, the last with a size of "
+                f"{m.clock[chart.SIZE]:.2g} s: errors do not fall with the step. If hardly anything moves there, give "
+                "atol, such as 1e-9; else a force may jump (use an event), or rtol may be too small."
+            )
         change = np.abs(m.k[: len(m.k), s.nv : 2 * s.nv] / s.speed_units)
         worst = s.speeds[int(np.argmax(np.nanmax(change, axis=0)))] if s.nv else ""
         return (
@@ -997,14 +1005,6 @@ def _is_clear(seen: Array, least: float) -> bool:
 
 def _digest(arrays: Sequence[NDArray[Any]]) -> str:
     return hashlib.sha256(b"".join(a.tobytes() for a in arrays)).hexdigest()[:20]
-
-
-def _weight(system: System) -> float:
-    """Mass times gravity of all bodies, or their mass where there is no gravity, in N."""
-    from loopdyn import records as rec
-
-    g = float(np.linalg.norm(system.model.gravity)) or 1.0
-    return g * float(system.model.body[system.n_bases :, rec.MASS].sum())
 
 
 class _Bar:
