@@ -5,7 +5,9 @@ from __future__ import annotations
 import io
 import json
 import sys
-from collections.abc import Callable, Iterable
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from math import isfinite
 from pathlib import Path
@@ -314,30 +316,52 @@ def run(
     except LoopdynError as error:
         _fail(error, command)
     try:
-        state = assemble(system)
-        result = simulate(
-            system,
-            state,
-            (state.t, state.t + until),
-            t_eval=None if every is None else output_times(state.t, state.t + until, every),
-            formulation=formulation,
-            integrator=stepping,
-            rtol=rtol,
-            atol=atol,
-            drift=drift,  # type: ignore[arg-type]
-            progress=not as_json,
-            checkpoint=checkpoint,
-        )
+        with _noted_warnings() as notes:
+            state = assemble(system)
+            result = simulate(
+                system,
+                state,
+                (state.t, state.t + until),
+                t_eval=None if every is None else output_times(state.t, state.t + until, every),
+                formulation=formulation,
+                integrator=stepping,
+                rtol=rtol,
+                atol=atol,
+                drift=drift,  # type: ignore[arg-type]
+                progress=not as_json,
+                checkpoint=checkpoint,
+            )
         written = _write(result, output=output, csv=csv, xlsx=xlsx, plot=plot, html=html)
     except LoopdynError as error:
         _stop(str(error), command)
     report = _report(result)
+    report["warnings"] += notes
     if as_json:
         typer.echo(json.dumps(_plain(report | {"written": written}), indent=2))
     else:
         _show_report(report, state.note, written)
     if result.status == "failed":
         raise typer.Exit(1)
+
+
+@contextmanager
+def _noted_warnings() -> Iterator[list[str]]:
+    """Collect the texts of loopdyn's warnings, to be shown with the results and not by Python."""
+    from loopdyn.errors import LoopdynWarning
+
+    notes: list[str] = []
+    with warnings.catch_warnings():
+        shown_by_python = warnings.showwarning
+
+        def show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+            if issubclass(category, LoopdynWarning):
+                notes.append(str(message))
+            else:
+                shown_by_python(message, category, *place, **more)
+
+        warnings.showwarning = show
+        warnings.simplefilter("always", LoopdynWarning)
+        yield notes
 
 
 def _run_variants(
@@ -361,10 +385,11 @@ def _run_variants(
         raise typer.BadParameter("a report of variants is a page, .html.", param_hint="--html")
     try:
         mechanism = _load(file, changed)
-        found = variants(mechanism, table, until, every=every, progress=not as_json, **options)
-        if html is not None:
-            _without_windows()
-            write(mechanism, html, time=until, variants=found, progress=False, **options)
+        with _noted_warnings() as notes:
+            found = variants(mechanism, table, until, every=every, progress=not as_json, **options)
+            if html is not None:
+                _without_windows()
+                write(mechanism, html, time=until, variants=found, progress=False, **options)
         if csv is not None:
             found.table().to_csv(csv)
     except LoopdynError as error:
@@ -372,9 +397,11 @@ def _run_variants(
     written = [str(f) for f in (csv, html) if f is not None]
     if as_json:
         rows = found.table().to_dict(orient="index")
-        typer.echo(json.dumps(_plain({"name": found.title, "variants": rows, "written": written}), indent=2))
+        said = {"name": found.title, "variants": rows, "warnings": notes, "written": written}
+        typer.echo(json.dumps(_plain(said), indent=2))
     else:
-        _print_lines(*str(found).split("\n"), *([f"written: {', '.join(written)}"] if written else []))
+        shown = [f"note: {text}" for text in dict.fromkeys(notes)]
+        _print_lines(*str(found).split("\n"), *shown, *([f"written: {', '.join(written)}"] if written else []))
     if found.failed:
         raise typer.Exit(1)
 

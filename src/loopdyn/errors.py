@@ -12,6 +12,10 @@ class LoopdynError(Exception):
     """Base of every error loopdyn raises on purpose."""
 
 
+class LoopdynWarning(UserWarning):
+    """Something legal but suspicious."""
+
+
 @dataclass(frozen=True)
 class Problem:
     """One thing that is wrong with a model.

@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import time
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -15,8 +16,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from loopdyn.checkpoint import Checkpoint
 from loopdyn.corners import corners
-from loopdyn.errors import ConvergenceError, LoopdynError, SingularityError
-from loopdyn.events import Action, Event, Given, Watch, Watched, apply, watch
+from loopdyn.errors import ConvergenceError, LoopdynError, LoopdynWarning, SingularityError
+from loopdyn.events import Action, Event, Given, Watch, Watched, apply, watch, with_limits_of_model
 from loopdyn.formulations.auto import AutoSolver
 from loopdyn.formulations.base import Formulation
 from loopdyn.formulations.indicator import PASSAGE
@@ -56,6 +57,7 @@ CLOSED = 1e-6
 OPEN, OPEN_UNCORRECTED = 1e-3, 0.1
 # Error of the energy balance, as a share of the largest energy that moved, that counts as a blow-up ...
 BLOW_UP = 0.5
+SUSPICIOUS = 0.01  # ... and one that is warned of
 LOST_WAY = 0.01  # ... the same in a passage of a singular pose
 SAVE_EVERY = 10.0  # seconds of computing between two segments of a checkpoint
 PULSE, MANY = 0.1, 1_000_000  # seconds of computing, and steps, between two looks at the progress
@@ -111,7 +113,8 @@ def simulate(
         (of velocity alone), "baumgarte" (feedback), "none".
     events : list
         What is watched: :class:`Crossing`, :class:`At`, :class:`Limits`, or functions ``f(t, q, v)`` whose zeros are
-        recorded. What happened is in ``run.events``.
+        recorded. What happened is in ``run.events``. Limits of joints are watched in every run: what happens there is
+        said by `at_limit` of the joint, if no :class:`Limits` is among the events.
     progress : bool or function
         Show a progress bar, where the output is a terminal; or call this function with the time reached, some ten times
         a second. Where it raises KeyboardInterrupt, the run ends with what was computed, as by Ctrl-C.
@@ -123,6 +126,11 @@ def simulate(
     -------
     Run
         Also where the simulation could not reach the end: see its `status` and `message`.
+
+    Warns
+    -----
+    LoopdynWarning
+        If a joint leaves its limits, or the relative energy-balance error is above 1 %.
 
     Examples
     --------
@@ -137,6 +145,7 @@ def simulate(
     first = State(start, np.array(state.q, float), np.array(state.v, float))
     times = _times(t_eval, start, end)
     check_settings(rtol, atol, drift)
+    events = with_limits_of_model(system, events)
     method = chosen(formulation)
     stepping = for_formulation(integrator, method)
     if stepping.walks and drift != "projection":
@@ -154,14 +163,17 @@ def simulate(
         end,
         drift,
         method,
-        watch(system, events, rank, start, end),
+        watch(system, events, rank, first, end),
         settings,
         corners(system.mechanism, start, end),
         singular=singular,
     )
     if checkpoint is not None:
         simulation.checkpoint = Checkpoint(checkpoint, _description(system, first, times, end, events, settings))
-    return simulation.go(first, progress, begin)
+    run = simulation.go(first, progress, begin)
+    for text in simulation.suspicious():
+        warnings.warn(text, LoopdynWarning, stacklevel=2)
+    return run
 
 
 def _rank_at(system: System, method: Formulation, state: State) -> tuple[Rank, bool]:
@@ -339,6 +351,7 @@ class _Simulation:
         self.scale = least_energy(s)
         self.reference = 0.0  # energy at the start
         self.error = 0.0  # of the energy, for the progress bar
+        self.largest_error = 0.0  # of the energy, J
         if self.watch.compiled:
             self.stepper.watch(*self.watch.functions())
 
@@ -360,6 +373,8 @@ class _Simulation:
         ready = time.perf_counter()
         if not done:
             self._note_partition(first.t)
+            names = [w.event.name for w in self.watch.crossings if w.beyond_at_start]
+            self.events += [Event(first.t, name, first, first) for name in names]
             if self.settings["atol"] is None:
                 self.stepper.set_slowest(first)
             self._start(first)
@@ -861,6 +876,7 @@ class _Simulation:
                 self.stepper.memory.count[chart.OUTPUT] = start + k
                 return self._what(system, path, checks, k)
             self.scale = float(checks.scale[-1])
+            self.largest_error = max(self.largest_error, float(checks.balance.max()))
             self.error = float(checks.balance[-1]) / self.scale if self.scale > 0.0 else 0.0
             self.checked = stop
         return ""
@@ -876,6 +892,25 @@ class _Simulation:
         lifted = self.weight * s.size if s.model.gravity.any() else 0.0
         wrong = ~finite | (gap.max(axis=1, initial=0.0) > (OPEN if self._corrects else OPEN_UNCORRECTED))
         return _Checks(gap, balance, scale, wrong | (balance > BLOW_UP * np.maximum(scale, lifted)))
+
+    def suspicious(self) -> list[str]:
+        """What is to be warned of after the run."""
+        found = list(self.watch.unseen)
+        for w in self.watch.crossings:
+            times = [e.t for e in self.events if w.leaves and e.name == w.event.name]
+            if w.beyond_at_start:
+                found.append(f"{w.beyond_at_start}. The run goes on there: at_limit: warn.")
+            elif times:
+                found.append(
+                    f"{w.event.name} from t = {min(times):.6g} s on: the run goes on as if there were none. With "
+                    "at_limit: stop, or {rebound: 0.5}, beside the limits of the joint it ends there, or rebounds."
+                )
+        if self.largest_error > SUSPICIOUS * self.scale > 0.0:
+            found.append(
+                f"the relative energy-balance error of the run is {self.largest_error / self.scale:.1%}, more than "
+                f"{SUSPICIOUS:.0%}. Use a smaller rtol or smaller steps; a force that jumps needs an event."
+            )
+        return found
 
     @property
     def _corrects(self) -> bool:

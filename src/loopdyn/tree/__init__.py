@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from loopdyn import records as rec
 from loopdyn.errors import ModelError, Problem, SingularityError
-from loopdyn.system import State, System
+from loopdyn.system import JointData, State, System
 from loopdyn.tree import aba, crba, energies, jacobian, kinematics, rnea
 from loopdyn.tree.user_rows import UserRows, user_rows
 from loopdyn.wording import nearest
@@ -39,7 +39,9 @@ __all__ = [
     "forward_dynamics",
     "increment",
     "inverse_dynamics",
+    "joint_coordinates",
     "mass_matrix",
+    "relative_pose",
     "require_rows",
     "terms",
     "user_rows",
@@ -322,6 +324,21 @@ def _motion(system: System, w: rec.Work) -> Motion:
         B[:, rec.AV : rec.AV + 3] + np.cross(alpha, arm) + np.cross(omega, spin),
         alpha.copy(),
     )
+
+
+def relative_pose(joint: JointData, motion: Motion) -> tuple[Array, Array]:
+    """Rotation (3, 3) and position (3) of the frame M of a joint, seen from F in its axes."""
+    j = joint
+    F = motion.rotation[j.parent] @ j.F[1]
+    M = motion.rotation[j.child] @ j.M[1]
+    xF = motion.position[j.parent] + motion.rotation[j.parent] @ j.F[0]
+    xM = motion.position[j.child] + motion.rotation[j.child] @ j.M[0]
+    return F.T @ M, F.T @ (xM - xF)
+
+
+def joint_coordinates(joint: JointData, motion: Motion) -> Array:
+    """Coordinates of any joint, also of a cut one, measured from the poses of its bodies; angles within half a turn."""
+    return joint.spec.measure(*relative_pose(joint, motion), joint.par)
 
 
 def increment(system: System, q: ArrayLike, xi: ArrayLike) -> Array:
