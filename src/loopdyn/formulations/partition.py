@@ -31,7 +31,7 @@ from loopdyn.rank import Rank, decide, of_matrix, scaled
 from loopdyn.records import PARENT, model_sizes
 from loopdyn.records import V0 as FIRST_SPEED
 from loopdyn.system import State, System
-from loopdyn.tree import closure, require_rows
+from loopdyn.tree import add_user_forces, closure, require_rows
 from loopdyn.tree.user_rows import user_rows
 from loopdyn.wording import nearest
 
@@ -252,8 +252,7 @@ class PartitionSolver:
         c.put(t, q, v)
         if self.functions:
             c.state.tau[:] = 0.0
-            for force in self.system.mechanism.user_forces.values():
-                force.function(float(t), np.array(q), np.array(v), c.state.tau)
+            add_user_forces(self.system, t, q, v, c.state.tau)
             self.user(t, q, v).write(c.state, c.views.J, c.views.rate)
         status = blajer.accelerate(*c.arrays)
         if status != blajer.FINE:
@@ -520,5 +519,5 @@ class Chosen(Formulation):
     def supports(self, system: System) -> str | None:
         """No functions in Python."""
         if system.mechanism.user_forces or system.mechanism.user_constraints:
-            return f"it has functions in Python, which {self.name} does not call; use 'partition'"
+            return f"it has functions in Python, which {self.name} does not call"
         return None

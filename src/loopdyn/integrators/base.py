@@ -24,7 +24,7 @@ from loopdyn.integrators.stepping import Method
 from loopdyn.projection import correct as corrected
 from loopdyn.projection import metric, smallest_step
 from loopdyn.system import State, System
-from loopdyn.tree import increment, terms
+from loopdyn.tree import add_user_forces, increment, terms
 from loopdyn.tree.power import N_OTHERS
 from loopdyn.wording import nearest
 
@@ -459,6 +459,7 @@ class Stepper:
         kept = compiled is not None and drift in LEVELS and LEVELS[drift] <= set(compiled.keeps)
         correctable = drift == "projection" and compiled is not None and compiled.correct is not None
         usable = compiled is not None and (not corrects or kept or correctable) and own is None
+        usable = usable and not s.mechanism.user_forces  # they are called from Python
         if usable and compiled is not None:
             self.ints, self.floats, self.work = arrays = compiled.ints, compiled.floats, compiled.work
             self.accelerate = compiled.kernel
@@ -489,15 +490,13 @@ class Stepper:
     def _in_python(self, drift: Any) -> Callable[..., int]:
         """accelerate(ints, floats, work) from a solver that is a Python function."""
         system, solver = self.system, self.solver
-        users = list(system.mechanism.user_forces.values())
         rate = drift.rate if isinstance(drift, Baumgarte) and system.nc else 0.0
 
         def accelerate(ints: Any, floats: Any, work: Any) -> int:
             w = self.views
             t = float(w.t[0])
             w.tau[:] = 0.0
-            for force in users:  # for their power; the solver calls them too
-                force.function(t, w.q.copy(), w.v.copy(), w.tau)
+            add_user_forces(system, t, w.q, w.v, w.tau)  # for their power; the solver calls them too
             try:
                 a = solver(t, w.q.copy(), w.v.copy()).a
             except LoopdynError as error:

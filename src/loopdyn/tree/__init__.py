@@ -30,6 +30,7 @@ __all__ = [
     "Motion",
     "Terms",
     "TreeSolver",
+    "add_user_forces",
     "angles",
     "body_jacobian",
     "body_motion",
@@ -147,9 +148,14 @@ def _prepare(system: System, state: State, tau: ArrayLike | None = None) -> tupl
             message = f"tau has shape {given.shape}, the system needs ({system.nv},)"
             raise ModelError([Problem("tau", message, "Give one value per speed.")])
         w.tau[:] = given
-    for force in system.mechanism.user_forces.values():
-        force.function(float(state.t), np.array(state.q), np.array(state.v), w.tau)
+    add_user_forces(system, state.t, state.q, state.v, w.tau)
     return work, w
+
+
+def add_user_forces(system: System, t: float, q: ArrayLike, v: ArrayLike, tau: Array) -> None:
+    """Let all user forces add to the generalised forces `tau` (nv,); each gets copies of the state."""
+    for force in system.mechanism.user_forces.values():
+        force.function(float(t), np.array(q, float), np.array(v, float), tau)
 
 
 def _finite(system: System, values: Array, what: str, t: float) -> Array:
