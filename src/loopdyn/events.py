@@ -434,9 +434,12 @@ class _Coordinate:
         return x - self.turns_to_range(x) if self.periodic else x
 
     def turns_to_range(self, x: float) -> float:
-        """Whole turns, rad, by which an angle x is off the range of the joint."""
-        middle = 0.5 * sum(self.system.limits[self.label])
-        return FULL_TURN * round((x - middle) / FULL_TURN) if self.periodic and np.isfinite(middle) else 0.0
+        """Whole turns, rad, by which an angle x is off the range of the joint; none inside it."""
+        low, high = self.system.limits[self.label]
+        middle = 0.5 * (low + high)
+        if low <= x <= high or not self.periodic or not np.isfinite(middle):
+            return 0.0
+        return FULL_TURN * round((x - middle) / FULL_TURN)
 
     def rate(self, state: State) -> tuple[Array, float]:
         """Its gradient (nv,) by the speeds, and its rate."""
@@ -469,9 +472,7 @@ def _limit(present: Watch, event: Limits, c: _Coordinate, bound: float, side: st
     return Watched(replace(crossing, action=rebound), program, rests)
 
 
-def impact(
-    system: System, state: State, row: Array, rate: float, unit: float, restitution: float, rank: int
-) -> Array:
+def impact(system: System, state: State, row: Array, rate: float, unit: float, restitution: float, rank: int) -> Array:
     """Speeds after an impact that turns the rate of a coordinate about while loops stay closed.
 
     The change is the smallest one in the mass metric. `row` is the gradient of the coordinate by the speeds, `unit` its
