@@ -38,7 +38,7 @@ def backhoe(law: str) -> ld.System:
 
 def boom_angle(extension: float) -> float:
     """Angle of the boom at an extension of its piston: cosine law in the triangle A K L."""
-    a, k, l = (np.array(PINS[name][:2], float) for name in "AKL")  # noqa: E741
+    a, k, l = (np.array(PINS[name][:2], float) for name in "AKL")
     b, c = np.linalg.norm(k - a), np.linalg.norm(l - a)
 
     def opposite(d: float) -> float:

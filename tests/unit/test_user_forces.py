@@ -90,7 +90,7 @@ def test_a_constant_that_changes_between_calls_is_seen():
 @pytest.mark.parametrize("formulation", ["closure", "rcr", "momentum"])
 def test_who_refuses_user_forces_names_those_that_can(formulation):
     system = pushed_four_bar(True)
-    with pytest.raises(ld.LoopdynError, match="These can: .*relative, graph, partition, auto"):
+    with pytest.raises(ld.LoopdynError, match=r"These can: .*relative, graph, partition, auto"):
         ld.accelerations(system, ld.assemble(system), formulation)
 
 

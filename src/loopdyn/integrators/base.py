@@ -33,9 +33,9 @@ Array = NDArray[np.float64]
 FIRST_MOVE = 0.01  # rad or sizes of the mechanism that a first adaptive step may move at the speeds of the start
 LONGEST = 0.1  # share of the span that an adaptive step may take, so that what begins later is not leapt over
 SHORTEST = 1e-14  # share of the span, or of the time itself, below which a step cannot shrink
-# Speeds are judged against the fastest so far, but at least against what this share of the mechanism's own accelerations
-# gives in its own time: at rest in an equilibrium the fastest is rounding. Below a tolerance of 1e-8 the floor grows, so
-# that errors of this many last places of the accelerations are always allowed.
+# Speeds are judged against the fastest so far, but at least against what this share of the mechanism's own
+# accelerations gives in its own time: at rest in an equilibrium the fastest is rounding. Below a tolerance of 1e-8 the
+# floor grows, so that errors of this many last places of the accelerations are always allowed.
 NEGLIGIBLE, LAST_PLACES = 1e-6, 64 * float(np.finfo(float).eps)
 
 
@@ -590,10 +590,10 @@ class Stepper:
         self.memory.clock[chart.FASTEST] = max(float(self.memory.clock[chart.FASTEST]), floor)
 
     def own_rate(self, state: State) -> float:
-        """Rate, 1/s, of the motions that gravity and stiffness give at a state: root of the largest of
+        """Rate, 1/s, of the motions that gravity and stiffness give at a state.
 
-        gravity over the size of the mechanism, and the change of accelerations with the pose in a direction in which
-        all coordinates take part, in natural units.
+        The root of gravity over the size of the mechanism or, where that is larger, of the change of accelerations with
+        the pose in a direction in which all coordinates take part, in natural units.
         """
         s, w, unit = self.system, self.views, self.memory.unit
         own = float(np.linalg.norm(s.model.gravity)) / s.size
