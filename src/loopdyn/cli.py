@@ -12,7 +12,8 @@ import json
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from math import isfinite
 from pathlib import Path
@@ -336,6 +337,7 @@ def run(
     integrator: Annotated[str, typer.Option("-i", "--integrator", help="auto, dop853, dp5, stiff, rk4, ...")] = "auto",
     step: Annotated[float | None, typer.Option("--step", help="Seconds of a step, for rk4, abm and steps.")] = None,
     rtol: Annotated[float, typer.Option("--rtol", help="Relative tolerance of a step.")] = 1e-8,
+    atol: Annotated[float | None, typer.Option("--atol", help="Tolerance added to it, rad or sizes, per s.")] = None,
     drift: Annotated[str, typer.Option("--drift", help="projection, velocity, baumgarte or none.")] = "projection",
     every: Annotated[float | None, typer.Option("--every", help="Seconds between outputs.")] = None,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="Write all results to this .nc file.")] = None,
@@ -372,14 +374,14 @@ def run(
     from loopdyn.simulate import output_times, simulate
 
     command = f"loopdyn run {file}"
-    stepping = _check_options(formulation, integrator, step, drift, rtol, until, every)
+    stepping = _check_options(formulation, integrator, step, drift, (rtol, atol), until, every)
     pictures, pages = (".png", ".svg", ".pdf"), (".html", ".gif", ".mp4", ".png")
     _check_names(output=(output, (".nc", ".h5")), csv=(csv, ()), xlsx=(xlsx, (".xlsx",)), plot=(plot, pictures),
                  html=(html, pages))  # fmt: skip
     if table is not None:
         if any(x is not None for x in (output, xlsx, plot, checkpoint, angle_tolerance, length_tolerance)):
             raise typer.BadParameter("only --csv and --html go with a table of variants.", param_hint="--variants")
-        options = {"formulation": formulation, "integrator": stepping, "rtol": rtol, "drift": drift}
+        options = {"formulation": formulation, "integrator": stepping, "rtol": rtol, "atol": atol, "drift": drift}
         _run_variants(file, changed, table, until, every, csv, html, as_json, options)
         return
     try:
@@ -387,23 +389,26 @@ def run(
     except LoopdynError as error:
         _fail(error, command)
     try:
-        state = assemble(system, tolerance=_tolerance(system, angle_tolerance, length_tolerance))
-        result = simulate(
-            system,
-            state,
-            (state.t, state.t + until),
-            t_eval=None if every is None else output_times(state.t, state.t + until, every),
-            formulation=formulation,
-            integrator=stepping,
-            rtol=rtol,
-            drift=drift,  # type: ignore[arg-type]
-            progress=not as_json,
-            checkpoint=checkpoint,
-        )
+        with _noted_warnings() as notes:
+            state = assemble(system, tolerance=_tolerance(system, angle_tolerance, length_tolerance))
+            result = simulate(
+                system,
+                state,
+                (state.t, state.t + until),
+                t_eval=None if every is None else output_times(state.t, state.t + until, every),
+                formulation=formulation,
+                integrator=stepping,
+                rtol=rtol,
+                atol=atol,
+                drift=drift,  # type: ignore[arg-type]
+                progress=not as_json,
+                checkpoint=checkpoint,
+            )
         written = _write(result, output=output, csv=csv, xlsx=xlsx, plot=plot, html=html)
     except LoopdynError as error:
         _stop(str(error), command)
     report = _report(result)
+    report["warnings"] += notes
     if as_json:
         typer.echo(json.dumps(_plain(report | {"written": written}), indent=2))
     else:
@@ -412,6 +417,23 @@ def run(
         raise typer.Exit(INTERRUPTED)
     if result.status == "failed":
         raise typer.Exit(1)
+
+
+@contextmanager
+def _noted_warnings() -> Iterator[list[str]]:
+    """Collect the texts of loopdyn's warnings for JSON; they are shown as notes as well."""
+    notes: list[str] = []
+    with warnings.catch_warnings():
+        shown_by_python = warnings.showwarning
+
+        def show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+            if issubclass(category, LoopdynWarning):
+                notes.append(str(message))
+            shown_by_python(message, category, *place, **more)
+
+        warnings.showwarning = show
+        warnings.simplefilter("always", LoopdynWarning)
+        yield notes
 
 
 def _run_variants(
@@ -435,18 +457,19 @@ def _run_variants(
         raise typer.BadParameter("a report of variants is a page, .html.", param_hint="--html")
     try:
         mechanism = _load(file, changed)
-        found = variants(mechanism, table, until, every=every, progress=not as_json, **options)
-        if csv is not None:
-            found.to_csv(csv)
-        if html is not None and not found.stopped:
-            _without_windows()
-            write(mechanism, html, time=until, variants=found, progress=False, **options)
+        with _noted_warnings() as notes:
+            found = variants(mechanism, table, until, every=every, progress=not as_json, **options)
+            if csv is not None:
+                found.to_csv(csv)
+            if html is not None and not found.stopped:
+                _without_windows()
+                write(mechanism, html, time=until, variants=found, progress=False, **options)
     except LoopdynError as error:
         _stop(str(error), command, "the model or the table")
     written = [str(f) for f in (csv, None if found.stopped else html) if f is not None]
     if as_json:
         rows = found.table().to_dict(orient="index")
-        data = {"name": found.title, "variants": rows, "stopped": found.stopped, "written": written}
+        data = {"name": found.title, "variants": rows, "stopped": found.stopped, "warnings": notes, "written": written}
         typer.echo(json.dumps(_plain(data), indent=2))
     else:
         _print_lines(*str(found).split("\n"), *([f"written: {', '.join(written)}"] if written else []))
@@ -464,7 +487,13 @@ def _without_windows() -> None:
 
 
 def _check_options(
-    formulation: str, integrator: str, step: float | None, drift: str, rtol: float, until: float, every: float | None
+    formulation: str,
+    integrator: str,
+    step: float | None,
+    drift: str,
+    tolerances: tuple[float, float | None],
+    until: float,
+    every: float | None,
 ) -> Integrator:
     """Refuse wrong options before a model is read; the integrator."""
     from loopdyn.errors import LoopdynError
@@ -473,7 +502,7 @@ def _check_options(
     from loopdyn.simulate import check_settings, output_times
 
     try:
-        check_settings(rtol, None, drift)
+        check_settings(*tolerances, drift)
         output_times(0.0, until, until if every is None else every)
         if formulation != DEFAULT:
             formulation_class(formulation)
@@ -540,12 +569,16 @@ def _report(result: Run) -> dict[str, Any]:
 
 def _show_report(report: dict[str, Any], note: str, written: list[str]) -> None:
     settings = report["settings"]
+    added = "" if settings["atol"] is None else f", atol {settings['atol']:g}"
     compiled = "compiled" if settings["compiled"] else "driven from Python"
     lines = [
         ("status", f"{report['status']}: {report['message']}"),
         ("start", note),
         ("formulation", f"{settings['formulation']}, {compiled}"),
-        ("integrator", f"{settings['integrator']}, rtol {settings['rtol']:g}, drift control: {settings['drift']}"),
+        (
+            "integrator",
+            f"{settings['integrator']}, rtol {settings['rtol']:g}{added}, drift control: {settings['drift']}",
+        ),
         ("steps", f"{report['steps']} ({report['rejected']} rejected), {report['evaluations']} evaluations"),
         ("time", f"{report['seconds']:.2f} s for {report['reached']:g} s"),
         ("outputs", str(report["outputs"])),

@@ -24,12 +24,13 @@ from numpy.typing import NDArray
 from loopdyn.errors import LoopdynError
 from loopdyn.expressions import Program, parse
 from loopdyn.expressions import opcodes as OP
+from loopdyn.integrators.chart import FULL_TURN
 from loopdyn.integrators.watching import SAMPLES, may_dip, sign_changes
 from loopdyn.locking import Lock, Release, require_lockable
 from loopdyn.projection import metric, smallest_step
-from loopdyn.reactions import Reactions
+from loopdyn.reactions import Reactions, freedom_rate
 from loopdyn.system import State, System, TableUse
-from loopdyn.tree import terms
+from loopdyn.tree import body_motion, joint_coordinates, terms
 from loopdyn.wording import nearest
 
 Array = NDArray[np.float64]
@@ -40,6 +41,7 @@ HALVINGS = 30  # how near to the start of a bounce its height is looked for
 TINY = 1e-300  # stands for a value that is positive or negative and nothing else
 TOGETHER = 1e-12  # share of a step within which two crossings happen at one time
 DIP = 1e-9  # share of an interval to which the time of a smallest value is found
+ON_LIMIT = 1e-9  # rad or sizes of the mechanism by which a limit may be passed, as in assembling
 REST = 1e-3  # speed, rad/s or sizes of the mechanism per s, below which a rebound is none
 
 
@@ -100,7 +102,8 @@ class At:
 class Limits:
     """The limits of the joints: a coordinate that reaches one ends the run, or rebounds.
 
-    A stop that a joint comes to rest on is not offered.
+    It takes the place of what `at_limit` of these joints says in the model. A stop that a joint comes to rest on is not
+    offered.
 
     Parameters
     ----------
@@ -109,6 +112,8 @@ class Limits:
         stops at the limit.
     joints : list of labels, optional
         Which coordinates; by default all that have limits in the model.
+    warn : bool
+        Go on beyond the limit, with an event and a warning.
 
     Examples
     --------
@@ -118,10 +123,13 @@ class Limits:
 
     restitution: float | None = None
     joints: Sequence[str] | None = None
+    warn: bool = False
 
     def __post_init__(self) -> None:
         if self.restitution is not None and not 0.0 <= self.restitution <= 1.0:
             raise LoopdynError(f"restitution is {self.restitution}. Give a number from 0 to 1.")
+        if self.restitution is not None and self.warn:
+            raise LoopdynError("ld.Limits: a coordinate either rebounds or goes on. Leave out restitution or warn.")
 
 
 Given = Crossing | At | Limits | Function
@@ -161,6 +169,8 @@ class Watched:
     program: Program | None = None  # of the formula, if it is one; its variables are t, q, v
     rest: Callable[[State], bool] | None = None  # whether the state after the action is at rest at a limit
     table: TableUse | None = None  # a table whose corners these are: the integration begins anew, which is no event
+    leaves: bool = False  # a limit beyond which the run goes on: to be warned of
+    beyond_at_start: str = ""  # where the run starts beyond it, in words
     # where it has just happened: the time, and what stands for the value there, which is zero but for rounding
     since: float = np.nan
     held: float = np.nan
@@ -206,6 +216,7 @@ class Watch:
     rank: int
     crossings: list[Watched] = field(default_factory=list)
     times: list[At] = field(default_factory=list)
+    unseen: list[str] = field(default_factory=list)  # what cannot be watched, in words
 
     @property
     def compiled(self) -> bool:
@@ -310,19 +321,31 @@ def _root(w: Watched, inside: Callable[[float], State], low: float, high: float,
     return float(brentq(value, above, high, xtol=xtol, rtol=4.0 * eps))
 
 
-def watch(system: System, given: Iterable[Given], rank: int, start: float, end: float) -> Watch:
-    """What is to be looked for, with limits taken apart and plain functions given a name."""
+def with_limits_of_model(system: System, given: Sequence[Given]) -> list[Given]:
+    """The events given and those that `at_limit` of joints asks for, but for limits that are among them already."""
+    said = [e.joints if e.joints is not None else system.limits for e in given if isinstance(e, Limits)]
+    left = {label: mode for label, mode in system.at_limit.items() if all(label not in labels for labels in said)}
+    found: list[Given] = list(given)
+    for mode in dict.fromkeys(left.values()):
+        joints = [label for label, its in left.items() if its == mode]
+        restitution = mode if isinstance(mode, float) else None
+        found.append(Limits(restitution, joints, warn=mode == "warn"))
+    return found
+
+
+def watch(system: System, given: Iterable[Given], rank: int, first: State, end: float) -> Watch:
+    """What is to be looked for from a state on, with limits taken apart and plain functions given a name."""
     found = Watch(system, rank)
     for k, event in enumerate(given):
         action = getattr(event, "action", None)
         if isinstance(action, Lock):
             require_lockable(system, action.joint)
         if isinstance(event, At):
-            if not start < event.t <= end:
+            if not first.t < event.t <= end:
                 raise LoopdynError(f"event '{event.name}' is at t = {event.t:g} s, outside of t_span. Move it inside.")
             found.times.append(event)
         elif isinstance(event, Limits):
-            found.crossings += _limits(found, event)
+            found.crossings += _limits(found, event, first)
         elif isinstance(event, Crossing):
             found.crossings.append(Watched(event, _program(system, event)))
         elif callable(event):
@@ -357,7 +380,7 @@ def _program(system: System, event: Crossing) -> Program | None:
     return replace(program, code=np.where(reads, OP.VARIABLE + (moved << OP.BITS), program.code))
 
 
-def _limits(present: Watch, event: Limits) -> list[Watched]:
+def _limits(present: Watch, event: Limits, first: State) -> list[Watched]:
     system = present.system
     labels = list(system.limits) if event.joints is None else list(event.joints)
     if not labels:
@@ -366,40 +389,99 @@ def _limits(present: Watch, event: Limits) -> list[Watched]:
     for label in labels:
         if label not in system.limits:
             raise LoopdynError(f"ld.Limits: '{label}' has no limits. {nearest(label, system.limits)}")
-        if label not in system.coordinates:
-            raise LoopdynError(
-                f"ld.Limits: '{label}' belongs to a cut joint, whose limits cannot be watched. Compile with other "
-                "cuts=[...]."
+        c = _Coordinate(system, label)
+        low, high = system.limits[label]
+        if c.place is None and c.periodic and high - low >= FULL_TURN:
+            present.unseen.append(
+                f"'{label}' belongs to a cut joint, whose angle is known within one turn: its limits, a turn or more "
+                "apart, are not watched. Compile with other cuts=[...]."
             )
-        i, k = system.coordinates.index(label), system.speeds.index(label)
-        for bound, side, direction in zip(system.limits[label], ("lower", "upper"), (-1, 1), strict=True):
+            continue
+        x = c.value(first)
+        turns = c.turns_to_range(x)  # limits of angles are meant but for whole turns
+        for bound, side, direction in zip((low, high), ("lower", "upper"), (-1, 1), strict=True):
             if np.isfinite(bound):
-                found.append(_limit(present, event, f"{label} at its {side} limit", i, k, bound, direction))
+                watched = _limit(present, event, c, float(bound + turns), side, direction)
+                _begin(watched, c, first, direction * (x - bound - turns), event)
+                found.append(watched)
     return found
 
 
-def _limit(present: Watch, event: Limits, name: str, i: int, k: int, bound: float, direction: int) -> Watched:
-    system = present.system
-    label = system.coordinates[i]
-    crossing = Crossing(f"x - ({float(bound)!r})", name, direction, event.restitution is None, coordinates={"x": label})
-    program = _program(system, crossing)
+def _begin(watched: Watched, c: _Coordinate, first: State, beyond: float, event: Limits) -> None:
+    """Hold a limit at which the coordinate starts; a start beyond it is warned of, or refused where it is a stop."""
+    if beyond > ON_LIMIT * c.unit:
+        low, high = c.system.limits[c.label]
+        where = f"'{c.label}' starts outside its limits [{low:.6g}, {high:.6g}] (rad or m), by {beyond:.3g}"
+        if not event.warn:
+            raise LoopdynError(f"{where}, and is to stop or rebound there. Start inside, or use at_limit: warn.")
+        watched.beyond_at_start = where
+    elif beyond >= -ON_LIMIT * c.unit and not event.warn:
+        watched.hold(first.t, -float(watched.event.direction) * TINY)
+
+
+class _Coordinate:
+    """A coordinate that has limits: one of the tree, or of a cut joint, measured from the poses of its bodies."""
+
+    def __init__(self, system: System, label: str):
+        self.system, self.label = system, label
+        self.joint = system.joints[label.partition(".")[0]]
+        self.k = self.joint.spec.labels(self.joint.name)[0].index(label)
+        self.angle = self.joint.spec.dimensions[self.k] == "angle"
+        self.periodic = self.angle and self.joint.spec.type != "helical"
+        self.unit = 1.0 if self.angle else system.size
+        self.place = system.coordinates.index(label) if label in system.coordinates else None
+
+    def value(self, state: State) -> float:
+        """At a state; the angle of a cut joint within half a turn of the middle of its range."""
+        if self.place is not None:
+            return float(state.q[self.place])
+        x = float(joint_coordinates(self.joint, body_motion(self.system, state))[self.k])
+        return x - self.turns_to_range(x) if self.periodic else x
+
+    def turns_to_range(self, x: float) -> float:
+        """Whole turns, rad, by which an angle x is off the range of the joint; none inside it."""
+        low, high = self.system.limits[self.label]
+        middle = 0.5 * (low + high)
+        if low <= x <= high or not self.periodic or not np.isfinite(middle):
+            return 0.0
+        return FULL_TURN * round((x - middle) / FULL_TURN)
+
+    def rate(self, state: State) -> tuple[Array, float]:
+        """Its gradient (nv,) by the speeds, and its rate."""
+        return freedom_rate(self.system, state, body_motion(self.system, state), self.joint, self.k)
+
+
+def _limit(present: Watch, event: Limits, c: _Coordinate, bound: float, side: str, direction: int) -> Watched:
+    name = f"{c.label} {'beyond' if event.warn else 'at'} its {side} limit"
+    at = bound + direction * ON_LIMIT * c.unit if event.warn else bound  # rounding does not leave a range
+    stop = event.restitution is None and not event.warn
+    if c.place is not None:
+        crossing = Crossing(f"x - ({at!r})", name, direction, stop, coordinates={"x": c.label})
+    else:
+        crossing = Crossing(lambda t, q, v: c.value(State(t, q, v)) - at, name, direction, stop)
+    program = _program(c.system, crossing)
     if event.restitution is None:
-        return Watched(crossing, program)
+        return Watched(crossing, program, leaves=event.warn)
     e = event.restitution
 
     def rebound(state: State) -> State:
         q = state.q.copy()
-        q[i] = bound if present.system.nc == 0 else q[i]  # a loop would be opened by it
-        return State(state.t, q, impact(present.system, State(state.t, q, state.v), k, e, present.rank))
+        if present.system.nc == 0 and c.place is not None:  # a loop would be opened by it
+            q[c.place] = bound
+        state = State(state.t, q, state.v)
+        return State(state.t, q, impact(present.system, state, *c.rate(state), c.unit, e, present.rank))
 
     def rests(state: State) -> bool:
-        return bool(abs(state.v[k]) < REST * system.speed_units[k])
+        return bool(abs(c.rate(state)[1]) < REST * c.unit)
 
     return Watched(replace(crossing, action=rebound), program, rests)
 
 
-def impact(system: System, state: State, k: int, restitution: float, rank: int) -> Array:
-    """Speeds after an impact that turns speed k about while loops stay closed: the smallest change in the mass metric.
+def impact(system: System, state: State, row: Array, rate: float, unit: float, restitution: float, rank: int) -> Array:
+    """Speeds after an impact that turns the rate of a coordinate about while loops stay closed.
+
+    The change is the smallest one in the mass metric. `row` is the gradient of the coordinate by the speeds, `unit` its
+    natural unit.
 
     Examples
     --------
@@ -407,14 +489,12 @@ def impact(system: System, state: State, k: int, restitution: float, rank: int) 
 
     >>> import loopdyn as ld
     >>> system = ld.library.pendulum().compile()
-    >>> impact(system, system.state(v={"A": -2.0}), 0, 0.5, 0)
+    >>> impact(system, system.state(v={"A": -2.0}), np.array([1.0]), -2.0, 1.0, 0.5, 0)
     array([1.])
     """
     now, rows = terms(system, state), system.row_units
-    row = np.zeros((1, system.nv))
-    row[0, k] = 1.0 / system.speed_units[k]
-    J = np.vstack([now.J / rows[:, None], row])
-    r = np.append((now.J @ state.v + now.phi_t) / rows, (1.0 + restitution) * state.v[k] / system.speed_units[k])
+    J = np.vstack([now.J / rows[:, None], row / unit])
+    r = np.append((now.J @ state.v + now.phi_t) / rows, (1.0 + restitution) * rate / unit)
     v: Array = state.v + smallest_step(J, r, metric(now.M), min(rank + 1, system.nv))
     return v
 

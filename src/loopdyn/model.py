@@ -207,6 +207,7 @@ class Mechanism(BaseModel):
         parent_frame: str | Frame | None = None,
         child_frame: str | Frame | None = None,
         limits: Any = None,
+        at_limit: Any = None,
     ) -> str:
         """Join two bodies.
 
@@ -224,6 +225,8 @@ class Mechanism(BaseModel):
             Instead of `at`: frames on the two bodies.
         limits : optional
             Range of the coordinate(s).
+        at_limit : optional
+            What a run does at the ends of the range: "warn" (the default), "stop", ``{"rebound": 0.5}``.
         """
         self._check_new("joint", name, self.joints)
         update = {
@@ -233,6 +236,7 @@ class Mechanism(BaseModel):
             "parent_frame": parent_frame,
             "child_frame": child_frame,
             "limits": limits,
+            "at_limit": at_limit,
         }
         data = {k: getattr(joint, k) for k in joint.model_fields_set}
         data.update({k: v for k, v in update.items() if v is not None})

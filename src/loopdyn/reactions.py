@@ -30,7 +30,7 @@ from loopdyn.errors import ModelError, Problem
 from loopdyn.rank import Rank, is_large, of_matrix, scaled
 from loopdyn.rotations import from_matrix
 from loopdyn.system import JointData, State, System
-from loopdyn.tree import Motion, Terms, body_motion, readings, terms
+from loopdyn.tree import Motion, Terms, body_jacobian, body_motion, readings, terms
 from loopdyn.tree.user_rows import UserRows, user_rows
 from loopdyn.wording import nearest
 
@@ -173,6 +173,21 @@ def freedom_wrench(j: JointData, k: int, F: Array, M: Array) -> tuple[Array, Arr
     turns |= {"spherical": dict(enumerate(M.T)), "free": dict(enumerate(M.T))}
     slides |= {"translational": dict(enumerate(F.T)), "free": dict(enumerate(M.T, 3))}
     return turns.get(kind, {}).get(k, zero), slides.get(kind, {}).get(k, zero)
+
+
+def freedom_rate(system: System, state: State, motion: Motion, j: JointData, k: int) -> tuple[Array, float]:
+    """Gradient (nv,) of coordinate k of a joint, which may be cut, by the speeds, and its rate at a state."""
+    F, M = motion.rotation[j.parent] @ j.F[1], motion.rotation[j.child] @ j.M[1]
+    xM = motion.position[j.child] + motion.rotation[j.child] @ j.M[0]
+    torque, force = freedom_wrench(j, k, F, M)
+    row, rate = np.zeros(system.nv), 0.0
+    for body, sign in ((j.child, 1.0), (j.parent, -1.0)):
+        moment = torque + np.cross(xM - motion.position[body], force)
+        rate += sign * float(moment @ motion.angular_velocity[body] + force @ motion.velocity[body])
+        if body >= system.n_bases:
+            J = body_jacobian(system, state, system.bodies[body])
+            row += sign * (moment @ J[:3] + force @ J[3:])
+    return row, rate
 
 
 def _joint_loads(system: System, free: System, motion: Motion) -> Array:

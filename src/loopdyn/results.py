@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
+# Share of the weight times the size of the mechanism below which energies are rounding.
+NO_ENERGY = 1e-6
 TURNS = 12  # corrections of speeds whose rates are known
 OTHER_SOURCES = ("user forces", "drivers and bases")  # of work, beside the forces of the model
 SMALL = 1e-4  # share of an output interval over which rates are differenced; its square is the relative error
@@ -179,10 +181,14 @@ class Run:
 
     @property
     def energy_error(self) -> float:
-        """Largest error of the energy balance, relative to the largest energy that moved."""
+        """Largest error of the energy balance, relative to the largest energy that moved.
+
+        What moved counts as no less than a millionth of the weight times the size of the mechanism: at rest it is
+        rounding.
+        """
         if not len(self.path):
             return 0.0
-        size = _energy_scale(self.diagnostics.energy, self.path.work)
+        size = max(_energy_scale(self.diagnostics.energy, self.path.work), least_energy(self.system))
         return float(np.abs(self.energy_balance).max()) / size if size > 0.0 else 0.0
 
     @property
@@ -773,6 +779,17 @@ def _energy_scale(energy: Array, work: Array) -> float:
             np.abs(work).max(initial=0.0),
         )
     )
+
+
+def weight(system: System) -> float:
+    """Mass times gravity of all bodies, or their mass where there is no gravity, in N."""
+    g = float(np.linalg.norm(system.model.gravity)) or 1.0
+    return g * float(system.model.body[system.n_bases :, rec.MASS].sum())
+
+
+def least_energy(system: System) -> float:
+    """Energy in J below which what moved is rounding."""
+    return NO_ENERGY * weight(system) * system.size
 
 
 def coordinate_units(system: System) -> list[str]:

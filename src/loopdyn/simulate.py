@@ -16,8 +16,8 @@ from numpy.typing import ArrayLike, NDArray
 from loopdyn.analysis.contradictions import choose_again, look
 from loopdyn.checkpoint import SOLVER, Checkpoint, description
 from loopdyn.corners import corners, leaves, passes_corner, table_corners
-from loopdyn.errors import ConvergenceError, LoopdynError, SingularityError
-from loopdyn.events import Action, Event, Given, Watch, Watched, apply, watch
+from loopdyn.errors import ConvergenceError, LoopdynError, LoopdynWarning, SingularityError
+from loopdyn.events import Action, Event, Given, Watch, Watched, apply, watch, with_limits_of_model
 from loopdyn.files import WritingError
 from loopdyn.formulations.auto import AutoSolver
 from loopdyn.formulations.base import Formulation
@@ -39,12 +39,12 @@ from loopdyn.integrators.base import (
     moves_by_itself,
 )
 from loopdyn.integrators.chart import FINE, Output
-from loopdyn.integrators.stepping import ASKS, FINISHED, RUNNING, TURNED
+from loopdyn.integrators.stepping import ASKS, FINISHED, MANY_REJECTED, RUNNING, TURNED
 from loopdyn.interrupts import Stop, deferred, deferring
 from loopdyn.locking import Lock, Phase, Release, change, impulse_as_data, impulse_of, phase_of
 from loopdyn.passages import Crossing, Passage, moving_energy, passage_by_one_step, passage_of, require_branch
 from loopdyn.rank import Rank, decide, require_regular
-from loopdyn.results import Diagnostics, Run, Statistics, Trajectory, measure, pieces
+from loopdyn.results import Diagnostics, Run, Statistics, Trajectory, least_energy, measure, pieces, weight
 from loopdyn.system import State, System, TableUse
 from loopdyn.tree import energy, terms
 from loopdyn.tree.tables import check_tables, leave_table, table_place
@@ -63,9 +63,8 @@ CLOSED = 1e-6
 OPEN, OPEN_UNCORRECTED = 1e-3, 0.1
 # Error of the energy balance, as a share of the largest energy that moved, that counts as a blow-up ...
 BLOW_UP = 0.5
+SUSPICIOUS = 0.01  # ... and one that is warned of
 LOST_WAY = 0.01  # ... the same in a passage of a singular pose
-# ... and share of the weight times the size of the mechanism below which energies are rounding.
-NO_ENERGY = 1e-6
 SAVE_EVERY = 10.0  # seconds of computing between two segments of a checkpoint
 PULSE, MANY = 0.1, 1_000_000  # seconds of computing, and steps, between two looks at the progress
 FEW = 16  # steps before the first look
@@ -114,13 +113,16 @@ def simulate(
     rtol : float
         Error of a step: of positions in rad or sizes of the mechanism, of speeds relative to the fastest so far.
     atol : float, optional
-        Added to it: rad or sizes of the mechanism, and the same per second. By default nothing.
+        Added to it: rad or sizes of the mechanism, and the same per second. By default nothing is added, and the
+        fastest speed so far counts as no smaller than a natural floor, a millionth of what gravity and stiffness give:
+        in an equilibrium it is rounding. With a number there is no such floor.
     drift : str or Baumgarte
         What keeps loops closed: "projection" (one linear correction of position and velocity per step), "velocity"
         (of velocity alone), "baumgarte" (feedback), "none".
     events : list
         What is watched: :class:`Crossing`, :class:`At`, :class:`Limits`, or functions ``f(t, q, v)`` whose zeros are
-        recorded. What happened is in ``run.events``.
+        recorded. What happened is in ``run.events``. Limits of joints are watched in every run: what happens there is
+        said by `at_limit` of the joint, if no :class:`Limits` is among the events.
     progress : bool or function
         Show a progress bar, where the output is a terminal; or call this function with the time reached, some ten times
         a second. Where it raises KeyboardInterrupt, the run ends with what was computed, as by Ctrl-C (a second Ctrl-C
@@ -134,6 +136,11 @@ def simulate(
     -------
     Run
         Also where the simulation could not reach the end: see its `status` and `message`.
+
+    Warns
+    -----
+    LoopdynWarning
+        If a joint leaves its limits, or the relative energy-balance error is above 1 %.
 
     Examples
     --------
@@ -149,6 +156,7 @@ def simulate(
     first = State(start, np.array(state.q, float), np.array(state.v, float))
     times = _times(t_eval, start, end)
     check_settings(rtol, atol, drift)
+    events = with_limits_of_model(system, events)
     method = chosen(formulation)
     stepping = for_formulation(integrator, method)
     if stepping.walks and drift != "projection":
@@ -160,7 +168,7 @@ def simulate(
     stepper = Stepper(system, solver, stepping, drift, rank, rtol, atol or 0.0)
     settings = _settings(method, stepper, rtol, atol)
     check_tables(system, [first])
-    watched = watch(system, events, rank, start, end)
+    watched = watch(system, events, rank, first, end)
     watched.crossings += table_corners(system)
     simulation = _Simulation(
         system,
@@ -178,7 +186,10 @@ def simulate(
         methods = {"formulation": method, "integrator": stepping}
         asked = description(system, first, times, end, events, methods, settings)
         simulation.checkpoint = Checkpoint(checkpoint, asked)
-    return simulation.go(first, progress, begin)
+    run = simulation.go(first, progress, begin)
+    for text in simulation.suspicious():
+        warnings.warn(text, LoopdynWarning, stacklevel=2)
+    return run
 
 
 def _rank_at(system: System, method: Formulation, state: State) -> tuple[Rank, bool]:
@@ -350,10 +361,11 @@ class _Simulation:
         self.jumps = np.zeros(m)
         self.phases, self.solvers = [Phase(s, tolerated=s.tolerated)], [self.stepper.solver]
         self.entered: list[State] = []  # where each phase after the first one began
-        self.weight = _weight(s)
-        self.scale = NO_ENERGY * self.weight * s.size
+        self.weight = weight(s)
+        self.scale = least_energy(s)
         self.reference = 0.0  # energy at the start
         self.error = 0.0  # of the energy, for the progress bar
+        self.largest_error = 0.0  # of the energy, J
         if self.watch.compiled:
             self.stepper.watch(*self.watch.functions())
 
@@ -375,6 +387,10 @@ class _Simulation:
         ready = time.perf_counter()
         if not done:
             self._note_partition(first.t)
+            names = [w.event.name for w in self.watch.crossings if w.beyond_at_start]
+            self.events += [Event(first.t, name, first, first) for name in names]
+            if self.settings["atol"] is None:
+                self.stepper.set_slowest(first)
             self._start(first)
             if self.times[0] == first.t:
                 self._write(self.stepper.memory.y)
@@ -957,6 +973,7 @@ class _Simulation:
                 self.stepper.memory.count[chart.OUTPUT] = start + k
                 return self._what(system, path, checks, k)
             self.scale = float(checks.scale[-1])
+            self.largest_error = max(self.largest_error, float(checks.balance.max()))
             self.error = float(checks.balance[-1]) / self.scale if self.scale > 0.0 else 0.0
             self.checked = stop
         return ""
@@ -972,6 +989,25 @@ class _Simulation:
         lifted = self.weight * s.size if s.model.gravity.any() else 0.0
         wrong = ~finite | (gap.max(axis=1, initial=0.0) > (OPEN if self._corrects else OPEN_UNCORRECTED))
         return _Checks(gap, balance, scale, wrong | (balance > BLOW_UP * np.maximum(scale, lifted)))
+
+    def suspicious(self) -> list[str]:
+        """What is to be warned of after the run."""
+        found = list(self.watch.unseen)
+        for w in self.watch.crossings:
+            times = [e.t for e in self.events if w.leaves and e.name == w.event.name]
+            if w.beyond_at_start:
+                found.append(f"{w.beyond_at_start}. The run goes on there: at_limit: warn.")
+            elif times:
+                found.append(
+                    f"{w.event.name} from t = {min(times):.6g} s on: the run goes on as if there were none. With "
+                    "at_limit: stop, or {rebound: 0.5}, beside the limits of the joint it ends there, or rebounds."
+                )
+        if self.largest_error > SUSPICIOUS * self.scale > 0.0:
+            found.append(
+                f"the relative energy-balance error of the run is {self.largest_error / self.scale:.1%}, more than "
+                f"{SUSPICIOUS:.0%}. Use a smaller rtol or smaller steps; a force that jumps needs an event."
+            )
+        return found
 
     @property
     def _corrects(self) -> bool:
@@ -1009,6 +1045,12 @@ class _Simulation:
             return (
                 f"steps shrink to nothing at t = {t:.9g} s beside a singular pose, from which the mechanism hardly "
                 "moves on: rounding would decide on which branch. End the run before, or use larger tolerances."
+            )
+        if m.count[chart.RETRIED] >= MANY_REJECTED:
+            return (
+                f"{MANY_REJECTED} tries of one step were rejected in a row at t = {t:.9g} s, the last with a size of "
+                f"{m.clock[chart.SIZE]:.2g} s: errors do not fall with the step. If hardly anything moves there, give "
+                "atol, such as 1e-9; else a force may jump (use an event), or rtol may be too small."
             )
         change = np.abs(m.k[: len(m.k), s.nv : 2 * s.nv] / s.speed_units)
         worst = s.speeds[int(np.argmax(np.nanmax(change, axis=0)))] if s.nv else ""
@@ -1093,12 +1135,6 @@ def _is_clear(seen: Array, least: float) -> bool:
     return bool(min(seen.min(), ahead.min()) > least and min(onward.min(), back.min()) > 0.0)
 
 
-def _weight(system: System) -> float:
-    """Mass times gravity of all bodies, or their mass where there is no gravity, in N."""
-    from loopdyn import records as rec
-
-    g = float(np.linalg.norm(system.model.gravity)) or 1.0
-    return g * float(system.model.body[system.n_bases :, rec.MASS].sum())
 
 
 class _Bar:

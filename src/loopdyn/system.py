@@ -164,6 +164,10 @@ class System:
         "angle" or "length" for each row.
     holonomic : (nc,) array of bool
         False for rows that constrain velocities only.
+    limits : mapping
+        Lowest and highest value of the coordinates that have limits, of cut joints too; SI.
+    at_limit : mapping
+        What runs do there, by the same labels: "warn", "stop", or the restitution of a rebound.
     warnings : tuple of str
         What is legal but worth knowing; :meth:`Mechanism.compile` shows each as a :class:`LoopdynWarning`.
     tables : tuple of TableUse
@@ -189,6 +193,7 @@ class System:
     holonomic: NDArray[np.bool_] = field(repr=False)
     forces: tuple[str, ...] = field(repr=False)
     limits: Mapping[str, tuple[float, float]] = field(repr=False)
+    at_limit: Mapping[str, str | float] = field(repr=False)
     start: tuple[Mapping[str, float], Mapping[str, float]] = field(repr=False)
     warnings: tuple[str, ...] = field(repr=False)
     tables: tuple[TableUse, ...] = field(repr=False)
@@ -542,6 +547,7 @@ class _Builder:
         self._constraints()
         base_programs = self._base_programs()
         start = self._start()
+        at_limit = self._at_limit(self.limits)
         gravity = self.r.vector(self.m.gravity, "acceleration", "mechanism", ("gravity",))
         self.warnings += [*gravity_note(gravity), *self.r.notes]
         self._raise()
@@ -560,6 +566,7 @@ class _Builder:
             holonomic=np.array([holonomic for _, _, holonomic in self.row_list], bool),
             forces=tuple(self.m.forces),
             limits=self.limits,
+            at_limit=at_limit,
             start=start,
             warnings=tuple(self.warnings),
             tables=self._tables(),
@@ -976,6 +983,23 @@ class _Builder:
                     self.r.problem(element, "its lower limit is above the upper one", "Exchange them.", path)
                 limits[f"{name}.{suffix}" if suffix else name] = (float(low), float(high))
         return limits
+
+    def _at_limit(self, limits: Mapping[str, tuple[float, float]]) -> dict[str, str | float]:
+        """What runs do at the limits, by the same labels."""
+        found: dict[str, str | float] = {}
+        for name, spec in self.m.joints.items():
+            element, path = f"joint '{name}'", ("joints", name, "at_limit")
+            if spec.at_limit is not None and spec.limits is None:
+                self.r.problem(element, "has 'at_limit' but no limits", "Add limits: [low, high], or remove it.", path)
+            mode: str | float = "warn"
+            if isinstance(spec.at_limit, str):
+                mode = spec.at_limit
+            elif spec.at_limit is not None:
+                mode = self.r.scalar(spec.at_limit.rebound, "number", element, (*path, "rebound"))
+                if not 0.0 <= mode <= 1.0:
+                    self.r.problem(element, f"'rebound' is {mode:g}", "Give a number from 0 to 1.", path)
+            found |= {label: mode for label in limits if label.partition(".")[0] == name}
+        return found
 
     def _start(self) -> tuple[dict[str, float], dict[str, float]]:
         """Start values in SI by label, of tree joints and of cut joints alike."""

@@ -200,6 +200,14 @@ def test_run_with_a_fixed_step_and_another_formulation():
     assert json.loads(result.stdout)["steps"] == 20
 
 
+def test_run_takes_an_absolute_tolerance():
+    """The one given is used: at a tolerance of 1 rad all steps are as long as they may be, a tenth of the span."""
+    result = run("run", FOLDER / "pendulum.yaml", "-t", "0.2", "--atol", "1")
+    assert result.exit_code == 0, result.output
+    assert "rtol 1e-08, atol 1, drift" in result.output
+    assert "10 (0 rejected)" in result.output
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -209,6 +217,7 @@ def test_run_with_a_fixed_step_and_another_formulation():
         (("-f", "relativ"), "Did you mean 'relative'"),
         (("--drift", "projektion"), "Did you mean 'projection'"),
         (("--rtol", "0"), "rtol is 0"),
+        (("--atol", "-1"), "atol is -1"),
         (("-t", "-1"), "Give positive numbers"),
         (("--every", "0"), "Give positive numbers"),
     ],

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import loopdyn as ld
+from loopdyn.integrators import chart
 
 G = 9.81
 
@@ -16,6 +17,17 @@ def four_bar() -> ld.System:
 @pytest.fixture(scope="module")
 def run(four_bar) -> ld.Run:
     return ld.simulate(four_bar, ld.assemble(four_bar), (0, 0.5), t_eval=np.linspace(0, 0.5, 51), progress=False)
+
+
+@pytest.fixture(scope="module")
+def rod_on_spring() -> ld.System:
+    """A rod on a pin, held at its tip by a spring; it rests where the torque of the spring is that of its weight."""
+    m = ld.Mechanism("rod_on_spring", gravity=(0, -G, 0))
+    m.add_body("rod", ld.Inertia.rod(mass=1.0, start=(0, 0, 0), end=(1, 0, 0)))
+    m.add_joint("A", ld.Revolute(axis=(0, 0, 1)), "ground", "rod", at=(0, 0, 0))
+    spring = ld.SpringDamper("ground", "rod", (1, 1, 0), (1, 0, 0), stiffness=300, damping=5, length=0.9)
+    m.add_force(spring, "spring")
+    return m.compile()
 
 
 # ------------------------------------------------------------------------------------------------ what it gives
@@ -322,3 +334,73 @@ def test_a_span_that_time_can_just_resolve_is_run(span):
     run = ld.simulate(system, system.state(), span, t_eval=span, progress=False)
     assert run.status == "finished", run.message
     assert run.path.t.tolist() == list(span)
+# ---------------------------------------------------------------------------------------------- starts at rest
+
+
+def check_rest(run: ld.Run, start: ld.State) -> None:
+    """The mechanism stays where it is, to the tolerance, by steps as long as they may be: a tenth of the span."""
+    assert run.status == "finished", run.message
+    assert run.statistics.steps <= 40  # ten and, where stability limits the first ones, those until it is noticed
+    assert run.statistics.rejected <= 10
+    assert np.abs(run.path.q - start.q).max() < 1e-8  # rtol; nothing moves but for rounding
+    assert run.energy_error < 1e-6  # rounding of 1e-16 of m g L, against a millionth of it
+
+
+@pytest.mark.jit_off
+@pytest.mark.parametrize("rtol", [1e-5, 1e-8, 1e-12])
+def test_a_run_from_an_equilibrium_takes_few_steps(rod_on_spring, rtol):
+    """7,901 steps, half of them rejected, when speeds were judged against the fastest so far: rounding."""
+    start = ld.equilibrium(rod_on_spring).state
+    check_rest(ld.simulate(rod_on_spring, start, (0, 2), rtol=rtol, progress=False), start)
+
+
+def test_a_run_of_a_suspension_from_its_equilibrium_takes_few_steps():
+    """75,263 steps until 0.085 s before."""
+    system = ld.library.double_wishbone().compile()
+    start = ld.equilibrium(system).state
+    check_rest(ld.simulate(system, start, (0, 0.45), progress=False), start)
+
+
+@pytest.mark.parametrize("stiffness", [0.0, 1e2, 1e5, 1e8])
+def test_the_natural_rate_is_that_of_the_vibration(stiffness):
+    """A mass of 2 kg on a vertical slide: sqrt(k / m) on a spring, sqrt(g / size) where gravity is larger."""
+    from loopdyn.formulations.registry import prepare
+    from loopdyn.integrators.base import DOP853, Stepper
+
+    m = ld.Mechanism("mass", gravity=(0, -G, 0))
+    m.add_body("mass", ld.Inertia(mass=2.0, com=(0, 0.5, 0), inertia=np.eye(3).tolist()))
+    m.add_joint("A", ld.Prismatic(axis=(0, 1, 0)), "ground", "mass", at=(0, 0, 0))
+    m.add_force(ld.JointSpring("A", stiffness=stiffness), "spring")
+    system = m.compile()
+    stepper = Stepper(system, prepare(system, "graph"), DOP853(), "projection", 0, 1e-8, 0.0)
+    expected = np.sqrt(max(stiffness / 2.0, G / system.size))
+    assert stepper.own_rate(system.state()) == pytest.approx(expected, rel=1e-3)  # differenced over 1e-7
+
+
+def test_slow_motions_keep_their_digits():
+    """A pendulum that swings by 1e-9 rad: its cosine to 1e-6 of that, though speeds are below the floor by then."""
+    system = ld.library.pendulum().compile()
+    rest = ld.equilibrium(system).state
+    run = ld.simulate(system, system.state(q=rest.q + 1e-9), (0, 1), progress=False)
+    rate = np.sqrt(-ld.accelerations(system, system.state(q=rest.q + 1e-6))[0] / 1e-6)
+    assert np.abs(run.path.q[:, 0] - rest.q[0] - 1e-9 * np.cos(rate * run.path.t)).max() < 1e-15
+
+
+@pytest.mark.jit_off
+def test_many_rejections_in_a_row_end_the_run_with_a_reason():
+    """An error that does not fall with the step, as rounding does not."""
+
+    class Never(ld.DOP853):
+        def in_python(self, stepper):
+            def attempt(ints, floats, work, m, method, accelerate):
+                m.new[:], m.clock[chart.ERROR] = m.y, 2.0
+                return chart.FINE
+
+            return attempt
+
+    system = ld.library.pendulum().compile()
+    run = ld.simulate(system, system.state(), (0, 1), formulation="graph", integrator=Never(), progress=False)
+    assert run.status == "failed"
+    assert run.statistics.rejected == 50
+    assert "50 tries of one step were rejected in a row at t = 0 s" in run.message
+    assert "give atol" in run.message

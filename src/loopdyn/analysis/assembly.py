@@ -23,9 +23,19 @@ from loopdyn.analysis.contradictions import LARGEST, Change, Contradiction, chan
 from loopdyn.errors import AssemblyError, LoopdynError, ModelError, Problem, SingularityError
 from loopdyn.projection import metric, smallest_step
 from loopdyn.rank import of_matrix
-from loopdyn.reactions import freedom_wrench
+from loopdyn.reactions import freedom_rate
 from loopdyn.system import JointData, State, System, Tolerated
-from loopdyn.tree import Motion, body_jacobian, body_motion, closure, difference, increment, mass_matrix, terms
+from loopdyn.tree import (
+    Motion,
+    body_motion,
+    closure,
+    difference,
+    increment,
+    joint_coordinates,
+    mass_matrix,
+    relative_pose,
+    terms,
+)
 from loopdyn.wording import nearest
 
 Array = NDArray[np.float64]
@@ -618,22 +628,9 @@ def _measured(system: System, pose: State, targets: Sequence[_Target]) -> list[f
             out.append(float(pose.q[k.coordinate]))
         else:
             motion = motion or body_motion(system, pose)
-            x = float(_cut_coordinates(k.joint, motion)[k.coordinate])
+            x = float(joint_coordinates(k.joint, motion)[k.coordinate])
             out.append(system.with_turns(k.joint, k.coordinate, x, pose.q))
     return out
-
-
-def _relative(j: JointData, motion: Motion) -> tuple[Array, Array]:
-    """Rotation and position of M seen from F."""
-    F = motion.rotation[j.parent] @ j.F[1]
-    M = motion.rotation[j.child] @ j.M[1]
-    xF = motion.position[j.parent] + motion.rotation[j.parent] @ j.F[0]
-    xM = motion.position[j.child] + motion.rotation[j.child] @ j.M[0]
-    return F.T @ M, F.T @ (xM - xF)
-
-
-def _cut_coordinates(j: JointData, motion: Motion) -> Array:
-    return j.spec.measure(*_relative(j, motion), j.par)
 
 
 def _newton(system: System, start: State, targets: Sequence[_Target]) -> tuple[State, float | None]:
@@ -716,33 +713,18 @@ def _rows(system: System, pose: State, cut: Sequence[_Target]) -> tuple[Array, A
         j, n = k.joint, k.coordinate
         if not j.in_tree and j.spec.is_periodic(n) and not system.knows_turns(j, n):
             gap = (gap + np.pi) % (2 * np.pi) - np.pi
-        rows.append((_free_row if k.joint.in_tree else _cut_row)(system, pose, motion, k)[None])
+        rows.append(_row(system, pose, motion, k)[None])
         residual.append(np.array([gap]))
     return np.vstack(rows), np.concatenate(residual)
 
 
-def _free_row(system: System, pose: State, motion: Motion, target: _Target) -> Array:
-    """Gradient of a position of a free joint, whose speeds are in axes of M."""
+def _row(system: System, pose: State, motion: Motion, target: _Target) -> Array:
+    """Gradient of a coordinate of a cut joint, or of a position of a free joint, whose speeds are in axes of M."""
     j = target.joint
+    if not j.in_tree:
+        return freedom_rate(system, pose, motion, j, target.coordinate)[0]
     row = np.zeros(system.nv)
-    row[j.v0 + 3 : j.v0 + 6] = _relative(j, motion)[0][target.coordinate - j.q0]
-    return row
-
-
-def _cut_row(system: System, pose: State, motion: Motion, target: _Target) -> Array:
-    """Gradient of a coordinate of a cut joint."""
-    j = target.joint
-    F = motion.rotation[j.parent] @ j.F[1]
-    M = motion.rotation[j.child] @ j.M[1]
-    xM = motion.position[j.child] + motion.rotation[j.child] @ j.M[0]
-    torque, force = freedom_wrench(j, target.coordinate, F, M)
-    row = np.zeros(system.nv)
-    for body, sign in ((j.child, 1.0), (j.parent, -1.0)):
-        if body < system.n_bases:
-            continue
-        J = body_jacobian(system, pose, system.bodies[body])
-        arm = xM - motion.position[body]
-        row += sign * ((torque + np.cross(arm, force)) @ J[:3] + force @ J[3:])
+    row[j.v0 + 3 : j.v0 + 6] = relative_pose(j, motion)[0][target.coordinate - j.q0]
     return row
 
 
@@ -755,7 +737,7 @@ def _opposed(system: System, pose: State) -> dict[str, float]:
     axial = {"revolute", "cylindrical", "planar", "helical"}
     cut = [j for j in system.joints.values() if not j.in_tree and j.spec.type in axial]
     motion = body_motion(system, pose) if cut else None
-    cosines = {j.name: _relative(j, motion)[0][2, 2] for j in cut if motion is not None}
+    cosines = {j.name: relative_pose(j, motion)[0][2, 2] for j in cut if motion is not None}
     return {name: float(np.arccos(max(c, -1.0))) for name, c in cosines.items() if c < 0.0}
 
 
@@ -908,7 +890,7 @@ def speed_rows(system: System, pose: State, labels: Sequence[str]) -> Array:
         if j.in_tree:
             rows[n, j.v0 + k] = 1.0
         else:
-            rows[n] = _cut_row(system, pose, motion, _Target(label, 0.0, -1, k, j))
+            rows[n] = freedom_rate(system, pose, motion, j, k)[0]
     return rows
 
 

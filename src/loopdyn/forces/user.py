@@ -12,7 +12,8 @@ from loopdyn.quantities import Path, Resolver
 class UserForce(Force):
     """A function ``f(t, q, v, out)`` that adds generalised forces to `out` (nv values, SI).
 
-    It may be plain Python or jitted by Numba. A model with a user force cannot be saved to a file.
+    It may be plain Python or jitted by Numba, and is called from Python at every evaluation, so that runs are driven
+    from Python; `closure`, `rcr` and `momentum` do not call it. A model with a user force cannot be saved to a file.
 
     Examples
     --------

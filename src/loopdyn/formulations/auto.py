@@ -121,7 +121,7 @@ class AutoSolver(GraphSolver):
 
 @dataclass(frozen=True)
 class Auto(Formulation):
-    """The default: `graph`, with momentum steps through singular poses; others where a model has Python functions.
+    """The default: `graph`, with momentum steps through singular poses; others where a model has user constraints.
 
     Examples
     --------
@@ -149,7 +149,7 @@ class Auto(Formulation):
         """What is used where, in one line."""
         regular, refusal = self.regular(system), Momentum().supports(system)
         if not isinstance(regular, Graph):
-            return f"{regular.name}, since the model has Python functions; no momentum steps"
+            return f"{regular.name}, since the model has user constraints; no momentum steps"
         where = "momentum steps where a pose is singular" if refusal is None else f"no momentum steps: {refusal}"
         return f"graph, in linear time; {where}"
 

@@ -53,8 +53,8 @@ FULL, K_PLUS_N, TWO_K = range(3)
 # Weighing of coordinates in the choice: by inertia, as the criterion does, or by their natural units.
 BY_INERTIA, BY_GEOMETRY = range(2)
 # own work: sign of det C_D, its smallest pivot, the best gain of an exchange, what the first two were at the choice;
-# how far the dependent speeds were from following.
-SIGN, PIVOT, GAIN, SIGN_CHOSEN, PIVOT_CHOSEN, JUMP, N_NOTES = range(7)
+# how far the dependent speeds were from following; the fastest speed at the ends of steps so far, in natural units.
+SIGN, PIVOT, GAIN, SIGN_CHOSEN, PIVOT_CHOSEN, JUMP, FASTEST, N_NOTES = range(8)
 
 # Status of an evaluation; zero or more is a failure.
 FINE, NOT_A_NUMBER, AGAIN = -1, -2, -3
@@ -65,7 +65,9 @@ CLOSED = 1e-13  # rad or sizes of the mechanism: a correction below it is the la
 STILL_CLOSED = 1e-9  # ... and one above it, after all steps, is no closure
 # Share of the fastest speed by which dependent speeds may be off before they are made to follow, and speed, rad or
 # sizes of the mechanism per s, below which all is at rest. More is no error of a step but another branch of the motion.
-SMOOTH, STILL = 0.3, 1e-9
+# Where all speeds pass zero together, as drivers may have it, they are compared with SLOW of the fastest so far: errors
+# that the tolerance of a step allows are much smaller.
+SMOOTH, STILL, SLOW = 0.3, 1e-9, 1e-3
 WEAK_PIVOT = 0.1  # share of the smallest pivot of C_D at the choice, below which rows and coordinates are chosen anew
 # Of its own inertia, and of the largest one in natural units: below it a coordinate counts as if it had that much.
 LEAST_SHARE, LEAST = 1e-12, 1e-18
@@ -273,7 +275,7 @@ def dependent_speeds(data, P):
     for i in range(P.rows.shape[0]):
         P.xi[i, 0] = P.rate[P.rows[i]] / P.row_unit[P.rows[i]]
     solve(P.CD, P.order, P.xi)
-    jump, fastest = 0.0, STILL
+    jump, fastest = 0.0, max(STILL, SLOW * P.notes[FASTEST].real)
     for j in range(P.D.shape[0]):
         data.v[P.D[j]] -= P.xi[j, 0]
         x = P.xi[j, 0].real / P.unit[P.D[j]]
@@ -550,7 +552,10 @@ def check(ints, floats, work):
 
     Leaves the criterion in `cosine` and the gain of the best exchange in `notes`.
     """
-    P = open_partition(ints, plan_start(ints), floats, work, work_start(ints))
+    P, v = open_partition(ints, plan_start(ints), floats, work, work_start(ints)), open_work(ints, work).v
+    for i in range(v.shape[0]):
+        x = v[i].real / P.unit[i]
+        P.notes[FASTEST] = max(P.notes[FASTEST].real, np.sqrt(x * x))
     if ints[plan_start(ints) + P_WEIGHING] == BY_INERTIA:
         mobilities(P)
         tangent_projections(P)

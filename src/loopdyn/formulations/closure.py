@@ -241,10 +241,12 @@ class ClosureSolver(PartitionSolver):
         self.plan_ = self._closer(self.choice.independent, state).plan
         head = self.run.work[: len(self.system.work())].copy()
         by, candidate, switch = self._settings
+        fastest = self.run.views.notes[blajer.FASTEST]
         self.run = WorkArrays(self.system, self.rank.count, blajer.K_PLUS_N, by, candidate, switch)
         self.run.extend(self.plan_.numbers)
         self.run.work[: len(head)] = head
         self.run.reopen()
+        self.run.views.notes[blajer.FASTEST] = fastest
         self.closing = _open(*self.run.arrays)
         self.closing.sign[:] = self.plan_.signs(state)
 

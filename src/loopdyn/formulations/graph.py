@@ -25,7 +25,7 @@ from loopdyn.errors import SingularityError
 from loopdyn.formulations.base import Array, Compiled, Formulation, Solution, Solver
 from loopdyn.rank import Rank
 from loopdyn.system import State, System
-from loopdyn.tree import terms
+from loopdyn.tree import add_user_forces, terms
 
 
 class GraphSolver:
@@ -46,6 +46,7 @@ class GraphSolver:
 
     def __init__(self, system: System, rank: Rank, spare: int = 0):
         self.rank = rank
+        self._has_functions = bool(system.mechanism.user_forces)
         self.elimination = Elimination(system, rank.state or system.state(), rank.count, spare)
         self._open()
 
@@ -58,11 +59,22 @@ class GraphSolver:
         self._t[0] = t
         self._q[...] = q  # half the time of [:]
         self._v[...] = v
+        if self._has_functions:
+            self._call_functions(t, q, v)
         status = accelerate(*self._arrays)
         if status != FINE:
             self._recover(status, t, q, v)
+            if self._has_functions:  # rows were chosen without them
+                self._call_functions(t, q, v)
+                self.elimination.run(accelerate)
         result: Array = self._a
         return result
+
+    def _call_functions(self, t: float, q: Array, v: Array) -> None:
+        """Generalised forces of user forces into the work array."""
+        tau = self.elimination.work.tau
+        tau[...] = 0.0
+        add_user_forces(self.elimination.system, t, q, v, tau)
 
     def __call__(self, t: float, q: Array, v: Array) -> Solution:
         """Accelerations and multipliers at one state."""
@@ -139,9 +151,7 @@ class Graph(Formulation):
     name: ClassVar[str] = "graph"
 
     def supports(self, system: System) -> str | None:
-        """No user forces and user constraints: they are called from Python."""
-        if system.mechanism.user_forces:
-            return "the model has user forces, which this formulation does not call yet"
+        """No user constraints; user forces are called from Python."""
         if system.mechanism.user_constraints:
             return "the model has user constraints, which this formulation does not call"
         return None

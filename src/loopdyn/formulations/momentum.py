@@ -375,11 +375,16 @@ class Momentum(Formulation):
         return self.order is not None or self.scheme == "huang2002"
 
     def supports(self, system: System) -> str | None:
-        """What `graph` treats, but for rows of velocities in large systems; "huang2002" has four types of joints."""
+        """What `graph` treats, but for user forces, and rows of velocities in large systems.
+
+        "huang2002" has four types of joints.
+        """
         if self.scheme == "huang2002":
             return HuangSolver.refusal(system)
         if is_large(system) and not in_linear_time(system):
             return "it is large, and some of its rows constrain velocities only"
+        if system.mechanism.user_forces:
+            return "the model has user forces, which the steps of this formulation do not call"
         return Graph().supports(system)
 
     def passes(self, system: System) -> bool:

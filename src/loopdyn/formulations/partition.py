@@ -31,7 +31,7 @@ from loopdyn.rank import Rank, decide, of_matrix, scaled
 from loopdyn.records import PARENT, model_sizes
 from loopdyn.records import V0 as FIRST_SPEED
 from loopdyn.system import State, System
-from loopdyn.tree import closure, require_rows
+from loopdyn.tree import add_user_forces, closure, require_rows
 from loopdyn.tree.user_rows import user_rows
 from loopdyn.wording import nearest
 
@@ -252,8 +252,7 @@ class PartitionSolver:
         c.put(t, q, v)
         if self.functions:
             c.state.tau[:] = 0.0
-            for force in self.system.mechanism.user_forces.values():
-                force.function(float(t), np.array(q), np.array(v), c.state.tau)
+            add_user_forces(self.system, t, q, v, c.state.tau)
             self.user(t, q, v).write(c.state, c.views.J, c.views.rate)
         status = blajer.accelerate(*c.arrays)
         if status != blajer.FINE:
@@ -339,6 +338,7 @@ class PartitionSolver:
     def _remember(self) -> dict[str, NDArray[Any]]:
         """Choices of the run and of calls, for a checkpoint: chosen anew, rows and with them last digits may differ."""
         found: dict[str, NDArray[Any]] = {"pivot_taken": np.array(self._pivot_taken)}
+        found["fastest"] = np.array(self.run.views.notes[blajer.FASTEST])
         for name, c in (("run", self.choice), ("called", self.called)):
             lists = {"independent": c.independent, "rows": c.rows}
             found |= {f"{name}_{k}": np.array(x, np.int64) for k, x in lists.items()}
@@ -355,10 +355,20 @@ class PartitionSolver:
 
         self.choice, self.called, self._held = choice("run"), choice("called"), None
         self._pivot_taken = float(kept["pivot_taken"])
+        self.run.views.notes[blajer.FASTEST] = float(kept["fastest"])
         return self.compiled
 
     def _explain(self, status: int, t: float) -> LoopdynError:
         if status == blajer.SINGULAR_SET:
+            w = self.run.state
+            if self.run.views.notes[blajer.JUMP] > blajer.SMOOTH and not self._is_singular(
+                self.choice.independent, State(t, w.q.copy(), w.v.copy())
+            ):
+                return LoopdynError(
+                    f"the speeds of the other coordinates jump at t = {t:.9g} s, where the pose is regular: a given "
+                    "motion may change its speed at once there, or the steps may be too long. Make the motion smooth "
+                    "(ld.profiles), use smaller steps, or formulation='auto'."
+                )
             return self._singular(t, self.choice.independent)
         if status == blajer.NO_INERTIA:
             return SingularityError(
@@ -520,5 +530,5 @@ class Chosen(Formulation):
     def supports(self, system: System) -> str | None:
         """No functions in Python."""
         if system.mechanism.user_forces or system.mechanism.user_constraints:
-            return f"it has functions in Python, which {self.name} does not call; use 'partition'"
+            return f"it has functions in Python, which {self.name} does not call"
         return None

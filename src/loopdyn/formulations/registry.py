@@ -86,10 +86,11 @@ def prepare(system: System, formulation: str | Formulation = DEFAULT, state: Sta
 
 
 def require_support(system: System, method: Formulation) -> None:
-    """Raise the reason why a formulation cannot treat a system."""
+    """Raise the reason why a formulation cannot treat a system, and which ones can."""
     reason = method.supports(system)
     if reason is not None:
-        raise LoopdynError(f"{method.name} cannot treat '{system.name}': {reason}. Choose another formulation.")
+        able = [name for name in CLASSES if formulation_class(name)().supports(system) is None]
+        raise LoopdynError(f"{method.name} cannot treat '{system.name}': {reason}. These can: {', '.join(able)}.")
 
 
 def prepare_at(system: System, method: Formulation, state: State, rank: Rank) -> Solver:

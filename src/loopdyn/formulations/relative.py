@@ -28,7 +28,7 @@ from loopdyn.errors import SingularityError
 from loopdyn.formulations.base import Array, Compiled, Formulation, Solution, Solver
 from loopdyn.rank import Rank
 from loopdyn.system import System
-from loopdyn.tree import require_rows
+from loopdyn.tree import add_user_forces, require_rows
 from loopdyn.tree.aba import aba
 from loopdyn.tree.response import tree_terms
 from loopdyn.tree.user_rows import user_rows
@@ -46,12 +46,6 @@ class Relative(Formulation):
     """
 
     name: ClassVar[str] = "relative"
-
-    def supports(self, system: System) -> str | None:
-        """No user forces: they are called from Python."""
-        if system.mechanism.user_forces:
-            return "the model has user forces, which this formulation does not call yet"
-        return None
 
     def plan(self, system: System) -> str:
         """One line."""
@@ -76,6 +70,8 @@ class Relative(Formulation):
 
         def solve(t: float, q: Array, v: Array) -> Solution:
             w.t[0], w.q[:], w.v[:] = t, q, v
+            w.tau[:] = 0.0
+            add_user_forces(system, t, q, v, w.tau)
             user(t, q, v).write(w, J, rate)
             status = tree_terms(system.ints, system.floats, work, eta, zeta, J, rate, scratch)
             if status >= 0:

@@ -24,7 +24,7 @@ from loopdyn.integrators.stepping import Method
 from loopdyn.projection import correct as corrected
 from loopdyn.projection import metric, smallest_step
 from loopdyn.system import State, System
-from loopdyn.tree import terms
+from loopdyn.tree import add_user_forces, increment, terms
 from loopdyn.tree.power import N_OTHERS
 from loopdyn.tree.turns import count
 from loopdyn.wording import nearest
@@ -34,6 +34,10 @@ Array = NDArray[np.float64]
 FIRST_MOVE = 0.01  # rad or sizes of the mechanism that a first adaptive step may move at the speeds of the start
 LONGEST = 0.1  # share of the span that an adaptive step may take, so that what begins later is not leapt over
 SHORTEST = 1e-14  # share of the span, or of the time itself, below which a step cannot shrink
+# Speeds are judged against the fastest so far, but at least against what this share of the mechanism's own
+# accelerations gives in its own time: at rest in an equilibrium the fastest is rounding. Below a tolerance of 1e-8 the
+# floor grows, so that errors of this many last places of the accelerations are always allowed.
+NEGLIGIBLE, LAST_PLACES = 1e-6, 64 * float(np.finfo(float).eps)
 
 
 # -------------------------------------------------------------------------------------------- the methods
@@ -456,6 +460,7 @@ class Stepper:
         kept = compiled is not None and drift in LEVELS and LEVELS[drift] <= set(compiled.keeps)
         correctable = drift == "projection" and compiled is not None and compiled.correct is not None
         usable = compiled is not None and (not corrects or kept or correctable) and own is None
+        usable = usable and not s.mechanism.user_forces  # they are called from Python
         if usable and compiled is not None:
             self.ints, self.floats, self.work = arrays = compiled.ints, compiled.floats, compiled.work
             self.accelerate = compiled.kernel
@@ -486,15 +491,13 @@ class Stepper:
     def _in_python(self, drift: Any) -> Callable[..., int]:
         """accelerate(ints, floats, work) from a solver that is a Python function."""
         system, solver = self.system, self.solver
-        users = list(system.mechanism.user_forces.values())
         rate = drift.rate if isinstance(drift, Baumgarte) and system.nc else 0.0
 
         def accelerate(ints: Any, floats: Any, work: Any) -> int:
             w = self.views
             t = float(w.t[0])
             w.tau[:] = 0.0
-            for force in users:  # for their power; the solver calls them too
-                force.function(t, w.q.copy(), w.v.copy(), w.tau)
+            add_user_forces(system, t, w.q, w.v, w.tau)  # for their power; the solver calls them too
             try:
                 a = solver(t, w.q.copy(), w.v.copy()).a
             except LoopdynError as error:
@@ -582,6 +585,30 @@ class Stepper:
         m, longest = self.memory, getattr(self.integrator, "longest", None)
         m.clock[chart.MOST] = longest or LONGEST * (end - start)
         m.clock[chart.LEAST] = SHORTEST * max(abs(start), abs(end))
+
+    def set_slowest(self, first: State) -> None:
+        """Take speeds below the natural floor of the mechanism for no larger than that when errors are judged."""
+        rtol = float(self.memory.clock[chart.RTOL])
+        floor = max(NEGLIGIBLE, LAST_PLACES / rtol) * self.own_rate(first)
+        self.memory.clock[chart.FASTEST] = max(float(self.memory.clock[chart.FASTEST]), floor)
+
+    def own_rate(self, state: State) -> float:
+        """Rate, 1/s, of the motions that gravity and stiffness give at a state.
+
+        The root of gravity over the size of the mechanism or, where that is larger, of the change of accelerations with
+        the pose in a direction in which all coordinates take part, in natural units.
+        """
+        s, w, unit = self.system, self.views, self.memory.unit
+        own = float(np.linalg.norm(s.model.gravity)) / s.size
+        aside = stiff.DIFFERENCE * unit * np.random.default_rng(0).choice([-1.0, 1.0], s.nv)
+        found = []
+        for q in (state.q, increment(s, state.q, aside)):
+            w.t[0], w.q[:], w.v[:] = state.t, q, state.v
+            if self.accelerate(self.ints, self.floats, self.work) != FINE or not np.isfinite(w.a).all():
+                return float(np.sqrt(own))  # a singular pose, or a law that ends there: gravity alone is known
+            found.append(w.a / unit)
+        change = float(np.abs(found[1] - found[0]).max(initial=0.0)) / stiff.DIFFERENCE
+        return float(np.sqrt(max(own, change)))
 
     def first_step(self) -> float:
         """Size of a first step: the one given, or the time in which the motion goes a small way."""

@@ -35,7 +35,7 @@ FINE, NOT_A_NUMBER = -1, -2
 # the fastest rate up to which the method is stable, zero where stiffness is not looked for.
 START, SIZE, STOP, NEXT, END, ORIGIN, LEAST, MOST, RTOL, ATOL, FASTEST, ERROR, STABLE, N_CLOCK = range(14)
 # count: numbers of things. PENDING: the last step is not yet the start of the next; SINCE: steps since ORIGIN; PAST:
-# states in the history; MOVED: drivers or bases move; RETRIED: the last try was rejected; EXTENDED: see `extend`;
+# states in the history; MOVED: drivers or bases move; RETRIED: rejected tries of this step; EXTENDED: see `extend`;
 # STIFF, CALM: steps at the limit of stability, and those below it since; LOOKED: the last step has been searched for
 # events; SEEN: there may be one in it.
 ACCEPTED, REJECTED, EVALUATED, OUTPUT, PENDING, SINCE, PAST, MOVED, STATUS, RETRIED, EXTENDED, STIFF, CALM = range(13)

@@ -76,6 +76,9 @@ AGAIN = -3
 # was rejected, and on ten mechanisms of the library 0.8 took 4 % less work for the same error.
 SAFETY, SHRINK, GROW = 0.8, 0.2, 10.0
 SNAP = 1e-9  # share of a step that is not worth a step of its own
+# Rejected tries of one step after which it is given up: each shrinks it to 0.8 at most, all together to 1e-5. Where a
+# force jumps, about 20 are enough; more are needed only where the error is not one of the step, such as rounding.
+MANY_REJECTED = 50
 MANY_STIFF, MANY_CALM = 15, 6  # steps at the limit of stability that tell, and steps below it after which they do not
 
 
@@ -159,14 +162,14 @@ def judge(m, order):
     error, h = m.clock[ERROR], m.clock[SIZE]
     if error <= 1.0:
         factor = GROW if error == 0.0 else min(GROW, SAFETY * error ** (-1.0 / order))
-        if m.count[RETRIED] == 1:  # after a rejection a step does not grow
+        if m.count[RETRIED] > 0:  # after a rejection a step does not grow
             factor = min(factor, 1.0)
         m.count[RETRIED] = 0
         m.clock[NEXT] = h * factor
         return True
     m.clock[NEXT] = h * (max(SHRINK, SAFETY * error ** (-1.0 / order)) if error < np.inf else SHRINK)
     m.count[REJECTED] += 1
-    m.count[RETRIED] = 1
+    m.count[RETRIED] += 1
     return False
 
 
@@ -361,7 +364,7 @@ def chunk(ints, floats, work, memory, method, out, weights, watched, functions, 
                 if status != FINE:
                     m.clock[ERROR] = np.inf
                 if not judge(m, method.order):
-                    if m.clock[NEXT] >= m.clock[LEAST]:
+                    if m.clock[NEXT] >= m.clock[LEAST] and m.count[RETRIED] < MANY_REJECTED:
                         continue
                     m.count[STATUS] = status
                     return FAILED

@@ -202,6 +202,8 @@ class _Writer:
         if j.spec.limits is not None:
             limits = j.spec.limits
             said["limits"] = {k: list(v) for k, v in limits.items()} if isinstance(limits, dict) else list(limits)
+        if j.spec.at_limit is not None:
+            said["at_limit"] = j.spec.at_limit if isinstance(j.spec.at_limit, str) else j.spec.at_limit.model_dump()
         self.sidecar_joints[name] = said
 
 

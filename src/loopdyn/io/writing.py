@@ -54,8 +54,9 @@ def _part(part: BaseModel, folder: str) -> dict[str, Any]:
         plain_value = _value(value, _holds_numbers(type(part), name), folder)
         single = field.alias is not None and len(plain_value) == 1  # one shape of a body needs no list
         said[field.alias or name] = plain_value[0] if single else plain_value
-    if "limits" in said:
-        said["limits"] = said.pop("limits")  # last, as one reads a joint
+    for key in ("limits", "at_limit"):
+        if key in said:
+            said[key] = said.pop(key)  # last, as one reads a joint
     return said
 
 

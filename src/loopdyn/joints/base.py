@@ -22,7 +22,7 @@ joint coordinates are zero. A joint type is one file with
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -105,6 +105,20 @@ class Frame(Spec):
         return p, R
 
 
+class Rebound(Spec):
+    """An impact at the limit of a joint: ``rebound`` is the speed after it over that before, 0 to 1.
+
+    Examples
+    --------
+    >>> Rebound(0.5)
+    Rebound(rebound=0.5)
+    """
+
+    label: ClassVar[str] = "at_limit"
+
+    rebound: Scalar
+
+
 class Joint(Spec):
     """Base of all joint types: which bodies it joins, where, and its limits.
 
@@ -120,6 +134,9 @@ class Joint(Spec):
         the coordinates at the reference pose follow from the poses of the bodies.
     limits : (2,) or mapping, optional
         Range of the coordinate; for several coordinates a mapping, e.g. ``{"angle": [-1, 1]}``.
+    at_limit : "warn", "stop" or Rebound, optional
+        What a run does where a coordinate reaches the end of its range: go on with a warning (the default), end, or
+        rebound: ``{"rebound": 0.5}``.
     """
 
     kind: ClassVar[int]
@@ -135,6 +152,7 @@ class Joint(Spec):
     parent_frame: str | Frame | None = None
     child_frame: str | Frame | None = None
     limits: Vec2 | dict[str, Vec2] | None = None
+    at_limit: Literal["warn", "stop"] | Rebound | None = None
 
     def axes(self, r: Resolver, element: str, path: Path) -> tuple[Array, tuple[float, float]]:
         """Axes of F as rows, in the axes of the placement, and the two constants `par`."""

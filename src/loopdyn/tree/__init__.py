@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from loopdyn import records as rec
 from loopdyn.errors import ModelError, Problem, SingularityError
-from loopdyn.system import State, System, require_state
+from loopdyn.system import JointData, State, System, require_state
 from loopdyn.tree import aba, crba, energies, jacobian, kinematics, rnea, turns
 from loopdyn.tree.user_rows import UserRows, user_rows
 from loopdyn.wording import nearest
@@ -30,6 +30,7 @@ __all__ = [
     "Motion",
     "Terms",
     "TreeSolver",
+    "add_user_forces",
     "body_jacobian",
     "body_motion",
     "closure",
@@ -39,8 +40,10 @@ __all__ = [
     "forward_dynamics",
     "increment",
     "inverse_dynamics",
+    "joint_coordinates",
     "mass_matrix",
     "readings",
+    "relative_pose",
     "require_rows",
     "terms",
     "user_rows",
@@ -143,8 +146,7 @@ def _prepare(
         w.near[:] = near
     if tau is not None:
         w.tau[:] = sized(tau, system.nv, "tau")
-    for force in system.mechanism.user_forces.values():
-        force.function(float(state.t), np.array(state.q), np.array(state.v), w.tau)
+    add_user_forces(system, state.t, state.q, state.v, w.tau)
     return work, w
 
 
@@ -154,6 +156,12 @@ def sized(values: ArrayLike, size: int, name: str) -> Array:
     if given.shape != (size,):
         raise ModelError([Problem(name, f"its shape is {given.shape}, not ({size},)", "Give one value for each.")])
     return given
+
+
+def add_user_forces(system: System, t: float, q: ArrayLike, v: ArrayLike, tau: Array) -> None:
+    """Let all user forces add to the generalised forces `tau` (nv,); each gets copies of the state."""
+    for force in system.mechanism.user_forces.values():
+        force.function(float(t), np.array(q, float), np.array(v, float), tau)
 
 
 def _finite(system: System, values: Array, what: str, t: float) -> Array:
@@ -332,6 +340,21 @@ def _motion(system: System, w: rec.Work) -> Motion:
         B[:, rec.AV : rec.AV + 3] + np.cross(alpha, arm) + np.cross(omega, spin),
         alpha.copy(),
     )
+
+
+def relative_pose(joint: JointData, motion: Motion) -> tuple[Array, Array]:
+    """Rotation (3, 3) and position (3) of the frame M of a joint, seen from F in its axes."""
+    j = joint
+    F = motion.rotation[j.parent] @ j.F[1]
+    M = motion.rotation[j.child] @ j.M[1]
+    xF = motion.position[j.parent] + motion.rotation[j.parent] @ j.F[0]
+    xM = motion.position[j.child] + motion.rotation[j.child] @ j.M[0]
+    return F.T @ M, F.T @ (xM - xF)
+
+
+def joint_coordinates(joint: JointData, motion: Motion) -> Array:
+    """Coordinates of any joint, also of a cut one, measured from the poses of its bodies; angles within half a turn."""
+    return joint.spec.measure(*relative_pose(joint, motion), joint.par)
 
 
 def increment(system: System, q: ArrayLike, xi: ArrayLike) -> Array:
