@@ -249,7 +249,13 @@ def push_by_global(t, q, v, out):
 
 
 @pytest.mark.parametrize(
-    "kind", [Controller, lambda g: PlainController(g).act, lambda g: functools.partial(np.multiply, g)]
+    "kind",
+    [
+        Controller,
+        lambda g: PlainController(g).act,
+        lambda g: functools.partial(np.multiply, g),
+        lambda g: functools.cache(lambda t: g * t),
+    ],
 )
 def test_functions_differ_by_the_data_they_carry(kind):
     assert content_digest(kind(1.0)) == content_digest(kind(1.0))

@@ -101,7 +101,10 @@ class _Description:
             return value.__name__
         python = getattr(value, "py_func", value)  # of a function compiled by Numba
         if isinstance(python, types.FunctionType):
-            return self._row(parts_of(python, _is_open)) if _is_open(python.__module__) else _name(python)
+            code, *data = parts_of(python, _is_open)
+            if _is_open(python.__module__):
+                return self._row([code, *data])
+            return f"{_name(python)}{self._row(data[:-1])}"  # its defaults and closure, not its globals
         if isinstance(value, type):
             return self._class(value) if _is_open(value.__module__) else _name(value)
         return self._object(value)
@@ -123,6 +126,8 @@ class _Description:
             return self.of(value.__func__)
         if isinstance(value, property):
             return self._row([value.fget])
+        if callable(value) and hasattr(value, "__wrapped__"):  # e.g. by functools.cache
+            return self.of(value.__wrapped__)
         if isinstance(value, functools.partial):
             return self._row([value.func, value.args, value.keywords])
         if isinstance(value, np.ufunc | types.BuiltinFunctionType):
