@@ -183,6 +183,7 @@ class Mechanism(BaseModel):
         parent_frame: str | Frame | None = None,
         child_frame: str | Frame | None = None,
         limits: Any = None,
+        armature: Any = None,
     ) -> str:
         """Join two bodies.
 
@@ -200,6 +201,8 @@ class Mechanism(BaseModel):
             Instead of `at`: frames on the two bodies.
         limits : optional
             Range of the coordinate(s).
+        armature : optional
+            Inertia of a rotor that turns with the coordinate(s).
         """
         self._check_new("joint", name, self.joints)
         update = {
@@ -209,6 +212,7 @@ class Mechanism(BaseModel):
             "parent_frame": parent_frame,
             "child_frame": child_frame,
             "limits": limits,
+            "armature": armature,
         }
         data = {k: getattr(joint, k) for k in joint.model_fields_set}
         data.update({k: v for k, v in update.items() if v is not None})

@@ -100,6 +100,7 @@ class Model(NamedTuple):
     entry: Any  # (entries, N_ENTRY) int
     factor: Any  # (entries,)
     gravity: Any  # (3,)
+    armature: Any  # (nv,) inertia of rotors that turn with a freedom, kg m^2 or kg
     n_bases: int
     nq: int
     nv: int
@@ -137,7 +138,7 @@ def model_sizes(header: Any) -> tuple[int, int]:
     ints = H_SIZE + rows * N_TREE + cuts * N_CUT + forces * N_FORCE_INTS + code + programs + 1
     ints += bases * N_BASE_PROGRAMS + linear * N_LINEAR + entries * N_ENTRY
     floats = rows * N_BODY + cuts * N_CUT_FRAMES + forces * N_FORCE_FLOATS + constants + bases * 12 + entries + 3
-    return ints, floats
+    return ints, floats + int(header[H_NV])
 
 
 def work_size(header: Any) -> int:
@@ -183,6 +184,7 @@ def open_model(ints, floats):
         window(ints, h, entries, N_ENTRY),
         window(floats, p, entries),
         window(floats, q, 3),
+        window(floats, q + 3, ints[H_NV]),
         bases,
         ints[H_NQ],
         ints[H_NV],

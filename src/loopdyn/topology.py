@@ -33,6 +33,7 @@ class Edge:
     type: str
     freedoms: int
     loaded: bool = False  # carries a spring, motor or friction: better kept in the tree
+    rotor: bool = False  # has armature: must be kept in the tree
 
     def other(self, body: int) -> int:
         """The body at the other end."""
@@ -493,6 +494,20 @@ def _path_joints(edges: Sequence[Edge], kept: Sequence[int], closing: Edge, n_ba
     return path
 
 
+def rotors_in_tree(edges: Sequence[Edge], n_bases: int, forest: Forest) -> Forest:
+    """Exchange cuts so that joints with armature are in the tree, where another joint of the loop has none."""
+    n = len(forest.parent)
+    cut = [k for k in range(len(edges)) if edges[k].rotor and k not in set(forest.joint)]
+    for k in sorted(cut, key=lambda k: edges[k].name):
+        tree = [j for j in forest.joint if j >= 0]
+        others = [j for j in _path_joints(edges, tree, edges[k], n_bases, n) if not edges[j].rotor]
+        if others:
+            out = min(others, key=lambda j: (edges[j].loaded, -edges[j].freedoms, edges[j].name))
+            joint = [-1 if b >= n_bases and forest.joint[b] < 0 else -2 for b in range(n)]
+            forest = hang(n, edges, n_bases, sorted({*tree, k} - {out}), joint)
+    return forest
+
+
 def supported_forest(
     names: Sequence[str], edges: Sequence[Edge], n_bases: int, forest: Forest, unsupported: Unsupported
 ) -> Forest:
@@ -525,7 +540,7 @@ def _exchanges(edges: Sequence[Edge], n_bases: int, forest: Forest, bad: Sequenc
         at_body = (k for k in range(len(edges)) if k not in inside and b in (edges[k].parent, edges[k].child))
         for k in sorted(at_body, key=lambda k: edges[k].name):
             path = _path_joints(edges, tree, edges[k], n_bases, n)
-            for out in sorted(path, key=lambda k: edges[k].name):
+            for out in sorted((k for k in path if not edges[k].rotor), key=lambda k: edges[k].name):
                 kept = sorted((inside - {out}) | {k})
                 joint = [-1 if b >= n_bases and forest.joint[b] < 0 else -2 for b in range(n)]
                 yield hang(n, edges, n_bases, kept, joint)
