@@ -28,6 +28,7 @@ from loopdyn.formulations.base import Formulation, Solution, Solver
 from loopdyn.formulations.oracle import Oracle
 from loopdyn.formulations.registry import formulation_class
 from loopdyn.inertia import Inertia
+from loopdyn.joints import Joint
 from loopdyn.model import Mechanism
 from loopdyn.quantities import Resolver
 from loopdyn.rank import Rank, decide
@@ -437,8 +438,20 @@ def _in_mm_and_g(m: Mechanism) -> Mechanism:
         for key in ("axis", "axis1", "axis2", "normal", "x"):
             if getattr(joint, key, None) is not None:
                 update[key] = _vector(r, getattr(joint, key), "number")
+        if joint.armature is not None:
+            update["armature"] = _rotors_in_mm_and_g(r, joint)
         other.joints[name] = joint.model_copy(update=update)
     return other
+
+
+def _rotors_in_mm_and_g(r: Resolver, joint: Joint) -> float | dict[str, float]:
+    """Armature of a joint, kg m^2 of an angle or kg of a slide, in g mm^2 or g."""
+    if isinstance(joint.armature, dict):
+        turns = {s: joint.dimensions[joint.coordinates.index(s)] == "angle" for s in joint.armature}
+        return {s: (G * MM**2 if turns[s] else G) * r.scalar(x, "inertia" if turns[s] else "mass", "", ())
+                for s, x in joint.armature.items()}  # fmt: skip
+    turn = joint.dimensions[0] != "length"
+    return (G * MM**2 if turn else G) * r.scalar(joint.armature or 0.0, "inertia" if turn else "mass", "", ())
 
 
 def _vector(r: Resolver, value: Any, dimension: str = "length", factor: float = 1.0) -> tuple[float, ...]:

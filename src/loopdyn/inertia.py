@@ -505,6 +505,4 @@ def impossible(mass: float, inertia: Array) -> tuple[str, str] | None:
             f"impossible inertia: principal moments {a:.6g}, {b:.6g}, {c:.6g} kg m^2 break the triangle inequality",
             "The largest cannot exceed the sum of the others; check that it is about the centre of mass.",
         )
-    if mass == 0.0 and scale > 0.0:
-        return "has inertia but no mass", "Give a mass, or remove the inertia."
     return None

@@ -208,6 +208,7 @@ class Mechanism(BaseModel):
         child_frame: str | Frame | None = None,
         limits: Any = None,
         at_limit: Any = None,
+        armature: Any = None,
     ) -> str:
         """Join two bodies.
 
@@ -227,6 +228,8 @@ class Mechanism(BaseModel):
             Range of the coordinate(s).
         at_limit : optional
             What a run does at the ends of the range: "warn" (the default), "stop", ``{"rebound": 0.5}``.
+        armature : optional
+            Inertia of a rotor that turns with the coordinate(s).
         """
         self._check_new("joint", name, self.joints)
         update = {
@@ -237,6 +240,7 @@ class Mechanism(BaseModel):
             "child_frame": child_frame,
             "limits": limits,
             "at_limit": at_limit,
+            "armature": armature,
         }
         data = {k: getattr(joint, k) for k in joint.model_fields_set}
         data.update({k: v for k, v in update.items() if v is not None})

@@ -190,7 +190,7 @@ def freedom_rate(system: System, state: State, motion: Motion, j: JointData, k: 
     return row, rate
 
 
-def _joint_loads(system: System, free: System, motion: Motion) -> Array:
+def joint_loads(system: System, free: System, motion: Motion) -> Array:
     """W: the loads on the free bodies, in their own axes, of unit loads on each speed of the tree."""
     W = np.zeros((free.nv, system.nv))
     first = {free.bodies[j.body]: j.v0 for j in free.joints.values() if j.in_tree}
@@ -233,14 +233,14 @@ def free_terms(system: System, state: State) -> tuple[System, State, Terms]:
 def carried_rows(system: System, state: State, free: System, there: State) -> UserRows | None:
     """Rows of user constraints, which are functions of the coordinates of `system`, in the speeds of its free bodies.
 
-    With W of :func:`_joint_loads` a row J over the tree becomes J W^T, since W^T maps the speeds of the bodies to those
+    With W of :func:`joint_loads` a row J over the tree becomes J W^T, since W^T maps the speeds of the bodies to those
     of the tree, and what the free bodies do at zero accelerations of the tree goes to the right side.
     """
     if not system.mechanism.user_constraints:
         return None
     rows = user_rows(system)(state.t, state.q, state.v)
     motion = body_motion(system, state)
-    J = rows.J @ _joint_loads(system, free, motion).T
+    J = rows.J @ joint_loads(system, free, motion).T
     still = body_motion(free, there)
     return replace(rows, J=J, gamma=rows.gamma + J @ free_accelerations(free, motion, still, system.bodies))
 
@@ -364,6 +364,7 @@ def impulses(system: System, path: Sequence[State], through: Sequence[State] = (
     for a, b in pairwise(path):
         after = of_system.end(b)
         gained = after.momentum - before.momentum - 0.5 * (b.t - a.t) * (before.applied + after.applied)
+        gained += 0.5 * (before.rotors + after.rotors) @ (b.v - a.v)[of_system.turned]
         load = of_system.units * gained[system.n_bases :].ravel()
         rows = sparse.vstack([before.rows, after.rows]).tocsr()
         y = smallest_solution(rows, load[:, None])[:, 0]
@@ -385,6 +386,7 @@ class End(NamedTuple):
 
     momentum: Array  # angular about the centre of mass, and linear
     applied: Array  # torque about the centre of mass and force, of gravity and applied forces
+    rotors: Array  # (n, 6, m) what turns rotors, on the bodies, for a unit of each of the m speeds with armature
     rows: sparse.csr_matrix  # scaled, over (angular velocity, velocity of the centre of mass) of the bodies that move
     weights: Array  # scaled multipliers are weights times multipliers
     directions: Array
@@ -424,6 +426,7 @@ class _Balance:
         self.row_joint = np.array([n for n, *_ in suffixes], np.int64)
         self.direction = np.array([_direction(j, suffix) for _, j, suffix in suffixes]).reshape(-1, 6)
         self.normals = [(k, j) for k, (_, j, _) in enumerate(suffixes) if not self.direction[k].any()]
+        self.turned = np.flatnonzero(system.model.armature)  # speeds with armature
         self.units = np.tile([1.0] * 3 + [system.size] * 3, system.nb)  # of the equations of balance
 
     def directions(self, motion: Motion) -> Array:
@@ -463,7 +466,20 @@ class _Balance:
         rows = (rows @ sparse.diags(1.0 / self.units) @ moves @ sparse.diags(self.units)).tocsr()
         momentum, applied = np.hstack([spin, mass * (V + drift)]), np.hstack([twist, push]) - of_joints
         unique = self.are_unique(directions, self.loose(rows)[1])
-        return End(momentum, applied, rows, weights, directions, unique)
+        return End(momentum, applied, self.of_rotors(arm), rows, weights, directions, unique)
+
+    def of_rotors(self, arm: Array) -> Array:
+        """Loads (bodies, 6, m) about the centres of mass, at the present state, that turn the m rotors.
+
+        `arm` (bodies, 3): from the reference points to the centres of mass.
+        """
+        armature = self.system.model.armature
+        out = np.zeros((len(arm), 6, len(self.turned)))
+        for m, k in enumerate(self.turned):
+            load = self.of_motors({self.system.speeds[k]: float(armature[k])})
+            load[:, :3] -= np.cross(arm, load[:, 3:])
+            out[:, :, m] = load
+        return out
 
     def of_motors(self, loads: Mapping[str, float]) -> Array:
         """What loads on joint speeds put on the bodies (bodies, 6), at the state that :meth:`loads` was given."""

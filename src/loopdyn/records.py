@@ -111,6 +111,7 @@ class Model(NamedTuple):
     path: Any  # (steps, N_STEP) int: coordinate, sign
     counted: Any  # (counted, N_COUNTED) int
     reader_angle: Any  # (forces + entries,)
+    armature: Any  # (nv,) inertia of rotors that turn with a freedom, kg m^2 or kg
     n_bases: int
     nq: int
     nv: int
@@ -149,7 +150,7 @@ def model_sizes(header: Any) -> tuple[int, int]:
     ints += bases * N_BASE_PROGRAMS + linear * N_LINEAR + entries * N_ENTRY
     ints += (forces + entries) * N_READER + int(header[H_PATH]) * N_STEP + int(header[H_COUNTED]) * N_COUNTED
     floats = rows * N_BODY + cuts * N_CUT_FRAMES + forces * N_FORCE_FLOATS + constants + bases * 12 + entries + 3
-    floats += forces + entries
+    floats += forces + entries + int(header[H_NV])
     return ints, floats
 
 
@@ -203,6 +204,7 @@ def open_model(ints, floats):
         window(ints, s, ints[H_PATH], N_STEP),
         window(ints, t, ints[H_COUNTED], N_COUNTED),
         window(floats, q + 3, forces + entries),
+        window(floats, q + 3 + forces + entries, ints[H_NV]),
         bases,
         ints[H_NQ],
         ints[H_NV],

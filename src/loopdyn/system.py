@@ -18,6 +18,7 @@ from loopdyn.cut_angles import AnglePath, Tables, cut_angle_path
 from loopdyn.errors import LoopdynError, ModelError, Path, Problem
 from loopdyn.expressions import Lookup, Program, pack
 from loopdyn.forces.base import JOINT_FRICTION, JOINT_SPRING, MOTOR, Freedom, Record, law_program
+from loopdyn.forces.tendon import JointTendon
 from loopdyn.inertia import MassProperties
 from loopdyn.joints import REVERSED_BY_SIGN, Free, Joint
 from loopdyn.joints.base import Frame
@@ -30,6 +31,7 @@ from loopdyn.topology import (
     adjacency,
     forest_of_cuts,
     forest_of_read_joints,
+    rotors_in_tree,
     shallow_forest,
     supported_forest,
 )
@@ -279,8 +281,14 @@ class System:
 
     @cached_property
     def absolute(self) -> System:
-        """The same mechanism with every body free and every joint a constraint; no angles are counted."""
-        free = build(self.mechanism, "all", counted=())
+        """The same bodies, each free, and every joint a constraint; no turns are counted.
+
+        It is without rotors and tendons, which need a tree.
+        """
+        m = self.mechanism
+        joints = {name: j.model_copy(update={"armature": None}) for name, j in m.joints.items()}
+        forces = {name: f for name, f in m.forces.items() if not isinstance(f, JointTendon)}
+        free = build(m.model_copy(update={"joints": joints, "forces": forces}), "all", counted=())
         return free if self.tolerated is None else free.tolerating(self.tolerated)
 
     @cached_property
@@ -538,6 +546,8 @@ class _Builder:
         self.poses = [self._pose(name) for name in self.names]
         self.masses = [self._mass(name) for name in self.names]
         self.joints = self._joints()
+        for joint in self.joints.values():
+            self._armature_of(joint)
         self._raise()
         self.warnings += self._suspicions()
         self.limits = self._limits()
@@ -707,24 +717,41 @@ class _Builder:
     # ---------------------------------------------------------------------------------------- the tree
 
     def _topology(self, cuts: Sequence[str] | Literal["all"] | None, free: Sequence[str]) -> Topology:
-        loaded = {f.joint.split(".")[0] for f in self.m.forces.values() if hasattr(f, "joint")}
-        loaded.update(j for c in (*self.m.constraints.values(), *self.m.drivers.values()) for j in c.joints())
+        readers = (*self.m.forces.values(), *self.m.constraints.values(), *self.m.drivers.values())
+        loaded = {j for reader in readers for j in reader.joints()}
         self.read = self._read_angles()
-        read = {self.read[label] for label in self.read}
+        read = set(self.read.values())
         edges = tuple(
-            Edge(j.name, j.parent, j.child, j.spec.type, len(j.spec.speeds), j.name in loaded, j.name in read)
+            Edge(
+                j.name,
+                j.parent,
+                j.child,
+                j.spec.type,
+                len(j.spec.speeds),
+                loaded=j.name in loaded,
+                read=j.name in read,
+                rotor=bool(self._armature_of(j).any()),
+            )
             for j in self.joints.values()
         )
         roots = self._free_bodies(cuts, free)
         if cuts is None:
             forest = shallow_forest(self.names, edges, adjacency(len(self.names), edges), self.n_bases, roots)
+            forest = rotors_in_tree(edges, self.n_bases, forest)
             unsupported = self._unsupported(edges) if _any_singular(self.masses[self.n_bases :]) else None
             if unsupported is not None:
                 forest = supported_forest(self.names, edges, self.n_bases, forest, unsupported)
             forest = forest_of_read_joints(edges, self.n_bases, forest, unsupported)
         else:
             forest = self._forest_of_cuts(edges, cuts)
-        return Topology(self.m.name, tuple(self.names), edges, self.n_bases, forest)
+        topology = Topology(self.m.name, tuple(self.names), edges, self.n_bases, forest)
+        for k in topology.cut_edges:
+            if edges[k].rotor:
+                message = "has armature and is cut, but a rotor needs a coordinate of the tree"
+                hint = "Cut a joint of the loop that has none, or make the rotor of one a body with a coupler."
+                self.r.problem(f"joint '{edges[k].name}'", message, hint, ("joints", edges[k].name, "armature"))
+        self._raise()
+        return topology
 
     def _read_angles(self) -> dict[str, str]:
         """Angles whose turns count, for forces, constraints, drivers, limits of over half a turn; their joints."""
@@ -773,14 +800,16 @@ class _Builder:
         """Function that lists bodies whose joint moves too little inertia, once for each such freedom."""
         inertias = [_about_world_origin(m, pose) for m, pose in zip(self.masses, self.poses, strict=True)]
         columns = [_columns(self.joints[e.name], self.poses) for e in edges]
+        rotors = [self._armature_of(self.joints[e.name]) for e in edges]
 
         def unsupported(forest: Forest) -> list[int]:
             total = [i.copy() for i in inertias]
             size = [np.abs(i) for i in inertias]
             bad = []
             for b in reversed(forest.order):
-                S = np.eye(6) if forest.joint[b] < 0 else columns[forest.joint[b]]
-                felt, loose = _felt_through(S, total[b], size[b])
+                k = forest.joint[b]
+                S, rotor = (np.eye(6), np.zeros(6)) if k < 0 else (columns[k], rotors[k])
+                felt, loose = _felt_through(S, total[b], size[b], rotor)
                 bad += [b] * loose
                 total[forest.parent[b]] += felt
                 size[forest.parent[b]] += size[b]
@@ -964,6 +993,37 @@ class _Builder:
             table.append(line)
         return table
 
+    def _armature_of(self, joint: JointData) -> Array:
+        """Inertia of the rotors of a joint, one number for each speed; problems are recorded."""
+        spec, element, path = joint.spec, f"joint '{joint.name}'", ("joints", joint.name, "armature")
+        found = np.zeros(len(spec.speeds))
+        given = spec.armature
+        if given is None:
+            return found
+        ball = spec.type == "spherical" and not isinstance(given, dict)
+        names = {"": given} if not isinstance(given, dict) else given
+        for suffix, value in names.items():
+            scalar = suffix in spec.coordinates and len(spec.coordinates) == len(spec.speeds)
+            if not (scalar or ball):
+                known = [s for s in spec.speeds if s in spec.coordinates] if spec.type != "free" else []
+                hint = f"Give a mapping with: {', '.join(known)}." if known and known != [""] else "Remove it."
+                self.r.problem(element, f"has no coordinate '{suffix or joint.name}' for armature", hint, path)
+                continue
+            turns = ball or spec.dimensions[spec.coordinates.index(suffix)] == "angle"
+            x = self.r.scalar(value, "inertia" if turns else "mass", element, path)
+            if x < 0.0:
+                self.r.problem(element, "'armature' is negative", "Give zero or a positive number.", path)
+            found[:] = np.where(ball or np.array(spec.speeds) == suffix, x, found)
+        return found
+
+    def _armature(self) -> Array:
+        """Of each speed of the tree, kg m^2 or kg."""
+        found = np.zeros(len(self.v_labels))
+        for j in self.joints.values():
+            if j.in_tree:
+                found[j.v0 : j.v0 + len(j.spec.speeds)] = self._armature_of(j)
+        return found
+
     def _limits(self) -> dict[str, tuple[float, float]]:
         limits = {}
         for name, spec in self.m.joints.items():
@@ -1068,6 +1128,7 @@ class _Builder:
         int_parts = [np.array(header), self.tree, cut, force_ints, code, start, base, linear, entries]
         int_parts += [reader, path, places]
         float_parts = [self.body_data, cut_frames, force_data, constants, base_pose, factors, gravity, reader_angle]
+        float_parts.append(self._armature())
         ints = np.concatenate([np.asarray(p, np.int64).ravel() for p in int_parts])
         floats = np.concatenate([np.asarray(p, np.float64).ravel() for p in float_parts])
         if (len(ints), len(floats)) != rec.model_sizes(header):
@@ -1209,17 +1270,17 @@ def _columns(joint: JointData, poses: Sequence[Pose]) -> Array:
     return np.array([np.concatenate([w, v + np.cross(x, w)]) for w, v in twists]).reshape(-1, 6).T
 
 
-def _felt_through(S: Array, inertia: Array, size: Array) -> tuple[Array, int]:
-    """Inertia that is felt through a joint with freedoms S, and how many freedoms move none.
+def _felt_through(S: Array, inertia: Array, size: Array, armature: Array) -> tuple[Array, int]:
+    """Inertia that is felt through a joint with freedoms S and armature, and how many freedoms move none.
 
-    The articulated inertia I - I S (S^T I S)^-1 S^T I, judged against the size of the terms that make it up.
+    The articulated inertia I - I S (S^T I S + G)^-1 S^T I, judged against the size of the terms that make it up.
     """
     if S.shape[1] == 0:
         return inertia, 0
     U = inertia @ S
-    scale = np.abs(S).T @ size @ np.abs(S)
+    scale = np.abs(S).T @ size @ np.abs(S) + np.diag(armature)
     d = np.sqrt(np.where(np.diag(scale) > 0.0, np.diag(scale), 1.0))
-    values, vectors = np.linalg.eigh(S.T @ U / np.outer(d, d))
+    values, vectors = np.linalg.eigh((S.T @ U + np.diag(armature)) / np.outer(d, d))
     kept = values > SUPPORT
     V = vectors[:, kept] / d[:, None]
     return inertia - (U @ V / values[kept]) @ (U @ V).T, int(np.count_nonzero(~kept))

@@ -38,6 +38,7 @@ class Edge:
     freedoms: int
     loaded: bool = False  # carries a spring, motor or friction: better kept in the tree
     read: bool = False  # something depends on the turns of its angle: cut only where all joints of a loop are read
+    rotor: bool = False  # has armature: must be kept in the tree
 
     def other(self, body: int) -> int:
         """The body at the other end."""
@@ -500,6 +501,20 @@ def _path_joints(edges: Sequence[Edge], kept: Sequence[int], closing: Edge, n_ba
     return path
 
 
+def rotors_in_tree(edges: Sequence[Edge], n_bases: int, forest: Forest) -> Forest:
+    """Exchange cuts so that joints with armature are in the tree, where another joint of the loop has none."""
+    n = len(forest.parent)
+    cut = [k for k in range(len(edges)) if edges[k].rotor and k not in set(forest.joint)]
+    for k in sorted(cut, key=lambda k: edges[k].name):
+        tree = [j for j in forest.joint if j >= 0]
+        others = [j for j in _path_joints(edges, tree, edges[k], n_bases, n) if not edges[j].rotor]
+        if others:
+            out = min(others, key=lambda j: (edges[j].loaded, -edges[j].freedoms, edges[j].name))
+            joint = [-1 if b >= n_bases and forest.joint[b] < 0 else -2 for b in range(n)]
+            forest = hang(n, edges, n_bases, sorted({*tree, k} - {out}), joint)
+    return forest
+
+
 def supported_forest(
     names: Sequence[str], edges: Sequence[Edge], n_bases: int, forest: Forest, unsupported: Unsupported
 ) -> Forest:
@@ -532,7 +547,7 @@ def _exchanges(edges: Sequence[Edge], n_bases: int, forest: Forest, bad: Sequenc
         at_body = (k for k in range(len(edges)) if k not in inside and b in (edges[k].parent, edges[k].child))
         for k in sorted(at_body, key=lambda k: edges[k].name):
             path = _path_joints(edges, tree, edges[k], n_bases, n)
-            for out in sorted(path, key=lambda k: (edges[k].read, edges[k].name)):
+            for out in sorted((k for k in path if not edges[k].rotor), key=lambda k: (edges[k].read, edges[k].name)):
                 yield _exchanged(edges, n_bases, forest, out, k)
 
 
@@ -557,14 +572,15 @@ def forest_of_read_joints(
 
     One pass is enough: a joint that closes a loop of read joints alone does so in every tree that holds them. Among the
     joints that can be cut instead, one without a load is preferred, then one with many freedoms (few rows), then one
-    far from the root (a shallow tree), then by name. `unsupported`: see :func:`supported_forest`; an exchange must not
-    add to it.
+    far from the root (a shallow tree), then by name; rotors stay in the tree. `unsupported`: see
+    :func:`supported_forest`; an exchange must not add to it.
     """
     inside = set(forest.joint)
     for k in sorted((k for k, e in enumerate(edges) if e.read and k not in inside), key=lambda k: edges[k].name):
         tree_path = _tree_path(edges, forest, edges[k].parent, edges[k].child, n_bases, len(edges))
         path = [] if tree_path is None or -1 in tree_path[1] else tree_path[1]
-        for out in sorted((j for j in path if not edges[j].read), key=partial(_worth, edges, forest)):
+        free = [j for j in path if not (edges[j].read or edges[j].rotor)]
+        for out in sorted(free, key=partial(_worth, edges, forest)):
             other = _exchanged(edges, n_bases, forest, out, k)
             if unsupported is None or len(unsupported(other)) <= len(unsupported(forest)):
                 forest = other

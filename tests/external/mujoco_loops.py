@@ -16,7 +16,9 @@ def exact_accelerations(model: mujoco.MjModel, qpos: np.ndarray, qvel: np.ndarra
     data.qpos[:], data.qvel[:] = qpos, qvel
     mujoco.mj_forward(model, data)
     M = mass_matrix(model, data)
-    rows = [equality(model, data, k) for k in range(model.neq) if model.eq_active0[k]]
+    bits = mujoco.mjtDisableBit
+    off = model.opt.disableflags & int(bits.mjDSBL_EQUALITY | bits.mjDSBL_CONSTRAINT)
+    rows = [equality(model, data, k) for k in range(model.neq) if model.eq_active0[k] and not off]
     J = np.vstack([r[0] for r in rows]) if rows else np.zeros((0, model.nv))
     gamma = np.concatenate([r[1] for r in rows]) if rows else np.zeros(0)
     n = len(gamma)
@@ -49,6 +51,11 @@ def equality(model: mujoco.MjModel, data: mujoco.MjData, k: int) -> tuple[np.nda
         p = np.polynomial.Polynomial(e[:5])
         row[0, model.jnt_dofadr[b]] = -p.deriv()(x)
         return row, np.array([p.deriv(2)(x) * data.qvel[model.jnt_dofadr[b]] ** 2])
+    if kind == int(mujoco.mjtEq.mjEQ_TENDON):  # a fixed one alone
+        row = np.zeros((1, model.nv))
+        for w in range(model.tendon_adr[a], model.tendon_adr[a] + model.tendon_num[a]):
+            row[0, model.jnt_dofadr[model.wrap_objid[w]]] = model.wrap_prm[w]
+        return row, np.zeros(1)
     if int(model.eq_objtype[k]) == int(mujoco.mjtObj.mjOBJ_SITE):
         bodies, points = [int(model.site_bodyid[s]) for s in (a, b)], [data.site_xpos[s] for s in (a, b)]
     else:
@@ -62,5 +69,7 @@ def equality(model: mujoco.MjModel, data: mujoco.MjData, k: int) -> tuple[np.nda
         J += sign * one.reshape(6, -1)
         mujoco.mj_jacDot(model, data, one[0], one[1], point, body)
         rate += sign * one.reshape(6, -1)
-    rows = 3 if kind == int(mujoco.mjtEq.mjEQ_CONNECT) else 6
+    rows = (
+        3 if kind == int(mujoco.mjtEq.mjEQ_CONNECT) or e[10] == 0.0 else 6
+    )  # a weld without torquescale has no others
     return J[:rows], -rate[:rows] @ data.qvel

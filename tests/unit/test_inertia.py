@@ -329,7 +329,6 @@ def test_an_empty_mesh_is_refused(write, tmp_path):
         (ld.Inertia(1.0, (0, 0, 0), np.diag([1, 1, 2.1])), "triangle inequality"),
         (ld.Inertia(1.0, (0, 0, 0), np.diag([-1, 1, 1])), "negative principal moment"),
         (ld.Inertia(1.0, (0, 0, 0), {"xx": 1, "yy": 1, "zz": 1, "xy": 1.2}), "negative principal moment"),
-        (ld.Inertia(0.0, (0, 0, 0), np.eye(3)), "inertia but no mass"),
         (ld.Inertia(inertia={"xx": 1, "yy": 1, "zz": 1}), "'mass' is missing"),
         (ld.Inertia(), "no mass properties"),
         (ld.Inertia.sphere(mass=1.0, radius=-0.1), "'radius' is negative"),

@@ -324,10 +324,15 @@ def test_impossible_inertia_is_noted_refused_with_its_line_or_mended():
     mended.mechanism.compile()
 
 
-def test_inertia_without_mass_is_not_dropped_in_silence():
-    text = robot(link("a").replace("1.3", "0"), joint("A", "continuous", "world", "a"))
-    assert "has inertia but no mass" in ld.read_urdf(text).report.notes[0]
-    assert "has inertia but no mass; mended" in ld.read_urdf(text, mend=True).report.changed[0]
+@pytest.mark.parametrize("mend", [False, True])
+def test_inertia_without_mass_is_legal_as_it_is(mend):
+    """A rotor: no weight, and the inertia about its axis is all that the joint moves."""
+    heavy = robot(link("a"), joint("A", "continuous", "world", "a"))
+    found = ld.read_urdf(heavy.replace("1.3", "0"), mend=mend)
+    assert not found.report.notes
+    assert found.mechanism.bodies["a"].mass == 0.0
+    assert found.mechanism.bodies["a"].inertia == ld.read_urdf(heavy).mechanism.bodies["a"].inertia
+    found.mechanism.compile()
 
 
 def test_the_axis_of_a_fixed_joint_is_of_no_meaning():

@@ -174,10 +174,11 @@ def equations(system: System, independent: Sequence[str], state: State | None = 
 
 def _check_loads(plan: Plan) -> None:
     s = plan.system
-    if s.forces or s.mechanism.user_forces or s.mechanism.constraints or s.mechanism.drivers or s.mechanism.base:
+    m = s.mechanism
+    if s.forces or m.user_forces or m.constraints or m.drivers or m.base or s.model.armature.any():
         raise LoopdynError(
-            f"the equations of '{s.name}' are not written in symbols: it has forces, constraints, drivers or a moving "
-            "base beside joints and gravity. Use formulation='closure' instead."
+            f"the equations of '{s.name}' are not written in symbols: it has forces, constraints, drivers, armature or "
+            "a moving base beside joints and gravity. Use formulation='closure' instead."
         )
 
 

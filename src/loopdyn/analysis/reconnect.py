@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from loopdyn.errors import AssemblyError, ModelError, Problem
 from loopdyn.formulations.oracle import solve_dense
 from loopdyn.rank import decide
-from loopdyn.reactions import Reactions, distribute, free_state, free_system
+from loopdyn.reactions import Reactions, distribute, free_state, free_system, joint_loads
 from loopdyn.system import State, System, require_exact
 from loopdyn.tree import Motion, body_jacobian, body_motion, counted, energy, mass_matrix, terms
 
@@ -156,7 +156,24 @@ def _momentum(system: System, state: State, other: System, pose: State) -> Array
             spin, push = R @ per_body[j.v0 : j.v0 + 3], R @ per_body[j.v0 + 3 : j.v0 + 6]
             J = body_jacobian(other, pose, name)
             p += J[:3].T @ spin + J[3:].T @ push
+    p += other.model.armature * _speeds_of_rotors(system, state.v, other)
     return p
+
+
+def _speeds_of_rotors(system: System, v: Array, other: System) -> Array:
+    """Speeds of the freedoms of `other` that have armature, as they are in `system`; others are zero."""
+    out = np.zeros(other.nv)
+    for there, here in ((other, system), (system, other)):
+        for j in there.joints.values():
+            if j.in_tree and there.model.armature[j.v0 : j.v0 + len(j.spec.speeds)].any():
+                same = here.joints.get(j.name)
+                if same is None or not same.in_tree or same.spec.armature != j.spec.armature:
+                    message = "has armature, which the change of constraints would take away or add"
+                    raise ModelError([Problem(f"joint '{j.name}'", message, "Keep the joint as it is.")])
+                if there is other:
+                    n = len(j.spec.speeds)
+                    out[j.v0 : j.v0 + n] = v[same.v0 : same.v0 + n]
+    return out
 
 
 def _impulses(system: System, state: State, other: System, after: State) -> Reactions:
@@ -167,6 +184,8 @@ def _impulses(system: System, state: State, other: System, after: State) -> Reac
     before = _reordered(free_system(system), v0.v, free)
     jump = mass_matrix(free, v1) @ (v1.v - before)  # in the bodies' own axes
     motion = body_motion(other, after)
+    rotors = other.model.armature * (after.v - _speeds_of_rotors(system, state.v, other))
+    jump += joint_loads(other, free, motion) @ rotors  # what turns rotors acts between the bodies of their joints
     load = np.zeros((len(other.bodies), 6))
     for j in free.joints.values():
         if j.in_tree:

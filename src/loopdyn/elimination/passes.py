@@ -448,10 +448,11 @@ def inward(model, work, plan, E, begin, end, status):
             bw, bv = inertia_times(J, H, M, get3(B, i, CW), get3(B, i, CV))
             pw, pv = add(pw, bw), add(pv, bv)
             for k in range(first + count - 1, first - 1, -1):
+                load, armature = work.load[k], model.armature[k]
                 if turning:
-                    sound, d, u, uw, uv = eliminate_pin(work.dof, k, size_w, work.load[k], J, H, M, pw, pv)
+                    sound, d, u, uw, uv = eliminate_pin(work.dof, k, size_w, load, armature, J, H, M, pw, pv)
                 else:
-                    sound, d, u, uw, uv = eliminate(work.dof, k, size_w, size_v, work.load[k], J, H, M, pw, pv)
+                    sound, d, u, uw, uv = eliminate(work.dof, k, size_w, size_v, load, armature, J, H, M, pw, pv)
                 if not sound:
                     status = i
                 if k > first or p >= model.n_bases:
@@ -918,6 +919,8 @@ def balance(ints, floats, work, joints, load):
     B = data.body
     rigid_bodies(model, data)
     add_loads(model, data)
+    for k in range(model.nv):  # a rotor is turned by the joint's two bodies
+        data.load[k] -= model.armature[k] * data.a[k]
     bring_loads(model, data, joints, 0, joints.shape[0])
     constraint_rows(model, data)
     accelerations(model, data)

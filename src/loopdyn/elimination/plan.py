@@ -135,7 +135,7 @@ def make_plan(
     Raises
     ------
     LoopdynError
-        If a relation or driver binds coordinates of a joint in `severed`.
+        If a joint in `severed` has armature, or a relation or driver binds its coordinates.
 
     Examples
     --------
@@ -180,7 +180,8 @@ def _cheapest(system: System, sequence: Sequence[int]) -> Forest:
 def _severable(system: System) -> NDArray[np.bool_]:
     """Bodies whose joint may be severed: they have inertia of their own against every motion.
 
-    Joints without scalar coordinates are left whole, and those whose coordinates a relation or driver binds.
+    Joints without scalar coordinates are left whole, and those with armature or whose coordinates a relation or driver
+    binds.
     """
     model = system.model
     n = len(model.tree)
@@ -195,6 +196,7 @@ def _severable(system: System) -> NDArray[np.bool_]:
             and model.tree[i, rec.PARENT] >= system.n_bases
             and model.tree[i, rec.KIND] not in (SPHERICAL, FREE)
             and i not in bound
+            and not model.armature[model.tree[i, rec.V0] : model.tree[i, rec.V0] + model.tree[i, rec.NV]].any()
         )
     return allowed
 
@@ -207,10 +209,13 @@ def _bound_bodies(system: System) -> set[int]:
 
 def _require_unbound(system: System, severed: Collection[int]) -> None:
     """A relation acts on the freedom of a tree joint, which a severed joint no longer is."""
-    for i in sorted(_bound_bodies(system).intersection(severed)):
+    tree, armature = system.model.tree, system.model.armature
+    rotors = {i for i in severed if armature[tree[i, rec.V0] : tree[i, rec.V0] + tree[i, rec.NV]].any()}
+    for i in sorted((_bound_bodies(system) | rotors).intersection(severed)):
         name = next(j.name for j in system.joints.values() if j.body == i)
         raise LoopdynError(
-            f"joint '{name}' cannot be severed: a relation or driver acts on its coordinates. Leave it whole."
+            f"joint '{name}' cannot be severed: a relation or driver acts on its coordinates, or it has armature. "
+            "Leave it whole."
         )
 
 

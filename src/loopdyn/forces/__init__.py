@@ -15,6 +15,7 @@ from loopdyn.forces.base import (
     BUSHING,
     JOINT_FRICTION,
     JOINT_SPRING,
+    JOINT_TENDON,
     MOTOR,
     SPRING,
     Force,
@@ -25,6 +26,7 @@ from loopdyn.forces.bushing import Bushing
 from loopdyn.forces.friction import JointFriction
 from loopdyn.forces.motor import Actuator, Motor
 from loopdyn.forces.springs import JointSpring, SpringDamper
+from loopdyn.forces.tendon import N_TERM, TERM_COORDINATE, TERM_FACTOR, TERM_SPEED, JointTendon
 from loopdyn.forces.user import UserForce
 from loopdyn.joints.measure import counted_angle, joint_freedom
 from loopdyn.joints.rows import rot_f
@@ -54,6 +56,7 @@ __all__ = [
     "Force",
     "JointFriction",
     "JointSpring",
+    "JointTendon",
     "Law",
     "Motor",
     "SpringDamper",
@@ -62,7 +65,7 @@ __all__ = [
 ]
 
 AnyForce = Annotated[
-    SpringDamper | JointSpring | JointFriction | Motor | Actuator | Bushing | AppliedForce,
+    SpringDamper | JointSpring | JointFriction | JointTendon | Motor | Actuator | Bushing | AppliedForce,
     Field(discriminator="type"),
 ]
 
@@ -179,6 +182,21 @@ def on_freedom(model, work, n, code):
 
 
 @inline
+def joint_tendon(model, work, n):
+    """Force on a sum of tree coordinates times factors; returns it and the speed of the sum."""
+    terms, data = model.force[n, 1], model.force_data
+    length, speed = 0.0 * work.t[0], 0.0 * work.t[0]
+    for k in range(terms):
+        c = data[n, N_TERM * k + TERM_FACTOR]
+        length += c * work.q[int(data[n, N_TERM * k + TERM_COORDINATE])]
+        speed += c * work.v[int(data[n, N_TERM * k + TERM_SPEED])]
+    f = law(model, work, model.force[n, 2], work.t[0], length, speed)
+    for k in range(terms):
+        work.load[int(data[n, N_TERM * k + TERM_SPEED])] += data[n, N_TERM * k + TERM_FACTOR] * f
+    return f, speed
+
+
+@inline
 def bushing(model, work, n):
     """Six springs and dampers between frame 1 on body i and frame 2 on body j; returns force and torque in frame 1."""
     B, data = work.body, model.force_data
@@ -242,5 +260,7 @@ def add_loads(model, work):
             on_freedom(model, work, n, code)
         elif code == BUSHING:
             bushing(model, work, n)
+        elif code == JOINT_TENDON:
+            joint_tendon(model, work, n)
         else:
             applied(model, work, n)

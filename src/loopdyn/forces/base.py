@@ -21,7 +21,7 @@ from loopdyn.profiles import AnyProfile, Profile
 from loopdyn.quantities import Path, Resolver, Scalar, Spec, Vec2
 
 # Codes of the force types in kernels.
-SPRING, ACTUATOR, JOINT_SPRING, JOINT_FRICTION, MOTOR, BUSHING, APPLIED = range(7)
+SPRING, ACTUATOR, JOINT_SPRING, JOINT_FRICTION, MOTOR, BUSHING, APPLIED, JOINT_TENDON = range(8)
 
 N_INTS = 8  # of a force record: code, then bodies or freedom, then program numbers
 N_FLOATS = 40
@@ -210,6 +210,11 @@ class Force(Spec):
 
     type: str
     name: str | None = Field(default=None, exclude=True)
+
+    def joints(self) -> tuple[str, ...]:
+        """Joints whose coordinates it reads or loads."""
+        joint = getattr(self, "joint", None)
+        return () if joint is None else (joint.partition(".")[0],)
 
     def resolve(self, r: Resolver, places: Places, element: str, path: Path) -> Record | None:
         """Record for the kernels; None if a problem was recorded."""

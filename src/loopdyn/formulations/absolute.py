@@ -41,7 +41,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal, get_args
+from typing import ClassVar, Literal, get_args
 
 import numpy as np
 import scipy.sparse as sp
@@ -118,6 +118,13 @@ class Absolute(Formulation):
         if self.baumgarte is not None and (len(self.baumgarte) != 2 or min(self.baumgarte) < 0.0):
             raise ValueError(f"baumgarte = {self.baumgarte} is not a pair of numbers that are not negative")
         object.__setattr__(self, "approximate", self.solver == "penalty")
+
+    def supports(self, system: System) -> str | None:
+        """No armature: it is an inertia of coordinates, and the equations here are those of free bodies."""
+        for j in system.joints.values():
+            if j.in_tree and system.model.armature[j.v0 : j.v0 + len(j.spec.speeds)].any():
+                return f"joint '{j.name}' has armature, and these are the equations of free bodies; use 'graph'"
+        return super().supports(system)
 
     def plan(self, system: System) -> str:
         """One line."""
@@ -200,14 +207,10 @@ def _all_cut(system: System) -> System:
     forces = {
         name: force
         for name, force in system.mechanism.forces.items()
-        if not (hasattr(force, "joint") and _joint_of(system, force.joint).in_tree)
+        if not any(system.joints[joint].in_tree for joint in force.joints())
     }
     bare = system.mechanism.model_copy(update={"forces": forces, "user_forces": {}})
     return build(bare, "all", counted=())
-
-
-def _joint_of(system: System, label: str) -> Any:
-    return system.joints.get(label) or system.joints[label.partition(".")[0]]
 
 
 class _BodyLevel:

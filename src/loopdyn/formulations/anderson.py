@@ -816,9 +816,15 @@ def reduce_group(model, work, P, G, g):
                 add3(G.H, at + m, 0, add(uw, cross(r, uv)))
                 add3(G.H, at + m, 3, uv)
         for k in range(model.tree[b, V0], model.tree[b, V0] + model.tree[b, NV]):
-            if work.load[k] != 0.0:
+            push = work.load[k] - model.armature[k] * G.x[k]  # less what turns the rotor without the independent speeds
+            if push != 0.0:
                 for m in range(d):
-                    G.F[at + m] += G.E[P.e[k] + m] * work.load[k]
+                    G.F[at + m] += G.E[P.e[k] + m] * push
+            if model.armature[k] != 0.0:
+                for m in range(d):
+                    turned = model.armature[k] * G.E[P.e[k] + m]
+                    for n in range(m + 1):
+                        G.M[o + m * d + n] += turned * G.E[P.e[k] + n]
         if base >= 0:
             r = sub(get3(B, b, X), get3(B, base, X))
             J, H, M = shift_inertia(J, H, M, r)
@@ -901,10 +907,11 @@ def inward(ints, floats, work):
         pw, pv = add(get3(B, i, PW), bw), add(get3(B, i, PV), bv)
         size_w, size_v = J[0] + J[1] + J[2], M[0] + M[1] + M[2]
         for k in range(first + model.tree[i, NV] - 1, first - 1, -1):
+            load, armature = data.load[k], model.armature[k]
             if model.tree[i, KIND] == REVOLUTE:
-                sound, d, u, uw, uv = eliminate_pin(data.dof, k, size_w, data.load[k], J, H, M, pw, pv)
+                sound, d, u, uw, uv = eliminate_pin(data.dof, k, size_w, load, armature, J, H, M, pw, pv)
             else:
-                sound, d, u, uw, uv = eliminate(data.dof, k, size_w, size_v, data.load[k], J, H, M, pw, pv)
+                sound, d, u, uw, uv = eliminate(data.dof, k, size_w, size_v, load, armature, J, H, M, pw, pv)
             if not sound:
                 status = FIRST_BODY + i
             J, H, M = subtract_dyad(J, H, M, d, uw, uv)
@@ -1180,7 +1187,7 @@ def mobilities(model, work, G):
         for k in range(first + model.tree[i, NV] - 1, first - 1, -1):
             sw, sv = get3(D, k, SW), get3(D, k, SV)
             uw, uv = inertia_times(J, H, M, sw, sv)
-            pivot = dot(sw, uw) + dot(sv, uv)
+            pivot = dot(sw, uw) + dot(sv, uv) + model.armature[k]
             least = LEAST_SHARE * (dot(sw, sw).real * size_w + dot(sv, sv).real * size_v)
             d = 1.0 / (pivot if pivot.real > least else pivot * 0.0 + least)
             put3(D, k, UW, uw)

@@ -381,6 +381,9 @@ class Momentum(Formulation):
         """
         if self.scheme == "huang2002":
             return HuangSolver.refusal(system)
+        for j in system.joints.values():
+            if j.in_tree and j.spec.type == "spherical" and system.model.armature[j.v0 : j.v0 + 3].any():
+                return f"joint '{j.name}' has armature, which has a momentum here along single coordinates only"
         if is_large(system) and not in_linear_time(system):
             return "it is large, and some of its rows constrain velocities only"
         if system.mechanism.user_forces:

@@ -16,7 +16,8 @@ from loopdyn._jit import pointer, rebind, specialise
 from loopdyn.errors import LoopdynError
 from loopdyn.expressions import Program
 from loopdyn.expressions import opcodes as OP
-from loopdyn.forces.base import JOINT_SPRING, MOTOR
+from loopdyn.forces.base import JOINT_SPRING, JOINT_TENDON, MOTOR
+from loopdyn.forces.tendon import N_TERM, TERM_COORDINATE
 from loopdyn.formulations.base import Compiled, Formulation, Solver
 from loopdyn.integrators import adams, chart, generalized_alpha, runge_kutta, stepping, stiff, walking, watching
 from loopdyn.integrators.chart import FINE, NOT_A_NUMBER, Memory, Output
@@ -764,6 +765,17 @@ def depends_on_time(system: System) -> bool:
     return bool(users) or any(_reads(system, k, 0) for k in range(len(model.program) - 1))
 
 
+def _of_tendons(system: System) -> set[int]:
+    """Coordinates that tendons over joints read."""
+    model = system.model
+    found = [
+        data[TERM_COORDINATE : N_TERM * force[1] : N_TERM]
+        for force, data in zip(model.force, model.force_data, strict=True)
+        if force[0] == JOINT_TENDON
+    ]
+    return {int(c) for part in found for c in part}
+
+
 def angles_to_wrap(system: System) -> NDArray[np.int64]:
     """Coordinates that are plain angles, so that whole turns can be taken off: nothing reads their value."""
     if system.mechanism.user_forces or system.mechanism.user_constraints:
@@ -782,4 +794,5 @@ def angles_to_wrap(system: System) -> NDArray[np.int64]:
         reads = force[0] == JOINT_SPRING or (force[0] == MOTOR and _reads(system, int(force[4]), 1))
         if reads and force[1] < 0:
             angles.discard(int(force[3]))
+    angles -= _of_tendons(system)
     return np.array(sorted(angles), np.int64)

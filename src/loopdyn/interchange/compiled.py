@@ -124,8 +124,8 @@ class Compiled:
     def loaded(self) -> set[str]:
         """Joints whose coordinates are used by forces, relations, drivers or limits."""
         m = self.mechanism
-        found = {f.joint.partition(".")[0] for f in m.forces.values() if hasattr(f, "joint")}
-        found |= {j for c in (*m.constraints.values(), *m.drivers.values()) for j in c.joints()}
+        readers = (*m.forces.values(), *m.constraints.values(), *m.drivers.values())
+        found = {j for reader in readers for j in reader.joints()}
         return found | {name for name, j in m.joints.items() if j.limits is not None}
 
     def affine(

@@ -130,7 +130,7 @@ class Draft:
         if not self.mend:
             self.report.notes.append(f"body '{name}': {problem[0]}; mend=True (--mend) takes the nearest possible one")
             return inertia
-        mended = nearest_possible(inertia) if mass else np.zeros((3, 3))
+        mended = nearest_possible(inertia)
         self.report.changed.append(
             f"body '{name}': {problem[0]}; mended by {np.abs(mended - inertia).max():.2g} kg m^2"
         )

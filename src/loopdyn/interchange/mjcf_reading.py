@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 from loopdyn.errors import ModelError, Problem
 from loopdyn.interchange.draft import Draft, Pose, compose, inverse, missing, pose, pose_quaternion
 from loopdyn.interchange.markup import MAX_DEPTH, Element, Source, is_text
+from loopdyn.interchange.mjcf_schema import report_unused, whole
 from loopdyn.interchange.report import Imported, Report
 from loopdyn.io.reading import MAX_BYTES
 from loopdyn.model import GROUND
@@ -32,16 +33,11 @@ from loopdyn.wording import nearest, short
 
 Array = NDArray[np.float64]
 
-# Elements that say nothing about the motion of rigid bodies without contact, and what they are called in the report.
-SCENERY = {
-    "visual": "", "statistic": "", "texture": "", "material": "", "light": "", "camera": "", "size": "", "custom": "",
-    "sensor": "sensor sections", "contact": "contact sections", "skin": "skins", "hfield": "height fields",
-    "deformable": "deformable sections", "flexcomp": "flexible bodies",
-}  # fmt: skip
 FREE, BALL, SLIDE, HINGE = range(4)  # mjtJoint
 CONNECT, WELD, JOINT, TENDON = range(4)  # mjtEq
 # Two connects are one hinge if their anchors are this far apart, relative to the model, and equally far on both bodies.
 ANCHORS_APART = 1e-6
+Coefficients = tuple[float, ...]  # of powers, the linear one first
 MAX_COPIES = 10_000  # of a body, by <replicate> and <composite>
 NEARER = (
     0.1  # share of the residual of loops at qpos0, or of what it is outside limits, below which a keyframe is nearer
@@ -57,7 +53,6 @@ class JointMap:
     kind: int
     q: int  # first index in qpos
     v: int  # first index in qvel
-    rotor: str = ""  # joint of its rotor, if it has one
 
 
 @dataclass(frozen=True)
@@ -94,9 +89,6 @@ class ImportedMJCF(Imported):
                 if j.kind == FREE:
                     given = np.concatenate([given[3:], to_matrix(x[j.q + 3 : j.q + 7]).T @ given[:3]])
                 v |= dict(zip(labels_v, given, strict=True))
-            if j.rotor:
-                q[j.rotor] = q[j.name]
-                v |= {j.rotor: v[j.name]} if y is not None else {}
         return system.state(q, v, t)
 
     def to_mujoco(self, system: System, state: State) -> tuple[Array, Array]:
@@ -216,7 +208,7 @@ UNIT_LENGTH = 1e-6  # by which MuJoCo's unit vectors may differ from length one
 
 
 class _Files:
-    """Makes one text of a model: includes put in, scenery taken out, meshes read, so that MuJoCo opens no file."""
+    """Makes one text of a model, so that MuJoCo opens no file: includes, meshes put in, what is not read left out."""
 
     def __init__(self, source: Source, file: FilePath | None, folder: FilePath | None, report: Report):
         self.source = source
@@ -224,7 +216,6 @@ class _Files:
         self.folder = None if folder is None else folder.resolve()
         self.report = report
         self.assets: dict[str, bytes] = {}
-        self.gone: dict[str, int] = {}
         self.missing: dict[str, str] = {}  # meshes without a file, and why
         self.included: set[FilePath] = set()
 
@@ -232,10 +223,9 @@ class _Files:
         root = self.source.root
         self._include(root)
         self._refuse_blanks(root)
+        report_unused(root, self.report)
         self._meshes(root)
         self._clean(root)
-        for what, number in self.gone.items():
-            self.report.leave_out(what, number)
         lines: list[str] = []
         _write(root, lines)
         return "\n".join(lines)
@@ -335,7 +325,7 @@ class _Files:
         element.children = kept
 
     def _clean(self, element: Element, copies: int = 1) -> None:
-        """Take out scenery; refuse other files, and copies that could not be computed."""
+        """Take out what is left out as a whole; refuse other files, and copies that could not be computed."""
         kept = []
         for child in element.children:
             words = [n for n in child.get("count").split() if n.isascii() and n.isdigit()]  # MuJoCo refuses others
@@ -344,9 +334,7 @@ class _Files:
             if many > MAX_COPIES:
                 self.source.problem(f"<{child.tag}>", f"it makes {many} copies", f"Make {MAX_COPIES} at most.", child)
                 continue
-            if child.tag in SCENERY or (child.tag == "geom" and child.get("hfield")):
-                if SCENERY.get(child.tag):
-                    self.gone[SCENERY[child.tag]] = self.gone.get(SCENERY[child.tag], 0) + 1
+            if whole(element.tag, child.tag) or (child.tag == "geom" and child.get("hfield")):
                 continue
             if child.get("file") and child.tag not in ("mesh", "key"):
                 hint = "Put its contents into the file."
@@ -384,6 +372,7 @@ class _Reader:
         self.joints: list[JointMap] = []
         self.loops: list[str] = []
         self.rough: list[str] = []  # joints with dry friction
+        self.motors: dict[str, list[tuple[str, str]]] = {}  # laws of actuators on each joint, with their names
         self.off = int(model.opt.disableflags)
 
     def disabled(self, what: str) -> bool:
@@ -404,14 +393,15 @@ class _Reader:
         self._set_poses(m.qpos0 if key is None else m.key_qpos[key])
         for b in range(1, m.nbody):
             self._body(b, gravity)
+        self._flags()
+        self._armature()
         for j in self.joints:
             self._joint_loads(j)
-        if m.neq and not self.disabled("EQUALITY"):
+        if m.neq and not (self.disabled("EQUALITY") or self.disabled("CONSTRAINT")):
             self._equalities()
         self._tendons()
         if not self.disabled("ACTUATION"):
             self._actuators(key)
-        self._rotors(gravity)
         self._rest()
         if key is not None:
             self._start(key)
@@ -473,9 +463,10 @@ class _Reader:
         kind, q0 = int(m.jnt_type[k]), float(m.qpos0[m.jnt_qposadr[k]])
         anchor, axis = pose(m.jnt_pos[k].copy()), m.jnt_axis[k].copy()
         limits = None
-        if m.jnt_limited[k] and kind in (HINGE, SLIDE):
+        limited = m.jnt_limited[k] and not (self.disabled("LIMIT") or self.disabled("CONSTRAINT"))
+        if limited and kind in (HINGE, SLIDE):
             limits = m.jnt_range[k].tolist()
-        elif m.jnt_limited[k]:
+        elif limited:
             self.report.left_out.append(f"range of the joint '{name}', which has no single coordinate")
         F, own = compose(place, anchor), {"axis": axis, "limits": limits}
         if kind == HINGE:  # turned back, so that the coordinate is qpos, which is q0 where the file draws the body
@@ -489,21 +480,88 @@ class _Reader:
         self.joints.append(JointMap(name, kind, int(m.jnt_qposadr[k]), int(m.jnt_dofadr[k])))
         return F, anchor
 
+    def _flags(self) -> None:
+        """Name in the report what flags of the model switch off."""
+        m = self.m
+        off = {
+            "ACTUATION": m.nu and "all actuators (flag actuation)",
+            "EQUALITY": m.neq and "all equalities (flag equality)",
+            "CONSTRAINT": "all equalities, ranges and dry friction (flag constraint)",
+            "LIMIT": np.any(m.jnt_limited) and "ranges of joints (flag limit)",
+            "FRICTIONLOSS": np.any(m.dof_frictionloss) and "dry friction (flag frictionloss)",
+            "SPRING": np.any(m.jnt_stiffness) and "springs (flag spring)",
+            "DAMPER": np.any(m.dof_damping) and "dampers (flag damper)",
+        }
+        said = [str(what) for flag, what in off.items() if what and self.disabled(flag)]
+        self.report.left_out += [f"{what}, which the model switches off" for what in said]
+
+    def _armature(self) -> None:
+        """Inertia of rotors that turn with a joint: the joint's own, and what actuators on it or its tendon add."""
+        m = self.m
+        total = {j.name: float(m.dof_armature[j.v]) for j in self.joints}
+        trn = self.mj.mjtTrn
+        for k in range(self._actuator_count()):
+            own = float(m.actuator_armature[k]) if hasattr(m, "actuator_armature") else 0.0
+            if own == 0.0:
+                continue
+            own *= float(m.actuator_gear[k][0]) ** 2
+            kind, target = int(m.actuator_trntype[k]), int(m.actuator_trnid[k][0])
+            fixed = self._fixed(target) if kind == int(trn.mjTRN_TENDON) else None
+            if kind in (int(trn.mjTRN_JOINT), int(trn.mjTRN_JOINTINPARENT)):
+                total[self.joints[target].name] += own
+            elif fixed is not None and len(fixed) == 1:
+                ((joint, c),) = fixed.items()
+                total[joint] += own * c**2
+            else:
+                name = self.label("ACTUATOR", k) or f"actuator {k}"
+                self.report.left_out.append(f"actuator '{name}': its armature, which is not on a single joint")
+        for t in range(m.ntendon):
+            own = float(m.tendon_armature[t]) if hasattr(m, "tendon_armature") else 0.0
+            fixed = self._fixed(t)
+            if own and fixed is not None and len(fixed) == 1:
+                ((joint, c),) = fixed.items()
+                total[joint] += own * c**2
+            elif own:
+                name = self.label("TENDON", t) or f"tendon {t}"
+                self.report.left_out.append(f"tendon '{name}': its armature, which is not on a single joint")
+        for j in self.joints:
+            if total[j.name] and j.kind == FREE:
+                self.report.left_out.append(f"armature of the joint '{j.name}', which is free")
+                total[j.name] = 0.0
+            elif total[j.name]:
+                self.draft.data["joints"][j.name]["armature"] = total[j.name]
+        self.report.count("joints with armature", [name for name, x in total.items() if x])
+
     def _joint_loads(self, j: JointMap) -> None:
         m, draft = self.m, self.draft
         k = self.joints.index(j)
-        stiffness = 0.0 if self.disabled("SPRING") else float(m.jnt_stiffness[k])
-        damping = 0.0 if self.disabled("DAMPER") else float(m.dof_damping[j.v])
+        own = _Passive(
+            self._spring("jnt", k), self._damping("dof", j.v), (float(m.qpos_spring[j.q]), float(m.qpos_spring[j.q]))
+        )
         friction = float(m.dof_frictionloss[j.v])
-        for field, index, what in (("jnt_stiffnesspoly", k, "stiffness"), ("dof_dampingpoly", j.v, "damping")):
-            if hasattr(m, field) and np.any(getattr(m, field)[index]):
-                self.report.left_out.append(f"nonlinear {what} of the joint '{j.name}'")
+        if self.disabled("FRICTIONLOSS") or self.disabled("CONSTRAINT"):
+            friction = 0.0
+        if hasattr(m, "jnt_springyield") and m.jnt_springyield[k]:
+            self.report.left_out.append(f"yield of the spring of the joint '{j.name}' (springyield)")
+        if m.jnt_actfrclimited[k] and j.kind not in (HINGE, SLIDE):
+            self.report.left_out.append(f"actuatorfrcrange of the joint '{j.name}', which has no single coordinate")
+        if m.jnt_actgravcomp[k] and np.any(m.body_gravcomp):
+            self.report.changed.append(
+                f"joint '{j.name}': gravity compensation acts on the bodies, not as a part of its actuator "
+                "(actuatorgravcomp), and actuatorfrcrange does not limit it"
+            )
         if j.kind in (HINGE, SLIDE):
-            draft.spring(j.name, stiffness, damping, float(m.qpos_spring[j.q]))
+            if own.linear:
+                draft.spring(j.name, own.stiffness[0], own.damping[0], own.rest[0])
+            else:
+                self._motor(f"{j.name} spring", j, own.law("position", "speed"))
             if friction:
                 draft.add("forces", f"{j.name} friction", type="joint_friction", joint=j.name, coulomb=friction)
                 self.rough.append(j.name)
             return
+        if not own.linear:
+            self.report.left_out.append(f"nonlinear stiffness or damping of the joint '{j.name}'")
+        stiffness, damping = own.stiffness[0], own.damping[0]
         ends = draft.data["joints"][j.name]
         labels = ("wx", "wy", "wz") if j.kind == BALL else ("wx", "wy", "wz", "vx", "vy", "vz")
         for suffix in labels if damping else ():
@@ -514,44 +572,40 @@ class _Reader:
         elif stiffness:
             at = draft.world_point(ends["child"], m.jnt_pos[k])
             turn, move = [stiffness] * 3, [stiffness] * 3 if j.kind == FREE else [0.0] * 3
-            own = {"stiffness": move, "angular_stiffness": turn}
+            given = {"stiffness": move, "angular_stiffness": turn}
             draft.add(
-                "forces", f"{j.name} spring", type="bushing", body1=ends["parent"], body2=ends["child"], at=at, **own
+                "forces", f"{j.name} spring", type="bushing", body1=ends["parent"], body2=ends["child"], at=at, **given
             )
         if friction:
             self.report.left_out.append(f"dry friction of the joint '{j.name}', which has no single coordinate")
 
-    def _rotors(self, gravity: Array) -> None:
-        """Armature: a rotor on the ground that turns with the joint has exactly MuJoCo's effect, and no weight."""
-        m, draft = self.m, self.draft
-        with_rotor = []
-        for k, j in enumerate(self.joints):
-            armature = float(m.dof_armature[j.v])
-            if armature == 0.0:
-                continue
-            if j.kind not in (HINGE, SLIDE):
-                self.report.left_out.append(f"armature of the joint '{j.name}', which has no single coordinate")
-                continue
-            rotor = draft.name("bodies", f"{j.name} rotor")
-            joint = draft.name("joints", f"{j.name} rotor")
-            q = float(self.qpos[j.q])
-            if j.kind == HINGE:
-                axis, at = np.array([0.0, 0.0, 1.0]), pose(rotation=about_axis((0, 0, 1), q))
-            else:  # level, so that gravity does not drive it
-                axis = perpendicular_frame(gravity)[0] if np.any(gravity) else np.array([1.0, 0.0, 0.0])
-                at = pose(q * axis)
-            kind = "revolute" if j.kind == HINGE else "prismatic"
-            draft.joint(joint, kind, (GROUND, rotor), pose(), pose(), axis=axis)
-            # the mass of a rotor that turns is of no effect: its centre is on the axis
-            draft.body(rotor, at, armature, np.zeros(3), armature * np.eye(3))
-            draft.add("constraints", f"{j.name} armature", type="coupler", terms={joint: 1.0, j.name: -1.0})
-            self.joints[k] = JointMap(j.name, j.kind, j.q, j.v, joint)
-            with_rotor.append(j.name)
-        if with_rotor:
-            shown = ", ".join(with_rotor)
-            self.report.changed.append(
-                f"armature is a rotor on the ground that a coupler turns with the joint: {shown}"
-            )
+    def _spring(self, kind: str, k: int) -> Coefficients:
+        """Stiffness of a joint or tendon, and the coefficients of higher powers."""
+        return () if self.disabled("SPRING") else self._coefficients(kind, "stiffness", k)
+
+    def _damping(self, kind: str, k: int) -> Coefficients:
+        """Damping of a freedom or tendon, with that of the actuators on it, and the coefficients of higher powers."""
+        if self.disabled("DAMPER"):
+            return ()
+        found = self._coefficients(kind, "damping", k)
+        trn = self.mj.mjtTrn
+        wanted = [int(trn.mjTRN_TENDON)] if kind == "tendon" else [int(trn.mjTRN_JOINT), int(trn.mjTRN_JOINTINPARENT)]
+        target = k if kind == "tendon" else int(self.m.dof_jntid[k])
+        for a in range(self._actuator_count() if hasattr(self.m, "actuator_damping") else 0):
+            if int(self.m.actuator_trntype[a]) in wanted and int(self.m.actuator_trnid[a][0]) == target:
+                gear = float(self.m.actuator_gear[a][0])
+                more = self._coefficients("actuator", "damping", a)
+                found = tuple(x + gear**2 * y for x, y in zip(found, more, strict=True))
+        return found
+
+    def _coefficients(self, kind: str, what: str, k: int) -> Coefficients:
+        m = self.m
+        linear = float(np.ravel(getattr(m, f"{kind}_{what}")[k])[0])
+        poly = getattr(m, f"{kind}_{what}poly", None)  # since MuJoCo 3.4
+        return (linear, *(float(x) for x in (() if poly is None else np.ravel(poly[k]))))
+
+    def _actuator_count(self) -> int:
+        return int(getattr(self.m, "nactuator", self.m.nu))
 
     # ------------------------------------------------------------------------------------------ equalities
 
@@ -571,8 +625,11 @@ class _Reader:
             elif kind == WELD:
                 ends, F, M = self._anchors(k)
                 made = self.draft.name("joints", name or f"weld {ends[0]} {ends[1]}")
-                self.draft.joint(made, "weld", ends, F, M)
+                turns = float(m.eq_data[k][10]) == 0.0  # torquescale: the rotation is free
+                self.draft.joint(made, "spherical" if turns else "weld", ends, F, M)
                 self.loops.append(made)
+                if turns:
+                    self.report.changed.append(f"the weld '{made}' has torquescale 0: it is a ball")
             elif kind == JOINT:
                 self._polynomial(k, name)
             elif kind == TENDON:
@@ -663,8 +720,13 @@ class _Reader:
         wraps = range(m.tendon_adr[t], m.tendon_adr[t] + m.tendon_num[t])
         if any(int(m.wrap_type[w]) != int(self.mj.mjtWrap.mjWRAP_JOINT) for w in wraps):
             return None
-        found = [(self.joints[int(m.wrap_objid[w])], float(m.wrap_prm[w])) for w in wraps]
-        return {j.name: c for j, c in found} if all(j.kind in (HINGE, SLIDE) for j, _ in found) else None
+        terms: dict[str, float] = {}
+        for w in wraps:
+            j = self.joints[int(m.wrap_objid[w])]
+            if j.kind not in (HINGE, SLIDE):
+                return None
+            terms[j.name] = terms.get(j.name, 0.0) + float(m.wrap_prm[w])
+        return terms
 
     def _line(self, t: int) -> dict[str, Any] | None:
         """Bodies and points of a spatial tendon that is a straight line between two sites."""
@@ -682,46 +744,83 @@ class _Reader:
         m = self.m
         for t in range(m.ntendon):
             name = self.label("TENDON", t) or f"tendon {t}"
-            k, c = float(np.ravel(m.tendon_stiffness[t])[0]), float(np.ravel(m.tendon_damping[t])[0])
-            k = 0.0 if self.disabled("SPRING") else k
-            c = 0.0 if self.disabled("DAMPER") else c
-            low, high = (float(x) for x in m.tendon_lengthspring[t])
+            own = _Passive(
+                self._spring("tendon", t), self._damping("tendon", t), tuple(float(x) for x in m.tendon_lengthspring[t])
+            )
             line, fixed = self._line(t), self._fixed(t)
-            parts = {"its range": "limited", "its friction": "frictionloss", "its armature": "armature"}
+            parts = {"its range": "limited", "its dry friction": "frictionloss", "yield of its spring": "springyield"}
             extra = [w for w, key in parts.items() if getattr(m, f"tendon_{key}", np.zeros(m.ntendon))[t]]
-            if k and low != high:
-                extra.append("its spring with a dead band")
-                k = 0.0
-            if (k or c) and line is not None:
-                own = {"stiffness": k, "damping": c, "length": low}
-                self.draft.add("forces", name, type="spring_damper", **line, **own)
-            elif (k or c) and fixed is not None and len(fixed) == 1:
+            if own and line is not None:
+                self._line_load(name, line, own)
+            elif own and fixed is not None and len(fixed) == 1:
                 ((joint, b),) = fixed.items()
-                self.draft.spring(joint, k * b**2, c * b**2, low / b)
-            elif k or c:
+                j = next(x for x in self.joints if x.name == joint)
+                if own.linear:
+                    self.draft.spring(joint, own.stiffness[0] * b**2, own.damping[0] * b**2, own.rest[0] / b)
+                else:
+                    self._motor(name, j, f"{b!r}*({own.law(_times(b, 'position'), _times(b, 'speed'))})")
+            elif own and fixed is not None:
+                law = own.law("length", "speed")
+                self.draft.add("forces", name, type="joint_tendon", terms=fixed, force=law)
+            elif own:
                 extra.append("its spring and damper")
             if extra:
                 self.report.left_out.append(f"tendon '{name}': {', '.join(extra)}")
             elif line is None and fixed is None:
                 self.report.left_out.append(f"tendon '{name}', which is not a straight line between two sites")
 
+    def _line_load(self, name: str, line: dict[str, Any], own: _Passive) -> None:
+        """Spring and damper of a tendon that is a straight line."""
+        if own.linear:
+            given = {"stiffness": own.stiffness[0], "damping": own.damping[0], "length": own.rest[0]}
+            self.draft.add("forces", name, type="spring_damper", **line, **given)
+        else:
+            self.draft.add("forces", name, type="actuator", **line, force=own.law("length", "speed"))
+
     def _actuators(self, key: int | None) -> None:
-        m = self.m
-        carried = []
-        for k in range(getattr(m, "nactuator", m.nu)):
+        carried, elsewhere = [], []
+        for k in range(self._actuator_count()):
             name = self.label("ACTUATOR", k) or f"actuator {k}"
+            before = sum(len(laws) for laws in self.motors.values())
             why = self._actuator(k, name, key)
             if why:
                 self.report.left_out.append(f"actuator '{name}': {why}")
             else:
                 carried.append(name)
+                if sum(len(laws) for laws in self.motors.values()) == before:
+                    elsewhere.append(name)
+        self._joint_motors(elsewhere)
         self.report.count("actuators", carried)
         if self.draft.data["parameters"]:
             self.report.changed.append(f"controls are parameters: {', '.join(self.draft.data['parameters'])}")
 
+    def _joint_motors(self, elsewhere: list[str]) -> None:
+        """Write the actuators on joints; where their sum on a joint is limited (actuatorfrcrange), as one motor."""
+        m = self.m
+        limited = []
+        for k, j in enumerate(self.joints):
+            laws = self.motors.get(j.name, [])
+            if m.jnt_actfrclimited[k] and j.kind in (HINGE, SLIDE):
+                limited.append(j.name)
+                low, high = (float(x) for x in m.jnt_actfrcrange[k])
+                total = " + ".join(law for _, law in laws)
+                name = laws[0][0] if len(laws) == 1 else f"{j.name} actuators"
+                laws = [(name, f"clip({total}, {low!r}, {high!r})")] if laws else []
+            for name, law in laws:
+                self._motor(name, j, law)
+        if limited and elsewhere:
+            self.report.left_out.append(
+                f"actuatorfrcrange of the joints {', '.join(limited)} for actuators that are not on one of them alone: "
+                f"{', '.join(elsewhere)}"
+            )
+
     def _actuator(self, k: int, name: str, key: int | None) -> str:
-        """Write one actuator; or say why that cannot be done."""
+        """Write one actuator, or note it for its joint; or say why that cannot be done."""
         m, mj = self.m, self.mj
+        if int(m.actuator_group[k]) in range(31) and int(m.opt.disableactuator) >> int(m.actuator_group[k]) & 1:
+            return "its group is switched off (actuatorgroupdisable)"
+        if int(m.actuator_plugin[k]) >= 0:
+            return "it is a plugin"
         if int(m.actuator_dyntype[k]) != int(mj.mjtDyn.mjDYN_NONE):
             return "it has a state of its own (dyntype)"
         gain, bias = (self._affine(k, kind) for kind in ("gain", "bias"))
@@ -730,7 +829,7 @@ class _Reader:
         column = int(m.actuator_ctrladr[k]) if hasattr(m, "actuator_ctrladr") else k
         control = self.draft.name("parameters", f"ctrl_{name}")
         ctrl = control
-        if m.actuator_ctrllimited[k]:
+        if m.actuator_ctrllimited[k] and not self.disabled("CLAMPCTRL"):
             ctrl = "clip({}, {!r}, {!r})".format(control, *(float(x) for x in m.actuator_ctrlrange[k]))
         limits = [float(x) for x in m.actuator_forcerange[k]] if m.actuator_forcelimited[k] else None
         kind, target = int(m.actuator_trntype[k]), int(m.actuator_trnid[k][0])
@@ -742,25 +841,33 @@ class _Reader:
             g, b = (_sum(c, length, speed) for c in (gain, bias))
             force = b if g == "0.0" else f"({g})*{ctrl}" + (f" + {b}" if b != "0.0" else "")
             force = f"clip({force}, {limits[0]!r}, {limits[1]!r})" if limits else f"({force})"
+            if kind == int(trn.mjTRN_TENDON) and m.tendon_actfrclimited[target]:
+                force = "clip({}, {!r}, {!r})".format(force, *(float(x) for x in m.tendon_actfrcrange[target]))
             return force if scale == 1.0 else f"{scale!r}*{force}"
 
+        if kind == int(trn.mjTRN_TENDON) and m.tendon_actfrclimited[target]:
+            on_it = [int(m.actuator_trnid[i][0]) for i in range(self._actuator_count())
+                     if int(m.actuator_trntype[i]) == kind]  # fmt: skip
+            if on_it.count(target) > 1:
+                return "its tendon limits the sum of several actuators (actuatorfrcrange)"
         if kind in (int(trn.mjTRN_JOINT), int(trn.mjTRN_JOINTINPARENT)):
             j = self.joints[target]
             if j.kind not in (HINGE, SLIDE):
                 return "it acts on a ball or free joint"
-            self._motor(name, j, law(_times(gear[0], "position"), _times(gear[0], "speed"), gear[0]))
+            text = law(_times(gear[0], "position"), _times(gear[0], "speed"), gear[0])
+            self.motors.setdefault(j.name, []).append((name, text))
         elif kind == int(trn.mjTRN_TENDON) and (line := self._line(target)) is not None:
             # an actuator pushes the points apart where a tendon's force lengthens it: the same sign
             own = law(_times(gear[0], "length"), _times(gear[0], "speed"), gear[0])
             self.draft.add("forces", name, type="actuator", **line, force=own)
         elif kind == int(trn.mjTRN_TENDON) and (fixed := self._fixed(target)) is not None:
-            if len(fixed) > 1 and not constant:
-                return "its force depends on the length of a tendon over several joints"
-            for joint, c in fixed.items():
-                j = next(x for x in self.joints if x.name == joint)
+            if len(fixed) > 1:
+                own = law(_times(gear[0], "length"), _times(gear[0], "speed"), gear[0])
+                self.draft.add("forces", name, type="joint_tendon", terms=fixed, force=own)
+            else:
+                ((joint, c),) = fixed.items()
                 s = gear[0] * c
-                text = law(_times(s, "position"), _times(s, "speed"), s)
-                self._motor(name if len(fixed) == 1 else f"{name} {joint}", j, text)
+                self.motors.setdefault(joint, []).append((name, law(_times(s, "position"), _times(s, "speed"), s)))
         elif kind == int(trn.mjTRN_SITE) and int(m.actuator_trnid[k][1]) < 0 and constant:
             body = self.bodies[m.site_bodyid[target]]
             R = self.draft.poses[body][1] @ to_matrix(m.site_quat[target])
@@ -771,8 +878,6 @@ class _Reader:
             return "its transmission is not known here"
         if any(gain):
             self.draft.data["parameters"][control] = 0.0 if key is None else float(m.key_ctrl[key][column])
-        if any(np.any(getattr(m, f)[k]) for f in ("actuator_damping", "actuator_armature") if hasattr(m, f)):
-            self.report.left_out.append(f"actuator '{name}': its own damping or armature")
         return ""
 
     def _affine(self, k: int, kind: str) -> tuple[float, float, float] | None:
@@ -843,7 +948,7 @@ class _Reader:
     def _rest(self) -> None:
         m, report = self.m, self.report
         report.leave_out("shapes, for contact and looks (their masses are in the bodies)", int(m.ngeom))
-        limited = [j.name for k, j in enumerate(self.joints) if m.jnt_limited[k] and j.kind in (HINGE, SLIDE)]
+        limited = [name for name, j in self.draft.data["joints"].items() if "limits" in j]
         if limited:
             report.changed.append(f"ranges of joints are kept by assembling, not as forces: {', '.join(limited)}")
         if self.rough:
@@ -854,6 +959,41 @@ class _Reader:
             report.leave_out("plugins", int(m.nplugin))
         if m.nflex:
             report.leave_out("flexible bodies", int(m.nflex))
+
+
+@dataclass(frozen=True)
+class _Passive:
+    """Spring and damper of a joint or tendon, as MuJoCo computes them.
+
+    With x the length beyond the nearer end of the rest interval, the force is -(k0 x + k1 x^2 + k2 x^3 ...) and
+    -(c0 v + c1 v |v| + c2 v^3 ...).
+    """
+
+    stiffness: Coefficients
+    damping: Coefficients
+    rest: tuple[float, ...]  # low and high end of the lengths at which the spring is slack
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "stiffness", self.stiffness or (0.0,))
+        object.__setattr__(self, "damping", self.damping or (0.0,))
+
+    def __bool__(self) -> bool:
+        return any(self.stiffness) or any(self.damping)
+
+    @property
+    def linear(self) -> bool:
+        """Whether a linear spring with one rest length and a linear damper say it."""
+        return not (any(self.stiffness[1:]) or any(self.damping[1:])) and (
+            self.rest[0] == self.rest[1] or not any(self.stiffness)
+        )
+
+    def law(self, length: str, speed: str) -> str:
+        """Formula of the force."""
+        low, high = self.rest
+        x = f"({length} - {low!r})" if low == high else f"({length} - clip({length}, {low!r}, {high!r}))"
+        parts = [f"{c!r}*{x}" + (f"**{i + 1}" if i else "") for i, c in enumerate(self.stiffness) if c]
+        parts += [f"{c!r}*{speed}" + (f"*abs({speed})**{i}" if i else "") for i, c in enumerate(self.damping) if c]
+        return f"-({' + '.join(parts)})"
 
 
 def _sum(c: tuple[float, float, float], length: str, speed: str) -> str:

@@ -21,11 +21,12 @@ from loopdyn.analysis.assembly import assemble
 from loopdyn.constraints import Coupler
 from loopdyn.errors import AssemblyError, ModelError, Problem
 from loopdyn.files import write
-from loopdyn.forces import Actuator, AppliedForce, JointFriction, JointSpring, Motor, SpringDamper
+from loopdyn.forces import Actuator, AppliedForce, JointFriction, JointSpring, JointTendon, Motor, SpringDamper
 from loopdyn.forces.base import Force
 from loopdyn.interchange.compiled import Compiled, Link, not_held, principal, relative, unique, unwritable
 from loopdyn.interchange.draft import Pose
 from loopdyn.interchange.report import Report, refuse_loss
+from loopdyn.interchange.servos import CONTROL, EVERYTHING, Servo, servo
 from loopdyn.model import GROUND, Mechanism
 from loopdyn.rotations import from_matrix, to_matrix
 from loopdyn.system import JointData, State, build
@@ -103,6 +104,7 @@ class _Writer:
         self.equality = ET.Element("equality")
         self.tendon = ET.Element("tendon")
         self.actuator = ET.Element("actuator")
+        self.controls: list[float] = []  # values of the actuators' controls
         self.names: set[str] = {*self.c.system.bodies, *mechanism.joints}
         self.joints: dict[str, ET.Element] = {}  # hinges and slides by label of the coordinate
         self.parts: dict[str, tuple[Link, JointData, list[_Axis], str, Pose]] = {}  # what each <body> stands for
@@ -134,7 +136,9 @@ class _Writer:
         self.report.carried.insert(0, f"{len(self.c.links)} bodies: {', '.join(link.name for link in self.c.links)}")
         self.report.count("joints", list(self.m.joints))
         if self.m.parameters:
-            self.report.changed.append("parameters are gone: their values are in the numbers")
+            self.report.changed.append(
+                "parameters are gone but for controls of actuators: their values are in the numbers"
+            )
         ET.indent(self.root)
         return ET.tostring(self.root, encoding="unicode") + "\n"
 
@@ -172,7 +176,7 @@ class _Writer:
         self.parts[name] = (link, j, axes, parent, place)
         moments, R = principal(link.inertia * share)
         mass = link.mass * share
-        if axes and (mass < SMALLEST_MASS or moments[0] < SMALLEST_INERTIA):
+        if (axes and (mass < SMALLEST_MASS or moments[0] < SMALLEST_INERTIA)) or (mass == 0.0 and moments.any()):
             if mass < SMALLEST_MASS:
                 self.report.changed.append(f"body '{name}': MuJoCo needs a mass; it has {SMALLEST_MASS:g} kg")
             else:
@@ -221,14 +225,19 @@ class _Writer:
         return [_Axis(a.name, a.kind, None if a.axis is None else -a.axis, a.ref) for a in reversed(found)]
 
     def _label(self, j: JointData, body: ET.Element) -> None:
-        """Remember which element has which coordinate; couple the parts of a screw; write limits."""
+        """Remember which element has which coordinate; couple the parts of a screw; write limits and armature."""
         by_name = {e.get("name"): e for e in body.findall("joint")}
         name = j.name.replace(":", " ")
+        armature = self.c.system.model.armature[j.v0 : j.v0 + len(j.spec.speeds)] if j.in_tree else np.zeros(0)
+        if j.spec.type == "spherical" and np.any(armature):
+            by_name[name].set("armature", repr(float(armature[0])))
         for suffix, label in zip(j.spec.coordinates, j.spec.labels(j.name)[0], strict=True):
             e = by_name.get(f"{name} {suffix}" if suffix else name)
             if e is None:
                 continue
             self.joints[label] = e
+            if np.any(armature) and j.spec.type != "spherical":
+                e.set("armature", repr(float(armature[j.spec.coordinates.index(suffix)])))
             if label in self.c.system.limits:
                 low, high = self.c.system.limits[label]
                 e.set("limited", "true")
@@ -294,8 +303,10 @@ class _Writer:
                 )
         elif isinstance(force, Motor):
             law, out = (force.torque, "torque") if turns else (force.force, "force")
-            found = self.c.affine(law, "position", position, turn + "speed", out)
+            found = servo(self.c, law, "position", position, turn + "speed", out)
             return self._general(name, found, joint=self.joints[force.joint].get("name", ""))
+        elif isinstance(force, JointTendon):
+            return self._joint_tendon(name, force)
         elif isinstance(force, SpringDamper):
             length = force.length
             ends = self._line(name, force)
@@ -304,7 +315,7 @@ class _Writer:
             line = self.tendon[-1]
             line.attrib |= {"stiffness": repr(k), "damping": repr(c), "springlength": repr(rest)}
         elif isinstance(force, Actuator):
-            found = self.c.affine(force.force, "length", "length", "speed", "force")
+            found = servo(self.c, force.force, "length", "length", "speed", "force")
             if found is None:
                 return False
             self._line(name, force)
@@ -315,12 +326,37 @@ class _Writer:
             return False
         return True
 
-    def _general(self, name: str, law: tuple[float, float, float] | None, **where: str) -> bool:
+    def _general(self, name: str, law: Servo | None, **where: str) -> bool:
+        """An actuator with this law; False if there is none."""
         if law is None:
             return False
-        kind = {"gaintype": "fixed", "gainprm": "0", "biastype": "affine", "biasprm": _text(law)}
+        kind = {"gaintype": "affine", "gainprm": _text(law.gain), "biastype": "affine", "biasprm": _text(law.bias)}
+        for key, limits in (("ctrl", law.control_range), ("force", law.force_range)):
+            if limits != EVERYTHING:
+                kind |= {f"{key}limited": "true", f"{key}range": _text(limits)}
         _add(self.actuator, "general", name=name, **where, **kind)
+        self.controls.append(self.c.r.parameters[law.control] if law.control else 0.0)
+        if law.control and law.control != CONTROL + name:
+            self.report.changed.append(f"the parameter '{law.control}' is the control of the actuator '{name}'")
         return True
+
+    def _joint_tendon(self, name: str, force: JointTendon) -> bool:
+        """A fixed tendon and an actuator on it; False if a joint has no coordinate of its own in MuJoCo."""
+        if not all(label in self.joints for label in force.terms):
+            return False
+        joints = [self.joints[label] for label in force.terms]
+        dimensions = ["angle" if e.get("type") == "hinge" else "length" for e in joints]
+        row = "length" if "length" in dimensions else "angle"
+        kinds = ("length", "speed", "force") if row == "length" else ("angle", "angular_speed", "torque")
+        found = servo(self.c, force.force, "length", *kinds)
+        if found is None:
+            return False
+        r = self.c.r
+        tendon = _add(self.tendon, "fixed", name=name)
+        for e, d, factor in zip(joints, dimensions, force.terms.values(), strict=True):
+            coef = r.scalar(factor, "number", name, ()) * r.units.factor(row) / r.units.factor(d)
+            _add(tendon, "joint", joint=e.get("name", ""), coef=repr(coef))
+        return self._general(name, found, tendon=name)
 
     def _line(self, name: str, force: SpringDamper | Actuator) -> list[Array]:
         """A spatial tendon between two sites; the world points at the reference pose."""
@@ -346,7 +382,7 @@ class _Writer:
         turned = from_matrix(R.T)  # its axes are the world's at the reference pose
         _add(self.elements[force.body], "site", name=site, pos=_text(p), quat=_text(turned))
         gear = {"gear": _text([law[0] for law in laws if law is not None])}
-        return self._general(name, (1.0, 0.0, 0.0), site=site, **gear)
+        return self._general(name, Servo((0.0, 0.0, 0.0), (1.0, 0.0, 0.0)), site=site, **gear)
 
     def _constraints(self) -> None:
         carried = []
@@ -388,8 +424,11 @@ class _Writer:
     # -------------------------------------------------------------------------------------------- start
 
     def _start(self) -> None:
-        """The closed start as a keyframe; nothing if the mechanism starts at rest in its reference pose."""
+        """The closed start and controls as a keyframe; nothing if all is zero and at rest in the reference pose."""
+        controls = {"ctrl": _text(self.controls)} if any(self.controls) else {}
         if not (self.m.start.q or self.m.start.v):
+            if controls:
+                _add(_add(self.root, "keyframe"), "key", name="start", **controls)
             return
         try:
             state = assemble(self.c.system)
@@ -416,7 +455,7 @@ class _Writer:
                     at, speed = _coordinate(j, a, moves, state)
                     q.append(at)
                     v.append(speed)
-        _add(_add(self.root, "keyframe"), "key", name="start", qpos=_text(q), qvel=_text(v))
+        _add(_add(self.root, "keyframe"), "key", name="start", qpos=_text(q), qvel=_text(v), **controls)
         self.report.carried.append("the start, as the keyframe 'start'")
 
 

@@ -89,6 +89,9 @@ class _Writer:
         self.c = Compiled(mechanism, build(mechanism))
         self.problems = unwritable(mechanism, "URDF")
         self.problems += [not_held("base", b, "given motion of a body", "URDF") for b in mechanism.base if b != GROUND]
+        for name, j in self.c.system.joints.items():
+            if j.in_tree and np.any(self.c.system.model.armature[j.v0 : j.v0 + len(j.spec.speeds)]):
+                self.problems.append(not_held("joint", name, "armature", "URDF"))
         self.taken = {*mechanism.joints}
         self.frames: dict[str, Pose] = {GROUND: IDENTITY}  # link frame in the frame of the body
         self.reference: dict[str, float] = {}
@@ -144,7 +147,7 @@ class _Writer:
         own = outboard if native else IDENTITY
         self.frames[link.name] = own
         e = ET.SubElement(root, "link", name=_link_name(link.name))
-        if link.mass:
+        if link.mass or np.any(link.inertia):
             self._inertial(e, link, own)
         if native:
             at = compose(inverse(self.frames[link.parent]), inboard)

@@ -137,6 +137,11 @@ class Joint(Spec):
     at_limit : "warn", "stop" or Rebound, optional
         What a run does where a coordinate reaches the end of its range: go on with a warning (the default), end, or
         rebound: ``{"rebound": 0.5}``.
+    armature : number or mapping, optional
+        Inertia of a rotor that turns with the coordinate (that of the motor times the gear ratio squared): kg m^2 for
+        an angle, kg for a slide; for several coordinates a mapping, e.g. ``{"angle": 0.01}``; of a ball one number for
+        its three rotations. It adds to the diagonal of the mass matrix. The rotor has no weight and no gyroscopic
+        torque, and what turns it acts between the two bodies. A joint with armature cannot be cut.
     """
 
     kind: ClassVar[int]
@@ -153,6 +158,7 @@ class Joint(Spec):
     child_frame: str | Frame | None = None
     limits: Vec2 | dict[str, Vec2] | None = None
     at_limit: Literal["warn", "stop"] | Rebound | None = None
+    armature: Scalar | dict[str, Scalar] | None = None
 
     def axes(self, r: Resolver, element: str, path: Path) -> tuple[Array, tuple[float, float]]:
         """Axes of F as rows, in the axes of the placement, and the two constants `par`."""

@@ -2,9 +2,10 @@
 
 Inward, each freedom is eliminated by a scalar pivot: with the articulated inertia I and bias p of body i,
 
-    U = I S,  d = S . U,  u = (tau - S . p) / d,  I <- I - U U^T / d,  p <- p + U u
+    U = I S,  d = S . U + G,  u = (tau - S . p) / d,  I <- I - U U^T / d,  p <- p + U u
 
-and what remains is shifted to the parent. Outward, a = u - U . a' / d with a' the acceleration gathered so far.
+with G the armature of the freedom, and what remains is shifted to the parent. Outward, a = u - U . a' / d with a' the
+acceleration gathered so far.
 """
 
 from loopdyn._jit import inline, kernel
@@ -61,11 +62,11 @@ PIVOT = 1e-13
 
 
 @inline
-def eliminate_pin(D, k, size, load, J, H, M, pw, pv):
+def eliminate_pin(D, k, size, load, armature, J, H, M, pw, pv):
     """Eliminate a rotation about the reference point; `size`: trace of J before any freedom of this joint was."""
     s = get3(D, k, SW)
     uw, uv = symv(J, s), rot_t(H, s)
-    pivot = dot(s, uw)
+    pivot = dot(s, uw) + armature
     sound = pivot.real > PIVOT * (dot(s, s) * size).real
     d = 1.0 / pivot
     u = (load - dot(s, pw)) * d
@@ -77,11 +78,11 @@ def eliminate_pin(D, k, size, load, J, H, M, pw, pv):
 
 
 @inline
-def eliminate(D, k, size_w, size_v, load, J, H, M, pw, pv):
+def eliminate(D, k, size_w, size_v, load, armature, J, H, M, pw, pv):
     """Eliminate any freedom; `size_w`, `size_v`: traces of J and M before any freedom of this joint was eliminated."""
     sw, sv = get3(D, k, SW), get3(D, k, SV)
     uw, uv = inertia_times(J, H, M, sw, sv)
-    pivot = dot(sw, uw) + dot(sv, uv)
+    pivot = dot(sw, uw) + dot(sv, uv) + armature
     sound = pivot.real > PIVOT * (dot(sw, sw) * size_w + dot(sv, sv) * size_v).real
     d = 1.0 / pivot
     u = (load - dot(sw, pw) - dot(sv, pv)) * d
@@ -116,7 +117,8 @@ def inward(model, work):
         bw, bv = inertia_times(J, H, M, cw, cv)
         pw, pv = add(get3(B, i, PW), bw), add(get3(B, i, PV), bv)
         if model.tree[i, KIND] == REVOLUTE:
-            sound, d, u, uw, uv = eliminate_pin(D, iv, J[0] + J[1] + J[2], work.load[iv], J, H, M, pw, pv)
+            size, load, armature = J[0] + J[1] + J[2], work.load[iv], model.armature[iv]
+            sound, d, u, uw, uv = eliminate_pin(D, iv, size, load, armature, J, H, M, pw, pv)
             if not sound:
                 status = i
             J, H, M = subtract_dyad(J, H, M, d, uw, uv)
@@ -124,7 +126,8 @@ def inward(model, work):
         else:
             size_w, size_v = J[0] + J[1] + J[2], M[0] + M[1] + M[2]
             for k in range(iv + model.tree[i, NV] - 1, iv - 1, -1):
-                sound, d, u, uw, uv = eliminate(D, k, size_w, size_v, work.load[k], J, H, M, pw, pv)
+                load, armature = work.load[k], model.armature[k]
+                sound, d, u, uw, uv = eliminate(D, k, size_w, size_v, load, armature, J, H, M, pw, pv)
                 if not sound:
                     status = i
                 J, H, M = subtract_dyad(J, H, M, d, uw, uv)

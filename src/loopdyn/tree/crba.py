@@ -48,6 +48,7 @@ def mass_matrix(model, work, M):
                     M[n, k] = m
                 w = add(w, cross(get3(B, j, ARM), f))
                 j = model.tree[j, PARENT]
+            M[k, k] += model.armature[k]
 
 
 @kernel

@@ -1,4 +1,4 @@
-"""Kinetic and gravitational energy, linear and angular momentum of a tree."""
+"""Kinetic and gravitational energy, rotors included, linear and angular momentum of a tree."""
 
 from loopdyn._jit import inline, kernel
 from loopdyn.records import COM, INERTIA, MASS, R, V, W, X, open_model, open_work
@@ -31,6 +31,8 @@ def balance(model, work, out):
         for k in range(3):
             out[2 + k] += p[k]
             out[5 + k] += L[k]
+    for k in range(model.nv):  # rotors
+        out[0] += 0.5 * model.armature[k] * work.v[k] * work.v[k]
 
 
 @kernel

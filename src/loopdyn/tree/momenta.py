@@ -6,7 +6,8 @@ between, the momentum and spin about its mass centre, in world axes,
     P = m (c1 - c0) / h,    L = R0 (mu + 1/2 psi x mu + 1/4 (psi . mu) psi),    mu = I psi / h,    R0^T R1 = cay(psi)
 
 the same at both ends: the discrete Legendre transform of m |c1 - c0|^2 / 2h + psi . I psi / 2h, with Cayley's map
-cay(psi) = 1 + 4 / (4 + |psi|^2) (psi^ + psi^ psi^ / 2). It has no inverse of the inertia in it.
+cay(psi) = 1 + 4 / (4 + |psi|^2) (psi^ + psi^ psi^ / 2). It has no inverse of the inertia in it. A rotor of inertia G
+that turns with a coordinate has the momentum G (q1 - q0) / h along it.
 """
 
 from loopdyn._jit import inline, kernel
@@ -20,6 +21,7 @@ from loopdyn.records import (
     PARENT,
     PV,
     PW,
+    Q0,
     SV,
     SW,
     V0,
@@ -98,6 +100,8 @@ def momenta(ints, floats, work, load, out):
         spin = rot(Ri, symv(get6(model.body, i, INERTIA), rot_t(Ri, w)))
         put_about_reference(model, data, i, load, spin, scale(model.body[i, MASS], v))
     gather(model, data, load, out)
+    for k in range(model.nv):
+        out[k] += model.armature[k] * data.v[k]
 
 
 @inline
@@ -127,6 +131,14 @@ def chord(ints, floats, work, other, h, load, start, end):
         put_about_reference(model, then, i, load[:, 6:], spin, momentum)
     gather(model, data, load, start)
     gather(model, then, load[:, 6:], end)
+    for i in range(model.n_bases, model.tree.shape[0]):  # rotors, of scalar coordinates only
+        for k in range(model.tree[i, NV]):
+            n = model.tree[i, V0] + k
+            if model.armature[n] != 0.0:
+                c = model.tree[i, Q0] + k
+                momentum_of_rotor = model.armature[n] * (then.q[c] - data.q[c]) / h
+                start[n] += momentum_of_rotor
+                end[n] += momentum_of_rotor
 
 
 @kernel

@@ -3,8 +3,18 @@
 import numpy as np
 
 from loopdyn._jit import inline, kernel
-from loopdyn.forces import along_line, applied, bushing, on_freedom
-from loopdyn.forces.base import ACTUATOR, APPLIED, BUSHING, JOINT_FRICTION, JOINT_SPRING, MOTOR, SPRING, TURNS_ONLY
+from loopdyn.forces import along_line, applied, bushing, joint_tendon, on_freedom
+from loopdyn.forces.base import (
+    ACTUATOR,
+    APPLIED,
+    BUSHING,
+    JOINT_FRICTION,
+    JOINT_SPRING,
+    JOINT_TENDON,
+    MOTOR,
+    SPRING,
+    TURNS_ONLY,
+)
 from loopdyn.records import (
     AV,
     AW,
@@ -57,6 +67,9 @@ def force_power(model, work, n):
     B = work.body
     code, i, j = model.force[n, 0], model.force[n, 1], model.force[n, 2]
     load = 0.0 * work.t[0]
+    if code == JOINT_TENDON:
+        load, speed = joint_tendon(model, work, n)
+        return load * speed, load
     if code == JOINT_SPRING or code == JOINT_FRICTION or code == MOTOR:
         cut, index = i, j
         if cut < 0:
@@ -94,6 +107,8 @@ def total_power(model, work):
         _, v = centre_of_mass(model, work, i)
         total += m * dot(sub(a, g), v)
         total += dot(rot_t(Ri, w), symv(get6(model.body, i, INERTIA), rot_t(Ri, alpha)))  # w . (w x I w) = 0
+    for k in range(model.nv):  # rotors
+        total += model.armature[k] * work.a[k] * work.v[k]
     return total
 
 
@@ -102,7 +117,8 @@ def reads_bodies(model):
     """Whether some force reads more than a coordinate and a speed of the tree."""
     for n in range(model.force.shape[0]):
         code, i = model.force[n, 0], model.force[n, 1]
-        if not ((code == JOINT_SPRING or code == JOINT_FRICTION or code == MOTOR) and i < 0):
+        of_freedom = (code == JOINT_SPRING or code == JOINT_FRICTION or code == MOTOR) and i < 0
+        if not (of_freedom or code == JOINT_TENDON):
             return True
     return False
 

@@ -52,7 +52,7 @@ def inverse_dynamics(model, work, tau):
         iv = model.tree[i, V0]
         w, v = get3(work.body, i, PW), get3(work.body, i, PV)
         for k in range(iv, iv + model.tree[i, NV]):
-            tau[k] = dot(get3(work.dof, k, SW), w) + dot(get3(work.dof, k, SV), v)
+            tau[k] = dot(get3(work.dof, k, SW), w) + dot(get3(work.dof, k, SV), v) + model.armature[k] * work.a[k]
 
 
 @kernel
