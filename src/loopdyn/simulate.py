@@ -1135,8 +1135,6 @@ def _is_clear(seen: Array, least: float) -> bool:
     return bool(min(seen.min(), ahead.min()) > least and min(onward.min(), back.min()) > 0.0)
 
 
-
-
 class _Bar:
     """A progress bar: simulated time, its speed against real time, and the error of the energy."""
 

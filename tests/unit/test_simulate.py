@@ -334,6 +334,8 @@ def test_a_span_that_time_can_just_resolve_is_run(span):
     run = ld.simulate(system, system.state(), span, t_eval=span, progress=False)
     assert run.status == "finished", run.message
     assert run.path.t.tolist() == list(span)
+
+
 # ---------------------------------------------------------------------------------------------- starts at rest
 
 
