@@ -20,7 +20,7 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 import numpy as np
 
-from loopdyn.errors import LoopdynError
+from loopdyn.errors import ModelError, Problem
 from loopdyn.events import At, Crossing, Limits
 from loopdyn.formulations.base import Formulation
 from loopdyn.integrators.base import Baumgarte, Integrator
@@ -235,7 +235,7 @@ def checked(function: F) -> F:
     ...     return x / 2
     >>> half("1")
     Traceback (most recent call last):
-    loopdyn.errors.LoopdynError: half: x is '1'. Give a number.
+    loopdyn.errors.ModelError: half: x is '1'. Give a number.
     """
 
     @functools.cache  # made at the first call: annotations may name what is imported later
@@ -246,7 +246,7 @@ def checked(function: F) -> F:
     def call(*values: Any, **named: Any) -> Any:
         problem = expected().problem(values, named)
         if problem:
-            raise LoopdynError(f"{_title(function, values)}: {problem}")
+            raise ModelError([Problem(_title(function, values), problem)])
         return function(*values, **named)
 
     setattr(call, CHECKED, True)

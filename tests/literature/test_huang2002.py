@@ -502,7 +502,7 @@ def test_platform_closes_and_has_three_freedoms(reading):
     assert np.abs(ld.terms(system, state).phi).max() < 1e-14
     assert ld.mobility(system, state).dof == 3
     assert ld.mobility(system, state).redundant == 0
-    with pytest.raises(ValueError, match="known: S, C"):
+    with pytest.raises(ld.LoopdynError, match="both"):
         ld.library.stewart_3rrs("both")
 
 

@@ -195,7 +195,7 @@ FAMILIES = [library.n_four_bar, library.ladder, library.star_ladder, library.tow
 
 @pytest.mark.parametrize("build", FAMILIES)
 def test_a_family_has_no_member_of_size_zero(build):
-    with pytest.raises(ValueError, match="at least 1"):
+    with pytest.raises(ld.LoopdynError, match="at least 1"):
         build(0)
 
 
@@ -670,7 +670,7 @@ def test_options_of_random_mechanisms_have_their_effect():
     ],
 )
 def test_impossible_requests_are_refused(options, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ld.LoopdynError, match=message):
         library.random_mechanism(0, **options)
 
 

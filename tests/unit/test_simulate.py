@@ -294,7 +294,7 @@ def test_options_of_integrators_are_checked():
         ld.DOP853(longest=0)
     with pytest.raises(ld.LoopdynError, match="rho is 2"):
         ld.GeneralizedAlpha(step=1e-3, rho=2)
-    with pytest.raises(TypeError):
+    with pytest.raises(ld.LoopdynError, match="no argument"):
         ld.DOP853(step=1.0)
 
 

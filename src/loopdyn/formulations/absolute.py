@@ -50,7 +50,7 @@ from scipy.linalg import cho_factor, cho_solve, qr, solve_triangular
 from scipy.sparse.linalg import splu
 
 from loopdyn import records as rec
-from loopdyn.errors import SingularityError
+from loopdyn.errors import LoopdynError, SingularityError
 from loopdyn.formulations import mufti
 from loopdyn.formulations.base import Array, Formulation, Solution, Solver
 from loopdyn.rank import Rank, scaled
@@ -112,11 +112,11 @@ class Absolute(Formulation):
     def __post_init__(self) -> None:
         for key, known in (("solver", get_args(Method)), ("dependent", get_args(Dependent))):
             if getattr(self, key) not in known:
-                raise ValueError(f"{key} = {getattr(self, key)!r} is unknown; known: {', '.join(known)}")
+                raise LoopdynError(f"{key} = {getattr(self, key)!r} is unknown; known: {', '.join(known)}")
         if not self.penalty > 0.0:
-            raise ValueError(f"penalty = {self.penalty} is not positive")
+            raise LoopdynError(f"penalty = {self.penalty} is not positive")
         if self.baumgarte is not None and (len(self.baumgarte) != 2 or min(self.baumgarte) < 0.0):
-            raise ValueError(f"baumgarte = {self.baumgarte} is not a pair of numbers that are not negative")
+            raise LoopdynError(f"baumgarte = {self.baumgarte} is not a pair of numbers that are not negative")
         object.__setattr__(self, "approximate", self.solver == "penalty")
 
     def supports(self, system: System) -> str | None:

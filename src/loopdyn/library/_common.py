@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from loopdyn.errors import LoopdynError
 from loopdyn.joints import Revolute
 
 PIN = Revolute(axis=(0, 0, 1))  # of plane mechanisms
@@ -20,4 +21,4 @@ def vec3(a: ArrayLike, digits: int | None = None) -> tuple[float, float, float]:
 def at_least_one(name: str, n: int) -> None:
     """Refuse a size below one."""
     if n < 1:
-        raise ValueError(f"{name} = {n}: must be at least 1")
+        raise LoopdynError(f"{name} = {n}: must be at least 1")

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from loopdyn.errors import LoopdynError
 from loopdyn.forces import Actuator, AppliedForce, Bushing, JointFriction, JointSpring, Motor, SpringDamper
 from loopdyn.inertia import Inertia
 from loopdyn.joints import (
@@ -87,7 +88,7 @@ def random_mechanism(
     types = list(joints) if joints is not None else list(MAKERS)
     for name in types:
         if name not in MAKERS:
-            raise ValueError(f"unknown joint type '{name}'; known: {', '.join(MAKERS)}")
+            raise LoopdynError(f"unknown joint type '{name}'; known: {', '.join(MAKERS)}")
     rng = np.random.default_rng(seed)
     for _ in range(TREES):
         draft = _Draft(rng, types)
@@ -95,7 +96,7 @@ def random_mechanism(
         if all(draft.close_loop(f"loop{k + 1}", floating) for k in range(loops)):
             draft.double(redundant)
             return draft.mechanism(f"random_{seed}", forces)
-    raise ValueError(f"no room for {loops} loops: take fewer, more bodies, or joints with more freedoms")
+    raise LoopdynError(f"no room for {loops} loops: take fewer, more bodies, or joints with more freedoms")
 
 
 # ------------------------------------------------------------------------------------------ joints at random
@@ -288,7 +289,7 @@ class _Draft:
         """Repeat joints: hinges and slides further along their axis, others in the same place."""
         candidates = [p for p in self.placed if not isinstance(p.joint, Free)]
         if count > len(candidates):
-            raise ValueError(f"redundant = {count}: there are only {len(candidates)} joints to double")
+            raise LoopdynError(f"redundant = {count}: there are only {len(candidates)} joints to double")
         for k in self.rng.choice(len(candidates), size=count, replace=False) if count else []:
             p = candidates[k]
             axis = np.array(getattr(p.joint, "axis", (0.0, 0.0, 0.0)))

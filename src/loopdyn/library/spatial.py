@@ -8,6 +8,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from loopdyn.errors import LoopdynError
 from loopdyn.inertia import Inertia
 from loopdyn.joints import Prismatic, Revolute, Spherical, Universal
 from loopdyn.library._common import vec3
@@ -156,7 +157,7 @@ def stewart_3rrs(reading: Literal["S", "C"] = "S") -> Mechanism:
     (-0.84, 0.48, 0.26)
     """
     if reading not in ("S", "C"):
-        raise ValueError(f"reading = {reading!r} is unknown; known: S, C")
+        raise LoopdynError(f"reading = {reading!r} is unknown; known: S, C")
     m = Mechanism("stewart_3rrs", gravity=(0, 0, "-g"), parameters={"torque": 10.0, "g": 9.81})
     balls = ((0, 0.61, 0.71), (0.53, -0.31, 0.71), (-0.53, -0.31, 0.71))  # J1, J2, J3
     knees = ((0, 0.29, 0), (0.25, -0.14, 0), (-0.25, -0.14, 0))  # J4, J5, J6
