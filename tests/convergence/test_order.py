@@ -232,8 +232,8 @@ def test_reactions_over_a_cycle_converge_at_the_order_of_the_integrator(cycle, o
 def test_projection_keeps_the_order_of_rk4_down_to_rounding(drift):
     """theta1(0.5) of the spinning four-bar, tests/data/reference/four_bar/reference.csv, which has 15 digits.
 
-    With projection the order comes down to 4 from above (4.8 ... 4.4) and without from 4.2; below an error of 1e-13, some
-    rounding of the angle itself (5 rad), neither has an order: what is lost there is lost to rounding.
+    With projection the order comes down to 4 from above (4.8 ... 4.4) and without from 4.2; below an error of 1e-13,
+    some last places of the angle itself (5 rad), neither has an order: what is lost there is lost to rounding.
     """
     from tests.literature.test_trajectories import reference
 
