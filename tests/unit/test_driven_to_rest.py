@@ -51,7 +51,8 @@ def boom_angle(extension: float) -> float:
 def test_motions_that_come_to_rest_together_are_followed(formulation):
     """All speeds are zero at t = 1 and 2 s: `partition` and `closure` called the pose singular.
 
-    Speeds that follow were compared with the fastest, which is zero there. The pose is regular: seven rows, rank seven.
+    Speeds that follow were compared with the fastest, which is zero there.
+    The pose is regular: seven speeds, rank seven (of 13 rows).
     """
     system = backhoe("0.5 - 0.5*cos(pi*t)")
     start = ld.assemble(system)
