@@ -4,6 +4,7 @@
     python benchmarks/compile.py accelerations runs     # some of them
     python benchmarks/compile.py --save before.json
     python benchmarks/compile.py --against before.json  # with the figures before beside
+    python benchmarks/compile.py --import               # `import loopdyn` beside `import numpy, scipy.linalg`
     python benchmarks/compile.py --whole                # `loopdyn warm` and `loopdyn warm --all` on the clock
 
 Seconds of CPU are those of one process and do not depend on what else runs; `--whole` gives seconds on the clock and
@@ -102,15 +103,30 @@ def whole():
             )
 
 
+def imports():
+    """Best of five of each, taken in turn."""
+    best = {"import numpy, scipy.linalg": 1e9, "import loopdyn": 1e9}
+    for _ in range(5):
+        for statement in best:
+            begin = time.perf_counter()
+            subprocess.run([sys.executable, "-c", statement], check=True)
+            best[statement] = min(best[statement], time.perf_counter() - begin)
+    first, second = best.values()
+    print(f"import loopdyn takes {second:.2f} s, {second / first:.1f} x import numpy, scipy.linalg ({first:.2f} s)")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("uses", nargs="*")
     parser.add_argument("--save")
     parser.add_argument("--against")
     parser.add_argument("--whole", action="store_true")
+    parser.add_argument("--import", dest="imports", action="store_true")
     chosen = parser.parse_args()
     if chosen.whole:
         return whole()
+    if chosen.imports:
+        return imports()
     before = json.loads(Path(chosen.against).read_text()) if chosen.against else None
     with tempfile.TemporaryDirectory() as folder:
         os.environ["LOOPDYN_CACHE_DIR"] = folder

@@ -29,7 +29,6 @@ from numba.core import cgutils
 from numba.np import arrayobj
 
 from loopdyn.engine.compiler import (
-    HelperDispatcher,
     HelperPipeline,
     KernelDispatcher,
     KernelPipeline,
@@ -79,7 +78,7 @@ def inline(function: Callable[..., Any] | None = None, *, always: bool = False) 
     options = {**OPTIONS, "no_cpython_wrapper": True, "no_cfunc_wrapper": True, "forceinline": always}
     if not numba_is_known():
         return numba.njit(**options)(function)
-    return HelperDispatcher(function, targetoptions=options, pipeline_class=HelperPipeline)
+    return KernelDispatcher(function, targetoptions=options, pipeline_class=HelperPipeline)
 
 
 def window(array: Any, start: int, *shape: int) -> Any:

@@ -217,6 +217,47 @@ def test_a_called_kernel_that_is_missing_in_the_cache_is_compiled_under_the_same
     assert workshop.run(RUN) == {"value": 22.0, "counts": [[0, 1], [1, 0], [1, 0]]}
 
 
+SHARED = """
+from probe._jit import inline, kernel
+
+@inline
+def root(x):
+    if x < 0.0:
+        raise ValueError("below zero")
+    return np.sqrt(x)
+
+@inline
+def by(x):
+    return root(x) + np.arange(3.0).sum()
+
+@kernel
+def one(x):
+    return by(x)
+
+@kernel
+def other(x):
+    return 2.0 * by(x)
+""".replace("from probe", "import numpy as np\nfrom probe", 1)
+
+USE = """
+import json
+from probe.shared import by, root, one, other
+value = {call}
+misses = [sum(f.stats.cache_misses.values()) for f in (root, by, one, other)]
+print(json.dumps([value, misses]))
+"""
+
+
+def test_helpers_are_found_on_disk_by_kernels_of_other_processes(workshop):
+    """With functions of Numba inside, an error that is raised in them, and a helper that calls a helper."""
+    workshop.write("probe/shared.py", SHARED)
+    assert workshop.run(USE.format(call="one(4.0)")) == [5.0, [1, 1, 1, 0]]
+    assert workshop.run(USE.format(call="other(4.0)")) == [10.0, [0, 0, 0, 1]]
+    assert workshop.run(USE.format(call="other(4.0)")) == [10.0, [0, 0, 0, 0]]
+    done = workshop.start(USE.format(call="one(4.0) + other(-1.0)"))
+    assert "ValueError: below zero" in done.stderr
+
+
 def test_an_edited_helper_of_a_called_kernel_is_never_run_stale(workshop):
     workshop.run(RUN)
     workshop.write("probe/chain.py", PROBE.format(shift="2.0"))

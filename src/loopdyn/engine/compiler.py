@@ -3,10 +3,11 @@
 Numba optimises every function that it compiles, emits machine code for it, and links the whole of it into every caller,
 where it is optimised again. Here
 
-* a **helper** (`inline`) is typed and lowered once for its types and kept as intermediate code (IR); nobody calls it by
-  itself. A kernel links each helper that it reaches, directly or not, once.
-* a **kernel** called by a kernel is a symbol that is resolved when the caller is loaded. Its symbol is made of its key
-  in the cache, so it is the same in every process; the caller's entry lists what must be loaded first.
+* a **helper** (`inline`) is typed and lowered once for its types and kept as intermediate code (IR), on disk as well:
+  nobody calls it by itself. A kernel links each helper that it reaches, directly or not, once.
+* a **kernel** called by a kernel is a symbol that is resolved when the caller is loaded.
+* **symbols** are made of keys of the cache, so they are the same in every process; an entry lists what must be loaded
+  before it.
 * an argument that is a literal is typed by its class: one compilation serves ``f(x, 1)`` and ``f(x, 2)``.
 
 Numba's configuration and the functions that users compile are left alone: all of this is the pipeline, dispatcher and
@@ -44,7 +45,8 @@ ENVIRONMENT = "_ZN08NumbaEnv"  # begin of the names of the objects that compiled
 _DESCRIBED: dict[int, Described] = {}  # code of kernels does not change within a process
 _KERNELS: weakref.WeakValueDictionary[int, KernelDispatcher] = weakref.WeakValueDictionary()  # by id of the function
 _ORIGINS: weakref.WeakKeyDictionary[Any, tuple[Any, Any]] = weakref.WeakKeyDictionary()
-_KEYS: list[str] = []  # of the kernels that are being compiled, the innermost last
+_KEYS: list[str] = []  # of the functions that are being compiled, the innermost last
+_FINGERPRINTS: weakref.WeakKeyDictionary[KernelDispatcher, str] = weakref.WeakKeyDictionary()
 
 
 @functools.cache
@@ -73,8 +75,10 @@ _ENGINE = _engine_digest()
 
 
 def kernel_key(dispatcher: Any, kinds: tuple[Any, ...], codegen: Any) -> str:
-    """Digest of all that a compiled kernel depends on; `kinds` are the types of its arguments."""
-    code = fingerprint(dispatcher, _DESCRIBED)
+    """Digest of all that a compiled function depends on; `kinds` are the types of its arguments."""
+    code = _FINGERPRINTS.get(dispatcher)
+    if code is None:
+        code = _FINGERPRINTS[dispatcher] = fingerprint(dispatcher, _DESCRIBED)
     names = [str(kind) for kind in kinds]  # their repr may be that of a base class
     parts = (cache.FORMAT, cache.versions(), sys.implementation.cache_tag, codegen.magic_tuple(), _ENGINE, code, names)
     return hashlib.sha256(repr(parts).encode()).hexdigest()
@@ -84,7 +88,7 @@ def kernel_key(dispatcher: Any, kinds: tuple[Any, ...], codegen: Any) -> str:
 
 
 def origin(library: Any) -> tuple[Any, Any] | None:
-    """The kernel and the types that a library was compiled for; None for helpers and for functions of others."""
+    """The kernel or helper, and the types, that a library was compiled for; None for functions of others."""
     return _ORIGINS.get(library)
 
 
@@ -123,6 +127,22 @@ class HelperLibrary(JITCodeLibrary):  # type: ignore[misc]
         """Code of this helper alone, to be linked into a kernel."""
         return super()._get_module_for_linking()
 
+    @property
+    def of_others(self) -> list[Any]:
+        """Libraries of Numba and of users that it calls."""
+        return [library for library in dict.fromkeys(self._linking_libraries) if origin(library) is None]
+
+    def with_others(self) -> Any:
+        """Code of this helper with that of functions of others, which nobody else sees, to be kept on disk."""
+        whole = self.own_module().clone()
+        own = {function.name for function in whole.functions if not function.is_declaration}
+        for library in self.of_others:
+            whole.link_in(library._get_module_for_linking(), preserve=True)
+        for function in whole.functions:
+            if not function.is_declaration and function.name not in own:
+                function.linkage = "internal"
+        return whole
+
     def _get_module_for_linking(self) -> Any:
         """Give this helper with all that it calls, for compiled functions of others."""
         self._ensure_finalized()
@@ -130,6 +150,17 @@ class HelperLibrary(JITCodeLibrary):  # type: ignore[misc]
         for part in linked(self._linking_libraries).parts:
             whole.link_in(part._get_module_for_linking(), preserve=True)
         return whole
+
+
+class LoadedHelper(HelperLibrary):
+    """Intermediate code of a helper from the cache."""
+
+    def __init__(self, codegen: Any, name: str, bitcode: bytes, called: list[Any], reload: list[Any]):
+        super().__init__(codegen, name)
+        self._final_module = llvmlite.binding.parse_bitcode(bitcode)
+        self._linking_libraries.extend(called)
+        self._reload_init.update(reload)
+        self.finalize()
 
 
 class _Own:
@@ -156,13 +187,12 @@ def linked(libraries: list[Any]) -> Linked:
         if id(library) in seen:
             return
         seen[id(library)] = library
-        kernel = origin(library)
-        if kernel:
-            found.kernels.append(kernel)
-        elif isinstance(library, HelperLibrary):
+        if isinstance(library, HelperLibrary):
             found.parts.append(_Own(library))
             for called in library._linking_libraries:
                 visit(called)
+        elif (kernel := origin(library)) is not None:
+            found.kernels.append(kernel)
         else:
             found.parts.append(library)
 
@@ -180,10 +210,15 @@ class KernelLibrary(JITCodeLibrary):  # type: ignore[misc]
         self.kernels = needed.kernels
         self._linking_libraries[:] = needed.parts
         super().finalize()
-        for variable in self._final_module.global_variables:
-            environment = lookup_environment(variable.name) if variable.name.startswith(ENVIRONMENT) else None
-            if environment is not None and not variable.is_declaration:
-                self._codegen.set_env(variable.name, environment)
+        variables = [one.name for one in self._final_module.global_variables if not one.is_declaration]
+        for environment in _environments(variables):
+            self._codegen.set_env(environment.env_name, environment)
+
+
+def _environments(symbols: list[str]) -> list[Any]:
+    """Objects that compiled functions refer to, among the symbols of a module."""
+    found = [lookup_environment(name) for name in symbols if name.startswith(ENVIRONMENT)]
+    return [one for one in found if one is not None]
 
 
 class LoadedLibrary(JITCodeLibrary):  # type: ignore[misc]
@@ -277,25 +312,12 @@ class HelperPipeline(KernelPipeline):
 
     library_class: ClassVar[type] = HelperLibrary
 
-    def _compile_bytecode(self) -> Any:
-        """Go on with symbols of this process: they do not leave the kernels."""
-        return Compiler._compile_bytecode(self)
-
 
 # ---------------------------------------------------------------------------------------------- dispatchers
 
 
-class HelperDispatcher(CPUDispatcher):  # type: ignore[misc]
-    """Compiles a helper once for the classes of its arguments, whatever their literal values are."""
-
-    def get_call_template(self, args: Any, kws: Any) -> Any:
-        """Signatures for a call from compiled code."""
-        by_name = {name: unliteral(kind) for name, kind in kws.items()}
-        return super().get_call_template([unliteral(kind) for kind in args], by_name)
-
-
-class KernelDispatcher(HelperDispatcher):
-    """Compiles a kernel, or finds it in the cache if it comes from a file."""
+class KernelDispatcher(CPUDispatcher):  # type: ignore[misc]
+    """Compiles a kernel or helper, or finds it in the cache if it comes from a file."""
 
     def __init__(self, function: Any, **options: Any):
         super().__init__(function, **options)
@@ -303,8 +325,13 @@ class KernelDispatcher(HelperDispatcher):
         if Path(function.__code__.co_filename).is_file():
             self._cache = KernelCache(self)
 
+    def get_call_template(self, args: Any, kws: Any) -> Any:
+        """Signatures for a call from compiled code: literals are typed by their class."""
+        by_name = {name: unliteral(kind) for name, kind in kws.items()}
+        return super().get_call_template([unliteral(kind) for kind in args], by_name)
+
     def compile(self, signature: Any) -> Any:
-        """Make this kernel ready for the given types."""
+        """Make this function ready for the given types."""
         kinds, _ = normalize_signature(signature)
         known = self.overloads.get(tuple(kinds))
         if known is not None:
@@ -321,7 +348,7 @@ class KernelDispatcher(HelperDispatcher):
         return entry_point
 
     def _waiting_for_others(self, key: str) -> contextlib.AbstractContextManager[None]:
-        """Wait while another process compiles this kernel, which is then found in the cache."""
+        """Wait while another process compiles this function, which is then found in the cache."""
         if not isinstance(self._cache, KernelCache):
             return contextlib.nullcontext()
         path = self._cache.path(key)
@@ -329,15 +356,18 @@ class KernelDispatcher(HelperDispatcher):
 
 
 class Entry(NamedTuple):
-    """What the cache keeps of a kernel."""
+    """What the cache keeps of a kernel or helper."""
 
-    calls: list[tuple[int, Any, str]]  # kernels it calls: place among the functions it reaches, types, symbol
-    library: tuple[str, bytes, bytes, list[str]]  # name, machine code, intermediate code, symbols defined
+    calls: list[tuple[int, Any, str]]  # what must be loaded first: place among the functions it reaches, types, symbol
+    name: str
+    machine_code: bytes  # nothing for a helper
+    bitcode: bytes
+    symbols: list[str]  # that the machine code defines
     description: Any
     environment: Any
     signature: Any
-    reload: Any  # what must be run before
-    environments: list[Any]  # of its helpers
+    reload: list[Any]  # what must be run before
+    environments: list[Any]  # of helpers and functions of others inside
 
 
 class KernelCache(_Cache):  # type: ignore[misc]
@@ -379,25 +409,34 @@ class KernelCache(_Cache):  # type: ignore[misc]
         if kept is None:
             return None
         entry = Entry(*kept)
-        ready = self._load_called(entry)
-        return self._rebuilt(entry, target_context) if ready else None
+        called = self._called(entry)
+        return None if called is None else self._rebuilt(entry, called, target_context)
 
-    def _load_called(self, entry: Entry) -> bool:
-        """Load the kernels that this one calls; False if one of them is not what it was."""
+    def _called(self, entry: Entry) -> list[Any] | None:
+        """Libraries of the functions that this one calls; None if one of them is not what it was."""
         functions = reached(self._dispatcher, _DESCRIBED) if entry.calls else []
+        libraries = []
         for place, kinds, symbol in entry.calls:
             called = _KERNELS.get(id(functions[place]))
             if called is None:
-                return False
+                return None
             called.compile(kinds)
-            if called.overloads[kinds].fndesc.mangled_name != symbol:
-                return False
-        return True
+            compiled = called.overloads[kinds]
+            if compiled.fndesc.mangled_name != symbol:
+                return None
+            libraries.append(compiled.library)
+        return libraries
 
-    def _rebuilt(self, entry: Entry, target_context: Any) -> CompileResult:
+    def _rebuilt(self, entry: Entry, called: list[Any], target_context: Any) -> CompileResult:
         for prepare in entry.reload:
             prepare()
-        library = LoadedLibrary(target_context.codegen(), *entry.library)
+        codegen = target_context.codegen()
+        library: Any
+        if entry.machine_code:
+            library = LoadedLibrary(codegen, entry.name, entry.machine_code, entry.bitcode, entry.symbols)
+        else:
+            library = LoadedHelper(codegen, entry.name, entry.bitcode, called, entry.reload)
+        library.environments = entry.environments  # kept alive: compiled code has their addresses
         function = target_context.get_executable(library, entry.description, entry.environment)
         for environment in entry.environments:
             library.codegen.set_env(environment.env_name, environment)
@@ -420,20 +459,33 @@ class KernelCache(_Cache):  # type: ignore[misc]
         )
 
     def save_overload(self, signature: Any, compiled: CompileResult) -> None:
-        """Keep a kernel that was compiled for these types."""
+        """Keep what was compiled for these types."""
         library = compiled.library
-        if not self._enabled or compiled.lifted or library.has_dynamic_globals:
+        is_helper = isinstance(library, HelperLibrary)
+        others = library.of_others if is_helper else []
+        if not self._enabled or compiled.lifted or any(one.has_dynamic_globals for one in (library, *others)):
             return
-        functions = {id(function): place for place, function in enumerate(reached(self._dispatcher, _DESCRIBED))}
+        needed = [origin(one) for one in dict.fromkeys(library._linking_libraries)] if is_helper else library.kernels
+        places = {id(function): place for place, function in enumerate(reached(self._dispatcher, _DESCRIBED))}
         calls = [
-            (functions[id(called.py_func)], kinds, called.overloads[kinds].fndesc.mangled_name)
-            for called, kinds in library.kernels
+            (places[id(called.py_func)], kinds, called.overloads[kinds].fndesc.mangled_name)
+            for called, kinds in filter(None, needed)
         ]
-        module = library._final_module
+        module = library.with_others() if is_helper else library._final_module
+        shared = module if is_helper else library._get_module_for_linking()
         symbols = [one.name for one in (*module.functions, *module.global_variables) if not one.is_declaration]
-        code = (library.name, library._get_compiled_object(), library._get_module_for_linking().as_bitcode(), symbols)
         compiled.fndesc.typemap = compiled.fndesc.calltypes = None  # large, and for the compiler only
-        environments = compiled._find_referenced_environments()
-        parts = (calls, code, compiled.fndesc, compiled.environment, compiled.signature, compiled.reload_init)
         key = _KEYS[-1]
-        cache.write_entry(self.path(key), key, tuple(Entry(*parts, environments)))
+        entry = Entry(
+            calls=calls,
+            name=library.name,
+            machine_code=b"" if is_helper else library._get_compiled_object(),
+            bitcode=shared.as_bitcode(),
+            symbols=[] if is_helper else symbols,
+            description=compiled.fndesc,
+            environment=compiled.environment,
+            signature=compiled.signature,
+            reload=list(dict.fromkeys([*compiled.reload_init, *(f for one in others for f in one._reload_init)])),
+            environments=[one for one in _environments(symbols) if one.can_cache()],
+        )
+        cache.write_entry(self.path(key), key, tuple(entry))
