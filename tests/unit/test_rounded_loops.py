@@ -190,6 +190,13 @@ def test_accelerations_within_a_tolerance_are_those_of_the_exact_mechanism(formu
     assert np.abs(a - b).max() < 1e-4
 
 
+def test_closure_which_leaves_no_row_open_refuses_a_tolerance():
+    system = three_rods(1e-6)
+    state = ld.assemble(system, q={"A0": 0.3}, tolerance=1e-5)
+    with pytest.raises(ld.LoopdynError, match="closed by formulas leave nothing open"):
+        ld.accelerations(system, state, "closure")
+
+
 def test_reactions_within_a_tolerance_are_those_of_the_exact_mechanism():
     found = []
     for system in (three_rods(0.0), three_rods(1e-6)):

@@ -434,6 +434,8 @@ class Closure(Chosen):
 
     def supports(self, system: System) -> str | None:
         """Everything whose rows hold positions and that calls no Python function."""
+        if system.tolerated is not None:
+            return f"{system.tolerated}, and loops that are closed by formulas leave nothing open"
         reason = super().supports(system) or self._partition().supports(system)
         return None if reason is None else reason.replace("use form='k+n'", "use 'partition'")
 

@@ -104,6 +104,8 @@ class HuangSolver:
     def refusal(system: System) -> str | None:
         """None if the scheme can treat `system`, else the reason in words."""
         m = system.mechanism
+        if system.tolerated is not None:
+            return f"{system.tolerated}, and the printed scheme meets all rows of a joint"
         floating = set(system.topology.free_roots)
         for name, joint in system.joints.items():
             if joint.in_tree and system.bodies[joint.body] not in floating:
