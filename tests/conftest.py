@@ -30,18 +30,22 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture
-def interrupt_at(monkeypatch) -> Callable[[int], None]:
-    """`interrupt_at(n)`: the next run looks after every step and is stopped, as by Ctrl-C, at its n-th look."""
+def interrupt_at(monkeypatch) -> Callable[..., None]:
+    """`interrupt_at(n)`: the next run looks after every step and is stopped, as by Ctrl-C, at its n-th look.
+
+    `interrupt_at(t=0.3)`: at its first look after that time.
+    """
     module = importlib.import_module("loopdyn.simulate")  # the function of this name hides it
     real = module._Simulation._look
 
-    def arm(n: int) -> None:
+    def arm(n: int = 0, t: float = float("inf")) -> None:
         looks = 0
 
         def look(self):
-            nonlocal looks
+            nonlocal looks, t
             looks += 1
-            if looks == n:
+            if looks == n or self.stepper.t > t:
+                t = float("inf")
                 with deferred() as stop:
                     stop.ask()
             return real(self)

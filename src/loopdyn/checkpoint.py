@@ -17,7 +17,6 @@ import io
 import json
 import os
 import sys
-import warnings
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
@@ -28,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loopdyn.engine.contents import content_digest
-from loopdyn.errors import LoopdynError
+from loopdyn.errors import LoopdynError, warn
 from loopdyn.files import in_words, write
 from loopdyn.integrators import chart
 from loopdyn.integrators.chart import Memory
@@ -186,10 +185,9 @@ class Checkpoint:
                 os.replace(file, file.with_suffix(".npz.damaged"))
         goes_on = f"goes on from segment {self.count}" if self.count else "begins anew"
         others = f" and the {len(files) - 1} behind it" if len(files) > 1 else ""
-        warnings.warn(
+        warn(
             f"checkpoint '{self.folder}': {files[0].name} is damaged ({why}). It{others} was renamed to end in "
-            f".damaged; the run {goes_on}.",
-            stacklevel=2,
+            f".damaged; the run {goes_on}."
         )
 
     def add(self, data: Mapping[str, Any]) -> None:

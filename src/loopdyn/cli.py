@@ -72,15 +72,6 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a terminal without box characters must not end in an error
             stream.reconfigure(errors="replace")
-    python = warnings.showwarning
-
-    def show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
-        if issubclass(category, LoopdynWarning):  # where in our files it was found is of no use here
-            typer.echo(_printable(f"note: {message}"), err=True)
-        else:
-            python(message, category, *place, **more)
-
-    warnings.showwarning = show
     try:
         try:
             app(prog_name="loopdyn")
@@ -103,13 +94,32 @@ def _show_version(wanted: bool) -> None:
         raise typer.Exit
 
 
+@contextmanager
+def _notes() -> Iterator[None]:
+    """Show loopdyn's warnings as notes, without the place in the code, which is of no use here."""
+    shown_by_python = warnings.showwarning
+
+    def show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+        if issubclass(category, LoopdynWarning):
+            typer.echo(_printable(f"note: {message}"), err=True)
+        else:
+            shown_by_python(message, category, *place, **more)
+
+    warnings.showwarning = show
+    try:
+        yield
+    finally:
+        warnings.showwarning = shown_by_python
+
+
 @app.callback()
 def _options(
+    context: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
-    pass
+    context.with_resource(_notes())
 
 
 AngleTolerance = Annotated[

@@ -79,8 +79,8 @@ def _of_profile(profile: Profile, r: Resolver, start: float, end: float) -> Iter
 
 def _places(lookup: Lookup) -> Array:
     """Values of the variable at which something changes: corners, and ends that are not passed in silence."""
-    ends = lookup.knots[[0, -1]] if lookup.outside != "extend" else lookup.knots[:0]
-    return np.unique(np.concatenate([lookup.corners, ends]))
+    exits = lookup.exits if lookup.outside != "extend" else lookup.knots[:0]
+    return np.unique(np.concatenate([lookup.corners, exits]))
 
 
 def table_corners(system: System) -> list[Watched]:
@@ -132,8 +132,8 @@ def leaves(system: System, found: Found, state: State) -> bool:
     """Whether the crossing of a corner, at a state, leads out of the table."""
     table = found.watched.table
     assert table is not None
-    places, knots = _places(table.lookup), table.lookup.knots
+    places, (low, high) = _places(table.lookup), table.lookup.exits
     k = int(np.argmin(np.abs(places - table_variable(system, table, state))))
     piece = k if (-1.0) ** (k + 1) * found.side > 0.0 else k + 1  # behind the crossing; 0 is before the first place
-    before, after = piece == 0 and places[0] == knots[0], piece == len(places) and places[-1] == knots[-1]
+    before, after = piece == 0 and places[0] == low, piece == len(places) and places[-1] == high
     return bool(before or after)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import sys
+import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -14,6 +17,15 @@ class LoopdynError(Exception):
 
 class LoopdynWarning(UserWarning):
     """Something legal but suspicious; shown by Python's :mod:`warnings`, whose filters hide it or make it an error."""
+
+
+def warn(text: str) -> None:
+    """Give a :class:`LoopdynWarning` at the line of the user's code that called loopdyn."""
+    inside = os.path.dirname(__file__) + os.sep
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(inside):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(text, LoopdynWarning, stacklevel=level)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import copy
 import os
 import re
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError
 
 from loopdyn.constraints import AnyConstraint, Constraint, Driver, UserConstraint
-from loopdyn.errors import LoopdynWarning, ModelError, Problem
+from loopdyn.errors import ModelError, Problem, warn
 from loopdyn.expressions import resolve_parameters
 from loopdyn.forces import AnyForce, Force, Motor, UserForce
 from loopdyn.forces.base import Law
@@ -406,7 +405,7 @@ class Mechanism(BaseModel):
         except ModelError as error:
             raise ModelError(all_problems(self, error.problems)) from None
         for text in system.warnings:
-            warnings.warn(f"{self.name}: {text}", LoopdynWarning, stacklevel=2)
+            warn(f"{self.name}: {text}")
         return system
 
     def _require_parts(self) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import time
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
@@ -16,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from loopdyn.analysis.contradictions import choose_again, look
 from loopdyn.checkpoint import SOLVER, Checkpoint, description
 from loopdyn.corners import corners, leaves, passes_corner, table_corners
-from loopdyn.errors import ConvergenceError, LoopdynError, LoopdynWarning, SingularityError
+from loopdyn.errors import ConvergenceError, LoopdynError, SingularityError, warn
 from loopdyn.events import Action, Event, Given, Watch, Watched, apply, watch, with_limits_of_model
 from loopdyn.files import WritingError
 from loopdyn.formulations.auto import AutoSolver
@@ -188,7 +187,7 @@ def simulate(
         simulation.checkpoint = Checkpoint(checkpoint, asked)
     run = simulation.go(first, progress, begin)
     for text in simulation.suspicious():
-        warnings.warn(text, LoopdynWarning, stacklevel=2)
+        warn(text)
     return run
 
 
@@ -408,7 +407,7 @@ class _Simulation:
             try:
                 self._save()
             except WritingError as error:
-                warnings.warn(f"the last segment of the checkpoint is missing: {error}", stacklevel=4)
+                warn(f"the last segment of the checkpoint is missing: {error}")
         return self._result(status, message, time.perf_counter() - begin, integrating)
 
     def _start(self, first: State) -> None:
@@ -785,7 +784,7 @@ class _Simulation:
             return ""
         self._take_back(now)
         for table in self.system.tables:
-            if table_place(self.system, table) == 0 and (table.lookup.knots[-1] == corner).any():
+            if table_place(self.system, table) == 0 and (table.lookup.exits[-1] == corner).any():
                 self._leave_table(table, reached)
         if not due:
             reached = State(float(np.nextafter(corner[0], np.inf)), reached.q, reached.v)

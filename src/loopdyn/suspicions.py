@@ -88,7 +88,9 @@ def _far_joints(
             distance[name] = min(near)
     if len(distance) < 3:
         return
-    usual = float(np.median(list(distance.values())))
+    places = np.array([at for _, at in joints.values()])
+    extent = float(np.median(np.linalg.norm(places - np.median(places, axis=0), axis=1)))
+    usual = max(float(np.median(list(distance.values()))), extent)  # joints may sit at mass centres
     for name, d in distance.items():
         if usual > 0.0 and d > FAR * usual:
             bodies = " and ".join(f"'{names[b]}'" for b in joints[name][0] if b >= n_bases)

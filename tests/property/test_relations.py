@@ -228,6 +228,7 @@ RELATIONS = {
 }  # fmt: skip
 
 
+@pytest.mark.filterwarnings("ignore:.*are counted in runs only:loopdyn.errors.LoopdynWarning")  # its base turns
 @pytest.mark.parametrize("name", RELATIONS)
 @pytest.mark.parametrize("cuts", ["A", "B", "S", "P", "T", "all"])
 def test_a_relation_means_the_same_for_tree_joints_and_cut_joints(name, cuts):

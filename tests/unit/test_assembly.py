@@ -573,6 +573,9 @@ def test_disturbed_poses_close_again_in_a_thousand_cases():
     assert closed >= 0.99 * cases, failed
 
 
+@pytest.mark.filterwarnings(
+    "ignore:.*(gravity is|from joint to joint):loopdyn.errors.LoopdynWarning"
+)  # scaled on purpose
 @pytest.mark.parametrize("factor", [1e-3, 1e3])
 def test_size_of_the_mechanism_does_not_matter(factor):
     for name in ("four_bar", "slider_crank", "stewart_6ups"):

@@ -431,6 +431,9 @@ def test_a_run_with_passages_can_be_resumed(tmp_path, interrupt_at):
     assert np.abs(resumed.path.q - whole.path.q).max() < 1e-5
 
 
+@pytest.mark.filterwarnings(
+    "ignore:.*(gravity is|from joint to joint):loopdyn.errors.LoopdynWarning"
+)  # scaled on purpose
 @pytest.mark.parametrize("scale", [1e3, 1e-3])
 def test_passages_do_not_depend_on_units_of_length_and_mass(scale):
     """The same motion where lengths and gravity are larger: angles against time are the same."""

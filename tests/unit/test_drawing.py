@@ -82,6 +82,7 @@ def test_a_body_with_a_pose_of_its_own_is_drawn_at_the_same_place():
         np.testing.assert_allclose(found[np.argsort(found[:, 1])], [[1, 0, 0], [1, 2, 0]], atol=1e-12)
 
 
+@pytest.mark.filterwarnings("ignore:.*its density is:loopdyn.errors.LoopdynWarning")  # only its shape is of interest
 def test_a_mesh_is_drawn_in_metres_where_it_was_put(tmp_path):
     corners = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1.0]])
     faces = [(0, 2, 1), (0, 1, 3), (0, 3, 2), (1, 2, 3)]

@@ -362,6 +362,7 @@ def related(cuts: list[str] | None = None, what: str = "coupler") -> ld.Mechanis
 RELATIONS = ["coupler", "relation", "velocities", "driver"]
 
 
+@pytest.mark.filterwarnings("ignore:.*are counted in runs only:loopdyn.errors.LoopdynWarning")  # its base turns
 @pytest.mark.parametrize("what", RELATIONS)
 @pytest.mark.parametrize("cuts", [["K"], ["U1"], ["G"], ["U0"], None], ids=str)
 def test_relations_of_tree_and_cut_joints(what, cuts):

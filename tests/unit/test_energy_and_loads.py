@@ -96,5 +96,5 @@ def test_accelerations_of_the_wrong_number_or_not_finite_are_refused():
         ld.reactions(system, state, np.zeros(1))
     bad = np.zeros(3)
     bad[1] = np.nan
-    with pytest.raises(ld.ModelError, match=f"the acceleration of '{system.speeds[1]}' is nan"):
+    with pytest.raises(ld.ModelError, match=r"a is array.*nan.* Give numbers"):
         ld.reactions(system, state, bad)

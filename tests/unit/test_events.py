@@ -248,7 +248,7 @@ def test_a_motor_that_switches_is_met_exactly_by_a_time_event():
         (ld.At(2.0), "outside of t_span"),
         (ld.Limits(), "no joint of the model has limits"),
         (ld.Limits(joints=["B"]), "has no limits"),
-        ("now", "is no event"),
+        ("now", "Give a list, each entry a Crossing or an At or a Limits or a function"),
         (ld.Crossing(lambda t, q, v: np.nan, "bad"), "'bad' is not a number"),
         (ld.Crossing("sqrt(-1 - t)", "bad"), "'bad' is not a number"),
         (ld.Crossing("x", "bad", coordinates={"x": "S"}), "stands for 'S'.* Known: s"),

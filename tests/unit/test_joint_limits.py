@@ -208,7 +208,7 @@ def test_the_command_line_notes_it(tmp_path):
     gate().save(tmp_path / "gate.yaml")
     plain = CliRunner().invoke(app, ["run", str(tmp_path / "gate.yaml"), "-t", "1"])
     assert plain.exit_code == 0, plain.output
-    assert "note              A beyond its lower limit from t = 0.26" in plain.output
+    assert "note: A beyond its lower limit from t = 0.26" in plain.output
     assert "UserWarning" not in plain.output
     said = CliRunner().invoke(app, ["run", str(tmp_path / "gate.yaml"), "-t", "1", "--json"])
     assert any("beyond its lower limit" in text for text in json.loads(said.stdout)["warnings"])

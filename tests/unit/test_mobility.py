@@ -64,6 +64,9 @@ def flat_windows(N: int) -> ld.Mechanism:
     return m
 
 
+# models a thousand times as large or as small, without units: what is suspicious about them is meant
+pytestmark = pytest.mark.filterwarnings("ignore:.*(gravity is|from joint to joint):loopdyn.errors.LoopdynWarning")
+
 VARIANTS = {
     "as drawn": lambda m: m,
     "turned": turned,

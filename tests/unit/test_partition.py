@@ -149,8 +149,8 @@ def test_independent_forces_a_choice():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"criterion": "qr"}, "no criterion 'qr'"),
-        ({"form": "n"}, "no form 'n'"),
+        ({"criterion": "qr"}, "criterion is 'qr'. Give"),
+        ({"form": "n"}, "form is 'n'. Give"),
         ({"switch": 0.5}, "switch is 0.5"),
         ({"independent": ["A"], "candidates": ["A"]}, "Give one of them"),
     ],
@@ -415,18 +415,11 @@ def test_a_forced_set_dies_at_its_singular_pose_with_a_reason(looping):
     assert run.path.t[-1] < 0.0691
 
 
-def test_an_interrupted_run_with_switches_goes_on_with_its_coordinates(looping, tmp_path):
+def test_an_interrupted_run_with_switches_goes_on_with_its_coordinates(looping, tmp_path, interrupt_at):
     system, state = looping
-    stop = [True]
-
-    def watched(t, q, v):
-        if stop and t > 0.3:
-            stop.clear()
-            raise KeyboardInterrupt
-        return 1.0
-
+    interrupt_at(t=0.3)
     options = {"formulation": "partition", "rtol": 1e-9, "progress": False, "t_eval": np.linspace(0, 0.6, 61)}
-    options |= {"events": [watched], "checkpoint": tmp_path / "run"}
+    options |= {"checkpoint": tmp_path / "run"}
     first = ld.simulate(system, state, (0, 0.6), **options)
     assert first.status == "interrupted"
     assert first.active[-1].tolist() == [False, True, False]

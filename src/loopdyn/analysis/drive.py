@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -21,7 +20,7 @@ from loopdyn.analysis.assembly import assemble
 from loopdyn.analysis.following import LOST, End, Follower, Inputs, Point, Rows
 from loopdyn.analysis.mobility import mobility
 from loopdyn.constraints import Driver
-from loopdyn.errors import LoopdynError, LoopdynWarning, ModelError, Problem
+from loopdyn.errors import LoopdynError, ModelError, Problem, warn
 from loopdyn.files import write
 from loopdyn.forces.base import Table, law_program
 from loopdyn.profiles import Profile
@@ -574,7 +573,7 @@ def _note_many_turns(ranges: Mapping[str, Array]) -> None:
         if turns > MANY_TURNS:
             text = f"'{label}' is driven over {np.ptp(values):g} rad, {turns:.3g} turns. If degrees are meant, use "
             text += 'np.radians(...), or units="model" with a model in degrees.'
-            warnings.warn(text, LoopdynWarning, stacklevel=4)
+            warn(text)
 
 
 def _course(system: System, given: Mapping[str, Any], times: Any, units: str) -> _Course:

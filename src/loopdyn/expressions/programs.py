@@ -21,6 +21,8 @@ Instruction = tuple[int, float]  # opcode with the constant, the index of the va
 Interpolation = Literal["monotone", "linear", "cubic"]
 Outside = Literal["hold", "extend", "error"]
 
+ROUNDING = 1e-9  # share of the range of a table: a mechanism that turns around at its end passes it by less
+
 
 @dataclass(frozen=True, eq=False)
 class Lookup:
@@ -49,9 +51,16 @@ class Lookup:
     outside: Outside
     scale: float
 
+    @property
+    def exits(self) -> FloatArray:
+        """Values of the variable beyond which the table is left: its ends, and what rounding makes of them."""
+        slack = ROUNDING * float(np.ptp(self.knots))
+        return np.array([self.knots[0] - slack, self.knots[-1] + slack])
+
     def left_by(self, x: float) -> bool:
         """Whether a value of the variable is outside of the table."""
-        return bool(x < self.knots[0] or x > self.knots[-1])
+        low, high = self.exits
+        return bool(x < low or x > high)
 
 
 @dataclass(frozen=True, eq=False)

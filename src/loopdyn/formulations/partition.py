@@ -31,7 +31,7 @@ from loopdyn.rank import Rank, decide, of_matrix, scaled
 from loopdyn.records import PARENT, model_sizes
 from loopdyn.records import V0 as FIRST_SPEED
 from loopdyn.system import State, System
-from loopdyn.tree import add_user_forces, closure, require_rows
+from loopdyn.tree import add_user_forces, closure, require_rows, terms
 from loopdyn.tree.user_rows import user_rows
 from loopdyn.wording import nearest
 
@@ -360,10 +360,9 @@ class PartitionSolver:
 
     def _explain(self, status: int, t: float) -> LoopdynError:
         if status == blajer.SINGULAR_SET:
-            w = self.run.state
-            if self.run.views.notes[blajer.JUMP] > blajer.SMOOTH and not self._is_singular(
-                self.choice.independent, State(t, w.q.copy(), w.v.copy())
-            ):
+            at = State(t, self.run.state.q.copy(), self.run.state.v.copy())
+            jumps = self.run.views.notes[blajer.JUMP] > blajer.SMOOTH and bool(terms(self.system, at).phi_t.any())
+            if jumps and not self._is_singular(self.choice.independent, at):
                 return LoopdynError(
                     f"the speeds of the other coordinates jump at t = {t:.9g} s, where the pose is regular: a given "
                     "motion may change its speed at once there, or the steps may be too long. Make the motion smooth "

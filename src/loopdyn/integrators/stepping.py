@@ -68,7 +68,7 @@ from loopdyn.tree.turns import count
 RUNNING, FINISHED, FAILED, ASKS = range(4)
 # Status of a step of fixed size in which a counted angle turns too far for its full turns to be certain, and how far in
 # rad: a pose inside a step is read within half a turn of its start, and rates may change by half within it.
-TURNED, FARTHEST = -4, 2.0
+TURNED, FARTHEST = -6, 2.0  # beside the statuses of solvers, -5 the lowest of them
 # Status of a solver that wants to be prepared anew at the state in `work` before it goes on.
 AGAIN = -3
 

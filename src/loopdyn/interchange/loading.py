@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-import warnings
 from pathlib import Path as FilePath
 
-from loopdyn.errors import LoopdynWarning, ModelError, Problem
+from loopdyn.errors import ModelError, Problem, warn
 from loopdyn.interchange.mjcf_reading import read_mjcf
 from loopdyn.interchange.report import Report
 from loopdyn.interchange.sdf import read_sdf
@@ -48,7 +47,7 @@ def load(path: str | os.PathLike[str]) -> Mechanism:
     mechanism, report = read_model(path)
     lost = [] if report is None else report.losses()
     if report is not None and lost:
-        warnings.warn("\n".join([report.title, *lost]), LoopdynWarning, stacklevel=2)
+        warn("\n".join([report.title, *lost]))
     return mechanism
 
 

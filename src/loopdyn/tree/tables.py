@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable
 
 from loopdyn._jit import kernel
-from loopdyn.errors import LoopdynError, LoopdynWarning
+from loopdyn.errors import LoopdynError, warn
 from loopdyn.forces.base import MOTOR
 from loopdyn.records import open_model, open_work
 from loopdyn.system import State, System, TableUse
@@ -62,4 +61,4 @@ def leave_table(table: TableUse, where: str) -> None:
     if table.lookup.outside == "error":
         raise LoopdynError(table.left(where))
     if table.lookup.outside == "hold":
-        warnings.warn(table.left(where), LoopdynWarning, stacklevel=3)
+        warn(table.left(where))
