@@ -588,10 +588,16 @@ class Stepper:
         m.clock[chart.LEAST] = SHORTEST * max(abs(start), abs(end))
 
     def set_slowest(self, first: State) -> None:
-        """Take speeds below the natural floor of the mechanism for no larger than that when errors are judged."""
-        rtol = float(self.memory.clock[chart.RTOL])
-        floor = max(NEGLIGIBLE, LAST_PLACES / rtol) * self.own_rate(first)
-        self.memory.clock[chart.FASTEST] = max(float(self.memory.clock[chart.FASTEST]), floor)
+        """Take speeds below the natural floor of the mechanism for no larger than that when errors are judged.
+
+        Of a mechanism that is let go at rest, those that it has after a first step are known, too.
+        """
+        m = self.memory
+        floor = max(NEGLIGIBLE, LAST_PLACES / float(m.clock[chart.RTOL])) * self.own_rate(first)
+        if not first.v.any():
+            push = float(np.abs(self.views.a / m.unit).max(initial=0.0))  # own_rate leaves those of the state there
+            floor = max(floor, min(np.sqrt(2.0 * FIRST_MOVE * push), push * float(m.clock[chart.MOST])))
+        m.clock[chart.FASTEST] = max(float(m.clock[chart.FASTEST]), floor)
 
     def own_rate(self, state: State) -> float:
         """Rate, 1/s, of the motions that gravity and stiffness give at a state.
@@ -603,11 +609,12 @@ class Stepper:
         own = float(np.linalg.norm(s.model.gravity)) / s.size
         aside = stiff.DIFFERENCE * unit * np.random.default_rng(0).choice([-1.0, 1.0], s.nv)
         found = []
-        for q in (state.q, increment(s, state.q, aside)):
+        for q in (increment(s, state.q, aside), state.q):  # the state itself last: it stays in the work array
             w.t[0], w.q[:], w.v[:] = state.t, q, state.v
-            if self.accelerate(self.ints, self.floats, self.work) != FINE or not np.isfinite(w.a).all():
-                return float(np.sqrt(own))  # a singular pose, or a law that ends there: gravity alone is known
-            found.append(w.a / unit)
+            if self.accelerate(self.ints, self.floats, self.work) == FINE and np.isfinite(w.a).all():
+                found.append(w.a / unit)
+        if len(found) < 2:  # a singular pose, or a law that ends there: gravity alone is known
+            return float(np.sqrt(own))
         change = float(np.abs(found[1] - found[0]).max(initial=0.0)) / stiff.DIFFERENCE
         return float(np.sqrt(max(own, change)))
 
