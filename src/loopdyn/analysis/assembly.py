@@ -60,6 +60,7 @@ CONTRADICTING, LEAST_SINGULAR, MOST_SINGULAR = 30.0, 1e-7, 1e-2
 STILL = 1e-9  # share of a unit motion below which a coordinate stands still
 PARALLEL = 1e-9  # rad
 NAMED = 4  # changes of dimensions that an error names
+MOST_STEPS = 100  # to a pose of least residual: five turns follow a branch well enough to see what contradicts
 
 
 @dataclass(frozen=True)
@@ -364,7 +365,8 @@ def _contradicted(system: System, starts: Sequence[State], targets: Sequence[_Ta
 def _follow_least_residual(system: System, start: State, targets: Sequence[_Target]) -> State:
     """Pose of least residual with the targets at their values, to which they are brought in small steps."""
     pose = _least_residual(system, start, [])
-    origin, steps = _measured(system, pose, targets), int(np.ceil(_distance(system, pose, targets) / STEP))
+    origin = _measured(system, pose, targets)
+    steps = min(int(np.ceil(_distance(system, pose, targets) / STEP)), MOST_STEPS)
     for k in range(1, steps + 1):
         pairs = zip(targets, origin, strict=True)
         partial = [replace(target, value=x + k / steps * (target.value - x)) for target, x in pairs]
