@@ -174,6 +174,9 @@ class System:
         What is legal but worth knowing; :meth:`Mechanism.compile` shows each as a :class:`LoopdynWarning`.
     tables : tuple of TableUse
         Laws that are tables, of forces and of motions in time.
+    unsupported : tuple of str
+        Bodies that the tree lets move without inertia at the reference pose, the outermost first: they are legal if cut
+        joints, constraints or drivers hold them, but methods that go along the tree do not take them.
     reference_poses : tuple
         Position and rotation matrix of each body's own frame at the reference pose, by row.
     tolerated : Tolerated or None
@@ -199,6 +202,7 @@ class System:
     start: tuple[Mapping[str, float], Mapping[str, float]] = field(repr=False)
     warnings: tuple[str, ...] = field(repr=False)
     tables: tuple[TableUse, ...] = field(repr=False)
+    unsupported: tuple[str, ...] = field(repr=False)
     reference_poses: tuple[Pose, ...] = field(repr=False)
     ints: NDArray[np.int64] = field(repr=False)
     floats: Array = field(repr=False)
@@ -580,6 +584,7 @@ class _Builder:
             start=start,
             warnings=tuple(self.warnings),
             tables=self._tables(),
+            unsupported=self.unsupported,
             reference_poses=tuple(self.poses[self.rows[name]] for name in self.order),
             ints=ints,
             floats=floats,
@@ -735,15 +740,17 @@ class _Builder:
             for j in self.joints.values()
         )
         roots = self._free_bodies(cuts, free)
+        unsupported = self._unsupported(edges) if _any_singular(self.masses[self.n_bases :]) else None
         if cuts is None:
             forest = shallow_forest(self.names, edges, adjacency(len(self.names), edges), self.n_bases, roots)
             forest = rotors_in_tree(edges, self.n_bases, forest)
-            unsupported = self._unsupported(edges) if _any_singular(self.masses[self.n_bases :]) else None
             if unsupported is not None:
                 forest = supported_forest(self.names, edges, self.n_bases, forest, unsupported)
             forest = forest_of_read_joints(edges, self.n_bases, forest, unsupported)
         else:
             forest = self._forest_of_cuts(edges, cuts)
+        bad = [] if unsupported is None else unsupported(forest)
+        self.unsupported = tuple(dict.fromkeys(self.names[b] for b in bad))
         topology = Topology(self.m.name, tuple(self.names), edges, self.n_bases, forest)
         for k in topology.cut_edges:
             if edges[k].rotor:
