@@ -161,7 +161,8 @@ class System:
         The last of the coordinates: angles of cut joints that something reads and whose full turns do not follow from
         those of the tree. They have no speed of their own and follow the pose, turns being counted along the motion.
     constraint_rows : tuple of str
-        Labels of the rows of phi, J and gamma: of cut joints, then constraints, then drivers.
+        Labels of the rows of phi, J and gamma: of cut joints, then constraints, then drivers. Rows of joints are
+        "joint.component"; a constraint with one row is labelled by its name, the rows of others by "name.row".
     row_dimensions : tuple of str
         "angle" or "length" for each row.
     holonomic : (nc,) array of bool
@@ -966,14 +967,18 @@ class _Builder:
                 record = spec.resolve(self.r, self, f"{section[:-1]} '{name}'", (section, name))
                 if isinstance(record, PairRecord):
                     self.pairs.append(record)
-                    self.row_list += [(f"{name}.{row}", row_dimension(row), "slip" not in row) for row in record.rows]
+                    labels = row_labels(name, record.rows)
+                    self.row_list += [
+                        (label, row_dimension(row), "slip" not in row)
+                        for label, row in zip(labels, record.rows, strict=True)
+                    ]
                 elif isinstance(record, LinearRecord):
                     self.linear.append(record)
                     linear_rows.append((name, record.dimension, record.kind != rec.VELOCITY_RELATION))
         self.row_list += linear_rows
         for name, user in self.m.user_constraints.items():
             self._check_user(name, user)
-            self.row_list += [(f"{name}.{row}", user.dimension, user.level == "position") for row in user.rows]
+            self.row_list += [(x, user.dimension, user.level == "position") for x in row_labels(name, user.rows)]
 
     def _check_user(self, name: str, user: UserConstraint) -> None:
         element = f"constraint '{name}'"
@@ -1228,6 +1233,17 @@ class _Builder:
 
 
 # ------------------------------------------------------------------------------------- small geometry
+
+
+def row_labels(name: str, rows: Sequence[str]) -> list[str]:
+    """Labels of the rows of a constraint: its name if it has one, and name.row if it has several.
+
+    Examples
+    --------
+    >>> row_labels("rod", ["distance"]), row_labels("pin", ["x", "y"])
+    (['rod'], ['pin.x', 'pin.y'])
+    """
+    return [name] if len(rows) == 1 else [f"{name}.{row}" for row in rows]
 
 
 def row_dimension(row: str) -> str:
