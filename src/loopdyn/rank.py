@@ -139,37 +139,43 @@ def require_regular(system: System, rank: Rank) -> None:
         )
 
 
-def dead_point(system: System, pose: State) -> str:
-    """Drivers that have lost their effect at a pose, and what moves there without them, in words; empty if none has.
+def dead_drivers(system: System, pose: State) -> tuple[list[str], list[str]]:
+    """Drivers that have lost their effect at a pose, and labels of speeds that move there without them.
 
     There the rows of drivers, and of constraints that depend on time, depend on those of the loops: the loops would
     open if the drivers went on. Large systems are not looked at.
     """
     if is_large(system) or not system.nc:
-        return ""
+        return [], []
     try:
         now = terms(system, pose)
     except SingularityError:  # rows are not defined there, which is another matter and is said elsewhere
-        return ""
+        return [], []
     names = [label.partition(".")[0] for label in system.constraint_rows]
     joints, drivers = system.joints, system.mechanism.drivers
     driven = np.array([n in drivers or (n not in joints and now.phi_t[k] != 0.0) for k, n in enumerate(names)], bool)
     J = scaled(system, now.J)
     N = np.linalg.svd(J[~driven])[2][of_matrix(J[~driven]).count :].T if not driven.all() else np.eye(system.nv)
     if not 0 < driven.sum() <= N.shape[1]:
-        return ""
+        return [], []
     U, s, Vt = np.linalg.svd(J[driven] @ N)
     k = int(driven.sum()) - 1
     if s[k] > DEAD * np.linalg.norm(J[driven], axis=1).max():
-        return ""
+        return [], []
     part, motion = np.abs(U[:, k]), np.abs(N @ Vt[k])
     rows = np.flatnonzero(driven)[part > TAKES_PART * part.max()]
-    dead = dict.fromkeys(names[i] for i in rows)
     moving = [label for label, x in zip(system.speeds, motion, strict=True) if x > TAKES_PART * motion.max()]
+    return list(dict.fromkeys(names[i] for i in rows)), moving
+
+
+def dead_point(system: System, pose: State) -> str:
+    """The dead drivers of a pose in words; empty if there are none."""
+    dead, moving = dead_drivers(system, pose)
+    if not dead:
+        return ""
     one = len(dead) == 1
-    kind = "driver" if all(n in drivers for n in dead) else "driven constraint"
     return (
-        f"{kind}{'' if one else 's'} {', '.join(repr(n) for n in dead)} {'is' if one else 'are'} at a dead point: "
+        f"driver{'' if one else 's'} {', '.join(repr(n) for n in dead)} {'is' if one else 'are'} at a dead point: "
         f"{'it' if one else 'they'} cannot go on, the loops would open; there {', '.join(moving[:6])} can move without "
         f"{'it' if one else 'them'}. See where with ld.drive, and keep {'its' if one else 'their'} motion short of it."
     )

@@ -82,3 +82,17 @@ def test_a_run_that_fails_for_another_reason_blames_no_driver():
     run = ld.simulate(system, ld.assemble(system), (0, 0.05), formulation="partition", rtol=1e-5, progress=False)
     assert run.status == "failed"
     assert "dead point" not in run.message
+
+
+@pytest.mark.jit_off
+def test_a_drive_that_a_driver_of_the_model_ends_names_it_and_not_the_input():
+    dead = folded()
+    m = four_bar("t")
+    m.add_body("wheel", ld.Inertia.sphere(mass=1.0, radius=0.2, at=(3, 0, 0)))
+    m.add_joint("W", PIN, m.ground, "wheel", at=(3, 0, 0))
+    found = ld.drive(m.compile(), {"W": "2*t"}, times=(0, 1.2))
+    assert found.status == "stopped"
+    assert found.limit.kind == "dead point"
+    assert found.limit.value == pytest.approx(dead, abs=1e-9)  # a root that drive finds to rounding
+    assert "driver 'servo' cannot go on" in found.message
+    assert "W cannot go on" not in found.message
