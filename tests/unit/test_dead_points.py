@@ -25,6 +25,14 @@ def four_bar(motion: str) -> ld.Mechanism:
     return m
 
 
+def four_bar_and_wheel() -> ld.Mechanism:
+    """The driven four-bar with a wheel beside it that nothing connects to it."""
+    m = four_bar("t")
+    m.add_body("wheel", ld.Inertia.sphere(mass=1.0, radius=0.2, at=(3, 0, 0)))
+    m.add_joint("W", PIN, m.ground, "wheel", at=(3, 0, 0))
+    return m
+
+
 def folded() -> float:
     """Angle of the rocker at which crank and coupler lie on one line, folded: |C| = coupler - crank."""
 
@@ -61,9 +69,7 @@ def test_a_run_that_a_driver_leads_to_its_dead_point_names_the_driver(formulatio
 def test_of_two_drivers_the_one_at_its_dead_point_is_named():
     """A second mechanism beside the first has a driver that is far from any dead point."""
     dead = folded()
-    m = four_bar("t")
-    m.add_body("wheel", ld.Inertia.sphere(mass=1.0, radius=0.2, at=(3, 0, 0)))
-    m.add_joint("W", PIN, m.ground, "wheel", at=(3, 0, 0))
+    m = four_bar_and_wheel()
     m.add_driver("motor", "W", "2*t")
     system = m.compile()
     start = dead - 0.02
@@ -87,12 +93,21 @@ def test_a_run_that_fails_for_another_reason_blames_no_driver():
 @pytest.mark.jit_off
 def test_a_drive_that_a_driver_of_the_model_ends_names_it_and_not_the_input():
     dead = folded()
-    m = four_bar("t")
-    m.add_body("wheel", ld.Inertia.sphere(mass=1.0, radius=0.2, at=(3, 0, 0)))
-    m.add_joint("W", PIN, m.ground, "wheel", at=(3, 0, 0))
+    m = four_bar_and_wheel()
     found = ld.drive(m.compile(), {"W": "2*t"}, times=(0, 1.2))
     assert found.status == "stopped"
     assert found.limit.kind == "dead point"
     assert found.limit.value == pytest.approx(dead, abs=1e-9)  # a root that drive finds to rounding
     assert "driver 'servo' cannot go on" in found.message
     assert "W cannot go on" not in found.message
+
+
+@pytest.mark.jit_off
+def test_inverse_dynamics_names_what_is_at_a_dead_point():
+    times = np.linspace(0.9, 1.0, 11)  # the dead point is at 0.922
+    with pytest.raises(ld.AssemblyError, match=r"beyond t = 0.92.* driver 'servo' is at a dead point"):
+        ld.inverse_dynamics(four_bar_and_wheel().compile(), {"W": "t"}, times=times)
+    m = four_bar("t")
+    del m.drivers["servo"]
+    with pytest.raises(ld.AssemblyError, match=r"beyond t = 0.92.* the motion of 'D' is at a dead point"):
+        ld.inverse_dynamics(m.compile(), {"D": "t"}, times=times)
