@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from loopdyn import records as rec
 from loopdyn.elimination.solver import Elimination
 from loopdyn.errors import SingularityError
 from loopdyn.projection import project
 from loopdyn.system import State, System
-from loopdyn.tree import body_motion, increment, terms
+from loopdyn.tree import bodies_without_inertia, increment, terms
+from loopdyn.tree.support import LARGEST_DENSE
 
 Array = NDArray[np.float64]
 
@@ -25,16 +25,13 @@ Array = NDArray[np.float64]
 CANDIDATE = 1e-7
 # ... and the decision is clear if the smallest kept and the largest dropped differ by this factor.
 CLEAR_GAP = 1e3
-# Systems with more speeds or rows than this are judged without dense matrices.
-LARGEST_DENSE = 400
 CLOSING_STEPS = 20  # Newton steps to a closed pose
 NEIGHBOUR = 1e-3  # rad or sizes of the mechanism to a neighbouring pose
+# A driver has no effect if what it moves is this small against its row, in natural units; a run that shrinks its steps
+# before a dead point ends at some 1e-4 of it.
+DEAD = 1e-2
+TAKES_PART = 0.3  # share of the largest in which a driver or a speed takes part
 CLOSED = 1e-12  # largest residual, in rad or sizes of the mechanism, of a pose that counts as closed
-# A motion has no inertia if what M gives for it is this share of the terms it is the sum of ...
-MASSLESS = 1e-12
-# ... or this share of the largest inertia of any motion.
-NOTHING = 1e-18
-MOVING = 1e-6  # share of the fastest above which a body moves
 
 
 @dataclass(frozen=True)
@@ -142,25 +139,51 @@ def require_regular(system: System, rank: Rank) -> None:
         )
 
 
+def dead_drivers(system: System, pose: State) -> tuple[list[str], list[str]]:
+    """Drivers that have lost their effect at a pose, and labels of speeds that move there without them.
+
+    There the rows of drivers, and of constraints that depend on time, depend on those of the loops: the loops would
+    open if the drivers went on. Large systems are not looked at.
+    """
+    if is_large(system) or not system.nc:
+        return [], []
+    try:
+        now = terms(system, pose)
+    except SingularityError:  # rows are not defined there, which is another matter and is said elsewhere
+        return [], []
+    names = [label.partition(".")[0] for label in system.constraint_rows]
+    joints, drivers = system.joints, system.mechanism.drivers
+    driven = np.array([n in drivers or (n not in joints and now.phi_t[k] != 0.0) for k, n in enumerate(names)], bool)
+    J = scaled(system, now.J)
+    N = np.linalg.svd(J[~driven])[2][of_matrix(J[~driven]).count :].T if not driven.all() else np.eye(system.nv)
+    if not 0 < driven.sum() <= N.shape[1]:
+        return [], []
+    U, s, Vt = np.linalg.svd(J[driven] @ N)
+    k = int(driven.sum()) - 1
+    if s[k] > DEAD * np.linalg.norm(J[driven], axis=1).max():
+        return [], []
+    part, motion = np.abs(U[:, k]), np.abs(N @ Vt[k])
+    rows = np.flatnonzero(driven)[part > TAKES_PART * part.max()]
+    moving = [label for label, x in zip(system.speeds, motion, strict=True) if x > TAKES_PART * motion.max()]
+    return list(dict.fromkeys(names[i] for i in rows)), moving
+
+
+def dead_point(system: System, pose: State) -> str:
+    """The dead drivers of a pose in words; empty if there are none."""
+    dead, moving = dead_drivers(system, pose)
+    if not dead:
+        return ""
+    one = len(dead) == 1
+    return (
+        f"driver{'' if one else 's'} {', '.join(repr(n) for n in dead)} {'is' if one else 'are'} at a dead point: "
+        f"{'it' if one else 'they'} cannot go on, the loops would open; there {', '.join(moving[:6])} can move without "
+        f"{'it' if one else 'them'}. See where with ld.drive, and keep {'its' if one else 'their'} motion short of it."
+    )
+
+
 def is_large(system: System) -> bool:
     """Whether dense matrices of the system are to be avoided."""
     return max(system.nc, system.nv) > LARGEST_DENSE
-
-
-def without_inertia(M: Array, N: Array) -> Array | None:
-    """A motion in the span of N against which M has no inertia but for rounding, or None.
-
-    Rounding is judged against the terms that the inertia of a motion is the sum of, not against other inertias: a
-    light body is not a body without inertia. M is in natural units.
-    """
-    if 0 in N.shape:
-        return None
-    values, vectors = np.linalg.eigh(N.T @ M @ N)
-    for x in (N @ vectors).T:
-        inertia, terms_ = x @ M @ x, np.abs(x) @ np.abs(M) @ np.abs(x)
-        if inertia <= max(MASSLESS * terms_, NOTHING * values[-1]):
-            return np.asarray(x, float)
-    return None
 
 
 def require_inertia(system: System, state: State, rank: Rank) -> None:
@@ -172,31 +195,24 @@ def require_inertia(system: System, state: State, rank: Rank) -> None:
     if is_large(system):
         return
     closed = rank.state or project(system, state).state
-    now, units = terms(system, closed), system.speed_units
-    N = np.linalg.svd(scaled(system, now.J))[2][rank.count :].T if system.nc else np.eye(system.nv)
-    x = without_inertia(now.M * np.outer(units, units), N)
-    if x is None:
+    N = np.linalg.svd(scaled(system, terms(system, closed).J))[2][rank.count :].T if system.nc else None
+    groups = bodies_without_inertia(system, closed, N)
+    if not groups:
         return
-    moving = _moving_bodies(system, closed, units * x)
-    one = len(moving) == 1
-    them = f"body '{moving[0]}' can" if one else f"bodies {', '.join(repr(b) for b in moving)} can together"
+    one, alone = len(groups) == 1, len(groups[0]) == 1
+    named = [f"body '{g[0]}'" if len(g) == 1 else f"bodies {_listed(g)} together" for g in groups]
+    if not one:
+        them, has, receiver = f"{'; '.join(named)}: each", "there is", "each"
+    elif alone:
+        them, has, receiver = named[0], "it has", "it"
+    else:
+        them, has, receiver = named[0], "they have", "one of them"
     raise SingularityError(
-        f"{them} move where {'it has' if one else 'they have'} no inertia, so the acceleration is not determined (a "
-        f"thin rod that can turn about its own line, for example). Give {'it' if one else 'one of them'} mass or "
-        "inertia, as a rod gets by a radius, or a joint that holds it."
+        f"{them} can move where {has} no inertia, so the acceleration is not determined (a thin rod that can turn "
+        f"about its own line, for example). Give {receiver} mass or inertia, as a rod gets by a radius, or a joint "
+        "that holds it."
     )
 
 
-def _moving_bodies(system: System, pose: State, v: Array) -> list[str]:
-    """Bodies that move at these speeds: turn, or displace their centre of mass."""
-    motion = body_motion(system, State(pose.t, pose.q, v))
-    still = body_motion(system, State(pose.t, pose.q, np.zeros(system.nv)))
-    spin = motion.angular_velocity - still.angular_velocity
-    model = system.model.body
-    own = model[:, rec.BODY_AXES : rec.BODY_AXES + 9].reshape(-1, 3, 3)
-    com = np.einsum("nji,nj->ni", own, model[:, rec.COM : rec.COM + 3] - model[:, rec.ORIGIN : rec.ORIGIN + 3])
-    arm = np.einsum("nij,nj->ni", motion.rotation, com)
-    speed = (motion.velocity - still.velocity + np.cross(spin, arm)) / system.size
-    size = np.maximum(np.linalg.norm(spin, axis=1), np.linalg.norm(speed, axis=1))
-    size[: system.n_bases] = 0.0
-    return [system.bodies[k] for k in np.flatnonzero(size > MOVING * size.max())]
+def _listed(names: tuple[str, ...]) -> str:
+    return ", ".join(repr(name) for name in names)

@@ -70,7 +70,8 @@ class Reactions:
     residual : float
         Largest unbalanced load on a body, N or N m: a check of the accelerations.
     multipliers : mapping
-        Loads of constraints and drivers by row label, N or N m.
+        Loads of constraints and drivers, N or N m, by the label of the row: the name of what has one row, and
+        "name.row" for several.
     """
 
     joints: tuple[str, ...]

@@ -42,7 +42,7 @@ from loopdyn.integrators.stepping import ASKS, FINISHED, MANY_REJECTED, RUNNING,
 from loopdyn.interrupts import Stop, deferred, deferring
 from loopdyn.locking import Lock, Phase, Release, change, impulse_as_data, impulse_of, phase_of
 from loopdyn.passages import Crossing, Passage, moving_energy, passage_by_one_step, passage_of, require_branch
-from loopdyn.rank import Rank, decide, require_regular
+from loopdyn.rank import Rank, dead_point, decide, require_regular
 from loopdyn.results import Diagnostics, Run, Statistics, Trajectory, least_energy, measure, pieces, weight
 from loopdyn.system import State, System, TableUse
 from loopdyn.tree import energy, terms
@@ -403,12 +403,20 @@ class _Simulation:
             except LoopdynError as error:
                 message = f"at t = {self.stepper.t:g} s: {error}"
         integrating = time.perf_counter() - ready
+        if status == "failed" and (dead := dead_point(self.system, self._last_pose())):
+            message = f"{message} At t = {self.stepper.t:.9g} s {dead}"
         if status in ("finished", "interrupted") and whole:
             try:
                 self._save()
             except WritingError as error:
                 warn(f"the last segment of the checkpoint is missing: {error}")
         return self._result(status, message, time.perf_counter() - begin, integrating)
+
+    def _last_pose(self) -> State:
+        """Pose at the end of the last step that was accepted, at rest."""
+        m = self.stepper.memory
+        q = self.stepper.unwrapped(m.q1 if m.count[chart.PENDING] else m.q)
+        return State(self.stepper.t, q, np.zeros(self.system.nv))
 
     def _start(self, first: State) -> None:
         """Begin at a state, which may be a singular pose."""

@@ -161,7 +161,8 @@ class System:
         The last of the coordinates: angles of cut joints that something reads and whose full turns do not follow from
         those of the tree. They have no speed of their own and follow the pose, turns being counted along the motion.
     constraint_rows : tuple of str
-        Labels of the rows of phi, J and gamma: of cut joints, then constraints, then drivers.
+        Labels of the rows of phi, J and gamma: of cut joints, then constraints, then drivers. Rows of joints are
+        "joint.component"; a constraint with one row is labelled by its name, the rows of others by "name.row".
     row_dimensions : tuple of str
         "angle" or "length" for each row.
     holonomic : (nc,) array of bool
@@ -174,6 +175,9 @@ class System:
         What is legal but worth knowing; :meth:`Mechanism.compile` shows each as a :class:`LoopdynWarning`.
     tables : tuple of TableUse
         Laws that are tables, of forces and of motions in time.
+    unsupported : tuple of str
+        Bodies that the tree lets move without inertia at the reference pose, the outermost first: they are legal if cut
+        joints, constraints or drivers hold them, but methods that go along the tree do not take them.
     reference_poses : tuple
         Position and rotation matrix of each body's own frame at the reference pose, by row.
     tolerated : Tolerated or None
@@ -199,6 +203,7 @@ class System:
     start: tuple[Mapping[str, float], Mapping[str, float]] = field(repr=False)
     warnings: tuple[str, ...] = field(repr=False)
     tables: tuple[TableUse, ...] = field(repr=False)
+    unsupported: tuple[str, ...] = field(repr=False)
     reference_poses: tuple[Pose, ...] = field(repr=False)
     ints: NDArray[np.int64] = field(repr=False)
     floats: Array = field(repr=False)
@@ -580,6 +585,7 @@ class _Builder:
             start=start,
             warnings=tuple(self.warnings),
             tables=self._tables(),
+            unsupported=self.unsupported,
             reference_poses=tuple(self.poses[self.rows[name]] for name in self.order),
             ints=ints,
             floats=floats,
@@ -735,15 +741,17 @@ class _Builder:
             for j in self.joints.values()
         )
         roots = self._free_bodies(cuts, free)
+        unsupported = self._unsupported(edges) if _any_singular(self.masses[self.n_bases :]) else None
         if cuts is None:
             forest = shallow_forest(self.names, edges, adjacency(len(self.names), edges), self.n_bases, roots)
             forest = rotors_in_tree(edges, self.n_bases, forest)
-            unsupported = self._unsupported(edges) if _any_singular(self.masses[self.n_bases :]) else None
             if unsupported is not None:
                 forest = supported_forest(self.names, edges, self.n_bases, forest, unsupported)
             forest = forest_of_read_joints(edges, self.n_bases, forest, unsupported)
         else:
             forest = self._forest_of_cuts(edges, cuts)
+        bad = [] if unsupported is None else unsupported(forest)
+        self.unsupported = tuple(dict.fromkeys(self.names[b] for b in bad))
         topology = Topology(self.m.name, tuple(self.names), edges, self.n_bases, forest)
         for k in topology.cut_edges:
             if edges[k].rotor:
@@ -959,14 +967,18 @@ class _Builder:
                 record = spec.resolve(self.r, self, f"{section[:-1]} '{name}'", (section, name))
                 if isinstance(record, PairRecord):
                     self.pairs.append(record)
-                    self.row_list += [(f"{name}.{row}", row_dimension(row), "slip" not in row) for row in record.rows]
+                    labels = row_labels(name, record.rows)
+                    self.row_list += [
+                        (label, row_dimension(row), "slip" not in row)
+                        for label, row in zip(labels, record.rows, strict=True)
+                    ]
                 elif isinstance(record, LinearRecord):
                     self.linear.append(record)
                     linear_rows.append((name, record.dimension, record.kind != rec.VELOCITY_RELATION))
         self.row_list += linear_rows
         for name, user in self.m.user_constraints.items():
             self._check_user(name, user)
-            self.row_list += [(f"{name}.{row}", user.dimension, user.level == "position") for row in user.rows]
+            self.row_list += [(x, user.dimension, user.level == "position") for x in row_labels(name, user.rows)]
 
     def _check_user(self, name: str, user: UserConstraint) -> None:
         element = f"constraint '{name}'"
@@ -1221,6 +1233,17 @@ class _Builder:
 
 
 # ------------------------------------------------------------------------------------- small geometry
+
+
+def row_labels(name: str, rows: Sequence[str]) -> list[str]:
+    """Labels of the rows of a constraint: its name if it has one, and name.row if it has several.
+
+    Examples
+    --------
+    >>> row_labels("rod", ["distance"]), row_labels("pin", ["x", "y"])
+    (['rod'], ['pin.x', 'pin.y'])
+    """
+    return [name] if len(rows) == 1 else [f"{name}.{row}" for row in rows]
 
 
 def row_dimension(row: str) -> str:

@@ -406,3 +406,38 @@ def test_generic_orientation_turns_the_reactions_with_it():
         plain, other = found[0][name], found[1][name]
         np.testing.assert_allclose(other[:3], Q @ plain[:3], atol=1e-10)
         np.testing.assert_allclose(other[3:], Q @ plain[3:], atol=1e-10)
+
+
+@pytest.mark.jit_off
+def test_loads_of_constraints_have_labels_by_one_rule():
+    """One row: the name. Several rows: name.row. Whatever the kind of constraint, and in everything that has labels."""
+    m = ld.Mechanism("labels", gravity=(0, -9.81, 0))
+    for k, name in enumerate(("a", "b", "c")):
+        m.add_body(name, ld.Inertia.sphere(mass=1.0, radius=0.2, at=(k, 0.3, 0)))
+    m.add_joint("A", ld.Revolute(axis=(0, 0, 1)), m.ground, "a", at=(0, 0, 0))
+    m.add_joint("B", ld.Revolute(axis=(0, 0, 1)), m.ground, "b", at=(1, 0, 0))
+    m.add_joint("C", ld.Planar(normal=(0, 0, 1)), m.ground, "c", at=(2, 0, 0))
+    m.add_constraint("rod", ld.Distance(body1="b", body2="c", point1=(1, 0.5, 0), point2=(2, 0.5, 0)))
+    m.add_constraint("gear", ld.Coupler(terms={"A": 1.0, "B": 2.0}))
+    m.add_constraint("own", ld.UserConstraint(function=lambda t, q: [q[2]], rows=("row",)))
+    m.add_constraint("two", ld.UserConstraint(function=lambda t, q: [q[0], q[3]], rows=("one", "other")))
+    expected = {"rod", "gear", "own", "two.one", "two.other"}
+    system = m.compile(cuts=[])
+    state = ld.assemble(system)
+    assert set(system.constraint_rows) == expected
+    assert set(ld.reactions(system, state).multipliers) == expected
+    assert set(ld.terms(system, state).dataset()["row"].values) == expected
+
+
+@pytest.mark.jit_off
+def test_the_rod_of_a_pendulum_is_labelled_by_its_name_in_a_run():
+    """A point mass of 2 kg that hangs at rest on a rod of 1 m: it is drawn by m g."""
+    m = ld.Mechanism("pendulum", gravity=(0, -10, 0))
+    m.add_body("bob", ld.Inertia.sphere(mass=2.0, radius=0.1, at=(0, -1, 0)))
+    m.add_joint("T", ld.Translational(), m.ground, "bob", at=(0, -1, 0))
+    m.add_constraint("rod", ld.Distance(body1="ground", body2="bob", point1=(0, 0, 0), point2=(0, -1, 0)))
+    system = m.compile()
+    run = ld.simulate(system, ld.assemble(system), (0, 0.1), t_eval=[0, 0.1], progress=False)
+    load = run.data["constraint_load"].sel(constraint="rod").values
+    assert np.abs(load) == pytest.approx([20.0, 20.0], rel=1e-9)  # m g, to what the run was asked for
+    assert "constraint_load rod" in run.to_dataframe()

@@ -22,10 +22,10 @@ from loopdyn.errors import LoopdynError
 from loopdyn.formulations import criteria
 from loopdyn.formulations.partition import Partition, PartitionSolver
 from loopdyn.projection import project
-from loopdyn.rank import CANDIDATE, decide, require_inertia, require_regular, scaled, without_inertia
+from loopdyn.rank import CANDIDATE, decide, require_inertia, require_regular, scaled
 from loopdyn.system import State, System, build, require_exact
 from loopdyn.topology import forest_of_cuts
-from loopdyn.tree import body_jacobian, closure, increment, mass_matrix
+from loopdyn.tree import bodies_without_inertia, closure, increment
 from loopdyn.wording import nearest
 
 if TYPE_CHECKING:
@@ -265,12 +265,8 @@ def _judge(system: System, state: State, joints: tuple[str, ...]) -> Cut:
     other = build(system.mechanism, cuts=list(joints))
     there = reconnect(system, state, other).state
     (chosen, value), *_ = _all_sets(*_criteria(other, there))[0]
-    units = other.speed_units
-    x = without_inertia(mass_matrix(other, there) * np.outer(units, units), np.eye(other.nv))
-    refused = ""
-    if x is not None:
-        moves = [np.abs(body_jacobian(other, there, b) @ (units * x)).max() for b in other.bodies[other.n_bases :]]
-        refused = f"body '{other.bodies[other.n_bases + int(np.argmax(moves))]}' has no inertia in the open tree"
+    idle = bodies_without_inertia(other, there)
+    refused = f"body '{idle[0][0]}' has no inertia in the open tree" if idle else ""
     return Cut(joints, tuple(other.speeds[i] for i in chosen), value, refused)
 
 

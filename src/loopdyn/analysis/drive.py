@@ -25,7 +25,7 @@ from loopdyn.files import write
 from loopdyn.forces.base import Table, law_program
 from loopdyn.profiles import Profile
 from loopdyn.projection import project
-from loopdyn.rank import of_matrix
+from loopdyn.rank import dead_drivers, of_matrix
 from loopdyn.system import JointData, State, System, TableUse, point_on, require_exact
 from loopdyn.tables import csv_text
 from loopdyn.tree import Motion, body_motion, increment
@@ -871,7 +871,11 @@ class _Driving:
         names = ", ".join(self.course.labels)
         if kind == "dead point":
             moving = self._moving_there(follower, s, state)
-            text = f"dead point at {at}: {names} cannot go on, the loops would open; there {moving} can move without it"
+            own = dead_drivers(self.system, state)[0]  # of the model, which may stop before the inputs do
+            stopped = "driver " + ", ".join(repr(n) for n in own) if own else names
+            text = (
+                f"dead point at {at}: {stopped} cannot go on, the loops would open; there {moving} can move without it"
+            )
         elif kind == "turning point":
             limit = self._said({label: value})
             text = f"turning point of {label} at {at}: {limit} is a limit of {label}, its ratio to {names} is zero"

@@ -35,7 +35,7 @@ from loopdyn.formulations.registry import prepare
 from loopdyn.locking import coordinate
 from loopdyn.model import Mechanism
 from loopdyn.projection import project
-from loopdyn.rank import CANDIDATE, decide, of_matrix, scaled
+from loopdyn.rank import CANDIDATE, dead_drivers, decide, of_matrix, scaled
 from loopdyn.reactions import freedom_wrench, reactions
 from loopdyn.results import Run
 from loopdyn.system import State, System, build, require_exact
@@ -612,18 +612,25 @@ def _moving(driven: System, state: State, rank: int) -> tuple[State, Array]:
             "accelerations do not follow from it. Give the motion of another coordinate, or times beside this one."
         )
     if np.abs(now.phi / driven.row_units).max(initial=0.0) > CONSISTENT:
-        raise AssemblyError(_blocked(driven, state.t), closed.state)
+        raise AssemblyError(_blocked(driven, closed.state), closed.state)
     if rank < driven.nv:  # idle freedoms (the spin of a rod) move as forces let them
         return closed.state, prepare(driven, "oracle", closed.state)(state.t, closed.state.q, closed.state.v).a
     a = driven.speed_units * (Vt[:rank].T @ ((U[:, :rank].T @ (now.gamma / driven.row_units)) / s[:rank]))
     return closed.state, a
 
 
-def _blocked(driven: System, t: float) -> str:
+def _blocked(driven: System, pose: State) -> str:
+    drivers = driven.mechanism.drivers
+    given = {_name("motion", d.joint): f"the motion of '{d.joint}'" for d in drivers.values()}
+    dead = [given.get(name, f"driver '{name}'") for name in dead_drivers(driven, pose)[0]]
+    reason = (
+        f"{' and '.join(dead)} {'is' if len(dead) == 1 else 'are'} at a dead point"
+        if dead
+        else "the mechanism does not reach so far, or a dead point is in the way"
+    )
     return (
-        f"the motion of '{driven.name}' cannot be followed beyond t = {t:.6g} s: the mechanism does not reach so far, "
-        "or a dead point is in the way. Give a smaller motion, or the motion of another coordinate; ld.singular_poses "
-        "and ld.mobility show where it locks."
+        f"the motion of '{driven.name}' cannot be followed beyond t = {pose.t:.6g} s: {reason}. Give a smaller motion, "
+        "or the motion of another coordinate; ld.singular_poses and ld.mobility show where it locks."
     )
 
 
@@ -642,7 +649,7 @@ def _advance(driven: System, state: State, a: Array, end: float, rank: int) -> t
         if trial.position > CONSISTENT * driven.size or moved > CORRECTION:
             halvings += 1
             if halvings > HALVINGS:
-                raise AssemblyError(_blocked(driven, state.t), state)
+                raise AssemblyError(_blocked(driven, state), state)
             h *= 0.5
             continue
         state, a = _moving(driven, trial.state, rank)

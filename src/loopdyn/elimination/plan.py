@@ -258,7 +258,7 @@ def _nodes(system: System) -> list[Node]:
     for parent, child, _, row, rows, *_ in model.cut:
         if rows == 0:  # a free joint that is cut
             continue
-        name = system.constraint_rows[row].rpartition(".")[0]
+        name = system.constraint_rows[row].partition(".")[0]
         bodies = tuple(int(b) for b in (parent, child) if b >= n_bases)
         nodes.append(Node(name, tuple(range(row, row + rows)), bodies, int(rows)))
     body_of = np.repeat(np.arange(len(model.tree)), model.tree[:, rec.NV])

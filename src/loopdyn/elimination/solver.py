@@ -15,6 +15,7 @@ from loopdyn.elimination.passes import CHOOSE_AGAIN, SINGULAR, accelerate, corre
 from loopdyn.elimination.plan import Plan, make_plan
 from loopdyn.errors import SingularityError
 from loopdyn.system import State, System, row_dimension
+from loopdyn.tree import no_inertia_in_tree
 
 Array = NDArray[np.float64]
 
@@ -211,10 +212,8 @@ class Elimination:
 
     def no_inertia(self, body: int) -> SingularityError:
         """The error of a body whose pivot vanishes."""
-        return SingularityError(
-            f"body '{self.system.bodies[body]}' has no inertia against a motion that its joints allow in the tree. "
-            "Give it mass or inertia, or cut the mechanism elsewhere: compile(cuts=[...])."
-        )
+        w = self.work
+        return no_inertia_in_tree(self.system, State(float(w.t[0]), w.q.copy(), w.v.copy()), body)
 
     def project(self, state: State, steps: int = 1) -> State:
         """Close position and velocity by linear corrections, until nothing is missing or `steps` were made."""

@@ -121,7 +121,10 @@ class AutoSolver(GraphSolver):
 
 @dataclass(frozen=True)
 class Auto(Formulation):
-    """The default: `graph`, with momentum steps through singular poses; others where a model has user constraints.
+    """The default: `graph`, with momentum steps through singular poses.
+
+    A model with user constraints is left to `relative` or `partition`; so is one to `partition` in which loops,
+    constraints or drivers hold a body that has no inertia in the tree. The plan says so.
 
     Examples
     --------
@@ -134,6 +137,8 @@ class Auto(Formulation):
 
     def regular(self, system: System) -> Formulation:
         """What is used where the motion is regular."""
+        if system.unsupported:  # the tree alone has no inertia there: only what is reduced by all rows has
+            return Partition()
         possible = (Graph(), Relative(), Partition())
         return next((f for f in possible if f.supports(system) is None), possible[0])
 
@@ -148,6 +153,11 @@ class Auto(Formulation):
     def choice(self, system: System) -> str:
         """What is used where, in one line."""
         regular, refusal = self.regular(system), Momentum().supports(system)
+        if system.unsupported:
+            one = len(system.unsupported) == 1
+            them = ", ".join(f"'{b}'" for b in system.unsupported)
+            reason = f"{'body' if one else 'bodies'} {them} {'has' if one else 'have'} no inertia in the tree"
+            return f"{regular.name}, since {reason}; no momentum steps"
         if not isinstance(regular, Graph):
             return f"{regular.name}, since the model has user constraints; no momentum steps"
         where = "momentum steps where a pose is singular" if refusal is None else f"no momentum steps: {refusal}"

@@ -223,7 +223,7 @@ def find_elements(system: System, tree: Tree) -> list[Element]:
         child_side, parent_side = tree.ways(child, parent)
         if rows and (child_side or parent_side):
             part = Part(n, -1, child, parent, child_side, parent_side)
-            name = system.constraint_rows[row].rpartition(".")[0]
+            name = system.constraint_rows[row].partition(".")[0]
             joints, base = tree.joints((child, parent))
             found.append(Element(name, tuple(range(row, row + rows)), (part,), (), joints, base))
     for n, (row, first, count, *_) in enumerate(model.linear.tolist()):

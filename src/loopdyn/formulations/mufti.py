@@ -609,7 +609,7 @@ def printed_eq73(b: Bodies) -> Answer:
 def saddle(J: Array, u: Array, H: Array, gamma: Array) -> tuple[Array, Array]:
     """x, y with J x = u + H y and H^T x = gamma, all at once [Mufti1983 eq. (10)]."""
     n, k = H.shape
-    s = float(np.trace(J)) / max(n, 1)  # J and H in comparable units
+    s = float(np.trace(J)) / max(n, 1) or 1.0  # J and H in comparable units; nothing but massless bodies: any
     matrix = np.block([[J / s, -H], [-H.T, np.zeros((k, k))]])
     x = np.linalg.solve(matrix, np.concatenate([u / s, -gamma]))
     return x[:n], s * x[n:]

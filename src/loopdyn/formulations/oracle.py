@@ -16,9 +16,10 @@ import numpy as np
 
 from loopdyn.errors import SingularityError
 from loopdyn.formulations.base import Array, Formulation, Solution, Solver
-from loopdyn.rank import Rank, without_inertia
+from loopdyn.rank import Rank
 from loopdyn.system import State, System
 from loopdyn.tree import terms
+from loopdyn.tree.support import motions_without_inertia
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ def solve_dense(M: Array, h: Array, J: Array, gamma: Array, columns: Array, rows
     a = V1 @ ((U1.T @ (gamma / rows)) / s)
     if N.shape[1]:
         reduced = N.T @ scaled_M @ N
-        if without_inertia(scaled_M, N) is not None:
+        if motions_without_inertia(scaled_M, N).size:
             raise SingularityError(
                 "the mass matrix has no inertia against some motion that the constraints allow. "
                 "Give the bodies that can move freely there mass or inertia."

@@ -27,8 +27,8 @@ import numpy as np
 from loopdyn.errors import SingularityError
 from loopdyn.formulations.base import Array, Compiled, Formulation, Solution, Solver
 from loopdyn.rank import Rank
-from loopdyn.system import System
-from loopdyn.tree import add_user_forces, require_rows
+from loopdyn.system import State, System
+from loopdyn.tree import add_user_forces, no_inertia_in_tree, require_rows
 from loopdyn.tree.aba import aba
 from loopdyn.tree.response import tree_terms
 from loopdyn.tree.user_rows import user_rows
@@ -62,12 +62,6 @@ class Relative(Formulation):
         scratch = np.empty((2, len(system.bodies), 6))
         units, user = system.row_units, user_rows(system)
 
-        def no_inertia(status: int) -> SingularityError:
-            return SingularityError(
-                f"body '{system.bodies[status]}' has no inertia in the tree. Cut the mechanism elsewhere "
-                "(compile(cuts=[...])) or use a formulation that takes singular inertias, such as the oracle."
-            )
-
         def solve(t: float, q: Array, v: Array) -> Solution:
             w.t[0], w.q[:], w.v[:] = t, q, v
             w.tau[:] = 0.0
@@ -75,7 +69,7 @@ class Relative(Formulation):
             user(t, q, v).write(w, J, rate)
             status = tree_terms(system.ints, system.floats, work, eta, zeta, J, rate, scratch)
             if status >= 0:
-                raise no_inertia(status)
+                raise no_inertia_in_tree(system, State(t, q, v), status)
             require_rows(system, w, J, t)
             A = J / units[:, None]
             matrix = A @ (zeta / units[:, None]).T  # [Anderson2003 eq. (32)], rows in natural units
@@ -85,7 +79,13 @@ class Relative(Formulation):
             return Solution(eta + zeta.T @ lam, lam, {"residual": residual})  # [Anderson2003 eq. (13)]
 
         if nc == 0:  # a tree: the articulated-body kernel is all there is to it
-            solve.compiled = Compiled(aba, None, system.ints, system.floats, system.work(), no_inertia)  # type: ignore[attr-defined]
+            own = system.work()
+            u = system.open_work(own)
+
+            def explain(status: int) -> SingularityError:
+                return no_inertia_in_tree(system, State(float(u.t[0]), u.q.copy(), u.v.copy()), status)
+
+            solve.compiled = Compiled(aba, None, system.ints, system.floats, own, explain)  # type: ignore[attr-defined]
         return solve
 
 

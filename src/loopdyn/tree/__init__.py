@@ -17,6 +17,7 @@ from loopdyn import records as rec
 from loopdyn.errors import ModelError, Problem, SingularityError
 from loopdyn.system import JointData, State, System, require_state
 from loopdyn.tree import aba, crba, energies, jacobian, kinematics, rnea, turns
+from loopdyn.tree.support import LARGEST_DENSE, motions_without_inertia, smallest_groups
 from loopdyn.tree.user_rows import UserRows, user_rows
 from loopdyn.wording import nearest
 
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     import xarray
 
 Array = NDArray[np.float64]
+
+MOVING = 1e-6  # share of the fastest above which a body moves
 
 __all__ = [
     "Energy",
@@ -186,12 +189,58 @@ def require_rows(system: System, w: rec.Work, J: Array, t: float) -> None:
         )
 
 
-def _no_inertia(system: System, row: int) -> SingularityError:
-    body = system.bodies[row]
-    joint = next((j.name for j in system.joints.values() if j.body == row), "?")
+def bodies_without_inertia(system: System, state: State, N: Array | None = None) -> list[tuple[str, ...]]:
+    """Groups of bodies that can move, each group by itself, where none of them has inertia; from the root outwards.
+
+    Parameters
+    ----------
+    system : System
+    state : State
+    N : (nv, m) array, optional
+        Basis of the motions to look at, in natural units; by default all that the tree allows, cut joints open.
+    """
+    units = system.speed_units
+    M = mass_matrix(system, state) * np.outer(units, units)
+    found = motions_without_inertia(M, np.eye(system.nv) if N is None else N)
+    groups = smallest_groups([_moving_bodies(system, state, units * x) for x in found.T])
+    return sorted(groups, key=lambda group: [system.bodies.index(body) for body in group])
+
+
+def _moving_bodies(system: System, pose: State, v: Array) -> list[str]:
+    """Bodies that move at these speeds: turn, or displace their centre of mass."""
+    motion = body_motion(system, State(pose.t, pose.q, v))
+    still = body_motion(system, State(pose.t, pose.q, np.zeros(system.nv)))
+    spin = motion.angular_velocity - still.angular_velocity
+    model = system.model.body
+    own = model[:, rec.BODY_AXES : rec.BODY_AXES + 9].reshape(-1, 3, 3)
+    com = np.einsum("nji,nj->ni", own, model[:, rec.COM : rec.COM + 3] - model[:, rec.ORIGIN : rec.ORIGIN + 3])
+    arm = np.einsum("nij,nj->ni", motion.rotation, com)
+    speed = (motion.velocity - still.velocity + np.cross(spin, arm)) / system.size
+    size = np.maximum(np.linalg.norm(spin, axis=1), np.linalg.norm(speed, axis=1))
+    size[: system.n_bases] = 0.0
+    return [system.bodies[k] for k in np.flatnonzero(size > MOVING * size.max())]
+
+
+def no_inertia_in_tree(system: System, state: State, row: int) -> SingularityError:
+    """The error of methods that go along the tree, where a pivot vanishes at a state.
+
+    `row` is what their kernels report: the innermost of the bodies that fail, as the ones inboard of a body without
+    inertia do. In a system too large for dense matrices the body is the outermost of those that compile() found.
+    """
+    if system.nv <= LARGEST_DENSE:
+        groups = bodies_without_inertia(system, State(state.t, state.q, np.zeros(system.nv)))
+        bodies = groups[-1] if groups else (system.bodies[row],)
+    else:
+        bodies = (system.unsupported or (system.bodies[row],))[:1]
+    rows = [system.bodies.index(b) for b in bodies]
+    joint = next((j.name for j in system.joints.values() if j.body == rows[0]), "?")
+    one = len(bodies) == 1
+    them = f"body '{bodies[0]}' has" if one else f"bodies {', '.join(repr(b) for b in bodies)} together have"
     return SingularityError(
-        f"body '{body}' has no inertia against the motion of joint '{joint}', so its acceleration is not determined "
-        "in the tree. Give it mass or inertia, or cut the mechanism elsewhere: compile(cuts=[...])."
+        f"{them} no inertia against the motion of joint '{joint}', so the acceleration is not determined in the tree, "
+        f"where cut joints, constraints and drivers hold nothing. Give {'it' if one else 'one of them'} mass or "
+        "inertia, cut the mechanism elsewhere: compile(cuts=[...]), or use 'partition', which needs inertia only where "
+        "nothing is held, as 'auto' does."
     )
 
 
@@ -227,7 +276,7 @@ def forward_dynamics(system: System, state: State, tau: ArrayLike | None = None)
     work, w = _prepare(system, state, tau)
     status = aba.aba(system.ints, system.floats, work)
     if status >= 0:
-        raise _no_inertia(system, status)
+        raise no_inertia_in_tree(system, state, status)
     return _finite(system, w.a.copy(), "acceleration", state.t)
 
 
@@ -511,6 +560,6 @@ class TreeSolver:
         w.tau[:] = 0.0 if tau is None else tau
         status = aba.aba(*self._arrays)
         if status >= 0:
-            raise _no_inertia(self.system, status)
+            raise no_inertia_in_tree(self.system, State(t, np.array(q, float), np.array(v, float)), status)
         result: Array = w.a
         return result

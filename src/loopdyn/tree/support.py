@@ -1,0 +1,57 @@
+"""Motions without inertia: which there are, and which bodies move in them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
+
+Array = NDArray[np.float64]
+
+# A motion has no inertia if what M gives for it is this share of the terms it is the sum of ...
+MASSLESS = 1e-12
+# ... or this share of the largest inertia of any motion.
+NOTHING = 1e-18
+# Systems with more speeds or rows than this are judged without dense matrices.
+LARGEST_DENSE = 400
+
+
+def motions_without_inertia(M: Array, N: Array) -> Array:
+    """Motions (n, k) in the span of N (n, m) against which M has no inertia but for rounding; k is often zero.
+
+    Rounding is judged against the terms that the inertia of a motion is the sum of, not against other inertias: a
+    light body is not a body without inertia. M is in natural units. Motions of bodies that do not depend on one another
+    are in different columns.
+
+    Examples
+    --------
+    >>> motions_without_inertia(np.diag([2.0, 0.0, 1e-9]), np.eye(3)).T
+    array([[0., 1., 0.]])
+    """
+    if 0 in N.shape:
+        return np.zeros((len(M), 0))
+    values, vectors = np.linalg.eigh(N.T @ M @ N)
+    found = []
+    for x in (N @ vectors).T:
+        inertia, terms = x @ M @ x, np.abs(x) @ np.abs(M) @ np.abs(x)
+        if inertia <= max(MASSLESS * terms, NOTHING * values[-1]):
+            found.append(x)
+    X = np.array(found).reshape(-1, len(M)).T
+    if X.shape[1] < 2:
+        return X
+    pivots = linalg.qr(X.T, mode="r", pivoting=True)[1][: X.shape[1]]  # eigenvectors of equal values are mixed
+    return np.asarray(np.linalg.solve(X[pivots].T, X.T).T, float)
+
+
+def smallest_groups(groups: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
+    """Each group once, without those that contain another.
+
+    Examples
+    --------
+    >>> smallest_groups([["b", "c"], ["c"], ["a"], ["c"]])
+    [('c',), ('a',)]
+    """
+    distinct = list(dict.fromkeys(tuple(g) for g in groups))
+    return [g for g in distinct if not any(set(other) < set(g) for other in distinct)]
