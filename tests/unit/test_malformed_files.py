@@ -17,13 +17,13 @@ from loopdyn.expressions import parse
 from loopdyn.io.reading import parse_document
 from loopdyn.io.yaml import load_text
 
-# broken models are suspicious, too
-pytestmark = pytest.mark.filterwarnings("ignore::loopdyn.errors.LoopdynWarning")
-
 ROOT = Path(__file__).parents[2]
 MJCF = re.search(r'text = """\n(.*?)"""', (ROOT / "docs" / "import.md").read_text(), re.DOTALL)[1]
 
-pytestmark = pytest.mark.filterwarnings("error")  # overflow in NumPy counts as a failure
+pytestmark = [
+    pytest.mark.filterwarnings("error"),  # overflow in NumPy counts as a failure
+    pytest.mark.filterwarnings("ignore::loopdyn.errors.LoopdynWarning"),  # broken models are suspicious, too
+]
 
 
 @pytest.fixture(autouse=True)
