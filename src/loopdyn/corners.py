@@ -6,7 +6,7 @@ and the integration begins anew. A table is followed beyond its ends, so that it
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ from loopdyn.tree.tables import table_place, table_variable
 Array = NDArray[np.float64]
 
 MOST = 1_000_000  # corners of a profile in a run; each ends a step
+LOOKS = 8  # at a step in which a table may be left
 SEEN = 1e-9  # share of the range of a table: a step that moves less across a corner does not feel it
 
 
@@ -79,8 +80,8 @@ def _of_profile(profile: Profile, r: Resolver, start: float, end: float) -> Iter
 
 def _places(lookup: Lookup) -> Array:
     """Values of the variable at which something changes: corners, and ends that are not passed in silence."""
-    exits = lookup.exits if lookup.outside != "extend" else lookup.knots[:0]
-    return np.unique(np.concatenate([lookup.corners, exits]))
+    ends = lookup.knots[[0, -1]] if lookup.outside != "extend" else lookup.knots[:0]
+    return np.unique(np.concatenate([lookup.corners, ends]))
 
 
 def table_corners(system: System) -> list[Watched]:
@@ -132,8 +133,14 @@ def leaves(system: System, found: Found, state: State) -> bool:
     """Whether the crossing of a corner, at a state, leads out of the table."""
     table = found.watched.table
     assert table is not None
-    places, (low, high) = _places(table.lookup), table.lookup.exits
+    places, knots = _places(table.lookup), table.lookup.knots
     k = int(np.argmin(np.abs(places - table_variable(system, table, state))))
     piece = k if (-1.0) ** (k + 1) * found.side > 0.0 else k + 1  # behind the crossing; 0 is before the first place
-    before, after = piece == 0 and places[0] == low, piece == len(places) and places[-1] == high
+    before, after = piece == 0 and places[0] == knots[0], piece == len(places) and places[-1] == knots[-1]
     return bool(before or after)
+
+
+def goes_beyond(system: System, table: TableUse, curve: Callable[[float], State], start: float, stop: float) -> bool:
+    """Whether a table is left between two times by more than rounding: a crank may turn around at its end."""
+    times = np.linspace(start, stop, LOOKS + 1)[1:].tolist()
+    return any(table.lookup.left_by(table_variable(system, table, curve(t))) for t in times)

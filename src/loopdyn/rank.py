@@ -16,7 +16,7 @@ from loopdyn.elimination.solver import Elimination
 from loopdyn.errors import SingularityError
 from loopdyn.projection import project
 from loopdyn.system import State, System
-from loopdyn.tree import bodies_without_inertia, increment, terms
+from loopdyn.tree import Terms, bodies_without_inertia, increment, terms
 from loopdyn.tree.support import LARGEST_DENSE
 
 Array = NDArray[np.float64]
@@ -26,6 +26,7 @@ CANDIDATE = 1e-7
 # ... and the decision is clear if the smallest kept and the largest dropped differ by this factor.
 CLEAR_GAP = 1e3
 CLOSING_STEPS = 20  # Newton steps to a closed pose
+ROUNDING = 1e-12  # share of the terms of a sum that rounding makes of it
 NEIGHBOUR = 1e-3  # rad or sizes of the mechanism to a neighbouring pose
 # A driver has no effect if what it moves is this small against its row, in natural units; a run that shrinks its steps
 # before a dead point ends at some 1e-4 of it.
@@ -139,6 +140,13 @@ def require_regular(system: System, rank: Rank) -> None:
         )
 
 
+def moved_in_time(now: Terms, v: Array) -> NDArray[np.bool_]:
+    """Rows that time itself moves, by more than rounding of the speeds of their terms."""
+    rounding = ROUNDING * (np.abs(now.J) @ np.abs(v))
+    result: NDArray[np.bool_] = np.abs(now.phi_t) > rounding
+    return result
+
+
 def dead_drivers(system: System, pose: State) -> tuple[list[str], list[str]]:
     """Drivers that have lost their effect at a pose, and labels of speeds that move there without them.
 
@@ -153,7 +161,8 @@ def dead_drivers(system: System, pose: State) -> tuple[list[str], list[str]]:
         return [], []
     names = [label.partition(".")[0] for label in system.constraint_rows]
     joints, drivers = system.joints, system.mechanism.drivers
-    driven = np.array([n in drivers or (n not in joints and now.phi_t[k] != 0.0) for k, n in enumerate(names)], bool)
+    moved = moved_in_time(now, pose.v)
+    driven = np.array([n in drivers or (n not in joints and moved[k]) for k, n in enumerate(names)], bool)
     J = scaled(system, now.J)
     N = np.linalg.svd(J[~driven])[2][of_matrix(J[~driven]).count :].T if not driven.all() else np.eye(system.nv)
     if not 0 < driven.sum() <= N.shape[1]:

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from loopdyn.analysis.contradictions import choose_again, look
 from loopdyn.checkpoint import SOLVER, Checkpoint, description
-from loopdyn.corners import corners, leaves, passes_corner, table_corners
+from loopdyn.corners import corners, goes_beyond, leaves, passes_corner, table_corners
 from loopdyn.errors import ConvergenceError, LoopdynError, SingularityError, warn
 from loopdyn.events import Action, Event, Given, Watch, Watched, apply, watch, with_limits_of_model
 from loopdyn.files import WritingError
@@ -755,10 +755,13 @@ class _Simulation:
             curve = walker.on_polynomial
         while (found := self.watch.find(curve, start, stop, end)) is not None:
             state, event, works = stepper.inside(found.t), found.watched.event, stepper.works
-            if found.watched.table is not None and passes_corner(self.watch.system, found, curve(start), end):
+            table = found.watched.table
+            if table is not None and passes_corner(self.watch.system, found, curve(start), end):
+                left = leaves(self.watch.system, found, state)
+                left = left and goes_beyond(self.watch.system, table, curve, found.t, stop)
                 self._take_back(found.t)
-                if leaves(self.watch.system, found, state):
-                    self._leave_table(found.watched.table, state)
+                if left:
+                    self._leave_table(table, state)
                 self._start_anew(state, works, state)
                 return ""
             if event.stop or event.action is not None:
@@ -792,7 +795,7 @@ class _Simulation:
             return ""
         self._take_back(now)
         for table in self.system.tables:
-            if table_place(self.system, table) == 0 and (table.lookup.exits[-1] == corner).any():
+            if table_place(self.system, table) == 0 and (table.lookup.knots[-1] == corner).any():
                 self._leave_table(table, reached)
         if not due:
             reached = State(float(np.nextafter(corner[0], np.inf)), reached.q, reached.v)

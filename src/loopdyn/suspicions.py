@@ -19,6 +19,7 @@ Placed = Mapping[str, tuple[tuple[int, int], Array]]  # joints: rows of their bo
 EARTH, STRONG_GRAVITY, WEAK_GRAVITY = 9.80665, 1000.0, 0.02
 LONG = 50.0  # m between two joints of one body, where no unit of length is declared: likely mm
 FAR = 100.0  # times the usual distance of a joint from the mass centre of a body of its own
+AT_CENTRE = 1e-9  # share of the largest distance of a joint from a mass centre that is none but for rounding
 HEAVY, LIGHT = 1e7, 1e-12  # kg: a bucket-wheel excavator has 1.4e7, a comb drive 1e-10
 
 
@@ -88,9 +89,9 @@ def _far_joints(
             distance[name] = min(near)
     if len(distance) < 3:
         return
-    places = np.array([at for _, at in joints.values()])
-    extent = float(np.median(np.linalg.norm(places - np.median(places, axis=0), axis=1)))
-    usual = max(float(np.median(list(distance.values()))), extent)  # joints may sit at mass centres
+    usual = float(np.median(list(distance.values())))
+    if usual < AT_CENTRE * max(distance.values()):  # most joints sit at mass centres: nothing is usual
+        return
     for name, d in distance.items():
         if usual > 0.0 and d > FAR * usual:
             bodies = " and ".join(f"'{names[b]}'" for b in joints[name][0] if b >= n_bases)

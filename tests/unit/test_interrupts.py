@@ -179,7 +179,7 @@ def test_the_command_writes_what_was_computed_and_exits_with_130(tmp_path, table
 
 def test_ctrl_c_in_any_command_is_answered_in_words(tmp_path, monkeypatch):
     rod().save(tmp_path / "rod.yaml")
-    monkeypatch.setattr("loopdyn.interchange.loading.load", lambda file: signal.raise_signal(signal.SIGINT))
+    monkeypatch.setattr("loopdyn.interchange.loading.read_model", lambda file: signal.raise_signal(signal.SIGINT))
     for command in ("inspect", "compare", "run", "equilibrium", "inverse", "report"):
         ended = CliRunner().invoke(app, [command, str(tmp_path / "rod.yaml")])
         assert (command, ended.exit_code) == (command, 130)

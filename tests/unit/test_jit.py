@@ -691,6 +691,8 @@ def test_prefetch_asks_for_memory_and_does_nothing_else():
         prefetch(whole(a), 5)
         return table[1, 1]
 
+    if hasattr(look, "_cache"):
+        look._cache.disable()  # there is no code to look at in the cache
     a = np.arange(6.0)
     assert look(a) == 3.0
     np.testing.assert_array_equal(a, np.arange(6.0))

@@ -274,7 +274,7 @@ def test_a_start_that_is_open_is_refused(four_bar):
         ({"t_eval": [0.5, 2.0]}, "outside of t_span"),
         ({"rtol": 0.0}, "rtol is"),
         ({"atol": -1.0}, "atol is"),
-        ({"drift": "projektion"}, "Did you mean 'projection'"),
+        ({"drift": "projektion"}, "Give 'none' or 'projection'"),
         ({"integrator": "rk4"}, r"RK4\(step="),
         ({"integrator": "rk5"}, "there is no integrator 'rk5'"),
         ({"formulation": "relativ"}, "Did you mean 'relative'"),

@@ -98,7 +98,7 @@ class Absolute(Formulation):
     (3,)
     >>> Absolute(solver="lu")
     Traceback (most recent call last):
-    ValueError: solver = 'lu' is unknown; known: kkt, sparse, schur, barycentric, nullspace, penalty
+    loopdyn.errors.LoopdynError: solver = 'lu' is unknown; known: kkt, sparse, schur, barycentric, nullspace, penalty
     """
 
     name: ClassVar[str] = "absolute"

@@ -31,7 +31,7 @@ from loopdyn.rank import Rank, decide, of_matrix, scaled
 from loopdyn.records import PARENT, model_sizes
 from loopdyn.records import V0 as FIRST_SPEED
 from loopdyn.system import State, System
-from loopdyn.tree import add_user_forces, closure, require_rows, terms
+from loopdyn.tree import add_user_forces, closure, require_rows
 from loopdyn.tree.user_rows import user_rows
 from loopdyn.wording import nearest
 
@@ -361,7 +361,8 @@ class PartitionSolver:
     def _explain(self, status: int, t: float) -> LoopdynError:
         if status == blajer.SINGULAR_SET:
             at = State(t, self.run.state.q.copy(), self.run.state.v.copy())
-            jumps = self.run.views.notes[blajer.JUMP] > blajer.SMOOTH and bool(terms(self.system, at).phi_t.any())
+            moved = bool(self.system.mechanism.drivers or self.system.mechanism.base)  # by given motions
+            jumps = self.run.views.notes[blajer.JUMP] > blajer.SMOOTH and moved
             if jumps and not self._is_singular(self.choice.independent, at):
                 return LoopdynError(
                     f"the speeds of the other coordinates jump at t = {t:.9g} s, where the pose is regular: a given "
