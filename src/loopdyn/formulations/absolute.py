@@ -98,7 +98,7 @@ class Absolute(Formulation):
     (3,)
     >>> Absolute(solver="lu")
     Traceback (most recent call last):
-    loopdyn.errors.LoopdynError: solver = 'lu' is unknown; known: kkt, sparse, schur, barycentric, nullspace, penalty
+    loopdyn.errors.ModelError: Absolute: solver is 'lu'. Give 'kkt' or 'sparse' or 'schur' or 'barycentric' or 'nullspace' or 'penalty'.
     """
 
     name: ClassVar[str] = "absolute"
