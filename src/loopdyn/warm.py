@@ -11,13 +11,14 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, wait
 from multiprocessing import get_context
+from types import SimpleNamespace
 
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from loopdyn.engine import cache
 
 # What README's example, the demonstration, the tutorial and the gallery compute, in the order in which it is met.
-DEFAULT = ("accelerations", "runs", "reactions")
+DEFAULT = ("accelerations", "steps", "runs", "reactions")
 MORE = (
     "singular passages",
     "reduction",
@@ -39,12 +40,27 @@ def uses() -> dict[str, Callable[[], object]]:
 
     import loopdyn as ld
     from loopdyn import tree
+    from loopdyn.errors import LoopdynError
+    from loopdyn.formulations.base import Compiled
+    from loopdyn.integrators.base import Stepper, chosen
+    from loopdyn.integrators.chart import Output
+    from loopdyn.integrators.stepping import nothing
 
     system = ld.library.four_bar().compile()
     state = system.state()
 
     def run(**settings: object) -> object:
         return ld.simulate(system, state, (0.0, 0.02), t_eval=[0.01], progress=False, **settings)  # type: ignore[arg-type]
+
+    def steps() -> None:
+        """Steps with a solver that changes no speed: they call solvers by address, so they are the same for each."""
+        arrays = system.ints, system.floats, system.work()
+        still = SimpleNamespace(compiled=Compiled(nothing, nothing, *arrays, explain=lambda code: LoopdynError("")))
+        stepper = Stepper(system, still, chosen("auto"), "projection", 0, 1e-6, 0.0)
+        stepper.allow(0.0, 0.02)
+        stepper.start(state, 0.02)
+        rows = (np.zeros((1, n)) for n in (system.nq, system.nv, system.nv, stepper.sources))
+        stepper.run(Output(np.array([0.01]), *rows, steps=np.zeros(1, np.int64)), limit=10)
 
     def trees() -> None:
         tree.forward_dynamics(system, state)
@@ -67,6 +83,7 @@ def uses() -> dict[str, Callable[[], object]]:
 
     return {
         "accelerations": lambda: ld.accelerations(system, state),
+        "steps": steps,
         "runs": lambda: run(),
         "reactions": lambda: ld.reactions(system, state),
         "singular passages": passage,
@@ -105,7 +122,7 @@ def main(everything: bool = False) -> None:
     Examples
     --------
     >>> DEFAULT
-    ('accelerations', 'runs', 'reactions')
+    ('accelerations', 'steps', 'runs', 'reactions')
     """
     begin, there = time.perf_counter(), len(cache.entries())
     columns = (SpinnerColumn(), TextColumn("compiling kernels: {task.description}"), TimeElapsedColumn())

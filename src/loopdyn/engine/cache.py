@@ -22,9 +22,9 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 try:
     import fcntl
@@ -124,15 +124,28 @@ def write_entry(path: Path, key: str, reduced: Any) -> None:
 
 
 @contextlib.contextmanager
-def by_one_process(path: Path) -> Iterator[None]:
-    """Wait while another process makes this entry. The lock ends with the process that holds it, however that ends."""
+def by_one_process(path: Path, meanwhile: Callable[[], object]) -> Iterator[None]:
+    """Wait while another process makes this entry, after doing something useful for it, `meanwhile`.
+
+    The lock ends with the process that holds it, however that ends.
+    """
     with contextlib.ExitStack() as stack:
         with contextlib.suppress(OSError):  # no place to write, no locks: each process compiles for itself
             path.parent.mkdir(parents=True, exist_ok=True)
             file = stack.enter_context(open(path.with_suffix(LOCK), "ab"))
-            if fcntl is not None:
+            if fcntl is not None and not _locked(file):
+                meanwhile()
                 fcntl.flock(file, fcntl.LOCK_EX)
         yield
+
+
+def _locked(file: IO[bytes]) -> bool:
+    """Whether the lock was free and is ours now."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def remove_entries(folder: Path) -> None:

@@ -19,9 +19,11 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import gc
 import hashlib
 import sys
 import weakref
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
@@ -29,11 +31,15 @@ import llvmlite.binding
 import numba
 from numba.core.caching import _Cache
 from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import Compiler, CompileResult, Flags
+from numba.core.compiler import Compiler, CompileResult, DefaultPassBuilder, Flags, _EarlyPipelineCompletion
 from numba.core.compiler_lock import global_compiler_lock
+from numba.core.compiler_machinery import FunctionPass, register_pass
 from numba.core.environment import lookup_environment
+from numba.core.errors import NumbaError, NumbaWarning, WarningsFixer
+from numba.core.ir_utils import get_definition, guard
 from numba.core.registry import CPUDispatcher
 from numba.core.sigutils import normalize_signature
+from numba.core.typeinfer import CallConstraint, TypeInferer
 from numba.core.types.misc import unliteral
 
 from loopdyn.engine import cache
@@ -313,7 +319,77 @@ class HelperPipeline(KernelPipeline):
     library_class: ClassVar[type] = HelperLibrary
 
 
+@register_pass(mutates_CFG=False, analysis_only=True)
+class CompileCalled(FunctionPass):  # type: ignore[misc]
+    """Types a function, for the sake of the kernels and helpers that it calls: they are compiled on the way.
+
+    The process that compiles the function meets its calls from the first to the last; here they are met from the last.
+    """
+
+    _name = "loopdyn_compile_called"
+
+    def __init__(self) -> None:
+        super().__init__()
+
+    def run_pass(self, state: Any) -> bool:
+        """Type what can be typed; what fails, fails in the process that compiles the function."""
+        notes = WarningsFixer(NumbaWarning)
+        infer = TypeInferer(state.typingctx, state.func_ir, notes)
+        entered = state.typingctx.callstack.register(state.targetctx.target, infer, state.func_ir.func_id, state.args)
+        with entered:
+            for index, (name, kind) in enumerate(zip(state.func_ir.arg_names, state.args, strict=True)):
+                infer.seed_argument(name, index, kind)
+            infer.build_constraint()
+            network = infer.constraints
+            ours = [one for one in network.constraints if self._is_ours(state, one)]
+            network.constraints = [one for one in network.constraints if one not in ours]
+            known: Any = None
+            while known != infer.get_state_token() and not state.pipeline.is_ready():
+                known = infer.get_state_token()
+                infer.propagate(raise_errors=False)
+                for call in reversed(ours):
+                    with contextlib.suppress(NumbaError):
+                        call(infer)
+        raise _EarlyPipelineCompletion(True)
+
+    @staticmethod
+    def _is_ours(state: Any, constraint: Any) -> bool:
+        """Whether this is the call of a kernel or helper."""
+        if not isinstance(constraint, CallConstraint):
+            return False
+        called = guard(get_definition, state.func_ir, constraint.func)
+        return isinstance(getattr(called, "value", None), KernelDispatcher)
+
+
+class CalledPipeline(KernelPipeline):
+    """Compiles the kernels and helpers that a function calls, not the function."""
+
+    is_ready: Callable[[], bool]  # whether the function has been compiled meanwhile
+
+    def define_pipelines(self) -> list[Any]:
+        """Passes up to the types."""
+        manager = DefaultPassBuilder.define_untyped_pipeline(self.state)
+        manager.add_pass(CompileCalled, "compiling what is called")
+        manager.finalize()
+        return [manager]
+
+
 # ---------------------------------------------------------------------------------------------- dispatchers
+
+# Objects made, and collections of the young and of the middle-aged, before Python looks for unused cycles. The compiler
+# makes objects by the million and keeps most: with Python's 700, 10, 10 a tenth of the time is spent looking.
+COLLECT_AFTER = (100_000, 50, 50)
+
+
+@contextlib.contextmanager
+def _collecting_rarely() -> Iterator[None]:
+    """Have unused objects looked for rarely."""
+    before = gc.get_threshold()
+    gc.set_threshold(*COLLECT_AFTER)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
 
 
 class KernelDispatcher(CPUDispatcher):  # type: ignore[misc]
@@ -340,19 +416,30 @@ class KernelDispatcher(CPUDispatcher):  # type: ignore[misc]
             key = kernel_key(self, kinds, self.targetctx.codegen())
             _KEYS.append(key)
             try:
-                with self._waiting_for_others(key):
+                with _collecting_rarely(), self._waiting_for_others(key, kinds):
                     entry_point = super().compile(signature)
             finally:
                 _KEYS.pop()
             _ORIGINS.setdefault(self.overloads[tuple(kinds)].library, (self, tuple(kinds)))
         return entry_point
 
-    def _waiting_for_others(self, key: str) -> contextlib.AbstractContextManager[None]:
+    def _waiting_for_others(self, key: str, kinds: tuple[Any, ...]) -> contextlib.AbstractContextManager[None]:
         """Wait while another process compiles this function, which is then found in the cache."""
         if not isinstance(self._cache, KernelCache):
             return contextlib.nullcontext()
         path = self._cache.path(key)
-        return contextlib.nullcontext() if path.is_file() else cache.by_one_process(path)
+        if path.is_file():
+            return contextlib.nullcontext()
+        return cache.by_one_process(path, meanwhile=lambda: self._compile_called(kinds, path.is_file))
+
+    def _compile_called(self, kinds: tuple[Any, ...], is_ready: Callable[[], bool]) -> None:
+        """Compile functions that this one calls, for another process that compiles this one."""
+        flags = Flags()
+        self.targetdescr.options.parse_as_flags(flags, self.targetoptions)
+        pipeline = CalledPipeline(self.typingctx, self.targetctx, None, kinds, None, flags, self.locals)
+        pipeline.is_ready = is_ready
+        with contextlib.suppress(NumbaError):  # the process that compiles this function meets it, too
+            pipeline.compile_extra(self.py_func)
 
 
 class Entry(NamedTuple):

@@ -96,9 +96,9 @@ class Absolute(Formulation):
     >>> solve = Absolute(solver="nullspace").prepare(system, decide(system, state))
     >>> solve(state.t, state.q, state.v).a.shape
     (3,)
-    >>> Absolute(solver="lu")
+    >>> ld.Absolute(solver="lu")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    loopdyn.errors.ModelError: Absolute: solver is 'lu'. Give 'kkt' or 'sparse' or 'schur' or 'barycentric' or 'nullspace' or 'penalty'.
+    loopdyn.errors.ModelError: Absolute: solver is 'lu'. Give 'kkt' or 'sparse' or 'schur' or ...
     """
 
     name: ClassVar[str] = "absolute"
