@@ -18,7 +18,8 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from loopdyn.engine import cache
 
 # What README's example, the demonstration, the tutorial and the gallery compute, in the order in which it is met.
-DEFAULT = ("accelerations", "steps", "runs", "reactions")
+# Parts that do not need each other come first, so that all cores have work.
+DEFAULT = ("elimination", "matrices", "steps", "corrections", "reactions", "accelerations", "runs")
 MORE = (
     "singular passages",
     "reduction",
@@ -40,6 +41,8 @@ def uses() -> dict[str, Callable[[], object]]:
 
     import loopdyn as ld
     from loopdyn import tree
+    from loopdyn._jit import pointer
+    from loopdyn.elimination import passes
     from loopdyn.errors import LoopdynError
     from loopdyn.formulations.base import Compiled
     from loopdyn.integrators.base import Stepper, chosen
@@ -48,13 +51,13 @@ def uses() -> dict[str, Callable[[], object]]:
 
     system = ld.library.four_bar().compile()
     state = system.state()
+    arrays = system.ints.copy(), system.floats.copy(), system.work()  # solvers write into theirs
 
     def run(**settings: object) -> object:
         return ld.simulate(system, state, (0.0, 0.02), t_eval=[0.01], progress=False, **settings)  # type: ignore[arg-type]
 
     def steps() -> None:
         """Steps with a solver that changes no speed: they call solvers by address, so they are the same for each."""
-        arrays = system.ints, system.floats, system.work()
         still = SimpleNamespace(compiled=Compiled(nothing, nothing, *arrays, explain=lambda code: LoopdynError("")))
         stepper = Stepper(system, still, chosen("auto"), "projection", 0, 1e-6, 0.0)
         stepper.allow(0.0, 0.02)
@@ -82,10 +85,13 @@ def uses() -> dict[str, Callable[[], object]]:
         ld.inverse_dynamics(system, {"A": "t"}, (0.0, 0.1))
 
     return {
-        "accelerations": lambda: ld.accelerations(system, state),
+        "elimination": lambda: pointer(passes.accelerate, *arrays),
+        "matrices": lambda: tree.terms(system, state),
         "steps": steps,
+        "corrections": lambda: pointer(passes.correct, *arrays),
+        "reactions": lambda: ld.reactions(system, state, np.zeros(system.nv)),
+        "accelerations": lambda: ld.accelerations(system, state),
         "runs": lambda: run(),
-        "reactions": lambda: ld.reactions(system, state),
         "singular passages": passage,
         "reduction": lambda: run(formulation="rcr"),
         "stiff runs": lambda: run(integrator="stiff"),
@@ -121,8 +127,8 @@ def main(everything: bool = False) -> None:
 
     Examples
     --------
-    >>> DEFAULT
-    ('accelerations', 'steps', 'runs', 'reactions')
+    >>> DEFAULT[-1]
+    'runs'
     """
     begin, there = time.perf_counter(), len(cache.entries())
     columns = (SpinnerColumn(), TextColumn("compiling kernels: {task.description}"), TimeElapsedColumn())
