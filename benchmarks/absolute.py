@@ -22,7 +22,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # read when NumPy is importe
 import numpy as np
 from scipy.linalg import block_diag
 
-from loopdyn.formulations import mufti
+from loopdyn.formulations.absolute import kernels as mufti
 
 SIZES = (3, 5, 10, 20, 50, 100)
 PAGE = Path(__file__).parents[1] / "docs" / "theory" / "absolute.md"

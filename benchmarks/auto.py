@@ -16,9 +16,9 @@ import numpy as np
 from common import Figure, command_line, repeated, save, settings, shortest, show
 
 import loopdyn as ld
-from loopdyn.formulations.momentum import MomentumSolver
-from loopdyn.formulations.momentum_large import LargeMomentumSolver
-from loopdyn.rank import decide
+from loopdyn.formulations.momentum.formulation import MomentumSolver
+from loopdyn.formulations.momentum.large import LargeMomentumSolver
+from loopdyn.loops.rank import decide
 
 PARTS = ("graph", "rcr", "closure")
 NAMES = (

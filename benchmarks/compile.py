@@ -59,8 +59,8 @@ def count_libraries():
 
 
 def measure(names):
-    from loopdyn import warm
-    from loopdyn.notice import NOTICE
+    from loopdyn.app import warm
+    from loopdyn.engine.notice import NOTICE
 
     NOTICE.said = True
     counter, libraries = Counter(), count_libraries()

@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 
 import loopdyn as ld
-from loopdyn.elimination.passes import accelerate as graph_accelerate
-from loopdyn.formulations import anderson
-from loopdyn.formulations.rcr import RcrSolver
-from loopdyn.rank import decide
-from loopdyn.records import open_model, open_work
+from loopdyn.engine.records import open_model, open_work
+from loopdyn.formulations.rcr import kernels as anderson
+from loopdyn.formulations.rcr.formulation import RcrSolver
+from loopdyn.loops.elimination.passes import accelerate as graph_accelerate
+from loopdyn.loops.rank import decide
 from loopdyn.tree.aba import aba
 from loopdyn.tree.kinematics import rigid_bodies
 from loopdyn.tree.response import tree_terms

@@ -30,10 +30,10 @@ from common import Figure, command_line, in_new_process, repeated, save, setting
 from numba.core.runtime import _nrt_python, rtsys
 
 import loopdyn as ld
-from loopdyn._jit import kernel
-from loopdyn.elimination import layout
-from loopdyn.elimination.passes import accelerate
-from loopdyn.elimination.solver import Elimination
+from loopdyn.engine.jit import kernel
+from loopdyn.loops.elimination import layout
+from loopdyn.loops.elimination.passes import accelerate
+from loopdyn.loops.elimination.solver import Elimination
 
 ACCURATE = 1e-9  # relative error that loopdyn must keep
 SAME_TREE = 1e-9  # relative difference of the trees without loops, above which a comparison would mean nothing:

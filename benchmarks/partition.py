@@ -23,11 +23,11 @@ import numpy as np
 from common import Figure, command_line, repeated, save, settings, shortest, show
 
 import loopdyn as ld
-from loopdyn._jit import kernel
 from loopdyn.analysis.schemes import scheme_35, scheme_37, scheme_38
-from loopdyn.formulations import blajer
-from loopdyn.formulations.partition import PartitionSolver
-from loopdyn.rank import decide
+from loopdyn.engine.jit import kernel
+from loopdyn.formulations.partition import kernels as blajer
+from loopdyn.formulations.partition.formulation import PartitionSolver
+from loopdyn.loops.rank import decide
 
 SHARE = 0.30  # of an evaluation that a check of the criterion may take
 

@@ -25,9 +25,9 @@ import scipy.sparse.linalg as spl
 from scipy.spatial.transform import Rotation
 
 import loopdyn as ld
-from loopdyn import records as rec
+from loopdyn.engine import records as rec
 from loopdyn.joints.base import PRISMATIC, REVOLUTE, SPHERICAL, UNIVERSAL
-from loopdyn.rotations import about_axis
+from loopdyn.spatial.rotations import about_axis
 
 APART = 0.2  # m between the two points that close a hinge
 

@@ -26,11 +26,11 @@ import peers
 from common import Figure, command_line, in_new_process, repeated, save, settings, shortest, show, shuffled
 
 import loopdyn as ld
-from loopdyn._jit import kernel
-from loopdyn.elimination.passes import accelerate as graph_accelerate
-from loopdyn.formulations.anderson import accelerate
-from loopdyn.formulations.rcr import RcrSolver
-from loopdyn.rank import decide
+from loopdyn.engine.jit import kernel
+from loopdyn.formulations.rcr.formulation import RcrSolver
+from loopdyn.formulations.rcr.kernels import accelerate
+from loopdyn.loops.elimination.passes import accelerate as graph_accelerate
+from loopdyn.loops.rank import decide
 from loopdyn.tree.aba import aba
 
 LARGEST_DENSE = 130  # cells for which the traditional method is run: it takes seconds from there on

@@ -21,8 +21,8 @@ import numpy as np
 from common import Figure, command_line, in_new_process, repeated, save, settings, shortest, show
 
 import loopdyn as ld
-from loopdyn._jit import kernel
-from loopdyn.records import open_model, open_work
+from loopdyn.engine.jit import kernel
+from loopdyn.engine.records import open_model, open_work
 from loopdyn.tree.aba import aba, articulated_body
 
 GRAVITY = (0.0, 0.0, -9.81)

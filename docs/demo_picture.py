@@ -9,7 +9,7 @@ from PIL import Image
 from playwright.sync_api import sync_playwright
 
 from loopdyn.analysis.comparing import compare
-from loopdyn.demo import _run, platform, write_page
+from loopdyn.app.demo import _run, platform, write_page
 from loopdyn.library import four_bar
 
 WIDTH, HEIGHT, MOMENT = 1000, 560, 2500  # pixels of the page, and milliseconds of motion before the picture

@@ -35,7 +35,7 @@ def interrupt_at(monkeypatch) -> Callable[..., None]:
 
     `interrupt_at(t=0.3)`: at its first look after that time.
     """
-    module = importlib.import_module("loopdyn.simulate")  # the function of this name hides it
+    module = importlib.import_module("loopdyn.run.simulate")  # the function of this name hides it
     real = module._Simulation._look
 
     def arm(n: int = 0, t: float = float("inf")) -> None:

@@ -6,8 +6,8 @@ import numpy as np
 from tests.independent import random_inertia, random_joint
 
 import loopdyn as ld
-from loopdyn.elimination import layout
-from loopdyn.elimination.solver import Elimination
+from loopdyn.loops.elimination import layout
+from loopdyn.loops.elimination.solver import Elimination
 
 
 def rod(start: tuple[float, ...], end: tuple[float, ...], mass: float = 1.0) -> ld.Inertia:

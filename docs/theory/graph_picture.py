@@ -16,7 +16,7 @@ import numpy as np
 from matplotlib.lines import Line2D
 
 import loopdyn as ld
-from loopdyn.elimination import make_plan
+from loopdyn.loops.elimination import make_plan
 
 STAGES = 6
 SEVERED = ("L3", "R3", "L5", "R5")  # both rails at every second stage; in a long tower the plan chooses such joints

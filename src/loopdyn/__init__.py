@@ -3,7 +3,7 @@
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
-from loopdyn import library, profiles, tree
+from loopdyn import library, tree
 from loopdyn.analysis.assembly import assemble
 from loopdyn.analysis.branches import Branches, branches, singular_poses
 from loopdyn.analysis.coordinates import Coordinates, coordinates
@@ -15,8 +15,6 @@ from loopdyn.analysis.loads import reactions
 from loopdyn.analysis.mobility import Mobility, mobility
 from loopdyn.analysis.reconnect import Change, reconnect
 from loopdyn.arguments import check_class, check_public
-from loopdyn.bearings import Bearings
-from loopdyn.checking import check_formulation
 from loopdyn.constraints import (
     Coupler,
     Distance,
@@ -31,6 +29,7 @@ from loopdyn.constraints import (
     UserConstraint,
     VelocityRelation,
 )
+from loopdyn.engine.notice import NOTICE
 from loopdyn.errors import (
     AssemblyError,
     ConvergenceError,
@@ -41,7 +40,6 @@ from loopdyn.errors import (
     Problem,
     SingularityError,
 )
-from loopdyn.events import At, Crossing, Event, Limits
 from loopdyn.forces import (
     Actuator,
     AppliedForce,
@@ -53,17 +51,16 @@ from loopdyn.forces import (
     Table,
     UserForce,
 )
-from loopdyn.formulations.auto import Auto
+from loopdyn.formulations.auto.formulation import Auto
 from loopdyn.formulations.base import Formulation, Solution
-from loopdyn.formulations.closure import Closure
+from loopdyn.formulations.closure.formulation import Closure
 from loopdyn.formulations.graph import Graph
-from loopdyn.formulations.momentum import Momentum
+from loopdyn.formulations.momentum.formulation import Momentum
 from loopdyn.formulations.oracle import Oracle
-from loopdyn.formulations.partition import Partition
-from loopdyn.formulations.rcr import Rcr
+from loopdyn.formulations.partition.formulation import Partition
+from loopdyn.formulations.rcr.formulation import Rcr
 from loopdyn.formulations.registry import accelerations, prepare
 from loopdyn.formulations.relative import Relative
-from loopdyn.inertia import Inertia
 from loopdyn.integrators.base import (
     ABM,
     DOP853,
@@ -92,27 +89,31 @@ from loopdyn.joints import (
     Universal,
     Weld,
 )
-from loopdyn.locking import Lock, Release
-from loopdyn.model import Body, Mechanism
-from loopdyn.notice import NOTICE
-from loopdyn.quantities import Units
-from loopdyn.reactions import Reactions
-from loopdyn.report import report
-from loopdyn.results import Run, RunError, compare_runs
-from loopdyn.simulate import simulate
-from loopdyn.system import State, System
-from loopdyn.topology import Topology
+from loopdyn.loops.reactions import Reactions
+from loopdyn.model.inertia import Inertia
+from loopdyn.model.mechanism import Body, Mechanism
+from loopdyn.output.report import report
+from loopdyn.quantities import profiles
+from loopdyn.quantities.units import Units
+from loopdyn.quantities.wording import NOT_OFFERED
+from loopdyn.results.bearings import Bearings
+from loopdyn.results.run import Run, RunError, compare_runs
+from loopdyn.run.events import At, Crossing, Event, Limits
+from loopdyn.run.locking import Lock, Release
+from loopdyn.run.simulate import simulate
+from loopdyn.studies.variants import Variant, Variants, variants
+from loopdyn.system.system import State, System
+from loopdyn.system.topology import Topology
+from loopdyn.testing.checking import check_formulation
 from loopdyn.tree import terms
-from loopdyn.variants import Variant, Variants, variants
-from loopdyn.wording import NOT_OFFERED
 
 if TYPE_CHECKING:
-    from loopdyn.formulations.absolute import Absolute
+    from loopdyn.formulations.absolute.formulation import Absolute
 
 
 def __getattr__(name: str) -> Any:
     if name == "Absolute":  # needs much of SciPy, which takes longer to import than the rest
-        from loopdyn.formulations.absolute import Absolute
+        from loopdyn.formulations.absolute.formulation import Absolute
 
         check_class(Absolute)
         return Absolute

@@ -21,18 +21,18 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 import numpy as np
 
 from loopdyn.errors import ModelError, Problem
-from loopdyn.events import At, Crossing, Limits
 from loopdyn.formulations.base import Formulation
 from loopdyn.integrators.base import Baumgarte, Integrator
-from loopdyn.locking import Lock, Release
-from loopdyn.quantities import Spec
-from loopdyn.system import State, System, require_state
-from loopdyn.wording import describe, nearest, short
+from loopdyn.quantities.units import Spec
+from loopdyn.quantities.wording import describe, nearest, short
+from loopdyn.run.events import At, Crossing, Limits
+from loopdyn.run.locking import Lock, Release
+from loopdyn.system.system import State, System, require_state
 
 F = TypeVar("F", bound=Callable[..., Any])
 CHECKED = "__checked__"  # mark of a function whose arguments are checked
 # Functions that hand their options on, and to which.
-FORWARDS = {"variants": "loopdyn.simulate:simulate", "report": "loopdyn.simulate:simulate"}
+FORWARDS = {"variants": "loopdyn.run.simulate:simulate", "report": "loopdyn.run.simulate:simulate"}
 # Names that stand in annotations only; what they name is loaded by the functions that have them.
 LATE = {"pandas": "pandas", "Axes": "matplotlib.axes:Axes"}
 # Classes whose objects users make; results are made by loopdyn.
@@ -361,7 +361,7 @@ def check_public(namespace: dict[str, Any], names: Iterable[str]) -> None:
 def check_class(kind: type) -> None:
     """Have the arguments of the public methods of a class checked, and of what makes one, if users make them.
 
-    Parts of a model check themselves as they are made (:class:`loopdyn.quantities.Spec`).
+    Parts of a model check themselves as they are made (:class:`loopdyn.quantities.units.Spec`).
     """
     if issubclass(kind, Exception | Spec):
         return

@@ -11,9 +11,9 @@ import pytest
 
 import loopdyn as ld
 from loopdyn.analysis.comparing import every_formulation
-from loopdyn.checking import random_sample
 from loopdyn.formulations.base import Formulation
 from loopdyn.formulations.registry import CLASSES
+from loopdyn.testing.checking import random_sample
 
 METHODS = every_formulation()
 EVERY = pytest.mark.parametrize("name", METHODS)

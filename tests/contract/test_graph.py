@@ -10,9 +10,9 @@ import pytest
 from tests.loops import crossed, nested, poison
 
 import loopdyn as ld
-from loopdyn.elimination.solver import Elimination
-from loopdyn.projection import project
-from loopdyn.rank import decide, scaled
+from loopdyn.loops.elimination.solver import Elimination
+from loopdyn.loops.projection import project
+from loopdyn.loops.rank import decide, scaled
 
 TURNED = ld.library.turned
 G = 9.81

@@ -14,10 +14,10 @@ import pytest
 from typer.testing import CliRunner
 
 import loopdyn as ld
+from loopdyn.app.bench import _amplitude
+from loopdyn.app.cli import app
 from loopdyn.arguments import ANYTHING, CHECKED, kind_of
-from loopdyn.bench import _amplitude
-from loopdyn.cli import app
-from loopdyn.quantities import Spec
+from loopdyn.quantities.units import Spec
 
 # Arguments that are known by what they can do; they are judged where they are used.
 FREE = [["user"], ["solver"], ["motion"]]

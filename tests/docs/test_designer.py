@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 import loopdyn as ld
-from loopdyn.cli import app
+from loopdyn.app.cli import app
 
 PAGE = (Path(__file__).parents[2] / "docs" / "designer.md").read_text()
 COMMANDS = re.findall(r"^```sh(?: expect=(\d))?\n(.*?)\n```", PAGE, re.M | re.S)

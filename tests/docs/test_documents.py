@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 import loopdyn as ld
-from loopdyn.cli import app
+from loopdyn.app.cli import app
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]

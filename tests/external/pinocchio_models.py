@@ -26,7 +26,7 @@ import pinocchio as pin
 import sympy
 
 import loopdyn as ld
-from loopdyn.model import GROUND, Mechanism
+from loopdyn.model.mechanism import GROUND, Mechanism
 
 LWA = pin.ReferenceFrame.LOCAL_WORLD_ALIGNED
 NAMES = {name: getattr(math, name) for name in ("sin", "cos", "tanh", "sqrt", "exp", "pi")}

@@ -15,7 +15,7 @@ import pytest
 from tests.loops import under_actuated
 
 import loopdyn as ld
-from loopdyn.formulations.rcr import RcrSolver
+from loopdyn.formulations.rcr.formulation import RcrSolver
 
 TARGETS = json.loads((Path(__file__).parent / "data" / "anderson2003.json").read_text())
 FRAME, LENGTHS, MASSES, WIDTH = 1.0, (0.4, 0.9, 0.7), (1.0, 2.0, 1.5), 0.02

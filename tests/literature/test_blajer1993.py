@@ -17,8 +17,8 @@ from numpy import cos, sin
 from tests.literature import test_blajer1994 as b94
 
 import loopdyn as ld
-from loopdyn.formulations.closure import Closer, plan_for
-from loopdyn.rank import decide
+from loopdyn.formulations.closure.formulation import Closer, plan_for
+from loopdyn.loops.rank import decide
 
 TARGETS = json.loads((Path(__file__).parent / "data" / "blajer1993.json").read_text())
 EXACT = 1e-10

@@ -18,9 +18,9 @@ from tests.literature import test_mufti1983 as mufti
 
 import loopdyn as ld
 from loopdyn.analysis.schemes import reactions_by, scheme_35, scheme_37, scheme_38
-from loopdyn.formulations import criteria
-from loopdyn.formulations.partition import PartitionSolver
-from loopdyn.rank import decide
+from loopdyn.formulations.partition import criteria
+from loopdyn.formulations.partition.formulation import PartitionSolver
+from loopdyn.loops.rank import decide
 
 TARGETS = json.loads((Path(__file__).parent / "data" / "blajer1994.json").read_text())
 EXACT = 1e-10  # of values at a state, as the specification suggests: independent methods agree to 1e-13

@@ -21,10 +21,10 @@ import pytest
 
 import loopdyn as ld
 from loopdyn.errors import ConvergenceError, SingularityError
-from loopdyn.formulations.huang import HuangSolver
+from loopdyn.formulations.momentum.huang import HuangSolver
 from loopdyn.formulations.oracle import Oracle
-from loopdyn.rank import decide, scaled
-from loopdyn.rotations import from_matrix
+from loopdyn.loops.rank import decide, scaled
+from loopdyn.spatial.rotations import from_matrix
 
 TARGETS = json.loads((Path(__file__).parent / "data" / "huang2002.json").read_text())
 PIN = ld.Revolute(axis=(0, 0, 1))

@@ -14,12 +14,12 @@ from scipy.integrate import solve_ivp
 from scipy.optimize import minimize
 
 import loopdyn as ld
-from loopdyn.formulations import mufti
-from loopdyn.formulations.absolute import Absolute
+from loopdyn.formulations.absolute import kernels as mufti
+from loopdyn.formulations.absolute.formulation import Absolute
 from loopdyn.formulations.oracle import Oracle
-from loopdyn.rank import decide
-from loopdyn.rotations import about_axis, from_matrix
-from loopdyn.system import State
+from loopdyn.loops.rank import decide
+from loopdyn.spatial.rotations import about_axis, from_matrix
+from loopdyn.system.system import State
 
 TARGETS = json.loads((Path(__file__).parent / "data" / "mufti1983.json").read_text())
 DATA = TARGETS["mufti_data"]
@@ -533,7 +533,7 @@ def quaternion_rate(W, q):
 
 
 def rotations(q):
-    from loopdyn.rotations import to_matrix
+    from loopdyn.spatial.rotations import to_matrix
 
     return np.array([to_matrix(x / np.linalg.norm(x)) for x in q])
 

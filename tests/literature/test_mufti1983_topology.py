@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import loopdyn as ld
-from loopdyn.topology import Edge, Forest, Topology, hang
+from loopdyn.system.topology import Edge, Forest, Topology, hang
 
 pytestmark = pytest.mark.jit_off
 

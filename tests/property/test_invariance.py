@@ -33,7 +33,7 @@ from tests.independent import (
 )
 
 import loopdyn as ld
-from loopdyn import records as rec
+from loopdyn.engine import records as rec
 from loopdyn.tree import aba, jacobian, rnea
 
 DETERMINISTIC = settings(derandomize=True, database=None, deadline=None, max_examples=50)

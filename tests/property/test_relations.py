@@ -7,7 +7,7 @@ import pytest
 from tests.independent import closed_state, random_inertia, transfer
 
 import loopdyn as ld
-from loopdyn.projection import project
+from loopdyn.loops.projection import project
 
 FORMULATIONS = ("oracle", "relative", "graph", ld.Absolute(solver="kkt"), ld.Absolute(solver="nullspace"))
 

@@ -9,12 +9,12 @@ import pytest
 
 import loopdyn as ld
 from loopdyn.errors import SingularityError
-from loopdyn.formulations.absolute import Absolute
+from loopdyn.formulations.absolute.formulation import Absolute
 from loopdyn.formulations.oracle import Oracle
 from loopdyn.library import ALL, random_mechanism, turned
-from loopdyn.projection import project
-from loopdyn.rank import decide
-from loopdyn.system import State
+from loopdyn.loops.projection import project
+from loopdyn.loops.rank import decide
+from loopdyn.system.system import State
 
 EXACT = ["kkt", "sparse", "schur", "barycentric", "nullspace"]
 AGREE = 1e-8
@@ -91,7 +91,7 @@ def _solve(system, state, solver):
 
 def _same_motion(system, poses, motion):
     """State of a system of free bodies."""
-    from loopdyn.rotations import from_matrix
+    from loopdyn.spatial.rotations import from_matrix
 
     q, v = np.zeros(system.nq), np.zeros(system.nv)
     for j in system.joints.values():

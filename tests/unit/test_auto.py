@@ -9,14 +9,15 @@ from scipy import integrate
 from tests.linkages import add_linkage, linkage, moved, sides
 
 import loopdyn as ld
-from loopdyn.elimination import passes, plan
-from loopdyn.formulations import indicator, momentum
+from loopdyn.formulations.auto import indicator
+from loopdyn.formulations.momentum import formulation as momentum
 from loopdyn.integrators import chart, stepping
 from loopdyn.integrators.base import Stepper
-from loopdyn.passages import Crossing
-from loopdyn.reactions import impulses
+from loopdyn.loops.elimination import passes, plan
+from loopdyn.loops.reactions import impulses
+from loopdyn.run.passages import Crossing
 
-whole_run = importlib.import_module("loopdyn.simulate")  # the module: its function has the same name
+whole_run = importlib.import_module("loopdyn.run.simulate")  # the module: its function has the same name
 CONTRA = (1.0, 0.5, 1.0, 0.5)
 
 

@@ -6,8 +6,8 @@ import pytest
 from typer.testing import CliRunner
 
 import loopdyn as ld
-from loopdyn.bench import PROBLEMS, run_by_mujoco, run_problem
-from loopdyn.cli import app
+from loopdyn.app.bench import PROBLEMS, run_by_mujoco, run_problem
+from loopdyn.app.cli import app
 
 
 def run(*arguments):
@@ -90,7 +90,7 @@ def test_a_peer_that_cannot_run_a_problem_is_left_out_and_said(monkeypatch):
     def refuse(name, step):
         raise ld.LoopdynError("MuJoCo is not installed. Install loopdyn[mjcf].")
 
-    monkeypatch.setattr("loopdyn.bench.run_by_mujoco", refuse)
+    monkeypatch.setattr("loopdyn.app.bench.run_by_mujoco", refuse)
     found = CliRunner().invoke(app, ["bench", "A01", "--peers", "--json"])
     assert found.exit_code == 0
     assert "A01 by MuJoCo is left out: MuJoCo is not installed" in found.stderr

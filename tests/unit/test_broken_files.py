@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 import loopdyn as ld
-from loopdyn.cli import app
+from loopdyn.app.cli import app
 from loopdyn.io import load, reading
 
 

@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 from tests import chromium, sweeps
 
-from loopdyn import viewer
+from loopdyn.output import viewer
 
 
 @pytest.fixture(scope="module")

@@ -15,16 +15,16 @@ import numpy as np
 import pytest
 
 import loopdyn as ld
-from loopdyn.checkpoint import Checkpoint
-from loopdyn.elimination.solver import Elimination
 from loopdyn.engine.contents import content_digest
+from loopdyn.loops.elimination.solver import Elimination
+from loopdyn.run.checkpoint import Checkpoint
 
-module = importlib.import_module("loopdyn.simulate")  # the function of this name hides it
+module = importlib.import_module("loopdyn.run.simulate")  # the function of this name hides it
 
 SCRIPT = """
 import sys
 import importlib
-module = importlib.import_module("loopdyn.simulate")
+module = importlib.import_module("loopdyn.run.simulate")
 module.SAVE_EVERY, module.PULSE = 0.0, 0.005
 sys.path.insert(0, sys.argv[2])
 from test_checkpoint import run_pendulum

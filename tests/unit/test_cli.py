@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 import loopdyn as ld
 from loopdyn.analysis.comparing import every_formulation
-from loopdyn.cli import app
+from loopdyn.app.cli import app
 
 FOLDER = Path(__file__).parents[2] / "examples" / "mechanisms"
 MODELS = sorted(p.stem for p in FOLDER.glob("*.yaml"))

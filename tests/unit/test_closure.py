@@ -15,14 +15,14 @@ from tests.unit.test_partition import moving
 
 import loopdyn as ld
 from loopdyn.analysis.branches import _apart, _searched
-from loopdyn.checking import random_sample
-from loopdyn.formulations import closing
-from loopdyn.formulations.closure import Closer, explicit_sets, plan_for
-from loopdyn.formulations.groups import make_plan
+from loopdyn.formulations.closure import kernels as closing
+from loopdyn.formulations.closure.formulation import Closer, explicit_sets, plan_for
+from loopdyn.formulations.closure.plan import make_plan
 from loopdyn.integrators.base import Stepper
 from loopdyn.integrators.chart import Output
 from loopdyn.integrators.stepping import FINISHED, RUNNING
-from loopdyn.rank import decide
+from loopdyn.loops.rank import decide
+from loopdyn.testing.checking import random_sample
 
 PIN = ld.Revolute(axis=(0, 0, 1))
 

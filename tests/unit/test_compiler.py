@@ -10,8 +10,8 @@ import pytest
 from numba.core import event, typing
 from tests.unit.test_jit import Workshop
 
-from loopdyn._jit import inline, kernel, specialise
 from loopdyn.engine import compiler
+from loopdyn.engine.jit import inline, kernel, specialise
 
 pytestmark = pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")
 

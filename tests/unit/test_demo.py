@@ -6,7 +6,7 @@ from tests import chromium
 from typer.testing import CliRunner
 
 from loopdyn.analysis.comparing import every_formulation
-from loopdyn.cli import app
+from loopdyn.app.cli import app
 
 
 def test_the_demonstration_shows_both_mechanisms_by_every_formulation(tmp_path):

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import loopdyn as ld
-from loopdyn.drawing import Drawing, speed_units
-from loopdyn.results import coordinate_units
+from loopdyn.output.drawing import Drawing, speed_units
+from loopdyn.results.run import coordinate_units
 
 PLANAR = (
     "pendulum",

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import loopdyn as ld
-from loopdyn import profiles
+from loopdyn.quantities import profiles
 
 matplotlib.use("Agg")
 

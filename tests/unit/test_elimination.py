@@ -16,17 +16,17 @@ from tests.independent import TYPES, closed_state
 from tests.loops import add_loads, crossed, loop_with, nested, poison
 
 import loopdyn as ld
-import loopdyn.elimination.plan
-from loopdyn import records as rec
-from loopdyn._jit import kernel
-from loopdyn.elimination import layout, make_plan
-from loopdyn.elimination.ldl import factor, solve
-from loopdyn.elimination.ordering import Pattern, factor_pattern, minimum_degree, postorder
-from loopdyn.elimination.passes import accelerate
-from loopdyn.elimination.plan import Plan
-from loopdyn.elimination.solver import Elimination
-from loopdyn.projection import project
-from loopdyn.rank import decide
+import loopdyn.loops.elimination.plan
+from loopdyn.engine import records as rec
+from loopdyn.engine.jit import kernel
+from loopdyn.loops.elimination import layout, make_plan
+from loopdyn.loops.elimination.ldl import factor, solve
+from loopdyn.loops.elimination.ordering import Pattern, factor_pattern, minimum_degree, postorder
+from loopdyn.loops.elimination.passes import accelerate
+from loopdyn.loops.elimination.plan import Plan
+from loopdyn.loops.elimination.solver import Elimination
+from loopdyn.loops.projection import project
+from loopdyn.loops.rank import decide
 
 # ------------------------------------------------------------------------------- order, pattern and factor
 
@@ -467,7 +467,7 @@ def plan_arrays(plan: Plan) -> layout.PlanArrays:
 @pytest.mark.parametrize("name", SEVERAL)
 def test_results_do_not_depend_on_the_size_of_waves(name, size, monkeypatch):
     """Wherever a wave ends, at a body, between the two of a cut joint, inside of a tree of the forest."""
-    monkeypatch.setattr(loopdyn.elimination.plan, "WAVE", size)
+    monkeypatch.setattr(loopdyn.loops.elimination.plan, "WAVE", size)
     system, state = closed(SEVERAL[name])
     tau = np.random.default_rng(2).normal(size=system.nv)
     for severed in ([], severable(system)[::2], severable(system)):
@@ -481,7 +481,7 @@ def test_results_do_not_depend_on_the_size_of_waves(name, size, monkeypatch):
 @pytest.mark.parametrize("name", SEVERAL)
 def test_a_wave_has_all_that_it_needs(name, monkeypatch):
     """Parents placed before children, rows of a cut after both of its bodies, a tree eliminated after all its cuts."""
-    monkeypatch.setattr(loopdyn.elimination.plan, "WAVE", 2)
+    monkeypatch.setattr(loopdyn.loops.elimination.plan, "WAVE", 2)
     system = SEVERAL[name].compile()
     plan = make_plan(system, bodies_of(system, severable(system)[::2]))
     tables, model = plan_arrays(plan), uncompiled(rec.open_model)(plan.ints, plan.floats)
@@ -669,7 +669,7 @@ def test_nothing_left_in_the_work_array_is_used(name):
 
 
 def _inertia(system: ld.System, body: int) -> np.ndarray:
-    from loopdyn.records import INERTIA
+    from loopdyn.engine.records import INERTIA
 
     xx, yy, zz, xy, xz, yz = system.model.body[body, INERTIA : INERTIA + 6]
     return np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from scipy.interpolate import CubicSpline
 
 from loopdyn.errors import ExpressionError, ModelError
-from loopdyn.expressions import (
+from loopdyn.quantities.expressions import (
     CONSTANTS,
     FUNCTIONS,
     MAX_DEPTH,
@@ -881,6 +881,6 @@ def test_override_of_a_parameter_that_is_not_there_names_the_nearest():
 
 
 def test_importing_formulas_does_not_import_scipy():
-    code = "import sys, loopdyn.expressions; sys.exit('scipy.interpolate' in sys.modules)"
+    code = "import sys, loopdyn.quantities.expressions; sys.exit('scipy.interpolate' in sys.modules)"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "NUMBA_DISABLE_JIT": "1"}
     assert subprocess.run([sys.executable, "-c", code], env=environment, check=False).returncode == 0

@@ -9,8 +9,8 @@ import pytest
 from numba.core.runtime import _nrt_python, rtsys
 
 import loopdyn as ld
-from loopdyn.elimination.passes import accelerate, correct
-from loopdyn.elimination.solver import Elimination
+from loopdyn.loops.elimination.passes import accelerate, correct
+from loopdyn.loops.elimination.solver import Elimination
 
 FAMILIES = {"star_ladder": 2, "n_four_bar": 2, "tower": 3, "ladder": 2}  # bodies of a cell
 

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 import loopdyn as ld
-from loopdyn.cli import app
+from loopdyn.app.cli import app
 
 
 def run(*arguments: object):

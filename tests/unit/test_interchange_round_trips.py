@@ -8,7 +8,7 @@ from tests.motions import centres, difference
 from typer.testing import CliRunner
 
 import loopdyn as ld
-from loopdyn.cli import app
+from loopdyn.app.cli import app
 
 # The issue asks for 1e-9. Masses that MuJoCo demands on massless bodies (1e-12 kg, 1e-14 kg m^2) and rounding of poses
 # were measured to stay below 1e-12.

@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 import loopdyn as ld
-from loopdyn.cli import app
+from loopdyn.app.cli import app
 from loopdyn.interrupts import deferred
 
 LONG = 1e5  # seconds of motion that nobody waits for
@@ -138,7 +138,7 @@ def test_ctrl_c_stops_a_sweep_and_keeps_what_was_computed(table, interrupt_at):
 
 
 def test_ctrl_c_between_two_runs_of_a_sweep_stops_it(table, monkeypatch):
-    module = sys.modules["loopdyn.variants"]
+    module = sys.modules["loopdyn.studies.variants"]
     real = module.assemble
     count = []
 
@@ -155,7 +155,9 @@ def test_ctrl_c_between_two_runs_of_a_sweep_stops_it(table, monkeypatch):
 
 
 def test_a_sweep_that_is_stopped_at_once_has_an_empty_table(table, monkeypatch):
-    monkeypatch.setattr(sys.modules["loopdyn.variants"], "assemble", lambda s: signal.raise_signal(signal.SIGINT))
+    monkeypatch.setattr(
+        sys.modules["loopdyn.studies.variants"], "assemble", lambda s: signal.raise_signal(signal.SIGINT)
+    )
     found = ld.variants(rod(), table, 0.1, progress=False)
     assert len(found.table()) == 0
     assert found.stopped == "stopped by the user: 0 of 50 variants were begun"

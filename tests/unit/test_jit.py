@@ -21,10 +21,10 @@ import numba
 import numpy as np
 import pytest
 
-from loopdyn import _jit
-from loopdyn._jit import kernel, prefetch, specialise, whole, window
 from loopdyn.engine import cache
+from loopdyn.engine import jit as _jit
 from loopdyn.engine.fingerprint import fingerprint
+from loopdyn.engine.jit import kernel, prefetch, specialise, whole, window
 
 
 class Workshop:

@@ -9,7 +9,7 @@ from scipy.integrate import quad
 from typer.testing import CliRunner
 
 import loopdyn as ld
-from loopdyn.cli import app
+from loopdyn.app.cli import app
 from loopdyn.joints.base import Rebound
 
 G = 9.81

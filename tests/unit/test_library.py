@@ -12,7 +12,7 @@ import pytest
 import loopdyn as ld
 from loopdyn import library
 from loopdyn.library import ALL, turned
-from loopdyn.rotations import to_matrix
+from loopdyn.spatial.rotations import to_matrix
 
 FOLDER = Path(__file__).parents[2] / "examples" / "mechanisms"
 EVERY = pytest.mark.parametrize("name", ALL)

@@ -7,9 +7,9 @@ import pytest
 from tests.literature import test_constraint_changes as literature
 
 import loopdyn as ld
-from loopdyn.events import watch
 from loopdyn.integrators.base import Stepper
-from loopdyn.locking import Phase
+from loopdyn.run.events import watch
+from loopdyn.run.locking import Phase
 
 L1, L2, M1, M2 = 0.8, 0.5, 2.0, 1.0
 
@@ -149,7 +149,7 @@ def test_coordinates_that_are_forced_and_too_few_behind_a_release_end_the_run_in
 def test_constraints_that_a_formulation_cannot_treat_end_the_run_in_words():
     """Closure refuses rows that hold velocities alone; a lock does not bring such, so they are brought here."""
     system = literature.closed().compile(cuts=["O4"])
-    module = importlib.import_module("loopdyn.simulate")
+    module = importlib.import_module("loopdyn.run.simulate")
     unsupported = ld.library.four_bar()
     unsupported.add_force(ld.UserForce(function=lambda t, q, v, out: None, name="f"))
     method = ld.Closure()

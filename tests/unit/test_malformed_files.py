@@ -13,9 +13,9 @@ from tests.unit import test_interchange_sdf as sdf
 from tests.unit import test_interchange_urdf as urdf
 
 import loopdyn as ld
-from loopdyn.expressions import parse
 from loopdyn.io.reading import parse_document
 from loopdyn.io.yaml import load_text
+from loopdyn.quantities.expressions import parse
 
 ROOT = Path(__file__).parents[2]
 MJCF = re.search(r'text = """\n(.*?)"""', (ROOT / "docs" / "import.md").read_text(), re.DOTALL)[1]

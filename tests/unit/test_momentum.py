@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import loopdyn as ld
-from loopdyn.formulations import momentum
-from loopdyn.formulations.momentum import MomentumSolver
-from loopdyn.formulations.momentum_large import LargeMomentumSolver
-from loopdyn.rank import decide
+from loopdyn.formulations.momentum import formulation as momentum
+from loopdyn.formulations.momentum.formulation import MomentumSolver
+from loopdyn.formulations.momentum.large import LargeMomentumSolver
+from loopdyn.loops.rank import decide
 from loopdyn.tree import energy
 
 FOUR_BAR = {"q": {"A": 0.3}, "v": {"A": 2.0}}

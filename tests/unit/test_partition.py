@@ -8,10 +8,11 @@ from tests.kernels import check_complex_numbers, check_nothing_is_allocated
 from tests.unit.test_absolute import CONSTRAINTS
 
 import loopdyn as ld
-from loopdyn.checking import random_sample
-from loopdyn.formulations import blajer, criteria
-from loopdyn.formulations.partition import PartitionSolver
-from loopdyn.rank import decide
+from loopdyn.formulations.partition import criteria
+from loopdyn.formulations.partition import kernels as blajer
+from loopdyn.formulations.partition.formulation import PartitionSolver
+from loopdyn.loops.rank import decide
+from loopdyn.testing.checking import random_sample
 
 
 def prepared(system: ld.System, state: ld.State, **options) -> PartitionSolver:

@@ -6,7 +6,7 @@ import pytest
 from tests import sweeps
 
 import loopdyn as ld
-from loopdyn.plot import RunPlots, write_film
+from loopdyn.output.plot import RunPlots, write_film
 
 mpl.use("Agg")
 import matplotlib.pyplot as plt

@@ -7,11 +7,12 @@ from tests.loops import crossed, nested, under_actuated
 from tests.unit.test_absolute import CONSTRAINTS
 
 import loopdyn as ld
-from loopdyn.checking import random_sample
-from loopdyn.formulations import anderson, rcr
 from loopdyn.formulations.graph import GraphSolver
-from loopdyn.formulations.rcr import RcrSolver
-from loopdyn.rank import decide
+from loopdyn.formulations.rcr import formulation as rcr
+from loopdyn.formulations.rcr import kernels as anderson
+from loopdyn.formulations.rcr.formulation import RcrSolver
+from loopdyn.loops.rank import decide
+from loopdyn.testing.checking import random_sample
 
 PIN = ld.Revolute(axis=(0, 0, 1))
 

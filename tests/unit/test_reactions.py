@@ -14,7 +14,7 @@ from tests.independent import assert_same_motion, random_rotation, transfer, tur
 from tests.variants import scaled
 
 import loopdyn as ld
-from loopdyn.reactions import COMPONENTS, reactions
+from loopdyn.loops.reactions import COMPONENTS, reactions
 
 DATA = Path(__file__).parents[1] / "data" / "reference"
 PIN = ld.Revolute(axis=(0, 0, 1))

@@ -295,7 +295,7 @@ def test_analyses_that_cannot_leave_rows_open_refuse_in_words():
 def test_the_command_line_closes_within_tolerances_in_units_of_the_file(tmp_path):
     from typer.testing import CliRunner
 
-    from loopdyn.cli import app
+    from loopdyn.app.cli import app
 
     file = tmp_path / "rods.yaml"
     three_rods(1e-6).mechanism.save(file)

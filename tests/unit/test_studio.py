@@ -22,14 +22,14 @@ from tests import chromium
 from typer.testing import CliRunner
 
 import loopdyn as ld
-from loopdyn import studio
-from loopdyn.cli import app
+from loopdyn.app import studio
+from loopdyn.app.cli import app
+from loopdyn.app.studio import MOST_PAGES, work
+from loopdyn.app.studio.folder import MAX_TEXT, MODELS, RUNS, Folder
+from loopdyn.app.studio.guard import refusal
+from loopdyn.app.studio.worker import Worker
 from loopdyn.errors import LoopdynError, ModelError
 from loopdyn.io.yaml import load_text
-from loopdyn.studio import MOST_PAGES, work
-from loopdyn.studio.folder import MAX_TEXT, MODELS, RUNS, Folder
-from loopdyn.studio.guard import refusal
-from loopdyn.studio.worker import Worker
 
 HOSTILE = "<img src=x onerror=hacked=1>"
 FOUR_BAR = (Path(studio.__file__).parent / "new.yaml").read_text("utf-8")

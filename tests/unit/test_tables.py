@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import loopdyn as ld
-from loopdyn.corners import corners
+from loopdyn.run.corners import corners
 
 # Force of a press in N over the position of its slide in mm, as a user wrote it: nothing beyond -10 mm.
 PRESS = [[-15, 100000], [-14, 80000], [-10, 0], [0, 0], [40, 0]]

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import loopdyn as ld
-import loopdyn.system
-from loopdyn.topology import Edge, Topology, adjacency, forest_of_cuts, shallow_forest
+import loopdyn.system.system
+from loopdyn.system.topology import Edge, Topology, adjacency, forest_of_cuts, shallow_forest
 
 pytestmark = [
     pytest.mark.jit_off,
@@ -484,14 +484,14 @@ def test_effort_for_many_massless_links_grows_with_their_number(monkeypatch):
                 ends = (b if b == m.ground else f"{b}{k}" for b in (spec.parent, spec.child))
                 m.add_joint(f"{name}{k}", PIN, *ends, at=x + spec.at)
         calls = [0]
-        kept = loopdyn.system._felt_through
+        kept = loopdyn.system.system._felt_through
 
         def counted(*arguments, calls=calls, kept=kept):
             calls[0] += 1
             return kept(*arguments)
 
         with monkeypatch.context() as patch:
-            patch.setattr(loopdyn.system, "_felt_through", counted)
+            patch.setattr(loopdyn.system.system, "_felt_through", counted)
             m.compile()
         judged.append(calls[0])
     assert judged[1] < 3 * judged[0]

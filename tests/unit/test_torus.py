@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from loopdyn.formulations import torus
-from loopdyn.rotations import about_axis
+from loopdyn.formulations.closure import torus
+from loopdyn.spatial.rotations import about_axis
 
 pytestmark = pytest.mark.jit_off
 

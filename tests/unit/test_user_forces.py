@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import loopdyn as ld
-from loopdyn.elimination import layout
+from loopdyn.loops.elimination import layout
 
 CALLING = ("auto", "graph", "relative", "partition", "oracle", "absolute")
 

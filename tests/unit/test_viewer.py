@@ -10,7 +10,7 @@ from scipy.spatial.transform import Rotation
 from tests import sweeps
 
 import loopdyn as ld
-from loopdyn import viewer
+from loopdyn.output import viewer
 
 FLOAT32 = np.finfo(np.float32).eps  # 1.2e-7, rounding of the stored numbers
 

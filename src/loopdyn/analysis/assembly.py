@@ -21,10 +21,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from loopdyn.analysis.contradictions import LARGEST, Change, Contradiction, changes_that_close, contradiction
 from loopdyn.errors import AssemblyError, LoopdynError, ModelError, Problem, SingularityError
-from loopdyn.projection import metric, smallest_step
-from loopdyn.rank import of_matrix
-from loopdyn.reactions import freedom_rate
-from loopdyn.system import JointData, State, System, Tolerated
+from loopdyn.loops.projection import metric, smallest_step
+from loopdyn.loops.rank import of_matrix
+from loopdyn.loops.reactions import freedom_rate
+from loopdyn.quantities.wording import nearest
+from loopdyn.system.system import JointData, State, System, Tolerated
 from loopdyn.tree import (
     Motion,
     body_motion,
@@ -36,7 +37,6 @@ from loopdyn.tree import (
     relative_pose,
     terms,
 )
-from loopdyn.wording import nearest
 
 Array = NDArray[np.float64]
 

@@ -1,6 +1,6 @@
 """Assembly branches: all closures of a mechanism for given independent coordinates, and where they meet.
 
-[Blajer1993 section 4, Fig. 3], with the groups of :mod:`loopdyn.formulations.groups`: a group of joints has two
+[Blajer1993 section 4, Fig. 3], with the groups of :mod:`loopdyn.formulations.closure.plan`: a group of joints has two
 closures, told apart by the sign of its determinant, which meet where the group is singular. A mechanism all of whose
 coordinates follow by such groups has at most 2^groups closures, and they are all found.
 """
@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 
 from loopdyn.analysis.assembly import flipped
 from loopdyn.errors import LoopdynError
-from loopdyn.formulations.closure import Closer, plan_for
-from loopdyn.formulations.criteria import measure, null_space
-from loopdyn.formulations.groups import Plan
-from loopdyn.rank import decide, scaled
-from loopdyn.system import State, System, require_exact
+from loopdyn.formulations.closure.formulation import Closer, plan_for
+from loopdyn.formulations.closure.plan import Plan
+from loopdyn.formulations.partition.criteria import measure, null_space
+from loopdyn.loops.rank import decide, scaled
+from loopdyn.quantities.wording import nearest
+from loopdyn.system.system import State, System, require_exact
 from loopdyn.tree import closure, difference, increment
-from loopdyn.wording import nearest
 
 Array = NDArray[np.float64]
 

@@ -13,8 +13,8 @@ from loopdyn.analysis.assembly import assemble
 from loopdyn.errors import LoopdynError
 from loopdyn.formulations.base import Formulation
 from loopdyn.formulations.registry import CLASSES, formulation_class, prepare
-from loopdyn.reactions import COMPONENTS, reactions
-from loopdyn.system import State, System, require_exact
+from loopdyn.loops.reactions import COMPONENTS, reactions
+from loopdyn.system.system import State, System, require_exact
 
 Array = NDArray[np.float64]
 

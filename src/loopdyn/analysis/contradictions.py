@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import qr
 
-from loopdyn import records as rec
-from loopdyn.projection import project
-from loopdyn.rank import CANDIDATE, is_large, of_matrix, scaled
-from loopdyn.reactions import free_terms
-from loopdyn.system import State, System, Tolerated
+from loopdyn.engine import records as rec
+from loopdyn.loops.projection import project
+from loopdyn.loops.rank import CANDIDATE, is_large, of_matrix, scaled
+from loopdyn.loops.reactions import free_terms
+from loopdyn.system.system import State, System, Tolerated
 from loopdyn.tree import body_motion, difference, increment, terms
 
 Array = NDArray[np.float64]

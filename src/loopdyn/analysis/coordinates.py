@@ -19,14 +19,14 @@ from numpy.typing import NDArray
 
 from loopdyn.analysis.reconnect import reconnect
 from loopdyn.errors import LoopdynError
-from loopdyn.formulations import criteria
-from loopdyn.formulations.partition import Partition, PartitionSolver
-from loopdyn.projection import project
-from loopdyn.rank import CANDIDATE, decide, require_inertia, require_regular, scaled
-from loopdyn.system import State, System, build, require_exact
-from loopdyn.topology import forest_of_cuts
+from loopdyn.formulations.partition import criteria
+from loopdyn.formulations.partition.formulation import Partition, PartitionSolver
+from loopdyn.loops.projection import project
+from loopdyn.loops.rank import CANDIDATE, decide, require_inertia, require_regular, scaled
+from loopdyn.quantities.wording import nearest
+from loopdyn.system.system import State, System, build, require_exact
+from loopdyn.system.topology import forest_of_cuts
 from loopdyn.tree import bodies_without_inertia, closure, increment
-from loopdyn.wording import nearest
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -88,7 +88,7 @@ class Sweep:
 
     def plot(self) -> Figure:
         """The projective criterion of every coordinate over the one that was swept, as Fig. 3 of the paper."""
-        from loopdyn.plot import plot_criterion
+        from loopdyn.output.plot import plot_criterion
 
         return plot_criterion(self)
 

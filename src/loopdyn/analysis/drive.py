@@ -23,14 +23,14 @@ from loopdyn.constraints import Driver
 from loopdyn.errors import LoopdynError, ModelError, Problem, warn
 from loopdyn.files import write
 from loopdyn.forces.base import Table, law_program
-from loopdyn.profiles import Profile
-from loopdyn.projection import project
-from loopdyn.rank import dead_drivers, of_matrix
-from loopdyn.system import JointData, State, System, TableUse, point_on, require_exact
+from loopdyn.loops.projection import project
+from loopdyn.loops.rank import dead_drivers, of_matrix
+from loopdyn.quantities.profiles import Profile
+from loopdyn.quantities.wording import nearest
+from loopdyn.system.system import JointData, State, System, TableUse, point_on, require_exact
 from loopdyn.tables import csv_text
 from loopdyn.tree import Motion, body_motion, increment
 from loopdyn.tree.tables import leave_table
-from loopdyn.wording import nearest
 
 if TYPE_CHECKING:
     import pandas
@@ -209,7 +209,7 @@ class Drive:
         >>> turn.point("coupler", at=(0.5, 0.5, 0))["position"].dims
         ('step', 'xyz')
         """
-        from loopdyn.labels import dataset
+        from loopdyn.quantities.labels import dataset
 
         s, given = self.system, np.asarray(at, float)
         own = point_on(s, body, given * self._scale("length"))
@@ -406,13 +406,13 @@ class Drive:
         *labels : str
             Coordinates to show; by default all that have one number.
         """
-        from loopdyn.plot import plot_drive
+        from loopdyn.output.plot import plot_drive
 
         return plot_drive(self, [self._known(label) for label in labels])
 
     def plot_point(self, body: str, at: ArrayLike) -> Figure:
         """The path of a point of a body, drawn in the plane in which it is widest; arguments as in :meth:`point`."""
-        from loopdyn.plot import plot_drive_point
+        from loopdyn.output.plot import plot_drive_point
 
         return plot_drive_point(self, body, self.point(body, at))
 
@@ -425,9 +425,9 @@ class Drive:
         seconds : float
             How long a film of a range takes; a motion of time takes its own.
         **options
-            Those of :func:`loopdyn.viewer.write_page` and :func:`loopdyn.plot.write_film`.
+            Those of :func:`loopdyn.output.viewer.write_page` and :func:`loopdyn.output.plot.write_film`.
         """
-        from loopdyn.viewer import animate
+        from loopdyn.output.viewer import animate
 
         if not self.steps:
             raise LoopdynError("there is no pose to show: the drive ended at its start. Give another range.")
@@ -438,7 +438,7 @@ class _Film:
     """A drive as what pages and films need of a run; a range is passed through in a given time."""
 
     def __init__(self, drive: Drive, seconds: float):
-        from loopdyn.labels import dataset
+        from loopdyn.quantities.labels import dataset
 
         self.system, self._drive = drive.system, drive
         s, d = drive.system, drive.data
@@ -485,8 +485,8 @@ def drive(
         model, they must determine the motion.
     motion : tuple, array, profile, formula or Table
         Of a single input. A tuple ``(start, stop)`` or ``(start, stop, n)`` is a range of n steps, a list or array are
-        values; joint coordinates, zero at the reference pose. A profile of :mod:`loopdyn.profiles`, a formula of ``t``
-        or a table are motions in time, in the units of the model.
+        values; joint coordinates, zero at the reference pose. A profile of :mod:`loopdyn.quantities.profiles`, a
+        formula of ``t`` or a table are motions in time, in the units of the model.
     times : tuple or array, optional
         Times of a motion: ``(start, stop)``, ``(start, stop, n)`` or values, s; by default the whole of a profile.
     near : State, optional
@@ -908,7 +908,7 @@ class _Driving:
 
     def _dataset(self, points: Sequence[Point]) -> xarray.Dataset:
         """Everything with labels and units."""
-        from loopdyn.labels import dataset
+        from loopdyn.quantities.labels import dataset
 
         s, c, rows = self.system, self.course, self.rows
         points = [self._without_derivatives(p) if _is_dead(p) else p for p in points]

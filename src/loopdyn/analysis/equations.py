@@ -16,16 +16,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from loopdyn import records as rec
+from loopdyn.engine import records as rec
 from loopdyn.errors import LoopdynError
-from loopdyn.formulations import closing
-from loopdyn.formulations.closure import plan_for
-from loopdyn.formulations.groups import PARALLEL, Plan
-from loopdyn.rank import decide
-from loopdyn.rotations import perpendicular_frame
-from loopdyn.system import JointData, State, System, require_exact
+from loopdyn.formulations.closure import kernels as closing
+from loopdyn.formulations.closure.formulation import plan_for
+from loopdyn.formulations.closure.plan import PARALLEL, Plan
+from loopdyn.loops.rank import decide
+from loopdyn.quantities.wording import nearest
+from loopdyn.spatial.rotations import perpendicular_frame
+from loopdyn.system.system import JointData, State, System, require_exact
 from loopdyn.tree import body_motion
-from loopdyn.wording import nearest
 
 if TYPE_CHECKING:
     import sympy

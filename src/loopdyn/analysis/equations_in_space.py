@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from loopdyn import records as rec
 from loopdyn.analysis.equations import Equations, symbol
+from loopdyn.engine import records as rec
 from loopdyn.errors import LoopdynError
-from loopdyn.formulations import closing
-from loopdyn.formulations.groups import Plan
-from loopdyn.system import JointData, State
+from loopdyn.formulations.closure import kernels as closing
+from loopdyn.formulations.closure.plan import Plan
+from loopdyn.system.system import JointData, State
 from loopdyn.tree import body_motion
 
 Array = NDArray[np.float64]

@@ -27,20 +27,20 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from loopdyn import records as rec
 from loopdyn.analysis.assembly import assemble, speed_rows
 from loopdyn.analysis.mobility import mobility
+from loopdyn.engine import records as rec
 from loopdyn.errors import ConvergenceError, LoopdynError, ModelError, Problem
 from loopdyn.forces import Actuator, JointFriction, JointSpring, Motor, SpringDamper
-from loopdyn.locking import coordinate
-from loopdyn.model import Mechanism
-from loopdyn.rank import decide, scaled
-from loopdyn.reactions import COMPONENTS, Reactions, reactions
-from loopdyn.results import load_units
-from loopdyn.system import State, System, TableUse, build, require_exact
+from loopdyn.loops.rank import decide, scaled
+from loopdyn.loops.reactions import COMPONENTS, Reactions, reactions
+from loopdyn.model.mechanism import Mechanism
+from loopdyn.quantities.wording import nearest
+from loopdyn.results.run import load_units
+from loopdyn.run.locking import coordinate
+from loopdyn.system.system import State, System, TableUse, build, require_exact
 from loopdyn.tree import body_motion, closure, difference, energy, increment, inverse_dynamics, power, terms
 from loopdyn.tree.tables import check_tables, table_variable
-from loopdyn.wording import nearest
 
 Array = NDArray[np.float64]
 

@@ -31,9 +31,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from loopdyn import records as rec
+from loopdyn.engine import records as rec
 from loopdyn.errors import LoopdynError, SingularityError
-from loopdyn.system import State, System, build
+from loopdyn.system.system import State, System, build
 from loopdyn.tree import difference, increment, jacobian, require_rows
 from loopdyn.tree.user_rows import user_rows
 

@@ -27,22 +27,22 @@ from numpy.typing import ArrayLike, NDArray
 
 from loopdyn.analysis.assembly import assemble, speed_rows
 from loopdyn.analysis.mobility import mobility
-from loopdyn.bearings import Bearings
 from loopdyn.errors import AssemblyError, LoopdynError, ModelError, Problem, SingularityError
 from loopdyn.files import write
 from loopdyn.forces import Motor, Table
 from loopdyn.formulations.registry import prepare
-from loopdyn.locking import coordinate
-from loopdyn.model import Mechanism
-from loopdyn.projection import project
-from loopdyn.rank import CANDIDATE, dead_drivers, decide, of_matrix, scaled
-from loopdyn.reactions import freedom_wrench, reactions
-from loopdyn.results import Run
-from loopdyn.system import State, System, build, require_exact
+from loopdyn.loops.projection import project
+from loopdyn.loops.rank import CANDIDATE, dead_drivers, decide, of_matrix, scaled
+from loopdyn.loops.reactions import freedom_wrench, reactions
+from loopdyn.model.mechanism import Mechanism
+from loopdyn.quantities.wording import nearest
+from loopdyn.results.bearings import Bearings
+from loopdyn.results.run import Run
+from loopdyn.run.locking import coordinate
+from loopdyn.system.system import State, System, build, require_exact
 from loopdyn.tables import csv_text
 from loopdyn.tree import Terms, body_motion, closure, difference, increment, terms
 from loopdyn.tree.tables import check_tables
-from loopdyn.wording import nearest
 
 if TYPE_CHECKING:
     import pandas
@@ -159,7 +159,7 @@ class InverseDynamics:
     @cached_property
     def data(self) -> xarray.Dataset:
         """Everything with labels and units."""
-        from loopdyn.labels import dataset
+        from loopdyn.quantities.labels import dataset
 
         by_motor = ("time", "motor")
         return dataset(
@@ -292,7 +292,7 @@ class InverseDynamics:
 
     def plot(self) -> Figure:
         """Load over speed of each motor, as beside the curve of a catalogue: a closed line over a cycle."""
-        from loopdyn.plot import plot_motors
+        from loopdyn.output.plot import plot_motors
 
         return plot_motors(self)
 

@@ -9,9 +9,9 @@ from numpy.typing import ArrayLike
 from loopdyn.errors import LoopdynError
 from loopdyn.formulations.base import Formulation
 from loopdyn.formulations.registry import DEFAULT, chosen, prepare
-from loopdyn.reactions import Reactions
-from loopdyn.reactions import reactions as _from_accelerations
-from loopdyn.system import State, System
+from loopdyn.loops.reactions import Reactions
+from loopdyn.loops.reactions import reactions as _from_accelerations
+from loopdyn.system.system import State, System
 from loopdyn.tree.tables import check_tables
 
 

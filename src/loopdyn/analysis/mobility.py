@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 
 from loopdyn.analysis.contradictions import LARGEST, contradiction
 from loopdyn.errors import AssemblyError
-from loopdyn.projection import project
-from loopdyn.rank import Rank, of_matrix, scaled
-from loopdyn.reactions import free_system, free_terms, joint_rank, least_part
-from loopdyn.system import State, System
+from loopdyn.loops.projection import project
+from loopdyn.loops.rank import Rank, of_matrix, scaled
+from loopdyn.loops.reactions import free_system, free_terms, joint_rank, least_part
+from loopdyn.system.system import State, System
 from loopdyn.tree import body_jacobian, difference, increment, terms
 
 Array = NDArray[np.float64]

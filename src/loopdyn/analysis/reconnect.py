@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from loopdyn.errors import AssemblyError, ModelError, Problem
 from loopdyn.formulations.oracle import solve_dense
-from loopdyn.rank import decide
-from loopdyn.reactions import Reactions, distribute, free_state, free_system, joint_loads
-from loopdyn.system import State, System, require_exact
+from loopdyn.loops.rank import decide
+from loopdyn.loops.reactions import Reactions, distribute, free_state, free_system, joint_loads
+from loopdyn.system.system import State, System, require_exact
 from loopdyn.tree import Motion, body_jacobian, body_motion, counted, energy, mass_matrix, terms
 
 Array = NDArray[np.float64]

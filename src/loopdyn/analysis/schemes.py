@@ -25,10 +25,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loopdyn.errors import LoopdynError, SingularityError
-from loopdyn.formulations.partition import Partition, PartitionSolver
-from loopdyn.rank import decide
-from loopdyn.system import State, System, require_exact
-from loopdyn.wording import nearest
+from loopdyn.formulations.partition.formulation import Partition, PartitionSolver
+from loopdyn.loops.rank import decide
+from loopdyn.quantities.wording import nearest
+from loopdyn.system.system import State, System, require_exact
 
 Array = NDArray[np.float64]
 Scheme = Literal["35", "37", "38"]

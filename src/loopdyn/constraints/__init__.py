@@ -6,7 +6,6 @@ from typing import Annotated
 
 from pydantic import Field
 
-from loopdyn._jit import inline
 from loopdyn.constraints import curve, distance, point, relation, rolling
 from loopdyn.constraints.base import (
     DISTANCE,
@@ -26,8 +25,9 @@ from loopdyn.constraints.point import PointMotion, PointOnLine, PointOnPlane, Sl
 from loopdyn.constraints.relation import Relation, VelocityRelation
 from loopdyn.constraints.rolling import Rolling
 from loopdyn.constraints.user import UserConstraint
-from loopdyn.expressions import run_program
+from loopdyn.engine.jit import inline
 from loopdyn.joints.measure import pick
+from loopdyn.quantities.expressions import run_program
 
 __all__ = [
     "FIRST_CONSTRAINT",

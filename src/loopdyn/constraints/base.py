@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from loopdyn.expressions import Program
+from loopdyn.engine.records import LINEAR
 from loopdyn.forces.base import Freedom, Places
-from loopdyn.quantities import Path, Resolver, Spec
-from loopdyn.records import LINEAR
+from loopdyn.quantities.expressions import Program
+from loopdyn.quantities.units import Path, Resolver, Spec
 
 Array = NDArray[np.float64]
 

@@ -6,7 +6,7 @@ from typing import ClassVar, Literal
 
 from loopdyn.constraints.base import Constraint, LinearRecord
 from loopdyn.forces.base import Law, Places, law_program
-from loopdyn.quantities import Path, Resolver, Scalar, Spec
+from loopdyn.quantities.units import Path, Resolver, Scalar, Spec
 
 
 class Coupler(Constraint):
@@ -65,8 +65,8 @@ class Coupler(Constraint):
 class Driver(Spec):
     """Prescribes a joint coordinate as a function of time; a distance is driven by its own `length`.
 
-    `motion` is a formula of ``t`` and parameters, a table of ``t``, or a profile (:mod:`loopdyn.profiles`). The
-    multiplier is the load of the drive.
+    `motion` is a formula of ``t`` and parameters, a table of ``t``, or a profile (:mod:`loopdyn.quantities.profiles`).
+    The multiplier is the load of the drive.
 
     Examples
     --------

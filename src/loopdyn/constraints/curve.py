@@ -23,14 +23,14 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from loopdyn._jit import inline
 from loopdyn.constraints.base import POINT_ON_CURVE, Array, Constraint, PairRecord, frame_rows, two_bodies
+from loopdyn.engine.jit import inline
 from loopdyn.errors import ExpressionError
-from loopdyn.expressions import Program, data_place, data_program, run_program, table_program
 from loopdyn.forces.base import Places, law_program
 from loopdyn.joints.rows import ZERO, rot_f
-from loopdyn.quantities import Path, Resolver, Scalar, Vec2, Vec3
-from loopdyn.spatial import add, centripetal, cross, dot, put3, rot_t, scale, sub
+from loopdyn.quantities.expressions import Program, data_place, data_program, run_program, table_program
+from loopdyn.quantities.units import Path, Resolver, Scalar, Vec2, Vec3
+from loopdyn.spatial.plucker import add, centripetal, cross, dot, put3, rot_t, scale, sub
 
 # Samples among which the search for the nearest point begins: of a formula, and of each piece of a spline. They must
 # tell neighbouring branches of the curve apart; Newton's method does the rest.

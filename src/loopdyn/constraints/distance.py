@@ -6,11 +6,11 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from loopdyn._jit import inline
 from loopdyn.constraints.base import DISTANCE, Constraint, PairRecord, two_bodies
+from loopdyn.engine.jit import inline
 from loopdyn.forces.base import Law, Places, law_program
-from loopdyn.quantities import Path, Resolver, Vec3
-from loopdyn.spatial import add, cross, dot, put3, scale
+from loopdyn.quantities.units import Path, Resolver, Vec3
+from loopdyn.spatial.plucker import add, cross, dot, put3, scale
 
 ZERO = (0.0, 0.0, 0.0)
 

@@ -6,7 +6,6 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from loopdyn._jit import inline
 from loopdyn.constraints.base import (
     POINT_MOTION,
     POINT_ON_LINE,
@@ -17,11 +16,12 @@ from loopdyn.constraints.base import (
     frame_rows,
     two_bodies,
 )
+from loopdyn.engine.jit import inline
 from loopdyn.forces.base import Law, Places, law_program
 from loopdyn.joints.rows import displacement, tilt
-from loopdyn.quantities import Path, Resolver, Vec3
-from loopdyn.rotations import perpendicular_frame
-from loopdyn.spatial import row
+from loopdyn.quantities.units import Path, Resolver, Vec3
+from loopdyn.spatial.plucker import row
+from loopdyn.spatial.rotations import perpendicular_frame
 
 
 class PointOnLine(Constraint):

@@ -1,6 +1,6 @@
 """Relations of joint coordinates and speeds given by a formula: phi(t, q) = 0, and psi(t, q, v) = 0 at velocity level.
 
-Both are *linear* records (:mod:`loopdyn.records`) whose factors are computed at the state. The variables of the
+Both are *linear* records (:mod:`loopdyn.engine.records`) whose factors are computed at the state. The variables of the
 program are t and, for each entry j, its coordinate (1 + 2 j) and its speed (2 + 2 j). Run along the motion at zero
 joint accelerations, the program gives the row and its derivatives in time; run along one variable, a factor:
 
@@ -22,14 +22,14 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from loopdyn._jit import inline
 from loopdyn.constraints.base import Constraint, LinearRecord
-from loopdyn.expressions import run_program
+from loopdyn.engine.jit import inline
+from loopdyn.engine.records import RELATION, VELOCITY_RELATION
 from loopdyn.forces.base import Freedom, Places, law_program
-from loopdyn.quantities import Path, Resolver, Scalar
-from loopdyn.records import RELATION, VELOCITY_RELATION
-from loopdyn.spatial import put3
-from loopdyn.wording import nearest
+from loopdyn.quantities.expressions import run_program
+from loopdyn.quantities.units import Path, Resolver, Scalar
+from loopdyn.quantities.wording import nearest
+from loopdyn.spatial.plucker import put3
 
 
 class Relation(Constraint):

@@ -6,12 +6,12 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from loopdyn._jit import inline
 from loopdyn.constraints.base import ROLLING_DISC, ROLLING_SPHERE, Constraint, PairRecord, frame_rows, two_bodies
+from loopdyn.engine.jit import inline
 from loopdyn.forces.base import Places
-from loopdyn.quantities import Path, Resolver, Scalar, Vec3
-from loopdyn.rotations import perpendicular_frame
-from loopdyn.spatial import add, cross, dot, neg, put3, row, scale, sub
+from loopdyn.quantities.units import Path, Resolver, Scalar, Vec3
+from loopdyn.spatial.plucker import add, cross, dot, neg, put3, row, scale, sub
+from loopdyn.spatial.rotations import perpendicular_frame
 
 
 class Rolling(Constraint):

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar, Literal
 
 from loopdyn.constraints.base import Constraint
-from loopdyn.quantities import Path, Resolver
+from loopdyn.quantities.units import Path, Resolver
 
 
 class UserConstraint(Constraint):

@@ -12,7 +12,7 @@ where it is optimised again. Here
 
 Numba's configuration and the functions that users compile are left alone: all of this is the pipeline, dispatcher and
 library classes of our own functions. This module is the only one that relies on Numba's internals, with the types of
-`_jit.window`; `tests/unit/test_compiler.py` looks at each.
+`jit.window`; `tests/unit/test_compiler.py` looks at each.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from numba.core.compiler import Compiler, CompileResult, DefaultPassBuilder, Fla
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.compiler_machinery import FunctionPass, register_pass
 from numba.core.environment import lookup_environment
-from numba.core.errors import NumbaError, NumbaWarning, WarningsFixer
+from numba.core.errors import NumbaError, NumbaWarning, WarningsFixer  # type: ignore[attr-defined]
 from numba.core.ir_utils import get_definition, guard
 from numba.core.registry import CPUDispatcher
 from numba.core.sigutils import normalize_signature
@@ -72,7 +72,7 @@ def numba_is_known() -> bool:
 def _engine_digest() -> str:
     """Digest of the sources that decide how kernels are compiled, which no kernel refers to."""
     digest = hashlib.sha256()
-    for name in ("compiler.py", "../_jit.py"):
+    for name in ("compiler.py", "jit.py"):
         digest.update((Path(__file__).parent / name).read_bytes())
     return digest.hexdigest()
 

@@ -7,8 +7,23 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field
 
-from loopdyn._jit import inline
-from loopdyn.expressions import run_program
+from loopdyn.engine.jit import inline
+from loopdyn.engine.records import (
+    C_CHILD,
+    C_KIND,
+    C_PAR,
+    C_PARENT,
+    F_AXES,
+    F_POINT,
+    M_AXES,
+    M_POINT,
+    PV,
+    PW,
+    R,
+    V,
+    W,
+    X,
+)
 from loopdyn.forces.applied import AppliedForce
 from loopdyn.forces.base import (
     ACTUATOR,
@@ -30,24 +45,9 @@ from loopdyn.forces.tendon import N_TERM, TERM_COORDINATE, TERM_FACTOR, TERM_SPE
 from loopdyn.forces.user import UserForce
 from loopdyn.joints.measure import counted_angle, joint_freedom
 from loopdyn.joints.rows import rot_f
-from loopdyn.records import (
-    C_CHILD,
-    C_KIND,
-    C_PAR,
-    C_PARENT,
-    F_AXES,
-    F_POINT,
-    M_AXES,
-    M_POINT,
-    PV,
-    PW,
-    R,
-    V,
-    W,
-    X,
-)
-from loopdyn.rotations import matrix_quaternion, quaternion_log
-from loopdyn.spatial import add, add3, cross, dot, get3, get9, mul, neg, rot, rot_t, scale, sub, transpose
+from loopdyn.quantities.expressions import run_program
+from loopdyn.spatial.plucker import add, add3, cross, dot, get3, get9, mul, neg, rot, rot_t, scale, sub, transpose
+from loopdyn.spatial.rotations import matrix_quaternion, quaternion_log
 
 __all__ = [
     "Actuator",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar, Literal
 
 from loopdyn.forces.base import APPLIED, Force, Law, Places, Record, law_program
-from loopdyn.quantities import Path, Resolver, Vec3
+from loopdyn.quantities.units import Path, Resolver, Vec3
 
 
 class AppliedForce(Force):

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from pydantic import BeforeValidator, Discriminator, Field, Tag
 
 from loopdyn.errors import ExpressionError
-from loopdyn.expressions import Interpolation, Outside, Program, constant_program, parse, table_program
-from loopdyn.profiles import AnyProfile, Profile
-from loopdyn.quantities import Path, Resolver, Scalar, Spec, Vec2
+from loopdyn.quantities.expressions import Interpolation, Outside, Program, constant_program, parse, table_program
+from loopdyn.quantities.profiles import AnyProfile, Profile
+from loopdyn.quantities.units import Path, Resolver, Scalar, Spec, Vec2
 
 # Codes of the force types in kernels.
 SPRING, ACTUATOR, JOINT_SPRING, JOINT_FRICTION, MOTOR, BUSHING, APPLIED, JOINT_TENDON = range(8)

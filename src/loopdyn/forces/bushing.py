@@ -9,7 +9,7 @@ import numpy as np
 from loopdyn.forces.base import BUSHING, Force, Places, Record
 from loopdyn.forces.springs import check_not_negative
 from loopdyn.joints.base import RotationField
-from loopdyn.quantities import Path, Resolver, Vec3
+from loopdyn.quantities.units import Path, Resolver, Vec3
 
 
 class Bushing(Force):

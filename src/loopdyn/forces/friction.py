@@ -6,7 +6,7 @@ from typing import ClassVar, Literal
 
 from loopdyn.forces.base import JOINT_FRICTION, Force, Places, Record
 from loopdyn.forces.springs import check_not_negative
-from loopdyn.quantities import Path, Resolver, Scalar
+from loopdyn.quantities.units import Path, Resolver, Scalar
 
 TRANSITION = 0.01  # rad/s or m/s, where none is given
 

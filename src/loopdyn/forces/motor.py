@@ -6,7 +6,7 @@ from typing import ClassVar, Literal
 
 from loopdyn.forces.base import ACTUATOR, MOTOR, Force, Law, Places, Record, freedom_dimensions, law_program, law_reads
 from loopdyn.forces.springs import two_points
-from loopdyn.quantities import Path, Resolver, Vec3
+from loopdyn.quantities.units import Path, Resolver, Vec3
 
 
 class Motor(Force):

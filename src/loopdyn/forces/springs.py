@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from loopdyn.forces.base import JOINT_SPRING, SPRING, Force, Places, Record
-from loopdyn.quantities import Path, Resolver, Scalar, Vec3
+from loopdyn.quantities.units import Path, Resolver, Scalar, Vec3
 
 
 class SpringDamper(Force):

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar, Literal
 
 from loopdyn.forces.base import Force, Places, Record
-from loopdyn.quantities import Path, Resolver
+from loopdyn.quantities.units import Path, Resolver
 
 
 class UserForce(Force):

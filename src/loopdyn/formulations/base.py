@@ -7,9 +7,9 @@
    multipliers of the constraint rows, ``M a = h + J^T lam``, ``J a = gamma``.
 5. A method that is approximate by nature (penalty) says so in ``approximate`` and is tested by convergence.
 6. Kernels return status codes; the solver turns them into errors in words. Inputs are never written.
-7. Rank is decided in :mod:`loopdyn.rank`; a solver receives the count and has no tolerance of its own.
+7. Rank is decided in :mod:`loopdyn.loops.rank`; a solver receives the count and has no tolerance of its own.
 8. A singular body inertia is legal whenever M is positive definite on the null space of J.
-9. Reactions come from :mod:`loopdyn.reactions`, whatever the formulation.
+9. Reactions come from :mod:`loopdyn.loops.reactions`, whatever the formulation.
 10. It passes :func:`loopdyn.check_formulation`.
 """
 
@@ -23,8 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loopdyn.errors import LoopdynError
-from loopdyn.rank import Rank
-from loopdyn.system import System
+from loopdyn.loops.rank import Rank
+from loopdyn.system.system import System
 
 Array = NDArray[np.float64]
 
@@ -64,8 +64,8 @@ class Compiled:
     Attributes
     ----------
     kernel : kernel
-        ``kernel(ints, floats, work) -> int``: reads t, q, v from `work` (:class:`loopdyn.records.Work`) and writes
-        the accelerations to ``work.a``; returns -1 if all is well, -2 if they are not finite numbers, -3 to be
+        ``kernel(ints, floats, work) -> int``: reads t, q, v from `work` (:class:`loopdyn.engine.records.Work`) and
+        writes the accelerations to ``work.a``; returns -1 if all is well, -2 if they are not finite numbers, -3 to be
         prepared anew (`again`), else a status code from 0 on.
     correct : kernel or None
         ``correct(ints, floats, work) -> int``: one linear correction of q and v in `work` back to the constraints,

@@ -2,10 +2,10 @@
 
 The spanning tree is eliminated body by body as in the articulated-body algorithm; the multipliers of the cut joints
 travel along as columns and are solved at the end by sparse elimination. Where loops stand on one another the tree
-is severed further, so that no body carries many columns (:mod:`loopdyn.elimination`).
+is severed further, so that no body carries many columns (:mod:`loopdyn.loops.elimination`).
 
-Rows that depend on others are left out: how many is decided by :mod:`loopdyn.rank`, which ones is chosen by pivots
-and chosen again where the mechanism has moved on so far that others are better. After each solve the rows are
+Rows that depend on others are left out: how many is decided by :mod:`loopdyn.loops.rank`, which ones is chosen by
+pivots and chosen again where the mechanism has moved on so far that others are better. After each solve the rows are
 evaluated with the accelerations found, and the multipliers are refined until nothing is missing.
 """
 
@@ -18,13 +18,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from loopdyn.elimination import layout
-from loopdyn.elimination.passes import FINE, WEAK, accelerate, correct
-from loopdyn.elimination.solver import Elimination
 from loopdyn.errors import SingularityError
 from loopdyn.formulations.base import Array, Compiled, Formulation, Solution, Solver
-from loopdyn.rank import Rank
-from loopdyn.system import State, System
+from loopdyn.loops.elimination import layout
+from loopdyn.loops.elimination.passes import FINE, WEAK, accelerate, correct
+from loopdyn.loops.elimination.solver import Elimination
+from loopdyn.loops.rank import Rank
+from loopdyn.system.system import State, System
 from loopdyn.tree import add_user_forces, terms
 
 

@@ -16,8 +16,8 @@ import numpy as np
 
 from loopdyn.errors import SingularityError
 from loopdyn.formulations.base import Array, Formulation, Solution, Solver
-from loopdyn.rank import Rank
-from loopdyn.system import State, System
+from loopdyn.loops.rank import Rank
+from loopdyn.system.system import State, System
 from loopdyn.tree import terms
 from loopdyn.tree.support import motions_without_inertia
 

@@ -6,22 +6,22 @@ from importlib import import_module
 
 from loopdyn.errors import LoopdynError
 from loopdyn.formulations.base import Array, Formulation, Solution, Solver
-from loopdyn.rank import Rank, decide, require_inertia, require_regular
-from loopdyn.system import State, System
+from loopdyn.loops.rank import Rank, decide, require_inertia, require_regular
+from loopdyn.quantities.wording import nearest
+from loopdyn.system.system import State, System
 from loopdyn.tree.tables import check_tables
-from loopdyn.wording import nearest
 
-# Name: class, in the module of the same name; loaded when asked for, since some need much of SciPy.
+# Name: module and class; loaded when asked for, since some need much of SciPy.
 CLASSES = {
-    "oracle": "Oracle",
-    "absolute": "Absolute",
-    "relative": "Relative",
-    "graph": "Graph",
-    "partition": "Partition",
-    "closure": "Closure",
-    "rcr": "Rcr",
-    "momentum": "Momentum",
-    "auto": "Auto",
+    "oracle": ("oracle", "Oracle"),
+    "absolute": ("absolute.formulation", "Absolute"),
+    "relative": ("relative", "Relative"),
+    "graph": ("graph", "Graph"),
+    "partition": ("partition.formulation", "Partition"),
+    "closure": ("closure.formulation", "Closure"),
+    "rcr": ("rcr.formulation", "Rcr"),
+    "momentum": ("momentum.formulation", "Momentum"),
+    "auto": ("auto.formulation", "Auto"),
 }
 DEFAULT = "auto"
 
@@ -36,7 +36,8 @@ def formulation_class(name: str) -> type[Formulation]:
     """
     if name not in CLASSES:
         raise LoopdynError(f"there is no formulation '{name}'. {nearest(str(name), CLASSES)}")
-    found: type[Formulation] = getattr(import_module(f"loopdyn.formulations.{name}"), CLASSES[name])
+    module, kind = CLASSES[name]
+    found: type[Formulation] = getattr(import_module(f"loopdyn.formulations.{module}"), kind)
     return found
 
 

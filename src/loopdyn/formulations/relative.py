@@ -26,8 +26,8 @@ import numpy as np
 
 from loopdyn.errors import SingularityError
 from loopdyn.formulations.base import Array, Compiled, Formulation, Solution, Solver
-from loopdyn.rank import Rank
-from loopdyn.system import State, System
+from loopdyn.loops.rank import Rank
+from loopdyn.system.system import State, System
 from loopdyn.tree import add_user_forces, no_inertia_in_tree, require_rows
 from loopdyn.tree.aba import aba
 from loopdyn.tree.response import tree_terms

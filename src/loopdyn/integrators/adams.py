@@ -11,7 +11,7 @@ from functools import cache
 
 import numpy as np
 
-from loopdyn._jit import kernel
+from loopdyn.engine.jit import kernel
 from loopdyn.integrators.chart import FINE, PAST, note, recall, stage
 from loopdyn.integrators.runge_kutta import rk4
 from loopdyn.integrators.stepping import Method, finish

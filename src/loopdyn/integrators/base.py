@@ -11,24 +11,24 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from loopdyn import records as rec
-from loopdyn._jit import pointer, rebind, specialise
+from loopdyn.engine import records as rec
+from loopdyn.engine.jit import pointer, rebind, specialise
 from loopdyn.errors import LoopdynError
-from loopdyn.expressions import Program
-from loopdyn.expressions import opcodes as OP
 from loopdyn.forces.base import JOINT_SPRING, JOINT_TENDON, MOTOR
 from loopdyn.forces.tendon import N_TERM, TERM_COORDINATE
 from loopdyn.formulations.base import Compiled, Formulation, Solver
 from loopdyn.integrators import adams, chart, generalized_alpha, runge_kutta, stepping, stiff, walking, watching
 from loopdyn.integrators.chart import FINE, NOT_A_NUMBER, Memory, Output
 from loopdyn.integrators.stepping import Method
-from loopdyn.projection import correct as corrected
-from loopdyn.projection import metric, smallest_step
-from loopdyn.system import State, System
+from loopdyn.loops.projection import correct as corrected
+from loopdyn.loops.projection import metric, smallest_step
+from loopdyn.quantities.expressions import Program
+from loopdyn.quantities.expressions import opcodes as OP
+from loopdyn.quantities.wording import nearest
+from loopdyn.system.system import State, System
 from loopdyn.tree import add_user_forces, increment, terms
 from loopdyn.tree.power import N_OTHERS
 from loopdyn.tree.turns import count
-from loopdyn.wording import nearest
 
 Array = NDArray[np.float64]
 
@@ -311,7 +311,7 @@ def for_formulation(integrator: str | Integrator, formulation: Formulation) -> I
 
     Examples
     --------
-    >>> from loopdyn.formulations.momentum import Momentum
+    >>> from loopdyn.formulations.momentum.formulation import Momentum
     >>> for_formulation("auto", Momentum())
     Extrapolation(longest=None)
     """

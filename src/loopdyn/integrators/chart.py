@@ -16,12 +16,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from loopdyn._jit import inline, kernel, window
+from loopdyn.engine.jit import inline, kernel, window
+from loopdyn.engine.records import H_BASES, H_COUNTED, KIND, NV, Q0, V0, open_head, open_model, open_tree, open_work
 from loopdyn.joints import joint_minus, joint_plus
 from loopdyn.joints.base import FREE, SPHERICAL
-from loopdyn.records import H_BASES, H_COUNTED, KIND, NV, Q0, V0, open_head, open_model, open_tree, open_work
-from loopdyn.rotations import quaternion_exp, quaternion_matrix
-from loopdyn.spatial import add, cross, rot, scale
+from loopdyn.spatial.plucker import add, cross, rot, scale
+from loopdyn.spatial.rotations import quaternion_exp, quaternion_matrix
 from loopdyn.tree.power import powers
 
 # Below this squared angle the series of c is taken; the first term left out is x^6/1209600 < 1e-18 there.

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from loopdyn.errors import LoopdynError
 from loopdyn.integrators import chart
-from loopdyn.system import State
+from loopdyn.system.system import State
 from loopdyn.tree import increment, terms
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ solvers that exist in Python only. It is handed
     correct(ints, floats, work) -> status               back to the constraints from the state in `work`
     accepted(ints, floats, work) -> status              AGAIN if the solver wants a change after the step just taken
 
-as functions or, compiled, by their addresses (:func:`loopdyn._jit.pointer`): nothing is compiled per solver. And
+as functions or, compiled, by their addresses (:func:`loopdyn.engine.jit.pointer`): nothing is compiled per solver. And
 
     attempt(ints, floats, work, m, method, accelerate)  one step of size clock[SIZE]: `m.new` and clock[ERROR]
 
@@ -21,7 +21,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from loopdyn._jit import kernel
+from loopdyn.engine.jit import kernel
+from loopdyn.engine.records import H_COUNTED
 from loopdyn.integrators.chart import (
     ACCEPTED,
     ATOL,
@@ -61,7 +62,6 @@ from loopdyn.integrators.chart import (
     write,
 )
 from loopdyn.integrators.watching import SAMPLES, sample, zero_may_be_inside
-from loopdyn.records import H_COUNTED
 from loopdyn.tree.turns import count
 
 # What a chunk of steps ended with.

@@ -14,7 +14,7 @@ from functools import cache
 
 import numpy as np
 
-from loopdyn._jit import kernel
+from loopdyn.engine.jit import kernel
 from loopdyn.integrators.chart import (
     ATOL,
     ERROR,

@@ -17,12 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loopdyn.errors import ConvergenceError, LoopdynError
-from loopdyn.formulations.momentum import MomentumSolver, Step
-from loopdyn.formulations.rattle import INDICATOR
+from loopdyn.formulations.momentum.formulation import MomentumSolver, Step
+from loopdyn.formulations.momentum.kernels import INDICATOR
 from loopdyn.integrators import chart
 from loopdyn.integrators.chart import FINE
 from loopdyn.integrators.stepping import AGAIN, Method, ends_only, look_inside
-from loopdyn.system import State
+from loopdyn.system.system import State
 from loopdyn.tree import difference, increment
 from loopdyn.tree.turns import count as count_turns
 

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from loopdyn._jit import kernel, pointer, specialise
-from loopdyn.expressions import Program, pack, run_program
+from loopdyn.engine.jit import kernel, pointer, specialise
+from loopdyn.engine.records import open_head
 from loopdyn.integrators.chart import FULL_TURN
-from loopdyn.records import open_head
+from loopdyn.quantities.expressions import Program, pack, run_program
 
 PARTS = 8  # intervals between the samples in a step
 # Chebyshev's points of the step and one more beyond either end, as shares of the step.

@@ -13,13 +13,13 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from loopdyn import records as rec
+from loopdyn.engine import records as rec
 from loopdyn.errors import ExpressionError, Problem
 from loopdyn.forces import Table
 from loopdyn.interchange.draft import Pose, compose, inverse
-from loopdyn.model import Mechanism
-from loopdyn.quantities import Resolver
-from loopdyn.system import JointData, State, System
+from loopdyn.model.mechanism import Mechanism
+from loopdyn.quantities.units import Resolver
+from loopdyn.system.system import JointData, State, System
 from loopdyn.tree import body_motion, increment
 
 Array = NDArray[np.float64]

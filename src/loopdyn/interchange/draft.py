@@ -16,12 +16,12 @@ from numpy.typing import ArrayLike, NDArray
 from pydantic import ValidationError
 
 from loopdyn.errors import ModelError, Problem
-from loopdyn.inertia import impossible
 from loopdyn.interchange.report import Report
 from loopdyn.io.reading import element_name
-from loopdyn.model import GROUND, Mechanism
-from loopdyn.rotations import about_axis, from_matrix, to_matrix
-from loopdyn.wording import findings
+from loopdyn.model.inertia import impossible
+from loopdyn.model.mechanism import GROUND, Mechanism
+from loopdyn.quantities.wording import findings
+from loopdyn.spatial.rotations import about_axis, from_matrix, to_matrix
 
 Array = NDArray[np.float64]
 Pose = tuple[Array, Array]  # position (3), rotation matrix (3, 3)

@@ -11,7 +11,7 @@ from loopdyn.interchange.report import Report
 from loopdyn.interchange.sdf import read_sdf
 from loopdyn.interchange.urdf_reading import read_urdf
 from loopdyn.io.yaml import load as load_yaml
-from loopdyn.model import Mechanism
+from loopdyn.model.mechanism import Mechanism
 
 MJCF = (".xml", ".mjcf")
 YAML = (".yaml", ".yml")

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from loopdyn.errors import ModelError, Problem
 from loopdyn.interchange.report import listed
 from loopdyn.io.reading import read_text
-from loopdyn.quantities import LARGEST
-from loopdyn.wording import short
+from loopdyn.quantities.units import LARGEST
+from loopdyn.quantities.wording import short
 
 MAX_DEPTH = 200  # elements inside one another; a chain of bodies in MJCF nests once per body
 

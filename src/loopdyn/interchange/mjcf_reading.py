@@ -25,11 +25,11 @@ from loopdyn.interchange.markup import MAX_DEPTH, Element, Source, is_text
 from loopdyn.interchange.mjcf_schema import report_unused, whole
 from loopdyn.interchange.report import Imported, Report
 from loopdyn.io.reading import MAX_BYTES
-from loopdyn.model import GROUND
-from loopdyn.quantities import LARGEST
-from loopdyn.rotations import about_axis, perpendicular_frame, to_matrix
-from loopdyn.system import State, System, build
-from loopdyn.wording import nearest, short
+from loopdyn.model.mechanism import GROUND
+from loopdyn.quantities.units import LARGEST
+from loopdyn.quantities.wording import nearest, short
+from loopdyn.spatial.rotations import about_axis, perpendicular_frame, to_matrix
+from loopdyn.system.system import State, System, build
 
 Array = NDArray[np.float64]
 

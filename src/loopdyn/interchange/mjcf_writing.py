@@ -27,9 +27,9 @@ from loopdyn.interchange.compiled import Compiled, Link, not_held, principal, re
 from loopdyn.interchange.draft import Pose
 from loopdyn.interchange.report import Report, refuse_loss
 from loopdyn.interchange.servos import CONTROL, EVERYTHING, Servo, servo
-from loopdyn.model import GROUND, Mechanism
-from loopdyn.rotations import from_matrix, to_matrix
-from loopdyn.system import JointData, State, build
+from loopdyn.model.mechanism import GROUND, Mechanism
+from loopdyn.spatial.rotations import from_matrix, to_matrix
+from loopdyn.system.system import JointData, State, build
 from loopdyn.tree import body_motion
 
 Array = NDArray[np.float64]

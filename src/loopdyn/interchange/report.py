@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from loopdyn.errors import ModelError, Problem
-from loopdyn.model import Mechanism
+from loopdyn.model.mechanism import Mechanism
 
 
 @dataclass

@@ -21,8 +21,8 @@ from loopdyn.interchange.draft import Draft, Pose, compose, inverse, pose_quater
 from loopdyn.interchange.draft import pose as make_pose
 from loopdyn.interchange.markup import Element, Source, is_text, not_asked_for
 from loopdyn.interchange.report import Imported, Report, listed
-from loopdyn.model import GROUND
-from loopdyn.wording import nearest, short
+from loopdyn.model.mechanism import GROUND
+from loopdyn.quantities.wording import nearest, short
 
 Array = NDArray[np.float64]
 

@@ -21,10 +21,10 @@ from loopdyn.interchange.draft import Draft, Origin, Pose, compose, made, pose, 
 from loopdyn.interchange.markup import Element, Source, is_text, not_asked_for
 from loopdyn.interchange.report import Imported, Report
 from loopdyn.io.reading import Document, read_document
-from loopdyn.model import GROUND, Mechanism
-from loopdyn.quantities import Units
-from loopdyn.rotations import about_axis
-from loopdyn.wording import nearest, short
+from loopdyn.model.mechanism import GROUND, Mechanism
+from loopdyn.quantities.units import Units
+from loopdyn.quantities.wording import nearest, short
+from loopdyn.spatial.rotations import about_axis
 
 Array = NDArray[np.float64]
 

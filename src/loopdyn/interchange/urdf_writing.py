@@ -22,8 +22,8 @@ from loopdyn.interchange.draft import IDENTITY, Pose, compose, frame, inverse
 from loopdyn.interchange.report import Report, listed, refuse_loss
 from loopdyn.interchange.urdf_reading import NO_LIMIT
 from loopdyn.io.writing import document, plain
-from loopdyn.model import GROUND, Mechanism
-from loopdyn.system import JointData, build
+from loopdyn.model.mechanism import GROUND, Mechanism
+from loopdyn.system.system import JointData, build
 
 Array = NDArray[np.float64]
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from loopdyn.errors import ModelError, Problem
 from loopdyn.io.reading import KINDS, Document, Node, read_document
-from loopdyn.quantities import Path, Units
-from loopdyn.wording import short
+from loopdyn.quantities.units import Path, Units
+from loopdyn.quantities.wording import short
 
 MAX_INCLUDES = 20  # files that include one another in a row
 

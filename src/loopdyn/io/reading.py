@@ -32,7 +32,7 @@ from ruamel.yaml.events import (
 from ruamel.yaml.reader import ReaderError
 
 from loopdyn.errors import ModelError, Path, Problem
-from loopdyn.wording import short
+from loopdyn.quantities.wording import short
 
 MAX_BYTES = 50_000_000  # of one file; a chain of 100,000 bodies takes 20 million
 MAX_DEPTH = 30  # levels inside one another; a model needs eight

@@ -16,13 +16,13 @@ from typing import Any, Literal
 import numpy as np
 
 from loopdyn.errors import LoopdynError
-from loopdyn.events import Event
 from loopdyn.files import write
 from loopdyn.io.yaml import load
-from loopdyn.locking import impulse_as_data, impulse_of, phase_of
-from loopdyn.passages import passage_of
-from loopdyn.results import Run, Statistics, Trajectory
-from loopdyn.system import State, System
+from loopdyn.results.run import Run, Statistics, Trajectory
+from loopdyn.run.events import Event
+from loopdyn.run.locking import impulse_as_data, impulse_of, phase_of
+from loopdyn.run.passages import passage_of
+from loopdyn.system.system import State, System
 
 ENGINE: Literal["h5netcdf"] = "h5netcdf"
 HDF5 = b"\x89HDF\r\n\x1a\n"  # first bytes of such a file
@@ -178,7 +178,7 @@ def _system(model: str, cuts: list[str], path: Any) -> System:
 
 
 def _run(data: Any, attributes: dict[str, Any], system: System) -> Run:
-    from loopdyn.labels import dataset
+    from loopdyn.quantities.labels import dataset
 
     kinds = ("event_names", "event_impulses", "phases", "passages")
     names, impulses, phases, passages = (json.loads(attributes.pop(x)) for x in kinds)

@@ -16,9 +16,9 @@ from typing import Annotated, Any, get_args, get_origin
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from loopdyn.inertia import Mesh
 from loopdyn.io.reading import Node, plain_scalar
-from loopdyn.model import Mechanism
+from loopdyn.model.inertia import Mesh
+from loopdyn.model.mechanism import Mechanism
 
 LINE = 110  # longest line with a mapping in it; longer ones get one line per key
 KINDS_OF_PARTS = ("type", "profile")  # always written: they say what a part is

@@ -17,8 +17,8 @@ from loopdyn.files import write
 from loopdyn.io.including import gather
 from loopdyn.io.reading import KINDS, Document, Node, element_name, parse_document, read_document
 from loopdyn.io.writing import KINDS_OF_PARTS, document, merged, plain
-from loopdyn.model import Mechanism, unrelated
-from loopdyn.wording import findings
+from loopdyn.model.mechanism import Mechanism, unrelated
+from loopdyn.quantities.wording import findings
 
 ENDINGS = (".yaml", ".yml")
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from loopdyn._jit import inline
+from loopdyn.engine.jit import inline
 from loopdyn.joints import (
     cylindrical,
     free,

@@ -28,8 +28,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BeforeValidator
 
-from loopdyn.quantities import Path, Resolver, Scalar, Spec, Vec2, Vec3, Vec4
-from loopdyn.rotations import about_axis, perpendicular_frame, to_matrix
+from loopdyn.quantities.units import Path, Resolver, Scalar, Spec, Vec2, Vec3, Vec4
+from loopdyn.spatial.rotations import about_axis, perpendicular_frame, to_matrix
 
 # Codes of the joint types in kernels.
 WELD, REVOLUTE, PRISMATIC, HELICAL, CYLINDRICAL, UNIVERSAL, PLANAR, TRANSLATIONAL, SPHERICAL, FREE = range(10)

@@ -6,11 +6,11 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from loopdyn._jit import inline
+from loopdyn.engine.jit import inline
 from loopdyn.joints.base import FREE, Array, Joint
 from loopdyn.joints.spherical import seen_in_shared_axes, turn, turn_between
-from loopdyn.rotations import from_matrix, quaternion_matrix
-from loopdyn.spatial import add, cross, put3, rot, rot_t, row, scale
+from loopdyn.spatial.plucker import add, cross, put3, rot, rot_t, row, scale
+from loopdyn.spatial.rotations import from_matrix, quaternion_matrix
 
 ZERO = (0.0, 0.0, 0.0)
 

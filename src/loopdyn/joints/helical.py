@@ -6,12 +6,12 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from loopdyn._jit import inline
+from loopdyn.engine.jit import inline
 from loopdyn.joints.base import HELICAL, Array, AxisJoint, angle_about_z
 from loopdyn.joints.rows import displacement, screw, tilt
-from loopdyn.quantities import Path, Resolver, Scalar
-from loopdyn.rotations import axis_rotation
-from loopdyn.spatial import put3, rot, row, scale
+from loopdyn.quantities.units import Path, Resolver, Scalar
+from loopdyn.spatial.plucker import put3, rot, row, scale
+from loopdyn.spatial.rotations import axis_rotation
 
 ZERO = (0.0, 0.0, 0.0)
 

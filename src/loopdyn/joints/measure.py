@@ -7,11 +7,11 @@ turns by the slide.
 
 import numpy as np
 
-from loopdyn._jit import inline
+from loopdyn.engine.jit import inline
 from loopdyn.joints.base import CYLINDRICAL, HELICAL, PLANAR, PRISMATIC, REVOLUTE, TRANSLATIONAL, UNIVERSAL
 from loopdyn.joints.universal import second_axis
-from loopdyn.rotations import atan2
-from loopdyn.spatial import cross, dot, row, scale, sub
+from loopdyn.spatial.plucker import cross, dot, row, scale, sub
+from loopdyn.spatial.rotations import atan2
 
 ZERO = (0.0, 0.0, 0.0)
 

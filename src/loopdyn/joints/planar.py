@@ -6,12 +6,12 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from loopdyn._jit import inline
+from loopdyn.engine.jit import inline
 from loopdyn.joints.base import PLANAR, Array, Joint, angle_about_z
 from loopdyn.joints.rows import displacement, tilt
-from loopdyn.quantities import Path, Resolver, Vec3
-from loopdyn.rotations import axis_rotation, perpendicular_frame
-from loopdyn.spatial import add, put3, rot, row, scale
+from loopdyn.quantities.units import Path, Resolver, Vec3
+from loopdyn.spatial.plucker import add, put3, rot, row, scale
+from loopdyn.spatial.rotations import axis_rotation, perpendicular_frame
 
 ZERO = (0.0, 0.0, 0.0)
 

@@ -6,10 +6,10 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from loopdyn._jit import inline
+from loopdyn.engine.jit import inline
 from loopdyn.joints.base import PRISMATIC, Array, AxisJoint
 from loopdyn.joints.rows import displacement, no_rotation
-from loopdyn.spatial import put3, rot, row, scale
+from loopdyn.spatial.plucker import put3, rot, row, scale
 
 ZERO = (0.0, 0.0, 0.0)
 IDENTITY = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)

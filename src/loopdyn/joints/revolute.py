@@ -6,11 +6,11 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from loopdyn._jit import inline
+from loopdyn.engine.jit import inline
 from loopdyn.joints.base import REVOLUTE, Array, AxisJoint, angle_about_z
 from loopdyn.joints.rows import displacement, tilt
-from loopdyn.rotations import axis_rotation
-from loopdyn.spatial import put3, rot, row, scale
+from loopdyn.spatial.plucker import put3, rot, row, scale
+from loopdyn.spatial.rotations import axis_rotation
 
 ZERO = (0.0, 0.0, 0.0)
 

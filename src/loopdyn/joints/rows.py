@@ -14,9 +14,9 @@ world coordinates as rows (9 numbers), `d` the vector from F's origin to M's.
 
 import numpy as np
 
-from loopdyn._jit import inline
-from loopdyn.rotations import atan2, matrix_quaternion
-from loopdyn.spatial import add, centripetal, cross, dot, mul, put3, rot_t, row, scale, sub, transpose
+from loopdyn.engine.jit import inline
+from loopdyn.spatial.plucker import add, centripetal, cross, dot, mul, put3, rot_t, row, scale, sub, transpose
+from loopdyn.spatial.rotations import atan2, matrix_quaternion
 
 ZERO = (0.0, 0.0, 0.0)
 

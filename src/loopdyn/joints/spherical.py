@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
-from loopdyn._jit import inline
+from loopdyn.engine.jit import inline
 from loopdyn.joints.base import SPHERICAL, Array, Joint
 from loopdyn.joints.rows import displacement
-from loopdyn.rotations import (
+from loopdyn.spatial.plucker import add, mul, put3, rot, row, scale, transpose
+from loopdyn.spatial.rotations import (
     from_matrix,
     quaternion_exp,
     quaternion_log,
     quaternion_matrix,
     quaternion_product,
 )
-from loopdyn.spatial import add, mul, put3, rot, row, scale, transpose
 
 ZERO = (0.0, 0.0, 0.0)
 

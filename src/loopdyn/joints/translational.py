@@ -6,10 +6,10 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from loopdyn._jit import inline
+from loopdyn.engine.jit import inline
 from loopdyn.joints.base import TRANSLATIONAL, Array, Joint
 from loopdyn.joints.rows import no_rotation
-from loopdyn.spatial import add, put3, rot, row, scale
+from loopdyn.spatial.plucker import add, put3, rot, row, scale
 
 ZERO = (0.0, 0.0, 0.0)
 IDENTITY = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)

@@ -6,12 +6,12 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from loopdyn._jit import inline
+from loopdyn.engine.jit import inline
 from loopdyn.joints.base import UNIVERSAL, Array, Joint
 from loopdyn.joints.rows import directions, displacement
-from loopdyn.quantities import Path, Resolver, Vec3
-from loopdyn.rotations import about_axis, axis_rotation
-from loopdyn.spatial import add, cross, mul, put3, rot, row, scale
+from loopdyn.quantities.units import Path, Resolver, Vec3
+from loopdyn.spatial.plucker import add, cross, mul, put3, rot, row, scale
+from loopdyn.spatial.rotations import about_axis, axis_rotation
 
 ZERO = (0.0, 0.0, 0.0)
 

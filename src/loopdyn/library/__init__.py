@@ -61,7 +61,7 @@ from loopdyn.library.planar import (
 from loopdyn.library.random import random_mechanism
 from loopdyn.library.spatial import bennett, rssr, stewart_3rrs, stewart_6ups
 from loopdyn.library.turning import turned
-from loopdyn.model import Mechanism
+from loopdyn.model.mechanism import Mechanism
 
 __all__ = [
     "ALL",

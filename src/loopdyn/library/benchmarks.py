@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from loopdyn.forces import SpringDamper
-from loopdyn.inertia import Inertia
 from loopdyn.joints import Prismatic, Revolute
 from loopdyn.library._common import PIN, at_least_one
-from loopdyn.model import Mechanism, Start
+from loopdyn.model.inertia import Inertia
+from loopdyn.model.mechanism import Mechanism, Start
 
 
 def n_four_bar(N: int = 2) -> Mechanism:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from loopdyn.inertia import Inertia
 from loopdyn.joints import Revolute, Spherical, Universal
 from loopdyn.library._common import PIN, at_least_one, vec3
-from loopdyn.model import Mechanism, Start
+from loopdyn.model.inertia import Inertia
+from loopdyn.model.mechanism import Mechanism, Start
 
 
 def ladder(L: int = 3) -> Mechanism:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from loopdyn.forces import JointSpring, SpringDamper
-from loopdyn.inertia import Inertia
 from loopdyn.joints import Prismatic, Revolute, Spherical, Universal
-from loopdyn.model import Mechanism, Start
+from loopdyn.model.inertia import Inertia
+from loopdyn.model.mechanism import Mechanism, Start
 
 Vector = tuple[float | str, float | str, float | str]
 

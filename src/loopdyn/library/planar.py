@@ -5,10 +5,10 @@ Links are flat bodies (:meth:`Inertia.planar`): only the mass, the centre and th
 
 from __future__ import annotations
 
-from loopdyn.inertia import Inertia
 from loopdyn.joints import Prismatic
 from loopdyn.library._common import PIN, at_least_one
-from loopdyn.model import Mechanism, Start
+from loopdyn.model.inertia import Inertia
+from loopdyn.model.mechanism import Mechanism, Start
 
 
 def pendulum() -> Mechanism:

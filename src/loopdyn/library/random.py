@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from loopdyn.errors import LoopdynError
 from loopdyn.forces import Actuator, AppliedForce, Bushing, JointFriction, JointSpring, Motor, SpringDamper
-from loopdyn.inertia import Inertia
 from loopdyn.joints import (
     Cylindrical,
     Free,
@@ -27,7 +26,8 @@ from loopdyn.joints import (
     Weld,
 )
 from loopdyn.library._common import at_least_one, vec3
-from loopdyn.model import GROUND, Mechanism
+from loopdyn.model.inertia import Inertia
+from loopdyn.model.mechanism import GROUND, Mechanism
 
 Array = NDArray[np.float64]
 Generator = np.random.Generator

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from loopdyn.errors import LoopdynError
-from loopdyn.inertia import Inertia
 from loopdyn.joints import Prismatic, Revolute, Spherical, Universal
 from loopdyn.library._common import vec3
-from loopdyn.model import Mechanism, Start
+from loopdyn.model.inertia import Inertia
+from loopdyn.model.mechanism import Mechanism, Start
 
 Array = NDArray[np.float64]
 

@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from loopdyn.errors import ModelError, Problem
-from loopdyn.expressions import resolve_parameters
 from loopdyn.forces import Table
 from loopdyn.joints import Frame, Rotation
 from loopdyn.library._common import vec3
-from loopdyn.model import GROUND, Body, Mechanism
-from loopdyn.quantities import Resolver, Units
-from loopdyn.rotations import from_matrix, perpendicular_frame, to_matrix
+from loopdyn.model.mechanism import GROUND, Body, Mechanism
+from loopdyn.quantities.expressions import resolve_parameters
+from loopdyn.quantities.units import Resolver, Units
+from loopdyn.spatial.rotations import from_matrix, perpendicular_frame, to_matrix
 
 Array = NDArray[np.float64]
 

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from loopdyn import records as rec
+from loopdyn.engine import records as rec
 from loopdyn.errors import ModelError, Problem, SingularityError
-from loopdyn.system import JointData, State, System, require_state
+from loopdyn.quantities.wording import nearest
+from loopdyn.system.system import JointData, State, System, require_state
 from loopdyn.tree import aba, crba, energies, jacobian, kinematics, rnea, turns
 from loopdyn.tree.support import LARGEST_DENSE, motions_without_inertia, smallest_groups
 from loopdyn.tree.user_rows import UserRows, user_rows
-from loopdyn.wording import nearest
 
 if TYPE_CHECKING:
     import xarray
@@ -118,7 +118,7 @@ class Terms:
 
     def dataset(self) -> xarray.Dataset:
         """The same with labels: dimensions ``speed``, ``speed2`` and ``row``."""
-        from loopdyn.labels import dataset
+        from loopdyn.quantities.labels import dataset
 
         s = self.system
         return dataset(

@@ -8,10 +8,8 @@ with G the armature of the freedom, and what remains is shifted to the parent. O
 acceleration gathered so far.
 """
 
-from loopdyn._jit import inline, kernel
-from loopdyn.forces import add_loads
-from loopdyn.joints.base import REVOLUTE
-from loopdyn.records import (
+from loopdyn.engine.jit import inline, kernel
+from loopdyn.engine.records import (
     ARM,
     AV,
     AW,
@@ -35,7 +33,9 @@ from loopdyn.records import (
     open_model,
     open_work,
 )
-from loopdyn.spatial import (
+from loopdyn.forces import add_loads
+from loopdyn.joints.base import REVOLUTE
+from loopdyn.spatial.plucker import (
     add,
     add3,
     add6,

@@ -1,7 +1,7 @@
 """Energies, momenta and residuals of the constraints at many states, in one call."""
 
-from loopdyn._jit import kernel
-from loopdyn.records import open_work
+from loopdyn.engine.jit import kernel
+from loopdyn.engine.records import open_work
 from loopdyn.tree.energies import energy
 from loopdyn.tree.jacobian import closure
 

@@ -1,7 +1,7 @@
 """Composite rigid bodies: the mass matrix of a tree [Featherstone2008 chapter 6]."""
 
-from loopdyn._jit import inline, kernel
-from loopdyn.records import (
+from loopdyn.engine.jit import inline, kernel
+from loopdyn.engine.records import (
     ARM,
     IH,
     IJ,
@@ -14,7 +14,7 @@ from loopdyn.records import (
     open_model,
     open_work,
 )
-from loopdyn.spatial import add, add6, add9, cross, dot, get3, get6, get9, inertia_times, shift_inertia
+from loopdyn.spatial.plucker import add, add6, add9, cross, dot, get3, get6, get9, inertia_times, shift_inertia
 from loopdyn.tree.kinematics import rigid_bodies
 
 

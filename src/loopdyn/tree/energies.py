@@ -1,8 +1,8 @@
 """Kinetic and gravitational energy, rotors included, linear and angular momentum of a tree."""
 
-from loopdyn._jit import inline, kernel
-from loopdyn.records import COM, INERTIA, MASS, R, V, W, X, open_model, open_work
-from loopdyn.spatial import add, cross, dot, get3, get6, get9, rot, rot_t, scale, symv
+from loopdyn.engine.jit import inline, kernel
+from loopdyn.engine.records import COM, INERTIA, MASS, R, V, W, X, open_model, open_work
+from loopdyn.spatial.plucker import add, cross, dot, get3, get6, get9, rot, rot_t, scale, symv
 from loopdyn.tree.kinematics import kinematics
 
 

@@ -1,13 +1,8 @@
 """Jacobians of bodies and of the rows of cut joints, along the paths to the root."""
 
-from loopdyn._jit import inline, kernel
 from loopdyn.constraints import FIRST_CONSTRAINT, motion_in_time, pair_rows, relation
-from loopdyn.forces import body_frame, body_point
-from loopdyn.joints import joint_rows, revolute, spherical
-from loopdyn.joints.base import FREE, REVOLUTE, SPHERICAL, UNIVERSAL
-from loopdyn.joints.measure import counted_angle, joint_freedom
-from loopdyn.joints.universal import second_axis
-from loopdyn.records import (
+from loopdyn.engine.jit import inline, kernel
+from loopdyn.engine.records import (
     AV,
     AW,
     C_CHILD,
@@ -44,7 +39,12 @@ from loopdyn.records import (
     open_model,
     open_work,
 )
-from loopdyn.spatial import add, centripetal, cross, dot, get3, get9, neg, rot, row, scale, sub
+from loopdyn.forces import body_frame, body_point
+from loopdyn.joints import joint_rows, revolute, spherical
+from loopdyn.joints.base import FREE, REVOLUTE, SPHERICAL, UNIVERSAL
+from loopdyn.joints.measure import counted_angle, joint_freedom
+from loopdyn.joints.universal import second_axis
+from loopdyn.spatial.plucker import add, centripetal, cross, dot, get3, get9, neg, rot, row, scale, sub
 from loopdyn.tree.kinematics import accelerations, kinematics
 
 

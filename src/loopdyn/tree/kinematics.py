@@ -9,11 +9,8 @@ with r the arm between the reference points, a_i the acceleration of the referen
 c_w, c_v the velocity terms, which this pass leaves in columns CW and CV of the work rows.
 """
 
-from loopdyn._jit import inline, kernel
-from loopdyn.expressions import run_program
-from loopdyn.joints import joint_minus, joint_motion, joint_plus, joint_rotation
-from loopdyn.joints.base import REVOLUTE
-from loopdyn.records import (
+from loopdyn.engine.jit import inline, kernel
+from loopdyn.engine.records import (
     ARM,
     AV,
     AW,
@@ -40,8 +37,10 @@ from loopdyn.records import (
     open_model,
     open_work,
 )
-from loopdyn.rotations import axis_rotation
-from loopdyn.spatial import (
+from loopdyn.joints import joint_minus, joint_motion, joint_plus, joint_rotation
+from loopdyn.joints.base import REVOLUTE
+from loopdyn.quantities.expressions import run_program
+from loopdyn.spatial.plucker import (
     add,
     centripetal,
     cross,
@@ -56,6 +55,7 @@ from loopdyn.spatial import (
     sub,
     transpose,
 )
+from loopdyn.spatial.rotations import axis_rotation
 from loopdyn.tree.rigid import rigid_body
 
 ZERO = (0.0, 0.0, 0.0)

@@ -10,9 +10,8 @@ cay(psi) = 1 + 4 / (4 + |psi|^2) (psi^ + psi^ psi^ / 2). It has no inverse of th
 that turns with a coordinate has the momentum G (q1 - q0) / h along it.
 """
 
-from loopdyn._jit import inline, kernel
-from loopdyn.forces import add_loads
-from loopdyn.records import (
+from loopdyn.engine.jit import inline, kernel
+from loopdyn.engine.records import (
     ARM,
     COM,
     INERTIA,
@@ -31,7 +30,8 @@ from loopdyn.records import (
     open_model,
     open_work,
 )
-from loopdyn.spatial import (
+from loopdyn.forces import add_loads
+from loopdyn.spatial.plucker import (
     add,
     add3,
     cross,

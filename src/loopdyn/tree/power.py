@@ -2,20 +2,8 @@
 
 import numpy as np
 
-from loopdyn._jit import inline, kernel
-from loopdyn.forces import along_line, applied, bushing, joint_tendon, on_freedom
-from loopdyn.forces.base import (
-    ACTUATOR,
-    APPLIED,
-    BUSHING,
-    JOINT_FRICTION,
-    JOINT_SPRING,
-    JOINT_TENDON,
-    MOTOR,
-    SPRING,
-    TURNS_ONLY,
-)
-from loopdyn.records import (
+from loopdyn.engine.jit import inline, kernel
+from loopdyn.engine.records import (
     AV,
     AW,
     C_CHILD,
@@ -31,7 +19,19 @@ from loopdyn.records import (
     open_model,
     open_work,
 )
-from loopdyn.spatial import add, centripetal, cross, dot, get3, get6, get9, put3, rot, rot_t, sub, symv
+from loopdyn.forces import along_line, applied, bushing, joint_tendon, on_freedom
+from loopdyn.forces.base import (
+    ACTUATOR,
+    APPLIED,
+    BUSHING,
+    JOINT_FRICTION,
+    JOINT_SPRING,
+    JOINT_TENDON,
+    MOTOR,
+    SPRING,
+    TURNS_ONLY,
+)
+from loopdyn.spatial.plucker import add, centripetal, cross, dot, get3, get6, get9, put3, rot, rot_t, sub, symv
 from loopdyn.tree.energies import centre_of_mass
 from loopdyn.tree.kinematics import accelerations, kinematics
 

@@ -1,9 +1,9 @@
 """Responses of a tree to generalised forces: M^-1 F with the factors the articulated-body pass has left."""
 
-from loopdyn._jit import inline, kernel
+from loopdyn.engine.jit import inline, kernel
+from loopdyn.engine.records import ARM, DINV, NV, PARENT, SV, SW, UV, UW, V0, open_model, open_work
 from loopdyn.forces import add_loads
-from loopdyn.records import ARM, DINV, NV, PARENT, SV, SW, UV, UW, V0, open_model, open_work
-from loopdyn.spatial import add, cross, dot, get3, put3, scale
+from loopdyn.spatial.plucker import add, cross, dot, get3, put3, scale
 from loopdyn.tree.aba import inward, outward
 from loopdyn.tree.jacobian import all_rows
 from loopdyn.tree.kinematics import rigid_bodies

@@ -1,8 +1,8 @@
 """Inertia and inertial forces of each body alone, about its reference point, world axes."""
 
-from loopdyn._jit import inline
-from loopdyn.records import ARM_COM, COM, IH, IJ, IM, INERTIA, MASS, PV, PW, R, W
-from loopdyn.spatial import (
+from loopdyn.engine.jit import inline
+from loopdyn.engine.records import ARM_COM, COM, IH, IJ, IM, INERTIA, MASS, PV, PW, R, W
+from loopdyn.spatial.plucker import (
     add,
     centripetal,
     cross,

@@ -1,8 +1,7 @@
 """Recursive Newton-Euler: generalised forces of given accelerations, in linear time [Featherstone2008 chapter 5]."""
 
-from loopdyn._jit import inline, kernel
-from loopdyn.forces import add_loads
-from loopdyn.records import (
+from loopdyn.engine.jit import inline, kernel
+from loopdyn.engine.records import (
     ARM,
     AV,
     AW,
@@ -19,7 +18,8 @@ from loopdyn.records import (
     open_model,
     open_work,
 )
-from loopdyn.spatial import add, add3, cross, dot, get3, get6, get9, inertia_times
+from loopdyn.forces import add_loads
+from loopdyn.spatial.plucker import add, add3, cross, dot, get3, get6, get9, inertia_times
 from loopdyn.tree.kinematics import accelerations, rigid_bodies
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from loopdyn._jit import kernel
+from loopdyn.engine.jit import kernel
+from loopdyn.engine.records import open_model, open_work
 from loopdyn.errors import LoopdynError, warn
 from loopdyn.forces.base import MOTOR
-from loopdyn.records import open_model, open_work
-from loopdyn.system import State, System, TableUse
+from loopdyn.system.system import State, System, TableUse
 from loopdyn.tree.kinematics import kinematics
 from loopdyn.tree.power import force_power
 

@@ -20,10 +20,10 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from loopdyn import records as rec
 from loopdyn.constraints.user import UserConstraint
+from loopdyn.engine import records as rec
 from loopdyn.errors import ModelError, Problem
-from loopdyn.system import System
+from loopdyn.system.system import System
 from loopdyn.tree import kinematics
 
 Array = NDArray[np.float64]

@@ -1,0 +1,270 @@
+"""What the studio computes, in a process of its own: check a text, move an input, run, save the run.
+
+Whatever a model does to this process - takes minutes, runs out of memory, crashes - the page stays alive. Messages are
+plain data: ``("progress", share)``, ``("done", result)``, ``("error", text)``.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+import numpy as np
+
+from loopdyn.analysis.assembly import assemble
+from loopdyn.analysis.mobility import mobility
+from loopdyn.errors import LoopdynError, ModelError, Problem
+from loopdyn.io.yaml import load_text
+from loopdyn.output.viewer import StillPose, describe, page_text
+from loopdyn.results.run import Run
+from loopdyn.run.simulate import simulate
+from loopdyn.system.system import JointData, State, System
+from loopdyn.tree import terms
+
+LIBRARY_URL = "/drawing_library.js"
+THEME = {"theme": "light"}  # as the studio itself
+ROOM = 0.3  # around the mechanism, as a share of its size: where dragging may bring it
+PER_SECOND, OUTPUTS = 100, (200, 1000)  # moments of a run that are kept: as many as a page stores at most
+EVERY = 0.1  # seconds between two reports of progress
+TRIES = 3  # starts of an assembly while the input is dragged: from where the mechanism is, it closes at once or not
+
+
+@dataclass(frozen=True)
+class Input:
+    """A joint coordinate that can be dragged, in units of the model."""
+
+    label: str
+    unit: str
+    low: float
+    high: float
+    value: float
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What is known of a text: its problems, or the mechanism it describes."""
+
+    problems: tuple[Problem, ...] = ()
+    name: str = ""
+    topology: str = ""
+    mobility: str = ""
+    dof: int | None = None
+    redundant: int | None = None
+    inputs: tuple[Input, ...] = ()
+    view: str = ""  # page with the mechanism
+
+
+@dataclass(frozen=True)
+class Moved:
+    """A pose with the input where it was dragged to, or why there is none."""
+
+    text: str
+    placement: dict[str, list[float]] | None = None
+    q: list[float] | None = None
+
+
+@dataclass(frozen=True)
+class Ran:
+    """A run as it is shown."""
+
+    status: str
+    text: str
+    view: str
+
+
+class Desk:
+    """The model that is worked on, its pose and its run."""
+
+    def __init__(self, root: str):
+        self.root = Path(root)
+        self.system: System | None = None
+        self.state: State | None = None
+        self.result: Run | None = None
+
+    # ------------------------------------------------------------------------------------------------ model
+
+    def check(self, text: str, name: str) -> Checked:
+        """Read a text as if it stood in file `name` of the folder."""
+        self.system = self.state = None
+        try:
+            mechanism = load_text(text, self.root / name, within=self.root)
+            system = mechanism.compile()
+        except ModelError as error:
+            return Checked(error.problems)
+        except LoopdynError as error:
+            return Checked((Problem("model", str(error)),))
+        topology = "\n".join([str(system.topology), *(f"note: {w}" for w in system.warnings)])
+        try:
+            state = assemble(system)
+        except LoopdynError as error:
+            problem = Problem("start", str(error))
+            return Checked((problem,), system.name, topology)
+        found = mobility(system, state)
+        self.system, self.state = system, state
+        view = page_text(describe(StillPose(system, state), room=ROOM) | THEME, system.name, LIBRARY_URL)
+        report = f"{found}\n\nstart: {state.note}"
+        inputs = tuple(inputs_of(system, state))
+        return Checked((), system.name, topology, report, found.dof, found.redundant, inputs, view)
+
+    def move(self, label: str, value: float) -> Moved:
+        """Bring a coordinate to a value in units of the model, the loops closed, from where the mechanism is."""
+        if self.system is None or self.state is None:
+            raise LoopdynError("there is no mechanism to move. Correct the model first.")
+        joint, k = coordinate(self.system, label)
+        unit = self.system.mechanism.units.factor(joint.spec.dimensions[k])
+        try:
+            state = assemble(self.system, {label: value * unit}, near=self.state, tries=TRIES, limits=False)
+        except LoopdynError as error:
+            return Moved(str(error))
+        self.state = state
+        gap = float(np.abs(terms(self.system, state).phi).max(initial=0.0))
+        placement = StillPose(self.system, state).placement()
+        return Moved(f"all loops closed to {gap:.0e} rad or m", placement, placement["q"])
+
+    # -------------------------------------------------------------------------------------------------- run
+
+    def run(
+        self,
+        text: str,
+        name: str,
+        formulation: str,
+        seconds: float,
+        pose: list[float] | None,
+        report: Callable[[float], bool],
+    ) -> Ran:
+        """Simulate a text from its start or, at rest, from a pose.
+
+        `report` is told the share that is done, and answers whether the run is to end there.
+        """
+        self.result = None
+        system = load_text(text, self.root / name, within=self.root).compile()
+        state = assemble(system) if pose is None else assemble(system, np.array(pose), limits=False)
+        start, told = state.t, [time.perf_counter()]
+
+        def progress(t: float) -> None:
+            if time.perf_counter() - told[0] > EVERY:
+                told[0] = time.perf_counter()
+                if report((t - start) / seconds):
+                    raise KeyboardInterrupt
+
+        span, n = (start, start + seconds), int(np.clip(seconds * PER_SECOND, *OUTPUTS))
+        run = simulate(
+            system, state, span, t_eval=np.linspace(*span, n + 1), formulation=formulation, progress=progress
+        )
+        report(1.0)
+        self.result = run
+        view = ""
+        if len(run.path):
+            view = page_text(describe(run, plots=first_plots(run)) | THEME, system.name, LIBRARY_URL)
+        lines = [
+            f"{run.status}: {run.message}",
+            f"{formulation}: {run.statistics.steps} steps in {run.statistics.seconds:.2f} s, energy error "
+            f"{run.energy_error:.1e}, largest residual {run.largest_residual:.1e} rad or sizes of the mechanism",
+        ]
+        lines += [f"{e.name} at t = {e.t:.6g} s" for e in run.events[:3]]
+        return Ran(run.status, "\n".join(lines), view)
+
+    def save_run(self, path: str) -> str:
+        """Write the last run; the path was checked."""
+        if self.result is None:
+            raise LoopdynError("there is no run to save. Run the mechanism first.")
+        self.result.save(path)
+        return path
+
+
+def first_plots(run: Run) -> list[str]:
+    """What is plotted at first: coordinates, reactions in a joint that closes a loop, criterion, energies.
+
+    Examples
+    --------
+    >>> import loopdyn as ld
+    >>> system = ld.library.pendulum().compile()
+    >>> first_plots(ld.simulate(system, ld.assemble(system), (0, 0.1), progress=False))
+    ['q', 'wrench:A', 'energy', 'residual']
+    """
+    joints = [str(name) for name in run.data["joint"].values]
+    cut = [name for name in run.system.topology.cuts if name in joints]
+    shown = ["q", *(f"wrench:{name}" for name in [*cut, *joints][:1])]
+    return [*shown, *(["criterion"] if "criterion" in run.data else []), "energy", "residual"]
+
+
+def coordinate(system: System, label: str) -> tuple[JointData, int]:
+    """Joint of a label, and the number of the coordinate in it."""
+    for joint in system.joints.values():
+        labels = joint.spec.labels(joint.name)[0]
+        if label in labels:
+            return joint, labels.index(label)
+    raise LoopdynError(f"there is no joint coordinate '{label}'. Choose one of the list.")
+
+
+def inputs_of(system: System, state: State) -> list[Input]:
+    """What can be dragged: coordinates of the tree that are one number, within their limits.
+
+    Without limits an angle goes once around and a length by the size of the mechanism, both from the start.
+
+    Examples
+    --------
+    >>> import loopdyn as ld
+    >>> system = ld.library.four_bar().compile()
+    >>> [(i.label, i.unit, round(i.high - i.low, 4)) for i in inputs_of(system, ld.assemble(system))][:1]
+    [('A', 'rad', 6.2832)]
+    """
+    units = system.mechanism.units
+    driven = {d.joint for d in system.mechanism.drivers.values()}
+    found = []
+    for j in system.joints.values():
+        if not j.in_tree or len(j.spec.coordinates) != len(j.spec.speeds):
+            continue
+        for k, label in enumerate(j.spec.labels(j.name)[0]):
+            if label in driven:
+                continue
+            dimension = j.spec.dimensions[k]
+            now, reach = float(state.q[j.q0 + k]), np.pi if dimension == "angle" else system.size
+            low, high = system.limits.get(label, (-np.inf, np.inf))
+            low, high = (x if np.isfinite(x) else now + side * reach for x, side in ((low, -1), (high, 1)))
+            one = units.factor(dimension)
+            name = units.angle if dimension == "angle" else units.length
+            found.append(Input(label, name, low / one, high / one, now / one))
+    return found
+
+
+# ------------------------------------------------------------------------------------------------ the process
+
+
+def serve(messages: Connection, stops: Connection, root: str) -> None:
+    """Answer until the other end is closed. Something in `stops` ends the run that is going on."""
+    desk = Desk(root)
+
+    def report(share: float) -> bool:
+        messages.send(("progress", share))
+        return stops.poll()
+
+    while True:
+        try:
+            name, arguments = messages.recv()
+        except KeyboardInterrupt:  # Ctrl-C in the terminal, which reaches this process too: the server decides
+            continue
+        except (EOFError, OSError):
+            return
+        while stops.poll():  # meant for a run that had already ended
+            stops.recv()
+        if name == "run":
+            arguments["report"] = report
+        try:
+            answer = ("done", getattr(desk, name)(**arguments))
+        except LoopdynError as error:
+            answer = ("error", str(error))
+        except KeyboardInterrupt:
+            answer = ("error", "stopped.")
+        except Exception as error:  # a fault of loopdyn itself: it is told, and the studio goes on
+            traceback.print_exc(file=sys.stderr)
+            answer = ("error", f"unexpected {type(error).__name__}: {error}. The terminal shows where.")
+        try:
+            messages.send(answer)
+        except OSError:
+            return

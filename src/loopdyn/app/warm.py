@@ -1,0 +1,152 @@
+"""Compile kernels in advance, so that no later call waits for them: ``loopdyn warm``.
+
+Uses are worked off in the order in which a user meets them, by one process a core. A kernel that several uses need is
+compiled once: a process that meets it while another compiles it waits (`engine.cache`).
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor, wait
+from multiprocessing import get_context
+from types import SimpleNamespace
+
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from loopdyn.engine import cache
+
+# What README's example, the demonstration, the tutorial and the gallery compute, in the order in which it is met.
+# Parts that do not need each other come first, so that all cores have work.
+DEFAULT = ("elimination", "matrices", "steps", "corrections", "reactions", "accelerations", "runs")
+MORE = (
+    "singular passages",
+    "reduction",
+    "stiff runs",
+    "partition",
+    "closure",
+    "momentum",
+    "other formulations",
+    "trees",
+    "drive and statics",
+    "events",
+    "fixed steps",
+)
+
+
+def uses() -> dict[str, Callable[[], object]]:
+    """What each use computes, on a small mechanism of the library."""
+    import numpy as np
+
+    import loopdyn as ld
+    from loopdyn import tree
+    from loopdyn.engine.jit import pointer
+    from loopdyn.errors import LoopdynError
+    from loopdyn.formulations.base import Compiled
+    from loopdyn.integrators.base import Stepper, chosen
+    from loopdyn.integrators.chart import Output
+    from loopdyn.integrators.stepping import nothing
+    from loopdyn.loops.elimination import passes
+
+    system = ld.library.four_bar().compile()
+    state = system.state()
+    arrays = system.ints.copy(), system.floats.copy(), system.work()  # solvers write into theirs
+
+    def run(**settings: object) -> object:
+        return ld.simulate(system, state, (0.0, 0.02), t_eval=[0.01], progress=False, **settings)  # type: ignore[arg-type]
+
+    def steps() -> None:
+        """Steps with a solver that changes no speed: they call solvers by address, so they are the same for each."""
+        still = SimpleNamespace(compiled=Compiled(nothing, nothing, *arrays, explain=lambda code: LoopdynError("")))
+        stepper = Stepper(system, still, chosen("auto"), "projection", 0, 1e-6, 0.0)
+        stepper.allow(0.0, 0.02)
+        stepper.start(state, 0.02)
+        q, v, a, work = (np.zeros((1, n)) for n in (system.nq, system.nv, system.nv, stepper.sources))
+        stepper.run(Output(np.array([0.01]), q, v, a, work, steps=np.zeros(1, np.int64)), limit=10)
+
+    def trees() -> None:
+        tree.forward_dynamics(system, state)
+        tree.inverse_dynamics(system, state, np.zeros(system.nv))
+        tree.terms(system, state)
+        tree.body_jacobian(system, state, system.bodies[-1])
+        tree.energy(system, state)
+        tree.body_motion(system, state)
+        tree.increment(system, state.q, state.v)
+        tree.difference(system, state.q, state.q)
+
+    def passage() -> None:
+        flat = ld.library.n_four_bar(2).compile()  # folds flat on the way
+        ld.simulate(flat, ld.assemble(flat), (0.0, 1.0), progress=False)
+
+    def statics() -> None:
+        ld.equilibrium(system)
+        ld.drive(system, "A", (0.0, 0.1))
+        ld.inverse_dynamics(system, {"A": "t"}, (0.0, 0.1))
+
+    return {
+        "elimination": lambda: pointer(passes.accelerate, *arrays),
+        "matrices": lambda: tree.terms(system, state),
+        "steps": steps,
+        "corrections": lambda: pointer(passes.correct, *arrays),
+        "reactions": lambda: ld.reactions(system, state, np.zeros(system.nv)),
+        "accelerations": lambda: ld.accelerations(system, state),
+        "runs": lambda: run(),
+        "singular passages": passage,
+        "reduction": lambda: run(formulation="rcr"),
+        "stiff runs": lambda: run(integrator="stiff"),
+        "partition": lambda: run(formulation="partition"),
+        "closure": lambda: run(formulation="closure"),
+        "momentum": lambda: run(formulation="momentum"),
+        "other formulations": lambda: [ld.accelerations(system, state, name) for name in ("relative", "absolute")],
+        "trees": trees,
+        "drive and statics": statics,
+        "events": lambda: run(events=[ld.Crossing("a", coordinates={"a": "A"})]),
+        "fixed steps": lambda: [
+            run(integrator=each) for each in (ld.RK4(0.01), ld.ABM(0.01), ld.GeneralizedAlpha(0.01))
+        ],
+    }
+
+
+def compile_use(name: str) -> str:
+    """Compile the kernels of one use."""
+    from loopdyn.engine.notice import NOTICE
+
+    NOTICE.said = True  # the progress line says it
+    uses()[name]()
+    return name
+
+
+def main(everything: bool = False) -> None:
+    """Compile the kernels of the default way, or of all uses, with a line that counts kernels.
+
+    Parameters
+    ----------
+    everything : bool
+        All that README, demonstration, tutorial and gallery use, in place of `assemble`, `simulate` and `reactions`.
+
+    Examples
+    --------
+    >>> DEFAULT[-1]
+    'runs'
+    """
+    begin, there = time.perf_counter(), len(cache.entries())
+    columns = (SpinnerColumn(), TextColumn("compiling kernels: {task.description}"), TimeElapsedColumn())
+    # spawned, not forked: threads of libraries do not survive a fork
+    with (
+        Progress(*columns, transient=True) as progress,
+        ProcessPoolExecutor(os.cpu_count() or 1, get_context("spawn")) as pool,
+    ):
+        from loopdyn.app import warm
+
+        left = {pool.submit(warm.compile_use, name): name for name in DEFAULT + (MORE if everything else ())}
+        task = progress.add_task("")
+        while left:
+            done, _ = wait(left, timeout=0.5, return_when="FIRST_COMPLETED")
+            for one in done:
+                one.result()
+                del left[one]
+            made = len(cache.entries()) - there
+            progress.update(task, description=f"{made} ready; to come: {', '.join(left.values())}")
+    made = len(cache.entries()) - there
+    print(f"{made} kernels compiled in {time.perf_counter() - begin:.0f} s, kept in {cache.root()}")

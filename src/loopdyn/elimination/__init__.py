@@ -1,9 +1,0 @@
-"""Sparse elimination: the multipliers of all cut joints in linear time, on any topology.
-
-`plan` (pure Python, once per system) decides what is eliminated in which order; `passes` and `ldl` are the
-kernels that do it. :mod:`loopdyn.formulations.graph` is the formulation made of them.
-"""
-
-from loopdyn.elimination.plan import Plan, make_plan
-
-__all__ = ["Plan", "make_plan"]

@@ -1,0 +1,347 @@
+"""The one door to Numba.
+
+Every compiled function of loopdyn is made by :func:`kernel`, and by :func:`specialise` where a
+kernel is to call a function chosen at run time. Three rules live here and nowhere else:
+
+* **Kernels are kept on disk by their content** (`engine.cache`). Numba itself looks only at the file of the function it
+  compiles and would go on using an old callee from another file.
+* **A function bound at run time is bound as a global** of a re-created function with a name of its
+  own. Passed as an argument or held in a closure it would be compiled anew in every process.
+* **NaN and infinity keep their meaning** (no ``nnan``/``ninf`` in the fast-math flags): bad numbers
+  must be seen, not optimised away.
+
+With ``NUMBA_DISABLE_JIT=1`` the same sources run as plain Python.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import operator
+import types
+from collections.abc import Callable
+from typing import Any
+
+import numba
+import numba.extending
+from llvmlite import ir
+from numba.core import cgutils
+from numba.np import arrayobj
+
+from loopdyn.engine.compiler import (
+    HelperPipeline,
+    KernelDispatcher,
+    KernelPipeline,
+    ShortLoopPipeline,
+    numba_is_known,
+)
+from loopdyn.engine.fingerprint import fingerprint
+
+OPTIONS = {
+    "nopython": True,
+    "fastmath": {"contract", "reassoc", "nsz", "arcp"},
+    "error_model": "numpy",
+}
+
+
+def kernel(function: Callable[..., Any] | None = None, *, short_loops: bool = False) -> Any:
+    """Compile `function` on first call; cached on disk if it comes from a file and was not typed in.
+
+    ``@kernel(short_loops=True)`` is for one whose loops have few turns: the vectoriser of LLVM made `graph` up to a
+    third slower, by a share that changed from process to process.
+    """
+    if function is None:
+        return functools.partial(kernel, short_loops=short_loops)
+    if numba.config.DISABLE_JIT:
+        return function
+    if not numba_is_known():
+        return numba.njit(**OPTIONS)(function)
+    pipeline = ShortLoopPipeline if short_loops else KernelPipeline
+    return KernelDispatcher(function, targetoptions=dict(OPTIONS), pipeline_class=pipeline)
+
+
+def inline(function: Callable[..., Any] | None = None, *, always: bool = False) -> Any:
+    """A function that is compiled into its callers only: algebra over tuples, passes over opened arrays.
+
+    It cannot be called from Python (except with the JIT off), which spares it the wrappers that unpack
+    arguments: they took a third of the compile time. LLVM does the inlining; Numba's own inlining at the level
+    of its intermediate code gives the same speed but was measured to compile twice as long.
+
+    ``@inline(always=True)`` is for a pass over the whole tree, too large for LLVM to inline by itself: handing the
+    opened arrays to it takes 0.2 us, as much as two bodies. Not for what is called in many places or for each body.
+    Its loops are left to the kernel that it becomes part of.
+    """
+    if function is None:
+        return functools.partial(inline, always=always)
+    if numba.config.DISABLE_JIT:
+        return function
+    options = {**OPTIONS, "no_cpython_wrapper": True, "no_cfunc_wrapper": True, "forceinline": always}
+    if not numba_is_known():
+        return numba.njit(**options)(function)
+    return KernelDispatcher(function, targetoptions=options, pipeline_class=HelperPipeline)
+
+
+def window(array: Any, start: int, *shape: int) -> Any:
+    """View of a one-dimensional array from `start` on, in the given shape (one or two lengths).
+
+    In compiled code it is an address and nothing more: no count of owners, which takes an atomic instruction
+    wherever a view is handed on, no check of the ends, no index that counts from the end. It must not outlive the
+    call of a kernel.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> window(np.arange(6.0), 2, 2, 2)
+    array([[2., 3.],
+           [4., 5.]])
+    """
+    return array[start : start + math.prod(shape)].reshape(shape)
+
+
+def whole(array: Any) -> Any:
+    """All of a one-dimensional array as a :func:`window`.
+
+    A kernel that uses its arrays only so is not their owner: to count owners takes six atomic instructions a call.
+    """
+    return window(array, 0, array.size)
+
+
+def prefetch(array: Any, *index: int) -> None:
+    """Ask for a number of a :func:`window` that will be needed soon, which need not exist; nothing else happens.
+
+    For tables whose rows are not read one after another: the processor foresees only those.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> prefetch(window(np.arange(6.0), 0, 3, 2), 2, 0)
+    """
+
+
+class Window(numba.types.Array):  # type: ignore[misc]
+    """Type of a :func:`window` in compiled code: an array whose numbers are read and written without detours.
+
+    One type for arrays that may be written and for those that may not: helpers are compiled once. A kernel that writes
+    to its inputs is found with the JIT off.
+    """
+
+    def __init__(self, dtype: Any, ndim: int) -> None:
+        super().__init__(dtype, ndim, "C", name=f"window({dtype}, {ndim}d)")
+
+    @property
+    def key(self) -> Any:
+        """What tells it from other types."""
+        return "window", *super().key
+
+
+numba.extending.register_model(Window)(numba.extending.models.ArrayModel)
+
+
+def _address(context: Any, builder: Any, kind: Window, array: Any, index_type: Any, index: Any) -> Any:
+    """Where one number of a window is; None for an index that is not one integer for each dimension.
+
+    Numba lets an index below zero count from the end. To look for that at every access, and to keep the lengths at
+    hand for it, took up to a quarter of the time of a kernel.
+    """
+    kinds, parts = [index_type], [index]
+    if isinstance(index_type, numba.types.BaseTuple):
+        kinds, parts = list(index_type.types), cgutils.unpack_tuple(builder, index, count=len(index_type))
+    if len(kinds) != kind.ndim or not all(isinstance(k, numba.types.Integer) for k in kinds):
+        return None
+    opened = context.make_array(kind)(context, builder, array)
+    places = [context.cast(builder, x, k, numba.types.intp) for x, k in zip(parts, kinds, strict=True)]
+    place = places[0]
+    if kind.ndim == 2:
+        columns = cgutils.unpack_tuple(builder, opened.shape, 2)[1]
+        place = builder.add(builder.mul(place, columns, flags=("nsw",)), places[1], flags=("nsw",))
+    return builder.gep(opened.data, [place], inbounds=True)
+
+
+def _tagged(builder: Any, kind: Window, instruction: Any) -> Any:
+    """Tell LLVM the type of a number in memory: writing floats changes no integer, so tables need not be read again."""
+    module, zero = builder.module, ir.Constant(ir.IntType(64), 0)
+    number = module.add_metadata([str(kind.dtype), module.add_metadata(["loopdyn"]), zero])
+    instruction.set_metadata("tbaa", module.add_metadata([number, number, zero]))
+    return instruction
+
+
+@numba.extending.lower_builtin(operator.getitem, Window, numba.types.Integer)
+@numba.extending.lower_builtin(operator.getitem, Window, numba.types.BaseTuple)
+def _read(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    kind, index_type = signature.args
+    address = _address(context, builder, kind, args[0], index_type, args[1])
+    if address is None:  # a part of the window
+        several = isinstance(index_type, numba.types.BaseTuple)
+        read = arrayobj.getitem_array_tuple if several else arrayobj.getitem_arraynd_intp
+        return read(context, builder, signature, args)
+    if not isinstance(kind.dtype, numba.types.Integer | numba.types.Float):
+        return arrayobj.load_item(context, builder, kind, address)
+    return _tagged(builder, kind, builder.load(address))
+
+
+@numba.extending.lower_builtin(operator.setitem, Window, numba.types.Any, numba.types.Any)
+def _write(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    kind, index_type, value_type = signature.args
+    address = _address(context, builder, kind, args[0], index_type, args[1])
+    if address is None or not isinstance(value_type, numba.types.Number):
+        return arrayobj.setitem_array(context, builder, signature, args)
+    value = context.cast(builder, args[2], value_type, kind.dtype)
+    if not isinstance(kind.dtype, numba.types.Integer | numba.types.Float):
+        arrayobj.store_item(context, builder, kind, value, address)
+    else:
+        _tagged(builder, kind, builder.store(value, address))
+    return context.get_dummy_value()
+
+
+def _view(array: Any, dimensions: int) -> Any:
+    """Type of a view, and the code that makes it from an address."""
+    kind = Window(array.dtype, dimensions)
+
+    def codegen(context, builder, signature, args):
+        start, *shape = (
+            context.cast(builder, value, given, numba.types.intp)
+            for value, given in zip(args[1:], signature.args[1:], strict=True)
+        )
+        source = context.make_array(signature.args[0])(context, builder, args[0])
+        size = context.get_constant(numba.types.intp, context.get_abi_sizeof(context.get_data_type(array.dtype)))
+        strides = [size] if dimensions == 1 else [builder.mul(size, shape[1]), size]
+        made = context.make_array(kind)(context, builder)
+        address = builder.gep(source.data, [start])
+        arrayobj.populate_array(made, data=address, shape=shape, strides=strides, itemsize=size, meminfo=None)
+        return made._getvalue()
+
+    return kind, codegen
+
+
+@numba.extending.intrinsic
+def _line(typing_context, array, start, length):
+    kind, codegen = _view(array, 1)
+    return kind(array, start, length), codegen
+
+
+@numba.extending.intrinsic
+def _table(typing_context, array, start, rows, columns):
+    kind, codegen = _view(array, 2)
+    return kind(array, start, rows, columns), codegen
+
+
+@numba.extending.overload(window)
+def _compiled_window(array, start, *shape):
+    if len(shape) == 1:
+        return lambda array, start, *shape: _line(array, start, shape[0])
+    return lambda array, start, *shape: _table(array, start, shape[0], shape[1])
+
+
+@numba.extending.overload(whole)
+def _compiled_whole(array):
+    return lambda array: _line(array, 0, array.size)
+
+
+@numba.extending.intrinsic
+def _ask(typing_context, array, index):
+    def codegen(context, builder, signature, args):
+        kind, index_type = signature.args
+        address = _address(context, builder, kind, args[0], index_type, args[1])
+        pointer_type, number = ir.IntType(8).as_pointer(), ir.IntType(32)
+        signature_ = ir.FunctionType(ir.VoidType(), [pointer_type, number, number, number])
+        function = cgutils.get_or_insert_function(builder.module, signature_, "llvm.prefetch.p0")
+        for_reading, into_all_caches, data = number(0), number(3), number(1)
+        builder.call(function, [builder.bitcast(address, pointer_type), for_reading, into_all_caches, data])
+        return context.get_dummy_value()
+
+    return numba.types.void(array, index), codegen
+
+
+@numba.extending.overload(prefetch)
+def _compiled_prefetch(array, *index):
+    return lambda array, *index: _ask(array, index if len(index) > 1 else index[0])
+
+
+def specialise(function: Any, /, **bound: Any) -> Any:
+    """Return `function` re-created with `bound` as globals: a kernel that calls functions chosen at run time.
+
+    Parameters
+    ----------
+    function : kernel
+        A kernel that calls the functions to be chosen by global name.
+    **bound : jitted functions or numbers
+        What each of these names is to mean.
+
+    Returns
+    -------
+    kernel
+        A kernel of its own name, found in the cache by later processes that bind the same content.
+
+    Examples
+    --------
+    >>> @kernel
+    ... def twice(x):
+    ...     return step(step(x))
+    >>> @kernel
+    ... def add_three(x):
+    ...     return x + 3.0
+    >>> specialise(twice, step=add_three)(1.0)
+    7.0
+    """
+    python = getattr(function, "py_func", function)
+    return kernel(_recreated(python, f"{python.__name__}_{fingerprint((python, bound))[:16]}", bound))
+
+
+class _Pointer(numba.types.WrapperAddressProtocol):  # type: ignore[misc]
+    """A kernel compiled for given types, as a value that other kernels can be handed."""
+
+    def __init__(self, compiled: Any):
+        self._compiled = compiled  # keeps the code alive
+
+    def __wrapper_address__(self) -> int:
+        return int(self._compiled.library.get_pointer_to_function(self._compiled.fndesc.llvm_cfunc_wrapper_name))
+
+    def signature(self) -> Any:
+        return self._compiled.signature
+
+
+def pointer(function: Any, *arguments: Any) -> Any:
+    """A kernel as an argument of other kernels, by its address, for arguments of these types.
+
+    The type of such an argument is its signature alone: what calls it is compiled once for all functions, while
+    :func:`specialise` compiles the caller anew for each, the whole of the function included.
+
+    Examples
+    --------
+    >>> @kernel
+    ... def apply(function, x):
+    ...     return function(x)
+    >>> @kernel
+    ... def add_three(x):
+    ...     return x + 3.0
+    >>> apply(pointer(add_three, 1.0), 4.0)
+    7.0
+    """
+    if not hasattr(function, "overloads"):  # with the JIT off
+        return function
+    types_ = tuple(numba.typeof(a) for a in arguments)
+    function.compile(types_)
+    return _Pointer(function.overloads[types_])
+
+
+def rebind(function: Callable[..., Any], /, **bound: Any) -> Callable[..., Any]:
+    """The same as :func:`specialise` without compilation: for what `bound` has in Python only.
+
+    Examples
+    --------
+    >>> def twice(x):
+    ...     return step(step(x))
+    >>> rebind(twice, step=lambda x: x + 3.0)(1.0)
+    7.0
+    """
+    return _recreated(function, function.__name__, bound)
+
+
+def _recreated(python: Any, name: str, bound: dict[str, Any]) -> types.FunctionType:
+    """`python` as a function of its own name whose globals are extended by `bound`."""
+    made = types.FunctionType(
+        python.__code__, {**python.__globals__, **bound}, name, python.__defaults__, python.__closure__
+    )
+    made.__qualname__ = name
+    made.__module__ = python.__module__
+    return made

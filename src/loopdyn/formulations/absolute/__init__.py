@@ -1,0 +1,1 @@
+"""Absolute coordinates [Mufti1983]: `formulation` (options, solver), `kernels` (equation by equation)."""

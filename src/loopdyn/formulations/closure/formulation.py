@@ -1,0 +1,461 @@
+"""`Closure`: minimal equations whose dependent coordinates are explicit functions of the independent ones.
+
+What is done at every state is in :mod:`loopdyn.formulations.closure.kernels` (positions) and
+:mod:`loopdyn.formulations.partition.kernels` (A, eta, xi and the minimal equations, as `partition` has them); the order
+of the steps is found by :mod:`loopdyn.formulations.closure.plan`. Here a set of coordinates is chosen, planned and
+used.
+
+The state that is integrated is (q_I, v_I): at every evaluation q_D = g(q_I, t), v_D = A v_I + eta. Loops are closed to
+rounding, nothing drifts, and nothing is projected. The closure of each group that a run starts in, its *branch*, is
+kept: it is given by the sign of the group's determinant. Where a group cannot be closed a step is rejected, so that the
+run ends at the limit, unless other coordinates take over before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations, islice
+from math import comb
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from loopdyn.errors import LoopdynError, SingularityError
+from loopdyn.formulations.base import Array, Compiled, Solver
+from loopdyn.formulations.closure import kernels as closing
+from loopdyn.formulations.closure.plan import Plan, is_explicit, make_plan
+from loopdyn.formulations.partition import criteria
+from loopdyn.formulations.partition import kernels as blajer
+from loopdyn.formulations.partition.formulation import (
+    FOLLOWED,
+    Choice,
+    Chosen,
+    Form,
+    Partition,
+    PartitionSolver,
+    WorkArrays,
+)
+from loopdyn.loops.rank import Rank, decide, scaled
+from loopdyn.system.system import State, System
+from loopdyn.tree import closure as rows_at
+from loopdyn.tree import increment
+
+MANY_SETS = 500  # sets of coordinates that are tried whether their dependent ones are explicit
+MANY_VARIANTS = 20  # such sets that are prepared in advance
+# A set that makes the others explicit is taken unless an exchange of one coordinate would be so much better. Entries of
+# A are then up to the root of it, in the metric of the criterion: rounding errors of 1e-16 become 1e-15.
+WORTH = 100.0
+# Near the limit of such a set, where the discriminant of a group is as small as this, A grows without bound and errors
+# of a step with it: there an explicit set is worth no more than another one.
+NEAR_LIMIT = 0.1
+# A plan is tried beside the pose at which it was made: axes that are parallel there only are no planar group. How far
+# coordinates are moved, rad or sizes of the mechanism, at most, and how often a smaller move is tried.
+ASIDE, TRIALS = 0.1, 8
+SMALL = 1e-8  # rad or sizes of the mechanism: move for the rate of a discriminant that is 1e-6 or so
+
+
+class Closer:
+    """A plan with arrays of its own, for closing poses from Python.
+
+    Examples
+    --------
+    >>> import loopdyn as ld
+    >>> system = ld.library.four_bar().compile()
+    >>> state = ld.assemble(system)
+    >>> close = Closer(make_plan(system, state, [0]))
+    >>> q = close(0.0, state.q + [0.2, 0.0, 0.0], close.plan.signs(state))
+    >>> bool(abs(ld.tree.closure(system, ld.State(0.0, q, state.v))[0]).max() < 1e-14)
+    True
+    """
+
+    def __init__(self, plan: Plan):
+        self.plan, system = plan, plan.system
+        ints, floats, work = plan.numbers(len(system.floats), len(system.work()))
+        self.ints = np.concatenate([system.ints, ints, [len(system.ints)]])
+        self.floats = np.concatenate([system.floats, floats])
+        self.work = np.concatenate([system.work(), np.zeros(work)])
+        self.state = system.open_work(self.work)
+        self.views = _open(self.ints, self.floats, self.work)
+
+    def __call__(self, t: float, q: Array, signs: Array) -> Array | None:
+        """Coordinates that close all, groups in the given branches; None where some group or block cannot be closed."""
+        self.state.t[0], self.state.q[:] = t, q
+        self.views.sign[:] = signs
+        found = closing.close(self.ints, self.floats, self.work) == closing.FINE
+        return self.state.q.copy() if found else None
+
+    @property
+    def failed(self) -> int:
+        """Which group could not be closed at the last call."""
+        return int(self.views.notes[closing.WHICH])
+
+    @property
+    def margins(self) -> Array:
+        """Discriminants of the groups at the last call, in natural units; those after a negative one are not valid."""
+        return np.array(self.views.margin)
+
+
+def _open(ints: Array, floats: Array, work: Array) -> closing.Closing:
+    python = getattr(closing.open_closing, "py_func", closing.open_closing)
+    opened: closing.Closing = python(ints, floats, work)
+    return opened
+
+
+# -------------------------------------------------------------------------------------------------- planning
+
+
+def plan_for(system: System, state: State, independent: Sequence[int]) -> Plan:
+    """The plan of a set at a closed state, tried beside it; without groups, or not taken apart, where it fails there.
+
+    Examples
+    --------
+    >>> import loopdyn as ld
+    >>> system = ld.library.slider_crank().compile()
+    >>> plan_for(system, ld.assemble(system), [0]).explicit
+    True
+    """
+    plan = make_plan(system, state, independent)
+    if plan.groups and not _holds(plan, state):
+        plan = make_plan(system, state, independent, groups=False)
+    if len(plan.blocks) > 1 and not _holds(plan, state):
+        plan = make_plan(system, state, independent, groups=False, apart=False)
+    return plan
+
+
+def _holds(plan: Plan, state: State) -> bool:
+    """Whether poses that the plan closes beside `state` are closed."""
+    system, close = plan.system, Closer(plan)
+    signs = plan.signs(state)
+    way = np.zeros(system.nv)
+    chosen = [system.speeds.index(x) for x in plan.independent]
+    way[chosen] = np.random.default_rng(0).uniform(-1.0, 1.0, len(chosen))
+    for step in np.outer(ASIDE * 0.5 ** np.arange(TRIALS), [1.0, -1.0]).ravel():
+        q = close(state.t, increment(system, state.q, step * way * system.speed_units), signs)
+        if q is None:
+            continue
+        phi = rows_at(system, State(state.t, q, np.zeros(system.nv)))[0] / system.row_units
+        return bool(np.abs(phi[system.holonomic]).max(initial=0.0) < blajer.STILL_CLOSED)
+    return False
+
+
+def explicit_sets(system: System, rank: Rank, allowed: NDArray[np.bool_]) -> list[tuple[int, ...]]:
+    """Sets of independent speeds, variants, that make all other coordinates explicit; the best at the state first.
+
+    Where there are too many sets to try, those of whole joints are tried, and of these the ones with the fewest joints
+    are taken: they are what fixes the place of a body, as that of a platform on a free joint.
+
+    Examples
+    --------
+    >>> import loopdyn as ld
+    >>> system = ld.library.five_bar().compile()
+    >>> found = explicit_sets(system, decide(system, ld.assemble(system)), np.ones(4, bool))
+    >>> len(found), [system.speeds[k] for k in found[0]]  # all pairs of its four coordinates
+    (6, ['A', 'D'])
+    """
+    state, k = rank.state or system.state(), system.nv - rank.count
+    if k == 0:
+        return []
+    W = criteria.null_space(scaled(system, rows_at(system, state)[1]), rank.count).T
+    found: list[tuple[int, ...]] = []
+    left = MANY_SETS
+    for family in _sets(system, k, allowed):
+        sets = [(criteria.measure(W, list(c)), c) for c in islice(family, left)]
+        left -= len(sets)
+        for value, c in sorted(sets, key=lambda x: (-x[0], x[1])):
+            if value <= 0.0 or len(found) == MANY_VARIANTS:
+                break
+            if is_explicit(system, state, c) and plan_for(system, state, c).explicit:
+                found.append(c)
+        if found or left == 0:
+            break
+    return found
+
+
+def _sets(system: System, k: int, allowed: NDArray[np.bool_]) -> Iterator[Iterator[tuple[int, ...]]]:
+    """Sets of k speeds: all, if they are not too many, else those of whole joints, by the number of joints."""
+    possible = np.flatnonzero(allowed).tolist()
+    if comb(len(possible), k) <= MANY_SETS:
+        yield combinations(possible, k)
+        return
+    joints = [range(j.v0, j.v0 + len(j.spec.speeds)) for j in system.joints.values() if j.in_tree and j.spec.speeds]
+    whole = [speeds for speeds in joints if all(allowed[list(speeds)])]
+    for count in range(1, k + 1):
+        fitting = (some for some in combinations(whole, count) if sum(len(speeds) for speeds in some) == k)
+        yield (tuple(sorted(v for speeds in some for v in speeds)) for some in fitting)
+
+
+# --------------------------------------------------------------------------------------------------- solving
+
+
+class ClosureSolver(PartitionSolver):
+    """A prepared :class:`Closure`; call it with ``(t, q, v)``.
+
+    Of the state it is called with it reads t, q_I and v; of the dependent coordinates only in which branch they are,
+    or, where the plan iterates, all of them.
+
+    Examples
+    --------
+    >>> import loopdyn as ld
+    >>> system = ld.library.four_bar().compile()
+    >>> state = ld.assemble(system, v={"A": 2.0})
+    >>> solve = ld.prepare(system, "closure", state)
+    >>> solve.active, solve.plan_.explicit
+    (('A',), True)
+    """
+
+    def __init__(self, system: System, rank: Rank, options: Partition):
+        allowed = options.allowed(system, system.nv - rank.count)
+        self.variants = explicit_sets(system, rank, allowed)
+        self._plans: dict[tuple[int, ...], tuple[Plan, State]] = {}  # of a set, and where it was made
+        self._closers: dict[tuple[int, ...], Closer] = {}
+        super().__init__(system, rank, options)
+        self._install(rank.state or system.state())
+
+    def choose(self, state: State, current: Choice | None) -> Choice:
+        """The best set that makes the others explicit; where none serves, the best of all, whose others are iterated.
+
+        With hysteresis, as for `partition`.
+        """
+        if self._forced or not self.variants:
+            return super().choose(state, current)
+        if current is not None and self._is_singular(current.independent, state):
+            current = None
+        J = scaled(self.system, rows_at(self.system, state)[1])
+        start = criteria.best_set(criteria.null_space(J, self.rank.count).T, self._allowed)
+        now = self._with_rows(start if current is None else current.independent, state)
+        W, switch = self.projections(), self.options.switch
+        best = tuple(criteria.best_set(W, self._allowed, list(now.independent)))
+
+        def value(chosen: tuple[int, ...]) -> float:
+            return criteria.measure(W, list(chosen))
+
+        explicit = max(self.variants, key=value)
+        iterated = current is not None and current.independent not in self.variants
+        gain = criteria.largest_gain(W, list(explicit), self._allowed)
+        worth = WORTH if self._least_margin(explicit, state) > NEAR_LIMIT else switch
+        good = gain < worth / (switch if iterated else 1.0)
+        target = explicit if good else best
+        if current is not None and iterated != good and value(target) <= switch * value(current.independent):
+            target = current.independent
+        return now if target == now.independent else self._with_rows(target, state)
+
+    def _least_margin(self, chosen: tuple[int, ...], state: State) -> float:
+        """The smallest discriminant of the groups of a set at a state; less than zero where one cannot be closed."""
+        close = self._closer(chosen, state)
+        close(state.t, state.q, close.plan.signs(state))
+        return float(close.margins.min(initial=1.0))
+
+    def _install(self, state: State) -> None:
+        """Plan for the present choice, and arrays for it that hold the state of the run."""
+        self.plan_ = self._closer(self.choice.independent, state).plan
+        head = self.run.work[: len(self.system.work())].copy()
+        by, candidate, switch = self._settings
+        fastest = self.run.views.notes[blajer.FASTEST]
+        self.run = WorkArrays(self.system, self.rank.count, blajer.K_PLUS_N, by, candidate, switch)
+        self.run.extend(self.plan_.numbers)
+        self.run.work[: len(head)] = head
+        self.run.reopen()
+        self.run.views.notes[blajer.FASTEST] = fastest
+        self.closing = _open(*self.run.arrays)
+        self.closing.sign[:] = self.plan_.signs(state)
+
+    @property
+    def branch(self) -> dict[str, int]:
+        """The closure that the run is in: +1 or -1 for each group."""
+        return {g.name: int(s) for g, s in zip(self.plan_.groups, self.closing.sign, strict=True)}
+
+    def accelerations(self, t: float, q: Array, v: Array) -> Array:
+        """Accelerations (nv,) alone, as a view that the next call overwrites.
+
+        Where the set of the call before is singular, or does not reach, another one is taken.
+        """
+        given = State(t, np.array(q), np.array(v))
+        try:
+            return self._with_called(given)
+        except SingularityError:
+            if self._forced:
+                raise
+            self.called = self.choose(given, None)
+            return self._with_called(given)
+
+    def _with_called(self, given: State) -> Array:
+        close, q = self._closer(self.called.independent, given), given.q
+        if close.plan.explicit:
+            closed = close(given.t, q, close.plan.signs(given))
+            if closed is None:
+                raise self._open_group(given.t, close.plan, close.failed, q)
+            q = closed
+        if self._held is not self.called:
+            self.calls.compare_with(self.called)
+            self._held = self.called
+        self._evaluate(given.t, q, given.v)
+        blajer.check(*self.calls.arrays)
+        result: Array = self.calls.state.a
+        return result
+
+    def _closer(self, chosen: tuple[int, ...], state: State) -> Closer:
+        """For poses from Python; the plan of the set is made at the state, if it has none."""
+        if chosen not in self._plans:
+            self._plans[chosen] = plan_for(self.system, state, chosen), state
+        plan, _ = self._plans[chosen]
+        if chosen not in self._closers or self._closers[chosen].plan is not plan:
+            self._closers[chosen] = Closer(plan)
+        return self._closers[chosen]
+
+    # ----------------------------------------------------------------------------------------------- driving
+
+    @property
+    def compiled(self) -> Compiled:
+        """Its kernels."""
+        self.run.compare_with(self.choice)
+        # a better set that was not taken, because its others are iterated, is no reason to ask after every step
+        self.run.views.switch[0] = self.options.switch * max(1.0, self._gain)
+        return Compiled(
+            closing.accelerate,
+            None,
+            *self.run.arrays,
+            lambda status: self._explain(status, float(self.run.state.t[0])),
+            self._again,
+            self._remember,
+            self._recall,
+            accepted=closing.accepted,
+            keeps=("position", "velocity"),
+        )
+
+    def _may_slip(self, state: State) -> bool:
+        """... not where a group cannot be closed beyond: that is a limit, at which a run ends by itself.
+
+        The discriminant of the group is linear in time at a limit and below zero behind it; where two branches cross it
+        is quadratic and as large behind as it is before.
+        """
+        speeds = np.zeros(self.system.nv)
+        speeds[list(self.choice.independent)] = state.v[list(self.choice.independent)]
+        fastest = float(np.abs(speeds / self.system.speed_units).max(initial=0.0))
+        if not self.plan_.groups or not fastest > 0.0:
+            return True
+
+        close = self._closer(self.choice.independent, state)
+
+        def margins(dt: float) -> Array:
+            close(state.t, increment(self.system, state.q, dt * speeds), self.closing.sign)
+            return close.margins
+
+        now, aside = margins(0.0), SMALL / fastest
+        g = int(np.argmin(now))
+        rate = float(margins(aside)[g] - now[g]) / aside
+        if now[g] > FOLLOWED or rate >= 0.0:
+            return bool(now[g] > FOLLOWED)  # it is not the group; it is, and the motion leaves the place
+        return bool(margins(-4.0 * now[g] / rate)[g] > 0.0)  # minus three times, or once, what it is now
+
+    def _with_rows(self, independent: Sequence[int], state: State) -> Choice:
+        found = super()._with_rows(independent, state)
+        self._gain = float(self.calls.views.notes[blajer.GAIN])
+        return found
+
+    def _taken(self, state: State) -> None:
+        """The plan for the set, and the branch of each of its groups."""
+        self._install(state)
+
+    def _remember(self) -> dict[str, NDArray[Any]]:
+        """... the state at which the plan was made, and the branch."""
+        _, made = self._plans[self.choice.independent]
+        own = {"made_t": np.array(made.t), "made_q": made.q, "branch": self.closing.sign.copy()}
+        return super()._remember() | own | {"gain": np.array(self._gain)}
+
+    def _recall(self, kept: Mapping[str, NDArray[Any]]) -> Compiled:
+        """Take them up again."""
+        super()._recall(kept)
+        self._plans.pop(self.choice.independent, None)
+        self._install(State(float(kept["made_t"]), np.array(kept["made_q"], float), np.zeros(self.system.nv)))
+        self.closing.sign[:] = kept["branch"]
+        self._gain = float(kept["gain"])
+        return self.compiled
+
+    @property
+    def explained(self) -> str:
+        """The plan, and the branch of each group, for the record of a run."""
+        named = ", ".join(f"{name} {'+-'[s < 0]}" for name, s in self.branch.items())
+        return f"{self.plan_}\n  branch: {named or 'none'}"
+
+    def _explain(self, status: int, t: float) -> LoopdynError:
+        if status == closing.CANNOT_CLOSE:
+            return self._open_group(t, self.plan_, int(self.closing.notes[closing.WHICH]), self.run.state.q)
+        if status == closing.NOT_CLOSED:
+            left = "; ".join(", ".join(block.coordinates) for block in self.plan_.blocks)
+            at = self._values(self.run.state.q, self.plan_)
+            return SingularityError(
+                f"the coordinates that are iterated ({left}) cannot be found at {at} near t = {t:g} s: the pose is "
+                "singular or nearly so, or the steps are too long. Use smaller steps, or formulation='partition'."
+            )
+        if status == closing.NOT_THERE:
+            return LoopdynError(
+                f"the groups of '{self.system.name}' close, and some constraint row is open at t = {t:g} s: axes that "
+                "were parallel are not any more. Use formulation='partition'."
+            )
+        return super()._explain(status, t)
+
+    def _singular(self, t: float, independent: Sequence[int]) -> SingularityError:
+        found = super()._singular(t, independent)
+        at = getattr(self, "run", None)
+        if at is None or not hasattr(self, "plan_"):
+            return found
+        return SingularityError(f"{found} It is at {self._values(at.state.q, self.plan_)}.")
+
+    def _values(self, q: Array, plan: Plan) -> str:
+        s = self.system
+        return ", ".join(f"{x} = {q[s.coordinates.index(x)]:.9g}" for x in plan.independent if x in s.coordinates)
+
+    def _open_group(self, t: float, plan: Plan, which: int, q: Array) -> SingularityError:
+        joints, labels = ", ".join(plan.groups[which].joints), ", ".join(plan.independent)
+        return SingularityError(
+            f"the joints {joints} cannot be closed at {self._values(q, plan)} (t = {t:.9g} s): that is the limit of "
+            f"{labels}, where the group is stretched or folded. Let other coordinates take over: leave `independent` "
+            "out, or see ld.coordinates(system, state)."
+        )
+
+
+@dataclass(frozen=True)
+class Closure(Chosen):
+    """Minimal equations in independent coordinates, with the others as explicit functions of them.
+
+    Parameters
+    ----------
+    independent : list of str, optional
+        Speeds that are independent, whatever happens.
+    candidates : list of str, optional
+        Speeds among which the independent ones are chosen, by default all. Sets that make the others explicit are
+        prepared in advance; of these the best by the projective criterion of `partition` is taken and, on the way,
+        exchanged. Where all of them are nearly singular, or there are none, the best of all sets is taken and others
+        are iterated.
+    switch : float
+        Another set is taken after an accepted step where its measure is larger by this factor.
+
+    Examples
+    --------
+    >>> import loopdyn as ld
+    >>> print(ld.Closure(independent=["A"]).plan(ld.library.four_bar().compile()))
+    closure: A independent, 2 coordinates follow, all in closed form
+      1. B-C-D: three pins (RRR), places coupler, rocker
+    """
+
+    name: ClassVar[str] = "closure"
+    form: ClassVar[Form] = "2k"
+
+    def supports(self, system: System) -> str | None:
+        """Everything whose rows hold positions and that calls no Python function."""
+        if system.tolerated is not None:
+            return f"{system.tolerated}, and loops that are closed by formulas leave nothing open"
+        reason = super().supports(system) or self._partition().supports(system)
+        return None if reason is None else reason.replace("use form='k+n'", "use 'partition'")
+
+    def plan(self, system: System) -> Plan:  # type: ignore[override]
+        """Which groups are solved explicitly and which coordinates are iterated, at the reference pose; print it."""
+        solver = self.prepare(system, decide(system, system.state()))
+        assert isinstance(solver, ClosureSolver)
+        return solver.plan_
+
+    def prepare(self, system: System, rank: Rank) -> Solver:
+        """Choice and plan at the state where the rank was decided."""
+        return ClosureSolver(system, rank, self._partition())

@@ -1,0 +1,1 @@
+"""Steps that conserve momentum [Huang2002]: `formulation`, `kernels`, `large` (linear time), `huang` (as published)."""

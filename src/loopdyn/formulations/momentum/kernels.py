@@ -1,0 +1,485 @@
+"""Steps that conserve momentum and close the joints at their end; see :mod:`loopdyn.formulations.momentum.formulation`.
+
+A step of the time h begins at a closed state (q0, v0). With p(q, v) the generalised momenta of the tree, f its applied
+loads without velocity terms, d0 and d1 the momenta of the chord from q0 to q1 of all bodies, as the tree sees them at
+its two ends (:mod:`loopdyn.tree.momenta`),
+
+    p(q0, v0) + h/2 f0 + J0^T Q0 = d0(q0, q1),      phi(t1, q1) = 0             momentum and closure: q1, Q0
+    p(q1, v1) = d1(q0, q1) + h/2 f1 + J1^T Q1,      J1 v1 + phi_t = 0           momentum and closure: v1, Q1
+
+These are the discrete Euler-Lagrange equations of the tree with impulses of the constraints at both ends: symplectic,
+symmetric, of order two. Nothing in them is divided by an inertia. Along the motions N that the rows allow, J N = 0, the
+impulses drop out,
+
+    N0^T (p0 + h/2 f0 - d0(q0, q1)) = 0,  phi(q1) = 0           N1^T (p(q1, v1) - d1 - h/2 f1) = 0,  J1 v1 + phi_t = 0
+
+and this is what is solved, the first pair by Newton's method with the matrix (J1; N0^T M0 / h): it is regular where the
+tangents at both ends are not normal to each other, on both sides of a singular pose and across it. As many rows count
+as are independent in the regular motion: beside a singular pose one of them is nearly dependent, but kept.
+
+Rows of velocities alone are closed in the middle of the step. All here is in natural units: angles, and lengths in
+sizes of the mechanism, which `unit` (nv) and `row_unit` (nc) convert.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from loopdyn.engine.jit import inline, kernel
+from loopdyn.engine.records import H_BASES, KIND, NV, Q0, V0, open_head, open_tree, open_work
+from loopdyn.formulations.partition.kernels import factorise, solve
+from loopdyn.joints import joint_minus, joint_plus
+from loopdyn.joints.base import FREE
+from loopdyn.spatial.plucker import rot_t
+from loopdyn.spatial.rotations import quaternion_exp, quaternion_matrix
+from loopdyn.tree.crba import crba
+from loopdyn.tree.jacobian import closure
+from loopdyn.tree.momenta import chord, loads, momenta
+
+# Newton's method ends where the next change is rounding, rad or sizes of the mechanism ...
+ROUNDING = 2e-14
+# ... or where changes smaller than this no longer shrink to SLOWEST of the last: beside a singular pose rounding grows.
+STALLED, SLOWEST = 1e-9, 0.5
+FAR = 10.0  # change, rad or sizes of the mechanism, with which it is lost
+MOST = 30  # iterations at most
+
+# What a step ended with.
+MADE, OPEN, UNSETTLED, UNDEFINED, SINGULAR = range(5)
+# Numbers of a place: time, and the smallest length of a row that is kept beyond those before it, in natural units.
+TIME, INDICATOR, N_NUMBERS = range(3)
+
+
+class Place(NamedTuple):
+    """One end of a step. ``J[kept] = T Q^T`` with T lower triangular and Q a product of reflections."""
+
+    number: Any  # (N_NUMBERS,)
+    work: Any  # state, poses, subspaces
+    v: Any  # (nv,) speeds, SI
+    J: Any  # (nc, nv)
+    phi: Any  # (nc,) residual of position
+    rate: Any  # (nc,) residual of velocity
+    explicit: Any  # (nc,) its part that is not J v
+    T: Any  # (nc, nv)
+    mirror: Any  # (nc, nv) normals of the reflections
+    kept: Any  # (nc,) int: rows in the order of their choice at the start of the steps
+    N: Any  # (freedoms, nv) motions that the rows allow
+    M: Any  # (nv, nv) mass matrix
+    p: Any  # (nv,) momenta
+    f: Any  # (nv,) loads
+    d: Any  # (nv,) momenta of the chord as seen from here
+    impulse: Any  # (nv,) of the constraints at this end of the step
+
+
+class Rows(NamedTuple):
+    """The part of a place that tells how its rows depend on each other."""
+
+    number: Any
+    work: Any
+    J: Any
+    phi: Any
+    rate: Any
+    explicit: Any
+    T: Any
+    mirror: Any
+    kept: Any  # (nc,) of any type
+    N: Any
+
+
+class Units(NamedTuple):
+    """The part of :class:`Scratch` that :func:`natural_rows` needs."""
+
+    unit: Any
+    row_unit: Any
+
+
+class Scratch(NamedTuple):
+    """What is used on the way."""
+
+    unit: Any  # (nv,) natural units of increments
+    row_unit: Any  # (nc,)
+    of_velocity: Any  # (n,) int: rows of velocities alone
+    load: Any  # (bodies, 12)
+    goal: Any  # (nc,)
+    x: Any  # (nv,)
+    y: Any  # (freedoms, 1)
+    xi: Any  # (nv,) SI
+    A: Any  # (freedoms, freedoms)
+    order: Any  # (freedoms,)
+    note: Any  # (2,) sign and pivot
+    along: Any  # (freedoms, nv) N0^T M0
+    still: Any  # (nv,) momenta of moving bases alone
+    total: Any  # (nc,) multipliers over the time of the steps so far
+
+
+# ---------------------------------------------------------------------------------------------- the rows
+
+
+@inline
+def turn(P, x):
+    """x <- Q x."""
+    rank = P.J.shape[1] - P.N.shape[0]
+    n = x.size
+    for k in range(rank - 1, -1, -1):
+        s = 0.0
+        for j in range(k, n):
+            s += P.mirror[k, j] * x[j]
+        for j in range(k, n):
+            x[j] -= s * P.mirror[k, j]
+
+
+@inline
+def choose_row(P, k):
+    """Bring to place k the row that is the longest beyond those before it."""
+    nc, nv = P.J.shape
+    best, longest = k, -1.0
+    for i in range(k, nc):
+        s = 0.0
+        for j in range(k, nv):
+            s += P.T[i, j] * P.T[i, j]
+        if s > longest:
+            best, longest = i, s
+    P.kept[k], P.kept[best] = P.kept[best], P.kept[k]
+    for j in range(nv):
+        P.T[k, j], P.T[best, j] = P.T[best, j], P.T[k, j]
+
+
+@inline
+def factor_rows(P, choose):
+    """Turn the axes into the span of the rows, one after another: those in `P.kept`, or such as are chosen here."""
+    nc, nv = P.J.shape
+    rank = nv - P.N.shape[0]
+    rows = nc if choose else rank
+    for i in range(rows):
+        if choose:
+            P.kept[i] = i
+        for j in range(nv):
+            P.T[i, j] = P.J[int(P.kept[i]), j]
+    least = np.inf
+    for k in range(rank):
+        if choose:
+            choose_row(P, k)
+        rest = 0.0
+        for j in range(k, nv):
+            rest += P.T[k, j] * P.T[k, j]
+        rest = np.sqrt(rest)
+        least = min(least, rest)
+        if not rest > 0.0:
+            break
+        reflect(P, k, rest, rows)
+    P.number[INDICATOR] = least
+    for m in range(P.N.shape[0]):
+        for j in range(nv):
+            P.N[m, j] = 1.0 if j == rank + m else 0.0
+        turn(P, P.N[m])
+
+
+@inline
+def reflect(P, k, rest, rows):
+    """Reflection k, which brings what is left of row k, of the length `rest`, to the axis k; the rows below follow."""
+    nv = P.J.shape[1]
+    x = P.T[k, k]
+    end = -rest if x > 0.0 else rest
+    # normal n with |n|^2 = 2, so that the reflection is x - n (n . x)
+    c = 1.0 / np.sqrt(rest * (rest + abs(x)))
+    for j in range(k, nv):
+        P.mirror[k, j] = c * (P.T[k, j] - (end if j == k else 0.0))
+        P.T[k, j] = 0.0
+    P.T[k, k] = end
+    for i in range(k + 1, rows):
+        s = 0.0
+        for j in range(k, nv):
+            s += P.mirror[k, j] * P.T[i, j]
+        for j in range(k, nv):
+            P.T[i, j] -= s * P.mirror[k, j]
+
+
+@inline
+def smallest(P, goal, x):
+    """x (nv) = the smallest motion with J x = goal (nc)."""
+    nv = x.size
+    rank = nv - P.N.shape[0]
+    for i in range(nv):
+        x[i] = 0.0
+    for i in range(rank):
+        s = goal[P.kept[i]]
+        for j in range(i):
+            s -= P.T[i, j] * x[j]
+        x[i] = s / P.T[i, i]
+    turn(P, x)
+
+
+@inline
+def add_multipliers(P, S):
+    """S.total += multipliers of the rows that are kept for the load `P.impulse`, which is in their span."""
+    nv = P.impulse.size
+    rank = nv - P.N.shape[0]
+    for k in range(nv):
+        S.x[k] = P.impulse[k]
+    for k in range(rank):  # Q^T x
+        s = 0.0
+        for j in range(k, nv):
+            s += P.mirror[k, j] * S.x[j]
+        for j in range(k, nv):
+            S.x[j] -= s * P.mirror[k, j]
+    for i in range(rank - 1, -1, -1):
+        for j in range(i + 1, rank):
+            S.x[i] -= P.T[j, i] * S.x[j]
+        S.x[i] /= P.T[i, i]
+        S.total[P.kept[i]] += S.x[i]
+
+
+@inline
+def rows_at(ints, floats, P, S):
+    """Rows at the state in the work array of a place."""
+    closure(ints, floats, P.work, P.J, P.rate)
+    natural_rows(ints, P, S)
+
+
+@inline
+def natural_rows(ints, P, S):
+    """Rows that have been found, in natural units."""
+    w = open_work(ints, P.work)
+    nc, nv = P.J.shape
+    for i in range(nc):
+        P.phi[i] = w.phi[i] / S.row_unit[i]
+        P.rate[i] /= S.row_unit[i]
+        P.explicit[i] = P.rate[i]
+        for j in range(nv):
+            P.J[i, j] *= S.unit[j] / S.row_unit[i]
+            P.explicit[i] -= P.J[i, j] * w.v[j] / S.unit[j]
+
+
+@inline
+def natural(S, x):
+    """x (nv) <- momenta or loads in natural units."""
+    for k in range(x.size):
+        x[k] *= S.unit[k]
+
+
+@inline
+def put(ints, P, t, v):
+    """Time and speeds into the work array of a place; its coordinates are there."""
+    w = open_head(ints, P.work)
+    P.number[TIME] = t
+    w.t[0] = t
+    for k in range(v.size):
+        w.v[k] = v[k]
+
+
+@kernel
+def begin(ints, floats, P, S):
+    """All that a step needs to know of the state (t, q, v) in the work array of its first place."""
+    w = open_head(ints, P.work)
+    for k in range(w.v.size):
+        P.v[k] = w.v[k]
+    P.number[TIME] = w.t[0]
+    rows_at(ints, floats, P, S)
+    factor_rows(P, True)
+    mass_at(ints, floats, P, S)
+    momenta(ints, floats, P.work, S.load[:, :6], P.p)
+    loads(ints, floats, P.work, S.load[:, :6], P.f)
+    natural(S, P.p)
+    natural(S, P.f)
+
+
+@inline
+def mass_at(ints, floats, P, S):
+    """Mass matrix in natural units."""
+    crba(ints, floats, P.work, P.M)
+    for i in range(P.M.shape[0]):
+        for j in range(P.M.shape[0]):
+            P.M[i, j] *= S.unit[i] * S.unit[j]
+
+
+@inline
+def dot_row(A, i, x):
+    """Row i of A times x."""
+    s = 0.0
+    for j in range(x.size):
+        s += A[i, j] * x[j]
+    return s
+
+
+@inline
+def complete(P, S):
+    """S.x <- S.x + N1 y with y from (along N1) y = S.y - along x; False where the tangents are normal to each other."""
+    n, nv = P.N.shape
+    for i in range(n):
+        S.y[i, 0] -= dot_row(S.along, i, S.x)
+        for j in range(n):
+            S.A[i, j] = dot_row(S.along, i, P.N[j])
+    factorise(S.A, S.order, S.note)
+    solve(S.A, S.order, S.y)
+    for i in range(n):
+        for j in range(nv):
+            S.x[j] += S.y[i, 0] * P.N[i, j]
+
+
+# ------------------------------------------------------------------------------------------- the position
+
+
+@inline
+def start_from(ints, P, q, xi):
+    """The coordinates q moved by the increments xi, SI units, into the work array of a place."""
+    w = open_head(ints, P.work)
+    for k in range(q.size):
+        w.q[k] = q[k]
+    move_on(ints, P, xi)
+
+
+@inline
+def move_on(ints, P, xi):
+    """Coordinates in the work array of a place moved by the increments xi, SI units."""
+    tree, q = open_tree(ints), open_head(ints, P.work).q
+    for i in range(ints[H_BASES], tree.shape[0]):
+        joint_plus(tree[i, KIND], tree[i, NV], q, tree[i, Q0], xi, tree[i, V0], q)
+
+
+@inline
+def middle_speeds(ints, xi, h, v):
+    """Speeds v (nv) in the middle of a step with the increments xi, SI units."""
+    tree = open_tree(ints)
+    for k in range(xi.size):
+        v[k] = xi[k] / h
+    for i in range(ints[H_BASES], tree.shape[0]):
+        if (
+            tree[i, KIND] == FREE
+        ):  # its position moves along the axes at the start, its speeds along those of the middle
+            j = tree[i, V0]
+            E = quaternion_matrix(quaternion_exp((0.5 * xi[j], 0.5 * xi[j + 1], 0.5 * xi[j + 2])))
+            v[j + 3], v[j + 4], v[j + 5] = rot_t(E, (v[j + 3], v[j + 4], v[j + 5]))
+
+
+@inline
+def gaps(ints, floats, A, B, C, S, h):
+    """-residual of all rows at the end B into S.goal; rows of velocities as h times that in the middle of the step."""
+    for i in range(S.goal.size):
+        S.goal[i] = -B.phi[i]
+    if S.of_velocity.size > 0:
+        tree, q0, q1 = open_tree(ints), open_head(ints, A.work).q, open_head(ints, B.work).q
+        for i in range(ints[H_BASES], tree.shape[0]):
+            joint_minus(tree[i, KIND], tree[i, NV], q0, q1, tree[i, Q0], S.xi, tree[i, V0])
+        middle_speeds(ints, S.xi, h, C.v)
+        for k in range(S.xi.size):
+            S.xi[k] *= 0.5
+        start_from(ints, C, q0, S.xi)
+        put(ints, C, A.number[TIME] + 0.5 * h, C.v)
+        rows_at(ints, floats, C, S)
+        for n in range(S.of_velocity.size):
+            k = S.of_velocity[n]
+            S.goal[k] = -h * C.rate[k]
+
+
+@inline
+def close(ints, floats, A, B, C, S, h):
+    """The place B where a step from A ends; a status."""
+    n, nv = A.N.shape
+    for i in range(n):
+        for j in range(nv):
+            S.along[i, j] = dot_row(A.M, j, A.N[i])
+    for i in range(A.kept.size):
+        B.kept[i] = A.kept[i]
+    for k in range(nv):
+        S.xi[k] = h * A.v[k]
+    start_from(ints, B, open_head(ints, A.work).q, S.xi)
+    last = np.inf
+    for _ in range(MOST):
+        put(ints, B, A.number[TIME] + h, A.v)
+        rows_at(ints, floats, B, S)
+        factor_rows(B, False)
+        if B.number[INDICATOR] == 0.0:
+            return SINGULAR
+        chord(ints, floats, A.work, B.work, h, S.load, A.d, B.d)
+        natural(S, A.d)
+        natural(S, B.d)
+        gaps(ints, floats, A, B, C, S, h)
+        smallest(B, S.goal, S.x)
+        for i in range(n):
+            total = 0.0
+            for j in range(nv):
+                total += A.N[i, j] * (A.p[j] + 0.5 * h * A.f[j] - A.d[j])
+            S.y[i, 0] = h * total
+        complete(B, S)
+        size = 0.0
+        for k in range(nv):
+            size = max(size, abs(S.x[k]))
+        if not size < FAR:
+            return UNDEFINED if np.isnan(size) else OPEN
+        if size <= ROUNDING or (size < STALLED and size > SLOWEST * last):
+            for k in range(nv):
+                A.impulse[k] = A.d[k] - A.p[k] - 0.5 * h * A.f[k]
+            return MADE
+        last = size
+        for k in range(nv):
+            S.xi[k] = S.x[k] * S.unit[k]
+        move_on(ints, B, S.xi)
+    return OPEN
+
+
+# ------------------------------------------------------------------------------------------- the velocity
+
+
+@inline
+def go_on(ints, floats, A, B, S, h, moving_bases):
+    """Speeds at the end B by its loads, which may depend on them; a status."""
+    n, nv = B.N.shape
+    w = open_head(ints, B.work)
+    for k in range(nv):
+        S.still[k] = 0.0
+    if moving_bases:
+        for k in range(nv):
+            w.v[k] = 0.0
+        momenta(ints, floats, B.work, S.load[:, :6], S.still)
+        natural(S, S.still)
+    mass_at(ints, floats, B, S)
+    for i in range(n):
+        for j in range(nv):
+            S.along[i, j] = dot_row(B.M, j, B.N[i])
+    for k in range(nv):
+        B.v[k] = A.v[k]
+    last = np.inf
+    for _ in range(MOST):
+        put(ints, B, B.number[TIME], B.v)
+        if S.of_velocity.size > 0:  # they may be other than linear in the speeds
+            rows_at(ints, floats, B, S)
+        loads(ints, floats, B.work, S.load[:, :6], B.f)
+        natural(S, B.f)
+        for i in range(S.goal.size):
+            S.goal[i] = -B.explicit[i]
+        smallest(B, S.goal, S.x)
+        for i in range(n):
+            total = 0.0
+            for j in range(nv):
+                total += B.N[i, j] * (B.d[j] + 0.5 * h * B.f[j] - S.still[j])
+            S.y[i, 0] = total
+        complete(B, S)
+        change, fastest = 0.0, 0.0
+        for k in range(nv):
+            change = max(change, abs(S.x[k] - B.v[k] / S.unit[k]))
+            fastest = max(fastest, abs(S.x[k]))
+            B.v[k] = S.x[k] * S.unit[k]
+        if np.isnan(change):
+            return UNDEFINED
+        if change <= ROUNDING * fastest or (change < STALLED * fastest and change > SLOWEST * last):
+            put(ints, B, B.number[TIME], B.v)
+            momenta(ints, floats, B.work, S.load[:, :6], B.p)
+            natural(S, B.p)
+            for k in range(nv):
+                B.impulse[k] = B.p[k] - B.d[k] - 0.5 * h * B.f[k]
+            return MADE
+        last = change
+    return UNSETTLED
+
+
+@kernel
+def step(ints, floats, A, B, C, S, h, moving_bases):
+    """A step of order two of the time h from the place A to the place B, with C for its middle; returns a status."""
+    status = close(ints, floats, A, B, C, S, h)
+    if status == MADE:
+        add_multipliers(A, S)
+        status = go_on(ints, floats, A, B, S, h, moving_bases)
+    if status == MADE:
+        add_multipliers(B, S)
+    return status

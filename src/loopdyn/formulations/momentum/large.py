@@ -1,0 +1,276 @@
+"""Momentum steps of large systems, in linear time: by the elimination of `graph` in the place of dense matrices.
+
+The equations are those of :mod:`loopdyn.formulations.momentum.kernels`. Let P(q) r be the motion that the constraints
+at q leave of a load r: the accelerations that `graph` finds with the load less those without it, at rest. Then
+
+    q1 <- closed(q1 + h P(q0) (p0 + h/2 f0 - d0(q0, q1)))       until it no longer changes
+    v1 =  P(q1) (d1(q0, q1) + h/2 f1) + what moving drivers ask for
+
+solve the two pairs of equations: where P(q0) leaves nothing of a load, impulses of the rows balance it. The first
+converges by a factor of about the angle that links turn in a step. All here is in SI units.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from loopdyn.errors import SingularityError
+from loopdyn.formulations.base import Solution, Solver
+from loopdyn.formulations.momentum import kernels as rattle
+from loopdyn.formulations.momentum.formulation import BLURRED, SINGULAR, MomentumSolver
+from loopdyn.loops.elimination.passes import accelerate
+from loopdyn.loops.elimination.passes import correct as correct_once
+from loopdyn.loops.elimination.probing import answer
+from loopdyn.loops.elimination.solver import Elimination
+from loopdyn.loops.rank import Rank
+from loopdyn.system.system import System
+from loopdyn.tree import difference, increment
+from loopdyn.tree.kinematics import move
+from loopdyn.tree.momenta import chord, loads, momenta
+
+Array = NDArray[np.float64]
+
+MOST = 100  # iterations at most
+# Changes below STALLED, rad or sizes of the mechanism, that no longer shrink to SLOWEST of the last are rounding.
+STALLED, SLOWEST = 1e-10, 0.9
+# The weakest combinations of rows that are watched, inverse iterations for them, and seed of their start.
+WEAKEST, INVERSIONS, PROBE = 6, 8, 0
+
+
+class LargeMomentumSolver(MomentumSolver):
+    """`MomentumSolver` without dense matrices."""
+
+    def __init__(self, system: System, rank: Rank, regular: Solver, order: int):
+        super().__init__(system, rank, regular, order)
+        self.elimination = Elimination(system, rank.state or system.state(), rank.count)
+        self.elimination.keep_rows()
+        self._largest = np.zeros(self.elimination.plan.pattern.rows)  # pivot of each row so far
+        self._row_units = self.elimination.units()
+        self._anchor: tuple[Array, Array] | None = None  # weakest rows at the start, see `mark`
+        rows = self._largest.size
+        self._probe = np.random.default_rng(PROBE).normal(size=(rows, min(WEAKEST, rows)))
+
+    def _place(self) -> rattle.Place:
+        s, none = self.system, np.zeros((0, 0))
+        vectors = [np.zeros(s.nv) for _ in range(5)]
+        v, p, f, d, impulse = vectors
+        return rattle.Place(
+            number=np.zeros(rattle.N_NUMBERS),
+            work=s.work(),
+            v=v,
+            J=none,
+            phi=np.zeros(0),
+            rate=np.zeros(0),
+            explicit=np.zeros(0),
+            T=none,
+            mirror=none,
+            kept=np.zeros(0, np.int64),
+            N=none,
+            M=none,
+            p=p,
+            f=f,
+            d=d,
+            impulse=impulse,
+        )
+
+    def _scratch(self) -> rattle.Scratch:
+        s, none, nothing = self.system, np.zeros((0, 0)), np.zeros(0)
+        return rattle.Scratch(
+            unit=np.array(s.speed_units),
+            row_unit=np.array(s.row_units),
+            of_velocity=np.zeros(0, np.int64),
+            load=np.zeros((len(s.bodies), 12)),
+            goal=nothing,
+            x=nothing,
+            y=none,
+            xi=nothing,
+            A=none,
+            order=nothing,
+            note=nothing,
+            along=none,
+            still=np.zeros(s.nv),
+            total=np.zeros(s.nc),
+        )
+
+    # ------------------------------------------------------------------------------- what `graph` is asked
+
+    def _solve(self, t: float, q: Array, load: Array | float) -> tuple[Array, Array]:
+        """Accelerations and multipliers at rest, with a load on the freedoms added to those of the model."""
+        e = self.elimination
+        e.set_state(t, q, 0.0)
+        e.work.tau[:] = load
+        e.run(accelerate)  # rows stay those of the start: as many count as are independent in the regular motion
+        e.work.tau[:] = 0.0
+        return e.work.a.copy(), e.views.multipliers[: self.system.nc].copy()
+
+    def _left(self, place: rattle.Place, impulse: Array, h: float) -> tuple[Array, Array]:
+        """P(q) impulse, and the multipliers of the rows that take the rest of it.
+
+        As a load over the time h of a step it is of the size of the forces, so that little is lost in the difference.
+        """
+        q, t = self.system.open_work(place.work).q, float(place.number[rattle.TIME])
+        (a, lam), (a0, lam0) = self._solve(t, q, impulse / h), self._solve(t, q, 0.0)
+        return h * (a - a0), h * (lam - lam0)
+
+    def closed(self, t: float, q: Array, v: Array) -> tuple[Array, Array]:
+        """One linear correction of coordinates and speeds back to the constraints."""
+        e = self.elimination
+        e.set_state(t, q, v)
+        e.run(correct_once)
+        return e.work.q.copy(), e.work.v.copy()
+
+    def _indicator(self, t: float, q: Array) -> float:
+        """Root of the smallest pivot, each as a share of the largest that it has been."""
+        self._solve(t, q, 0.0)
+        pivots = np.maximum(self.elimination.views.pivot, 0.0)
+        self._largest = np.maximum(self._largest, pivots)
+        share = np.divide(pivots, self._largest, out=np.ones_like(pivots), where=self._largest > 0.0)
+        return float(np.sqrt(share.min(initial=1.0)))
+
+    # ---------------------------------------------------------------------------------------------- steps
+
+    def __call__(self, t: float, q: Array, v: Array) -> Solution:
+        """As :class:`MomentumSolver` does; multipliers beside a singular pose are those of `graph`."""
+        if self._indicator(t, q) > BLURRED:
+            return self.regular(t, q, v)
+        a = self._aside._by_differences(t, q, v)
+        return Solution(a, self._solve(t, q, 0.0)[1], {"singular": 1.0})
+
+    def begin(self, t: float, q: Array, v: Array, inexact: float = 0.0) -> float:
+        """Take a closed state as the start of the steps that follow; its indicator.
+
+        The motions that it allows are those of its own rows, however `inexact` it is.
+        """
+        self._note(self.places[0], t, q, v)
+        self._anchor = None
+        self.first = float(self.places[0].number[rattle.INDICATOR])
+        if self.first < SINGULAR:
+            raise SingularityError(
+                f"'{self.system.name}' is in a singular pose at t = {t:g} s, and too large to look for its branches. "
+                "Start beside the pose."
+            )
+        return self.first
+
+    def look(self, t: float, q: Array, v: Array) -> rattle.Place:
+        """A state as a place where a step could end; the start of the steps stays."""
+        self._note(self.places[-1], t, q, v)
+        return self.places[-1]
+
+    def _note(self, place: rattle.Place, t: float, q: Array, v: Array) -> None:
+        """All that a step needs to know of a state."""
+        s, load = self.system, self.scratch.load[:, :6]
+        w = s.open_work(place.work)
+        w.t[0], w.q[:], w.v[:] = t, q, v
+        place.v[:], place.number[rattle.TIME] = v, t
+        momenta(s.ints, s.floats, place.work, load, place.p)
+        loads(s.ints, s.floats, place.work, load, place.f)
+        place.number[rattle.INDICATOR] = self._indicator(t, np.array(q, float))
+
+    def _part(self, here: rattle.Place, there: rattle.Place, h: float) -> int:
+        """One step of order two, whose multipliers are added to `scratch.total`; a status."""
+        status = self._close(here, there, h)
+        return self._go_on(here, there, h) if status == rattle.MADE else status
+
+    def _close(self, A: rattle.Place, B: rattle.Place, h: float) -> int:
+        """The place B where a step from A ends; a status."""
+        s, units = self.system, self.scratch.unit
+        wA, wB, t1 = s.open_work(A.work), s.open_work(B.work), float(A.number[rattle.TIME]) + h
+        rest = np.zeros(s.nv)
+        B.number[rattle.TIME] = wB.t[0] = t1
+        wB.q[:], wB.v[:] = self.closed(t1, increment(s, wA.q, h * A.v), rest)[0], A.v
+        last = np.inf
+        for _ in range(MOST):
+            move(s.ints, s.floats, B.work)
+            chord(s.ints, s.floats, A.work, B.work, h, self.scratch.load, A.d, B.d)
+            x, lam = self._left(A, A.p + 0.5 * h * A.f - A.d, h)
+            q = self.closed(t1, increment(s, wB.q, h * x), rest)[0]
+            size = float(np.abs(difference(s, wB.q, q) / units).max(initial=0.0))
+            if not size < rattle.FAR:
+                return rattle.UNDEFINED if np.isnan(size) else rattle.OPEN
+            wB.q[:] = q
+            if size <= rattle.ROUNDING or (size < STALLED and size > SLOWEST * last):
+                move(s.ints, s.floats, B.work)
+                chord(s.ints, s.floats, A.work, B.work, h, self.scratch.load, A.d, B.d)
+                self.scratch.total[:] += lam * self.scratch.row_unit
+                B.number[rattle.INDICATOR] = self._indicator(t1, wB.q)
+                return rattle.MADE
+            last = size
+        return rattle.OPEN
+
+    def _go_on(self, A: rattle.Place, B: rattle.Place, h: float) -> int:
+        """Speeds at the end B by its loads, which may depend on them; a status."""
+        s, S, load = self.system, self.scratch, self.scratch.load[:, :6]
+        w, t1 = s.open_work(B.work), float(B.number[rattle.TIME])
+        S.still[:] = 0.0
+        if self._moving_bases:
+            w.v[:] = 0.0
+            momenta(s.ints, s.floats, B.work, load, S.still)
+        # of all speeds with which drivers move as they must, those of the smallest energy
+        asked = self.closed(t1, w.q, np.zeros(s.nv))[1]
+        B.v[:] = A.v
+        last = np.inf
+        for _ in range(MOST):
+            w.v[:] = B.v
+            loads(s.ints, s.floats, B.work, load, B.f)
+            x = self._left(B, B.d + 0.5 * h * B.f - S.still, h)[0]
+            change = float(np.abs((x + asked - B.v) / S.unit).max(initial=0.0))
+            fastest = float(np.abs(x / S.unit).max(initial=0.0))
+            B.v[:] = x + asked
+            if np.isnan(change):
+                return rattle.UNDEFINED
+            if change <= rattle.ROUNDING * fastest or (change < STALLED * fastest and change > SLOWEST * last):
+                w.v[:] = B.v
+                momenta(s.ints, s.floats, B.work, load, B.p)
+                S.total[:] -= self._left(B, B.p - B.d - 0.5 * h * B.f, h)[1] * S.row_unit
+                return rattle.MADE
+            last = change
+        return rattle.UNSETTLED
+
+    def mark(self, place: rattle.Place) -> Array:
+        """A square matrix that tells on which side of singular poses a place is, as far as the weakest rows tell.
+
+        With u the weakest combinations of rows at the start, and p the momenta of the motions that change them there,
+        it has the momenta p of the motions that change u at the place. It is a part of the inverse of what dense
+        matrices have: a loss of rank brings an eigenvalue through infinity to the left, if the others are not lost.
+        """
+        if self._anchor is None:
+            u, x = self._weakest(self.places[0])
+            self._anchor = u, self._momenta(self.places[0], x)
+        u, p = self._anchor
+        self._factor(place)
+        return np.asarray(p.T @ self._changes(u)[1])
+
+    def _momenta(self, place: rattle.Place, motions: Array) -> Array:
+        """M v at a place for the motions v, columns of a matrix."""
+        s, load, found = self.system, self.scratch.load[:, :6], np.zeros((motions.shape[1] + 1, self.system.nv))
+        w = s.open_work(place.work)
+        for speeds, p in zip((*motions.T, 0.0), found, strict=True):  # the last: of moving bases alone
+            w.v[:] = speeds
+            momenta(s.ints, s.floats, place.work, load, p)
+        w.v[:] = place.v
+        moved: Array = (found[:-1] - found[-1]).T
+        return moved
+
+    def _factor(self, place: rattle.Place) -> None:
+        """Prepare :meth:`_changes` at a place."""
+        self._solve(float(place.number[rattle.TIME]), self.system.open_work(place.work).q, 0.0)
+
+    def _changes(self, u: Array) -> tuple[Array, Array]:
+        """(J M^-1 J^T)^-1 u for combinations u of rows in natural units, and motions x of least energy with J x = u."""
+        e = self.elimination
+        solved, x = np.empty_like(u), np.empty((self.system.nv, u.shape[1]))
+        step = e.views.step[: len(u)]  # behind them is room for rows that are left out
+        for k in range(u.shape[1]):
+            step[:] = u[:, k] * self._row_units
+            answer(*e.arrays)
+            solved[:, k], x[:, k] = step * self._row_units, e.views.rates
+        return solved, x
+
+    def _weakest(self, place: rattle.Place) -> tuple[Array, Array]:
+        """The weakest combinations u of rows, in natural units, and the motions x of least energy with J x = u."""
+        self._factor(place)
+        u = self._probe
+        for _ in range(INVERSIONS):
+            u = np.linalg.qr(self._changes(u)[0])[0]
+        return u, self._changes(u)[1]

@@ -1,0 +1,569 @@
+"""Coordinate partitioning and its projective criterion, equation by equation.
+
+Blajer, Schiehlen, Schirm 1994, "A projective criterion to the coordinate partitioning method for multibody dynamics".
+:mod:`loopdyn.formulations.partition.formulation` chooses the coordinates, between steps; here is what is done at every
+state.
+
+====================  ====================  ==========================================================
+paper                 code                  meaning
+====================  ====================  ==========================================================
+q_I, q_D              ``I`` (k), ``D`` (r)  which speeds are independent, which dependent
+C, C_D                ``J[rows]``, ``CD``   Jacobian of the rows that are kept, its dependent columns (r, r)
+a                     ``rate``              phi_t; as J v + phi_t it is what is missing at velocity level
+b                     ``-gamma``            right side at acceleration level
+A, eta                ``A`` (r, k)          q'_D = A q'_I + eta
+xi                    ``xi`` (r)            q''_D = A q''_I + xi
+D = [1 A^T]           never formed          columns span the motions that the constraints allow
+M, h                  ``M``, ``h``          of the tree, cut joints open
+M_d, h_d              ``Md``, ``hd``        of the minimal equations; ``Md`` is overwritten by its Cholesky factor
+M^-1(i, i)            ``free`` (nv)         mobility of coordinate i in the open tree
+cos^2 alpha_i         ``cosine`` (nv)       the criterion
+====================  ====================  ==========================================================
+
+Deviations:
+
+* Coordinates and speeds are those of the tree; partition and criterion act on columns of speeds, so quaternions need
+  no special treatment. Rows are those of all cut joints, constraints and drivers; of redundant ones r are kept.
+* Nothing is permuted: the lists I and D are addresses, as the paper recommends below (6).
+* xi = -C_D^-1 b and eta = -C_D^-1 a as in section 2; section 4 prints both with the wrong sign.
+* v_D is corrected, v_D <- v_D - C_D^-1 (C v + a), which is (7) where rows are affine in the speeds and a Newton step
+  for those that are not.
+* k_i of (16)-(23) is the dual base vector, whose squared length is M^-1(i, i).
+* M may be singular as long as M_d is not. For the criterion alone a coordinate without inertia in the open tree counts
+  as if it had very little: its projection is nearly zero, as in the limit of vanishing mass.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from loopdyn.engine.jit import inline, kernel, window
+from loopdyn.engine.records import H_NC, H_NV, KIND, NV, Q0, V0, open_model, open_work
+from loopdyn.joints import joint_plus
+from loopdyn.loops.elimination.layout import plan_start, work_start
+from loopdyn.tree.crba import composite, mass_matrix
+from loopdyn.tree.jacobian import all_rows
+from loopdyn.tree.kinematics import kinematics
+from loopdyn.tree.rnea import inverse_dynamics
+
+# Header behind the ints of the system: freedoms, rows kept, form of the state, whether rows are affine in the speeds,
+# by what coordinates are weighed, where the own floats begin.
+P_K, P_R, P_FORM, P_AFFINE, P_WEIGHING, P_FLOATS, P_SIZE = range(7)
+# Forms of the state: all given (accelerations alone); v_D follows from v_I; q_D follows from q_I besides.
+FULL, K_PLUS_N, TWO_K = range(3)
+# Weighing of coordinates in the choice: by inertia, as the criterion does, or by their natural units.
+BY_INERTIA, BY_GEOMETRY = range(2)
+# own work: sign of det C_D, its smallest pivot, the best gain of an exchange, what the first two were at the choice;
+# how far the dependent speeds were from following; the fastest speed at the ends of steps so far, in natural units.
+SIGN, PIVOT, GAIN, SIGN_CHOSEN, PIVOT_CHOSEN, JUMP, FASTEST, N_NOTES = range(8)
+
+# Status of an evaluation; zero or more is a failure.
+FINE, NOT_A_NUMBER, AGAIN = -1, -2, -3
+SINGULAR_SET, NO_INERTIA, NOT_CLOSED = range(3)
+
+CLOSING_STEPS = 10  # of the position solve; a good start needs two or three
+CLOSED = 1e-13  # rad or sizes of the mechanism: a correction below it is the last one
+STILL_CLOSED = 1e-9  # ... and one above it, after all steps, is no closure
+# Share of the fastest speed by which dependent speeds may be off before they are made to follow, and speed, rad or
+# sizes of the mechanism per s, below which all is at rest. More is no error of a step but another branch of the motion.
+# Where all speeds pass zero together, as drivers may have it, they are compared with SLOW of the fastest so far: errors
+# that the tolerance of a step allows are much smaller.
+SMOOTH, STILL, SLOW = 0.3, 1e-9, 1e-3
+WEAK_PIVOT = 0.1  # share of the smallest pivot of C_D at the choice, below which rows and coordinates are chosen anew
+# Of its own inertia, and of the largest one in natural units: below it a coordinate counts as if it had that much.
+LEAST_SHARE, LEAST = 1e-12, 1e-18
+
+
+class Partitioned(NamedTuple):
+    """Views behind those of the system; `rows` are those of C."""
+
+    I: Any  # (k,) int
+    D: Any  # (r,) int
+    rows: Any  # (r,) int
+    holonomic: Any  # (nc,) int
+    above: Any  # (nv,) int: the next freedom towards the root, or -1
+    row_unit: Any  # (nc,)
+    unit: Any  # (nv,) natural unit of each speed
+    candidate: Any  # (nv,) 1 where a speed may be independent, else 0
+    switch: Any  # (1,) gain that is worth an exchange
+    J: Any  # (nc, nv)
+    rate: Any  # (nc,)
+    M: Any  # (nv, nv)
+    h: Any  # (nv,)
+    CD: Any  # (r, r) C_D, rows in natural units; then its factors
+    order: Any  # (r,) exchanges of rows in the factorisation
+    A: Any  # (r, k)
+    xi: Any  # (r, 1)
+    MD: Any  # (nv, k) M D^T
+    Md: Any  # (k, k)
+    hd: Any  # (k,)
+    motion: Any  # (nv,) a motion of all coordinates
+    nothing: Any  # (nv,) no forces
+    L: Any  # (nv, nv)
+    free: Any  # (nv,)
+    cosine: Any  # (nv,)
+    notes: Any  # (N_NOTES,)
+
+
+@inline(always=True)
+def open_partition(ints, o, floats, work, j):
+    """Named views; the own ints begin at o, the own work at j."""
+    k, r, nv, nc = ints[o + P_K], ints[o + P_R], ints[H_NV], ints[H_NC]
+    a = o + P_SIZE
+    b = a + k
+    c = b + r
+    d = c + r
+    e = d + nc
+    f = ints[o + P_FLOATS]
+    g = f + nc
+    h = g + nv
+    i = h + nv
+    l = j + nc * nv
+    m = l + nc
+    n = m + nv * nv
+    p = n + nv
+    q = p + r * r
+    s = q + r
+    t = s + r * k
+    u = t + r
+    v = u + nv * k
+    w = v + k * k
+    x = w + k
+    y = x + 2 * nv
+    z = y + nv * nv
+    return Partitioned(
+        window(ints, a, k),
+        window(ints, b, r),
+        window(ints, c, r),
+        window(ints, d, nc),
+        window(ints, e, nv),
+        window(floats, f, nc),
+        window(floats, g, nv),
+        window(floats, h, nv),
+        window(floats, i, 1),
+        window(work, j, nc, nv),
+        window(work, l, nc),
+        window(work, m, nv, nv),
+        window(work, n, nv),
+        window(work, p, r, r),
+        window(work, q, r),
+        window(work, s, r, k),
+        window(work, t, r, 1),
+        window(work, u, nv, k),
+        window(work, v, k, k),
+        window(work, w, k),
+        window(work, x, nv),
+        window(work, x + nv, nv),
+        window(work, y, nv, nv),
+        window(work, z, nv),
+        window(work, z + nv, nv),
+        window(work, z + 2 * nv, N_NOTES),
+    )
+
+
+def own_work(k: int, r: int, nv: int, nc: int) -> int:
+    """Length of the own part of the work array."""
+    return nc * nv + nc + 2 * nv * nv + 5 * nv + r * r + 2 * r + r * k + nv * k + k * k + k + N_NOTES
+
+
+# --------------------------------------------------------------------------------------------- linear algebra
+
+
+@inline
+def factorise(B, order, notes):
+    """LU factors of B in place by elimination with exchange of rows; notes the sign of det B and its smallest pivot."""
+    n = order.shape[0]
+    sign, least = 1.0, np.inf
+    for j in range(n):
+        best = j
+        for i in range(j + 1, n):
+            if (B[i, j] * B[i, j]).real > (B[best, j] * B[best, j]).real:
+                best = i
+        order[j] = best
+        if best != j:
+            sign = -sign
+            for m in range(n):
+                B[j, m], B[best, m] = B[best, m], B[j, m]
+        pivot = B[j, j].real
+        if pivot < 0.0:
+            sign = -sign
+        least = min(least, np.sqrt(pivot * pivot))
+        for i in range(j + 1, n):
+            B[i, j] /= B[j, j]
+            x = B[i, j]
+            for m in range(j + 1, n):
+                B[i, m] -= x * B[j, m]
+    notes[SIGN], notes[PIVOT] = sign, least
+
+
+@inline
+def solve(B, order, X):
+    """X <- B^-1 X, all columns, with the factors of B."""
+    n, columns = X.shape
+    for j in range(n):
+        best = int(order[j].real)
+        if best != j:
+            for m in range(columns):
+                X[j, m], X[best, m] = X[best, m], X[j, m]
+    for i in range(n):
+        for j in range(i):
+            x = B[i, j]
+            for m in range(columns):
+                X[i, m] -= x * X[j, m]
+    for i in range(n - 1, -1, -1):
+        for j in range(i + 1, n):
+            x = B[i, j]
+            for m in range(columns):
+                X[i, m] -= x * X[j, m]
+        for m in range(columns):
+            X[i, m] /= B[i, i]
+
+
+@inline
+def cholesky(S):
+    """The lower factor R of S = R R^T in place; False where S is not positive definite."""
+    n = S.shape[0]
+    for j in range(n):
+        for m in range(j):
+            x = S[j, m]
+            for i in range(j, n):
+                S[i, j] -= S[i, m] * x
+        if not S[j, j].real > 0.0:
+            return False
+        S[j, j] = np.sqrt(S[j, j])
+        for i in range(j + 1, n):
+            S[i, j] /= S[j, j]
+    return True
+
+
+@inline
+def solve_cholesky(R, b):
+    """b <- (R R^T)^-1 b."""
+    n = b.shape[0]
+    for i in range(n):
+        for j in range(i):
+            b[i] -= R[i, j] * b[j]
+        b[i] /= R[i, i]
+    for i in range(n - 1, -1, -1):
+        for j in range(i + 1, n):
+            b[i] -= R[j, i] * b[j]
+        b[i] /= R[i, i]
+
+
+# ------------------------------------------------------------------------------------------------- kinematics
+
+
+@inline
+def rows_at(model, data, P):
+    """J, rate and gamma of all rows at the state."""
+    kinematics(model, data)
+    all_rows(model, data, P.J, P.rate)
+
+
+@inline
+def take_dependent(P):
+    """Factors of C_D, the dependent columns of the rows that are kept."""
+    for i in range(P.rows.shape[0]):
+        n = P.rows[i]
+        for j in range(P.D.shape[0]):
+            P.CD[i, j] = P.J[n, P.D[j]] / P.row_unit[n]
+    factorise(P.CD, P.order, P.notes)
+
+
+@inline
+def dependent_speeds(data, P):
+    """v_D from v_I: what is missing in the rows, J v + phi_t, is taken up by v_D [Blajer1994 eq. (7)]."""
+    for i in range(P.rows.shape[0]):
+        P.xi[i, 0] = P.rate[P.rows[i]] / P.row_unit[P.rows[i]]
+    solve(P.CD, P.order, P.xi)
+    jump, fastest = 0.0, max(STILL, SLOW * P.notes[FASTEST].real)
+    for j in range(P.D.shape[0]):
+        data.v[P.D[j]] -= P.xi[j, 0]
+        x = P.xi[j, 0].real / P.unit[P.D[j]]
+        jump = max(jump, np.sqrt(x * x))
+    for i in range(data.v.shape[0]):
+        x = data.v[i].real / P.unit[i]
+        fastest = max(fastest, np.sqrt(x * x))
+    P.notes[JUMP] = jump / fastest
+
+
+@inline
+def missing_positions(data, P):
+    """P.xi <- -C_D^-1 phi, rows that constrain velocities alone left out; returns the largest, in natural units."""
+    for i in range(P.rows.shape[0]):
+        n = P.rows[i]
+        P.xi[i, 0] = -data.phi[n] / P.row_unit[n] if P.holonomic[n] == 1 else 0.0
+    solve(P.CD, P.order, P.xi)
+    largest = 0.0
+    for j in range(P.D.shape[0]):
+        x = P.xi[j, 0].real / P.unit[P.D[j]]
+        largest = max(largest, x * x)
+    return np.sqrt(largest)
+
+
+@inline
+def move(model, data, motion):
+    """q <- q (+) motion."""
+    q = data.q
+    for i in range(model.n_bases, model.tree.shape[0]):
+        joint_plus(model.tree[i, KIND], model.tree[i, NV], q, model.tree[i, Q0], motion, model.tree[i, V0], q)
+
+
+@inline
+def dependent_positions(model, data, P):
+    """q_D from q_I: phi(t, q_I, q_D) = 0 solved for q_D by Newton's method with one factorisation [Blajer1994 eq. (2)].
+
+    The start is the q_D that is integrated along, so the assembly branch is kept.
+    """
+    before = np.inf
+    for step in range(CLOSING_STEPS):
+        rows_at(model, data, P)
+        if step == 0:
+            take_dependent(P)
+        largest = missing_positions(data, P)
+        if not largest < before:
+            break
+        before = largest
+        P.motion[:] = 0.0
+        for j in range(P.D.shape[0]):
+            P.motion[P.D[j]] = P.xi[j, 0]
+        move(model, data, P.motion)
+        if largest < CLOSED:
+            break
+    return before < STILL_CLOSED
+
+
+# --------------------------------------------------------------------------------------------------- dynamics
+
+
+@inline
+def tree_dynamics(model, data, P):
+    """M and h of the open tree [Blajer1994 eq. (1)]."""
+    for k in range(model.nv):
+        data.a[k] = 0.0
+    inverse_dynamics(model, data, P.h)
+    for k in range(model.nv):
+        P.h[k] = data.load[k] - P.h[k]
+    composite(model, data)
+    mass_matrix(model, data, P.M)
+
+
+@inline
+def dependence(data, P):
+    """A = -C_D^-1 C_I and xi = -C_D^-1 b [Blajer1994 eqs. (7), (8)]."""
+    for i in range(P.rows.shape[0]):
+        n = P.rows[i]
+        for m in range(P.I.shape[0]):
+            P.A[i, m] = -P.J[n, P.I[m]] / P.row_unit[n]
+        P.xi[i, 0] = data.gamma[n] / P.row_unit[n]
+    solve(P.CD, P.order, P.A)
+    solve(P.CD, P.order, P.xi)
+
+
+@inline
+def minimal_mass(P):
+    """M_d = D M D^T, factorised [Blajer1994 eq. (13)]; False where it is not positive definite."""
+    k, r = P.I.shape[0], P.D.shape[0]
+    for i in range(P.M.shape[0]):
+        for m in range(k):
+            P.MD[i, m] = P.M[i, P.I[m]]
+        for j in range(r):
+            x = P.M[i, P.D[j]]
+            for m in range(k):
+                P.MD[i, m] += x * P.A[j, m]
+    for n in range(k):
+        for m in range(k):
+            P.Md[n, m] = P.MD[P.I[n], m]
+    for j in range(r):
+        for n in range(k):
+            x = P.A[j, n]
+            for m in range(k):
+                P.Md[n, m] += x * P.MD[P.D[j], m]
+    return cholesky(P.Md)
+
+
+@inline
+def minimal_motion(P, h, out):
+    """out = D^T z + [0; xi] with M_d z = D (h - M [0; xi]) [Blajer1994 eqs. (12), (14), (10)].
+
+    Of all motions whose dependent part is xi at rest of the independent ones, the one that h drives; with h = 0 the
+    smallest in the mass metric.
+    """
+    k, r = P.I.shape[0], P.D.shape[0]
+    for i in range(P.M.shape[0]):
+        x = h[i]
+        for j in range(r):
+            x -= P.M[i, P.D[j]] * P.xi[j, 0]
+        out[i] = x
+    for m in range(k):
+        P.hd[m] = out[P.I[m]]
+    for j in range(r):
+        x = out[P.D[j]]
+        for m in range(k):
+            P.hd[m] += P.A[j, m] * x
+    solve_cholesky(P.Md, P.hd)
+    for m in range(k):
+        out[P.I[m]] = P.hd[m]
+    for j in range(r):
+        x = P.xi[j, 0]
+        for m in range(k):
+            x += P.A[j, m] * P.hd[m]
+        out[P.D[j]] = x
+
+
+@kernel
+def accelerate(ints, floats, work):
+    """Accelerations `work.a` at the state in `work`; its dependent part is first made to follow, as the form says."""
+    model, data = open_model(ints, floats), open_work(ints, work)
+    P = open_partition(ints, plan_start(ints), floats, work, work_start(ints))
+    o = plan_start(ints)
+    form, affine = ints[o + P_FORM], ints[o + P_AFFINE] == 1
+    if form == TWO_K and not dependent_positions(model, data, P):
+        return NOT_CLOSED
+    if form != FULL:
+        rows_at(model, data, P)
+        take_dependent(P)
+        dependent_speeds(data, P)
+    tree_dynamics(model, data, P)
+    all_rows(model, data, P.J, P.rate)
+    if form == FULL or not affine:
+        take_dependent(P)
+    dependence(data, P)
+    sound = minimal_mass(P)
+    minimal_motion(P, P.h, data.a)
+    total = 0.0
+    for i in range(model.nv):
+        total += data.a[i].real
+    if not np.isfinite(total):
+        return NOT_A_NUMBER if P.notes[PIVOT].real > 0.0 else SINGULAR_SET
+    if form != FULL and (P.notes[SIGN].real != P.notes[SIGN_CHOSEN].real or P.notes[JUMP].real > SMOOTH):
+        return SINGULAR_SET  # the set was singular on the way here
+    return FINE if sound else NO_INERTIA
+
+
+@kernel
+def correct(ints, floats, work):
+    """One linear correction of the positions in `work`, the smallest in the mass metric; speeds follow from v_I."""
+    model, data = open_model(ints, floats), open_work(ints, work)
+    P = open_partition(ints, plan_start(ints), floats, work, work_start(ints))
+    status = accelerate(ints, floats, work)
+    if status == FINE:
+        missing_positions(data, P)
+        P.nothing[:] = 0.0
+        minimal_motion(P, P.nothing, P.motion)
+        move(model, data, P.motion)
+    return status
+
+
+# -------------------------------------------------------------------------------------------------- criterion
+
+
+@inline
+def mobilities(P):
+    """M^-1(i, i) into `free`: M = L^T L along the paths of the tree, then the lengths of the rows of L^-1.
+
+    Entries of L exist between a freedom and those towards its root alone [Featherstone2008 section 6.5].
+    """
+    M, L, n = P.M, P.L, P.M.shape[0]
+    largest = 0.0
+    for k in range(n):
+        largest = max(largest, M[k, k].real * P.unit[k] * P.unit[k])
+        j = k
+        while j >= 0:
+            L[k, j] = M[k, j]
+            j = P.above[j]
+    for k in range(n - 1, -1, -1):
+        least = max(LEAST_SHARE * M[k, k].real, LEAST * largest / (P.unit[k] * P.unit[k]))
+        if not L[k, k].real > least:
+            L[k, k] = least
+        L[k, k] = np.sqrt(L[k, k])
+        i = P.above[k]
+        while i >= 0:
+            L[k, i] /= L[k, k]
+            i = P.above[i]
+        i = P.above[k]
+        while i >= 0:
+            j = i
+            while j >= 0:
+                L[i, j] -= L[k, i] * L[k, j]
+                j = P.above[j]
+            i = P.above[i]
+    for k in range(n):
+        x = P.motion
+        x[k] = 1.0 / L[k, k]
+        P.free[k] = x[k] * x[k]
+        j = P.above[k]
+        while j >= 0:
+            total = 0.0
+            i = k
+            while i != j:
+                total += x[i] * L[i, j]
+                i = P.above[i]
+            x[j] = -total / L[j, j]
+            P.free[k] += x[j] * x[j]
+            j = P.above[j]
+
+
+@inline
+def tangent_projections(P):
+    """cos^2 alpha_i = |R^-1 D_i|^2 / M^-1(i, i) with M_d = R R^T, D_i column i of D [Blajer1994 eq. (23a)]."""
+    k, x = P.I.shape[0], P.hd
+    for m in range(k):
+        x[:] = 0.0
+        x[m] = 1.0
+        P.cosine[P.I[m]] = _length(P.Md, x, m) / P.free[P.I[m]]
+    for j in range(P.D.shape[0]):
+        x[:] = P.A[j]
+        P.cosine[P.D[j]] = _length(P.Md, x, 0) / P.free[P.D[j]]
+
+
+@inline
+def _length(R, x, first):
+    """|R^-1 x|^2, x zero before `first`; x is overwritten."""
+    total = 0.0
+    for i in range(first, x.shape[0]):
+        for j in range(first, i):
+            x[i] -= R[i, j] * x[j]
+        x[i] /= R[i, i]
+        total += x[i] * x[i]
+    return total
+
+
+@inline
+def best_exchange(P):
+    """The largest factor by which the measure of the set grows when one coordinate gives way to another.
+
+    With N_ij = G_ij / sqrt(free_i free_j), G = D^T M_d^-1 D of rank k, the columns I of G are D^T G_II. So det N_II
+    is multiplied by A_ji^2 free_i / free_j where j takes the place of i; for k = 1 that is cos^2 alpha_j over
+    cos^2 alpha_i.
+    """
+    best = 0.0
+    for j in range(P.D.shape[0]):
+        weight = P.candidate[P.D[j]] / P.free[P.D[j]].real
+        for m in range(P.I.shape[0]):
+            gain = (P.A[j, m] * P.A[j, m]).real * weight * P.free[P.I[m]].real
+            if gain > best:
+                best = gain
+    return best
+
+
+@kernel
+def check(ints, floats, work):
+    """After an accepted step: AGAIN if other coordinates or rows should be chosen. `accelerate` was just run.
+
+    Leaves the criterion in `cosine` and the gain of the best exchange in `notes`.
+    """
+    P, v = open_partition(ints, plan_start(ints), floats, work, work_start(ints)), open_work(ints, work).v
+    for i in range(v.shape[0]):
+        x = v[i].real / P.unit[i]
+        P.notes[FASTEST] = max(P.notes[FASTEST].real, np.sqrt(x * x))
+    if ints[plan_start(ints) + P_WEIGHING] == BY_INERTIA:
+        mobilities(P)
+        tangent_projections(P)
+    else:
+        for i in range(P.free.shape[0]):
+            P.free[i] = P.unit[i] * P.unit[i]
+    P.notes[GAIN] = best_exchange(P)
+    if P.notes[GAIN].real > P.switch[0]:
+        return AGAIN
+    return AGAIN if P.notes[PIVOT].real < WEAK_PIVOT * P.notes[PIVOT_CHOSEN].real else FINE

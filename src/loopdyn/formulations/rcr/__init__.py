@@ -1,0 +1,1 @@
+"""Recursive coordinate reduction [Anderson2003]: `formulation` (options, solver), `plan` (loop groups), `kernels`."""

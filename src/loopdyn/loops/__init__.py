@@ -1,0 +1,1 @@
+"""Closed loops: rank, projection, reactions, elimination in linear time."""

@@ -1,0 +1,537 @@
+"""The plan of an elimination: which joints are severed, what is eliminated when, and where everything is kept.
+
+Bodies are eliminated along the spanning tree, each freedom by a scalar pivot. The multipliers of a cut joint act
+on its two bodies; their columns travel with the bodies' inertias towards the root and meet there, which makes a
+matrix of multipliers that is solved at the end by sparse elimination in minimum-degree order. On loops that stand
+on one another the columns of all of them would travel all the way. A tree joint below which too many rows are
+open is therefore *severed*: its body becomes the root of a tree of its own, free in space, and its joint one more
+set of rows. With no joint severed the plan is an articulated-body algorithm with loops; with all of them severed
+it is the sparse matrix J M^-1 J^T of absolute coordinates. The choice with the fewest operations is taken.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from loopdyn.engine import records as rec
+from loopdyn.errors import LoopdynError
+from loopdyn.joints.base import FREE, SPHERICAL
+from loopdyn.loops.elimination import layout
+from loopdyn.loops.elimination.ordering import Pattern, factor_pattern, minimum_degree, postorder
+from loopdyn.system.system import SUPPORT, JointData, System
+
+Ints = NDArray[np.int64]
+
+# Numbers of open rows at a body above which its joint is severed, among which the cheapest is taken. With the first
+# nothing is severed in mechanisms of ordinary size, while in large ones no matrix gets out of hand.
+LIMITS = (120, 30, 16, 10, 6, 3, 0)
+
+# Bodies in a wave: what the passes of a wave keep of them, 2 to 2.5 kB each, stays in the cache of a core meanwhile.
+# Of 24 to 768, this was the fastest for towers of 10,000 and 20,000 bodies where that cache has 1 MB.
+WAVE = 384
+
+# Multiplications and additions of the tree part of a body, and of each of its freedoms (tree/aba.py, tree/rigid.py).
+BODY_FLOPS, FREEDOM_FLOPS = 450, 110
+
+
+@dataclass(frozen=True)
+class Node:
+    """Rows that are eliminated together: of a cut joint, a constraint, a relation of coordinates, a severed joint."""
+
+    name: str
+    rows: tuple[int, ...]  # those that are kept
+    bodies: tuple[int, ...]  # the bodies they act on; bases are left out
+    all_rows: int  # how many there are with those that are not kept
+    related: bool = False  # whether it is a relation of coordinates
+
+
+@dataclass(frozen=True)
+class Forest:
+    """Nodes, and for each body the nodes that are open at it."""
+
+    nodes: tuple[Node, ...]
+    severed: tuple[int, ...]  # bodies, in the order of their rows
+    sequence: tuple[int, ...]  # of all bodies, in which they are placed
+    open: tuple[tuple[int, ...], ...]  # by row of the body table
+    roots: tuple[int, ...]  # bodies that pass nothing on
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """Everything about an elimination that does not depend on the state.
+
+    Attributes
+    ----------
+    system : System
+    forest : Forest
+    pattern : Pattern
+        Of the matrix of multipliers.
+    kept : (rows,) array
+        Row of the extended tables that each row of the matrix is.
+    flops : int
+        Estimated multiplications and additions of one evaluation.
+    """
+
+    system: System
+    forest: Forest
+    pattern: Pattern
+    kept: Ints
+    flops: int
+    ints: Ints = field(repr=False)  # those of the system with severed joints among the cuts, then the plan
+    floats: NDArray[np.float64] = field(repr=False)
+
+    @cached_property
+    def severed(self) -> tuple[str, ...]:
+        """Names of the severed joints."""
+        joint = {j.body: j.name for j in self.system.joints.values() if j.in_tree}
+        return tuple(joint[i] for i in self.forest.severed)
+
+    @cached_property
+    def row_nodes(self) -> Ints:
+        """Node of each row of the matrix."""
+        order = np.argsort(self.pattern.place)
+        return np.repeat(order, np.diff(self.pattern.first)).astype(np.int64)
+
+    def __str__(self) -> str:
+        s, width = self.system, max((len(n) for n in self.forest.open), default=0)
+        lines = [
+            f"graph: {s.nb} bodies in {len(self.forest.roots)} trees, {s.nv} speeds; "
+            f"{self.pattern.rows} rows of multipliers kept of {sum(n.all_rows for n in self.forest.nodes)}",
+            f"cut: {_listed(s.topology.cuts)}; severed besides: {_listed(self.severed)}",
+            f"columns: at most {width} sets at a body, {sum(len(n) for n in self.forest.open) / max(s.nb, 1):.1f} mean",
+            f"order of multipliers: {_listed([self.forest.nodes[k].name for k in np.argsort(self.pattern.place)])}; "
+            f"{self.pattern.entries} entries in the factor",
+            f"about {self.flops} operations, {self.flops / max(s.nb, 1):.0f} per body",
+        ]
+        return "\n".join(lines)
+
+
+def _listed(names: Sequence[str], most: int = 8) -> str:
+    return (", ".join(names[:most]) + (", ..." if len(names) > most else "")) or "none"
+
+
+# ------------------------------------------------------------------------------------------------ choosing
+
+
+def make_plan(
+    system: System, severed: Collection[int] | None = None, kept: Mapping[str, Sequence[int]] | None = None
+) -> Plan:
+    """Plan of an elimination.
+
+    Parameters
+    ----------
+    system : System
+    severed : collection of int, optional
+        Rows of the bodies whose joint is severed; chosen by the count of operations unless given.
+    kept : mapping of node name to rows, optional
+        Rows of each node that are kept; all by default.
+
+    Raises
+    ------
+    LoopdynError
+        If a joint in `severed` has armature, or a relation or driver binds its coordinates.
+
+    Examples
+    --------
+    >>> import loopdyn as ld
+    >>> print(make_plan(ld.library.four_bar().compile()))  # doctest: +ELLIPSIS
+    graph: 3 bodies in 2 trees, 3 speeds; 5 rows of multipliers kept of 5
+    cut: C; severed besides: none
+    ...
+    """
+    sequence = _sequence(system)
+    if severed is None:
+        forest = _cheapest(system, sequence)
+    else:
+        _require_unbound(system, severed)
+        forest = grow(system, sequence, lambda i, _: i in severed)
+    if kept is not None:
+        forest = replace(forest, nodes=tuple(replace(n, rows=tuple(kept[n.name])) for n in forest.nodes))
+    pattern = _pattern(forest)
+    return _freeze(system, forest, pattern)
+
+
+def _cheapest(system: System, sequence: Sequence[int]) -> Forest:
+    """The forest with the fewest operations among those of all `LIMITS`."""
+    allowed = _severable(system)
+    best, least = None, 0
+    for limit in LIMITS:
+
+        def sever(i: int, rows: int, limit: int = limit) -> bool:
+            return bool(allowed[i]) and rows > limit
+
+        if best is not None and not any(allowed):
+            break
+        found = grow(system, sequence, sever)
+        flops = _tree_flops(system, found) + _pattern(found).flops
+        if best is None or flops < least:
+            best, least = found, flops
+    if best is None:
+        raise AssertionError("LIMITS is empty")
+    return best
+
+
+def _severable(system: System) -> NDArray[np.bool_]:
+    """Bodies whose joint may be severed: they have inertia of their own against every motion.
+
+    Joints without scalar coordinates are left whole, and those with armature or whose coordinates a relation or driver
+    binds.
+    """
+    model = system.model
+    n = len(model.tree)
+    allowed = np.zeros(n, bool)
+    bound = _bound_bodies(system)
+    for i in range(system.n_bases, n):
+        xx, yy, zz, xy, xz, yz = model.body[i, rec.INERTIA : rec.INERTIA + 6]
+        moments = np.linalg.eigvalsh([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+        allowed[i] = (
+            model.body[i, rec.MASS] > 0.0
+            and moments[0] > SUPPORT * moments[2]
+            and model.tree[i, rec.PARENT] >= system.n_bases
+            and model.tree[i, rec.KIND] not in (SPHERICAL, FREE)
+            and i not in bound
+            and not model.armature[model.tree[i, rec.V0] : model.tree[i, rec.V0] + model.tree[i, rec.NV]].any()
+        )
+    return allowed
+
+
+def _bound_bodies(system: System) -> set[int]:
+    """Bodies on whose tree coordinates relations or drivers act."""
+    body_of = np.repeat(np.arange(len(system.model.tree)), system.model.tree[:, rec.NV])
+    return {int(body_of[e[rec.E_FREEDOM]]) for e in system.model.entry if e[rec.E_CUT] < 0}
+
+
+def _require_unbound(system: System, severed: Collection[int]) -> None:
+    """A relation acts on the freedom of a tree joint, which a severed joint no longer is."""
+    tree, armature = system.model.tree, system.model.armature
+    rotors = {i for i in severed if armature[tree[i, rec.V0] : tree[i, rec.V0] + tree[i, rec.NV]].any()}
+    for i in sorted((_bound_bodies(system) | rotors).intersection(severed)):
+        name = next(j.name for j in system.joints.values() if j.body == i)
+        raise LoopdynError(
+            f"joint '{name}' cannot be severed: a relation or driver acts on its coordinates, or it has armature. "
+            "Leave it whole."
+        )
+
+
+def grow(system: System, sequence: Sequence[int], sever: Callable[[int, int], bool]) -> Forest:
+    """Forest with the joints severed for which ``sever(body, open rows)`` says so, from the tips to the root."""
+    model, n_bases = system.model, system.n_bases
+    n = len(model.tree)
+    nodes = _nodes(system)
+    touch: list[list[int]] = [[] for _ in range(n)]
+    for k, node in enumerate(nodes):
+        for b in node.bodies:
+            touch[b].append(k)
+    found: list[set[int]] = [set(t) for t in touch]
+    severed, roots = [], []
+    row = system.nc
+    joints = {j.body: j for j in system.joints.values() if j.in_tree}
+    for i in range(n - 1, n_bases - 1, -1):
+        p = int(model.tree[i, rec.PARENT])
+        rows = sum(len(nodes[k].rows) for k in found[i])
+        if p < n_bases:
+            roots.append(i)
+        elif sever(i, rows):
+            count = len(joints[i].spec.rows_when_cut)
+            found[i].add(len(nodes))
+            found[p].add(len(nodes))
+            nodes.append(Node(joints[i].name, tuple(range(row, row + count)), (i, p), count))
+            row += count
+            severed.append(i)
+            roots.append(i)
+        else:
+            found[p] |= found[i]
+    open_ = tuple(tuple(sorted(f)) for f in found)
+    return Forest(tuple(nodes), tuple(severed), tuple(sequence), open_, tuple(roots))
+
+
+def _nodes(system: System) -> list[Node]:
+    """Nodes of the cut joints, of the constraints between two bodies, and of the relations of coordinates."""
+    model, n_bases = system.model, system.n_bases
+    nodes = []
+    for parent, child, _, row, rows, *_ in model.cut:
+        if rows == 0:  # a free joint that is cut
+            continue
+        name = system.constraint_rows[row].partition(".")[0]
+        bodies = tuple(int(b) for b in (parent, child) if b >= n_bases)
+        nodes.append(Node(name, tuple(range(row, row + rows)), bodies, int(rows)))
+    body_of = np.repeat(np.arange(len(model.tree)), model.tree[:, rec.NV])
+    for row, first, count, *_ in model.linear:
+        bodies_: set[int] = set()
+        for cut, index, _ in model.entry[first : first + count]:
+            bodies_ |= {int(body_of[index])} if cut < 0 else {int(b) for b in model.cut[cut, :2] if b >= n_bases}
+        nodes.append(Node(system.constraint_rows[row], (int(row),), tuple(sorted(bodies_)), 1, related=True))
+    return nodes
+
+
+def _pattern(forest: Forest) -> Pattern:
+    sizes = [len(node.rows) for node in forest.nodes]
+    place = {i: x for x, i in enumerate(forest.sequence)}
+    # of nodes that are as good as others, those come first whose bodies are placed first
+    first = sorted(range(len(sizes)), key=lambda k: max((place[b] for b in forest.nodes[k].bodies), default=0))
+    number = {k: m for m, k in enumerate(first)}
+    cliques = [[number[k] for k in forest.open[i]] for i in forest.roots]
+    order, later = postorder(*minimum_degree([sizes[k] for k in first], cliques))
+    return factor_pattern(sizes, [first[m] for m in order], [[first[m] for m in found] for found in later])
+
+
+def _tree_flops(system: System, forest: Forest) -> int:
+    """Operations of everything but the matrix of multipliers.
+
+    A column past a severed body takes a quarter of what is counted here, its products with the other columns take
+    longer than their operations say. In a tower of 300 bodies this count ranks ten choices of severed joints as their
+    times do.
+    """
+    severed = set(forest.severed)
+    total = 0
+    for i in range(system.n_bases, len(system.model.tree)):
+        freedoms = 6 if i in severed else int(system.model.tree[i, rec.NV])
+        rows = sum(len(forest.nodes[k].rows) for k in forest.open[i])
+        total += BODY_FLOPS + freedoms * (FREEDOM_FLOPS + 30 * rows + rows * (rows + 1)) + 30 * rows
+    return total
+
+
+# ------------------------------------------------------------------------------------------------ freezing
+
+
+def _freeze(system: System, forest: Forest, pattern: Pattern) -> Plan:
+    """The arrays that the kernels read."""
+    model, n_bases = system.model, system.n_bases
+    n = len(model.tree)
+    ints, floats, cut_of = with_cuts(system, forest.severed)
+    order = np.argsort(pattern.place)
+    kept = np.array([r for k in order for r in forest.nodes[k].rows], np.int64)
+    index = {int(r): m for m, r in enumerate(kept)}
+    cut_table = _cut_table(ints, model)
+    all_rows = [r for _, _, _, row, rows, *_ in cut_table.tolist() for r in range(row, row + rows)]
+    all_rows += model.linear[:, rec.L_ROW].tolist()
+    dropped = [r for r in all_rows if r not in index]
+    index |= {r: len(kept) + m for m, r in enumerate(dropped)}
+    nodes_at = [sorted(int(pattern.place[k]) for k in forest.open[i]) for i in range(n)]
+    width = np.diff(pattern.first)
+    freedoms = model.tree[:, rec.NV].copy()
+    freedoms[list(forest.severed)] = 6
+    freedoms[:n_bases] = 0
+    acting = _acting(cut_table, index, np.repeat(np.arange(len(width)), width), n_bases)
+    related = {int(pattern.place[k]) for k in range(len(forest.nodes)) if forest.nodes[k].related}
+    waves = _waves(system, forest, cut_table, cut_of)
+    columns = _Columns(nodes_at, width, model.tree[:, rec.PARENT], set(forest.roots), waves.order, related)
+    at, open_, block = np.zeros((n, layout.N_AT), np.int64), list[list[int]](), pattern.block.tolist()
+    responses = severed = 0
+    for i in waves.order:
+        opened, free = nodes_at[i], i in cut_of
+        at[i] = [len(open_), len(open_) + len(opened), responses, len(block), severed if free else -1]
+        open_ += [[k, *columns.of(i, k), acting.get((i, k), -1)] for k in opened]
+        block += [pattern.where(a, b) for m, a in enumerate(opened) for b in opened[: m + 1]]
+        responses += sum(int(width[k]) for k in opened) * int(freedoms[i])
+        severed += free
+    body_of = np.repeat(np.arange(n), model.tree[:, rec.NV])
+    entries = []
+    for row, first, count, *_ in model.linear:
+        for cut, freedom, _ in model.entry[first : first + count]:
+            if index[int(row)] >= len(kept):
+                entries.append([-1, -1, -1])
+                continue
+            k = int(np.searchsorted(pattern.first, index[int(row)], side="right")) - 1
+            if cut >= 0:
+                entries.append([-1, *(columns.of(int(b), k)[0] for b in (model.cut[cut, 1], model.cut[cut, 0]))])
+            else:
+                i = int(body_of[freedom])
+                before = sum(int(width[m]) for m in nodes_at[i] if m < k)
+                first_response = at[i, layout.RESPONSE] + before * freedoms[i]
+                entries.append([int(first_response + freedom - model.tree[i, rec.V0]), -1, -1])
+    numbers = [index.get(r, -1) for r in range(int(ints[rec.H_NC]))]
+    parts = layout.PlanArrays(
+        at, open_, pattern.node, pattern.later, block, numbers, entries,
+        waves.severed_joint, kept, forest.sequence, waves.order, waves.cut_order, waves.table,
+    )  # fmt: skip
+    flops = _tree_flops(system, forest) + pattern.flops
+    packed = np.concatenate([ints, layout.pack_plan(parts, columns.end, responses, pattern.size)])
+    return Plan(system, forest, pattern, kept, flops, packed, floats)
+
+
+def _acting(cut_table: Ints, index: Mapping[int, int], node_of: Ints, n_bases: int) -> dict[tuple[int, int], int]:
+    """By body and place of a node: the cut whose rows these are, if it acts on the body."""
+    found: dict[tuple[int, int], int] = {}
+    for n, (parent, child, _, row, rows, *_) in enumerate(cut_table.tolist()):
+        for k in {int(node_of[index[r]]) for r in range(row, row + rows) if index[r] < len(node_of)}:
+            found |= {(b, k): n for b in (parent, child) if b >= n_bases}
+    return found
+
+
+@dataclass(frozen=True)
+class _Waves:
+    """Parts of a mechanism that are gone through one after another; see `_waves`."""
+
+    order: list[int]  # in which bodies are eliminated
+    cut_order: list[int]
+    severed_joint: list[list[int]]  # body and cut
+    table: list[list[int]]  # layout.W_BODY ...
+
+
+def _waves(system: System, forest: Forest, cut_table: Ints, cut_of: Mapping[int, int]) -> _Waves:
+    """Waves in which a large mechanism is gone through, so that what one pass leaves is at hand for the next.
+
+    A wave places the next `WAVE` bodies of a sequence, then fills the rows of the cuts whose bodies are both
+    placed, then eliminates the trees of the forest all of whose bodies and cuts are. Forces and relations of
+    coordinates may join any bodies: with them everything is one wave.
+    """
+    model, n_bases, n = system.model, system.n_bases, len(system.model.tree)
+    sequence = forest.sequence
+    size = WAVE if len(model.force) == len(model.linear) == 0 else n
+    begins = list(range(0, max(len(sequence), 1), size))
+    place = dict(zip(sequence, range(n), strict=False))
+
+    def wave(body: int) -> int:
+        return place.get(body, 0) // size  # bases are placed before the first
+
+    of_cut = [max(wave(int(parent)), wave(int(child))) for parent, child, *_ in cut_table]
+    roots, root = set(forest.roots), list(range(n))
+    of_tree = [0] * n  # by root
+    for i in range(n_bases, n):
+        root[i] = i if i in roots else root[int(model.tree[i, rec.PARENT])]
+        of_tree[root[i]] = max(of_tree[root[i]], wave(i))
+    for k, (parent, child, *_) in zip(of_cut, cut_table, strict=True):
+        for b in (int(parent), int(child)):
+            of_tree[root[b]] = max(of_tree[root[b]], k)
+    order = sorted(range(n_bases, n), key=lambda i: (of_tree[root[i]], place[root[i]], -place[i]))
+    cut_order = sorted(range(len(cut_table)), key=lambda c: (of_cut[c], c))
+    severed = sorted(([i, cut_of[i]] for i in forest.severed), key=lambda joint: of_cut[joint[1]])
+
+    def begin(waves: Sequence[int]) -> list[int]:
+        return [int(x) for x in np.searchsorted(waves, range(len(begins) + 1))]
+
+    parts = (
+        [*begins, len(sequence)], begin([of_cut[c] for c in cut_order]), begin([of_tree[root[i]] for i in order]),
+        begin([of_cut[c] for _, c in severed]),
+    )  # fmt: skip
+    return _Waves(order, cut_order, severed, [list(row) for row in zip(*parts, strict=True)])
+
+
+def _sequence(system: System) -> tuple[int, ...]:
+    """Bodies with parents before children, in which those that are joined, cut joints included, are near each other.
+
+    Each part of the mechanism that hangs together without the bases is gone through in breadth from its first body; a
+    body that is met before its parent follows it.
+    """
+    n_bases, parent = system.n_bases, system.model.tree[:, rec.PARENT].tolist()
+    n = len(parent)
+    near: list[list[int]] = [[] for _ in range(n)]
+    for a, b in [*enumerate(parent), *system.model.cut[:, : rec.C_KIND].tolist()]:
+        if min(a, b) >= n_bases:
+            near[a].append(b)
+            near[b].append(a)
+    met, place = list[int](), [-1] * n
+    for first in range(n_bases, n):
+        front = [first] if place[first] < 0 else []
+        for a in front:  # grows on the way
+            if place[a] < 0:
+                place[a] = len(met)
+                met.append(a)
+                front += [b for b in near[a] if place[b] < 0]
+    children: list[list[int]] = [[] for _ in range(n)]
+    ready = []  # places of bodies whose parent is in the sequence
+    for i in range(n_bases, n):
+        if parent[i] >= n_bases:
+            children[parent[i]].append(i)
+        else:
+            ready.append(place[i])
+    heapq.heapify(ready)
+    sequence: list[int] = []
+    while ready:
+        sequence.append(met[heapq.heappop(ready)])
+        for c in children[sequence[-1]]:
+            heapq.heappush(ready, place[c])
+    return tuple(sequence)
+
+
+class _Columns:
+    """Where columns are kept on their way from body to body, from the tips to the roots.
+
+    A body finds there what bodies further out have handed on to it. Once it is eliminated the place is free for the
+    next, so that few are in use at a time, in a part of memory that is always at hand. Columns of relations of
+    coordinates are there before the first body is eliminated, and have places of their own.
+    """
+
+    def __init__(
+        self, nodes_at: Sequence[Sequence[int]], width: Ints, parent: Ints, roots: set[int], order: Sequence[int],
+        related: set[int],
+    ):  # fmt: skip
+        self.end = 0  # places so far
+        self._width = width
+        self._free: dict[int, list[int]] = {}  # places by number of columns
+        self._place: dict[tuple[int, int], int] = {}  # by body and node
+        self._up: dict[tuple[int, int], tuple[int, int]] = {}
+        for i in order:
+            self._place |= {(i, k): self._new(k) for k in nodes_at[i] if k in related}
+        for i in order:
+            p = int(parent[i])
+            for k in nodes_at[i] if i not in roots else ():
+                first = (p, k) not in self._place
+                if first:
+                    self._place[p, k] = self._new(k)
+                self._up[i, k] = self._place[p, k], int(first)
+            for k in nodes_at[i]:
+                if k not in related and (i, k) in self._place:
+                    self._free.setdefault(int(width[k]), []).append(self._place[i, k])
+
+    def _new(self, k: int) -> int:
+        free = self._free.get(int(self._width[k]))
+        if free:
+            return free.pop()
+        self.end += int(self._width[k])
+        return self.end - int(self._width[k])
+
+    def of(self, i: int, k: int) -> tuple[int, int, int]:
+        """Of the node at place k, at body i: its columns or -1, those at the parent or -1, whether it is the first."""
+        return self._place.get((i, k), -1), *self._up.get((i, k), (-1, 0))
+
+
+def with_cuts(system: System, bodies: Sequence[int]) -> tuple[Ints, NDArray[np.float64], dict[int, int]]:
+    """Arrays of the system with the joints of these bodies among the cuts too, and the cut of each of the bodies.
+
+    The joints stay in the tree for the kinematics. Their rows follow those of the system.
+    """
+    model = system.model
+    joints = {j.body: j for j in system.joints.values() if j.in_tree}
+    added: list[list[int]] = []
+    frames: list[NDArray[np.float64]] = []
+    cut_of: dict[int, int] = {}
+    row = system.nc
+    for i in bodies:
+        j = joints[i]
+        cut_of[i] = len(model.cut) + len(added)
+        added.append([j.parent, j.child, j.spec.kind, row, len(j.spec.rows_when_cut), -1, 0])
+        frames.append(_cut_frames(system, j))
+        row += len(j.spec.rows_when_cut)
+    cut = np.concatenate([model.cut, np.array(added, np.int64).reshape(-1, rec.N_CUT)])
+    cut_frames = np.concatenate([model.cut_frames, np.array(frames).reshape(-1, rec.N_CUT_FRAMES)])
+    header = system.ints[: rec.H_SIZE].copy()
+    header[rec.H_CUTS], header[rec.H_NC] = len(cut), row
+    a = rec.H_SIZE + model.tree.size
+    ints = np.concatenate([header, model.tree.ravel(), cut.ravel(), system.ints[a + model.cut.size :]])
+    b = model.body.size
+    floats = np.concatenate([model.body.ravel(), cut_frames.ravel(), system.floats[b + model.cut_frames.size :]])
+    return ints, floats, cut_of
+
+
+def _cut_frames(system: System, joint: JointData) -> NDArray[np.float64]:
+    out = np.zeros(rec.N_CUT_FRAMES)
+    for start, body, (p, R) in ((rec.F_POINT, joint.parent, joint.F), (rec.M_POINT, joint.child, joint.M)):
+        data = system.model.body[body]
+        axes = data[rec.BODY_AXES : rec.BODY_AXES + 9].reshape(3, 3)
+        out[start : start + 3] = data[rec.ORIGIN : rec.ORIGIN + 3] + axes @ p
+        out[start + 3 : start + 12] = (axes @ R).T.ravel()
+    out[rec.C_PAR : rec.C_PAR + 2] = joint.par
+    return out
+
+
+def _cut_table(ints: Ints, model: rec.Model) -> Ints:
+    a = rec.H_SIZE + model.tree.size
+    return ints[a : a + int(ints[rec.H_CUTS]) * rec.N_CUT].reshape(-1, rec.N_CUT)

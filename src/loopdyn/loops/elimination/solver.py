@@ -1,0 +1,250 @@
+"""An elimination prepared for one system: which rows it keeps, and the calls of its kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import islice
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from loopdyn.engine import records as rec
+from loopdyn.errors import SingularityError
+from loopdyn.loops.elimination import layout
+from loopdyn.loops.elimination.passes import CHOOSE_AGAIN, SINGULAR, accelerate, correct
+from loopdyn.loops.elimination.plan import Plan, make_plan
+from loopdyn.system.system import State, System, row_dimension
+from loopdyn.tree import no_inertia_in_tree
+
+Array = NDArray[np.float64]
+
+# A pivot below this share of the largest in its set of rows is rounding: the row depends on those before it.
+DEPENDENT = 1e-13
+# A set of rows in which nothing moves, such as a joint beside another, is zero but for rounding squared; sets of rows
+# are therefore at least this share of the largest one, or of the most mobile freedom where all are such (a door on two
+# hinges), which leaves room for bodies of very different mass.
+NOTHING = 1e-9
+# Away from the constraint manifold the pivot of a dependent row grows with the square of the drift; where the number
+# of independent rows is known, the threshold is raised up to this share.
+LARGEST_DEPENDENT = 1e-5
+
+
+class Elimination:
+    """A plan whose rows are independent, with the arrays its kernels work on.
+
+    Parameters
+    ----------
+    system : System
+    state : State
+        Closed state at which the rows are chosen.
+    independent : int, optional
+        Number of independent rows, where it has been decided.
+    spare : int
+        Numbers at the end of the work array for whoever calls the kernels, which outlive a new choice of rows; one more
+        for each row follows them, which does not.
+
+    Attributes
+    ----------
+    plan : Plan
+    count : int
+        Rows of the system, cut joints and constraints, that are independent.
+    gap : float
+        Smallest pivot kept over the largest dropped, each as a share of its set of rows.
+    reference : float
+        Smallest scaled pivot at the state where the rows were chosen.
+    """
+
+    spare: Array = np.zeros(0)
+
+    def __init__(self, system: System, state: State, independent: int | None = None, spare: int = 0):
+        self.system, self.spare = system, np.zeros(spare)
+        self._use(make_plan(system))
+        self.choose(state, independent)
+
+    def _use(self, plan: Plan) -> None:
+        self.plan = plan
+        size, kept = layout.work_size(plan.ints), self.spare
+        self.array = np.zeros(size + (kept.size + plan.pattern.rows if kept.size else 0))
+        self.spare = self.array[size : size + kept.size]
+        self.spare[:] = kept
+        python = getattr(rec.open_work, "py_func", rec.open_work)
+        self.work: rec.Work = python(plan.ints, self.array)
+        self.views = layout.view_work(plan.ints, self.array)
+        self.arrays = (plan.ints, plan.floats, self.array)
+
+    def _replan(self, rows: dict[str, list[int]] | None = None) -> None:
+        self._use(make_plan(self.system, set(self.plan.forest.severed), rows))
+
+    def set_state(self, t: float, q: Any, v: Any) -> None:
+        """Write a state into the work array."""
+        self.work.t[0] = t
+        self.work.q[:] = q
+        self.work.v[:] = v
+
+    # ------------------------------------------------------------------------------------ choosing rows
+
+    def choose(self, state: State, count: int | None = None) -> None:
+        """Choose independent rows at a state; within a set of rows the largest pivots are preferred.
+
+        Parameters
+        ----------
+        state : State
+        count : int, optional
+            How many rows of the system are independent, where that was decided before and the state may be off the
+            constraint manifold.
+
+        Raises
+        ------
+        SingularityError
+            If fewer rows are independent here than `count`.
+        """
+        if any(len(n.rows) != n.all_rows for n in self.plan.forest.nodes):
+            self._replan()
+        shares, threshold = self._shares(state, DEPENDENT), DEPENDENT
+        if (shares < DEPENDENT).any() or (count is not None and count < self.system.nc):
+            self._replan(self._orders())
+            shares = self._shares(state, DEPENDENT)
+        redundant = None if count is None else self.system.nc - count
+        while redundant is not None and (shares < threshold).sum() < redundant and threshold < LARGEST_DEPENDENT:
+            threshold *= 10.0
+            shares = self._shares(state, threshold)
+        keep = shares >= threshold
+        if redundant is not None and (~keep).sum() != redundant:
+            raise self._refusal(state.t, f"{(~keep).sum()} rows depend on others, {redundant} were expected")
+        self.count = self.system.nc - int((~keep).sum())
+        dropped = max(float(shares[~keep].max(initial=0.0)), np.finfo(float).eps)
+        self.gap = float(shares[keep].min(initial=1.0)) / dropped if (~keep).any() else np.inf
+        if not keep.all():
+            gone = set(self.plan.kept[~keep].tolist())
+            self._replan({n.name: [r for r in n.rows if r not in gone] for n in self.plan.forest.nodes})
+        self.set_state(state.t, state.q, state.v)
+        self.run(accelerate)
+        found = self.views.diagnostics
+        self.reference = 0.0 if found[layout.DROPPED] > 0.0 else float(found[layout.SMALLEST_PIVOT])
+        if count is not None and self.reference < SINGULAR:
+            raise self._refusal(state.t, f"the smallest scaled pivot is {self.reference:.1e}")
+        found[layout.WEAKEST_PIVOT] = max(CHOOSE_AGAIN * self.reference, SINGULAR)
+
+    def choice(self) -> dict[str, NDArray[Any]]:
+        """Rows of each node in their order, how many these are, and the pivot below which they are chosen again."""
+        rows = [n.rows for n in self.plan.forest.nodes]
+        return {
+            "rows": np.array([r for some in rows for r in some], np.int64),
+            "counts": np.array([len(some) for some in rows], np.int64),
+            "weakest": self.views.diagnostics[[layout.WEAKEST_PIVOT]],
+        }
+
+    def take(self, choice: Mapping[str, NDArray[Any]]) -> None:
+        """Keep the rows of a :meth:`choice` that was made before."""
+        rows = iter(choice["rows"].tolist())
+        counted = zip(self.plan.forest.nodes, choice["counts"].tolist(), strict=True)
+        self._replan({node.name: list(islice(rows, count)) for node, count in counted})
+        self.views.diagnostics[layout.WEAKEST_PIVOT] = choice["weakest"][0]
+
+    def _shares(self, state: State, threshold: float) -> Array:
+        """Pivot of each row as a share of the largest in its set; rows below `threshold` are dropped on the way."""
+        E, n = self.views, self.plan.pattern.rows
+        self.set_state(state.t, state.q, state.v)
+        E.floor[:] = 0.0
+        self.keep_rows()
+        self.run(accelerate)
+        units = self.units()
+        inertia = E.diagonal / units**2  # in natural units, where angles and lengths compare
+        largest = np.zeros(len(self.plan.forest.nodes))
+        np.maximum.at(largest, self.plan.row_nodes, inertia)
+        largest = np.maximum(largest, NOTHING * max(largest.max(initial=0.0), self._mobility()))
+        scale = largest[self.plan.row_nodes] * units**2
+        E.floor[:] = threshold * scale
+        self.run(accelerate)
+        E.floor[:] = 0.0
+        shares: Array = np.divide(E.pivot, scale, out=np.zeros(n), where=scale > 0.0)
+        return shares
+
+    def _mobility(self) -> float:
+        """Largest acceleration of a freedom under a unit load, in natural units, as the last evaluation has left it."""
+        tree, severed = self.system.model.tree, set(self.plan.forest.severed)
+        whole = [
+            k
+            for i in range(len(tree))
+            if i not in severed
+            for k in range(tree[i, rec.V0], tree[i, rec.V0] + tree[i, rec.NV])
+        ]
+        found = self.work.dof[whole, rec.DINV] / self.system.speed_units[whole] ** 2
+        free = self.views.free[:, layout.FREE_DINV].reshape(-1, 2, 3) / np.array([[self.system.size], [1.0]]) ** 2
+        return max(float(found.max(initial=0.0)), float(free.max(initial=0.0)))
+
+    def units(self) -> Array:
+        """Natural unit of each row of the matrix."""
+        joints = {j.body: j for j in self.system.joints.values() if j.in_tree}
+        severed = [row_dimension(r) for i in self.plan.forest.severed for r in joints[i].spec.rows_when_cut]
+        units = [1.0 if d == "angle" else self.system.size for d in (*self.system.row_dimensions, *severed)]
+        return np.array(units)[self.plan.kept]
+
+    def _orders(self) -> dict[str, list[int]]:
+        """Rows of each node with the most independent first: pivoted Cholesky of its own block of the matrix."""
+        E, pattern = self.views, self.plan.pattern
+        E.diagnostics[layout.MATRIX_ONLY] = 1.0
+        self.run(accelerate)
+        E.diagnostics[layout.MATRIX_ONLY] = 0.0
+        units = self.units()
+        orders = {}
+        for k, node in enumerate(self.plan.forest.nodes):
+            p, m = int(pattern.place[k]), len(node.rows)
+            first, start = int(pattern.first[p]), pattern.where(p, p)
+            lower = np.tril(E.matrix[start : start + m * m].reshape(m, m))
+            block = lower + np.tril(lower, -1).T
+            block /= np.outer(units[first : first + m], units[first : first + m])
+            orders[node.name] = [node.rows[a] for a in _pivot_order(block)]
+        return orders
+
+    # ---------------------------------------------------------------------------------------- the kernels
+
+    def run(self, kernel: Any) -> None:
+        """Call a kernel on the arrays; a body without inertia raises, other reports are left to the caller."""
+        status = kernel(*self.arrays)
+        if status >= 0:
+            raise self.no_inertia(status)
+
+    def keep_rows(self) -> None:
+        """Let no pivot count as weak, until rows are chosen again."""
+        self.views.diagnostics[layout.WEAKEST_PIVOT] = 0.0
+
+    def no_inertia(self, body: int) -> SingularityError:
+        """The error of a body whose pivot vanishes."""
+        w = self.work
+        return no_inertia_in_tree(self.system, State(float(w.t[0]), w.q.copy(), w.v.copy()), body)
+
+    def project(self, state: State, steps: int = 1) -> State:
+        """Close position and velocity by linear corrections, until nothing is missing or `steps` were made."""
+        self.set_state(state.t, state.q, state.v)
+        before = np.inf
+        self.keep_rows()
+        for _ in range(steps):
+            self.run(correct)
+            missing = float(self.views.diagnostics[layout.RESIDUAL])
+            if not missing < 0.5 * before:
+                break
+            before = missing
+        return State(state.t, self.work.q.copy(), self.work.v.copy(), state.note)
+
+    def _refusal(self, t: float, what: str) -> SingularityError:
+        """The error of a pose where rows that are independent elsewhere are not; the next call must choose anew."""
+        self.views.diagnostics[layout.WEAKEST_PIVOT] = np.inf
+        return SingularityError(
+            f"'{self.system.name}' is in a singular pose at t = {t:g} s: {what}. Accelerations are not unique there; "
+            "start beside it, or see ld.mobility(system, state)."
+        )
+
+
+def _pivot_order(A: Array) -> list[int]:
+    """Order of pivoted Cholesky: at each step the largest remaining diagonal."""
+    A = A.copy()
+    left, order = list(range(len(A))), []
+    while left:
+        k = max(left, key=lambda i: A[i, i])
+        left.remove(k)
+        order.append(k)
+        if A[k, k] > 0.0:
+            A -= np.outer(A[:, k], A[k]) / A[k, k]
+    return order

@@ -1,0 +1,227 @@
+"""The one place that decides rank: how many constraint rows are independent, and how clear that is.
+
+Off the constraint manifold a redundant row shows a small singular value of the size of the drift, so a
+running tolerance breaks. The rank is decided once, on a pose projected to rounding, where true and spurious
+singular values are far apart, and kept until an event changes the constraints.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from loopdyn.errors import SingularityError
+from loopdyn.loops.elimination.solver import Elimination
+from loopdyn.loops.projection import project
+from loopdyn.system.system import State, System
+from loopdyn.tree import Terms, bodies_without_inertia, increment, terms
+from loopdyn.tree.support import LARGEST_DENSE
+
+Array = NDArray[np.float64]
+
+# Singular values of the scaled Jacobian below this share of the largest are candidates for zero ...
+CANDIDATE = 1e-7
+# ... and the decision is clear if the smallest kept and the largest dropped differ by this factor.
+CLEAR_GAP = 1e3
+CLOSING_STEPS = 20  # Newton steps to a closed pose
+ROUNDING = 1e-12  # share of the terms of a sum that rounding makes of it
+NEIGHBOUR = 1e-3  # rad or sizes of the mechanism to a neighbouring pose
+# A driver has no effect if what it moves is this small against its row, in natural units; a run that shrinks its steps
+# before a dead point ends at some 1e-4 of it.
+DEAD = 1e-2
+TAKES_PART = 0.3  # share of the largest in which a driver or a speed takes part
+CLOSED = 1e-12  # largest residual, in rad or sizes of the mechanism, of a pose that counts as closed
+
+
+@dataclass(frozen=True)
+class Rank:
+    """Number of independent rows at a pose.
+
+    Attributes
+    ----------
+    count : int
+        Independent rows.
+    rows : int
+        All rows.
+    gap : float
+        Smallest singular value kept over the largest dropped, both of the scaled Jacobian.
+    singular_values : array
+        Of the scaled Jacobian, descending; empty for a large system, which is judged by the pivots of an elimination.
+    state : State or None
+        The closed state at which it was decided.
+    """
+
+    count: int
+    rows: int
+    gap: float
+    singular_values: Array
+    state: State | None = None
+
+    @property
+    def redundant(self) -> int:
+        """Rows that say nothing new at this pose."""
+        return self.rows - self.count
+
+    @property
+    def clear(self) -> bool:
+        """Whether kept and dropped singular values are far apart."""
+        return self.gap >= CLEAR_GAP
+
+
+def scaled(system: System, J: Array) -> Array:
+    """J in natural units of rows and speeds: its entries are of the order of one, or zero.
+
+    Rows are not brought to length one: a row that vanishes at a pose but for rounding would be blown up.
+    """
+    result: Array = J * system.speed_units / system.row_units[:, None]
+    return result
+
+
+def of_matrix(A: Array) -> Rank:
+    """Rank of a scaled matrix by the largest gap among its small singular values."""
+    rows = A.shape[0]
+    if 0 in A.shape:
+        return Rank(0, rows, np.inf, np.zeros(0))
+    s = np.asarray(np.linalg.svd(A, compute_uv=False), float)
+    top = max(float(s[0]), 1.0)  # in natural units entries are of the order of one: rows of mere rounding count as zero
+    floor = np.finfo(float).eps * max(A.shape) * top
+    count = int(np.count_nonzero(s > max(CANDIDATE * top, floor)))
+    if count == 0:
+        return Rank(0, rows, np.inf, s)
+    dropped = s[count] if count < len(s) else 0.0
+    return Rank(count, rows, float(s[count - 1] / max(dropped, floor)), s)
+
+
+def decide(system: System, state: State) -> Rank:
+    """Rank of the constraint rows at the closed pose next to `state`.
+
+    Examples
+    --------
+    >>> import loopdyn as ld
+    >>> system = ld.library.four_bar().compile()
+    >>> rank = decide(system, system.state())
+    >>> rank.count, rank.redundant, rank.clear
+    (2, 3, True)
+    """
+    if is_large(system):
+        elimination = Elimination(system, state)
+        closed = elimination.project(state, CLOSING_STEPS)
+        elimination.choose(closed)
+        return Rank(elimination.count, system.nc, float(np.sqrt(elimination.gap)), np.zeros(0), closed)
+    closed = project(system, state).state
+    return replace(of_matrix(scaled(system, terms(system, closed).J)), state=closed)
+
+
+def require_regular(system: System, rank: Rank) -> None:
+    """Raise SingularityError if more rows are independent at a closed neighbour of the pose where `rank` was decided.
+
+    At such a pose the rows leave accelerations open that they determine beside it: what a solver would return is one
+    of many. Large systems are judged by the pivots of their elimination alone, whose smallest is reported.
+    """
+    if is_large(system) or rank.state is None or rank.count == min(system.nc, system.nv):
+        return
+    here, h = rank.state, system.holonomic
+    J = scaled(system, terms(system, here).J)
+    null = np.linalg.svd(J)[2][rank.count :]
+    x = null.T @ np.random.default_rng(0).normal(size=len(null))
+    step = NEIGHBOUR * system.speed_units * x / max(float(np.abs(x).max(initial=0.0)), 1e-300)
+    beside = project(system, State(here.t, increment(system, here.q, step), np.zeros(system.nv)))
+    now = terms(system, beside.state)
+    if np.abs((now.phi / system.row_units)[h]).max(initial=0.0) > CLOSED:
+        return  # no closed pose that way: what moves there is shaky, not a freedom
+    more = of_matrix(scaled(system, now.J)).count - rank.count
+    if more > 0:
+        raise SingularityError(
+            f"'{system.name}' is in a singular pose at t = {here.t:g} s: {more} of its constraint rows depend on "
+            "others here and not beside it. Accelerations are not unique there; start beside it, or see "
+            "ld.mobility(system, state)."
+        )
+
+
+def moved_in_time(now: Terms, v: Array) -> NDArray[np.bool_]:
+    """Rows that time itself moves, by more than rounding of the speeds of their terms."""
+    rounding = ROUNDING * (np.abs(now.J) @ np.abs(v))
+    result: NDArray[np.bool_] = np.abs(now.phi_t) > rounding
+    return result
+
+
+def dead_drivers(system: System, pose: State) -> tuple[list[str], list[str]]:
+    """Drivers that have lost their effect at a pose, and labels of speeds that move there without them.
+
+    There the rows of drivers, and of constraints that depend on time, depend on those of the loops: the loops would
+    open if the drivers went on. Large systems are not looked at.
+    """
+    if is_large(system) or not system.nc:
+        return [], []
+    try:
+        now = terms(system, pose)
+    except SingularityError:  # rows are not defined there, which is another matter and is said elsewhere
+        return [], []
+    names = [label.partition(".")[0] for label in system.constraint_rows]
+    joints, drivers = system.joints, system.mechanism.drivers
+    moved = moved_in_time(now, pose.v)
+    driven = np.array([n in drivers or (n not in joints and moved[k]) for k, n in enumerate(names)], bool)
+    J = scaled(system, now.J)
+    N = np.linalg.svd(J[~driven])[2][of_matrix(J[~driven]).count :].T if not driven.all() else np.eye(system.nv)
+    if not 0 < driven.sum() <= N.shape[1]:
+        return [], []
+    U, s, Vt = np.linalg.svd(J[driven] @ N)
+    k = int(driven.sum()) - 1
+    if s[k] > DEAD * np.linalg.norm(J[driven], axis=1).max():
+        return [], []
+    part, motion = np.abs(U[:, k]), np.abs(N @ Vt[k])
+    rows = np.flatnonzero(driven)[part > TAKES_PART * part.max()]
+    moving = [label for label, x in zip(system.speeds, motion, strict=True) if x > TAKES_PART * motion.max()]
+    return list(dict.fromkeys(names[i] for i in rows)), moving
+
+
+def dead_point(system: System, pose: State) -> str:
+    """The dead drivers of a pose in words; empty if there are none."""
+    dead, moving = dead_drivers(system, pose)
+    if not dead:
+        return ""
+    one = len(dead) == 1
+    return (
+        f"driver{'' if one else 's'} {', '.join(repr(n) for n in dead)} {'is' if one else 'are'} at a dead point: "
+        f"{'it' if one else 'they'} cannot go on, the loops would open; there {', '.join(moving[:6])} can move without "
+        f"{'it' if one else 'them'}. See where with ld.drive, and keep {'its' if one else 'their'} motion short of it."
+    )
+
+
+def is_large(system: System) -> bool:
+    """Whether dense matrices of the system are to be avoided."""
+    return max(system.nc, system.nv) > LARGEST_DENSE
+
+
+def require_inertia(system: System, state: State, rank: Rank) -> None:
+    """Raise SingularityError if the constraints allow a motion at the closed pose next to `state` that has no inertia.
+
+    Its acceleration is not determined: what a solver would return for it is rounding divided by rounding. In a large
+    system the tree alone must have inertia; :func:`decide` has then found its pivots sound.
+    """
+    if is_large(system):
+        return
+    closed = rank.state or project(system, state).state
+    N = np.linalg.svd(scaled(system, terms(system, closed).J))[2][rank.count :].T if system.nc else None
+    groups = bodies_without_inertia(system, closed, N)
+    if not groups:
+        return
+    one, alone = len(groups) == 1, len(groups[0]) == 1
+    named = [f"body '{g[0]}'" if len(g) == 1 else f"bodies {_listed(g)} together" for g in groups]
+    if not one:
+        them, has, receiver = f"{'; '.join(named)}: each", "there is", "each"
+    elif alone:
+        them, has, receiver = named[0], "it has", "it"
+    else:
+        them, has, receiver = named[0], "they have", "one of them"
+    raise SingularityError(
+        f"{them} can move where {has} no inertia, so the acceleration is not determined (a thin rod that can turn "
+        f"about its own line, for example). Give {receiver} mass or inertia, as a rod gets by a radius, or a joint "
+        "that holds it."
+    )
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    return ", ".join(repr(name) for name in names)

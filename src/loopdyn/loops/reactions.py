@@ -1,0 +1,711 @@
+"""Joint reactions, one routine for all formulations: from accelerations, over the rows of all joints.
+
+Every body is set free and every joint is taken as a constraint. With the accelerations known, Newton's and
+Euler's equations of the bodies are linear in the multipliers of all rows,
+
+    J^T lam = M a - h
+
+and under redundancy the distribution of minimum weighted norm is taken. A component is unique if no set of
+reactions that balance themselves contains it; the others are marked. The result does not depend on which
+joints were cut, nor on how the accelerations were computed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+from scipy.sparse.linalg import splu
+
+from loopdyn.engine import records as rec
+from loopdyn.errors import ModelError, Problem
+from loopdyn.loops.elimination.passes import balance
+from loopdyn.loops.elimination.plan import with_cuts
+from loopdyn.loops.rank import Rank, is_large, of_matrix, scaled
+from loopdyn.quantities.wording import nearest
+from loopdyn.spatial.rotations import from_matrix
+from loopdyn.system.system import JointData, State, System
+from loopdyn.tree import Motion, Terms, body_jacobian, body_motion, readings, terms
+from loopdyn.tree.user_rows import UserRows, user_rows
+
+if TYPE_CHECKING:
+    import xarray
+
+Array = NDArray[np.float64]
+PairRows = list[tuple[NDArray[np.int64], Array]]  # bodies and rows on them: children, then parents
+
+COMPONENTS = ("mx", "my", "mz", "fx", "fy", "fz")
+
+# A component counts as unique if self-balanced sets of reactions of unit norm contain less of it than this.
+UNIQUE = 1e-7
+WITHIN = 10.0  # ... or than so many tolerances
+# Beside a singular pose: share of the largest singular value of the rows, below which one is lost, and of a row in it.
+LOST = 1e-3
+PROBES = 4  # random sets of reactions from which the self-balanced part is taken
+# Share of the largest entry squared that makes the equations of balance regular, see smallest_solution.
+PROXIMAL = 1e-13
+BALANCED = 1e-15  # share of the load that is rounding
+MOST_REPETITIONS = 40
+
+
+@dataclass(frozen=True)
+class Reactions:
+    """Constraint wrench of each joint on its declared child, at the origin of M, in axes of F.
+
+    Attributes
+    ----------
+    joints : tuple of str
+    wrench : (n, 6) array
+        Columns mx, my, mz in N m and fx, fy, fz in N. Loads of motors, springs and friction are not in it.
+    unique : (n, 6) array of bool
+        False where redundancy leaves a component undetermined; its value is then that of the stated distribution.
+    norm : str
+        What the distribution minimises.
+    residual : float
+        Largest unbalanced load on a body, N or N m: a check of the accelerations.
+    multipliers : mapping
+        Loads of constraints and drivers, N or N m, by the label of the row: the name of what has one row, and
+        "name.row" for several.
+    """
+
+    joints: tuple[str, ...]
+    wrench: Array
+    unique: NDArray[np.bool_]
+    norm: str
+    residual: float
+    multipliers: Mapping[str, float]
+
+    def __getitem__(self, joint: str) -> dict[str, float]:
+        """Components of one joint by name."""
+        if joint not in self.joints:
+            raise ModelError([Problem("reactions", f"there is no joint '{joint}'", nearest(joint, self.joints))])
+        return dict(zip(COMPONENTS, self.wrench[self.joints.index(joint)].tolist(), strict=True))
+
+    def dataset(self) -> xarray.Dataset:
+        """The same with labels."""
+        from loopdyn.quantities.labels import dataset
+
+        dims = ("joint", "component")
+        data = {
+            "wrench": (dims, self.wrench, {"units": "N m, N", "norm": self.norm}),
+            "unique": (dims, self.unique),
+        }
+        return dataset(data, {"joint": list(self.joints), "component": list(COMPONENTS)})
+
+    def __str__(self) -> str:
+        width = max(len(j) for j in self.joints) if self.joints else 5
+        lines = [f"{'joint':<{width}} " + "".join(f"{c:>12}" for c in COMPONENTS)]
+        rounding = 1e-12 * np.abs(self.wrench).max(initial=0.0)
+        shown = np.where(np.abs(self.wrench) > rounding, self.wrench, 0.0)
+        for name, values, known in zip(self.joints, shown, self.unique, strict=True):
+            cells = "".join(f"{v:>11.5g}{' ' if u else '?'}" for v, u in zip(values, known, strict=True))
+            lines.append(f"{name:<{width}} {cells}")
+        if not self.unique.all():
+            lines.append(f"?: not determined by the rigid model; distribution: {self.norm}")
+        return "\n".join(lines)
+
+
+def least_part(system: System) -> float:
+    """Part of a row in self-balanced sets of reactions below which it is not in them.
+
+    Rows that are left open within a tolerance depend on others but for this tolerance.
+    """
+    t = system.tolerated
+    return UNIQUE if t is None else max(UNIQUE, WITHIN * max(t.angle, t.length / system.size))
+
+
+def free_system(system: System) -> System:
+    """`system.absolute` without user forces, which are functions of the tree coordinates of `system`."""
+    free = system.absolute
+    if free.mechanism.user_forces:
+        free = replace(free, mechanism=free.mechanism.model_copy(update={"user_forces": {}}))
+    return free
+
+
+def free_state(system: System, motion: Motion) -> State:
+    """State of `system.absolute` with the poses and velocities of `motion`."""
+    free = system.absolute
+    row = {name: k for k, name in enumerate(motion.bodies)}
+    q, v = np.empty(free.nq), np.empty(free.nv)
+    for j in free.joints.values():
+        if j.in_tree:
+            k = row[free.bodies[j.body]]
+            R = motion.rotation[k]
+            base, R0 = motion.position[0], motion.rotation[0]
+            q[j.q0 : j.q0 + 3] = R0.T @ (motion.position[k] - base)
+            q[j.q0 + 3 : j.q0 + 7] = from_matrix(R0.T @ R)
+            omega = motion.angular_velocity[k] - motion.angular_velocity[0]
+            arm = motion.position[k] - base
+            relative = motion.velocity[k] - motion.velocity[0] - np.cross(motion.angular_velocity[0], arm)
+            v[j.v0 : j.v0 + 3] = R.T @ omega
+            v[j.v0 + 3 : j.v0 + 6] = R.T @ relative
+    return State(0.0, q, v)
+
+
+def free_accelerations(free: System, motion: Motion, still: Motion, order: tuple[str, ...]) -> Array:
+    """Accelerations of the free joints: `still` is the motion of the free bodies at zero accelerations of theirs."""
+    row = {name: k for k, name in enumerate(order)}
+    a = np.empty(free.nv)
+    for j in free.joints.values():
+        if j.in_tree:
+            k, n = row[free.bodies[j.body]], j.body
+            R = motion.rotation[k]
+            a[j.v0 : j.v0 + 3] = R.T @ (motion.angular_acceleration[k] - still.angular_acceleration[n])
+            a[j.v0 + 3 : j.v0 + 6] = R.T @ (motion.acceleration[k] - still.acceleration[n])
+    return a
+
+
+def freedom_wrench(j: JointData, k: int, F: Array, M: Array) -> tuple[Array, Array]:
+    """Torque and force on M at its origin, world axes, whose power is speed k of the joint and no other one."""
+    zero, z = np.zeros(3), F[:, 2]
+    kind = j.spec.type
+    if kind == "universal":
+        a1, a2 = F[:, 0], j.par[0] * M[:, 0] + j.par[1] * M[:, 1]
+        first, second = (a1, a2) if k == 0 else (a2, a1)
+        return (first - j.par[0] * second) / j.par[1] ** 2, zero
+    turns = {"revolute": {0: z}, "helical": {0: z}, "cylindrical": {0: z}, "planar": {2: z}}
+    slides = {"prismatic": {0: z}, "cylindrical": {1: z}, "planar": {0: F[:, 0], 1: F[:, 1]}}
+    turns |= {"spherical": dict(enumerate(M.T)), "free": dict(enumerate(M.T))}
+    slides |= {"translational": dict(enumerate(F.T)), "free": dict(enumerate(M.T, 3))}
+    return turns.get(kind, {}).get(k, zero), slides.get(kind, {}).get(k, zero)
+
+
+def freedom_rate(system: System, state: State, motion: Motion, j: JointData, k: int) -> tuple[Array, float]:
+    """Gradient (nv,) of coordinate k of a joint, which may be cut, by the speeds, and its rate at a state."""
+    F, M = motion.rotation[j.parent] @ j.F[1], motion.rotation[j.child] @ j.M[1]
+    xM = motion.position[j.child] + motion.rotation[j.child] @ j.M[0]
+    torque, force = freedom_wrench(j, k, F, M)
+    row, rate = np.zeros(system.nv), 0.0
+    for body, sign in ((j.child, 1.0), (j.parent, -1.0)):
+        moment = torque + np.cross(xM - motion.position[body], force)
+        rate += sign * float(moment @ motion.angular_velocity[body] + force @ motion.velocity[body])
+        if body >= system.n_bases:
+            J = body_jacobian(system, state, system.bodies[body])
+            row += sign * (moment @ J[:3] + force @ J[3:])
+    return row, rate
+
+
+def joint_loads(system: System, free: System, motion: Motion) -> Array:
+    """W: the loads on the free bodies, in their own axes, of unit loads on each speed of the tree."""
+    W = np.zeros((free.nv, system.nv))
+    first = {free.bodies[j.body]: j.v0 for j in free.joints.values() if j.in_tree}
+    for j in system.joints.values():
+        if not j.in_tree:
+            continue
+        F, M = motion.rotation[j.parent] @ j.F[1], motion.rotation[j.child] @ j.M[1]
+        at = motion.position[j.child] + motion.rotation[j.child] @ j.M[0]
+        for n in range(len(j.spec.speeds)):
+            torque, force = freedom_wrench(j, n, F, M)
+            for body, sign in ((j.child, 1.0), (j.parent, -1.0)):
+                if system.bodies[body] in first:
+                    k, R = first[system.bodies[body]], motion.rotation[body]
+                    moment = torque + np.cross(at - motion.position[body], force)
+                    W[k : k + 3, j.v0 + n] += sign * (R.T @ moment)
+                    W[k + 3 : k + 6, j.v0 + n] += sign * (R.T @ force)
+    return W
+
+
+def _compliances(names: Sequence[str], length: float, compliance: Mapping[str, ArrayLike] | None) -> Array:
+    """Weights (joints, 6) of the components of each joint in the norm that is minimised."""
+    given = {name: np.broadcast_to(np.asarray(c, float), 6) for name, c in (compliance or {}).items()}
+    wrong = [name for name in given if name not in names]
+    if wrong:
+        raise ModelError(Problem("compliance", f"there is no joint '{n}'", nearest(n, names)) for n in wrong)
+    if any((six <= 0.0).any() for six in given.values()):
+        raise ModelError([Problem("compliance", "a compliance is not positive", "Give positive numbers.")])
+    plain = np.array([1.0 / length**2] * 3 + [1.0] * 3)
+    return np.array([given.get(name, plain) for name in names]).reshape(-1, 6)
+
+
+def free_terms(system: System, state: State) -> tuple[System, State, Terms]:
+    """The free bodies at a state of the tree: their system, their state, and the terms there."""
+    free = free_system(system)
+    there = free_state(system, body_motion(system, state))
+    there = State(state.t, there.q, there.v)
+    return free, there, terms(free, there, readings(system, state), carried_rows(system, state, free, there))
+
+
+def carried_rows(system: System, state: State, free: System, there: State) -> UserRows | None:
+    """Rows of user constraints, which are functions of the coordinates of `system`, in the speeds of its free bodies.
+
+    With W of :func:`joint_loads` a row J over the tree becomes J W^T, since W^T maps the speeds of the bodies to those
+    of the tree, and what the free bodies do at zero accelerations of the tree goes to the right side.
+    """
+    if not system.mechanism.user_constraints:
+        return None
+    rows = user_rows(system)(state.t, state.q, state.v)
+    motion = body_motion(system, state)
+    J = rows.J @ joint_loads(system, free, motion).T
+    still = body_motion(free, there)
+    return replace(rows, J=J, gamma=rows.gamma + J @ free_accelerations(free, motion, still, system.bodies))
+
+
+def joint_rank(system: System, state: State) -> tuple[Rank, Array, State]:
+    """Rank of the rows of all joints at the pose of `state`, their Jacobian over free bodies, and the free state."""
+    free, there, now = free_terms(system, state)
+    return of_matrix(scaled(free, now.J)), now.J, there
+
+
+def reactions(
+    system: System,
+    state: State,
+    a: ArrayLike,
+    *,
+    length: float | None = None,
+    compliance: Mapping[str, ArrayLike] | None = None,
+    loads: Mapping[str, float] | None = None,
+) -> Reactions:
+    """Reactions of all joints for known accelerations.
+
+    Parameters
+    ----------
+    system : System
+    state : State
+        A closed state.
+    a : (nv,) array
+        Accelerations of the tree coordinates, from any formulation.
+    length : float, optional
+        Under redundancy the sum of force^2 + (moment/length)^2 is minimised; by default with the size of the
+        mechanism.
+    compliance : mapping, optional
+        Compliances of joints, one number or six (mx, my, mz, fx, fy, fz) each: the elastic energy is minimised.
+        Joints that are not named keep the weights above.
+    loads : mapping, optional
+        Loads on joint speeds beside those of the model, N m or N by label: of motors that the model does not have.
+
+    Returns
+    -------
+    Reactions
+
+    Examples
+    --------
+    >>> import loopdyn as ld
+    >>> system = ld.library.pendulum().compile()
+    >>> state = system.state()
+    >>> r = reactions(system, state, ld.tree.forward_dynamics(system, state))
+    >>> bool(r.unique.all())
+    True
+    """
+    of_system = _balance(system.for_state(state))
+    load = of_system.loads(state, _accelerations(system, a)) - of_system.of_motors(loads or {})
+    return of_system.distribute(state, load, length, compliance)
+
+
+def _accelerations(system: System, a: ArrayLike) -> Array:
+    """As many finite numbers as there are speeds."""
+    given = np.asarray(a, float)
+    if given.shape != (system.nv,):
+        message = f"{system.nv} accelerations are needed, the shape {given.shape} was given"
+        raise ModelError([Problem("reactions", message, f"Order: {', '.join(system.speeds[:8])}...")])
+    bad = np.flatnonzero(~np.isfinite(given))
+    if bad.size:
+        message = f"the acceleration of '{system.speeds[bad[0]]}' is {given[bad[0]]}"
+        raise ModelError([Problem("reactions", message, "Give those of ld.accelerations.")])
+    return given
+
+
+def distribute(
+    system: System,
+    state: State,
+    load: Array,
+    length: float | None = None,
+    compliance: Mapping[str, ArrayLike] | None = None,
+) -> Reactions:
+    """Wrenches of all joints that together put `load` on the bodies.
+
+    `load` (bodies, 6): torque about and force at the origin of each body's own frame, world axes; the rows of bases
+    are not read. Forces or impulses, whichever they are.
+    """
+    of_system = _balance(system)
+    of_system.loads(state, np.zeros(system.nv))
+    arm = body_motion(system, state).position - of_system.work.body[:, rec.X : rec.X + 3]
+    about = np.array(load, float)
+    about[:, :3] += np.cross(arm, about[:, 3:])
+    return of_system.distribute(state, about, length, compliance)
+
+
+def impulses(system: System, path: Sequence[State], through: Sequence[State] = ()) -> Reactions:
+    """Impulses of all joints along a path of states, N m s and N s; finite also where forces are not.
+
+    What the bodies gain in momentum from one state to the next, less the impulse of gravity and applied forces, is what
+    the joints have put on them. It is distributed over the joints as they are at both ends, with the least norm: where
+    the pose between them is singular, each end alone would give what is in the lost direction with the other sign, and
+    nearly without bound. The error is that of the trapezoidal rule, but for this direction: there it depends on where
+    the steps end, and what has a part in it is not called unique.
+
+    Parameters
+    ----------
+    system : System
+    path : sequence of State
+        Closed states in the order of time, close to each other.
+    through : sequence of State
+        Singular poses between them.
+
+    Examples
+    --------
+    >>> import loopdyn as ld
+    >>> system = ld.library.pendulum().compile()
+    >>> times = np.linspace(0, 0.2, 41)
+    >>> run = ld.simulate(system, system.state(), (0, 0.2), t_eval=times, progress=False)
+    >>> states = [run.at(t) for t in times]
+    >>> whole, weight = impulses(system, states)["A"], run.data["wrench"].sel(joint="A", component="fy").values
+    >>> bool(abs(whole["fy"] - np.trapezoid(weight, dx=0.005)) < 1e-4)
+    True
+    """
+    of_system = _balance(system)
+    before, residual = of_system.end(path[0]), 0.0
+    wrench, unique = np.zeros_like(before.unique, float), before.unique
+    others = np.zeros(len(of_system.others))
+    for a, b in pairwise(path):
+        after = of_system.end(b)
+        gained = after.momentum - before.momentum - 0.5 * (b.t - a.t) * (before.applied + after.applied)
+        gained += 0.5 * (before.rotors + after.rotors) @ (b.v - a.v)[of_system.turned]
+        load = of_system.units * gained[system.n_bases :].ravel()
+        rows = sparse.vstack([before.rows, after.rows]).tocsr()
+        y = smallest_solution(rows, load[:, None])[:, 0]
+        residual = max(residual, float(np.abs((load - rows.T @ y) / of_system.units).max(initial=0.0)))
+        for e, part in zip((before, after), np.split(y, 2), strict=True):
+            lam = part / e.weights
+            wrench += of_system.wrenches(lam, e.directions)
+            others += lam[len(e.directions) :]
+        unique, before = unique & after.unique, after
+    for pose in through:
+        unique = unique & of_system.unique_beside(pose)
+    norm = f"least sum of force^2 + (moment/{system.size:.3g} m)^2"
+    named = dict(zip(of_system.others, others.tolist(), strict=True))
+    return Reactions(of_system.names, wrench, unique, norm, residual, named)
+
+
+class End(NamedTuple):
+    """One end of a step: momenta of all bodies (n, 6) in world axes, what changes them, and the rows of the joints."""
+
+    momentum: Array  # angular about the centre of mass, and linear
+    applied: Array  # torque about the centre of mass and force, of gravity and applied forces
+    rotors: Array  # (n, 6, m) what turns rotors, on the bodies, for a unit of each of the m speeds with armature
+    rows: sparse.csr_matrix  # scaled, over (angular velocity, velocity of the centre of mass) of the bodies that move
+    weights: Array  # scaled multipliers are weights times multipliers
+    directions: Array
+    unique: NDArray[np.bool_]
+
+
+class _Balance:
+    """Rows of all joints and constraints of a system over its free bodies, as a sparse matrix at one state."""
+
+    def __init__(self, system: System):
+        # rows that are left open within a tolerance carry loads as redundant rows do
+        self.tolerated = () if system.tolerated is None else system.tolerated.rows
+        self.least = least_part(system)
+        system = system.exact or system
+        self.system = system
+        own = [j for j in system.joints.values() if j.name in system.mechanism.joints]
+        tree = [j for j in own if j.in_tree]
+        self.ints, self.floats, cut_of = with_cuts(system, [j.body for j in tree])
+        self.joints = np.array([[i, cut] for i, cut in cut_of.items()], np.int64).reshape(-1, 2)
+        self.array = np.zeros(rec.work_size(self.ints))
+        self.work: rec.Work = getattr(rec.open_work, "py_func", rec.open_work)(self.ints, self.array)
+        model: rec.Model = getattr(rec.open_model, "py_func", rec.open_model)(self.ints, self.floats)
+        self.cut, self.frames = model.cut, model.cut_frames
+        # order of the rows here: joints as the mechanism has them, then constraints
+        self.names = tuple(j.name for j in own)
+        cuts = [cut_of[j.body] if j.in_tree else j.cut for j in own]
+        others = range(len(system.topology.cuts), len(system.model.cut))
+        counts = self.cut[[*cuts, *others], rec.C_ROWS]
+        self.row_cut = np.repeat(np.array([*cuts, *others], np.int64), counts)
+        within = np.arange(len(self.row_cut)) - np.repeat(np.cumsum(counts) - counts, counts)
+        self.rows = self.cut[self.row_cut, rec.C_ROW] + within
+        self.others = tuple(system.constraint_rows[sum(len(j.spec.rows_when_cut) for j in own if not j.in_tree) :])
+        dimension = dict(zip(system.constraint_rows, system.row_dimensions, strict=True))
+        self.turns = np.array([dimension[label] == "angle" for label in self.others], bool)
+        # of the rows of joints: the joint, and their wrench; that of a universal joint depends on the pose
+        suffixes = [(n, j, suffix) for n, j in enumerate(own) for suffix in j.spec.rows_when_cut]
+        self.row_joint = np.array([n for n, *_ in suffixes], np.int64)
+        self.direction = np.array([_direction(j, suffix) for _, j, suffix in suffixes]).reshape(-1, 6)
+        self.normals = [(k, j) for k, (_, j, _) in enumerate(suffixes) if not self.direction[k].any()]
+        self.turned = np.flatnonzero(system.model.armature)  # speeds with armature
+        self.units = np.tile([1.0] * 3 + [system.size] * 3, system.nb)  # of the equations of balance
+
+    def directions(self, motion: Motion) -> Array:
+        """Wrench (torque, force) of each row of a joint at closure, in axes of F."""
+        found = self.direction.copy()
+        for k, j in self.normals:
+            found[k, :3] = _common_normal(j, motion)
+        return found
+
+    def loads(self, state: State, a: Array) -> Array:
+        """What the joints must put on each body for the accelerations `a`; leaves the rows in the work array."""
+        w, system = self.work, self.system
+        w.t[0], w.q[:], w.v[:], w.a[:], w.tau[:] = state.t, state.q, state.v, a, 0.0
+        for force in system.mechanism.user_forces.values():
+            force.function(float(state.t), np.array(state.q), np.array(state.v), w.tau)
+        load = np.zeros((len(w.body), 6))
+        balance(self.ints, self.floats, self.array, self.joints, load)
+        return load
+
+    def end(self, state: State) -> End:
+        """What :func:`impulses` needs of one end of a step."""
+        system = self.system
+        load = self.loads(state, np.zeros(system.nv))  # what joints must put on bodies for no acceleration
+        body, data = self.work.body, system.model.body
+        R = body[:, rec.R : rec.R + 9].reshape(-1, 3, 3)
+        xx, yy, zz, xy, xz, yz = data[:, rec.INERTIA : rec.INERTIA + 6].T
+        own = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]).transpose(2, 0, 1)
+        inertia, mass = R @ own @ R.transpose(0, 2, 1), data[:, rec.MASS, None]
+        arm = np.einsum("nij,nj->ni", R, data[:, rec.COM : rec.COM + 3])
+        W, V, AW, AV = (body[:, k : k + 3] for k in (rec.W, rec.V, rec.AW, rec.AV))
+        spin, drift = np.einsum("nij,nj->ni", inertia, W), np.cross(W, arm)
+        twist = np.einsum("nij,nj->ni", inertia, AW) + np.cross(W, spin)
+        push = mass * (AV + np.cross(AW, arm) + np.cross(W, drift))
+        of_joints = np.hstack([load[:, :3] - np.cross(arm, load[:, 3:]), load[:, 3:]])
+        rows, weights, directions = self.scaled_rows(state, system.size, None)
+        moves = _moves(arm[system.n_bases :])
+        rows = (rows @ sparse.diags(1.0 / self.units) @ moves @ sparse.diags(self.units)).tocsr()
+        momentum, applied = np.hstack([spin, mass * (V + drift)]), np.hstack([twist, push]) - of_joints
+        unique = self.are_unique(directions, self.loose(rows)[1])
+        return End(momentum, applied, self.of_rotors(arm), rows, weights, directions, unique)
+
+    def of_rotors(self, arm: Array) -> Array:
+        """Loads (bodies, 6, m) about the centres of mass, at the present state, that turn the m rotors.
+
+        `arm` (bodies, 3): from the reference points to the centres of mass.
+        """
+        armature = self.system.model.armature
+        out = np.zeros((len(arm), 6, len(self.turned)))
+        for m, k in enumerate(self.turned):
+            load = self.of_motors({self.system.speeds[k]: float(armature[k])})
+            load[:, :3] -= np.cross(arm, load[:, 3:])
+            out[:, :, m] = load
+        return out
+
+    def of_motors(self, loads: Mapping[str, float]) -> Array:
+        """What loads on joint speeds put on the bodies (bodies, 6), at the state that :meth:`loads` was given."""
+        total = np.zeros(6 * len(self.work.body))
+        known = {label: (j, k) for j in self.system.joints.values() for k, label in enumerate(j.spec.labels(j.name)[1])}
+        wrong = [label for label in loads if label not in known]
+        if wrong:
+            raise ModelError(Problem("loads", f"there is no joint speed '{n}'", nearest(n, known)) for n in wrong)
+        for label, value in loads.items():
+            j, k = known[label]
+            total += value * self._dual_rows(j, [k]).toarray()[0]
+        return total.reshape(-1, 6)
+
+    def matrix(self, state: State) -> sparse.csr_matrix:
+        """Rows over the motions of the bodies (angular velocity, velocity of the reference point; world axes)."""
+        body = self.work.body
+        X, R = body[:, rec.X : rec.X + 3], body[:, rec.R : rec.R + 9].reshape(-1, 3, 3)
+        parent, child = self.cut[self.row_cut, rec.C_PARENT], self.cut[self.row_cut, rec.C_CHILD]
+        points = self.frames[self.row_cut, rec.M_POINT : rec.M_POINT + 3]
+        x = X[child] + np.einsum("nij,nj->ni", R[child], points)
+        G = self.work.rows[self.rows]
+        torque, force = G[:, :3], G[:, 3:]
+        parts = [_coo(_pair_rows(torque, force, x, body, parent, child), len(body))]
+        duals = self._duals()
+        related = self.system.model.linear
+        if len(related):
+            parts.append(sparse.vstack([self._relation(row, duals) for row in related]))
+        if self.system.mechanism.user_constraints:
+            rows = user_rows(self.system)(state.t, state.q, state.v)
+            parts.append(sparse.csr_matrix(rows.J) @ duals.T)
+        rows = parts[0] if len(parts) == 1 else sparse.vstack(parts).tocoo()
+        bases = 6 * self.system.n_bases
+        moves = rows.col >= bases
+        place = rows.row[moves], rows.col[moves] - bases
+        return sparse.csr_matrix((rows.data[moves], place), shape=(rows.shape[0], rows.shape[1] - bases))
+
+    def _duals(self) -> sparse.csr_matrix:
+        """Loads on the bodies (6 rows each) of unit loads on the speeds of the tree (columns)."""
+        if not (len(self.system.model.linear) or self.system.mechanism.user_constraints):
+            return sparse.csr_matrix((6 * len(self.work.body), self.system.nv))
+        # in the order of the speeds, which is that of the tree and not of the joints in the model
+        tree = sorted((j for j in self.system.joints.values() if j.in_tree), key=lambda j: j.v0)
+        parts = [self._dual_rows(j, range(len(j.spec.speeds))) for j in tree if j.spec.speeds]
+        return sparse.vstack(parts).tocsr().T
+
+    def _dual_rows(self, j: JointData, freedoms: Iterable[int]) -> sparse.coo_matrix:
+        """Loads on the bodies of unit loads on freedoms of a joint, one row each."""
+        body = self.work.body
+        data = self.system.model.body
+        R = [body[b, rec.R : rec.R + 9].reshape(3, 3) for b in (j.parent, j.child)]
+        own = [data[b, rec.BODY_AXES : rec.BODY_AXES + 9].reshape(3, 3) for b in (j.parent, j.child)]
+        F, M = R[0] @ own[0] @ j.F[1], R[1] @ own[1] @ j.M[1]
+        place = data[j.child, rec.ORIGIN : rec.ORIGIN + 3] + own[1] @ j.M[0]
+        x = body[j.child, rec.X : rec.X + 3] + R[1] @ place
+        pairs = [freedom_wrench(j, k, F, M) for k in freedoms]
+        torque, force = (np.array([p[n] for p in pairs]).reshape(-1, 3) for n in (0, 1))
+        return _coo(_pair_rows(torque, force, x, body, j.parent, j.child), len(body))
+
+    def _relation(self, relation: Array, duals: sparse.csr_matrix) -> sparse.csr_matrix:
+        """Row of a relation of coordinates."""
+        _, first, count, *_ = (int(x) for x in relation)
+        cut_joints = {j.cut: j for j in self.system.joints.values() if j.cut >= 0}
+        row = sparse.csr_matrix((1, duals.shape[0]))
+        for e in range(first, first + count):
+            cut, freedom, *_ = (int(x) for x in self.system.model.entry[e])
+            part = duals[:, [freedom]].T if cut < 0 else self._dual_rows(cut_joints[cut], [freedom])
+            row = row + self.work.factor[e] * part
+        return row
+
+    def distribute(
+        self, state: State, load: Array, length: float | None, compliance: Mapping[str, ArrayLike] | None
+    ) -> Reactions:
+        """Multipliers of minimum norm that balance `load` (bodies, 6), and which of them are unique."""
+        system = self.system
+        length = system.size if length is None else length
+        A, weights, directions = self.scaled_rows(state, length, compliance)
+        b = self.units * load[system.n_bases :].ravel()
+        y, loose = self.loose(A, b[:, None])
+        residual = float(np.abs((b - A.T @ y[:, 0]) / self.units).max(initial=0.0))
+        norm = f"least sum of force^2 + (moment/{length:.3g} m)^2" if compliance is None else "least elastic energy"
+        n, lam = len(directions), y[:, 0] / weights
+        wrench, unique = self.wrenches(lam, directions), self.are_unique(directions, loose)
+        return Reactions(
+            self.names, wrench, unique, norm, residual, dict(zip(self.others, lam[n:].tolist(), strict=True))
+        )
+
+    def scaled_rows(
+        self, state: State, length: float, compliance: Mapping[str, ArrayLike] | None
+    ) -> tuple[sparse.csr_matrix, Array, Array]:
+        """Rows at the state that :meth:`loads` was given, scaled by the weights of the norm and by `units`; both.
+
+        In the scaled multipliers weights*lam the norm is plain; equations of balance may be scaled at will.
+        """
+        J, directions = self.matrix(state), self.directions(body_motion(self.system, state))
+        of_joints = np.sum(_compliances(self.names, length, compliance)[self.row_joint] * directions**2, axis=1)
+        weights = np.sqrt(np.append(of_joints, np.where(self.turns, 1.0 / length**2, 1.0)))
+        values = J.data / np.repeat(weights, np.diff(J.indptr)) * self.units[J.indices]
+        return sparse.csr_matrix((values, J.indices, J.indptr), shape=J.shape), weights, directions
+
+    def loose(self, A: sparse.csr_matrix, *right: Array) -> tuple[Array, Array]:
+        """Smallest solutions for the right sides, and how much of each row is in sets of reactions that balance."""
+        if self.tolerated:
+            return self._loose_within_tolerance(A, *right)
+        probes = np.random.default_rng(0).normal(size=(A.shape[0], PROBES))
+        y = smallest_solution(A, np.column_stack([*right, A.T @ probes]))
+        return y[:, :-PROBES], np.sqrt(np.mean((probes - y[:, -PROBES:]) ** 2, axis=1))
+
+    def _loose_within_tolerance(self, A: sparse.csr_matrix, *right: Array) -> tuple[Array, Array]:
+        """The same where rows depend on others but for a tolerance: as many singular values count as without them.
+
+        The balance is then met but for the load times the tolerance.
+        """
+        labels = self.system.constraint_rows
+        left = [labels[k] in self.tolerated if k < self.system.nc else False for k in self.rows]
+        others = np.append(~np.array(left, bool), np.ones(A.shape[0] - len(left), bool))
+        rows = A.toarray()
+        kept = of_matrix(rows[others]).count
+        U, s, Vt = np.linalg.svd(rows, full_matrices=False)
+        y = U[:, :kept] @ ((Vt[:kept] @ np.column_stack([*right, np.zeros(A.shape[1])])) / s[:kept, None])
+        return y[:, :-1], np.sqrt(np.maximum(1.0 - (U[:, :kept] ** 2).sum(axis=1), 0.0))
+
+    def unique_beside(self, pose: State) -> NDArray[np.bool_]:
+        """Which components of each joint are unique in a pose that is singular, or nearly; none of large systems."""
+        if is_large(self.system):
+            return np.zeros((len(self.names), 6), bool)
+        self.loads(pose, np.zeros(self.system.nv))
+        rows, _, directions = self.scaled_rows(pose, self.system.size, None)
+        U, s, _ = np.linalg.svd(rows.toarray())
+        kept = int(np.count_nonzero(s > LOST * s[0]))
+        loose = np.sqrt((U[:, kept:] ** 2).sum(axis=1))
+        return self.are_unique(directions, np.where(loose > LOST, loose, 0.0))  # the pose is not known better
+
+    def wrenches(self, lam: Array, directions: Array) -> Array:
+        """Wrenches (joints, 6) of multipliers, those of joints first."""
+        wrench = np.zeros((len(self.names), 6))
+        np.add.at(wrench, self.row_joint, lam[: len(directions), None] * directions)
+        return wrench
+
+    def are_unique(self, directions: Array, loose: Array) -> NDArray[np.bool_]:
+        """Which components of each joint no set of reactions that balance themselves contains."""
+        unique = np.ones((len(self.names), 6), bool)
+        held = (np.abs(directions) <= UNIQUE) | (loose[: len(directions), None] < self.least)
+        np.logical_and.at(unique, self.row_joint, held)
+        return unique
+
+
+def _moves(arm: Array) -> sparse.bsr_matrix:
+    """From angular velocities and velocities of centres of mass to those of reference points, `arm` (n, 3) behind."""
+    n, zero, (x, y, z) = len(arm), np.zeros(len(arm)), arm.T
+    blocks = np.tile(np.eye(6), (n, 1, 1))
+    blocks[:, 3:, :3] = np.array([[zero, -z, y], [z, zero, -x], [-y, x, zero]]).transpose(2, 0, 1)
+    return sparse.bsr_matrix((blocks, np.arange(n), np.arange(n + 1)))
+
+
+_balances: WeakKeyDictionary[System, _Balance] = WeakKeyDictionary()
+
+
+def _balance(system: System) -> _Balance:
+    """The balance of a system, made once."""
+    if system not in _balances:
+        _balances[system] = _Balance(system)
+    return _balances[system]
+
+
+def _pair_rows(torque: Array, force: Array, x: Array, body: Array, parent: Any, child: Any) -> PairRows:
+    """Rows (n, 3 and 3) that act at x on the child, and in the opposite sense on the parent, about reference points."""
+    sides = []
+    for b, sign in ((child, 1.0), (parent, -1.0)):
+        moment = torque + np.cross(x - body[b, rec.X : rec.X + 3], force)
+        sides.append((np.broadcast_to(b, len(torque)), sign * np.hstack([moment, force])))
+    return sides
+
+
+def _coo(sides: PairRows, bodies: int) -> sparse.coo_matrix:
+    n = len(sides[0][1])
+    rows = np.tile(np.repeat(np.arange(n), 6), 2)
+    columns = np.concatenate([(6 * b[:, None] + np.arange(6)).ravel() for b, _ in sides])
+    values = np.concatenate([block.ravel() for _, block in sides])
+    return sparse.coo_matrix((values, (rows, columns)), shape=(n, 6 * bodies))
+
+
+def smallest_solution(A: sparse.csr_matrix, b: Array) -> Array:
+    """Smallest y with A^T y = b, column by column, for right sides that have a solution; sparse, in linear time.
+
+    y = A m with (A^T A + e) m = b, repeated on what is missing: with e > 0 the matrix is regular however many motions
+    the rows leave free, and the repetition takes its influence out again (proximal iteration). It is solved without
+    forming A^T A, which would square the condition.
+    """
+    n, m = A.shape
+    y = np.zeros((n, b.shape[1]))
+    if n == 0:
+        return y
+    size = float(np.abs(A.data).max(initial=0.0)) or 1.0
+    A = A / size
+    down, up = A.tocoo(), A.T.tocsr()
+    # K = [[1, -A], [A^T, PROXIMAL]]
+    rows = np.concatenate([np.arange(n), down.row, n + down.col, np.arange(n, n + m)])
+    columns = np.concatenate([np.arange(n), n + down.col, down.row, np.arange(n, n + m)])
+    values = np.concatenate([np.ones(n), -down.data, down.data, np.full(m, PROXIMAL)])
+    factor = splu(sparse.csc_matrix((values, (rows, columns)), shape=(n + m, n + m)))
+    scale = np.abs(b).max(axis=0)
+    before = np.inf
+    for _ in range(MOST_REPETITIONS):
+        missing = b / size - up @ y
+        left = float((np.abs(missing).max(axis=0) / np.where(scale > 0.0, scale, 1.0)).max() * size)
+        if left <= BALANCED or left > 0.9 * before:
+            break
+        before = left
+        y += factor.solve(np.vstack([np.zeros((n, b.shape[1])), missing]))[:n]
+    return y
+
+
+def _direction(j: JointData, suffix: str) -> Array:
+    """Wrench of one row at closure, in axes of F: torque, force; zero if it depends on the pose."""
+    out = np.zeros(6)
+    if suffix in COMPONENTS:
+        out[COMPONENTS.index(suffix)] = 1.0
+    elif suffix == "screw":
+        out[5], out[2] = 1.0, -j.par[0]
+    return out
+
+
+def _common_normal(j: JointData, motion: Motion) -> Array:
+    """Torque of a universal joint, in axes of F: normal to x of F and to the second axis, which is fixed in M."""
+    F = motion.rotation[j.parent] @ j.F[1]
+    M = motion.rotation[j.child] @ j.M[1]
+    _, y, z = F.T @ (j.par[0] * M[:, 0] + j.par[1] * M[:, 1])
+    return np.array([0.0, -z, y]) / j.par[1]

@@ -1,0 +1,1 @@
+"""A mechanism as a user describes it: names, bodies, joints, forces, parameters. No mathematics."""

@@ -1,0 +1,494 @@
+"""`Mechanism`: what a user describes. Names, bodies, joints, forces, parameters, units. No mathematics.
+
+A mechanism keeps every number as it was written. :meth:`Mechanism.compile` checks it all at once, reports
+every problem found, and freezes it into a :class:`loopdyn.System`.
+"""
+
+from __future__ import annotations
+
+import copy
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError
+
+from loopdyn.constraints import AnyConstraint, Constraint, Driver, UserConstraint
+from loopdyn.errors import ModelError, Problem, warn
+from loopdyn.forces import AnyForce, Force, Motor, UserForce
+from loopdyn.forces.base import Law
+from loopdyn.joints import AnyJoint, Frame, Joint
+from loopdyn.model.inertia import Inertia
+from loopdyn.quantities.expressions import resolve_parameters
+from loopdyn.quantities.units import Resolver, Scalar, Spec, Units, Vec3
+from loopdyn.quantities.wording import describe, explain, nearest
+
+if TYPE_CHECKING:
+    from loopdyn.system.system import System
+
+GROUND = "ground"
+ELEMENTS = ("parameters", "bodies", "joints", "constraints", "drivers", "forces", "base")  # sections of named things
+
+
+class Body(Inertia):
+    """A rigid body: mass properties, and where its own frame is at the reference pose.
+
+    Without a `pose` its frame has world axes and the world origin at the reference pose. `axes` says in which
+    axes the mass properties are written: ``"world"`` at the reference pose, or ``"body"``.
+    """
+
+    label: ClassVar[str] = "body"
+
+    pose: Frame | None = None
+    axes: Literal["world", "body"] = "world"
+    frames: dict[str, Frame] = Field(default_factory=dict)
+
+    def __init__(self, **data: Any) -> None:
+        Spec.__init__(self, **data)
+
+    __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]
+
+
+class BaseMotion(Spec):
+    """Given motion of the ground or of a root body: formulas of ``t``, tables or profiles.
+
+    ``x``, ``y``, ``z`` displace its frame along world axes; ``rx``, ``ry``, ``rz`` turn it about the fixed axes
+    x, y, z in this order.
+    """
+
+    label: ClassVar[str] = "base motion"
+
+    x: Law = 0.0
+    y: Law = 0.0
+    z: Law = 0.0
+    rx: Law = 0.0
+    ry: Law = 0.0
+    rz: Law = 0.0
+
+
+class Start(Spec):
+    """Coordinates and speeds to start from, by label, in the units of the model."""
+
+    label: ClassVar[str] = "start"
+
+    q: dict[str, Scalar] = Field(default_factory=dict)
+    v: dict[str, Scalar] = Field(default_factory=dict)
+
+
+PARTS = {
+    "bodies": Body,
+    "joints": Joint,
+    "constraints": Constraint,
+    "user_constraints": UserConstraint,
+    "drivers": Driver,
+    "forces": Force,
+    "user_forces": UserForce,
+    "base": BaseMotion,
+}
+
+
+class Mechanism(BaseModel):
+    """A mechanism as its user describes it.
+
+    Parameters
+    ----------
+    name : str
+        Name of the mechanism.
+    gravity : (3,), optional
+        Acceleration of gravity in m/s^2; none by default.
+    units : Units or dict, optional
+        Units of all numbers, e.g. ``{"length": "mm", "angle": "deg"}``; SI by default.
+    parameters : dict, optional
+        Named numbers; formulas in any number of the model may use them.
+
+    Examples
+    --------
+    >>> m = Mechanism("pendulum", gravity=(0, -9.81, 0), parameters={"length": 0.5})
+    >>> rod = m.add_body("rod", Inertia.rod(mass=1.0, start=(0, 0, 0), end=("length", 0, 0)))
+    >>> from loopdyn import Revolute
+    >>> m.add_joint("A", Revolute(axis=(0, 0, 1)), m.ground, rod, at=(0, 0, 0))
+    'A'
+    >>> m.compile().nv
+    1
+    """
+
+    model_config = ConfigDict(extra="forbid", validate_assignment=True)
+
+    loopdyn: Literal[1] = 1
+    name: str = "mechanism"
+    units: Units = Units()
+    parameters: dict[str, Scalar] = {}
+    gravity: Vec3 = (0.0, 0.0, 0.0)
+    bodies: dict[str, Body] = {}
+    joints: dict[str, AnyJoint] = {}
+    constraints: dict[str, AnyConstraint] = {}
+    drivers: dict[str, Driver] = {}
+    forces: dict[str, AnyForce] = {}
+    base: dict[str, BaseMotion] = {}
+    start: Start = Start()
+    user_forces: dict[str, UserForce] = Field(default={}, exclude=True)
+    user_constraints: dict[str, UserConstraint] = Field(default={}, exclude=True)
+
+    _source: Any = PrivateAttr(default=None)  # the file it came from: lines for messages, comments for saving
+
+    def __init__(self, name: str = "mechanism", **data: Any) -> None:
+        try:
+            super().__init__(name=name, **data)
+        except ValidationError as error:
+            raise ModelError(explain(error, type(self), f"mechanism '{name}'", {"name": name, **data})) from None
+
+    __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        element = f"mechanism '{self.name}'"
+        if not (name in type(self).model_fields or name in self.__private_attributes__):
+            problem = Problem(element, f"it has no '{name}'", nearest(name, type(self).model_fields))
+            raise ModelError([problem])
+        try:
+            super().__setattr__(name, value)
+        except ValidationError as error:
+            raise ModelError(explain(error, type(self), element, {name: value})) from None
+
+    def __eq__(self, other: object) -> bool:
+        # what it says counts, not the file it was read from
+        return isinstance(other, Mechanism) and self.__dict__ == other.__dict__
+
+    @property
+    def ground(self) -> str:
+        """The body everything stands on."""
+        return GROUND
+
+    # ------------------------------------------------------------------------------------------ building
+
+    def add_body(
+        self,
+        name: str,
+        inertia: Inertia,
+        *,
+        pose: Frame | Mapping[str, Any] | None = None,
+        axes: Literal["world", "body"] = "world",
+        frames: Mapping[str, Frame] | None = None,
+    ) -> str:
+        """Add a body and return its name, to be used in joints and forces.
+
+        Parameters
+        ----------
+        name : str
+            Name of the body.
+        inertia : Inertia
+            Mass properties.
+        pose : Frame, optional
+            Position and orientation of the body's own frame at the reference pose; by default the world's.
+        axes : {"world", "body"}
+            Axes and origin in which the mass properties are written.
+        frames : mapping of Frame, optional
+            Named frames on the body, to place joints by.
+        """
+        self._check_new("body", name, self.bodies, reserved=GROUND)
+        given = {f: getattr(inertia, f) for f in inertia.model_fields_set}
+        data = {Inertia.model_fields[f].alias or f: value for f, value in given.items()}
+        extra = {"pose": pose, "axes": axes, "frames": dict(frames or {})}
+        defaults: dict[str, Any] = {"pose": None, "axes": "world", "frames": {}}
+        data.update({k: v for k, v in extra.items() if v != defaults[k]})
+        self.bodies[name] = _named(Body, data, f"body '{name}'")
+        return name
+
+    def add_joint(
+        self,
+        name: str,
+        joint: Joint,
+        parent: str,
+        child: str,
+        *,
+        at: Sequence[Any] | None = None,
+        parent_frame: str | Frame | None = None,
+        child_frame: str | Frame | None = None,
+        limits: Any = None,
+        at_limit: Any = None,
+        armature: Any = None,
+    ) -> str:
+        """Join two bodies.
+
+        Parameters
+        ----------
+        name : str
+            Name of the joint, also the label of its coordinate.
+        joint : Joint
+            Type and axes, e.g. ``Revolute(axis=(0, 0, 1))``; may be used for many joints.
+        parent, child : str
+            Names of the bodies. Coordinates measure the child's motion seen from the parent.
+        at : (3,), optional
+            World point at the reference pose.
+        parent_frame, child_frame : str or Frame, optional
+            Instead of `at`: frames on the two bodies.
+        limits : optional
+            Range of the coordinate(s).
+        at_limit : optional
+            What a run does at the ends of the range: "warn" (the default), "stop", ``{"rebound": 0.5}``.
+        armature : optional
+            Inertia of a rotor that turns with the coordinate(s).
+        """
+        self._check_new("joint", name, self.joints)
+        update = {
+            "parent": parent,
+            "child": child,
+            "at": at,
+            "parent_frame": parent_frame,
+            "child_frame": child_frame,
+            "limits": limits,
+            "at_limit": at_limit,
+            "armature": armature,
+        }
+        data = {k: getattr(joint, k) for k in joint.model_fields_set}
+        data.update({k: v for k, v in update.items() if v is not None})
+        self.joints[name] = _named(type(joint), data, f"joint '{name}'")
+        return name
+
+    def add_force(self, force: Force, name: str | None = None) -> str:
+        """Add a force; its name is given here or with the force, or made from its type.
+
+        Examples
+        --------
+        >>> from loopdyn import AppliedForce
+        >>> m = Mechanism("m")
+        >>> b = m.add_body("b", Inertia.sphere(mass=1.0, radius=0.1))
+        >>> m.add_force(AppliedForce(body=b, force=(1, 0, 0), at=(0, 0, 0)))
+        'applied_1'
+        """
+        name = name or force.name
+        if name is None:
+            n = 1
+            while f"{force.type}_{n}" in self.forces or f"{force.type}_{n}" in self.user_forces:
+                n += 1
+            name = f"{force.type}_{n}"
+        self._check_new("force", name, {**self.forces, **self.user_forces})
+        target: dict[str, Any] = self.user_forces if isinstance(force, UserForce) else self.forces
+        target[name] = force.model_copy(update={"name": None})
+        return name
+
+    def add_motor(self, name: str, joint: str, torque: Any = None, *, force: Any = None) -> str:
+        """Put a motor on a joint coordinate: a number, a formula of ``t``, ``position`` and ``speed``, or a table.
+
+        Examples
+        --------
+        >>> m = Mechanism("m")
+        >>> m.add_motor("drive", "A", torque="3 - 0.2*speed")
+        'drive'
+        """
+        given = {k: v for k, v in (("torque", torque), ("force", force)) if v is not None}
+        return self.add_force(_named(Motor, {"joint": joint, **given}, f"force '{name}'"), name)
+
+    def add_constraint(self, name: str, constraint: Constraint) -> str:
+        """Add a constraint: a distance, a guided point, a slot, rolling, or a relation of joint coordinates.
+
+        Examples
+        --------
+        >>> from loopdyn import Coupler
+        >>> m = Mechanism("gears")
+        >>> m.add_constraint("mesh", Coupler(terms={"A": 1.0, "B": 2.0}))
+        'mesh'
+        """
+        self._check_new("constraint", name, self._row_names())
+        target: dict[str, Any] = self.user_constraints if isinstance(constraint, UserConstraint) else self.constraints
+        target[name] = constraint
+        return name
+
+    def add_driver(self, name: str, joint: str, motion: Any) -> str:
+        """Prescribe a joint coordinate as a function of time.
+
+        Parameters
+        ----------
+        name : str
+        joint : str
+            Label of the coordinate, e.g. ``"A"`` or ``"C.angle"``.
+        motion : formula of ``t``, number, Table or profile of :mod:`loopdyn.quantities.profiles`
+            In the units of the model.
+
+        Examples
+        --------
+        >>> m = Mechanism("m")
+        >>> m.add_driver("turn", "A", "2*pi*t")
+        'turn'
+        """
+        self._check_new("driver", name, self._row_names())
+        self.drivers[name] = _named(Driver, {"joint": joint, "motion": motion}, f"driver '{name}'")
+        return name
+
+    def move_base(self, body: str = GROUND, **motion: Any) -> None:
+        """Move the ground, or a root body, by given functions of time.
+
+        Parameters
+        ----------
+        body : str
+            ``"ground"`` or a body that no joint connects to the ground.
+        **motion : number, formula of ``t``, table, or profile
+            ``x, y, z``: displacement; ``rx, ry, rz``: rotation about the fixed axes x, y, z in this order.
+
+        Examples
+        --------
+        >>> m = Mechanism("shaker")
+        >>> m.move_base(x="0.01*sin(2*pi*5*t)")
+        """
+        self.base[body] = _named(BaseMotion, motion, f"base motion of '{body}'")
+
+    def _row_names(self) -> dict[str, Any]:
+        """Everything whose rows are labelled by its name."""
+        return {**self.constraints, **self.user_constraints, **self.drivers, **self.joints}
+
+    def _check_new(self, kind: str, name: Any, existing: Mapping[str, Any], reserved: str | None = None) -> None:
+        problem = name_problem(kind, name)
+        if problem is None and name == reserved:
+            problem = Problem(f"{kind} '{name}'", "this name is reserved", "Choose another name.")
+        if problem is None and name in existing:
+            problem = Problem(f"{kind} '{name}'", f"there is already a {kind} of this name", "Choose another name.")
+        if problem is not None:
+            raise ModelError([problem])
+
+    # ------------------------------------------------------------------------------------------- variants
+
+    def with_(self, **parameters: Any) -> Mechanism:
+        """A copy with other values of parameters.
+
+        Examples
+        --------
+        >>> m = Mechanism("m", parameters={"crank": 0.5})
+        >>> m.with_(crank=0.6).parameters
+        {'crank': 0.6}
+        """
+        unknown = [name for name in parameters if name not in self.parameters]
+        if unknown:
+            raise ModelError(
+                Problem(f"parameter '{n}'", "there is no such parameter", nearest(n, self.parameters)) for n in unknown
+            )
+        other = copy.deepcopy(self)
+        other.parameters = {**self.parameters, **parameters}
+        return other
+
+    # ------------------------------------------------------------------------------------------- freezing
+
+    def compile(self, cuts: Sequence[str] | Literal["all"] | None = None, *, free: Sequence[str] = ()) -> System:
+        """Check everything, find the loops and freeze the mechanism into arrays.
+
+        Parameters
+        ----------
+        cuts : list of joint names or "all", optional
+            Joints to cut. By default loopdyn chooses them; ``"all"`` frees every body (absolute coordinates). Joints
+            whose angles springs, motors, drivers or constraints read are cut only if all joints of a loop are read.
+        free : list of body names
+            Bodies that hang on an added free joint instead of on their neighbours, as a platform on legs: the joints
+            between them and what stands without them are cut, and their poses are among the coordinates.
+
+        Raises
+        ------
+        ModelError
+            With every problem of the model.
+
+        Warns
+        -----
+        LoopdynWarning
+            For what is legal but suspicious; also in :attr:`System.warnings`.
+
+        Examples
+        --------
+        >>> import loopdyn as ld
+        >>> system = ld.library.stewart_6ups().compile(free=["platform"])
+        >>> system.topology.free_roots, system.topology.cuts
+        (('platform',), ('S1', 'S2', 'S3', 'S4', 'S5', 'S6'))
+        """
+        from loopdyn.system.system import build
+
+        self._require_parts()
+        try:
+            system = build(self, cuts, free)
+        except ModelError as error:
+            raise ModelError(all_problems(self, error.problems)) from None
+        for text in system.warnings:
+            warn(f"{self.name}: {text}")
+        return system
+
+    def _require_parts(self) -> None:
+        """Raise ModelError if something was put among the elements that is none."""
+        problems = [
+            Problem(f"{section} '{name}'", f"this is {describe(part)}", f"Give a {kind.__name__}.")
+            for section, kind in PARTS.items()
+            for name, part in getattr(self, section).items()
+            if not isinstance(part, kind)
+        ]
+        if problems:
+            raise ModelError(problems)
+
+    def resolver(self) -> Resolver:
+        """Resolver for the numbers of this mechanism; raises if its parameters are wrong."""
+        return Resolver(resolve_parameters(self.parameters), self.units)
+
+    def locate(self, problems: Sequence[Problem]) -> list[Problem]:
+        """Add file and line to problems, for a mechanism that was read from a file."""
+        if self._source is None:
+            return list(problems)
+        located: list[Problem] = self._source.locate(problems)
+        return located
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a model file; comments of the file it was read from are kept.
+
+        Parameters
+        ----------
+        path : str or Path
+            Name of the file, ending in ``.yaml``.
+        """
+        from loopdyn.io.yaml import save
+
+        save(self, path)
+
+
+def name_problem(kind: str, name: Any) -> Problem | None:
+    """What is wrong with the name of an element, if anything."""
+    if not isinstance(name, str) or not name.strip():
+        return Problem(f"{kind} {name!r}", "the name is not a text", "Give a short name.")
+    if any(c in name for c in ".:") or name != name.strip() or any(ord(c) < 32 for c in name):
+        return Problem(f"{kind} '{name}'", "the name has '.', ':' or blanks around it", "Use letters, digits and '_'.")
+    return None
+
+
+def all_problems(m: Mechanism, problems: Sequence[Problem]) -> list[Problem]:
+    """The problems that were found, and those of the rest of the mechanism.
+
+    Some checks need the result of others, so building ends early. It is tried again without the elements that
+    are wrong, and nothing is said about what refers to them.
+    """
+    from loopdyn.system.system import build
+
+    found, broken = list(problems), set[tuple[str | int, ...]]()
+    while new := {p.path[:2] for p in problems if len(p.path) > 1 and p.path[0] in ELEMENTS} - broken:
+        broken |= new
+        rest = {s: {k: v for k, v in getattr(m, s).items() if (s, k) not in broken} for s in ELEMENTS}
+        try:
+            build(m.model_copy(update=rest))
+            break
+        except ModelError as error:
+            problems = error.problems
+        found += unrelated(problems, {str(name) for _, name in broken})
+    return m.locate(list(dict.fromkeys(found)))
+
+
+def unrelated(problems: Sequence[Problem], missing: set[str]) -> list[Problem]:
+    """Problems that were found while elements were missing and have nothing to do with them."""
+    kept = [p for p in problems if not missing & _names_in(p)]
+    # a list of known names would lack the missing ones
+    return [replace(p, hint="Check the name.") if p.hint.startswith("Known: ") else p for p in kept]
+
+
+def _names_in(problem: Problem) -> set[str]:
+    """Names that a problem mentions in quotes; of labels such as 'A.angle' and of formulas, their parts as well."""
+    quoted = re.findall(r"'([^']*)'", f"{problem.element} {problem.message}")
+    return {*quoted, *(label.split(".")[0] for label in quoted), *re.findall(r"\w+", " ".join(quoted))}
+
+
+def _named(kind: type[Any], data: Mapping[str, Any], element: str) -> Any:
+    """Build a part, with its errors under the name of the element."""
+    try:
+        return kind.model_validate(dict(data))
+    except ValidationError as error:
+        raise ModelError(explain(error, kind, element, data)) from None

@@ -1,0 +1,1 @@
+"""Plots, drawings, animations, reports."""

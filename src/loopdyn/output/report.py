@@ -1,0 +1,301 @@
+"""A report of a mechanism: one self-contained page with pictures, tables and the settings that made them."""
+
+from __future__ import annotations
+
+import base64
+import copy
+import io
+import os
+import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from html import escape
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from loopdyn.analysis.assembly import assemble
+from loopdyn.analysis.drive import Drive, drive
+from loopdyn.analysis.mobility import Mobility, mobility
+from loopdyn.errors import LoopdynError
+from loopdyn.files import write
+from loopdyn.model.mechanism import Mechanism
+from loopdyn.quantities.wording import nearest
+from loopdyn.results.run import Run, coordinate_units
+from loopdyn.run.simulate import simulate
+from loopdyn.studies.variants import Variants
+from loopdyn.system.system import State, System
+
+if TYPE_CHECKING:
+    import pandas
+
+DPI = 110
+POLAR = 6  # bearings whose rotating load is drawn
+PACKAGES = ("loopdyn", "numpy", "scipy", "numba")
+
+STYLE = """
+body{font:15px/1.5 system-ui,sans-serif;color:#1c2430;max-width:60rem;margin:2rem auto;padding:0 1rem}
+h1{margin-bottom:0}h2{margin-top:2.5rem;border-bottom:1px solid #d5dae0}
+img{max-width:100%;height:auto}pre{background:#f4f6f8;padding:.8rem;overflow-x:auto;font-size:13px}
+table{border-collapse:collapse;font-size:14px;display:block;overflow-x:auto}
+td,th{border:1px solid #d5dae0;padding:.2rem .6rem;text-align:left}
+td.number{text-align:right;font-variant-numeric:tabular-nums}.why{color:#a33}
+"""
+
+
+@dataclass
+class _Page:
+    """Parts of a page, in their order."""
+
+    title: str
+
+    def __post_init__(self) -> None:
+        self.parts: list[str] = []
+
+    def head(self, text: str) -> None:
+        self.parts.append(f"<h2>{escape(text)}</h2>")
+
+    def say(self, text: str, kind: str = "") -> None:
+        mark = f' class="{kind}"' if kind else ""
+        self.parts.append(f"<p{mark}>{escape(text)}</p>")
+
+    def text(self, text: str) -> None:
+        self.parts.append(f"<pre>{escape(text)}</pre>")
+
+    def picture(self, figure: Any, about: str) -> None:
+        """A figure, which is closed."""
+        import matplotlib.pyplot as plt
+
+        with io.BytesIO() as data:
+            figure.savefig(data, format="png", dpi=DPI, bbox_inches="tight")
+            code = base64.b64encode(data.getvalue()).decode()
+        plt.close(figure)
+        self.parts.append(f'<p><img alt="{escape(about, quote=True)}" src="data:image/png;base64,{code}"></p>')
+
+    def table(self, rows: Sequence[Sequence[Any]], heads: Sequence[str] = ()) -> None:
+        def cell(x: Any) -> str:
+            if isinstance(x, float | np.floating):
+                return f'<td class="number">{"" if np.isnan(x) else format(x, ".5g")}</td>'
+            return f"<td>{escape(str(x))}</td>"
+
+        top = "<tr>" + "".join(f"<th>{escape(str(h))}</th>" for h in heads) + "</tr>" if heads else ""
+        self.parts.append(
+            f"<table>{top}" + "".join("<tr>" + "".join(cell(x) for x in row) + "</tr>" for row in rows) + "</table>"
+        )
+
+    def frame(self, frame: pandas.DataFrame, first: str) -> None:
+        """A data frame, with its index as the first column."""
+        rows = [[str(name), *row] for name, row in zip(frame.index, frame.itertuples(index=False), strict=True)]
+        self.table(rows, [first, *(str(c) for c in frame.columns)])
+
+    def __str__(self) -> str:
+        title = escape(self.title)
+        return (
+            f'<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
+            f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{STYLE}</style></head>'
+            f"<body><h1>{title}</h1>{''.join(self.parts)}</body></html>"
+        )
+
+
+def report(
+    mechanism: Mechanism,
+    path: str | os.PathLike[str],
+    *,
+    time: float = 1.0,
+    turn: str | None = None,
+    over: tuple[float, float] | None = None,
+    variants: Variants | None = None,
+    **options: Any,
+) -> Path:
+    """Write a page about a mechanism: picture, mobility, drive curves, a run, loads, energy proof, settings.
+
+    What cannot be computed for this mechanism is said in its place.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+    path : file ending in .html
+    time : float
+        Seconds to simulate.
+    turn : str, optional
+        The joint coordinate that is turned for the drive curves; by default that of the first driver or motor.
+    over : (2,), optional
+        Its range in the units of the model; by default a full turn from the start, for an angle.
+    variants : Variants, optional
+        Runs of :func:`loopdyn.variants` to set beside it.
+    **options
+        Of :func:`loopdyn.simulate`.
+
+    Returns
+    -------
+    Path
+
+    Examples
+    --------
+    >>> import tempfile, matplotlib, loopdyn as ld
+    >>> matplotlib.use("Agg")
+    >>> page = ld.report(ld.library.four_bar(), tempfile.mkdtemp() + "/report.html", turn="A", progress=False)
+    >>> "Loads of bearings" in page.read_text()
+    True
+    """
+    file = Path(path)
+    if file.suffix != ".html":
+        raise LoopdynError(f"a report is a page: end the name '{file.name}' in .html.")
+    if not file.parent.is_dir():
+        raise LoopdynError(f"there is no folder '{file.parent}' for the report. Create it first.")
+    system = mechanism.compile()
+    labels = [x for j in system.joints.values() for x in j.spec.labels(j.name)[0]]
+    if turn is not None and turn not in labels:
+        raise LoopdynError(f"report: there is no coordinate '{turn}' to turn. {nearest(turn, labels)}")
+    state = assemble(system)
+    page = _Page(f"Report: {mechanism.name}")
+    _model(page, system, state)
+    _mobility(page, mobility(system, state))
+    _drive(page, system, state, turn or _input(system), over)
+    run = simulate(system, state, (state.t, state.t + time), **options)
+    if run.status == "interrupted":  # a page about a part of a run would mislead
+        raise KeyboardInterrupt
+    _run(page, run)
+    _loads(page, run)
+    _energy(page, run)
+    if variants is not None:
+        _variants(page, variants)
+    _settings(page, run)
+    write(file, str(page))
+    return file
+
+
+# --------------------------------------------------------------------------------------------------- sections
+
+
+def _model(page: _Page, system: System, state: State) -> None:
+    from loopdyn.output.plot import plot_system
+
+    m = system.mechanism
+    page.head("Mechanism")
+    page.picture(plot_system(system, state).figure, f"{m.name} at its start")
+    page.say(f"Start: {state.note or 'as given'}")
+    if m.parameters:
+        units = ", ".join(f"{kind} {unit}" for kind, unit in m.units.model_dump().items())
+        page.say(f"Parameters, in the units of the model ({units}):")
+        page.table([[name, value] for name, value in m.parameters.items()], ["parameter", "value"])
+    page.text(str(system.topology))
+
+
+def _mobility(page: _Page, found: Mobility) -> None:
+    page.head("Mobility and redundancy")
+    page.text(str(found))
+
+
+def _input(system: System) -> str | None:
+    """The coordinate of the first driver or motor."""
+    m = system.mechanism
+    given = [d.joint for d in m.drivers.values()] + [f.joint for f in m.forces.values() if f.type == "motor"]
+    return next((str(j) for j in given if isinstance(j, str)), None)
+
+
+def _drive(page: _Page, system: System, state: State, label: str | None, over: tuple[float, float] | None) -> None:
+    page.head("Drive")
+    if label is None:
+        page.say("The model has no driver or motor; name the coordinate to turn to see its curves here.")
+        return
+    try:
+        found = _driven(system, state, label, over)
+    except LoopdynError as error:
+        page.say(f"No curves: {error}", "why")
+        return
+    page.text(str(found))
+    page.picture(found.plot(), f"{system.name} driven at {label}")
+
+
+def _driven(system: System, state: State, label: str, over: tuple[float, float] | None) -> Drive:
+    """Over the range, or over a turn from the start. The input takes the place of a driver of the same coordinate."""
+    m = system.mechanism
+    if any(d.joint == label for d in m.drivers.values()):
+        m = copy.deepcopy(m)
+        m.drivers = {name: d for name, d in m.drivers.items() if d.joint != label}
+        system = m.compile()
+    if over is None:
+        if label in system.coordinates and coordinate_units(system)[system.coordinates.index(label)] != "rad":
+            raise LoopdynError(f"'{label}' is no angle, so there is no full turn of it. Give its range.")
+        degree = m.units.factor("angle")
+        start = float(state.q[system.coordinates.index(label)]) / degree if label in system.coordinates else 0.0
+        over = (start, start + 2.0 * np.pi / degree)
+    return drive(system, label, over, units="model")
+
+
+def _run(page: _Page, run: Run) -> None:
+    page.head("Run")
+    page.say(f"{run.status}: {run.message}", "" if run.status in ("finished", "stopped") else "why")
+    if run.decided:
+        page.say(f"Decided on the way: {run.decided}.")
+    if run.events:
+        page.table([[float(e.t), e.name] for e in run.events], ["t in s", "event"])
+    if len(run.path) > 1:
+        page.picture(run.plot.overview(), f"{run.system.name}: coordinates, speeds and energies over time")
+
+
+def _loads(page: _Page, run: Run) -> None:
+    page.head("Loads of bearings")
+    if len(run.path) < 2:
+        page.say("There are too few outputs for loads.")
+        return
+    bearings = run.bearings()
+    page.text(str(bearings))
+    for joint in bearings.joints[:POLAR]:
+        try:
+            page.picture(run.plot.polar(joint), f"Rotating load of {joint}")
+        except LoopdynError as error:
+            page.say(str(error))
+    page.say("Smallest and largest values with their times, and RMS; '?' marks what the rigid model leaves open.")
+    page.frame(run.summary(), "quantity")
+    page.head("Shaking of the frame")
+    page.picture(run.plot.shaking(), f"{run.system.name}: shaking force and moment")
+
+
+def _energy(page: _Page, run: Run) -> None:
+    page.head("Energy proof")
+    page.say(
+        f"Error of the energy balance: {run.energy_error:.1e} of the largest energy that moved. Largest open residual "
+        f"of a loop: {run.largest_residual:.1e} rad or sizes of the mechanism."
+    )
+    if len(run.path) > 1:
+        page.picture(run.plot.energies(), f"{run.system.name}: energies")
+
+
+def _variants(page: _Page, found: Variants) -> None:
+    page.head("Variants")
+    if found.stopped:
+        page.say(found.stopped, "why")
+    page.frame(found.table(), "variant")
+    for v in found.failed:
+        page.say(f"{v.name} failed: {v.why}", "why")
+    runs = [v.run for v in found.variants if v.run is not None]
+    if runs:
+        label = runs[0].system.coordinates[0]
+        page.picture(found.plot(label), f"{label} of all variants")
+
+
+def _settings(page: _Page, run: Run) -> None:
+    page.head("Settings and versions")
+    page.table([[k, v] for k, v in run.settings.items()], ["setting", "value"])
+    facts: Mapping[str, str] = {
+        **{name: _version(name) for name in PACKAGES},
+        "Python": platform.python_version(),
+        "system": platform.platform(),
+        "date": date.today().isoformat(),
+    }
+    page.table([[k, v] for k, v in facts.items()], ["software", "version"])
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "not installed"
+
+
+__all__ = ["report"]

@@ -1,0 +1,1 @@
+"""What joints, forces and constraints are written in: units, labels, expressions, profiles, words."""

@@ -1,0 +1,138 @@
+"""Parameters of a model: numbers and formulas that refer to each other."""
+
+from __future__ import annotations
+
+import keyword
+import math
+from collections.abc import Mapping
+from graphlib import CycleError, TopologicalSorter
+from numbers import Real
+
+import numpy as np
+
+from loopdyn.errors import ExpressionError, ModelError, Problem
+from loopdyn.quantities.expressions import opcodes as OP
+from loopdyn.quantities.expressions.formulas import Expression, parse
+from loopdyn.quantities.expressions.functions import check_free
+from loopdyn.quantities.expressions.reading import refusal, suggestion
+
+
+def resolve_parameters(
+    parameters: Mapping[str, float | int | str], overrides: Mapping[str, float | int | str] | None = None
+) -> dict[str, float]:
+    """Compute the parameters of a model, which may refer to each other.
+
+    Parameters
+    ----------
+    parameters : mapping
+        Numbers or formulas of other parameters, in any order.
+    overrides : mapping, optional
+        Replaces some of them.
+
+    Returns
+    -------
+    dict
+        The value of each parameter, in the order of `parameters`.
+
+    Raises
+    ------
+    ModelError
+        With every problem found.
+
+    Examples
+    --------
+    >>> resolve_parameters({"stroke": "2*crank", "crank": 0.05}, {"crank": 0.1})
+    {'stroke': 0.2, 'crank': 0.1}
+    >>> resolve_parameters({"a": "b + 1", "b": "2*a"})
+    Traceback (most recent call last):
+    ...
+    loopdyn.errors.ModelError: parameter 'a': refers to itself: a -> b -> a. Give one of them as a number
+    """
+    given = dict(parameters)
+    problems: list[Problem] = []
+    for name, value in (overrides or {}).items():
+        if name in parameters:
+            given[name] = value
+        else:
+            hint = suggestion(name, parameters, "parameters")
+            problems.append(_problem(name, "cannot be overridden: the model has none", hint))
+    expressions = _read(given, problems)
+    references = {name: sorted(e.names & expressions.keys()) for name, e in expressions.items()}
+    values: dict[str, float] = {}
+    for name in _without_cycles(references, problems):
+        if not expressions[name].names <= values.keys():
+            continue  # what it refers to has been reported
+        try:
+            values[name] = expressions[name].evaluate(values)
+        except ExpressionError as error:
+            problems.append(_problem(name, str(error)))
+    if problems:
+        place: dict[object, int] = {name: k for k, name in enumerate(given)}
+        raise ModelError(sorted(problems, key=lambda p: place.get(p.path[1], len(place))))
+    return {name: values[name] for name in given}
+
+
+def _problem(name: str, message: str, hint: str = "") -> Problem:
+    return Problem(f"parameter '{name}'", message, hint, path=("parameters", name))
+
+
+def _read(given: Mapping[str, float | int | str], problems: list[Problem]) -> dict[str, Expression]:
+    """Formulas of the parameters whose name, text and references are in order."""
+    expressions = {}
+    for name, value in given.items():
+        try:
+            _check_name(name)
+            expression = _as_expression(value)
+        except ExpressionError as error:
+            problems.append(_problem(name, str(error)))
+            continue
+        undefined = {t.value: t for t in expression.tokens if t.op == OP.VARIABLE and t.value not in given}
+        if not undefined:
+            expressions[name] = expression
+        for token in undefined.values():
+            problem = expression.unknown(token, given)
+            if token.value == "t":
+                hint = "Use t in the formula of the motor or force itself"
+                problem = refusal(expression.text, token.column, "a parameter cannot depend on the time t", hint)
+            problems.append(_problem(name, str(problem)))
+    return expressions
+
+
+def _check_name(name: str) -> None:
+    if not isinstance(name, str) or not name.isidentifier() or keyword.iskeyword(name):
+        raise ExpressionError(
+            "is not a name that formulas can use. Use letters, digits and '_', not starting with a digit"
+        )
+    if name == "t":
+        raise ExpressionError("'t' already means the time in formulas. Choose another name")
+    check_free(name)
+
+
+def _as_expression(value: object) -> Expression:
+    if isinstance(value, str):
+        return parse(value)
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
+        raise ExpressionError(f"{value!r} is neither a number nor a formula. Give one of the two")
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        raise ExpressionError(f"{number} is not a finite number. Give a finite one")
+    return parse(repr(number))
+
+
+def _without_cycles(references: Mapping[str, list[str]], problems: list[Problem]) -> list[str]:
+    """Order in which the parameters can be computed; those of a cycle are reported and left out."""
+    graph = dict(references)
+    place = {name: k for k, name in enumerate(references)}
+    while True:
+        try:
+            return list(TopologicalSorter(graph).static_order())
+        except CycleError as error:
+            cycle: list[str] = error.args[1][:0:-1]  # given from referred to referring, the first again at the end
+            first = min(range(len(cycle)), key=lambda k: place[cycle[k]])
+            cycle = cycle[first:] + cycle[:first]
+            what = f"refers to itself: {' -> '.join([*cycle, cycle[0]])}"
+            problems.append(_problem(cycle[0], what, "Give one of them as a number"))
+            graph = {n: [r for r in refs if r not in cycle] for n, refs in graph.items() if n not in cycle}

@@ -1,0 +1,68 @@
+"""Labelled results (xarray) in which an unknown label is told in words, with the nearest known one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from xarray.indexes import PandasIndex
+
+from loopdyn.errors import LoopdynError
+from loopdyn.quantities.wording import nearest
+
+
+class UnknownLabelError(LoopdynError, KeyError):
+    """There is nothing of this name; a KeyError too, which xarray expects."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class LabelIndex(PandasIndex):
+    """Index of names along a dimension."""
+
+    def sel(self, labels: dict[Any, Any], method: Any = None, tolerance: Any = None) -> Any:
+        """Where the labels are; xarray calls this for ``.sel`` and ``.loc``."""
+        try:
+            return super().sel(labels, method, tolerance)
+        except KeyError:
+            known = [str(name) for name in self.index]
+            ((dim, wanted),) = labels.items()
+            unknown = [str(name) for name in np.atleast_1d(np.asarray(wanted)).tolist() if str(name) not in known]
+            name = unknown[0] if unknown else str(wanted)
+            raise UnknownLabelError(f"there is no {dim} '{name}'. {nearest(name, known)}") from None
+
+
+class Dataset(xr.Dataset):  # type: ignore[no-untyped-call]
+    """An :class:`xarray.Dataset` whose variables and names are looked up with an error in words."""
+
+    __slots__ = ()
+
+    def __getitem__(self, key: Any) -> Any:
+        try:
+            return super().__getitem__(key)
+        except KeyError:
+            known = [str(name) for name in self.variables]
+            unknown = [name for name in (key if isinstance(key, list) else [key]) if str(name) not in known]
+            name = str(unknown[0] if unknown else key)
+            raise UnknownLabelError(f"there is no variable '{name}'. {nearest(name, known)}") from None
+
+
+def dataset(
+    data: Mapping[Any, Any], coords: Mapping[Any, Any], attributes: Mapping[Any, Any] | None = None
+) -> xr.Dataset:
+    """A dataset of results; dimensions whose coordinates are names get a :class:`LabelIndex`.
+
+    Examples
+    --------
+    >>> found = dataset({"load": ("joint", [1.0, 2.0])}, {"joint": ["crank", "rocker"]})
+    >>> found["load"].sel(joint="crnk")
+    Traceback (most recent call last):
+    loopdyn.quantities.labels.UnknownLabelError: there is no joint 'crnk'. Did you mean 'crank'?
+    """
+    found: xr.Dataset = Dataset(data, coords, attributes)
+    for dim in [str(d) for d in found.dims if d in found.coords and found[d].dtype.kind in "UO"]:
+        found = found.drop_indexes(dim).set_xindex(dim, LabelIndex)
+    return found

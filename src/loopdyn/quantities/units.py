@@ -1,0 +1,280 @@
+"""Numbers as a user writes them: plain, as formulas of parameters, in declared units.
+
+A model keeps every number as it was written (``0.5`` or ``"crank/2"``). A :class:`Resolver` turns them
+into SI floats when the model is compiled: formulas are evaluated in the units of the model, then
+converted. This is the only place where units are converted.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, GetPydanticSchema, ValidationError, WithJsonSchema
+from pydantic_core import PydanticCustomError, core_schema
+
+from loopdyn.errors import ExpressionError, ModelError, Problem
+from loopdyn.errors import Path as Path
+from loopdyn.quantities.expressions import Expression, Lookup, parse
+from loopdyn.quantities.wording import describe, explain, nearest
+
+# ------------------------------------------------------------------------------------- types of fields
+
+
+LARGEST = 1e60  # of any number of a model: products of a few, and their squares, stay finite
+
+
+def _scalar(value: Any) -> float | str:
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        raise PydanticCustomError("number", "expected a number or a formula, found {found}", {"found": describe(value)})
+    if isinstance(value, str):
+        return value
+    if value != value or abs(value) == math.inf:
+        raise PydanticCustomError("finite", "{found} is not a finite number", {"found": str(value)})
+    if abs(value) > LARGEST:
+        found = describe(value) if isinstance(value, float) else "a number of many digits"
+        raise PydanticCustomError("finite", "{found} is more than any machine has", {"found": found})
+    return float(value)
+
+
+def _vector(size: int) -> Any:
+    def check(value: Any) -> tuple[float | str, ...]:
+        if isinstance(value, np.ndarray):
+            value = value.tolist()
+        if not isinstance(value, list | tuple) or len(value) != size:
+            raise PydanticCustomError(
+                "vector", "expected a list of {size} numbers, found {found}", {"size": size, "found": describe(value)}
+            )
+        return tuple(_scalar(x) for x in value)
+
+    return check
+
+
+def _field(check: Any, schema: dict[str, Any]) -> Any:
+    plain = GetPydanticSchema(lambda _type, _handler: core_schema.no_info_plain_validator_function(check))
+    return (plain, WithJsonSchema(schema))
+
+
+_NUMBER = {"anyOf": [{"type": "number"}, {"type": "string", "description": "formula of parameters"}]}
+
+
+def _vector_schema(size: int) -> dict[str, Any]:
+    return {"type": "array", "items": _NUMBER, "minItems": size, "maxItems": size}
+
+
+Scalar = Annotated[float | str, *_field(_scalar, _NUMBER)]
+Vec2 = Annotated[tuple[float | str, float | str], *_field(_vector(2), _vector_schema(2))]
+Vec3 = Annotated[tuple[float | str, float | str, float | str], *_field(_vector(3), _vector_schema(3))]
+Vec4 = Annotated[tuple[float | str, float | str, float | str, float | str], *_field(_vector(4), _vector_schema(4))]
+Vec6 = Annotated[tuple[float | str, ...], *_field(_vector(6), _vector_schema(6))]
+
+
+# ------------------------------------------------------------------------------------ base of all parts
+
+
+class Spec(BaseModel):
+    """Base of everything a model is made of: immutable data, unknown keys refused, errors in words.
+
+    Values without a name are the fields of a class in their order, without `type` (`profile`) and without those that
+    all parts of its kind have: ``Revolute((0, 0, 1))``.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=False)
+
+    label: ClassVar[str] = ""
+
+    def __init__(self, /, *values: Any, **data: Any) -> None:
+        name = self.label or type(self).__name__
+        if values:
+            own = self._own_fields()
+            twice = [key for key in own[: len(values)] if key in data]
+            if len(values) > len(own) or twice:
+                what = f"'{twice[0]}' is given twice" if twice else f"{len(values)} values have no name"
+                hint = f"Without a name: {', '.join(own) or 'nothing'}, in this order."
+                raise ModelError([Problem(name, what, hint)])
+            data |= dict(zip(own, values, strict=False))
+        try:
+            super().__init__(**data)
+        except ValidationError as error:
+            raise ModelError(explain(error, type(self), name, data)) from None
+
+    __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]  # nested parts are validated in place
+
+    @classmethod
+    def _own_fields(cls) -> list[str]:
+        """Fields in the order of their declaration, those of the base of a kind (joint, force, ...) left out."""
+        kinds = [c for c in cls.__mro__ if issubclass(c, Spec) and c is not Spec]
+        declared = [key for c in reversed(kinds[:-1] or kinds) for key in inspect.get_annotations(c)]
+        return [key for key in declared if key in cls.model_fields and key not in ("type", "profile")]
+
+    def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
+        return [(k, v) for k, v in super().__repr_args__() if v is not None and v != ()]
+
+
+# ------------------------------------------------------------------------------------------------ units
+
+LENGTHS = {"m": 1.0, "mm": 1e-3, "cm": 1e-2, "km": 1e3, "um": 1e-6, "in": 0.0254, "ft": 0.3048}
+ANGLES = {"rad": 1.0, "deg": math.pi / 180.0, "turn": 2.0 * math.pi}
+MASSES = {"kg": 1.0, "g": 1e-3, "t": 1e3, "lb": 0.45359237}
+FORCES = {"N": 1.0, "mN": 1e-3, "kN": 1e3, "MN": 1e6, "lbf": 4.4482216152605}
+_LBF = FORCES["lbf"]
+TORQUES = {"N*m": 1.0, "N*mm": 1e-3, "kN*m": 1e3, "mN*m": 1e-3, "lbf*ft": 0.3048 * _LBF, "lbf*in": 0.0254 * _LBF}
+ACCELERATIONS = {"m/s^2": 1.0, "mm/s^2": 1e-3, "g": 9.80665, "ft/s^2": 0.3048}
+
+_TABLES = {
+    "length": LENGTHS,
+    "angle": ANGLES,
+    "mass": MASSES,
+    "force": FORCES,
+    "torque": TORQUES,
+    "acceleration": ACCELERATIONS,
+}
+
+
+def _unit(kind: str) -> Any:
+    table = _TABLES[kind]
+
+    def check(value: Any) -> str:
+        if not isinstance(value, str) or value not in table:
+            raise PydanticCustomError(
+                "unit",
+                "unknown unit {found} of {kind}. {hint}",
+                {"found": describe(value), "kind": kind, "hint": "Known: " + ", ".join(table) + "."},
+            )
+        return str(value)
+
+    return _field(check, {"enum": list(table)})
+
+
+class Units(Spec):
+    """Units in which the numbers of a model are written; converted to SI once, when the model is compiled.
+
+    Compound quantities follow from these: inertia is mass*length^2, density mass/length^3, stiffness
+    force/length or torque/angle, damping the same times second, pitch length/angle. Time is in seconds.
+    Force, torque and the acceleration of gravity stay N, N*m and m/s^2 unless they are declared too.
+
+    Examples
+    --------
+    >>> Units(length="mm", angle="deg").factor("stiffness")
+    1000.0
+    """
+
+    label: ClassVar[str] = "units"
+
+    length: Annotated[str, *_unit("length")] = "m"
+    angle: Annotated[str, *_unit("angle")] = "rad"
+    mass: Annotated[str, *_unit("mass")] = "kg"
+    force: Annotated[str, *_unit("force")] = "N"
+    torque: Annotated[str, *_unit("torque")] = "N*m"
+    acceleration: Annotated[str, *_unit("acceleration")] = "m/s^2"
+
+    def factor(self, dimension: str) -> float:
+        """SI value of one unit of `dimension`."""
+        known = _factors(self)
+        if not isinstance(dimension, str) or dimension not in known:
+            raise ModelError([Problem("units", f"there is no dimension {dimension!r}", nearest(str(dimension), known))])
+        return known[dimension]
+
+
+@lru_cache(maxsize=64)
+def _factors(units: Units) -> dict[str, float]:
+    length, angle, mass = LENGTHS[units.length], ANGLES[units.angle], MASSES[units.mass]
+    force, torque = FORCES[units.force], TORQUES[units.torque]
+    return {
+        "number": 1.0,
+        "length": length,
+        "angle": angle,
+        "mass": mass,
+        "force": force,
+        "torque": torque,
+        "acceleration": ACCELERATIONS[units.acceleration],
+        "inertia": mass * length**2,
+        "density": mass / length**3,
+        "speed": length,
+        "angular_speed": angle,
+        "pitch": length / angle,
+        "stiffness": force / length,
+        "damping": force / length,
+        "angular_stiffness": torque / angle,
+        "angular_damping": torque / angle,
+    }
+
+
+# --------------------------------------------------------------------------------------------- resolver
+
+_parse = lru_cache(maxsize=4096)(parse)
+
+
+class Resolver:
+    """Turns the numbers of a model into SI floats and collects everything that is wrong on the way.
+
+    Parameters
+    ----------
+    parameters : mapping
+        Values of the parameters, in the units of the model.
+    units : Units
+        Units of the model.
+
+    Examples
+    --------
+    >>> r = Resolver({"crank": 120.0}, Units(length="mm"))
+    >>> r.scalar("crank/2", "length", "body 'a'", ())
+    0.06
+    """
+
+    def __init__(self, parameters: Mapping[str, float], units: Units):
+        self.parameters = dict(parameters)
+        self.units = units
+        self.problems: list[Problem] = []
+        self.notes: list[str] = []  # what is legal but suspicious
+        self.tables: list[tuple[str, str, Lookup]] = []  # element, name of the variable, and what is looked up
+        self._factors = _factors(units)
+
+    def problem(self, element: str, message: str, hint: str = "", path: Path = ()) -> None:
+        """Record one problem; compiling goes on, so that all are reported at once."""
+        self.problems.append(Problem(element, message, hint, path=path))
+
+    def expression(self, text: str, element: str, path: Path) -> Expression | None:
+        """Parse a formula; None, with the problem recorded, if it cannot be read."""
+        try:
+            return _parse(text)
+        except ExpressionError as error:
+            self.problem(element, str(error), path=path)
+            return None
+
+    def scalar(self, value: float | str, dimension: str, element: str, path: Path) -> float:
+        """SI value of a number or formula; NaN, with the problem recorded, if it has none."""
+        if isinstance(value, str):
+            formula = self.expression(value, element, path)
+            if formula is None:
+                return math.nan
+            try:
+                value = formula.evaluate(self.parameters)
+            except ExpressionError as error:
+                self.problem(element, str(error), path=path)
+                return math.nan
+        if not abs(value) <= LARGEST:
+            message = f"a number is {value:g}, more than any machine has"
+            self.problem(element, message, "Check exponents and units.", path)
+            return math.nan
+        return value * self._factors[dimension]
+
+    def vector(self, value: Sequence[float | str], dimension: str, element: str, path: Path) -> NDArray[np.float64]:
+        """SI values of a list of numbers or formulas."""
+        return np.array([self.scalar(x, dimension, element, (*path, i)) for i, x in enumerate(value)])
+
+    def direction(self, value: Sequence[float | str], element: str, path: Path) -> NDArray[np.float64]:
+        """Unit vector along `value`; a zero axis is a problem."""
+        v = self.vector(value, "number", element, path)
+        length = math.sqrt(float(v @ v))
+        if length == 0.0:
+            self.problem(element, f"'{path[-1]}' has length zero", "Give a direction, e.g. [0, 0, 1].", path)
+            return np.array([0.0, 0.0, 1.0])
+        return v / length

@@ -1,0 +1,156 @@
+"""Counterweights: what a mass on a body changes in a given motion."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from loopdyn.engine import records as rec
+from loopdyn.errors import LoopdynError, ModelError, Problem
+from loopdyn.model.inertia import Point
+from loopdyn.model.mechanism import Body
+from loopdyn.quantities.wording import nearest
+from loopdyn.results.bearings import ROUNDING, Bearings, over_time
+from loopdyn.system.system import System, build
+
+if TYPE_CHECKING:
+    import pandas
+
+    from loopdyn.analysis.inverse_dynamics import InverseDynamics
+    from loopdyn.results.run import Run
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Counterweight:
+    """A point mass on a body, and what it changes in the motion of a run, which is taken as kept.
+
+    Attributes
+    ----------
+    run : Run
+    body : str
+    mass : float
+        kg.
+    at : (3,)
+        World coordinates in m at the reference pose.
+    motors : list of labels or None
+        Who keeps the motion; None: the motors and drivers of the model.
+    """
+
+    run: Run = field(repr=False)
+    body: str
+    mass: float
+    at: tuple[float, ...]
+    motors: Sequence[str] | None = None
+
+    def __post_init__(self) -> None:
+        moving = self.run.system.bodies[self.run.system.n_bases :]
+        if self.body not in moving:
+            text = "it does not move, so a mass there changes nothing" if self.body in self.run.system.bodies else None
+            message = text or f"there is no body '{self.body}'"
+            raise ModelError([Problem(f"counterweight on '{self.body}'", message, nearest(self.body, moving))])
+        if len(self.at) != 3 or not np.isfinite([self.mass, *self.at]).all():
+            raise LoopdynError(f"counterweight on '{self.body}': give a mass in kg and a place of three numbers in m.")
+
+    @cached_property
+    def system(self) -> System:
+        """The mechanism with the mass."""
+        old = self.run.system
+        m = old.mechanism.model_copy(deep=True)
+        body, units = m.bodies[self.body], m.units
+        at = np.array(self.at)
+        if body.axes == "body":
+            x, R = old.reference_poses[old.bodies.index(self.body)]
+            at = R.T @ (at - x)
+        point = Point(mass=self.mass / units.factor("mass"), at=tuple((at / units.factor("length")).tolist()))
+        m.bodies[self.body] = Body.model_copy(body, update={"points": (*body.points, point)})
+        return build(m, cuts=list(old.topology.cuts))
+
+    @property
+    def before(self) -> Array:
+        """Force and moment (n, 6) on the frame without the mass, as :attr:`Run.shaking`."""
+        return self.run.shaking
+
+    @cached_property
+    def after(self) -> Array:
+        """Force and moment (n, 6) on the frame with the mass."""
+        return replace(self.run, system=self.system, phases=()).shaking
+
+    @cached_property
+    def loads(self) -> tuple[InverseDynamics, InverseDynamics]:
+        """Loads of the motors, and with them of the bearings, without and with the mass."""
+        from loopdyn.analysis.inverse_dynamics import inverse_dynamics
+
+        if len(self.run.pieces) > 1:
+            raise LoopdynError(
+                "constraints change within the run, and a counterweight is for one motion. Split the run."
+            )
+        moved = replace(self.run, system=self.system, phases=())
+        return (
+            inverse_dynamics(self.run.system, self.run, motors=self.motors),
+            inverse_dynamics(self.system, moved, motors=self.motors),
+        )
+
+    def bearings(self) -> tuple[Bearings, Bearings]:
+        """Loads of the bearings without and with the mass."""
+        one, other = self.loads
+        return one.bearings(), other.bearings()
+
+    def table(self) -> pandas.DataFrame:
+        """Peaks and RMS without and with the mass: shaking, bearings, motors.
+
+        Of the shaking force the weight is taken off: it does not shake.
+        """
+        import pandas as pd
+
+        rows: dict[str, tuple[str, float, float, float, float]] = {}
+        t = self.run.path.t
+
+        def add(name: str, unit: str, one: Array, other: Array) -> None:
+            known = np.isfinite(one) & np.isfinite(other)
+            a, b, at = one[known], other[known], t[known]
+            if len(a):
+                rms = [over_time(x * x, at) ** 0.5 for x in (a, b)]
+                rows[name] = (unit, float(np.abs(a).max()), float(np.abs(b).max()), *rms)
+
+        moving = [self._moving(s, force) for s, force in ((self.run.system, self.before), (self.system, self.after))]
+        add("shaking force, weight taken off", "N", *(np.linalg.norm(x, axis=1) for x in moving))
+        turning = [np.linalg.norm(x[:, 3:], axis=1) for x in (self.before, self.after)]
+        add("shaking moment about the origin", "N m", *turning)
+        one, other = self.loads
+        for k, (motor, unit) in enumerate(zip(one.motors, one.units, strict=True)):
+            add(f"motor {motor}", unit, one.load[:, k], other.load[:, k])
+        both = self.bearings()
+        largest = max(float(np.nanmax(np.abs(x.wrench), initial=0.0)) for x in both)
+        for joint in both[0].joints:
+            after = both[1].parts(joint)
+            for name, (unit, values, known) in both[0].parts(joint).items():
+                new = after[name][1]
+                if max(np.nanmax(values, initial=0.0), np.nanmax(new, initial=0.0)) > ROUNDING * largest:
+                    add(f"{joint} {name}" + ("" if known else " ?"), unit, values, new)
+        heads = ["unit", "peak before", "peak after", "RMS before", "RMS after"]
+        return pd.DataFrame.from_dict(rows, orient="index", columns=heads)
+
+    def _moving(self, system: System, shaking: Array) -> Array:
+        """Shaking force (n, 3) without the weight."""
+        bodies = system.model.body[system.n_bases :]
+        weight = float(bodies[:, rec.MASS].sum()) * np.asarray(system.model.gravity)
+        return np.asarray(shaking[:, :3] - weight, float)
+
+    def __str__(self) -> str:
+        place = ", ".join(f"{x:g}" for x in self.at)
+        lines = [f"{self.mass:g} kg on {self.body} at ({place}) m; the motion is taken as kept"]
+        table = self.table()
+        width = max(len(str(name)) for name in table.index) + 2
+        lines.append(f"{'':<{width}}{'peak':>12}{'with it':>12}{'RMS':>12}{'with it':>12}  unit")
+        for name, (unit, *numbers) in table.iterrows():
+            lines.append(f"{name!s:<{width}}" + "".join(f"{x:>12.5g}" for x in numbers) + f"  {unit}")
+        if any(str(name).endswith("?") for name in table.index):
+            lines.append("?: not determined by the rigid model")
+        return "\n".join(lines)

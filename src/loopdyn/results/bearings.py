@@ -1,0 +1,211 @@
+"""Loads of bearings over a motion, for a report: in world axes and in axes of the bodies, peaks, means, RMS.
+
+Of each joint: force and moment on its declared child at the origin of M. Loads of motors, springs and friction that
+act on the joint's own freedom are not among them (docs/notation.md). Components that redundancy leaves undetermined
+are marked; what is the sum of marked components is marked, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from loopdyn.errors import LoopdynError, ModelError, Problem
+from loopdyn.loops.reactions import COMPONENTS
+from loopdyn.quantities.wording import nearest
+from loopdyn.system.system import State, System
+from loopdyn.tree import body_motion
+
+if TYPE_CHECKING:
+    import pandas
+    import xarray
+
+Array = NDArray[np.float64]
+Marks = NDArray[np.bool_]
+
+FRAMES = ("world", "parent", "child")  # axes in which loads are given: of the world, of the joint's two bodies
+MIXED = 1e-9  # share of a component in another axis below which it is rounding
+# What bearings are chosen by, with the columns of the wrench; z of F is the axis, along the slide, normal to the plane.
+TURNING = {"radial force": (3, 4), "axial force": (5,), "tilting moment": (0, 1), "axial moment": (2,)}
+GROUPS = {
+    "revolute": TURNING,
+    "helical": TURNING,
+    "cylindrical": TURNING,
+    "prismatic": {"guiding force": (3, 4), "tilting moment": (0, 1), "axial moment": (2,)},
+    "planar": {"normal force": (5,), "tilting moment": (0, 1)},
+}
+WHOLE = {"force": (3, 4, 5), "moment": (0, 1, 2)}  # of joints without an axis
+
+
+@dataclass(frozen=True, eq=False)
+class Bearings:
+    """Loads of all bearings over a motion; print it for a table.
+
+    Attributes
+    ----------
+    system : System
+    t : (n,) array
+    joints : tuple of str
+    wrench : (n, joints, 6) array
+        Moment and force on the child at M, in axes of F. Not a number where forces are unbounded.
+    unique : (joints, 6) array of bool
+        False for components that redundancy leaves undetermined.
+    axes : (n, joints, 3, 3, 3) array
+        For each of :data:`FRAMES` the rotation that turns components in F into components in it.
+    """
+
+    system: System = field(repr=False)
+    t: Array = field(repr=False)
+    joints: tuple[str, ...]
+    wrench: Array = field(repr=False)
+    unique: Marks = field(repr=False)
+    axes: Array = field(repr=False)
+
+    @classmethod
+    def of(cls, system: System, t: Array, q: Array, joints: Sequence[str], wrench: Array, unique: Marks) -> Bearings:
+        """From reactions along a motion."""
+        axes = np.zeros((len(t), len(joints), len(FRAMES), 3, 3))
+        still = np.zeros(system.nv)
+        for k in range(len(t)):
+            R = body_motion(system, State(float(t[k]), q[k], still)).rotation
+            for n, name in enumerate(joints):
+                j = system.joints[name]
+                F = R[j.parent] @ j.F[1]
+                axes[k, n] = F, j.F[1], R[j.child].T @ F
+        return cls(system, t, tuple(joints), wrench, unique, axes)
+
+    def index(self, joint: str) -> int:
+        """Number of a joint."""
+        if joint not in self.joints:
+            raise ModelError([Problem("bearing", f"there is no joint '{joint}'", nearest(joint, self.joints))])
+        return self.joints.index(joint)
+
+    def load(self, joint: str, axes: str = "world") -> tuple[Array, Array, Marks]:
+        """Force (n, 3) in N and moment (n, 3) in N m in the axes named, and which of fx, fy, fz, mx, my, mz are known.
+
+        Parameters
+        ----------
+        joint : str
+        axes : {"world", "parent", "child"}
+            Of the world, or turning with the joint's parent or child (their own frames).
+        """
+        if axes not in FRAMES:
+            raise LoopdynError(f"there are no axes '{axes}' of a bearing. Use one of: {', '.join(FRAMES)}.")
+        n = self.index(joint)
+        R = self.axes[:, n, FRAMES.index(axes)]
+        force, moment = (np.einsum("tij,tj->ti", R, self.wrench[:, n, part]) for part in (slice(3, 6), slice(0, 3)))
+        mixed = np.abs(R).max(axis=0, initial=0.0) > MIXED  # (3, 3): which components of F enter
+        known = [not np.any(mixed[i] & ~self.unique[n, part]) for part in (slice(3, 6), slice(0, 3)) for i in range(3)]
+        return force, moment, np.array(known)
+
+    @cached_property
+    def data(self) -> xarray.Dataset:
+        """Forces and moments of all joints in all axes, with labels and units."""
+        from loopdyn.quantities.labels import dataset
+
+        shape = (len(self.t), len(self.joints), len(FRAMES), 3)
+        force, moment = np.empty(shape), np.empty(shape)
+        known = np.empty((len(self.joints), len(FRAMES), 6), bool)
+        for n, joint in enumerate(self.joints):
+            for f, axes in enumerate(FRAMES):
+                force[:, n, f], moment[:, n, f], known[n, f] = self.load(joint, axes)
+        dims = ("time", "joint", "axes", "xyz")
+        return dataset(
+            {
+                "force": (dims, force, {"units": "N", "on": "child at M"}),
+                "moment": (dims, moment, {"units": "N m", "on": "child at M"}),
+                "force_determined": (dims[1:], known[..., :3]),
+                "moment_determined": (dims[1:], known[..., 3:]),
+            },
+            {
+                "time": ("time", self.t, {"units": "s"}),
+                "joint": np.array(self.joints, str),
+                "axes": list(FRAMES),
+                "xyz": ["x", "y", "z"],
+            },
+        )
+
+    def parts(self, joint: str) -> dict[str, tuple[str, Array, bool]]:
+        """What a bearing is chosen by: unit, values (n,) and whether they are determined, by name.
+
+        Radial and axial force and tilting and axial moment for bearings with an axis, guiding force of a slide, normal
+        force of a plane, force and moment for others; single components in axes of F where only some of them are
+        determined.
+        """
+        n = self.index(joint)
+        w, known = self.wrench[:, n], self.unique[n]
+        found = {}
+        for name, group in GROUPS.get(self.system.joints[joint].spec.type, WHOLE).items():
+            alike = len(set(known[list(group)].tolist())) == 1
+            # a sum of what is known and what is not is neither: its components are given instead
+            for label, columns in {name: group}.items() if alike else [(COMPONENTS[k], (k,)) for k in group]:
+                unit = "N" if columns[0] > 2 else "N m"
+                found[label] = unit, np.linalg.norm(w[:, columns], axis=1), bool(known[list(columns)].all())
+        return found
+
+    def table(self) -> pandas.DataFrame:
+        """Peak with its time, mean and RMS over time of each part of each bearing's load, N and N m.
+
+        Parts that are zero throughout are left out; those that are not determined have a question mark and the values
+        of the stated distribution. Times of unbounded forces do not count.
+        """
+        import pandas as pd
+
+        rows: dict[str, tuple[Any, ...]] = {}
+        size = float(np.nanmax(np.abs(self.wrench), initial=0.0)) if self.wrench.size else 0.0
+        for joint in self.joints:
+            for name, (unit, every, known) in self.parts(joint).items():
+                bounded = np.isfinite(every)
+                values, t = every[bounded], self.t[bounded]
+                if not len(values) or (known and values.max() <= ROUNDING * size):
+                    continue
+                k = int(np.argmax(values))
+                label = f"{joint} {name}" + ("" if known else " ?")
+                rows[label] = (unit, values[k], t[k], over_time(values, t), rms(values, t), known)
+        heads = ["unit", "peak", "t_peak", "mean", "rms", "determined"]
+        return pd.DataFrame.from_dict(rows, orient="index", columns=heads)
+
+    def __str__(self) -> str:
+        every = self.table()
+        table = every[every["determined"] | (every["peak"] > 0.0)]
+        open_ = [str(name).removesuffix(" ?") for name in every.index if name not in table.index]
+        width = max([len(str(name)) for name in table.index] + [10]) + 2
+        lines = [f"{self.system.name}: loads of bearings", f"{'':<{width}}{'peak':>12}{'at t in s':>12}{'mean':>12}"
+                 f"{'RMS':>12}  unit"]  # fmt: skip
+        for name, (unit, peak, t, mean, rms, _) in table.iterrows():
+            lines.append(f"{name!s:<{width}}{peak:>12.5g}{t:>12.5g}{mean:>12.5g}{rms:>12.5g}  {unit}")
+        if not table["determined"].all():
+            lines.append("?: not determined by the rigid model; values of one distribution, see ld.reactions")
+        if open_:
+            lines.append(f"not determined by the rigid model, and zero in this distribution: {', '.join(open_)}")
+        unbounded = int(np.count_nonzero(~np.isfinite(self.wrench).all(axis=(1, 2))))
+        if unbounded:
+            lines.append(f"left out: {unbounded} times in passages of singular poses, where forces may be unbounded")
+        return "\n".join(lines)
+
+
+# Share of the largest load of all bearings below which a load is rounding.
+ROUNDING = 1e-10
+
+
+def over_time(values: Array, t: Array) -> float:
+    """Mean over time by the trapezoidal rule; of the values alone where time stands still."""
+    if len(t) < 2 or t[-1] <= t[0]:
+        return float(np.mean(values))
+    return float(np.trapezoid(values, t) / (t[-1] - t[0]))
+
+
+def rms(values: Array, t: Array) -> float:
+    """Root of the mean square over time.
+
+    Examples
+    --------
+    >>> round(rms(np.array([0.0, 1.0, 1.0]), np.array([0.0, 1.0, 4.0])) ** 2, 6)
+    0.875
+    """
+    return float(np.sqrt(over_time(values**2, t)))

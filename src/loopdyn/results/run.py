@@ -1,0 +1,827 @@
+"""`Run`: what a simulation gives."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from loopdyn.engine import records as rec
+from loopdyn.errors import LoopdynError
+from loopdyn.files import in_words, write
+from loopdyn.forces.base import TURNS_ONLY
+from loopdyn.integrators.chart import rates
+from loopdyn.loops.reactions import COMPONENTS, reactions
+from loopdyn.results.balancing import Counterweight
+from loopdyn.results.bearings import Bearings, rms
+from loopdyn.run.events import Event
+from loopdyn.run.locking import Phase
+from loopdyn.run.passages import Passage
+from loopdyn.system.system import State, System, point_on
+from loopdyn.tables import csv_text, workbook
+from loopdyn.tree import along, body_motion, difference, increment, kinematics, power
+from loopdyn.tree import energy as energy_of
+from loopdyn.tree.user_rows import user_rows
+
+if TYPE_CHECKING:
+    import pandas
+    import xarray
+
+    from loopdyn.output.plot import RunPlots
+
+Array = NDArray[np.float64]
+
+# Share of the weight times the size of the mechanism below which energies are rounding.
+NO_ENERGY = 1e-6
+TURNS = 12  # corrections of speeds whose rates are known
+OTHER_SOURCES = ("user forces", "drivers and bases")  # of work, beside the forces of the model
+SMALL = 1e-4  # share of an output interval over which rates are differenced; its square is the relative error
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """Work of an integrator, and the seconds it took: altogether, and of these for the motion itself."""
+
+    steps: int = 0
+    rejected: int = 0
+    evaluations: int = 0
+    seconds: float = 0.0
+    integrating: float = 0.0  # without what was prepared before; looks at the outputs and events included
+
+
+class RunError(LoopdynError):
+    """A run ended before its time."""
+
+
+@dataclass(frozen=True)
+class Trajectory:
+    """Results at the output times as plain arrays, row k at time t[k]."""
+
+    t: Array
+    q: Array
+    v: Array
+    a: Array
+    work: Array  # (n, sources) of forces, user forces, drivers and bases; no columns where there is nothing of it
+    steps: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.t)
+
+    def __getitem__(self, part: slice) -> Trajectory:
+        return Trajectory(*(getattr(self, f.name)[part] for f in fields(self)))
+
+
+@dataclass(frozen=True)
+class Diagnostics:
+    """What is measured at the output times: energies and residuals of the constraints."""
+
+    energy: Array  # (n, 2) kinetic, in gravity
+    momentum: Array  # (n, 6) linear, angular about the world origin
+    residual: Array  # (n, 3, nc) position, velocity, acceleration
+
+
+def measure(system: System, path: Trajectory) -> Diagnostics:
+    """Energies, momenta and residuals along a trajectory."""
+    n, nc, nv = len(path), system.nc, system.nv
+    balance, residual = np.zeros((n, 8)), np.zeros((n, 3, nc))
+    work, J, arrays = system.work(), np.zeros((nc, nv)), (path.t, path.q, path.v, path.a)
+    if system.mechanism.user_constraints:  # called from Python, state by state
+        w, user = system.open_work(work), user_rows(system)
+        for k in range(n):
+            user(path.t[k], path.q[k], path.v[k]).write(w, J, residual[k, 1])
+            one = slice(k, k + 1)
+            along.measures(
+                system.ints, system.floats, work, tuple(x[one] for x in arrays), J, balance[one], residual[one]
+            )
+    elif n:
+        along.measures(system.ints, system.floats, work, arrays, J, balance, residual)
+    return Diagnostics(balance[:, :2], balance[:, 2:], residual)
+
+
+def pieces(phases: Sequence[Phase], start: int, stop: int) -> list[tuple[System, int, int]]:
+    """Outputs from `start` to `stop` by phase: system, first, and the one behind the last."""
+    ends = [*(p.first for p in phases[1:]), stop]
+    found = [(p.system, max(p.first, start), min(end, stop)) for p, end in zip(phases, ends, strict=True)]
+    return [(system, a, b) for system, a, b in found if b > a]
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """A trajectory with everything that is known about it.
+
+    Attributes
+    ----------
+    system : System
+    path : Trajectory
+        Plain arrays at the output times; :attr:`data` has the same with labels, and more.
+    status : str
+        "finished", "stopped" (by an event), "interrupted" (by the user) or "failed".
+    message : str
+        Why it ended where it did, and what to do next.
+    events : tuple of Event
+    statistics : Statistics
+    settings : mapping
+        Formulation, integrator, tolerances, drift control: as words and numbers.
+    passages : tuple of Passage
+        Through singular poses, and close to them.
+    """
+
+    system: System = field(repr=False)
+    path: Trajectory = field(repr=False)
+    status: str
+    message: str
+    events: tuple[Event, ...] = ()
+    statistics: Statistics = field(default_factory=Statistics)
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    jumps: Array = field(default_factory=lambda: np.zeros(0), repr=False)  # (n,) energy that events took away so far
+    phases: tuple[Phase, ...] = field(default=(), repr=False)  # constraints that events changed; none: those of system
+    # (n, nv) which speeds were independent, and how well each would serve; empty for other formulations
+    active: NDArray[np.bool_] = field(default_factory=lambda: np.zeros((0, 0), bool), repr=False)
+    criterion: Array = field(default_factory=lambda: np.zeros((0, 0)), repr=False)
+    passages: tuple[Passage, ...] = ()
+
+    # ------------------------------------------------------------------------------------------ the results
+
+    @cached_property
+    def pieces(self) -> list[tuple[System, int, int]]:
+        """System, first and last output but one, of each phase."""
+        return pieces(self.phases or (Phase(self.system),), 0, len(self.path))
+
+    @cached_property
+    def _rows(self) -> dict[str, float]:
+        """Labels of all constraint rows of all phases, with their units."""
+        systems = [self.system, *(system for system, _, _ in self.pieces)]
+        return {label: u for s in systems for label, u in zip(s.constraint_rows, s.row_units, strict=True)}
+
+    @cached_property
+    def diagnostics(self) -> Diagnostics:
+        """Energies and residuals at the output times; residuals of rows that do not act then are zero."""
+        n, rows = len(self.path), list(self._rows)
+        found = Diagnostics(np.zeros((n, 2)), np.zeros((n, 6)), np.zeros((n, 3, len(rows))))
+        for system, a, b in self.pieces:
+            part = measure(system.exact or system, self.path[a:b])  # residuals of rows that are left open, too
+            found.energy[a:b], found.momentum[a:b] = part.energy, part.momentum
+            found.residual[a:b, :, [rows.index(label) for label in system.constraint_rows]] = part.residual
+        return found
+
+    @cached_property
+    def energy_balance(self) -> Array:
+        """Energy at each output time less that of the first one and all work done since, J: zero but for errors."""
+        jumps = self.jumps if len(self.jumps) else 0.0
+        known: Array = self.diagnostics.energy.sum(axis=1) - self.path.work.sum(axis=1) + jumps
+        balance: Array = known - known[:1]
+        return balance
+
+    @property
+    def energy_error(self) -> float:
+        """Largest error of the energy balance, relative to the largest energy that moved.
+
+        What moved counts as no less than a millionth of the weight times the size of the mechanism: at rest it is
+        rounding.
+        """
+        if not len(self.path):
+            return 0.0
+        size = max(_energy_scale(self.diagnostics.energy, self.path.work), least_energy(self.system))
+        return float(np.abs(self.energy_balance).max()) / size if size > 0.0 else 0.0
+
+    @property
+    def decided(self) -> str:
+        """What the run decided by itself, in one line; empty if nothing."""
+        auto = str(self.settings.get("formulation", "")).startswith("Auto")
+        choice = [str(self.settings["plan"]).replace("\n", "; ")] if auto and "plan" in self.settings else []
+        through = sum(p.unbounded for p in self.passages)
+        missed = sum(not (p.through or p.unbounded) for p in self.passages)
+        beside = len(self.passages) - through - missed
+        counted = {
+            "passages of singular poses by momentum steps": through,
+            "near misses of singular poses, by small steps": missed,
+            "nearly singular poses, by momentum steps": beside,
+        }
+        found = choice + [f"{what}: {count}" for what, count in counted.items() if count]
+        found += ["a stiff integrator on the way" for e in self.events if e.name.startswith("stiff:")]
+        switches = sum(e.name.startswith("independent:") for e in self.events)
+        found += [f"changes of independent coordinates: {switches}"] if switches else []
+        if self.left_open:
+            left = ", ".join(f"{row} {x:.1e}" for row, x in self.left_open.items())
+            found.append(f"redundant constraints left open within the tolerance, largest residual in rad or m: {left}")
+        return "; ".join(found)
+
+    @property
+    def largest_residual(self) -> float:
+        """Largest residual of a loop or constraint at position level, in rad or sizes of the mechanism.
+
+        Redundant constraints that are left open within a tolerance are not in it, see :attr:`left_open`.
+        """
+        units = np.array(list(self._rows.values()))
+        kept = np.where(self._tolerated, 0.0, self.diagnostics.residual[:, 0] / units)
+        return float(np.abs(kept).max(initial=0.0))
+
+    @cached_property
+    def _tolerated(self) -> NDArray[np.bool_]:
+        """Which rows (n, rows) are left open within a tolerance at the output times."""
+        rows, found = list(self._rows), np.zeros((len(self.path), len(self._rows)), bool)
+        for system, a, b in self.pieces:
+            if system.tolerated is not None:
+                found[a:b, [rows.index(label) for label in system.tolerated.rows]] = True
+        return found
+
+    @property
+    def left_open(self) -> dict[str, float]:
+        """Redundant constraints that are left open within a tolerance: the largest residual of each, rad or m."""
+        largest = np.where(self._tolerated, np.abs(self.diagnostics.residual[:, 0]), 0.0).max(axis=0, initial=0.0)
+        rows = list(self._rows)
+        return {rows[k]: float(largest[k]) for k in np.flatnonzero(self._tolerated.any(axis=0)).tolist()}
+
+    @cached_property
+    def wrench(self) -> tuple[Array, NDArray[np.bool_], Array]:
+        """Reactions (n, joints, 6), which components are unique (joints, 6), and loads of other rows (n, rows).
+
+        What does not act at a time is zero then. In passages of singular poses forces may be unbounded: they are left
+        out there, as numbers that are none; ``passages`` have the impulses.
+        """
+        n, names, rows = len(self.path), self.joints, list(self._other_rows)
+        wrench, unique, others = np.zeros((n, len(names), 6)), np.ones((len(names), 6), bool), np.zeros((n, len(rows)))
+        for system, a, b in self.pieces:
+            for k in (a + np.flatnonzero(~self.unbounded[a:b])).tolist():
+                found = reactions(system, self._state(k), self.path.a[k])
+                there = [names.index(name) for name in found.joints]
+                wrench[k, there] = found.wrench
+                unique[there] &= found.unique
+                others[k, [rows.index(label) for label in found.multipliers]] = list(found.multipliers.values())
+        wrench[self.unbounded], others[self.unbounded] = np.nan, np.nan
+        return wrench, unique, others
+
+    @cached_property
+    def unbounded(self) -> NDArray[np.bool_]:
+        """Output times (n,) inside passages of singular poses, where forces may grow without bound."""
+        inside = np.zeros(len(self.path), bool)
+        for p in self.passages:
+            inside |= p.unbounded & (self.path.t >= p.start) & (self.path.t <= p.stop)
+        return inside
+
+    @cached_property
+    def joints(self) -> tuple[str, ...]:
+        """Names of all joints that carry reactions, in the order of :attr:`wrench`."""
+        return tuple(name for name, j in self.system.absolute.joints.items() if not j.in_tree)
+
+    @cached_property
+    def _other_rows(self) -> dict[str, str]:
+        """Rows of constraints and drivers of all phases, with the units of their loads."""
+        found: dict[str, str] = {}
+        for system in (self.system, *(system for system, _, _ in self.pieces)):
+            free = system.absolute
+            taken = sum(len(j.spec.rows_when_cut) for j in free.joints.values() if not j.in_tree)
+            units = ("N m" if d == "angle" else "N" for d in free.row_dimensions[taken:])
+            found |= dict(zip(free.constraint_rows[taken:], units, strict=True))
+        return found
+
+    @cached_property
+    def data(self) -> xarray.Dataset:
+        """Everything with labels and units; reactions are computed when this is first asked for.
+
+        Examples
+        --------
+        >>> import loopdyn as ld
+        >>> system = ld.library.pendulum().compile()
+        >>> run = ld.simulate(system, ld.assemble(system), (0, 1), progress=False)
+        >>> run.data["q"].dims
+        ('time', 'coordinate')
+        """
+        from loopdyn.quantities.labels import dataset
+
+        s, p, d = self.system, self.path, self.diagnostics
+        wrench, unique, others = self.wrench
+        units = coordinate_units(s)
+        per_row = ("time", "row")
+        data: dict[str, Any] = {
+            "q": (("time", "coordinate"), p.q, {"units": "rad, m or 1 (quaternion)"}),
+            "v": (("time", "speed"), p.v, {"units": "rad/s or m/s"}),
+            "a": (("time", "speed"), p.a, {"units": "rad/s2 or m/s2"}),
+            "wrench": (("time", "joint", "component"), wrench, {"units": "N m, N", "on": "child at M, axes of F"}),
+            "unique": (("joint", "component"), unique),
+            "constraint_load": (("time", "constraint"), others, {"units": "N or N m"}),
+            "energy_kinetic": ("time", d.energy[:, 0], {"units": "J"}),
+            "energy_potential": ("time", d.energy[:, 1] + self.elastic_energy, {"units": "J"}),
+            "energy_balance": ("time", self.energy_balance, {"units": "J"}),
+            "momentum": (("time", "xyz"), d.momentum[:, :3], {"units": "kg m/s"}),
+            "angular_momentum": (("time", "xyz"), d.momentum[:, 3:], {"units": "kg m2/s", "about": "world origin"}),
+            "residual_position": (per_row, d.residual[:, 0], {"units": "rad or m"}),
+            "residual_velocity": (per_row, d.residual[:, 1], {"units": "rad/s or m/s"}),
+            "residual_acceleration": (per_row, d.residual[:, 2], {"units": "rad/s2 or m/s2"}),
+            "steps": ("time", p.steps),
+            "unbounded": ("time", self.unbounded, {"means": "in the passage of a singular pose: no forces are given"}),
+        }
+        coords: dict[str, Any] = {
+            "time": ("time", p.t, {"units": "s"}),
+            "coordinate": np.array(s.coordinates, str),
+            "speed": np.array(s.speeds, str),
+            "joint": np.array(self.joints, str),
+            "component": list(COMPONENTS),
+            "row": np.array(list(self._rows), str),
+            "constraint": np.array(list(self._other_rows), str),
+            "constraint_units": ("constraint", np.array(list(self._other_rows.values()), str)),
+            "xyz": ["x", "y", "z"],
+            "coordinate_units": ("coordinate", units),
+        }
+        if self.active.size:
+            data["partition"] = (("time", "speed"), self.active)
+            data["criterion"] = (("time", "speed"), self.criterion)
+        if p.work.shape[1]:
+            loads, powers = self.loads
+            data["load"] = (("time", "force"), loads, {"units": "N or N m"})
+            data["power"] = (("time", "source"), powers, {"units": "W"})
+            data["work"] = (("time", "source"), p.work, {"units": "J"})
+            coords |= {"force": np.array(s.forces, str), "source": [*s.forces, *OTHER_SOURCES]}
+            coords["force_units"] = ("force", np.array(load_units(s), str))
+        return dataset(data, coords, {"name": s.name, **self._attributes()})
+
+    def _attributes(self) -> dict[str, Any]:
+        return {"status": self.status, "message": self.message, "settings": json.dumps(dict(self.settings))}
+
+    @cached_property
+    def loads(self) -> tuple[Array, Array]:
+        """Loads (n, forces), and powers (n, sources) of all sources of work.
+
+        The load of a spring or actuator between two points is its pull, that of a motor, spring or friction on a joint
+        acts on its coordinate; a bushing or an applied force has the size of its force or, where it has torques only,
+        of its torque.
+        """
+        s, p = self.system, self.path
+        forces = len(s.forces)
+        loads, powers = np.zeros((len(p), forces)), np.zeros((len(p), forces + power.N_OTHERS))
+        work = s.work()
+        w = s.open_work(work)
+        for k in range(len(p)):
+            w.t[0], w.q[:], w.v[:], w.a[:] = p.t[k], p.q[k], p.v[k], p.a[k]
+            w.tau[:] = 0.0
+            for force in s.mechanism.user_forces.values():
+                force.function(float(p.t[k]), p.q[k].copy(), p.v[k].copy(), w.tau)
+            power.power_of_forces(s.ints, s.floats, work, bool(self.settings.get("moved")), powers[k], loads[k])
+        return loads, powers
+
+    @cached_property
+    def elastic_energy(self) -> Array:
+        """Energy in springs between points and on joint coordinates, cut or not, and in bushings, J."""
+        s, p = self.system, self.path
+        out = np.zeros(len(p))
+        work = s.work()
+        w = s.open_work(work)
+        if len(s.forces):
+            for k in range(len(p)):
+                w.t[0], w.q[:], w.v[:] = p.t[k], p.q[k], p.v[k]
+                out[k] = power.elastic_energy(s.ints, s.floats, work)
+        return out
+
+    def poses(self) -> xarray.Dataset:
+        """Position (time, body, xyz) and rotation (time, body, xyz, axis) of every body's frame, bases included."""
+        from loopdyn.quantities.labels import dataset
+
+        s, p = self.system, self.path
+        n, nb = len(p), len(s.bodies)
+        position, rotation = np.empty((n, nb, 3)), np.empty((n, nb, 3, 3))
+        for k in range(n):
+            now = body_motion(s, self._state(k))
+            position[k], rotation[k] = now.position, now.rotation
+        return dataset(
+            {
+                "position": (("time", "body", "xyz"), position, {"units": "m"}),
+                "rotation": (("time", "body", "xyz", "axis"), rotation, {"columns": "axes of the body's frame"}),
+            },
+            {
+                "time": ("time", p.t, {"units": "s"}),
+                "body": list(s.bodies),
+                "xyz": ["x", "y", "z"],
+                "axis": ["x", "y", "z"],
+            },
+        )
+
+    def point(self, body: str, at: ArrayLike) -> xarray.DataArray:
+        """Path of a point of a body, given in world coordinates at the reference pose.
+
+        Examples
+        --------
+        >>> import loopdyn as ld
+        >>> system = ld.library.pendulum().compile()
+        >>> run = ld.simulate(system, ld.assemble(system), (0, 1), progress=False)
+        >>> run.point("bob", at=(-1, 0, 0)).dims
+        ('time', 'xyz')
+        """
+        own = point_on(self.system, body, at)
+        poses = self.poses().sel(body=body)
+        path = poses["position"] + (poses["rotation"].values @ own)
+        return path.rename(f"{body}").drop_vars("body").assign_attrs(units="m")
+
+    # -------------------------------------------------------------------------------------- between the times
+
+    def _state(self, k: int) -> State:
+        system = next(system for system, a, b in self.pieces if a <= k < b)
+        return State(float(self.path.t[k]), self.path.q[k], self.path.v[k], tolerated=system.tolerated)
+
+    def at(self, t: float) -> State:
+        """State at any time of the run: that of an output time, or in between a curve through both neighbours.
+
+        Between outputs coordinates follow the curve of degree five through q, v and a of both, and speeds its
+        derivative; the state is as near to closed as the outputs are dense.
+
+        Examples
+        --------
+        >>> import loopdyn as ld
+        >>> system = ld.library.pendulum().compile()
+        >>> run = ld.simulate(system, ld.assemble(system), (0, 1), progress=False)
+        >>> run.at(0.0).q
+        array([0.])
+        """
+        p = self.path
+        if not len(p) or not p.t[0] <= t <= p.t[-1]:
+            reached = f"from {p.t[0]:g} to {p.t[-1]:g} s" if len(p) else "nowhere"
+            raise LoopdynError(f"the run goes {reached}, not to t = {t:g} s. Simulate a longer span.")
+        k = int(np.searchsorted(p.t, t, side="right")) - 1
+        if p.t[k] == t or k + 1 == len(p):
+            return self._state(k)
+        s, h = self.system, float(p.t[k + 1] - p.t[k])
+        x = (t - p.t[k]) / h
+        xi = difference(s, p.q[k], p.q[k + 1])
+        v0, a0 = _rates(s, np.zeros(s.nv), p.v[k], p.a[k], h)
+        v1, a1 = _rates(s, xi, p.v[k + 1], p.a[k + 1], h)
+        b = np.array([xi - h * v0 - h * h / 2 * a0, h * (v1 - v0 - h * a0), h * h * (a1 - a0)])
+        c = np.array([[10.0, -4.0, 0.5], [-15.0, 7.0, -1.0], [6.0, -3.0, 0.5]]) @ b
+        moved = h * x * v0 + (h * x) ** 2 / 2 * a0 + x**3 * (c[0] + x * (c[1] + x * c[2]))
+        rate = v0 + h * x * a0 + x * x / h * (3.0 * c[0] + x * (4.0 * c[1] + x * 5.0 * c[2]))
+        v, found = rate.copy(), np.empty(s.nv)
+        for _ in range(TURNS):  # rates differ from speeds by half the turn within an interval, so errors fade fast
+            rates(s.ints, moved, v, found)
+            v += rate - found
+        return State(float(t), increment(s, p.q[k], moved), v, tolerated=self._state(k).tolerated)
+
+    # ------------------------------------------------------------------------------------- summing up, comparing
+
+    @cached_property
+    def shaking(self) -> Array:
+        """Force and moment (n, 6) about the world origin that the mechanism puts on what it stands on, weight included.
+
+        Force first. Applied forces are counted as if what exerts them stood there too.
+        """
+        s, p = self.system, self.path
+        body, g = s.model.body[s.n_bases :], np.asarray(s.model.gravity)
+        mass, com = body[:, rec.MASS, None], body[:, rec.COM : rec.COM + 3]
+        I = body[:, rec.INERTIA + np.array([0, 3, 4, 3, 1, 5, 4, 5, 2])].reshape(-1, 3, 3)
+        out = np.zeros((len(p), 6))
+        work = s.work()
+        w = s.open_work(work)
+        for k in range(len(p)):
+            w.t[0], w.q[:], w.v[:], w.a[:] = p.t[k], p.q[k], p.v[k], p.a[k]
+            kinematics.move(s.ints, s.floats, work)
+            B = w.body[s.n_bases :]
+            R = B[:, rec.R : rec.R + 9].reshape(-1, 3, 3)
+            omega, alpha = B[:, rec.W : rec.W + 3], B[:, rec.AW : rec.AW + 3]
+            c = np.einsum("nij,nj->ni", R, com)
+            a = B[:, rec.AV : rec.AV + 3] + np.cross(alpha, c) + np.cross(omega, np.cross(omega, c))
+            inertia = R @ I @ R.transpose(0, 2, 1)
+            spin = np.einsum("nij,nj->ni", inertia, alpha) + np.cross(omega, np.einsum("nij,nj->ni", inertia, omega))
+            force = mass * (a - g)
+            out[k, :3] = -force.sum(axis=0)
+            out[k, 3:] = -(np.cross(B[:, rec.X : rec.X + 3] + c, force) + spin).sum(axis=0)
+        return out
+
+    def bearings(self) -> Bearings:
+        """Loads of all bearings in world and body axes, their peaks, means and RMS; print it for a table.
+
+        Examples
+        --------
+        >>> import loopdyn as ld
+        >>> system = ld.library.four_bar().compile()
+        >>> run = ld.simulate(system, ld.assemble(system), (0, 1), progress=False)
+        >>> force, moment, known = run.bearings().load("C", axes="child")
+        >>> force.shape, known.tolist()
+        ((201, 3), [True, True, False, False, False, True])
+        """
+        wrench, unique, _ = self.wrench
+        return Bearings.of(self.system, self.path.t, self.path.q, self.joints, wrench, unique)
+
+    def counterweight(
+        self, body: str, mass: float, at: ArrayLike, *, motors: Sequence[str] | None = None
+    ) -> Counterweight:
+        """What a mass added to a body would change in the same motion: shaking, bearings, motors.
+
+        The motion is taken as kept, by motors that give what the mass needs; a run of the changed model would move
+        otherwise unless drivers hold it.
+
+        Parameters
+        ----------
+        body : str
+        mass : float
+            Point mass in kg; negative for material that is taken away.
+        at : (3,)
+            Where, in world coordinates in m at the reference pose.
+        motors : list of labels, optional
+            Who keeps the motion, see :func:`loopdyn.inverse_dynamics`; by default the motors and drivers of the model.
+
+        Examples
+        --------
+        >>> import loopdyn as ld
+        >>> system = ld.library.slider_crank().compile()
+        >>> run = ld.simulate(system, ld.assemble(system), (0, 0.5), progress=False)
+        >>> change = run.counterweight("crank", 1.0, at=(-0.1, -0.05, 0), motors=["A"])
+        >>> change.after.shape == change.before.shape
+        True
+        """
+        return Counterweight(self, body, float(mass), tuple(np.ravel(at).tolist()), motors)
+
+    def summary(self) -> pandas.DataFrame:
+        """Smallest and largest value with their times, and RMS over time, of reactions, loads, powers and the shaking.
+
+        Components that redundancy leaves undetermined are marked by a question mark.
+
+        Examples
+        --------
+        >>> import loopdyn as ld
+        >>> system = ld.library.pendulum().compile()
+        >>> run = ld.simulate(system, ld.assemble(system), (0, 1), progress=False)
+        >>> "A.fy" in run.summary().index
+        True
+        """
+        import pandas as pd
+
+        wrench, unique, others = self.wrench
+        columns: dict[str, tuple[str, Array]] = {}
+        for n, joint in enumerate(self.joints):
+            for k, component in enumerate(COMPONENTS):
+                mark = "" if unique[n, k] else " ?"
+                columns[f"{joint}.{component}{mark}"] = ("N m" if k < 3 else "N", wrench[:, n, k])
+        for n, (row, unit) in enumerate(self._other_rows.items()):
+            columns[row] = (unit, others[:, n])
+        if self.path.work.shape[1]:
+            loads, powers = self.loads
+            for n, (name, unit) in enumerate(zip(self.system.forces, load_units(self.system), strict=True)):
+                columns[f"{name} load"] = (unit, loads[:, n])
+            for n, name in enumerate((*self.system.forces, *OTHER_SOURCES)):
+                columns[f"{name} power"] = ("W", powers[:, n])
+        for k, name in enumerate(("fx", "fy", "fz", "mx", "my", "mz")):
+            columns[f"shaking {name}"] = ("N" if k < 3 else "N m", self.shaking[:, k])
+        rows = {}
+        bounded = ~self.unbounded
+        for name, (unit, every) in columns.items():
+            values, times = every[bounded], self.path.t[bounded]
+            if len(values) and np.isfinite(values).all() and np.any(values != 0.0):
+                low, high = int(np.argmin(values)), int(np.argmax(values))
+                rows[name] = (unit, values[low], times[low], values[high], times[high], rms(values, times))
+        heads = ["unit", "min", "t_min", "max", "t_max", "rms"]
+        return pd.DataFrame.from_dict(rows, orient="index", columns=heads)
+
+    def compare(self, other: Run) -> pandas.DataFrame:
+        """Largest differences from another run at the times of this one, with their times.
+
+        Coordinates, speeds and unique reactions that both runs have, and the energies.
+
+        Examples
+        --------
+        >>> import loopdyn as ld
+        >>> system = ld.library.pendulum().compile()
+        >>> runs = [ld.simulate(system, ld.assemble(system), (0, 1), rtol=r, progress=False) for r in (1e-8, 1e-10)]
+        >>> bool(runs[0].compare(runs[1])["largest"].max() < 1e-5)
+        True
+        """
+        import pandas as pd
+
+        a, b = common([self, other])
+        rows: dict[str, tuple[float, float, float]] = {}
+        for name, dim in (("q", "coordinate"), ("v", "speed")):
+            there = set(b[dim].values)
+            for label in (x for x in a[dim].values if x in there):
+                x, y = a[name].sel({dim: label}).values, b[name].sel({dim: label}).values
+                rows[f"{name} {label}"] = _difference(x, y, a["time"].values)
+        for name in ("energy_kinetic", "energy_gravity"):
+            rows[name] = _difference(a[name].values, b[name].values, a["time"].values)
+        if np.array_equal(self.path.t, other.path.t):
+            both = [n for n in self.joints if n in other.joints]
+            bounded = ~(self.unbounded | other.unbounded)
+            for joint in both:
+                m, n = self.joints.index(joint), other.joints.index(joint)
+                known = self.wrench[1][m] & other.wrench[1][n]
+                for k in np.flatnonzero(known):
+                    x, y = self.wrench[0][bounded, m, k], other.wrench[0][bounded, n, k]
+                    if np.any(x != 0.0) or np.any(y != 0.0):
+                        rows[f"{joint}.{COMPONENTS[k]}"] = _difference(x, y, self.path.t[bounded])
+        return pd.DataFrame.from_dict(rows, orient="index", columns=["largest", "time", "rms"])
+
+    # -------------------------------------------------------------------------------------------- looking at it
+
+    @property
+    def plot(self) -> RunPlots:
+        """Plots with matplotlib: ``run.plot.reactions("C")``, ``run.plot.energies()`` and others."""
+        from loopdyn.output.plot import RunPlots
+
+        return RunPlots(self)
+
+    def animate(self, path: str | os.PathLike[str], **options: Any) -> Path:
+        """Write a page for the browser (.html), a film (.gif, .mp4) or a picture (.png) of the motion.
+
+        Options are those of :func:`loopdyn.output.viewer.write_page` and :func:`loopdyn.output.plot.write_film`.
+        """
+        from loopdyn.output.viewer import animate
+
+        return animate(self, Path(path), **options)
+
+    # ------------------------------------------------------------------------------------------- handing on
+
+    def to_dataframe(self) -> pandas.DataFrame:
+        """One row per time: coordinates, speeds, accelerations, reactions, energies, residuals.
+
+        ``unbounded`` marks times in passages of singular poses, at which no forces are given.
+        """
+        import pandas as pd
+
+        d = self.data
+        columns = {f"{n} {label}": d[n].values[:, k] for n, dim in (("q", "coordinate"), ("v", "speed"), ("a", "speed"))
+                   for k, label in enumerate(d[dim].values)}  # fmt: skip
+        for n, joint in enumerate(d["joint"].values):
+            columns |= {f"{joint}.{c}": d["wrench"].values[:, n, k] for k, c in enumerate(COMPONENTS)}
+        for name in ("constraint_load", "load", "power", "work"):
+            if name in d:
+                dim = d[name].dims[1]
+                columns |= {f"{name} {x}": d[name].values[:, k] for k, x in enumerate(d[dim].values)}
+        for name in ("energy_kinetic", "energy_potential", "energy_balance"):
+            columns[name] = d[name].values
+        for name in ("residual_position", "residual_velocity", "residual_acceleration"):
+            columns[name] = np.abs(d[name].values).max(axis=1, initial=0.0)
+        columns["unbounded"] = d["unbounded"].values  # where no forces are given
+        return pd.DataFrame(columns, index=pd.Index(d["time"].values, name="time"))
+
+    def to_csv(self, path: str | os.PathLike[str]) -> None:
+        """Write :meth:`to_dataframe` to a file, all digits kept."""
+        write(path, csv_text(self.to_dataframe()))
+
+    def to_excel(self, path: str | os.PathLike[str]) -> None:
+        """Write :meth:`summary`, the table of :meth:`bearings`, events and settings to a workbook, a sheet each.
+
+        Examples
+        --------
+        >>> import tempfile, loopdyn as ld
+        >>> system = ld.library.pendulum().compile()
+        >>> run = ld.simulate(system, ld.assemble(system), (0, 1), progress=False)
+        >>> run.to_excel(tempfile.mkdtemp() + "/run.xlsx")
+        """
+        import pandas as pd
+
+        file = Path(path)
+        if file.suffix != ".xlsx":
+            raise LoopdynError(f"a workbook is not written as '{file.name}'. End the name in .xlsx.")
+        events = pd.DataFrame([(e.t, e.name, e.energy_loss) for e in self.events], columns=["t", "name", "energy_loss"])
+        about: dict[str, Any] = {"name": self.system.name, "status": self.status, "message": self.message}
+        about |= {"energy_error": self.energy_error, "largest_residual": self.largest_residual}
+        about |= asdict(self.statistics) | {k: str(v) for k, v in self.settings.items()}
+        sheets = {
+            "summary": self.summary().rename_axis("quantity"),
+            "bearings": self.bearings().table().rename_axis("load"),
+            "events": events.set_index("t"),
+            "run": pd.Series(about, name="value").to_frame().rename_axis("what"),
+        }
+        with in_words(file):  # sheets are put together in temporary files
+            write(file, workbook(sheets))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write everything, the model included, to a NetCDF file; :func:`loopdyn.load_run` reads it."""
+        from loopdyn.io.runs import save_run
+
+        save_run(self, path)
+
+    def raise_if_failed(self) -> Run:
+        """Raise :class:`RunError` if the run failed; else return the run itself."""
+        if self.status == "failed":
+            raise RunError(self.message)
+        return self
+
+
+def _rates(system: System, xi: Array, v: Array, a: Array, h: float) -> tuple[Array, Array]:
+    """First and second derivative of increments xi at speeds v and accelerations a: v and a but for quaternions."""
+    d = SMALL * h
+    first, ahead, behind = (np.empty(system.nv) for _ in range(3))
+    rates(system.ints, xi, v, first)
+    rates(system.ints, xi + d * first, v + d * a, ahead)
+    rates(system.ints, xi - d * first, v - d * a, behind)
+    return first, (ahead - behind) / (2.0 * d)
+
+
+def common(runs: Sequence[Run]) -> list[xarray.Dataset]:
+    """q, v and energies of each run at the times of the first one that all of them reach."""
+    from loopdyn.quantities.labels import dataset
+
+    if not runs or any(not len(r.path) for r in runs):
+        raise LoopdynError("a run without results cannot be compared. Simulate it again.")
+    first, last = max(r.path.t[0] for r in runs), min(r.path.t[-1] for r in runs)
+    times = runs[0].path.t[(runs[0].path.t >= first) & (runs[0].path.t <= last)]
+    if not len(times):
+        raise LoopdynError("the runs have no time in common. Simulate the same span.")
+    found = []
+    for r in runs:
+        states = [r.at(float(t)) for t in times]
+        q, v = (np.array([getattr(x, n) for x in states]) for n in ("q", "v"))
+        energy = np.array([(e.kinetic, e.gravity) for e in (energy_of(r.system, x) for x in states)])
+        data = {
+            "q": (("time", "coordinate"), q),
+            "v": (("time", "speed"), v),
+            "energy_kinetic": ("time", energy[:, 0], {"units": "J"}),
+            "energy_gravity": ("time", energy[:, 1], {"units": "J"}),
+        }
+        coords = {"coordinate": np.array(r.system.coordinates, str), "speed": np.array(r.system.speeds, str)}
+        found.append(dataset(data, {"time": ("time", times, {"units": "s"}), **coords}))
+    return found
+
+
+def compare_runs(runs: Sequence[Run], names: Sequence[str] | None = None) -> xarray.Dataset:
+    """Several runs of variants beside each other: q, v and energies along a new dimension ``run``.
+
+    Parameters
+    ----------
+    runs : list of Run
+        They may have different systems; what one of them does not have is not a number there.
+    names : list of str, optional
+        By default the names of the systems, numbered.
+
+    Examples
+    --------
+    >>> import loopdyn as ld
+    >>> runs = []
+    >>> for length in (1.0, 1.1):
+    ...     system = ld.library.pendulum().with_(length=length).compile()
+    ...     runs.append(ld.simulate(system, ld.assemble(system), (0, 1), progress=False))
+    >>> ld.compare_runs(runs, ["short", "long"])["q"].dims
+    ('run', 'time', 'coordinate')
+    """
+    import xarray as xr
+
+    labels = list(names) if names is not None else [f"{k + 1} {r.system.name}" for k, r in enumerate(runs)]
+    if len(labels) != len(runs) or len(set(labels)) != len(labels):
+        raise LoopdynError(f"{len(labels)} different names are needed for {len(runs)} runs.")
+    parts = common(runs)
+    return xr.concat(parts, "run", join="outer").assign_coords(run=np.array(labels, str))
+
+
+def _difference(a: Array, b: Array, t: Array) -> tuple[float, float, float]:
+    d = np.abs(a - b)
+    k = int(np.argmax(d))
+    return float(d[k]), float(t[k]), rms(d, t)
+
+
+def _energy_scale(energy: Array, work: Array) -> float:
+    """The largest energy that moved: kinetic, in gravity since the start, work of forces."""
+    return float(
+        max(
+            energy[:, 0].max(initial=0.0),
+            np.ptp(energy[:, 1]) if len(energy) else 0.0,
+            np.abs(work).max(initial=0.0),
+        )
+    )
+
+
+def weight(system: System) -> float:
+    """Mass times gravity of all bodies, or their mass where there is no gravity, in N."""
+    g = float(np.linalg.norm(system.model.gravity)) or 1.0
+    return g * float(system.model.body[system.n_bases :, rec.MASS].sum())
+
+
+def least_energy(system: System) -> float:
+    """Energy in J below which what moved is rounding."""
+    return NO_ENERGY * weight(system) * system.size
+
+
+def coordinate_units(system: System) -> list[str]:
+    """Unit of each coordinate: rad, m, or 1 for the components of a quaternion."""
+    units = ["1"] * system.nq
+    for j in system.joints.values():
+        if j.in_tree:
+            for k, dimension in enumerate(j.spec.dimensions):
+                units[j.q0 + k] = {"angle": "rad", "length": "m"}.get(dimension, "1")
+    units[system.nq - len(system.counted) :] = ["rad"] * len(system.counted)
+    return units
+
+
+def load_units(system: System) -> list[str]:
+    """Unit of the load of each force: of a torque on a freedom that turns or of what has torques only, of a force else.
+
+    Examples
+    --------
+    >>> from loopdyn import library
+    >>> m = library.slider_crank()
+    >>> motor = m.add_motor("motor", "A", torque=1.0)
+    >>> load_units(m.compile())
+    ['N m']
+    """
+    units = []
+    for n, name in enumerate(system.forces):
+        label = getattr(system.mechanism.forces[name], "joint", "")
+        turns = not label and bool(system.model.force[n, TURNS_ONLY] == 1)
+        if label:
+            joint, _, suffix = (label, "", "") if label in system.joints else label.partition(".")
+            spec = system.joints[joint].spec
+            known = dict(zip(spec.coordinates, spec.dimensions, strict=True))
+            turns = known.get(suffix, "angle" if suffix.startswith("w") else "length") == "angle"
+        units.append("N m" if turns else "N")
+    return units

@@ -1,0 +1,1 @@
+"""Simulation: from the first state to the last, with events, locks, singular passages and checkpoints."""

@@ -1,0 +1,507 @@
+"""Events of a simulation: what is watched, where it happened, and what it does.
+
+An event is found on the dense output of a step, and a change of the state begins the integration anew.
+
+**What is found.** A function is sampled at nine points of every step (:mod:`loopdyn.integrators.watching`) and one
+beyond either end. Each change of sign between samples is a crossing, located to rounding. Where three samples in a row
+come near to zero and turn away again, the smallest value between them is looked for: so two crossings are found
+however short the time between them, as long as the function turns only once within three samples, at most 0.4 of a
+step. A function that is smooth on the scale of the motion does; one that oscillates faster than the mechanism moves
+needs shorter steps: ``ld.DOP853(longest=...)``. After an `action` a function is watched again from the second sample
+on, 4 % of a step later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from loopdyn.errors import LoopdynError
+from loopdyn.integrators.chart import FULL_TURN
+from loopdyn.integrators.watching import SAMPLES, may_dip, sign_changes
+from loopdyn.loops.projection import metric, smallest_step
+from loopdyn.loops.reactions import Reactions, freedom_rate
+from loopdyn.quantities.expressions import Program, parse
+from loopdyn.quantities.expressions import opcodes as OP
+from loopdyn.quantities.wording import nearest
+from loopdyn.run.locking import Lock, Release, require_lockable
+from loopdyn.system.system import State, System, TableUse
+from loopdyn.tree import body_motion, joint_coordinates, terms
+
+Array = NDArray[np.float64]
+Function = Callable[[float, Array, Array], float]
+Action = Callable[[State], State] | Lock | Release
+
+HALVINGS = 30  # how near to the start of a bounce its height is looked for
+TINY = 1e-300  # stands for a value that is positive or negative and nothing else
+TOGETHER = 1e-12  # share of a step within which two crossings happen at one time
+DIP = 1e-9  # share of an interval to which the time of a smallest value is found
+ON_LIMIT = 1e-9  # rad or sizes of the mechanism by which a limit may be passed, as in assembling
+REST = 1e-3  # speed, rad/s or sizes of the mechanism per s, below which a rebound is none
+
+
+@dataclass(frozen=True)
+class Crossing:
+    """A function ``f(t, q, v)`` or a formula passes through zero.
+
+    Parameters
+    ----------
+    function : callable or str
+        Of time, coordinates and speeds, all in SI units. A formula, or a function compiled by Numba
+        (``@numba.njit``), is evaluated inside the compiled run; any other one is called between all steps.
+    name : str
+    direction : int
+        1: only upwards, -1: only downwards, 0: both.
+    stop : bool
+        End the run there.
+    action : callable, Lock or Release, optional
+        ``action(state) -> state``: the state to go on from, which must be closed; or a joint locked, or a constraint
+        released, with the impulses that it takes.
+    coordinates, speeds : mapping
+        For a formula: names used in it beside ``t``, and the coordinates and speeds they stand for.
+
+    Examples
+    --------
+    >>> Crossing(lambda t, q, v: q[0] - 1.0, "passes", direction=1).direction
+    1
+    >>> Crossing("a - pi/2", "upright", coordinates={"a": "A"}).name
+    'upright'
+    """
+
+    function: Function | str
+    name: str = "crossing"
+    direction: int = 0
+    stop: bool = False
+    action: Action | None = None
+    coordinates: Mapping[str, str] = field(default_factory=dict)
+    speeds: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class At:
+    """Something happens at a time: the integration stops there exactly and begins anew, e.g. where a motor switches.
+
+    Examples
+    --------
+    >>> At(0.5, "switch").t
+    0.5
+    """
+
+    t: float
+    name: str = "time"
+    stop: bool = False
+    action: Action | None = None
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The limits of the joints: a coordinate that reaches one ends the run, or rebounds.
+
+    It takes the place of what `at_limit` of these joints says in the model. A stop that a joint comes to rest on is not
+    offered.
+
+    Parameters
+    ----------
+    restitution : float, optional
+        Speed after the impact over that before, 0 to 1; the impulse acts on the whole mechanism. Without it the run
+        stops at the limit.
+    joints : list of labels, optional
+        Which coordinates; by default all that have limits in the model.
+    warn : bool
+        Go on beyond the limit, with an event and a warning.
+
+    Examples
+    --------
+    >>> Limits(restitution=0.8).restitution
+    0.8
+    """
+
+    restitution: float | None = None
+    joints: Sequence[str] | None = None
+    warn: bool = False
+
+    def __post_init__(self) -> None:
+        if self.restitution is not None and not 0.0 <= self.restitution <= 1.0:
+            raise LoopdynError(f"restitution is {self.restitution}. Give a number from 0 to 1.")
+        if self.restitution is not None and self.warn:
+            raise LoopdynError("ld.Limits: a coordinate either rebounds or goes on. Leave out restitution or warn.")
+
+
+Given = Crossing | At | Limits | Function
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something that happened during a run.
+
+    Attributes
+    ----------
+    t : float
+        Time in s.
+    name : str
+    state, after : State
+        Before and after the event changed anything; the same where it did not.
+    energy_loss : float
+        Energy that the event took away, J.
+    impulse : Reactions, optional
+        Where constraints changed or momentum steps went through a singular pose: impulses of all joints, N s and N m s,
+        and in its `multipliers` those of constraints, drivers and locks.
+    """
+
+    t: float
+    name: str
+    state: State
+    after: State
+    energy_loss: float = 0.0
+    impulse: Reactions | None = None
+
+
+@dataclass
+class Watched:
+    """A crossing that is looked for."""
+
+    event: Crossing
+    program: Program | None = None  # of the formula, if it is one; its variables are t, q, v
+    rest: Callable[[State], bool] | None = None  # whether the state after the action is at rest at a limit
+    table: TableUse | None = None  # a table whose corners these are: the integration begins anew, which is no event
+    leaves: bool = False  # a limit beyond which the run goes on: to be warned of
+    beyond_at_start: str = ""  # where the run starts beyond it, in words
+    # where it has just happened: the time, and what stands for the value there, which is zero but for rounding
+    since: float = np.nan
+    held: float = np.nan
+
+    @property
+    def compiled(self) -> bool:
+        """Whether it can be evaluated without Python."""
+        return self.program is not None or hasattr(self.event.function, "py_func")
+
+    def value(self, state: State) -> float:
+        """Value at a state; one that is not a number is an error."""
+        value = self.guess(state)
+        if np.isnan(value):
+            raise LoopdynError(f"event '{self.event.name}' is not a number at t = {state.t:g} s. Mend its function.")
+        return value
+
+    def guess(self, state: State) -> float:
+        """Value at a state that may lie outside the run."""
+        if self.program is not None:
+            return self.program.evaluate([state.t, *state.q, *state.v])
+        assert callable(self.event.function)
+        return float(self.event.function(state.t, state.q, state.v))
+
+    def hold(self, t: float, value: float) -> None:
+        """Take `value` as that at the time t."""
+        self.since, self.held = t, value
+
+
+@dataclass(frozen=True)
+class Found:
+    """A crossing in a step."""
+
+    t: float
+    watched: Watched
+    side: float  # sign of the function behind it
+
+
+@dataclass
+class Watch:
+    """All events of a run; `system` and `rank` of its rows are those of the present phase."""
+
+    system: System
+    rank: int
+    crossings: list[Watched] = field(default_factory=list)
+    times: list[At] = field(default_factory=list)
+    unseen: list[str] = field(default_factory=list)  # what cannot be watched, in words
+
+    @property
+    def compiled(self) -> bool:
+        """Whether all crossings can be looked for without Python."""
+        return all(w.compiled for w in self.crossings)
+
+    def holds(self, t: float) -> bool:
+        """Whether something has just happened at the time t: what follows needs a close look."""
+        return any(w.since == t for w in self.crossings)
+
+    def functions(self) -> tuple[list[Any], list[Program]]:
+        """Jitted functions and formulas."""
+        jitted = [w.event.function for w in self.crossings if w.program is None]
+        return jitted, [w.program for w in self.crossings if w.program is not None]
+
+    def sees(self, inside: Callable[[float], State], start: float, stop: float, end: State) -> bool:
+        """Whether there is a crossing in the step from `start` to `stop`, which ends at the state `end`."""
+        return bool(self._all(inside, start, stop, end))
+
+    def _all(self, inside: Callable[[float], State], start: float, stop: float, end: State) -> list[Found]:
+        """The first crossing of each function in a step."""
+        if not stop > start:
+            return []
+        times = start + SAMPLES * (stop - start)
+        times[-2] = stop
+        states = [*(inside(t) for t in times[:-2]), end, inside(times[-1])]
+        return [f for w in self.crossings if (f := _first(w, inside, times, states)) is not None]
+
+    def find(self, inside: Callable[[float], State], start: float, stop: float, end: State) -> Found | None:
+        """The first crossing in the step from `start` to `stop`.
+
+        It is held from there on: behind a crossing that changes nothing the function is beyond zero, behind a limit it
+        is before it, behind another action nobody knows. What crosses at the same time is still to be found.
+        """
+        found = self._all(inside, start, stop, end)
+        if not found:
+            return None
+        first = min(found, key=lambda f: f.t)
+        for other in found:
+            if other.t <= first.t + TOGETHER * (stop - start):
+                other.watched.hold(first.t, -other.side * TINY)
+        event = first.watched.event
+        if event.action is None:
+            first.watched.hold(first.t, first.side * TINY)
+        elif first.watched.rest is None:
+            first.watched.hold(first.t, np.nan)
+        return first
+
+
+def _first(w: Watched, inside: Callable[[float], State], times: Array, states: list[State]) -> Found | None:
+    """The first crossing of one function among its samples."""
+    values = [w.guess(states[0]), *(w.value(s) for s in states[1:-1]), w.guess(states[-1])]
+    if w.since == times[1]:
+        values[1] = w.held
+    points = list(zip(times[1:-1].tolist(), values[1:-1], strict=True))
+    for k in range(1, len(times) - 1):
+        if may_dip(*times[k - 1 : k + 2], *values[k - 1 : k + 2]):
+            low, high = max(times[k - 1], times[1]), min(times[k + 1], times[-2])
+            t, value = _smallest(w, inside, float(low), float(high), values[k - 1])
+            if value * values[k - 1] <= 0.0:
+                points.append((t, value))
+    points.sort()
+    for (low, a), (high, b) in pairwise(points):
+        rises = a < 0.0
+        if sign_changes(a, b) and w.event.direction * (1 if rises else -1) >= 0:
+            return Found(_root(w, inside, low, high, b), w, 1.0 if rises else -1.0)
+    return None
+
+
+def _smallest(
+    w: Watched, inside: Callable[[float], State], low: float, high: float, near: float
+) -> tuple[float, float]:
+    """Time and value where a function that has the sign of `near` around comes nearest to zero, or beyond it."""
+    from scipy.optimize import minimize_scalar
+
+    sign = float(np.sign(near))
+    found = minimize_scalar(
+        lambda t: sign * w.value(inside(t)), bounds=(low, high), method="bounded", options={"xatol": DIP * (high - low)}
+    )
+    return float(found.x), sign * float(found.fun)
+
+
+def _root(w: Watched, inside: Callable[[float], State], low: float, high: float, b: float) -> float:
+    """Time of the crossing, to rounding; b is the value at its end.
+
+    At the start of a bounce the value is zero but for rounding: a moment of the right sign is looked for behind it; if
+    there is none the coordinate does not leave its limit.
+    """
+    from scipy.optimize import brentq
+
+    def value(t: float) -> float:
+        return b if t >= high else w.value(inside(t))
+
+    if b == 0.0:
+        return high
+    trials = [low, *(low + (high - low) * 0.5**k for k in range(1, HALVINGS))]
+    above = next((t for t in trials if value(t) * b < 0.0), None)
+    if above is None:
+        return low
+    eps = float(np.finfo(float).eps)
+    xtol = 4.0 * eps * max(abs(high), high - low)
+    return float(brentq(value, above, high, xtol=xtol, rtol=4.0 * eps))
+
+
+def with_limits_of_model(system: System, given: Sequence[Given]) -> list[Given]:
+    """The events given and those that `at_limit` of joints asks for, but for limits that are among them already."""
+    said = [e.joints if e.joints is not None else system.limits for e in given if isinstance(e, Limits)]
+    left = {label: mode for label, mode in system.at_limit.items() if all(label not in labels for labels in said)}
+    found: list[Given] = list(given)
+    for mode in dict.fromkeys(left.values()):
+        joints = [label for label, its in left.items() if its == mode]
+        restitution = mode if isinstance(mode, float) else None
+        found.append(Limits(restitution, joints, warn=mode == "warn"))
+    return found
+
+
+def watch(system: System, given: Iterable[Given], rank: int, first: State, end: float) -> Watch:
+    """What is to be looked for from a state on, with limits taken apart and plain functions given a name."""
+    found = Watch(system, rank)
+    for k, event in enumerate(given):
+        action = getattr(event, "action", None)
+        if isinstance(action, Lock):
+            require_lockable(system, action.joint)
+        if isinstance(event, At):
+            if not first.t < event.t <= end:
+                raise LoopdynError(f"event '{event.name}' is at t = {event.t:g} s, outside of t_span. Move it inside.")
+            found.times.append(event)
+        elif isinstance(event, Limits):
+            found.crossings += _limits(found, event, first)
+        elif isinstance(event, Crossing):
+            found.crossings.append(Watched(event, _program(system, event)))
+        elif callable(event):
+            name = getattr(event, "__name__", "").strip("<>") or f"event {k + 1}"
+            found.crossings.append(Watched(Crossing(event, name)))
+        else:
+            raise LoopdynError(f"{event!r} is no event. Give ld.Crossing, ld.At, ld.Limits or a function f(t, q, v).")
+    found.times.sort(key=lambda e: e.t)
+    return found
+
+
+def _program(system: System, event: Crossing) -> Program | None:
+    """A formula as a program whose variables are t, all coordinates, all speeds; None for a function."""
+    if not isinstance(event.function, str):
+        return None
+    names, places = ["t"], [0]
+    for given, labels, first in (
+        (event.coordinates, system.coordinates, 1),
+        (event.speeds, system.speeds, 1 + system.nq),
+    ):
+        for name, label in given.items():
+            if label not in labels:
+                raise LoopdynError(
+                    f"event '{event.name}': '{name}' stands for '{label}', which the tree of joints does not have. "
+                    f"{nearest(label, labels)}"
+                )
+            names.append(name)
+            places.append(first + labels.index(label))
+    program = parse(event.function).program(names)
+    reads = (program.code & OP.MASK) == OP.VARIABLE
+    moved = np.array(places)[np.where(reads, program.code >> OP.BITS, 0)]
+    return replace(program, code=np.where(reads, OP.VARIABLE + (moved << OP.BITS), program.code))
+
+
+def _limits(present: Watch, event: Limits, first: State) -> list[Watched]:
+    system = present.system
+    labels = list(system.limits) if event.joints is None else list(event.joints)
+    if not labels:
+        raise LoopdynError("ld.Limits: no joint of the model has limits. Give a joint limits=(low, high).")
+    found = []
+    for label in labels:
+        if label not in system.limits:
+            raise LoopdynError(f"ld.Limits: '{label}' has no limits. {nearest(label, system.limits)}")
+        c = _Coordinate(system, label)
+        low, high = system.limits[label]
+        if c.place is None and c.periodic and high - low >= FULL_TURN:
+            present.unseen.append(
+                f"'{label}' belongs to a cut joint, whose angle is known within one turn: its limits, a turn or more "
+                "apart, are not watched. Compile with other cuts=[...]."
+            )
+            continue
+        x = c.value(first)
+        turns = c.turns_to_range(x)  # limits of angles are meant but for whole turns
+        for bound, side, direction in zip((low, high), ("lower", "upper"), (-1, 1), strict=True):
+            if np.isfinite(bound):
+                watched = _limit(present, event, c, float(bound + turns), side, direction)
+                _begin(watched, c, first, direction * (x - bound - turns), event)
+                found.append(watched)
+    return found
+
+
+def _begin(watched: Watched, c: _Coordinate, first: State, beyond: float, event: Limits) -> None:
+    """Hold a limit at which the coordinate starts; a start beyond it is warned of, or refused where it is a stop."""
+    if beyond > ON_LIMIT * c.unit:
+        low, high = c.system.limits[c.label]
+        where = f"'{c.label}' starts outside its limits [{low:.6g}, {high:.6g}] (rad or m), by {beyond:.3g}"
+        if not event.warn:
+            raise LoopdynError(f"{where}, and is to stop or rebound there. Start inside, or use at_limit: warn.")
+        watched.beyond_at_start = where
+    elif beyond >= -ON_LIMIT * c.unit and not event.warn:
+        watched.hold(first.t, -float(watched.event.direction) * TINY)
+
+
+class _Coordinate:
+    """A coordinate that has limits: one of the tree, or of a cut joint, measured from the poses of its bodies."""
+
+    def __init__(self, system: System, label: str):
+        self.system, self.label = system, label
+        self.joint = system.joints[label.partition(".")[0]]
+        self.k = self.joint.spec.labels(self.joint.name)[0].index(label)
+        self.angle = self.joint.spec.dimensions[self.k] == "angle"
+        self.periodic = self.angle and self.joint.spec.type != "helical"
+        self.unit = 1.0 if self.angle else system.size
+        self.place = system.coordinates.index(label) if label in system.coordinates else None
+
+    def value(self, state: State) -> float:
+        """At a state; the angle of a cut joint within half a turn of the middle of its range."""
+        if self.place is not None:
+            return float(state.q[self.place])
+        x = float(joint_coordinates(self.joint, body_motion(self.system, state))[self.k])
+        return x - self.turns_to_range(x) if self.periodic else x
+
+    def turns_to_range(self, x: float) -> float:
+        """Whole turns, rad, by which an angle x is off the range of the joint; none inside it."""
+        low, high = self.system.limits[self.label]
+        middle = 0.5 * (low + high)
+        if low <= x <= high or not self.periodic or not np.isfinite(middle):
+            return 0.0
+        return FULL_TURN * round((x - middle) / FULL_TURN)
+
+    def rate(self, state: State) -> tuple[Array, float]:
+        """Its gradient (nv,) by the speeds, and its rate."""
+        return freedom_rate(self.system, state, body_motion(self.system, state), self.joint, self.k)
+
+
+def _limit(present: Watch, event: Limits, c: _Coordinate, bound: float, side: str, direction: int) -> Watched:
+    name = f"{c.label} {'beyond' if event.warn else 'at'} its {side} limit"
+    at = bound + direction * ON_LIMIT * c.unit if event.warn else bound  # rounding does not leave a range
+    stop = event.restitution is None and not event.warn
+    if c.place is not None:
+        crossing = Crossing(f"x - ({at!r})", name, direction, stop, coordinates={"x": c.label})
+    else:
+        crossing = Crossing(lambda t, q, v: c.value(State(t, q, v)) - at, name, direction, stop)
+    program = _program(c.system, crossing)
+    if event.restitution is None:
+        return Watched(crossing, program, leaves=event.warn)
+    e = event.restitution
+
+    def rebound(state: State) -> State:
+        q = state.q.copy()
+        if present.system.nc == 0 and c.place is not None:  # a loop would be opened by it
+            q[c.place] = bound
+        state = State(state.t, q, state.v)
+        return State(state.t, q, impact(present.system, state, *c.rate(state), c.unit, e, present.rank))
+
+    def rests(state: State) -> bool:
+        return bool(abs(c.rate(state)[1]) < REST * c.unit)
+
+    return Watched(replace(crossing, action=rebound), program, rests)
+
+
+def impact(system: System, state: State, row: Array, rate: float, unit: float, restitution: float, rank: int) -> Array:
+    """Speeds after an impact that turns the rate of a coordinate about while loops stay closed.
+
+    The change is the smallest one in the mass metric. `row` is the gradient of the coordinate by the speeds, `unit` its
+    natural unit.
+
+    Examples
+    --------
+    A single mass only changes its sign:
+
+    >>> import loopdyn as ld
+    >>> system = ld.library.pendulum().compile()
+    >>> impact(system, system.state(v={"A": -2.0}), np.array([1.0]), -2.0, 1.0, 0.5, 0)
+    array([1.])
+    """
+    now, rows = terms(system, state), system.row_units
+    J = np.vstack([now.J / rows[:, None], row / unit])
+    r = np.append((now.J @ state.v + now.phi_t) / rows, (1.0 + restitution) * rate / unit)
+    v: Array = state.v + smallest_step(J, r, metric(now.M), min(rank + 1, system.nv))
+    return v
+
+
+def apply(action: Callable[[State], State], state: State, name: str) -> State:
+    """The state after an action, at the same time."""
+    after: Any = action(state)
+    if not isinstance(after, State) or after.q.shape != state.q.shape or after.v.shape != state.v.shape:
+        raise LoopdynError(f"event '{name}': its action must return a State of the same system.")
+    return State(state.t, np.array(after.q, float), np.array(after.v, float))

@@ -1,0 +1,192 @@
+"""Joints locked and constraints released inside a run.
+
+A run then has phases, each with a system of its own: the same bodies and the same tree, so the same coordinates and
+speeds, but other constraint rows. A lock is a driver that holds a coordinate where it is. Velocities jump to the
+nearest ones that the new rows allow in the metric of kinetic energy (:func:`loopdyn.reconnect`): a plastic impact, in
+which the momentum along all remaining freedoms is conserved. Where rows are released nothing jumps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from loopdyn.analysis.reconnect import Change, reconnect
+from loopdyn.errors import LoopdynError
+from loopdyn.loops.reactions import Reactions
+from loopdyn.quantities.wording import nearest
+from loopdyn.system.system import State, System, Tolerated, build
+from loopdyn.tree import body_motion
+
+
+@dataclass(frozen=True)
+class Lock:
+    """Action of an event: hold a joint coordinate where it is from then on.
+
+    Parameters
+    ----------
+    joint : str
+        Label of the coordinate, e.g. ``"A"`` or ``"C.slide"``.
+
+    Examples
+    --------
+    >>> import loopdyn as ld
+    >>> ld.At(0.5, "brake", action=ld.Lock("A")).action
+    Lock(joint='A')
+    """
+
+    joint: str
+
+
+@dataclass(frozen=True)
+class Release:
+    """Action of an event: unlock a joint coordinate, or take away a constraint, a driver or a cut joint.
+
+    A joint of the tree cannot be released, since its coordinates would be missing: compile with it among the cuts.
+
+    Examples
+    --------
+    >>> Release("A").name
+    'A'
+    """
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Phase:
+    """The constraints that act from an output on."""
+
+    system: System = field(repr=False)
+    first: int = 0  # output
+    locks: Mapping[str, float] = field(default_factory=dict)  # coordinates, rad or m
+    released: tuple[str, ...] = ()
+    tolerated: Tolerated | None = None  # redundant rows that are left open, see `loopdyn.assemble`
+
+    def as_data(self) -> dict[str, Any]:
+        """All but the system, as plain data."""
+        tolerated = None if self.tolerated is None else asdict(self.tolerated)
+        return {
+            "first": self.first,
+            "locks": dict(self.locks),
+            "released": list(self.released),
+            "tolerated": tolerated,
+        }
+
+
+def phase_of(base: System, data: Mapping[str, Any]) -> Phase:
+    """A phase of a run of `base` from its plain data."""
+    given = data["tolerated"]
+    tolerated = None if given is None else Tolerated(tuple(given["rows"]), given["angle"], given["length"])
+    return _compiled(base, Phase(base, int(data["first"]), dict(data["locks"]), tuple(data["released"]), tolerated))
+
+
+def change(base: System, phase: Phase, state: State, action: Lock | Release, first: int) -> tuple[Phase, Change]:
+    """The phase that follows from the output `first` on, and the jump that leads to it.
+
+    Parameters
+    ----------
+    base : System
+        Of the first phase of the run.
+    phase : Phase
+        The present one.
+    state : State
+    action : Lock or Release
+    first : int
+    """
+    locks, released = dict(phase.locks), phase.released
+    if isinstance(action, Lock):
+        locks[action.joint] = coordinate(phase.system, state, action.joint)
+    elif action.name in locks:
+        del locks[action.name]
+    else:
+        _check_release(base, phase, action.name)
+        released = (*released, action.name)
+    following = _compiled(base, replace(phase, first=first, locks=locks, released=released))
+    jump = reconnect(phase.system, state, following.system)
+    # the bodies keep their poses, so the coordinates are those before, without the rounding of measuring them
+    return following, replace(jump, state=State(state.t, state.q, jump.state.v))
+
+
+def require_lockable(system: System, label: str) -> None:
+    """Raise LoopdynError if there is no joint coordinate of this label, in the tree or of a cut joint."""
+    if label not in {x for j in system.joints.values() for x in j.spec.labels(j.name)[0]}:
+        raise _not_lockable(system, label)
+
+
+def _not_lockable(system: System, label: str) -> LoopdynError:
+    known = [x for x in system.coordinates if x in system.speeds]
+    return LoopdynError(f"ld.Lock: there is no joint coordinate '{label}' to lock. {nearest(label, known)}")
+
+
+def coordinate(system: System, state: State, label: str) -> float:
+    """Value of a joint coordinate, also of a cut joint, rad or m; full turns of the latter included if known."""
+    if label in system.coordinates and label in system.speeds:
+        return float(state.q[system.coordinates.index(label)])
+    j = next((j for j in system.joints.values() if not j.in_tree and label in j.spec.labels(j.name)[0]), None)
+    if j is None:
+        raise _not_lockable(system, label)
+    motion = body_motion(system, state)
+    F, M = motion.rotation[j.parent] @ j.F[1], motion.rotation[j.child] @ j.M[1]
+    x = motion.position[j.child] + motion.rotation[j.child] @ j.M[0]
+    d = x - motion.position[j.parent] - motion.rotation[j.parent] @ j.F[0]
+    k = j.spec.labels(j.name)[0].index(label)
+    return system.with_turns(j, k, float(j.spec.measure(F.T @ M, F.T @ d, j.par)[k]), state.q)
+
+
+def _check_release(base: System, phase: Phase, name: str) -> None:
+    m, cuts = base.mechanism, base.topology.cuts
+    can = [x for x in (*m.constraints, *m.drivers, *m.user_constraints, *cuts) if x not in phase.released]
+    if name in can:
+        return
+    if name in m.joints and name not in phase.released:
+        raise LoopdynError(
+            f"ld.Release: joint '{name}' is part of the tree, its coordinates would be missing. Cut it from the start: "
+            f'compile(cuts=["{name}", ...]).'
+        )
+    raise LoopdynError(
+        f"ld.Release: there is nothing called '{name}' to release. {nearest(name, [*phase.locks, *can])}"
+    )
+
+
+def _compiled(base: System, phase: Phase) -> Phase:
+    """The phase with its system."""
+    m = base.mechanism.model_copy(deep=True)
+    for name in phase.released:
+        for group in (m.joints, m.constraints, m.drivers, m.user_constraints):
+            group.pop(name, None)
+    units = m.resolver().units
+    for label, value in phase.locks.items():
+        joint = base.joints[label.partition(".")[0]]
+        k = joint.spec.labels(joint.name)[0].index(label)
+        m.add_driver(f"lock {label}", label, value / units.factor(joint.spec.dimensions[k]))
+    cuts = [cut for cut in base.topology.cuts if cut not in phase.released]
+    system = build(m, cuts, counted=base.counted)
+    if system.coordinates != base.coordinates or system.speeds != base.speeds:
+        raise LoopdynError(
+            f"without {', '.join(phase.released)} the mechanism has another tree. Compile with other cuts."
+        )
+    if phase.tolerated is not None:
+        left = tuple(row for row in phase.tolerated.rows if row in system.constraint_rows)
+        system = system.tolerating(replace(phase.tolerated, rows=left))
+    return replace(phase, system=system, tolerated=system.tolerated)
+
+
+def impulse_as_data(impulse: Reactions | None) -> dict[str, Any] | None:
+    """Impulses as plain data."""
+    if impulse is None:
+        return None
+    data = asdict(impulse)
+    return data | {"wrench": impulse.wrench.tolist(), "unique": impulse.unique.tolist(),
+                   "multipliers": dict(impulse.multipliers)}  # fmt: skip
+
+
+def impulse_of(data: Mapping[str, Any] | None) -> Reactions | None:
+    """Impulses from plain data."""
+    if data is None:
+        return None
+    wrench, unique = np.array(data["wrench"], float).reshape(-1, 6), np.array(data["unique"], bool).reshape(-1, 6)
+    return Reactions(tuple(data["joints"]), wrench, unique, data["norm"], data["residual"], data["multipliers"])

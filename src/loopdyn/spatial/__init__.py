@@ -1,0 +1,1 @@
+"""Vectors, rotations and Plücker algebra in kernels."""

@@ -1,0 +1,1 @@
+"""A mechanism as it is computed: spanning tree, cut joints, frozen arrays."""

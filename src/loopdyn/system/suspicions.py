@@ -1,0 +1,140 @@
+"""What is legal in a model but more likely a slip: of units, of a number, of a name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from loopdyn.model.inertia import MassProperties
+from loopdyn.model.mechanism import GROUND, Mechanism
+from loopdyn.quantities.units import Units
+
+Array = NDArray[np.float64]
+Placed = Mapping[str, tuple[tuple[int, int], Array]]  # joints: rows of their bodies, world point at the reference pose
+
+# m/s^2: gravity of the earth; more than that is likely mm/s^2 (the sun has 274, drop towers go to 500 g), less than
+# the other is likely m/s^2 in a model that declares mm/s^2 (Ceres has 0.28, Phobos 0.006).
+EARTH, STRONG_GRAVITY, WEAK_GRAVITY = 9.80665, 1000.0, 0.02
+LONG = 50.0  # m between two joints of one body, where no unit of length is declared: likely mm
+FAR = 100.0  # times the usual distance of a joint from the mass centre of a body of its own
+AT_CENTRE = 1e-9  # share of the largest distance of a joint from a mass centre that is none but for rounding
+HEAVY, LIGHT = 1e7, 1e-12  # kg: a bucket-wheel excavator has 1.4e7, a comb drive 1e-10
+
+
+def suspicions(
+    m: Mechanism, names: Sequence[str], n_bases: int, centres: Array, masses: Sequence[MassProperties], joints: Placed
+) -> Iterator[str]:
+    """Sentences about what is suspicious.
+
+    Parameters
+    ----------
+    m : Mechanism
+    names : list of str
+        Bodies, the bases first.
+    n_bases : int
+    centres : (bodies, 3) array
+        Mass centres in world coordinates at the reference pose, m.
+    masses : list
+        Mass properties of the bodies.
+    joints : mapping
+    """
+    yield from _lengths(m.units, names, n_bases, joints)
+    yield from _far_joints(names, n_bases, centres, masses, joints)
+    yield from _masses(names, n_bases, masses)
+    yield from _adrift(m, names, n_bases, joints)
+
+
+def gravity_note(gravity: Array) -> Iterator[str]:
+    """A sentence about gravity that is hardly meant, m/s^2."""
+    strength = float(np.linalg.norm(gravity))
+    if strength > STRONG_GRAVITY:
+        yield (
+            f"gravity is {strength:g} m/s^2, {strength / EARTH:.0f} times that of the earth. If mm/s^2 is meant, "
+            "write units: {acceleration: mm/s^2}."
+        )
+    elif 0.0 < strength < WEAK_GRAVITY:
+        yield (
+            f"gravity is {strength:g} m/s^2, {strength / EARTH:.1g} times that of the earth. Check it against "
+            "units: {acceleration: ...}; without that, gravity is in m/s^2."
+        )
+
+
+def _lengths(units: Units, names: Sequence[str], n_bases: int, joints: Placed) -> Iterator[str]:
+    if "length" in units.model_fields_set:
+        return
+    places: dict[int, list[Array]] = {}
+    for ends, at in joints.values():
+        for body in ends:
+            places.setdefault(body, []).append(at)
+    longest, body = max(
+        ((float(np.ptp(np.array(p), axis=0).max()), body) for body, p in places.items() if body >= n_bases),
+        default=(0.0, 0),
+    )
+    if longest > LONG:
+        yield (
+            f"body '{names[body]}' is {longest:.4g} m from joint to joint, and no unit of length is declared. If mm "
+            "are meant, write units: {length: mm}; if not, units: {length: m}."
+        )
+
+
+def _far_joints(
+    names: Sequence[str], n_bases: int, centres: Array, masses: Sequence[MassProperties], joints: Placed
+) -> Iterator[str]:
+    distance = {}
+    for name, (ends, at) in joints.items():
+        near = [float(np.linalg.norm(at - centres[b])) for b in ends if b >= n_bases and masses[b][0] > 0.0]
+        if near:
+            distance[name] = min(near)
+    if len(distance) < 3:
+        return
+    usual = float(np.median(list(distance.values())))
+    if usual < AT_CENTRE * max(distance.values()):  # most joints sit at mass centres: nothing is usual
+        return
+    for name, d in distance.items():
+        if usual > 0.0 and d > FAR * usual:
+            bodies = " and ".join(f"'{names[b]}'" for b in joints[name][0] if b >= n_bases)
+            yield (
+                f"joint '{name}' is {d:.4g} m from the mass centre of {bodies}, {d / usual:.0f} times as far as joints "
+                "of this mechanism usually are. Check where it is placed."
+            )
+
+
+def _masses(names: Sequence[str], n_bases: int, masses: Sequence[MassProperties]) -> Iterator[str]:
+    for name, (mass, _, _) in list(zip(names, masses, strict=True))[n_bases:]:
+        if mass > HEAVY or 0.0 < mass < LIGHT:
+            yield f"body '{name}' has a mass of {mass:.4g} kg, which no machine has. Check its mass, or its density."
+
+
+def _adrift(m: Mechanism, names: Sequence[str], n_bases: int, joints: Placed) -> Iterator[str]:
+    """Bodies that nothing connects with the ground, in a mechanism that stands on it."""
+    row = {name: k for k, name in enumerate(names)}
+    group = [0 if k < n_bases else k for k in range(len(names))]  # bases are held
+
+    def join(bodies: Sequence[int]) -> None:
+        merged = {group[b] for b in bodies}
+        for k, g in enumerate(group):
+            if g in merged:
+                group[k] = min(merged)
+
+    for ends, _ in joints.values():
+        join(ends)
+    standing = any(group[k] == 0 for k in range(n_bases, len(names)))
+    for part in (*m.constraints.values(), *m.forces.values()):
+        named = [getattr(part, key, None) for key in ("body1", "body2", "on", "body")]
+        join([row[b] for b in named if b in row] + ([0] if part.type == "applied" else []))
+    adrift: dict[int, list[str]] = {}
+    for k in range(n_bases, len(names)):
+        if group[k] != 0:
+            adrift.setdefault(group[k], []).append(names[k])
+    held_by_function = bool(m.user_constraints or m.user_forces)
+    for bodies in adrift.values() if standing and not held_by_function else ():
+        if len(bodies) == 1:
+            yield f"body '{bodies[0]}' is on no joint and moves freely. Join it if that is not meant."
+        else:
+            listed = ", ".join(f"'{b}'" for b in bodies[:6]) + (", ..." if len(bodies) > 6 else "")
+            yield (
+                f"bodies {listed} hang on nothing that leads to '{GROUND}' and move freely. Join one of them if that "
+                "is not meant."
+            )

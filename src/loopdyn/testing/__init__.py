@@ -1,0 +1,1 @@
+"""Checks that a formulation keeps the contract."""
