@@ -1,7 +1,7 @@
 """Arguments of public functions, checked against their annotations where a user enters.
 
 A wrong kind of argument is told in words, with what is needed and how to get it, before anything is computed. The
-package checks all its public names in one place (:func:`check_public`); inside, functions trust each other.
+package has all its public names checked where they are found (:func:`check`); inside, functions trust each other.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 import numpy as np
 
+import loopdyn
+from loopdyn import tree
 from loopdyn.errors import ModelError, Problem
 from loopdyn.formulations.base import Formulation
 from loopdyn.integrators.base import Baumgarte, Integrator
@@ -312,7 +314,7 @@ def _expected(function: Callable[..., Any]) -> Expected:
                 by_name[p.name] = kind
     if function.__qualname__ in FORWARDS:
         module, _, name = FORWARDS[function.__qualname__].partition(":")
-        to = getattr(sys.modules[module], name)
+        to = getattr(importlib.import_module(module), name)
         keywords = [p.name for p in inspect.signature(to).parameters.values() if p.kind is p.KEYWORD_ONLY]
         by_name = {**{n: k for n, k in _expected(inspect.unwrap(to)).by_name.items() if n in keywords}, **by_name}
         options = None
@@ -325,37 +327,46 @@ def _evaluated(annotation: Any, function: Callable[..., Any]) -> Any:
         return Any
     if not isinstance(annotation, str):
         return annotation
-    return eval(annotation, {}, _Names({**vars(sys.modules["loopdyn"]), **inspect.unwrap(function).__globals__}))
+    return eval(annotation, {}, _Names(inspect.unwrap(function).__globals__))
 
 
 class _Names(dict[str, Any]):
-    """Names in annotations: those of a module, NumPy's `ArrayLike`, and what is imported when it is needed."""
+    """Names in annotations: those of a module, NumPy's `ArrayLike`, public ones, what is imported when it is needed."""
 
     def __getitem__(self, name: str) -> Any:
         if name == "ArrayLike":
             return Numbers
-        if name in LATE and name not in self:
+        if name in self:
+            return super().__getitem__(name)
+        if name in LATE:
             module, _, member = LATE[name].partition(":")
             found = importlib.import_module(module)
             return getattr(found, member) if member else found
-        return super().__getitem__(name)
+        if name in loopdyn.__all__:
+            return getattr(loopdyn, name)
+        raise KeyError(name)  # a builtin
 
 
 # -------------------------------------------------------------------------------------------- all public names
 
 
-def check_public(namespace: dict[str, Any], names: Iterable[str]) -> None:
-    """Have the arguments of all public functions of a module checked, and of all methods of its public classes.
+def check(thing: Any) -> Any:
+    """Something public with its arguments checked: a function, the methods of a class, all that a module offers."""
+    if inspect.ismodule(thing):
+        check_public(vars(thing), thing.__all__)
+    elif inspect.isclass(thing):
+        check_class(thing)
+    elif inspect.isfunction(thing) and not hasattr(thing, CHECKED):
+        made = checked(thing)
+        setattr(sys.modules[thing.__module__], thing.__name__, made)  # there, too, so that it can be pickled
+        return made
+    return thing
 
-    A function is replaced both in `namespace` and in the module that defines it, so that it can be pickled.
-    """
+
+def check_public(namespace: dict[str, Any], names: Iterable[str]) -> None:
+    """Have the arguments of all that a module offers checked."""
     for name in names:
-        thing = namespace.get(name)
-        if inspect.isfunction(thing) and not hasattr(thing, CHECKED):
-            namespace[name] = checked(thing)
-            setattr(sys.modules[thing.__module__], thing.__name__, namespace[name])
-        elif inspect.isclass(thing):
-            check_class(thing)
+        namespace[name] = check(namespace[name])
 
 
 def check_class(kind: type) -> None:
@@ -377,3 +388,6 @@ def check_class(kind: type) -> None:
                 continue
             made: Any = checked(inner)
             setattr(base, name, classmethod(made) if isinstance(found, classmethod) else made)
+
+
+check(tree)  # public as it stands, and imported by others before a user asks for it

@@ -42,6 +42,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+from loopdyn.arguments import check_public
 from loopdyn.library.benchmarks import andrews, bricard, flyball, n_four_bar
 from loopdyn.library.ladders import ladder, star_ladder, tower
 from loopdyn.library.machines import cardan_shaft, delta_robot, double_wishbone
@@ -123,3 +124,5 @@ ALL: dict[str, Callable[[], Mechanism]] = {
     "delta_robot": delta_robot,
     "cardan_shaft": cardan_shaft,
 }
+
+check_public(globals(), __all__)

@@ -1,0 +1,42 @@
+"""`import loopdyn` costs what is used of it."""
+
+import subprocess
+import sys
+
+import pytest
+
+import loopdyn as ld
+
+
+def run(code):
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
+
+
+@pytest.mark.parametrize("library", ["numpy", "scipy", "numba", "pandas", "xarray", "pydantic", "matplotlib"])
+def test_nothing_large_is_imported_before_it_is_used(library):
+    assert run(f"import loopdyn, sys; print({library!r} in sys.modules)") == "False"
+
+
+def test_every_public_name_is_found_where_the_list_says():
+    found = run("import loopdyn; print(sorted(n for n in loopdyn.__all__ if getattr(loopdyn, n) is None))")
+    assert found == "[]"
+    assert set(ld.__all__) <= set(dir(ld))
+
+
+def test_a_name_that_is_not_there_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="has no attribute 'simulat'"):
+        ld.simulat  # noqa: B018
+
+
+@pytest.mark.parametrize("first", ["ld.Mechanism", "tree", "ld.library"])
+def test_arguments_are_checked_whatever_is_asked_for_first(first):
+    words = run(
+        f"""import loopdyn as ld
+from loopdyn import tree
+{first}
+try:
+    tree.terms(3, 4)
+except ld.LoopdynError as error:
+    print(error)"""
+    )
+    assert words.startswith("terms: system is 3. Give a System.")
