@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import json
+import time
+from threading import Thread
 
 import numba
 import numpy as np
@@ -10,7 +13,7 @@ import pytest
 from numba.core import event, typing
 from tests.unit.test_jit import Workshop
 
-from loopdyn.engine import compiler
+from loopdyn.engine import cache, compiler
 from loopdyn.engine.jit import inline, kernel, specialise
 
 pytestmark = pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")
@@ -170,7 +173,7 @@ def test_functions_that_users_compile_are_compiled_as_without_us():
 
 
 PROBE = """
-from probe._jit import inline, kernel
+from probe.engine.jit import inline, kernel
 
 @inline
 def by(x):
@@ -220,7 +223,7 @@ def test_a_called_kernel_that_is_missing_in_the_cache_is_compiled_under_the_same
 
 
 SHARED = """
-from probe._jit import inline, kernel
+from probe.engine.jit import inline, kernel
 
 @inline
 def root(x):
@@ -282,3 +285,64 @@ def test_a_version_of_numba_that_is_not_known_is_said_once_and_compiles(workshop
 def test_signatures_of_numba_are_what_keys_are_made_of():
     assert compiler.normalize_signature((numba.float64,))[0] == (numba.float64,)
     assert compiler.normalize_signature(typing.signature(numba.int64, numba.float64))[0] == (numba.float64,)
+
+
+@inline
+def first_called(x):
+    return x + 1.0
+
+
+@inline
+def last_called(x):
+    return 3.0 * x
+
+
+@kernel
+def of_two(x):
+    return first_called(x) + last_called(2.0 * x)
+
+
+def compile_called(dispatcher, is_ready):
+    compiler._KEYS.append("0" * 24)  # as while it is being compiled
+    try:
+        dispatcher._compile_called((numba.float64,), is_ready)
+    finally:
+        compiler._KEYS.pop()
+
+
+def test_a_process_that_waits_for_a_function_compiles_what_it_calls_from_the_last(compilations):
+    kernel_ = fresh(of_two, first_called=fresh(first_called), last_called=fresh(last_called))
+    compile_called(kernel_, is_ready=lambda: False)
+    called = [name for name in compilations if name.startswith(("first_called", "last_called"))]
+    assert [name.split("_called")[0] for name in called] == ["last", "first"]
+    assert not kernel_.overloads  # left to the process that it waits for
+    assert kernel_(2.0) == 3.0 + 12.0
+
+
+def test_a_process_that_waits_stops_when_the_function_is_ready(compilations):
+    kernel_ = fresh(of_two, first_called=fresh(first_called), last_called=fresh(last_called))
+    compile_called(kernel_, is_ready=lambda: True)
+    assert not compilations
+
+
+def test_a_locked_entry_is_waited_for_after_something_useful_was_done(tmp_path):
+    done = []
+    with cache.by_one_process(tmp_path / "a.kernel", meanwhile=lambda: done.append("first")):
+        waiting = Thread(target=wait_for, args=(tmp_path / "a.kernel", done))
+        waiting.start()
+        while "useful" not in done:
+            time.sleep(0.01)
+        assert "mine" not in done
+    waiting.join()
+    assert done == ["useful", "mine"]
+
+
+def wait_for(path, done):
+    with cache.by_one_process(path, meanwhile=lambda: done.append("useful")):
+        done.append("mine")
+
+
+def test_collections_are_as_before_after_a_compilation():
+    before = gc.get_threshold()
+    fresh(first_called).compile((numba.int64,))
+    assert gc.get_threshold() == before

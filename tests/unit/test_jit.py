@@ -1,6 +1,6 @@
 """The door to Numba: compiled code is never stale, a second process compiles nothing, users' caches stay theirs.
 
-What concerns several processes is shown on a small package of its own (`probe`) that holds a copy of `_jit.py`:
+What concerns several processes is shown on a small package of its own (`probe`) that holds a copy of `jit.py`:
 its sources can be edited between two runs.
 """
 
@@ -21,8 +21,7 @@ import numba
 import numpy as np
 import pytest
 
-from loopdyn.engine import cache
-from loopdyn.engine import jit as _jit
+from loopdyn.engine import cache, jit
 from loopdyn.engine.fingerprint import fingerprint
 from loopdyn.engine.jit import kernel, prefetch, specialise, whole, window
 
@@ -36,11 +35,10 @@ class Workshop:
         self.runs = 0
         (folder / "probe").mkdir(parents=True)
         (folder / "probe" / "__init__.py").touch()
-        package = Path(_jit.__file__).parent
         (folder / "probe" / "engine").mkdir()
-        for source in (package / "_jit.py", *(package / "engine").glob("*.py")):
+        for source in Path(jit.__file__).parent.glob("*.py"):
             text = source.read_text(encoding="utf-8").replace("loopdyn.engine", "probe.engine")
-            self.write(f"probe/{source.relative_to(package)}", text)
+            self.write(f"probe/engine/{source.name}", text)
 
     def write(self, name: str, text: str) -> None:
         (self.folder / name).write_text(text)
@@ -85,7 +83,7 @@ def workshop(tmp_path):
 
 
 INNER = """
-from probe._jit import kernel
+from probe.engine.jit import kernel
 
 @kernel
 def step(x):
@@ -93,7 +91,7 @@ def step(x):
 """
 
 OUTER = """
-from probe._jit import kernel
+from probe.engine.jit import kernel
 from probe.inner import step
 
 @kernel
@@ -300,7 +298,7 @@ SPECIALISE = (
     + """
 import json
 import user
-from probe._jit import specialise
+from probe.engine.jit import specialise
 from probe.outer import twice
 made = {name: specialise(twice, chosen=getattr(user, name)) for name in CASES}
 print(json.dumps({name: {"value": f(1.5), **count(f)} for name, f in made.items()}))
@@ -347,7 +345,7 @@ def test_functions_that_share_a_name_and_differ_in_body_do_not_collide(workshop)
         + """
 import json
 import one, other
-from probe._jit import specialise
+from probe.engine.jit import specialise
 from probe.outer import twice
 first = specialise(twice, chosen=one.step)
 second = specialise(twice, chosen=other.step)
@@ -405,7 +403,7 @@ def test_a_specialised_kernel_can_be_bound_in_turn():
 def test_with_the_jit_off_kernels_are_plain_functions_and_leave_no_files(workshop):
     script = """
 import json, types
-from probe._jit import kernel, specialise
+from probe.engine.jit import kernel, specialise
 from probe.outer import run, twice
 from probe.inner import step
 made = specialise(twice, chosen=step)
