@@ -1,0 +1,35 @@
+"""The page on the architecture says what is there."""
+
+import importlib.util
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+
+def layers():
+    spec = importlib.util.spec_from_file_location("layers", ROOT / "docs" / "layers.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_picture_of_the_layers_is_that_of_the_sources():
+    picture = layers()
+    assert picture.PICTURE.read_text() == picture.drawn(), "run: python docs/layers.py"
+
+
+def test_files_that_the_page_names_exist():
+    text = (ROOT / "docs" / "architecture.md").read_text()
+    named = re.findall(r"`([a-z_/]+\.py)`", text)
+    assert len(named) > 20
+    missing = [name for name in named if "/" in name and not (ROOT / "src" / "loopdyn" / name).is_file()]
+    assert [name for name in missing if not (ROOT / name).is_file()] == []
+
+
+def test_no_package_is_imported_from_below():
+    picture = layers()
+    level = {name: n for n, row in enumerate(picture.layers()) for name in row}
+    allowed = {("model", "system")}  # Mechanism.compile, inside the method; nothing when it is loaded
+    upward = {(a, b) for a, others in picture.imports().items() for b in others if level[b] < level[a]}
+    assert upward <= allowed
