@@ -23,8 +23,6 @@ from loopdyn.quantities.units import Path, Resolver, Scalar, Spec, Vec2
 # Codes of the force types in kernels.
 SPRING, ACTUATOR, JOINT_SPRING, JOINT_FRICTION, MOTOR, BUSHING, APPLIED, JOINT_TENDON = range(8)
 
-N_INTS = 8  # of a force record: code, then bodies or freedom, then program numbers
-N_FLOATS = 40
 # A bushing or an applied force that has torques only says so here: its load is then the size of the torque.
 TURNS_ONLY = 4
 

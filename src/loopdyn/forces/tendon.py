@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
-from loopdyn.forces.base import JOINT_TENDON, N_FLOATS, Force, Law, Places, Record, law_program
+from loopdyn.engine.records import N_FORCE_FLOATS
+from loopdyn.forces.base import JOINT_TENDON, Force, Law, Places, Record, law_program
 from loopdyn.quantities.units import Path, Resolver, Scalar
 
 # Of each term in the floats of the record: speed and coordinate of the tree, by number, and the factor.
 TERM_SPEED, TERM_COORDINATE, TERM_FACTOR, N_TERM = range(4)
-MOST_TERMS = N_FLOATS // N_TERM
+MOST_TERMS = N_FORCE_FLOATS // N_TERM
 
 
 class JointTendon(Force):

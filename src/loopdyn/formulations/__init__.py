@@ -1,1 +1,1 @@
-"""Formulations of the equations of motion, one file per method, behind one contract."""
+"""Formulations of the equations of motion, one folder per paper, behind one contract."""

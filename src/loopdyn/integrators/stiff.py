@@ -98,7 +98,7 @@ def newton_step(F, W, Z, real, pair, h, scale):
 
 
 @kernel
-def step_error(m, Z, f, real, h, scale, out):
+def step_error(Z, f, real, h, scale, out):
     """Estimate of the error with derivative f at the start, into `out`; its size against the tolerance."""
     out[:] = real @ (f + (ERROR_WEIGHTS @ Z) / h)
     return np.max(np.abs(out) / scale)
@@ -144,7 +144,7 @@ def attempt(ints, floats, work, m, method, accelerate):
         m.clock[ERROR] = DIVERGES
         return FINE
     tolerances(m, Z[2], scale)
-    m.clock[ERROR] = step_error(m, Z, m.k[0, :n], real, h, scale, error)
+    m.clock[ERROR] = step_error(Z, m.k[0, :n], real, h, scale, error)
     if m.clock[ERROR] > 1.0:  # stiff parts of the estimate are damped by a second solution [Hairer1996 (8.20)]
         m.stage[:n] = m.y[:n] + error
         place(ints, work, m, m.stage, start)
@@ -153,7 +153,7 @@ def attempt(ints, floats, work, m, method, accelerate):
             status = note(ints, floats, work, m, m.stage, method.c.size)
         if status != FINE:
             return status
-        m.clock[ERROR] = step_error(m, Z, m.k[method.c.size, :n], real, h, scale, error)
+        m.clock[ERROR] = step_error(Z, m.k[method.c.size, :n], real, h, scale, error)
     m.new[:n] = m.y[:n] + Z[2]
     m.new[n:] = m.y[n:] + h * (A[2, 0] * m.k[1, n:] + A[2, 1] * m.k[2, n:] + A[2, 2] * m.k[3, n:])
     return FINE

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loopdyn.system.system import State, System
-from loopdyn.tree import Terms, increment, terms
+from loopdyn.tree import increment, terms
 
 Array = NDArray[np.float64]
 
@@ -137,10 +137,4 @@ def _size(x: Array) -> float:
     return float(np.abs(x).max(initial=0.0))
 
 
-def velocity_residual(system: System, state: State, known: Terms | None = None) -> float:
-    """Largest |J v + phi_t|."""
-    now = known or terms(system, state)
-    return _size(now.J @ state.v + now.phi_t)
-
-
-__all__ = ["Projection", "correct", "metric", "project", "smallest_step", "velocity_residual"]
+__all__ = ["Projection", "correct", "metric", "project", "smallest_step"]

@@ -73,7 +73,6 @@ Scalar = Annotated[float | str, *_field(_scalar, _NUMBER)]
 Vec2 = Annotated[tuple[float | str, float | str], *_field(_vector(2), _vector_schema(2))]
 Vec3 = Annotated[tuple[float | str, float | str, float | str], *_field(_vector(3), _vector_schema(3))]
 Vec4 = Annotated[tuple[float | str, float | str, float | str, float | str], *_field(_vector(4), _vector_schema(4))]
-Vec6 = Annotated[tuple[float | str, ...], *_field(_vector(6), _vector_schema(6))]
 
 
 # ------------------------------------------------------------------------------------ base of all parts

@@ -237,11 +237,6 @@ def parallel_axis(S, m, c):
 
 
 @inline
-def add_sym(A, B):
-    return (A[0] + B[0], A[1] + B[1], A[2] + B[2], A[3] + B[3], A[4] + B[4], A[5] + B[5])
-
-
-@inline
 def inertia_times(J, H, M, w, v):
     """[[J, H], [H^T, M]] [w; v]."""
     return add(symv(J, w), rot(H, v)), add(rot_t(H, w), symv(M, v))

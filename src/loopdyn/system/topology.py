@@ -340,7 +340,7 @@ def shallow_forest(
     if free:
         _grow(names, edges, adjacent, joint, frontier)
         frontier = sorted(free, key=lambda b: names[b])
-    roots = iter(_floating_roots(names, edges, adjacent, n_bases))
+    roots = iter(_floating_roots(names, adjacent, n_bases))
     while True:
         _grow(names, edges, adjacent, joint, frontier)
         root = next((r for r in roots if joint[r] == -2), None)
@@ -386,9 +386,7 @@ def _grow(
         frontier = sorted(best, key=lambda c: names[c])
 
 
-def _floating_roots(
-    names: Sequence[str], edges: Sequence[Edge], adjacent: Sequence[Sequence[int]], n_bases: int
-) -> list[int]:
+def _floating_roots(names: Sequence[str], adjacent: Sequence[Sequence[int]], n_bases: int) -> list[int]:
     """Bodies by number of joints, then name: the first of a floating component becomes its root."""
     return sorted(range(n_bases, len(names)), key=lambda b: (-len(adjacent[b]), names[b]))
 
@@ -460,19 +458,19 @@ def forest_of_cuts(names: Sequence[str], edges: Sequence[Edge], n_bases: int, cu
     for k in kept:
         a, b = find(edges[k].parent), find(edges[k].child)
         if a == b:
-            return _path_joints(edges, [j for j in kept if j < k], edges[k], n_bases, len(names)) + [k]
+            return _path_joints(edges, [j for j in kept if j < k], edges[k], n_bases) + [k]
         leader[a] = b
     adjacent = adjacency(len(names), edges)
     joint = [-2] * len(names)
     rooted = {find(0)}
-    for b in _floating_roots(names, edges, adjacent, n_bases):
+    for b in _floating_roots(names, adjacent, n_bases):
         if find(b) not in rooted:
             rooted.add(find(b))
             joint[b] = -1
     return hang(len(names), edges, n_bases, kept, joint)
 
 
-def _path_joints(edges: Sequence[Edge], kept: Sequence[int], closing: Edge, n_bases: int, n: int) -> list[int]:
+def _path_joints(edges: Sequence[Edge], kept: Sequence[int], closing: Edge, n_bases: int) -> list[int]:
     """Joints on the way between the ends of `closing` through the joints `kept`; bases count as one body.
 
     None where the ends hang together by added free joints only.
@@ -507,7 +505,7 @@ def rotors_in_tree(edges: Sequence[Edge], n_bases: int, forest: Forest) -> Fores
     cut = [k for k in range(len(edges)) if edges[k].rotor and k not in set(forest.joint)]
     for k in sorted(cut, key=lambda k: edges[k].name):
         tree = [j for j in forest.joint if j >= 0]
-        others = [j for j in _path_joints(edges, tree, edges[k], n_bases, n) if not edges[j].rotor]
+        others = [j for j in _path_joints(edges, tree, edges[k], n_bases) if not edges[j].rotor]
         if others:
             out = min(others, key=lambda j: (edges[j].loaded, -edges[j].freedoms, edges[j].name))
             joint = [-1 if b >= n_bases and forest.joint[b] < 0 else -2 for b in range(n)]
@@ -540,13 +538,12 @@ def supported_forest(
 
 def _exchanges(edges: Sequence[Edge], n_bases: int, forest: Forest, bad: Sequence[int]) -> Iterator[Forest]:
     """Forests that put a cut joint at an unsupported body into the tree and cut another of its loop."""
-    n = len(forest.parent)
     tree = [k for k in forest.joint if k >= 0]
     inside = set(tree)
     for b in bad:
         at_body = (k for k in range(len(edges)) if k not in inside and b in (edges[k].parent, edges[k].child))
         for k in sorted(at_body, key=lambda k: edges[k].name):
-            path = _path_joints(edges, tree, edges[k], n_bases, n)
+            path = _path_joints(edges, tree, edges[k], n_bases)
             for out in sorted((k for k in path if not edges[k].rotor), key=lambda k: (edges[k].read, edges[k].name)):
                 yield _exchanged(edges, n_bases, forest, out, k)
 
@@ -577,7 +574,7 @@ def forest_of_read_joints(
     """
     inside = set(forest.joint)
     for k in sorted((k for k, e in enumerate(edges) if e.read and k not in inside), key=lambda k: edges[k].name):
-        tree_path = _tree_path(edges, forest, edges[k].parent, edges[k].child, n_bases, len(edges))
+        tree_path = _tree_path(forest, edges[k].parent, edges[k].child, n_bases, len(edges))
         path = [] if tree_path is None or -1 in tree_path[1] else tree_path[1]
         free = [j for j in path if not (edges[j].read or edges[j].rotor)]
         for out in sorted(free, key=partial(_worth, edges, forest)):
@@ -630,7 +627,7 @@ def _short_path(
     """
     limit = 8
     while True:
-        along = _tree_path(edges, forest, e.parent, e.child, n_bases, limit)
+        along = _tree_path(forest, e.parent, e.child, n_bases, limit)
         detour = _detour(edges, usable, e, limit + 1 if along is None else len(along[1]), n_bases)
         if detour is not None:
             return detour
@@ -639,9 +636,7 @@ def _short_path(
         limit *= 2
 
 
-def _tree_path(
-    edges: Sequence[Edge], forest: Forest, a: int, b: int, n_bases: int, limit: int
-) -> tuple[list[int], list[int]] | None:
+def _tree_path(forest: Forest, a: int, b: int, n_bases: int, limit: int) -> tuple[list[int], list[int]] | None:
     """Bodies and joints from a to b along the tree, None if more than `limit` joints; two bases meet as one."""
     up: tuple[list[int], list[int]] = ([a], [])
     down: tuple[list[int], list[int]] = ([b], [])

@@ -62,7 +62,7 @@ PIVOT = 1e-13
 
 
 @inline
-def eliminate_pin(D, k, size, load, armature, J, H, M, pw, pv):
+def eliminate_pin(D, k, size, load, armature, J, H, pw):
     """Eliminate a rotation about the reference point; `size`: trace of J before any freedom of this joint was."""
     s = get3(D, k, SW)
     uw, uv = symv(J, s), rot_t(H, s)
@@ -118,7 +118,7 @@ def inward(model, work):
         pw, pv = add(get3(B, i, PW), bw), add(get3(B, i, PV), bv)
         if model.tree[i, KIND] == REVOLUTE:
             size, load, armature = J[0] + J[1] + J[2], work.load[iv], model.armature[iv]
-            sound, d, u, uw, uv = eliminate_pin(D, iv, size, load, armature, J, H, M, pw, pv)
+            sound, d, u, uw, uv = eliminate_pin(D, iv, size, load, armature, J, H, pw)
             if not sound:
                 status = i
             J, H, M = subtract_dyad(J, H, M, d, uw, uv)

@@ -472,7 +472,7 @@ def _nullspace(r: _Independent) -> tuple[Array, Array, dict[str, float]]:
     e, D = r.e, r.e.scale
     H = (r.J * D).T
     Y, Z = mufti.complement_by_qr(H)
-    x, y = mufti.by_complement(e.dense_mass * np.outer(D, D), D * e.u, H, r.gamma, Y, Z)
+    x, y = mufti.by_complement(e.dense_mass * np.outer(D, D), D * e.u, r.gamma, Y, Z)
     return D * x, r.back(y), {"order": float(Z.shape[1])}
 
 

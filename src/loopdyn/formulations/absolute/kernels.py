@@ -660,7 +660,7 @@ def complement_by_rows(H: Array) -> tuple[Array, Array]:
     return np.vstack([np.zeros((n - k, k)), inverse.T]), Z
 
 
-def by_complement(J: Array, u: Array, H: Array, gamma: Array, Y: Array, Z: Array) -> tuple[Array, Array]:
+def by_complement(J: Array, u: Array, gamma: Array, Y: Array, Z: Array) -> tuple[Array, Array]:
     """x = Y gamma + Z z: Lagrange's form of d'Alembert's principle [Mufti1983 eqs. (40-a)-(40-c), (A-2)]."""
     x = Y @ gamma
     if Z.shape[1]:

@@ -340,7 +340,6 @@ class _Planner:
         self.part = list(range(len(system.bodies)))  # of each body
         self.bodies = {b: [b] for b in self.part}  # of each part
         self.known: set[int] = set()  # coordinates, by number
-        self.done: set[str] = set()  # joints that have been used
         self.steps: list[tuple[int, ...]] = []
         self.lists: list[int] = []
         self.sequence: list[Group | Block] = []

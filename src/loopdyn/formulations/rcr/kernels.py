@@ -151,7 +151,6 @@ WEAK_PIVOT = 0.1  # share of the pivot at the choice, below which rows and coord
 # Share of the largest term of its inertia: below it a freedom counts in the criterion as if it had that much.
 LEAST_SHARE = 1e-12
 MOST_ROWS = 6  # of a cell
-NO_SPREAD, NO_COUPLING = (0.0,) * 6, (0.0,) * 9
 
 
 class Cells(NamedTuple):
@@ -603,7 +602,7 @@ def remaining(model, work, P, G, c, biased):
 
 
 @inline(always=True)
-def place_motion(model, work, P, G, b, base, biased):
+def place_motion(model, work, G, b, base, biased):
     """Motion of body b relative to its base [Anderson2003 eqs. (46), (72)-(80) as one vector]."""
     B, D = work.body, work.dof
     p = model.tree[b, PARENT]
@@ -668,7 +667,7 @@ def follow(ints, floats, work, biased):
         for s in range(P.group[g, G_STEPS], P.group[g, G_STEPS_END]):
             b = P.step[s]
             if b >= 0:
-                place_motion(model, data, P, G, b, base, biased)
+                place_motion(model, data, G, b, base, biased)
             else:
                 c = -1 - b
                 remaining(model, data, P, G, c, biased)
@@ -910,7 +909,7 @@ def inward(ints, floats, work):
         for k in range(first + model.tree[i, NV] - 1, first - 1, -1):
             load, armature = data.load[k], model.armature[k]
             if model.tree[i, KIND] == REVOLUTE:
-                sound, d, u, uw, uv = eliminate_pin(data.dof, k, size_w, load, armature, J, H, M, pw, pv)
+                sound, d, u, uw, uv = eliminate_pin(data.dof, k, size_w, load, armature, J, H, pw)
             else:
                 sound, d, u, uw, uv = eliminate(data.dof, k, size_w, size_v, load, armature, J, H, M, pw, pv)
             if not sound:
@@ -1098,7 +1097,7 @@ def load_rows(model, work, P, G, c, lam, first):
 
 
 @inline(always=True)
-def lift(model, work, P, G, b, base):
+def lift(model, work, G, b, base):
     """Let the loads on body b pass its joint, inward."""
     B, D = work.body, work.dof
     w, v, p = get3(G.motion, b, 0), get3(G.motion, b, 3), model.tree[b, PARENT]
@@ -1149,7 +1148,7 @@ def multipliers(ints, floats, work, lam):
         for s in range(P.group[g, G_STEPS_END] - 1, P.group[g, G_STEPS] - 1, -1):
             b = P.step[s]
             if b >= 0:
-                lift(model, data, P, G, b, base)
+                lift(model, data, G, b, base)
                 continue
             c = -1 - b
             first, n, x = P.cell[c, K_ROWS], P.cell[c, K_ROWS_END] - P.cell[c, K_ROWS], P.cell[c, K_X]

@@ -450,7 +450,7 @@ def inward(model, work, plan, E, begin, end, status):
             for k in range(first + count - 1, first - 1, -1):
                 load, armature = work.load[k], model.armature[k]
                 if turning:
-                    sound, d, u, uw, uv = eliminate_pin(work.dof, k, size_w, load, armature, J, H, M, pw, pv)
+                    sound, d, u, uw, uv = eliminate_pin(work.dof, k, size_w, load, armature, J, H, pw)
                 else:
                     sound, d, u, uw, uv = eliminate(work.dof, k, size_w, size_v, load, armature, J, H, M, pw, pv)
                 if not sound:
