@@ -137,6 +137,28 @@ def test_a_mechanism_without_freedom_is_called_a_structure():
     assert "could move" in str(found)
 
 
+@pytest.mark.parametrize("tilt", [1e-9, 1e-8, 1e-7])
+def test_a_pin_tilted_by_more_than_rounding_makes_a_structure_that_small_contradictions_hold(tilt):
+    # taken exactly no crank turns between pins that are not parallel: out of the plane the loop opens by up to the tilt
+    # times the angle of the crank, 0.2 rad, and the lengths of its links, 2 m
+    system = four_bar(tilt)
+    found = ld.mobility(system, ld.assemble(system))
+    assert (found.dof, found.redundant, found.verdict) == (0, 2, "overconstrained")  # as for a tilt of 1e-3
+    assert found.rigid
+    assert set(found.held) == {"C.mx", "C.my", "C.fz"}
+    assert 0.02 * tilt < max(found.held.values()) < 0.4 * tilt
+    assert found.nearly == 1
+    assert "runs count as dependent" in str(found)
+    state = ld.assemble(system, v={"A": 1.0}, tolerance=1e-5)
+    assert state.tolerated is not None
+    assert ld.mobility(system, state).dof == 1
+
+
+def test_a_crank_between_pins_tilted_by_1e_8_is_told_why_it_cannot_turn():
+    with pytest.raises(ld.AssemblyError, match="axis of 'B' is 1e-08 rad out of parallel"):
+        ld.assemble(four_bar(1e-8), v={"A": 1.0})
+
+
 def test_a_driven_mechanism_is_no_structure():
     m = ld.library.four_bar()
     m.add_driver("input", "A", "0.1 + t")

@@ -29,7 +29,7 @@ from loopdyn.analysis.contradictions import (
 )
 from loopdyn.errors import AssemblyError, LoopdynError, ModelError, Problem, SingularityError
 from loopdyn.loops.projection import metric, smallest_step
-from loopdyn.loops.rank import of_matrix
+from loopdyn.loops.rank import of_matrix, scaled
 from loopdyn.loops.reactions import freedom_rate
 from loopdyn.quantities.wording import nearest
 from loopdyn.system.system import JointData, State, System, Tolerated
@@ -883,8 +883,8 @@ def _held_still(system: System, pose: State, labels: Sequence[str], rows: Array)
     now = terms(system, pose)
     if now.phi_t.any():
         return []
-    A = now.J * system.speed_units / system.row_units[:, None]
-    N = np.linalg.svd(A)[2][of_matrix(A).count :].T if system.nc else np.eye(system.nv)
+    A = scaled(system, now.J)
+    N = np.linalg.svd(A)[2][of_matrix(A, SPEEDS).count :].T if system.nc else np.eye(system.nv)
     moves = np.abs((rows * system.speed_units) @ N).max(axis=1, initial=0.0)
     scale = np.abs(rows * system.speed_units).max(axis=1, initial=0.0)
     return [label for label, x, s in zip(labels, moves, scale, strict=True) if x < STILL * s]
@@ -892,9 +892,7 @@ def _held_still(system: System, pose: State, labels: Sequence[str], rows: Array)
 
 def _why_still(system: System, pose: State) -> str:
     """What keeps a mechanism from moving: freedoms left, an axis out of parallel, small contradictions."""
-    A = terms(system, pose).J * system.speed_units / system.row_units[:, None]
-    rank = of_matrix(A)
-    left = system.nv - rank.count
+    left = system.nv - of_matrix(scaled(system, terms(system, pose).J), SPEEDS).count
     text = f"{left} degree{'' if left == 1 else 's'} of freedom {'is' if left == 1 else 'are'} left there."
     for loop in system.topology.loops:
         odd = _odd_axis(system, pose, loop.joints)

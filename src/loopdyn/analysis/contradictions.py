@@ -82,7 +82,8 @@ def contradiction(system: System, pose: State, within: float = 0.0) -> Contradic
     if is_large(system) or system.nc == 0 or not max(open_by, within) > CLOSED or open_by > LARGEST:
         return None
     rows = dependent_rows(system, pose, max(SPREAD * open_by, 2.0 * within))
-    agree = open_by < CLOSED and len(rows) == of_matrix(scaled(system, terms(system, pose).J)).redundant
+    # rows that agree but for rounding do so beside the pose, too
+    agree = open_by < CLOSED and len(rows) == of_matrix(scaled(system, terms(system, pose).J), CLOSED).redundant
     if not rows or agree:
         return None
     kept = system.tolerating(Tolerated(rows, np.inf, np.inf))
@@ -352,6 +353,8 @@ def _equations(system: System, found: Contradiction) -> tuple[Array, Array, list
 
 
 __all__ = [
+    "CLOSED",
+    "LARGEST",
     "Change",
     "Contradiction",
     "beyond_tolerance",
