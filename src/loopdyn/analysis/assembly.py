@@ -541,6 +541,11 @@ def _outside(system: System, pose: State, targets: Sequence[_Target]) -> list[_T
     return found
 
 
+def beyond_limits(system: System, pose: State) -> bool:
+    """Whether a coordinate, also of a cut joint, is beyond its limits; angles may be off by whole turns."""
+    return bool(_outside(system, pose, []))
+
+
 def _inside(system: System, found: _Found, targets: Sequence[_Target], work: _Work) -> _Found | None:
     """The closure, brought within the limits of all joints along its branch; None if that is not possible."""
     at_limit: list[_Target] = []
@@ -939,4 +944,4 @@ def speed_rows(system: System, pose: State, labels: Sequence[str]) -> Array:
     return rows
 
 
-__all__ = ["assemble", "flipped", "speed_rows"]
+__all__ = ["assemble", "beyond_limits", "flipped", "speed_rows"]

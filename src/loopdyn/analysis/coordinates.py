@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from loopdyn.analysis.assembly import beyond_limits
 from loopdyn.analysis.contradictions import within_tolerance
 from loopdyn.analysis.reconnect import reconnect
 from loopdyn.errors import LoopdynError
@@ -311,7 +312,7 @@ def _follow(system: System, state: State, k: int) -> list[tuple[System, Array]]:
         before = z
         step = STEP * units * z / np.abs(z).max()
         there = project(system, State(state.t, increment(system, q, step), np.zeros(system.nv)))
-        if there.position > NEAR_CLOSED * system.size or _beyond_limits(system, there.state.q):
+        if there.position > NEAR_CLOSED * system.size or beyond_limits(system, there.state):
             break
         system, there_closed = within_tolerance(system, there.state, "a pose of the sweep")
         q = there_closed.q
@@ -333,8 +334,3 @@ def _turned_back(d: Array, system: System) -> float:
                 x = (x + np.pi) % (2 * np.pi) - np.pi if dimension == "angle" else x / system.size
                 largest = max(largest, abs(float(x)))
     return largest
-
-
-def _beyond_limits(system: System, q: Array) -> bool:
-    labels = list(system.coordinates)
-    return any(not low <= q[labels.index(name)] <= high for name, (low, high) in system.limits.items())

@@ -785,11 +785,12 @@ class _Driving:
         )  # fmt: skip
 
     def _turn_limits(self, x: Array) -> None:
-        """Limits of angles are meant but for whole turns: those next to the start are taken."""
+        """Limits of angles are meant but for whole turns: those that hold the start, or are next to it, are taken."""
         for label, (low, high) in self.limits.items():
-            joint = self.system.joints[label.partition(".")[0]]
-            if _dimensions(self.system)[label] == "angle" and joint.spec.type != "helical":
-                turns = 2 * np.pi * np.round((x[self.rows.labels.index(label)] - (low + high) / 2) / (2 * np.pi))
+            joint, here = self.system.joints[label.partition(".")[0]], x[self.rows.labels.index(label)]
+            turning = _dimensions(self.system)[label] == "angle" and joint.spec.type != "helical"
+            if turning and not low <= here <= high:  # limits more than a turn apart may hold it as they are
+                turns = 2 * np.pi * np.round((here - (low + high) / 2) / (2 * np.pi))
                 self.limits[label] = (low + turns, high + turns)
 
     # ------------------------------------------------------------------------------------------------ checks
