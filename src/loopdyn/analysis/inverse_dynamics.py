@@ -17,7 +17,7 @@ nothing.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, Protocol
@@ -42,7 +42,7 @@ from loopdyn.results.run import Run
 from loopdyn.run.locking import coordinate
 from loopdyn.system.system import State, System, build
 from loopdyn.tables import csv_text
-from loopdyn.tree import Terms, body_motion, closure, difference, increment, terms
+from loopdyn.tree import Terms, body_motion, closure, counted, difference, increment, terms
 from loopdyn.tree.tables import check_tables
 
 if TYPE_CHECKING:
@@ -504,9 +504,16 @@ def _plant(system: System, motors: Sequence[str], driven: Mapping[str, Any]) -> 
 
 
 def _without(
-    system: System, forces: Sequence[str], drivers: Sequence[str], new: Mapping[str, tuple[str, Any]] | None = None
+    system: System,
+    forces: Sequence[str],
+    drivers: Sequence[str],
+    new: Mapping[str, tuple[str, Any]] | None = None,
+    counting: Sequence[str] = (),
 ) -> System:
-    """The same tree without some forces and drivers, and with new drivers (joint, motion) by name."""
+    """The same tree without some forces and drivers, and with new drivers (joint, motion) by name.
+
+    Angles of cut joints in `counting`, whose turns the system does not count, become coordinates that are counted.
+    """
     if not forces and not drivers and not new:
         return system
     m = system.mechanism.model_copy(deep=True)
@@ -516,8 +523,9 @@ def _without(
         del m.drivers[name]
     for name, (joint, law) in (new or {}).items():
         m.add_driver(name, joint, law)
-    changed = build(m, list(system.topology.cuts), counted=system.counted).tolerating_as(system)
-    _check_same(changed, system)
+    changed = build(m, list(system.topology.cuts), counted=(*system.counted, *counting)).tolerating_as(system)
+    if not counting:
+        _check_same(changed, system)
     return changed
 
 
@@ -571,32 +579,52 @@ def _followed(
         raise ModelError(Problem("motion", f"there is no joint coordinate '{n}'", nearest(n, both)) for n in wrong)
     other = [name for name, d in system.mechanism.drivers.items() if d.joint in motion]
     names = {_name("motion", label): (label, law) for label, law in motion.items()}
-    driven, free = _without(system, [], other, names), _without(system, [], other)
-    t = float(times[0])
-    _check_turns(driven, names, times)
+    free = _without(system, [], other)
+    counting = _uncounted(free, motion)
+    driven = _without(system, [], other, names, counting)
+    t, still = float(times[0]), np.zeros(system.nv)
+    if counting and system.base_turns:
+        _check_turns(driven, names, times)
     here = start or assemble(free, q=dict(system.start[0]) or None, t=t)
-    values = {}
-    phi = terms(driven, State(t, here.q, np.zeros(system.nv))).phi
+    values = {label: coordinate(system, here, label) for label in counting}
+    phi = terms(driven, State(t, _counted(system, driven, t, here.q, values), still)).phi
     for name, (label, _) in names.items():
         row = next(k for k, r in enumerate(driven.constraint_rows) if r.partition(".")[0] == name)
         values[label] = coordinate(system, here, label) - float(phi[row])
-    here = assemble(free, q=values, near=State(t, here.q, np.zeros(system.nv)), t=t)
-    rank = decide(driven, State(t, here.q, np.zeros(system.nv)))
-    _check_determined(system, free, rank.count, here, motion)
+    posed = assemble(free, q=values, near=State(t, here.q, still), t=t)
+    here = State(t, _counted(system, driven, t, posed.q, values), still)
+    rank = decide(driven, here)
+    _check_determined(system, free, rank.count, posed, motion)
     at = _moving(driven, here, rank.count)
     found = [at]
     for end in times[1:]:
         at = _advance(*at, float(end), rank.count)
         found.append(at)
-    samples = _Samples(times, *(np.array(x) for x in zip(*((s.q, s.v, a) for _, s, a in found), strict=True)))
+    own = [driven.coordinates.index(label) for label in system.coordinates]
+    samples = _Samples(times, *(np.array(x) for x in zip(*((s.q[own], s.v, a) for _, s, a in found), strict=True)))
     return samples, _pieces([system.tolerating_as(s) for s, _, _ in found])
 
 
+def _uncounted(system: System, labels: Iterable[str]) -> tuple[str, ...]:
+    """Angles of cut joints among the labels whose full turns no coordinate of the system tells."""
+    found = []
+    for label in labels:
+        joint, k = system.coordinate_of(label)
+        if not joint.in_tree and joint.spec.is_periodic(k) and not system.knows_turns(joint, k):
+            found.append(label)
+    return tuple(found)
+
+
+def _counted(system: System, driven: System, t: float, q: Array, near: Mapping[str, float]) -> Array:
+    """Coordinates of the driven system: those of the system, and angles that it counts alone, next to given values."""
+    known = dict(zip(system.coordinates, q.tolist(), strict=True))
+    return counted(driven, t, [known[label] if label in known else near[label] for label in driven.coordinates])
+
+
 def _check_turns(driven: System, names: Mapping[str, tuple[str, Any]], times: Array) -> None:
-    """Refuse motions of more than half a turn of a cut joint whose full turns no coordinate tells."""
+    """Refuse motions of more than half a turn of a cut joint where a base turns, so that its turns are not counted."""
     for name, (label, _) in names.items():
-        joint, k = driven.coordinate_of(label)
-        if joint.in_tree or not joint.spec.is_periodic(k) or driven.knows_turns(joint, k):
+        if label not in driven.counted:
             continue
         row = driven.constraint_rows.index(name)
         rest = driven.q_reference
@@ -604,8 +632,8 @@ def _check_turns(driven: System, names: Mapping[str, tuple[str, Any]], times: Ar
         values = [here - closure(driven, State(float(t), rest, np.zeros(driven.nv)))[0][row] for t in times]
         if np.abs(values).max() > np.pi:
             raise LoopdynError(
-                f"'{label}' belongs to a cut joint in a loop whose axes are not parallel, so that its motion cannot be "
-                "followed by more than half a turn. Cut another joint of the loop: compile(cuts=[...])."
+                f"'{label}' belongs to a cut joint in a loop whose axes are not parallel, on a base that turns, so that "
+                "its motion cannot be followed by more than half a turn. Cut another joint: compile(cuts=[...])."
             )
 
 
