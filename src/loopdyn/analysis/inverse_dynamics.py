@@ -632,7 +632,7 @@ def _check_turns(driven: System, names: Mapping[str, tuple[str, Any]], times: Ar
         values = [here - closure(driven, State(float(t), rest, np.zeros(driven.nv)))[0][row] for t in times]
         if np.abs(values).max() > np.pi:
             raise LoopdynError(
-                f"'{label}' belongs to a cut joint in a loop whose axes are not parallel, on a base that turns, so that "
+                f"'{label}' belongs to a cut joint in a loop with skew axes, on a base that turns, so that "
                 "its motion cannot be followed by more than half a turn. Cut another joint: compile(cuts=[...])."
             )
 
