@@ -219,7 +219,7 @@ def test_a_report_and_variants_take_a_tolerance(both, tmp_path):
 def test_commands_take_tolerances_in_units_of_the_file(both, tmp_path, command):
     from typer.testing import CliRunner
 
-    from loopdyn.cli import app
+    from loopdyn.app.cli import app
 
     file = tmp_path / "bar.yaml"
     both[1][0].mechanism.save(file)
