@@ -210,9 +210,9 @@ def test_a_report_and_variants_take_a_tolerance(both, tmp_path):
 
 
 @pytest.mark.parametrize("command", [
-    ["drive", "A", "--from", "0", "--to", "90"],
+    ["drive", "A", "--from", "0", "--to", "1"],
     ["equilibrium"],
-    ["equilibrium", "--search", "A=-60:60"],
+    ["equilibrium", "--search", "A=-1:1"],
     ["inverse", "--motion", "A=10*t", "-t", "0.1"],
     ["compare"],
 ])  # fmt: skip
