@@ -12,6 +12,7 @@ from tests.independent import closed_state, from_quaternion
 from tests.variants import scaled
 
 import loopdyn as ld
+from loopdyn.analysis import assembly
 from loopdyn.library import ALL, random_mechanism, turned
 
 PIN = ld.Revolute(axis=(0, 0, 1))
@@ -583,3 +584,42 @@ def test_size_of_the_mechanism_does_not_matter(factor):
         rng = np.random.default_rng(0)
         q = ld.tree.increment(system, system.q_reference, 0.1 * system.speed_units * rng.normal(size=system.nv))
         assert gap(system, ld.assemble(system, q=q)) < CLOSED
+
+
+# ------------------------------------------------------------------------------------------------ patience
+
+
+def four_bars(count):
+    """Four-bars side by side, of which the last cannot be closed."""
+    m, pin = ld.Mechanism("bars"), ld.Revolute(axis=(0, 0, 1))
+    for n in range(count):
+        A, B, C, D = ((x, y, float(n)) for x, y in ((0, 0), (0, 1), (2, 2), (2, 0)))
+        for name, one, other in (("crank", A, B), ("coupler", B, C), ("rocker", D, C)):
+            m.add_body(f"{name}{n}", ld.Inertia.rod(1.0, one, other, radius=0.01))
+        m.add_joint(f"A{n}", pin, m.ground, f"crank{n}", at=A)
+        m.add_joint(f"B{n}", pin, f"crank{n}", f"coupler{n}", at=B)
+        m.add_joint(f"D{n}", pin, m.ground, f"rocker{n}", at=D)
+        far = C if n < count - 1 else (9.0, 9.0, float(n))
+        frames = {"parent_frame": ld.Frame(position=C), "child_frame": ld.Frame(position=far)}
+        m.add_joint(f"C{n}", pin, f"coupler{n}", f"rocker{n}", **frames)
+    return m.compile()
+
+
+def test_a_search_ends_after_the_same_work_on_a_slow_machine_and_says_so(monkeypatch):
+    # as on a machine that is busy with other things: each evaluation waits for it
+    system, evaluate = four_bars(4), assembly._rows
+    monkeypatch.setattr(assembly, "PATIENCE", 200.0)  # evaluations of a small mechanism
+    said = []
+    for wait in (0.0, 0.005):
+        monkeypatch.setattr(assembly, "_rows", lambda *x, wait=wait: (time.sleep(wait), evaluate(*x))[1])
+        with pytest.raises(ld.AssemblyError, match=r"from \d+ of 60 starts \(the search of so large") as error:
+            ld.assemble(system)
+        said.append(str(error.value))
+    assert said[0] == said[1]
+
+
+def test_a_large_mechanism_that_cannot_be_closed_is_refused_within_five_seconds():
+    began, system = time.process_time(), four_bars(40)
+    with pytest.raises(ld.AssemblyError, match="of 60 starts"):
+        ld.assemble(system)
+    assert time.process_time() - began < 5.0  # of the processor: 3 s

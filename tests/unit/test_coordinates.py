@@ -112,3 +112,16 @@ def test_many_sets_are_told_by_the_best_and_its_neighbours():
     if not found.complete:
         assert "its neighbours" in str(found)
     assert found.sets[0][1] >= found.sets[-1][1]
+
+
+def test_a_sweep_ends_at_the_limit_of_a_cut_joint():
+    """D is cut, and limited to 0.3 rad: read where another joint is cut, so that it is a coordinate of the tree."""
+    free = ld.library.four_bar()
+    limited = ld.library.four_bar()
+    limited.joints["D"] = limited.joints["D"].model_copy(update={"limits": (-1.0, 0.3)})
+    whole, system = free.compile(cuts=["D"]), limited.compile(cuts=["D"])
+    sweeps = [ld.coordinates(s, ld.assemble(s)).sweep("A") for s in (whole, system)]
+    assert abs(sweeps[0].value[-1] - sweeps[0].value[0]) > 6.2
+    there = free.compile(cuts=["C"])  # D in the tree
+    start = ld.assemble(there, q={"A": sweeps[1].value[-1]}).q[there.coordinates.index("D")]
+    assert 0.3 - 0.1 < start <= 0.3  # the last pose within: a step of the sweep moves D by less than 0.1 rad

@@ -461,6 +461,18 @@ def test_a_limit_of_a_joint_ends_the_motion_where_it_is_reached():
     assert ld.drive(system, "A", (0, 2 * pi, 37), limits=False).status == "complete"
 
 
+@pytest.mark.parametrize("start", [-5.0, 0.5, 5.0])
+def test_limits_more_than_a_turn_apart_that_hold_the_start_are_not_shifted(start):
+    m = ld.library.four_bar()
+    m.joints["A"] = m.joints["A"].model_copy(update={"limits": (-9.0, 10.0)})
+    system = m.compile()
+    begin = ld.assemble(system, q={"A": start})
+    for target, end in ((15.0, 10.0), (-15.0, -9.0)):
+        found = ld.drive(system, "A", (start, target, 41), near=begin)
+        assert found.limit.kind == "limit"
+        assert found.limit.value == pytest.approx(end, abs=1e-9)  # located to rounding
+
+
 def test_units_of_the_model_are_used_where_they_are_asked_for():
     m = ld.Mechanism("arm", units={"length": "mm", "angle": "deg"})
     m.add_body("arm", ld.Inertia.planar(mass=1.0, com=(50, 0, 0), izz=1.0))

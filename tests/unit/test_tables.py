@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
+from scipy.interpolate import CubicSpline
 
 import loopdyn as ld
 from loopdyn.run.corners import corners
@@ -86,9 +87,12 @@ def test_a_linear_table_is_straight_between_the_points():
 @pytest.mark.jit_off
 def test_a_cubic_table_that_is_extended_is_the_natural_spline_of_old():
     system = slide(table(interpolation="cubic", outside="extend"))
-    # values that the trial saw
-    for mm, expected in ((-5.0, -26575.0), (20.0, 47244.0), (60.0, -62992.0)):
-        assert force(system, mm) == pytest.approx(expected, abs=1.0)  # they were rounded to N
+    spline = CubicSpline(*np.array(PRESS, float).T, bc_type="natural")  # SciPy's
+    for mm in (-14.3, -12.0, -5.0, 20.0, 39.0):
+        assert force(system, mm) == pytest.approx(spline(mm), rel=1e-11)  # rounding through four equations and mm
+    # beyond a natural end, where its curvature is zero, a straight line
+    assert force(system, 60.0) == pytest.approx(spline(40.0) + 20.0 * spline(40.0, 1), rel=1e-11)
+    assert force(system, -17.0) == pytest.approx(spline(-15.0) - 2.0 * spline(-15.0, 1), rel=1e-11)
 
 
 @pytest.mark.jit_off

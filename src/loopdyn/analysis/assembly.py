@@ -12,17 +12,24 @@ so, and with a tolerance the mechanism is closed in all rows but those (:mod:`lo
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from loopdyn.analysis.contradictions import LARGEST, Change, Contradiction, changes_that_close, contradiction
+from loopdyn.analysis.contradictions import (
+    LARGEST,
+    Change,
+    Contradiction,
+    beyond_tolerance,
+    changes_that_close,
+    contradiction,
+    look,
+)
 from loopdyn.errors import AssemblyError, LoopdynError, ModelError, Problem, SingularityError
 from loopdyn.loops.projection import metric, smallest_step
-from loopdyn.loops.rank import of_matrix
+from loopdyn.loops.rank import of_matrix, scaled
 from loopdyn.loops.reactions import freedom_rate
 from loopdyn.quantities.wording import nearest
 from loopdyn.system.system import JointData, State, System, Tolerated
@@ -47,7 +54,10 @@ FOLLOWED = 1000.0  # rad or sizes of the mechanism: paths longer than some 160 t
 RESOLVED = 1e9  # rad or sizes of the mechanism: beyond, neighbouring floats are poses that differ by 1e-7
 NEWTON = 40  # steps of one closure at most
 TRIES = 60  # starts around the given pose before giving up ...
-PATIENCE = 4.0  # ... unless so many seconds have passed
+# ... unless closing them has taken so many evaluations of a small mechanism, three of which take a millisecond or so.
+# The clock is not asked, so that results do not depend on what else a machine does.
+PATIENCE = 10000.0
+BODIES, DENSE = 40.0, 4e5  # speeds, and rows times speeds squared, that double the work of an evaluation
 SPREAD = 0.8  # rad or sizes of the mechanism: how far around
 EVERYWHERE = np.pi  # the same where other closures are looked for than the next one: any angle
 LEAST_SHARE = 1e-2  # of a Newton step that is tried before it counts as leading nowhere
@@ -100,11 +110,12 @@ def assemble(
         Which values are kept exactly; by default all that were given by label. A label that was given no value is
         kept where it is at the start: in the array `q`, in `near`, or at the reference pose.
     near : State, optional
-        Pose to start from; by default the reference pose.
+        Pose to start from; by default the reference pose. The tolerance with which it was closed holds here, too.
     t : float, optional
         Time in s; by default that of `near`, or zero.
     tries : int, optional
-        Starts around the given pose before giving up. By default 60, but no more are begun after 4 s.
+        Starts around the given pose before giving up. By default 60; fewer in large mechanisms, where the work of some
+        3 s, counted in evaluations and not by the clock, is the limit, and the error then says so.
     limits : bool
         Whether coordinates must be within the limits of their joints; values given in `q` are kept in any case.
     search : bool
@@ -112,8 +123,10 @@ def assemble(
         is taken, and the note says how many there were.
     tolerance : float or (angle, length), optional
         By how much redundant constraints may be open that rounded dimensions keep from agreeing with the others, in
-        rad and in m; one number holds for both. All other constraints are met exactly. By default none may be open.
-        Which are open is in `tolerated` of the state; analyses and runs that begin at the state leave them open.
+        rad and in m; one number holds for both. All other constraints are met exactly. By default that of `near`, or
+        none may be open. Which are open is in `tolerated` of the state; analyses and runs that begin at the state leave
+        them open. A system that leaves rows open itself, as that of a run from such a state, goes on leaving these open
+        unless a tolerance is given.
 
     Returns
     -------
@@ -147,8 +160,12 @@ def assemble(
     targets, loose = _targets(system, start, q if isinstance(q, Mapping) else {}, fix)
     start = State(t, _moved(system, start.q, loose), start.v)
     allowed = None if tolerance is None else _tolerances(tolerance)
-    system = system.exact or system
-    pose, note = _close(system, start, targets, tries, limits, search, allowed)
+    if allowed is None and system.tolerated is None and near is not None and near.tolerated is not None:
+        allowed = near.tolerated.angle, near.tolerated.length
+    system = system if allowed is None else system.exact or system
+    pose, note = _close(system, start, _Request(tuple(targets), tries, limits, search, allowed))
+    if system.tolerated is not None:
+        pose, note = _with_rows_open(system, pose, note)
     return State(t, pose.q, _speeds(system.for_state(pose), pose, v, fix), note, pose.tolerated)
 
 
@@ -235,30 +252,34 @@ def _moved(system: System, q: Array, loose: Sequence[_Target]) -> Array:
     return system.state(out).q
 
 
-def _close(
-    system: System,
-    start: State,
-    targets: Sequence[_Target],
-    tries: int | None,
-    limits: bool,
-    search: bool,
-    allowed: tuple[float, float] | None = None,
-) -> tuple[State, str]:
+@dataclass(frozen=True)
+class _Request:
+    """What a closure must meet, and how it is looked for: see :func:`assemble`."""
+
+    targets: tuple[_Target, ...]
+    tries: int | None
+    limits: bool
+    search: bool
+    allowed: tuple[float, float] | None  # tolerance of angles and lengths, rad and m
+
+
+def _close(system: System, start: State, request: _Request) -> tuple[State, str]:
     """A closed pose with the targets met, within the limits."""
+    targets, tries, limits, search, allowed = (getattr(request, f.name) for f in fields(request))
     best = _follow(system, start, targets)
     if best.gap is not None:
         clash = _contradicted(system, (start, best.pose), targets)
     else:  # closed, but held there by contradictions beside it
         clash = None if allowed is None else contradiction(system, best.pose, max(allowed[0], allowed[1] / system.size))
     if clash is not None:
-        return _close_but(system, start, targets, tries, limits, search, allowed, clash)
+        return _close_but(system, request, clash)
     beyond: _Found | None = None  # a closure outside the limits
-    n, until = 0, np.inf if tries is not None else time.perf_counter() + PATIENCE
+    n, work = 0, _Work(system, np.inf if tries is not None else PATIENCE)
     closures = []
     far = EVERYWHERE if search or best.gap is None else SPREAD  # closed, yet not the end: it is beyond the limits
-    for n, found in enumerate(_attempts(system, start, targets, best, tries or TRIES, far, until), 1):
+    for n, found in enumerate(_attempts(system, start, targets, best, tries or TRIES, far, work), 1):
         if found.gap is None:
-            inside = _inside(system, found, targets, until) if limits else found
+            inside = _inside(system, found, targets, work) if limits else found
             if inside is None:
                 beyond = beyond or found
                 continue
@@ -268,30 +289,55 @@ def _close(
         elif best.gap is not None and found.gap < best.gap:
             best = found
     if closures:
-        return _nearest(system, start, targets, closures, n)
+        return _nearest(system, start, targets, closures, work.starts(n))
     clash = _contradicted(system, (best.pose,), targets) if beyond is None else None
     if clash is not None:
-        return _close_but(system, start, targets, tries, limits, search, allowed, clash)
-    raise _failure(system, best.pose, targets, n) if beyond is None else _beyond_limits(system, beyond.pose, targets, n)
+        return _close_but(system, request, clash)
+    if beyond is None:
+        raise _failure(system, best.pose, targets, work.starts(n))
+    raise _beyond_limits(system, beyond.pose, targets, work.starts(n))
+
+
+class _Work:
+    """Evaluations of rows, in those of a small mechanism, that the search for a closure has taken and may take."""
+
+    def __init__(self, system: System, most: float = np.inf):
+        self.each = 1.0 + system.nv / BODIES + system.nc * system.nv**2 / DENSE
+        self.left = most
+
+    def evaluated(self) -> None:
+        """Count one evaluation."""
+        self.left -= self.each
+
+    @property
+    def done(self) -> bool:
+        """Whether no more may be begun."""
+        return self.left <= 0.0
+
+    def starts(self, n: int) -> str:
+        """How many starts there were, in words, and whether more would have been made."""
+        if not self.done or n >= TRIES:
+            return "1 start" if n == 1 else f"{n} starts"
+        return f"{n} of {TRIES} starts (the search of so large a mechanism ends there; tries={TRIES} makes all)"
 
 
 def _attempts(
-    system: System, start: State, targets: Sequence[_Target], first: _Found, tries: int, far: float, until: float
+    system: System, start: State, targets: Sequence[_Target], first: _Found, tries: int, far: float, work: _Work
 ) -> Iterator[_Found]:
-    """The first attempt, then those from other starts around the given pose, none of them begun after `until`.
+    """The first attempt, then those from other starts around the given pose, none of them begun when `work` is done.
 
     Where the first one is closed already, limits are in the way: every second start is then within all of them.
     """
     yield first
     rng = np.random.default_rng(0)
     for n in range(1, tries):
-        if time.perf_counter() > until:
+        if work.done:
             return
         spread = far * min(1.0, n / (0.5 * tries)) * rng.uniform(-1.0, 1.0, system.nv) * system.speed_units
         q = increment(system, start.q, spread)
         if first.gap is None and n % 2:
             q = _within_limits(system, start.q, rng)
-        yield _directly(system, State(start.t, q, start.v), targets, "")
+        yield _directly(system, State(start.t, q, start.v), targets, "", work)
 
 
 def _within_limits(system: System, q: Array, rng: np.random.Generator) -> Array:
@@ -316,7 +362,7 @@ def _note(system: System, found: _Found, targets: Sequence[_Target], n: int, bey
 
 
 def _nearest(
-    system: System, start: State, targets: Sequence[_Target], closures: Sequence[_Found], tries: int
+    system: System, start: State, targets: Sequence[_Target], closures: Sequence[_Found], starts: str
 ) -> tuple[State, str]:
     """Of several closures the nearest to the start in the mass metric."""
     M = mass_matrix(system, start)
@@ -336,9 +382,9 @@ def _nearest(
     left = int(np.count_nonzero(free)) - of_matrix(A).count
     if left:
         noun = "freedom is" if left == 1 else "freedoms are"
-        return taken, f"nearest of the closures found from {tries} starts; {left} {noun} left, so there are more"
+        return taken, f"nearest of the closures found from {starts}; {left} {noun} left, so there are more"
     count = "1 closure" if len(distinct) == 1 else f"{len(distinct)} closures"
-    return taken, f"nearest of {count} found from {tries} starts"
+    return taken, f"nearest of {count} found from {starts}"
 
 
 def _same(system: System, one: State, other: State) -> bool:
@@ -400,26 +446,25 @@ def _least_residual(system: System, start: State, targets: Sequence[_Target]) ->
     return pose
 
 
-def _close_but(
-    system: System,
-    start: State,
-    targets: Sequence[_Target],
-    tries: int | None,
-    limits: bool,
-    search: bool,
-    allowed: tuple[float, float] | None,
-    found: Contradiction,
-) -> tuple[State, str]:
+def _close_but(system: System, request: _Request, found: Contradiction) -> tuple[State, str]:
     """Close all rows but those that contradict others, where a tolerance allows it."""
-    if allowed is None:
-        raise _rounded(system, found, targets)
-    tolerated = Tolerated(found.rows, *allowed)
+    if request.allowed is None:
+        raise _rounded(system, found, request.targets)
+    kept = system.tolerating(Tolerated(found.rows, *request.allowed))
     # from where the rows were chosen: on the way from the start they may depend on each other
-    pose, note = _close(system.tolerating(tolerated), found.pose, targets, tries, limits, search)
+    pose, note = _close(kept, found.pose, replace(request, allowed=None))
+    if look(kept, pose).beyond is not None:
+        raise _rounded(system, found, request.targets, request.allowed)
+    return _with_rows_open(kept, pose, note)
+
+
+def _with_rows_open(kept: System, pose: State, note: str) -> tuple[State, str]:
+    """A pose that closes a system but for the rows it leaves open within their tolerance, and which are open there."""
+    wrong = beyond_tolerance(look(kept, pose), "the closed pose")
+    if wrong:
+        raise AssemblyError(wrong, nearest=pose)
+    system = kept.exact or kept
     open_by = np.abs(terms(system, pose).phi)
-    may = tolerated.of(system)
-    if (open_by > np.maximum(may, CLOSED * system.row_units)).any():
-        raise _rounded(system, found, targets, allowed)
     worst = ", ".join(
         f"{label} by {x:.2g} {'rad' if d == 'angle' else 'm'}"
         for label, d, x, least in zip(
@@ -428,7 +473,7 @@ def _close_but(
         if x > least
     )
     note += f"; within the tolerance these redundant constraints stay open: {worst or 'none at this pose'}"
-    return replace(pose, tolerated=tolerated), note
+    return replace(pose, tolerated=kept.tolerated), note
 
 
 def _rounded(
@@ -496,12 +541,17 @@ def _outside(system: System, pose: State, targets: Sequence[_Target]) -> list[_T
     return found
 
 
-def _inside(system: System, found: _Found, targets: Sequence[_Target], until: float) -> _Found | None:
+def beyond_limits(system: System, pose: State) -> bool:
+    """Whether a coordinate, also of a cut joint, is beyond its limits; angles may be off by whole turns."""
+    return bool(_outside(system, pose, []))
+
+
+def _inside(system: System, found: _Found, targets: Sequence[_Target], work: _Work) -> _Found | None:
     """The closure, brought within the limits of all joints along its branch; None if that is not possible."""
     at_limit: list[_Target] = []
     while new := _outside(system, found.pose, [*targets, *at_limit]):
         at_limit += new
-        moved = _follow(system, found.pose, [*targets, *at_limit], until)
+        moved = _follow(system, found.pose, [*targets, *at_limit], work)
         if moved.gap is not None:
             return None
         labels = ", ".join(f"{k.label} = {k.value:g}" for k in at_limit)
@@ -509,22 +559,18 @@ def _inside(system: System, found: _Found, targets: Sequence[_Target], until: fl
     return found
 
 
-def _starts(n: int) -> str:
-    return "1 start" if n == 1 else f"{n} starts"
-
-
 def _range(system: System, label: str) -> str:
     low, high = system.limits[label]
     return f"[{low:g}, {high:g}]"
 
 
-def _beyond_limits(system: System, pose: State, targets: Sequence[_Target], starts: int) -> AssemblyError:
+def _beyond_limits(system: System, pose: State, targets: Sequence[_Target], starts: str) -> AssemblyError:
     held = f" with {', '.join(f'{k.label} = {k.value:g}' for k in targets)}" if targets else ""
     passed = _outside(system, pose, targets)
     values = _measured(system, pose, passed)
     text = ", ".join(f"{k.label} = {x:.4g} {_range(system, k.label)}" for k, x in zip(passed, values, strict=True))
     return AssemblyError(
-        f"the mechanism closes{held}, but all closures found from {_starts(starts)} are outside the limits of its "
+        f"the mechanism closes{held}, but all closures found from {starts} are outside the limits of its "
         f"joints, the nearest with {text} (rad or m). If there is one inside, start nearer to it with near=... or "
         "'start' in the model; otherwise correct the limits or the values given, or assemble with limits=False.",
         nearest=pose,
@@ -543,24 +589,25 @@ class _Found:
     note: str
 
 
-def _directly(system: System, start: State, targets: Sequence[_Target], note: str) -> _Found:
+def _directly(system: System, start: State, targets: Sequence[_Target], note: str, work: _Work | None = None) -> _Found:
     """Put the targets at their values at once and close the loops."""
-    return _Found(*_newton(system, _set(system, start, targets), targets), note)
+    return _Found(*_newton(system, _set(system, start, targets), targets, work), note)
 
 
-def _follow(system: System, start: State, targets: Sequence[_Target], until: float = np.inf) -> _Found:
-    """Bring the targets to their values step by step, the loops being closed after each step; directly after `until`.
+def _follow(system: System, start: State, targets: Sequence[_Target], work: _Work | None = None) -> _Found:
+    """Bring the targets to their values step by step, the loops being closed after each step.
 
-    The time is that of :func:`time.perf_counter`.
+    When `work` is done, a step that fails is not made shorter: the targets are put at their values directly.
     """
-    pose, gap = _newton(system, start, [])
+    work = work or _Work(system)
+    pose, gap = _newton(system, start, [], work)
     if not targets:
         return _Found(pose, gap, "closed from the pose it started at")
     if gap is not None:
-        return _directly(system, start, targets, "closed from the pose it started at")
+        return _directly(system, start, targets, "closed from the pose it started at", work)
     distance = _distance(system, pose, targets)
     if distance > FOLLOWED:
-        return _directly(system, start, targets, "too far to follow; closed directly, perhaps on another branch")
+        return _directly(system, start, targets, "too far to follow; closed directly, perhaps on another branch", work)
     done, step = 0.0, 1.0 if distance == 0.0 else min(1.0, STEP / distance)
     origin = _measured(system, pose, targets)
     while done < 1.0:
@@ -569,16 +616,16 @@ def _follow(system: System, start: State, targets: Sequence[_Target], until: flo
             replace(k, value=k.value if share == 1.0 else x + share * (k.value - x))
             for k, x in zip(targets, origin, strict=True)
         ]
-        trial, gap = _newton(system, _predicted(system, pose, partial), partial)
+        trial, gap = _newton(system, _predicted(system, pose, partial), partial, work)
         moved = np.abs(difference(system, pose.q, trial.q) / system.speed_units).max(initial=0.0)
         if gap is None and moved < 10 * STEP:
             pose, done = trial, share
             step *= 1.5
         else:
             step *= 0.4
-            if step * distance < 1e-3 * STEP or time.perf_counter() > until:
+            if step * distance < 1e-3 * STEP or work.done:
                 blocked = "the way from the start is blocked; closed directly, perhaps on another assembly branch"
-                return _directly(system, start, targets, blocked)
+                return _directly(system, start, targets, blocked, work)
     return _Found(pose, None, "closed by following the path from the start")
 
 
@@ -635,13 +682,15 @@ def _measured(system: System, pose: State, targets: Sequence[_Target]) -> list[f
     return out
 
 
-def _newton(system: System, start: State, targets: Sequence[_Target]) -> tuple[State, float | None]:
+def _newton(
+    system: System, start: State, targets: Sequence[_Target], work: _Work | None = None
+) -> tuple[State, float | None]:
     """Damped Newton steps of least motion with the targets held; the gap that is left, or None if closed.
 
     Closed poses are improved as long as a step halves the residual: at a singular pose the residual is the square
     of the distance to it, and 1e-12 would be far away.
     """
-    pose = start
+    pose, work = start, work or _Work(system)
     free, rows, weight = _held(system, targets)
     try:
         J, r = _rows(system, pose, rows)
@@ -661,6 +710,7 @@ def _newton(system: System, start: State, targets: Sequence[_Target]) -> tuple[S
         share = 1.0
         while True:
             trial = State(pose.t, increment(system, pose.q, share * x), pose.v)
+            work.evaluated()
             try:
                 J1, r1 = _rows(system, trial, rows)
             except SingularityError:  # no rows there: a shorter step
@@ -748,7 +798,7 @@ def flipped(system: System, pose: State) -> bool:
     return bool(_opposed(system, pose))
 
 
-def _failure(system: System, pose: State, targets: Sequence[_Target], starts: int) -> AssemblyError:
+def _failure(system: System, pose: State, targets: Sequence[_Target], starts: str) -> AssemblyError:
     now = terms(system, pose)
     weight = 1.0 / system.row_units
     gaps: dict[str, float] = {}
@@ -765,7 +815,7 @@ def _failure(system: System, pose: State, targets: Sequence[_Target], starts: in
     labels = system.coordinates[:6]
     pose_text = ", ".join(f"{c} = {x:.4g}" for c, x in zip(labels, pose.q, strict=False))
     return AssemblyError(
-        f"the mechanism cannot be closed{held}: {where} stays open by {gap:.3g} (m or rad) from {_starts(starts)}. "
+        f"the mechanism cannot be closed{held}: {where} stays open by {gap:.3g} (m or rad) from {starts}. "
         f"Nearest pose found (rad or m): {pose_text}{', ...' if system.nq > 6 else ''}. Check lengths and given "
         "values, or start nearer to a closed pose with near=...",
         nearest=pose,
@@ -838,8 +888,8 @@ def _held_still(system: System, pose: State, labels: Sequence[str], rows: Array)
     now = terms(system, pose)
     if now.phi_t.any():
         return []
-    A = now.J * system.speed_units / system.row_units[:, None]
-    N = np.linalg.svd(A)[2][of_matrix(A).count :].T if system.nc else np.eye(system.nv)
+    A = scaled(system, now.J)
+    N = np.linalg.svd(A)[2][of_matrix(A, SPEEDS).count :].T if system.nc else np.eye(system.nv)
     moves = np.abs((rows * system.speed_units) @ N).max(axis=1, initial=0.0)
     scale = np.abs(rows * system.speed_units).max(axis=1, initial=0.0)
     return [label for label, x, s in zip(labels, moves, scale, strict=True) if x < STILL * s]
@@ -847,9 +897,7 @@ def _held_still(system: System, pose: State, labels: Sequence[str], rows: Array)
 
 def _why_still(system: System, pose: State) -> str:
     """What keeps a mechanism from moving: freedoms left, an axis out of parallel, small contradictions."""
-    A = terms(system, pose).J * system.speed_units / system.row_units[:, None]
-    rank = of_matrix(A)
-    left = system.nv - rank.count
+    left = system.nv - of_matrix(scaled(system, terms(system, pose).J), SPEEDS).count
     text = f"{left} degree{'' if left == 1 else 's'} of freedom {'is' if left == 1 else 'are'} left there."
     for loop in system.topology.loops:
         odd = _odd_axis(system, pose, loop.joints)
@@ -896,4 +944,4 @@ def speed_rows(system: System, pose: State, labels: Sequence[str]) -> Array:
     return rows
 
 
-__all__ = ["assemble", "flipped", "speed_rows"]
+__all__ = ["assemble", "beyond_limits", "flipped", "speed_rows"]

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loopdyn.analysis.assembly import flipped
+from loopdyn.analysis.contradictions import largest_open, look, said_open
 from loopdyn.errors import LoopdynError
 from loopdyn.formulations.closure.formulation import Closer, plan_for
 from loopdyn.formulations.closure.plan import Plan
@@ -88,6 +89,8 @@ class Branches:
         at = ", ".join(f"{k} = {x:.6g}" for k, x in self.given.items()) or "nothing given"
         how = "all there are" if self.complete else "found by search, there may be more"
         lines = [f"{s.name} at {at}: {len(self)} closures, {how}"]
+        open_ = largest_open((s, branch.state) for branch in self)
+        lines += [f"  {said_open(open_)}"] if open_ else []
         for branch in self:
             pose = zip(s.coordinates, branch.state.q, strict=True)
             values = ", ".join(f"{label} = {x:.6g}" for label, x in pose if label not in self.given)
@@ -133,7 +136,8 @@ def branches(system: System, q: Mapping[str, float], t: float = 0.0, near: State
     t : float
         Time in s, for mechanisms with drivers.
     near : State, optional
-        A closed state at which joints are compared; by default the one next to the reference pose.
+        A closed state at which joints are compared; by default the one next to the reference pose. Where it leaves
+        redundant constraints open within a tolerance, closures that do so are searched for.
 
     Examples
     --------
@@ -142,11 +146,11 @@ def branches(system: System, q: Mapping[str, float], t: float = 0.0, near: State
     >>> len(found), found.complete, [b.name for b in found]
     (2, True, ['B-C-D +', 'B-C-D -'])
     """
-    require_exact(near, "branches")
+    system = system if near is None else system.for_state(near)
     state, chosen = _given(system, q, near)
     plan = plan_for(system, state, chosen)
     start = system.state(dict(zip(system.coordinates, state.q, strict=True)) | dict(q)).q
-    if plan.explicit:
+    if plan.explicit and system.tolerated is None:  # formulas leave nothing open
         found = tuple(_all(plan, t, start))
         return Branches(plan, dict(q), found, True)
     return Branches(plan, dict(q), tuple(_searched(plan, t, start, chosen)), False)
@@ -218,7 +222,8 @@ def _searched(plan: Plan, t: float, start: Array, chosen: list[int]) -> list[Bra
         there = _newton(system, t, q, D)
         if there is not None and all(_apart(system, there, p) > SAME for p in found):
             found.append(there)
-    return [Branch(f"{n}", {}, State(t, q, np.zeros(system.nv))) for n, q in enumerate(found, 1)]
+    still = np.zeros(system.nv)
+    return [Branch(f"{n}", {}, State(t, q, still, tolerated=system.tolerated)) for n, q in enumerate(found, 1)]
 
 
 def _newton(system: System, t: float, q: Array, D: list[int]) -> Array | None:
@@ -227,7 +232,7 @@ def _newton(system: System, t: float, q: Array, D: list[int]) -> Array | None:
         at = State(t, q, np.zeros(system.nv))
         phi, J = closure(system, at)
         if np.abs(phi / rows)[h].max(initial=0.0) < CLOSED:
-            return None if flipped(system, at) else q
+            return None if flipped(system, at) or look(system, at).beyond is not None else q
         x = np.linalg.lstsq((J * units / rows[:, None])[h][:, D], -(phi / rows)[h], rcond=None)[0]
         step = np.zeros(system.nv)
         step[D] = units[D] * x * min(1.0, LONGEST / max(float(np.abs(x).max(initial=0.0)), 1e-300))
@@ -277,7 +282,7 @@ def singular_poses(
     >>> sorted({round(p.value, 3) for p in found if p.limit})
     [-3.088, -0.08, 0.972, 2.144]
     """
-    require_exact(near, "singular_poses")
+    require_exact(system, near, "singular_poses", f"ld.drive(system, '{label}', ..., near=...), whose events they are")
     state, chosen = _given(system, {label: 0.0}, near)
     plan = plan_for(system, state, chosen)
     if not plan.explicit:

@@ -8,7 +8,7 @@ those that are kept can be closed exactly; and the residual of the others stays 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from scipy.linalg import qr
 
 from loopdyn.engine import records as rec
+from loopdyn.errors import LoopdynError
 from loopdyn.loops.projection import project
 from loopdyn.loops.rank import CANDIDATE, is_large, of_matrix, scaled
 from loopdyn.loops.reactions import free_terms
@@ -29,6 +30,7 @@ LARGEST = 2e-3
 SPREAD = 30.0  # singular values below this many residuals may come from what makes the residual ...
 SMALLEST_GAP = 10.0  # ... if those above are so many times larger
 CLOSED = 1e-11  # rad or sizes of the mechanism: residual of rows that are met exactly
+ROUNDING = 1e-14  # rad or m: residual that is not worth naming
 BESIDE = 0.2  # rad or sizes of the mechanism to the poses beside
 # Residual beside the pose against that at the pose. Where a loop is too short by 2e-3, the other rows lead to poses in
 # which it is open by the square of the way, 0.2**2 / 2.
@@ -80,7 +82,8 @@ def contradiction(system: System, pose: State, within: float = 0.0) -> Contradic
     if is_large(system) or system.nc == 0 or not max(open_by, within) > CLOSED or open_by > LARGEST:
         return None
     rows = dependent_rows(system, pose, max(SPREAD * open_by, 2.0 * within))
-    agree = open_by < CLOSED and len(rows) == of_matrix(scaled(system, terms(system, pose).J)).redundant
+    # rows that agree but for rounding do so beside the pose, too
+    agree = open_by < CLOSED and len(rows) == of_matrix(scaled(system, terms(system, pose).J), CLOSED).redundant
     if not rows or agree:
         return None
     kept = system.tolerating(Tolerated(rows, np.inf, np.inf))
@@ -174,11 +177,11 @@ def look(system: System, state: State) -> Look:
     exact, tolerated = system.exact, system.tolerated
     if exact is None or tolerated is None:
         return Look(None, False)
-    now, allowed = terms(exact, state), tolerated.of(exact)
-    over = np.where(allowed > 0.0, np.abs(now.phi) / np.where(allowed > 0.0, allowed, 1.0), 0.0)
+    now, allowed = terms(exact, state), np.maximum(tolerated.of(exact), CLOSED * exact.row_units)
+    kept = np.array([row not in tolerated.rows for row in exact.constraint_rows])
+    over = np.where(kept, 0.0, np.abs(now.phi) / allowed)
     k = int(np.argmax(over))
     beyond = (exact.constraint_rows[k], float(abs(now.phi[k])), float(allowed[k])) if over[k] > 1.0 else None
-    kept = np.array([row not in tolerated.rows for row in exact.constraint_rows])
     A = scaled(exact, now.J)
     of_all, of_kept = (np.linalg.svd(rows, compute_uv=False) for rows in (A, A[kept]))
     n = int(np.count_nonzero(kept))
@@ -200,6 +203,50 @@ def choose_again(system: System, state: State) -> tuple[System, State] | None:
     after = project(other, state).state
     closed = np.abs(_residual(other, after)).max(initial=0.0) < CLOSED
     return (other, after) if closed and look(other, after).beyond is None else None
+
+
+def beyond_tolerance(watched: Look, where: str) -> str:
+    """What it means that a row has left the tolerance, in words; nothing if none has."""
+    if watched.beyond is None:
+        return ""
+    row, x, most = watched.beyond
+    return (
+        f"the redundant constraint '{row}' is open by {x:.3g} at {where}, more than the tolerance {most:g} (rad or m). "
+        "Correct the dimensions that ld.assemble names without a tolerance, or allow a larger one."
+    )
+
+
+def within_tolerance(system: System, state: State, where: str) -> tuple[System, State]:
+    """The system and the state, or those with other rows left open where the ones that are kept get weak.
+
+    Raises LoopdynError, with `where` in its words, where rows leave the tolerance and no others can be left open.
+    """
+    if system.tolerated is None:
+        return system, state
+    watched = look(system, state)
+    if watched.beyond or watched.weak:
+        found = choose_again(system, state)
+        if found is not None:
+            return found
+    if watched.beyond:
+        raise LoopdynError(beyond_tolerance(watched, where))
+    return system, state
+
+
+def largest_open(pairs: Iterable[tuple[System, State]]) -> dict[str, float]:
+    """Largest residual, rad or m, of each row that systems leave open at their states."""
+    found: dict[str, float] = {}
+    for system, state in pairs:
+        if system.tolerated is not None and system.exact is not None:
+            phi = dict(zip(system.constraint_rows, np.abs(terms(system.exact, state).phi), strict=True))
+            found |= {row: max(found.get(row, 0.0), float(phi[row])) for row in system.tolerated.rows}
+    return found
+
+
+def said_open(residuals: Mapping[str, float]) -> str:
+    """Rows that are left open, in words."""
+    rows = ", ".join(f"{row} by {x:.2g}" for row, x in residuals.items() if x > ROUNDING)
+    return f"left open within the tolerance (rad or m): {rows or 'none by more than rounding'}"
 
 
 # ------------------------------------------------------------------------------------------------ the cure
@@ -305,4 +352,18 @@ def _equations(system: System, found: Contradiction) -> tuple[Array, Array, list
     return np.vstack(blocks), np.concatenate(rights), names
 
 
-__all__ = ["Change", "Contradiction", "changes_that_close", "contradiction", "dependent_rows"]
+__all__ = [
+    "CLOSED",
+    "LARGEST",
+    "Change",
+    "Contradiction",
+    "beyond_tolerance",
+    "changes_that_close",
+    "choose_again",
+    "contradiction",
+    "dependent_rows",
+    "largest_open",
+    "look",
+    "said_open",
+    "within_tolerance",
+]

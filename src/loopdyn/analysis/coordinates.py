@@ -8,7 +8,7 @@ tree divide by that inertia.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
 from math import comb
@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from loopdyn.analysis.assembly import beyond_limits
+from loopdyn.analysis.contradictions import within_tolerance
 from loopdyn.analysis.reconnect import reconnect
 from loopdyn.errors import LoopdynError
 from loopdyn.formulations.partition import criteria
@@ -24,7 +26,7 @@ from loopdyn.formulations.partition.formulation import Partition, PartitionSolve
 from loopdyn.loops.projection import project
 from loopdyn.loops.rank import CANDIDATE, decide, require_inertia, require_regular, scaled
 from loopdyn.quantities.wording import nearest
-from loopdyn.system.system import State, System, build, require_exact
+from loopdyn.system.system import State, System, build
 from loopdyn.system.topology import forest_of_cuts
 from loopdyn.tree import bodies_without_inertia, closure, increment
 
@@ -194,11 +196,11 @@ def coordinates(system: System, state: State) -> Coordinates:
     >>> found.best, found.singular
     (('A',), ())
     """
-    require_exact(state, "coordinates")
+    system = system.for_state(state)
     rank = decide(system, state)
     require_regular(system, rank)
     require_inertia(system, state, rank)
-    closed = rank.state or state
+    closed = replace(rank.state or state, tolerated=system.tolerated)
     W, Z = _criteria(system, closed)
     labels, k = system.speeds, len(W)
     svd = (Z**2).sum(axis=0)
@@ -264,6 +266,7 @@ def _judge(system: System, state: State, joints: tuple[str, ...]) -> Cut:
     """What a cut makes of the mechanism at a state."""
     other = build(system.mechanism, cuts=list(joints))
     there = reconnect(system, state, other).state
+    other = other.for_state(there)
     (chosen, value), *_ = _all_sets(*_criteria(other, there))[0]
     idle = bodies_without_inertia(other, there)
     refused = f"body '{idle[0][0]}' has no inertia in the open tree" if idle else ""
@@ -283,17 +286,21 @@ def _sweep(found: Coordinates, label: str) -> Sweep:
     if label not in system.coordinates:
         raise LoopdynError(f"there is no coordinate '{label}'. {nearest(label, system.coordinates)}")
     k = system.coordinates.index(label)
-    path = _follow(system, found.state, k)
-    both = [_criteria(system, State(found.state.t, q, np.zeros(system.nv))) for q in path]
+    poses = _follow(system, found.state, k)
+    both = [_criteria(here, State(found.state.t, q, np.zeros(system.nv))) for here, q in poses]
+    path = np.array([q for _, q in poses])
     cosine, svd = (np.array([(c[n] ** 2).sum(axis=0) for c in both]) for n in range(2))
     return Sweep(system, label, path[:, k], cosine, svd, path)
 
 
-def _follow(system: System, state: State, k: int) -> Array:
-    """Closed poses along the only motion there is, in steps of STEP, beginning with coordinate k growing."""
+def _follow(system: System, state: State, k: int) -> list[tuple[System, Array]]:
+    """Closed poses along the only motion there is, in steps of STEP, beginning with coordinate k growing.
+
+    With each the system that is closed there: redundant rows that it leaves open may change on the way.
+    """
     units = system.speed_units
     rank = decide(system, state).count
-    q, path = state.q, [state.q]
+    q, path = state.q, [(system, state.q)]
     before: Array | None = None
     for _ in range(MOST_STEPS):
         z = criteria.null_space(scaled(system, closure(system, State(state.t, q, np.zeros(system.nv)))[1]), rank)[:, 0]
@@ -305,15 +312,16 @@ def _follow(system: System, state: State, k: int) -> Array:
         before = z
         step = STEP * units * z / np.abs(z).max()
         there = project(system, State(state.t, increment(system, q, step), np.zeros(system.nv)))
-        if there.position > NEAR_CLOSED * system.size or _beyond_limits(system, there.state.q):
+        if there.position > NEAR_CLOSED * system.size or beyond_limits(system, there.state):
             break
-        q = there.state.q
-        path.append(q)
+        system, there_closed = within_tolerance(system, there.state, "a pose of the sweep")
+        q = there_closed.q
+        path.append((system, q))
         full_turn = abs(q[k] - state.q[k]) >= 2 * np.pi
         away = _turned_back(q - state.q, system)
         if full_turn or (len(path) > 10 and away < 0.75 * STEP):
             break
-    return np.array(path)
+    return path
 
 
 def _turned_back(d: Array, system: System) -> float:
@@ -326,8 +334,3 @@ def _turned_back(d: Array, system: System) -> float:
                 x = (x + np.pi) % (2 * np.pi) - np.pi if dimension == "angle" else x / system.size
                 largest = max(largest, abs(float(x)))
     return largest
-
-
-def _beyond_limits(system: System, q: Array) -> bool:
-    labels = list(system.coordinates)
-    return any(not low <= q[labels.index(name)] <= high for name, (low, high) in system.limits.items())

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from loopdyn.analysis.assembly import assemble
+from loopdyn.analysis.contradictions import beyond_tolerance, choose_again, largest_open, look, said_open
 from loopdyn.analysis.following import LOST, End, Follower, Inputs, Point, Rows
 from loopdyn.analysis.mobility import mobility
 from loopdyn.constraints import Driver
@@ -27,7 +28,7 @@ from loopdyn.loops.projection import project
 from loopdyn.loops.rank import dead_drivers, of_matrix
 from loopdyn.quantities.profiles import Profile
 from loopdyn.quantities.wording import nearest
-from loopdyn.system.system import JointData, State, System, TableUse, point_on, require_exact
+from loopdyn.system.system import JointData, State, System, TableUse, Tolerated, point_on
 from loopdyn.tables import csv_text
 from loopdyn.tree import Motion, body_motion, increment
 from loopdyn.tree.tables import leave_table
@@ -48,7 +49,9 @@ FILM = 4.0  # seconds that a film of a range takes
 AT_START = 1e-9  # rad or sizes of the mechanism: a dead point as near as this to the start of a range is at the start
 BESIDE = 1e-2  # rad or sizes of the mechanism, to a pose beside a dead point
 
-Kind = Literal["dead point", "change point", "turning point", "limit", "end of a curve", "lost"]
+Kind = Literal[
+    "dead point", "change point", "turning point", "limit", "end of a curve", "tolerance", "left open", "lost"
+]
 
 
 @dataclass(frozen=True)
@@ -61,7 +64,9 @@ class DriveEvent:
         "dead point": the inputs cannot go on, the loops would open; other coordinates move while the inputs stand.
         "turning point": a coordinate turns back, its transmission ratio is zero; as an input it would be dead here.
         "change point": rows of the loops become dependent and branches of motion cross; the drive keeps to its own.
-        "limit": a joint has reached its limit. "end of a curve": a row is undefined beyond. "lost": none of these.
+        "limit": a joint has reached its limit. "end of a curve": a row is undefined beyond. "tolerance": a redundant
+        constraint that is left open leaves its tolerance. "left open": others are left open from here on, the pose
+        jumps by the tolerance at most. "lost": none of these.
     value : float
         Parameter of the drive there: value of a single input, share of the way for several, or the time. SI.
     inputs : dict
@@ -104,6 +109,10 @@ class Drive:
         `ratio` and `ratio2`, first and second derivatives by the inputs; `quality`; `regular`. SI units.
     units : str
         "SI" or "model": of what is printed, plotted and tabulated. `data` is always in SI units.
+    tolerated : tuple
+        By step, the redundant constraints that are left open within a tolerance, see :func:`loopdyn.assemble`, or None.
+    left_open : dict
+        Largest residual of each of them, rad or m.
     """
 
     system: System = field(repr=False)
@@ -114,6 +123,8 @@ class Drive:
     events: tuple[DriveEvent, ...] = field(repr=False)
     data: xarray.Dataset = field(repr=False)
     units: Literal["SI", "model"] = "SI"
+    tolerated: tuple[Tolerated | None, ...] = field(default=(), repr=False)
+    left_open: dict[str, float] = field(default_factory=dict, repr=False)
 
     @property
     def limit(self) -> DriveEvent | None:
@@ -131,7 +142,8 @@ class Drive:
             raise LoopdynError(f"the drive has steps 0 to {self.steps - 1}, not {k}.")
         d = self.data
         q = d["q"].values[k, : self.system.nq]
-        return State(float(d["time"].values[k]), np.array(q), np.array(d["v"].values[k, : self.system.nv]))
+        v = np.array(d["v"].values[k, : self.system.nv])
+        return State(float(d["time"].values[k]), np.array(q), v, tolerated=self.tolerated[k])
 
     # ------------------------------------------------------------------------------------------- what it says
 
@@ -349,6 +361,7 @@ class Drive:
             worst = int(np.argmin(d["quality"].values))
             lines.append(f"  quality (0 is singular) at least {d['quality'].values[worst]:.3g}, at {span[worst]:.6g}")
         lines += [f"  {e.text}" for e in self.events] or ["  no dead, turning or change points"]
+        lines += [f"  {said_open(self.left_open)}"] if self.left_open else []
         return "\n".join(lines)
 
     def _largest_ratios(self) -> dict[str, str]:
@@ -385,6 +398,7 @@ class Drive:
                 if self.steps
             },
             "quality": float(self.data["quality"].min()) if self.steps else None,
+            "left_open": dict(self.left_open),
             "events": [
                 {
                     "kind": e.kind,
@@ -491,6 +505,7 @@ def drive(
         Times of a motion: ``(start, stop)``, ``(start, stop, n)`` or values, s; by default the whole of a profile.
     near : State, optional
         Where the way to the start of the range begins, which decides the branch; by default the start of the model.
+        Redundant constraints that it leaves open within a tolerance are left open on the way.
     limits : bool
         Whether the motion ends at the limits of joints.
     units : {"SI", "model"}
@@ -513,7 +528,8 @@ def drive(
     >>> turn.status, [(e.kind, e.label) for e in turn.events if e.label == "D"]
     ('complete', [('turning point', 'D'), ('turning point', 'D')])
     """
-    require_exact(near, "drive")
+    if near is not None:
+        system = system.for_state(near)
     if units not in ("SI", "model"):
         raise LoopdynError(f"units '{units}' are unknown. Use 'SI' or 'model'.")
     given = {inputs: motion} if isinstance(inputs, str) else dict(inputs)
@@ -662,6 +678,21 @@ def _motion_course(system: System, given: Mapping[str, Any], times: Any) -> _Cou
     return _Course(tuple(given), "time", ((inputs, t),), inputs(float(t[0]))[0], float(np.ptp(t)) or 1.0, float(t[0]))
 
 
+@dataclass(frozen=True)
+class _Stretch:
+    """A part of the way with one choice of rows: see :meth:`Follower.follow`."""
+
+    follower: Follower
+    first: Point
+    found: list[Point]
+    path: list[Point]
+    end: End | None
+
+    def state(self, s: float, q: Array) -> State:
+        """A pose of it, at rest."""
+        return State(self.follower.time(s), q, np.zeros(self.follower.nv))
+
+
 class _Driving:
     """One drive: from the start of the model to the start of the range, then along it."""
 
@@ -673,7 +704,41 @@ class _Driving:
     def follower(self, inputs: Inputs, unit: float, *, moving: bool = False, held: Sequence[int] = ()) -> Follower:
         """The curve for these inputs; time stands still unless it moves."""
         time = (lambda s: s) if moving else (lambda s: self.t)
-        return Follower(self.rows, self.course.labels, inputs, unit, time, moving, held, self.limits)
+        return Follower(self.rows, self.course.labels, inputs, unit, time, moving, held, self.limits, self._watch)
+
+    def _watch(self, p: Point) -> tuple[Literal["tolerance", "left open"], str] | None:
+        """Whether redundant rows that are left open leave the tolerance at a point, or others are to be."""
+        system, state = self.rows.system, State(p.t, p.q, np.zeros(self.system.nv))
+        if system.tolerated is None:
+            return None
+        watched = look(system, state)
+        again = choose_again(system, state) if watched.beyond or watched.weak else None
+        if again is not None and again[0].tolerated is not None:
+            self.rows = Rows(again[0])
+            return "left open", f"{', '.join(system.tolerated.rows)} -> {', '.join(again[0].tolerated.rows)}"
+        wrong = beyond_tolerance(watched, "this pose")
+        return ("tolerance", wrong.split(". ")[0]) if wrong else None
+
+    def _follow(
+        self, inputs: Inputs, unit: float, p: Point, targets: Array, *, moving: bool = False, held: Sequence[int] = ()
+    ) -> list[_Stretch]:
+        """Along the inputs from a point to the targets, in stretches with one choice of rows each."""
+        stretches: list[_Stretch] = []
+        s, q, near, left = float(p.s), p.q, p.near, [float(x) for x in targets]
+        while True:
+            follower = self.follower(inputs, unit, moving=moving, held=held)
+            if stretches:
+                closed = follower.close(s, q, near)
+                if closed is None:
+                    stretches[-1] = replace(stretches[-1], end=End("lost", s, stretches[-1].state(s, q), near))
+                    return stretches
+                q = closed
+            first = follower.point(s, q, near)
+            found, path, end = follower.follow(first, left)
+            stretches.append(_Stretch(follower, first, found, path, end))
+            if end is None or end.kind != "left open":
+                return stretches
+            s, q, near, left = end.s, end.state.q, end.near, left[len(found) :]
 
     def run(self, near: State | None) -> Drive:
         """Follow the whole course."""
@@ -690,37 +755,42 @@ class _Driving:
         way = self.follower(_line(here, c.start, 0.0, 1.0), 1.0, held=held)
         p = way.point(0.0, start.q, zero)
         if np.abs((c.start - here) / way.input_units).max() > 0.0:
-            arrived, _, blocked = way.follow(p, [1.0])
-            if blocked is not None:
-                raise self._unreachable(way, blocked)
-            p = arrived[0]
-        points: list[Point] = []
-        events: list[DriveEvent] = []
-        end: End | None = None
+            last = self._follow(way.inputs, 1.0, p, np.ones(1), held=held)[-1]
+            if last.end is not None:
+                raise self._unreachable(last.follower, last.end)
+            p = last.found[0]
+        stretches: list[_Stretch] = []
         for inputs, targets in c.pieces:
-            follower = self.follower(inputs, c.unit, moving=c.parameter == "time", held=held)
-            first = follower.point(float(targets[0]), p.q, p.near)
-            found, path, end = follower.follow(first, [float(s) for s in targets])
-            points += found[1:] if points else found
-            events += self._events(follower, path, found, end)
-            p = found[-1] if found else first
-            if end is not None:
+            begin = replace(p, s=float(targets[0]))
+            new = self._follow(inputs, c.unit, begin, targets, moving=c.parameter == "time", held=held)
+            if stretches:  # the first target was the last one before
+                new[0] = replace(new[0], found=new[0].found[1:])
+            stretches += new
+            p = next((x.found[-1] for x in reversed(stretches) if x.found), new[0].first)
+            if new[-1].end is not None:
                 break
+        end = stretches[-1].end
+        points = [p for x in stretches for p in x.found]
+        events = [e for x in stretches for e in self._events(x.follower, x.path, x.found, x.end)]
+        systems = [x.follower.system for x in stretches for _ in x.found]
+        poses = [State(p.t, p.q, np.zeros(self.system.nv)) for p in points]
         message = f"{events[-1].text}. {_NEXT[end.kind]}" if end is not None else ""
         if held:
             names = ", ".join(self.system.speeds[k] for k in held)
             message = f"{message} Idle: {names} kept at zero.".strip()
         status = "complete" if end is None else "stopped"
         return Drive(
-            self.system, c.labels, c.parameter, status, message, tuple(events), self._dataset(points), self.units
-        )
+            self.system, c.labels, c.parameter, status, message, tuple(events), self._dataset(points), self.units,
+            tuple(s.tolerated for s in systems), largest_open(zip(systems, poses, strict=True)),
+        )  # fmt: skip
 
     def _turn_limits(self, x: Array) -> None:
-        """Limits of angles are meant but for whole turns: those next to the start are taken."""
+        """Limits of angles are meant but for whole turns: those that hold the start, or are next to it, are taken."""
         for label, (low, high) in self.limits.items():
-            joint = self.system.joints[label.partition(".")[0]]
-            if _dimensions(self.system)[label] == "angle" and joint.spec.type != "helical":
-                turns = 2 * np.pi * np.round((x[self.rows.labels.index(label)] - (low + high) / 2) / (2 * np.pi))
+            joint, here = self.system.joints[label.partition(".")[0]], x[self.rows.labels.index(label)]
+            turning = _dimensions(self.system)[label] == "angle" and joint.spec.type != "helical"
+            if turning and not low <= here <= high:  # limits more than a turn apart may hold it as they are
+                turns = 2 * np.pi * np.round((here - (low + high) / 2) / (2 * np.pi))
                 self.limits[label] = (low + turns, high + turns)
 
     # ------------------------------------------------------------------------------------------------ checks
@@ -871,7 +941,7 @@ class _Driving:
         names = ", ".join(self.course.labels)
         if kind == "dead point":
             moving = self._moving_there(follower, s, state)
-            own = dead_drivers(self.system, state)[0]  # of the model, which may stop before the inputs do
+            own = dead_drivers(follower.system, state)[0]  # of the model, which may stop before the inputs do
             stopped = "driver " + ", ".join(repr(n) for n in own) if own else names
             text = (
                 f"dead point at {at}: {stopped} cannot go on, the loops would open; there {moving} can move without it"
@@ -886,13 +956,18 @@ class _Driving:
             text = f"limit of joint coordinate {self._said({label: value})} at {at}"
         elif kind == "end of a curve":
             text = f"end at {at}: {reason}"
+        elif kind == "tolerance":
+            text = f"end of the tolerance at {at}: {reason}"
+        elif kind == "left open":
+            text = f"other redundant constraints are left open from {at} on: {reason}"
         else:
             text = f"lost at {at}: the curve of closed poses cannot be followed"
+        state = replace(state, tolerated=follower.system.tolerated)
         return DriveEvent(kind, float(s), inputs, label, text, state)
 
     def _moving_there(self, follower: Follower, s: float, state: State) -> str:
         """Coordinates that move at a dead point, at which the inputs stand."""
-        J = self.rows(state.t, state.q, np.zeros(follower.nv), np.zeros(len(self.rows.cut)))[1]
+        J = follower.rows(state.t, state.q, np.zeros(follower.nv), np.zeros(len(self.rows.cut)))[1]
         z = np.linalg.svd(follower.matrix(J))[2][follower.nv - 1]
         shares = np.abs(follower.gradients(J) @ (follower.units * z)) / follower.all_units
         moving = [label for label, x in zip(self.rows.labels, shares, strict=True) if x > SHARE * shares.max()]
@@ -959,6 +1034,7 @@ _NEXT = {
     "change point": "Begin a second range on the other side of it, from a pose on the branch that is meant",
     "limit": "Give a shorter range, or limits=False",
     "end of a curve": "Make the curve longer, or the range shorter",
+    "tolerance": "Correct the dimensions that ld.assemble names without a tolerance, or allow a larger one",
     "lost": "Give more steps, or begin from another pose with near=...",
 }
 

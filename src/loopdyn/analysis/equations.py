@@ -146,7 +146,7 @@ def equations(system: System, independent: Sequence[str], state: State | None = 
     >>> [str(x) for x, _ in found.g][-2:], found.M_minimal.shape
     (['q_B', 'q_D'], (1, 1))
     """
-    require_exact(state, "equations")
+    require_exact(system, state, "equations", "ld.accelerations and ld.terms, which give numbers")
     for label in independent:
         if label not in system.speeds:
             raise LoopdynError(f"there is no coordinate '{label}'. {nearest(label, system.speeds)}")

@@ -28,17 +28,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loopdyn.analysis.assembly import assemble, speed_rows
+from loopdyn.analysis.contradictions import largest_open, said_open, within_tolerance
 from loopdyn.analysis.mobility import mobility
 from loopdyn.engine import records as rec
 from loopdyn.errors import ConvergenceError, LoopdynError, ModelError, Problem
 from loopdyn.forces import Actuator, JointFriction, JointSpring, Motor, SpringDamper
+from loopdyn.loops.projection import project
 from loopdyn.loops.rank import decide, scaled
 from loopdyn.loops.reactions import COMPONENTS, Reactions, reactions
 from loopdyn.model.mechanism import Mechanism
 from loopdyn.quantities.wording import nearest
 from loopdyn.results.run import load_units
 from loopdyn.run.locking import coordinate
-from loopdyn.system.system import State, System, TableUse, build, require_exact
+from loopdyn.system.system import State, System, TableUse, build
 from loopdyn.tree import body_motion, closure, difference, energy, increment, inverse_dynamics, power, terms
 from loopdyn.tree.tables import check_tables, table_variable
 
@@ -224,7 +226,8 @@ def equilibrium(
     system : System
     start : State, optional
         Where to start, near or far; by default the start of the model. Without `search` the mechanism is let go there
-        and followed downhill, so that it comes to rest in a stable equilibrium; an exact equilibrium is kept.
+        and followed downhill, so that it comes to rest in a stable equilibrium; an exact equilibrium is kept. Redundant
+        constraints that it leaves open within a tolerance are left open on the way.
     search : mapping, optional
         Range of a joint coordinate in rad or m, ``{"A": (0, 2*pi)}``. With one freedom all equilibria on the circuit of
         the start are found; with more, those that can be reached from many starts within the ranges.
@@ -257,7 +260,7 @@ def equilibrium(
     >>> [(e.stability, abs(round(e["A"], 6))) for e in ld.equilibrium(system, search={"A": (-1, 4)})]
     [('stable', 0.0), ('unstable', 3.141593)]
     """
-    require_exact(start, "equilibrium")
+    system = system if start is None else system.for_state(start)
     here = _start(system, start, t)
     statics = _Statics(system, here)
     if search is None:
@@ -296,7 +299,7 @@ def zero_force(
     >>> [round(float(state.q[0]), 9) for state in ld.zero_force(m.compile(), "spring", {"A": (-1, 1)})]
     [0.3]
     """
-    require_exact(start, "zero_force")
+    system = system if start is None else system.for_state(start)
     known = [n for n, f in system.mechanism.forces.items() if isinstance(f, LOADED)]
     if force not in known:
         text = f"'{force}' has no single load" if force in system.forces else f"there is no force '{force}'"
@@ -312,7 +315,7 @@ def zero_force(
     k = system.forces.index(force)
     curve = _Curve(statics, label, span)
     found = curve.roots(lambda q, _: float(statics.loads(q)[k]))
-    return tuple(State(statics.t, q, np.zeros(system.nv)) for q in found)
+    return tuple(statics.state(q) for q in found)
 
 
 @dataclass(frozen=True)
@@ -365,7 +368,7 @@ def preload(system: System, pose: State, force: str) -> Preload:
     >>> round(ld.preload(system, system.state(), "hold").value, 9)
     10.0
     """
-    require_exact(pose, "preload")
+    system = system.for_state(pose)
     m = system.mechanism
     known = [n for n, f in m.forces.items() if isinstance(f, LOADED)]
     if force not in known:
@@ -380,7 +383,7 @@ def preload(system: System, pose: State, force: str) -> Preload:
         return other
 
     def pushes(value: float) -> Array:
-        changed = build(variant(value), cuts=list(system.topology.cuts))
+        changed = build(variant(value), cuts=list(system.topology.cuts)).tolerating_as(system)
         statics = _Statics(changed, pose)
         return statics.push(pose.q)[0]
 
@@ -446,7 +449,7 @@ class _Statics:
             raise LoopdynError("the loops are open at the start. Close them first: ld.assemble(system, ...).")
 
     def state(self, q: Array) -> State:
-        return State(self.t, q, self.still)
+        return State(self.t, q, self.still, tolerated=self.system.tolerated)
 
     def _require_static(self, start: State) -> None:
         """Refuse what cannot stand still: moving bases, drivers with a speed or an acceleration."""
@@ -481,13 +484,18 @@ class _Statics:
             r = (phi / self.rows)[h]
             size = float(np.abs(r).max(initial=0.0))
             if size < ROUNDED or (size < CLOSED and size > 0.5 * before):
-                return q
+                return self._within_tolerance(q)
             U, s, Vt = np.linalg.svd(scaled(system, J)[h], full_matrices=False)
             keep = s > DEPENDENT * max(float(s[0]), 1.0)
             x = -Vt[keep].T @ ((U[:, keep].T @ r) / s[keep])
             q = increment(system, q, self.units * x)
             before = size
         return None
+
+    def _within_tolerance(self, q: Array) -> Array:
+        """A closed pose; from it on other redundant rows are left open where those that are kept get weak."""
+        self.system, state = within_tolerance(self.system, self.state(q), "a pose on the way")
+        return state.q
 
     def moves(self, q: Array) -> tuple[Array, Array]:
         """Orthonormal basis N (nv, k) of the motions, in natural units, and the scaled rows."""
@@ -641,6 +649,8 @@ class _Statics:
 
     def classified(self, q: Array, wanted: Sequence[str]) -> Equilibrium:
         """The equilibrium at a pose, with its stiffness on coordinates among which are those wanted, if they move."""
+        if self.system.tolerated is not None:  # it may have been found with other rows left open
+            q = self._within_tolerance(project(self.system, self.state(q)).state.q)
         system = self.system
         N, _ = self.moves(q)
         K = self.stiffness(q, N)
@@ -675,6 +685,8 @@ class _Statics:
         for label, (low, high) in system.limits.items():
             if not low - SAME <= coordinate(system, self.state(q), label) <= high + SAME:
                 notes.append(f"outside the limits of {label}, which are not stops here")
+        if system.tolerated is not None:
+            notes.append(said_open(largest_open([(system, self.state(q))])))
         loads = dict(zip(system.forces, self.loads(q).tolist(), strict=True))
         return Equilibrium(
             system, self.state(q), stability, labels, inverse.T @ K @ inverse, values, conservative, loads,

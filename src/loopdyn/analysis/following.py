@@ -88,7 +88,7 @@ class Rows:
         names = [f"measured {k + 1}" for k in range(len(self.cut))]
         for name, label in zip(names, self.cut, strict=True):
             m.add_driver(name, label, 0.0)
-        s = build(m, list(system.topology.cuts), counted=system.counted)
+        s = build(m, list(system.topology.cuts), counted=system.counted).tolerating_as(system)
         if s.coordinates != system.coordinates or s.speeds != system.speeds:
             raise LoopdynError(f"'{system.name}' has a tree that its cuts do not give. Compile it with cuts alone.")
         self.measuring = s
@@ -152,7 +152,7 @@ class Point:
 class End:
     """Where the curve could not be followed further."""
 
-    kind: Literal["dead point", "change point", "limit", "end of a curve", "lost"]
+    kind: Literal["dead point", "change point", "limit", "end of a curve", "tolerance", "left open", "lost"]
     s: float
     state: State
     near: Array
@@ -173,6 +173,8 @@ class Follower:
     moving: bool  # whether the parameter is the time
     held: Sequence[int] = ()  # idle speeds of the tree that are kept at zero
     limits: dict[str, tuple[float, float]] = field(default_factory=dict)
+    # asked at each step whether the way ends there, and why: rows that are left open leave the tolerance, or change
+    watch: Callable[[Point], tuple[Literal["tolerance", "left open"], str] | None] = lambda p: None
 
     def __post_init__(self) -> None:
         system, all_labels = self.rows.system, self.rows.labels
@@ -355,6 +357,10 @@ class Follower:
                     return found, path, end
                 if new is not None:
                     path.append(new)
+                    stop = self.watch(new)
+                    if stop is not None:
+                        state = State(new.t, new.q, np.zeros(self.nv))
+                        return found, path, End(stop[0], new.s, state, new.near, reason=stop[1])
         return found, path if ahead is None else [*path, ahead], None
 
     def _towards(self, p: Point, target: float) -> tuple[Point | None, Point | None, End | None]:

@@ -17,7 +17,7 @@ nothing.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, Protocol
@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from loopdyn.analysis.assembly import assemble, speed_rows
+from loopdyn.analysis.contradictions import largest_open, said_open, within_tolerance
 from loopdyn.analysis.mobility import mobility
 from loopdyn.errors import AssemblyError, LoopdynError, ModelError, Problem, SingularityError
 from loopdyn.files import write
@@ -39,9 +40,9 @@ from loopdyn.quantities.wording import nearest
 from loopdyn.results.bearings import Bearings
 from loopdyn.results.run import Run
 from loopdyn.run.locking import coordinate
-from loopdyn.system.system import State, System, build, require_exact
+from loopdyn.system.system import State, System, build
 from loopdyn.tables import csv_text
-from loopdyn.tree import Terms, body_motion, closure, difference, increment, terms
+from loopdyn.tree import Terms, body_motion, closure, counted, difference, increment, terms
 from loopdyn.tree.tables import check_tables
 
 if TYPE_CHECKING:
@@ -226,6 +227,8 @@ class InverseDynamics:
             lines.append(f"not given at {missing} times in or near singular poses, where loads are not unique")
         if not self.possible.all():
             lines.append(_impossible(self))
+        if self.left_open:
+            lines.append(said_open(self.left_open))
         return "\n".join(lines)
 
     def to_dataframe(self) -> pandas.DataFrame:
@@ -247,7 +250,13 @@ class InverseDynamics:
         """State number k of the motion."""
         if not -len(self.t) <= k < len(self.t):
             raise LoopdynError(f"the motion has states 0 to {len(self.t) - 1}, not {k}.")
-        return State(float(self.t[k]), self.q[k], self.v[k])
+        piece = next(s for s, first, end in self.pieces if first <= k % len(self.t) < end)
+        return State(float(self.t[k]), self.q[k], self.v[k], tolerated=piece.tolerated)
+
+    @cached_property
+    def left_open(self) -> dict[str, float]:
+        """Redundant constraints that are left open within a tolerance: largest residual of each, rad or m."""
+        return largest_open((s, self.state(k)) for s, first, end in self.pieces for k in range(first, end))
 
     @cached_property
     def wrench(self) -> tuple[Array, NDArray[np.bool_]]:
@@ -340,6 +349,7 @@ def inverse_dynamics(
         part free: the result has as much of them as possible.
     start : State, optional
         Where a motion by formulas starts to be closed: chooses the assembly branch. By default the start of the model.
+        Redundant constraints that it leaves open within a tolerance are left open along the motion.
     impossible : {"raise", "mark"}
         What happens if the motors cannot make the motion: an error, or marks in ``possible`` with the ``residual``.
     tolerance : float
@@ -375,15 +385,16 @@ def inverse_dynamics(
             f"{nearest('', known)}"
         )
     if isinstance(motion, Mapping):
-        samples: Samples = _followed(system, motion, np.asarray(times, float), start)
-        pieces = [(system, 0, len(samples.t))]
+        samples, pieces = _followed(system, motion, np.asarray(times, float), start)
         unbounded = np.zeros(len(samples.t), bool)
     elif isinstance(motion, Run):
         _check_same(system, motion.system)
         samples, pieces, unbounded = motion.path, motion.pieces, motion.unbounded
     else:
         samples = _given(system, motion, accelerations)
-        pieces, unbounded = [(system, 0, len(samples.t))], np.zeros(len(samples.t), bool)
+        states = motion if isinstance(motion, Sequence) else ()
+        pieces = _pieces([system.for_state(state) for state in states] or [system] * len(samples.t))
+        unbounded = np.zeros(len(samples.t), bool)
     if not len(samples.t):
         raise LoopdynError("the motion has no times. Give at least one.")
     name, metric = _rule(system, chosen, [known[c] for c in chosen], rule, weights, preload)
@@ -440,11 +451,6 @@ def _check_options(
         raise LoopdynError("a motion by formulas needs times. Give them: times=np.linspace(0, 1, 201).")
     if not isinstance(motion, Mapping) and times is not None:
         raise LoopdynError("times belong to a motion by formulas; this one has its own. Leave them out.")
-    if isinstance(motion, Run) and motion.system.tolerated is not None:
-        raise LoopdynError("inverse_dynamics cannot leave constraints open, and this run does (see run.left_open).")
-    for state in motion if isinstance(motion, Sequence) else ():
-        if isinstance(state, State):
-            require_exact(state, "inverse_dynamics")
     states = isinstance(motion, Sequence)
     if states and accelerations is None:
         raise LoopdynError("states alone do not say how speeds change. Give accelerations (n, nv) with them.")
@@ -498,9 +504,16 @@ def _plant(system: System, motors: Sequence[str], driven: Mapping[str, Any]) -> 
 
 
 def _without(
-    system: System, forces: Sequence[str], drivers: Sequence[str], new: Mapping[str, tuple[str, Any]] | None = None
+    system: System,
+    forces: Sequence[str],
+    drivers: Sequence[str],
+    new: Mapping[str, tuple[str, Any]] | None = None,
+    counting: Sequence[str] = (),
 ) -> System:
-    """The same tree without some forces and drivers, and with new drivers (joint, motion) by name."""
+    """The same tree without some forces and drivers, and with new drivers (joint, motion) by name.
+
+    Angles of cut joints in `counting`, whose turns the system does not count, become coordinates that are counted.
+    """
     if not forces and not drivers and not new:
         return system
     m = system.mechanism.model_copy(deep=True)
@@ -510,8 +523,9 @@ def _without(
         del m.drivers[name]
     for name, (joint, law) in (new or {}).items():
         m.add_driver(name, joint, law)
-    changed = build(m, list(system.topology.cuts), counted=system.counted)
-    _check_same(changed, system)
+    changed = build(m, list(system.topology.cuts), counted=(*system.counted, *counting)).tolerating_as(system)
+    if not counting:
+        _check_same(changed, system)
     return changed
 
 
@@ -538,8 +552,25 @@ def _given(system: System, motion: Any, accelerations: ArrayLike | None) -> Samp
     return samples
 
 
-def _followed(system: System, motion: Mapping[str, Any], times: Array, start: State | None) -> Samples:
-    """A motion by formulas, closed along its branch, with speeds and accelerations from the constraints."""
+def _pieces(systems: Sequence[System]) -> list[tuple[System, int, int]]:
+    """Runs of samples that leave the same redundant rows open: the system, the first and the one behind the last."""
+    found: list[tuple[System, int, int]] = []
+    for k, system in enumerate(systems):
+        if found and found[-1][0].tolerated == system.tolerated:
+            found[-1] = (*found[-1][:2], k + 1)
+        else:
+            found.append((system, k, k + 1))
+    return found
+
+
+def _followed(
+    system: System, motion: Mapping[str, Any], times: Array, start: State | None
+) -> tuple[Samples, list[tuple[System, int, int]]]:
+    """A motion by formulas, closed along its branch, with speeds and accelerations from the constraints.
+
+    With it the pieces in which the same redundant rows are left open.
+    """
+    system = system if start is None else system.for_state(start)
     if times.ndim != 1 or not len(times) or not np.isfinite(times).all() or np.any(np.diff(times) <= 0.0):
         raise LoopdynError("times must be finite, ascending numbers. Give for example np.linspace(0, 1, 201).")
     both = [label for j in system.joints.values() for label in j.spec.labels(j.name)[0]]
@@ -548,30 +579,52 @@ def _followed(system: System, motion: Mapping[str, Any], times: Array, start: St
         raise ModelError(Problem("motion", f"there is no joint coordinate '{n}'", nearest(n, both)) for n in wrong)
     other = [name for name, d in system.mechanism.drivers.items() if d.joint in motion]
     names = {_name("motion", label): (label, law) for label, law in motion.items()}
-    driven, free = _without(system, [], other, names), _without(system, [], other)
-    t = float(times[0])
-    _check_turns(driven, names, times)
+    free = _without(system, [], other)
+    counting = _uncounted(free, motion)
+    driven = _without(system, [], other, names, counting)
+    t, still = float(times[0]), np.zeros(system.nv)
+    if counting and system.base_turns:
+        _check_turns(driven, names, times)
     here = start or assemble(free, q=dict(system.start[0]) or None, t=t)
-    values = {}
-    phi = terms(driven, State(t, here.q, np.zeros(system.nv))).phi
+    values = {label: coordinate(system, here, label) for label in counting}
+    phi = terms(driven, State(t, _counted(system, driven, t, here.q, values), still)).phi
     for name, (label, _) in names.items():
         row = next(k for k, r in enumerate(driven.constraint_rows) if r.partition(".")[0] == name)
         values[label] = coordinate(system, here, label) - float(phi[row])
-    here = assemble(free, q=values, near=State(t, here.q, np.zeros(system.nv)), t=t)
-    rank = decide(driven, State(t, here.q, np.zeros(system.nv)))
-    _check_determined(system, free, rank.count, here, motion)
-    state, a = _moving(driven, here, rank.count)
-    found = [(state, a)]
+    posed = assemble(free, q=values, near=State(t, here.q, still), t=t)
+    here = State(t, _counted(system, driven, t, posed.q, values), still)
+    rank = decide(driven, here)
+    _check_determined(system, free, rank.count, posed, motion)
+    at = _moving(driven, here, rank.count)
+    found = [at]
     for end in times[1:]:
-        found.append(_advance(driven, *found[-1], float(end), rank.count))
-    return _Samples(times, *(np.array(x) for x in zip(*((s.q, s.v, a) for s, a in found), strict=True)))
+        at = _advance(*at, float(end), rank.count)
+        found.append(at)
+    own = [driven.coordinates.index(label) for label in system.coordinates]
+    samples = _Samples(times, *(np.array(x) for x in zip(*((s.q[own], s.v, a) for _, s, a in found), strict=True)))
+    return samples, _pieces([system.tolerating_as(s) for s, _, _ in found])
+
+
+def _uncounted(system: System, labels: Iterable[str]) -> tuple[str, ...]:
+    """Angles of cut joints among the labels whose full turns no coordinate of the system tells."""
+    found = []
+    for label in labels:
+        joint, k = system.coordinate_of(label)
+        if not joint.in_tree and joint.spec.is_periodic(k) and not system.knows_turns(joint, k):
+            found.append(label)
+    return tuple(found)
+
+
+def _counted(system: System, driven: System, t: float, q: Array, near: Mapping[str, float]) -> Array:
+    """Coordinates of the driven system: those of the system, and angles that it counts alone, next to given values."""
+    known = dict(zip(system.coordinates, q.tolist(), strict=True))
+    return counted(driven, t, [known[label] if label in known else near[label] for label in driven.coordinates])
 
 
 def _check_turns(driven: System, names: Mapping[str, tuple[str, Any]], times: Array) -> None:
-    """Refuse motions of more than half a turn of a cut joint whose full turns no coordinate tells."""
+    """Refuse motions of more than half a turn of a cut joint where a base turns, so that its turns are not counted."""
     for name, (label, _) in names.items():
-        joint, k = driven.coordinate_of(label)
-        if joint.in_tree or not joint.spec.is_periodic(k) or driven.knows_turns(joint, k):
+        if label not in driven.counted:
             continue
         row = driven.constraint_rows.index(name)
         rest = driven.q_reference
@@ -579,8 +632,8 @@ def _check_turns(driven: System, names: Mapping[str, tuple[str, Any]], times: Ar
         values = [here - closure(driven, State(float(t), rest, np.zeros(driven.nv)))[0][row] for t in times]
         if np.abs(values).max() > np.pi:
             raise LoopdynError(
-                f"'{label}' belongs to a cut joint in a loop whose axes are not parallel, so that its motion cannot be "
-                "followed by more than half a turn. Cut another joint of the loop: compile(cuts=[...])."
+                f"'{label}' belongs to a cut joint in a loop with skew axes, on a base that turns, so that "
+                "its motion cannot be followed by more than half a turn. Cut another joint: compile(cuts=[...])."
             )
 
 
@@ -600,8 +653,9 @@ def _check_determined(system: System, free: System, rank: int, here: State, moti
         )
 
 
-def _moving(driven: System, state: State, rank: int) -> tuple[State, Array]:
-    """Speeds and accelerations at a closed pose from the constraints."""
+def _moving(driven: System, state: State, rank: int) -> tuple[System, State, Array]:
+    """Speeds and accelerations at a closed pose from the constraints, with the system that leaves rows open there."""
+    driven, state = within_tolerance(driven, state, f"t = {state.t:g} s")
     closed = project(driven, state, rank=rank if driven.holonomic.all() else None)
     now = terms(driven, closed.state)
     A = scaled(driven, now.J)
@@ -614,9 +668,10 @@ def _moving(driven: System, state: State, rank: int) -> tuple[State, Array]:
     if np.abs(now.phi / driven.row_units).max(initial=0.0) > CONSISTENT:
         raise AssemblyError(_blocked(driven, closed.state), closed.state)
     if rank < driven.nv:  # idle freedoms (the spin of a rod) move as forces let them
-        return closed.state, prepare(driven, "oracle", closed.state)(state.t, closed.state.q, closed.state.v).a
+        a = prepare(driven, "oracle", closed.state)(state.t, closed.state.q, closed.state.v).a
+        return driven, closed.state, a
     a = driven.speed_units * (Vt[:rank].T @ ((U[:, :rank].T @ (now.gamma / driven.row_units)) / s[:rank]))
-    return closed.state, a
+    return driven, closed.state, a
 
 
 def _blocked(driven: System, pose: State) -> str:
@@ -634,7 +689,7 @@ def _blocked(driven: System, pose: State) -> str:
     )
 
 
-def _advance(driven: System, state: State, a: Array, end: float, rank: int) -> tuple[State, Array]:
+def _advance(driven: System, state: State, a: Array, end: float, rank: int) -> tuple[System, State, Array]:
     """From one time to the next along the branch, in steps short enough to stay on it."""
     h = end - state.t
     halvings = 0
@@ -652,10 +707,10 @@ def _advance(driven: System, state: State, a: Array, end: float, rank: int) -> t
                 raise AssemblyError(_blocked(driven, state), state)
             h *= 0.5
             continue
-        state, a = _moving(driven, trial.state, rank)
+        driven, state, a = _moving(driven, trial.state, rank)
         halvings = max(0, halvings - 1)
         h *= 2.0
-    return state, a
+    return driven, state, a
 
 
 # -------------------------------------------------------------------------------------------- the loads

@@ -18,10 +18,11 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
+from loopdyn.analysis.contradictions import CLOSED as AGREE
 from loopdyn.analysis.contradictions import LARGEST, contradiction
 from loopdyn.errors import AssemblyError
 from loopdyn.loops.projection import project
-from loopdyn.loops.rank import Rank, of_matrix, scaled
+from loopdyn.loops.rank import CANDIDATE, Rank, of_matrix, scaled
 from loopdyn.loops.reactions import free_system, free_terms, joint_rank, least_part
 from loopdyn.system.system import State, System
 from loopdyn.tree import body_jacobian, difference, increment, terms
@@ -80,6 +81,8 @@ class Mobility:
     held : dict
         Where nothing can move, but for small contradictions of redundant rows could: these rows, and by how much they
         would be open beside the pose, rad or m.
+    nearly : int
+        How many of the rows that hold it then are independent by so little that runs count them as dependent.
     """
 
     name: str
@@ -98,6 +101,7 @@ class Mobility:
     tolerated: dict[str, float] = field(default_factory=dict)
     driven: int = 0
     held: dict[str, float] = field(default_factory=dict)
+    nearly: int = 0
 
     @property
     def rigid(self) -> bool:
@@ -130,6 +134,11 @@ class Mobility:
             lines.append(
                 f"  it could move if these were left open (rad or m): {by}. Axes or lengths may be rounded or slightly "
                 "off: correct them, or see ld.assemble(system, tolerance=...)"
+            )
+        if self.nearly:
+            lines.append(
+                f"  {self.nearly} of its rows {'is' if self.nearly == 1 else 'are'} independent by less than "
+                f"{CANDIDATE:g}, which runs count as dependent: they may move it with a residual as small as that"
             )
         if self.idle:
             lines.append(f"  idle: {', '.join(self.idle)} can turn alone")
@@ -192,6 +201,11 @@ def mobility(system: System, state: State) -> Mobility:
     U0, N = U[:, here.count :], columns[:, None] * Vt[here.count :].T
     verdict, dof, best = _finite(system, pose, here, U0, N)
     lost = 0 if best is None else max(0, best.rank - here.count)
+    held, nearly = _held_by(system, pose) if dof == 0 else {}, 0
+    if held and verdict == "undecided":  # rows that count as dependent, and are so but for more than rounding
+        nearly = of_matrix(A, AGREE).count - here.count
+        here, N = of_matrix(A, AGREE), N[:, : N.shape[1] - nearly]
+        verdict = "overconstrained" if here.redundant else "regular"
     redundant = here.redundant - lost
     all_rows, J_all, _ = joint_rank(system, pose)
     exact = system.exact or system
@@ -206,7 +220,7 @@ def mobility(system: System, state: State) -> Mobility:
         idle=() if best is None else _idle(system, best.pose, best.N),
         redundant=redundant,
         redundant_here=here.redundant,
-        rank=all_rows.count + lost,
+        rank=all_rows.count + lost + nearly,
         rows=all_rows.rows,
         grubler=6 * system.nb - all_rows.rows,
         verdict=verdict,
@@ -215,7 +229,8 @@ def mobility(system: System, state: State) -> Mobility:
         gap=here.gap,
         tolerated=tolerated,
         driven=len(system.mechanism.drivers),
-        held=_held_by(system, pose) if dof == 0 else {},
+        held=held,
+        nearly=nearly,
     )
 
 

@@ -10,16 +10,17 @@ whose multipliers are the impulses. Kinetic energy is lost, never gained, if no 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from loopdyn.analysis.assembly import assemble
 from loopdyn.errors import AssemblyError, ModelError, Problem
 from loopdyn.formulations.oracle import solve_dense
 from loopdyn.loops.rank import decide
 from loopdyn.loops.reactions import Reactions, distribute, free_state, free_system, joint_loads
-from loopdyn.system.system import State, System, require_exact
+from loopdyn.system.system import State, System
 from loopdyn.tree import Motion, body_jacobian, body_motion, counted, energy, mass_matrix, terms
 
 Array = NDArray[np.float64]
@@ -79,7 +80,7 @@ def reconnect(system: System, state: State, other: System) -> Change:
     >>> abs(change.energy_loss) < 1e-12
     True
     """
-    require_exact(state, "reconnect")
+    system = system.for_state(state)
     if set(system.bodies) != set(other.bodies):
         odd = sorted(set(system.bodies) ^ set(other.bodies))
         raise ModelError([Problem("reconnect", f"the systems differ in bodies {', '.join(odd)}", "Keep all bodies.")])
@@ -87,8 +88,14 @@ def reconnect(system: System, state: State, other: System) -> Change:
     q = _coordinates(other, motion.bodies, motion.position, motion.rotation)
     _keep_turns(system, state, other, q)
     pose = State(state.t, q, np.zeros(other.nv))
+    allowed = OPEN
+    if state.tolerated is not None and other.tolerated is None:
+        angle, length = state.tolerated.angle, state.tolerated.length
+        pose = assemble(other, near=pose, limits=False, tolerance=(angle, length))
+        pose, other = replace(pose, v=np.zeros(other.nv)), other.for_state(pose)
+        allowed = max(OPEN, angle, length / other.size)
     gap = _misfit(other, pose, motion)
-    if gap > OPEN:
+    if gap > allowed:
         raise AssemblyError(
             f"the bodies do not fit the new constraints: gap {gap:.3g} sizes of the mechanism. Change constraints at a "
             "state where the new ones hold.",
@@ -101,7 +108,7 @@ def reconnect(system: System, state: State, other: System) -> Change:
     for _ in range(1 if other.affine else NEWTON):
         now, rank = terms(other, after), decide(other, after).count
         v = solve_dense(M, p, now.J, -now.phi_t, other.speed_units, other.row_units, rank).a
-        after = State(state.t, pose.q, v)
+        after = replace(pose, v=v)
     return Change(after, _impulses(system, state, other, after), before - energy(other, after).kinetic)
 
 

@@ -28,7 +28,7 @@ from loopdyn.errors import LoopdynError, SingularityError
 from loopdyn.formulations.partition.formulation import Partition, PartitionSolver
 from loopdyn.loops.rank import decide
 from loopdyn.quantities.wording import nearest
-from loopdyn.system.system import State, System, require_exact
+from loopdyn.system.system import State, System
 
 Array = NDArray[np.float64]
 Scheme = Literal["35", "37", "38"]
@@ -84,7 +84,7 @@ def reactions_by(system: System, state: State, scheme: Scheme = "37") -> Array:
     >>> bool(np.ptp(f, axis=0).max() < 1e-10)
     True
     """
-    require_exact(state, "reactions_by")
+    system = system.for_state(state)
     if scheme not in get_args(Scheme):
         raise LoopdynError(f"there is no scheme '{scheme}'. {nearest(str(scheme), get_args(Scheme))}")
     solver = PartitionSolver(system, decide(system, state), Partition())

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from loopdyn.integrators.base import Integrator
     from loopdyn.model.mechanism import Mechanism
     from loopdyn.results.run import Run
-    from loopdyn.system.system import System
+    from loopdyn.system.system import State, System
 
 INTERRUPTED = 130  # exit code after Ctrl-C, as shells have it
 SHOWN = 12  # events that the closing table of a run lists
@@ -131,12 +131,20 @@ AngleTolerance = Annotated[
 LengthTolerance = Annotated[float | None, typer.Option(help="The same for lengths.")]
 
 
-def _tolerance(system: System, angle: float | None, length: float | None) -> tuple[float, float] | None:
+def _tolerance(mechanism: Mechanism, angle: float | None, length: float | None) -> tuple[float, float] | None:
     """Tolerances of assembly in SI units; None if none was given."""
     if angle is None and length is None:
         return None
-    units = system.mechanism.resolver().units
+    units = mechanism.resolver().units
     return (angle or 0.0) * units.factor("angle"), (length or 0.0) * units.factor("length")
+
+
+def _start(system: System, angle: float | None, length: float | None, t: float | None = None) -> State | None:
+    """The start of the model, closed within tolerances; None if none was given: each command then closes it itself."""
+    from loopdyn.analysis.assembly import assemble
+
+    tolerance = _tolerance(system.mechanism, angle, length)
+    return None if tolerance is None else assemble(system, t=t, tolerance=tolerance)
 
 
 # ------------------------------------------------------------------------------------------------------ inspect
@@ -173,7 +181,7 @@ def inspect(
     error_text = ""
     data = _as_data(system) if as_json else {}
     try:
-        state = assemble(system, tolerance=_tolerance(system, angle_tolerance, length_tolerance))
+        state = assemble(system, tolerance=_tolerance(system.mechanism, angle_tolerance, length_tolerance))
         found = mobility(system, state)
     except LoopdynError as error:
         error_text = _printable(str(error))
@@ -233,6 +241,8 @@ def _plain(value: Any) -> Any:
 @app.command()
 def compare(
     file: Annotated[Path, typer.Argument(metavar="FILE", help=MODEL_FILE)],
+    angle_tolerance: AngleTolerance = None,
+    length_tolerance: LengthTolerance = None,
     changed: Parameters = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
 ) -> None:
@@ -254,7 +264,7 @@ def compare(
     except LoopdynError as error:
         _fail(error, command)
     try:
-        result = run(system)
+        result = run(system, _start(system, angle_tolerance, length_tolerance))
     except LoopdynError as error:
         _stop(str(error), command)
     if as_json:
@@ -276,6 +286,8 @@ def drive(
     csv: Annotated[Path | None, typer.Option("--csv", help="Write all poses as a table to this file.")] = None,
     plot: Annotated[Path | None, typer.Option("--plot", help="Write plots: .png, .svg, .pdf.")] = None,
     html: Annotated[Path | None, typer.Option("--html", help="Write a page that shows the motion.")] = None,
+    angle_tolerance: AngleTolerance = None,
+    length_tolerance: LengthTolerance = None,
     changed: Parameters = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
 ) -> None:
@@ -304,7 +316,8 @@ def drive(
     except LoopdynError as error:
         _fail(error, command)
     try:
-        result = move(system, joint, (start, stop, points), units="model")
+        near = _start(system, angle_tolerance, length_tolerance)
+        result = move(system, joint, (start, stop, points), units="model", near=near)
         written = _write_drive(result, csv=csv, plot=plot, html=html)
     except LoopdynError as error:
         _stop(str(error), command)
@@ -389,10 +402,11 @@ def run(
     _check_names(output=(output, (".nc", ".h5")), csv=(csv, ()), xlsx=(xlsx, (".xlsx",)), plot=(plot, pictures),
                  html=(html, pages))  # fmt: skip
     if table is not None:
-        if any(x is not None for x in (output, xlsx, plot, checkpoint, angle_tolerance, length_tolerance)):
+        if any(x is not None for x in (output, xlsx, plot, checkpoint)):
             raise typer.BadParameter("only --csv and --html go with a table of variants.", param_hint="--variants")
         options = {"formulation": formulation, "integrator": stepping, "rtol": rtol, "atol": atol, "drift": drift}
-        _run_variants(file, changed, table, until, every, csv, html, as_json, options)
+        tolerances = angle_tolerance, length_tolerance
+        _run_variants(file, changed, table, until, every, csv, html, as_json, tolerances, options)
         return
     try:
         system = _load(file, changed).compile()
@@ -400,7 +414,7 @@ def run(
         _fail(error, command)
     try:
         with _noted_warnings() as notes:
-            state = assemble(system, tolerance=_tolerance(system, angle_tolerance, length_tolerance))
+            state = assemble(system, tolerance=_tolerance(system.mechanism, angle_tolerance, length_tolerance))
             result = simulate(
                 system,
                 state,
@@ -455,6 +469,7 @@ def _run_variants(
     csv: Path | None,
     html: Path | None,
     as_json: bool,
+    tolerances: tuple[float | None, float | None],
     options: dict[str, Any],
 ) -> None:
     """Run all variants of a table, print and write what they came to; exit code 1 if one failed."""
@@ -467,6 +482,7 @@ def _run_variants(
         raise typer.BadParameter("a report of variants is a page, .html.", param_hint="--html")
     try:
         mechanism = _load(file, changed)
+        options = options | {"tolerance": _tolerance(mechanism, *tolerances)}
         with _noted_warnings() as notes:
             found = variants(mechanism, table, until, every=every, progress=not as_json, **options)
             if csv is not None:
@@ -734,6 +750,8 @@ def equilibrium(
         list[str] | None, typer.Option("--search", metavar="A=FROM:TO", help="Range of a coordinate, file's units.")
     ] = None,
     at: Annotated[float, typer.Option("-t", "--time", help="Seconds at which drivers and motors are held.")] = 0.0,
+    angle_tolerance: AngleTolerance = None,
+    length_tolerance: LengthTolerance = None,
     changed: Parameters = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON (SI units) instead of text.")] = False,
 ) -> None:
@@ -764,12 +782,13 @@ def equilibrium(
         given[label] = (low * unit, high * unit)
     about: dict[str, Any] = {"name": system.name}
     try:
+        begin = _start(system, angle_tolerance, length_tolerance, at)
         if given:
-            several = find(system, search=given, t=at)
+            several = find(system, begin, search=given, t=at)
             about |= {"complete": several.complete, "note": several.note}
             found, text = list(several), str(several)
         else:
-            one = find(system, t=at)
+            one = find(system, begin, t=at)
             found, text = [one], f"{one}\n\n{one.reactions}"
     except LoopdynError as error:
         _stop(str(error), command, "the model or the options")
@@ -796,6 +815,8 @@ def inverse(
     ] = None,
     csv: Annotated[Path | None, typer.Option("--csv", help="Write loads, speeds and powers as a table.")] = None,
     plot: Annotated[Path | None, typer.Option("--plot", help="Write load over speed: .png, .svg, .pdf.")] = None,
+    angle_tolerance: AngleTolerance = None,
+    length_tolerance: LengthTolerance = None,
     changed: Parameters = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
 ) -> None:
@@ -829,7 +850,10 @@ def inverse(
     for option, labels in (("--motion", laws), ("--motor", motors or []), ("--weight", shares), ("--preload", loads)):
         _check_labels(system, option, labels)
     try:
-        found = inverse_dynamics(system, laws, times, motors=motors, weights=shares or None, preload=loads or None)
+        begin = _start(system, angle_tolerance, length_tolerance)
+        found = inverse_dynamics(
+            system, laws, times, motors=motors, weights=shares or None, preload=loads or None, start=begin
+        )
         bearings = found.bearings()
     except LoopdynError as error:
         _stop(str(error), command, "the model or the options")
@@ -841,6 +865,7 @@ def inverse(
             "verdict": found.verdict,
             "rule": found.rule,
             "replaced": list(found.replaced),
+            "left_open": found.left_open,
             "motors": found.table().to_dict(orient="index"),
             "bearings": bearings.table().to_dict(orient="index"),
             "written": written,
@@ -926,6 +951,8 @@ def report(
     start: Annotated[float | None, typer.Option("--from", help="Where it begins, in the units of the file.")] = None,
     stop: Annotated[float | None, typer.Option("--to", help="Where it ends, in the units of the file.")] = None,
     table: Annotated[Path | None, typer.Option("--variants", help="Table of parameters, .csv, to run beside.")] = None,
+    angle_tolerance: AngleTolerance = None,
+    length_tolerance: LengthTolerance = None,
     changed: Parameters = None,
 ) -> None:
     """Write one page about a mechanism, to read and to keep.
@@ -949,10 +976,11 @@ def report(
         raise typer.BadParameter("give both ends of the range, or none.", param_hint="--from, --to")
     try:
         mechanism = _load(file, changed)
-        found = None if table is None else variants(mechanism, table, until)
+        tolerance = _tolerance(mechanism, angle_tolerance, length_tolerance)
+        found = None if table is None else variants(mechanism, table, until, tolerance=tolerance)
         _without_windows()
         over = None if start is None or stop is None else (start, stop)
-        write(mechanism, output, time=until, turn=turn, over=over, variants=found)
+        write(mechanism, output, time=until, turn=turn, over=over, variants=found, tolerance=tolerance)
     except LoopdynError as error:
         _stop(str(error), command)
     typer.echo(f"written: {output}")

@@ -79,15 +79,15 @@ def scaled(system: System, J: Array) -> Array:
     return result
 
 
-def of_matrix(A: Array) -> Rank:
-    """Rank of a scaled matrix by the largest gap among its small singular values."""
+def of_matrix(A: Array, candidate: float = CANDIDATE) -> Rank:
+    """Rank of a scaled matrix: singular values below `candidate` times the largest, or one, count as zero."""
     rows = A.shape[0]
     if 0 in A.shape:
         return Rank(0, rows, np.inf, np.zeros(0))
     s = np.asarray(np.linalg.svd(A, compute_uv=False), float)
     top = max(float(s[0]), 1.0)  # in natural units entries are of the order of one: rows of mere rounding count as zero
     floor = np.finfo(float).eps * max(A.shape) * top
-    count = int(np.count_nonzero(s > max(CANDIDATE * top, floor)))
+    count = int(np.count_nonzero(s > max(candidate * top, floor)))
     if count == 0:
         return Rank(0, rows, np.inf, s)
     dropped = s[count] if count < len(s) else 0.0

@@ -108,6 +108,7 @@ def report(
     turn: str | None = None,
     over: tuple[float, float] | None = None,
     variants: Variants | None = None,
+    tolerance: float | tuple[float, float] | None = None,
     **options: Any,
 ) -> Path:
     """Write a page about a mechanism: picture, mobility, drive curves, a run, loads, energy proof, settings.
@@ -126,6 +127,8 @@ def report(
         Its range in the units of the model; by default a full turn from the start, for an angle.
     variants : Variants, optional
         Runs of :func:`loopdyn.variants` to set beside it.
+    tolerance : float or (angle, length), optional
+        By how much redundant constraints may be open, rad and m: see :func:`loopdyn.assemble`.
     **options
         Of :func:`loopdyn.simulate`.
 
@@ -150,7 +153,7 @@ def report(
     labels = [x for j in system.joints.values() for x in j.spec.labels(j.name)[0]]
     if turn is not None and turn not in labels:
         raise LoopdynError(f"report: there is no coordinate '{turn}' to turn. {nearest(turn, labels)}")
-    state = assemble(system)
+    state = assemble(system, tolerance=tolerance)
     page = _Page(f"Report: {mechanism.name}")
     _model(page, system, state)
     _mobility(page, mobility(system, state))
@@ -224,7 +227,9 @@ def _driven(system: System, state: State, label: str, over: tuple[float, float] 
         degree = m.units.factor("angle")
         start = float(state.q[system.coordinates.index(label)]) / degree if label in system.coordinates else 0.0
         over = (start, start + 2.0 * np.pi / degree)
-    return drive(system, label, over, units="model")
+    left = state.tolerated  # rows of a system without the driver may have other names
+    near = None if left is None else assemble(system, tolerance=(left.angle, left.length))
+    return drive(system, label, over, units="model", near=near)
 
 
 def _run(page: _Page, run: Run) -> None:

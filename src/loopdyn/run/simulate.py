@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from loopdyn.analysis.contradictions import choose_again, look
+from loopdyn.analysis.contradictions import beyond_tolerance, choose_again, look
 from loopdyn.errors import ConvergenceError, LoopdynError, SingularityError, warn
 from loopdyn.files import WritingError
 from loopdyn.formulations.auto.formulation import AutoSolver
@@ -689,14 +689,7 @@ class _Simulation:
         if found is not None:
             self._leave_open(*found, state)
             return ""
-        if not watched.beyond:
-            return ""
-        row, x, most = watched.beyond
-        return (
-            f"the redundant constraint '{row}' is open by {x:.3g} at t = {state.t:g} s, more than the tolerance "
-            f"{most:g} (rad or m). Correct the dimensions that ld.assemble names without a tolerance, or allow a "
-            "larger one."
-        )
+        return beyond_tolerance(watched, f"t = {state.t:g} s")
 
     def _leave_open(self, system: System, after: State, state: State) -> None:
         """Go on with other redundant rows left open."""

@@ -121,6 +121,7 @@ def variants(
     time: float,
     *,
     every: float | None = None,
+    tolerance: float | tuple[float, float] | None = None,
     **options: Any,
 ) -> Variants:
     """Run a mechanism with several sets of parameters; one that fails does not stop the others.
@@ -137,6 +138,8 @@ def variants(
         Seconds to simulate.
     every : float, optional
         Seconds between outputs, of which peaks are taken.
+    tolerance : float or (angle, length), optional
+        By how much redundant constraints may be open, rad and m: see :func:`loopdyn.assemble`.
     **options
         Of :func:`loopdyn.simulate`.
 
@@ -164,7 +167,7 @@ def variants(
     stopped = ""
     for name, row in rows.items():
         try:
-            variant, wanted = _run(mechanism, name, row, time, every, options)
+            variant, wanted = _run(mechanism, name, row, time, every, tolerance, options)
         except KeyboardInterrupt:  # before there was a run
             variant, wanted = None, True
         found += [] if variant is None else [variant]
@@ -175,12 +178,18 @@ def variants(
 
 
 def _run(
-    mechanism: Mechanism, name: str, row: dict[str, Value], time: float, every: float | None, options: dict[str, Any]
+    mechanism: Mechanism,
+    name: str,
+    row: dict[str, Value],
+    time: float,
+    every: float | None,
+    tolerance: float | tuple[float, float] | None,
+    options: dict[str, Any],
 ) -> tuple[Variant, bool]:
     """One variant, and whether the user wants no more of them."""
     try:
         system = mechanism.with_(**row).compile()
-        state = assemble(system)
+        state = assemble(system, tolerance=tolerance)
         span = state.t, state.t + time
         times = None if every is None else output_times(*span, every)
         with deferred() as stop:

@@ -232,6 +232,13 @@ class System:
         """The system as a state closes it: without the rows that it leaves open within a tolerance."""
         return self if state.tolerated is None else self.tolerating(state.tolerated)
 
+    def tolerating_as(self, other: System) -> System:
+        """The system without the rows that another one leaves open, as far as it has them."""
+        if other.tolerated is None:
+            return self
+        left = tuple(row for row in other.tolerated.rows if row in self.constraint_rows)
+        return self.tolerating(replace(other.tolerated, rows=left))
+
     @property
     def n_bases(self) -> int:
         """Rows of the body table that are bases."""
@@ -294,7 +301,7 @@ class System:
         joints = {name: j.model_copy(update={"armature": None}) for name, j in m.joints.items()}
         forces = {name: f for name, f in m.forces.items() if not isinstance(f, JointTendon)}
         free = build(m.model_copy(update={"joints": joints, "forces": forces}), "all", counted=())
-        return free if self.tolerated is None else free.tolerating(self.tolerated)
+        return free.tolerating_as(self)
 
     @cached_property
     def size(self) -> float:
@@ -459,12 +466,13 @@ def require_state(system: System, state: State) -> None:
             raise ModelError([Problem("state", message, "Make it with system.state(...) or ld.assemble.")])
 
 
-def require_exact(state: State | None, what: str) -> None:
-    """Refuse a state that leaves redundant rows open, for analyses that cannot leave them open on their way."""
-    if state is not None and state.tolerated is not None:
+def require_exact(system: System, state: State | None, what: str, instead: str) -> None:
+    """Refuse states and systems that leave redundant rows open, for analyses that close loops by formulas."""
+    tolerated = system.tolerated if state is None else state.tolerated or system.tolerated
+    if tolerated is not None:
         raise LoopdynError(
-            f"{what} cannot leave constraints open, and this state does ({state.tolerated}). Correct the dimensions "
-            "that ld.assemble names without a tolerance."
+            f"{what} closes loops by formulas, which leave no constraint open, and this state does ({tolerated}). Use "
+            f"{instead}, or correct the dimensions that ld.assemble names without a tolerance."
         )
 
 
