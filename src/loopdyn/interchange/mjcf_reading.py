@@ -207,6 +207,14 @@ READ_ARRAYS = ("body_", "jnt_", "dof_", "eq_data", "actuator_", "tendon_", "site
 UNIT_LENGTH = 1e-6  # by which MuJoCo's unit vectors may differ from length one
 
 
+@dataclass(frozen=True)
+class _NotRead:
+    """Why a file is not read, as what follows its name, and what to do."""
+
+    why: str
+    hint: str
+
+
 class _Files:
     """Makes one text of a model, so that MuJoCo opens no file: includes, meshes put in, what is not read left out."""
 
@@ -216,7 +224,7 @@ class _Files:
         self.folder = None if folder is None else folder.resolve()
         self.report = report
         self.assets: dict[str, bytes] = {}
-        self.missing: dict[str, str] = {}  # meshes without a file, and why
+        self.missing: dict[str, tuple[str, _NotRead]] = {}  # files of meshes that are not read, by name of the mesh
         self.included: set[FilePath] = set()
 
     def standalone(self) -> str:
@@ -230,22 +238,17 @@ class _Files:
         _write(root, lines)
         return "\n".join(lines)
 
-    def _path(self, name: str, what: str, element: Element) -> FilePath | None:
-        """A file inside the folder; None, with the problem noted, for any other."""
+    def _path(self, name: str) -> FilePath | _NotRead:
+        """A file inside the folder, or why it is not read."""
         if self.base is None or self.folder is None:
-            message = f"names the file '{name}', but the model was given as text"
-            self.source.problem(what, message, "Give 'folder', or read the model from its file.", element)
-            return None
+            return _NotRead("is not read, since the model was given as text", "Give 'folder', or read a file.")
         try:
             path = (self.base / name).resolve()
             path.is_file()
         except (OSError, RuntimeError, ValueError):  # too long, links in a circle, a NUL character
-            self.source.problem(what, f"there can be no file '{short(name)}'", "Correct its name.", element)
-            return None
+            return _NotRead("has a name that no file can have", "Correct it.")
         if not path.is_relative_to(self.folder):
-            message = f"the file '{name}' is outside the folder of the model"
-            self.source.problem(what, message, "Give a 'folder' that holds all files of the model.", element)
-            return None
+            return _NotRead("is outside the folder of the model", "Give a 'folder' that holds all files of the model.")
         return path
 
     def _include(self, element: Element, depth: int = 0) -> None:
@@ -261,8 +264,9 @@ class _Files:
                 children.append(child)
                 continue
             name = child.get("file")
-            path = self._path(name, "include", child)
-            if path is None:
+            path = self._path(name)
+            if isinstance(path, _NotRead):
+                self.source.problem("include", f"the file '{short(name)}' {path.why}", path.hint, child)
                 continue
             if path in self.included:
                 self.source.problem("include", f"'{name}' is included twice", "Include every file once.", child)
@@ -294,18 +298,21 @@ class _Files:
             if not name:
                 continue
             mesh.attributes.setdefault("name", FilePath(name).stem)
-            path = self._path(os.path.join(folder, FilePath(name).name if strip else name), f"mesh '{name}'", mesh)
-            if path is None:
+            path = self._path(os.path.join(folder, FilePath(name).name if strip else name))
+            if isinstance(path, FilePath) and not path.is_file():
+                path = _NotRead("is missing", "Add the file.")
+            elif isinstance(path, FilePath) and path.stat().st_size > MAX_BYTES:
+                path = _NotRead(f"is larger than {MAX_BYTES / 1e6:.0f} MB", "Simplify it.")
+            if isinstance(path, _NotRead):
+                self.missing[mesh.get("name")] = name, path
                 continue
-            if not path.is_file():
-                self.missing[mesh.get("name")] = name
-            elif path.stat().st_size > MAX_BYTES:
-                self.missing[mesh.get("name")] = f"{name} (larger than {MAX_BYTES / 1e6:.0f} MB)"
-            else:
-                mesh.attributes["file"] = f"mesh{len(self.assets)}{path.suffix}"
-                self.assets[mesh.attributes["file"]] = path.read_bytes()
-        if self.missing:
-            self.report.leave_out("meshes whose files are missing", list(self.missing.values()))
+            mesh.attributes["file"] = f"mesh{len(self.assets)}{path.suffix}"
+            self.assets[mesh.attributes["file"]] = path.read_bytes()
+        reasons: dict[str, list[str]] = {}
+        for name, reason in self.missing.values():
+            reasons.setdefault(reason.why, []).append(short(name))
+        for why, names in reasons.items():
+            self.report.leave_out(f"meshes, whose file {why}", names)
         self._forget_meshes(root, root, "true" in [c.get("inertiafromgeom") for c in compiler])
 
     def _forget_meshes(self, element: Element, body: Element, always_from_shapes: bool) -> None:
@@ -315,8 +322,9 @@ class _Files:
             if child.tag == "geom" and child.get("mesh") in self.missing:
                 if body.tag == "body" and (always_from_shapes or body.first("inertial") is None):
                     what = f"body '{body.get('name')}'"
-                    message = f"its inertia follows from the mesh '{self.missing[child.get('mesh')]}', which is missing"
-                    self.source.problem(what, message, "Add the file, or give the body an <inertial>.", child)
+                    name, reason = self.missing[child.get("mesh")]
+                    message = f"its inertia follows from the mesh '{short(name)}', whose file {reason.why}"
+                    self.source.problem(what, message, f"{reason.hint} Or give the body an <inertial>.", child)
                 continue
             if child.tag == "mesh" and child.get("name") in self.missing:
                 continue
