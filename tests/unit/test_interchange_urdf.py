@@ -100,6 +100,18 @@ def test_every_element_and_attribute_that_is_not_used_is_reported():
     assert "version '7.0' of URDF is not known here: read like 1.2" in report.notes
 
 
+def test_limits_that_are_infinite_are_none():
+    limit = '<limit lower="-inf" upper="{}" effort="1.79769e+308" velocity="inf"/>'
+    text = robot(
+        link("a"), link("b"), joint("A", "revolute", "world", "a", limit.format("inf")),
+        joint("B", "prismatic", "a", "b", limit.format("0.2")),
+    )  # fmt: skip
+    found = ld.read_urdf(text)
+    assert found.mechanism.joints["A"].limits is None
+    assert found.mechanism.joints["B"].limits == (-1e16, 0.2)
+    assert not any("effort" in line for line in found.report.left_out)
+
+
 def test_limits_that_leave_no_room_are_noted():
     text = robot(link("a"), joint("A", "revolute", "world", "a", '<limit effort="1" velocity="1"/>'))
     assert "limits of 'A' (0 to 0) leave no room: not kept" in ld.read_urdf(text).report.notes
