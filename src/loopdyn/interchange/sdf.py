@@ -215,7 +215,7 @@ class _Reader:
             return Problem("<sdf>", f"there is no model '{wanted}'", nearest(wanted, names), shown)
         kind = "models that can move" if moving else "models, all static"
         message = f"the file has {len(moving or names)} {kind}: {', '.join(moving or names)}"
-        hint = "Choose one: read_sdf(file, model=NAME), or loopdyn convert FILE OUT --model NAME."
+        hint = "Choose one: ld.load(file, model=NAME), or loopdyn convert FILE OUT --model NAME."
         return Problem("<sdf>", message, hint, shown)
 
     def _collect(self, e: Element, outer: _Scope, prefix: str, grounded: bool = False) -> None:
