@@ -245,7 +245,9 @@ def test_a_mesh_outside_the_folder_is_left_out_where_no_inertia_follows_from_it(
     given_as_text = ld.read_mjcf(whole)
     assert any("whose file is not read, since the model was given as text" in x for x in given_as_text.report.left_out)
     file.write_text(text.format(inertial=""))
-    expected = r"mesh 'm.stl', whose file is outside the folder of the model. Give a 'folder' .* Or give the body an <in"
+    expected = (
+        r"mesh 'm.stl', whose file is outside the folder of the model. Give a 'folder' .* Or give the body an <in"
+    )
     with pytest.raises(ld.ModelError, match=expected):
         ld.read_mjcf(file)
     with pytest.raises(ld.ModelError, match="mesh 'm.stl', whose file is missing"):

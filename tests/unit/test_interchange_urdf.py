@@ -75,7 +75,7 @@ def test_what_is_left_out_and_changed_is_reported():
     ):
         assert said in found.report.left_out
     assert "1 limits of effort and speed: A" in found.report.left_out
-    assert "dry friction of 'A' is smooth" in str(found.report)
+    assert "dry friction is smooth about zero speed (joint_friction): A" in str(found.report)
     assert found.mechanism.forces["A spring"].damping == 0.2
     assert found.mechanism.joints["A"].limits == (-1.0, 1.0)
 

@@ -379,7 +379,6 @@ class _Reader:
         self.bodies: list[str] = [GROUND]
         self.joints: list[JointMap] = []
         self.loops: list[str] = []
-        self.rough: list[str] = []  # joints with dry friction
         self.motors: dict[str, list[tuple[str, str]]] = {}  # laws of actuators on each joint, with their names
         self.off = int(model.opt.disableflags)
 
@@ -405,6 +404,12 @@ class _Reader:
         self._armature()
         for j in self.joints:
             self._joint_loads(j)
+        compensated = [j.name for k, j in enumerate(self.joints) if m.jnt_actgravcomp[k]]
+        if compensated and np.any(m.body_gravcomp):
+            self.report.changed.append(
+                "gravity compensation acts on the bodies, not as a part of the actuators (actuatorgravcomp), and "
+                f"actuatorfrcrange does not limit it: {', '.join(compensated)}"
+            )
         if m.neq and not (self.disabled("EQUALITY") or self.disabled("CONSTRAINT")):
             self._equalities()
         self._tendons()
@@ -553,19 +558,12 @@ class _Reader:
             self.report.left_out.append(f"yield of the spring of the joint '{j.name}' (springyield)")
         if m.jnt_actfrclimited[k] and j.kind not in (HINGE, SLIDE):
             self.report.left_out.append(f"actuatorfrcrange of the joint '{j.name}', which has no single coordinate")
-        if m.jnt_actgravcomp[k] and np.any(m.body_gravcomp):
-            self.report.changed.append(
-                f"joint '{j.name}': gravity compensation acts on the bodies, not as a part of its actuator "
-                "(actuatorgravcomp), and actuatorfrcrange does not limit it"
-            )
         if j.kind in (HINGE, SLIDE):
             if own.linear:
                 draft.spring(j.name, own.stiffness[0], own.damping[0], own.rest[0])
             else:
                 self._motor(f"{j.name} spring", j, own.law("position", "speed"))
-            if friction:
-                draft.add("forces", f"{j.name} friction", type="joint_friction", joint=j.name, coulomb=friction)
-                self.rough.append(j.name)
+            draft.friction(j.name, friction)
             return
         if not own.linear:
             self.report.left_out.append(f"nonlinear stiffness or damping of the joint '{j.name}'")
@@ -723,7 +721,7 @@ class _Reader:
     # ---------------------------------------------------------------------------------- tendons, actuators
 
     def _fixed(self, t: int) -> dict[str, float] | None:
-        """Coefficients of a fixed tendon by joint; None for a spatial one."""
+        """Coefficients of a fixed tendon by joint, without those that are zero; None for a spatial one."""
         m = self.m
         wraps = range(m.tendon_adr[t], m.tendon_adr[t] + m.tendon_num[t])
         if any(int(m.wrap_type[w]) != int(self.mj.mjtWrap.mjWRAP_JOINT) for w in wraps):
@@ -734,7 +732,7 @@ class _Reader:
             if j.kind not in (HINGE, SLIDE):
                 return None
             terms[j.name] = terms.get(j.name, 0.0) + float(m.wrap_prm[w])
-        return terms
+        return {joint: c for joint, c in terms.items() if c}
 
     def _line(self, t: int) -> dict[str, Any] | None:
         """Bodies and points of a spatial tendon that is a straight line between two sites."""
@@ -750,6 +748,7 @@ class _Reader:
 
     def _tendons(self) -> None:
         m = self.m
+        bent = []
         for t in range(m.ntendon):
             name = self.label("TENDON", t) or f"tendon {t}"
             own = _Passive(
@@ -767,15 +766,16 @@ class _Reader:
                     self.draft.spring(joint, own.stiffness[0] * b**2, own.damping[0] * b**2, own.rest[0] / b)
                 else:
                     self._motor(name, j, f"{b!r}*({own.law(_times(b, 'position'), _times(b, 'speed'))})")
-            elif own and fixed is not None:
+            elif own and fixed:
                 law = own.law("length", "speed")
                 self.draft.add("forces", name, type="joint_tendon", terms=fixed, force=law)
-            elif own:
+            elif own and fixed is None:
                 extra.append("its spring and damper")
             if extra:
                 self.report.left_out.append(f"tendon '{name}': {', '.join(extra)}")
             elif line is None and fixed is None:
-                self.report.left_out.append(f"tendon '{name}', which is not a straight line between two sites")
+                bent.append(name)
+        self.report.leave_out("tendons that are not straight lines between two sites", bent)
 
     def _line_load(self, name: str, line: dict[str, Any], own: _Passive) -> None:
         """Spring and damper of a tendon that is a straight line."""
@@ -787,17 +787,20 @@ class _Reader:
 
     def _actuators(self, key: int | None) -> None:
         carried, elsewhere = [], []
+        reasons: dict[str, list[str]] = {}
         for k in range(self._actuator_count()):
             name = self.label("ACTUATOR", k) or f"actuator {k}"
             before = sum(len(laws) for laws in self.motors.values())
             why = self._actuator(k, name, key)
             if why:
-                self.report.left_out.append(f"actuator '{name}': {why}")
+                reasons.setdefault(why, []).append(f"'{name}'")
             else:
                 carried.append(name)
                 if sum(len(laws) for laws in self.motors.values()) == before:
                     elsewhere.append(name)
         self._joint_motors(elsewhere)
+        for why, names in reasons.items():
+            self.report.left_out.append(f"actuator{'s' * (len(names) > 1)} {', '.join(names)}: {why}")
         self.report.count("actuators", carried)
         if self.draft.data["parameters"]:
             self.report.changed.append(f"controls are parameters: {', '.join(self.draft.data['parameters'])}")
@@ -869,6 +872,8 @@ class _Reader:
             own = law(_times(gear[0], "length"), _times(gear[0], "speed"), gear[0])
             self.draft.add("forces", name, type="actuator", **line, force=own)
         elif kind == int(trn.mjTRN_TENDON) and (fixed := self._fixed(target)) is not None:
+            if not fixed:
+                return "all coefficients of its tendon are zero"
             if len(fixed) > 1:
                 own = law(_times(gear[0], "length"), _times(gear[0], "speed"), gear[0])
                 self.draft.add("forces", name, type="joint_tendon", terms=fixed, force=own)
@@ -882,6 +887,8 @@ class _Reader:
             force, torque = ([law("0", "0", float(x)) for x in R @ gear[i : i + 3]] for i in (0, 3))
             at = self.draft.world_point(body, m.site_pos[target])
             self.draft.add("forces", name, type="applied", body=body, axes="body", force=force, torque=torque, at=at)
+        elif kind == int(trn.mjTRN_TENDON):
+            return "its tendon is neither a straight line between two bodies nor a sum of joint coordinates"
         else:
             return "its transmission is not known here"
         if any(gain):
@@ -959,8 +966,6 @@ class _Reader:
         limited = [name for name, j in self.draft.data["joints"].items() if "limits" in j]
         if limited:
             report.changed.append(f"ranges of joints are kept by assembling, not as forces: {', '.join(limited)}")
-        if self.rough:
-            report.changed.append(f"dry friction is smooth about zero speed (joint_friction): {', '.join(self.rough)}")
         if m.opt.density or m.opt.viscosity:
             report.left_out.append("forces of the surrounding fluid (density, viscosity, wind)")
         if m.nplugin:

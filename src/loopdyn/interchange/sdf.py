@@ -513,9 +513,7 @@ class _Reader:
         keys = ("spring_stiffness", "damping", "spring_reference", "friction")
         k, c, rest, friction = (self.s.number(given.child_text(key, "0"), what, given) for key in keys)
         self.draft.spring(label, k, c, rest)
-        if friction:
-            self.draft.add("forces", f"{label} friction", type="joint_friction", joint=label, coulomb=friction)
-            self.report.changed.append(f"dry friction of '{label}' is smooth about zero speed (joint_friction)")
+        self.draft.friction(label, friction)
 
     # -------------------------------------------------------------------------------------------------- gears
 

@@ -303,9 +303,7 @@ class _Reader:
             return
         damping, friction = (self.s.number(dynamics.get(k, "0"), what, dynamics) for k in ("damping", "friction"))
         self.draft.spring(here, 0.0, damping, 0.0)
-        if friction:
-            self.draft.add("forces", f"{here} friction", type="joint_friction", joint=here, coulomb=friction)
-            self.report.changed.append(f"dry friction of '{here}' is smooth about zero speed (joint_friction)")
+        self.draft.friction(here, friction)
 
     def _mimic(self, name: str, e: Element) -> None:
         mimic = e.first("mimic")
