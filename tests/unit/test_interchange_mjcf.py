@@ -250,7 +250,7 @@ def test_a_mesh_outside_the_folder_is_left_out_where_no_inertia_follows_from_it(
     )
     with pytest.raises(ld.ModelError, match=expected):
         ld.read_mjcf(file)
-    with pytest.raises(ld.ModelError, match="mesh 'm.stl', whose file is missing"):
+    with pytest.raises(ld.ModelError, match=r"mesh 'm.stl', whose file is missing"):
         ld.read_mjcf(file, folder=tmp_path)
 
 

@@ -177,3 +177,38 @@ def test_a_wrong_ending_is_refused(write, file, tmp_path):
 def test_a_folder_that_is_not_there_is_an_error_in_words(write, file, tmp_path):
     with pytest.raises(ld.LoopdynError, match="cannot be written"):
         write(ld.library.pendulum(), tmp_path / file)
+
+
+BALL_AND_LIFT = """<mujoco><worldbody><body name="a" gravcomp="0.6"><joint name="A" axis="0 1 0"/>
+  <geom size=".1" pos=".3 0 0"/><body name="b" pos=".5 0 0"><joint name="B" type="ball" damping="0.7"/>
+  <geom type="box" size=".1 .2 .3" pos=".2 0 0"/></body></body></worldbody>
+  <keyframe><key name="k" qpos=".2 1 0 0 0" qvel="1 2 3 4"/></keyframe></mujoco>"""
+
+
+def test_dampers_of_balls_and_compensation_of_gravity_come_back_from_mjcf(tmp_path):
+    """MuJoCo has the same accelerations for the file and for what is written after reading it."""
+    mujoco = pytest.importorskip("mujoco", reason="it reads MJCF")
+    file = tmp_path / "m.xml"
+    assert ld.write_mjcf(ld.read_mjcf(BALL_AND_LIFT, keyframe="k").mechanism, file).left_out == []
+    found = []
+    for model in (mujoco.MjModel.from_xml_string(BALL_AND_LIFT), mujoco.MjModel.from_xml_path(str(file))):
+        data = mujoco.MjData(model)
+        mujoco.mj_resetDataKeyframe(model, data, 0)
+        mujoco.mj_forward(model, data)
+        found.append(data.qacc.copy())
+    assert found[1] == pytest.approx(found[0], rel=1e-9)  # rounding of poses and inertias
+
+
+@pytest.mark.parametrize(
+    "force",
+    [
+        {"type": "joint_spring", "joint": "B.wx", "damping": 0.1},
+        {"type": "applied", "body": "a", "force": (0, 0, 1), "at": (0.31, 0, 0)},
+        {"type": "applied", "body": "a", "force": (0.1, 0, 1), "at": (0.3, 0, 0)},
+    ],
+)
+def test_dampers_about_one_axis_and_other_forces_in_world_axes_are_refused(force, tmp_path):
+    m = ld.read_mjcf(BALL_AND_LIFT).mechanism
+    m.forces = {**m.forces, "more": force}
+    with pytest.raises(ld.ModelError, match="force 'more'"):
+        ld.write_mjcf(m, tmp_path / "m.xml")
