@@ -212,3 +212,18 @@ def test_dampers_about_one_axis_and_other_forces_in_world_axes_are_refused(force
     m.forces = {**m.forces, "more": force}
     with pytest.raises(ld.ModelError, match="force 'more'"):
         ld.write_mjcf(m, tmp_path / "m.xml")
+
+
+def test_armature_comes_back_from_urdf_with_its_sidecar(tmp_path):
+    """A rotor of 2 kg m^2 on the crank of a four-bar changes its motion; reading it again does not."""
+    m = moving(ld.library.four_bar())
+    m.joints["A"] = m.joints["A"].model_copy(update={"armature": 2.0})
+    names = list(m.bodies)
+    report = ld.write_urdf(m, tmp_path / "m.urdf")
+    assert "armature is not in URDF; the sidecar has it: A" in report.changed
+    again = ld.read_urdf(tmp_path / "m.urdf", loops=tmp_path / "m.loops.yaml").mechanism
+    assert again.joints["A"].armature == 2.0
+    assert difference(motion(m, names), motion(again, names)) < TOLERANCE
+    without = ld.library.turned(ld.library.four_bar())
+    without.start = m.start
+    assert difference(motion(m, names), motion(without, names)) > 0.1
