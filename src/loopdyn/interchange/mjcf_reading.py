@@ -755,7 +755,8 @@ class _Reader:
                 self._spring("tendon", t), self._damping("tendon", t), tuple(float(x) for x in m.tendon_lengthspring[t])
             )
             line, fixed = self._line(t), self._fixed(t)
-            parts = {"its range": "limited", "its dry friction": "frictionloss", "yield of its spring": "springyield"}
+            reach = "its range ({:g} to {:g})".format(*(float(x) for x in m.tendon_range[t]))
+            parts = {reach: "limited", "its dry friction": "frictionloss", "yield of its spring": "springyield"}
             extra = [w for w, key in parts.items() if getattr(m, f"tendon_{key}", np.zeros(m.ntendon))[t]]
             if own and line is not None:
                 self._line_load(name, line, own)
