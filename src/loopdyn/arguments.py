@@ -21,7 +21,7 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 import numpy as np
 
 import loopdyn
-from loopdyn import tree
+import loopdyn.tree as tree
 from loopdyn.errors import ModelError, Problem
 from loopdyn.formulations.base import Formulation
 from loopdyn.integrators.base import Baumgarte, Integrator
