@@ -227,3 +227,13 @@ def test_armature_comes_back_from_urdf_with_its_sidecar(tmp_path):
     without = ld.library.turned(ld.library.four_bar())
     without.start = m.start
     assert difference(motion(m, names), motion(without, names)) > 0.1
+
+
+def test_frictions_on_one_joint_add_up_in_mjcf(tmp_path):
+    mujoco = pytest.importorskip("mujoco", reason="it reads MJCF")
+    m = ld.library.pendulum()
+    for name, dry in (("seal", 0.25), ("bearing", 0.5)):
+        m.add_force(ld.JointFriction(joint="A", coulomb=dry, viscous=2 * dry), name)
+    ld.write_mjcf(m, tmp_path / "m.xml")
+    model = mujoco.MjModel.from_xml_path(str(tmp_path / "m.xml"))
+    assert (model.dof_frictionloss[0], model.dof_damping.ravel()[0]) == (0.75, 1.5)

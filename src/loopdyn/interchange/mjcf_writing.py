@@ -319,7 +319,8 @@ class _Writer:
             springs.setdefault(force.joint, []).append((0.0, r.scalar(force.viscous, turn + "damping", name, ()), 0.0))
             dry = r.scalar(force.coulomb, "torque" if turns else "force", name, ())
             if dry:
-                self.joints[force.joint].set("frictionloss", repr(dry))
+                before = float(self.joints[force.joint].get("frictionloss", "0"))  # of another force on this joint
+                self.joints[force.joint].set("frictionloss", repr(before + dry))
                 self.report.changed.append(
                     f"force '{name}': smooth friction becomes MuJoCo's frictionloss, which sticks"
                 )
