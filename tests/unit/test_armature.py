@@ -196,6 +196,26 @@ def test_a_tendon_over_two_joints_by_hand():
     assert ld.tree.forward_dynamics(system, state) == pytest.approx([2 * force / 0.2, -force / 0.5], rel=1e-13)
 
 
+@pytest.mark.parametrize("cut", ["C", "D"])
+def test_a_constant_tendon_over_two_pins_of_a_four_bar_is_two_motors(cut):
+    """Force 3 on 2 A - B: torques 6 on A and -3 on B. The forces around it read pins in the tree and the cut one."""
+    tendon, motors = ld.library.four_bar(), ld.library.four_bar()
+    tendon.add_force(ld.forces.JointTendon(terms={"A": 2.0, "B": -1.0}, force=3.0), "t")
+    motors.add_force(ld.forces.Motor(joint="A", torque=6.0), "a")
+    motors.add_force(ld.forces.Motor(joint="B", torque=-3.0), "b")
+    for m in (tendon, motors):
+        m.add_force(ld.forces.JointSpring(joint="C", stiffness=20.0, rest=0.5), "spring")
+    expected = ld.assemble(motors.compile(cuts=[cut]))
+    system, other = tendon.compile(cuts=[cut]), motors.compile(cuts=[cut])
+    assert ld.mobility(system, expected).dof == 1
+    a = ld.accelerations(other, expected, "oracle")
+    for formulation in ("oracle", "absolute", *TREE_FORMULATIONS):
+        found = ld.accelerations(system, expected, formulation)
+        assert found == pytest.approx(a, rel=TOLERANCE, abs=TOLERANCE * np.abs(a).max())
+    loads = [ld.reactions(s, expected, a)["D"] for s in (system, other)]
+    assert loads[0] == pytest.approx(loads[1], rel=1e-9)
+
+
 def test_a_servo_comes_back_from_mjcf_with_its_control(tmp_path):
     """Read, written, read again: MuJoCo has the same accelerations for both files at the same control."""
     text = """<mujoco><worldbody><body name="a"><joint name="A" axis="0 1 0" armature=".2"/>

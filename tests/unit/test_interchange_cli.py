@@ -164,3 +164,23 @@ def test_a_model_of_an_sdf_with_several_is_chosen_by_its_name(tmp_path):
     assert "1 other models of the file: p" in result.output
     assert list(ld.load(target).bodies) == ["b"]
     assert "only an SDF has several models" in run(target, tmp_path / "x.xml", "--model", "q").stderr
+
+
+def test_load_takes_the_options_of_each_format_and_refuses_those_of_others(tmp_path):
+    sdf, urdf, yaml = tmp_path / "two.sdf", tmp_path / "arm.urdf", tmp_path / "m.yaml"
+    models = [f"<model name='{m}'><link name='{n}'/></model>" for m, n in ("ax", "by")]
+    sdf.write_text(f"<sdf version='1.7'>{''.join(models)}</sdf>")
+    inertia = '<mass value="1"/><inertia ixx="1" iyy="1" izz="3" ixy="0" ixz="0" iyz="0"/>'
+    urdf.write_text(f'<robot name="r"><link name="arm"><inertial>{inertia}</inertial></link></robot>')
+    yaml.write_text("loopdyn: 1\nbodies: {block: {mass: 2}}")
+    with pytest.warns(ld.LoopdynWarning):
+        assert list(ld.load(sdf, model="b").bodies) == ["y"]
+    with pytest.raises(ld.ModelError, match=r"Choose one: ld.load\(file, model=NAME\)"):
+        ld.load(sdf)
+    with pytest.warns(ld.LoopdynWarning, match="mended by 0.5"):  # the nearest possible inertia is 1.5, 1.5, 3
+        ld.load(urdf, mend=True).compile()
+    for options in ({"mend": True}, {"keyframe": 0}, {"model": "a"}, {"loops": yaml}, {"folder": tmp_path}):
+        (name,) = options
+        with pytest.raises(ld.ModelError, match=f"Leave out '{name}'"):
+            ld.load(yaml, **options)
+    assert run(yaml, tmp_path / "out.yaml", "--mend").exit_code == 1

@@ -226,10 +226,32 @@ def test_a_missing_mesh_matters_only_where_inertia_follows_from_it(tmp_path):
       <geom type="mesh" mesh="m"/></body></worldbody></mujoco>"""
     file = tmp_path / "m.xml"
     file.write_text(text.format(inertial='<inertial pos="0 0 0" mass="1" diaginertia="1 1 1"/>'))
-    assert "1 meshes whose files are missing: m.stl" in ld.read_mjcf(file).report.left_out
+    assert "1 meshes, whose file is missing: m.stl" in ld.read_mjcf(file).report.left_out
     file.write_text(text.format(inertial=""))
     with pytest.raises(ld.ModelError, match=r"m.xml:2: body 'b': its inertia follows from the mesh 'm.stl'"):
         ld.read_mjcf(file)
+
+
+def test_a_mesh_outside_the_folder_is_left_out_where_no_inertia_follows_from_it(tmp_path):
+    """Public robots keep meshes in folders beside that of the model (../meshes); their bodies have an <inertial>."""
+    text = """<mujoco><compiler meshdir="../meshes"/><asset><mesh name="m" file="m.stl"/></asset><worldbody>
+      <body name="b"><joint name="j"/>{inertial}<geom type="mesh" mesh="m"/></body></worldbody></mujoco>"""
+    whole = text.format(inertial='<inertial pos="0 0 0" mass="2" diaginertia="1 1 1"/>')
+    (tmp_path / "models").mkdir()
+    file = tmp_path / "models" / "m.xml"
+    file.write_text(whole)
+    with pytest.warns(ld.LoopdynWarning, match=r"1 meshes, whose file is outside the folder of the model: m.stl"):
+        assert ld.load(file).bodies["b"].mass == 2.0
+    given_as_text = ld.read_mjcf(whole)
+    assert any("whose file is not read, since the model was given as text" in x for x in given_as_text.report.left_out)
+    file.write_text(text.format(inertial=""))
+    expected = (
+        r"mesh 'm.stl', whose file is outside the folder of the model. Give a 'folder' .* Or give the body an <in"
+    )
+    with pytest.raises(ld.ModelError, match=expected):
+        ld.read_mjcf(file)
+    with pytest.raises(ld.ModelError, match=r"mesh 'm.stl', whose file is missing"):
+        ld.read_mjcf(file, folder=tmp_path)
 
 
 def test_a_missing_mesh_inside_a_frame_matters_as_much(tmp_path):

@@ -177,3 +177,63 @@ def test_a_wrong_ending_is_refused(write, file, tmp_path):
 def test_a_folder_that_is_not_there_is_an_error_in_words(write, file, tmp_path):
     with pytest.raises(ld.LoopdynError, match="cannot be written"):
         write(ld.library.pendulum(), tmp_path / file)
+
+
+BALL_AND_LIFT = """<mujoco><worldbody><body name="a" gravcomp="0.6"><joint name="A" axis="0 1 0"/>
+  <geom size=".1" pos=".3 0 0"/><body name="b" pos=".5 0 0"><joint name="B" type="ball" damping="0.7"/>
+  <geom type="box" size=".1 .2 .3" pos=".2 0 0"/></body></body></worldbody>
+  <keyframe><key name="k" qpos=".2 1 0 0 0" qvel="1 2 3 4"/></keyframe></mujoco>"""
+
+
+def test_dampers_of_balls_and_compensation_of_gravity_come_back_from_mjcf(tmp_path):
+    """MuJoCo has the same accelerations for the file and for what is written after reading it."""
+    mujoco = pytest.importorskip("mujoco", reason="it reads MJCF")
+    file = tmp_path / "m.xml"
+    assert ld.write_mjcf(ld.read_mjcf(BALL_AND_LIFT, keyframe="k").mechanism, file).left_out == []
+    found = []
+    for model in (mujoco.MjModel.from_xml_string(BALL_AND_LIFT), mujoco.MjModel.from_xml_path(str(file))):
+        data = mujoco.MjData(model)
+        mujoco.mj_resetDataKeyframe(model, data, 0)
+        mujoco.mj_forward(model, data)
+        found.append(data.qacc.copy())
+    assert found[1] == pytest.approx(found[0], rel=1e-9)  # rounding of poses and inertias
+
+
+@pytest.mark.parametrize(
+    "force",
+    [
+        {"type": "joint_spring", "joint": "B.wx", "damping": 0.1},
+        {"type": "applied", "body": "a", "force": (0, 0, 1), "at": (0.31, 0, 0)},
+        {"type": "applied", "body": "a", "force": (0.1, 0, 1), "at": (0.3, 0, 0)},
+    ],
+)
+def test_dampers_about_one_axis_and_other_forces_in_world_axes_are_refused(force, tmp_path):
+    m = ld.read_mjcf(BALL_AND_LIFT).mechanism
+    m.forces = {**m.forces, "more": force}
+    with pytest.raises(ld.ModelError, match="force 'more'"):
+        ld.write_mjcf(m, tmp_path / "m.xml")
+
+
+def test_armature_comes_back_from_urdf_with_its_sidecar(tmp_path):
+    """A rotor of 2 kg m^2 on the crank of a four-bar changes its motion; reading it again does not."""
+    m = moving(ld.library.four_bar())
+    m.joints["A"] = m.joints["A"].model_copy(update={"armature": 2.0})
+    names = list(m.bodies)
+    report = ld.write_urdf(m, tmp_path / "m.urdf")
+    assert "armature is not in URDF; the sidecar has it: A" in report.changed
+    again = ld.read_urdf(tmp_path / "m.urdf", loops=tmp_path / "m.loops.yaml").mechanism
+    assert again.joints["A"].armature == 2.0
+    assert difference(motion(m, names), motion(again, names)) < TOLERANCE
+    without = ld.library.turned(ld.library.four_bar())
+    without.start = m.start
+    assert difference(motion(m, names), motion(without, names)) > 0.1
+
+
+def test_frictions_on_one_joint_add_up_in_mjcf(tmp_path):
+    mujoco = pytest.importorskip("mujoco", reason="it reads MJCF")
+    m = ld.library.pendulum()
+    for name, dry in (("seal", 0.25), ("bearing", 0.5)):
+        m.add_force(ld.JointFriction(joint="A", coulomb=dry, viscous=2 * dry), name)
+    ld.write_mjcf(m, tmp_path / "m.xml")
+    model = mujoco.MjModel.from_xml_path(str(tmp_path / "m.xml"))
+    assert (model.dof_frictionloss[0], model.dof_damping.ravel()[0]) == (0.75, 1.5)

@@ -80,6 +80,45 @@ def test_every_joint_type():
     m.compile()
 
 
+def test_the_pose_of_a_nested_model_that_depends_on_a_link_inside_it_is_an_error():
+    nested = '<model name="n"><pose relative_to="A">0 0 0 0 0 0</pose>' + link("b") + "</model>"
+    with pytest.raises(ld.ModelError, match="its pose depends on itself"):
+        ld.read_sdf(model(link("a") + nested + joint("A", "revolute", "a", "n::b")))
+
+
+def test_limits_of_the_largest_float_are_none():
+    """As Gazebo writes them."""
+    limit = "<axis><xyz>0 0 1</xyz><limit><lower>{}</lower><upper>{}</upper><effort>{}</effort></limit></axis>"
+    m = ld.read_sdf(
+        model(
+            link("a")
+            + link("b")
+            + joint("A", "revolute", "world", "a", limit.format("-1.79769e+308", "1.79769e+308", "1.79769e+308"))
+            + joint("B", "revolute", "a", "b", limit.format("-1.79769e+308", "2", "inf"))
+        )
+    )
+    assert m.mechanism.joints["A"].limits is None
+    assert m.mechanism.joints["B"].limits == (-1e16, 2.0)
+    assert not any("effort" in line for line in m.report.left_out)
+
+
+def test_before_version_1_7_a_joint_may_have_the_name_of_a_link():
+    inside = link("a") + link("b", "1 0 0 0 0 0") + joint("A", "revolute", "world", "a")
+    inside += joint("b", "revolute", "a", "b")
+    found = ld.read_sdf(model(inside, "1.6"))
+    assert list(found.mechanism.joints) == ["A", "b_joint"]
+    assert "joint 'b_joint' has the name of a link, without '_joint', in the file" in found.report.changed
+    assert found.mechanism.compile().nv == 2
+    with pytest.raises(ld.ModelError, match="two elements 'b'"):
+        ld.read_sdf(model(inside, "1.7"))
+
+
+def test_a_joint_to_an_included_model_says_that_it_is_not_read():
+    text = model("<include><uri>model://c</uri></include>" + link("a") + joint("A", "revolute", "a", "c::base"))
+    with pytest.raises(ld.ModelError, match=r"no link 'c::base' for its child. Models of other files \(<include>\)"):
+        ld.read_sdf(text)
+
+
 def test_loops_are_found_and_nothing_is_declared():
     ring = link("a") + link("b", "1 0 0 0 0 0") + link("c", "1 1 0 0 0 0")
     ring += joint("1", "revolute", "world", "a") + joint("2", "revolute", "a", "b") + joint("3", "revolute", "b", "c")

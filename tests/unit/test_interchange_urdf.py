@@ -75,7 +75,7 @@ def test_what_is_left_out_and_changed_is_reported():
     ):
         assert said in found.report.left_out
     assert "1 limits of effort and speed: A" in found.report.left_out
-    assert "dry friction of 'A' is smooth" in str(found.report)
+    assert "dry friction is smooth about zero speed (joint_friction): A" in str(found.report)
     assert found.mechanism.forces["A spring"].damping == 0.2
     assert found.mechanism.joints["A"].limits == (-1.0, 1.0)
 
@@ -98,6 +98,18 @@ def test_every_element_and_attribute_that_is_not_used_is_reported():
         "1 further <inertial> of <link>: b",
     ]
     assert "version '7.0' of URDF is not known here: read like 1.2" in report.notes
+
+
+def test_limits_that_are_infinite_are_none():
+    limit = '<limit lower="-inf" upper="{}" effort="1.79769e+308" velocity="inf"/>'
+    text = robot(
+        link("a"), link("b"), joint("A", "revolute", "world", "a", limit.format("inf")),
+        joint("B", "prismatic", "a", "b", limit.format("0.2")),
+    )  # fmt: skip
+    found = ld.read_urdf(text)
+    assert found.mechanism.joints["A"].limits is None
+    assert found.mechanism.joints["B"].limits == (-1e16, 0.2)
+    assert not any("effort" in line for line in found.report.left_out)
 
 
 def test_limits_that_leave_no_room_are_noted():

@@ -52,14 +52,18 @@ def test_a_count_of_copies_that_is_none_is_refused(tag, count):
     refused(ld.read_mjcf, mjcf(f'<body><{tag} count="{count}">{inside}</{tag}></body>'), "copies|MuJoCo refuses")
 
 
-@pytest.mark.parametrize("use", ['<include file="{}"/>', '<asset><mesh name="m" file="{}"/></asset>'])
+INERTIA_FROM_MESH = """<asset><mesh name="m" file="{}"/></asset>
+<worldbody><body><joint/><geom type="mesh" mesh="m"/></body></worldbody>"""
+
+
+@pytest.mark.parametrize("use", ['<include file="{}"/>', INERTIA_FROM_MESH])
 @pytest.mark.parametrize("name", ["a" * 5000, "circle.xml"])
 def test_a_file_name_that_no_file_can_have_is_refused(use, name, tmp_path):
     pytest.importorskip("mujoco", reason="MuJoCo reads MJCF")
     (tmp_path / "circle.xml").symlink_to(tmp_path / "circle.xml")
     file = tmp_path / "model.xml"
     file.write_text(f"<mujoco>{use.format(name)}</mujoco>")
-    refused(ld.read_mjcf, file, "there can be no file|cannot be read")
+    refused(ld.read_mjcf, file, "a name that no file can have|cannot be read")
 
 
 def test_files_that_include_one_another_in_a_long_row_are_refused(tmp_path):

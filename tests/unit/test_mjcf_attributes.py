@@ -57,6 +57,7 @@ def flag(name: str, **parts: str) -> str:
 
 
 PD = 'kp="50" kv="2"'
+ZERO = '<tendon><fixed name="t" {}><joint joint="A" coef="0"/></fixed></tendon>'
 LIMITED = '<joint name="A" axis="1 2 3" actuatorfrcrange="-1 2"/>'
 TWO_ON_A = f'<actuator><position joint="A" {PD}/><velocity joint="A" kv="3" gear="-2"/></actuator>'
 
@@ -101,6 +102,7 @@ CARRIED = {
     "stiffness over one joint with powers": two(more=FIXED.format('stiffness="6 5 4" springlength="-.1 .3"', "")),
     "stiffness over two joints": two(more=FIXED.format('stiffness="6" damping=".5 .2"', OTHER)),
     "armature of a tendon over one joint": two(more=FIXED.format('armature=".2"', "")),
+    "stiffness of a tendon whose coefficients are zero": two(more=ZERO.format('stiffness="6" springlength=".3"')),
     "servo over two joints": actuator(f'tendon="t" {PD} gear="2"', more=FIXED.format("", OTHER)),
     "servo along a line": actuator(f'tendon="t" {PD} gear="2"', more=LINE.format("")),
     "gravity compensation": two(of_a='gravcomp="0.7"'),
@@ -118,7 +120,7 @@ REPORTED = {
     "springyield of a tendon": (two(more=LINE.format('stiffness="9" springyield="1"')), True, "yield of its spring"),
     "range": (joint('range="-10 10" limited="true"'), True, "ranges of joints are kept by assembling"),
     "range of a ball": (joint('range="0 10" limited="true"', "ball"), True, "range of the joint 'A', which has no"),
-    "range of a tendon": (two(more=LINE.format('range="0 9" limited="true"')), True, "tendon 't': its range"),
+    "range of a tendon": (two(more=LINE.format('range="0 9" limited="true"')), True, "tendon 't': its range (0 to 9)"),
     "dry friction of a tendon": (two(more=LINE.format('frictionloss="1"')), True, "tendon 't': its dry friction"),
     "dry friction": (joint('frictionloss="0"'), True, ""),
     "dry friction, smooth": (joint('frictionloss=".1"'), False, "dry friction is smooth about zero speed"),
@@ -136,10 +138,13 @@ REPORTED = {
         f'<mujoco><worldbody><geom name="g" size=".1" pos="0 0 .5"/><site name="w" pos="1 1 1"/><site name="side" '
         f'pos="0 1 .5"/><body>{A}{SHAPES}<site name="s"/></body></worldbody><tendon><spatial name="t">'
         '<site site="w"/><geom geom="g" sidesite="side"/><site site="s"/></spatial></tendon></mujoco>',
-        True, "tendon 't', which is not a straight line",
+        True, "1 tendons that are not straight lines between two sites: t",
     ),
     "limit of actuators of a ball, which MuJoCo ignores": (
         two(BALL.format('actuatorfrcrange="-1 1" actuatorfrclimited="true"')), True, "",
+    ),
+    "servo on a tendon whose coefficients are zero": (
+        actuator(f'tendon="t" {PD}', more=ZERO.format("")), True, "all coefficients of its tendon are zero",
     ),
     "limit of a joint that a line acts on": (
         actuator(f'tendon="t" {PD}', a=LIMITED, more=LINE.format("")), False, "actuatorfrcrange of the joints A for",

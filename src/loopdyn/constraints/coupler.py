@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar, Literal
 
 from loopdyn.constraints.base import Constraint, LinearRecord
-from loopdyn.forces.base import Law, Places, law_program
+from loopdyn.forces.base import Law, Places, law_program, sum_of_terms
 from loopdyn.quantities.units import Path, Resolver, Scalar, Spec
 
 
@@ -38,28 +38,11 @@ class Coupler(Constraint):
 
     def resolve(self, r: Resolver, places: Places, element: str, path: Path) -> LinearRecord | None:
         """Freedoms with their factors."""
-        if not self.terms:
-            r.problem(element, "has no terms", "Give at least one coordinate and its factor.", (*path, "terms"))
+        found = sum_of_terms(self.terms, r, places, element, path)
+        if found is None:
             return None
-        freedoms, factors = [], []
-        for name, factor in self.terms.items():
-            where = (*path, "terms", name)
-            f = places.freedom(name, element, where)
-            if f is None:
-                return None
-            if f.dimension == "":
-                r.problem(element, f"'{name}' has no single coordinate", "Use a joint with one.", where)
-                return None
-            freedoms.append(f)
-            factors.append((name, factor))
-        dimension = "length" if any(f.dimension == "length" for f in freedoms) else "angle"
-        unit = r.units.factor(dimension)
-        coefficients = []
-        for f, (name, factor) in zip(freedoms, factors, strict=True):
-            value = r.scalar(factor, "number", element, (*path, "terms", name))
-            coefficients.append(value * unit / r.units.factor(f.dimension))
-        program = law_program(self.offset, {}, dimension, r, element, (*path, "offset"))
-        return LinearRecord(freedoms, coefficients, program, dimension)
+        program = law_program(self.offset, {}, found.dimension, r, element, (*path, "offset"))
+        return LinearRecord(found.freedoms, found.factors, program, found.dimension)
 
 
 class Driver(Spec):

@@ -68,6 +68,41 @@ class Places(Protocol):
         """Freedom called `label`; None, with the problem recorded, if there is none."""
 
 
+@dataclass(frozen=True)
+class Sum:
+    """A sum of joint coordinates times factors, in SI units: a length if any coordinate is one, else an angle."""
+
+    freedoms: list[Freedom]
+    factors: list[float]
+    dimension: str
+
+
+def sum_of_terms(
+    terms: Mapping[str, Scalar], r: Resolver, places: Places, element: str, path: Path, most: int | None = None
+) -> Sum | None:
+    """The sum of factors by coordinate; None, with the problem recorded, if they are not one to `most` coordinates."""
+    if not terms or (most is not None and len(terms) > most):
+        message = f"has {len(terms)} terms" if terms else "has no terms"
+        number = "at least one coordinate and its factor" if most is None else f"one to {most} coordinates with factors"
+        r.problem(element, message, f"Give {number}.", (*path, "terms"))
+        return None
+    freedoms = []
+    for name in terms:
+        f = places.freedom(name, element, (*path, "terms", name))
+        if f is None:
+            return None
+        if f.dimension == "":
+            message = f"'{name}' has no single coordinate"
+            r.problem(element, message, "Use a joint with one.", (*path, "terms", name))
+            return None
+        freedoms.append(f)
+    dimension = "length" if any(f.dimension == "length" for f in freedoms) else "angle"
+    values = [r.scalar(factor, "number", element, (*path, "terms", name)) for name, factor in terms.items()]
+    unit = r.units.factor(dimension)
+    factors = [x * unit / r.units.factor(f.dimension) for x, f in zip(values, freedoms, strict=True)]
+    return Sum(freedoms, factors, dimension)
+
+
 class Table(Spec):
     """A law given by points.
 

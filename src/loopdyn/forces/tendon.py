@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar, Literal
 
 from loopdyn.engine.records import N_FORCE_FLOATS
-from loopdyn.forces.base import JOINT_TENDON, Force, Law, Places, Record, law_program
+from loopdyn.forces.base import JOINT_TENDON, Force, Law, Places, Record, law_program, sum_of_terms
 from loopdyn.quantities.units import Path, Resolver, Scalar
 
 # Of each term in the floats of the record: speed and coordinate of the tree, by number, and the factor.
@@ -43,31 +43,17 @@ class JointTendon(Force):
 
     def resolve(self, r: Resolver, places: Places, element: str, path: Path) -> Record | None:
         """Coordinates with their factors; one program."""
-        if not 0 < len(self.terms) <= MOST_TERMS:
-            message, hint = f"has {len(self.terms)} terms", f"Give one to {MOST_TERMS} coordinates with their factors."
-            r.problem(element, message, hint, (*path, "terms"))
+        found = sum_of_terms(self.terms, r, places, element, path, MOST_TERMS)
+        if found is None:
             return None
-        freedoms = []
-        for name in self.terms:
-            where = (*path, "terms", name)
-            f = places.freedom(name, element, where)
-            if f is None:
-                return None
-            if f.dimension == "":
-                r.problem(element, f"'{name}' has no single coordinate", "Use a joint with one.", where)
-                return None
+        floats: list[float] = []
+        for name, f, factor in zip(self.terms, found.freedoms, found.factors, strict=True):
             if f.cut >= 0:
                 hint = "Compile with other cuts=[...]: a tendon reads coordinates of the tree."
-                r.problem(element, f"joint '{name}' is cut", hint, where)
+                r.problem(element, f"joint '{name}' is cut", hint, (*path, "terms", name))
                 return None
-            freedoms.append(f)
-        lengths = any(f.dimension == "length" for f in freedoms)
-        dimension, rate, out = ("length", "speed", "force") if lengths else ("angle", "angular_speed", "torque")
-        unit = r.units.factor(dimension)
-        floats: list[float] = []
-        for f, (name, factor) in zip(freedoms, self.terms.items(), strict=True):
-            value = r.scalar(factor, "number", element, (*path, "terms", name))
-            floats += [f.index, f.coordinate, value * unit / r.units.factor(f.dimension)]
-        variables = {"t": "number", "length": dimension, "speed": rate}
+            floats += [f.index, f.coordinate, factor]
+        rate, out = ("speed", "force") if found.dimension == "length" else ("angular_speed", "torque")
+        variables = {"t": "number", "length": found.dimension, "speed": rate}
         program = law_program(self.force, variables, out, r, element, (*path, "force"))
-        return Record(JOINT_TENDON, [len(freedoms), -1], floats, [program], first_program=1)
+        return Record(JOINT_TENDON, [len(found.freedoms), -1], floats, [program], first_program=1)

@@ -51,7 +51,9 @@ def _blocks() -> tuple[float, complex, np.ndarray, np.ndarray]:
 
 MU, MU_PAIR, T, T_INVERSE = _blocks()
 
-DIFFERENCE = 1e-7  # rad or sizes of the mechanism over which accelerations are differenced; per step for speeds
+# Rad or sizes of the mechanism over which accelerations are differenced. For speeds it is that per step, but no more
+# than that per second: dry friction changes over a hundredth, and the steps that lead here may take a millionth.
+DIFFERENCE = 1e-7
 ENOUGH = 1e-2  # last change of Newton's method against the tolerance of the step
 MOST = 10  # iterations
 DIVERGES = 16.0  # error that stands for a Newton's method that does not converge: about half the step is tried next
@@ -111,7 +113,7 @@ def attempt(ints, floats, work, m, method, accelerate):
     n = 2 * nv
     J, scale, error = np.empty((n, n)), np.empty(n), np.zeros(n)
     for j in range(n):
-        d = DIFFERENCE * m.unit[j] if j < nv else DIFFERENCE * m.unit[j - nv] / h
+        d = DIFFERENCE * m.unit[j] if j < nv else DIFFERENCE * m.unit[j - nv] / max(h, 1.0)
         m.stage[:] = m.y
         m.stage[j] += d
         place(ints, work, m, m.stage, start)

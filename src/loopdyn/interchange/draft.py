@@ -94,6 +94,7 @@ class Draft:
             self.data[section] = {}
         self.poses: dict[str, Pose] = {GROUND: IDENTITY}
         self.lines: dict[tuple[str | int, ...], int] = {}
+        self.rough: list[str] = []  # coordinates with dry friction
 
     def name(self, section: str, wanted: str) -> str:
         """A legal and new name for an element, noted in the report if it differs from what the source says."""
@@ -159,10 +160,20 @@ class Draft:
         """Spring and damper on a joint coordinate, where there is any."""
         if stiffness or damping:
             given = {"stiffness": float(stiffness), "damping": float(damping), "rest": float(rest)}
-            self.add("forces", f"{joint} spring", type="joint_spring", joint=joint, **given)
+            self.add("forces", f"{joint.replace('.', '_')} spring", type="joint_spring", joint=joint, **given)
+
+    def friction(self, joint: str, coulomb: float) -> None:
+        """Dry friction on a joint coordinate, where there is any."""
+        if coulomb:
+            name = f"{joint.replace('.', '_')} friction"
+            self.add("forces", name, type="joint_friction", joint=joint, coulomb=coulomb)
+            self.rough.append(joint)
 
     def mechanism(self) -> Mechanism:
         """The mechanism; values that cannot be right are reported with their lines."""
+        smooth = f"dry friction is smooth about zero speed (joint_friction): {', '.join(self.rough)}"
+        if self.rough and smooth not in self.report.changed:
+            self.report.changed.append(smooth)
         far = max((float(np.abs(x).max()) for x, _ in self.poses.values()), default=0.0)
         if far > LARGE:
             self.report.notes.append(f"it reaches {far:.0f} m from the origin: check that its lengths are in m, not mm")

@@ -19,22 +19,40 @@ READ = (*YAML, *MJCF, ".urdf", ".sdf")
 SIDECAR = ".loops.yaml"
 
 
-def load(path: str | os.PathLike[str]) -> Mechanism:
+def load(
+    path: str | os.PathLike[str],
+    *,
+    loops: str | os.PathLike[str] | None = None,
+    keyframe: str | int | None = None,
+    model: str | None = None,
+    mend: bool = False,
+    folder: str | os.PathLike[str] | None = None,
+) -> Mechanism:
     r"""Read a model: a loopdyn model file, MJCF, URDF or SDF.
 
     What a file of another tool lost on the way is a :class:`LoopdynWarning`; :func:`read_mjcf`, :func:`read_urdf` and
-    :func:`read_sdf` have options and return the whole report.
+    :func:`read_sdf` return the whole report.
 
     Parameters
     ----------
     path : str or Path
-        A file that ends in ``.yaml``, ``.xml`` (MJCF), ``.urdf`` or ``.sdf``. The file ``NAME.loops.yaml`` beside
-        ``NAME.urdf`` is its sidecar.
+        A file that ends in ``.yaml``, ``.xml`` (MJCF), ``.urdf`` or ``.sdf``.
+    loops : str or Path, optional
+        Sidecar of a URDF; by default the file ``NAME.loops.yaml`` beside ``NAME.urdf``, if there is one.
+    keyframe : str or int, optional
+        Keyframe of MJCF to start from.
+    model : str, optional
+        Which model of an SDF with several.
+    mend : bool
+        Replace inertias of URDF and SDF that no body can have by the nearest possible ones.
+    folder : str or Path, optional
+        Folder that files included by MJCF, and its meshes, must be in; by default that of the file.
 
     Raises
     ------
     ModelError
-        With every problem of the file and of the files it includes, each with its line.
+        With every problem of the file and of the files it includes, each with its line, or with an option that does
+        not fit the format.
 
     Examples
     --------
@@ -44,7 +62,7 @@ def load(path: str | os.PathLike[str]) -> Mechanism:
     >>> load(file).bodies["block"].mass
     2.0
     """
-    mechanism, report = read_model(path)
+    mechanism, report = read_model(path, loops=loops, keyframe=keyframe, model=model, mend=mend, folder=folder)
     lost = [] if report is None else report.losses()
     if report is not None and lost:
         warn("\n".join([report.title, *lost]))
@@ -55,40 +73,24 @@ def read_model(
     source: str | os.PathLike[str],
     *,
     loops: str | os.PathLike[str] | None = None,
-    keyframe: str | None = None,
+    keyframe: str | int | None = None,
     model: str | None = None,
     mend: bool = False,
+    folder: str | os.PathLike[str] | None = None,
 ) -> tuple[Mechanism, Report | None]:
-    """Mechanism of a file, and what became of it if it is of another tool.
-
-    Parameters
-    ----------
-    source : str or Path
-        A file that ends in one of `READ`.
-    loops : str or Path, optional
-        Sidecar of a URDF; by default the file of the same name ending in .loops.yaml, if there is one.
-    keyframe : str, optional
-        Keyframe of MJCF to start from.
-    model : str, optional
-        Which model of an SDF with several.
-    mend : bool
-        Replace inertias of URDF and SDF that no body can have by the nearest possible ones.
-
-    Raises
-    ------
-    ModelError
-        With every problem, or with an option that does not fit the format.
-    """
+    """Mechanism of a file, and what became of it if it is of another tool; arguments as for :func:`load`."""
     file = FilePath(source)
     ending = file.suffix.lower()
     options = (
-        (loops, ".urdf", "only a URDF has a sidecar file", "--loops"),
-        (keyframe, MJCF, "only MJCF has keyframes", "--keyframe"),
-        (model, ".sdf", "only an SDF has several models", "--model"),
+        (loops, (".urdf",), "only a URDF has a sidecar file", "loops"),
+        (keyframe, MJCF, "only MJCF has keyframes", "keyframe"),
+        (model, (".sdf",), "only an SDF has several models", "model"),
+        (mend or None, (".urdf", ".sdf"), "only inertias of URDF and SDF are mended", "mend"),
+        (folder, MJCF, "only MJCF includes files and reads meshes of a folder", "folder"),
     )
     for given, endings, message, option in options:
-        if given is not None and ending not in endings:
-            raise ModelError([Problem("model file", message, f"Leave out {option}.", str(file))])
+        if given is not None and ending in READ and ending not in endings:
+            raise ModelError([Problem("model file", message, f"Leave out '{option}' (--{option}).", str(file))])
     if ending in YAML:
         return load_yaml(source), None
     if ending == ".urdf":
@@ -96,7 +98,7 @@ def read_model(
         urdf = read_urdf(file, loops=loops or (beside if beside.is_file() else None), mend=mend)
         return urdf.mechanism, urdf.report
     if ending in MJCF:
-        mjcf = read_mjcf(file, keyframe=keyframe)
+        mjcf = read_mjcf(file, keyframe=keyframe, folder=folder)
         return mjcf.mechanism, mjcf.report
     if ending == ".sdf":
         sdf = read_sdf(file, model=model, mend=mend)

@@ -189,12 +189,15 @@ class Source:
             raise ModelError(self.problems)
 
     def numbers(self, text: str, count: int, what: str, element: Element, finite: bool = True) -> Array:
-        """So many numbers, infinite ones only if not `finite`; zeros, with the problem noted, if there are others."""
+        """So many numbers; infinite ones, and those of 1e308 that mean the same, only if not `finite`.
+
+        Zeros, with the problem noted, if there are others.
+        """
         try:
             values = np.array([float(word) for word in text.split()])
         except ValueError:
             values = np.array([math.nan])
-        sound = (np.abs(values) <= LARGEST) | (np.isinf(values) if not finite else False)
+        sound = np.abs(values) <= (LARGEST if finite else math.inf)
         if len(values) != count or not sound.all():
             expected = "a number" if count == 1 else f"{count} numbers"
             self.problem(what, f"<{element.tag}> has {short(text)!r} in place of {expected}", "Correct it.", element)

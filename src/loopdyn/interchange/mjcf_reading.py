@@ -207,6 +207,14 @@ READ_ARRAYS = ("body_", "jnt_", "dof_", "eq_data", "actuator_", "tendon_", "site
 UNIT_LENGTH = 1e-6  # by which MuJoCo's unit vectors may differ from length one
 
 
+@dataclass(frozen=True)
+class _NotRead:
+    """Why a file is not read, as what follows its name, and what to do."""
+
+    why: str
+    hint: str
+
+
 class _Files:
     """Makes one text of a model, so that MuJoCo opens no file: includes, meshes put in, what is not read left out."""
 
@@ -216,7 +224,7 @@ class _Files:
         self.folder = None if folder is None else folder.resolve()
         self.report = report
         self.assets: dict[str, bytes] = {}
-        self.missing: dict[str, str] = {}  # meshes without a file, and why
+        self.missing: dict[str, tuple[str, _NotRead]] = {}  # files of meshes that are not read, by name of the mesh
         self.included: set[FilePath] = set()
 
     def standalone(self) -> str:
@@ -230,22 +238,17 @@ class _Files:
         _write(root, lines)
         return "\n".join(lines)
 
-    def _path(self, name: str, what: str, element: Element) -> FilePath | None:
-        """A file inside the folder; None, with the problem noted, for any other."""
+    def _path(self, name: str) -> FilePath | _NotRead:
+        """A file inside the folder, or why it is not read."""
         if self.base is None or self.folder is None:
-            message = f"names the file '{name}', but the model was given as text"
-            self.source.problem(what, message, "Give 'folder', or read the model from its file.", element)
-            return None
+            return _NotRead("is not read, since the model was given as text", "Give 'folder', or read a file.")
         try:
             path = (self.base / name).resolve()
             path.is_file()
         except (OSError, RuntimeError, ValueError):  # too long, links in a circle, a NUL character
-            self.source.problem(what, f"there can be no file '{short(name)}'", "Correct its name.", element)
-            return None
+            return _NotRead("has a name that no file can have", "Correct it.")
         if not path.is_relative_to(self.folder):
-            message = f"the file '{name}' is outside the folder of the model"
-            self.source.problem(what, message, "Give a 'folder' that holds all files of the model.", element)
-            return None
+            return _NotRead("is outside the folder of the model", "Give a 'folder' that holds all files of the model.")
         return path
 
     def _include(self, element: Element, depth: int = 0) -> None:
@@ -261,8 +264,9 @@ class _Files:
                 children.append(child)
                 continue
             name = child.get("file")
-            path = self._path(name, "include", child)
-            if path is None:
+            path = self._path(name)
+            if isinstance(path, _NotRead):
+                self.source.problem("include", f"the file '{short(name)}' {path.why}", path.hint, child)
                 continue
             if path in self.included:
                 self.source.problem("include", f"'{name}' is included twice", "Include every file once.", child)
@@ -294,18 +298,21 @@ class _Files:
             if not name:
                 continue
             mesh.attributes.setdefault("name", FilePath(name).stem)
-            path = self._path(os.path.join(folder, FilePath(name).name if strip else name), f"mesh '{name}'", mesh)
-            if path is None:
+            path = self._path(os.path.join(folder, FilePath(name).name if strip else name))
+            if isinstance(path, FilePath) and not path.is_file():
+                path = _NotRead("is missing", "Add the file.")
+            elif isinstance(path, FilePath) and path.stat().st_size > MAX_BYTES:
+                path = _NotRead(f"is larger than {MAX_BYTES / 1e6:.0f} MB", "Simplify it.")
+            if isinstance(path, _NotRead):
+                self.missing[mesh.get("name")] = name, path
                 continue
-            if not path.is_file():
-                self.missing[mesh.get("name")] = name
-            elif path.stat().st_size > MAX_BYTES:
-                self.missing[mesh.get("name")] = f"{name} (larger than {MAX_BYTES / 1e6:.0f} MB)"
-            else:
-                mesh.attributes["file"] = f"mesh{len(self.assets)}{path.suffix}"
-                self.assets[mesh.attributes["file"]] = path.read_bytes()
-        if self.missing:
-            self.report.leave_out("meshes whose files are missing", list(self.missing.values()))
+            mesh.attributes["file"] = f"mesh{len(self.assets)}{path.suffix}"
+            self.assets[mesh.attributes["file"]] = path.read_bytes()
+        reasons: dict[str, list[str]] = {}
+        for name, reason in self.missing.values():
+            reasons.setdefault(reason.why, []).append(short(name))
+        for why, names in reasons.items():
+            self.report.leave_out(f"meshes, whose file {why}", names)
         self._forget_meshes(root, root, "true" in [c.get("inertiafromgeom") for c in compiler])
 
     def _forget_meshes(self, element: Element, body: Element, always_from_shapes: bool) -> None:
@@ -315,8 +322,9 @@ class _Files:
             if child.tag == "geom" and child.get("mesh") in self.missing:
                 if body.tag == "body" and (always_from_shapes or body.first("inertial") is None):
                     what = f"body '{body.get('name')}'"
-                    message = f"its inertia follows from the mesh '{self.missing[child.get('mesh')]}', which is missing"
-                    self.source.problem(what, message, "Add the file, or give the body an <inertial>.", child)
+                    name, reason = self.missing[child.get("mesh")]
+                    message = f"its inertia follows from the mesh '{short(name)}', whose file {reason.why}"
+                    self.source.problem(what, message, f"{reason.hint} Or give the body an <inertial>.", child)
                 continue
             if child.tag == "mesh" and child.get("name") in self.missing:
                 continue
@@ -371,7 +379,6 @@ class _Reader:
         self.bodies: list[str] = [GROUND]
         self.joints: list[JointMap] = []
         self.loops: list[str] = []
-        self.rough: list[str] = []  # joints with dry friction
         self.motors: dict[str, list[tuple[str, str]]] = {}  # laws of actuators on each joint, with their names
         self.off = int(model.opt.disableflags)
 
@@ -397,6 +404,12 @@ class _Reader:
         self._armature()
         for j in self.joints:
             self._joint_loads(j)
+        compensated = [j.name for k, j in enumerate(self.joints) if m.jnt_actgravcomp[k]]
+        if compensated and np.any(m.body_gravcomp):
+            self.report.changed.append(
+                "gravity compensation acts on the bodies, not as a part of the actuators (actuatorgravcomp), and "
+                f"actuatorfrcrange does not limit it: {', '.join(compensated)}"
+            )
         if m.neq and not (self.disabled("EQUALITY") or self.disabled("CONSTRAINT")):
             self._equalities()
         self._tendons()
@@ -545,19 +558,12 @@ class _Reader:
             self.report.left_out.append(f"yield of the spring of the joint '{j.name}' (springyield)")
         if m.jnt_actfrclimited[k] and j.kind not in (HINGE, SLIDE):
             self.report.left_out.append(f"actuatorfrcrange of the joint '{j.name}', which has no single coordinate")
-        if m.jnt_actgravcomp[k] and np.any(m.body_gravcomp):
-            self.report.changed.append(
-                f"joint '{j.name}': gravity compensation acts on the bodies, not as a part of its actuator "
-                "(actuatorgravcomp), and actuatorfrcrange does not limit it"
-            )
         if j.kind in (HINGE, SLIDE):
             if own.linear:
                 draft.spring(j.name, own.stiffness[0], own.damping[0], own.rest[0])
             else:
                 self._motor(f"{j.name} spring", j, own.law("position", "speed"))
-            if friction:
-                draft.add("forces", f"{j.name} friction", type="joint_friction", joint=j.name, coulomb=friction)
-                self.rough.append(j.name)
+            draft.friction(j.name, friction)
             return
         if not own.linear:
             self.report.left_out.append(f"nonlinear stiffness or damping of the joint '{j.name}'")
@@ -715,7 +721,7 @@ class _Reader:
     # ---------------------------------------------------------------------------------- tendons, actuators
 
     def _fixed(self, t: int) -> dict[str, float] | None:
-        """Coefficients of a fixed tendon by joint; None for a spatial one."""
+        """Coefficients of a fixed tendon by joint, without those that are zero; None for a spatial one."""
         m = self.m
         wraps = range(m.tendon_adr[t], m.tendon_adr[t] + m.tendon_num[t])
         if any(int(m.wrap_type[w]) != int(self.mj.mjtWrap.mjWRAP_JOINT) for w in wraps):
@@ -726,7 +732,7 @@ class _Reader:
             if j.kind not in (HINGE, SLIDE):
                 return None
             terms[j.name] = terms.get(j.name, 0.0) + float(m.wrap_prm[w])
-        return terms
+        return {joint: c for joint, c in terms.items() if c}
 
     def _line(self, t: int) -> dict[str, Any] | None:
         """Bodies and points of a spatial tendon that is a straight line between two sites."""
@@ -742,13 +748,15 @@ class _Reader:
 
     def _tendons(self) -> None:
         m = self.m
+        bent = []
         for t in range(m.ntendon):
             name = self.label("TENDON", t) or f"tendon {t}"
             own = _Passive(
                 self._spring("tendon", t), self._damping("tendon", t), tuple(float(x) for x in m.tendon_lengthspring[t])
             )
             line, fixed = self._line(t), self._fixed(t)
-            parts = {"its range": "limited", "its dry friction": "frictionloss", "yield of its spring": "springyield"}
+            reach = "its range ({:g} to {:g})".format(*(float(x) for x in m.tendon_range[t]))
+            parts = {reach: "limited", "its dry friction": "frictionloss", "yield of its spring": "springyield"}
             extra = [w for w, key in parts.items() if getattr(m, f"tendon_{key}", np.zeros(m.ntendon))[t]]
             if own and line is not None:
                 self._line_load(name, line, own)
@@ -759,15 +767,16 @@ class _Reader:
                     self.draft.spring(joint, own.stiffness[0] * b**2, own.damping[0] * b**2, own.rest[0] / b)
                 else:
                     self._motor(name, j, f"{b!r}*({own.law(_times(b, 'position'), _times(b, 'speed'))})")
-            elif own and fixed is not None:
+            elif own and fixed:
                 law = own.law("length", "speed")
                 self.draft.add("forces", name, type="joint_tendon", terms=fixed, force=law)
-            elif own:
+            elif own and fixed is None:
                 extra.append("its spring and damper")
             if extra:
                 self.report.left_out.append(f"tendon '{name}': {', '.join(extra)}")
             elif line is None and fixed is None:
-                self.report.left_out.append(f"tendon '{name}', which is not a straight line between two sites")
+                bent.append(name)
+        self.report.leave_out("tendons that are not straight lines between two sites", bent)
 
     def _line_load(self, name: str, line: dict[str, Any], own: _Passive) -> None:
         """Spring and damper of a tendon that is a straight line."""
@@ -779,17 +788,20 @@ class _Reader:
 
     def _actuators(self, key: int | None) -> None:
         carried, elsewhere = [], []
+        reasons: dict[str, list[str]] = {}
         for k in range(self._actuator_count()):
             name = self.label("ACTUATOR", k) or f"actuator {k}"
             before = sum(len(laws) for laws in self.motors.values())
             why = self._actuator(k, name, key)
             if why:
-                self.report.left_out.append(f"actuator '{name}': {why}")
+                reasons.setdefault(why, []).append(f"'{name}'")
             else:
                 carried.append(name)
                 if sum(len(laws) for laws in self.motors.values()) == before:
                     elsewhere.append(name)
         self._joint_motors(elsewhere)
+        for why, names in reasons.items():
+            self.report.left_out.append(f"actuator{'s' * (len(names) > 1)} {', '.join(names)}: {why}")
         self.report.count("actuators", carried)
         if self.draft.data["parameters"]:
             self.report.changed.append(f"controls are parameters: {', '.join(self.draft.data['parameters'])}")
@@ -861,6 +873,8 @@ class _Reader:
             own = law(_times(gear[0], "length"), _times(gear[0], "speed"), gear[0])
             self.draft.add("forces", name, type="actuator", **line, force=own)
         elif kind == int(trn.mjTRN_TENDON) and (fixed := self._fixed(target)) is not None:
+            if not fixed:
+                return "all coefficients of its tendon are zero"
             if len(fixed) > 1:
                 own = law(_times(gear[0], "length"), _times(gear[0], "speed"), gear[0])
                 self.draft.add("forces", name, type="joint_tendon", terms=fixed, force=own)
@@ -874,6 +888,8 @@ class _Reader:
             force, torque = ([law("0", "0", float(x)) for x in R @ gear[i : i + 3]] for i in (0, 3))
             at = self.draft.world_point(body, m.site_pos[target])
             self.draft.add("forces", name, type="applied", body=body, axes="body", force=force, torque=torque, at=at)
+        elif kind == int(trn.mjTRN_TENDON):
+            return "its tendon is neither a straight line between two bodies nor a sum of joint coordinates"
         else:
             return "its transmission is not known here"
         if any(gain):
@@ -951,8 +967,6 @@ class _Reader:
         limited = [name for name, j in self.draft.data["joints"].items() if "limits" in j]
         if limited:
             report.changed.append(f"ranges of joints are kept by assembling, not as forces: {', '.join(limited)}")
-        if self.rough:
-            report.changed.append(f"dry friction is smooth about zero speed (joint_friction): {', '.join(self.rough)}")
         if m.opt.density or m.opt.viscosity:
             report.left_out.append("forces of the surrounding fluid (density, viscosity, wind)")
         if m.nplugin:

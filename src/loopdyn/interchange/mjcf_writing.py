@@ -36,6 +36,7 @@ Array = NDArray[np.float64]
 
 # MuJoCo wants mass and inertia above 1e-15 on every body that moves; these are small beside anything that counts.
 SMALLEST_MASS, SMALLEST_INERTIA = 1e-12, 1e-14
+SAME = 1e-12  # forces and places that differ by no more, relative to a weight or the size, differ by rounding
 EQUALITY = ("revolute", "spherical", "weld")  # cut joints that an equality can replace
 
 
@@ -107,6 +108,7 @@ class _Writer:
         self.controls: list[float] = []  # values of the actuators' controls
         self.names: set[str] = {*self.c.system.bodies, *mechanism.joints}
         self.joints: dict[str, ET.Element] = {}  # hinges and slides by label of the coordinate
+        self.balls: dict[str, ET.Element] = {}  # ball joints by name
         self.parts: dict[str, tuple[Link, JointData, list[_Axis], str, Pose]] = {}  # what each <body> stands for
 
     def write(self) -> str:
@@ -229,8 +231,10 @@ class _Writer:
         by_name = {e.get("name"): e for e in body.findall("joint")}
         name = j.name.replace(":", " ")
         armature = self.c.system.model.armature[j.v0 : j.v0 + len(j.spec.speeds)] if j.in_tree else np.zeros(0)
-        if j.spec.type == "spherical" and np.any(armature):
-            by_name[name].set("armature", repr(float(armature[0])))
+        if j.spec.type == "spherical":
+            self.balls[j.name] = by_name[name]
+            if np.any(armature):
+                by_name[name].set("armature", repr(float(armature[0])))
         for suffix, label in zip(j.spec.coordinates, j.spec.labels(j.name)[0], strict=True):
             e = by_name.get(f"{name} {suffix}" if suffix else name)
             if e is None:
@@ -267,8 +271,9 @@ class _Writer:
     def _forces(self) -> None:
         carried = []
         springs: dict[str, list[tuple[float, float, float]]] = {}  # stiffness, damping, rest
+        round_dampers = self._ball_dampers()
         for name, force in self.m.forces.items():
-            if self._force(name, force, springs):
+            if name in round_dampers or self._force(name, force, springs):
                 carried.append(name)
             else:
                 self.problems.append(not_held("force", name, f"a '{force.type}' of this kind", "MJCF"))
@@ -279,6 +284,23 @@ class _Writer:
             if k:
                 self.joints[label].set("springref", repr(sum(p[0] * p[2] for p in parts) / k))
         self.report.count("forces", carried)
+
+    def _ball_dampers(self) -> set[str]:
+        """Write dampers that are equal about all three axes of a ball, which MuJoCo has; the names of the forces."""
+        found: dict[str, dict[str, tuple[str, float]]] = {}  # by joint and speed: force and damping
+        for name, force in self.m.forces.items():
+            if isinstance(force, JointSpring) and force.joint.partition(".")[0] in self.balls:
+                joint, _, speed = force.joint.partition(".")
+                c = self.c.r.scalar(force.damping, "angular_damping", name, ())
+                if self.c.r.scalar(force.stiffness, "angular_stiffness", name, ()) == 0.0:
+                    found.setdefault(joint, {}).setdefault(speed, (name, c))
+        written: set[str] = set()
+        for joint, three in found.items():
+            names, values = zip(*three.values(), strict=True)
+            if len(three) == 3 and len(set(values)) == 1:
+                self.balls[joint].set("damping", repr(values[0]))
+                written |= set(names)
+        return written
 
     def _force(self, name: str, force: Force, springs: dict[str, list[tuple[float, float, float]]]) -> bool:
         """Write one force; False if MJCF cannot say it."""
@@ -297,7 +319,8 @@ class _Writer:
             springs.setdefault(force.joint, []).append((0.0, r.scalar(force.viscous, turn + "damping", name, ()), 0.0))
             dry = r.scalar(force.coulomb, "torque" if turns else "force", name, ())
             if dry:
-                self.joints[force.joint].set("frictionloss", repr(dry))
+                before = float(self.joints[force.joint].get("frictionloss", "0"))  # of another force on this joint
+                self.joints[force.joint].set("frictionloss", repr(before + dry))
                 self.report.changed.append(
                     f"force '{name}': smooth friction becomes MuJoCo's frictionloss, which sticks"
                 )
@@ -320,8 +343,8 @@ class _Writer:
                 return False
             self._line(name, force)
             return self._general(name, found, tendon=name)
-        elif isinstance(force, AppliedForce) and force.axes == "body":
-            return self._applied(name, force)
+        elif isinstance(force, AppliedForce):
+            return self._applied(name, force) if force.axes == "body" else self._gravcomp(name, force)
         else:
             return False
         return True
@@ -370,19 +393,42 @@ class _Writer:
             points.append(point)
         return points
 
-    def _applied(self, name: str, force: AppliedForce) -> bool:
-        """A constant load in body axes: an actuator on a site."""
+    def _constants(self, force: AppliedForce) -> list[float] | None:
+        """Force and torque of a constant load; None for any other."""
         laws = [self.c.affine(law, "t", "number", "number", "force") for law in force.force]
         laws += [self.c.affine(law, "t", "number", "number", "torque") for law in force.torque]
-        if any(law is None or law[1] or law[2] for law in laws):
+        found = [law[0] for law in laws if law is not None and not (law[1] or law[2])]
+        return found if len(found) == len(laws) else None
+
+    def _gravcomp(self, name: str, force: AppliedForce) -> bool:
+        """A constant force against the weight of a body at its centre of mass: compensation of gravity; else False."""
+        load, link = self._constants(force), self.c.by_name.get(force.body)
+        if load is None or link is None or any(load[3:]):
+            return False
+        weight = link.mass * self.c.r.vector(self.m.gravity, "acceleration", "mechanism", ("gravity",))
+        size = float(weight @ weight)
+        share = -float(weight @ load[:3]) / size if size else 0.0
+        off = self.c.body_point(force.body, self.c.r.vector(force.at, "length", name, ())) - link.com
+        if np.abs(load[:3] + share * weight).max() > SAME * np.sqrt(size) or np.abs(off).max() > SAME * max(
+            self.c.system.size, float(np.abs(link.pose[0]).max())
+        ):
+            return False
+        for part in (n for n, (of, *_) in self.parts.items() if of.name == force.body):
+            before = float(self.elements[part].get("gravcomp", "0"))
+            self.elements[part].set("gravcomp", repr(before + share))
+        return True
+
+    def _applied(self, name: str, force: AppliedForce) -> bool:
+        """A constant load in body axes: an actuator on a site."""
+        load = self._constants(force)
+        if load is None:
             return False
         R = self.c.system.reference_poses[self.c.system.bodies.index(force.body)][1]
         p = self.c.body_point(force.body, self.c.r.vector(force.at, "length", name, ()))
         site = unique(f"{name} site", self.names)
         turned = from_matrix(R.T)  # its axes are the world's at the reference pose
         _add(self.elements[force.body], "site", name=site, pos=_text(p), quat=_text(turned))
-        gear = {"gear": _text([law[0] for law in laws if law is not None])}
-        return self._general(name, Servo((0.0, 0.0, 0.0), (1.0, 0.0, 0.0)), site=site, **gear)
+        return self._general(name, Servo((0.0, 0.0, 0.0), (1.0, 0.0, 0.0)), site=site, gear=_text(load))
 
     def _constraints(self) -> None:
         carried = []

@@ -41,6 +41,7 @@ WORLD = "world"
 UNLIMITED = 1e15  # limits of this size mean none (the specification writes 1e16)
 GRAVITY = (0.0, 0.0, -9.8)  # of a world that says nothing
 DRAWN_APART = 1e-6  # m or rad; SDF files have some six places, so frames that differ by less were meant to agree
+UNIQUE_NAMES = (1, 7)  # version from which on a joint cannot have the name of a link
 PARALLEL = 1e-6  # sine of the angle of two axes that count as parallel
 
 
@@ -138,6 +139,7 @@ class _Reader:
             self.version = (1, 6)
         self.bodies: dict[tuple[_Scope, str], str] = {}  # names of bodies by scope and link
         self.joints: dict[tuple[_Scope, str], _JointHere] = {}
+        self.resolving: set[tuple[_Scope, str]] = set()  # whose poses are being found
 
     def read(self, wanted: str | None, gravity: Sequence[float] | None) -> Imported:
         world = self._choose(wanted)
@@ -213,7 +215,7 @@ class _Reader:
             return Problem("<sdf>", f"there is no model '{wanted}'", nearest(wanted, names), shown)
         kind = "models that can move" if moving else "models, all static"
         message = f"the file has {len(moving or names)} {kind}: {', '.join(moving or names)}"
-        hint = "Choose one: read_sdf(file, model=NAME), or loopdyn convert FILE OUT --model NAME."
+        hint = "Choose one: ld.load(file, model=NAME), or loopdyn convert FILE OUT --model NAME."
         return Problem("<sdf>", message, hint, shown)
 
     def _collect(self, e: Element, outer: _Scope, prefix: str, grounded: bool = False) -> None:
@@ -233,7 +235,12 @@ class _Reader:
     def _collect_names(self, scope: _Scope) -> None:
         """Links, joints and frames of a scope; what its file includes is reported."""
         tags = ("joint", "frame") if scope.outer is None else ("link", "joint", "frame")
+        links = {e.get("name") for e in scope.element.children if e.tag == "link"}
         for e in scope.element.children:
+            if e.tag == "joint" and e.get("name") in links and self.version < UNIQUE_NAMES:
+                e.attributes["name"] += "_joint"
+                message = f"joint '{e.get('name')}' has the name of a link, without '_joint', in the file"
+                self.report.changed.append(message)
             if e.tag in tags and self._is_new(e, scope):
                 scope.placed[e.get("name")] = e if scope.outer is None and e.tag == "joint" else e.see()
             elif e.tag == "include":
@@ -277,8 +284,8 @@ class _Reader:
         """Pose of a link, joint, frame or nested model in the frame of a scope; `name` must be known there."""
         way: list[str] = []
         while name not in scope.known:
-            if name in way:
-                e = scope.placed[name]
+            if (scope, name) in self.resolving:
+                e = scope.placed[name.split("::")[0]]
                 hint = "Check relative_to and attached_to."
                 self.s.problem(f"{e.tag} '{name}'", "its pose depends on itself", hint, e)
                 scope.known[name] = make_pose()
@@ -286,10 +293,12 @@ class _Reader:
             if name == WORLD:
                 scope.known[WORLD] = make_pose()  # for a world joint that depends on itself
                 scope.known[WORLD] = inverse(self._of_scope(scope))
-            elif "::" in name:
+                break
+            self.resolving.add((scope, name))
+            if "::" in name:
                 nested, rest = name.split("::", 1)
-                inner = scope.models[nested]
-                scope.known[name] = compose(self._pose(scope, nested), self._pose(inner, rest))
+                scope.known[name] = compose(self._pose(scope, nested), self._pose(scope.models[nested], rest))
+                self.resolving.discard((scope, name))
             else:
                 way.append(name)
                 name = self._base_of(scope, name)
@@ -299,6 +308,7 @@ class _Reader:
             if pivot and self._find(scope.models[step], pivot, scope.placed[step]):
                 X = compose(X, inverse(self._pose(scope.models[step], pivot)))
             scope.known[step], name = X, step
+            self.resolving.discard((scope, step))
         return scope.known[name]
 
     def _base_of(self, scope: _Scope, name: str) -> str:
@@ -399,8 +409,7 @@ class _Reader:
         for key in ("parent", "child"):
             body = self._attached(scope, _end(e, key))
             if body is None:
-                hint = nearest(_end(e, key), scope.names())
-                s.problem(what, f"there is no link '{short(_end(e, key))}' for its {key}", hint, e)
+                s.problem(what, f"there is no link '{short(_end(e, key))}' for its {key}", self._hint(scope, e, key), e)
                 return
             ends.append(body)
         if kind not in TYPES:
@@ -427,6 +436,13 @@ class _Reader:
         for label, tag in zip(made.labels(), ("axis", "axis2")[: len(axes)], strict=False):
             self._dynamics(e.first(tag), label, what)
         self._compare_frames(scope, e, made, at)
+
+    def _hint(self, scope: _Scope, e: Element, key: str) -> str:
+        """What may be meant by a link that is not there."""
+        included = any(child.tag == "include" for child in scope.element.children)
+        if included and "::" in _end(e, key):
+            return "Models of other files (<include>) are not read: put the <model> in the place of its <include>."
+        return nearest(_end(e, key), scope.names())
 
     def _compare_frames(self, scope: _Scope, e: Element, joint: _JointHere, at: Pose) -> None:
         """A note on frames that a joint is said to join but that are drawn apart: SDF joins them as drawn."""
@@ -497,9 +513,7 @@ class _Reader:
         keys = ("spring_stiffness", "damping", "spring_reference", "friction")
         k, c, rest, friction = (self.s.number(given.child_text(key, "0"), what, given) for key in keys)
         self.draft.spring(label, k, c, rest)
-        if friction:
-            self.draft.add("forces", f"{label} friction", type="joint_friction", joint=label, coulomb=friction)
-            self.report.changed.append(f"dry friction of '{label}' is smooth about zero speed (joint_friction)")
+        self.draft.friction(label, friction)
 
     # -------------------------------------------------------------------------------------------------- gears
 

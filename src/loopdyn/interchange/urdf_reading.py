@@ -44,6 +44,7 @@ SIDECAR = ("loopdyn", "name", "units", "parameters", "gravity", "reference", "jo
 ROOT = "world"  # a root link of this name is the ground
 GRAVITY = (0.0, 0.0, -9.81)
 NO_LIMIT = 1e9  # limits of this size mean none, on joints for which URDF demands some
+UNLIMITED = 1e16  # the number in place of a limit that is infinite, beside one that is not
 
 
 def read_urdf(
@@ -274,14 +275,14 @@ class _Reader:
                 own["normal"] = self._axis(e)
             limit = e.first("limit")
             if limit is not None and e.get("type") in ("revolute", "prismatic"):
-                low, high = (self.s.number(limit.get(k, "0"), what, limit) for k in ("lower", "upper"))
+                low, high = (self._bound(limit, k, what) for k in ("lower", "upper"))
                 if low >= high:
                     self.report.notes.append(f"limits of '{name}' ({low:g} to {high:g}) leave no room: not kept")
                 elif low > -NO_LIMIT or high < NO_LIMIT:
-                    own["limits"] = [low, high]
+                    own["limits"] = [max(low, -UNLIMITED), min(high, UNLIMITED)]
                     limited.append(name)
-            given = [] if limit is None else [limit.get(k) for k in ("effort", "velocity") if limit.get(k)]
-            if limit is not None and any(self.s.number(x, what, limit) < NO_LIMIT for x in given):
+            given = () if limit is None else [k for k in ("effort", "velocity") if limit.get(k)]
+            if limit is not None and any(self._bound(limit, k, what) < NO_LIMIT for k in given):
                 efforts.append(name)
             ends = (self.names[parent], self.names[link])
             self.draft.joint(here, kind, ends, self._origin(e, what), pose(), e.line, **own)
@@ -292,15 +293,17 @@ class _Reader:
             self.report.changed.append("limits of joints are kept by assembling, not as forces")
         self.report.leave_out("limits of effort and speed", efforts)
 
+    def _bound(self, limit: Element, key: str, what: str) -> float:
+        """A limit, which may be infinite."""
+        return float(self.s.numbers(limit.get(key, "0"), 1, what, limit, finite=False)[0])
+
     def _loads(self, e: Element, here: str, kind: str, what: str) -> None:
         dynamics = e.first("dynamics") if kind in ("revolute", "prismatic") else None
         if dynamics is None:
             return
         damping, friction = (self.s.number(dynamics.get(k, "0"), what, dynamics) for k in ("damping", "friction"))
         self.draft.spring(here, 0.0, damping, 0.0)
-        if friction:
-            self.draft.add("forces", f"{here} friction", type="joint_friction", joint=here, coulomb=friction)
-            self.report.changed.append(f"dry friction of '{here}' is smooth about zero speed (joint_friction)")
+        self.draft.friction(here, friction)
 
     def _mimic(self, name: str, e: Element) -> None:
         mimic = e.first("mimic")

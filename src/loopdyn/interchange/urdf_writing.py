@@ -1,8 +1,9 @@
 """Writing URDF and its sidecar.
 
 Revolute, prismatic and welded joints of the tree are URDF's own. Every other tree joint stands in the URDF as a
-floating one, which the sidecar replaces by the real one; loops, constraints, drivers, forces, gravity and start are in
-the sidecar alone. ``read_urdf(file, loops=sidecar)`` gives the same mechanism again.
+floating one, which the sidecar replaces by the real one; joints with armature are replaced as well. Loops, constraints,
+drivers, forces, gravity and start are in the sidecar alone. ``read_urdf(file, loops=sidecar)`` gives the same mechanism
+again.
 """
 
 from __future__ import annotations
@@ -89,9 +90,6 @@ class _Writer:
         self.c = Compiled(mechanism, build(mechanism))
         self.problems = unwritable(mechanism, "URDF")
         self.problems += [not_held("base", b, "given motion of a body", "URDF") for b in mechanism.base if b != GROUND]
-        for name, j in self.c.system.joints.items():
-            if j.in_tree and np.any(self.c.system.model.armature[j.v0 : j.v0 + len(j.spec.speeds)]):
-                self.problems.append(not_held("joint", name, "armature", "URDF"))
         self.taken = {*mechanism.joints}
         self.frames: dict[str, Pose] = {GROUND: IDENTITY}  # link frame in the frame of the body
         self.reference: dict[str, float] = {}
@@ -124,6 +122,9 @@ class _Writer:
         if self.placeholders:
             how = "joints that URDF does not know are floating there; the sidecar replaces them"
             self.report.changed.append(f"{how}: {listed(self.placeholders)}")
+        rotors = [name for name, said in self.sidecar_joints.items() if "armature" in said]
+        if rotors:
+            self.report.changed.append(f"armature is not in URDF; the sidecar has it: {listed(rotors)}")
         if self.m.parameters:
             self.report.changed.append("dimensions are numbers now: parameters change forces and motions only")
         ET.indent(root)
@@ -172,8 +173,9 @@ class _Writer:
                 dimension = j.spec.dimensions[0]
                 self.reference[name] = float(j.q_reference[0]) / self.m.units.factor(dimension)
         if kind == "floating":
-            self._aside(j, name)
             self.placeholders.append(name)
+        if kind == "floating" or j.spec.armature is not None:
+            self._aside(j, name)
 
     def _inertial(self, e: ET.Element, link: Link, own: Pose) -> None:
         p, R = own
@@ -205,6 +207,8 @@ class _Writer:
         if j.spec.limits is not None:
             limits = j.spec.limits
             said["limits"] = {k: list(v) for k, v in limits.items()} if isinstance(limits, dict) else list(limits)
+        if j.spec.armature is not None:
+            said["armature"] = j.spec.armature
         if j.spec.at_limit is not None:
             said["at_limit"] = j.spec.at_limit if isinstance(j.spec.at_limit, str) else j.spec.at_limit.model_dump()
         self.sidecar_joints[name] = said

@@ -27,26 +27,7 @@ ENDINGS = (".yaml", ".yml")
 
 
 def load(path: str | os.PathLike[str]) -> Mechanism:
-    r"""Read a model file.
-
-    Parameters
-    ----------
-    path : str or Path
-        A file that ends in ``.yaml`` or ``.yml``.
-
-    Raises
-    ------
-    ModelError
-        With every problem of the file and of the files it includes, each with its line.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> file = FilePath(tempfile.mkdtemp()) / "slider.yaml"
-    >>> _ = file.write_text("loopdyn: 1\nbodies: {block: {mass: 2}}")
-    >>> load(file).bodies["block"].mass
-    2.0
-    """
+    """Read a model file in YAML; :func:`loopdyn.load` reads those of every format."""
     shown = os.fspath(path)
     file = FilePath(shown)
     _check_ending(file, "read")

@@ -438,23 +438,25 @@ def difference(system: System, q: ArrayLike, p: ArrayLike) -> Array:
     return out
 
 
-def readings(system: System, state: State) -> Array:
-    """Joint coordinates that forces, then relations read, with full turns; zero where a force reads none.
+def readings(system: System, state: State, other: System) -> Array:
+    """Joint coordinates that forces, then relations of `other` read, with full turns; zero where a force reads none.
 
-    The same mechanism with other cuts has the same forces and relations: given these values, it reads the angles of its
-    cut joints with the same full turns.
+    `other` is the same mechanism with other cuts, and maybe without some of its forces: given these values, it reads
+    the angles of its cut joints with the same full turns.
 
     Examples
     --------
     >>> import loopdyn as ld
     >>> system = ld.library.four_bar().compile()
-    >>> readings(system, system.state()).size
+    >>> readings(system, system.state(), system.absolute).size
     0
     """
     out = np.zeros(len(system.model.reader))
     if out.size:
         turns.readings(system.ints, system.floats, _prepare(system, state)[0], out)
-    return out
+    forces = [k for k, name in enumerate(system.forces) if name in other.forces]
+    result: Array = np.concatenate([out[forces], out[len(system.forces) :]])
+    return result
 
 
 def counted(system: System, t: float, q: ArrayLike) -> Array:

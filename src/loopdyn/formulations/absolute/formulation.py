@@ -219,8 +219,6 @@ class _BodyLevel:
     def __init__(self, system: System, rank: Rank, baumgarte: tuple[float, float] | None):
         self.system, self.full, self.baumgarte = system, _all_cut(system), baumgarte
         full, nb = self.full, system.n_bases
-        n, kept = len(system.forces), [k for k, name in enumerate(system.forces) if name in full.forces]
-        self.readers = np.array([*kept, *range(n, len(system.model.reader))], int)
         number = {name: k for k, name in enumerate(full.constraint_rows)}
         self.cut_rows = np.array([number[name] for name in system.constraint_rows], int)
         self.tree_rows = np.setdiff1d(np.arange(full.nc), self.cut_rows)
@@ -251,8 +249,7 @@ class _BodyLevel:
         work = self._tree_work(state)
         rest = body_motion(system, state)
         there = self._free_state(state, rest)
-        near = readings(system, state)[self.readers]
-        now = terms(full, there, near, carried_rows(system, state, full, there))
+        now = terms(full, there, readings(system, state, full), carried_rows(system, state, full, there))
         R = rest.rotation[nb:]
         omega, com = rest.angular_velocity[nb:], np.einsum("nij,nj->ni", R, self.com)
         # speeds of body i = [R^T w, R^T (r' + c~ w)]; zero x needs accelerations `bias` of these speeds
