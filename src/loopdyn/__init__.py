@@ -4,9 +4,13 @@ The public names are listed in ``__init__.pyi`` and imported when they are first
 call are checked from then on (:mod:`loopdyn.arguments`).
 """
 
+from importlib import import_module
 from typing import Any
 
 import lazy_loader
+
+# Packages whose further names users meet: ld.forces.JointTendon.
+_PACKAGES = ("constraints", "forces", "formulations", "integrators", "joints")
 
 _found, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 
@@ -16,6 +20,8 @@ def __getattr__(name: str) -> Any:
         thing = _version()
     elif name in __all__:
         thing = _checked(_found(name))
+    elif name in _PACKAGES:
+        thing = import_module(f"loopdyn.{name}")
     else:
         raise AttributeError(f"module 'loopdyn' has no attribute '{name}'{_hint(name)}")
     globals()[name] = thing

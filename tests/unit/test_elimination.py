@@ -324,7 +324,7 @@ def test_severed_joint_that_a_relation_binds_is_refused():
 
 def test_body_without_inertia_is_named():
     m = ld.library.tower(2)
-    m.bodies["left2"] = ld.model.Body(mass=0.0, com=(0, 0, 0))
+    m.bodies["left2"] = ld.Body(mass=0.0, com=(0, 0, 0))
     system = m.compile()
     assert "L2" in severable(system)
     e = Elimination.__new__(Elimination)

@@ -40,3 +40,8 @@ except ld.LoopdynError as error:
     print(error)"""
     )
     assert words.startswith("terms: system is 3. Give a System.")
+
+
+@pytest.mark.parametrize("name", ["constraints", "forces", "formulations", "integrators", "joints"])
+def test_packages_of_further_types_are_there_from_the_start(name):
+    assert run(f"import loopdyn as ld; print(ld.{name}.__name__)") == f"loopdyn.{name}"

@@ -7,6 +7,7 @@ import pytest
 from scipy.integrate import simpson
 
 import loopdyn as ld
+from loopdyn.run.locking import coordinate
 
 PIN = ld.Revolute(axis=(0, 0, 1))
 
@@ -263,7 +264,7 @@ def test_drive_and_inverse_dynamics_of_a_cut_joint_take_it_through_several_turns
     np.testing.assert_allclose(pin_angle(a), driven.data["q"].sel(coordinate="B").values, atol=1e-9)
     times = np.linspace(0, 1, 41)
     moved = ld.inverse_dynamics(system, {"B": "-15*t"}, times, motors=["A"])
-    found = [ld.locking.coordinate(system, moved.state(k), "A") for k in range(len(times))]
+    found = [coordinate(system, moved.state(k), "A") for k in range(len(times))]
     np.testing.assert_allclose(pin_angle(np.array(found)), -15 * times, atol=1e-9)
 
 
@@ -274,7 +275,7 @@ def test_assemble_takes_an_angle_of_a_cut_joint_with_its_turns(cut):
     R = ld.tree.body_motion(system, state).rotation[system.bodies.index("crank")]
     a = np.arctan2(R[1, 0], R[0, 0])
     assert pin_angle(a) % (2 * np.pi) == pytest.approx(-7.0 % (2 * np.pi), abs=1e-9)
-    assert ld.locking.coordinate(system, state, "B") == pytest.approx(-7.0, abs=1e-12)
+    assert coordinate(system, state, "B") == pytest.approx(-7.0, abs=1e-12)
 
 
 # ---------------------------------------------------------------- skew axes: turns are counted along the motion
