@@ -27,7 +27,8 @@ MORE = (
     "partition",
     "closure",
     "momentum",
-    "other formulations",
+    "all formulations",
+    "springs",
     "trees",
     "drive and statics",
     "events",
@@ -44,6 +45,7 @@ def uses() -> dict[str, Callable[[], object]]:
     from loopdyn.engine.jit import pointer
     from loopdyn.errors import LoopdynError
     from loopdyn.formulations.base import Compiled
+    from loopdyn.formulations.registry import CLASSES
     from loopdyn.integrators.base import Stepper, chosen
     from loopdyn.integrators.chart import Output
     from loopdyn.integrators.stepping import nothing
@@ -79,6 +81,15 @@ def uses() -> dict[str, Callable[[], object]]:
         flat = ld.library.n_four_bar(2).compile()  # folds flat on the way
         ld.simulate(flat, ld.assemble(flat), (0.0, 1.0), progress=False)
 
+    def springs() -> None:
+        m = ld.library.four_bar()
+        m.add_force(ld.JointSpring(joint="A", stiffness=1.0, damping=0.1), "spring")
+        sprung = m.compile()
+        at = sprung.state()
+        ld.reactions(sprung, at)
+        ld.accelerations(sprung, at, "absolute")
+        ld.simulate(sprung, at, (0.0, 0.02), progress=False).data.load()
+
     def statics() -> None:
         ld.equilibrium(system)
         ld.drive(system, "A", (0.0, 0.1))
@@ -98,7 +109,8 @@ def uses() -> dict[str, Callable[[], object]]:
         "partition": lambda: run(formulation="partition"),
         "closure": lambda: run(formulation="closure"),
         "momentum": lambda: run(formulation="momentum"),
-        "other formulations": lambda: [ld.accelerations(system, state, name) for name in ("relative", "absolute")],
+        "all formulations": lambda: [ld.accelerations(system, state, name) for name in CLASSES],
+        "springs": springs,
         "trees": trees,
         "drive and statics": statics,
         "events": lambda: run(events=[ld.Crossing("a", coordinates={"a": "A"})]),
