@@ -46,6 +46,7 @@ from loopdyn.engine import cache
 from loopdyn.engine.fingerprint import Described, fingerprint, reached
 
 KNOWN = ("0.68",)  # versions of Numba whose internals this module has been tested with; pyproject.toml asks for these
+COUNTING = "NRT_"  # begin of the names of functions that count owners: LLVM drops pairs of calls that it knows by name
 ENVIRONMENT = "_ZN08NumbaEnv"  # begin of the names of the objects that compiled functions refer to
 
 _DESCRIBED: dict[int, Described] = {}  # code of kernels does not change within a process
@@ -145,7 +146,8 @@ class HelperLibrary(JITCodeLibrary):  # type: ignore[misc]
         for library in self.of_others:
             whole.link_in(library._get_module_for_linking(), preserve=True)
         for function in whole.functions:
-            if not function.is_declaration and function.name not in own:
+            shared = function.name in own or function.name.startswith(COUNTING)
+            if not function.is_declaration and not shared:
                 function.linkage = "internal"
         return whole
 

@@ -21,7 +21,7 @@ from loopdyn.spatial.plucker import (
 )
 
 
-@inline
+@inline(always=True)
 def rigid_body(model, work, i, g):
     """Rigid inertia (IJ, IH, IM) and bias wrench (PW, PV) of body i.
 
