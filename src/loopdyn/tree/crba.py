@@ -18,7 +18,7 @@ from loopdyn.spatial.plucker import add, add6, add9, cross, dot, get3, get6, get
 from loopdyn.tree.kinematics import rigid_bodies
 
 
-@inline
+@inline(always=True)
 def composite(model, work):
     """Inertia of everything that a joint carries, about the reference point of its body: IJ, IH, IM."""
     B = work.body
@@ -31,7 +31,7 @@ def composite(model, work):
             add6(B, p, IM, M)
 
 
-@inline
+@inline(always=True)
 def mass_matrix(model, work, M):
     """M (nv, nv), symmetric, from the composite inertias: column by column along the path to the root."""
     B, D = work.body, work.dof

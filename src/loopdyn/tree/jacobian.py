@@ -48,7 +48,7 @@ from loopdyn.spatial.plucker import add, centripetal, cross, dot, get3, get9, ne
 from loopdyn.tree.kinematics import accelerations, kinematics
 
 
-@inline
+@inline(always=True)
 def add_power(model, work, i, x, torque, force, row):
     """Add to row (nv) the power, per unit of each speed, of a torque and a force at the world point x of body i."""
     B, D = work.body, work.dof
@@ -112,7 +112,7 @@ def constraint_rows(model, work):
         rows_of_pair(model, work, n)
 
 
-@inline
+@inline(always=True)
 def constraint_jacobian(model, work, J):
     """J (nc, nv) with J v + explicit = d phi/dt for bases at rest: the power of each row's wrench pair."""
     B = work.body
@@ -134,7 +134,7 @@ def body_point_acceleration(B, i, p):
     return add(get3(B, i, AV), add(cross(get3(B, i, AW), arm), centripetal(w, arm)))
 
 
-@inline
+@inline(always=True)
 def reduce_rows(model, work, rate):
     """From bodies to coordinates: `rate` (nc) becomes d phi/dt, and `gamma` the right side of J a = gamma.
 

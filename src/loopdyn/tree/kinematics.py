@@ -226,7 +226,7 @@ def rigid_bodies(model, work):
     place_bodies(model, work, True)
 
 
-@inline
+@inline(always=True)
 def accelerations(model, work):
     """Accelerations AW, AV of all bodies for the joint accelerations in `work.a`; bases keep theirs."""
     B = work.body

@@ -23,7 +23,7 @@ from loopdyn.spatial.plucker import add, add3, cross, dot, get3, get6, get9, ine
 from loopdyn.tree.kinematics import accelerations, rigid_bodies
 
 
-@inline
+@inline(always=True)
 def wrenches(model, work):
     """Wrench that each joint must carry, PW and PV, about the body's reference point, for the motion in `work`.
 
@@ -41,7 +41,7 @@ def wrenches(model, work):
         add3(B, p, PV, force)
 
 
-@inline
+@inline(always=True)
 def inverse_dynamics(model, work, tau):
     """Generalised forces of the motion `work.a`, loads on bodies counted and loads on freedoms not; into tau (nv)."""
     rigid_bodies(model, work)
