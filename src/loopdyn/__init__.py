@@ -19,7 +19,7 @@ def __getattr__(name: str) -> Any:
     if name == "__version__":
         thing = _version()
     elif name in __all__:
-        thing = _checked(_found(name))
+        thing = _checked(name)
     elif name in _PACKAGES:
         thing = import_module(f"loopdyn.{name}")
     else:
@@ -37,10 +37,13 @@ def _version() -> str:
         return "unknown"
 
 
-def _checked(thing: Any) -> Any:
-    from loopdyn.arguments import check
+def _checked(name: str) -> Any:
+    """What is public under a name, after what its import has brought has its arguments checked."""
+    from loopdyn.arguments import check, check_loaded
 
-    return check(thing)
+    _found(name)
+    check_loaded(__all__)  # which puts the checked function in the place of a function
+    return check(_found(name))
 
 
 def _hint(name: str) -> str:

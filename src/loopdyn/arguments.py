@@ -97,13 +97,13 @@ def _is_whole(value: Any) -> bool:
 
 
 def _is_numeric(value: Any) -> bool:
-    """Whether NumPy reads numbers in it, none of them NaN."""
+    """Whether NumPy reads real numbers in it, none of them NaN."""
     try:
         array = np.asarray(value)
         array = array.astype(float) if array.dtype.kind == "O" else array
     except (TypeError, ValueError, OverflowError):
         return False
-    return array.size == 0 or (array.dtype.kind in "iufc" and not bool(np.isnan(array).any()))
+    return array.size == 0 or (array.dtype.kind in "iuf" and not bool(np.isnan(array).any()))
 
 
 def _is_list(value: Any) -> bool:
@@ -327,15 +327,13 @@ def _evaluated(annotation: Any, function: Callable[..., Any]) -> Any:
         return Any
     if not isinstance(annotation, str):
         return annotation
-    return eval(annotation, {}, _Names(inspect.unwrap(function).__globals__))
+    return eval(annotation, {}, _Names({**inspect.unwrap(function).__globals__, "ArrayLike": Numbers}))
 
 
 class _Names(dict[str, Any]):
-    """Names in annotations: those of a module, NumPy's `ArrayLike`, public ones, what is imported when it is needed."""
+    """Names in annotations: those of a module, public ones, what is imported when it is needed."""
 
     def __getitem__(self, name: str) -> Any:
-        if name == "ArrayLike":
-            return Numbers
         if name in self:
             return super().__getitem__(name)
         if name in LATE:
@@ -361,6 +359,19 @@ def check(thing: Any) -> Any:
         setattr(sys.modules[thing.__module__], thing.__name__, made)  # there, too, so that it can be pickled
         return made
     return thing
+
+
+_LOOKED_AT: set[str] = set()  # modules in which nothing is left to check
+
+
+def check_loaded(public: Collection[str]) -> None:
+    """Have all that is public in the modules loaded so far checked: a user meets results that another name gave."""
+    for name, module in list(sys.modules.items()):
+        if name in _LOOKED_AT or not name.startswith("loopdyn."):
+            continue
+        _LOOKED_AT.add(name)
+        for own in [key for key in public if getattr(vars(module).get(key), "__module__", None) == name]:
+            check(vars(module)[own])
 
 
 def check_public(namespace: dict[str, Any], names: Iterable[str]) -> None:

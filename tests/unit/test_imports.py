@@ -45,3 +45,16 @@ except ld.LoopdynError as error:
 @pytest.mark.parametrize("name", ["constraints", "forces", "formulations", "integrators", "joints"])
 def test_packages_of_further_types_are_there_from_the_start(name):
     assert run(f"import loopdyn as ld; print(ld.{name}.__name__)") == f"loopdyn.{name}"
+
+
+def test_methods_of_what_functions_return_are_checked():
+    """Whoever never asks for `ld.System` or `ld.Run` meets them as results."""
+    words = run(
+        """import loopdyn as ld
+system = ld.library.pendulum().compile()
+try:
+    system.state(t=None)
+except ld.LoopdynError as error:
+    print(error)"""
+    )
+    assert words.startswith("System.state: t is nothing")

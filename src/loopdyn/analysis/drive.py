@@ -632,7 +632,7 @@ def _range(label: str, given: Any) -> Array:
     hint = "Give (start, stop), (start, stop, n), a list of values, a profile, or a formula of t."
     try:
         numbers = np.asarray(given, float)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         numbers = np.zeros(0)
     if numbers.ndim != 1 or len(numbers) < 2 or not np.isfinite(numbers).all():
         raise LoopdynError(f"the motion of '{label}' is not clear. {hint}")

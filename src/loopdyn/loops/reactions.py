@@ -556,6 +556,8 @@ class _Balance:
         """Multipliers of minimum norm that balance `load` (bodies, 6), and which of them are unique."""
         system = self.system
         length = system.size if length is None else length
+        if not 0.0 < length * length < np.inf:
+            raise ModelError([Problem("reactions", f"length is {length:g} m", "Give a length above zero.")])
         A, weights, directions = self.scaled_rows(state, length, compliance)
         b = self.units * load[system.n_bases :].ravel()
         y, loose = self.loose(A, b[:, None])

@@ -146,7 +146,7 @@ def _prepare(
     w = system.open_work(work)
     w.t[0], w.q[:], w.v[:] = state.t, state.q, state.v
     if near is not None:
-        w.near[:] = near
+        w.near[:] = sized(near, w.near.size, "near")
     if tau is not None:
         w.tau[:] = sized(tau, system.nv, "tau")
     add_user_forces(system, state.t, state.q, state.v, w.tau)
