@@ -41,9 +41,9 @@ def _checked(name: str) -> Any:
     """What is public under a name, after what its import has brought has its arguments checked."""
     from loopdyn.arguments import check, check_loaded
 
-    _found(name)
-    check_loaded(__all__)  # which puts the checked function in the place of a function
-    return check(_found(name))
+    thing = _found(name)
+    check_loaded(__all__)
+    return check(thing, __name__)
 
 
 def _hint(name: str) -> str:

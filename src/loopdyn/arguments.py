@@ -348,15 +348,19 @@ class _Names(dict[str, Any]):
 # -------------------------------------------------------------------------------------------- all public names
 
 
-def check(thing: Any) -> Any:
-    """Something public with its arguments checked: a function, the methods of a class, all that a module offers."""
+def check(thing: Any, place: str) -> Any:
+    """Something public with its arguments checked: a function, the methods of a class, all that a module offers.
+
+    A function keeps its own arguments unchecked where it is defined, for use inside. `place` is the module in which the
+    checked one is public, where pickle finds it.
+    """
     if inspect.ismodule(thing):
         check_public(vars(thing), thing.__all__)
     elif inspect.isclass(thing):
         check_class(thing)
     elif inspect.isfunction(thing) and not hasattr(thing, CHECKED):
         made = checked(thing)
-        setattr(sys.modules[thing.__module__], thing.__name__, made)  # there, too, so that it can be pickled
+        made.__module__, made.__qualname__ = place, thing.__name__
         return made
     return thing
 
@@ -365,19 +369,20 @@ _LOOKED_AT: set[str] = set()  # modules in which nothing is left to check
 
 
 def check_loaded(public: Collection[str]) -> None:
-    """Have all that is public in the modules loaded so far checked: a user meets results that another name gave."""
+    """Have all public classes in the modules loaded so far checked: a user meets them as results, too."""
     for name, module in list(sys.modules.items()):
         if name in _LOOKED_AT or not name.startswith("loopdyn."):
             continue
         _LOOKED_AT.add(name)
-        for own in [key for key in public if getattr(vars(module).get(key), "__module__", None) == name]:
-            check(vars(module)[own])
+        for own in [vars(module)[key] for key in public if key in vars(module)]:
+            if inspect.isclass(own) and own.__module__ == name:
+                check_class(own)
 
 
 def check_public(namespace: dict[str, Any], names: Iterable[str]) -> None:
     """Have the arguments of all that a module offers checked."""
     for name in names:
-        namespace[name] = check(namespace[name])
+        namespace[name] = check(namespace[name], namespace["__name__"])
 
 
 def check_class(kind: type) -> None:
@@ -401,4 +406,4 @@ def check_class(kind: type) -> None:
             setattr(base, name, classmethod(made) if isinstance(found, classmethod) else made)
 
 
-check(tree)  # public as it stands, and imported by others before a user asks for it
+check_public(vars(tree), tree.__all__)  # public as it stands, and imported by others before a user asks for it

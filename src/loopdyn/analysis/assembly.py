@@ -33,7 +33,7 @@ from loopdyn.loops.rank import of_matrix, scaled
 from loopdyn.loops.reactions import freedom_rate
 from loopdyn.quantities.wording import nearest
 from loopdyn.system.system import JointData, State, System, Tolerated
-from loopdyn.tree import (
+from loopdyn.tree.functions import (
     Motion,
     body_motion,
     closure,

@@ -23,7 +23,7 @@ from loopdyn.formulations.partition.criteria import measure, null_space
 from loopdyn.loops.rank import decide, scaled
 from loopdyn.quantities.wording import nearest
 from loopdyn.system.system import State, System, require_exact
-from loopdyn.tree import closure, difference, increment
+from loopdyn.tree.functions import closure, difference, increment
 
 Array = NDArray[np.float64]
 

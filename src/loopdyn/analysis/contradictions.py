@@ -21,7 +21,7 @@ from loopdyn.loops.projection import project
 from loopdyn.loops.rank import CANDIDATE, is_large, of_matrix, scaled
 from loopdyn.loops.reactions import free_terms
 from loopdyn.system.system import State, System, Tolerated
-from loopdyn.tree import body_motion, difference, increment, terms
+from loopdyn.tree.functions import body_motion, difference, increment, terms
 
 Array = NDArray[np.float64]
 

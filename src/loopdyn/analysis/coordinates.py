@@ -28,7 +28,7 @@ from loopdyn.loops.rank import CANDIDATE, decide, require_inertia, require_regul
 from loopdyn.quantities.wording import nearest
 from loopdyn.system.system import State, System, build
 from loopdyn.system.topology import forest_of_cuts
-from loopdyn.tree import bodies_without_inertia, closure, increment
+from loopdyn.tree.functions import bodies_without_inertia, closure, increment
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

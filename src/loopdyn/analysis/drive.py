@@ -30,7 +30,7 @@ from loopdyn.quantities.profiles import Profile
 from loopdyn.quantities.wording import nearest
 from loopdyn.system.system import JointData, State, System, TableUse, Tolerated, point_on
 from loopdyn.tables import csv_text
-from loopdyn.tree import Motion, body_motion, increment
+from loopdyn.tree.functions import Motion, body_motion, increment
 from loopdyn.tree.tables import leave_table
 
 if TYPE_CHECKING:

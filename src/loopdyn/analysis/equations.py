@@ -25,7 +25,7 @@ from loopdyn.loops.rank import decide
 from loopdyn.quantities.wording import nearest
 from loopdyn.spatial.rotations import perpendicular_frame
 from loopdyn.system.system import JointData, State, System, require_exact
-from loopdyn.tree import body_motion
+from loopdyn.tree.functions import body_motion
 
 if TYPE_CHECKING:
     import sympy

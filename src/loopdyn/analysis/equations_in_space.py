@@ -19,7 +19,7 @@ from loopdyn.errors import LoopdynError
 from loopdyn.formulations.closure import kernels as closing
 from loopdyn.formulations.closure.plan import Plan
 from loopdyn.system.system import JointData, State
-from loopdyn.tree import body_motion
+from loopdyn.tree.functions import body_motion
 
 Array = NDArray[np.float64]
 

@@ -41,7 +41,8 @@ from loopdyn.quantities.wording import nearest
 from loopdyn.results.run import load_units
 from loopdyn.run.locking import coordinate
 from loopdyn.system.system import State, System, TableUse, build
-from loopdyn.tree import body_motion, closure, difference, energy, increment, inverse_dynamics, power, terms
+from loopdyn.tree import power
+from loopdyn.tree.functions import body_motion, closure, difference, energy, increment, inverse_dynamics, terms
 from loopdyn.tree.tables import check_tables, table_variable
 
 Array = NDArray[np.float64]

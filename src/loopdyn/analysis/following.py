@@ -34,7 +34,8 @@ from numpy.typing import NDArray
 from loopdyn.engine import records as rec
 from loopdyn.errors import LoopdynError, SingularityError
 from loopdyn.system.system import State, System, build
-from loopdyn.tree import difference, increment, jacobian, require_rows
+from loopdyn.tree import jacobian
+from loopdyn.tree.functions import difference, increment, require_rows
 from loopdyn.tree.user_rows import user_rows
 
 Array = NDArray[np.float64]

@@ -42,7 +42,7 @@ from loopdyn.results.run import Run
 from loopdyn.run.locking import coordinate
 from loopdyn.system.system import State, System, build
 from loopdyn.tables import csv_text
-from loopdyn.tree import Terms, body_motion, closure, counted, difference, increment, terms
+from loopdyn.tree.functions import Terms, body_motion, closure, counted, difference, increment, terms
 from loopdyn.tree.tables import check_tables
 
 if TYPE_CHECKING:

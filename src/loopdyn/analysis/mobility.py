@@ -25,7 +25,7 @@ from loopdyn.loops.projection import project
 from loopdyn.loops.rank import CANDIDATE, Rank, of_matrix, scaled
 from loopdyn.loops.reactions import free_system, free_terms, joint_rank, least_part
 from loopdyn.system.system import State, System
-from loopdyn.tree import body_jacobian, difference, increment, terms
+from loopdyn.tree.functions import body_jacobian, difference, increment, terms
 
 Array = NDArray[np.float64]
 

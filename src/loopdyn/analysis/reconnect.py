@@ -21,7 +21,7 @@ from loopdyn.formulations.oracle import solve_dense
 from loopdyn.loops.rank import decide
 from loopdyn.loops.reactions import Reactions, distribute, free_state, free_system, joint_loads
 from loopdyn.system.system import State, System
-from loopdyn.tree import Motion, body_jacobian, body_motion, counted, energy, mass_matrix, terms
+from loopdyn.tree.functions import Motion, body_jacobian, body_motion, counted, energy, mass_matrix, terms
 
 Array = NDArray[np.float64]
 

@@ -25,7 +25,7 @@ from loopdyn.loops.elimination.passes import FINE, WEAK, accelerate, correct
 from loopdyn.loops.elimination.solver import Elimination
 from loopdyn.loops.rank import Rank
 from loopdyn.system.system import State, System
-from loopdyn.tree import add_user_forces, terms
+from loopdyn.tree.functions import add_user_forces, terms
 
 
 class GraphSolver:

@@ -18,7 +18,7 @@ from loopdyn.errors import SingularityError
 from loopdyn.formulations.base import Array, Formulation, Solution, Solver
 from loopdyn.loops.rank import Rank
 from loopdyn.system.system import State, System
-from loopdyn.tree import terms
+from loopdyn.tree.functions import terms
 from loopdyn.tree.support import motions_without_inertia
 
 

@@ -28,8 +28,8 @@ from loopdyn.errors import SingularityError
 from loopdyn.formulations.base import Array, Compiled, Formulation, Solution, Solver
 from loopdyn.loops.rank import Rank
 from loopdyn.system.system import State, System
-from loopdyn.tree import add_user_forces, no_inertia_in_tree, require_rows
 from loopdyn.tree.aba import aba
+from loopdyn.tree.functions import add_user_forces, no_inertia_in_tree, require_rows
 from loopdyn.tree.response import tree_terms
 from loopdyn.tree.user_rows import user_rows
 

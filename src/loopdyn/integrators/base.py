@@ -26,7 +26,7 @@ from loopdyn.quantities.expressions import Program
 from loopdyn.quantities.expressions import opcodes as OP
 from loopdyn.quantities.wording import nearest
 from loopdyn.system.system import State, System
-from loopdyn.tree import add_user_forces, increment, terms
+from loopdyn.tree.functions import add_user_forces, increment, terms
 from loopdyn.tree.power import N_OTHERS
 from loopdyn.tree.turns import count
 

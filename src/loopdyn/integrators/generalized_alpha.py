@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from loopdyn.errors import LoopdynError
 from loopdyn.integrators import chart
 from loopdyn.system.system import State
-from loopdyn.tree import increment, terms
+from loopdyn.tree.functions import increment, terms
 
 if TYPE_CHECKING:
     from loopdyn.integrators.base import Stepper

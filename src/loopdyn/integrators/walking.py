@@ -23,7 +23,7 @@ from loopdyn.integrators import chart
 from loopdyn.integrators.chart import FINE
 from loopdyn.integrators.stepping import AGAIN, Method, ends_only, look_inside
 from loopdyn.system.system import State
-from loopdyn.tree import difference, increment
+from loopdyn.tree.functions import difference, increment
 from loopdyn.tree.turns import count as count_turns
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from loopdyn.interchange.draft import Pose, compose, inverse
 from loopdyn.model.mechanism import Mechanism
 from loopdyn.quantities.units import Resolver
 from loopdyn.system.system import JointData, State, System
-from loopdyn.tree import body_motion, increment
+from loopdyn.tree.functions import body_motion, increment
 
 Array = NDArray[np.float64]
 

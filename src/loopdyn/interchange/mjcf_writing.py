@@ -30,7 +30,7 @@ from loopdyn.interchange.servos import CONTROL, EVERYTHING, Servo, servo
 from loopdyn.model.mechanism import GROUND, Mechanism
 from loopdyn.spatial.rotations import from_matrix, to_matrix
 from loopdyn.system.system import JointData, State, build
-from loopdyn.tree import body_motion
+from loopdyn.tree.functions import body_motion
 
 Array = NDArray[np.float64]
 

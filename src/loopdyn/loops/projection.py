@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loopdyn.system.system import State, System
-from loopdyn.tree import increment, terms
+from loopdyn.tree.functions import increment, terms
 
 Array = NDArray[np.float64]
 

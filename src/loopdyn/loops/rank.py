@@ -16,7 +16,7 @@ from loopdyn.errors import SingularityError
 from loopdyn.loops.elimination.solver import Elimination
 from loopdyn.loops.projection import project
 from loopdyn.system.system import State, System
-from loopdyn.tree import Terms, bodies_without_inertia, increment, terms
+from loopdyn.tree.functions import Terms, bodies_without_inertia, increment, terms
 from loopdyn.tree.support import LARGEST_DENSE
 
 Array = NDArray[np.float64]

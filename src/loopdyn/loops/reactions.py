@@ -31,7 +31,7 @@ from loopdyn.loops.rank import Rank, is_large, of_matrix, scaled
 from loopdyn.quantities.wording import nearest
 from loopdyn.spatial.rotations import from_matrix
 from loopdyn.system.system import JointData, State, System
-from loopdyn.tree import Motion, Terms, body_jacobian, body_motion, readings, terms
+from loopdyn.tree.functions import Motion, Terms, body_jacobian, body_motion, readings, terms
 from loopdyn.tree.user_rows import UserRows, user_rows
 
 if TYPE_CHECKING:

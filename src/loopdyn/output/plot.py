@@ -30,7 +30,7 @@ from loopdyn.quantities.wording import nearest
 from loopdyn.results.bearings import FRAMES, GROUPS, Bearings
 from loopdyn.results.run import coordinate_units
 from loopdyn.system.system import JointData, State, System
-from loopdyn.tree import body_motion
+from loopdyn.tree.functions import body_motion
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -19,7 +19,7 @@ from loopdyn.errors import LoopdynError, ModelError, Problem
 from loopdyn.loops.reactions import COMPONENTS
 from loopdyn.quantities.wording import nearest
 from loopdyn.system.system import State, System
-from loopdyn.tree import body_motion
+from loopdyn.tree.functions import body_motion
 
 if TYPE_CHECKING:
     import pandas

@@ -26,8 +26,9 @@ from loopdyn.run.locking import Phase
 from loopdyn.run.passages import Passage
 from loopdyn.system.system import State, System, point_on
 from loopdyn.tables import csv_text, workbook
-from loopdyn.tree import along, body_motion, difference, increment, kinematics, power
-from loopdyn.tree import energy as energy_of
+from loopdyn.tree import along, kinematics, power
+from loopdyn.tree.functions import body_motion, difference, increment
+from loopdyn.tree.functions import energy as energy_of
 from loopdyn.tree.user_rows import user_rows
 
 if TYPE_CHECKING:

@@ -31,7 +31,7 @@ from loopdyn.quantities.expressions import opcodes as OP
 from loopdyn.quantities.wording import nearest
 from loopdyn.run.locking import Lock, Release, require_lockable
 from loopdyn.system.system import State, System, TableUse
-from loopdyn.tree import body_motion, joint_coordinates, terms
+from loopdyn.tree.functions import body_motion, joint_coordinates, terms
 
 Array = NDArray[np.float64]
 Function = Callable[[float, Array, Array], float]

@@ -19,7 +19,7 @@ from loopdyn.errors import LoopdynError
 from loopdyn.loops.reactions import Reactions
 from loopdyn.quantities.wording import nearest
 from loopdyn.system.system import State, System, Tolerated, build
-from loopdyn.tree import body_motion
+from loopdyn.tree.functions import body_motion
 
 
 @dataclass(frozen=True)

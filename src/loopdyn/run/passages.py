@@ -23,7 +23,7 @@ from loopdyn.loops.rank import is_large, scaled
 from loopdyn.loops.reactions import LOST, Reactions, impulses
 from loopdyn.run.locking import impulse_as_data, impulse_of
 from loopdyn.system.system import State, System
-from loopdyn.tree import energy, terms
+from loopdyn.tree.functions import energy, terms
 
 Array = NDArray[np.float64]
 

@@ -46,7 +46,7 @@ from loopdyn.run.events import Action, Event, Given, Watch, Watched, apply, watc
 from loopdyn.run.locking import Lock, Phase, Release, change, impulse_as_data, impulse_of, phase_of
 from loopdyn.run.passages import Crossing, Passage, moving_energy, passage_by_one_step, passage_of, require_branch
 from loopdyn.system.system import State, System, TableUse
-from loopdyn.tree import energy, terms
+from loopdyn.tree.functions import energy, terms
 from loopdyn.tree.tables import check_tables, leave_table, table_place
 
 Array = NDArray[np.float64]

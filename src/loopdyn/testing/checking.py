@@ -34,7 +34,7 @@ from loopdyn.model.mechanism import Mechanism
 from loopdyn.quantities.units import Resolver
 from loopdyn.system.system import State, System, build
 from loopdyn.system.topology import forest_of_cuts
-from loopdyn.tree import Motion, Terms, body_jacobian, body_motion, increment, terms
+from loopdyn.tree.functions import Motion, Terms, body_jacobian, body_motion, increment, terms
 
 Array = NDArray[np.float64]
 

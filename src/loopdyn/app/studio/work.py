@@ -24,7 +24,7 @@ from loopdyn.output.viewer import StillPose, describe, page_text
 from loopdyn.results.run import Run
 from loopdyn.run.simulate import simulate
 from loopdyn.system.system import JointData, State, System
-from loopdyn.tree import terms
+from loopdyn.tree.functions import terms
 
 LIBRARY_URL = "/drawing_library.js"
 THEME = {"theme": "light"}  # as the studio itself

@@ -57,7 +57,8 @@ from loopdyn.loops.rank import Rank, scaled
 from loopdyn.loops.reactions import carried_rows
 from loopdyn.spatial.rotations import from_matrix
 from loopdyn.system.system import SUPPORT, State, System, build
-from loopdyn.tree import Motion, body_motion, readings, rnea, terms
+from loopdyn.tree import rnea
+from loopdyn.tree.functions import Motion, body_motion, readings, terms
 
 Method = Literal["kkt", "sparse", "schur", "barycentric", "nullspace", "penalty"]
 Dependent = Literal["qr", "svd"]

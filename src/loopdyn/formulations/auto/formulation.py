@@ -36,7 +36,7 @@ from loopdyn.formulations.relative import Relative
 from loopdyn.loops.elimination.passes import FINE
 from loopdyn.loops.rank import Rank, is_large, scaled
 from loopdyn.system.system import State, System
-from loopdyn.tree import terms
+from loopdyn.tree.functions import terms
 
 
 class AutoSolver(GraphSolver):

@@ -39,8 +39,8 @@ from loopdyn.formulations.partition.formulation import (
 )
 from loopdyn.loops.rank import Rank, decide, scaled
 from loopdyn.system.system import State, System
-from loopdyn.tree import closure as rows_at
-from loopdyn.tree import increment
+from loopdyn.tree.functions import closure as rows_at
+from loopdyn.tree.functions import increment
 
 MANY_SETS = 500  # sets of coordinates that are tried whether their dependent ones are explicit
 MANY_VARIANTS = 20  # such sets that are prepared in advance

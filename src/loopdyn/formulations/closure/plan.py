@@ -25,8 +25,8 @@ from loopdyn.joints import Joint, Revolute, Spherical, Universal
 from loopdyn.loops.rank import of_matrix, scaled
 from loopdyn.spatial.rotations import perpendicular_frame
 from loopdyn.system.system import JointData, State, System
-from loopdyn.tree import Motion, body_motion, increment
-from loopdyn.tree import closure as rows_at
+from loopdyn.tree.functions import Motion, body_motion, increment
+from loopdyn.tree.functions import closure as rows_at
 
 Array = NDArray[np.float64]
 

@@ -26,7 +26,7 @@ from loopdyn.formulations.momentum.huang import HuangSolver
 from loopdyn.loops.projection import correct, project
 from loopdyn.loops.rank import Rank, is_large
 from loopdyn.system.system import State, System
-from loopdyn.tree import increment, terms
+from loopdyn.tree.functions import increment, terms
 
 Array = NDArray[np.float64]
 Scheme = Literal["rattle", "huang2002"]

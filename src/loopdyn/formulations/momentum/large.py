@@ -25,7 +25,7 @@ from loopdyn.loops.elimination.probing import answer
 from loopdyn.loops.elimination.solver import Elimination
 from loopdyn.loops.rank import Rank
 from loopdyn.system.system import System
-from loopdyn.tree import difference, increment
+from loopdyn.tree.functions import difference, increment
 from loopdyn.tree.kinematics import move
 from loopdyn.tree.momenta import chord, loads, momenta
 

@@ -33,7 +33,7 @@ from loopdyn.formulations.partition import kernels as blajer
 from loopdyn.loops.rank import Rank, decide, of_matrix, scaled
 from loopdyn.quantities.wording import nearest
 from loopdyn.system.system import State, System
-from loopdyn.tree import add_user_forces, closure, require_rows
+from loopdyn.tree.functions import add_user_forces, closure, require_rows
 from loopdyn.tree.user_rows import user_rows
 
 # Share of the smallest pivot of C_D, when a set was taken, below which the set is no longer followed, there being none

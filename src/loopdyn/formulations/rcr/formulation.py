@@ -29,7 +29,7 @@ from loopdyn.formulations.rcr import kernels as anderson
 from loopdyn.formulations.rcr.plan import Group, Numbers, Plan, Tree, bound_speeds, make_plan
 from loopdyn.loops.rank import Rank, decide, is_large
 from loopdyn.system.system import State, System
-from loopdyn.tree import terms
+from loopdyn.tree.functions import terms
 from loopdyn.tree.rnea import rnea
 
 # Tentative speeds of a group above which it is handed to `graph`. An evaluation takes 0.8 to 1.7 times that of `graph`

@@ -15,7 +15,7 @@ from loopdyn.loops.elimination import layout
 from loopdyn.loops.elimination.passes import CHOOSE_AGAIN, SINGULAR, accelerate, correct
 from loopdyn.loops.elimination.plan import Plan, make_plan
 from loopdyn.system.system import State, System, row_dimension
-from loopdyn.tree import no_inertia_in_tree
+from loopdyn.tree.functions import no_inertia_in_tree
 
 Array = NDArray[np.float64]
 

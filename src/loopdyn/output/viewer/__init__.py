@@ -35,7 +35,7 @@ from loopdyn.output.drawing import (
 from loopdyn.quantities.wording import nearest
 from loopdyn.results.run import coordinate_units
 from loopdyn.system.system import JointData, State, System
-from loopdyn.tree import body_motion
+from loopdyn.tree.functions import body_motion
 
 Array = NDArray[np.float64]
 Theme = Literal["auto", "light", "dark"]

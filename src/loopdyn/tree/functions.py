@@ -1,0 +1,567 @@
+"""Dynamics of the spanning tree: what Python calls, one function per question.
+
+Kernels are in the modules of this package, one algorithm a file; here are the functions that check their
+arguments and return fresh arrays. Cut joints are open in everything here except in :func:`terms`, which
+gives their rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from loopdyn.engine import records as rec
+from loopdyn.errors import ModelError, Problem, SingularityError
+from loopdyn.quantities.wording import nearest
+from loopdyn.system.system import JointData, State, System, require_state
+from loopdyn.tree import aba, crba, energies, jacobian, kinematics, rnea, turns
+from loopdyn.tree.support import LARGEST_DENSE, motions_without_inertia, smallest_groups
+from loopdyn.tree.user_rows import UserRows, user_rows
+
+if TYPE_CHECKING:
+    import xarray
+
+Array = NDArray[np.float64]
+
+MOVING = 1e-6  # share of the fastest above which a body moves
+
+__all__ = [
+    "Energy",
+    "Motion",
+    "Terms",
+    "TreeSolver",
+    "add_user_forces",
+    "body_jacobian",
+    "body_motion",
+    "closure",
+    "counted",
+    "difference",
+    "energy",
+    "forward_dynamics",
+    "increment",
+    "inverse_dynamics",
+    "joint_coordinates",
+    "mass_matrix",
+    "readings",
+    "relative_pose",
+    "require_rows",
+    "terms",
+    "user_rows",
+]
+
+
+@dataclass(frozen=True)
+class Motion:
+    """Motion of all bodies, world axes; row k belongs to ``bodies[k]`` (bases first), at its own frame's origin.
+
+    Attributes
+    ----------
+    bodies : tuple of str
+    position, velocity, acceleration : (n, 3) arrays
+    rotation : (n, 3, 3) array
+        Columns are the axes of the body's frame.
+    angular_velocity, angular_acceleration : (n, 3) arrays
+    """
+
+    bodies: tuple[str, ...]
+    position: Array
+    rotation: Array
+    velocity: Array
+    angular_velocity: Array
+    acceleration: Array
+    angular_acceleration: Array
+
+
+@dataclass(frozen=True)
+class Energy:
+    """Energies in J and momenta in SI units, about the world origin."""
+
+    kinetic: float
+    gravity: float
+    momentum: Array
+    angular_momentum: Array
+
+
+@dataclass(frozen=True)
+class Terms:
+    """Everything in ``M a = h + J^T lam``, ``J a = gamma`` at one state.
+
+    Attributes
+    ----------
+    M : (nv, nv) array
+        Mass matrix of the tree.
+    h : (nv,) array
+        Applied forces, motors and gravity less velocity terms.
+    J : (nc, nv) array
+        Jacobian of the rows of cut joints.
+    gamma : (nc,) array
+        Right side at acceleration level.
+    phi : (nc,) array
+        Residual of the rows at position level.
+    phi_t : (nc,) array
+        Its explicit rate of change: ``J v + phi_t`` is the residual at velocity level.
+    motion : Motion
+        Poses, velocities and, for zero joint accelerations, accelerations of all bodies.
+    """
+
+    system: System
+    M: Array
+    h: Array
+    J: Array
+    gamma: Array
+    phi: Array
+    phi_t: Array
+    motion: Motion
+
+    def dataset(self) -> xarray.Dataset:
+        """The same with labels: dimensions ``speed``, ``speed2`` and ``row``."""
+        from loopdyn.quantities.labels import dataset
+
+        s = self.system
+        return dataset(
+            {
+                "M": (("speed", "speed2"), self.M),
+                "h": ("speed", self.h),
+                "J": (("row", "speed"), self.J),
+                "gamma": ("row", self.gamma),
+                "phi": ("row", self.phi),
+                "phi_t": ("row", self.phi_t),
+            },
+            {"speed": list(s.speeds), "speed2": list(s.speeds), "row": list(s.constraint_rows)},
+        )
+
+
+# ------------------------------------------------------------------------------------------ preparing
+
+
+def _prepare(
+    system: System, state: State, tau: ArrayLike | None = None, near: ArrayLike | None = None
+) -> tuple[NDArray[Any], rec.Work]:
+    """A work array that holds the state, the generalised forces from outside, and what angles are read `near`."""
+    require_state(system, state)
+    work = system.work()
+    w = system.open_work(work)
+    w.t[0], w.q[:], w.v[:] = state.t, state.q, state.v
+    if near is not None:
+        w.near[:] = sized(near, w.near.size, "near")
+    if tau is not None:
+        w.tau[:] = sized(tau, system.nv, "tau")
+    add_user_forces(system, state.t, state.q, state.v, w.tau)
+    return work, w
+
+
+def sized(values: ArrayLike, size: int, name: str) -> Array:
+    """Numbers of a given count as an array of their own; another count is not broadcast."""
+    given = np.array(values, float)
+    if given.shape != (size,):
+        raise ModelError([Problem(name, f"its shape is {given.shape}, not ({size},)", "Give one value for each.")])
+    return given
+
+
+def add_user_forces(system: System, t: float, q: ArrayLike, v: ArrayLike, tau: Array) -> None:
+    """Let all user forces add to the generalised forces `tau` (nv,); each gets copies of the state."""
+    for force in system.mechanism.user_forces.values():
+        force.function(float(t), np.array(q, float), np.array(v, float), tau)
+
+
+def _finite(system: System, values: Array, what: str, t: float) -> Array:
+    bad = np.flatnonzero(~np.isfinite(values))
+    if bad.size:
+        raise SingularityError(
+            f"{what} of '{system.speeds[bad[0]]}' is not a finite number at t = {t:g} s. Check springs and actuators "
+            "whose points coincide there, formulas that divide by zero, and the state."
+        )
+    return values
+
+
+def require_rows(system: System, w: rec.Work, J: Array, t: float) -> None:
+    """Raise SingularityError, naming the row, if constraint rows are undefined at the state in `w`."""
+    sound = np.isfinite(w.phi) & np.isfinite(w.gamma) & np.isfinite(J).all(axis=1)
+    if not sound.all():
+        row = system.constraint_rows[int(np.argmin(sound))]
+        raise SingularityError(
+            f"the constraint row '{row}' is not defined at t = {t:g} s: a point has left the end of its curve, the "
+            "points of a distance coincide, or a formula has no finite value there. Check the state, and make the "
+            "curve longer or the formula defined."
+        )
+
+
+def bodies_without_inertia(system: System, state: State, N: Array | None = None) -> list[tuple[str, ...]]:
+    """Groups of bodies that can move, each group by itself, where none of them has inertia; from the root outwards.
+
+    Parameters
+    ----------
+    system : System
+    state : State
+    N : (nv, m) array, optional
+        Basis of the motions to look at, in natural units; by default all that the tree allows, cut joints open.
+    """
+    units = system.speed_units
+    M = mass_matrix(system, state) * np.outer(units, units)
+    found = motions_without_inertia(M, np.eye(system.nv) if N is None else N)
+    groups = smallest_groups([_moving_bodies(system, state, units * x) for x in found.T])
+    return sorted(groups, key=lambda group: [system.bodies.index(body) for body in group])
+
+
+def _moving_bodies(system: System, pose: State, v: Array) -> list[str]:
+    """Bodies that move at these speeds: turn, or displace their centre of mass."""
+    motion = body_motion(system, State(pose.t, pose.q, v))
+    still = body_motion(system, State(pose.t, pose.q, np.zeros(system.nv)))
+    spin = motion.angular_velocity - still.angular_velocity
+    model = system.model.body
+    own = model[:, rec.BODY_AXES : rec.BODY_AXES + 9].reshape(-1, 3, 3)
+    com = np.einsum("nji,nj->ni", own, model[:, rec.COM : rec.COM + 3] - model[:, rec.ORIGIN : rec.ORIGIN + 3])
+    arm = np.einsum("nij,nj->ni", motion.rotation, com)
+    speed = (motion.velocity - still.velocity + np.cross(spin, arm)) / system.size
+    size = np.maximum(np.linalg.norm(spin, axis=1), np.linalg.norm(speed, axis=1))
+    size[: system.n_bases] = 0.0
+    return [system.bodies[k] for k in np.flatnonzero(size > MOVING * size.max())]
+
+
+def no_inertia_in_tree(system: System, state: State, row: int) -> SingularityError:
+    """The error of methods that go along the tree, where a pivot vanishes at a state.
+
+    `row` is what their kernels report: the innermost of the bodies that fail, as the ones inboard of a body without
+    inertia do. In a system too large for dense matrices the body is the outermost of those that compile() found.
+    """
+    if system.nv <= LARGEST_DENSE:
+        groups = bodies_without_inertia(system, State(state.t, state.q, np.zeros(system.nv)))
+        bodies = groups[-1] if groups else (system.bodies[row],)
+    else:
+        bodies = (system.unsupported or (system.bodies[row],))[:1]
+    rows = [system.bodies.index(b) for b in bodies]
+    joint = next((j.name for j in system.joints.values() if j.body == rows[0]), "?")
+    one = len(bodies) == 1
+    them = f"body '{bodies[0]}' has" if one else f"bodies {', '.join(repr(b) for b in bodies)} together have"
+    return SingularityError(
+        f"{them} no inertia against the motion of joint '{joint}', so the acceleration is not determined in the tree, "
+        f"where cut joints, constraints and drivers hold nothing. Give {'it' if one else 'one of them'} mass or "
+        "inertia, cut the mechanism elsewhere: compile(cuts=[...]), or use 'partition', which needs inertia only where "
+        "nothing is held, as 'auto' does."
+    )
+
+
+# ------------------------------------------------------------------------------------------- questions
+
+
+def forward_dynamics(system: System, state: State, tau: ArrayLike | None = None) -> Array:
+    """Accelerations of the tree, cut joints open, by the articulated-body algorithm.
+
+    Parameters
+    ----------
+    system : System
+    state : State
+    tau : (nv,) array, optional
+        Generalised forces added to those of the model.
+
+    Returns
+    -------
+    (nv,) array
+
+    Examples
+    --------
+    A rod of length 1 m falls from the horizontal with 3 g / 2:
+
+    >>> import loopdyn as ld
+    >>> m = ld.Mechanism("rod", gravity=(0, -9.81, 0))
+    >>> b = m.add_body("rod", ld.Inertia.rod(mass=1.0, start=(0, 0, 0), end=(1, 0, 0)))
+    >>> j = m.add_joint("A", ld.Revolute(axis=(0, 0, 1)), m.ground, b, at=(0, 0, 0))
+    >>> system = m.compile()
+    >>> ld.tree.forward_dynamics(system, system.state()).round(6)
+    array([-14.715])
+    """
+    work, w = _prepare(system, state, tau)
+    status = aba.aba(system.ints, system.floats, work)
+    if status >= 0:
+        raise no_inertia_in_tree(system, state, status)
+    return _finite(system, w.a.copy(), "acceleration", state.t)
+
+
+def inverse_dynamics(system: System, state: State, a: ArrayLike) -> Array:
+    """Generalised forces, over and above those of the model, that give the tree the accelerations `a`.
+
+    Examples
+    --------
+    >>> import loopdyn as ld
+    >>> system = ld.library.four_bar().compile()
+    >>> state = system.state(q={"A": 0.2}, v={"A": 1.0})
+    >>> tau = ld.tree.inverse_dynamics(system, state, ld.tree.forward_dynamics(system, state))
+    >>> bool(abs(tau).max() < 1e-12)
+    True
+    """
+    return _inverse_dynamics(system, state, a, None)
+
+
+def _inverse_dynamics(system: System, state: State, a: ArrayLike, near: ArrayLike | None) -> Array:
+    work, w = _prepare(system, state, near=near)
+    given = w.tau.copy()
+    w.a[:] = sized(a, system.nv, "a")
+    rnea.rnea(system.ints, system.floats, work)
+    return _finite(system, w.tau - given, "generalised force", state.t)
+
+
+def mass_matrix(system: System, state: State) -> Array:
+    """Mass matrix (nv, nv) of the tree.
+
+    Examples
+    --------
+    >>> import loopdyn as ld
+    >>> system = ld.library.pendulum().compile()
+    >>> ld.tree.mass_matrix(system, system.state()).shape
+    (1, 1)
+    """
+    work, _ = _prepare(system, state)
+    M = np.empty((system.nv, system.nv))
+    crba.crba(system.ints, system.floats, work, M)
+    return M
+
+
+def body_jacobian(system: System, state: State, body: str) -> Array:
+    """Jacobian (6, nv) of a body: angular velocity, then velocity of its frame's origin, in world axes.
+
+    Examples
+    --------
+    >>> import loopdyn as ld
+    >>> system = ld.library.four_bar().compile()
+    >>> ld.tree.body_jacobian(system, system.state(), "crank").shape
+    (6, 3)
+    """
+    if body not in system.bodies:
+        raise ModelError([Problem("body_jacobian", f"there is no body '{body}'", nearest(body, system.bodies))])
+    work, _ = _prepare(system, state)
+    J = np.empty((6, system.nv))
+    jacobian.body_jacobian(system.ints, system.floats, work, system.bodies.index(body), J)
+    return J
+
+
+def energy(system: System, state: State) -> Energy:
+    """Kinetic energy, energy in gravity (zero at the world origin), momentum and angular momentum.
+
+    Bases, whose motion is given, are not counted.
+
+    Examples
+    --------
+    >>> import loopdyn as ld
+    >>> system = ld.library.four_bar().compile()
+    >>> ld.tree.energy(system, system.state()).kinetic
+    0.0
+    """
+    work, _ = _prepare(system, state)
+    out = np.empty(8)
+    energies.energy(system.ints, system.floats, work, out)
+    return Energy(float(out[0]), float(out[1]), out[2:5].copy(), out[5:8].copy())
+
+
+def body_motion(system: System, state: State, a: ArrayLike | None = None) -> Motion:
+    """Poses, velocities and accelerations of all bodies; joint accelerations `a` are zero unless given.
+
+    Examples
+    --------
+    >>> import loopdyn as ld
+    >>> system = ld.library.four_bar().compile()
+    >>> ld.tree.body_motion(system, system.state()).bodies[0]
+    'ground'
+    """
+    work, w = _prepare(system, state)
+    if a is not None:
+        w.a[:] = sized(a, system.nv, "a")
+    kinematics.move(system.ints, system.floats, work)
+    return _motion(system, w)
+
+
+def _motion(system: System, w: rec.Work) -> Motion:
+    """Shift from reference points and kernel axes to the bodies' own frames."""
+    B, data = w.body, system.model.body
+    n = len(B)
+    R = B[:, rec.R : rec.R + 9].reshape(n, 3, 3)
+    arm = np.einsum("nij,nj->ni", R, data[:, rec.ORIGIN : rec.ORIGIN + 3])
+    omega, alpha = B[:, rec.W : rec.W + 3], B[:, rec.AW : rec.AW + 3]
+    spin = np.cross(omega, arm)
+    return Motion(
+        system.bodies,
+        B[:, rec.X : rec.X + 3] + arm,
+        R @ data[:, rec.BODY_AXES : rec.BODY_AXES + 9].reshape(n, 3, 3),
+        B[:, rec.V : rec.V + 3] + spin,
+        omega.copy(),
+        B[:, rec.AV : rec.AV + 3] + np.cross(alpha, arm) + np.cross(omega, spin),
+        alpha.copy(),
+    )
+
+
+def relative_pose(joint: JointData, motion: Motion) -> tuple[Array, Array]:
+    """Rotation (3, 3) and position (3) of the frame M of a joint, seen from F in its axes."""
+    j = joint
+    F = motion.rotation[j.parent] @ j.F[1]
+    M = motion.rotation[j.child] @ j.M[1]
+    xF = motion.position[j.parent] + motion.rotation[j.parent] @ j.F[0]
+    xM = motion.position[j.child] + motion.rotation[j.child] @ j.M[0]
+    return F.T @ M, F.T @ (xM - xF)
+
+
+def joint_coordinates(joint: JointData, motion: Motion) -> Array:
+    """Coordinates of any joint, also of a cut one, measured from the poses of its bodies; angles within half a turn."""
+    return joint.spec.measure(*relative_pose(joint, motion), joint.par)
+
+
+def increment(system: System, q: ArrayLike, xi: ArrayLike) -> Array:
+    """q (+) xi: coordinates moved along the joints' manifolds by increments of the speeds' kind.
+
+    Examples
+    --------
+    >>> import loopdyn as ld
+    >>> system = ld.library.four_bar().compile()
+    >>> bool(ld.tree.increment(system, system.q_reference, [0.1, 0.2, 0.3])[0] == 0.1)
+    True
+    """
+    out = np.empty(system.nq)
+    kinematics.plus(system.ints, system.floats, sized(q, system.nq, "q"), sized(xi, system.nv, "xi"), out)
+    # where a base turns, a pose without its time does not show the angle: runs alone count then
+    return counted(system, 0.0, out) if system.counted and not system.base_turns else out
+
+
+def difference(system: System, q: ArrayLike, p: ArrayLike) -> Array:
+    """Increments xi with ``p = q (+) xi``; rotations are the shortest ones.
+
+    Examples
+    --------
+    >>> import loopdyn as ld
+    >>> system = ld.library.four_bar().compile()
+    >>> q = system.q_reference
+    >>> ld.tree.difference(system, q, q)
+    array([0., 0., 0.])
+    """
+    out = np.empty(system.nv)
+    kinematics.minus(system.ints, system.floats, sized(q, system.nq, "q"), sized(p, system.nq, "p"), out)
+    return out
+
+
+def readings(system: System, state: State, other: System) -> Array:
+    """Joint coordinates that forces, then relations of `other` read, with full turns; zero where a force reads none.
+
+    `other` is the same mechanism with other cuts, and maybe without some of its forces: given these values, it reads
+    the angles of its cut joints with the same full turns.
+
+    Examples
+    --------
+    >>> import loopdyn as ld
+    >>> system = ld.library.four_bar().compile()
+    >>> readings(system, system.state(), system.absolute).size
+    0
+    """
+    out = np.zeros(len(system.model.reader))
+    if out.size:
+        turns.readings(system.ints, system.floats, _prepare(system, state)[0], out)
+    forces = [k for k, name in enumerate(system.forces) if name in other.forces]
+    result: Array = np.concatenate([out[forces], out[len(system.forces) :]])
+    return result
+
+
+def counted(system: System, t: float, q: ArrayLike) -> Array:
+    """The coordinates q with the counted angles of cut joints (`system.counted`) as the pose shows them.
+
+    Each gets the full turns that bring it nearest to what it was: the poses before must be less than half a turn away.
+
+    Examples
+    --------
+    >>> import loopdyn as ld
+    >>> system = ld.library.four_bar().compile()
+    >>> counted(system, 0.0, system.q_reference)
+    array([0., 0., 0.])
+    """
+    out = np.array(q, float)
+    if system.counted:
+        work = system.work()
+        w = system.open_work(work)
+        w.t[0], w.q[:] = t, out
+        turns.count(system.ints, system.floats, work)
+        out[:] = w.q
+    return out
+
+
+def terms(system: System, state: State, near: ArrayLike | None = None, user: UserRows | None = None) -> Terms:
+    """Everything in the equations of motion at one state.
+
+    Parameters
+    ----------
+    system : System
+    state : State
+    near : array, optional
+        Angles of cut joints whose turns do not follow from the coordinates are read within half a turn of these
+        (:func:`readings`), by default of zero.
+    user : UserRows, optional
+        Rows of user constraints, where they are known already.
+
+    Examples
+    --------
+    >>> import loopdyn as ld
+    >>> system = ld.library.four_bar().compile()
+    >>> t = ld.terms(system, system.state())
+    >>> t.M.shape, t.J.shape, bool(abs(t.phi).max() < 1e-12)
+    ((3, 3), (5, 3), True)
+    """
+    M = mass_matrix(system, state)
+    h = -_inverse_dynamics(system, state, np.zeros(system.nv), near)
+    work, w = _prepare(system, state, near=near)
+    J, rate = np.empty((system.nc, system.nv)), np.empty(system.nc)
+    (user or user_rows(system)(state.t, state.q, state.v)).write(w, J, rate)
+    jacobian.closure(system.ints, system.floats, work, J, rate)
+    require_rows(system, w, J, state.t)
+    return Terms(system, M, h, J, w.gamma.copy(), w.phi.copy(), rate - J @ state.v, _motion(system, w))
+
+
+def closure(system: System, state: State) -> tuple[Array, Array]:
+    """Residual of the constraint rows at position level and their Jacobian, `phi` and `J` of :func:`terms` alone.
+
+    Examples
+    --------
+    >>> import loopdyn as ld
+    >>> system = ld.library.four_bar().compile()
+    >>> phi, J = ld.tree.closure(system, system.state())
+    >>> J.shape, bool(abs(phi).max() < 1e-12)
+    ((5, 3), True)
+    """
+    work, w = _prepare(system, state)
+    J, rate = np.empty((system.nc, system.nv)), np.empty(system.nc)
+    user_rows(system)(state.t, state.q, state.v).write(w, J, rate)
+    jacobian.closure(system.ints, system.floats, work, J, rate)
+    require_rows(system, w, J, state.t)
+    return w.phi.copy(), J
+
+
+class TreeSolver:
+    """Accelerations of one tree at many states, without a new allocation per call.
+
+    Examples
+    --------
+    >>> import loopdyn as ld
+    >>> system = ld.library.four_bar().compile()
+    >>> solve = ld.tree.TreeSolver(system)
+    >>> solve(0.0, system.q_reference, [0.0, 0.0, 0.0]).shape
+    (3,)
+    """
+
+    def __init__(self, system: System):
+        if system.mechanism.user_forces:
+            raise ModelError(
+                [Problem("TreeSolver", "the model has user forces", "Use forward_dynamics, which calls them.")]
+            )
+        self.system = system
+        self._work = system.work()
+        self.views = system.open_work(self._work)
+        self._arrays = (system.ints, system.floats, self._work)
+
+    def __call__(self, t: float, q: ArrayLike, v: ArrayLike, tau: ArrayLike | None = None) -> Array:
+        """Accelerations (nv,) as a view that the next call overwrites."""
+        w = self.views
+        w.t[0] = t
+        w.q[:] = q
+        w.v[:] = v
+        w.tau[:] = 0.0 if tau is None else tau
+        status = aba.aba(*self._arrays)
+        if status >= 0:
+            raise no_inertia_in_tree(self.system, State(t, np.array(q, float), np.array(v, float)), status)
+        result: Array = w.a
+        return result
