@@ -212,3 +212,27 @@ def test_the_command_line_notes_it(tmp_path):
     assert "UserWarning" not in plain.output
     said = CliRunner().invoke(app, ["run", str(tmp_path / "gate.yaml"), "-t", "1", "--json"])
     assert any("beyond its lower limit" in text for text in json.loads(said.stdout)["warnings"])
+
+
+@pytest.mark.parametrize(
+    ("limits", "start", "inside"),
+    [
+        ((-60, 400), -100, False),  # more than a turn apart: as they stand
+        ((0, 720), -10, False),
+        ((0, 720), 400, True),
+        ((-60, 60), 350, True),  # less than a turn apart: but for whole turns
+        ((-60, 60), -70, False),
+    ],
+)
+def test_limits_hold_but_for_whole_turns_only_where_they_are_less_than_a_turn_apart(limits, start, inside):
+    m = ld.Mechanism("p")
+    m.add_body("b", ld.Inertia.rod(mass=1.0, start=(0, 0, 0), end=(0.3, 0, 0)))
+    given = tuple(np.radians(limits))
+    m.add_joint("A", ld.Revolute(axis=(0, 0, 1), limits=given, at_limit="stop"), m.ground, "b", at=(0, 0, 0))
+    system = m.compile()
+    state = system.state(q={"A": np.radians(start)})
+    if inside:
+        assert ld.simulate(system, state, (0.0, 0.01), progress=False).status == "finished"
+    else:
+        with pytest.raises(ld.LoopdynError, match="starts outside its limits"):
+            ld.simulate(system, state, (0.0, 0.01), progress=False)

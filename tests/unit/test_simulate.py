@@ -408,3 +408,29 @@ def test_many_rejections_in_a_row_end_the_run_with_a_reason():
     assert run.statistics.rejected == 50
     assert "50 tries of one step were rejected in a row at t = 0 s" in run.message
     assert "give atol" in run.message
+
+
+@pytest.mark.parametrize("angle", [7.0, -6.1, 13.0, 200 * np.pi / 180])
+@pytest.mark.parametrize(
+    "settings", [{}, {"integrator": "dp5"}, {"integrator": ld.RK4(0.01)}, {"formulation": "oracle"}]
+)
+def test_the_first_output_is_the_state_that_the_run_starts_from(angle, settings):
+    system = ld.library.pendulum().compile()
+    state = system.state(q={"A": angle})
+    run = ld.simulate(system, state, (0.0, 0.1), progress=False, **settings)
+    assert run.path.q[0, 0] == pytest.approx(angle, abs=1e-14)  # turns are taken off and added: one rounding
+    assert run.at(0.0).q[0] == pytest.approx(angle, abs=1e-14)
+    assert np.abs(np.diff(run.path.q[:, 0])).max() < 1.0  # no jump by a turn
+
+
+def test_a_run_goes_on_from_another_one_with_its_turns():
+    """A pendulum that turns over: both runs, one after another, are the whole run."""
+    system = ld.library.pendulum().compile()
+    state = system.state(v={"A": 30.0})
+    whole = ld.simulate(system, state, (0.0, 2.0), t_eval=[1.0, 2.0], progress=False)
+    first = ld.simulate(system, state, (0.0, 1.0), progress=False)
+    second = ld.simulate(system, first.at(1.0), (1.0, 2.0), progress=False)
+    assert second.path.q[0, 0] == pytest.approx(
+        whole.path.q[0, 0], abs=1e-5
+    )  # rtol of runs, 1e-6 by default, times 30 rad
+    assert second.path.q[-1, 0] == pytest.approx(whole.path.q[-1, 0], abs=1e-4)

@@ -550,6 +550,7 @@ class Stepper:
             self.walker.first, self.walker.anew = 0.0, state.t
         self.aim(end)
         chart.begin(m)
+        w.q[:] = m.q  # without the turns that were taken off, which outputs add again
         m.clock[chart.NEXT] = self.first_step()
 
     @property

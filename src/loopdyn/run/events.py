@@ -398,7 +398,8 @@ def _limits(present: Watch, event: Limits, first: State) -> list[Watched]:
             )
             continue
         x = c.value(first)
-        turns = c.turns_to_range(x)  # limits of angles are meant but for whole turns
+        turns = c.turns_to_range(x)  # limits less than a turn apart are meant but for whole turns
+        turns = turns if low <= x - turns <= high and high - low < FULL_TURN else 0.0
         for bound, side, direction in zip((low, high), ("lower", "upper"), (-1, 1), strict=True):
             if np.isfinite(bound):
                 watched = _limit(present, event, c, float(bound + turns), side, direction)
