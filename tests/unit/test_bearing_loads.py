@@ -243,3 +243,19 @@ def test_reactions_with_the_load_of_a_motor_that_the_model_does_not_have():
         ld.reactions(system, system.state(), np.zeros(1), loads={"B": 10.0})
     with pytest.raises(ld.LoopdynError, match="Give these too"):
         ld.reactions(system, system.state(), loads={"A": 10.0})
+
+
+def test_a_weight_of_nothing_changes_nothing_and_motors_that_are_too_many_must_be_named():
+    """A slider-crank with a motor at the crank and a gas force, a motor too, at the slider."""
+    m = ld.library.slider_crank()
+    m.add_force(ld.Motor(joint="A", torque=3.0), "drive")
+    slide = next(name for name, joint in m.joints.items() if joint.type == "prismatic")
+    m.add_force(ld.Motor(joint=slide, force=-200.0), "gas")
+    system = m.compile()
+    run = ld.simulate(system, ld.assemble(system), (0.0, 0.1), progress=False)
+    with pytest.raises(ld.LoopdynError, match="more motors than the motion needs"):
+        run.counterweight("crank", 0.0, (0, 0, 0)).table()
+    before, after = run.counterweight("crank", 0.0, (0, 0, 0), motors=["A"]).bearings()
+    # the motor gives 3 N m in the run and in the inverse, so the loads are those of the run
+    assert before.wrench == pytest.approx(run.bearings().wrench, abs=1e-6, rel=1e-6, nan_ok=True)
+    assert after.wrench == pytest.approx(before.wrench, abs=1e-9, nan_ok=True)

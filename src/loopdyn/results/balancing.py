@@ -40,7 +40,7 @@ class Counterweight:
     at : (3,)
         World coordinates in m at the reference pose.
     motors : list of labels or None
-        Who keeps the motion; None: the motors and drivers of the model.
+        Who keeps the motion; None: the motors and drivers of the model, if there are no more than the motion needs.
     """
 
     run: Run = field(repr=False)
@@ -92,10 +92,13 @@ class Counterweight:
                 "constraints change within the run, and a counterweight is for one motion. Split the run."
             )
         moved = replace(self.run, system=self.system, phases=())
-        return (
-            inverse_dynamics(self.run.system, self.run, motors=self.motors),
-            inverse_dynamics(self.system, moved, motors=self.motors),
-        )
+        without = inverse_dynamics(self.run.system, self.run, motors=self.motors)
+        if self.motors is None and len(without.motors) > without.rank:  # the loads of the run would be shared anew
+            raise LoopdynError(
+                f"counterweight on '{self.body}': {', '.join(without.motors)} are more motors than the motion needs. "
+                "Say which of them keep it, with motors=[...]; the others stay as they are in the run."
+            )
+        return without, inverse_dynamics(self.system, moved, motors=self.motors)
 
     def bearings(self) -> tuple[Bearings, Bearings]:
         """Loads of the bearings without and with the mass."""

@@ -523,6 +523,7 @@ class Run:
             Where, in world coordinates in m at the reference pose.
         motors : list of labels, optional
             Who keeps the motion, see :func:`loopdyn.inverse_dynamics`; by default the motors and drivers of the model.
+            Where these are more than the motion needs, it must be said.
 
         Examples
         --------
