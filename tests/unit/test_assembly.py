@@ -618,6 +618,7 @@ def test_a_search_ends_after_the_same_work_on_a_slow_machine_and_says_so(monkeyp
     assert said[0] == said[1]
 
 
+@pytest.mark.slow  # a time, which means little on a busy machine
 def test_a_large_mechanism_that_cannot_be_closed_is_refused_within_five_seconds():
     system, taken = four_bars(40), []
     while len(taken) < 3 and min(taken, default=np.inf) > 5.0:  # again where the machine was busy
