@@ -14,8 +14,12 @@ _PACKAGES = ("constraints", "forces", "formulations", "integrators", "joints")
 
 _found, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 
+_KNOWN: dict[str, Any] = {}  # what was asked for; as globals they would be taken for functions of this file
+
 
 def __getattr__(name: str) -> Any:
+    if name in _KNOWN:
+        return _KNOWN[name]
     if name == "__version__":
         thing = _version()
     elif name in __all__:
@@ -24,7 +28,7 @@ def __getattr__(name: str) -> Any:
         thing = import_module(f"loopdyn.{name}")
     else:
         raise AttributeError(f"module 'loopdyn' has no attribute '{name}'{_hint(name)}")
-    globals()[name] = thing
+    _KNOWN[name] = thing
     return thing
 
 
@@ -42,6 +46,8 @@ def _checked(name: str) -> Any:
     from loopdyn.arguments import check, check_loaded
 
     thing = _found(name)
+    if callable(thing):
+        globals().pop(name, None)  # where lazy_loader leaves it if its module has the same name
     check_loaded(__all__)
     return check(thing, __name__)
 

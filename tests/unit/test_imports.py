@@ -1,5 +1,6 @@
 """`import loopdyn` costs what is used of it."""
 
+import pickle
 import subprocess
 import sys
 
@@ -58,3 +59,12 @@ except ld.LoopdynError as error:
     print(error)"""
     )
     assert words.startswith("System.state: t is nothing")
+
+
+@pytest.mark.parametrize("name", ["simulate", "reactions", "drive", "report", "terms"])
+def test_a_public_function_is_the_same_checked_one_each_time_and_can_be_pickled(name):
+    function = getattr(ld, name)
+    assert getattr(ld, name) is function
+    assert pickle.loads(pickle.dumps(function)) is function
+    with pytest.raises(ld.LoopdynError):
+        function(1, 2)
