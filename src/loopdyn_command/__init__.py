@@ -4,11 +4,13 @@ import sys
 
 
 def main() -> None:
-    """Run the command line; Ctrl-C before a command has begun is answered in words, with the exit code 130."""
+    """Run the command line; Ctrl-C outside of a command is answered in words, too, with the exit code 130."""
+    said = "stopped by Ctrl-C before anything was done"
     try:
         from loopdyn.app.cli import main as run
 
+        said = "stopped by Ctrl-C"
         run()
     except KeyboardInterrupt:
-        print("stopped by Ctrl-C before anything was done", file=sys.stderr)
+        print(said, file=sys.stderr)
         sys.exit(130)

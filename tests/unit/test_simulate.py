@@ -433,4 +433,4 @@ def test_a_run_goes_on_from_another_one_with_its_turns():
     assert second.path.q[0, 0] == pytest.approx(
         whole.path.q[0, 0], abs=1e-5
     )  # rtol of runs, 1e-6 by default, times 30 rad
-    assert second.path.q[-1, 0] == pytest.approx(whole.path.q[-1, 0], abs=1e-4)
+    assert second.path.q[-1, 0] == pytest.approx(whole.path.q[-1, 0], abs=1e-5)  # ten times as much, a second later

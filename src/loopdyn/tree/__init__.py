@@ -24,8 +24,8 @@ from loopdyn.tree.functions import (
     relative_pose,
     require_rows,
     terms,
-    user_rows,
 )
+from loopdyn.tree.user_rows import user_rows
 
 __all__ = [
     "Energy",

@@ -28,30 +28,6 @@ Array = NDArray[np.float64]
 
 MOVING = 1e-6  # share of the fastest above which a body moves
 
-__all__ = [
-    "Energy",
-    "Motion",
-    "Terms",
-    "TreeSolver",
-    "add_user_forces",
-    "body_jacobian",
-    "body_motion",
-    "closure",
-    "counted",
-    "difference",
-    "energy",
-    "forward_dynamics",
-    "increment",
-    "inverse_dynamics",
-    "joint_coordinates",
-    "mass_matrix",
-    "readings",
-    "relative_pose",
-    "require_rows",
-    "terms",
-    "user_rows",
-]
-
 
 @dataclass(frozen=True)
 class Motion:
