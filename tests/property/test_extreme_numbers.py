@@ -74,7 +74,9 @@ def test_whatever_the_numbers_a_run_conserves_energy_and_closes_or_says_why_it_d
             return
     assert not [w for w in given if issubclass(w.category, RuntimeWarning)]  # nothing divided by zero on the way
     # masses are up to 1e18 apart, of which the oracle's dense factors keep 16 digits: half of them is asked for
-    assert np.abs(found - exact).max() < 1e-5 * np.abs(exact).max() + 1e-9
+    # and fast parallelograms subtract squares of speeds from one another until only gravity is left: some last places
+    rounding = 100 * np.finfo(float).eps * float(np.abs(state.v[0])) ** 2  # the crank's, 1/s^2
+    assert np.abs(found - exact).max() < 1e-5 * np.abs(exact).max() + 1e-9 + rounding
     assert run.status in STATES
     assert np.isfinite(run.path.q).all()
     if run.status == "finished":

@@ -155,3 +155,29 @@ def test_a_light_wheel_with_dry_friction_creeps_in_few_steps():
     assert run.path.v[-1, 0] == pytest.approx(speed, rel=1e-6)  # its rate of change is followed to 1e-8 of 1 rad/s
     # it lags behind by about speed/1e7, the rate at which it gets there
     assert run.path.q[-1, 0] == pytest.approx(0.1 * speed, abs=2e-7 * speed)
+
+
+@pytest.mark.parametrize("formulation", ["auto", "graph"])
+def test_a_light_linkage_let_go_against_a_very_stiff_spring_vibrates_as_in_the_closed_form(formulation):
+    """Deflections of 1e-7 rad: neither first step nor tolerance may be those of the fall that the spring prevents."""
+    m = ld.Mechanism("slider-crank", gravity=(0, -9.81, 0))
+    pin, (crank, rod, block), stiffness = ld.Revolute(axis=(0, 0, 1)), (2e-5, 0.05, 5e-8), 6e5
+    A, B, C = (0, 0, 0), (0.3, 0.4, 0), (1.5, 0, 0)
+    for name, mass, one, other in (("crank", crank, A, B), ("rod", rod, B, C)):
+        length, middle = float(np.linalg.norm(np.subtract(one, other))), tuple(np.add(one, other) / 2)
+        m.add_body(name, ld.Inertia(mass=mass, com=middle, matrix=np.eye(3) * mass * length**2 / 12))
+    m.add_body("block", ld.Inertia(mass=block, com=C, matrix=np.eye(3) * block * 1e-3))
+    for name, parent, child, at in (("A", "ground", "crank", A), ("B", "crank", "rod", B), ("C", "rod", "block", C)):
+        m.add_joint(name, pin, parent, child, at=at)
+    m.add_joint("S", ld.Prismatic(axis=(1, 0, 0)), m.ground, "block", at=C)
+    m.add_force(ld.JointSpring(joint="A", stiffness=stiffness))
+    system, times = m.compile(), np.linspace(0, 0.02, 41)
+    run = ld.simulate(system, ld.assemble(system), (0, 0.2), t_eval=times, formulation=formulation, progress=False)
+    assert run.status == "finished", run.message
+    # at 1 rad/s of the crank: the rod turns at -0.25 rad/s, B moves by (-0.4, 0.3), C by (-0.5, 0) m/s
+    inertia = crank * 0.25 / 3 + rod * (0.45**2 + 0.15**2 + 1.6 / 12 * 0.25**2) + block * 0.25
+    weight = 9.81 * (crank * 0.15 + rod * 0.15)
+    rate, deflection = np.sqrt(stiffness / inertia), weight / stiffness
+    expected = -deflection * (1 - np.cos(rate * times))
+    # rtol is 1e-8 in each of some ten steps for each of 24 vibrations; phases add up
+    assert np.abs(run.path.q[:, system.coordinates.index("A")] - expected).max() < 1e-4 * deflection

@@ -414,6 +414,7 @@ class Stepper:
         self.method = integrator.method()
         self.error: LoopdynError | None = None  # of a solver in Python, from its last failure
         self.adaptive = isinstance(integrator, _Adaptive)
+        self._own_rate = 0.0  # 1/s, of the motions that gravity and stiffness give at the start, where it is known
         self._arrays(rtol, atol, moves_by_itself(system) if moved is None else moved)
         self._bind(getattr(solver, "compiled", None), drift)
         self.watch([], [])
@@ -591,13 +592,16 @@ class Stepper:
     def set_slowest(self, first: State) -> None:
         """Take speeds below the natural floor of the mechanism for no larger than that when errors are judged.
 
-        Of a mechanism that is let go at rest, those that it has after a first step are known, too.
+        Of a mechanism that is let go at rest, those that it has after a first step are known, too; a stiff spring stops
+        it before, in its own time.
         """
-        m = self.memory
-        floor = max(NEGLIGIBLE, LAST_PLACES / float(m.clock[chart.RTOL])) * self.own_rate(first)
+        m, rate = self.memory, self.own_rate(first)
+        self._own_rate = rate
+        floor = max(NEGLIGIBLE, LAST_PLACES / float(m.clock[chart.RTOL])) * rate
         if not first.v.any():
             push = float(np.abs(self.views.a / m.unit).max(initial=0.0))  # own_rate leaves those of the state there
-            floor = max(floor, min(np.sqrt(2.0 * FIRST_MOVE * push), push * float(m.clock[chart.MOST])))
+            lasts = min(float(m.clock[chart.MOST]), 1.0 / rate if rate > 0.0 else np.inf)
+            floor = max(floor, min(np.sqrt(2.0 * FIRST_MOVE * push), push * lasts))
         m.clock[chart.FASTEST] = max(float(m.clock[chart.FASTEST]), floor)
 
     def own_rate(self, state: State) -> float:
@@ -620,14 +624,15 @@ class Stepper:
         return float(np.sqrt(max(own, change)))
 
     def first_step(self) -> float:
-        """Size of a first step: the one given, or the time in which the motion goes a small way."""
+        """Size of a first step: the one given, or the time in which the motion goes a small way, at most its own."""
         m = self.memory
         if not self.adaptive:
             return float(getattr(self.integrator, "step"))  # noqa: B009
         speed, push = (float(np.abs(x / m.unit).max(initial=0.0)) for x in (m.v1, m.a1))
         by_speed = FIRST_MOVE / speed if speed > 0.0 else np.inf
         by_push = np.sqrt(2.0 * FIRST_MOVE / push) if push > 0.0 else np.inf
-        return float(min(by_speed, by_push, m.clock[chart.MOST]))
+        by_rate = 1.0 / self._own_rate if self._own_rate > 0.0 else np.inf
+        return float(min(by_speed, by_push, by_rate, m.clock[chart.MOST]))
 
     def aim(self, end: float) -> None:
         """Integrate up to `end`."""
