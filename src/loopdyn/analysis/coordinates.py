@@ -90,7 +90,7 @@ class Sweep:
 
     def plot(self) -> Figure:
         """The projective criterion of every coordinate over the one that was swept, as Fig. 3 of the paper."""
-        from loopdyn.output.plot import plot_criterion
+        from loopdyn.output.plot.criterion import plot_criterion
 
         return plot_criterion(self)
 

@@ -420,13 +420,13 @@ class Drive:
         *labels : str
             Coordinates to show; by default all that have one number.
         """
-        from loopdyn.output.plot import plot_drive
+        from loopdyn.output.plot.drives import plot_drive
 
         return plot_drive(self, [self._known(label) for label in labels])
 
     def plot_point(self, body: str, at: ArrayLike) -> Figure:
         """The path of a point of a body, drawn in the plane in which it is widest; arguments as in :meth:`point`."""
-        from loopdyn.output.plot import plot_drive_point
+        from loopdyn.output.plot.drives import plot_drive_point
 
         return plot_drive_point(self, body, self.point(body, at))
 
@@ -439,9 +439,9 @@ class Drive:
         seconds : float
             How long a film of a range takes; a motion of time takes its own.
         **options
-            Those of :func:`loopdyn.output.viewer.write_page` and :func:`loopdyn.output.plot.write_film`.
+            Those of :func:`loopdyn.output.viewer.page.write_page` and :func:`loopdyn.output.plot.film.write_film`.
         """
-        from loopdyn.output.viewer import animate
+        from loopdyn.output.animation import animate
 
         if not self.steps:
             raise LoopdynError("there is no pose to show: the drive ended at its start. Give another range.")

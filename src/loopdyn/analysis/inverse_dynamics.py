@@ -301,7 +301,7 @@ class InverseDynamics:
 
     def plot(self) -> Figure:
         """Load over speed of each motor, as beside the curve of a catalogue: a closed line over a cycle."""
-        from loopdyn.output.plot import plot_motors
+        from loopdyn.output.plot.motors import plot_motors
 
         return plot_motors(self)
 

@@ -175,7 +175,7 @@ def report(
 
 
 def _model(page: _Page, system: System, state: State) -> None:
-    from loopdyn.output.plot import plot_system
+    from loopdyn.output.plot.mechanism import plot_system
 
     m = system.mechanism
     page.head("Mechanism")

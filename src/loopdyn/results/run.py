@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     import pandas
     import xarray
 
-    from loopdyn.output.plot import RunPlots
+    from loopdyn.output.plot.runs import RunPlots
 
 Array = NDArray[np.float64]
 
@@ -618,16 +618,17 @@ class Run:
     @property
     def plot(self) -> RunPlots:
         """Plots with matplotlib: ``run.plot.reactions("C")``, ``run.plot.energies()`` and others."""
-        from loopdyn.output.plot import RunPlots
+        from loopdyn.output.plot.runs import RunPlots
 
         return RunPlots(self)
 
     def animate(self, path: str | os.PathLike[str], **options: Any) -> Path:
         """Write a page for the browser (.html), a film (.gif, .mp4) or a picture (.png) of the motion.
 
-        Options are those of :func:`loopdyn.output.viewer.write_page` and :func:`loopdyn.output.plot.write_film`.
+        Options are those of :func:`loopdyn.output.viewer.page.write_page` and
+        :func:`loopdyn.output.plot.film.write_film`.
         """
-        from loopdyn.output.viewer import animate
+        from loopdyn.output.animation import animate
 
         return animate(self, Path(path), **options)
 

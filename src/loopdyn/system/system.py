@@ -440,7 +440,7 @@ class System:
         -------
         matplotlib Axes
         """
-        from loopdyn.output.plot import plot_system
+        from loopdyn.output.plot.mechanism import plot_system
 
         drawn: Axes = plot_system(self, state, ax, names=names)
         return drawn

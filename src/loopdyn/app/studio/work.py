@@ -20,7 +20,8 @@ from loopdyn.analysis.assembly import assemble
 from loopdyn.analysis.mobility import mobility
 from loopdyn.errors import LoopdynError, ModelError, Problem
 from loopdyn.io.yaml import load_text
-from loopdyn.output.viewer import StillPose, describe, page_text
+from loopdyn.output.viewer.page import page_text
+from loopdyn.output.viewer.scene import StillPose, describe
 from loopdyn.results.run import Run
 from loopdyn.run.simulate import simulate
 from loopdyn.system.system import JointData, State, System
