@@ -18,12 +18,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from loopdyn.analysis.assembly import assemble
-from loopdyn.analysis.drive import Drive, drive
+from loopdyn.analysis.drive import drive
 from loopdyn.analysis.mobility import Mobility, mobility
 from loopdyn.errors import LoopdynError
 from loopdyn.files import write
 from loopdyn.model.mechanism import Mechanism
 from loopdyn.quantities.wording import nearest
+from loopdyn.results.drive import Drive
 from loopdyn.results.run import Run, coordinate_units
 from loopdyn.run.simulate import simulate
 from loopdyn.studies.variants import Variants

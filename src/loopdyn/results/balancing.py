@@ -21,7 +21,7 @@ from loopdyn.system.system import System, build
 if TYPE_CHECKING:
     import pandas
 
-    from loopdyn.analysis.inverse_dynamics import InverseDynamics
+    from loopdyn.results.inverse_dynamics import InverseDynamics
     from loopdyn.results.run import Run
 
 Array = NDArray[np.float64]

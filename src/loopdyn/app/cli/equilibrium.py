@@ -34,7 +34,7 @@ def equilibrium(
     Example: loopdyn equilibrium toggle.yaml --search A=-60:60
     """
     from loopdyn.analysis.equilibrium import equilibrium as find
-    from loopdyn.analysis.equilibrium import units_of
+    from loopdyn.results.equilibrium import units_of
 
     command = f"loopdyn equilibrium {file}"
     ranges = {label: _range(text) for label, text in assignments("--search", search).items()}

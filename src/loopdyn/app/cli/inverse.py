@@ -24,7 +24,7 @@ from loopdyn.app.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from loopdyn.analysis.inverse_dynamics import InverseDynamics
+    from loopdyn.results.inverse_dynamics import InverseDynamics
 
 SAMPLES = 200  # intervals of a motion whose times are not given
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from loopdyn.analysis.drive import Drive
 from loopdyn.output.drawing import COLOURS
 from loopdyn.output.plot.axes import INK, legend, new_panels
+from loopdyn.results.drive import Drive
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -12,7 +12,7 @@ from loopdyn.output.plot.axes import TITLE
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from loopdyn.analysis.inverse_dynamics import InverseDynamics
+    from loopdyn.results.inverse_dynamics import InverseDynamics
 
 
 def plot_motors(found: InverseDynamics) -> Figure:
