@@ -23,7 +23,7 @@ from loopdyn.errors import LoopdynError, ModelError, Problem
 from loopdyn.loops.projection import project
 from loopdyn.loops.rank import dead_drivers, of_matrix
 from loopdyn.quantities.wording import nearest
-from loopdyn.results.drive import Drive, DriveEvent, Kind, dimensions_of
+from loopdyn.results.drive import Drive, DriveEvent, Kind
 from loopdyn.system.system import State, System
 from loopdyn.tree.functions import increment
 
@@ -105,7 +105,7 @@ def drive(
             "Add a driver and use ld.simulate."
         )
     rows = Rows(system)
-    known = [label for label in rows.labels if dimensions_of(system).get(label)]
+    known = [label for label in rows.labels if label in system.labels.scalars]
     wrong = [label for label in given if label not in known]
     if wrong:
         raise ModelError(
@@ -224,8 +224,8 @@ class _Driving:
     def _turn_limits(self, x: Array) -> None:
         """Limits of angles are meant but for whole turns: those that hold the start, or are next to it, are taken."""
         for label, (low, high) in self.limits.items():
-            joint, here = self.system.joints[label.partition(".")[0]], x[self.rows.labels.index(label)]
-            turning = dimensions_of(self.system)[label] == "angle" and joint.spec.type != "helical"
+            of, here = self.system.labels.coordinates[label], x[self.rows.labels.index(label)]
+            turning = of.joint.spec.is_periodic(of.k)
             if turning and not low <= here <= high:  # limits more than a turn apart may hold it as they are
                 turns = 2 * np.pi * np.round((here - (low + high) / 2) / (2 * np.pi))
                 self.limits[label] = (low + turns, high + turns)
@@ -291,8 +291,8 @@ class _Driving:
 
         s = self.system
         grounded = {j.name for j in s.joints.values() if min(j.parent, j.child) < s.n_bases}
-        scalar = [i for i, label in enumerate(self.rows.labels) if dimensions_of(s).get(label)]
-        standing = [i for i in scalar if self.rows.labels[i].partition(".")[0] in grounded]
+        scalar = [i for i, label in enumerate(self.rows.labels) if label in s.labels.scalars]
+        standing = [i for i in scalar if s.labels.scalars[self.rows.labels[i]].joint.name in grounded]
         for among in (standing, scalar):
             if len(among) >= left and of_matrix(moves[among]).count == left:
                 return [
@@ -362,7 +362,7 @@ class _Driving:
         """Values of coordinates in the units that are shown."""
         parts, units = [], self.system.mechanism.units
         for label, value in inputs.items():
-            dimension = dimensions_of(self.system)[label]
+            dimension = self.system.labels.scalars[label].dimension
             factor = units.factor(dimension) if self.units == "model" else 1.0
             name = getattr(units, dimension) if self.units == "model" else {"angle": "rad", "length": "m"}[dimension]
             parts.append(f"{label} = {value / factor:.9g} {name}")
@@ -432,9 +432,8 @@ class _Driving:
         def stacked(name: str, *shape: int) -> Array:
             return np.array([getattr(p, name) for p in points], float).reshape(n, *shape)
 
-        dims = dimensions_of(s)
-        units = [{"angle": "rad", "length": "m"}.get(dims.get(label, ""), "1") for label in coordinates]
-        per = {"input": f"per {'rad' if c.labels and dims[c.labels[0]] == 'angle' else 'm'} of {c.labels[0]}",
+        units = [s.labels.coordinates[label].unit for label in coordinates]
+        per = {"input": f"per {s.labels.scalars[c.labels[0]].unit} of {c.labels[0]}",
                "share": "over the whole way", "time": "per s"}[c.parameter]  # fmt: skip
         data = {
             "q": (("step", "coordinate"), q, {"units": "rad, m or 1 (quaternion)"}),

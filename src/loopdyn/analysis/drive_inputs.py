@@ -15,7 +15,6 @@ from loopdyn.constraints import Driver
 from loopdyn.errors import LoopdynError, ModelError, warn
 from loopdyn.forces.base import Table, law_program
 from loopdyn.quantities.profiles import Profile
-from loopdyn.results.drive import dimensions_of
 from loopdyn.system.system import System, TableUse
 from loopdyn.tree.tables import leave_table
 
@@ -49,7 +48,7 @@ def course_of(system: System, given: Mapping[str, Any], times: Any, units: str) 
     if times is not None:
         raise LoopdynError("times are given for a range, which has none. Leave them out, or give a motion of t.")
     sizes = {"angle": 1.0, "length": system.size}
-    dimensions = [dimensions_of(system)[label] for label in labels]
+    dimensions = [system.labels.scalars[label].dimension for label in labels]
     factors = [system.mechanism.units.factor(d) if units == "model" else 1.0 for d in dimensions]
     values = [_range(label, m) * f for (label, m), f in zip(given.items(), factors, strict=True)]
     if units == "SI":
@@ -108,7 +107,7 @@ def _motion_course(system: System, given: Mapping[str, Any], times: Any) -> Cour
     for label, law in given.items():
         element = f"motion of '{label}'"
         motion = Driver(joint=label, motion=law).motion  # which says what is wrong with its form
-        dimension = dimensions_of(system)[label]
+        dimension = system.labels.scalars[label].dimension
         programs.append(law_program(motion, {"t": "number"}, dimension, r, element, (), motion=True))
         if isinstance(motion, Profile):
             curve = motion.resolve(r, element, ())

@@ -564,8 +564,7 @@ def _start(system: System, start: State | None, t: float | None) -> State:
 
 
 def _ranges(system: System, search: Mapping[str, Any]) -> dict[str, tuple[float, float]]:
-    both = [j.spec.labels(j.name) for j in system.joints.values()]
-    known = [label for coordinates, speeds in both for label in coordinates if label in speeds]
+    known = system.labels.scalars
     wrong = [label for label in search if label not in known]
     if wrong:
         raise ModelError(Problem("search", f"there is no joint coordinate '{n}'", nearest(n, known)) for n in wrong)

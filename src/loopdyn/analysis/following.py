@@ -80,12 +80,7 @@ class Rows:
     def __init__(self, system: System):
         self.system = system
         m = system.mechanism.model_copy(deep=True)
-        self.cut = [
-            label
-            for j in system.joints.values()
-            if not j.in_tree and len(j.spec.coordinates) == len(j.spec.speeds)
-            for label in j.spec.labels(j.name)[0]
-        ]
+        self.cut = [label for label, of in system.labels.scalars.items() if not of.joint.in_tree]
         names = [f"measured {k + 1}" for k in range(len(self.cut))]
         for name, label in zip(names, self.cut, strict=True):
             m.add_driver(name, label, 0.0)

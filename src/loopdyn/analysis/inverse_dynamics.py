@@ -285,15 +285,8 @@ def _check_same(system: System, other: System) -> None:
 
 def _motor_labels(system: System) -> dict[str, str]:
     """Joint speeds that can have a motor, with the units of their loads."""
-    found = {}
-    for j in system.joints.values():
-        if j.name not in system.mechanism.joints:
-            continue
-        scalar = len(j.spec.dimensions) == len(j.spec.speeds)
-        for k, (suffix, label) in enumerate(zip(j.spec.speeds, j.spec.labels(j.name)[1], strict=True)):
-            turns = j.spec.dimensions[k] == "angle" if scalar else not suffix.startswith("v")
-            found[label] = "N m" if turns else "N"
-    return found
+    own = system.mechanism.joints
+    return {label: found.load_unit for label, found in system.labels.speeds.items() if found.joint.name in own}
 
 
 def _default_motors(system: System, motion: object) -> tuple[str, ...]:
@@ -382,10 +375,10 @@ def _followed(
     system = system if start is None else system.for_state(start)
     if times.ndim != 1 or not len(times) or not np.isfinite(times).all() or np.any(np.diff(times) <= 0.0):
         raise LoopdynError("times must be finite, ascending numbers. Give for example np.linspace(0, 1, 201).")
-    both = [label for j in system.joints.values() for label in j.spec.labels(j.name)[0]]
-    wrong = [label for label in motion if label not in both]
+    known = system.labels.coordinates
+    wrong = [label for label in motion if label not in known]
     if wrong:
-        raise ModelError(Problem("motion", f"there is no joint coordinate '{n}'", nearest(n, both)) for n in wrong)
+        raise ModelError(Problem("motion", f"there is no joint coordinate '{n}'", nearest(n, known)) for n in wrong)
     other = [name for name, d in system.mechanism.drivers.items() if d.joint in motion]
     names = {element_name("motion", label): (label, law) for label, law in motion.items()}
     free = _without(system, [], other)
@@ -418,7 +411,7 @@ def _uncounted(system: System, labels: Iterable[str]) -> tuple[str, ...]:
     """Angles of cut joints among the labels whose full turns no coordinate of the system tells."""
     found = []
     for label in labels:
-        joint, k = system.coordinate_of(label)
+        joint, k, *_ = system.labels.coordinates[label]
         if not joint.in_tree and joint.spec.is_periodic(k) and not system.knows_turns(joint, k):
             found.append(label)
     return tuple(found)
@@ -612,9 +605,8 @@ def _motor_speeds(plant: System, state: State, motors: Sequence[str], W: Array) 
         return np.asarray(speeds, float)
     still = body_motion(plant, State(state.t, state.q, np.zeros(plant.nv)))
     for n, label in enumerate(motors):
-        j = plant.joints[label if label in plant.joints else label.rpartition(".")[0]]
+        j, k, *_ = plant.labels.speeds[label]
         if not j.in_tree:
-            k = j.spec.labels(j.name)[1].index(label)
             F, M = still.rotation[j.parent] @ j.F[1], still.rotation[j.child] @ j.M[1]
             torque, force = freedom_wrench(j, k, F, M)
             at = still.position[j.child] + still.rotation[j.child] @ j.M[0]

@@ -151,7 +151,7 @@ def report(
     if not file.parent.is_dir():
         raise LoopdynError(f"there is no folder '{file.parent}' for the report. Create it first.")
     system = mechanism.compile()
-    labels = [x for j in system.joints.values() for x in j.spec.labels(j.name)[0]]
+    labels = system.labels.coordinates
     if turn is not None and turn not in labels:
         raise LoopdynError(f"report: there is no coordinate '{turn}' to turn. {nearest(turn, labels)}")
     state = assemble(system, tolerance=tolerance)

@@ -269,7 +269,8 @@ class Drive:
         known = [str(x) for dim in ("coordinate", "speed") for x in self.data[dim].values]
         if label not in known:
             raise ModelError([Problem("drive", f"there is no coordinate '{label}'", nearest(label, known))])
-        return dimensions_of(self.system).get(label, "")
+        found = self.system.labels.scalars.get(label)
+        return "" if found is None else found.dimension
 
     def unit(self, label: str) -> str:
         """Unit in which a coordinate is shown."""
@@ -310,7 +311,7 @@ class Drive:
         for name, power, mark in (("v", 1, "'"), ("a", 2, "''")):
             for k, label in enumerate(str(x) for x in d["speed"].values):
                 below = f"/{per[0]}{'^2' if power == 2 else ''}" if per[0] else ""
-                unit = self.unit(label) if self._dimension(label) else _speed_unit(label)
+                unit = self.unit(label) if self._dimension(label) else self.system.labels.speeds[label].unit
                 columns[f"{label}{mark} [{unit}{below}]"] = self.shown(label, d[name].values[:, k]) / per[1] ** power
         columns["quality"] = d["quality"].values
         columns["regular"] = d["regular"].values
@@ -424,20 +425,6 @@ class Drive:
         from loopdyn.output.animation import animate_drive
 
         return animate_drive(self, Path(path), seconds, **options)
-
-
-def dimensions_of(system: System) -> dict[str, str]:
-    """Dimension of every coordinate that is one number, by label: "angle" or "length"."""
-    found: dict[str, str] = {}
-    for j in system.joints.values():
-        if len(j.spec.coordinates) == len(j.spec.speeds):
-            found |= dict(zip(j.spec.labels(j.name)[0], j.spec.dimensions, strict=True))
-    return found
-
-
-def _speed_unit(label: str) -> str:
-    """Unit of a speed without a coordinate of its own, times s."""
-    return "m" if label.rpartition(".")[2].startswith("v") else "rad"
 
 
 __all__ = ["Drive", "DriveEvent"]

@@ -170,8 +170,7 @@ class Preload:
 
 def units_of(system: System, label: str) -> tuple[float, str]:
     """SI value and name of the unit in which the model writes a coordinate."""
-    j = system.joints[label if label in system.joints else label.rpartition(".")[0]]
-    dimension = j.spec.dimensions[j.spec.labels(j.name)[0].index(label)]
+    dimension = system.labels.coordinates[label].dimension
     units = system.mechanism.units
     return units.factor(dimension), {"angle": units.angle, "length": units.length}.get(dimension, "")
 
@@ -189,6 +188,4 @@ def positions(system: System, state: State) -> list[tuple[str, str]]:
 
 def stiffness_unit(system: System, label: str) -> str:
     """Unit of the stiffness on a coordinate."""
-    k = system.speeds.index(label) if label in system.speeds else -1
-    turns = system.speed_units[k] == 1.0 if k >= 0 else units_of(system, label)[1] in ("rad", "deg", "turn")
-    return "N m/rad" if turns else "N/m"
+    return "N m/rad" if system.labels.speeds[label].dimension == "angle" else "N/m"

@@ -797,13 +797,7 @@ def least_energy(system: System) -> float:
 
 def coordinate_units(system: System) -> list[str]:
     """Unit of each coordinate: rad, m, or 1 for the components of a quaternion."""
-    units = ["1"] * system.nq
-    for j in system.joints.values():
-        if j.in_tree:
-            for k, dimension in enumerate(j.spec.dimensions):
-                units[j.q0 + k] = {"angle": "rad", "length": "m"}.get(dimension, "1")
-    units[system.nq - len(system.counted) :] = ["rad"] * len(system.counted)
-    return units
+    return [system.labels.coordinates[label].unit for label in system.coordinates]
 
 
 def load_units(system: System) -> list[str]:

@@ -24,6 +24,7 @@ from loopdyn.model.mechanism import GROUND, Mechanism, name_problem
 from loopdyn.quantities.expressions import Lookup, Program, pack
 from loopdyn.quantities.wording import nearest
 from loopdyn.system.cut_angles import AnglePath, Tables, cut_angle_path
+from loopdyn.system.labels import Label, Labels
 from loopdyn.system.suspicions import gravity_note, suspicions
 from loopdyn.system.topology import (
     Edge,
@@ -343,8 +344,8 @@ class System:
             if j.in_tree:
                 q[j.q0 : j.q0 + len(j.q_reference)] = j.q_reference
         for n, label in enumerate(self.counted, self.nq - len(self.counted)):
-            j, k = self.coordinate_of(label)
-            q[n] = j.q_reference[k]
+            found = self.labels.coordinates[label]
+            q[n] = found.joint.q_reference[found.k]
         q.flags.writeable = False
         return q
 
@@ -353,10 +354,10 @@ class System:
         """Whether the given motion of some base has rotations."""
         return bool(np.any(self.model.base_programs[:, 3:] >= 0))
 
-    def coordinate_of(self, label: str) -> tuple[JointData, int]:
-        """Joint that a coordinate belongs to, and its number among those of the joint."""
-        j = self.joints.get(label) or self.joints[label.partition(".")[0]]
-        return j, j.spec.labels(j.name)[0].index(label)
+    @cached_property
+    def labels(self) -> Labels:
+        """What the labels of joint coordinates and speeds stand for, of tree and cut joints alike."""
+        return Labels(self.joints.values(), self.counted, self.nq)
 
     @cached_property
     def _paths(self) -> dict[tuple[int, int], AnglePath | None]:
@@ -386,11 +387,6 @@ class System:
             self._paths[joint.cut, k] = cut_angle_path(tables, m.cut, m.cut_frames, joint.cut, k)
         return self._paths[joint.cut, k]
 
-    @cached_property
-    def _index(self) -> tuple[dict[str, int], dict[str, int]]:
-        q = {label: k for k, label in enumerate(self.coordinates)}
-        return q, {label: k for k, label in enumerate(self.speeds)}
-
     def state(
         self,
         q: Mapping[str, float] | ArrayLike | None = None,
@@ -414,11 +410,11 @@ class System:
         0.3
         """
         values = []
-        for given, labels, index, start, kind in (
-            (q, self.coordinates, self._index[0], self.q_reference, "coordinate"),
-            (v, self.speeds, self._index[1], np.zeros(self.nv), "speed"),
+        for given, labels, known, start, kind in (
+            (q, self.coordinates, self.labels.coordinates, self.q_reference, "coordinate"),
+            (v, self.speeds, self.labels.speeds, np.zeros(self.nv), "speed"),
         ):
-            values.append(_values(given, labels, index, start, kind, self))
+            values.append(_values(given, labels, known, start, kind))
         _normalise(values[0], self)
         if not math.isfinite(t):
             raise ModelError([Problem("state", f"time is {t}", "Give a finite time in s.")])
@@ -476,14 +472,14 @@ def require_exact(system: System, state: State | None, what: str, instead: str) 
         )
 
 
-def _values(given: Any, labels: Sequence[str], index: Mapping[str, int], start: Array, kind: str, s: System) -> Array:
+def _values(given: Any, labels: Sequence[str], known: Mapping[str, Label], start: Array, kind: str) -> Array:
     out = np.array(start, float)
     if isinstance(given, Mapping):
-        wrong = [label for label in given if label not in index]
+        wrong = [label for label in given if label not in known or known[label].place < 0]
         if wrong:
-            raise ModelError(_unknown_label(s, kind, label, labels) for label in wrong)
+            raise ModelError(_unknown_label(known, kind, label, labels) for label in wrong)
         for label, value in given.items():
-            out[index[label]] = value
+            out[known[label].place] = value
     elif given is not None:
         out = np.array(given, float)
         if out.shape != (len(labels),):
@@ -499,10 +495,9 @@ def _values(given: Any, labels: Sequence[str], index: Mapping[str, int], start: 
     return out
 
 
-def _unknown_label(s: System, kind: str, label: str, labels: Sequence[str]) -> Problem:
-    joint = s.joints.get(label.split(".")[0])
-    if joint is not None and not joint.in_tree:
-        message = f"joint '{joint.name}' is cut, so '{label}' is not among the {kind}s of the tree"
+def _unknown_label(known: Mapping[str, Label], kind: str, label: str, labels: Sequence[str]) -> Problem:
+    if label in known:
+        message = f"joint '{known[label].joint.name}' is cut, so '{label}' is not among the {kind}s of the tree"
         return Problem("state", message, "Compile with other cuts=[...], or assemble the mechanism.")
     return Problem("state", f"there is no {kind} '{label}'", nearest(label, labels))
 
@@ -774,13 +769,9 @@ class _Builder:
         labels = [label for c in (*self.m.forces.values(), *self.m.constraints.values()) for label in c.reads()]
         labels += [label for d in self.m.drivers.values() for label in d.reads()]
         labels += [label for label, bounds in self.limits.items() if max(map(abs, bounds)) > math.pi]
-        turning = {
-            label: j.name
-            for j in self.joints.values()
-            for k, label in enumerate(j.spec.labels(j.name)[0])
-            if j.spec.is_periodic(k)
-        }
-        return {label: turning[label] for label in labels if label in turning}
+        known = Labels(self.joints.values()).coordinates
+        turning = {label: found.joint for label, found in known.items() if found.joint.spec.is_periodic(found.k)}
+        return {label: turning[label].name for label in labels if label in turning}
 
     def _free_bodies(self, cuts: Sequence[str] | Literal["all"] | None, free: Sequence[str]) -> list[int]:
         """Rows of the bodies that are to hang on a free joint."""
@@ -867,6 +858,7 @@ class _Builder:
                 cut=number,
             )  # fmt: skip
         self.joints = moved
+        self.labels = Labels(moved.values())
         for name, k in self.rows.items():
             self._mass_data(self.new_row[k], self.masses[k])
             del name
@@ -928,24 +920,24 @@ class _Builder:
 
     def freedom(self, label: str, element: str, path: Path) -> Freedom | None:
         """Freedom called `label`."""
-        name, _, suffix = label.partition(".")
-        joint = self.joints.get(label) or self.joints.get(name)
+        found = self.labels.speeds.get(label)
+        if found is None:
+            self._no_freedom(label, element, path)
+            return None
+        joint, k = found.joint, found.k
+        dimension, rotation = found.dimension if found.scalar else "", found.dimension == "angle"
+        if joint.in_tree:
+            return Freedom(-1, found.place, joint.q0 + k if found.scalar else -1, dimension, rotation)
+        return Freedom(joint.cut, k, -1, dimension, rotation)
+
+    def _no_freedom(self, label: str, element: str, path: Path) -> None:
+        joint = self.joints.get(label.partition(".")[0])
         if joint is None:
             self.r.problem(element, f"there is no joint '{label}'", nearest(label, self.joints), path)
-            return None
-        spec = joint.spec
-        if suffix not in spec.speeds:
-            _, labels = spec.labels(joint.name)
-            hint = f"Name one of its freedoms: {', '.join(labels)}." if labels else "A weld has no freedom."
-            self.r.problem(element, f"joint '{joint.name}' has no freedom '{label}'", hint, path)
-            return None
-        k = spec.speeds.index(suffix)
-        scalar = suffix in spec.coordinates and len(spec.coordinates) == len(spec.speeds)
-        dimension = spec.dimensions[k] if scalar else ""
-        rotation = dimension == "angle" or (dimension == "" and suffix.startswith("w"))
-        if joint.in_tree:
-            return Freedom(-1, joint.v0 + k, joint.q0 + k if scalar else -1, dimension, rotation)
-        return Freedom(joint.cut, k, -1, dimension, rotation)
+            return
+        labels = joint.spec.labels(joint.name)[1]
+        hint = f"Name one of its freedoms: {', '.join(labels)}." if labels else "A weld has no freedom."
+        self.r.problem(element, f"joint '{joint.name}' has no freedom '{label}'", hint, path)
 
     # ----------------------------------------------------------------------------------- forces, motions
 
@@ -1083,15 +1075,11 @@ class _Builder:
 
     def _start(self) -> tuple[dict[str, float], dict[str, float]]:
         """Start values in SI by label, of tree joints and of cut joints alike."""
-        dimensions: tuple[dict[str, str], dict[str, str]] = ({}, {})
-        for j in self.joints.values():
-            q, v = j.spec.labels(j.name)
-            dimensions[0].update(zip(q, j.spec.dimensions, strict=True))
-            if len(q) == len(v):
-                kinds = {"angle": "angular_speed", "length": "speed"}
-                dimensions[1].update(zip(v, (kinds[d] for d in j.spec.dimensions), strict=True))
-            else:
-                dimensions[1].update((s, "speed" if ".v" in s else "angular_speed") for s in v)
+        rates = {"angle": "angular_speed", "length": "speed"}
+        dimensions = (
+            {label: found.dimension for label, found in self.labels.coordinates.items()},
+            {label: rates[found.dimension] for label, found in self.labels.speeds.items()},
+        )
         found: tuple[dict[str, float], dict[str, float]] = ({}, {})
         for key, known, out in zip(("q", "v"), dimensions, found, strict=True):
             for label, value in getattr(self.m.start, key).items():
@@ -1158,8 +1146,8 @@ class _Builder:
 
     def _cut_freedom(self, label: str) -> tuple[int, int]:
         """Cut joint and number of one of its freedoms."""
-        j = self.joints[self.read[label]]
-        return j.cut, j.spec.labels(j.name)[0].index(label)
+        found = self.labels.coordinates[label]
+        return found.joint.cut, found.k
 
     def _paths(
         self, base: NDArray[np.int64], base_pose: Array, cut: NDArray[np.int64], cut_frames: Array

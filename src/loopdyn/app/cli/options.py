@@ -50,11 +50,10 @@ def check_labels(system: System, option: str, labels: Iterable[str]) -> None:
     """Refuse names of coordinates that the model does not have."""
     from loopdyn.quantities.wording import nearest
 
-    both = [j.spec.labels(j.name) for j in system.joints.values()]
-    known = [label for coordinates, speeds in both for label in (*coordinates, *speeds)]
+    known = {**system.labels.coordinates, **system.labels.speeds}
     for label in labels:
         if label not in known:
-            hint = nearest(label, dict.fromkeys(known))
+            hint = nearest(label, known)
             raise typer.BadParameter(f"there is no joint coordinate '{label}'. {hint}", param_hint=option)
 
 
