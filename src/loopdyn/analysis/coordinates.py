@@ -26,7 +26,8 @@ from loopdyn.formulations.partition.formulation import Partition, PartitionSolve
 from loopdyn.loops.projection import project
 from loopdyn.loops.rank import CANDIDATE, decide, require_inertia, require_regular, scaled
 from loopdyn.quantities.wording import nearest
-from loopdyn.system.system import State, System, build
+from loopdyn.system.builder import build
+from loopdyn.system.system import State, System
 from loopdyn.system.topology import forest_of_cuts
 from loopdyn.tree.functions import bodies_without_inertia, closure, increment
 

@@ -38,7 +38,8 @@ from loopdyn.quantities.wording import nearest
 from loopdyn.results.equilibrium import Equilibria, Equilibrium, Preload, stiffness_unit, units_of
 from loopdyn.results.run import load_units
 from loopdyn.run.locking import coordinate
-from loopdyn.system.system import State, System, TableUse, build
+from loopdyn.system.builder import build
+from loopdyn.system.system import State, System, TableUse
 from loopdyn.tree import power
 from loopdyn.tree.functions import body_motion, closure, difference, energy, increment, inverse_dynamics, terms
 from loopdyn.tree.tables import check_tables, table_variable

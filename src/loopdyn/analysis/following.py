@@ -33,7 +33,8 @@ from numpy.typing import NDArray
 
 from loopdyn.engine import records as rec
 from loopdyn.errors import LoopdynError, SingularityError
-from loopdyn.system.system import State, System, build
+from loopdyn.system.builder import build
+from loopdyn.system.system import State, System
 from loopdyn.tree import jacobian
 from loopdyn.tree.functions import difference, increment, require_rows
 from loopdyn.tree.user_rows import user_rows

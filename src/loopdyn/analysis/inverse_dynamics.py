@@ -36,7 +36,8 @@ from loopdyn.quantities.wording import nearest
 from loopdyn.results.inverse_dynamics import InverseDynamics, element_name, what_is_missing
 from loopdyn.results.run import Run
 from loopdyn.run.locking import coordinate
-from loopdyn.system.system import State, System, build
+from loopdyn.system.builder import build
+from loopdyn.system.system import State, System
 from loopdyn.tree.functions import Terms, body_motion, closure, counted, difference, increment, terms
 from loopdyn.tree.tables import check_tables
 

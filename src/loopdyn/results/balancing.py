@@ -16,7 +16,8 @@ from loopdyn.model.inertia import Point
 from loopdyn.model.mechanism import Body
 from loopdyn.quantities.wording import nearest
 from loopdyn.results.bearings import ROUNDING, Bearings, over_time
-from loopdyn.system.system import System, build
+from loopdyn.system.builder import build
+from loopdyn.system.system import System
 
 if TYPE_CHECKING:
     import pandas

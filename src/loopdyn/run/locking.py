@@ -18,7 +18,8 @@ from loopdyn.analysis.reconnect import Change, reconnect
 from loopdyn.errors import LoopdynError
 from loopdyn.loops.reactions import Reactions
 from loopdyn.quantities.wording import nearest
-from loopdyn.system.system import State, System, Tolerated, build
+from loopdyn.system.builder import build
+from loopdyn.system.system import State, System, Tolerated
 from loopdyn.tree.functions import body_motion
 
 

@@ -8,7 +8,7 @@ from loopdyn.errors import ModelError, Problem
 from loopdyn.interchange.mjcf.imported import SLIDE, Array, ImportedMJCF
 from loopdyn.interchange.mjcf.model import CompiledModel
 from loopdyn.quantities.wording import nearest
-from loopdyn.system.system import build
+from loopdyn.system.builder import build
 
 NEARER = (
     0.1  # share of the residual of loops at qpos0, or of what it is outside limits, below which a keyframe is nearer
