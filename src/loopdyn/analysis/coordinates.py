@@ -27,8 +27,8 @@ from loopdyn.loops.projection import project
 from loopdyn.loops.rank import CANDIDATE, decide, require_inertia, require_regular, scaled
 from loopdyn.quantities.wording import nearest
 from loopdyn.system.builder import build
+from loopdyn.system.spanning_tree import forest_of_cuts
 from loopdyn.system.system import State, System
-from loopdyn.system.topology import forest_of_cuts
 from loopdyn.tree.functions import bodies_without_inertia, closure, increment
 
 if TYPE_CHECKING:

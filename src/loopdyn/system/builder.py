@@ -21,22 +21,20 @@ from loopdyn.model.mechanism import GROUND, Mechanism, name_problem, unrelated
 from loopdyn.quantities.expressions import Program
 from loopdyn.quantities.wording import nearest
 from loopdyn.system.freezing import Freezer
+from loopdyn.system.graph import Edge, Forest, adjacency
 from loopdyn.system.labels import Labels
 from loopdyn.system.placement import Placement, row_of
-from loopdyn.system.support import any_singular, unsupported_bodies
-from loopdyn.system.suspicions import gravity_note, suspicions
-from loopdyn.system.system import JointData, Pose, System, TableUse, compose, row_dimension
-from loopdyn.system.topology import (
-    Edge,
-    Forest,
-    Topology,
-    adjacency,
+from loopdyn.system.spanning_tree import (
     forest_of_cuts,
     forest_of_read_joints,
     rotors_in_tree,
     shallow_forest,
     supported_forest,
 )
+from loopdyn.system.support import any_singular, unsupported_bodies
+from loopdyn.system.suspicions import gravity_note, suspicions
+from loopdyn.system.system import JointData, Pose, System, TableUse, compose, row_dimension
+from loopdyn.system.topology import Topology
 
 Array = NDArray[np.float64]
 

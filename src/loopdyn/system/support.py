@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loopdyn.model.inertia import MassProperties
+from loopdyn.system.graph import Forest
 from loopdyn.system.system import JointData, Pose, compose
-from loopdyn.system.topology import Forest
 
 Array = NDArray[np.float64]
 

@@ -20,9 +20,7 @@ from loopdyn.quantities.expressions import Lookup
 from loopdyn.quantities.wording import nearest
 from loopdyn.system.cut_angles import AnglePath, Tables, cut_angle_path
 from loopdyn.system.labels import Label, Labels
-from loopdyn.system.topology import (
-    Topology,
-)
+from loopdyn.system.topology import Topology
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
