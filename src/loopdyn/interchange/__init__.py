@@ -5,7 +5,7 @@ from loopdyn.interchange.mjcf.imported import ImportedMJCF
 from loopdyn.interchange.mjcf.reading import read_mjcf
 from loopdyn.interchange.mjcf.writing import write_mjcf
 from loopdyn.interchange.report import Imported, Report
-from loopdyn.interchange.sdf import read_sdf
+from loopdyn.interchange.sdf.reading import read_sdf
 from loopdyn.interchange.urdf_reading import read_urdf
 from loopdyn.interchange.urdf_writing import write_urdf
 
