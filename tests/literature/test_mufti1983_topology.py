@@ -13,7 +13,9 @@ import numpy as np
 import pytest
 
 import loopdyn as ld
-from loopdyn.system.topology import Edge, Forest, Topology, hang
+from loopdyn.system.graph import Edge, Forest
+from loopdyn.system.spanning_tree import hang
+from loopdyn.system.topology import Topology
 
 pytestmark = pytest.mark.jit_off
 

@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 from tests import chromium, sweeps
 
-from loopdyn.output import viewer
+from loopdyn.output.viewer.page import write_page
 
 
 @pytest.fixture(scope="module")
@@ -20,10 +20,8 @@ def browser():
 def files(tmp_path_factory):
     folder = tmp_path_factory.mktemp("pages")
     return {
-        "four_bar": viewer.write_page(
-            sweeps.four_bar(), folder / "four_bar.html", traces=["C"], plots=["q", "wrench:C"]
-        ),
-        "platform": viewer.write_page(sweeps.platform(), folder / "platform.html"),
+        "four_bar": write_page(sweeps.four_bar(), folder / "four_bar.html", traces=["C"], plots=["q", "wrench:C"]),
+        "platform": write_page(sweeps.platform(), folder / "platform.html"),
     }
 
 

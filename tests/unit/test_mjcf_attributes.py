@@ -15,8 +15,8 @@ import pytest
 from tests.external.mujoco_loops import exact_accelerations
 
 import loopdyn as ld
-from loopdyn.interchange import mjcf_schema as schema
 from loopdyn.interchange.markup import parse
+from loopdyn.interchange.mjcf import schema
 from loopdyn.interchange.report import Report
 
 pytestmark = pytest.mark.jit_off

@@ -6,7 +6,8 @@ import pytest
 from tests import sweeps
 
 import loopdyn as ld
-from loopdyn.output.plot import RunPlots, write_film
+from loopdyn.output.plot.film import write_film
+from loopdyn.output.plot.runs import RunPlots
 
 mpl.use("Agg")
 import matplotlib.pyplot as plt

@@ -14,7 +14,9 @@ import pytest
 
 import loopdyn as ld
 import loopdyn.system.system
-from loopdyn.system.topology import Edge, Topology, adjacency, forest_of_cuts, shallow_forest
+from loopdyn.system.graph import Edge, adjacency
+from loopdyn.system.spanning_tree import forest_of_cuts, shallow_forest
+from loopdyn.system.topology import Topology
 
 pytestmark = [
     pytest.mark.jit_off,

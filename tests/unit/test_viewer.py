@@ -10,7 +10,9 @@ from scipy.spatial.transform import Rotation
 from tests import sweeps
 
 import loopdyn as ld
-from loopdyn.output import viewer
+from loopdyn.output.animation import animate
+from loopdyn.output.viewer.page import write_page
+from loopdyn.output.viewer.scene import describe
 
 FLOAT32 = np.finfo(np.float32).eps  # 1.2e-7, rounding of the stored numbers
 
@@ -27,7 +29,7 @@ def array(packed: dict) -> np.ndarray:
 @pytest.fixture(scope="module")
 def page(tmp_path_factory):
     path = tmp_path_factory.mktemp("page") / "four_bar.html"
-    return viewer.write_page(sweeps.four_bar(), path, traces=["C"], plots=["q", "wrench:C"]).read_text("utf-8")
+    return write_page(sweeps.four_bar(), path, traces=["C"], plots=["q", "wrench:C"]).read_text("utf-8")
 
 
 def test_the_page_fetches_nothing(page):
@@ -66,27 +68,27 @@ def test_components_that_redundancy_leaves_open_are_marked(page):
 
 def test_a_thousand_frames_of_the_platform_stay_below_6_megabytes(tmp_path):
     run = sweeps.platform().repeated(1000)
-    path = viewer.write_page(run, tmp_path / "platform.html", frames=1000)
+    path = write_page(run, tmp_path / "platform.html", frames=1000)
     assert len(array(embedded(path.read_text("utf-8"))["arrays"]["time"])) == 1000
     assert path.stat().st_size < 6e6
 
 
 def test_frames_are_thinned_out_evenly_from_first_to_last():
     run = sweeps.four_bar().repeated(500)
-    data = viewer.describe(run, frames=50)
+    data = describe(run, frames=50)
     time, all_times = array(data["arrays"]["time"]), run.data["time"].values
     assert 45 <= len(time) <= 50
     assert (time[0], time[-1]) == (all_times[0], all_times[-1])
     assert np.isin(time, all_times).all()
     assert np.ptp(np.diff(time)) <= 2.001 * (all_times[1] - all_times[0])  # each is the next sample of an even row
     assert data["samples"] == 500
-    assert len(array(viewer.describe(run, frames=None)["arrays"]["time"])) == 500
+    assert len(array(describe(run, frames=None)["arrays"]["time"])) == 500
 
 
 def test_reactions_can_be_left_out_or_chosen():
     run = sweeps.four_bar()
-    assert "wrench" not in viewer.describe(run, forces=False)["arrays"]
-    chosen = viewer.describe(run, forces=["D", "A"])
+    assert "wrench" not in describe(run, forces=False)["arrays"]
+    chosen = describe(run, forces=["D", "A"])
     np.testing.assert_array_equal(
         array(chosen["arrays"]["wrench"]), run.data["wrench"].sel(joint=["D", "A"]).values.astype(np.float32)
     )
@@ -95,7 +97,7 @@ def test_reactions_can_be_left_out_or_chosen():
 
 def test_the_slide_of_a_guide_spans_the_stroke():
     # Offset slider-crank: over a turn the slider moves between the two stretched positions.
-    (joint,) = [j for j in viewer.describe(sweeps.slider_crank(361))["joints"] if j["name"] == "D"]
+    (joint,) = [j for j in describe(sweeps.slider_crank(361))["joints"] if j["name"] == "D"]
     r, rod, e = 0.15, 0.45, 0.02
     stroke = np.sqrt((rod + r) ** 2 - e**2) - np.sqrt((rod - r) ** 2 - e**2)
     low, high = joint["travel"]
@@ -106,7 +108,7 @@ def test_the_slide_of_a_guide_spans_the_stroke():
 def test_traces_are_points_of_their_body():
     run = sweeps.four_bar()
     at = np.array([0.3, 0.4, 0.1])
-    joint, point = viewer.describe(run, traces=["C", ("coupler", at)])["traces"]
+    joint, point = describe(run, traces=["C", ("coupler", at)])["traces"]
     position, rotation = run.poses()
     motion = [ld.tree.body_motion(run.system, s) for s in run.states]
     C = run.system.joints["C"]
@@ -131,15 +133,15 @@ def test_traces_are_points_of_their_body():
 )
 def test_wrong_options_are_named(options, words, tmp_path):
     with pytest.raises(ld.LoopdynError, match=words):
-        viewer.write_page(sweeps.four_bar(), tmp_path / "page.html", **options)
+        write_page(sweeps.four_bar(), tmp_path / "page.html", **options)
     assert not (tmp_path / "page.html").exists()
 
 
 def test_the_ending_of_the_name_says_what_is_written(tmp_path):
     with pytest.raises(ld.LoopdynError, match=r"page.txt.*page.html"):
-        viewer.animate(sweeps.four_bar(), tmp_path / "page.txt")
-    assert viewer.animate(sweeps.four_bar(), tmp_path / "page.html", frames=3).stat().st_size > 0
-    assert viewer.animate(sweeps.four_bar(), tmp_path / "page.png", dpi=30).read_bytes()[:4] == b"\x89PNG"
+        animate(sweeps.four_bar(), tmp_path / "page.txt")
+    assert animate(sweeps.four_bar(), tmp_path / "page.html", frames=3).stat().st_size > 0
+    assert animate(sweeps.four_bar(), tmp_path / "page.png", dpi=30).read_bytes()[:4] == b"\x89PNG"
 
 
 def test_names_cannot_break_out_of_the_page(tmp_path):
@@ -147,7 +149,7 @@ def test_names_cannot_break_out_of_the_page(tmp_path):
     b = m.add_body("b", ld.Inertia.rod(mass=1, start=(0, 0, 0), end=(1, 0, 0), radius=0.01))
     m.add_joint("A", ld.Revolute(axis=(0, 0, 1)), m.ground, b, at=(0, 0, 0))
     run = sweeps.sweep(m, lambda t: ({"A": t}, {"A": 1.0}), [0.0, 1.0])
-    text = viewer.write_page(run, tmp_path / "page.html").read_text("utf-8")
+    text = write_page(run, tmp_path / "page.html").read_text("utf-8")
     assert "<b>bold" not in re.sub(r"<\\/script><b>bold", "", text)
     assert embedded(text)["name"] == "</script><b>bold"
 
@@ -155,7 +157,7 @@ def test_names_cannot_break_out_of_the_page(tmp_path):
 def test_without_the_drawing_library_it_is_said_what_to_install(monkeypatch, tmp_path):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(ld.LoopdynError, match=r"k3d.*pip install"):
-        viewer.write_page(sweeps.four_bar(), tmp_path / "page.html")
+        write_page(sweeps.four_bar(), tmp_path / "page.html")
 
 
 def test_the_licence_of_the_inlined_library_is_in_the_page(page):

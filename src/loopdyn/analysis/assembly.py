@@ -184,8 +184,7 @@ def _tolerances(given: float | tuple[float, float]) -> tuple[float, float]:
 
 def _check_labels(system: System, q: object, v: object, fix: Sequence[str] | None) -> None:
     """Refuse names that are not there, and values that are no pose."""
-    joints = system.joints.values()
-    coordinates, speeds = ([label for j in joints for label in j.spec.labels(j.name)[k]] for k in (0, 1))
+    coordinates, speeds = system.labels.coordinates, system.labels.speeds
     problems = []
     for given, known, kind in (
         (q if isinstance(q, Mapping) else (), coordinates, "coordinate"),
@@ -202,12 +201,11 @@ def _check_labels(system: System, q: object, v: object, fix: Sequence[str] | Non
 def _beyond_numbers(system: System, given: Mapping[str, float]) -> list[Problem]:
     """Coordinates that are not finite, or too large to say where a body is."""
     found = []
-    for j in system.joints.values():
-        for label, dimension in zip(j.spec.labels(j.name)[0], j.spec.dimensions, strict=True):
-            most = RESOLVED * (system.size if dimension == "length" else 1.0)
-            if label in given and not abs(given[label]) <= most:
-                hint = "Give an angle without its full turns, in rad, or a length in m."
-                found.append(Problem("assemble", f"{label} = {given[label]:g} cannot be a pose", hint))
+    for label, of in system.labels.coordinates.items():
+        most = RESOLVED * (system.size if of.dimension == "length" else 1.0)
+        if label in given and not abs(given[label]) <= most:
+            hint = "Give an angle without its full turns, in rad, or a length in m."
+            found.append(Problem("assemble", f"{label} = {given[label]:g} cannot be a pose", hint))
     return found
 
 
@@ -532,8 +530,7 @@ def _outside(system: System, pose: State, targets: Sequence[_Target]) -> list[_T
     for label, (low, high) in system.limits.items():
         if label in given:
             continue
-        j = system.joints[label.partition(".")[0]]
-        k = j.spec.labels(j.name)[0].index(label)
+        j, k, *_ = system.labels.coordinates[label]
         target = _Target(label, 0.0, j.v0 + k if j.in_tree else -1, j.q0 + k if j.in_tree else k, j)
         value = _measured(system, pose, [target])[0]
         if not _allowed(system, target, value):
@@ -933,10 +930,9 @@ def speed_rows(system: System, pose: State, labels: Sequence[str]) -> Array:
     Their transposes are the generalised forces of unit loads on these speeds.
     """
     motion = body_motion(system, pose)
-    known = {label: (j, k) for j in system.joints.values() for k, label in enumerate(j.spec.labels(j.name)[1])}
     rows = np.zeros((len(labels), system.nv))
     for n, label in enumerate(labels):
-        j, k = known[label]
+        j, k, *_ = system.labels.speeds[label]
         if j.in_tree:
             rows[n, j.v0 + k] = 1.0
         else:

@@ -163,11 +163,11 @@ def _given(system: System, q: Mapping[str, float], near: State | None) -> tuple[
     up by speeds of balls, which have no coordinate of their own: the spin of a rod.
     """
     chosen: list[int] = []
-    owner = {label: j for j in system.joints.values() if j.in_tree for label in j.spec.labels(j.name)[0]}
+    known = system.labels.coordinates
     for label in q:
-        if label not in owner:
+        if label not in known or not known[label].joint.in_tree:
             raise LoopdynError(f"there is no independent coordinate '{label}'. {nearest(label, system.coordinates)}")
-        j = owner[label]
+        j = known[label].joint
         whole = list(range(j.v0, j.v0 + len(j.spec.speeds)))
         own = whole if label not in system.speeds else [system.speeds.index(label)]
         chosen += [k for k in own if k not in chosen]

@@ -26,8 +26,9 @@ from loopdyn.formulations.partition.formulation import Partition, PartitionSolve
 from loopdyn.loops.projection import project
 from loopdyn.loops.rank import CANDIDATE, decide, require_inertia, require_regular, scaled
 from loopdyn.quantities.wording import nearest
-from loopdyn.system.system import State, System, build
-from loopdyn.system.topology import forest_of_cuts
+from loopdyn.system.builder import build
+from loopdyn.system.spanning_tree import forest_of_cuts
+from loopdyn.system.system import State, System
 from loopdyn.tree.functions import bodies_without_inertia, closure, increment
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ class Sweep:
 
     def plot(self) -> Figure:
         """The projective criterion of every coordinate over the one that was swept, as Fig. 3 of the paper."""
-        from loopdyn.output.plot import plot_criterion
+        from loopdyn.output.plot.criterion import plot_criterion
 
         return plot_criterion(self)
 

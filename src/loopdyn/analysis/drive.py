@@ -1,482 +1,41 @@
 """`drive`: kinematic analysis of a mechanism over a range of its inputs, or along a motion of them.
 
-The curve is followed by :mod:`loopdyn.analysis.following`; here are the question, the result and its words.
+The curve is followed by :mod:`loopdyn.analysis.following`; here are the question and its checks, in
+:mod:`loopdyn.results.drive` the answer.
 """
 
 from __future__ import annotations
 
 import itertools
-import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from loopdyn.analysis.assembly import assemble
-from loopdyn.analysis.contradictions import beyond_tolerance, choose_again, largest_open, look, said_open
+from loopdyn.analysis.contradictions import beyond_tolerance, choose_again, largest_open, look
+from loopdyn.analysis.drive_inputs import Course, course_of, straight_line
 from loopdyn.analysis.following import LOST, End, Follower, Inputs, Point, Rows
 from loopdyn.analysis.mobility import mobility
-from loopdyn.constraints import Driver
-from loopdyn.errors import LoopdynError, ModelError, Problem, warn
-from loopdyn.files import write
-from loopdyn.forces.base import Table, law_program
+from loopdyn.errors import LoopdynError, ModelError, Problem
 from loopdyn.loops.projection import project
 from loopdyn.loops.rank import dead_drivers, of_matrix
-from loopdyn.quantities.profiles import Profile
 from loopdyn.quantities.wording import nearest
-from loopdyn.system.system import JointData, State, System, TableUse, Tolerated, point_on
-from loopdyn.tables import csv_text
-from loopdyn.tree.functions import Motion, body_motion, increment
-from loopdyn.tree.tables import leave_table
+from loopdyn.results.drive import Drive, DriveEvent, Kind
+from loopdyn.system.system import State, System
+from loopdyn.tree.functions import increment
 
 if TYPE_CHECKING:
-    import pandas
     import xarray
-    from matplotlib.figure import Figure
 
 Array = NDArray[np.float64]
 
-POINTS = 361  # of a range without a number of its own: a turn by degrees
-MOST_POINTS = 1_000_000  # of a range: more is a slip
 SHARE = 0.3  # of the largest motion in which a coordinate takes part to be named in a message
 NAMED = 6  # coordinates named at most
-MANY_TURNS = 10.0  # of a range in rad: more are likely degrees
-FILM = 4.0  # seconds that a film of a range takes
 AT_START = 1e-9  # rad or sizes of the mechanism: a dead point as near as this to the start of a range is at the start
 BESIDE = 1e-2  # rad or sizes of the mechanism, to a pose beside a dead point
-
-Kind = Literal[
-    "dead point", "change point", "turning point", "limit", "end of a curve", "tolerance", "left open", "lost"
-]
-
-
-@dataclass(frozen=True)
-class DriveEvent:
-    """A pose that matters, located to rounding.
-
-    Attributes
-    ----------
-    kind : str
-        "dead point": the inputs cannot go on, the loops would open; other coordinates move while the inputs stand.
-        "turning point": a coordinate turns back, its transmission ratio is zero; as an input it would be dead here.
-        "change point": rows of the loops become dependent and branches of motion cross; the drive keeps to its own.
-        "limit": a joint has reached its limit. "end of a curve": a row is undefined beyond. "tolerance": a redundant
-        constraint that is left open leaves its tolerance. "left open": others are left open from here on, the pose
-        jumps by the tolerance at most. "lost": none of these.
-    value : float
-        Parameter of the drive there: value of a single input, share of the way for several, or the time. SI.
-    inputs : dict
-        Values of the inputs, SI.
-    label : str
-        Coordinate that turns back or is at its limit.
-    text : str
-        The same in words.
-    state : State
-        The pose, at rest.
-    """
-
-    kind: Kind
-    value: float
-    inputs: dict[str, float]
-    label: str
-    text: str
-    state: State = field(repr=False)
-
-
-@dataclass(frozen=True, eq=False)
-class Drive:
-    """What a mechanism does when its inputs are moved; print it for a summary.
-
-    Attributes
-    ----------
-    system : System
-    inputs : tuple of str
-    parameter : str
-        What the motion is given over: "input" (a range of one input), "share" (ranges of several, from 0 to 1), "time".
-    status : str
-        "complete", or "stopped" before the end of the range.
-    message : str
-        Why it stopped, and what to do next.
-    events : tuple of DriveEvent
-        In the order of the motion.
-    data : xarray.Dataset
-        By step: `q` of all coordinates, those of cut joints included; `v` and `a`, their first and second derivatives
-        by the parameter (for a range of one input: per unit of its speed, the kinematic influence coefficients);
-        `ratio` and `ratio2`, first and second derivatives by the inputs; `quality`; `regular`. SI units.
-    units : str
-        "SI" or "model": of what is printed, plotted and tabulated. `data` is always in SI units.
-    tolerated : tuple
-        By step, the redundant constraints that are left open within a tolerance, see :func:`loopdyn.assemble`, or None.
-    left_open : dict
-        Largest residual of each of them, rad or m.
-    """
-
-    system: System = field(repr=False)
-    inputs: tuple[str, ...]
-    parameter: str
-    status: str
-    message: str
-    events: tuple[DriveEvent, ...] = field(repr=False)
-    data: xarray.Dataset = field(repr=False)
-    units: Literal["SI", "model"] = "SI"
-    tolerated: tuple[Tolerated | None, ...] = field(default=(), repr=False)
-    left_open: dict[str, float] = field(default_factory=dict, repr=False)
-
-    @property
-    def limit(self) -> DriveEvent | None:
-        """Where the motion had to stop, if it had to."""
-        return self.events[-1] if self.status == "stopped" and self.events else None
-
-    @property
-    def steps(self) -> int:
-        """How many poses there are."""
-        return int(self.data.sizes["step"])
-
-    def state(self, k: int) -> State:
-        """State of step k: derivatives by the parameter as speeds."""
-        if not -self.steps <= k < self.steps:
-            raise LoopdynError(f"the drive has steps 0 to {self.steps - 1}, not {k}.")
-        d = self.data
-        q = d["q"].values[k, : self.system.nq]
-        v = np.array(d["v"].values[k, : self.system.nv])
-        return State(float(d["time"].values[k]), np.array(q), v, tolerated=self.tolerated[k])
-
-    # ------------------------------------------------------------------------------------------- what it says
-
-    def ratio(self, output: str, by: str | None = None) -> xarray.DataArray:
-        """Transmission ratio of two coordinates: the speed of `output` per speed of `by` along the motion.
-
-        Parameters
-        ----------
-        output, by : str
-            Labels, also of cut joints; `by` is the first input unless it is given. Where `by` stands still the ratio is
-            infinite.
-
-        Examples
-        --------
-        >>> import loopdyn as ld
-        >>> turn = ld.drive(ld.library.four_bar().compile(), "A", (0, 6.2, 63))
-        >>> bool(abs(turn.ratio("D")).max() < 1)
-        True
-        """
-        of = self.data["v"]
-        if len(self.inputs) == 1 and by in (None, self.inputs[0]):
-            found = self.data["ratio"].sel(speed=self._known(output)).isel(input=0, drop=True)
-        else:
-            with np.errstate(divide="ignore", invalid="ignore"):
-                found = of.sel(speed=self._known(output)) / of.sel(speed=self._known(by or self.inputs[0])).values
-        return found.drop_vars("speed").rename(f"{output} per {by or self.inputs[0]}")
-
-    def _known(self, label: str) -> str:
-        labels = [str(x) for x in self.data["speed"].values]
-        if label not in labels:
-            raise ModelError([Problem("drive", f"there is no coordinate '{label}'", nearest(label, labels))])
-        return label
-
-    @cached_property
-    def _motions(self) -> list[Motion]:
-        """Motion of all bodies at each step; derivatives are by the parameter."""
-        s, d = self.system, self.data
-        frozen = self.parameter != "time" and bool(s.mechanism.base)  # a base in motion is to stand still
-        found = []
-        for k in range(self.steps):
-            state, a = self.state(k), d["a"].values[k, : s.nv]
-            now = body_motion(s, state, a)
-            if frozen:
-                back = body_motion(s, State(state.t, state.q, -state.v), a)
-                rest = body_motion(s, State(state.t, state.q, 0.0 * state.v))
-                now = Motion(
-                    now.bodies,
-                    now.position,
-                    now.rotation,
-                    (now.velocity - back.velocity) / 2,
-                    (now.angular_velocity - back.angular_velocity) / 2,
-                    (now.acceleration + back.acceleration) / 2 - rest.acceleration,
-                    (now.angular_acceleration + back.angular_acceleration) / 2 - rest.angular_acceleration,
-                )
-            found.append(now)
-        return found
-
-    def poses(self) -> tuple[Array, Array]:
-        """Positions (step, body, 3) and rotations (step, body, 3, 3) of the frames of all bodies."""
-        return np.array([m.position for m in self._motions]), np.array([m.rotation for m in self._motions])
-
-    def point(self, body: str, at: ArrayLike) -> xarray.Dataset:
-        """Path of a point of a body (a coupler curve), with its first and second derivatives by the parameter.
-
-        Parameters
-        ----------
-        body : str
-        at : (3,)
-            The point in world coordinates at the reference pose, in m (in the units of the model if the drive is).
-
-        Examples
-        --------
-        >>> import loopdyn as ld
-        >>> turn = ld.drive(ld.library.four_bar().compile(), "A", (0, 6.2, 63))
-        >>> turn.point("coupler", at=(0.5, 0.5, 0))["position"].dims
-        ('step', 'xyz')
-        """
-        from loopdyn.quantities.labels import dataset
-
-        s, given = self.system, np.asarray(at, float)
-        own = point_on(s, body, given * self._scale("length"))
-        row = s.bodies.index(body)
-        parts: dict[str, list[Array]] = {"position": [], "velocity": [], "acceleration": []}
-        for m in self._motions:
-            arm, w = m.rotation[row] @ own, m.angular_velocity[row]
-            parts["position"].append(m.position[row] + arm)
-            parts["velocity"].append(m.velocity[row] + np.cross(w, arm))
-            turning = np.cross(m.angular_acceleration[row], arm) + np.cross(w, np.cross(w, arm))
-            parts["acceleration"].append(m.acceleration[row] + turning)
-        per = self._per()
-        units = {"position": "m", "velocity": f"m{per}", "acceleration": f"m{per}{'²' if per else ''}"}
-        data = {k: (("step", "xyz"), np.array(v), {"units": units[k]}) for k, v in parts.items()}
-        return dataset(data, {**self._coords(), "xyz": ["x", "y", "z"]}, {"body": body, "at": given.tolist()})
-
-    def _per(self) -> str:
-        if self.parameter == "share":
-            return ""
-        if self.parameter == "time":
-            return "/s"
-        return f"/{self.data['coordinate_units'].sel(coordinate=self.inputs[0]).item()}"
-
-    def _coords(self) -> dict[str, Any]:
-        return {name: self.data.coords[name] for name in ("parameter", "time")}
-
-    def transmission_angle(self, output: str, at: str | None = None) -> xarray.DataArray:
-        """Transmission angle at the output link of a planar mechanism, rad, from 0 (dead) to pi/2 (best).
-
-        The output link is the one that the joint `output`, a pin or a slide, holds to the ground. It is moved by a
-        coupler, a body with two joints, through their common joint `at`. The force between them acts, but for weight,
-        inertia and friction, along the line through both pins of the coupler (for a slide between them, square to it),
-        and the angle is 90 degrees less that between this line and the direction in which the point of the output link
-        moves: for a four-bar the angle between coupler and rocker, for a slider-crank that between the rod and the
-        normal of the slide. It concerns the output link alone; `quality` in the data, the smallest singular value of
-        the Jacobian of all rows and inputs in natural units (rad, sizes of the mechanism), is meant for any mechanism.
-
-        Parameters
-        ----------
-        output : str
-            Joint between the ground and the output link.
-        at : str, optional
-            Joint between coupler and output link, where there are several.
-
-        Examples
-        --------
-        >>> import loopdyn as ld
-        >>> turn = ld.drive(ld.library.four_bar().compile(), "A", (0, 6.2, 63))
-        >>> round(float(turn.transmission_angle("D").min()), 2)
-        0.89
-        """
-        import xarray as xr
-
-        value = _transmission(self.system, self._motions, output, at)
-        name = f"transmission angle at {output}"
-        return xr.DataArray(value, dims="step", coords=self._coords(), name=name, attrs={"units": "rad"})
-
-    # --------------------------------------------------------------------------------------------- in words
-
-    def _scale(self, dimension: str) -> float:
-        """SI value of one unit of what is shown."""
-        return self.system.mechanism.units.factor(dimension) if self.units == "model" and dimension else 1.0
-
-    def _dimension(self, label: str) -> str:
-        known = [str(x) for dim in ("coordinate", "speed") for x in self.data[dim].values]
-        if label not in known:
-            raise ModelError([Problem("drive", f"there is no coordinate '{label}'", nearest(label, known))])
-        return _dimensions(self.system).get(label, "")
-
-    def unit(self, label: str) -> str:
-        """Unit in which a coordinate is shown."""
-        dimension = self._dimension(label)
-        shown = self.system.mechanism.units if self.units == "model" else None
-        names = {"angle": shown.angle if shown else "rad", "length": shown.length if shown else "m"}
-        return names.get(dimension, "1")
-
-    def shown(self, label: str, value: float | Array) -> Any:
-        """Value of a coordinate in the unit in which it is shown."""
-        return value / self._scale(self._dimension(label))
-
-    def parameter_label(self) -> str:
-        """Name and unit of the parameter, for axes and tables."""
-        if self.parameter == "time":
-            return "time in s"
-        return "share of the way" if self.parameter == "share" else f"{self.inputs[0]} in {self.unit(self.inputs[0])}"
-
-    def parameter_values(self) -> Array:
-        """Values of the parameter in the unit in which it is shown."""
-        values = np.asarray(self.data["parameter"].values, float)
-        return np.asarray(self.shown(self.inputs[0], values) if self.parameter == "input" else values)
-
-    def to_dataframe(self) -> pandas.DataFrame:
-        """One row per step in the units that are shown, which the names of the columns tell."""
-        import pandas as pd
-
-        d = self.data
-        columns: dict[str, Any] = {}
-        if self.parameter != "input":
-            for k, label in enumerate(self.inputs):
-                columns[f"input {label} [{self.unit(label)}]"] = self.shown(label, d["input_value"].values[:, k])
-        for k, label in enumerate(str(x) for x in d["coordinate"].values):
-            columns[f"{label} [{self.unit(label)}]"] = self.shown(label, d["q"].values[:, k])
-        per = {"time": ("s", 1.0), "share": ("", 1.0)}.get(
-            self.parameter, (self.unit(self.inputs[0]), self.shown(self.inputs[0], 1.0))
-        )
-        for name, power, mark in (("v", 1, "'"), ("a", 2, "''")):
-            for k, label in enumerate(str(x) for x in d["speed"].values):
-                below = f"/{per[0]}{'^2' if power == 2 else ''}" if per[0] else ""
-                unit = self.unit(label) if self._dimension(label) else _speed_unit(label)
-                columns[f"{label}{mark} [{unit}{below}]"] = self.shown(label, d[name].values[:, k]) / per[1] ** power
-        columns["quality"] = d["quality"].values
-        columns["regular"] = d["regular"].values
-        return pd.DataFrame(columns, index=pd.Index(self.parameter_values(), name=self.parameter_label()))
-
-    def to_csv(self, path: str | os.PathLike[str]) -> None:
-        """Write :meth:`to_dataframe` to a file, all digits kept."""
-        write(path, csv_text(self.to_dataframe()))
-
-    def __str__(self) -> str:
-        s, d = self.system, self.data
-        span = self.parameter_values()
-        title = f"{s.name} driven at {', '.join(self.inputs)}: {self.steps} steps"
-        lines = [f"{title}, {self.parameter_label()} from {span[0]:.6g} to {span[-1]:.6g}" if len(span) else title]
-        lines.append(f"  {self.status}{': ' + self.message if self.message else ''}")
-        if len(span):
-            at = {"input": self.inputs[0], "share": "share", "time": "t"}[self.parameter]
-            heads = ("smallest", f"at {at}", "largest", f"at {at}", "speed ratio up to")
-            lines.append(f"  {'coordinate':<16}{'unit':<6}" + "".join(f"{h:>19}" if h[0] == "s" and h[-1] == "o" else
-                         f"{h:>13}" for h in heads))  # fmt: skip
-            ratios = self._largest_ratios()
-            for k, label in enumerate(str(x) for x in d["coordinate"].values):
-                x = np.asarray(self.shown(label, d["q"].values[:, k]))
-                low, high = int(np.argmin(x)), int(np.argmax(x))
-                numbers = (x[low], span[low], x[high], span[high])
-                cells = "".join(f"{n:>13.6g}" for n in numbers) + f"{ratios.get(label, ''):>19}"
-                lines.append(f"  {label:<16}{self.unit(label):<6}{cells}")
-            worst = int(np.argmin(d["quality"].values))
-            lines.append(f"  quality (0 is singular) at least {d['quality'].values[worst]:.3g}, at {span[worst]:.6g}")
-        lines += [f"  {e.text}" for e in self.events] or ["  no dead, turning or change points"]
-        lines += [f"  {said_open(self.left_open)}"] if self.left_open else []
-        return "\n".join(lines)
-
-    def _largest_ratios(self) -> dict[str, str]:
-        """Largest speed of each coordinate per speed of the input, in the units that are shown; of one input only."""
-        if len(self.inputs) != 1 or not self.steps:
-            return {}
-        one = self.shown(self.inputs[0], 1.0)
-        out = {}
-        for k, label in enumerate(str(x) for x in self.data["speed"].values):
-            if self._dimension(label):
-                largest = np.abs(self.shown(label, self.data["ratio"].values[:, k, 0]) / one).max()
-                out[label] = "unbounded" if np.isnan(largest) else f"{largest:.4g}"
-        return out
-
-    def as_data(self) -> dict[str, Any]:
-        """The summary as plain data, in the units that are shown."""
-        span = self.parameter_values()
-        return {
-            "name": self.system.name,
-            "inputs": list(self.inputs),
-            "parameter": self.parameter_label(),
-            "status": self.status,
-            "message": self.message,
-            "steps": self.steps,
-            "from": float(span[0]) if len(span) else None,
-            "to": float(span[-1]) if len(span) else None,
-            "coordinates": {
-                str(label): {
-                    "unit": self.unit(str(label)),
-                    "min": float(np.min(self.shown(str(label), self.data["q"].values[:, k]))),
-                    "max": float(np.max(self.shown(str(label), self.data["q"].values[:, k]))),
-                }
-                for k, label in enumerate(self.data["coordinate"].values)
-                if self.steps
-            },
-            "quality": float(self.data["quality"].min()) if self.steps else None,
-            "left_open": dict(self.left_open),
-            "events": [
-                {
-                    "kind": e.kind,
-                    "inputs": {label: float(self.shown(label, x)) for label, x in e.inputs.items()},
-                    "coordinate": e.label,
-                    "text": e.text,
-                }
-                for e in self.events
-            ],
-        }
-
-    # -------------------------------------------------------------------------------------------- looking at it
-
-    def plot(self, *labels: str) -> Figure:
-        """Coordinates, their first and second derivatives and the quality over the parameter, with the events.
-
-        Parameters
-        ----------
-        *labels : str
-            Coordinates to show; by default all that have one number.
-        """
-        from loopdyn.output.plot import plot_drive
-
-        return plot_drive(self, [self._known(label) for label in labels])
-
-    def plot_point(self, body: str, at: ArrayLike) -> Figure:
-        """The path of a point of a body, drawn in the plane in which it is widest; arguments as in :meth:`point`."""
-        from loopdyn.output.plot import plot_drive_point
-
-        return plot_drive_point(self, body, self.point(body, at))
-
-    def animate(self, path: str | os.PathLike[str], *, seconds: float = FILM, **options: Any) -> Path:
-        """Write a page for the browser (.html), a film (.gif, .mp4) or a picture (.png) of the motion.
-
-        Parameters
-        ----------
-        path : str or Path
-        seconds : float
-            How long a film of a range takes; a motion of time takes its own.
-        **options
-            Those of :func:`loopdyn.output.viewer.write_page` and :func:`loopdyn.output.plot.write_film`.
-        """
-        from loopdyn.output.viewer import animate
-
-        if not self.steps:
-            raise LoopdynError("there is no pose to show: the drive ended at its start. Give another range.")
-        return animate(_Film(self, seconds), Path(path), **options)
-
-
-class _Film:
-    """A drive as what pages and films need of a run; a range is passed through in a given time."""
-
-    def __init__(self, drive: Drive, seconds: float):
-        from loopdyn.quantities.labels import dataset
-
-        self.system, self._drive = drive.system, drive
-        s, d = drive.system, drive.data
-        time, rate = d["time"].values, np.ones(drive.steps)
-        if drive.parameter != "time":  # evenly along the parameter, forth and back
-            way = np.diff(d["parameter"].values, prepend=d["parameter"].values[:1])
-            total = float(np.abs(way).sum()) or 1.0
-            time = seconds * np.cumsum(np.abs(way)) / total
-            rate = np.sign(np.append(way[1:], way[-1:])) * total / seconds
-        self.data = dataset(
-            {
-                "q": (("time", "coordinate"), d["q"].values[:, : s.nq]),
-                "v": (("time", "speed"), d["v"].values[:, : s.nv] * rate[:, None]),
-                "a": (("time", "speed"), d["a"].values[:, : s.nv] * rate[:, None] ** 2),
-            },
-            {"time": time, "coordinate": list(s.coordinates), "speed": list(s.speeds)},
-        )
-
-    def poses(self) -> tuple[Array, Array]:
-        """Those of the drive."""
-        return self._drive.poses()
-
-
-# ------------------------------------------------------------------------------------------------ the question
 
 
 def drive(
@@ -546,136 +105,14 @@ def drive(
             "Add a driver and use ld.simulate."
         )
     rows = Rows(system)
-    known = [label for label in rows.labels if _dimensions(system).get(label)]
+    known = [label for label in rows.labels if label in system.labels.scalars]
     wrong = [label for label in given if label not in known]
     if wrong:
         raise ModelError(
             Problem("drive", f"there is no joint coordinate '{w}' to drive", nearest(w, known)) for w in wrong
         )
-    course = _course(system, given, times, units)
+    course = course_of(system, given, times, units)
     return _Driving(system, rows, course, limits, units).run(near)
-
-
-@dataclass(frozen=True)
-class _Course:
-    """What the inputs are to do: in pieces, each with its function, its parameters and its first value."""
-
-    labels: tuple[str, ...]
-    parameter: str
-    pieces: tuple[tuple[Inputs, Array], ...]  # the targets of a piece begin with the last one of the piece before
-    start: Array  # values of the inputs at the first target
-    unit: float  # natural unit of the parameter
-    time: float = 0.0  # at the first target of a motion
-
-
-def _dimensions(system: System) -> dict[str, str]:
-    """Dimension of every coordinate that is one number, by label: "angle" or "length"."""
-    found: dict[str, str] = {}
-    for j in system.joints.values():
-        if len(j.spec.coordinates) == len(j.spec.speeds):
-            found |= dict(zip(j.spec.labels(j.name)[0], j.spec.dimensions, strict=True))
-    return found
-
-
-def _speed_unit(label: str) -> str:
-    """Unit of a speed without a coordinate of its own, times s."""
-    return "m" if label.rpartition(".")[2].startswith("v") else "rad"
-
-
-def _note_many_turns(ranges: Mapping[str, Array]) -> None:
-    """Warn of ranges in rad that look like degrees."""
-    for label, values in ranges.items():
-        turns = float(np.ptp(values)) / (2.0 * np.pi)
-        if turns > MANY_TURNS:
-            text = f"'{label}' is driven over {np.ptp(values):g} rad, {turns:.3g} turns. If degrees are meant, use "
-            text += 'np.radians(...), or units="model" with a model in degrees.'
-            warn(text)
-
-
-def _course(system: System, given: Mapping[str, Any], times: Any, units: str) -> _Course:
-    labels = tuple(given)
-    in_time = [isinstance(m, (str | Profile | Table, Mapping)) for m in given.values()]
-    if any(in_time) and not all(in_time):
-        raise LoopdynError("some inputs have a range and others a motion in time. Give all of them one or the other.")
-    if all(in_time):
-        return _motion_course(system, given, times)
-    if times is not None:
-        raise LoopdynError("times are given for a range, which has none. Leave them out, or give a motion of t.")
-    sizes = {"angle": 1.0, "length": system.size}
-    dimensions = [_dimensions(system)[label] for label in labels]
-    factors = [system.mechanism.units.factor(d) if units == "model" else 1.0 for d in dimensions]
-    values = [_range(label, m) * f for (label, m), f in zip(given.items(), factors, strict=True)]
-    if units == "SI":
-        _note_many_turns({n: v for n, d, v in zip(labels, dimensions, values, strict=True) if d == "angle"})
-    if len({len(v) for v in values}) > 1:
-        counts = ", ".join(f"{label}: {len(v)}" for label, v in zip(labels, values, strict=True))
-        raise LoopdynError(f"the inputs have ranges of different lengths ({counts}). Give all of them as many steps.")
-    u = np.array(values).T
-    if len(labels) == 1:
-        one, none = np.ones(1), np.zeros(1)
-        return _Course(labels, "input", ((lambda s: (np.array([s]), one, none), u[:, 0]),), u[0], sizes[dimensions[0]])
-    shares = np.linspace(0.0, 1.0, len(u))
-    straight = np.abs(np.diff(u, 2, axis=0)).max(initial=0.0) <= 1e-12 * np.abs(u).max()
-    ends = [0, len(u) - 1] if straight else range(len(u))
-    pieces = []
-    for i, j in itertools.pairwise(ends):
-        pieces.append((_line(u[i], u[j], shares[i], shares[j]), shares[i : j + 1]))
-    return _Course(labels, "share", tuple(pieces), u[0], 1.0)
-
-
-def _line(u0: Array, u1: Array, s0: float, s1: float) -> Inputs:
-    slope, none = (u1 - u0) / (s1 - s0), np.zeros(len(u0))
-    return lambda s: (u0 + slope * (s - s0), slope, none)
-
-
-def _range(label: str, given: Any) -> Array:
-    hint = "Give (start, stop), (start, stop, n), a list of values, a profile, or a formula of t."
-    try:
-        numbers = np.asarray(given, float)
-    except (TypeError, ValueError, OverflowError):
-        numbers = np.zeros(0)
-    if numbers.ndim != 1 or len(numbers) < 2 or not np.isfinite(numbers).all():
-        raise LoopdynError(f"the motion of '{label}' is not clear. {hint}")
-    if isinstance(given, tuple):
-        if len(given) > 3 or (len(given) == 3 and not (given[2] == int(given[2]) and 2 <= given[2] <= MOST_POINTS)):
-            between = f"n from 2 to {MOST_POINTS:,}"
-            raise LoopdynError(f"the range of '{label}' is not clear: a tuple is (start, stop, n), {between}. {hint}")
-        numbers = np.linspace(numbers[0], numbers[1], POINTS if len(given) == 2 else int(given[2]))
-    return numbers
-
-
-def _motion_course(system: System, given: Mapping[str, Any], times: Any) -> _Course:
-    r = system.mechanism.resolver()
-    programs, ends = [], []
-    for label, law in given.items():
-        element = f"motion of '{label}'"
-        motion = Driver(joint=label, motion=law).motion  # which says what is wrong with its form
-        dimension = _dimensions(system)[label]
-        programs.append(law_program(motion, {"t": "number"}, dimension, r, element, (), motion=True))
-        if isinstance(motion, Profile):
-            curve = motion.resolve(r, element, ())
-            ends.append(
-                np.inf if curve is None else curve.duration if np.isfinite(curve.duration) else curve.cycle_time
-            )
-        else:
-            ends.append(np.inf)
-    if r.problems:
-        raise ModelError(dict.fromkeys(r.problems))
-    if times is None:
-        finite = [x for x in ends if np.isfinite(x)]
-        if not finite:
-            raise LoopdynError("a motion in time needs times. Give times=(start, stop) in s.")
-        times = (0.0, max(finite))
-    t = _range("times", times)
-    for element, of, lookup in r.tables:
-        if lookup.left_by(float(t.min())) or lookup.left_by(float(t.max())):
-            leave_table(TableUse(element, of, lookup), f": times go from {t.min():g} to {t.max():g} s")
-
-    def inputs(s: float) -> tuple[Array, Array, Array]:
-        jets = np.array([p.jet([(s, 1.0, 0.0)]) for p in programs])
-        return jets[:, 0], jets[:, 1], jets[:, 2]
-
-    return _Course(tuple(given), "time", ((inputs, t),), inputs(float(t[0]))[0], float(np.ptp(t)) or 1.0, float(t[0]))
 
 
 @dataclass(frozen=True)
@@ -696,7 +133,7 @@ class _Stretch:
 class _Driving:
     """One drive: from the start of the model to the start of the range, then along it."""
 
-    def __init__(self, system: System, rows: Rows, course: _Course, limits: bool, units: Literal["SI", "model"]):
+    def __init__(self, system: System, rows: Rows, course: Course, limits: bool, units: Literal["SI", "model"]):
         self.system, self.rows, self.course, self.units = system, rows, course, units
         self.limits = dict(system.limits) if limits else {}
         self.t = course.time
@@ -752,7 +189,7 @@ class _Driving:
         self._turn_limits(still.coordinates(start.q, phi))
         held = self._check(still, start)
         # the way to the start of the range
-        way = self.follower(_line(here, c.start, 0.0, 1.0), 1.0, held=held)
+        way = self.follower(straight_line(here, c.start, 0.0, 1.0), 1.0, held=held)
         p = way.point(0.0, start.q, zero)
         if np.abs((c.start - here) / way.input_units).max() > 0.0:
             last = self._follow(way.inputs, 1.0, p, np.ones(1), held=held)[-1]
@@ -787,8 +224,8 @@ class _Driving:
     def _turn_limits(self, x: Array) -> None:
         """Limits of angles are meant but for whole turns: those that hold the start, or are next to it, are taken."""
         for label, (low, high) in self.limits.items():
-            joint, here = self.system.joints[label.partition(".")[0]], x[self.rows.labels.index(label)]
-            turning = _dimensions(self.system)[label] == "angle" and joint.spec.type != "helical"
+            of, here = self.system.labels.coordinates[label], x[self.rows.labels.index(label)]
+            turning = of.joint.spec.is_periodic(of.k)
             if turning and not low <= here <= high:  # limits more than a turn apart may hold it as they are
                 turns = 2 * np.pi * np.round((here - (low + high) / 2) / (2 * np.pi))
                 self.limits[label] = (low + turns, high + turns)
@@ -854,8 +291,8 @@ class _Driving:
 
         s = self.system
         grounded = {j.name for j in s.joints.values() if min(j.parent, j.child) < s.n_bases}
-        scalar = [i for i, label in enumerate(self.rows.labels) if _dimensions(s).get(label)]
-        standing = [i for i in scalar if self.rows.labels[i].partition(".")[0] in grounded]
+        scalar = [i for i, label in enumerate(self.rows.labels) if label in s.labels.scalars]
+        standing = [i for i in scalar if s.labels.scalars[self.rows.labels[i]].joint.name in grounded]
         for among in (standing, scalar):
             if len(among) >= left and of_matrix(moves[among]).count == left:
                 return [
@@ -925,7 +362,7 @@ class _Driving:
         """Values of coordinates in the units that are shown."""
         parts, units = [], self.system.mechanism.units
         for label, value in inputs.items():
-            dimension = _dimensions(self.system)[label]
+            dimension = self.system.labels.scalars[label].dimension
             factor = units.factor(dimension) if self.units == "model" else 1.0
             name = getattr(units, dimension) if self.units == "model" else {"angle": "rad", "length": "m"}[dimension]
             parts.append(f"{label} = {value / factor:.9g} {name}")
@@ -995,9 +432,8 @@ class _Driving:
         def stacked(name: str, *shape: int) -> Array:
             return np.array([getattr(p, name) for p in points], float).reshape(n, *shape)
 
-        dims = _dimensions(s)
-        units = [{"angle": "rad", "length": "m"}.get(dims.get(label, ""), "1") for label in coordinates]
-        per = {"input": f"per {'rad' if c.labels and dims[c.labels[0]] == 'angle' else 'm'} of {c.labels[0]}",
+        units = [s.labels.coordinates[label].unit for label in coordinates]
+        per = {"input": f"per {s.labels.scalars[c.labels[0]].unit} of {c.labels[0]}",
                "share": "over the whole way", "time": "per s"}[c.parameter]  # fmt: skip
         data = {
             "q": (("step", "coordinate"), q, {"units": "rad, m or 1 (quaternion)"}),
@@ -1039,78 +475,4 @@ _NEXT = {
 }
 
 
-# -------------------------------------------------------------------------------------------- transmission angle
-
-
-def _transmission(system: System, motions: Sequence[Motion], output: str, at: str | None) -> Array:
-    """Angles (n,) between the line of force and the normal of the path, of the point at which the output is moved."""
-    out, joint, other = _linkage(system, output, at)
-    ground_is_parent = out.parent < system.n_bases
-    link = out.child if ground_is_parent else out.parent
-    found = []
-    for m in motions:
-
-        def place(j: JointData, m: Motion = m) -> Array:
-            return np.asarray(m.position[j.child] + m.rotation[j.child] @ j.M[0])
-
-        def axis(j: JointData, m: Motion = m) -> Array:
-            return np.asarray((m.rotation[j.parent] @ j.F[1])[:, 2])
-
-        normal = axis(out if out.spec.type == "revolute" else other)
-        if joint.spec.type == "prismatic":
-            point, line = place(other), np.cross(normal, axis(joint))
-        else:
-            point, line = place(joint), place(other) - place(joint)
-        path = np.cross(axis(out), point - place(out)) if out.spec.type == "revolute" else axis(out)
-        size = float(np.linalg.norm(line) * np.linalg.norm(path))
-        if size == 0.0:
-            raise LoopdynError(f"the transmission angle at '{output}' is not defined: joints of body "
-                               f"'{system.bodies[link]}' coincide. Use drive.data['quality'].")  # fmt: skip
-        found.append(np.arcsin(min(1.0, abs(float(line @ path)) / size)))
-    return np.array(found)
-
-
-def _linkage(system: System, output: str, at: str | None) -> tuple[JointData, JointData, JointData]:
-    """The output joint, that between output link and coupler, and the other one of the coupler."""
-    use = "Use drive.data['quality'], which any mechanism has."
-    if output not in system.joints:
-        raise ModelError(
-            [Problem("transmission angle", f"there is no joint '{output}'", nearest(output, system.joints))]
-        )
-    out = system.joints[output]
-    if out.spec.type not in ("revolute", "prismatic") or (out.parent < system.n_bases) == (out.child < system.n_bases):
-        raise LoopdynError(f"the transmission angle needs a pin or slide on the ground, '{output}' is none. {use}")
-    link = out.child if out.parent < system.n_bases else out.parent
-
-    def joints_of(body: int, but: JointData) -> list[JointData]:
-        return [j for j in system.joints.values() if j is not but and body in (j.parent, j.child)]
-
-    choice = []
-    for j in joints_of(link, out):
-        coupler = j.child if j.parent == link else j.parent
-        rest = joints_of(coupler, j)
-        if coupler >= system.n_bases and len(rest) == 1 and rest[0].spec.type == "revolute":
-            choice.append((j, rest[0]))
-    if at is not None:
-        choice = [pair for pair in choice if pair[0].name == at]
-    if len(choice) != 1:
-        names = ", ".join(pair[0].name for pair in choice)
-        link_name = system.bodies[link]
-        if choice:
-            raise LoopdynError(
-                f"body '{link_name}' is moved at {names}. Name one: transmission_angle('{output}', at=...)."
-            )
-        raise LoopdynError(
-            f"no body with two joints, the other one a pin, moves '{link_name}'{f' at {at}' if at else ''}: it has no "
-            f"transmission angle. {use}"
-        )
-    joint, other = choice[0]
-    kinds = {out.spec.type, joint.spec.type, other.spec.type}
-    axes = [system.reference_poses[j.child][1] @ j.M[1][:, 2] for j in (out, joint, other) if j.spec.type == "revolute"]
-    parallel = all(np.linalg.norm(np.cross(axes[0], z)) < 1e-6 for z in axes)
-    if not kinds <= {"revolute", "prismatic"} or not parallel:
-        raise LoopdynError(f"the joints at '{output}' do not move in one plane: no transmission angle. {use}")
-    return out, joint, other
-
-
-__all__ = ["Drive", "DriveEvent", "drive"]
+__all__ = ["drive"]

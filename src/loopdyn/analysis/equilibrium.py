@@ -19,9 +19,7 @@ too, and every sign change and every touching of zero of g is located. More free
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, overload
 
 import numpy as np
@@ -35,12 +33,13 @@ from loopdyn.errors import ConvergenceError, LoopdynError, ModelError, Problem
 from loopdyn.forces import Actuator, JointFriction, JointSpring, Motor, SpringDamper
 from loopdyn.loops.projection import project
 from loopdyn.loops.rank import decide, scaled
-from loopdyn.loops.reactions import COMPONENTS, Reactions, reactions
 from loopdyn.model.mechanism import Mechanism
 from loopdyn.quantities.wording import nearest
+from loopdyn.results.equilibrium import Equilibria, Equilibrium, Preload, stiffness_unit, units_of
 from loopdyn.results.run import load_units
 from loopdyn.run.locking import coordinate
-from loopdyn.system.system import State, System, TableUse, build
+from loopdyn.system.builder import build
+from loopdyn.system.system import State, System, TableUse
 from loopdyn.tree import power
 from loopdyn.tree.functions import body_motion, closure, difference, energy, increment, inverse_dynamics, terms
 from loopdyn.tree.tables import check_tables, table_variable
@@ -72,133 +71,6 @@ BISECTIONS = 50  # of a step to where it leaves the range: to rounding
 ARGUMENT = 1e-13  # share of a step to which a root on the curve is located
 SHOWN = 1e-6  # share of what pushes most that is worth a word
 STATIC = 1e-12  # speeds, in rad or sizes per s, that are rounding
-
-
-@dataclass(frozen=True, eq=False)
-class Equilibrium:
-    """A pose at which nothing pushes the mechanism away; print it.
-
-    Attributes
-    ----------
-    system : System
-    state : State
-        The pose, at rest.
-    stability : str
-        "stable", "unstable" or "neutral", by the eigenvalues of the reduced stiffness.
-    freedoms : tuple of str
-        Speeds on which the stiffness is written, as many as the mechanism has freedoms.
-    stiffness : (k, k) array
-        Reduced stiffness: load that pushes back, per displacement of these coordinates; N m/rad, N/m.
-    eigenvalues : (k,) array
-        Of the stiffness in natural units (rad, sizes of the mechanism), ascending by their real parts, N m.
-    conservative : bool
-        Whether the stiffness is symmetric.
-    loads : dict
-        Load of each force of the model: pull of a line, torque or force on a coordinate; SI.
-    note : str
-        What to bear in mind.
-    """
-
-    system: System = field(repr=False)
-    state: State
-    stability: str
-    freedoms: tuple[str, ...]
-    stiffness: Array = field(repr=False)
-    eigenvalues: NDArray[Any] = field(repr=False)
-    conservative: bool
-    loads: dict[str, float] = field(repr=False)
-    note: str = ""
-
-    def __getitem__(self, label: str) -> float:
-        """Value of a joint coordinate, of cut joints too, rad or m."""
-        return coordinate(self.system, self.state, label)
-
-    @cached_property
-    def reactions(self) -> Reactions:
-        """What the joints carry there."""
-        return reactions(self.system, self.state, np.zeros(self.system.nv))
-
-    def as_data(self) -> dict[str, Any]:
-        """Everything as plain data, SI."""
-        carried = self.reactions
-        open_ = [f"{j}.{c}" for j, marks in zip(carried.joints, carried.unique, strict=True)
-                 for c, known in zip(COMPONENTS, marks, strict=True) if not known]  # fmt: skip
-        return {
-            "q": dict(zip(self.system.coordinates, self.state.q.tolist(), strict=True)),
-            "t": self.state.t,
-            "stability": self.stability,
-            "freedoms": list(self.freedoms),
-            "stiffness": self.stiffness.tolist(),
-            "conservative": self.conservative,
-            "loads": dict(self.loads),
-            "reactions": {joint: carried[joint] for joint in carried.joints},
-            "undetermined": open_,
-            "multipliers": dict(carried.multipliers),
-            "note": self.note,
-        }
-
-    def __str__(self) -> str:
-        lines = [f"{self.system.name}: {self.stability} equilibrium"]
-        lines += [f"  {label:<12}{text}" for label, text in positions(self.system, self.state)]
-        known = dict(zip(self.system.forces, load_units(self.system), strict=True))
-        lines += [f"  {name:<12}{x + 0.0:.6g} {known[name]}" for name, x in self.loads.items() if np.isfinite(x)]
-        if len(self.freedoms) == 1:
-            unit = stiffness_unit(self.system, self.freedoms[0])
-            lines.append(f"  stiffness on {self.freedoms[0]}: {self.stiffness[0, 0]:.6g} {unit}")
-        elif self.freedoms:
-            lines.append("  eigenvalues of the stiffness: " + ", ".join(f"{x:.5g}" for x in self.eigenvalues) + " N m")
-        return "\n".join([*lines, f"  {self.note}"] if self.note else lines)
-
-
-@dataclass(frozen=True, eq=False)
-class Equilibria(Sequence[Equilibrium]):
-    """Equilibria found in a range, in the order of the coordinate searched; print them.
-
-    Attributes
-    ----------
-    found : tuple of Equilibrium
-    labels : tuple of str
-        Coordinates that were searched.
-    complete : bool
-        Whether all poses on the way were gone through, so that there are no others on this circuit.
-    note : str
-        Where the search went.
-    """
-
-    system: System = field(repr=False)
-    found: tuple[Equilibrium, ...]
-    labels: tuple[str, ...]
-    complete: bool
-    note: str
-
-    def __len__(self) -> int:
-        return len(self.found)
-
-    def __getitem__(self, k: Any) -> Any:
-        return self.found[k]
-
-    def __iter__(self) -> Iterator[Equilibrium]:
-        return iter(self.found)
-
-    def __str__(self) -> str:
-        count = "1 equilibrium" if len(self) == 1 else f"{len(self)} equilibria"
-        lines = [f"{self.system.name}: {count}; {self.note}"]
-        notes = [e.note.split("; ") if e.note else [] for e in self]
-        common = [text for text in notes[0] if all(text in other for other in notes)] if notes else []
-        for e, own in zip(self, notes, strict=True):
-            values = dict(positions(self.system, e.state))
-            at = ", ".join(
-                f"{label} = {values.get(label) or _shown(self.system, e.state, label)}" for label in self.labels
-            )
-            stiffness = ""
-            if len(e.freedoms) == 1:
-                stiffness = f", stiffness {e.stiffness[0, 0]:.6g} {stiffness_unit(self.system, e.freedoms[0])}"
-            text = "; ".join(x for x in own if x not in common)
-            lines.append(f"  {e.stability:<9} {at}{stiffness}" + (f" ({text})" if text else ""))
-        return "\n".join([*lines, *(f"  {text}" for text in common)])
-
-
-# ------------------------------------------------------------------------------------------ what is asked for
 
 
 @overload
@@ -317,31 +189,6 @@ def zero_force(
     curve = _Curve(statics, label, span)
     found = curve.roots(lambda q, _: float(statics.loads(q)[k]))
     return tuple(statics.state(q) for q in found)
-
-
-@dataclass(frozen=True)
-class Preload:
-    """What makes a pose an equilibrium.
-
-    Attributes
-    ----------
-    force : str
-        The spring, actuator or motor.
-    what : str
-        "length" (free length), "rest", "torque" or "force".
-    value : float
-        SI.
-    mechanism : Mechanism
-        The model with it.
-    """
-
-    force: str
-    what: str
-    value: float
-    mechanism: Mechanism = field(repr=False)
-
-    def __str__(self) -> str:
-        return f"{self.force}: {self.what} = {self.value:.9g} (SI)"
 
 
 def preload(system: System, pose: State, force: str) -> Preload:
@@ -718,8 +565,7 @@ def _start(system: System, start: State | None, t: float | None) -> State:
 
 
 def _ranges(system: System, search: Mapping[str, Any]) -> dict[str, tuple[float, float]]:
-    both = [j.spec.labels(j.name) for j in system.joints.values()]
-    known = [label for coordinates, speeds in both for label in coordinates if label in speeds]
+    known = system.labels.scalars
     wrong = [label for label in search if label not in known]
     if wrong:
         raise ModelError(Problem("search", f"there is no joint coordinate '{n}'", nearest(n, known)) for n in wrong)
@@ -1043,32 +889,3 @@ def _apart(system: System, q: Array, p: Array) -> float:
     turning = system.turning
     d[turning] = (d[turning] + np.pi) % (2.0 * np.pi) - np.pi
     return float(np.abs(d).max(initial=0.0))
-
-
-# --------------------------------------------------------------------------------------------------- in words
-
-
-def units_of(system: System, label: str) -> tuple[float, str]:
-    """SI value and name of the unit in which the model writes a coordinate."""
-    j = system.joints[label if label in system.joints else label.rpartition(".")[0]]
-    dimension = j.spec.dimensions[j.spec.labels(j.name)[0].index(label)]
-    units = system.mechanism.units
-    return units.factor(dimension), {"angle": units.angle, "length": units.length}.get(dimension, "")
-
-
-def _shown(system: System, state: State, label: str) -> str:
-    factor, unit = units_of(system, label)
-    value = coordinate(system, state, label) / factor
-    return f"{value:.7g} {unit}".strip()
-
-
-def positions(system: System, state: State) -> list[tuple[str, str]]:
-    """Coordinates of the tree with units as the model has them."""
-    return [(label, _shown(system, state, label)) for label in system.coordinates if label in system.speeds]
-
-
-def stiffness_unit(system: System, label: str) -> str:
-    """Unit of the stiffness on a coordinate."""
-    k = system.speeds.index(label) if label in system.speeds else -1
-    turns = system.speed_units[k] == 1.0 if k >= 0 else units_of(system, label)[1] in ("rad", "deg", "turn")
-    return "N m/rad" if turns else "N/m"

@@ -33,7 +33,8 @@ from numpy.typing import NDArray
 
 from loopdyn.engine import records as rec
 from loopdyn.errors import LoopdynError, SingularityError
-from loopdyn.system.system import State, System, build
+from loopdyn.system.builder import build
+from loopdyn.system.system import State, System
 from loopdyn.tree import jacobian
 from loopdyn.tree.functions import difference, increment, require_rows
 from loopdyn.tree.user_rows import user_rows
@@ -80,12 +81,7 @@ class Rows:
     def __init__(self, system: System):
         self.system = system
         m = system.mechanism.model_copy(deep=True)
-        self.cut = [
-            label
-            for j in system.joints.values()
-            if not j.in_tree and len(j.spec.coordinates) == len(j.spec.speeds)
-            for label in j.spec.labels(j.name)[0]
-        ]
+        self.cut = [label for label, of in system.labels.scalars.items() if not of.joint.in_tree]
         names = [f"measured {k + 1}" for k in range(len(self.cut))]
         for name, label in zip(names, self.cut, strict=True):
             m.add_driver(name, label, 0.0)

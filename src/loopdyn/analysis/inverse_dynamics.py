@@ -16,39 +16,33 @@ nothing.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from loopdyn.analysis.assembly import assemble, speed_rows
-from loopdyn.analysis.contradictions import largest_open, said_open, within_tolerance
+from loopdyn.analysis.contradictions import within_tolerance
 from loopdyn.analysis.mobility import mobility
 from loopdyn.errors import AssemblyError, LoopdynError, ModelError, Problem, SingularityError
-from loopdyn.files import write
-from loopdyn.forces import Motor, Table
+from loopdyn.forces import Motor
 from loopdyn.formulations.registry import prepare
 from loopdyn.loops.projection import project
 from loopdyn.loops.rank import CANDIDATE, dead_drivers, decide, of_matrix, scaled
-from loopdyn.loops.reactions import freedom_wrench, reactions
-from loopdyn.model.mechanism import Mechanism
+from loopdyn.loops.reactions import freedom_wrench
 from loopdyn.quantities.wording import nearest
-from loopdyn.results.bearings import Bearings
+from loopdyn.results.inverse_dynamics import InverseDynamics, element_name, what_is_missing
 from loopdyn.results.run import Run
 from loopdyn.run.locking import coordinate
-from loopdyn.system.system import State, System, build
-from loopdyn.tables import csv_text
+from loopdyn.system.builder import build
+from loopdyn.system.system import State, System
 from loopdyn.tree.functions import Terms, body_motion, closure, counted, difference, increment, terms
 from loopdyn.tree.tables import check_tables
 
 if TYPE_CHECKING:
-    import pandas
-    import xarray
-    from matplotlib.figure import Figure
+    pass
 
 Array = NDArray[np.float64]
 Rule = Literal["minimum norm", "weights", "preload"]
@@ -89,221 +83,6 @@ class _Samples:
     q: Array
     v: Array
     a: Array
-
-
-@dataclass(frozen=True, eq=False)
-class InverseDynamics:
-    """Loads of motors along a motion; print it for a table.
-
-    Attributes
-    ----------
-    system : System
-        The mechanism without what the motors replace.
-    motors : tuple of str
-        Labels of the joint speeds on which the motors act.
-    units : tuple of str
-        "N m" or "N" for each motor.
-    t, q, v, a : arrays
-        The motion.
-    load, speed : (n, motors) arrays
-        SI. Not a number where the mechanism is in a singular pose.
-    internal : (n, motors) array
-        Part of the loads that is self-balanced: it moves nothing.
-    residual : (n, nv) array
-        Generalised forces, by speed of the tree, that the motion needs and no motor can supply.
-    possible : (n,) array of bool
-        Where the residual is zero but for rounding.
-    freedoms, rank : int
-        Freedoms of the mechanism, and how many of them the motors can drive independently.
-    rule : str
-        How loads are shared among redundant motors; empty if there is nothing to share.
-    replaced : tuple of str
-        Motors and drivers of the model that were left out.
-    pieces : tuple
-        Of a run whose constraints change on the way: the mechanism, first sample and the one behind the last of each
-        part; one otherwise.
-    """
-
-    system: System = field(repr=False)
-    motors: tuple[str, ...]
-    units: tuple[str, ...]
-    t: Array = field(repr=False)
-    q: Array = field(repr=False)
-    v: Array = field(repr=False)
-    a: Array = field(repr=False)
-    load: Array = field(repr=False)
-    speed: Array = field(repr=False)
-    internal: Array = field(repr=False)
-    residual: Array = field(repr=False)
-    possible: NDArray[np.bool_] = field(repr=False)
-    freedoms: int
-    rank: int
-    rule: str
-    replaced: tuple[str, ...]
-    pieces: tuple[tuple[System, int, int], ...] = field(repr=False)
-
-    @property
-    def verdict(self) -> str:
-        """Whether the mechanism is fully, under- or over-actuated, in words."""
-        n = len(self.motors)
-        under = f"{self.freedoms - self.rank} of {self.freedoms} freedoms without a motor"
-        over = f"{n - self.rank} of {n} motors redundant"
-        if self.rank < self.freedoms:
-            return f"under-actuated: {under}" + (f"; {over}" if n > self.rank else "")
-        return f"over-actuated: {over}" if n > self.rank else "fully actuated"
-
-    @property
-    def power(self) -> Array:
-        """Power (n, motors) of each motor, W."""
-        return self.load * self.speed
-
-    @cached_property
-    def data(self) -> xarray.Dataset:
-        """Everything with labels and units."""
-        from loopdyn.quantities.labels import dataset
-
-        by_motor = ("time", "motor")
-        return dataset(
-            {
-                "load": (by_motor, self.load, {"units": "N m or N"}),
-                "speed": (by_motor, self.speed, {"units": "rad/s or m/s"}),
-                "power": (by_motor, self.power, {"units": "W"}),
-                "internal": (by_motor, self.internal, {"units": "N m or N", "means": "self-balanced part of the load"}),
-                "residual": (
-                    ("time", "freedom"),
-                    self.residual,
-                    {"units": "N m or N", "means": "no motor supplies it"},
-                ),
-                "possible": ("time", self.possible),
-                "q": (("time", "coordinate"), self.q, {"units": "rad, m or 1 (quaternion)"}),
-            },
-            {
-                "time": ("time", self.t, {"units": "s"}),
-                "motor": np.array(self.motors, str),
-                "motor_units": ("motor", np.array(self.units, str)),
-                "freedom": np.array(self.system.speeds, str),
-                "coordinate": np.array(self.system.coordinates, str),
-            },
-            {
-                "name": self.system.name,
-                "verdict": self.verdict,
-                "rule": self.rule,
-                "replaced": ", ".join(self.replaced),
-            },
-        )
-
-    def table(self) -> pandas.DataFrame:
-        """Peak with its time and RMS of load, speed and power of each motor, SI; the work over the motion."""
-        import pandas as pd
-
-        rows = {}
-        for k, (motor, unit) in enumerate(zip(self.motors, self.units, strict=True)):
-            speed_unit = "rad/s" if unit == "N m" else "m/s"
-            known = np.isfinite(self.load[:, k])
-            t = self.t[known]
-            for what, values, u in (
-                ("load", self.load[known, k], unit),
-                ("speed", self.speed[known, k], speed_unit),
-                ("power", self.power[known, k], "W"),
-            ):
-                if not len(values):
-                    continue
-                peak = int(np.argmax(np.abs(values)))
-                rms = _rms(values, t)
-                rows[f"{motor} {what}"] = (u, values[peak], t[peak], rms, values.min(), values.max())
-        return pd.DataFrame.from_dict(rows, orient="index", columns=["unit", "peak", "t_peak", "rms", "min", "max"])
-
-    def __str__(self) -> str:
-        lines = [f"{self.system.name}: {self.verdict}, {len(self.t)} times from {self.t[0]:g} to {self.t[-1]:g} s"]
-        if self.rule:
-            lines.append(f"shared by: {self.rule}")
-        if self.replaced:
-            lines.append(f"left out of the model, replaced by these loads: {', '.join(self.replaced)}")
-        lines.append(f"{'':<14}{'peak':>12}{'at t in s':>12}{'RMS':>12}  unit")
-        for name, (unit, peak, t, rms, *_) in self.table().iterrows():
-            lines.append(f"{name!s:<14}{peak:>12.5g}{t:>12.5g}{rms:>12.5g}  {unit}")
-        missing = int(np.count_nonzero(~np.isfinite(self.load).all(axis=1)))
-        if missing:
-            lines.append(f"not given at {missing} times in or near singular poses, where loads are not unique")
-        if not self.possible.all():
-            lines.append(_impossible(self))
-        if self.left_open:
-            lines.append(said_open(self.left_open))
-        return "\n".join(lines)
-
-    def to_dataframe(self) -> pandas.DataFrame:
-        """One row per time: load, speed and power of each motor, SI."""
-        import pandas as pd
-
-        columns = {}
-        for k, (motor, unit) in enumerate(zip(self.motors, self.units, strict=True)):
-            columns[f"{motor} load in {unit}"] = self.load[:, k]
-            columns[f"{motor} speed in {'rad/s' if unit == 'N m' else 'm/s'}"] = self.speed[:, k]
-            columns[f"{motor} power in W"] = self.power[:, k]
-        return pd.DataFrame(columns, index=pd.Index(self.t, name="time in s"))
-
-    def to_csv(self, path: str | os.PathLike[str]) -> None:
-        """Write :meth:`to_dataframe` to a file, all digits kept."""
-        write(path, csv_text(self.to_dataframe()))
-
-    def state(self, k: int) -> State:
-        """State number k of the motion."""
-        if not -len(self.t) <= k < len(self.t):
-            raise LoopdynError(f"the motion has states 0 to {len(self.t) - 1}, not {k}.")
-        piece = next(s for s, first, end in self.pieces if first <= k % len(self.t) < end)
-        return State(float(self.t[k]), self.q[k], self.v[k], tolerated=piece.tolerated)
-
-    @cached_property
-    def left_open(self) -> dict[str, float]:
-        """Redundant constraints that are left open within a tolerance: largest residual of each, rad or m."""
-        return largest_open((s, self.state(k)) for s, first, end in self.pieces for k in range(first, end))
-
-    @cached_property
-    def wrench(self) -> tuple[Array, NDArray[np.bool_]]:
-        """Reactions (n, joints, 6) with these loads, and which are unique (joints, 6), as of :attr:`Run.wrench`."""
-        names = tuple(self.system.mechanism.joints)
-        wrench, unique = np.full((len(self.t), len(names), 6), np.nan), np.ones((len(names), 6), bool)
-        for system, first, end in self.pieces:
-            for k in range(first, end):
-                if np.isfinite(self.load[k]).all():
-                    loads = dict(zip(self.motors, self.load[k].tolist(), strict=True))
-                    found = reactions(system, self.state(k), self.a[k], loads=loads)
-                    order = [names.index(name) for name in found.joints]
-                    wrench[k] = 0.0  # of joints that are released then
-                    wrench[k, order] = found.wrench
-                    unique[order] &= found.unique
-        return wrench, unique
-
-    def bearings(self) -> Bearings:
-        """Loads of all bearings along the motion, as :meth:`Run.bearings` gives them."""
-        wrench, unique = self.wrench
-        return Bearings.of(self.system, self.t, self.q, tuple(self.system.mechanism.joints), wrench, unique)
-
-    def mechanism(self) -> Mechanism:
-        """The model with a motor for each load, as a table of ``t``: simulated, it makes the motion.
-
-        Between the times loads follow a smooth curve through the samples. Motors are called ``"motor_A"``, after their
-        coordinates.
-        """
-        if len(self.pieces) > 1:
-            raise LoopdynError("constraints change within the motion, and a model has one set of them. Split the run.")
-        if len(self.t) < 2 or np.any(np.diff(self.t) <= 0.0) or not np.isfinite(self.load).all():
-            raise LoopdynError(
-                "loads become motors of a model only if they are known at two or more ascending times. Give such times."
-            )
-        m = self.system.mechanism.model_copy(deep=True)
-        for k, (label, unit) in enumerate(zip(self.motors, self.units, strict=True)):
-            key = "torque" if unit == "N m" else "force"
-            values = self.load[:, k] / m.units.factor(key)
-            law = Table(of="t", points=np.column_stack([self.t, values]).tolist(), interpolation="cubic")
-            m.add_motor(_name("motor", label), label, **{key: law})
-        return m
-
-    def plot(self) -> Figure:
-        """Load over speed of each motor, as beside the curve of a catalogue: a closed line over a cycle."""
-        from loopdyn.output.plot import plot_motors
-
-        return plot_motors(self)
 
 
 def inverse_dynamics(
@@ -373,30 +152,8 @@ def inverse_dynamics(
     """
     _check_options(motion, times, accelerations, motors, impossible, tolerance)
     known = _motor_labels(system)
-    chosen = tuple(motors) if motors is not None else _default_motors(system, motion)
-    wrong = [label for label in chosen if label not in known]
-    if wrong:
-        raise ModelError(Problem("motors", f"there is no joint coordinate '{n}'", nearest(n, known)) for n in wrong)
-    if len(set(chosen)) < len(chosen):
-        raise LoopdynError(f"a motor is named twice among {', '.join(chosen)}. Name each coordinate once.")
-    if not chosen:
-        raise LoopdynError(
-            f"'{system.name}' has no motor and no driver. Name the coordinates that are driven: motors=['...']. "
-            f"{nearest('', known)}"
-        )
-    if isinstance(motion, Mapping):
-        samples, pieces = _followed(system, motion, np.asarray(times, float), start)
-        unbounded = np.zeros(len(samples.t), bool)
-    elif isinstance(motion, Run):
-        _check_same(system, motion.system)
-        samples, pieces, unbounded = motion.path, motion.pieces, motion.unbounded
-    else:
-        samples = _given(system, motion, accelerations)
-        states = motion if isinstance(motion, Sequence) else ()
-        pieces = _pieces([system.for_state(state) for state in states] or [system] * len(samples.t))
-        unbounded = np.zeros(len(samples.t), bool)
-    if not len(samples.t):
-        raise LoopdynError("the motion has no times. Give at least one.")
+    chosen = _chosen_motors(system, motion, motors, known)
+    samples, pieces, unbounded = _sampled(system, motion, times, accelerations, start)
     name, metric = _rule(system, chosen, [known[c] for c in chosen], rule, weights, preload)
     wanted = _preloads(chosen, preload, len(samples.t))
     parts = []
@@ -412,8 +169,72 @@ def inverse_dynamics(
             f"the motors {', '.join(chosen)} are not redundant, so the motion fixes their loads and there is nothing "
             "to share. Leave out rule, weights and preload."
         )
+    result = _joined(parts, pieces, samples, chosen, known, tolerance, name if redundant else "")
+    if impossible == "raise" and not result.possible.all():
+        raise LoopdynError(
+            what_is_missing(result)
+            + " Add motors, take a motion of a run or of the free mechanism, or see the residual "
+            "with impossible='mark'."
+        )
+    return result
+
+
+def _chosen_motors(
+    system: System, motion: object, motors: Sequence[str] | None, known: Mapping[str, str]
+) -> tuple[str, ...]:
+    """Labels of the coordinates with a motor, checked."""
+    chosen = tuple(motors) if motors is not None else _default_motors(system, motion)
+    wrong = [label for label in chosen if label not in known]
+    if wrong:
+        raise ModelError(Problem("motors", f"there is no joint coordinate '{n}'", nearest(n, known)) for n in wrong)
+    if len(set(chosen)) < len(chosen):
+        raise LoopdynError(f"a motor is named twice among {', '.join(chosen)}. Name each coordinate once.")
+    if not chosen:
+        raise LoopdynError(
+            f"'{system.name}' has no motor and no driver. Name the coordinates that are driven: motors=['...']. "
+            f"{nearest('', known)}"
+        )
+    return chosen
+
+
+def _sampled(
+    system: System,
+    motion: Run | Samples | Sequence[State] | Mapping[str, Any],
+    times: ArrayLike | None,
+    accelerations: ArrayLike | None,
+    start: State | None,
+) -> tuple[Samples, Sequence[tuple[System, int, int]], NDArray[np.bool_]]:
+    """Samples of the motion, parts with one set of constraints, and where accelerations may be unbounded."""
+    samples: Samples
+    if isinstance(motion, Mapping):
+        samples, pieces = _followed(system, motion, np.asarray(times, float), start)
+        unbounded = np.zeros(len(samples.t), bool)
+    elif isinstance(motion, Run):
+        _check_same(system, motion.system)
+        samples, pieces, unbounded = motion.path, motion.pieces, motion.unbounded
+    else:
+        samples = _given(system, motion, accelerations)
+        states = motion if isinstance(motion, Sequence) else ()
+        pieces = _pieces([system.for_state(state) for state in states] or [system] * len(samples.t))
+        unbounded = np.zeros(len(samples.t), bool)
+    if not len(samples.t):
+        raise LoopdynError("the motion has no times. Give at least one.")
+    return samples, pieces, unbounded
+
+
+def _joined(
+    parts: Sequence[tuple[System, Sequence[str], _Part]],
+    pieces: Sequence[tuple[System, int, int]],
+    samples: Samples,
+    chosen: tuple[str, ...],
+    known: Mapping[str, str],
+    tolerance: float,
+    rule: str,
+) -> InverseDynamics:
+    """The answers of all parts of the motion as one."""
+    found = [part for _, _, part in parts]
     t, q, v, a = (np.array(x, float) for x in (samples.t, samples.q, samples.v, samples.a))
-    result = InverseDynamics(
+    return InverseDynamics(
         parts[0][0],
         chosen,
         tuple(known[c] for c in chosen),
@@ -428,16 +249,10 @@ def inverse_dynamics(
         possible=~(np.concatenate([p.missing for p in found]) > tolerance * max(p.scale for p in found)),
         freedoms=max(p.freedoms for p in found),
         rank=max(p.rank for p in found),
-        rule=name if redundant else "",
+        rule=rule,
         replaced=tuple(dict.fromkeys(name for _, names, _ in parts for name in names)),
         pieces=tuple((plant, first, end) for (plant, _, _), (_, first, end) in zip(parts, pieces, strict=True)),
     )
-    if impossible == "raise" and not result.possible.all():
-        raise LoopdynError(
-            _impossible(result) + " Add motors, take a motion of a run or of the free mechanism, or see the residual "
-            "with impossible='mark'."
-        )
-    return result
 
 
 def _check_options(
@@ -469,22 +284,10 @@ def _check_same(system: System, other: System) -> None:
         )
 
 
-def _name(what: str, label: str) -> str:
-    """Name of an element that acts on a coordinate, which may be one of several of its joint."""
-    return f"{what}_{label.replace('.', '_')}"
-
-
 def _motor_labels(system: System) -> dict[str, str]:
     """Joint speeds that can have a motor, with the units of their loads."""
-    found = {}
-    for j in system.joints.values():
-        if j.name not in system.mechanism.joints:
-            continue
-        scalar = len(j.spec.dimensions) == len(j.spec.speeds)
-        for k, (suffix, label) in enumerate(zip(j.spec.speeds, j.spec.labels(j.name)[1], strict=True)):
-            turns = j.spec.dimensions[k] == "angle" if scalar else not suffix.startswith("v")
-            found[label] = "N m" if turns else "N"
-    return found
+    own = system.mechanism.joints
+    return {label: found.load_unit for label, found in system.labels.speeds.items() if found.joint.name in own}
 
 
 def _default_motors(system: System, motion: object) -> tuple[str, ...]:
@@ -573,12 +376,12 @@ def _followed(
     system = system if start is None else system.for_state(start)
     if times.ndim != 1 or not len(times) or not np.isfinite(times).all() or np.any(np.diff(times) <= 0.0):
         raise LoopdynError("times must be finite, ascending numbers. Give for example np.linspace(0, 1, 201).")
-    both = [label for j in system.joints.values() for label in j.spec.labels(j.name)[0]]
-    wrong = [label for label in motion if label not in both]
+    known = system.labels.coordinates
+    wrong = [label for label in motion if label not in known]
     if wrong:
-        raise ModelError(Problem("motion", f"there is no joint coordinate '{n}'", nearest(n, both)) for n in wrong)
+        raise ModelError(Problem("motion", f"there is no joint coordinate '{n}'", nearest(n, known)) for n in wrong)
     other = [name for name, d in system.mechanism.drivers.items() if d.joint in motion]
-    names = {_name("motion", label): (label, law) for label, law in motion.items()}
+    names = {element_name("motion", label): (label, law) for label, law in motion.items()}
     free = _without(system, [], other)
     counting = _uncounted(free, motion)
     driven = _without(system, [], other, names, counting)
@@ -609,7 +412,7 @@ def _uncounted(system: System, labels: Iterable[str]) -> tuple[str, ...]:
     """Angles of cut joints among the labels whose full turns no coordinate of the system tells."""
     found = []
     for label in labels:
-        joint, k = system.coordinate_of(label)
+        joint, k, *_ = system.labels.coordinates[label]
         if not joint.in_tree and joint.spec.is_periodic(k) and not system.knows_turns(joint, k):
             found.append(label)
     return tuple(found)
@@ -676,7 +479,7 @@ def _moving(driven: System, state: State, rank: int) -> tuple[System, State, Arr
 
 def _blocked(driven: System, pose: State) -> str:
     drivers = driven.mechanism.drivers
-    given = {_name("motion", d.joint): f"the motion of '{d.joint}'" for d in drivers.values()}
+    given = {element_name("motion", d.joint): f"the motion of '{d.joint}'" for d in drivers.values()}
     dead = [given.get(name, f"driver '{name}'") for name in dead_drivers(driven, pose)[0]]
     reason = (
         f"{' and '.join(dead)} {'is' if len(dead) == 1 else 'are'} at a dead point"
@@ -803,9 +606,8 @@ def _motor_speeds(plant: System, state: State, motors: Sequence[str], W: Array) 
         return np.asarray(speeds, float)
     still = body_motion(plant, State(state.t, state.q, np.zeros(plant.nv)))
     for n, label in enumerate(motors):
-        j = plant.joints[label if label in plant.joints else label.rpartition(".")[0]]
+        j, k, *_ = plant.labels.speeds[label]
         if not j.in_tree:
-            k = j.spec.labels(j.name)[1].index(label)
             F, M = still.rotation[j.parent] @ j.F[1], still.rotation[j.child] @ j.M[1]
             torque, force = freedom_wrench(j, k, F, M)
             at = still.position[j.child] + still.rotation[j.child] @ j.M[0]
@@ -865,22 +667,3 @@ def _preloads(motors: Sequence[str], preload: Mapping[str, ArrayLike] | None, n:
             raise LoopdynError(f"the preload of '{label}' must be a number or {n} numbers, one per time. Correct it.")
         out[:, motors.index(label)] = given
     return out
-
-
-def _impossible(found: InverseDynamics) -> str:
-    worst = np.abs(found.residual / np.where(found.system.turning, 1.0, 1.0 / found.system.size))
-    k, n = np.unravel_index(int(np.argmax(worst)), worst.shape)
-    label = found.system.speeds[int(n)]
-    unit = "N m" if found.system.turning[int(n)] else "N"
-    return (
-        f"the motors {', '.join(found.motors)} cannot make this motion of '{found.system.name}' ({found.verdict}): at "
-        f"t = {found.t[int(k)]:g} s a load of {found.residual[k, n]:.4g} {unit} is missing on {label}, which none of "
-        "them can supply."
-    )
-
-
-def _rms(values: Array, t: Array) -> float:
-    """Root of the mean square over time; of the samples where times do not ascend."""
-    if len(t) < 2 or t[-1] <= t[0] or np.any(np.diff(t) < 0.0):
-        return float(np.sqrt(np.mean(values**2)))
-    return float(np.sqrt(np.trapezoid(values**2, t) / (t[-1] - t[0])))

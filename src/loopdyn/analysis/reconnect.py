@@ -130,7 +130,7 @@ def _coordinates(other: System, bodies: tuple[str, ...], position: Array, rotati
 def _keep_turns(system: System, state: State, other: System, q: Array) -> None:
     """Angles that are coordinates of both systems keep their whole turns."""
     for n, label in enumerate(other.coordinates):
-        j, k = other.coordinate_of(label)
+        j, k, *_ = other.labels.coordinates[label]
         same = system.joints.get(j.name)
         alike = label in system.coordinates and same is not None and same.spec.type == j.spec.type
         if alike and j.spec.dimensions[k] == "angle":

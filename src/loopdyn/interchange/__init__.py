@@ -1,10 +1,11 @@
 """Models in the formats of other tools: reading them with their loops, writing them, and what is lost on the way."""
 
 from loopdyn.interchange.loading import load
-from loopdyn.interchange.mjcf_reading import ImportedMJCF, read_mjcf
-from loopdyn.interchange.mjcf_writing import write_mjcf
+from loopdyn.interchange.mjcf.imported import ImportedMJCF
+from loopdyn.interchange.mjcf.reading import read_mjcf
+from loopdyn.interchange.mjcf.writing import write_mjcf
 from loopdyn.interchange.report import Imported, Report
-from loopdyn.interchange.sdf import read_sdf
+from loopdyn.interchange.sdf.reading import read_sdf
 from loopdyn.interchange.urdf_reading import read_urdf
 from loopdyn.interchange.urdf_writing import write_urdf
 

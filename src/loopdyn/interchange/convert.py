@@ -6,7 +6,7 @@ from pathlib import Path as FilePath
 
 from loopdyn.errors import ModelError, Problem
 from loopdyn.interchange.loading import MJCF, READ, read_model
-from loopdyn.interchange.mjcf_writing import write_mjcf
+from loopdyn.interchange.mjcf.writing import write_mjcf
 from loopdyn.interchange.report import Report
 from loopdyn.interchange.urdf_writing import write_urdf
 

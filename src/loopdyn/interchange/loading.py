@@ -6,9 +6,9 @@ import os
 from pathlib import Path as FilePath
 
 from loopdyn.errors import ModelError, Problem, warn
-from loopdyn.interchange.mjcf_reading import read_mjcf
+from loopdyn.interchange.mjcf.reading import read_mjcf
 from loopdyn.interchange.report import Report
-from loopdyn.interchange.sdf import read_sdf
+from loopdyn.interchange.sdf.reading import read_sdf
 from loopdyn.interchange.urdf_reading import read_urdf
 from loopdyn.io.yaml import load as load_yaml
 from loopdyn.model.mechanism import Mechanism

@@ -24,7 +24,8 @@ from loopdyn.interchange.report import Report, listed, refuse_loss
 from loopdyn.interchange.urdf_reading import NO_LIMIT
 from loopdyn.io.writing import document, plain
 from loopdyn.model.mechanism import GROUND, Mechanism
-from loopdyn.system.system import JointData, build
+from loopdyn.system.builder import build
+from loopdyn.system.system import JointData
 
 Array = NDArray[np.float64]
 

@@ -485,12 +485,12 @@ class _Balance:
     def of_motors(self, loads: Mapping[str, float]) -> Array:
         """What loads on joint speeds put on the bodies (bodies, 6), at the state that :meth:`loads` was given."""
         total = np.zeros(6 * len(self.work.body))
-        known = {label: (j, k) for j in self.system.joints.values() for k, label in enumerate(j.spec.labels(j.name)[1])}
+        known = self.system.labels.speeds
         wrong = [label for label in loads if label not in known]
         if wrong:
             raise ModelError(Problem("loads", f"there is no joint speed '{n}'", nearest(n, known)) for n in wrong)
         for label, value in loads.items():
-            j, k = known[label]
+            j, k, *_ = known[label]
             total += value * self._dual_rows(j, [k]).toarray()[0]
         return total.reshape(-1, 6)
 

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from loopdyn.system.system import System
 
 GROUND = "ground"
-ELEMENTS = ("parameters", "bodies", "joints", "constraints", "drivers", "forces", "base")  # sections of named things
 
 
 class Body(Inertia):
@@ -397,13 +396,10 @@ class Mechanism(BaseModel):
         >>> system.topology.free_roots, system.topology.cuts
         (('platform',), ('S1', 'S2', 'S3', 'S4', 'S5', 'S6'))
         """
-        from loopdyn.system.system import build
+        from loopdyn.system.builder import build_or_explain
 
         self._require_parts()
-        try:
-            system = build(self, cuts, free)
-        except ModelError as error:
-            raise ModelError(all_problems(self, error.problems)) from None
+        system = build_or_explain(self, cuts, free)
         for text in system.warnings:
             warn(f"{self.name}: {text}")
         return system
@@ -450,27 +446,6 @@ def name_problem(kind: str, name: Any) -> Problem | None:
     if any(c in name for c in ".:") or name != name.strip() or any(ord(c) < 32 for c in name):
         return Problem(f"{kind} '{name}'", "the name has '.', ':' or blanks around it", "Use letters, digits and '_'.")
     return None
-
-
-def all_problems(m: Mechanism, problems: Sequence[Problem]) -> list[Problem]:
-    """The problems that were found, and those of the rest of the mechanism.
-
-    Some checks need the result of others, so building ends early. It is tried again without the elements that
-    are wrong, and nothing is said about what refers to them.
-    """
-    from loopdyn.system.system import build
-
-    found, broken = list(problems), set[tuple[str | int, ...]]()
-    while new := {p.path[:2] for p in problems if len(p.path) > 1 and p.path[0] in ELEMENTS} - broken:
-        broken |= new
-        rest = {s: {k: v for k, v in getattr(m, s).items() if (s, k) not in broken} for s in ELEMENTS}
-        try:
-            build(m.model_copy(update=rest))
-            break
-        except ModelError as error:
-            problems = error.problems
-        found += unrelated(problems, {str(name) for _, name in broken})
-    return m.locate(list(dict.fromkeys(found)))
 
 
 def unrelated(problems: Sequence[Problem], missing: set[str]) -> list[Problem]:

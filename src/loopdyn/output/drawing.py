@@ -375,22 +375,10 @@ def _hull(points: Array) -> Array:
 
 # ------------------------------------------------------------------------------------------- quantities
 
-UNITS = {"angle": "rad", "length": "m", "number": "1"}
-
 
 def speed_units(system: System) -> list[str]:
     """Unit of each speed."""
-    units = []
-    for j in _in_order(system):
-        if len(j.spec.dimensions) == len(j.spec.speeds):
-            units += [UNITS[d] + "/s" for d in j.spec.dimensions]
-        else:  # angular velocities are called w, velocities v
-            units += ["m/s" if s.startswith("v") else "rad/s" for s in j.spec.speeds]
-    return units
-
-
-def _in_order(system: System) -> list[JointData]:
-    return sorted((j for j in system.joints.values() if j.in_tree), key=lambda j: j.q0)
+    return [f"{system.labels.speeds[label].unit}/s" for label in system.speeds]
 
 
 def world_frames(poses: tuple[Array, Array], joint: JointData, end: str) -> tuple[Array, Array]:

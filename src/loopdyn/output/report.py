@@ -18,12 +18,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from loopdyn.analysis.assembly import assemble
-from loopdyn.analysis.drive import Drive, drive
+from loopdyn.analysis.drive import drive
 from loopdyn.analysis.mobility import Mobility, mobility
 from loopdyn.errors import LoopdynError
 from loopdyn.files import write
 from loopdyn.model.mechanism import Mechanism
 from loopdyn.quantities.wording import nearest
+from loopdyn.results.drive import Drive
 from loopdyn.results.run import Run, coordinate_units
 from loopdyn.run.simulate import simulate
 from loopdyn.studies.variants import Variants
@@ -150,7 +151,7 @@ def report(
     if not file.parent.is_dir():
         raise LoopdynError(f"there is no folder '{file.parent}' for the report. Create it first.")
     system = mechanism.compile()
-    labels = [x for j in system.joints.values() for x in j.spec.labels(j.name)[0]]
+    labels = system.labels.coordinates
     if turn is not None and turn not in labels:
         raise LoopdynError(f"report: there is no coordinate '{turn}' to turn. {nearest(turn, labels)}")
     state = assemble(system, tolerance=tolerance)
@@ -175,7 +176,7 @@ def report(
 
 
 def _model(page: _Page, system: System, state: State) -> None:
-    from loopdyn.output.plot import plot_system
+    from loopdyn.output.plot.mechanism import plot_system
 
     m = system.mechanism
     page.head("Mechanism")

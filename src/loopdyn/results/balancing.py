@@ -16,12 +16,13 @@ from loopdyn.model.inertia import Point
 from loopdyn.model.mechanism import Body
 from loopdyn.quantities.wording import nearest
 from loopdyn.results.bearings import ROUNDING, Bearings, over_time
-from loopdyn.system.system import System, build
+from loopdyn.system.builder import build
+from loopdyn.system.system import System
 
 if TYPE_CHECKING:
     import pandas
 
-    from loopdyn.analysis.inverse_dynamics import InverseDynamics
+    from loopdyn.results.inverse_dynamics import InverseDynamics
     from loopdyn.results.run import Run
 
 Array = NDArray[np.float64]

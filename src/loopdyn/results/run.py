@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     import pandas
     import xarray
 
-    from loopdyn.output.plot import RunPlots
+    from loopdyn.output.plot.runs import RunPlots
 
 Array = NDArray[np.float64]
 
@@ -618,16 +618,17 @@ class Run:
     @property
     def plot(self) -> RunPlots:
         """Plots with matplotlib: ``run.plot.reactions("C")``, ``run.plot.energies()`` and others."""
-        from loopdyn.output.plot import RunPlots
+        from loopdyn.output.plot.runs import RunPlots
 
         return RunPlots(self)
 
     def animate(self, path: str | os.PathLike[str], **options: Any) -> Path:
         """Write a page for the browser (.html), a film (.gif, .mp4) or a picture (.png) of the motion.
 
-        Options are those of :func:`loopdyn.output.viewer.write_page` and :func:`loopdyn.output.plot.write_film`.
+        Options are those of :func:`loopdyn.output.viewer.page.write_page` and
+        :func:`loopdyn.output.plot.film.write_film`.
         """
-        from loopdyn.output.viewer import animate
+        from loopdyn.output.animation import animate
 
         return animate(self, Path(path), **options)
 
@@ -796,13 +797,7 @@ def least_energy(system: System) -> float:
 
 def coordinate_units(system: System) -> list[str]:
     """Unit of each coordinate: rad, m, or 1 for the components of a quaternion."""
-    units = ["1"] * system.nq
-    for j in system.joints.values():
-        if j.in_tree:
-            for k, dimension in enumerate(j.spec.dimensions):
-                units[j.q0 + k] = {"angle": "rad", "length": "m"}.get(dimension, "1")
-    units[system.nq - len(system.counted) :] = ["rad"] * len(system.counted)
-    return units
+    return [system.labels.coordinates[label].unit for label in system.coordinates]
 
 
 def load_units(system: System) -> list[str]:

@@ -425,8 +425,7 @@ class _Coordinate:
 
     def __init__(self, system: System, label: str):
         self.system, self.label = system, label
-        self.joint = system.joints[label.partition(".")[0]]
-        self.k = self.joint.spec.labels(self.joint.name)[0].index(label)
+        self.joint, self.k, *_ = system.labels.coordinates[label]
         self.angle = self.joint.spec.dimensions[self.k] == "angle"
         self.periodic = self.angle and self.joint.spec.type != "helical"
         self.unit = 1.0 if self.angle else system.size

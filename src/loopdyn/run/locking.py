@@ -18,7 +18,8 @@ from loopdyn.analysis.reconnect import Change, reconnect
 from loopdyn.errors import LoopdynError
 from loopdyn.loops.reactions import Reactions
 from loopdyn.quantities.wording import nearest
-from loopdyn.system.system import State, System, Tolerated, build
+from loopdyn.system.builder import build
+from loopdyn.system.system import State, System, Tolerated
 from loopdyn.tree.functions import body_motion
 
 
@@ -113,7 +114,7 @@ def change(base: System, phase: Phase, state: State, action: Lock | Release, fir
 
 def require_lockable(system: System, label: str) -> None:
     """Raise LoopdynError if there is no joint coordinate of this label, in the tree or of a cut joint."""
-    if label not in {x for j in system.joints.values() for x in j.spec.labels(j.name)[0]}:
+    if label not in system.labels.coordinates:
         raise _not_lockable(system, label)
 
 
@@ -124,16 +125,16 @@ def _not_lockable(system: System, label: str) -> LoopdynError:
 
 def coordinate(system: System, state: State, label: str) -> float:
     """Value of a joint coordinate, also of a cut joint, rad or m; full turns of the latter included if known."""
-    if label in system.coordinates and label in system.speeds:
-        return float(state.q[system.coordinates.index(label)])
-    j = next((j for j in system.joints.values() if not j.in_tree and label in j.spec.labels(j.name)[0]), None)
-    if j is None:
+    found = system.labels.coordinates.get(label)
+    if found is None or (found.joint.in_tree and not found.scalar):
         raise _not_lockable(system, label)
+    j, k = found.joint, found.k
+    if j.in_tree:
+        return float(state.q[found.place])
     motion = body_motion(system, state)
     F, M = motion.rotation[j.parent] @ j.F[1], motion.rotation[j.child] @ j.M[1]
     x = motion.position[j.child] + motion.rotation[j.child] @ j.M[0]
     d = x - motion.position[j.parent] - motion.rotation[j.parent] @ j.F[0]
-    k = j.spec.labels(j.name)[0].index(label)
     return system.with_turns(j, k, float(j.spec.measure(F.T @ M, F.T @ d, j.par)[k]), state.q)
 
 
@@ -160,9 +161,7 @@ def _compiled(base: System, phase: Phase) -> Phase:
             group.pop(name, None)
     units = m.resolver().units
     for label, value in phase.locks.items():
-        joint = base.joints[label.partition(".")[0]]
-        k = joint.spec.labels(joint.name)[0].index(label)
-        m.add_driver(f"lock {label}", label, value / units.factor(joint.spec.dimensions[k]))
+        m.add_driver(f"lock {label}", label, value / units.factor(base.labels.coordinates[label].dimension))
     cuts = [cut for cut in base.topology.cuts if cut not in phase.released]
     system = build(m, cuts, counted=base.counted)
     if system.coordinates != base.coordinates or system.speeds != base.speeds:

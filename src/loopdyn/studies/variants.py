@@ -99,7 +99,7 @@ class Variants:
         label : str
             A coordinate, e.g. "A".
         """
-        from loopdyn.output.plot import plot_variants
+        from loopdyn.output.plot.variants import plot_variants
 
         return plot_variants(self, label)
 

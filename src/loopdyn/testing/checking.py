@@ -32,8 +32,9 @@ from loopdyn.loops.rank import Rank, decide
 from loopdyn.model.inertia import Inertia
 from loopdyn.model.mechanism import Mechanism
 from loopdyn.quantities.units import Resolver
-from loopdyn.system.system import State, System, build
-from loopdyn.system.topology import forest_of_cuts
+from loopdyn.system.builder import build
+from loopdyn.system.spanning_tree import forest_of_cuts
+from loopdyn.system.system import State, System
 from loopdyn.tree.functions import Motion, Terms, body_jacobian, body_motion, increment, terms
 
 Array = NDArray[np.float64]

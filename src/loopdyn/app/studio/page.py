@@ -26,7 +26,7 @@ from loopdyn.app.studio.work import LIBRARY_URL, Checked, Input, Moved, Ran
 from loopdyn.app.studio.worker import Worker
 from loopdyn.errors import LoopdynError, Problem
 from loopdyn.formulations.registry import CLASSES, DEFAULT
-from loopdyn.output.viewer import drawing_library
+from loopdyn.output.viewer.page import drawing_library
 from loopdyn.quantities.wording import short
 
 PAUSE = 0.4  # seconds without a key after which the text is checked

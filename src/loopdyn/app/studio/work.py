@@ -20,7 +20,8 @@ from loopdyn.analysis.assembly import assemble
 from loopdyn.analysis.mobility import mobility
 from loopdyn.errors import LoopdynError, ModelError, Problem
 from loopdyn.io.yaml import load_text
-from loopdyn.output.viewer import StillPose, describe, page_text
+from loopdyn.output.viewer.page import page_text
+from loopdyn.output.viewer.scene import StillPose, describe
 from loopdyn.results.run import Run
 from loopdyn.run.simulate import simulate
 from loopdyn.system.system import JointData, State, System
@@ -195,11 +196,10 @@ def first_plots(run: Run) -> list[str]:
 
 def coordinate(system: System, label: str) -> tuple[JointData, int]:
     """Joint of a label, and the number of the coordinate in it."""
-    for joint in system.joints.values():
-        labels = joint.spec.labels(joint.name)[0]
-        if label in labels:
-            return joint, labels.index(label)
-    raise LoopdynError(f"there is no joint coordinate '{label}'. Choose one of the list.")
+    if label not in system.labels.coordinates:
+        raise LoopdynError(f"there is no joint coordinate '{label}'. Choose one of the list.")
+    joint, k, *_ = system.labels.coordinates[label]
+    return joint, k
 
 
 def inputs_of(system: System, state: State) -> list[Input]:
@@ -217,19 +217,15 @@ def inputs_of(system: System, state: State) -> list[Input]:
     units = system.mechanism.units
     driven = {d.joint for d in system.mechanism.drivers.values()}
     found = []
-    for j in system.joints.values():
-        if not j.in_tree or len(j.spec.coordinates) != len(j.spec.speeds):
+    for label, of in system.labels.scalars.items():
+        if not of.joint.in_tree or label in driven:
             continue
-        for k, label in enumerate(j.spec.labels(j.name)[0]):
-            if label in driven:
-                continue
-            dimension = j.spec.dimensions[k]
-            now, reach = float(state.q[j.q0 + k]), np.pi if dimension == "angle" else system.size
-            low, high = system.limits.get(label, (-np.inf, np.inf))
-            low, high = (x if np.isfinite(x) else now + side * reach for x, side in ((low, -1), (high, 1)))
-            one = units.factor(dimension)
-            name = units.angle if dimension == "angle" else units.length
-            found.append(Input(label, name, low / one, high / one, now / one))
+        now, reach = float(state.q[of.place]), np.pi if of.dimension == "angle" else system.size
+        low, high = system.limits.get(label, (-np.inf, np.inf))
+        low, high = (x if np.isfinite(x) else now + side * reach for x, side in ((low, -1), (high, 1)))
+        one = units.factor(of.dimension)
+        name = units.angle if of.dimension == "angle" else units.length
+        found.append(Input(label, name, low / one, high / one, now / one))
     return found
 
 

@@ -56,7 +56,9 @@ from loopdyn.formulations.base import Array, Formulation, Solution, Solver
 from loopdyn.loops.rank import Rank, scaled
 from loopdyn.loops.reactions import carried_rows
 from loopdyn.spatial.rotations import from_matrix
-from loopdyn.system.system import SUPPORT, State, System, build
+from loopdyn.system.builder import build
+from loopdyn.system.support import SUPPORT
+from loopdyn.system.system import State, System
 from loopdyn.tree import rnea
 from loopdyn.tree.functions import Motion, body_motion, readings, terms
 

@@ -51,7 +51,8 @@ from loopdyn.formulations.base import Array, Solution, Solver
 from loopdyn.joints import Free
 from loopdyn.loops.rank import Rank
 from loopdyn.spatial.rotations import perpendicular_frame, to_matrix
-from loopdyn.system.system import SUPPORT, JointData, State, System
+from loopdyn.system.support import SUPPORT
+from loopdyn.system.system import JointData, State, System
 from loopdyn.tree.functions import body_motion, forward_dynamics
 
 JOINTS = ("spherical", "revolute", "cylindrical", "prismatic")  # sections 5 to 8 of the paper

@@ -24,7 +24,8 @@ from loopdyn.errors import LoopdynError
 from loopdyn.joints.base import FREE, SPHERICAL
 from loopdyn.loops.elimination import layout
 from loopdyn.loops.elimination.ordering import Pattern, factor_pattern, minimum_degree, postorder
-from loopdyn.system.system import SUPPORT, JointData, System
+from loopdyn.system.support import SUPPORT
+from loopdyn.system.system import JointData, System
 
 Ints = NDArray[np.int64]
 

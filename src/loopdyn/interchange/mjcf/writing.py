@@ -29,7 +29,8 @@ from loopdyn.interchange.report import Report, refuse_loss
 from loopdyn.interchange.servos import CONTROL, EVERYTHING, Servo, servo
 from loopdyn.model.mechanism import GROUND, Mechanism
 from loopdyn.spatial.rotations import from_matrix, to_matrix
-from loopdyn.system.system import JointData, State, build
+from loopdyn.system.builder import build
+from loopdyn.system.system import JointData, State
 from loopdyn.tree.functions import body_motion
 
 Array = NDArray[np.float64]

@@ -1,0 +1,88 @@
+"""``loopdyn bench``: benchmark problems whose solutions are known."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from loopdyn.app.cli.answers import exit_on_error, print_lines, refuse_options
+from loopdyn.app.cli.options import PICTURES, check_names
+from loopdyn.errors import LoopdynError
+
+if TYPE_CHECKING:
+    from loopdyn.app.bench import Result
+
+
+def bench(
+    names: Annotated[list[str] | None, typer.Argument(metavar="[NAME]...", help="A01 ... A05, ladder-10, all.")] = None,
+    formulations: Annotated[
+        list[str] | None, typer.Option("-f", "--formulation", help="One or more; auto by default.")
+    ] = None,
+    rtol: Annotated[float, typer.Option("--rtol", help="Relative tolerance of a step.")] = 1e-8,
+    peers: Annotated[bool, typer.Option("--peers", help="Run MuJoCo beside, where it is installed.")] = False,
+    step: Annotated[float, typer.Option("--step", help="Seconds of a step of peers.")] = 1e-3,
+    plot: Annotated[
+        Path | None, typer.Option("--plot", help="Draw errors over computing time: .png, .svg, .pdf.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+) -> None:
+    """Run benchmark problems whose solutions are known: error, energy error, steps, time.
+
+    The problems of the IFToMM library (A01 pendulum, A02 windows that fold flat,
+    A03 Andrews' squeezer, A04 Bricard, A05 flyball governor) and ladders. Without
+    a name all of them are run, which takes some minutes.
+
+    Example: loopdyn bench A02 A04 -f auto -f momentum
+    """
+    from loopdyn.app import bench as problems
+    from loopdyn.run.simulate import check_settings
+
+    check_names(plot=(plot, PICTURES))
+    if not step > 0.0:
+        raise typer.BadParameter(f"--step is {step}. Give a positive number of seconds.")
+    results: list[Result] = []
+    failed = False
+    with refuse_options():
+        check_settings(rtol, None, "projection")
+        for name in problems.chosen(names or []):
+            for formulation in formulations or ["auto"]:
+                results.append(problems.run_problem(name, formulation, rtol))
+                failed = failed or results[-1].status != "finished"
+                if not as_json:
+                    typer.echo(f"{name} by {formulation}: {results[-1].status}", err=True)
+            if peers:
+                results += _by_peer(name, step)
+    with exit_on_error("loopdyn bench", "the options"):
+        if plot is not None:
+            problems.plot(results, str(plot))
+    if as_json:
+        typer.echo(json.dumps(problems.as_data(results), indent=2))
+    else:
+        _show(problems.table(results))
+    if failed:
+        raise typer.Exit(1)
+
+
+def _by_peer(name: str, step: float) -> list[Result]:
+    """What MuJoCo computes; nothing where it is not installed or MJCF cannot hold the model: the others go on."""
+    from loopdyn.app.bench import run_by_mujoco
+
+    try:
+        return [run_by_mujoco(name, step)]
+    except LoopdynError as error:
+        print_lines(f"{name} by MuJoCo is left out: {error}", err=True)
+        return []
+
+
+def _show(table: list[list[str]]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    heads, *rows = table
+    shown = Table(*heads)
+    for row in rows:
+        shown.add_row(*row)
+    Console(width=None if Console().is_terminal else 160).print(shown)

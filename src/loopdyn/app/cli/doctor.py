@@ -1,0 +1,17 @@
+"""``loopdyn doctor``: what a maintainer would ask first."""
+
+from __future__ import annotations
+
+from loopdyn.app.cli.answers import print_lines
+
+
+def doctor() -> None:
+    """Show versions, where compiled kernels come from, and what is missing.
+
+    Example: loopdyn doctor
+    """
+    from loopdyn.app.doctor import report
+
+    rows = report()
+    width = max(len(name) for name, _ in rows)
+    print_lines(*(f"{name:{width}}  {value}" for name, value in rows))

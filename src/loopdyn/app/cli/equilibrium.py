@@ -1,0 +1,70 @@
+"""``loopdyn equilibrium``: static equilibria and their stability."""
+
+from __future__ import annotations
+
+from math import isfinite
+from typing import Annotated, Any
+
+import typer
+
+from loopdyn.app.cli.answers import exit_on_error, print_json, print_text
+from loopdyn.app.cli.models import load_system, tolerated_start
+from loopdyn.app.cli.options import AngleTolerance, LengthTolerance, ModelFile, Parameters, assignments, check_labels
+
+
+def equilibrium(
+    file: ModelFile,
+    search: Annotated[
+        list[str] | None, typer.Option("--search", metavar="A=FROM:TO", help="Range of a coordinate, file's units.")
+    ] = None,
+    at: Annotated[float, typer.Option("-t", "--time", help="Seconds at which drivers and motors are held.")] = 0.0,
+    angle_tolerance: AngleTolerance = None,
+    length_tolerance: LengthTolerance = None,
+    changed: Parameters = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON (SI units) instead of text.")] = False,
+) -> None:
+    """Find where a mechanism stands still, and whether it stays there.
+
+    Without --search it is let go at the start of the model and followed downhill.
+    With --search all equilibria over a range of a coordinate are found, one line
+    each: stable, unstable or neutral. Coordinates are printed in the units of the
+    file, loads and stiffnesses in N and m. The exit code is 1 if the model is
+    wrong, if nothing is found or if a driver or base moves at that time.
+
+    Example: loopdyn equilibrium toggle.yaml --search A=-60:60
+    """
+    from loopdyn.analysis.equilibrium import equilibrium as find
+    from loopdyn.results.equilibrium import units_of
+
+    command = f"loopdyn equilibrium {file}"
+    ranges = {label: _range(text) for label, text in assignments("--search", search).items()}
+    system = load_system(file, changed, command)
+    check_labels(system, "--search", ranges)
+    given = {}
+    for label, (low, high) in ranges.items():
+        unit = units_of(system, label)[0]
+        given[label] = (low * unit, high * unit)
+    about: dict[str, Any] = {"name": system.name}
+    with exit_on_error(command, "the model or the options"):
+        begin = tolerated_start(system, angle_tolerance, length_tolerance, at)
+        if given:
+            several = find(system, begin, search=given, t=at)
+            about |= {"complete": several.complete, "note": several.note}
+            found, text = list(several), str(several)
+        else:
+            one = find(system, begin, t=at)
+            found, text = [one], f"{one}\n\n{one.reactions}"
+    if as_json:
+        print_json(about | {"equilibria": [e.as_data() for e in found]})
+    else:
+        print_text(text)
+
+
+def _range(text: str) -> tuple[float, float]:
+    try:
+        low, high = (float(x) for x in text.split(":"))
+    except ValueError:
+        raise typer.BadParameter(f"'{text}' is not a range. Write FROM:TO, as 0:360.", param_hint="--search") from None
+    if not (isfinite(low) and isfinite(high) and low < high):
+        raise typer.BadParameter(f"the range '{text}' does not ascend.", param_hint="--search")
+    return low, high

@@ -1,0 +1,64 @@
+"""``loopdyn report``: one page about a mechanism."""
+
+from __future__ import annotations
+
+from math import isfinite
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from loopdyn.app.cli.answers import INTERRUPTED, exit_on_error
+from loopdyn.app.cli.models import load_mechanism, tolerance_in_si
+from loopdyn.app.cli.options import (
+    AngleTolerance,
+    LengthTolerance,
+    ModelFile,
+    Parameters,
+    check_names,
+    draw_into_files,
+)
+
+
+def report(
+    file: ModelFile,
+    output: Annotated[Path, typer.Option("-o", "--output", help="The page to write, .html.")] = Path("report.html"),
+    until: Annotated[float, typer.Option("-t", "--time", help="Seconds to simulate.")] = 1.0,
+    turn: Annotated[
+        str | None, typer.Option("--turn", help="Coordinate to turn for the drive curves; that of a driver or motor.")
+    ] = None,
+    start: Annotated[float | None, typer.Option("--from", help="Where it begins, in the units of the file.")] = None,
+    stop: Annotated[float | None, typer.Option("--to", help="Where it ends, in the units of the file.")] = None,
+    table: Annotated[Path | None, typer.Option("--variants", help="Table of parameters, .csv, to run beside.")] = None,
+    angle_tolerance: AngleTolerance = None,
+    length_tolerance: LengthTolerance = None,
+    changed: Parameters = None,
+) -> None:
+    """Write one page about a mechanism, to read and to keep.
+
+    Picture, mobility and redundancy, drive curves over a turn of the input, a
+    run, loads of all bearings, shaking, the error of the energy, settings and
+    versions; with --variants, all of its lines side by side. The page needs no
+    other file.
+
+    Example: loopdyn report four_bar.yaml -o four_bar.html -t 2 --turn A
+    """
+    from loopdyn.output.report import report as write
+    from loopdyn.studies.variants import variants
+
+    check_names(output=(output, (".html",)))
+    if not (isfinite(until) and until > 0.0):
+        raise typer.BadParameter(f"{until} is not a positive number of seconds.", param_hint="--time")
+    if (start is None) != (stop is None):
+        raise typer.BadParameter("give both ends of the range, or none.", param_hint="--from, --to")
+    with exit_on_error(f"loopdyn report {file}"):
+        mechanism = load_mechanism(file, changed)
+        tolerance = tolerance_in_si(mechanism, angle_tolerance, length_tolerance)
+        found = None if table is None else variants(mechanism, table, until, tolerance=tolerance)
+        draw_into_files()
+        over = None if start is None or stop is None else (start, stop)
+        write(mechanism, output, time=until, turn=turn, over=over, variants=found, tolerance=tolerance)
+    typer.echo(f"written: {output}")
+    if found is not None and found.stopped:
+        typer.echo(found.stopped, err=True)
+        raise typer.Exit(INTERRUPTED)

@@ -1,0 +1,58 @@
+"""Figures, axes, titles and legends as all plots have them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Array = NDArray[np.float64]
+
+LEGEND_ROWS = 18  # entries of a legend before another column is begun
+INK = "#1c2430"
+TITLE: dict[str, Any] = {"fontsize": 12, "fontweight": "bold", "color": INK}
+# What is this small against the largest number of a picture is rounding, not a curve.
+ROUNDING = 1e-9
+
+
+def new_panels(title: str, count: int, height: float = 2.7) -> tuple[Figure, list[Axes]]:
+    """A figure with panels below each other over one abscissa."""
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(count, 1, figsize=(8.4, 0.5 + height * count), sharex=True, layout="constrained")
+    panels: list[Axes] = list(np.atleast_1d(axes))
+    figure.suptitle(title, **TITLE)
+    for ax in panels:
+        ax.grid(color="0.9")
+        ax.set_axisbelow(True)
+        ax.spines[["top", "right"]].set_visible(False)
+    return figure, panels
+
+
+def legend(ax: Axes, entries: int) -> None:
+    """To the right of the data, never on it."""
+    columns = max(1, -(-entries // LEGEND_ROWS))
+    size = 9 if entries <= LEGEND_ROWS // 2 else 7
+    ax.legend(
+        loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0.0, frameon=False, ncols=columns, fontsize=size
+    )
+
+
+def no_blown_up_rounding(ax: Axes, scale: float) -> None:
+    """Limits at which a curve of rounding errors is seen as the zero that it is."""
+    low, high = ax.get_ylim()
+    if high - low < ROUNDING * scale:
+        ax.set_ylim(-0.1 * scale, 0.1 * scale)
+
+
+def axis_name(direction: Array) -> str:
+    """Name of a world axis, or the direction."""
+    k = int(np.argmax(np.abs(direction)))
+    if abs(direction[k]) > 1 - 1e-9:
+        return ("" if direction[k] > 0 else "−") + "xyz"[k]
+    return "(" + ", ".join(f"{c:.2f}" for c in direction) + ")"

@@ -1,0 +1,229 @@
+"""What a page knows of a run: bodies, joints, views, poses, quantities."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from loopdyn.errors import LoopdynError, ModelError, Problem
+from loopdyn.output.drawing import Drawing, RunLike, Shape, poses_of, speed_units, world_frames
+from loopdyn.output.viewer.numbers import Array, floats, packed, quaternions
+from loopdyn.output.viewer.quantities import chosen_plots, quantities_of
+from loopdyn.quantities.wording import nearest
+from loopdyn.results.run import coordinate_units
+from loopdyn.system.system import JointData, State, System
+from loopdyn.tree.functions import body_motion
+
+Trace = str | tuple[str, ArrayLike]
+
+# How many poses are looked at to find the room the motion takes.
+POSES_FOR_ROOM = 60
+
+
+def describe(
+    run: RunLike,
+    *,
+    frames: int | None = 1000,
+    traces: Iterable[Trace] = (),
+    forces: bool | Sequence[str] = True,
+    plots: Sequence[str] | None = None,
+    room: float = 0.0,
+) -> dict[str, Any]:
+    """What a page knows of a run, ready for JSON; arguments as in :func:`~loopdyn.output.viewer.page.write_page`.
+
+    The view has `room` around the motion, as a share of its size, for poses that :class:`StillPose` puts there later.
+    """
+    system, data = run.system, run.data
+    drawing = Drawing(system)
+    time = np.asarray(data["time"], float)
+    if len(time) == 0:
+        raise LoopdynError(f"the run of '{system.name}' holds no moment of time. Simulate it first.")
+    kept = _chosen_moments(time, frames)
+    joints = _chosen_joints(system, data, forces)
+    data = data.isel(time=kept)
+    arrays, quantities = quantities_of(system, data, joints)
+    x, R = (array[kept] for array in poses_of(run))
+    arrays |= {"time": packed(time[kept], "float64"), "position": packed(x), "rotation": packed(quaternions(R))}
+    return {
+        "name": system.name,
+        "samples": len(time),
+        "view": _view(drawing, (x, R), room),
+        "bar": drawing.bar,
+        "size": drawing.size,
+        "bodies": [
+            {
+                "name": b.name,
+                "mass": b.mass,
+                "com": floats(b.com),
+                "colour": b.colour,
+                "shapes": [_shape(s) for s in b.shapes],
+            }
+            for b in drawing.bodies
+        ],
+        "bases": system.n_bases,
+        "joints": [_joint(drawing, j, (x, R), joints) for j in drawing.joints],
+        "spans": [
+            {"name": s.name, "kind": s.kind, "bodies": list(s.bodies), "points": [floats(p) for p in s.points]}
+            for s in drawing.spans
+        ],
+        "traces": [_trace(drawing, t) for t in traces],
+        "coordinates": _labelled(system.coordinates, coordinate_units(system)),
+        "speeds": _labelled(system.speeds, speed_units(system)),
+        "arrays": arrays,
+        "quantities": quantities,
+        "plots": chosen_plots(quantities, plots),
+    }
+
+
+class StillPose:
+    """A mechanism at one pose, as what pages need of a run.
+
+    Examples
+    --------
+    >>> import loopdyn as ld
+    >>> system = ld.library.pendulum().compile()
+    >>> StillPose(system, system.state()).data["q"].shape
+    (1, 1)
+    """
+
+    def __init__(self, system: System, state: State):
+        import xarray as xr
+
+        self.system, self._state = system, state
+        self.data = xr.Dataset(
+            {"q": (("time", "coordinate"), state.q[None])},
+            {"time": [state.t], "coordinate": list(system.coordinates)},
+        )
+
+    def poses(self) -> tuple[Array, Array]:
+        """Positions (1, body, 3) and rotations (1, body, 3, 3)."""
+        motion = body_motion(self.system, self._state)
+        return motion.position[None], motion.rotation[None]
+
+    def placement(self) -> dict[str, list[float]]:
+        """What ``page.place`` of a page takes to show the pose: the numbers of its arrays."""
+        x, R = self.poses()
+        found = {"position": x, "rotation": quaternions(R), "q": self._state.q}
+        return {name: floats(np.ravel(values)) for name, values in found.items()}
+
+
+def _chosen_moments(time: Array, frames: int | None) -> NDArray[np.intp]:
+    if frames is not None and frames < 1:
+        raise LoopdynError(f"frames is {frames}. Give a number of at least 1, or None for all.")
+    if frames is None or len(time) <= frames:
+        return np.arange(len(time))
+    even = np.linspace(time[0], time[-1], frames)
+    return np.unique(np.abs(np.searchsorted(time, even)).clip(0, len(time) - 1))
+
+
+def _chosen_joints(system: System, data: Any, forces: bool | Sequence[str]) -> list[str]:
+    if "wrench" not in data or forces is False:
+        return []
+    known = [str(name) for name in data["joint"].values]
+    if forces is True:
+        return known
+    wrong = [name for name in forces if name not in known]
+    if wrong:
+        raise ModelError(Problem("forces", f"there is no joint '{n}'", nearest(n, known)) for n in wrong)
+    return list(forces)
+
+
+def _trace(drawing: Drawing, trace: Trace) -> dict[str, Any]:
+    s = drawing.system
+    if isinstance(trace, str):
+        if trace not in s.joints:
+            raise ModelError([Problem("traces", f"there is no joint '{trace}'", nearest(trace, s.joints))])
+        j = s.joints[trace]
+        return {"name": trace, "body": j.child, "point": floats(j.M[0])}
+    body, point = trace
+    if body not in s.bodies:
+        raise ModelError([Problem("traces", f"there is no body '{body}'", nearest(body, s.bodies))])
+    row = s.bodies.index(body)
+    p, R = s.reference_poses[row]
+    where = np.asarray(point, float)
+    if where.shape != (3,) or not np.isfinite(where).all():
+        raise ModelError([Problem("traces", f"the point of body '{body}' is not x, y, z", "Give three numbers in m.")])
+    name = f"{body} ({', '.join(f'{v:g}' for v in where)})"
+    return {"name": name, "body": row, "point": floats(R.T @ (where - p))}
+
+
+def _view(drawing: Drawing, poses: tuple[Array, Array], room: float) -> dict[str, Any]:
+    """Directions to look from, and the box in them that the motion stays in, with room around it."""
+    up, normal = drawing.up, drawing.normal
+    if normal is not None and abs(normal @ up) < 0.5:
+        front = normal - (normal @ up) * up
+        front /= np.linalg.norm(front)
+        right = np.cross(up, front)
+    else:
+        right = np.eye(3)[0] if abs(up[0]) < 0.9 else np.eye(3)[1]
+        right = right - (right @ up) * up
+        right /= np.linalg.norm(right)
+        front = np.cross(right, up)
+    basis = np.array([right, up, front])
+    x, R = poses
+    some = np.unique(np.linspace(0, len(x) - 1, POSES_FOR_ROOM).astype(int))
+    low, high = np.full(3, np.inf), np.full(3, -np.inf)
+    for body in drawing.bodies:
+        points = [*drawing.joint_points(body.row), *(p for s in body.shapes for p in s.outline())]
+        if points:
+            seen = (x[some, body.row, None] + np.array(points) @ R[some, body.row].transpose(0, 2, 1)) @ basis.T
+            low, high = np.minimum(low, seen.min((0, 1))), np.maximum(high, seen.max((0, 1)))
+    around = room * float(np.max(high - low)) * (high - low > 2 * drawing.bar)  # a plane mechanism stays in its plane
+    low, high = low - around, high + around
+    planar = "none" if normal is None else ("front" if abs(normal @ up) < 0.5 else "top")
+    return {
+        "right": floats(right),
+        "up": floats(up),
+        "front": floats(front),
+        "low": floats(low),
+        "high": floats(high),
+        "plane": planar,
+    }
+
+
+def _joint(drawing: Drawing, j: JointData, poses: tuple[Array, Array], joints: list[str]) -> dict[str, Any]:
+    xF, F = world_frames(poses, j, "F")
+    xM, _ = world_frames(poses, j, "M")
+    along = np.einsum("ti,ti->t", F[:, :, 2], xM - xF)  # way of M along the axis of the joint
+    second = [j.par[0], j.par[1], 0.0]
+    return {
+        "name": j.name,
+        "type": j.spec.type,
+        "parent": j.parent,
+        "child": j.child,
+        "F": {"position": floats(j.F[0]), "rotation": floats(quaternions(j.F[1]))},
+        "M": {"position": floats(j.M[0]), "rotation": floats(quaternions(j.M[1]))},
+        "second": second,  # axis fixed in the child, of a universal joint, in M
+        "travel": [float(along.min()), float(along.max())],
+        "radius": _symbol_radius(drawing, j),
+        "q": list(range(j.q0, j.q0 + len(j.spec.coordinates))) if j.in_tree else [],
+        "v": list(range(j.v0, j.v0 + len(j.spec.speeds))) if j.in_tree else [],
+        "wrench": joints.index(j.name) if j.name in joints else -1,
+    }
+
+
+def _symbol_radius(drawing: Drawing, j: JointData) -> float:
+    """Radius of a symbol that is seen around the rods it joins."""
+    radii = [drawing.bar]
+    for row, (p, _) in ((j.parent, j.F), (j.child, j.M)):
+        radii += [s.size[0] for s in drawing.bodies[row].shapes if s.kind == "rod" and s.reaches(p, 2 * drawing.bar)]
+    return min(max(radii), 3 * drawing.bar)
+
+
+def _shape(s: Shape) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "kind": s.kind,
+        "position": floats(s.position),
+        "rotation": floats(quaternions(s.axes)),
+        "size": list(s.size),
+    }
+    if s.points is not None:
+        found["points"] = packed(s.points)
+    return found
+
+
+def _labelled(labels: Sequence[str], units: Sequence[str]) -> list[dict[str, str]]:
+    return [{"name": name, "unit": unit} for name, unit in zip(labels, units, strict=True)]

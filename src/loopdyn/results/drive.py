@@ -1,0 +1,430 @@
+"""What :func:`loopdyn.drive` found: poses, derivatives and events over the parameter, in words, tables and plots."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from loopdyn.analysis.contradictions import said_open
+from loopdyn.analysis.transmission_angle import transmission_angles
+from loopdyn.errors import LoopdynError, ModelError, Problem
+from loopdyn.files import write
+from loopdyn.quantities.wording import nearest
+from loopdyn.system.system import State, System, Tolerated, point_on
+from loopdyn.tables import csv_text
+from loopdyn.tree.functions import Motion, body_motion
+
+if TYPE_CHECKING:
+    import pandas
+    import xarray
+    from matplotlib.figure import Figure
+
+Array = NDArray[np.float64]
+
+FILM = 4.0  # seconds that a film of a range takes
+
+Kind = Literal[
+    "dead point", "change point", "turning point", "limit", "end of a curve", "tolerance", "left open", "lost"
+]
+
+
+@dataclass(frozen=True)
+class DriveEvent:
+    """A pose that matters, located to rounding.
+
+    Attributes
+    ----------
+    kind : str
+        "dead point": the inputs cannot go on, the loops would open; other coordinates move while the inputs stand.
+        "turning point": a coordinate turns back, its transmission ratio is zero; as an input it would be dead here.
+        "change point": rows of the loops become dependent and branches of motion cross; the drive keeps to its own.
+        "limit": a joint has reached its limit. "end of a curve": a row is undefined beyond. "tolerance": a redundant
+        constraint that is left open leaves its tolerance. "left open": others are left open from here on, the pose
+        jumps by the tolerance at most. "lost": none of these.
+    value : float
+        Parameter of the drive there: value of a single input, share of the way for several, or the time. SI.
+    inputs : dict
+        Values of the inputs, SI.
+    label : str
+        Coordinate that turns back or is at its limit.
+    text : str
+        The same in words.
+    state : State
+        The pose, at rest.
+    """
+
+    kind: Kind
+    value: float
+    inputs: dict[str, float]
+    label: str
+    text: str
+    state: State = field(repr=False)
+
+
+@dataclass(frozen=True, eq=False)
+class Drive:
+    """What a mechanism does when its inputs are moved; print it for a summary.
+
+    Attributes
+    ----------
+    system : System
+    inputs : tuple of str
+    parameter : str
+        What the motion is given over: "input" (a range of one input), "share" (ranges of several, from 0 to 1), "time".
+    status : str
+        "complete", or "stopped" before the end of the range.
+    message : str
+        Why it stopped, and what to do next.
+    events : tuple of DriveEvent
+        In the order of the motion.
+    data : xarray.Dataset
+        By step: `q` of all coordinates, those of cut joints included; `v` and `a`, their first and second derivatives
+        by the parameter (for a range of one input: per unit of its speed, the kinematic influence coefficients);
+        `ratio` and `ratio2`, first and second derivatives by the inputs; `quality`; `regular`. SI units.
+    units : str
+        "SI" or "model": of what is printed, plotted and tabulated. `data` is always in SI units.
+    tolerated : tuple
+        By step, the redundant constraints that are left open within a tolerance, see :func:`loopdyn.assemble`, or None.
+    left_open : dict
+        Largest residual of each of them, rad or m.
+    """
+
+    system: System = field(repr=False)
+    inputs: tuple[str, ...]
+    parameter: str
+    status: str
+    message: str
+    events: tuple[DriveEvent, ...] = field(repr=False)
+    data: xarray.Dataset = field(repr=False)
+    units: Literal["SI", "model"] = "SI"
+    tolerated: tuple[Tolerated | None, ...] = field(default=(), repr=False)
+    left_open: dict[str, float] = field(default_factory=dict, repr=False)
+
+    @property
+    def limit(self) -> DriveEvent | None:
+        """Where the motion had to stop, if it had to."""
+        return self.events[-1] if self.status == "stopped" and self.events else None
+
+    @property
+    def steps(self) -> int:
+        """How many poses there are."""
+        return int(self.data.sizes["step"])
+
+    def state(self, k: int) -> State:
+        """State of step k: derivatives by the parameter as speeds."""
+        if not -self.steps <= k < self.steps:
+            raise LoopdynError(f"the drive has steps 0 to {self.steps - 1}, not {k}.")
+        d = self.data
+        q = d["q"].values[k, : self.system.nq]
+        v = np.array(d["v"].values[k, : self.system.nv])
+        return State(float(d["time"].values[k]), np.array(q), v, tolerated=self.tolerated[k])
+
+    # ------------------------------------------------------------------------------------------- what it says
+
+    def ratio(self, output: str, by: str | None = None) -> xarray.DataArray:
+        """Transmission ratio of two coordinates: the speed of `output` per speed of `by` along the motion.
+
+        Parameters
+        ----------
+        output, by : str
+            Labels, also of cut joints; `by` is the first input unless it is given. Where `by` stands still the ratio is
+            infinite.
+
+        Examples
+        --------
+        >>> import loopdyn as ld
+        >>> turn = ld.drive(ld.library.four_bar().compile(), "A", (0, 6.2, 63))
+        >>> bool(abs(turn.ratio("D")).max() < 1)
+        True
+        """
+        of = self.data["v"]
+        if len(self.inputs) == 1 and by in (None, self.inputs[0]):
+            found = self.data["ratio"].sel(speed=self._known(output)).isel(input=0, drop=True)
+        else:
+            with np.errstate(divide="ignore", invalid="ignore"):
+                found = of.sel(speed=self._known(output)) / of.sel(speed=self._known(by or self.inputs[0])).values
+        return found.drop_vars("speed").rename(f"{output} per {by or self.inputs[0]}")
+
+    def _known(self, label: str) -> str:
+        labels = [str(x) for x in self.data["speed"].values]
+        if label not in labels:
+            raise ModelError([Problem("drive", f"there is no coordinate '{label}'", nearest(label, labels))])
+        return label
+
+    @cached_property
+    def _motions(self) -> list[Motion]:
+        """Motion of all bodies at each step; derivatives are by the parameter."""
+        s, d = self.system, self.data
+        frozen = self.parameter != "time" and bool(s.mechanism.base)  # a base in motion is to stand still
+        found = []
+        for k in range(self.steps):
+            state, a = self.state(k), d["a"].values[k, : s.nv]
+            now = body_motion(s, state, a)
+            if frozen:
+                back = body_motion(s, State(state.t, state.q, -state.v), a)
+                rest = body_motion(s, State(state.t, state.q, 0.0 * state.v))
+                now = Motion(
+                    now.bodies,
+                    now.position,
+                    now.rotation,
+                    (now.velocity - back.velocity) / 2,
+                    (now.angular_velocity - back.angular_velocity) / 2,
+                    (now.acceleration + back.acceleration) / 2 - rest.acceleration,
+                    (now.angular_acceleration + back.angular_acceleration) / 2 - rest.angular_acceleration,
+                )
+            found.append(now)
+        return found
+
+    def poses(self) -> tuple[Array, Array]:
+        """Positions (step, body, 3) and rotations (step, body, 3, 3) of the frames of all bodies."""
+        return np.array([m.position for m in self._motions]), np.array([m.rotation for m in self._motions])
+
+    def point(self, body: str, at: ArrayLike) -> xarray.Dataset:
+        """Path of a point of a body (a coupler curve), with its first and second derivatives by the parameter.
+
+        Parameters
+        ----------
+        body : str
+        at : (3,)
+            The point in world coordinates at the reference pose, in m (in the units of the model if the drive is).
+
+        Examples
+        --------
+        >>> import loopdyn as ld
+        >>> turn = ld.drive(ld.library.four_bar().compile(), "A", (0, 6.2, 63))
+        >>> turn.point("coupler", at=(0.5, 0.5, 0))["position"].dims
+        ('step', 'xyz')
+        """
+        from loopdyn.quantities.labels import dataset
+
+        s, given = self.system, np.asarray(at, float)
+        own = point_on(s, body, given * self._scale("length"))
+        row = s.bodies.index(body)
+        parts: dict[str, list[Array]] = {"position": [], "velocity": [], "acceleration": []}
+        for m in self._motions:
+            arm, w = m.rotation[row] @ own, m.angular_velocity[row]
+            parts["position"].append(m.position[row] + arm)
+            parts["velocity"].append(m.velocity[row] + np.cross(w, arm))
+            turning = np.cross(m.angular_acceleration[row], arm) + np.cross(w, np.cross(w, arm))
+            parts["acceleration"].append(m.acceleration[row] + turning)
+        per = self._per()
+        units = {"position": "m", "velocity": f"m{per}", "acceleration": f"m{per}{'²' if per else ''}"}
+        data = {k: (("step", "xyz"), np.array(v), {"units": units[k]}) for k, v in parts.items()}
+        return dataset(data, {**self._coords(), "xyz": ["x", "y", "z"]}, {"body": body, "at": given.tolist()})
+
+    def _per(self) -> str:
+        if self.parameter == "share":
+            return ""
+        if self.parameter == "time":
+            return "/s"
+        return f"/{self.data['coordinate_units'].sel(coordinate=self.inputs[0]).item()}"
+
+    def _coords(self) -> dict[str, Any]:
+        return {name: self.data.coords[name] for name in ("parameter", "time")}
+
+    def transmission_angle(self, output: str, at: str | None = None) -> xarray.DataArray:
+        """Transmission angle at the output link of a planar mechanism, rad, from 0 (dead) to pi/2 (best).
+
+        The output link is the one that the joint `output`, a pin or a slide, holds to the ground. It is moved by a
+        coupler, a body with two joints, through their common joint `at`. The force between them acts, but for weight,
+        inertia and friction, along the line through both pins of the coupler (for a slide between them, square to it),
+        and the angle is 90 degrees less that between this line and the direction in which the point of the output link
+        moves: for a four-bar the angle between coupler and rocker, for a slider-crank that between the rod and the
+        normal of the slide. It concerns the output link alone; `quality` in the data, the smallest singular value of
+        the Jacobian of all rows and inputs in natural units (rad, sizes of the mechanism), is meant for any mechanism.
+
+        Parameters
+        ----------
+        output : str
+            Joint between the ground and the output link.
+        at : str, optional
+            Joint between coupler and output link, where there are several.
+
+        Examples
+        --------
+        >>> import loopdyn as ld
+        >>> turn = ld.drive(ld.library.four_bar().compile(), "A", (0, 6.2, 63))
+        >>> round(float(turn.transmission_angle("D").min()), 2)
+        0.89
+        """
+        import xarray as xr
+
+        value = transmission_angles(self.system, self._motions, output, at)
+        name = f"transmission angle at {output}"
+        return xr.DataArray(value, dims="step", coords=self._coords(), name=name, attrs={"units": "rad"})
+
+    # --------------------------------------------------------------------------------------------- in words
+
+    def _scale(self, dimension: str) -> float:
+        """SI value of one unit of what is shown."""
+        return self.system.mechanism.units.factor(dimension) if self.units == "model" and dimension else 1.0
+
+    def _dimension(self, label: str) -> str:
+        known = [str(x) for dim in ("coordinate", "speed") for x in self.data[dim].values]
+        if label not in known:
+            raise ModelError([Problem("drive", f"there is no coordinate '{label}'", nearest(label, known))])
+        found = self.system.labels.scalars.get(label)
+        return "" if found is None else found.dimension
+
+    def unit(self, label: str) -> str:
+        """Unit in which a coordinate is shown."""
+        dimension = self._dimension(label)
+        shown = self.system.mechanism.units if self.units == "model" else None
+        names = {"angle": shown.angle if shown else "rad", "length": shown.length if shown else "m"}
+        return names.get(dimension, "1")
+
+    def shown(self, label: str, value: float | Array) -> Any:
+        """Value of a coordinate in the unit in which it is shown."""
+        return value / self._scale(self._dimension(label))
+
+    def parameter_label(self) -> str:
+        """Name and unit of the parameter, for axes and tables."""
+        if self.parameter == "time":
+            return "time in s"
+        return "share of the way" if self.parameter == "share" else f"{self.inputs[0]} in {self.unit(self.inputs[0])}"
+
+    def parameter_values(self) -> Array:
+        """Values of the parameter in the unit in which it is shown."""
+        values = np.asarray(self.data["parameter"].values, float)
+        return np.asarray(self.shown(self.inputs[0], values) if self.parameter == "input" else values)
+
+    def to_dataframe(self) -> pandas.DataFrame:
+        """One row per step in the units that are shown, which the names of the columns tell."""
+        import pandas as pd
+
+        d = self.data
+        columns: dict[str, Any] = {}
+        if self.parameter != "input":
+            for k, label in enumerate(self.inputs):
+                columns[f"input {label} [{self.unit(label)}]"] = self.shown(label, d["input_value"].values[:, k])
+        for k, label in enumerate(str(x) for x in d["coordinate"].values):
+            columns[f"{label} [{self.unit(label)}]"] = self.shown(label, d["q"].values[:, k])
+        per = {"time": ("s", 1.0), "share": ("", 1.0)}.get(
+            self.parameter, (self.unit(self.inputs[0]), self.shown(self.inputs[0], 1.0))
+        )
+        for name, power, mark in (("v", 1, "'"), ("a", 2, "''")):
+            for k, label in enumerate(str(x) for x in d["speed"].values):
+                below = f"/{per[0]}{'^2' if power == 2 else ''}" if per[0] else ""
+                unit = self.unit(label) if self._dimension(label) else self.system.labels.speeds[label].unit
+                columns[f"{label}{mark} [{unit}{below}]"] = self.shown(label, d[name].values[:, k]) / per[1] ** power
+        columns["quality"] = d["quality"].values
+        columns["regular"] = d["regular"].values
+        return pd.DataFrame(columns, index=pd.Index(self.parameter_values(), name=self.parameter_label()))
+
+    def to_csv(self, path: str | os.PathLike[str]) -> None:
+        """Write :meth:`to_dataframe` to a file, all digits kept."""
+        write(path, csv_text(self.to_dataframe()))
+
+    def __str__(self) -> str:
+        s, d = self.system, self.data
+        span = self.parameter_values()
+        title = f"{s.name} driven at {', '.join(self.inputs)}: {self.steps} steps"
+        lines = [f"{title}, {self.parameter_label()} from {span[0]:.6g} to {span[-1]:.6g}" if len(span) else title]
+        lines.append(f"  {self.status}{': ' + self.message if self.message else ''}")
+        if len(span):
+            at = {"input": self.inputs[0], "share": "share", "time": "t"}[self.parameter]
+            heads = ("smallest", f"at {at}", "largest", f"at {at}", "speed ratio up to")
+            lines.append(f"  {'coordinate':<16}{'unit':<6}" + "".join(f"{h:>19}" if h[0] == "s" and h[-1] == "o" else
+                         f"{h:>13}" for h in heads))  # fmt: skip
+            ratios = self._largest_ratios()
+            for k, label in enumerate(str(x) for x in d["coordinate"].values):
+                x = np.asarray(self.shown(label, d["q"].values[:, k]))
+                low, high = int(np.argmin(x)), int(np.argmax(x))
+                numbers = (x[low], span[low], x[high], span[high])
+                cells = "".join(f"{n:>13.6g}" for n in numbers) + f"{ratios.get(label, ''):>19}"
+                lines.append(f"  {label:<16}{self.unit(label):<6}{cells}")
+            worst = int(np.argmin(d["quality"].values))
+            lines.append(f"  quality (0 is singular) at least {d['quality'].values[worst]:.3g}, at {span[worst]:.6g}")
+        lines += [f"  {e.text}" for e in self.events] or ["  no dead, turning or change points"]
+        lines += [f"  {said_open(self.left_open)}"] if self.left_open else []
+        return "\n".join(lines)
+
+    def _largest_ratios(self) -> dict[str, str]:
+        """Largest speed of each coordinate per speed of the input, in the units that are shown; of one input only."""
+        if len(self.inputs) != 1 or not self.steps:
+            return {}
+        one = self.shown(self.inputs[0], 1.0)
+        out = {}
+        for k, label in enumerate(str(x) for x in self.data["speed"].values):
+            if self._dimension(label):
+                largest = np.abs(self.shown(label, self.data["ratio"].values[:, k, 0]) / one).max()
+                out[label] = "unbounded" if np.isnan(largest) else f"{largest:.4g}"
+        return out
+
+    def as_data(self) -> dict[str, Any]:
+        """The summary as plain data, in the units that are shown."""
+        span = self.parameter_values()
+        return {
+            "name": self.system.name,
+            "inputs": list(self.inputs),
+            "parameter": self.parameter_label(),
+            "status": self.status,
+            "message": self.message,
+            "steps": self.steps,
+            "from": float(span[0]) if len(span) else None,
+            "to": float(span[-1]) if len(span) else None,
+            "coordinates": {
+                str(label): {
+                    "unit": self.unit(str(label)),
+                    "min": float(np.min(self.shown(str(label), self.data["q"].values[:, k]))),
+                    "max": float(np.max(self.shown(str(label), self.data["q"].values[:, k]))),
+                }
+                for k, label in enumerate(self.data["coordinate"].values)
+                if self.steps
+            },
+            "quality": float(self.data["quality"].min()) if self.steps else None,
+            "left_open": dict(self.left_open),
+            "events": [
+                {
+                    "kind": e.kind,
+                    "inputs": {label: float(self.shown(label, x)) for label, x in e.inputs.items()},
+                    "coordinate": e.label,
+                    "text": e.text,
+                }
+                for e in self.events
+            ],
+        }
+
+    # -------------------------------------------------------------------------------------------- looking at it
+
+    def plot(self, *labels: str) -> Figure:
+        """Coordinates, their first and second derivatives and the quality over the parameter, with the events.
+
+        Parameters
+        ----------
+        *labels : str
+            Coordinates to show; by default all that have one number.
+        """
+        from loopdyn.output.plot.drives import plot_drive
+
+        return plot_drive(self, [self._known(label) for label in labels])
+
+    def plot_point(self, body: str, at: ArrayLike) -> Figure:
+        """The path of a point of a body, drawn in the plane in which it is widest; arguments as in :meth:`point`."""
+        from loopdyn.output.plot.drives import plot_drive_point
+
+        return plot_drive_point(self, body, self.point(body, at))
+
+    def animate(self, path: str | os.PathLike[str], *, seconds: float = FILM, **options: Any) -> Path:
+        """Write a page for the browser (.html), a film (.gif, .mp4) or a picture (.png) of the motion.
+
+        Parameters
+        ----------
+        path : str or Path
+        seconds : float
+            How long a film of a range takes; a motion of time takes its own.
+        **options
+            Those of :func:`loopdyn.output.viewer.page.write_page` and :func:`loopdyn.output.plot.film.write_film`.
+        """
+        from loopdyn.output.animation import animate_drive
+
+        return animate_drive(self, Path(path), seconds, **options)
+
+
+__all__ = ["Drive", "DriveEvent"]

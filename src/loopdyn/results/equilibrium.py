@@ -1,0 +1,191 @@
+"""What `equilibrium` and `preload` found, in words and as data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from loopdyn.loops.reactions import COMPONENTS, Reactions, reactions
+from loopdyn.model.mechanism import Mechanism
+from loopdyn.results.run import load_units
+from loopdyn.run.locking import coordinate
+from loopdyn.system.system import State, System
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Equilibrium:
+    """A pose at which nothing pushes the mechanism away; print it.
+
+    Attributes
+    ----------
+    system : System
+    state : State
+        The pose, at rest.
+    stability : str
+        "stable", "unstable" or "neutral", by the eigenvalues of the reduced stiffness.
+    freedoms : tuple of str
+        Speeds on which the stiffness is written, as many as the mechanism has freedoms.
+    stiffness : (k, k) array
+        Reduced stiffness: load that pushes back, per displacement of these coordinates; N m/rad, N/m.
+    eigenvalues : (k,) array
+        Of the stiffness in natural units (rad, sizes of the mechanism), ascending by their real parts, N m.
+    conservative : bool
+        Whether the stiffness is symmetric.
+    loads : dict
+        Load of each force of the model: pull of a line, torque or force on a coordinate; SI.
+    note : str
+        What to bear in mind.
+    """
+
+    system: System = field(repr=False)
+    state: State
+    stability: str
+    freedoms: tuple[str, ...]
+    stiffness: Array = field(repr=False)
+    eigenvalues: NDArray[Any] = field(repr=False)
+    conservative: bool
+    loads: dict[str, float] = field(repr=False)
+    note: str = ""
+
+    def __getitem__(self, label: str) -> float:
+        """Value of a joint coordinate, of cut joints too, rad or m."""
+        return coordinate(self.system, self.state, label)
+
+    @cached_property
+    def reactions(self) -> Reactions:
+        """What the joints carry there."""
+        return reactions(self.system, self.state, np.zeros(self.system.nv))
+
+    def as_data(self) -> dict[str, Any]:
+        """Everything as plain data, SI."""
+        carried = self.reactions
+        open_ = [f"{j}.{c}" for j, marks in zip(carried.joints, carried.unique, strict=True)
+                 for c, known in zip(COMPONENTS, marks, strict=True) if not known]  # fmt: skip
+        return {
+            "q": dict(zip(self.system.coordinates, self.state.q.tolist(), strict=True)),
+            "t": self.state.t,
+            "stability": self.stability,
+            "freedoms": list(self.freedoms),
+            "stiffness": self.stiffness.tolist(),
+            "conservative": self.conservative,
+            "loads": dict(self.loads),
+            "reactions": {joint: carried[joint] for joint in carried.joints},
+            "undetermined": open_,
+            "multipliers": dict(carried.multipliers),
+            "note": self.note,
+        }
+
+    def __str__(self) -> str:
+        lines = [f"{self.system.name}: {self.stability} equilibrium"]
+        lines += [f"  {label:<12}{text}" for label, text in positions(self.system, self.state)]
+        known = dict(zip(self.system.forces, load_units(self.system), strict=True))
+        lines += [f"  {name:<12}{x + 0.0:.6g} {known[name]}" for name, x in self.loads.items() if np.isfinite(x)]
+        if len(self.freedoms) == 1:
+            unit = stiffness_unit(self.system, self.freedoms[0])
+            lines.append(f"  stiffness on {self.freedoms[0]}: {self.stiffness[0, 0]:.6g} {unit}")
+        elif self.freedoms:
+            lines.append("  eigenvalues of the stiffness: " + ", ".join(f"{x:.5g}" for x in self.eigenvalues) + " N m")
+        return "\n".join([*lines, f"  {self.note}"] if self.note else lines)
+
+
+@dataclass(frozen=True, eq=False)
+class Equilibria(Sequence[Equilibrium]):
+    """Equilibria found in a range, in the order of the coordinate searched; print them.
+
+    Attributes
+    ----------
+    found : tuple of Equilibrium
+    labels : tuple of str
+        Coordinates that were searched.
+    complete : bool
+        Whether all poses on the way were gone through, so that there are no others on this circuit.
+    note : str
+        Where the search went.
+    """
+
+    system: System = field(repr=False)
+    found: tuple[Equilibrium, ...]
+    labels: tuple[str, ...]
+    complete: bool
+    note: str
+
+    def __len__(self) -> int:
+        return len(self.found)
+
+    def __getitem__(self, k: Any) -> Any:
+        return self.found[k]
+
+    def __iter__(self) -> Iterator[Equilibrium]:
+        return iter(self.found)
+
+    def __str__(self) -> str:
+        count = "1 equilibrium" if len(self) == 1 else f"{len(self)} equilibria"
+        lines = [f"{self.system.name}: {count}; {self.note}"]
+        notes = [e.note.split("; ") if e.note else [] for e in self]
+        common = [text for text in notes[0] if all(text in other for other in notes)] if notes else []
+        for e, own in zip(self, notes, strict=True):
+            values = dict(positions(self.system, e.state))
+            at = ", ".join(
+                f"{label} = {values.get(label) or _shown(self.system, e.state, label)}" for label in self.labels
+            )
+            stiffness = ""
+            if len(e.freedoms) == 1:
+                stiffness = f", stiffness {e.stiffness[0, 0]:.6g} {stiffness_unit(self.system, e.freedoms[0])}"
+            text = "; ".join(x for x in own if x not in common)
+            lines.append(f"  {e.stability:<9} {at}{stiffness}" + (f" ({text})" if text else ""))
+        return "\n".join([*lines, *(f"  {text}" for text in common)])
+
+
+@dataclass(frozen=True)
+class Preload:
+    """What makes a pose an equilibrium.
+
+    Attributes
+    ----------
+    force : str
+        The spring, actuator or motor.
+    what : str
+        "length" (free length), "rest", "torque" or "force".
+    value : float
+        SI.
+    mechanism : Mechanism
+        The model with it.
+    """
+
+    force: str
+    what: str
+    value: float
+    mechanism: Mechanism = field(repr=False)
+
+    def __str__(self) -> str:
+        return f"{self.force}: {self.what} = {self.value:.9g} (SI)"
+
+
+def units_of(system: System, label: str) -> tuple[float, str]:
+    """SI value and name of the unit in which the model writes a coordinate."""
+    dimension = system.labels.coordinates[label].dimension
+    units = system.mechanism.units
+    return units.factor(dimension), {"angle": units.angle, "length": units.length}.get(dimension, "")
+
+
+def _shown(system: System, state: State, label: str) -> str:
+    factor, unit = units_of(system, label)
+    value = coordinate(system, state, label) / factor
+    return f"{value:.7g} {unit}".strip()
+
+
+def positions(system: System, state: State) -> list[tuple[str, str]]:
+    """Coordinates of the tree with units as the model has them."""
+    return [(label, _shown(system, state, label)) for label in system.coordinates if label in system.speeds]
+
+
+def stiffness_unit(system: System, label: str) -> str:
+    """Unit of the stiffness on a coordinate."""
+    return "N m/rad" if system.labels.speeds[label].dimension == "angle" else "N/m"

@@ -1,0 +1,163 @@
+"""The arrays of a system: one of integers, one of floats, in the layout of :mod:`loopdyn.engine.records`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from loopdyn.constraints.base import LinearRecord, PairRecord
+from loopdyn.engine import records as rec
+from loopdyn.forces.base import JOINT_FRICTION, JOINT_SPRING, MOTOR, Record
+from loopdyn.quantities.expressions import Program, pack
+from loopdyn.system.cut_angles import AnglePath, Tables, cut_angle_path
+from loopdyn.system.placement import Placement
+from loopdyn.system.system import JointData
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Freezer:
+    """Everything that goes into the arrays, as records of SI numbers."""
+
+    placement: Placement
+    n_bases: int
+    cut_joints: Sequence[JointData]
+    forces: Sequence[Record]
+    pairs: Sequence[PairRecord]
+    linear: Sequence[LinearRecord]
+    n_rows: int  # of all constraints ...
+    n_user_rows: int  # ... and, at the end, of the user's functions
+    base_programs: Sequence[Sequence[Program | None]]
+    gravity: Array
+    armature: Array  # of each speed of the tree, kg m^2 or kg
+    read: Sequence[str]  # angles whose turns count
+
+    def freeze(self, wanted: Sequence[str] | None) -> tuple[NDArray[np.int64], Array, list[str]]:
+        """The two arrays, and the angles of cut joints that are coordinates of their own.
+
+        These are all of `read` whose turns do not follow from the tree, or those of them that are `wanted`.
+        """
+        p = self.placement
+        programs: list[Program] = []
+        force_ints = np.full((len(self.forces), rec.N_FORCE_INTS), -1, np.int64)
+        force_data = np.zeros((len(self.forces), rec.N_FORCE_FLOATS))
+        for n, record in enumerate(self.forces):
+            force_ints[n, 0] = record.code
+            force_ints[n, 1 : 1 + len(record.ints)] = record.ints
+            if record.programs:
+                force_ints[n, 1 + record.first_program] = len(programs)
+                programs += record.programs
+            force_data[n, : len(record.floats)] = record.floats
+        base = np.full((self.n_bases, rec.N_BASE_PROGRAMS), -1, np.int64)
+        for i, line in enumerate(self.base_programs):
+            for k, program in enumerate(line):
+                if program is not None:
+                    base[i, k] = len(programs)
+                    programs.append(program)
+        cut, cut_frames = self._cut_data(programs)
+        linear, entries, factors = self._linear_data(programs)
+        code, constants, start, depth = pack(programs)
+        base_pose = np.array([np.concatenate([x, R.ravel()]) for x, R in p.poses[: self.n_bases]])
+        paths = self._paths(base, base_pose, cut, cut_frames)
+        counted = [label for label in paths if paths[label] is None and (wanted is None or label in wanted)]
+        reader, path, reader_angle = self._readers(paths, counted)
+        nq = len(p.q_labels) + len(counted)
+        header = [len(p.order), self.n_bases, nq, len(p.v_labels), len(cut), self.n_rows]
+        header += [len(self.forces), len(code), len(programs), len(constants), len(linear), len(entries), max(depth, 1)]
+        header.append(max([3, *(1 + 2 * len(c.freedoms) for c in self.linear)]))  # laws of forces have three variables
+        header += [self.n_user_rows, len(path), len(counted)]
+        places = np.array([self._cut_freedom(label) for label in counted], np.int64).reshape(-1, rec.N_COUNTED)
+        int_parts = [np.array(header), p.tree, cut, force_ints, code, start, base, linear, entries]
+        int_parts += [reader, path, places]
+        float_parts = [p.body_data, cut_frames, force_data, constants, base_pose, factors, self.gravity, reader_angle]
+        float_parts.append(self.armature)
+        ints = np.concatenate([np.asarray(part, np.int64).ravel() for part in int_parts])
+        floats = np.concatenate([np.asarray(part, np.float64).ravel() for part in float_parts])
+        if (len(ints), len(floats)) != rec.model_sizes(header):
+            raise AssertionError("layout of the frozen arrays and of the kernels differ")
+        ints.flags.writeable = floats.flags.writeable = False
+        return ints, floats, counted
+
+    def _cut_freedom(self, label: str) -> tuple[int, int]:
+        """Cut joint and number of one of its freedoms."""
+        found = self.placement.labels.coordinates[label]
+        return found.joint.cut, found.k
+
+    def _paths(
+        self, base: NDArray[np.int64], base_pose: Array, cut: NDArray[np.int64], cut_frames: Array
+    ) -> dict[str, AnglePath | None]:
+        """Paths of the cut angles that are read, by label; None where their turns do not follow from the tree."""
+        p = self.placement
+        tables = Tables(p.tree, p.body_data, base, base_pose, p.reference_coordinates())
+        return {
+            label: cut_angle_path(tables, cut, cut_frames, *self._cut_freedom(label))
+            for label in self.read
+            if not p.labels.coordinates[label].joint.in_tree
+        }
+
+    def _readers(
+        self, paths: Mapping[str, AnglePath | None], counted: Sequence[str]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], Array]:
+        """What forces and then entries of relations read cut angles by: tables of readers and of paths, offsets."""
+        own = {label: len(self.placement.q_labels) + k for k, label in enumerate(counted)}
+        found: dict[tuple[int, int], AnglePath] = {}
+        for label, p in paths.items():
+            if label in own:
+                found[self._cut_freedom(label)] = AnglePath(((own[label], 1),), 0.0)
+            elif p is not None:
+                found[self._cut_freedom(label)] = p
+        on_freedom = (JOINT_SPRING, JOINT_FRICTION, MOTOR)
+        read = [(f.ints[0], f.ints[1]) if f.code in on_freedom else (-1, -1) for f in self.forces]
+        read += [(f.cut, f.index) for c in self.linear for f in c.freedoms]
+        reader, offsets = np.zeros((len(read), rec.N_READER), np.int64), np.zeros(len(read))
+        steps: list[tuple[int, int]] = []
+        for k, what in enumerate(read):
+            if what in found:
+                reader[k] = len(steps), len(found[what].steps)
+                steps += found[what].steps
+                offsets[k] = found[what].offset
+        return reader, np.array(steps, np.int64).reshape(-1, rec.N_STEP), offsets
+
+    def _cut_data(self, programs: list[Program]) -> tuple[NDArray[np.int64], Array]:
+        """Tables of cut joints, then of pair constraints."""
+        joints = self.cut_joints
+        n = len(joints) + len(self.pairs)
+        cut = np.zeros((n, rec.N_CUT), np.int64)
+        frames = np.zeros((n, rec.N_CUT_FRAMES))
+        row = 0
+        for k, j in enumerate(joints):
+            rows = len(j.spec.rows_when_cut)
+            cut[k] = [j.parent, j.child, j.spec.kind, row, rows, -1, 0]
+            row += rows
+            for start, body, (p, R) in ((rec.F_POINT, j.parent, j.F), (rec.M_POINT, j.child, j.M)):
+                origin, axes = self.placement.own[body]
+                frames[k, start : start + 3] = origin + axes @ p
+                frames[k, start + 3 : start + 12] = (axes @ R).T.ravel()
+            frames[k, rec.C_PAR : rec.C_PAR + 2] = j.par
+        for k, c in enumerate(self.pairs, len(joints)):
+            cut[k] = [*c.bodies, c.kind, row, len(c.rows), len(programs) if c.programs else -1, 0]
+            programs += c.programs
+            row += len(c.rows)
+            frames[k] = np.concatenate([c.F_point, c.F_axes.ravel(), c.M_point, c.M_axes.ravel(), c.par])
+        return cut, frames
+
+    def _linear_data(self, programs: list[Program]) -> tuple[NDArray[np.int64], NDArray[np.int64], Array]:
+        """Tables of relations between coordinates: relations, their entries, the factors of these."""
+        first_row = self.n_rows - len(self.linear) - self.n_user_rows
+        linear: list[list[int]] = []
+        entries: list[list[int]] = []
+        factors: list[float] = []
+        for n, c in enumerate(self.linear):
+            linear.append([first_row + n, len(entries), len(c.freedoms), len(programs), c.kind])
+            programs.append(c.program)
+            entries += [[f.cut, f.index, f.coordinate] for f in c.freedoms]
+            factors += c.coefficients
+        return (
+            np.array(linear, np.int64).reshape(-1, rec.N_LINEAR),
+            np.array(entries, np.int64).reshape(-1, rec.N_ENTRY),
+            np.array(factors, float),
+        )

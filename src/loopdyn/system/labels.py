@@ -1,0 +1,83 @@
+"""`system.labels`: what the label of a joint coordinate or speed stands for, of tree and cut joints alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+from loopdyn.joints import Joint
+
+if TYPE_CHECKING:
+    from loopdyn.system.system import JointData
+
+UNITS = {"angle": "rad", "length": "m", "number": "1"}  # SI; the last one of the components of a quaternion
+
+
+class Label(NamedTuple):
+    """A joint coordinate or speed."""
+
+    joint: JointData
+    k: int  # number among the coordinates or speeds of its joint
+    dimension: str  # "angle", "length" or, for a component of a quaternion, "number"; of a speed that of its integral
+    place: int  # index in q or v; -1 if a state does not have it, as those of cut joints
+    scalar: bool  # whether the coordinates of the joint have a speed of their own each
+
+    @property
+    def unit(self) -> str:
+        """SI unit of a coordinate; of a speed times s."""
+        return UNITS[self.dimension]
+
+    @property
+    def load_unit(self) -> str:
+        """SI unit of a load on a speed."""
+        return "N m" if self.dimension == "angle" else "N"
+
+
+class Labels:
+    """Coordinates and speeds of joints by label, in the order of the joints.
+
+    Parameters
+    ----------
+    joints : iterable of JointData
+    counted : sequence of str
+        Angles of cut joints that are the last of the coordinates.
+    nq : int
+        Number of coordinates, these included.
+
+    Examples
+    --------
+    >>> import loopdyn as ld
+    >>> labels = ld.library.four_bar().compile().labels
+    >>> labels.coordinates["A"].unit, labels.speeds["A"].load_unit
+    ('rad', 'N m')
+    """
+
+    def __init__(self, joints: Iterable[JointData], counted: Sequence[str] = (), nq: int = 0):
+        self.coordinates: dict[str, Label] = {}
+        self.speeds: dict[str, Label] = {}
+        counted_places = {label: nq - len(counted) + n for n, label in enumerate(counted)}
+        for j in joints:
+            scalar = is_scalar(j.spec)
+            q, v = j.spec.labels(j.name)
+            for k, (label, dimension) in enumerate(zip(q, j.spec.dimensions, strict=True)):
+                place = j.q0 + k if j.in_tree else counted_places.get(label, -1)
+                self.coordinates[label] = Label(j, k, dimension, place, scalar)
+            for k, (label, dimension) in enumerate(zip(v, _speed_dimensions(j.spec), strict=True)):
+                self.speeds[label] = Label(j, k, dimension, j.v0 + k if j.in_tree else -1, scalar)
+
+    @cached_property
+    def scalars(self) -> dict[str, Label]:
+        """Coordinates that are one number each, with a speed of the same label."""
+        return {label: found for label, found in self.coordinates.items() if found.scalar}
+
+
+def is_scalar(spec: Joint) -> bool:
+    """Whether each coordinate of a joint has a speed of its own, its derivative: no quaternion."""
+    return len(spec.coordinates) == len(spec.speeds)
+
+
+def _speed_dimensions(spec: Joint) -> Sequence[str]:
+    if is_scalar(spec):
+        return spec.dimensions
+    return ["length" if suffix.startswith("v") else "angle" for suffix in spec.speeds]  # w of angular velocities

@@ -1,0 +1,100 @@
+"""Bodies that a tree lets move without inertia at the reference pose."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from loopdyn.model.inertia import MassProperties
+from loopdyn.system.graph import Forest
+from loopdyn.system.system import JointData, Pose, compose
+
+Array = NDArray[np.float64]
+
+# A body counts as unsupported if the inertia that its joint moves is this small against the terms it is the sum of.
+SUPPORT = 1e-12
+
+
+def unsupported_bodies(
+    joints: Sequence[JointData],
+    rotors: Sequence[Array],
+    masses: Sequence[MassProperties],
+    poses: Sequence[Pose],
+) -> Callable[[Forest], list[int]]:
+    """Function that lists bodies whose joint moves too little inertia, once for each such freedom.
+
+    Joints and the inertias of their rotors are in the order of the edges, masses and poses in that of the bodies.
+    """
+    inertias = [_about_world_origin(m, pose) for m, pose in zip(masses, poses, strict=True)]
+    columns = [_columns(joint, poses) for joint in joints]
+
+    def unsupported(forest: Forest) -> list[int]:
+        total = [i.copy() for i in inertias]
+        size = [np.abs(i) for i in inertias]
+        bad = []
+        for b in reversed(forest.order):
+            k = forest.joint[b]
+            S, rotor = (np.eye(6), np.zeros(6)) if k < 0 else (columns[k], rotors[k])
+            inertia, without = articulated_inertia(S, total[b], size[b], rotor)
+            bad += [b] * without
+            total[forest.parent[b]] += inertia
+            size[forest.parent[b]] += size[b]
+        return bad
+
+    return unsupported
+
+
+def any_singular(masses: Sequence[MassProperties]) -> bool:
+    """Whether some body alone could not be moved in all directions: no mass, or no inertia about some axis."""
+    if not masses:
+        return False
+    moments = np.linalg.eigvalsh(np.array([inertia for _, _, inertia in masses]))
+    return any(m <= 0.0 for m, _, _ in masses) or bool(np.any(moments[:, 0] <= SUPPORT * moments[:, 2]))
+
+
+def articulated_inertia(S: Array, inertia: Array, size: Array, armature: Array) -> tuple[Array, int]:
+    """Articulated inertia that the parent of a joint with freedoms S and armature sees; how many freedoms move none.
+
+    I - I S (S^T I S + G)^-1 S^T I, judged against the size of the terms that make it up.
+    """
+    if S.shape[1] == 0:
+        return inertia, 0
+    U = inertia @ S
+    scale = np.abs(S).T @ size @ np.abs(S) + np.diag(armature)
+    d = np.sqrt(np.where(np.diag(scale) > 0.0, np.diag(scale), 1.0))
+    values, vectors = np.linalg.eigh((S.T @ U + np.diag(armature)) / np.outer(d, d))
+    kept = values > SUPPORT
+    V = vectors[:, kept] / d[:, None]
+    return inertia - (U @ V / values[kept]) @ (U @ V).T, int(np.count_nonzero(~kept))
+
+
+def _about_world_origin(mass: MassProperties, pose: Pose) -> Array:
+    """6x6 inertia about the world origin, world axes at the reference pose, angular part first."""
+    m, com, inertia = mass
+    c = pose[0] + pose[1] @ com
+    skew = np.array([[0, -c[2], c[1]], [c[2], 0, -c[0]], [-c[1], c[0], 0]])
+    J = pose[1] @ inertia @ pose[1].T - m * skew @ skew
+    return np.block([[J, m * skew], [-m * skew, m * np.eye(3)]])
+
+
+def _columns(joint: JointData, poses: Sequence[Pose]) -> Array:
+    """Motion subspace of a joint at its reference coordinates, about the world origin, world axes."""
+    x, E = compose(poses[joint.child], joint.M)
+    z, zero = E[:, 2], np.zeros(3)
+    kind = joint.spec.type
+    a2 = joint.par[0] * E[:, 0] + joint.par[1] * E[:, 1]
+    twists = {
+        "revolute": [(z, zero)],
+        "prismatic": [(zero, z)],
+        "helical": [(z, joint.par[0] * z)],
+        "cylindrical": [(z, zero), (zero, z)],
+        "universal": [(E[:, 0], zero), (a2, zero)],
+        "planar": [(zero, E[:, 0]), (zero, E[:, 1]), (z, zero)],
+        "translational": [(zero, E[:, k]) for k in range(3)],
+        "spherical": [(E[:, k], zero) for k in range(3)],
+        "free": [(E[:, k], zero) for k in range(3)] + [(zero, E[:, k]) for k in range(3)],
+        "weld": [],
+    }[kind]
+    return np.array([np.concatenate([w, v + np.cross(x, w)]) for w, v in twists]).reshape(-1, 6).T
