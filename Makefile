@@ -13,6 +13,9 @@ PYTHON ?= $(shell for p in $(CANDIDATES); do \
 	$$p -c 'import sys; sys.exit(sys.version_info < ($(MINIMUM)))' 2>/dev/null && echo $$p && exit; done; echo python3)
 JOBS ?= auto
 
+# Test processes fill the cores by themselves: threads of the linear algebra in each would only wait for one another.
+ONE_THREAD := OPENBLAS_NUM_THREADS=1
+
 VENV := .venv
 PY := $(VENV)/bin/python
 STAMP := $(VENV)/.installed
@@ -47,15 +50,15 @@ demo: install  ## Run the demonstration
 	@$(VENV)/bin/loopdyn demo
 
 test: install  ## Run the tests (without the long sweeps) and the examples in the docstrings
-	$(PY) -m pytest --doctest-modules -n $(JOBS) -m "not slow" tests src/loopdyn
+	$(ONE_THREAD) $(PY) -m pytest --doctest-modules -n $(JOBS) -m "not slow" tests src/loopdyn
 
 test-all: install  ## Run all tests, the long sweeps included
 	$(PY) -m pip install -qq --disable-pip-version-check --editable '.[dev,sweeps]'
-	$(PY) -m pytest --doctest-modules -n $(JOBS) tests src/loopdyn
+	$(ONE_THREAD) $(PY) -m pytest --doctest-modules -n $(JOBS) tests src/loopdyn
 	$(MAKE) test-jit-off
 
 test-jit-off: install  ## Run the tests of small models once more as plain Python
-	NUMBA_DISABLE_JIT=1 $(PY) -m pytest -n $(JOBS) -m jit_off tests
+	$(ONE_THREAD) NUMBA_DISABLE_JIT=1 $(PY) -m pytest -n $(JOBS) -m jit_off tests
 
 lint: install  ## Check style, types and the direction of imports
 	$(VENV)/bin/ruff check
