@@ -7,6 +7,7 @@ from tests.loops import crossed, nested, under_actuated
 from tests.unit.test_absolute import CONSTRAINTS
 
 import loopdyn as ld
+from loopdyn.engine.status import FINE
 from loopdyn.formulations.graph import GraphSolver
 from loopdyn.formulations.rcr import formulation as rcr
 from loopdyn.formulations.rcr import kernels as anderson
@@ -357,7 +358,7 @@ def test_nothing_is_left_from_earlier_evaluations(name):
         arrays.state.near[:] = 0.0
         arrays.views.chosen[:] = chosen
         arrays.views.notes[anderson.ASKED] = anderson.ACCELERATIONS
-        assert anderson.accelerate(*arrays.arrays) == anderson.FINE
+        assert anderson.accelerate(*arrays.arrays) == FINE
         np.testing.assert_array_equal(arrays.state.a, a)
 
 
@@ -382,7 +383,7 @@ def test_kernels_run_in_complex_numbers():
     calls = prepared(system, state, independent=["A"]).calls
 
     def evaluate(work):
-        assert anderson.accelerate(calls.ints, calls.floats, work) == anderson.FINE
+        assert anderson.accelerate(calls.ints, calls.floats, work) == FINE
 
     check_complex_numbers(system, state, calls.work, evaluate)
 

@@ -52,7 +52,7 @@ from scipy.sparse.linalg import splu
 from loopdyn.engine import records as rec
 from loopdyn.errors import LoopdynError, SingularityError
 from loopdyn.formulations.absolute import kernels as mufti
-from loopdyn.formulations.base import Array, Formulation, Solution, Solver
+from loopdyn.formulations.base import Array, Formulation, FunctionSolver, Solution, Solver
 from loopdyn.loops.rank import Rank, scaled
 from loopdyn.loops.reactions import carried_rows
 from loopdyn.spatial.rotations import from_matrix
@@ -167,7 +167,7 @@ class Absolute(Formulation):
                 ) from None
             return Solution(bodies.joint_accelerations(equations, x), lam[bodies.cut_rows], notes)
 
-        return solve
+        return FunctionSolver(solve)
 
 
 # ----------------------------------------------------------------------------------------- body level

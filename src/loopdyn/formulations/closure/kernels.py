@@ -33,6 +33,7 @@ import numpy as np
 from loopdyn.constraints import motion_in_time
 from loopdyn.engine.jit import inline, kernel, window
 from loopdyn.engine.records import H_NC, H_NV, L_COUNT, L_FIRST, L_PROGRAM, open_model, open_work
+from loopdyn.engine.status import CANNOT_CLOSE, FINE, NOT_CLOSED, NOT_THERE, SINGULAR_SET
 from loopdyn.formulations.closure.torus import (
     NONE,
     along_circle,
@@ -79,7 +80,6 @@ F_POINT, F_AXES, M_POINT, M_AXES, J_PAR, N_FRAME = 0, 3, 12, 15, 24, 26
 POINT, AXES, N_POSE = 0, 3, 12  # pose[b]: of a body in its part; axes are columns, the matrix by rows
 WHICH, N_OWN_NOTES = 0, 1  # the group that cannot be closed
 
-FINE, NOT_CLOSED, CANNOT_CLOSE, NOT_THERE = blajer.FINE, blajer.NOT_CLOSED, 3, 4
 # Of the discriminant, in natural units: rounding, where a group is stretched. Below it there is no closure.
 ROUNDING = 1e-12
 # ... below which a motion is at the limit of its coordinates: A is larger than 1e4 there, and its rounding errors would
@@ -864,7 +864,7 @@ def accepted(ints, floats, work):
     """After an accepted step: whether it ends on another branch or at a limit, or another choice should be made."""
     P = blajer.open_partition(ints, plan_start(ints), floats, work, work_start(ints))
     if P.notes[blajer.JUMP].real > LANDED:
-        return blajer.SINGULAR_SET
+        return SINGULAR_SET
     status = blajer.check(ints, floats, work)
     if status == FINE and at_limit(open_closing(ints, floats, work), ENDS):
         return CANNOT_CLOSE

@@ -39,6 +39,7 @@ import numpy as np
 
 from loopdyn.engine.jit import inline, kernel, window
 from loopdyn.engine.records import H_NC, H_NV, KIND, NV, Q0, V0, open_model, open_work
+from loopdyn.engine.status import AGAIN, FINE, NO_INERTIA, NOT_A_NUMBER, NOT_CLOSED, SINGULAR_SET
 from loopdyn.joints import joint_plus
 from loopdyn.loops.elimination.layout import plan_start, work_start
 from loopdyn.tree.crba import composite, mass_matrix
@@ -56,10 +57,6 @@ BY_INERTIA, BY_GEOMETRY = range(2)
 # own work: sign of det C_D, its smallest pivot, the best gain of an exchange, what the first two were at the choice;
 # how far the dependent speeds were from following; the fastest speed at the ends of steps so far, in natural units.
 SIGN, PIVOT, GAIN, SIGN_CHOSEN, PIVOT_CHOSEN, JUMP, FASTEST, N_NOTES = range(8)
-
-# Status of an evaluation; zero or more is a failure.
-FINE, NOT_A_NUMBER, AGAIN = -1, -2, -3
-SINGULAR_SET, NO_INERTIA, NOT_CLOSED = range(3)
 
 CLOSING_STEPS = 10  # of the position solve; a good start needs two or three
 CLOSED = 1e-13  # rad or sizes of the mechanism: a correction below it is the last one

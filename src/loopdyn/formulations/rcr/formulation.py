@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 
 from loopdyn.constraints import FIRST_CONSTRAINT
 from loopdyn.engine.records import C_KIND, H_ENTRIES, NV, PARENT, V0, model_sizes
-from loopdyn.errors import LoopdynError, SingularityError
-from loopdyn.formulations.base import Array, Compiled, Solution, Solver
+from loopdyn.engine.status import FINE
+from loopdyn.formulations.base import Array, Solution, Solver, SolverKernels
+from loopdyn.formulations.choosing import Choosing, ChoosingSolver
 from loopdyn.formulations.graph import Graph, GraphSolver
 from loopdyn.formulations.partition import criteria
-from loopdyn.formulations.partition.formulation import Chosen, Partition, singular_set
 from loopdyn.formulations.rcr import kernels as anderson
 from loopdyn.formulations.rcr.plan import Group, Numbers, Plan, Tree, bound_speeds, make_plan
 from loopdyn.loops.rank import Rank, decide, is_large
@@ -166,13 +166,13 @@ def _carries(plan: Plan) -> NDArray[np.int64]:
     return found
 
 
-class RcrSolver:
+class RcrSolver(ChoosingSolver):
     """A prepared :class:`Rcr`; call it with ``(t, q, v)``.
 
     Attributes
     ----------
     active : tuple of str
-        Speeds that are independent now in the run that is driven by `compiled`; calls choose for themselves.
+        Speeds that are independent now in the run that is driven by `kernels`; calls choose for themselves.
 
     Examples
     --------
@@ -184,10 +184,8 @@ class RcrSolver:
     (('A',), 3.0)
     """
 
-    def __init__(self, system: System, rank: Rank, options: Partition):
-        self.system, self.rank, self.options = system, rank, options
-        self.freedoms = system.nv - rank.count
-        self._allowed = options.allowed(system, self.freedoms)
+    def __init__(self, system: System, rank: Rank, options: Choosing):
+        super().__init__(system, rank, options)
         self._tree = Tree(system)
         self._chosen: tuple[State, tuple[int, ...]] = rank.state or system.state(), ()  # where, and the set before
         self.plan_ = self.choose(self._chosen[0], None)
@@ -195,12 +193,12 @@ class RcrSolver:
         self.calls, self.run = (self._arrays(self.plan_, form) for form in (anderson.FULL, anderson.K_PLUS_N))
 
     def _arrays(self, plan: Plan, form: int) -> WorkArrays:
-        return WorkArrays(plan, form, self._allowed.astype(float), self.options.switch)
+        return WorkArrays(plan, form, self.allowed.astype(float), self.options.switch)
 
     @property
-    def active(self) -> tuple[str, ...]:
-        """Labels of the independent speeds."""
-        return tuple(self.system.speeds[i] for i in self.plan_.independent)
+    def independent(self) -> tuple[int, ...]:
+        """Those of the plan."""
+        return self.plan_.independent
 
     @property
     def explained(self) -> str:
@@ -211,9 +209,9 @@ class RcrSolver:
 
     def _with(self, independent: list[int], state: State) -> Plan:
         """The plan for a set at a state."""
-        plan = make_plan(self._numbers(state), self.rank.count, independent, self._allowed)
+        plan = make_plan(self._numbers(state), self.rank.count, independent, self.allowed)
         if plan is None:
-            raise self._singular(state.t, independent)
+            raise self.singular(state.t, independent)
         return plan
 
     def _numbers(self, state: State) -> Numbers:
@@ -226,18 +224,18 @@ class RcrSolver:
     def choose(self, state: State, current: Sequence[int] | None) -> Plan:
         """The best plan at a state, or the current set with cells chosen anew where the gain is not worth a switch."""
         numbers, count = self._numbers(state), self.rank.count
-        forced = np.flatnonzero(self._allowed).tolist() if int(self._allowed.sum()) == self.freedoms else None
+        forced = np.flatnonzero(self.allowed).tolist() if self.forced else None
         wanted, plan = self.options.switch, None
         if current is not None or forced is not None:
-            plan = make_plan(numbers, count, forced or current, self._allowed)
+            plan = make_plan(numbers, count, forced or current, self.allowed)
         if plan is None and forced is None:
-            plan, wanted = make_plan(numbers, count, None, self._allowed), criteria.WORTH
+            plan, wanted = make_plan(numbers, count, None, self.allowed), criteria.WORTH
         if plan is None:
-            raise self._singular(state.t, forced or current or ())
+            raise self.singular(state.t, forced or current or ())
         if forced is not None or plan.width > WIDEST:
             return plan
         better, gain = self._better(plan, state, wanted)
-        other = None if better is None else make_plan(numbers, count, better, self._allowed)
+        other = None if better is None else make_plan(numbers, count, better, self.allowed)
         if other is None or (other.width > plan.width and not gain > self.options.switch):
             return plan  # nothing better, or so little that it is not worth a wider group
         return other
@@ -268,7 +266,7 @@ class RcrSolver:
         self, W: Array, speeds: NDArray[np.int64], before: list[int], near: list[int], wanted: float
     ) -> list[int]:
         """The best set, or one from `near` that is nearly as good: speeds far apart may make a group wider."""
-        allowed = self._allowed[speeds]
+        allowed = self.allowed[speeds]
         best = criteria.best_set(W, allowed, before)
         local = allowed & np.isin(speeds, near)
         if local.sum() < len(W):
@@ -281,9 +279,6 @@ class RcrSolver:
         """Speeds bound by the cell of a group that closes first."""
         first = next((plan.cells[-1 - x] for x in g.steps if x < 0), None)
         return [] if first is None else bound_speeds(plan.elements[first.element], self._tree)
-
-    def _singular(self, t: float, independent: Sequence[int]) -> SingularityError:
-        return singular_set(self.system, self.options, t, independent)
 
     def criterion(self, t: Array, q: Array, v: Array, active: NDArray[np.bool_]) -> Array:
         """How well each speed would serve as an independent one, at many states with sets that are good there.
@@ -314,12 +309,12 @@ class RcrSolver:
         c = self.calls
         c.put(t, q, v)
         status = anderson.accelerate(*c.arrays)
-        if status != anderson.FINE or c.views.notes[anderson.PIVOT] < anderson.WEAK_PIVOT:
+        if status != FINE or c.views.notes[anderson.PIVOT] < anderson.WEAK_PIVOT:
             c = self.calls = self._arrays(self.choose(State(t, np.array(q), np.array(v)), None), anderson.FULL)
             c.put(t, q, v)
             status = anderson.accelerate(*c.arrays)
-            if status != anderson.FINE:
-                raise self._explain(status, t)
+            if status != FINE:
+                raise self.explain(status, t)
         result: Array = c.state.a
         return result
 
@@ -339,18 +334,17 @@ class RcrSolver:
     # ----------------------------------------------------------------------------------------------- driving
 
     @property
-    def compiled(self) -> Compiled:
+    def kernels(self) -> SolverKernels:
         """Its kernels, for compiled loops."""
-        return Compiled(
+        return SolverKernels(
             anderson.accelerate,
             anderson.correct if self.system.nc else None,
             *self.run.arrays,
-            lambda status: self._explain(status, float(self.run.state.t[0])),
-            self._again,
-            self._remember,
-            self._recall,
+            lambda status: self.explain(status, float(self.run.state.t[0])),
             accepted=anderson.check,
             keeps=("velocity",),
+            choices=self,
+            coordinates=self,
         )
 
     def _go_on(self, plan: Plan) -> None:
@@ -359,14 +353,14 @@ class RcrSolver:
         self.plan_, self.run = plan, self._arrays(plan, anderson.K_PLUS_N)
         self.run.work[: len(head)] = head
 
-    def _again(self) -> Compiled:
+    def choose_again(self) -> SolverKernels:
         """After an accepted step whose end asks for it: the choice at that state, with hysteresis."""
         w = self.run.state
         self._chosen = State(float(w.t[0]), w.q.copy(), w.v.copy()), self.plan_.independent
         self._go_on(self.choose(*self._chosen))
-        return self.compiled
+        return self.kernels
 
-    def _remember(self) -> dict[str, NDArray[Any]]:
+    def save_choices(self) -> dict[str, NDArray[Any]]:
         """Where the plan was chosen, after which set, and its cells there, for a checkpoint."""
         state, before = self._chosen
         return {
@@ -375,45 +369,31 @@ class RcrSolver:
             "cells": self.run.views.chosen.copy(),
         }
 
-    def _recall(self, kept: Mapping[str, NDArray[Any]]) -> Compiled:
+    def restore_choices(self, saved: Mapping[str, NDArray[Any]]) -> SolverKernels:
         """Make the same choice again."""
-        t, q, v = np.split(kept["state"], [1, 1 + self.system.nq])
-        before = tuple(int(k) for k in kept["before"])
+        t, q, v = np.split(saved["state"], [1, 1 + self.system.nq])
+        before = tuple(int(k) for k in saved["before"])
         self._chosen = State(float(t[0]), q, v), before
         self._go_on(self.choose(self._chosen[0], before or None))
-        self.run.views.chosen[:] = kept["cells"]
-        return self.compiled
-
-    def _explain(self, status: int, t: float) -> LoopdynError:
-        if status == anderson.SINGULAR_SET:
-            return self._singular(t, self.plan_.independent)
-        if status == anderson.NO_INERTIA:
-            return SingularityError(
-                f"the mass matrix of the independent speeds {', '.join(self.active)} is not positive definite at "
-                f"t = {t:g} s. Give the bodies that move there mass or inertia."
-            )
-        if status >= anderson.FIRST_BODY:
-            body = self.system.bodies[status - anderson.FIRST_BODY]
-            return SingularityError(
-                f"body '{body}' can move where it has no inertia in the tree, so its acceleration is not determined. "
-                "Give it mass or inertia."
-            )
-        return SingularityError(
-            f"accelerations are not finite numbers at t = {t:g} s. Check springs and actuators whose points "
-            "coincide there, formulas that divide by zero, and the state."
-        )
+        self.run.views.chosen[:] = saved["cells"]
+        return self.kernels
 
 
 class HandedOn(GraphSolver):
-    """The solver of `graph`; `explained`, for the record of a run: the plan that was too wide."""
+    """The solver of `graph`, with the plan that was too wide for the record of a run."""
 
-    def __init__(self, system: System, rank: Rank, explained: str):
+    def __init__(self, system: System, rank: Rank, too_wide: str):
         super().__init__(system, rank)
-        self.explained = explained
+        self._too_wide = too_wide
+
+    @property
+    def explained(self) -> str:
+        """The plan that was too wide."""
+        return self._too_wide
 
 
 @dataclass(frozen=True)
-class Rcr(Chosen):
+class Rcr(Choosing):
     """Recursive coordinate reduction: loops closed one after another, in linear time, each speed by those before.
 
     Parameters
@@ -436,10 +416,18 @@ class Rcr(Chosen):
 
     name: ClassVar[str] = "rcr"
 
+    independent: Sequence[str] | None = None
+    candidates: Sequence[str] | None = None
+    switch: float = 2.0
+
+    def supports(self, system: System) -> str | None:
+        """No functions in Python."""
+        return self.functions_refused(system)
+
     def plan(self, system: System) -> str:
         """Groups, cells, what follows from what, at the reference pose; what is handed to `graph`."""
         rank = decide(system, system.state())
-        solver = RcrSolver(system, rank, self._partition())
+        solver = RcrSolver(system, rank, self)
         return str(solver.plan_) + self._handed_on(system, solver.plan_)
 
     def _handed_on(self, system: System, plan: Plan) -> str:
@@ -453,7 +441,7 @@ class Rcr(Chosen):
 
     def prepare(self, system: System, rank: Rank) -> Solver:
         """Plan and arrays at the state where the rank was decided; the solver of `graph` where a group is too wide."""
-        solver = RcrSolver(system, rank, self._partition())
+        solver = RcrSolver(system, rank, self)
         if solver.plan_.width <= WIDEST:
             return solver
         return HandedOn(system, rank, str(solver.plan_) + self._handed_on(system, solver.plan_))

@@ -83,6 +83,7 @@ from loopdyn.engine.records import (
     open_tree,
     open_work,
 )
+from loopdyn.engine.status import AGAIN, FINE, NO_INERTIA, NOT_A_NUMBER, SINGULAR_SET
 from loopdyn.forces import add_loads
 from loopdyn.joints import joint_plus
 from loopdyn.joints.base import REVOLUTE
@@ -139,10 +140,6 @@ SPEEDS, ACCELERATIONS, POSITIONS = range(3)  # stages of an evaluation
 # Smallest pivot of a cell as a share of what it was at the choice, cells whose determinant has changed its sign, how
 # far the dependent speeds were from following, best gain of an exchange; given: the last stage that is asked for.
 PIVOT, FLIPPED, JUMP, GAIN, ASKED, N_NOTES = range(6)
-
-# Status of an evaluation; zero or more is a failure, from FIRST_BODY on of a body without inertia.
-FINE, NOT_A_NUMBER, AGAIN = -1, -2, -3
-SINGULAR_SET, NO_INERTIA, FIRST_BODY = range(3)
 
 # Share of the fastest speed by which dependent speeds may be off before they are made to follow, and speed, rad or
 # sizes of the mechanism per s, below which all is at rest. More is no error of a step but another branch of the motion.
@@ -913,7 +910,7 @@ def inward(ints, floats, work):
             else:
                 sound, d, u, uw, uv = eliminate(data.dof, k, size_w, size_v, load, armature, J, H, M, pw, pv)
             if not sound:
-                status = FIRST_BODY + i
+                status = i
             J, H, M = subtract_dyad(J, H, M, d, uw, uv)
             pw, pv = add(pw, scale(u, uw)), add(pv, scale(u, uv))
         if p >= model.n_bases:
