@@ -11,7 +11,7 @@ Division of Mechanical Engineering, DM-3 (NRC 22797), 1983.
 | H^T | `H` rows: `J` | (rows, 6n) | rows of all joints, of the tree and cut |
 | -(u_3, u_4) | `gamma` | (rows,) | their right side |
 | (f, lambda) | `-lam` | (rows,) | multipliers; ours act on the declared child |
-| K, D, T, u-bar_2 | as in :mod:`loopdyn.formulations.absolute.kernels` | | barycentric form |
+| K, D, T, u-bar_2 | as in ``tests/literature/mufti1983.py`` | | barycentric form |
 | Y, Z | `Y`, `Z` | | H^T Y = 1, H^T Z = 0 (Appendix) |
 
 | solver | equations | unknowns at once |
