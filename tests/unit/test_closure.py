@@ -18,7 +18,7 @@ from loopdyn.analysis.branches import _apart, _searched
 from loopdyn.engine.status import FINE
 from loopdyn.formulations.closure import kernels as closing
 from loopdyn.formulations.closure.formulation import Closer, explicit_sets, plan_for
-from loopdyn.formulations.closure.plan import make_plan
+from loopdyn.formulations.closure.planner import make_plan
 from loopdyn.integrators.base import Stepper
 from loopdyn.integrators.chart import Output
 from loopdyn.integrators.stepping import FINISHED, RUNNING

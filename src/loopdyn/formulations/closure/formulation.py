@@ -2,7 +2,7 @@
 
 What is done at every state is in :mod:`loopdyn.formulations.closure.kernels` (positions) and
 :mod:`loopdyn.formulations.partition.kernels` (A, eta, xi and the minimal equations, as `partition` has them); the order
-of the steps is found by :mod:`loopdyn.formulations.closure.plan`. Here a set of coordinates is chosen, planned and
+of the steps is found by :mod:`loopdyn.formulations.closure.planner`. Here a set of coordinates is chosen, planned and
 used.
 
 The state that is integrated is (q_I, v_I): at every evaluation q_D = g(q_I, t), v_D = A v_I + eta. Loops are closed to
@@ -28,7 +28,9 @@ from loopdyn.formulations import failures
 from loopdyn.formulations.base import Array, Solver, SolverKernels
 from loopdyn.formulations.choosing import Choosing
 from loopdyn.formulations.closure import kernels as closing
-from loopdyn.formulations.closure.plan import Plan, is_explicit, make_plan
+from loopdyn.formulations.closure import layout
+from loopdyn.formulations.closure.plan import Plan
+from loopdyn.formulations.closure.planner import is_explicit, make_plan
 from loopdyn.formulations.partition import criteria
 from loopdyn.formulations.partition import kernels as blajer
 from loopdyn.formulations.partition.formulation import (
@@ -89,7 +91,7 @@ class Closer:
     @property
     def failed(self) -> int:
         """Which group could not be closed at the last call."""
-        return int(self.views.notes[closing.WHICH])
+        return int(self.views.notes[layout.WHICH])
 
     @property
     def margins(self) -> Array:
@@ -97,9 +99,9 @@ class Closer:
         return np.array(self.views.margin)
 
 
-def _open(ints: Array, floats: Array, work: Array) -> closing.Closing:
-    python = getattr(closing.open_closing, "py_func", closing.open_closing)
-    opened: closing.Closing = python(ints, floats, work)
+def _open(ints: Array, floats: Array, work: Array) -> layout.Closing:
+    python = getattr(layout.open_closing, "py_func", layout.open_closing)
+    opened: layout.Closing = python(ints, floats, work)
     return opened
 
 
@@ -380,7 +382,7 @@ class ClosureSolver(PartitionSolver):
     def explain(self, status: int, t: float) -> LoopdynError:
         """The error that a status means at the time t."""
         if status == CANNOT_CLOSE:
-            return self._open_group(t, self.plan_, int(self.closing.notes[closing.WHICH]), self.run.state.q)
+            return self._open_group(t, self.plan_, int(self.closing.notes[layout.WHICH]), self.run.state.q)
         if status == NOT_CLOSED:
             left = "; ".join(", ".join(block.coordinates) for block in self.plan_.blocks)
             return failures.block_not_closed(t, left, self._values(self.run.state.q, self.plan_))

@@ -176,7 +176,6 @@ class MomentumSolver(PassingSolver):
             xi=np.zeros(s.nv),
             A=np.zeros((freedoms, freedoms)),
             order=np.zeros(freedoms),
-            note=np.zeros(2),
             along=np.zeros((freedoms, s.nv)),
             still=np.zeros(s.nv),
             total=np.zeros(s.nc),

@@ -27,10 +27,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from loopdyn.engine.dense import factorise, solve
 from loopdyn.engine.jit import inline, kernel
 from loopdyn.engine.records import H_BASES, KIND, NV, Q0, V0, open_head, open_tree, open_work
 from loopdyn.engine.status import FINE, NOT_CLOSED, SINGULAR_END, UNDEFINED, UNSETTLED
-from loopdyn.formulations.partition.kernels import factorise, solve
 from loopdyn.joints import joint_minus, joint_plus
 from loopdyn.joints.base import FREE
 from loopdyn.spatial.plucker import rot_t
@@ -106,7 +106,6 @@ class Scratch(NamedTuple):
     xi: Any  # (nv,) SI
     A: Any  # (freedoms, freedoms)
     order: Any  # (freedoms,)
-    note: Any  # (2,) sign and pivot
     along: Any  # (freedoms, nv) N0^T M0
     still: Any  # (nv,) momenta of moving bases alone
     total: Any  # (nc,) multipliers over the time of the steps so far
@@ -309,7 +308,7 @@ def complete(P, S):
         S.y[i, 0] -= dot_row(S.along, i, S.x)
         for j in range(n):
             S.A[i, j] = dot_row(S.along, i, P.N[j])
-    factorise(S.A, S.order, S.note)
+    factorise(S.A, S.order)
     solve(S.A, S.order, S.y)
     for i in range(n):
         for j in range(nv):

@@ -88,7 +88,6 @@ class LargeMomentumSolver(MomentumSolver):
             xi=nothing,
             A=none,
             order=nothing,
-            note=nothing,
             along=none,
             still=np.zeros(s.nv),
             total=np.zeros(s.nc),
