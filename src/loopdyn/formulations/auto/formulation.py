@@ -163,7 +163,7 @@ class Auto(Formulation):
 
     def passes(self, system: System) -> bool:
         """Where the regular method is `graph`, which is watched, and momentum steps are possible."""
-        return isinstance(self.regular(system), Graph) and Momentum().supports(system) is None
+        return self.regular(system) == Graph() and Momentum().supports(system) is None
 
     def choice(self, system: System) -> str:
         """What is used where, in one line."""
@@ -173,7 +173,7 @@ class Auto(Formulation):
             them = ", ".join(f"'{b}'" for b in system.unsupported)
             reason = f"{'body' if one else 'bodies'} {them} {'has' if one else 'have'} no inertia in the tree"
             return f"{regular.name}, since {reason}; no momentum steps"
-        if not isinstance(regular, Graph):
+        if regular != Graph():
             return f"{regular.name}, since the model has user constraints; no momentum steps"
         where = "momentum steps where a pose is singular" if refusal is None else f"no momentum steps: {refusal}"
         return f"graph, in linear time; {where}"
@@ -189,4 +189,4 @@ class Auto(Formulation):
     def prepare(self, system: System, rank: Rank) -> Solver:
         """The regular solver."""
         regular = self.regular(system)
-        return AutoSolver(system, rank) if isinstance(regular, Graph) else regular.prepare(system, rank)
+        return AutoSolver(system, rank) if regular == Graph() else regular.prepare(system, rank)
