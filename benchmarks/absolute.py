@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import os
 import platform
+import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -22,7 +23,8 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # read when NumPy is importe
 import numpy as np
 from scipy.linalg import block_diag
 
-from loopdyn.formulations.absolute import kernels as mufti
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from tests.literature import mufti1983 as mufti  # the report, equation by equation
 
 SIZES = (3, 5, 10, 20, 50, 100)
 PAGE = Path(__file__).parents[1] / "docs" / "theory" / "absolute.md"

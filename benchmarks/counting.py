@@ -19,6 +19,7 @@ import numpy as np
 import loopdyn as ld
 from loopdyn.engine.records import open_model, open_work
 from loopdyn.formulations.rcr import kernels as anderson
+from loopdyn.formulations.rcr import layout
 from loopdyn.formulations.rcr.formulation import RcrSolver
 from loopdyn.loops.elimination.passes import accelerate as graph_accelerate
 from loopdyn.loops.rank import decide
@@ -124,7 +125,7 @@ def count(system: ld.System, state: ld.State) -> dict[str, int]:
         "kinematics of the tree": during(lambda: rigid_bodies(open_model(*tree[:2]), open_work(tree[0], tree[2]))),
         "rcr": during(lambda: anderson.accelerate(*follows)),
         "rcr, speeds given": during(lambda: anderson.accelerate(*given)),
-        "kinematics and rows": during(lambda: anderson.weigh(*given, anderson.ACCELERATIONS)),
+        "kinematics and rows": during(lambda: anderson.weigh(*given, layout.ACCELERATIONS)),
         "graph": during(lambda: graph_accelerate(*arrays_of(*graph.elimination.arrays))),
         "traditional": during(lambda: tree_terms(*tree, *dense, scratch)),
     }

@@ -51,8 +51,8 @@ def measured():
     found = {}
     for name, count in EVALUATED.items():
         system, state = built(name)
-        compiled = ld.prepare(system, "graph", state).compiled
-        kernel, arrays = compiled.kernel, (compiled.ints, compiled.floats, compiled.work)
+        compiled = ld.prepare(system, "graph", state).kernels
+        kernel, arrays = compiled.accelerate, (compiled.ints, compiled.floats, compiled.work)
 
         def evaluate(kernel=kernel, arrays=arrays, count=count):
             for _ in range(count):

@@ -11,7 +11,7 @@ import pytest
 
 import loopdyn as ld
 from loopdyn.analysis.comparing import every_formulation
-from loopdyn.formulations.base import Formulation
+from loopdyn.formulations.base import Formulation, FunctionSolver
 from loopdyn.formulations.registry import CLASSES
 from loopdyn.testing.checking import random_sample
 
@@ -173,7 +173,7 @@ class Wrong(Formulation):
                 return replace(s, a=s.a * np.nan)
             return s
 
-        return solve
+        return FunctionSolver(solve)
 
 
 FAULTS = {

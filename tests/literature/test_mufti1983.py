@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 from scipy.optimize import minimize
+from tests.literature import mufti1983 as mufti
 
 import loopdyn as ld
-from loopdyn.formulations.absolute import kernels as mufti
 from loopdyn.formulations.absolute.formulation import Absolute
 from loopdyn.formulations.oracle import Oracle
 from loopdyn.loops.rank import decide

@@ -31,6 +31,7 @@ from tests.independent import (
 )
 
 import loopdyn as ld
+from loopdyn.engine.status import FINE
 from loopdyn.tree import aba, energies, jacobian, kinematics
 
 DETERMINISTIC = settings(derandomize=True, database=None, deadline=None, max_examples=40)
@@ -193,7 +194,7 @@ def test_complex_step_through_forward_dynamics_and_energy_agrees_with_difference
         w = system.open_work(work)
         w.t[0], w.v[:] = state.t + 1j * STEP, state.v + 1j * STEP * dv
         w.q[:] = moved(system, state.q, 1j * STEP * dq)
-        assert aba.aba(system.ints, system.floats, work) == -1
+        assert aba.aba(system.ints, system.floats, work) == FINE
         exact, values = w.a.imag / STEP, w.a.real.copy()
         out = np.empty(8, complex)
         energies.energy(system.ints, system.floats, work, out)

@@ -15,9 +15,10 @@ from tests.unit.test_partition import moving
 
 import loopdyn as ld
 from loopdyn.analysis.branches import _apart, _searched
+from loopdyn.engine.status import FINE
 from loopdyn.formulations.closure import kernels as closing
 from loopdyn.formulations.closure.formulation import Closer, explicit_sets, plan_for
-from loopdyn.formulations.closure.plan import make_plan
+from loopdyn.formulations.closure.planner import make_plan
 from loopdyn.integrators.base import Stepper
 from loopdyn.integrators.chart import Output
 from loopdyn.integrators.stepping import FINISHED, RUNNING
@@ -561,7 +562,7 @@ def test_evaluations_allocate_nothing(name):
     system, state = moving(SPATIAL[name][0]())
     solver = ld.prepare(system, "closure", state)
     assert solver.plan_.explicit
-    driver = solver.compiled
+    driver = solver.kernels
     solver.run.put(state.t, state.q, state.v)
     check_nothing_is_allocated((closing.accelerate, closing.accepted), (driver.ints, driver.floats, driver.work))
 
@@ -577,10 +578,10 @@ def test_kernels_run_in_complex_numbers(name):
     solver = ld.prepare(system, ld.Closure(independent=[system.speeds[k] for k in chosen]), state)
     assert solver.plan_.explicit
     assert label in solver.active
-    driver = solver.compiled
+    driver = solver.kernels
 
     def evaluate(work):
-        assert closing.accelerate(driver.ints, driver.floats, work) == closing.FINE
+        assert closing.accelerate(driver.ints, driver.floats, work) == FINE
 
     check_complex_numbers(system, state, driver.work, evaluate)
 

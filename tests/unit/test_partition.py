@@ -8,6 +8,7 @@ from tests.kernels import check_complex_numbers, check_nothing_is_allocated
 from tests.unit.test_absolute import CONSTRAINTS
 
 import loopdyn as ld
+from loopdyn.engine.status import FINE
 from loopdyn.formulations.partition import criteria
 from loopdyn.formulations.partition import kernels as blajer
 from loopdyn.formulations.partition.formulation import PartitionSolver
@@ -462,7 +463,7 @@ def test_user_functions_in_python_are_called():
 def test_evaluations_allocate_nothing():
     system, state = moving(ld.library.stewart_3rrs())
     solver = prepared(system, state)
-    driver = solver.compiled
+    driver = solver.kernels
     solver.run.put(state.t, state.q, state.v)
     arrays = driver.ints, driver.floats, driver.work
     check_nothing_is_allocated((blajer.accelerate, blajer.check, blajer.correct), arrays)
@@ -474,7 +475,7 @@ def test_kernels_run_in_complex_numbers():
     calls = prepared(system, state, independent=["A"]).calls
 
     def evaluate(work):
-        assert blajer.accelerate(calls.ints, calls.floats, work) == blajer.FINE
+        assert blajer.accelerate(calls.ints, calls.floats, work) == FINE
         blajer.check(calls.ints, calls.floats, work)
 
     check_complex_numbers(system, state, calls.work, evaluate)

@@ -7,7 +7,9 @@ from tests.loops import crossed, nested, under_actuated
 from tests.unit.test_absolute import CONSTRAINTS
 
 import loopdyn as ld
+from loopdyn.engine.status import FINE
 from loopdyn.formulations.graph import GraphSolver
+from loopdyn.formulations.rcr import criterion, layout
 from loopdyn.formulations.rcr import formulation as rcr
 from loopdyn.formulations.rcr import kernels as anderson
 from loopdyn.formulations.rcr.formulation import RcrSolver
@@ -184,7 +186,7 @@ def test_kernel_gives_mobilities_and_gains_of_dense_matrices(name):
     system, state = moving(ld.library.ALL[name]())
     solver = prepared(system, state)
     solver.accelerations(state.t, state.q, state.v)
-    anderson.check(*solver.calls.arrays)
+    criterion.check(*solver.calls.arrays)
     now = ld.terms(system, state)
     free = np.diag(np.linalg.inv(now.M))
     np.testing.assert_allclose(solver.calls.views.free, free, rtol=1e-9)
@@ -193,7 +195,7 @@ def test_kernel_gives_mobilities_and_gains_of_dense_matrices(name):
     kept = list(solver.calls.plan.independent)
     gains = D**2 * free[kept, None] / free
     gains[:, kept] = 0.0
-    assert solver.calls.views.notes[anderson.GAIN] == pytest.approx(gains.max(), rel=1e-8)
+    assert solver.calls.views.notes[layout.GAIN] == pytest.approx(gains.max(), rel=1e-8)
 
 
 def test_criterion_is_that_of_partition():
@@ -356,8 +358,8 @@ def test_nothing_is_left_from_earlier_evaluations(name):
         arrays.state.tau[:] = 0.0
         arrays.state.near[:] = 0.0
         arrays.views.chosen[:] = chosen
-        arrays.views.notes[anderson.ASKED] = anderson.ACCELERATIONS
-        assert anderson.accelerate(*arrays.arrays) == anderson.FINE
+        arrays.views.notes[layout.ASKED] = layout.ACCELERATIONS
+        assert anderson.accelerate(*arrays.arrays) == FINE
         np.testing.assert_array_equal(arrays.state.a, a)
 
 
@@ -373,7 +375,7 @@ def test_evaluations_allocate_nothing():
     system, state = moving(ld.library.stewart_3rrs())
     solver = prepared(system, state, candidates=["J1.wx", "J1.wy", "J1.wz", "J4", "J7"])
     solver.run.put(state.t, state.q, state.v)
-    check_nothing_is_allocated((anderson.accelerate, anderson.check, anderson.correct), solver.run.arrays)
+    check_nothing_is_allocated((anderson.accelerate, criterion.check, anderson.correct), solver.run.arrays)
 
 
 @pytest.mark.jit_off
@@ -382,7 +384,7 @@ def test_kernels_run_in_complex_numbers():
     calls = prepared(system, state, independent=["A"]).calls
 
     def evaluate(work):
-        assert anderson.accelerate(calls.ints, calls.floats, work) == anderson.FINE
+        assert anderson.accelerate(calls.ints, calls.floats, work) == FINE
 
     check_complex_numbers(system, state, calls.work, evaluate)
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import loopdyn as ld
+from loopdyn.engine.status import FINE
 from loopdyn.integrators import chart
 
 G = 9.81
@@ -398,7 +399,7 @@ def test_many_rejections_in_a_row_end_the_run_with_a_reason():
         def in_python(self, stepper):
             def attempt(ints, floats, work, m, method, accelerate):
                 m.new[:], m.clock[chart.ERROR] = m.y, 2.0
-                return chart.FINE
+                return FINE
 
             return attempt
 

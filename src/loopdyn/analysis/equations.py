@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 
 from loopdyn.engine import records as rec
 from loopdyn.errors import LoopdynError
-from loopdyn.formulations.closure import kernels as closing
+from loopdyn.formulations.closure import layout as closing
 from loopdyn.formulations.closure.formulation import plan_for
-from loopdyn.formulations.closure.plan import PARALLEL, Plan
+from loopdyn.formulations.closure.places import PARALLEL
+from loopdyn.formulations.closure.plan import Plan
 from loopdyn.loops.rank import decide
 from loopdyn.quantities.wording import nearest
 from loopdyn.spatial.rotations import perpendicular_frame

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from loopdyn.analysis.equations import Equations, symbol
 from loopdyn.engine import records as rec
 from loopdyn.errors import LoopdynError
-from loopdyn.formulations.closure import kernels as closing
+from loopdyn.formulations.closure import layout as closing
 from loopdyn.formulations.closure.plan import Plan
 from loopdyn.system.system import JointData, State
 from loopdyn.tree.functions import body_motion

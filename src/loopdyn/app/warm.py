@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, wait
 from multiprocessing import get_context
-from types import SimpleNamespace
 
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
@@ -44,7 +43,7 @@ def uses() -> dict[str, Callable[[], object]]:
     from loopdyn import tree
     from loopdyn.engine.jit import pointer
     from loopdyn.errors import LoopdynError
-    from loopdyn.formulations.base import Compiled
+    from loopdyn.formulations.base import FunctionSolver, Solution, SolverKernels
     from loopdyn.formulations.registry import CLASSES
     from loopdyn.integrators.base import Stepper, chosen
     from loopdyn.integrators.chart import Output
@@ -60,7 +59,8 @@ def uses() -> dict[str, Callable[[], object]]:
 
     def steps() -> None:
         """Steps with a solver that changes no speed: they call solvers by address, so they are the same for each."""
-        still = SimpleNamespace(compiled=Compiled(nothing, nothing, *arrays, explain=lambda code: LoopdynError("")))
+        kernels = SolverKernels(nothing, nothing, *arrays, explain=lambda status: LoopdynError(""))
+        still = FunctionSolver(lambda t, q, v: Solution(np.zeros(system.nv), np.zeros(system.nc)), kernels)
         stepper = Stepper(system, still, chosen("auto"), "projection", 0, 1e-6, 0.0)
         stepper.allow(0.0, 0.02)
         stepper.start(state, 0.02)

@@ -1,21 +1,28 @@
-"""The contract of a formulation: ten rules that every method keeps.
+"""The contract of a formulation, in types.
 
-1. Options live in a frozen dataclass; an unknown option raises.
+1. Options live in a frozen dataclass, a subclass of :class:`Formulation`; an unknown option raises.
 2. ``supports(system)`` returns None, or the reason in words why not. Nothing falls back in silence.
-3. ``prepare(system, rank)`` does everything that does not depend on the state; ``plan(system)`` explains it.
+3. ``prepare(system, rank)`` does everything that does not depend on the state and returns a :class:`Solver`;
+   ``plan(system)`` explains it.
 4. A solver called with ``(t, q, v)`` returns a :class:`Solution`: accelerations of the tree coordinates and
-   multipliers of the constraint rows, ``M a = h + J^T lam``, ``J a = gamma``.
+   multipliers of the constraint rows, ``M a = h + J^T lam``, ``J a = gamma``. Its kernels, for compiled loops, are one
+   :class:`SolverKernels`; what is optional is a named part of it: :class:`Choices`, :class:`CoordinateChoice`,
+   :class:`SingularityMonitor`. A formulation that makes steps itself prepares a :class:`SteppingSolver`.
 5. A method that is approximate by nature (penalty) says so in ``approximate`` and is tested by convergence.
-6. Kernels return status codes; the solver turns them into errors in words. Inputs are never written.
+6. Kernels return codes of :mod:`loopdyn.engine.status`; ``SolverKernels.explain`` turns them into errors in words, by
+   :mod:`loopdyn.formulations.failures`. Inputs are never written.
 7. Rank is decided in :mod:`loopdyn.loops.rank`; a solver receives the count and has no tolerance of its own.
 8. A singular body inertia is legal whenever M is positive definite on the null space of J.
 9. Reactions come from :mod:`loopdyn.loops.reactions`, whatever the formulation.
 10. It passes :func:`loopdyn.check_formulation`.
+
+Nobody outside a formulation's own module or folder asks of which class a solver is: what is not here is not known.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol
 
@@ -24,7 +31,7 @@ from numpy.typing import NDArray
 
 from loopdyn.errors import LoopdynError
 from loopdyn.loops.rank import Rank
-from loopdyn.system.system import System
+from loopdyn.system.system import State, System
 
 Array = NDArray[np.float64]
 
@@ -48,58 +55,244 @@ class Solution:
     diagnostics: Mapping[str, float] = field(default_factory=dict)
 
 
-class Solver(Protocol):
+class Solver(ABC):
     """A formulation prepared for one system."""
 
+    @abstractmethod
     def __call__(self, t: float, q: Array, v: Array) -> Solution:
         """Accelerations and multipliers at one state."""
 
+    @property
+    def kernels(self) -> SolverKernels | None:
+        """Kernels for compiled loops; None if the solver can only be called from Python."""
+        return None
+
+    @property
+    def explained(self) -> str:
+        """What was chosen, for the record of a run; empty if there was nothing to choose."""
+        return ""
+
+
+class FunctionSolver(Solver):
+    """A solver made of a function of ``(t, q, v)``, and of kernels if there are any.
+
+    Examples
+    --------
+    >>> solve = FunctionSolver(lambda t, q, v: Solution(np.zeros(1), np.zeros(0)))
+    >>> solve(0.0, np.zeros(1), np.zeros(1)).a, solve.kernels
+    (array([0.]), None)
+    """
+
+    def __init__(self, function: Callable[[float, Array, Array], Solution], kernels: SolverKernels | None = None):
+        self._function, self._kernels = function, kernels
+
+    def __call__(self, t: float, q: Array, v: Array) -> Solution:
+        """Accelerations and multipliers at one state."""
+        return self._function(t, q, v)
+
+    @property
+    def kernels(self) -> SolverKernels | None:
+        """Kernels that were given."""
+        return self._kernels
+
+
+# ------------------------------------------------------------------------------------------- compiled loops
+
 
 @dataclass(frozen=True)
-class Compiled:
+class SolverKernels:
     """What an integrator needs to run a solver in compiled loops: kernels, and the arrays they are called with.
-
-    A solver that has it offers it as its attribute ``compiled``.
 
     Attributes
     ----------
-    kernel : kernel
-        ``kernel(ints, floats, work) -> int``: reads t, q, v from `work` (:class:`loopdyn.engine.records.Work`) and
-        writes the accelerations to ``work.a``; returns -1 if all is well, -2 if they are not finite numbers, -3 to be
-        prepared anew (`again`), else a status code from 0 on.
+    accelerate : kernel
+        ``accelerate(ints, floats, work) -> status``: reads t, q, v from `work`
+        (:class:`loopdyn.engine.records.Work`) and writes the accelerations to ``work.a``.
     correct : kernel or None
-        ``correct(ints, floats, work) -> int``: one linear correction of q and v in `work` back to the constraints,
-        smallest in the mass metric. None if there are no constraints.
+        ``correct(ints, floats, work) -> status``: one linear correction of q and v in `work` back to the constraints,
+        smallest in the mass metric. None if there are no constraints, or nothing to correct.
     ints, floats, work : arrays
         They begin as those of the system do.
     explain : callable
-        Turns a status code into the error that is meant.
-    again : callable, optional
-        Called where the kernel returned -3, with the state that it was called with in `work`: prepares the solver anew
-        there and gives what to go on with. It raises where the solver cannot go on.
-    remember : callable, optional
-        What the solver has chosen on its way, as named arrays that a checkpoint can keep: results depend on it in their
-        last digits.
-    recall : callable, optional
-        Takes such arrays and gives what to go on with as if the choices had been made here.
+        Turns a status other than FINE into the error that is meant.
     accepted : kernel, optional
-        ``accepted(ints, floats, work) -> int``: called at the end of every step that is taken, with the state and its
-        accelerations in `work`; -1 to go on, -3 to be prepared anew first.
+        ``accepted(ints, floats, work) -> status``: called at the end of every step that is taken, with the state and
+        its accelerations in `work`; AGAIN for :meth:`Choices.choose_again`, PASSAGE where the monitor warns.
     keeps : tuple of str
-        Levels, "position" and "velocity", at which `kernel` itself brings the state in `work` to the constraints.
+        Levels, "position" and "velocity", at which `accelerate` itself brings the state in `work` to the constraints.
+    choices : Choices, optional
+        What the solver chooses on its way, if it does.
+    coordinates : CoordinateChoice, optional
+        Which speeds are independent, if the solver has such.
+    monitor : SingularityMonitor, optional
+        How close singular poses are, and steps through them, if the solver has them.
     """
 
-    kernel: Any
+    accelerate: Any
     correct: Any
     ints: NDArray[np.int64]
     floats: Array
     work: Array
     explain: Callable[[int], LoopdynError]
-    again: Callable[[], Compiled] | None = None
-    remember: Callable[[], Mapping[str, NDArray[Any]]] | None = None
-    recall: Callable[[Mapping[str, NDArray[Any]]], Compiled] | None = None
     accepted: Any = None
     keeps: tuple[str, ...] = ()
+    choices: Choices | None = None
+    coordinates: CoordinateChoice | None = None
+    monitor: SingularityMonitor | None = None
+
+
+class Choices(Protocol):
+    """What a solver chooses on its way (rows, coordinates, branches): results depend on it in their last digits."""
+
+    def choose_again(self) -> SolverKernels:
+        """Choose at the state in `work`, where a kernel returned AGAIN; kernels to go on with.
+
+        Raises the error that is meant where the solver cannot go on.
+        """
+
+    def save_choices(self) -> Mapping[str, NDArray[Any]]:
+        """Present choices as named arrays, for a checkpoint."""
+
+    def restore_choices(self, saved: Mapping[str, NDArray[Any]]) -> SolverKernels:
+        """Take up choices that were saved; kernels to go on with, as if these choices had been made here."""
+
+
+class CoordinateChoice(Protocol):
+    """Independent speeds of a solver, and how they are compared."""
+
+    @property
+    def active(self) -> tuple[str, ...]:
+        """Labels of the speeds that are independent now in the run."""
+
+    def criterion(self, t: Array, q: Array, v: Array, active: NDArray[np.bool_]) -> Array:
+        """How well each speed would serve as an independent one (n, nv) at n states, by sets that are good there."""
+
+
+class SingularityMonitor(Protocol):
+    """How close a motion comes to singular poses, step by step, and the solver that makes steps through them."""
+
+    @property
+    def momentum(self) -> PassingSolver:
+        """What makes steps through singular poses."""
+
+    @property
+    def indicator(self) -> float:
+        """The indicator at the last step, zero in a singular pose; one before the first."""
+
+    @property
+    def dips(self) -> bool:
+        """Whether the indicator had a dip inside the step that `hold_step` keeps."""
+
+    def restart(self) -> None:
+        """Forget the last step."""
+
+    def near_singular(self, state: State) -> bool:
+        """Whether the pose is close to a singular one, compared with that where the rank was decided."""
+
+    def step_status(self) -> int:
+        """The status of a step made in Python: FINE if it may be taken, PASSAGE if it leads to a singular pose."""
+
+    def hold_step(self) -> None:
+        """Keep what was seen in a step that is examined more closely."""
+
+    def take_step(self) -> None:
+        """Take the step that is held."""
+
+
+# -------------------------------------------------------------------------------------------- steps of its own
+
+
+class SteppingSolver(Solver):
+    """A formulation that makes steps itself, prepared for one system."""
+
+    @abstractmethod
+    def step(self, t: float, q: Array, v: Array, h: float) -> tuple[Array, Array, Array]:
+        """One step of the time h: q, v, impulses of the constraint rows.
+
+        Raises
+        ------
+        ConvergenceError
+            If there is no such step.
+        """
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step that was made.
+
+    Attributes
+    ----------
+    q, v : arrays
+        The state at its end.
+    indicator : float
+        How close the ends of its parts are to a singular pose: the smallest length of a constraint row beyond those
+        before it, in natural units.
+    impulse : (nc,) array
+        Multipliers of the constraint rows, integrated over the step; one of many under redundancy.
+    place : place
+        All that is known of its end, until the next step is made; what is in it is the solver's own matter.
+    """
+
+    q: Array
+    v: Array
+    indicator: float
+    impulse: Array
+    place: Any
+
+
+class PassingSolver(SteppingSolver):
+    """A stepping solver whose symmetric steps of order two pass singular poses and can be extrapolated.
+
+    Attributes
+    ----------
+    first : float
+        Indicator where the steps begin.
+    last : Step
+        That was made.
+    places : sequence of places
+        The first is the start of the steps.
+    """
+
+    first: float
+    last: Step
+    places: Sequence[Any]
+
+    @abstractmethod
+    def begin(self, t: float, q: Array, v: Array, inexact: float = 0.0) -> float:
+        """Take a closed state, known to within `inexact`, as the start of the steps that follow; its indicator."""
+
+    @abstractmethod
+    def walk(
+        self, h: float, shares: Sequence[float], visit: Callable[[float, Array, Array], None] | None = None
+    ) -> Step:
+        """Steps of order two, shares of the time h, from the last :meth:`begin` on; `visit` sees the end of each."""
+
+    @abstractmethod
+    def closed(self, t: float, q: Array, v: Array) -> tuple[Array, Array]:
+        """One linear correction of coordinates and speeds back to the constraints."""
+
+    @abstractmethod
+    def look(self, t: float, q: Array, v: Array) -> Any:
+        """A state as a place where a step could end; the start of the steps stays."""
+
+    @abstractmethod
+    def indicator_at(self, place: Any) -> float:
+        """The indicator of a place."""
+
+    @abstractmethod
+    def mark(self, place: Any) -> Array:
+        """A square matrix that tells on which side of singular poses a place is: one at the start of the steps."""
+
+    @abstractmethod
+    def losses(self, a: Array, b: Array) -> int:
+        """How many times rows lost their independence between two places with these marks."""
+
+    @abstractmethod
+    def stays(self, last: Any) -> bool:
+        """Whether a place is on the same side of singular poses as the start of the steps."""
+
+
+# ------------------------------------------------------------------------------------------------ formulations
 
 
 @dataclass(frozen=True)
@@ -110,13 +303,18 @@ class Formulation:
     approximate: ClassVar[bool] = False
     steps: ClassVar[bool] = False  # it makes steps itself: integrators of its own drive it
 
+    @property
+    def one_size(self) -> bool:
+        """Whether the steps that it makes itself can only be of one size."""
+        return False
+
     def passes(self, system: System) -> bool:
         """Whether runs of `system` go through singular poses, and may start in one."""
         return False
 
     def explains(self, system: System, solver: Solver) -> str:
         """What a prepared solver has chosen, for the record of a run; empty if there was nothing to choose."""
-        return str(getattr(solver, "explained", ""))
+        return solver.explained
 
     def supports(self, system: System) -> str | None:
         """None if the method can treat `system`, else the reason in words."""

@@ -18,17 +18,19 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from loopdyn.engine.status import AGAIN, FINE, PASSAGE, UNDEFINED
 from loopdyn.errors import SingularityError
-from loopdyn.formulations.base import Array, Compiled, Formulation, Solution, Solver
+from loopdyn.formulations import failures
+from loopdyn.formulations.base import Array, Formulation, Solution, Solver, SolverKernels
 from loopdyn.loops.elimination import layout
-from loopdyn.loops.elimination.passes import FINE, WEAK, accelerate, correct
+from loopdyn.loops.elimination.passes import accelerate, correct
 from loopdyn.loops.elimination.solver import Elimination
 from loopdyn.loops.rank import Rank
 from loopdyn.system.system import State, System
 from loopdyn.tree.functions import add_user_forces, terms
 
 
-class GraphSolver:
+class GraphSolver(Solver):
     """A prepared :class:`Graph`; call it with ``(t, q, v)``.
 
     Examples
@@ -89,34 +91,35 @@ class GraphSolver:
         return Solution(a, e.views.multipliers[: e.system.nc].copy(), diagnostics)
 
     @property
-    def compiled(self) -> Compiled:
+    def kernels(self) -> SolverKernels:
         """Its kernels, for compiled loops."""
-        e = self.elimination
-        return Compiled(accelerate, correct, *e.arrays, self._explain, self._again, e.choice, self._recall)
+        return SolverKernels(accelerate, correct, *self.elimination.arrays, self.explain, choices=self)
 
-    def _again(self) -> Compiled:
+    def choose_again(self) -> SolverKernels:
         """Rows chosen at the state in the work array, where those before have become weak."""
-        self._recover(WEAK, float(self._t[0]), self._q, self._v)
-        return self.compiled
+        self._recover(AGAIN, float(self._t[0]), self._q, self._v)
+        return self.kernels
 
-    def _recall(self, choice: Mapping[str, NDArray[Any]]) -> Compiled:
+    def save_choices(self) -> Mapping[str, NDArray[Any]]:
+        """Rows that are kept, and how good they have been."""
+        return self.elimination.choice()
+
+    def restore_choices(self, saved: Mapping[str, NDArray[Any]]) -> SolverKernels:
         """Rows that were chosen before."""
-        self.elimination.take(choice)
+        self.elimination.take(saved)
         self._open()
-        return self.compiled
+        return self.kernels
 
-    def _explain(self, status: int) -> SingularityError:
-        if status == WEAK:
-            return SingularityError(
-                f"no choice of rows stays independent around t = {self._t[0]:g} s: the pose is singular or nearly so. "
-                "See ld.mobility(system, state), or use smaller steps."
-            )
+    def explain(self, status: int) -> SingularityError:
+        """The error that a status means at the state in the work array."""
+        if status == AGAIN:
+            return failures.rows_dependent(float(self._t[0]))
         return self._failure(status, State(float(self._t[0]), self._q.copy(), self._v.copy()))
 
     def _recover(self, status: int, t: float, q: Array, v: Array) -> None:
         """Choose rows again where they have become weak; raise what any other status means."""
         state = State(t, np.array(q, float), np.array(v, float))
-        if status != WEAK or not np.isfinite(self.elimination.views.diagonal).all():
+        if status != AGAIN or not np.isfinite(self.elimination.views.diagonal).all():
             raise self._failure(status, state)
         try:
             self.elimination.choose(state, self.rank.count)
@@ -127,11 +130,12 @@ class GraphSolver:
         """The error that a status means."""
         if status >= 0:
             return self.elimination.no_inertia(status)
+        if status == PASSAGE:
+            return failures.singular_ahead(state.t)
+        if status not in (UNDEFINED, AGAIN):
+            raise failures.unknown(status)
         terms(self.elimination.system, state)  # names the constraint row, if it is one that has no finite value
-        return SingularityError(
-            f"accelerations are not finite numbers at t = {state.t:g} s. Check springs and actuators whose points "
-            "coincide there, formulas that divide by zero, and the state."
-        )
+        return failures.not_finite(state.t)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from typing import ClassVar
 import numpy as np
 
 from loopdyn.errors import SingularityError
-from loopdyn.formulations.base import Array, Formulation, Solution, Solver
+from loopdyn.formulations.base import Array, Formulation, FunctionSolver, Solution, Solver
 from loopdyn.loops.rank import Rank
 from loopdyn.system.system import State, System
 from loopdyn.tree.functions import terms
@@ -47,7 +47,7 @@ class Oracle(Formulation):
             now = terms(system, State(t, q, v))
             return solve_dense(now.M, now.h, now.J, now.gamma, system.speed_units, system.row_units, rank.count)
 
-        return solve
+        return FunctionSolver(solve)
 
 
 def solve_dense(M: Array, h: Array, J: Array, gamma: Array, columns: Array, rows: Array, rank: int) -> Solution:

@@ -98,7 +98,10 @@ def prepare_at(system: System, method: Formulation, state: State, rank: Rank) ->
     """`prepare` where the rank at the state has been decided and the formulation is known to treat the system."""
     require_regular(system, rank)
     require_inertia(system, state, rank)
-    return method.prepare(system, rank)
+    solver = method.prepare(system, rank)
+    if not isinstance(solver, Solver):
+        raise LoopdynError(f"prepare() of {method.name} gives no Solver. Make it of a function by FunctionSolver.")
+    return solver
 
 
 def accelerations(

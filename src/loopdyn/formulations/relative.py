@@ -25,7 +25,7 @@ from typing import ClassVar
 import numpy as np
 
 from loopdyn.errors import SingularityError
-from loopdyn.formulations.base import Array, Compiled, Formulation, Solution, Solver
+from loopdyn.formulations.base import Array, Formulation, FunctionSolver, Solution, Solver, SolverKernels
 from loopdyn.loops.rank import Rank
 from loopdyn.system.system import State, System
 from loopdyn.tree.aba import aba
@@ -78,15 +78,18 @@ class Relative(Formulation):
             lam = y / units
             return Solution(eta + zeta.T @ lam, lam, {"residual": residual})  # [Anderson2003 eq. (13)]
 
-        if nc == 0:  # a tree: the articulated-body kernel is all there is to it
-            own = system.work()
-            u = system.open_work(own)
+        return FunctionSolver(solve, None if nc else _kernels_of_tree(system))
 
-            def explain(status: int) -> SingularityError:
-                return no_inertia_in_tree(system, State(float(u.t[0]), u.q.copy(), u.v.copy()), status)
 
-            solve.compiled = Compiled(aba, None, system.ints, system.floats, own, explain)  # type: ignore[attr-defined]
-        return solve
+def _kernels_of_tree(system: System) -> SolverKernels:
+    """The articulated-body kernel, where there are no constraints."""
+    own = system.work()
+    w = system.open_work(own)
+
+    def explain(status: int) -> SingularityError:
+        return no_inertia_in_tree(system, State(float(w.t[0]), w.q.copy(), w.v.copy()), status)
+
+    return SolverKernels(aba, None, system.ints, system.floats, own, explain)
 
 
 def _minimum_norm(S: Array, b: Array, rank: int) -> tuple[Array, float]:

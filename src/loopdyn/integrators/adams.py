@@ -12,7 +12,8 @@ from functools import cache
 import numpy as np
 
 from loopdyn.engine.jit import kernel
-from loopdyn.integrators.chart import FINE, PAST, note, recall, stage
+from loopdyn.engine.status import FINE
+from loopdyn.integrators.chart import PAST, note, recall, stage
 from loopdyn.integrators.runge_kutta import rk4
 from loopdyn.integrators.stepping import Method, finish
 

@@ -13,12 +13,13 @@ from numpy.typing import NDArray
 
 from loopdyn.engine import records as rec
 from loopdyn.engine.jit import pointer, rebind, specialise
+from loopdyn.engine.status import AGAIN, FINE, NOT_A_NUMBER, RAISED, TURNED
 from loopdyn.errors import LoopdynError
 from loopdyn.forces.base import JOINT_SPRING, JOINT_TENDON, MOTOR
 from loopdyn.forces.tendon import N_TERM, TERM_COORDINATE
-from loopdyn.formulations.base import Compiled, Formulation, Solver
+from loopdyn.formulations.base import CoordinateChoice, Formulation, SingularityMonitor, Solver, SolverKernels
 from loopdyn.integrators import adams, chart, generalized_alpha, runge_kutta, stepping, stiff, walking, watching
-from loopdyn.integrators.chart import FINE, NOT_A_NUMBER, Memory, Output
+from loopdyn.integrators.chart import Memory, Output
 from loopdyn.integrators.stepping import Method
 from loopdyn.loops.projection import correct as corrected
 from loopdyn.loops.projection import metric, smallest_step
@@ -322,9 +323,8 @@ def for_formulation(integrator: str | Integrator, formulation: Formulation) -> I
                 f"{found.name} drives formulations that make steps themselves, such as momentum. Use auto."
             )
         return found
-    one_size = getattr(formulation, "one_size", False)
-    found = Extrapolation() if integrator == "auto" and not one_size else chosen(integrator)
-    if one_size and not isinstance(found, Steps):
+    found = Extrapolation() if integrator == "auto" and not formulation.one_size else chosen(integrator)
+    if formulation.one_size and not isinstance(found, Steps):
         raise LoopdynError(f"steps of {formulation} are of one size. Give it: integrator=Steps(step=1e-3).")
     if not found.walks:
         raise LoopdynError(f"{formulation.name} makes its steps itself. Use Steps(step=...), or auto.")
@@ -416,7 +416,7 @@ class Stepper:
         self.adaptive = isinstance(integrator, _Adaptive)
         self._own_rate = 0.0  # 1/s, of the motions that gravity and stiffness give at the start, where it is known
         self._arrays(rtol, atol, moves_by_itself(system) if moved is None else moved)
-        self._bind(getattr(solver, "compiled", None), drift)
+        self._bind(solver.kernels, drift)
         self.watch([], [])
 
     # ------------------------------------------------------------------------------------------ preparing
@@ -453,7 +453,7 @@ class Stepper:
         self.memory.clock[[chart.RTOL, chart.ATOL, chart.STABLE]] = rtol, atol, self.integrator.stable
         self.memory.count[chart.MOVED] = moved
 
-    def _bind(self, compiled: Compiled | None, drift: Drift) -> None:
+    def _bind(self, compiled: SolverKernels | None, drift: Drift) -> None:
         """Compiled functions where the solver has them and the drift control allows it, else Python's."""
         s = self.system
         corrects = s.nc > 0 and drift != "none"
@@ -465,9 +465,9 @@ class Stepper:
         usable = usable and not s.mechanism.user_forces  # they are called from Python
         if usable and compiled is not None:
             self.ints, self.floats, self.work = arrays = compiled.ints, compiled.floats, compiled.work
-            self.accelerate = compiled.kernel
+            self.accelerate = compiled.accelerate
             correct = compiled.correct if corrects and not kept else stepping.nothing
-            functions = compiled.kernel, correct, compiled.accepted or stepping.nothing
+            functions = compiled.accelerate, correct, compiled.accepted or stepping.nothing
             self._handed = tuple(pointer(f, *arrays) for f in functions)
             self._extend, self._within = stepping.extend, stepping.within
             self._chunk = _specialised(stepping.chunk, attempt=self.integrator.attempt())
@@ -477,7 +477,9 @@ class Stepper:
             # a formulation that makes steps itself closes them in its own way
             corrects = corrects and drift in ("projection", "velocity") and not self.integrator.walks
             correct = self._correction(drift == "projection") if corrects else stepping.nothing
-            self._handed = self.accelerate, correct, getattr(self.solver, "accepted", stepping.nothing)
+            monitor = self.monitor
+            accepted = stepping.nothing if monitor is None else lambda *_: monitor.step_status()
+            self._handed = self.accelerate, correct, accepted
             self._extend = _plain(stepping.extend)
             self._within = rebind(_plain(stepping.within), extend=self._extend)
             if isinstance(own, walking.Walker):
@@ -504,10 +506,10 @@ class Stepper:
                 a = solver(t, w.q.copy(), w.v.copy()).a
             except LoopdynError as error:
                 self.error = error
-                return 0
+                return RAISED
             except np.linalg.LinAlgError as error:  # numbers that are not finite
                 self.error = LoopdynError(f"the equations of motion cannot be solved at t = {t:g} s: {error}.")
-                return 0
+                return RAISED
             if rate:
                 now, rows = terms(system, State(t, w.q, w.v)), system.row_units
                 pull = (2.0 * rate * (now.J @ w.v + now.phi_t) + rate * rate * now.phi) / rows
@@ -524,7 +526,7 @@ class Stepper:
                 q, v = corrected(self.system, float(w.t[0]), w.q.copy(), w.v.copy(), self.rank, position=position)
             except (LoopdynError, np.linalg.LinAlgError) as error:
                 self.error = LoopdynError(f"the loops cannot be closed at t = {w.t[0]:g} s: {error}.")
-                return 0
+                return RAISED
             w.q[:], w.v[:] = q, v
             return FINE
 
@@ -651,31 +653,41 @@ class Stepper:
 
     def again(self) -> None:
         """Go on with a solver that has been prepared anew, at the state where it asked for it."""
-        if self.compiled is None or self.compiled.again is None:
-            raise self.failure(stepping.AGAIN)
-        self._use(self.compiled.again())
+        if self.compiled is None or self.compiled.choices is None:
+            raise self.failure(AGAIN)
+        self._use(self.compiled.choices.choose_again())
 
-    def _use(self, compiled: Compiled) -> None:
+    @property
+    def monitor(self) -> SingularityMonitor | None:
+        """How close singular poses are, if the solver tells."""
+        return None if self.compiled is None else self.compiled.monitor
+
+    @property
+    def coordinates(self) -> CoordinateChoice | None:
+        """Which speeds are independent, if the solver has such in compiled loops."""
+        return None if self.compiled is None or self.in_python else self.compiled.coordinates
+
+    def _use(self, compiled: SolverKernels) -> None:
         self.compiled = compiled
         self.ints, self.floats, self.work = compiled.ints, compiled.floats, compiled.work
         self.views = self.system.open_work(self.work)
 
     def choice(self) -> dict[str, NDArray[Any]]:
         """What the solver has chosen on its way, for a checkpoint."""
-        remember = None if self.compiled is None else self.compiled.remember
-        return {} if remember is None else dict(remember())
+        choices = None if self.compiled is None else self.compiled.choices
+        return {} if choices is None else dict(choices.save_choices())
 
     def recall(self, choice: dict[str, NDArray[Any]]) -> None:
         """Go on with what was chosen before a checkpoint."""
-        if choice and self.compiled is not None and self.compiled.recall is not None:
-            compiled = self.compiled.recall(choice)
+        if choice and self.compiled is not None and self.compiled.choices is not None:
+            compiled = self.compiled.choices.restore_choices(choice)
             if not self.in_python:
                 self._use(compiled)
 
     def check(self, evaluate: Callable[[], int]) -> None:
         """Evaluate, once more where the solver asks to be prepared anew, and raise what the status means."""
         status = evaluate()
-        if status == stepping.AGAIN:
+        if status == AGAIN:
             t, q, v = float(self.views.t[0]), self.views.q.copy(), self.views.v.copy()
             self.again()
             self.views.t[0], self.views.q[:], self.views.v[:] = t, q, v
@@ -692,7 +704,7 @@ class Stepper:
                 f"the acceleration of '{label}' is not a finite number. Check formulas that divide by zero or leave "
                 "their range, springs whose points meet, and the size of the steps."
             )
-        if status == stepping.TURNED:
+        if status == TURNED:
             return LoopdynError(
                 f"a step turns a cut joint ({', '.join(self.system.counted)}) by more than {stepping.FARTHEST:g} rad, "
                 "so that its full turns, which something depends on, cannot be counted. Use shorter steps."

@@ -18,6 +18,7 @@ import numpy as np
 
 from loopdyn.engine.jit import inline, kernel, window
 from loopdyn.engine.records import H_BASES, H_COUNTED, KIND, NV, Q0, V0, open_head, open_model, open_tree, open_work
+from loopdyn.engine.status import FINE, NOT_A_NUMBER
 from loopdyn.joints import joint_minus, joint_plus
 from loopdyn.joints.base import FREE, SPHERICAL
 from loopdyn.spatial.plucker import add, cross, rot, scale
@@ -27,9 +28,6 @@ from loopdyn.tree.power import powers
 # Below this squared angle the series of c is taken; the first term left out is x^6/1209600 < 1e-18 there.
 SMALL_ANGLE_SQUARED = 1e-4
 FULL_TURN = 2.0 * np.pi
-
-# Status of an evaluation; zero or more is that of the solver.
-FINE, NOT_A_NUMBER = -1, -2
 
 # clock: times and sizes. ORIGIN: where the count of fixed steps began; STOP: end of the step; STABLE: step size times
 # the fastest rate up to which the method is stable, zero where stiffness is not looked for.

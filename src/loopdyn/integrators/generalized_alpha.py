@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from loopdyn.engine.status import RAISED
 from loopdyn.errors import LoopdynError
 from loopdyn.integrators import chart
 from loopdyn.system.system import State
@@ -90,7 +91,7 @@ def make(stepper: Stepper, rho: float) -> Callable[..., int]:
                 raise LoopdynError(f"Newton's method does not converge at t = {t:g} s. Use a smaller step.")
         except (LoopdynError, np.linalg.LinAlgError) as error:
             stepper.error = error if isinstance(error, LoopdynError) else LoopdynError(f"at t = {t:g} s: {error}.")
-            return 0
+            return RAISED
         v, d, m.extra[:] = end(x)
         m.new[:nv], m.new[nv : 2 * nv] = in_chart(x), v
         chart.place(ints, work, m, m.new, t)

@@ -11,7 +11,7 @@ as functions or, compiled, by their addresses (:func:`loopdyn.engine.jit.pointer
 
     attempt(ints, floats, work, m, method, accelerate)  one step of size clock[SIZE]: `m.new` and clock[ERROR]
 
-is bound by global name. The status is FINE, NOT_A_NUMBER, AGAIN, or that of the solver, zero or more.
+is bound by global name. The codes are listed in :mod:`loopdyn.engine.status`.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ import numpy as np
 
 from loopdyn.engine.jit import kernel
 from loopdyn.engine.records import H_COUNTED
+from loopdyn.engine.status import AGAIN, FINE, NOT_A_NUMBER, TURNED
 from loopdyn.integrators.chart import (
     ACCEPTED,
     ATOL,
@@ -31,12 +32,10 @@ from loopdyn.integrators.chart import (
     ERROR,
     EXTENDED,
     FASTEST,
-    FINE,
     LEAST,
     LOOKED,
     MOST,
     NEXT,
-    NOT_A_NUMBER,
     ORIGIN,
     OUTPUT,
     PENDING,
@@ -66,11 +65,9 @@ from loopdyn.tree.turns import count
 
 # What a chunk of steps ended with.
 RUNNING, FINISHED, FAILED, ASKS = range(4)
-# Status of a step of fixed size in which a counted angle turns too far for its full turns to be certain, and how far in
-# rad: a pose inside a step is read within half a turn of its start, and rates may change by half within it.
-TURNED, FARTHEST = -6, 2.0  # beside the statuses of solvers, -5 the lowest of them
-# Status of a solver that wants to be prepared anew at the state in `work` before it goes on.
-AGAIN = -3
+# How far, rad, a counted angle may turn in a step of fixed size: a pose inside a step is read within half a turn of its
+# start, and rates may change by half within it.
+FARTHEST = 2.0
 
 # Of the step size, as usual [Hairer1993 section II.4], but for more safety: at 0.9 a quarter of the steps of a four-bar
 # was rejected, and on ten mechanisms of the library 0.8 took 4 % less work for the same error.

@@ -15,12 +15,11 @@ from functools import cache
 import numpy as np
 
 from loopdyn.engine.jit import kernel
+from loopdyn.engine.status import FINE, NOT_A_NUMBER
 from loopdyn.integrators.chart import (
     ATOL,
     ERROR,
     FASTEST,
-    FINE,
-    NOT_A_NUMBER,
     RTOL,
     SIZE,
     START,

@@ -16,12 +16,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from loopdyn.engine.status import AGAIN, FINE, RAISED
 from loopdyn.errors import ConvergenceError, LoopdynError
-from loopdyn.formulations.momentum.formulation import MomentumSolver, Step
-from loopdyn.formulations.momentum.kernels import INDICATOR
+from loopdyn.formulations.base import PassingSolver, Step
 from loopdyn.integrators import chart
-from loopdyn.integrators.chart import FINE
-from loopdyn.integrators.stepping import AGAIN, Method, ends_only, look_inside
+from loopdyn.integrators.stepping import Method, ends_only, look_inside
 from loopdyn.system.system import State
 from loopdyn.tree.functions import difference, increment
 from loopdyn.tree.turns import count as count_turns
@@ -134,7 +133,7 @@ class Walker:
 
     def __init__(self, stepper: Stepper, extrapolate: bool):
         self.stepper, self.extrapolate = stepper, extrapolate
-        self.solver: MomentumSolver = stepper.solver  # type: ignore[assignment]
+        self.solver: PassingSolver = stepper.solver  # type: ignore[assignment]
         self.hands_over = False  # to another method where steps become small
         self.first = 0.0  # largest size of a step so far that was wanted, s
         self.anew = np.nan  # when the run began anew, s: the state there is only as exact as the tolerance
@@ -169,10 +168,10 @@ class Walker:
         except ConvergenceError as failure:
             self.stepper.error = failure
             self.blocked = self.extrapolate and self._must_stop and self._leads_into_singular_pose(h)
-            return AGAIN if self.blocked else 0
+            return AGAIN if self.blocked else RAISED
         except LoopdynError as failure:
             self.stepper.error = failure
-            return 0
+            return RAISED
         if self.blocked:
             return AGAIN
         m.clock[chart.ERROR] = error
@@ -226,7 +225,7 @@ class Walker:
         """Whether the step that is made now ends too close to a singular pose, if it ends at y."""
         m, nv = self.stepper.memory, self.stepper.system.nv
         q = increment(self.stepper.system, m.q, y[:nv])
-        self.end = float(self.solver.look(float(m.clock[chart.STOP]), q, y[nv : 2 * nv]).number[INDICATOR])
+        self.end = self.solver.indicator_at(self.solver.look(float(m.clock[chart.STOP]), q, y[nv : 2 * nv]))
         return self.end < self._least * self.farthest
 
     def _leads_into_singular_pose(self, h: float) -> bool:
@@ -264,7 +263,7 @@ class Walker:
             return self._without(t, failure)
         except LoopdynError as failure:
             self.stepper.error = failure
-            return 0
+            return RAISED
         chart.place(ints, work, m, m.stage, t)
         if self.stepper.system.counted:
             count_turns(ints, floats, work)
@@ -296,7 +295,7 @@ class Walker:
         m, nv = self.stepper.memory, self.stepper.system.nv
         self.stepper.error = failure
         if self.extrapolate:
-            return AGAIN if self.hands_over and not self.poses else 0
+            return AGAIN if self.hands_over and not self.poses else RAISED
         x = (t - float(m.clock[chart.START])) / float(m.clock[chart.SIZE])
         self.guessed.append(t)
         self.stepper.views.a[:] = (1.0 - x) * m.k[0, nv : 2 * nv] + x * m.a1
@@ -328,7 +327,7 @@ class Walker:
         """Increments, speeds and works after one step from the start of this one."""
         m, nv, t = self.stepper.memory, self.stepper.system.nv, float(self.stepper.memory.clock[chart.START])
         q, v, _ = self.solver.step(t, m.q.copy(), m.y[nv : 2 * nv].copy(), h)
-        if isinstance(self.solver, MomentumSolver):  # the scheme of the paper does not go through singular poses
+        if isinstance(self.solver, PassingSolver):  # the scheme of the paper does not go through singular poses
             self.t, self.q, self.made = t, m.q.copy(), self.solver.last
             self.nearest, self.farthest = self.made.indicator, max(self.farthest, self.solver.first)
             if self.nearest < LANDING * self.farthest:
@@ -388,7 +387,7 @@ class Walker:
                 made = self._extrapolated(h if ahead else h - float(m.clock[chart.SIZE]))
             except ConvergenceError:
                 continue
-            s, y = float(made.last.place.number[INDICATOR]), made.y
+            s, y = self.solver.indicator_at(made.last.place), made.y
             clear = s >= least * self.farthest  # both are infinite where there are no constraints
             if clear and made.error <= 1.0 and self.solver.stays(made.last.place):
                 if not ahead:
@@ -464,7 +463,7 @@ class Walker:
         return JUMPED
 
     def _end(self, share: float, made: Step) -> _End:
-        return _End(share, made.q, self.solver.mark(made.place), float(made.place.number[INDICATOR]))
+        return _End(share, made.q, self.solver.mark(made.place), self.solver.indicator_at(made.place))
 
     def _apart(self, a: Array, b: Array) -> float:
         """Distance of two poses in natural units."""

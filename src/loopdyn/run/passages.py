@@ -7,15 +7,14 @@ steps need neither: the reactions over a step are those that close the joints at
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from loopdyn.analysis.mobility import second_order
 from loopdyn.errors import SingularityError
-from loopdyn.formulations.auto.formulation import AutoSolver
-from loopdyn.formulations.momentum.kernels import INDICATOR
+from loopdyn.formulations.base import SingularityMonitor
 from loopdyn.integrators import chart
 from loopdyn.integrators.base import Extrapolation, Stepper
 from loopdyn.integrators.walking import LANDING, Crossed
@@ -184,6 +183,8 @@ class Crossing:
     ----------
     regular : Stepper
         It has stopped at the start of a step that it should not take.
+    monitor : SingularityMonitor
+        Of its solver.
     start : State, optional
         The start of the run, or where it begins anew, if it could not even begin there.
     works : array, optional
@@ -192,9 +193,16 @@ class Crossing:
         Indicator so far, where it is known.
     """
 
-    def __init__(self, regular: Stepper, start: State | None = None, works: Array | None = None, largest: float = 0.0):
+    def __init__(
+        self,
+        regular: Stepper,
+        monitor: SingularityMonitor,
+        start: State | None = None,
+        works: Array | None = None,
+        largest: float = 0.0,
+    ):
         m, nv = regular.memory, regular.system.nv
-        self.regular, self.solver = regular, cast(AutoSolver, regular.solver)
+        self.regular, self.monitor = regular, monitor
         if m.count[chart.PENDING] == 1:  # the step is not taken
             m.count[chart.PENDING] = 0
             m.count[chart.ACCEPTED] -= 1
@@ -210,7 +218,7 @@ class Crossing:
             self.stepper.memory.clock[chart.NEXT] = self.size
         self.entry = self.last = self.smallest = self._indicator(self.start)
         # the largest of the run is known to the regular solver, in its own measure
-        self.largest = max(largest, self.entry / self.solver.indicator)
+        self.largest = max(largest, self.entry / self.monitor.indicator)
         self.stepper.walker.farthest = self.largest
         self.time = self.start.t
         self.path = [self.start]  # ends of the momentum steps
@@ -220,11 +228,11 @@ class Crossing:
         self.meets = False  # whether small regular steps came to a singular pose: it is no near miss
 
     def _indicator(self, state: State) -> float:
-        return self.solver.momentum.begin(state.t, state.q, state.v)
+        return self.monitor.momentum.begin(state.t, state.q, state.v)
 
     def _by_momentum(self, here: Stepper, state: State, works: Array) -> Stepper:
         """Momentum steps from a state on."""
-        stepper = here.with_solver(self.solver.momentum, Extrapolation())
+        stepper = here.with_solver(self.monitor.momentum, Extrapolation())
         stepper.start(state, float(here.memory.clock[chart.END]), works)
         return stepper
 
@@ -265,10 +273,10 @@ class Crossing:
 
     def _regular_at(self, state: State, works: Array) -> Stepper:
         here = self.stepper
-        after = here.with_solver(self.solver, self.regular.integrator)
+        after = here.with_solver(self.regular.solver, self.regular.integrator)
         tolerances = [chart.RTOL, chart.ATOL]  # those of the run, also where the passage was made with larger ones
         after.memory.clock[tolerances] = self.regular.memory.clock[tolerances]
-        self.solver.watch_anew()
+        self.monitor.restart()
         after.start(state, float(here.memory.clock[chart.END]), works)
         return after
 
@@ -279,11 +287,11 @@ class Crossing:
         """
         if self.through:
             return False
-        self.solver.watch_anew()
-        m, nv, momentum = self.stepper.memory, self.stepper.system.nv, self.solver.momentum
+        self.monitor.restart()
+        m, nv, momentum = self.stepper.memory, self.stepper.system.nv, self.monitor.momentum
         momentum.begin(float(m.clock[chart.START]), m.q, m.y[nv : 2 * nv])
         end = momentum.look(self.stepper.t, m.q1, m.v1)
-        self.meets = bool(end.number[INDICATOR] < LANDING * self.largest)
+        self.meets = bool(momentum.indicator_at(end) < LANDING * self.largest)
         return self.meets or not momentum.stays(end)
 
     def undo(self) -> Stepper:
@@ -304,7 +312,7 @@ class Crossing:
         w.t[0], w.q[:], w.v[:] = state.t, m.q, state.v
         try:
             self.stepper.again()
-            self.solver.watch_anew()
+            self.monitor.restart()
             self.stepper.start(state, float(m.clock[chart.END]), works)
         except SingularityError:
             return False
@@ -339,8 +347,9 @@ class Crossing:
         if self.through:
             self.path = [s for s in self.path if s.t < state.t] + [state]
             self.across = [c for c in self.stepper.walker.crossed if c.poses[0].t <= state.t]
-            there = self.solver.momentum.look(state.t, state.q, state.v)
-            self.smallest = min(self.smallest, float(there.number[INDICATOR]))
+            momentum = self.monitor.momentum
+            there = momentum.look(state.t, state.q, state.v)
+            self.smallest = min(self.smallest, momentum.indicator_at(there))
 
     def passage(self) -> Passage:
         """What happened."""

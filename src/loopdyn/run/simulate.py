@@ -13,13 +13,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from loopdyn.analysis.contradictions import beyond_tolerance, choose_again, look
+from loopdyn.engine.status import FINE, PASSAGE, TURNED
 from loopdyn.errors import ConvergenceError, LoopdynError, SingularityError, warn
 from loopdyn.files import WritingError
-from loopdyn.formulations.auto.formulation import AutoSolver
-from loopdyn.formulations.auto.indicator import PASSAGE
 from loopdyn.formulations.base import Formulation
 from loopdyn.formulations.momentum.formulation import beside
-from loopdyn.formulations.momentum.kernels import INDICATOR
 from loopdyn.formulations.registry import DEFAULT, chosen, prepare_at, require_support
 from loopdyn.integrators import chart
 from loopdyn.integrators.base import (
@@ -34,8 +32,8 @@ from loopdyn.integrators.base import (
     for_formulation,
     moves_by_itself,
 )
-from loopdyn.integrators.chart import FINE, Output
-from loopdyn.integrators.stepping import ASKS, FINISHED, MANY_REJECTED, RUNNING, TURNED
+from loopdyn.integrators.chart import Output
+from loopdyn.integrators.stepping import ASKS, FINISHED, MANY_REJECTED, RUNNING
 from loopdyn.interrupts import Stop, deferred, deferring
 from loopdyn.loops.rank import Rank, dead_point, decide, require_regular
 from loopdyn.quantities.wording import nearest
@@ -535,19 +533,19 @@ class _Simulation:
 
     def _is_low(self) -> bool:
         """Whether the pose at which the solver asks is close to a singular one."""
-        solver, w = self.stepper.solver, self.stepper.views
-        return isinstance(solver, AutoSolver) and solver.is_low(State(float(w.t[0]), w.q.copy(), w.v.copy()))
+        monitor, w = self.stepper.monitor, self.stepper.views
+        return monitor is not None and monitor.near_singular(State(float(w.t[0]), w.q.copy(), w.v.copy()))
 
     def _stays_clear(self) -> bool:
         """Look closer at a step that may lead to a singular pose; True if it does not and is taken."""
         stepper, m, nv = self.stepper, self.stepper.memory, self.system.nv
-        solver = stepper.solver
-        if not isinstance(solver, AutoSolver) or self.crossing is not None or m.count[chart.STATUS] != PASSAGE:
+        monitor = stepper.monitor
+        if monitor is None or self.crossing is not None or m.count[chart.STATUS] != PASSAGE:
             return False
-        solver.note_end()
+        monitor.hold_step()
         start, stop = float(m.clock[chart.START]), float(m.clock[chart.STOP])
-        momentum = solver.momentum
-        parts = np.arange(1, looks := LOOKS[solver.dips]) / looks
+        momentum = monitor.momentum
+        parts = np.arange(1, looks := LOOKS[monitor.dips]) / looks
         try:
             inside = [stepper.inside(start + x * (stop - start)) for x in parts]
         except SingularityError:  # states between its ends are not closed: it leads across a singular pose
@@ -557,11 +555,11 @@ class _Simulation:
         places = [(s.t, s.q, s.v) for s in inside] + [(stop, m.q1, m.v1)]
         for place in places:
             last = momentum.look(*place)
-            seen.append(float(last.number[INDICATOR]))
+            seen.append(momentum.indicator_at(last))
         self.farthest = max(self.farthest, *seen)
         if not (momentum.stays(last) and _is_clear(np.array(seen), CLEAR * self.farthest)):
             return False
-        solver.take_step()
+        monitor.take_step()
         return True
 
     def _steps_past_stop(self) -> bool:
@@ -579,10 +577,10 @@ class _Simulation:
 
     def _begins_passage(self, start: State | None = None, works: Array | None = None, largest: float = 0.0) -> bool:
         """Hand over to momentum steps where the regular method cannot go on or start, if it may; False if not."""
-        solver = self.stepper.solver
-        if self.crossing is not None or not (isinstance(solver, AutoSolver) and solver.passes):
+        monitor = self.stepper.monitor
+        if self.crossing is not None or monitor is None:
             return False
-        self.crossing = Crossing(self.stepper, start, works, largest)
+        self.crossing = Crossing(self.stepper, monitor, start, works, largest)
         self.stepper = self.crossing.stepper
         return True
 
@@ -863,7 +861,8 @@ class _Simulation:
 
     def _note_partition(self, t: float) -> None:
         """Book which speeds are independent from now on, where a solver has such; a change is an event."""
-        active = None if self.stepper.in_python else getattr(self.stepper.solver, "active", None)
+        coordinates = self.stepper.coordinates
+        active = None if coordinates is None else coordinates.active
         phase = len(self.phases) - 1
         last = self.partition[-1] if self.partition else None
         if active is None or (last is not None and (last.phase, last.speeds) == (phase, active)):
@@ -1115,14 +1114,14 @@ class _Simulation:
         criterion = np.zeros((n, self.system.nv))
         ends = [*(p.first for p in self.phases[1:]), n]
         for k, (phase, end, solver) in enumerate(zip(self.phases, ends, self.solvers, strict=True)):
-            part = slice(phase.first, min(end, n))
+            part, kernels = slice(phase.first, min(end, n)), solver.kernels
             sets = [x for x in self.partition if x.phase == k]
-            if not sets or part.stop <= part.start:
+            if not sets or part.stop <= part.start or kernels is None or kernels.coordinates is None:
                 continue
             which = np.maximum(np.searchsorted([x.t for x in sets], self.t[part], side="right") - 1, 0)
             active[part] = np.array([np.isin(self.system.speeds, x.speeds) for x in sets])[which]
             path = self.t[part], self.out.q[part], self.out.v[part]
-            criterion[part] = solver.criterion(*path, active[part])  # type: ignore[attr-defined]
+            criterion[part] = kernels.coordinates.criterion(*path, active[part])
         return active, criterion
 
 

@@ -33,6 +33,7 @@ from loopdyn.engine.records import (
     open_model,
     open_work,
 )
+from loopdyn.engine.status import FINE
 from loopdyn.forces import add_loads
 from loopdyn.joints.base import REVOLUTE
 from loopdyn.spatial.plucker import (
@@ -54,8 +55,6 @@ from loopdyn.spatial.plucker import (
     symv,
 )
 from loopdyn.tree.kinematics import rigid_bodies
-
-OK = -1  # status: no body failed
 
 # A pivot below this share of the inertia it is part of is rounding: a rod about its own line, a massless body.
 PIVOT = 1e-13
@@ -107,9 +106,9 @@ def hand_on(B, i, p, J, H, M, pw, pv):
 
 @inline(always=True)
 def inward(model, work):
-    """Articulated inertias from the tips to the root; returns the body whose pivot vanishes, or -1."""
+    """Articulated inertias from the tips to the root; returns the row of a body whose pivot vanishes, or FINE."""
     B, D = work.body, work.dof
-    status = OK
+    status = FINE
     for i in range(model.tree.shape[0] - 1, model.n_bases - 1, -1):
         p, iv = model.tree[i, PARENT], model.tree[i, V0]
         J, H, M = get6(B, i, IJ), get9(B, i, IH), get6(B, i, IM)

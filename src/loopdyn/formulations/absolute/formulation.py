@@ -11,7 +11,7 @@ Division of Mechanical Engineering, DM-3 (NRC 22797), 1983.
 | H^T | `H` rows: `J` | (rows, 6n) | rows of all joints, of the tree and cut |
 | -(u_3, u_4) | `gamma` | (rows,) | their right side |
 | (f, lambda) | `-lam` | (rows,) | multipliers; ours act on the declared child |
-| K, D, T, u-bar_2 | as in :mod:`loopdyn.formulations.absolute.kernels` | | barycentric form |
+| K, D, T, u-bar_2 | as in ``tests/literature/mufti1983.py`` | | barycentric form |
 | Y, Z | `Y`, `Z` | | H^T Y = 1, H^T Z = 0 (Appendix) |
 
 | solver | equations | unknowns at once |
@@ -52,7 +52,7 @@ from scipy.sparse.linalg import splu
 from loopdyn.engine import records as rec
 from loopdyn.errors import LoopdynError, SingularityError
 from loopdyn.formulations.absolute import kernels as mufti
-from loopdyn.formulations.base import Array, Formulation, Solution, Solver
+from loopdyn.formulations.base import Array, Formulation, FunctionSolver, Solution, Solver
 from loopdyn.loops.rank import Rank, scaled
 from loopdyn.loops.reactions import carried_rows
 from loopdyn.spatial.rotations import from_matrix
@@ -167,7 +167,7 @@ class Absolute(Formulation):
                 ) from None
             return Solution(bodies.joint_accelerations(equations, x), lam[bodies.cut_rows], notes)
 
-        return solve
+        return FunctionSolver(solve)
 
 
 # ----------------------------------------------------------------------------------------- body level

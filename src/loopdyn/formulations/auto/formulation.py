@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from loopdyn.engine.status import FINE
 from loopdyn.formulations.auto.indicator import (
     CHOSEN,
     LAST,
@@ -28,12 +29,11 @@ from loopdyn.formulations.auto.indicator import (
     correct,
     room,
 )
-from loopdyn.formulations.base import Array, Compiled, Formulation, Solver
+from loopdyn.formulations.base import Array, Formulation, Solver, SolverKernels
 from loopdyn.formulations.graph import Graph, GraphSolver
 from loopdyn.formulations.momentum.formulation import Momentum, MomentumSolver, step_maker
 from loopdyn.formulations.partition.formulation import Partition
 from loopdyn.formulations.relative import Relative
-from loopdyn.loops.elimination.passes import FINE
 from loopdyn.loops.rank import Rank, is_large, scaled
 from loopdyn.system.system import State, System
 from loopdyn.tree.functions import terms
@@ -47,7 +47,7 @@ class AutoSolver(GraphSolver):
         super().__init__(system, rank, room(system, rank.count) if self.passes else 0)
         if self.passes:
             self._allow_choice()
-            self.watch_anew()
+            self.restart()
 
     def _allow_choice(self) -> None:
         """Say in which units rows may be chosen anew where the indicator is low, if there is room for it.
@@ -74,22 +74,22 @@ class AutoSolver(GraphSolver):
         """The indicator at the last step; one before the first."""
         return float(self._watch[LAST]) or 1.0
 
-    def watch_anew(self) -> None:
+    def restart(self) -> None:
         """Forget the last step, not the largest pivots so far."""
         self._watch[[LAST, NOW, LEAST]] = 0.0, 1.0, np.inf
 
-    def note_end(self) -> None:
-        """Keep what was seen in a step that is looked at closer: the indicator at its end, and whether it has a dip."""
+    def hold_step(self) -> None:
+        """Keep what was seen in a step that is examined more closely: the indicator at its end, and a dip inside."""
         last, self._end, least = self._watch[[LAST, NOW, LEAST]]
         self.dips = bool(least < 0.5 * min(last, self._end))
 
     def take_step(self) -> None:
-        """Take the step that was looked at closer."""
+        """Take the step that is held."""
         self._watch[[LAST, LEAST]] = self._end, np.inf
 
-    def is_low(self, state: State) -> bool:
+    def near_singular(self, state: State) -> bool:
         """Whether the pose is close to a singular one, compared with that where the rank was decided."""
-        if not self.passes or not self.rank.count:
+        if not self.rank.count:
             return False
         if is_large(self.elimination.system):  # no singular values of large matrices
             return bool(self._watch[NOW] < LOW)
@@ -106,28 +106,32 @@ class AutoSolver(GraphSolver):
                 return found
         return super().accelerations(t, q, v)
 
-    def accepted(self, ints: Any, floats: Any, work: Any) -> int:
+    def step_status(self) -> int:
         """Whether a step that was made in Python may be taken."""
-        return int(accepted(*self._arrays)) if self.passes else FINE
+        return int(accepted(*self._arrays))
 
     @property
-    def compiled(self) -> Compiled:
-        """Kernels of `graph`, under watch where momentum steps could take over."""
-        plain = super().compiled
+    def kernels(self) -> SolverKernels:
+        """Kernels of `graph`, monitored where momentum steps could take over."""
+        plain = super().kernels
         if not self.passes:
             return plain
-        watched = {"kernel": accelerate, "correct": correct, "accepted": accepted}
-        return replace(plain, **watched, remember=self._remember, recall=self._recall_watch)
+        return replace(plain, accelerate=accelerate, correct=correct, accepted=accepted, monitor=self)
 
-    def _remember(self) -> Mapping[str, NDArray[Any]]:
+    def save_choices(self) -> Mapping[str, NDArray[Any]]:
+        """... and the numbers of the monitor."""
+        if not self.passes:
+            return super().save_choices()
         e = self.elimination
-        return {**e.choice(), "watch": e.array[e.array.size - N_WATCH - e.plan.pattern.rows :].copy()}
+        return {**super().save_choices(), "watch": e.array[e.array.size - N_WATCH - e.plan.pattern.rows :].copy()}
 
-    def _recall_watch(self, choice: Mapping[str, NDArray[Any]]) -> Compiled:
-        self._recall(choice)
-        watch = choice["watch"]
-        self.elimination.array[-watch.size :] = watch
-        return self.compiled
+    def restore_choices(self, saved: Mapping[str, NDArray[Any]]) -> SolverKernels:
+        """... and the numbers of the monitor."""
+        super().restore_choices(saved)
+        if self.passes:
+            watch = saved["watch"]
+            self.elimination.array[-watch.size :] = watch
+        return self.kernels
 
 
 @dataclass(frozen=True)
@@ -159,7 +163,7 @@ class Auto(Formulation):
 
     def passes(self, system: System) -> bool:
         """Where the regular method is `graph`, which is watched, and momentum steps are possible."""
-        return isinstance(self.regular(system), Graph) and Momentum().supports(system) is None
+        return self.regular(system) == Graph() and Momentum().supports(system) is None
 
     def choice(self, system: System) -> str:
         """What is used where, in one line."""
@@ -169,7 +173,7 @@ class Auto(Formulation):
             them = ", ".join(f"'{b}'" for b in system.unsupported)
             reason = f"{'body' if one else 'bodies'} {them} {'has' if one else 'have'} no inertia in the tree"
             return f"{regular.name}, since {reason}; no momentum steps"
-        if not isinstance(regular, Graph):
+        if regular != Graph():
             return f"{regular.name}, since the model has user constraints; no momentum steps"
         where = "momentum steps where a pose is singular" if refusal is None else f"no momentum steps: {refusal}"
         return f"graph, in linear time; {where}"
@@ -185,4 +189,4 @@ class Auto(Formulation):
     def prepare(self, system: System, rank: Rank) -> Solver:
         """The regular solver."""
         regular = self.regular(system)
-        return AutoSolver(system, rank) if isinstance(regular, Graph) else regular.prepare(system, rank)
+        return AutoSolver(system, rank) if regular == Graph() else regular.prepare(system, rank)

@@ -25,10 +25,10 @@ import numpy as np
 
 from loopdyn.engine.jit import inline, kernel, window
 from loopdyn.engine.records import H_NC, H_NV, open_head, open_model, open_work
+from loopdyn.engine.status import AGAIN, FINE, PASSAGE
 from loopdyn.formulations.momentum.kernels import INDICATOR, N_NUMBERS, Rows, Units, factor_rows, natural_rows
 from loopdyn.loops.elimination import passes
 from loopdyn.loops.elimination.layout import P_ROWS, open_elimination, plan_start, work_start
-from loopdyn.loops.elimination.passes import FINE, WEAK
 from loopdyn.tree.jacobian import all_rows
 
 if TYPE_CHECKING:
@@ -46,7 +46,6 @@ SMALL = 5000
 # step; the longest that the smallest row has been, of those chosen anew; how many are chosen, zero if they never are.
 # The largest pivot so far of each row follows them; before them is room to choose rows.
 LAST, NOW, LEAST, LONGEST, CHOSEN, N_WATCH = range(6)
-PASSAGE = -5  # status: the step leads to a singular pose; below those of `graph` and of the integrators
 
 
 def room(system: System, rank: int) -> int:
@@ -125,7 +124,7 @@ def accelerate(ints, floats, work):
         chosen = length_of_chosen(ints, floats, work, o)
         if chosen > CLEARLY:
             if now < POOR and status == FINE:
-                status = WEAK
+                status = AGAIN
             now = chosen
     work[o + NOW] = now
     work[o + LEAST] = min(work[o + LEAST], now)

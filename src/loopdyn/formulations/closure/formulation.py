@@ -2,7 +2,7 @@
 
 What is done at every state is in :mod:`loopdyn.formulations.closure.kernels` (positions) and
 :mod:`loopdyn.formulations.partition.kernels` (A, eta, xi and the minimal equations, as `partition` has them); the order
-of the steps is found by :mod:`loopdyn.formulations.closure.plan`. Here a set of coordinates is chosen, planned and
+of the steps is found by :mod:`loopdyn.formulations.closure.planner`. Here a set of coordinates is chosen, planned and
 used.
 
 The state that is integrated is (q_I, v_I): at every evaluation q_D = g(q_I, t), v_D = A v_I + eta. Loops are closed to
@@ -22,18 +22,20 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from loopdyn.engine.status import CANNOT_CLOSE, FINE, NOT_CLOSED, NOT_THERE
 from loopdyn.errors import LoopdynError, SingularityError
-from loopdyn.formulations.base import Array, Compiled, Solver
+from loopdyn.formulations import failures
+from loopdyn.formulations.base import Array, Solver, SolverKernels
+from loopdyn.formulations.choosing import Choosing
 from loopdyn.formulations.closure import kernels as closing
-from loopdyn.formulations.closure.plan import Plan, is_explicit, make_plan
+from loopdyn.formulations.closure import layout
+from loopdyn.formulations.closure.plan import Plan
+from loopdyn.formulations.closure.planner import is_explicit, make_plan
 from loopdyn.formulations.partition import criteria
 from loopdyn.formulations.partition import kernels as blajer
 from loopdyn.formulations.partition.formulation import (
     FOLLOWED,
     Choice,
-    Chosen,
-    Form,
-    Partition,
     PartitionSolver,
     WorkArrays,
 )
@@ -83,13 +85,13 @@ class Closer:
         """Coordinates that close all, groups in the given branches; None where some group or block cannot be closed."""
         self.state.t[0], self.state.q[:] = t, q
         self.views.sign[:] = signs
-        found = closing.close(self.ints, self.floats, self.work) == closing.FINE
+        found = closing.close(self.ints, self.floats, self.work) == FINE
         return self.state.q.copy() if found else None
 
     @property
     def failed(self) -> int:
         """Which group could not be closed at the last call."""
-        return int(self.views.notes[closing.WHICH])
+        return int(self.views.notes[layout.WHICH])
 
     @property
     def margins(self) -> Array:
@@ -97,9 +99,9 @@ class Closer:
         return np.array(self.views.margin)
 
 
-def _open(ints: Array, floats: Array, work: Array) -> closing.Closing:
-    python = getattr(closing.open_closing, "py_func", closing.open_closing)
-    opened: closing.Closing = python(ints, floats, work)
+def _open(ints: Array, floats: Array, work: Array) -> layout.Closing:
+    python = getattr(layout.open_closing, "py_func", layout.open_closing)
+    opened: layout.Closing = python(ints, floats, work)
     return opened
 
 
@@ -205,8 +207,9 @@ class ClosureSolver(PartitionSolver):
     (('A',), True)
     """
 
-    def __init__(self, system: System, rank: Rank, options: Partition):
+    def __init__(self, system: System, rank: Rank, options: Choosing):
         allowed = options.allowed(system, system.nv - rank.count)
+        self._planned = False
         self.variants = explicit_sets(system, rank, allowed)
         self._plans: dict[tuple[int, ...], tuple[Plan, State]] = {}  # of a set, and where it was made
         self._closers: dict[tuple[int, ...], Closer] = {}
@@ -218,22 +221,22 @@ class ClosureSolver(PartitionSolver):
 
         With hysteresis, as for `partition`.
         """
-        if self._forced or not self.variants:
+        if self.forced or not self.variants:
             return super().choose(state, current)
         if current is not None and self._is_singular(current.independent, state):
             current = None
         J = scaled(self.system, rows_at(self.system, state)[1])
-        start = criteria.best_set(criteria.null_space(J, self.rank.count).T, self._allowed)
+        start = criteria.best_set(criteria.null_space(J, self.rank.count).T, self.allowed)
         now = self._with_rows(start if current is None else current.independent, state)
         W, switch = self.projections(), self.options.switch
-        best = tuple(criteria.best_set(W, self._allowed, list(now.independent)))
+        best = tuple(criteria.best_set(W, self.allowed, list(now.independent)))
 
         def value(chosen: tuple[int, ...]) -> float:
             return criteria.measure(W, list(chosen))
 
         explicit = max(self.variants, key=value)
         iterated = current is not None and current.independent not in self.variants
-        gain = criteria.largest_gain(W, list(explicit), self._allowed)
+        gain = criteria.largest_gain(W, list(explicit), self.allowed)
         worth = WORTH if self._least_margin(explicit, state) > NEAR_LIMIT else switch
         good = gain < worth / (switch if iterated else 1.0)
         target = explicit if good else best
@@ -249,7 +252,7 @@ class ClosureSolver(PartitionSolver):
 
     def _install(self, state: State) -> None:
         """Plan for the present choice, and arrays for it that hold the state of the run."""
-        self.plan_ = self._closer(self.choice.independent, state).plan
+        self.plan_, self._planned = self._closer(self.choice.independent, state).plan, True
         head = self.run.work[: len(self.system.work())].copy()
         by, candidate, switch = self._settings
         fastest = self.run.views.notes[blajer.FASTEST]
@@ -275,7 +278,7 @@ class ClosureSolver(PartitionSolver):
         try:
             return self._with_called(given)
         except SingularityError:
-            if self._forced:
+            if self.forced:
                 raise
             self.called = self.choose(given, None)
             return self._with_called(given)
@@ -306,22 +309,19 @@ class ClosureSolver(PartitionSolver):
 
     # ----------------------------------------------------------------------------------------------- driving
 
-    @property
-    def compiled(self) -> Compiled:
-        """Its kernels."""
+    def _kernels(self) -> SolverKernels:
         self.run.compare_with(self.choice)
         # a better set that was not taken, because its others are iterated, is no reason to ask after every step
         self.run.views.switch[0] = self.options.switch * max(1.0, self._gain)
-        return Compiled(
+        return SolverKernels(
             closing.accelerate,
             None,
             *self.run.arrays,
-            lambda status: self._explain(status, float(self.run.state.t[0])),
-            self._again,
-            self._remember,
-            self._recall,
+            lambda status: self.explain(status, float(self.run.state.t[0])),
             accepted=closing.accepted,
             keeps=("position", "velocity"),
+            choices=self,
+            coordinates=self,
         )
 
     def _may_slip(self, state: State) -> bool:
@@ -358,20 +358,20 @@ class ClosureSolver(PartitionSolver):
         """The plan for the set, and the branch of each of its groups."""
         self._install(state)
 
-    def _remember(self) -> dict[str, NDArray[Any]]:
+    def save_choices(self) -> dict[str, NDArray[Any]]:
         """... the state at which the plan was made, and the branch."""
         _, made = self._plans[self.choice.independent]
         own = {"made_t": np.array(made.t), "made_q": made.q, "branch": self.closing.sign.copy()}
-        return super()._remember() | own | {"gain": np.array(self._gain)}
+        return super().save_choices() | own | {"gain": np.array(self._gain)}
 
-    def _recall(self, kept: Mapping[str, NDArray[Any]]) -> Compiled:
+    def restore_choices(self, saved: Mapping[str, NDArray[Any]]) -> SolverKernels:
         """Take them up again."""
-        super()._recall(kept)
+        super().restore_choices(saved)
         self._plans.pop(self.choice.independent, None)
-        self._install(State(float(kept["made_t"]), np.array(kept["made_q"], float), np.zeros(self.system.nv)))
-        self.closing.sign[:] = kept["branch"]
-        self._gain = float(kept["gain"])
-        return self.compiled
+        self._install(State(float(saved["made_t"]), np.array(saved["made_q"], float), np.zeros(self.system.nv)))
+        self.closing.sign[:] = saved["branch"]
+        self._gain = float(saved["gain"])
+        return self._kernels()
 
     @property
     def explained(self) -> str:
@@ -379,45 +379,34 @@ class ClosureSolver(PartitionSolver):
         named = ", ".join(f"{name} {'+-'[s < 0]}" for name, s in self.branch.items())
         return f"{self.plan_}\n  branch: {named or 'none'}"
 
-    def _explain(self, status: int, t: float) -> LoopdynError:
-        if status == closing.CANNOT_CLOSE:
-            return self._open_group(t, self.plan_, int(self.closing.notes[closing.WHICH]), self.run.state.q)
-        if status == closing.NOT_CLOSED:
+    def explain(self, status: int, t: float) -> LoopdynError:
+        """The error that a status means at the time t."""
+        if status == CANNOT_CLOSE:
+            return self._open_group(t, self.plan_, int(self.closing.notes[layout.WHICH]), self.run.state.q)
+        if status == NOT_CLOSED:
             left = "; ".join(", ".join(block.coordinates) for block in self.plan_.blocks)
-            at = self._values(self.run.state.q, self.plan_)
-            return SingularityError(
-                f"the coordinates that are iterated ({left}) cannot be found at {at} near t = {t:g} s: the pose is "
-                "singular or nearly so, or the steps are too long. Use smaller steps, or formulation='partition'."
-            )
-        if status == closing.NOT_THERE:
-            return LoopdynError(
-                f"the groups of '{self.system.name}' close, and some constraint row is open at t = {t:g} s: axes that "
-                "were parallel are not any more. Use formulation='partition'."
-            )
-        return super()._explain(status, t)
+            return failures.block_not_closed(t, left, self._values(self.run.state.q, self.plan_))
+        if status == NOT_THERE:
+            return failures.not_there(t, self.system)
+        return super().explain(status, t)
 
-    def _singular(self, t: float, independent: Sequence[int]) -> SingularityError:
-        found = super()._singular(t, independent)
-        at = getattr(self, "run", None)
-        if at is None or not hasattr(self, "plan_"):
+    def singular(self, t: float, independent: Sequence[int]) -> SingularityError:
+        """The error of a set of speeds from which the others do not follow, with the values that they have."""
+        found = super().singular(t, independent)
+        if not self._planned:  # the first set is still to be found
             return found
-        return SingularityError(f"{found} It is at {self._values(at.state.q, self.plan_)}.")
+        return SingularityError(f"{found} It is at {self._values(self.run.state.q, self.plan_)}.")
 
     def _values(self, q: Array, plan: Plan) -> str:
         s = self.system
         return ", ".join(f"{x} = {q[s.coordinates.index(x)]:.9g}" for x in plan.independent if x in s.coordinates)
 
     def _open_group(self, t: float, plan: Plan, which: int, q: Array) -> SingularityError:
-        joints, labels = ", ".join(plan.groups[which].joints), ", ".join(plan.independent)
-        return SingularityError(
-            f"the joints {joints} cannot be closed at {self._values(q, plan)} (t = {t:.9g} s): that is the limit of "
-            f"{labels}, where the group is stretched or folded. Let other coordinates take over: leave `independent` "
-            "out, or see ld.coordinates(system, state)."
-        )
+        return failures.cannot_close(t, plan.groups[which].joints, plan.independent, self._values(q, plan))
 
 
 @dataclass(frozen=True)
-class Closure(Chosen):
+class Closure(Choosing):
     """Minimal equations in independent coordinates, with the others as explicit functions of them.
 
     Parameters
@@ -441,21 +430,22 @@ class Closure(Chosen):
     """
 
     name: ClassVar[str] = "closure"
-    form: ClassVar[Form] = "2k"
+    form = "2k"
+
+    independent: Sequence[str] | None = None
+    candidates: Sequence[str] | None = None
+    switch: float = 2.0
 
     def supports(self, system: System) -> str | None:
         """Everything whose rows hold positions and that calls no Python function."""
         if system.tolerated is not None:
             return f"{system.tolerated}, and loops that are closed by formulas leave nothing open"
-        reason = super().supports(system) or self._partition().supports(system)
-        return None if reason is None else reason.replace("use form='k+n'", "use 'partition'")
+        return self.functions_refused(system) or self.positions_refused(system, "'partition'")
 
     def plan(self, system: System) -> Plan:  # type: ignore[override]
         """Which groups are solved explicitly and which coordinates are iterated, at the reference pose; print it."""
-        solver = self.prepare(system, decide(system, system.state()))
-        assert isinstance(solver, ClosureSolver)
-        return solver.plan_
+        return ClosureSolver(system, decide(system, system.state()), self).plan_
 
     def prepare(self, system: System, rank: Rank) -> Solver:
         """Choice and plan at the state where the rank was decided."""
-        return ClosureSolver(system, rank, self._partition())
+        return ClosureSolver(system, rank, self)

@@ -18,8 +18,10 @@ from typing import ClassVar, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from loopdyn.engine.status import FINE
 from loopdyn.errors import ConvergenceError, LoopdynError, SingularityError
-from loopdyn.formulations.base import Formulation, Solution, Solver
+from loopdyn.formulations import failures
+from loopdyn.formulations.base import Formulation, PassingSolver, Solution, Solver, Step
 from loopdyn.formulations.graph import Graph
 from loopdyn.formulations.momentum import kernels as rattle
 from loopdyn.formulations.momentum.huang import HuangSolver
@@ -82,31 +84,7 @@ def parts(order: int) -> tuple[float, ...]:
     return (*half, 1.0 - 2.0 * sum(half), *half[::-1])
 
 
-@dataclass(frozen=True)
-class Step:
-    """A step that was made.
-
-    Attributes
-    ----------
-    q, v : arrays
-        The state at its end.
-    indicator : float
-        How close the ends of its parts are to a singular pose: the smallest length of a constraint row beyond those
-        before it, in natural units.
-    impulse : (nc,) array
-        Multipliers of the constraint rows, integrated over the step; one of many under redundancy.
-    place : Place
-        All that is known of its end, until the next step is made.
-    """
-
-    q: Array
-    v: Array
-    indicator: float
-    impulse: Array
-    place: rattle.Place
-
-
-class MomentumSolver:
+class MomentumSolver(PassingSolver):
     """`Momentum` prepared for one system: steps, and accelerations by the solver of regular poses."""
 
     def __init__(self, system: System, rank: Rank, regular: Solver, order: int):
@@ -114,10 +92,9 @@ class MomentumSolver:
         self.rank = rank.count
         self.parts = parts(order)
         # the start, two by turns, and the middle of a step or another state
-        self.places = [self._place() for _ in range(4)]
+        self.places: list[rattle.Place] = [self._place() for _ in range(4)]
         self.scratch = self._scratch()
-        self.first = 0.0  # indicator where the steps begin
-        self.last: Step  # that was made
+        self.first = 0.0
         self._moving_bases = bool((system.model.base_programs >= 0).any())
 
     @cached_property
@@ -199,7 +176,6 @@ class MomentumSolver:
             xi=np.zeros(s.nv),
             A=np.zeros((freedoms, freedoms)),
             order=np.zeros(freedoms),
-            note=np.zeros(2),
             along=np.zeros((freedoms, s.nv)),
             still=np.zeros(s.nv),
             total=np.zeros(s.nc),
@@ -268,8 +244,8 @@ class MomentumSolver:
         for k, share in enumerate(shares):
             there = turns[k % 2]
             status = self._part(here, there, share * h)
-            if status != rattle.MADE:
-                raise self._failure(status, float(here.number[rattle.TIME]), share * h)
+            if status != FINE:
+                raise failures.step_failed(status, float(here.number[rattle.TIME]), share * h)
             least = min(least, float(there.number[rattle.INDICATOR]))
             here = there
             if visit is not None:
@@ -295,6 +271,10 @@ class MomentumSolver:
         rattle.begin(s.ints, s.floats, place, self.scratch)
         return place
 
+    def indicator_at(self, place: rattle.Place) -> float:
+        """The indicator of a place."""
+        return float(place.number[rattle.INDICATOR])
+
     def mark(self, place: rattle.Place) -> Array:
         """A square matrix that tells on which side of singular poses a place is: one at the start of the steps.
 
@@ -308,8 +288,7 @@ class MomentumSolver:
         across: Array = np.linalg.inv(np.vstack([first.J[kept], first.N @ first.M]))[:, : self.rank]
         return np.asarray(place.J[kept] @ across)
 
-    @staticmethod
-    def losses(a: Array, b: Array) -> int:
+    def losses(self, a: Array, b: Array) -> int:
         """How many times rows lost their independence between two places with these marks, in whatever poses.
 
         Two losses leave the sign of a determinant as it is, so eigenvalues of what leads from a to b are counted.
@@ -322,16 +301,6 @@ class MomentumSolver:
     def stays(self, last: rattle.Place) -> bool:
         """Whether a place is on the same side of singular poses as the start of the steps."""
         return self.losses(self.mark(self.places[0]), self.mark(last)) == 0
-
-    def _failure(self, status: int, t: float, h: float) -> ConvergenceError:
-        what = f"a step of {h:.2g} s from t = {t:g} s"
-        if status == rattle.UNDEFINED:
-            return ConvergenceError(f"{what} meets numbers that are not finite. Check forces, curves and the state.")
-        if status == rattle.UNSETTLED:
-            return ConvergenceError(f"{what} is too long for the dampers and motors of the model. Use a smaller step.")
-        if status == rattle.SINGULAR:
-            return ConvergenceError(f"{what} ends in a singular pose. Use another step.")
-        return ConvergenceError(f"no impulses close the joints at the end of {what}. Use a smaller step.")
 
 
 @dataclass(frozen=True)

@@ -47,7 +47,7 @@ from scipy.spatial.transform import Rotation
 from loopdyn.engine import records as rec
 from loopdyn.errors import ConvergenceError, SingularityError
 from loopdyn.formulations.absolute.kernels import tilde
-from loopdyn.formulations.base import Array, Solution, Solver
+from loopdyn.formulations.base import Array, Solution, Solver, SteppingSolver
 from loopdyn.joints import Free
 from loopdyn.loops.rank import Rank
 from loopdyn.spatial.rotations import perpendicular_frame, to_matrix
@@ -58,7 +58,7 @@ from loopdyn.tree.functions import body_motion, forward_dynamics
 JOINTS = ("spherical", "revolute", "cylindrical", "prismatic")  # sections 5 to 8 of the paper
 
 
-class HuangSolver:
+class HuangSolver(SteppingSolver):
     """The printed scheme, prepared for one system in which every body hangs on a free joint.
 
     Parameters

@@ -27,9 +27,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from loopdyn.engine.dense import factorise, solve
 from loopdyn.engine.jit import inline, kernel
 from loopdyn.engine.records import H_BASES, KIND, NV, Q0, V0, open_head, open_tree, open_work
-from loopdyn.formulations.partition.kernels import factorise, solve
+from loopdyn.engine.status import FINE, NOT_CLOSED, SINGULAR_END, UNDEFINED, UNSETTLED
 from loopdyn.joints import joint_minus, joint_plus
 from loopdyn.joints.base import FREE
 from loopdyn.spatial.plucker import rot_t
@@ -45,8 +46,6 @@ STALLED, SLOWEST = 1e-9, 0.5
 FAR = 10.0  # change, rad or sizes of the mechanism, with which it is lost
 MOST = 30  # iterations at most
 
-# What a step ended with.
-MADE, OPEN, UNSETTLED, UNDEFINED, SINGULAR = range(5)
 # Numbers of a place: time, and the smallest length of a row that is kept beyond those before it, in natural units.
 TIME, INDICATOR, N_NUMBERS = range(3)
 
@@ -107,7 +106,6 @@ class Scratch(NamedTuple):
     xi: Any  # (nv,) SI
     A: Any  # (freedoms, freedoms)
     order: Any  # (freedoms,)
-    note: Any  # (2,) sign and pivot
     along: Any  # (freedoms, nv) N0^T M0
     still: Any  # (nv,) momenta of moving bases alone
     total: Any  # (nc,) multipliers over the time of the steps so far
@@ -310,7 +308,7 @@ def complete(P, S):
         S.y[i, 0] -= dot_row(S.along, i, S.x)
         for j in range(n):
             S.A[i, j] = dot_row(S.along, i, P.N[j])
-    factorise(S.A, S.order, S.note)
+    factorise(S.A, S.order)
     solve(S.A, S.order, S.y)
     for i in range(n):
         for j in range(nv):
@@ -390,7 +388,7 @@ def close(ints, floats, A, B, C, S, h):
         rows_at(ints, floats, B, S)
         factor_rows(B, False)
         if B.number[INDICATOR] == 0.0:
-            return SINGULAR
+            return SINGULAR_END
         chord(ints, floats, A.work, B.work, h, S.load, A.d, B.d)
         natural(S, A.d)
         natural(S, B.d)
@@ -406,16 +404,16 @@ def close(ints, floats, A, B, C, S, h):
         for k in range(nv):
             size = max(size, abs(S.x[k]))
         if not size < FAR:
-            return UNDEFINED if np.isnan(size) else OPEN
+            return UNDEFINED if np.isnan(size) else NOT_CLOSED
         if size <= ROUNDING or (size < STALLED and size > SLOWEST * last):
             for k in range(nv):
                 A.impulse[k] = A.d[k] - A.p[k] - 0.5 * h * A.f[k]
-            return MADE
+            return FINE
         last = size
         for k in range(nv):
             S.xi[k] = S.x[k] * S.unit[k]
         move_on(ints, B, S.xi)
-    return OPEN
+    return NOT_CLOSED
 
 
 # ------------------------------------------------------------------------------------------- the velocity
@@ -468,7 +466,7 @@ def go_on(ints, floats, A, B, S, h, moving_bases):
             natural(S, B.p)
             for k in range(nv):
                 B.impulse[k] = B.p[k] - B.d[k] - 0.5 * h * B.f[k]
-            return MADE
+            return FINE
         last = change
     return UNSETTLED
 
@@ -477,9 +475,9 @@ def go_on(ints, floats, A, B, S, h, moving_bases):
 def step(ints, floats, A, B, C, S, h, moving_bases):
     """A step of order two of the time h from the place A to the place B, with C for its middle; returns a status."""
     status = close(ints, floats, A, B, C, S, h)
-    if status == MADE:
+    if status == FINE:
         add_multipliers(A, S)
         status = go_on(ints, floats, A, B, S, h, moving_bases)
-    if status == MADE:
+    if status == FINE:
         add_multipliers(B, S)
     return status

@@ -15,6 +15,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from loopdyn.engine.status import FINE, NOT_CLOSED, UNDEFINED, UNSETTLED
 from loopdyn.errors import SingularityError
 from loopdyn.formulations.base import Solution, Solver
 from loopdyn.formulations.momentum import kernels as rattle
@@ -87,7 +88,6 @@ class LargeMomentumSolver(MomentumSolver):
             xi=nothing,
             A=none,
             order=nothing,
-            note=nothing,
             along=none,
             still=np.zeros(s.nv),
             total=np.zeros(s.nc),
@@ -170,7 +170,7 @@ class LargeMomentumSolver(MomentumSolver):
     def _part(self, here: rattle.Place, there: rattle.Place, h: float) -> int:
         """One step of order two, whose multipliers are added to `scratch.total`; a status."""
         status = self._close(here, there, h)
-        return self._go_on(here, there, h) if status == rattle.MADE else status
+        return self._go_on(here, there, h) if status == FINE else status
 
     def _close(self, A: rattle.Place, B: rattle.Place, h: float) -> int:
         """The place B where a step from A ends; a status."""
@@ -187,16 +187,16 @@ class LargeMomentumSolver(MomentumSolver):
             q = self.closed(t1, increment(s, wB.q, h * x), rest)[0]
             size = float(np.abs(difference(s, wB.q, q) / units).max(initial=0.0))
             if not size < rattle.FAR:
-                return rattle.UNDEFINED if np.isnan(size) else rattle.OPEN
+                return UNDEFINED if np.isnan(size) else NOT_CLOSED
             wB.q[:] = q
             if size <= rattle.ROUNDING or (size < STALLED and size > SLOWEST * last):
                 move(s.ints, s.floats, B.work)
                 chord(s.ints, s.floats, A.work, B.work, h, self.scratch.load, A.d, B.d)
                 self.scratch.total[:] += lam * self.scratch.row_unit
                 B.number[rattle.INDICATOR] = self._indicator(t1, wB.q)
-                return rattle.MADE
+                return FINE
             last = size
-        return rattle.OPEN
+        return NOT_CLOSED
 
     def _go_on(self, A: rattle.Place, B: rattle.Place, h: float) -> int:
         """Speeds at the end B by its loads, which may depend on them; a status."""
@@ -218,14 +218,14 @@ class LargeMomentumSolver(MomentumSolver):
             fastest = float(np.abs(x / S.unit).max(initial=0.0))
             B.v[:] = x + asked
             if np.isnan(change):
-                return rattle.UNDEFINED
+                return UNDEFINED
             if change <= rattle.ROUNDING * fastest or (change < STALLED * fastest and change > SLOWEST * last):
                 w.v[:] = B.v
                 momenta(s.ints, s.floats, B.work, load, B.p)
                 S.total[:] -= self._left(B, B.p - B.d - 0.5 * h * B.f, h)[1] * S.row_unit
-                return rattle.MADE
+                return FINE
             last = change
-        return rattle.UNSETTLED
+        return UNSETTLED
 
     def mark(self, place: rattle.Place) -> Array:
         """A square matrix that tells on which side of singular poses a place is, as far as the weakest rows tell.

@@ -18,16 +18,19 @@ independent ones. So a change of coordinates between two steps changes nothing t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, get_args
+from dataclasses import dataclass
+from typing import Any, ClassVar, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from loopdyn.engine.records import PARENT, model_sizes
 from loopdyn.engine.records import V0 as FIRST_SPEED
+from loopdyn.engine.status import AGAIN, FINE, NOT_CLOSED, SINGULAR_SET
 from loopdyn.errors import LoopdynError, SingularityError
-from loopdyn.formulations.base import Array, Compiled, Formulation, Solution, Solver
+from loopdyn.formulations import failures
+from loopdyn.formulations.base import Array, Solution, Solver, SolverKernels
+from loopdyn.formulations.choosing import Choosing, ChoosingSolver, Criterion, Form
 from loopdyn.formulations.partition import criteria
 from loopdyn.formulations.partition import kernels as blajer
 from loopdyn.loops.rank import Rank, decide, of_matrix, scaled
@@ -40,9 +43,6 @@ from loopdyn.tree.user_rows import user_rows
 # better: rounding in q_D grows with the inverse of the pivot and in v_D with its square, 1e-16 becomes 1e-10. Nearer to
 # a pose where all sets are singular, steps are spent on that, or the run slips onto another branch of the motion.
 FOLLOWED = 1e-3
-
-Criterion = Literal["tangent", "orthogonal", "svd", "lu"]
-Form = Literal["k+n", "2k"]
 
 
 @dataclass(frozen=True)
@@ -121,13 +121,13 @@ def _above(system: System) -> NDArray[np.int64]:
     return above
 
 
-class PartitionSolver:
+class PartitionSolver(ChoosingSolver):
     """A prepared :class:`Partition`; call it with ``(t, q, v)``.
 
     Attributes
     ----------
     active : tuple of str
-        Speeds that are independent now in the run that is driven by `compiled`; calls choose for themselves.
+        Speeds that are independent now in the run that is driven by `kernels`; calls choose for themselves.
 
     Examples
     --------
@@ -139,12 +139,10 @@ class PartitionSolver:
     (('A',), 3.0)
     """
 
-    def __init__(self, system: System, rank: Rank, options: Partition):
-        self.system, self.rank, self.options = system, rank, options
-        self.freedoms = system.nv - rank.count
-        candidate = options.allowed(system, self.freedoms).astype(float)
+    def __init__(self, system: System, rank: Rank, options: Choosing):
+        super().__init__(system, rank, options)
         by = blajer.BY_INERTIA if options.criterion in ("tangent", "orthogonal") else blajer.BY_GEOMETRY
-        self._settings = by, candidate, options.switch
+        self._settings = by, self.allowed.astype(float), options.switch
         self.calls = WorkArrays(system, rank.count, blajer.FULL, *self._settings)
         form = blajer.K_PLUS_N if options.form == "k+n" else blajer.TWO_K
         self.run = WorkArrays(system, rank.count, form, *self._settings)
@@ -156,42 +154,33 @@ class PartitionSolver:
         self._pivot_taken = self.choice.pivot
 
     @property
-    def active(self) -> tuple[str, ...]:
-        """Labels of the independent speeds."""
-        return tuple(self.system.speeds[i] for i in self.choice.independent)
+    def independent(self) -> tuple[int, ...]:
+        """Those of the choice."""
+        return self.choice.independent
 
     # -------------------------------------------------------------------------------------------- choosing
 
     def choose(self, state: State, current: Choice | None) -> Choice:
         """The best set at a state, or the current one with rows chosen anew where the gain is not worth a switch."""
-        if current is not None and (self._forced or not self._is_singular(current.independent, state)):
+        if current is not None and (self.forced or not self._is_singular(current.independent, state)):
             now, wanted = self._with_rows(current.independent, state), self.options.switch
         else:
             J = scaled(self.system, closure(self.system, state)[1])
             if self.options.criterion == "lu":
-                return self._with_rows(criteria.by_elimination(J, self.rank.count, self._allowed), state)
-            start = criteria.best_set(criteria.null_space(J, self.rank.count).T, self._allowed)
+                return self._with_rows(criteria.by_elimination(J, self.rank.count, self.allowed), state)
+            start = criteria.best_set(criteria.null_space(J, self.rank.count).T, self.allowed)
             now, wanted = self._with_rows(start, state), criteria.WORTH
-        if self._forced:
+        if self.forced:
             return now
         W, before = self.projections(), list(now.independent)
-        found = criteria.best_set(W, self._allowed, before)
+        found = criteria.best_set(W, self.allowed, before)
         is_better = criteria.measure(W, found) > wanted * criteria.measure(W, before)
         return self._with_rows(found, state) if is_better else now
-
-    @property
-    def _forced(self) -> bool:
-        """Whether there is one set alone."""
-        return int(self._allowed.sum()) == self.freedoms
 
     def _is_singular(self, independent: Sequence[int], state: State) -> bool:
         """Whether the other speeds do not follow from these, by the judgement of :mod:`loopdyn.loops.rank`."""
         J = scaled(self.system, closure(self.system, state)[1])
         return of_matrix(np.delete(J, list(independent), axis=1)).count < self.rank.count
-
-    @property
-    def _allowed(self) -> NDArray[np.bool_]:
-        return np.asarray(self.calls.views.candidate > 0.0)
 
     def projections(self) -> Array:
         """W (k, n) of the criterion at the state of the last evaluation: see `criteria`."""
@@ -207,7 +196,7 @@ class PartitionSolver:
     def _with_rows(self, independent: Sequence[int], state: State) -> Choice:
         """Rows for a set, chosen by pivots, and the evaluation there."""
         if self._is_singular(independent, state):
-            raise self._singular(state.t, independent)
+            raise self.singular(state.t, independent)
         s, c = self.system, self.calls
         J = np.delete(scaled(s, closure(s, state)[1]), list(independent), axis=1)
         self._held = None
@@ -216,9 +205,6 @@ class PartitionSolver:
         blajer.check(*c.arrays)
         P = c.views
         return Choice(tuple(int(i) for i in P.I), tuple(int(i) for i in P.rows), *P.notes[[blajer.SIGN, blajer.PIVOT]])
-
-    def _singular(self, t: float, independent: Sequence[int]) -> SingularityError:
-        return singular_set(self.system, self.options, t, independent)
 
     def criterion(self, t: Array, q: Array, v: Array, active: NDArray[np.bool_]) -> Array:
         """How well each speed would serve as an independent one, at many states with sets that are good there.
@@ -256,9 +242,9 @@ class PartitionSolver:
             add_user_forces(self.system, t, q, v, c.state.tau)
             self.user(t, q, v).write(c.state, c.views.J, c.views.rate)
         status = blajer.accelerate(*c.arrays)
-        if status != blajer.FINE:
+        if status != FINE:
             require_rows(self.system, c.state, c.views.J, t)
-            raise self._explain(status, t)
+            raise self.explain(status, t)
 
     def accelerations(self, t: float, q: Array, v: Array) -> Array:
         """Accelerations (nv,) alone, as a view that the next call overwrites: the fastest call from Python.
@@ -271,7 +257,7 @@ class PartitionSolver:
             self._held = self.called
         try:
             self._evaluate(t, q, v)
-            again = blajer.check(*c.arrays) == blajer.AGAIN
+            again = blajer.check(*c.arrays) == AGAIN
         except SingularityError:
             again = True
         if again:
@@ -299,25 +285,25 @@ class PartitionSolver:
     # ----------------------------------------------------------------------------------------------- driving
 
     @property
-    def compiled(self) -> Compiled:
+    def kernels(self) -> SolverKernels | None:
         """Its kernels, for compiled loops; there are none for models with functions in Python."""
-        if self.functions:
-            raise AttributeError("compiled")
+        return None if self.functions else self._kernels()
+
+    def _kernels(self) -> SolverKernels:
         self.run.compare_with(self.choice)
         keeps = ("velocity",) if self.options.form == "k+n" else ("position", "velocity")
-        return Compiled(
+        return SolverKernels(
             blajer.accelerate,
             blajer.correct if self.system.nc else None,
             *self.run.arrays,
-            lambda status: self._explain(status, float(self.run.state.t[0])),
-            self._again,
-            self._remember,
-            self._recall,
+            lambda status: self.explain(status, float(self.run.state.t[0])),
             accepted=blajer.check,
             keeps=keeps,
+            choices=self,
+            coordinates=self,
         )
 
-    def _again(self) -> Compiled:
+    def choose_again(self) -> SolverKernels:
         """After an accepted step whose end asks for it: the choice at that state, with hysteresis."""
         w = self.run.state
         state = State(float(w.t[0]), w.q.copy(), w.v.copy())
@@ -326,8 +312,8 @@ class PartitionSolver:
             self._pivot_taken = self.choice.pivot
             self._taken(state)
         elif self.choice.pivot < FOLLOWED * self._pivot_taken and self._may_slip(state):
-            raise self._singular(state.t, self.choice.independent)
-        return self.compiled
+            raise self.singular(state.t, self.choice.independent)
+        return self._kernels()
 
     def _may_slip(self, state: State) -> bool:
         """Whether another branch of the motion is near a state at which the set is nearly singular."""
@@ -336,7 +322,7 @@ class PartitionSolver:
     def _taken(self, state: State) -> None:
         """What else changes where another set is taken at a state."""
 
-    def _remember(self) -> dict[str, NDArray[Any]]:
+    def save_choices(self) -> dict[str, NDArray[Any]]:
         """Choices of the run and of calls, for a checkpoint: chosen anew, rows and with them last digits may differ."""
         found: dict[str, NDArray[Any]] = {"pivot_taken": np.array(self._pivot_taken)}
         found["fastest"] = np.array(self.run.views.notes[blajer.FASTEST])
@@ -346,46 +332,30 @@ class PartitionSolver:
             found[f"{name}_scale"] = np.array([c.sign, c.pivot])
         return found
 
-    def _recall(self, kept: Mapping[str, NDArray[Any]]) -> Compiled:
+    def restore_choices(self, saved: Mapping[str, NDArray[Any]]) -> SolverKernels:
         """Take them up again."""
 
         def choice(name: str) -> Choice:
-            sign, pivot = (float(x) for x in kept[f"{name}_scale"])
-            independent, rows = (tuple(int(i) for i in kept[f"{name}_{k}"]) for k in ("independent", "rows"))
+            sign, pivot = (float(x) for x in saved[f"{name}_scale"])
+            independent, rows = (tuple(int(i) for i in saved[f"{name}_{k}"]) for k in ("independent", "rows"))
             return Choice(independent, rows, sign, pivot)
 
         self.choice, self.called, self._held = choice("run"), choice("called"), None
-        self._pivot_taken = float(kept["pivot_taken"])
-        self.run.views.notes[blajer.FASTEST] = float(kept["fastest"])
-        return self.compiled
+        self._pivot_taken = float(saved["pivot_taken"])
+        self.run.views.notes[blajer.FASTEST] = float(saved["fastest"])
+        return self._kernels()
 
-    def _explain(self, status: int, t: float) -> LoopdynError:
-        if status == blajer.SINGULAR_SET:
+    def explain(self, status: int, t: float) -> LoopdynError:
+        """The error that a status means at the time t."""
+        if status == SINGULAR_SET:
             at = State(t, self.run.state.q.copy(), self.run.state.v.copy())
             moved = bool(self.system.mechanism.drivers or self.system.mechanism.base)  # by given motions
             jumps = self.run.views.notes[blajer.JUMP] > blajer.SMOOTH and moved
             if jumps and not self._is_singular(self.choice.independent, at):
-                return LoopdynError(
-                    f"the speeds of the other coordinates jump at t = {t:.9g} s, where the pose is regular: a given "
-                    "motion may change its speed at once there, or the steps may be too long. Make the motion smooth "
-                    "(ld.profiles), use smaller steps, or formulation='auto'."
-                )
-            return self._singular(t, self.choice.independent)
-        if status == blajer.NO_INERTIA:
-            return SingularityError(
-                f"the mass matrix of the independent speeds {', '.join(self.active)} is not positive definite at "
-                f"t = {t:g} s. Give the bodies that move there mass or inertia."
-            )
-        if status == blajer.NOT_CLOSED:
-            return SingularityError(
-                f"positions of the other coordinates cannot be solved from those of {', '.join(self.active)} near "
-                f"t = {t:g} s: the pose is singular or nearly so, or the steps are too long. Use smaller steps, "
-                "form='k+n', or see ld.coordinates(system, state)."
-            )
-        return SingularityError(
-            f"accelerations are not finite numbers at t = {t:g} s. Check springs and actuators whose points "
-            "coincide there, formulas that divide by zero, and the state."
-        )
+                return failures.speeds_jump(t)
+        if status == NOT_CLOSED:
+            return failures.not_closed(t, self.active)
+        return super().explain(status, t)
 
 
 def _multipliers(J: Array, rows: Array, D: Array, force: Array) -> Array:
@@ -398,22 +368,8 @@ def _multipliers(J: Array, rows: Array, D: Array, force: Array) -> Array:
     return np.asarray(B @ np.linalg.solve(B.T @ B, lam), float)
 
 
-def singular_set(system: System, options: Partition, t: float, independent: Sequence[int]) -> SingularityError:
-    """The error of a set of speeds from which the others do not follow."""
-    names = ", ".join(f"'{system.speeds[i]}'" for i in independent) or "the speeds that are allowed"
-    other = "The pose is singular, or the steps are too long: start beside it"
-    if not (system.mechanism.user_forces or system.mechanism.user_constraints):
-        other += ", use formulation='auto'"
-    limited = options.independent or options.candidates
-    hint = "Leave `independent` and `candidates` out" if limited else other
-    return SingularityError(
-        f"{names} cannot be independent at t = {t:g} s: the other speeds do not follow from them there. {hint}, or "
-        "see ld.coordinates(system, state)."
-    )
-
-
 @dataclass(frozen=True)
-class Partition(Formulation):
+class Partition(Choosing):
     """Minimal equations of motion in the best independent coordinates, chosen by geometry and inertia.
 
     Parameters
@@ -429,8 +385,6 @@ class Partition(Formulation):
         Speeds among which the independent ones are chosen; by default all.
     form : str
         What is integrated: "k+n" (independent speeds, all coordinates) or "2k" (independent speeds and coordinates).
-    owner : str
-        Formulation whose options these are, for messages.
 
     Examples
     --------
@@ -446,47 +400,16 @@ class Partition(Formulation):
     independent: Sequence[str] | None = None
     candidates: Sequence[str] | None = None
     form: Form = "k+n"
-    owner: str = field(default="partition", repr=False)
 
     def __post_init__(self) -> None:
         for name, value, known in (("criterion", self.criterion, Criterion), ("form", self.form, Form)):
             if value not in get_args(known):
                 raise LoopdynError(f"partition: there is no {name} '{value}'. {nearest(str(value), get_args(known))}")
-        if not self.switch >= 1.0:
-            raise LoopdynError(f"{self.owner}: switch is {self.switch}. Give a factor of at least 1, such as 2.")
-        if self.independent is not None and self.candidates is not None:
-            raise LoopdynError(f"{self.owner}: both independent and candidates are given. Give one of them.")
-        for name in ("independent", "candidates"):
-            labels = getattr(self, name)
-            if labels is not None:
-                object.__setattr__(self, name, tuple(labels))
+        super().__post_init__()
 
     def supports(self, system: System) -> str | None:
         """Everything, but for positions solved where rows constrain velocities alone."""
-        if self.form == "2k" and not system.holonomic.all():
-            row = system.constraint_rows[int(np.argmin(system.holonomic))]
-            return (
-                f"'{row}' constrains velocities alone, so positions do not follow from as many others; use form='k+n'"
-            )
-        return None
-
-    def allowed(self, system: System, freedoms: int) -> NDArray[np.bool_]:
-        """Which speeds may be independent."""
-        labels = self.independent if self.independent is not None else self.candidates
-        if labels is None:
-            return np.ones(system.nv, bool)
-        for label in labels:
-            if label not in system.speeds:
-                raise LoopdynError(f"{self.owner}: there is no speed '{label}'. {nearest(label, system.speeds)}")
-        chosen = np.isin(system.speeds, labels)
-        wrong = chosen.sum() != freedoms if self.independent is not None else chosen.sum() < freedoms
-        if wrong:
-            what = "independent" if self.independent is not None else "candidates"
-            raise LoopdynError(
-                f"{self.owner}: {what} names {chosen.sum()} speeds, and '{system.name}' has {freedoms} freedoms. "
-                f"See ld.coordinates(system, state), or leave {what} out, as where locks change their number."
-            )
-        return chosen
+        return self.positions_refused(system, "form='k+n'") if self.form == "2k" else None
 
     def plan(self, system: System) -> str:
         """One line."""
@@ -501,35 +424,3 @@ class Partition(Formulation):
     def prepare(self, system: System, rank: Rank) -> Solver:
         """Arrays, and the choice at the state where the rank was decided."""
         return PartitionSolver(system, rank, self)
-
-
-@dataclass(frozen=True)
-class Chosen(Formulation):
-    """Base of formulations that choose independent speeds as `partition` does, with the same options."""
-
-    form: ClassVar[Form] = "k+n"
-
-    independent: Sequence[str] | None = None
-    candidates: Sequence[str] | None = None
-    switch: float = 2.0
-
-    def __post_init__(self) -> None:
-        options = self._partition()
-        object.__setattr__(self, "independent", options.independent)
-        object.__setattr__(self, "candidates", options.candidates)
-
-    def _partition(self) -> Partition:
-        """The same options for the choice of coordinates."""
-        return Partition(
-            switch=self.switch,
-            independent=self.independent,
-            candidates=self.candidates,
-            form=self.form,
-            owner=self.name,
-        )
-
-    def supports(self, system: System) -> str | None:
-        """No functions in Python."""
-        if system.mechanism.user_forces or system.mechanism.user_constraints:
-            return f"it has functions in Python, which {self.name} does not call"
-        return None

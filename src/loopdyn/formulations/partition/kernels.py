@@ -37,8 +37,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from loopdyn.engine.dense import cholesky, factorise, solve, solve_cholesky
 from loopdyn.engine.jit import inline, kernel, window
 from loopdyn.engine.records import H_NC, H_NV, KIND, NV, Q0, V0, open_model, open_work
+from loopdyn.engine.status import AGAIN, FINE, NO_INERTIA, NOT_A_NUMBER, NOT_CLOSED, SINGULAR_SET
 from loopdyn.joints import joint_plus
 from loopdyn.loops.elimination.layout import plan_start, work_start
 from loopdyn.tree.crba import composite, mass_matrix
@@ -56,10 +58,6 @@ BY_INERTIA, BY_GEOMETRY = range(2)
 # own work: sign of det C_D, its smallest pivot, the best gain of an exchange, what the first two were at the choice;
 # how far the dependent speeds were from following; the fastest speed at the ends of steps so far, in natural units.
 SIGN, PIVOT, GAIN, SIGN_CHOSEN, PIVOT_CHOSEN, JUMP, FASTEST, N_NOTES = range(8)
-
-# Status of an evaluation; zero or more is a failure.
-FINE, NOT_A_NUMBER, AGAIN = -1, -2, -3
-SINGULAR_SET, NO_INERTIA, NOT_CLOSED = range(3)
 
 CLOSING_STEPS = 10  # of the position solve; a good start needs two or three
 CLOSED = 1e-13  # rad or sizes of the mechanism: a correction below it is the last one
@@ -166,90 +164,6 @@ def own_work(k: int, r: int, nv: int, nc: int) -> int:
     return nc * nv + nc + 2 * nv * nv + 5 * nv + r * r + 2 * r + r * k + nv * k + k * k + k + N_NOTES
 
 
-# --------------------------------------------------------------------------------------------- linear algebra
-
-
-@inline
-def factorise(B, order, notes):
-    """LU factors of B in place by elimination with exchange of rows; notes the sign of det B and its smallest pivot."""
-    n = order.shape[0]
-    sign, least = 1.0, np.inf
-    for j in range(n):
-        best = j
-        for i in range(j + 1, n):
-            if (B[i, j] * B[i, j]).real > (B[best, j] * B[best, j]).real:
-                best = i
-        order[j] = best
-        if best != j:
-            sign = -sign
-            for m in range(n):
-                B[j, m], B[best, m] = B[best, m], B[j, m]
-        pivot = B[j, j].real
-        if pivot < 0.0:
-            sign = -sign
-        least = min(least, np.sqrt(pivot * pivot))
-        for i in range(j + 1, n):
-            B[i, j] /= B[j, j]
-            x = B[i, j]
-            for m in range(j + 1, n):
-                B[i, m] -= x * B[j, m]
-    notes[SIGN], notes[PIVOT] = sign, least
-
-
-@inline
-def solve(B, order, X):
-    """X <- B^-1 X, all columns, with the factors of B."""
-    n, columns = X.shape
-    for j in range(n):
-        best = int(order[j].real)
-        if best != j:
-            for m in range(columns):
-                X[j, m], X[best, m] = X[best, m], X[j, m]
-    for i in range(n):
-        for j in range(i):
-            x = B[i, j]
-            for m in range(columns):
-                X[i, m] -= x * X[j, m]
-    for i in range(n - 1, -1, -1):
-        for j in range(i + 1, n):
-            x = B[i, j]
-            for m in range(columns):
-                X[i, m] -= x * X[j, m]
-        for m in range(columns):
-            X[i, m] /= B[i, i]
-
-
-@inline
-def cholesky(S):
-    """The lower factor R of S = R R^T in place; False where S is not positive definite."""
-    n = S.shape[0]
-    for j in range(n):
-        for m in range(j):
-            x = S[j, m]
-            for i in range(j, n):
-                S[i, j] -= S[i, m] * x
-        if not S[j, j].real > 0.0:
-            return False
-        S[j, j] = np.sqrt(S[j, j])
-        for i in range(j + 1, n):
-            S[i, j] /= S[j, j]
-    return True
-
-
-@inline
-def solve_cholesky(R, b):
-    """b <- (R R^T)^-1 b."""
-    n = b.shape[0]
-    for i in range(n):
-        for j in range(i):
-            b[i] -= R[i, j] * b[j]
-        b[i] /= R[i, i]
-    for i in range(n - 1, -1, -1):
-        for j in range(i + 1, n):
-            b[i] -= R[j, i] * b[j]
-        b[i] /= R[i, i]
-
-
 # ------------------------------------------------------------------------------------------------- kinematics
 
 
@@ -267,7 +181,7 @@ def take_dependent(P):
         n = P.rows[i]
         for j in range(P.D.shape[0]):
             P.CD[i, j] = P.J[n, P.D[j]] / P.row_unit[n]
-    factorise(P.CD, P.order, P.notes)
+    P.notes[SIGN], P.notes[PIVOT] = factorise(P.CD, P.order)
 
 
 @inline
@@ -519,12 +433,12 @@ def tangent_projections(P):
 
 @inline
 def _length(R, x, first):
-    """|R^-1 x|^2, x zero before `first`; x is overwritten."""
+    """|R^-1 x|^2 with the factor R as `cholesky` leaves it, x zero before `first`; x is overwritten."""
     total = 0.0
     for i in range(first, x.shape[0]):
         for j in range(first, i):
             x[i] -= R[i, j] * x[j]
-        x[i] /= R[i, i]
+        x[i] *= R[i, i]
         total += x[i] * x[i]
     return total
 

@@ -18,14 +18,14 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from loopdyn.constraints import FIRST_CONSTRAINT
-from loopdyn.engine.records import C_KIND, H_ENTRIES, NV, PARENT, V0, model_sizes
-from loopdyn.errors import LoopdynError, SingularityError
-from loopdyn.formulations.base import Array, Compiled, Solution, Solver
+from loopdyn.engine.status import FINE
+from loopdyn.formulations.base import Array, Solution, Solver, SolverKernels
+from loopdyn.formulations.choosing import Choosing, ChoosingSolver
 from loopdyn.formulations.graph import Graph, GraphSolver
 from loopdyn.formulations.partition import criteria
-from loopdyn.formulations.partition.formulation import Chosen, Partition, singular_set
+from loopdyn.formulations.rcr import criterion, layout
 from loopdyn.formulations.rcr import kernels as anderson
+from loopdyn.formulations.rcr.packing import WorkArrays
 from loopdyn.formulations.rcr.plan import Group, Numbers, Plan, Tree, bound_speeds, make_plan
 from loopdyn.loops.rank import Rank, decide, is_large
 from loopdyn.system.system import State, System
@@ -38,141 +38,13 @@ from loopdyn.tree.rnea import rnea
 WIDEST = 24
 
 
-class WorkArrays:
-    """Arrays of the kernels for one plan and one form of the state, with views of them."""
-
-    def __init__(self, plan: Plan, form: int, candidate: Array, switch: float):
-        self.plan, system = plan, plan.system
-        self.system = system
-        n_ints, n_floats = model_sizes(system.ints)
-        own = _pack(plan, form, n_floats)
-        self.ints = np.concatenate([system.ints[:n_ints], own])
-        self.floats = np.concatenate(
-            [system.floats[:n_floats], 1.0 / system.row_units, system.speed_units, candidate, [switch]]
-        )
-        entries = int(system.ints[H_ENTRIES])
-        size = anderson.own_work(own, len(system.bodies), system.nv, system.nc, entries)
-        self.work = np.concatenate([system.work(), np.zeros(size)])
-        self.arrays = (self.ints, self.floats, self.work)
-        self.state = system.open_work(self.work)
-        python = getattr(anderson.open_numbers, "py_func", anderson.open_numbers)
-        self.views: anderson.Numbers = python(self.ints, n_ints, self.floats, self.work, len(system.work()))
-        python = getattr(anderson.open_cells, "py_func", anderson.open_cells)
-        self.tables: anderson.Cells = python(self.ints, n_ints)
-        self.views.notes[anderson.ASKED] = anderson.ACCELERATIONS
-
-    def put(self, t: float, q: Array, v: Array) -> None:
-        """Write a state."""
-        self.state.t[0], self.state.q[:], self.state.v[:] = t, q, v
-
-    def motions(self) -> Array:
-        """Motions (k, nv) of all speeds for each independent one, at the last evaluation."""
-        place = {k: n for n, k in enumerate(self.plan.independent)}
-        D = np.zeros((len(place), self.system.nv))
-        D[np.arange(len(place)), list(place)] = 1.0
-        tree = self.system.model.tree
-        for g in self.plan.groups:
-            rows = [place[k] for k in g.tentative[: g.freedoms]]
-            for b in g.bodies:
-                for k in range(tree[b, V0], tree[b, V0] + tree[b, NV]):
-                    e = self.tables.e[k]
-                    D[rows, k] = self.views.E[e : e + g.freedoms]
-        return D
-
-
-def _pack(plan: Plan, form: int, n_floats: int) -> NDArray[np.int64]:
-    """The plan as the kernels read it: header, then tables."""
-    s, a = plan.system, anderson
-    tree = s.model.tree
-    slot, start = np.full(len(tree), -1, np.int64), np.full(len(tree), -1, np.int64)
-    e_row = np.full(s.nv, -1, np.int64)
-    group: list[list[int]] = []
-    cells = [[0] * a.N_CELL for _ in plan.cells]
-    step: list[int] = []
-    tentative: list[int] = []
-    rows: list[int] = []
-    dependent: list[int] = []
-    part: list[list[int]] = []
-    path: list[list[int]] = []
-    local: list[int] = []
-    direct: list[list[int]] = []
-    n_columns = n_e = n_x = n_m = 0
-    scratch = a.MOST_ROWS * plan.width  # shared by all cells that are not closing ones
-    n_reduced = scratch
-    for g, G in enumerate(plan.groups):
-        t, d = len(G.tentative), G.freedoms
-        start[min(G.bodies)] = g
-        for b in (x for x in G.steps if x >= 0):  # in the order of evaluation, whatever that of the file is
-            slot[b] = n_columns
-            n_columns += t
-            for k in range(tree[b, V0], tree[b, V0] + tree[b, NV]):
-                e_row[k] = n_e
-                n_e += t
-        first_closing = min(G.closing, default=0)
-        after = first_closing + len(G.closing)
-        group.append([G.base, len(step), len(step) + len(G.steps), first_closing, after, t, d, len(tentative),
-                      n_m, n_reduced, -1])  # fmt: skip
-        n_m += d * d
-        step += G.steps
-        tentative += G.tentative
-        for c in [-1 - x for x in G.steps if x < 0] + list(G.closing):
-            cell, element = plan.cells[c], plan.elements[plan.cells[c].element]
-            closing = c in G.closing
-            place = {k: n for n, k in enumerate(cell.dependent)}
-            parts_begin, direct_begin = len(part), len(direct)
-            for p, (ways, child, parent) in zip(element.parts, cell.sides, strict=True):
-                part.append([p.cut, p.entry, child, parent, len(path), len(path) + len(ways)])
-                for b, sign in ways:
-                    path.append([b, sign, len(local)])
-                    local += [place.get(k, -1) for k in range(tree[b, V0], tree[b, V0] + tree[b, NV])]
-            direct += [[entry, k, place.get(k, -1)] for entry, k in element.direct]
-            cells[c] = [len(rows), len(rows) + len(cell.rows), len(dependent), parts_begin, len(part), direct_begin,
-                        len(direct), n_x, n_reduced if closing else 0, t]  # fmt: skip
-            rows += cell.rows
-            dependent += cell.dependent
-            n_x += len(cell.rows) ** 2
-            n_reduced += len(cell.rows) * t if closing else 0
-        group[-1][a.G_X] = n_x
-        n_x += G.followers**2
-    header = np.zeros(a.N_HEADER, np.int64)
-    header[[a.N_GROUPS, a.N_STEPS, a.N_CELLS, a.N_ROWS, a.N_DEPENDENT, a.N_PARTS, a.N_PATH, a.N_LOCAL, a.N_DIRECT]] = [
-        len(group), len(step), len(cells), len(rows), len(dependent), len(part), len(path), len(local), len(direct),
-    ]  # fmt: skip
-    header[[a.N_TENTATIVE, a.N_COLUMNS, a.N_E, a.N_X, a.N_REDUCED, a.N_M]] = [
-        len(tentative), n_columns, n_e, n_x, n_reduced, n_m,
-    ]  # fmt: skip
-    header[[a.FORM, a.AFFINE, a.STEADY, a.FLOATS]] = form, s.affine, _steady(plan), n_floats
-    tables: list[Any] = [header, slot, start, _carries(plan), e_row, s.holonomic, group, step, cells, rows, dependent]
-    tables += [part, path, local, direct, tentative]
-    return np.concatenate([np.asarray(x, np.int64).ravel() for x in tables])
-
-
-def _steady(plan: Plan) -> bool:
-    """Whether speeds follow by E alone: joints between bodies only, bases at rest, no group closed at its end."""
-    model = plan.system.model
-    given = bool((model.base_programs >= 0).any())
-    constraints = len(model.linear) > 0 or bool((model.cut[:, C_KIND] >= FIRST_CONSTRAINT).any())
-    return not (given or constraints or any(g.followers for g in plan.groups))
-
-
-def _carries(plan: Plan) -> NDArray[np.int64]:
-    """1 for bodies on which, in the end, a body outside of all groups or another group stands."""
-    tree, n_bases = plan.system.model.tree, plan.system.n_bases
-    found, inside = np.zeros(len(tree), np.int64), {b for g in plan.groups for b in g.bodies}
-    found[[g.base for g in plan.groups if g.base >= 0]] = 1
-    for b in range(len(tree) - 1, n_bases - 1, -1):
-        if b not in inside or found[b]:
-            found[tree[b, PARENT]] = 1
-    return found
-
-
-class RcrSolver:
+class RcrSolver(ChoosingSolver):
     """A prepared :class:`Rcr`; call it with ``(t, q, v)``.
 
     Attributes
     ----------
     active : tuple of str
-        Speeds that are independent now in the run that is driven by `compiled`; calls choose for themselves.
+        Speeds that are independent now in the run that is driven by `kernels`; calls choose for themselves.
 
     Examples
     --------
@@ -184,23 +56,21 @@ class RcrSolver:
     (('A',), 3.0)
     """
 
-    def __init__(self, system: System, rank: Rank, options: Partition):
-        self.system, self.rank, self.options = system, rank, options
-        self.freedoms = system.nv - rank.count
-        self._allowed = options.allowed(system, self.freedoms)
+    def __init__(self, system: System, rank: Rank, options: Choosing):
+        super().__init__(system, rank, options)
         self._tree = Tree(system)
         self._chosen: tuple[State, tuple[int, ...]] = rank.state or system.state(), ()  # where, and the set before
         self.plan_ = self.choose(self._chosen[0], None)
         # for calls, whose states are taken as they are given, and for runs
-        self.calls, self.run = (self._arrays(self.plan_, form) for form in (anderson.FULL, anderson.K_PLUS_N))
+        self.calls, self.run = (self._arrays(self.plan_, form) for form in (layout.FULL, layout.K_PLUS_N))
 
     def _arrays(self, plan: Plan, form: int) -> WorkArrays:
-        return WorkArrays(plan, form, self._allowed.astype(float), self.options.switch)
+        return WorkArrays(plan, form, self.allowed.astype(float), self.options.switch)
 
     @property
-    def active(self) -> tuple[str, ...]:
-        """Labels of the independent speeds."""
-        return tuple(self.system.speeds[i] for i in self.plan_.independent)
+    def independent(self) -> tuple[int, ...]:
+        """Those of the plan."""
+        return self.plan_.independent
 
     @property
     def explained(self) -> str:
@@ -211,14 +81,14 @@ class RcrSolver:
 
     def _with(self, independent: list[int], state: State) -> Plan:
         """The plan for a set at a state."""
-        plan = make_plan(self._numbers(state), self.rank.count, independent, self._allowed)
+        plan = make_plan(self._numbers(state), self.rank.count, independent, self.allowed)
         if plan is None:
-            raise self._singular(state.t, independent)
+            raise self.singular(state.t, independent)
         return plan
 
     def _numbers(self, state: State) -> Numbers:
         """Rows at a state, for the planner."""
-        arrays = self._arrays(Plan(self.system, (), (), ()), anderson.FULL)
+        arrays = self._arrays(Plan(self.system, (), (), ()), layout.FULL)
         arrays.put(state.t, state.q, state.v)
         anderson.accelerate(*arrays.arrays)  # of the tree: what is wanted of it is where the rows act
         return Numbers(self.system, self._tree, arrays.state, arrays.views.entry)
@@ -226,28 +96,28 @@ class RcrSolver:
     def choose(self, state: State, current: Sequence[int] | None) -> Plan:
         """The best plan at a state, or the current set with cells chosen anew where the gain is not worth a switch."""
         numbers, count = self._numbers(state), self.rank.count
-        forced = np.flatnonzero(self._allowed).tolist() if int(self._allowed.sum()) == self.freedoms else None
+        forced = np.flatnonzero(self.allowed).tolist() if self.forced else None
         wanted, plan = self.options.switch, None
         if current is not None or forced is not None:
-            plan = make_plan(numbers, count, forced or current, self._allowed)
+            plan = make_plan(numbers, count, forced or current, self.allowed)
         if plan is None and forced is None:
-            plan, wanted = make_plan(numbers, count, None, self._allowed), criteria.WORTH
+            plan, wanted = make_plan(numbers, count, None, self.allowed), criteria.WORTH
         if plan is None:
-            raise self._singular(state.t, forced or current or ())
+            raise self.singular(state.t, forced or current or ())
         if forced is not None or plan.width > WIDEST:
             return plan
         better, gain = self._better(plan, state, wanted)
-        other = None if better is None else make_plan(numbers, count, better, self._allowed)
+        other = None if better is None else make_plan(numbers, count, better, self.allowed)
         if other is None or (other.width > plan.width and not gain > self.options.switch):
             return plan  # nothing better, or so little that it is not worth a wider group
         return other
 
     def _better(self, plan: Plan, state: State, wanted: float) -> tuple[list[int] | None, float]:
         """A set whose measure is larger by the factor `wanted` in some group, or None; the largest such factor."""
-        arrays = self._arrays(plan, anderson.FULL)
+        arrays = self._arrays(plan, layout.FULL)
         arrays.put(state.t, state.q, state.v)
         anderson.accelerate(*arrays.arrays)
-        anderson.check(*arrays.arrays)
+        criterion.check(*arrays.arrays)
         G, tree, found = arrays.views, self._tree, set(plan.independent)
         largest = 1.0
         for g in plan.groups:
@@ -268,7 +138,7 @@ class RcrSolver:
         self, W: Array, speeds: NDArray[np.int64], before: list[int], near: list[int], wanted: float
     ) -> list[int]:
         """The best set, or one from `near` that is nearly as good: speeds far apart may make a group wider."""
-        allowed = self._allowed[speeds]
+        allowed = self.allowed[speeds]
         best = criteria.best_set(W, allowed, before)
         local = allowed & np.isin(speeds, near)
         if local.sum() < len(W):
@@ -282,9 +152,6 @@ class RcrSolver:
         first = next((plan.cells[-1 - x] for x in g.steps if x < 0), None)
         return [] if first is None else bound_speeds(plan.elements[first.element], self._tree)
 
-    def _singular(self, t: float, independent: Sequence[int]) -> SingularityError:
-        return singular_set(self.system, self.options, t, independent)
-
     def criterion(self, t: Array, q: Array, v: Array, active: NDArray[np.bool_]) -> Array:
         """How well each speed would serve as an independent one, at many states with sets that are good there.
 
@@ -296,10 +163,10 @@ class RcrSolver:
         for n in range(len(t)):
             state = State(float(t[n]), q[n], v[n])
             if not n or (active[n] != active[n - 1]).any():
-                arrays = self._arrays(self._with(np.flatnonzero(active[n]).tolist(), state), anderson.FULL)
+                arrays = self._arrays(self._with(np.flatnonzero(active[n]).tolist(), state), layout.FULL)
             arrays.put(state.t, state.q, state.v)
             anderson.accelerate(*arrays.arrays)
-            anderson.check(*arrays.arrays)
+            criterion.check(*arrays.arrays)
             W = criteria.tangent(terms(self.system, state).M, arrays.motions(), arrays.views.free)
             found[n] = (W**2).sum(axis=0)
         return found
@@ -314,12 +181,12 @@ class RcrSolver:
         c = self.calls
         c.put(t, q, v)
         status = anderson.accelerate(*c.arrays)
-        if status != anderson.FINE or c.views.notes[anderson.PIVOT] < anderson.WEAK_PIVOT:
-            c = self.calls = self._arrays(self.choose(State(t, np.array(q), np.array(v)), None), anderson.FULL)
+        if status != FINE or c.views.notes[layout.PIVOT] < criterion.WEAK_PIVOT:
+            c = self.calls = self._arrays(self.choose(State(t, np.array(q), np.array(v)), None), layout.FULL)
             c.put(t, q, v)
             status = anderson.accelerate(*c.arrays)
-            if status != anderson.FINE:
-                raise self._explain(status, t)
+            if status != FINE:
+                raise self.explain(status, t)
         result: Array = c.state.a
         return result
 
@@ -331,7 +198,7 @@ class RcrSolver:
         anderson.multipliers(*c.arrays, lam)
         c.state.tau[:] = 0.0
         diagnostics = {
-            "pivot_share": float(c.views.notes[anderson.PIVOT]),
+            "pivot_share": float(c.views.notes[layout.PIVOT]),
             "rows_dropped": float(self.system.nc - self.rank.count),
         }
         return Solution(a, lam, diagnostics)
@@ -339,34 +206,33 @@ class RcrSolver:
     # ----------------------------------------------------------------------------------------------- driving
 
     @property
-    def compiled(self) -> Compiled:
+    def kernels(self) -> SolverKernels:
         """Its kernels, for compiled loops."""
-        return Compiled(
+        return SolverKernels(
             anderson.accelerate,
             anderson.correct if self.system.nc else None,
             *self.run.arrays,
-            lambda status: self._explain(status, float(self.run.state.t[0])),
-            self._again,
-            self._remember,
-            self._recall,
-            accepted=anderson.check,
+            lambda status: self.explain(status, float(self.run.state.t[0])),
+            accepted=criterion.check,
             keeps=("velocity",),
+            choices=self,
+            coordinates=self,
         )
 
     def _go_on(self, plan: Plan) -> None:
         """Use a plan in the run; its state stays."""
         head = self.run.work[: len(self.system.work())]
-        self.plan_, self.run = plan, self._arrays(plan, anderson.K_PLUS_N)
+        self.plan_, self.run = plan, self._arrays(plan, layout.K_PLUS_N)
         self.run.work[: len(head)] = head
 
-    def _again(self) -> Compiled:
+    def choose_again(self) -> SolverKernels:
         """After an accepted step whose end asks for it: the choice at that state, with hysteresis."""
         w = self.run.state
         self._chosen = State(float(w.t[0]), w.q.copy(), w.v.copy()), self.plan_.independent
         self._go_on(self.choose(*self._chosen))
-        return self.compiled
+        return self.kernels
 
-    def _remember(self) -> dict[str, NDArray[Any]]:
+    def save_choices(self) -> dict[str, NDArray[Any]]:
         """Where the plan was chosen, after which set, and its cells there, for a checkpoint."""
         state, before = self._chosen
         return {
@@ -375,45 +241,31 @@ class RcrSolver:
             "cells": self.run.views.chosen.copy(),
         }
 
-    def _recall(self, kept: Mapping[str, NDArray[Any]]) -> Compiled:
+    def restore_choices(self, saved: Mapping[str, NDArray[Any]]) -> SolverKernels:
         """Make the same choice again."""
-        t, q, v = np.split(kept["state"], [1, 1 + self.system.nq])
-        before = tuple(int(k) for k in kept["before"])
+        t, q, v = np.split(saved["state"], [1, 1 + self.system.nq])
+        before = tuple(int(k) for k in saved["before"])
         self._chosen = State(float(t[0]), q, v), before
         self._go_on(self.choose(self._chosen[0], before or None))
-        self.run.views.chosen[:] = kept["cells"]
-        return self.compiled
-
-    def _explain(self, status: int, t: float) -> LoopdynError:
-        if status == anderson.SINGULAR_SET:
-            return self._singular(t, self.plan_.independent)
-        if status == anderson.NO_INERTIA:
-            return SingularityError(
-                f"the mass matrix of the independent speeds {', '.join(self.active)} is not positive definite at "
-                f"t = {t:g} s. Give the bodies that move there mass or inertia."
-            )
-        if status >= anderson.FIRST_BODY:
-            body = self.system.bodies[status - anderson.FIRST_BODY]
-            return SingularityError(
-                f"body '{body}' can move where it has no inertia in the tree, so its acceleration is not determined. "
-                "Give it mass or inertia."
-            )
-        return SingularityError(
-            f"accelerations are not finite numbers at t = {t:g} s. Check springs and actuators whose points "
-            "coincide there, formulas that divide by zero, and the state."
-        )
+        self.run.views.chosen[:] = saved["cells"]
+        return self.kernels
 
 
 class HandedOn(GraphSolver):
-    """The solver of `graph`; `explained`, for the record of a run: the plan that was too wide."""
+    """The solver of `graph`, with the plan that was too wide for the record of a run."""
 
-    def __init__(self, system: System, rank: Rank, explained: str):
+    def __init__(self, system: System, rank: Rank, too_wide: str):
         super().__init__(system, rank)
-        self.explained = explained
+        self._too_wide = too_wide
+
+    @property
+    def explained(self) -> str:
+        """The plan that was too wide."""
+        return self._too_wide
 
 
 @dataclass(frozen=True)
-class Rcr(Chosen):
+class Rcr(Choosing):
     """Recursive coordinate reduction: loops closed one after another, in linear time, each speed by those before.
 
     Parameters
@@ -436,10 +288,18 @@ class Rcr(Chosen):
 
     name: ClassVar[str] = "rcr"
 
+    independent: Sequence[str] | None = None
+    candidates: Sequence[str] | None = None
+    switch: float = 2.0
+
+    def supports(self, system: System) -> str | None:
+        """No functions in Python."""
+        return self.functions_refused(system)
+
     def plan(self, system: System) -> str:
         """Groups, cells, what follows from what, at the reference pose; what is handed to `graph`."""
         rank = decide(system, system.state())
-        solver = RcrSolver(system, rank, self._partition())
+        solver = RcrSolver(system, rank, self)
         return str(solver.plan_) + self._handed_on(system, solver.plan_)
 
     def _handed_on(self, system: System, plan: Plan) -> str:
@@ -453,7 +313,7 @@ class Rcr(Chosen):
 
     def prepare(self, system: System, rank: Rank) -> Solver:
         """Plan and arrays at the state where the rank was decided; the solver of `graph` where a group is too wide."""
-        solver = RcrSolver(system, rank, self._partition())
+        solver = RcrSolver(system, rank, self)
         if solver.plan_.width <= WIDEST:
             return solver
         return HandedOn(system, rank, str(solver.plan_) + self._handed_on(system, solver.plan_))

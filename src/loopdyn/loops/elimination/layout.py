@@ -62,7 +62,7 @@ W_BODY, W_CUT, W_ORDER, W_SEVERED, N_WAVE = range(5)
 # Row of `free`, one for each motion of a severed body: U = I S, 1 / (S . U), reduced load; S is a unit vector.
 FREE_UW, FREE_UV, FREE_DINV, FREE_LOAD, N_FREE = 0, 3, 6, 7, 8
 
-# diagnostics[k]; the last two are given: a smallest pivot below WEAKEST_PIVOT is reported as WEAK; with MATRIX_ONLY
+# diagnostics[k]; the last two are given: a smallest pivot below WEAKEST_PIVOT is reported as AGAIN; with MATRIX_ONLY
 # above zero the matrix is made and left as it is.
 SMALLEST_PIVOT, RESIDUAL, REFINEMENTS, DROPPED, WEAKEST_PIVOT, MATRIX_ONLY, N_DIAGNOSTICS = range(7)
 

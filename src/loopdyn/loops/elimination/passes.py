@@ -52,6 +52,7 @@ from loopdyn.engine.records import (
     open_model,
     open_work,
 )
+from loopdyn.engine.status import AGAIN, FINE, UNDEFINED
 from loopdyn.forces import add_loads, push, twist
 from loopdyn.joints import joint_plus
 from loopdyn.joints.base import REVOLUTE, SPHERICAL, UNIVERSAL
@@ -113,11 +114,6 @@ from loopdyn.spatial.plucker import (
 from loopdyn.tree.aba import PIVOT, eliminate, eliminate_pin, hand_on
 from loopdyn.tree.jacobian import constraint_rows, freedom_of_cut, linear_terms, pair, rows_of_pair
 from loopdyn.tree.kinematics import accelerations, kinematics, place_bases, place_body, rigid_bodies
-
-# Status of a kernel: fine, or the row of a body without inertia, or one of these.
-FINE = -1
-WEAK = -3  # the rows that are kept are nearly dependent here: choose them again
-UNDEFINED = -4  # accelerations are not finite numbers
 
 # Rows are chosen again where the smallest scaled pivot has fallen to this share of what it has been.
 CHOOSE_AGAIN = 1e-2
@@ -742,10 +738,10 @@ def refine(ints, floats, work, worst, contradiction):
 
 @inline(always=True)
 def weakness(E):
-    """WEAK where the smallest pivot has fallen far below what it has been for the same rows, or one was dropped."""
+    """AGAIN where the smallest pivot has fallen far below what it has been for the same rows, or one was dropped."""
     least, weakest = E.diagnostics[SMALLEST_PIVOT].real, E.diagnostics[WEAKEST_PIVOT].real
     if weakest > 0.0 and (least < weakest or E.diagnostics[DROPPED].real > 0.0):
-        return WEAK
+        return AGAIN
     if weakest > 0.0:  # rows chosen beside a singular pose are measured by better ones
         E.diagnostics[WEAKEST_PIVOT] = max(weakest, CHOOSE_AGAIN * least)
     return FINE
