@@ -12,8 +12,10 @@ from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, wait
 from multiprocessing import get_context
 
+import numpy as np
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+import loopdyn as ld
 from loopdyn.engine import cache
 
 # What README's example, the demonstration, the tutorial and the gallery compute, in the order in which it is met.
@@ -35,53 +37,55 @@ MORE = (
 )
 
 
-def uses() -> dict[str, Callable[[], object]]:
+class Uses:
     """What each use computes, on a small mechanism of the library."""
-    import numpy as np
 
-    import loopdyn as ld
-    from loopdyn import tree
-    from loopdyn.engine.jit import pointer
-    from loopdyn.errors import LoopdynError
-    from loopdyn.formulations.base import FunctionSolver, Solution, SolverKernels
-    from loopdyn.formulations.registry import CLASSES
-    from loopdyn.integrators.base import Stepper, chosen
-    from loopdyn.integrators.chart import Output
-    from loopdyn.integrators.stepping import nothing
-    from loopdyn.loops.elimination import passes
+    def __init__(self) -> None:
+        self.system = ld.library.four_bar().compile()
+        self.state = self.system.state()
+        # solvers write into theirs
+        self.arrays = self.system.ints.copy(), self.system.floats.copy(), self.system.work()
 
-    system = ld.library.four_bar().compile()
-    state = system.state()
-    arrays = system.ints.copy(), system.floats.copy(), system.work()  # solvers write into theirs
+    def run(self, **settings: object) -> object:
+        """A short run."""
+        return ld.simulate(self.system, self.state, (0.0, 0.02), t_eval=[0.01], progress=False, **settings)  # type: ignore[arg-type]
 
-    def run(**settings: object) -> object:
-        return ld.simulate(system, state, (0.0, 0.02), t_eval=[0.01], progress=False, **settings)  # type: ignore[arg-type]
-
-    def steps() -> None:
+    def steps(self) -> None:
         """Steps with a solver that changes no speed: they call solvers by address, so they are the same for each."""
-        kernels = SolverKernels(nothing, nothing, *arrays, explain=lambda status: LoopdynError(""))
+        from loopdyn.errors import LoopdynError
+        from loopdyn.formulations.base import FunctionSolver, Solution, SolverKernels
+        from loopdyn.integrators.base import Stepper, chosen
+        from loopdyn.integrators.chart import Output
+        from loopdyn.integrators.stepping import nothing
+
+        system = self.system
+        kernels = SolverKernels(nothing, nothing, *self.arrays, explain=lambda status: LoopdynError(""))
         still = FunctionSolver(lambda t, q, v: Solution(np.zeros(system.nv), np.zeros(system.nc)), kernels)
         stepper = Stepper(system, still, chosen("auto"), "projection", 0, 1e-6, 0.0)
         stepper.allow(0.0, 0.02)
-        stepper.start(state, 0.02)
+        stepper.start(self.state, 0.02)
         q, v, a, work = (np.zeros((1, n)) for n in (system.nq, system.nv, system.nv, stepper.sources))
         stepper.run(Output(np.array([0.01]), q, v, a, work, steps=np.zeros(1, np.int64)), limit=10)
 
-    def trees() -> None:
-        tree.forward_dynamics(system, state)
-        tree.inverse_dynamics(system, state, np.zeros(system.nv))
-        tree.terms(system, state)
-        tree.body_jacobian(system, state, system.bodies[-1])
-        tree.energy(system, state)
-        tree.body_motion(system, state)
-        tree.increment(system, state.q, state.v)
-        tree.difference(system, state.q, state.q)
+    def trees(self) -> None:
+        """Functions of the tree."""
+        system, state = self.system, self.state
+        ld.tree.forward_dynamics(system, state)
+        ld.tree.inverse_dynamics(system, state, np.zeros(system.nv))
+        ld.tree.terms(system, state)
+        ld.tree.body_jacobian(system, state, system.bodies[-1])
+        ld.tree.energy(system, state)
+        ld.tree.body_motion(system, state)
+        ld.tree.increment(system, state.q, state.v)
+        ld.tree.difference(system, state.q, state.q)
 
-    def passage() -> None:
-        flat = ld.library.n_four_bar(2).compile()  # folds flat on the way
+    def passage(self) -> None:
+        """A mechanism that folds flat on the way."""
+        flat = ld.library.n_four_bar(2).compile()
         ld.simulate(flat, ld.assemble(flat), (0.0, 1.0), progress=False)
 
-    def springs() -> None:
+    def springs(self) -> None:
+        """Forces on joints, and all results of a run."""
         m = ld.library.four_bar()
         m.add_force(ld.JointSpring(joint="A", stiffness=1.0, damping=0.1), "spring")
         sprung = m.compile()
@@ -90,29 +94,39 @@ def uses() -> dict[str, Callable[[], object]]:
         ld.accelerations(sprung, at, "absolute")
         ld.simulate(sprung, at, (0.0, 0.02), progress=False).data.load()
 
-    def statics() -> None:
-        ld.equilibrium(system)
-        ld.drive(system, "A", (0.0, 0.1))
-        ld.inverse_dynamics(system, {"A": "t"}, (0.0, 0.1))
+    def statics(self) -> None:
+        """Kinematic analysis, statics, inverse dynamics."""
+        ld.equilibrium(self.system)
+        ld.drive(self.system, "A", (0.0, 0.1))
+        ld.inverse_dynamics(self.system, {"A": "t"}, (0.0, 0.1))
 
+
+def uses() -> dict[str, Callable[[], object]]:
+    """What each use computes, by name."""
+    from loopdyn.engine.jit import pointer
+    from loopdyn.formulations.registry import CLASSES
+    from loopdyn.loops.elimination import passes
+
+    on = Uses()
+    system, state, run = on.system, on.state, on.run
     return {
-        "elimination": lambda: pointer(passes.accelerate, *arrays),
-        "matrices": lambda: tree.terms(system, state),
-        "steps": steps,
-        "corrections": lambda: pointer(passes.correct, *arrays),
+        "elimination": lambda: pointer(passes.accelerate, *on.arrays),
+        "matrices": lambda: ld.tree.terms(system, state),
+        "steps": on.steps,
+        "corrections": lambda: pointer(passes.correct, *on.arrays),
         "reactions": lambda: ld.reactions(system, state, np.zeros(system.nv)),
         "accelerations": lambda: ld.accelerations(system, state),
         "runs": lambda: run(),
-        "singular passages": passage,
+        "singular passages": on.passage,
         "reduction": lambda: run(formulation="rcr"),
         "stiff runs": lambda: run(integrator="stiff"),
         "partition": lambda: run(formulation="partition"),
         "closure": lambda: run(formulation="closure"),
         "momentum": lambda: run(formulation="momentum"),
         "all formulations": lambda: [ld.accelerations(system, state, name) for name in CLASSES],
-        "springs": springs,
-        "trees": trees,
-        "drive and statics": statics,
+        "springs": on.springs,
+        "trees": on.trees,
+        "drive and statics": on.statics,
         "events": lambda: run(events=[ld.Crossing("a", coordinates={"a": "A"})]),
         "fixed steps": lambda: [
             run(integrator=each) for each in (ld.RK4(0.01), ld.ABM(0.01), ld.GeneralizedAlpha(0.01))
