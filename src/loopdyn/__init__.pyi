@@ -99,6 +99,7 @@ from .output.report import report as report
 from .quantities import profiles as profiles
 from .quantities.units import Units as Units
 from .results.bearings import Bearings as Bearings
+from .results.comparison import compare_runs as compare_runs
 from .results.drive import Drive as Drive
 from .results.drive import DriveEvent as DriveEvent
 from .results.equilibrium import Equilibria as Equilibria
@@ -107,7 +108,6 @@ from .results.equilibrium import Preload as Preload
 from .results.inverse_dynamics import InverseDynamics as InverseDynamics
 from .results.run import Run as Run
 from .results.run import RunError as RunError
-from .results.run import compare_runs as compare_runs
 from .run.events import At as At
 from .run.events import Crossing as Crossing
 from .run.events import Event as Event

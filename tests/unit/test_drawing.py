@@ -5,7 +5,7 @@ import pytest
 
 import loopdyn as ld
 from loopdyn.output.drawing import Drawing, speed_units
-from loopdyn.results.run import coordinate_units
+from loopdyn.results.units import coordinate_units
 
 PLANAR = (
     "pendulum",

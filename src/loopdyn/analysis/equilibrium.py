@@ -36,7 +36,7 @@ from loopdyn.loops.rank import decide, scaled
 from loopdyn.model.mechanism import Mechanism
 from loopdyn.quantities.wording import nearest
 from loopdyn.results.equilibrium import Equilibria, Equilibrium, Preload, stiffness_unit, units_of
-from loopdyn.results.run import load_units
+from loopdyn.results.units import load_units
 from loopdyn.run.locking import coordinate
 from loopdyn.system.builder import build
 from loopdyn.system.system import State, System, TableUse

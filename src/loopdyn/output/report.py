@@ -25,7 +25,8 @@ from loopdyn.files import write
 from loopdyn.model.mechanism import Mechanism
 from loopdyn.quantities.wording import nearest
 from loopdyn.results.drive import Drive
-from loopdyn.results.run import Run, coordinate_units
+from loopdyn.results.run import Run
+from loopdyn.results.units import coordinate_units
 from loopdyn.run.simulate import simulate
 from loopdyn.studies.variants import Variants
 from loopdyn.system.system import State, System

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from loopdyn.loops.reactions import COMPONENTS, Reactions, reactions
 from loopdyn.model.mechanism import Mechanism
-from loopdyn.results.run import load_units
+from loopdyn.results.units import load_units
 from loopdyn.run.locking import coordinate
 from loopdyn.system.system import State, System
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,20 +14,21 @@ from numpy.typing import ArrayLike, NDArray
 
 from loopdyn.engine import records as rec
 from loopdyn.errors import LoopdynError
-from loopdyn.files import in_words, write
-from loopdyn.forces.base import TURNS_ONLY
-from loopdyn.integrators.chart import rates
-from loopdyn.loops.reactions import COMPONENTS, reactions
+from loopdyn.files import write
+from loopdyn.loops.reactions import reactions
 from loopdyn.results.balancing import Counterweight
-from loopdyn.results.bearings import Bearings, rms
+from loopdyn.results.bearings import Bearings
+from loopdyn.results.comparison import differences
+from loopdyn.results.dataset import labelled
+from loopdyn.results.interpolation import between
+from loopdyn.results.tables import dataframe, summary_table, write_workbook
 from loopdyn.run.events import Event
 from loopdyn.run.locking import Phase
 from loopdyn.run.passages import Passage
 from loopdyn.system.system import State, System, point_on
-from loopdyn.tables import csv_text, workbook
+from loopdyn.tables import csv_text
 from loopdyn.tree import along, kinematics, power
-from loopdyn.tree.functions import body_motion, difference, increment
-from loopdyn.tree.functions import energy as energy_of
+from loopdyn.tree.functions import body_motion
 from loopdyn.tree.user_rows import user_rows
 
 if TYPE_CHECKING:
@@ -41,9 +41,6 @@ Array = NDArray[np.float64]
 
 # Share of the weight times the size of the mechanism below which energies are rounding.
 NO_ENERGY = 1e-6
-TURNS = 12  # corrections of speeds whose rates are known
-OTHER_SOURCES = ("user forces", "drivers and bases")  # of work, beside the forces of the model
-SMALL = 1e-4  # share of an output interval over which rates are differenced; its square is the relative error
 
 
 @dataclass(frozen=True)
@@ -295,56 +292,7 @@ class Run:
         >>> run.data["q"].dims
         ('time', 'coordinate')
         """
-        from loopdyn.quantities.labels import dataset
-
-        s, p, d = self.system, self.path, self.diagnostics
-        wrench, unique, others = self.wrench
-        units = coordinate_units(s)
-        per_row = ("time", "row")
-        data: dict[str, Any] = {
-            "q": (("time", "coordinate"), p.q, {"units": "rad, m or 1 (quaternion)"}),
-            "v": (("time", "speed"), p.v, {"units": "rad/s or m/s"}),
-            "a": (("time", "speed"), p.a, {"units": "rad/s2 or m/s2"}),
-            "wrench": (("time", "joint", "component"), wrench, {"units": "N m, N", "on": "child at M, axes of F"}),
-            "unique": (("joint", "component"), unique),
-            "constraint_load": (("time", "constraint"), others, {"units": "N or N m"}),
-            "energy_kinetic": ("time", d.energy[:, 0], {"units": "J"}),
-            "energy_potential": ("time", d.energy[:, 1] + self.elastic_energy, {"units": "J"}),
-            "energy_balance": ("time", self.energy_balance, {"units": "J"}),
-            "momentum": (("time", "xyz"), d.momentum[:, :3], {"units": "kg m/s"}),
-            "angular_momentum": (("time", "xyz"), d.momentum[:, 3:], {"units": "kg m2/s", "about": "world origin"}),
-            "residual_position": (per_row, d.residual[:, 0], {"units": "rad or m"}),
-            "residual_velocity": (per_row, d.residual[:, 1], {"units": "rad/s or m/s"}),
-            "residual_acceleration": (per_row, d.residual[:, 2], {"units": "rad/s2 or m/s2"}),
-            "steps": ("time", p.steps),
-            "unbounded": ("time", self.unbounded, {"means": "in the passage of a singular pose: no forces are given"}),
-        }
-        coords: dict[str, Any] = {
-            "time": ("time", p.t, {"units": "s"}),
-            "coordinate": np.array(s.coordinates, str),
-            "speed": np.array(s.speeds, str),
-            "joint": np.array(self.joints, str),
-            "component": list(COMPONENTS),
-            "row": np.array(list(self._rows), str),
-            "constraint": np.array(list(self._other_rows), str),
-            "constraint_units": ("constraint", np.array(list(self._other_rows.values()), str)),
-            "xyz": ["x", "y", "z"],
-            "coordinate_units": ("coordinate", units),
-        }
-        if self.active.size:
-            data["partition"] = (("time", "speed"), self.active)
-            data["criterion"] = (("time", "speed"), self.criterion)
-        if p.work.shape[1]:
-            loads, powers = self.loads
-            data["load"] = (("time", "force"), loads, {"units": "N or N m"})
-            data["power"] = (("time", "source"), powers, {"units": "W"})
-            data["work"] = (("time", "source"), p.work, {"units": "J"})
-            coords |= {"force": np.array(s.forces, str), "source": [*s.forces, *OTHER_SOURCES]}
-            coords["force_units"] = ("force", np.array(load_units(s), str))
-        return dataset(data, coords, {"name": s.name, **self._attributes()})
-
-    def _attributes(self) -> dict[str, Any]:
-        return {"status": self.status, "message": self.message, "settings": json.dumps(dict(self.settings))}
+        return labelled(self)
 
     @cached_property
     def loads(self) -> tuple[Array, Array]:
@@ -446,20 +394,8 @@ class Run:
         k = int(np.searchsorted(p.t, t, side="right")) - 1
         if p.t[k] == t or k + 1 == len(p):
             return self._state(k)
-        s, h = self.system, float(p.t[k + 1] - p.t[k])
-        x = (t - p.t[k]) / h
-        xi = difference(s, p.q[k], p.q[k + 1])
-        v0, a0 = _rates(s, np.zeros(s.nv), p.v[k], p.a[k], h)
-        v1, a1 = _rates(s, xi, p.v[k + 1], p.a[k + 1], h)
-        b = np.array([xi - h * v0 - h * h / 2 * a0, h * (v1 - v0 - h * a0), h * h * (a1 - a0)])
-        c = np.array([[10.0, -4.0, 0.5], [-15.0, 7.0, -1.0], [6.0, -3.0, 0.5]]) @ b
-        moved = h * x * v0 + (h * x) ** 2 / 2 * a0 + x**3 * (c[0] + x * (c[1] + x * c[2]))
-        rate = v0 + h * x * a0 + x * x / h * (3.0 * c[0] + x * (4.0 * c[1] + x * 5.0 * c[2]))
-        v, found = rate.copy(), np.empty(s.nv)
-        for _ in range(TURNS):  # rates differ from speeds by half the turn within an interval, so errors fade fast
-            rates(s.ints, moved, v, found)
-            v += rate - found
-        return State(float(t), increment(s, p.q[k], moved), v, tolerated=self._state(k).tolerated)
+        state = between(self.system, p, k, t)
+        return replace(state, tolerated=self._state(k).tolerated)
 
     # ------------------------------------------------------------------------------------- summing up, comparing
 
@@ -549,33 +485,7 @@ class Run:
         >>> "A.fy" in run.summary().index
         True
         """
-        import pandas as pd
-
-        wrench, unique, others = self.wrench
-        columns: dict[str, tuple[str, Array]] = {}
-        for n, joint in enumerate(self.joints):
-            for k, component in enumerate(COMPONENTS):
-                mark = "" if unique[n, k] else " ?"
-                columns[f"{joint}.{component}{mark}"] = ("N m" if k < 3 else "N", wrench[:, n, k])
-        for n, (row, unit) in enumerate(self._other_rows.items()):
-            columns[row] = (unit, others[:, n])
-        if self.path.work.shape[1]:
-            loads, powers = self.loads
-            for n, (name, unit) in enumerate(zip(self.system.forces, load_units(self.system), strict=True)):
-                columns[f"{name} load"] = (unit, loads[:, n])
-            for n, name in enumerate((*self.system.forces, *OTHER_SOURCES)):
-                columns[f"{name} power"] = ("W", powers[:, n])
-        for k, name in enumerate(("fx", "fy", "fz", "mx", "my", "mz")):
-            columns[f"shaking {name}"] = ("N" if k < 3 else "N m", self.shaking[:, k])
-        rows = {}
-        bounded = ~self.unbounded
-        for name, (unit, every) in columns.items():
-            values, times = every[bounded], self.path.t[bounded]
-            if len(values) and np.isfinite(values).all() and np.any(values != 0.0):
-                low, high = int(np.argmin(values)), int(np.argmax(values))
-                rows[name] = (unit, values[low], times[low], values[high], times[high], rms(values, times))
-        heads = ["unit", "min", "t_min", "max", "t_max", "rms"]
-        return pd.DataFrame.from_dict(rows, orient="index", columns=heads)
+        return summary_table(self)
 
     def compare(self, other: Run) -> pandas.DataFrame:
         """Largest differences from another run at the times of this one, with their times.
@@ -590,28 +500,7 @@ class Run:
         >>> bool(runs[0].compare(runs[1])["largest"].max() < 1e-5)
         True
         """
-        import pandas as pd
-
-        a, b = common([self, other])
-        rows: dict[str, tuple[float, float, float]] = {}
-        for name, dim in (("q", "coordinate"), ("v", "speed")):
-            there = set(b[dim].values)
-            for label in (x for x in a[dim].values if x in there):
-                x, y = a[name].sel({dim: label}).values, b[name].sel({dim: label}).values
-                rows[f"{name} {label}"] = _difference(x, y, a["time"].values)
-        for name in ("energy_kinetic", "energy_gravity"):
-            rows[name] = _difference(a[name].values, b[name].values, a["time"].values)
-        if np.array_equal(self.path.t, other.path.t):
-            both = [n for n in self.joints if n in other.joints]
-            bounded = ~(self.unbounded | other.unbounded)
-            for joint in both:
-                m, n = self.joints.index(joint), other.joints.index(joint)
-                known = self.wrench[1][m] & other.wrench[1][n]
-                for k in np.flatnonzero(known):
-                    x, y = self.wrench[0][bounded, m, k], other.wrench[0][bounded, n, k]
-                    if np.any(x != 0.0) or np.any(y != 0.0):
-                        rows[f"{joint}.{COMPONENTS[k]}"] = _difference(x, y, self.path.t[bounded])
-        return pd.DataFrame.from_dict(rows, orient="index", columns=["largest", "time", "rms"])
+        return differences(self, other)
 
     # -------------------------------------------------------------------------------------------- looking at it
 
@@ -639,23 +528,7 @@ class Run:
 
         ``unbounded`` marks times in passages of singular poses, at which no forces are given.
         """
-        import pandas as pd
-
-        d = self.data
-        columns = {f"{n} {label}": d[n].values[:, k] for n, dim in (("q", "coordinate"), ("v", "speed"), ("a", "speed"))
-                   for k, label in enumerate(d[dim].values)}  # fmt: skip
-        for n, joint in enumerate(d["joint"].values):
-            columns |= {f"{joint}.{c}": d["wrench"].values[:, n, k] for k, c in enumerate(COMPONENTS)}
-        for name in ("constraint_load", "load", "power", "work"):
-            if name in d:
-                dim = d[name].dims[1]
-                columns |= {f"{name} {x}": d[name].values[:, k] for k, x in enumerate(d[dim].values)}
-        for name in ("energy_kinetic", "energy_potential", "energy_balance"):
-            columns[name] = d[name].values
-        for name in ("residual_position", "residual_velocity", "residual_acceleration"):
-            columns[name] = np.abs(d[name].values).max(axis=1, initial=0.0)
-        columns["unbounded"] = d["unbounded"].values  # where no forces are given
-        return pd.DataFrame(columns, index=pd.Index(d["time"].values, name="time"))
+        return dataframe(self)
 
     def to_csv(self, path: str | os.PathLike[str]) -> None:
         """Write :meth:`to_dataframe` to a file, all digits kept."""
@@ -671,23 +544,7 @@ class Run:
         >>> run = ld.simulate(system, ld.assemble(system), (0, 1), progress=False)
         >>> run.to_excel(tempfile.mkdtemp() + "/run.xlsx")
         """
-        import pandas as pd
-
-        file = Path(path)
-        if file.suffix != ".xlsx":
-            raise LoopdynError(f"a workbook is not written as '{file.name}'. End the name in .xlsx.")
-        events = pd.DataFrame([(e.t, e.name, e.energy_loss) for e in self.events], columns=["t", "name", "energy_loss"])
-        about: dict[str, Any] = {"name": self.system.name, "status": self.status, "message": self.message}
-        about |= {"energy_error": self.energy_error, "largest_residual": self.largest_residual}
-        about |= asdict(self.statistics) | {k: str(v) for k, v in self.settings.items()}
-        sheets = {
-            "summary": self.summary().rename_axis("quantity"),
-            "bearings": self.bearings().table().rename_axis("load"),
-            "events": events.set_index("t"),
-            "run": pd.Series(about, name="value").to_frame().rename_axis("what"),
-        }
-        with in_words(file):  # sheets are put together in temporary files
-            write(file, workbook(sheets))
+        write_workbook(self, Path(path))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything, the model included, to a NetCDF file; :func:`loopdyn.load_run` reads it."""
@@ -700,77 +557,6 @@ class Run:
         if self.status == "failed":
             raise RunError(self.message)
         return self
-
-
-def _rates(system: System, xi: Array, v: Array, a: Array, h: float) -> tuple[Array, Array]:
-    """First and second derivative of increments xi at speeds v and accelerations a: v and a but for quaternions."""
-    d = SMALL * h
-    first, ahead, behind = (np.empty(system.nv) for _ in range(3))
-    rates(system.ints, xi, v, first)
-    rates(system.ints, xi + d * first, v + d * a, ahead)
-    rates(system.ints, xi - d * first, v - d * a, behind)
-    return first, (ahead - behind) / (2.0 * d)
-
-
-def common(runs: Sequence[Run]) -> list[xarray.Dataset]:
-    """q, v and energies of each run at the times of the first one that all of them reach."""
-    from loopdyn.quantities.labels import dataset
-
-    if not runs or any(not len(r.path) for r in runs):
-        raise LoopdynError("a run without results cannot be compared. Simulate it again.")
-    first, last = max(r.path.t[0] for r in runs), min(r.path.t[-1] for r in runs)
-    times = runs[0].path.t[(runs[0].path.t >= first) & (runs[0].path.t <= last)]
-    if not len(times):
-        raise LoopdynError("the runs have no time in common. Simulate the same span.")
-    found = []
-    for r in runs:
-        states = [r.at(float(t)) for t in times]
-        q, v = (np.array([getattr(x, n) for x in states]) for n in ("q", "v"))
-        energy = np.array([(e.kinetic, e.gravity) for e in (energy_of(r.system, x) for x in states)])
-        data = {
-            "q": (("time", "coordinate"), q),
-            "v": (("time", "speed"), v),
-            "energy_kinetic": ("time", energy[:, 0], {"units": "J"}),
-            "energy_gravity": ("time", energy[:, 1], {"units": "J"}),
-        }
-        coords = {"coordinate": np.array(r.system.coordinates, str), "speed": np.array(r.system.speeds, str)}
-        found.append(dataset(data, {"time": ("time", times, {"units": "s"}), **coords}))
-    return found
-
-
-def compare_runs(runs: Sequence[Run], names: Sequence[str] | None = None) -> xarray.Dataset:
-    """Several runs of variants beside each other: q, v and energies along a new dimension ``run``.
-
-    Parameters
-    ----------
-    runs : list of Run
-        They may have different systems; what one of them does not have is not a number there.
-    names : list of str, optional
-        By default the names of the systems, numbered.
-
-    Examples
-    --------
-    >>> import loopdyn as ld
-    >>> runs = []
-    >>> for length in (1.0, 1.1):
-    ...     system = ld.library.pendulum().with_(length=length).compile()
-    ...     runs.append(ld.simulate(system, ld.assemble(system), (0, 1), progress=False))
-    >>> ld.compare_runs(runs, ["short", "long"])["q"].dims
-    ('run', 'time', 'coordinate')
-    """
-    import xarray as xr
-
-    labels = list(names) if names is not None else [f"{k + 1} {r.system.name}" for k, r in enumerate(runs)]
-    if len(labels) != len(runs) or len(set(labels)) != len(labels):
-        raise LoopdynError(f"{len(labels)} different names are needed for {len(runs)} runs.")
-    parts = common(runs)
-    return xr.concat(parts, "run", join="outer").assign_coords(run=np.array(labels, str))
-
-
-def _difference(a: Array, b: Array, t: Array) -> tuple[float, float, float]:
-    d = np.abs(a - b)
-    k = int(np.argmax(d))
-    return float(d[k]), float(t[k]), rms(d, t)
 
 
 def _energy_scale(energy: Array, work: Array) -> float:
@@ -793,32 +579,3 @@ def weight(system: System) -> float:
 def least_energy(system: System) -> float:
     """Energy in J below which what moved is rounding."""
     return NO_ENERGY * weight(system) * system.size
-
-
-def coordinate_units(system: System) -> list[str]:
-    """Unit of each coordinate: rad, m, or 1 for the components of a quaternion."""
-    return [system.labels.coordinates[label].unit for label in system.coordinates]
-
-
-def load_units(system: System) -> list[str]:
-    """Unit of the load of each force: of a torque on a freedom that turns or of what has torques only, of a force else.
-
-    Examples
-    --------
-    >>> from loopdyn import library
-    >>> m = library.slider_crank()
-    >>> motor = m.add_motor("motor", "A", torque=1.0)
-    >>> load_units(m.compile())
-    ['N m']
-    """
-    units = []
-    for n, name in enumerate(system.forces):
-        label = getattr(system.mechanism.forces[name], "joint", "")
-        turns = not label and bool(system.model.force[n, TURNS_ONLY] == 1)
-        if label:
-            joint, _, suffix = (label, "", "") if label in system.joints else label.partition(".")
-            spec = system.joints[joint].spec
-            known = dict(zip(spec.coordinates, spec.dimensions, strict=True))
-            turns = known.get(suffix, "angle" if suffix.startswith("w") else "length") == "angle"
-        units.append("N m" if turns else "N")
-    return units

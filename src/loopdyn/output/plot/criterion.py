@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from loopdyn.analysis.coordinates import Sweep
 from loopdyn.output.drawing import COLOURS
 from loopdyn.output.plot.axes import legend, new_panels
-from loopdyn.results.run import coordinate_units
+from loopdyn.results.units import coordinate_units
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

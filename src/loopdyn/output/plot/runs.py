@@ -15,7 +15,7 @@ from loopdyn.output.drawing import COLOURS, RunLike, determined, speed_units
 from loopdyn.output.plot.axes import ROUNDING, TITLE, Array, axis_name, legend, new_panels, no_blown_up_rounding
 from loopdyn.quantities.wording import nearest
 from loopdyn.results.bearings import FRAMES, GROUPS, Bearings
-from loopdyn.results.run import coordinate_units
+from loopdyn.results.units import coordinate_units
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

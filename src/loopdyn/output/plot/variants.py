@@ -8,7 +8,7 @@ from loopdyn.errors import LoopdynError
 from loopdyn.output.drawing import COLOURS
 from loopdyn.output.plot.axes import legend, new_panels
 from loopdyn.quantities.wording import nearest
-from loopdyn.results.run import coordinate_units
+from loopdyn.results.units import coordinate_units
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

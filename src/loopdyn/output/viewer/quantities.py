@@ -11,7 +11,7 @@ from loopdyn.errors import ModelError, Problem
 from loopdyn.output.drawing import determined, speed_units
 from loopdyn.output.viewer.numbers import packed
 from loopdyn.quantities.wording import nearest
-from loopdyn.results.run import coordinate_units
+from loopdyn.results.units import coordinate_units
 from loopdyn.system.system import System
 
 # Variables that are drawn together: prefix, title, unit, logarithmic.

@@ -13,7 +13,7 @@ from loopdyn.output.drawing import Drawing, RunLike, Shape, poses_of, speed_unit
 from loopdyn.output.viewer.numbers import Array, floats, packed, quaternions
 from loopdyn.output.viewer.quantities import chosen_plots, quantities_of
 from loopdyn.quantities.wording import nearest
-from loopdyn.results.run import coordinate_units
+from loopdyn.results.units import coordinate_units
 from loopdyn.system.system import JointData, State, System
 from loopdyn.tree.functions import body_motion
 

@@ -1,0 +1,109 @@
+"""Runs beside each other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from loopdyn.errors import LoopdynError
+from loopdyn.loops.reactions import COMPONENTS
+from loopdyn.results.bearings import rms
+from loopdyn.tree.functions import energy as energy_of
+
+if TYPE_CHECKING:
+    import pandas
+    import xarray
+
+    from loopdyn.results.run import Run
+
+Array = NDArray[np.float64]
+
+
+def compare_runs(runs: Sequence[Run], names: Sequence[str] | None = None) -> xarray.Dataset:
+    """Several runs of variants beside each other: q, v and energies along a new dimension ``run``.
+
+    Parameters
+    ----------
+    runs : list of Run
+        They may have different systems; what one of them does not have is not a number there.
+    names : list of str, optional
+        By default the names of the systems, numbered.
+
+    Examples
+    --------
+    >>> import loopdyn as ld
+    >>> runs = []
+    >>> for length in (1.0, 1.1):
+    ...     system = ld.library.pendulum().with_(length=length).compile()
+    ...     runs.append(ld.simulate(system, ld.assemble(system), (0, 1), progress=False))
+    >>> ld.compare_runs(runs, ["short", "long"])["q"].dims
+    ('run', 'time', 'coordinate')
+    """
+    import xarray as xr
+
+    labels = list(names) if names is not None else [f"{k + 1} {r.system.name}" for k, r in enumerate(runs)]
+    if len(labels) != len(runs) or len(set(labels)) != len(labels):
+        raise LoopdynError(f"{len(labels)} different names are needed for {len(runs)} runs.")
+    parts = _common(runs)
+    return xr.concat(parts, "run", join="outer").assign_coords(run=np.array(labels, str))
+
+
+def differences(run: Run, other: Run) -> pandas.DataFrame:
+    """Largest differences of two runs at the times of the first: what :meth:`Run.compare` gives."""
+    import pandas as pd
+
+    a, b = _common([run, other])
+    rows: dict[str, tuple[float, float, float]] = {}
+    for name, dim in (("q", "coordinate"), ("v", "speed")):
+        there = set(b[dim].values)
+        for label in (x for x in a[dim].values if x in there):
+            x, y = a[name].sel({dim: label}).values, b[name].sel({dim: label}).values
+            rows[f"{name} {label}"] = _difference(x, y, a["time"].values)
+    for name in ("energy_kinetic", "energy_gravity"):
+        rows[name] = _difference(a[name].values, b[name].values, a["time"].values)
+    if np.array_equal(run.path.t, other.path.t):
+        both = [n for n in run.joints if n in other.joints]
+        bounded = ~(run.unbounded | other.unbounded)
+        for joint in both:
+            m, n = run.joints.index(joint), other.joints.index(joint)
+            known = run.wrench[1][m] & other.wrench[1][n]
+            for k in np.flatnonzero(known):
+                x, y = run.wrench[0][bounded, m, k], other.wrench[0][bounded, n, k]
+                if np.any(x != 0.0) or np.any(y != 0.0):
+                    rows[f"{joint}.{COMPONENTS[k]}"] = _difference(x, y, run.path.t[bounded])
+    return pd.DataFrame.from_dict(rows, orient="index", columns=["largest", "time", "rms"])
+
+
+def _difference(a: Array, b: Array, t: Array) -> tuple[float, float, float]:
+    d = np.abs(a - b)
+    k = int(np.argmax(d))
+    return float(d[k]), float(t[k]), rms(d, t)
+
+
+def _common(runs: Sequence[Run]) -> list[xarray.Dataset]:
+    """q, v and energies of each run at the times of the first one that all of them reach."""
+    from loopdyn.quantities.labels import dataset
+
+    if not runs or any(not len(r.path) for r in runs):
+        raise LoopdynError("a run without results cannot be compared. Simulate it again.")
+    first, last = max(r.path.t[0] for r in runs), min(r.path.t[-1] for r in runs)
+    times = runs[0].path.t[(runs[0].path.t >= first) & (runs[0].path.t <= last)]
+    if not len(times):
+        raise LoopdynError("the runs have no time in common. Simulate the same span.")
+    found = []
+    for r in runs:
+        states = [r.at(float(t)) for t in times]
+        q, v = (np.array([getattr(x, n) for x in states]) for n in ("q", "v"))
+        energy = np.array([(e.kinetic, e.gravity) for e in (energy_of(r.system, x) for x in states)])
+        data = {
+            "q": (("time", "coordinate"), q),
+            "v": (("time", "speed"), v),
+            "energy_kinetic": ("time", energy[:, 0], {"units": "J"}),
+            "energy_gravity": ("time", energy[:, 1], {"units": "J"}),
+        }
+        coords = {"coordinate": np.array(r.system.coordinates, str), "speed": np.array(r.system.speeds, str)}
+        found.append(dataset(data, {"time": ("time", times, {"units": "s"}), **coords}))
+    return found
