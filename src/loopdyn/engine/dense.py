@@ -99,7 +99,7 @@ def invert(A, B, o, n):
 
 @inline(always=True)
 def cholesky(S):
-    """The factor R of S = R R^T in place, with the inverse of its diagonal; False where S is not positive definite."""
+    """The lower factor R of S = R R^T in place; False where S is not positive definite."""
     n = S.shape[0]
     for j in range(n):
         for m in range(j):
@@ -108,10 +108,9 @@ def cholesky(S):
                 S[i, j] -= S[i, m] * x
         if not S[j, j].real > 0.0:
             return False
-        d = 1.0 / np.sqrt(S[j, j])
-        S[j, j] = d
+        S[j, j] = np.sqrt(S[j, j])
         for i in range(j + 1, n):
-            S[i, j] *= d
+            S[i, j] /= S[j, j]
     return True
 
 
@@ -120,12 +119,10 @@ def solve_cholesky(R, b):
     """b <- (R R^T)^-1 b."""
     n = b.shape[0]
     for i in range(n):
-        x = b[i]
         for j in range(i):
-            x -= R[i, j] * b[j]
-        b[i] = x * R[i, i]
+            b[i] -= R[i, j] * b[j]
+        b[i] /= R[i, i]
     for i in range(n - 1, -1, -1):
-        x = b[i]
         for j in range(i + 1, n):
-            x -= R[j, i] * b[j]
-        b[i] = x * R[i, i]
+            b[i] -= R[j, i] * b[j]
+        b[i] /= R[i, i]

@@ -433,12 +433,12 @@ def tangent_projections(P):
 
 @inline
 def _length(R, x, first):
-    """|R^-1 x|^2 with the factor R as `cholesky` leaves it, x zero before `first`; x is overwritten."""
+    """|R^-1 x|^2, x zero before `first`; x is overwritten."""
     total = 0.0
     for i in range(first, x.shape[0]):
         for j in range(first, i):
             x[i] -= R[i, j] * x[j]
-        x[i] *= R[i, i]
+        x[i] /= R[i, i]
         total += x[i] * x[i]
     return total
 

@@ -228,7 +228,7 @@ def forward_coupling(P, G, work, g):
             x = G.M[o + m * d + n]
             w, v = sub(w, scale(x, get3(G.H, at + n, 0))), sub(v, scale(x, get3(G.H, at + n, 3)))
             y -= x * G.side[n]
-        x = G.M[o + m * d + m]
+        x = 1.0 / G.M[o + m * d + m]
         w, v, y = scale(x, w), scale(x, v), x * y
         put3(G.H, at + m, 0, w)
         put3(G.H, at + m, 3, v)
@@ -252,7 +252,7 @@ def expand_group(model, work, P, G, g):
             x = dot(get3(G.H, at + i, 0), aw) + dot(get3(G.H, at + i, 3), av)
             for j in range(i + 1, d):
                 x -= G.M[o + j * d + i] * G.side[j]
-            G.side[i] = x * G.M[o + i * d + i]
+            G.side[i] = x / G.M[o + i * d + i]
             G.F[at + i] -= G.side[i]
     for s in range(P.group[g, G_STEPS], P.group[g, G_STEPS_END]):
         b = P.step[s]
