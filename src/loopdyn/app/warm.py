@@ -45,9 +45,10 @@ def uses() -> dict[str, Callable[[], object]]:
     from loopdyn.errors import LoopdynError
     from loopdyn.formulations.base import FunctionSolver, Solution, SolverKernels
     from loopdyn.formulations.registry import CLASSES
-    from loopdyn.integrators.base import Stepper, chosen
-    from loopdyn.integrators.chart import Output
-    from loopdyn.integrators.stepping import nothing
+    from loopdyn.integrators.loop import nothing
+    from loopdyn.integrators.memory import Output
+    from loopdyn.integrators.registry import chosen
+    from loopdyn.integrators.stepper import Stepper
     from loopdyn.loops.elimination import passes
 
     system = ld.library.four_bar().compile()
@@ -65,7 +66,8 @@ def uses() -> dict[str, Callable[[], object]]:
         stepper.allow(0.0, 0.02)
         stepper.start(state, 0.02)
         q, v, a, work = (np.zeros((1, n)) for n in (system.nq, system.nv, system.nv, stepper.sources))
-        stepper.run(Output(np.array([0.01]), q, v, a, work, steps=np.zeros(1, np.int64)), limit=10)
+        none = np.zeros(1, np.int64)
+        stepper.advance(Output(np.array([0.01]), q, v, a, work, steps=none, written=none.copy()), limit=10)
 
     def trees() -> None:
         tree.forward_dynamics(system, state)

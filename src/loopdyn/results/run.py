@@ -17,13 +17,13 @@ from loopdyn.engine import records as rec
 from loopdyn.errors import LoopdynError
 from loopdyn.files import in_words, write
 from loopdyn.forces.base import TURNS_ONLY
-from loopdyn.integrators.chart import rates
+from loopdyn.integrators.memory import rates
 from loopdyn.loops.reactions import COMPONENTS, reactions
 from loopdyn.results.balancing import Counterweight
 from loopdyn.results.bearings import Bearings, rms
 from loopdyn.run.events import Event
 from loopdyn.run.locking import Phase
-from loopdyn.run.passages import Passage
+from loopdyn.run.singular_passage import Passage
 from loopdyn.system.system import State, System, point_on
 from loopdyn.tables import csv_text, workbook
 from loopdyn.tree import along, kinematics, power
@@ -206,8 +206,8 @@ class Run:
             "nearly singular poses, by momentum steps": beside,
         }
         found = choice + [f"{what}: {count}" for what, count in counted.items() if count]
-        found += ["a stiff integrator on the way" for e in self.events if e.name.startswith("stiff:")]
-        switches = sum(e.name.startswith("independent:") for e in self.events)
+        found += ["a stiff integrator on the way" for e in self.events if e.kind == "stiff"]
+        switches = sum(e.kind == "coordinate switch" for e in self.events)
         found += [f"changes of independent coordinates: {switches}"] if switches else []
         if self.left_open:
             left = ", ".join(f"{row} {x:.1e}" for row, x in self.left_open.items())
