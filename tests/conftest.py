@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable
 
 import pytest
 
-from loopdyn.interrupts import deferred
+from loopdyn.run import progress
 
 # Mechanisms of the gallery: other mechanisms of the library stand for them in tests that go over all of it.
 GALLERY = {"peaucellier", "theo_jansen", "scissor_lift", "double_wishbone", "delta_robot", "cardan_shaft"}
@@ -35,23 +34,21 @@ def interrupt_at(monkeypatch) -> Callable[..., None]:
 
     `interrupt_at(t=0.3)`: at its first look after that time.
     """
-    module = importlib.import_module("loopdyn.run.simulate")  # the function of this name hides it
-    real = module._Simulation._look
+    show = progress.Progress.show
 
     def arm(n: int = 0, t: float = float("inf")) -> None:
         looks = 0
 
-        def look(self):
+        def look(self, now: float, error: float) -> None:
             nonlocal looks, t
             looks += 1
-            if looks == n or self.stepper.t > t:
+            if looks == n or now > t:
                 t = float("inf")
-                with deferred() as stop:
-                    stop.ask()
-            return real(self)
+                self.stop.ask()
+            show(self, now, error)
 
-        monkeypatch.setattr(module, "PULSE", 0.0)
-        monkeypatch.setattr(module, "FEW", 1)
-        monkeypatch.setattr(module._Simulation, "_look", look)
+        monkeypatch.setattr(progress, "PULSE", 0.0)
+        monkeypatch.setattr(progress, "FEW", 1)
+        monkeypatch.setattr(progress.Progress, "show", look)
 
     return arm

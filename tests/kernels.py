@@ -10,7 +10,7 @@ import pytest
 from numba.core.runtime import _nrt_python, rtsys
 
 import loopdyn as ld
-from loopdyn.integrators.stepping import nothing
+from loopdyn.integrators.loop import nothing
 
 CALLS = 100
 

@@ -24,7 +24,8 @@ import loopdyn
 import loopdyn.tree as tree  # not `from loopdyn`, which would have it checked by what is not yet here
 from loopdyn.errors import ModelError, Problem
 from loopdyn.formulations.base import Formulation
-from loopdyn.integrators.base import Baumgarte, Integrator
+from loopdyn.integrators.base import Integrator
+from loopdyn.integrators.drift import Baumgarte
 from loopdyn.quantities.units import Spec
 from loopdyn.quantities.wording import describe, nearest, short
 from loopdyn.run.events import At, Crossing, Limits
@@ -36,7 +37,7 @@ CHECKED = "__checked__"  # mark of a function whose arguments are checked
 # Functions that hand their options on, and to which.
 FORWARDS = {"variants": "loopdyn.run.simulate:simulate", "report": "loopdyn.run.simulate:simulate"}
 # Names that stand in annotations only; what they name is loaded by the functions that have them.
-LATE = {"pandas": "pandas", "Axes": "matplotlib.axes:Axes"}
+LATE = {"pandas": "pandas", "Axes": "matplotlib.axes:Axes", "Stepper": "loopdyn.integrators.stepper:Stepper"}
 # Classes whose objects users make; results are made by loopdyn.
 MADE_BY_USERS = (State, Formulation, Integrator, Baumgarte, At, Crossing, Limits, Lock, Release)
 

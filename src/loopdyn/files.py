@@ -11,6 +11,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from loopdyn.errors import LoopdynError
 
 FilePath = str | os.PathLike[str]
@@ -33,6 +36,22 @@ HINTS = {
 
 class WritingError(LoopdynError):
     """A file cannot be written; what was there before is unchanged."""
+
+
+class Misfit(LoopdynError):
+    """What was saved does not fit what is to go on from it."""
+
+
+def fitting(name: str, given: Any, like: NDArray[Any]) -> NDArray[Any]:
+    """An array that was saved under a name, which must be of the type and shape of another.
+
+    Raises
+    ------
+    Misfit
+    """
+    if not isinstance(given, np.ndarray) or given.shape != like.shape or given.dtype != like.dtype:
+        raise Misfit(f"'{name}' is not {like.dtype} of shape {like.shape}")
+    return given
 
 
 @contextlib.contextmanager
@@ -125,4 +144,4 @@ def in_words(path: FilePath) -> Iterator[None]:
         raise WritingError(f"'{os.fspath(path)}' cannot be written: {reason}. {hint}") from error
 
 
-__all__ = ["WritingError", "in_words", "replacing", "write", "write_figure"]
+__all__ = ["Misfit", "WritingError", "fitting", "in_words", "replacing", "write", "write_figure"]

@@ -1,7 +1,5 @@
 """`Auto`: the regular method where the motion is regular, momentum steps through singular poses, no jumps."""
 
-import importlib
-
 import mpmath
 import numpy as np
 import pytest
@@ -11,13 +9,12 @@ from tests.linkages import add_linkage, linkage, moved, sides
 import loopdyn as ld
 from loopdyn.formulations.auto import indicator
 from loopdyn.formulations.momentum import formulation as momentum
-from loopdyn.integrators import chart
-from loopdyn.integrators.base import Stepper
+from loopdyn.integrators.stepper import Stepper
 from loopdyn.loops.elimination import plan
 from loopdyn.loops.reactions import impulses
-from loopdyn.run.passages import Crossing
+from loopdyn.run import singular_passage
+from loopdyn.run.singular_passage import OngoingPassage
 
-whole_run = importlib.import_module("loopdyn.run.simulate")  # the module: its function has the same name
 CONTRA = (1.0, 0.5, 1.0, 0.5)
 
 
@@ -309,8 +306,8 @@ def test_regular_motion_is_that_of_graph_to_the_last_bit(name):
 
 def test_a_poor_choice_of_rows_is_not_taken_for_a_singular_pose(monkeypatch):
     """Rows that `graph` keeps on Bennett's linkage become dependent far from any singular pose: it has none."""
-    looks, judge = [], whole_run._is_clear
-    monkeypatch.setattr(whole_run, "_is_clear", lambda *given: looks.append(given) or judge(*given))
+    looks, judge = [], singular_passage.is_clear
+    monkeypatch.setattr(singular_passage, "is_clear", lambda *given: looks.append(given) or judge(*given))
     system = ld.library.bennett().compile()
     state = ld.assemble(system)
     counts, runs = [], []
@@ -669,11 +666,10 @@ def test_tolerances_are_larger_in_a_passage_only():
     stepper = Stepper(system, ld.prepare(system, "auto", state), ld.DOP853(), "projection", rank.count, 1e-9, 1e-12)
     stepper.allow(0.0, 1.0)
     stepper.start(state, 1.0)
-    crossing = Crossing(stepper, stepper.monitor, state)
-    crossing._begin_again()
-    tolerances = [chart.RTOL, chart.ATOL]
-    assert crossing.stepper.memory.clock[tolerances] == pytest.approx([1e-7, 1e-10])
-    assert crossing.leave().memory.clock[tolerances] == pytest.approx([1e-9, 1e-12])
+    passage = OngoingPassage(stepper, stepper.monitor, state)
+    passage._begin_again()
+    assert passage.stepper.tolerances == pytest.approx((1e-7, 1e-10))
+    assert passage.leave().tolerances == pytest.approx((1e-9, 1e-12))
 
 
 def test_what_was_chosen_is_in_the_run():

@@ -19,9 +19,8 @@ from loopdyn.engine.status import FINE
 from loopdyn.formulations.closure import kernels as closing
 from loopdyn.formulations.closure.formulation import Closer, explicit_sets, plan_for
 from loopdyn.formulations.closure.planner import make_plan
-from loopdyn.integrators.base import Stepper
-from loopdyn.integrators.chart import Output
-from loopdyn.integrators.stepping import FINISHED, RUNNING
+from loopdyn.integrators.memory import Output
+from loopdyn.integrators.stepper import Stepper
 from loopdyn.loops.rank import decide
 from loopdyn.testing.checking import random_sample
 
@@ -493,11 +492,12 @@ def largest_residual(seconds: float) -> tuple[float, float]:
     stepper.allow(0.0, seconds)
     stepper.start(state, seconds)
     nothing = np.zeros((0, 3))
-    out = Output(np.zeros(0), nothing, nothing, nothing, np.zeros((0, stepper.sources)), np.zeros(0, np.int64))
+    out = Output(np.zeros(0), nothing, nothing, nothing, np.zeros((0, stepper.sources)), np.zeros(0, np.int64),
+                 np.zeros(1, np.int64))  # fmt: skip
     largest = 0.0
     while stepper.t < seconds:
-        assert stepper.run(out, 100) in (RUNNING, FINISHED)
-        phi, _ = ld.tree.closure(system, ld.State(0.0, stepper.memory.q1.copy(), state.v))
+        assert stepper.advance(out, 100).succeeded
+        phi, _ = ld.tree.closure(system, ld.State(0.0, stepper.ends_of_step()[1].q, state.v))
         largest = max(largest, float(np.abs(phi).max()) / system.size)
     return largest, float(stepper.state().q[0])
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import loopdyn as ld
-from loopdyn.integrators.base import Stepper
+from loopdyn.integrators.stepper import Stepper
 
 G = 9.81
 PERIOD = 2.367841947576237449303295  # s, of the pendulum released from the horizontal (elliptic functions)
@@ -102,13 +102,13 @@ def test_a_pendulum_passes_the_lowest_point_every_half_period(event):
 def test_formulas_and_jitted_functions_do_not_leave_the_compiled_run(monkeypatch, compiled):
     """Python is entered for each crossing and a few times to look at the progress, not for each of the 2000 steps."""
     calls = {"n": 0}
-    real = Stepper.run
+    real = Stepper.advance
 
     def counted(self, out, limit):
         calls["n"] += 1
         return real(self, out, limit)
 
-    monkeypatch.setattr(Stepper, "run", counted)
+    monkeypatch.setattr(Stepper, "advance", counted)
     system = ld.library.pendulum().compile()
     functions = [numba.njit(lowest), ld.Crossing("w", coordinates={}, speeds={"w": "A"})]
     events = functions if compiled else [*functions, lowest]

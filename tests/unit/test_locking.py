@@ -1,15 +1,15 @@
 """Joints locked and constraints released inside a run, against momentum balances by hand and the run in pieces."""
 
-import importlib
-
 import numpy as np
 import pytest
 from tests.literature import test_constraint_changes as literature
 
 import loopdyn as ld
-from loopdyn.integrators.base import Stepper
+from loopdyn.integrators.stepper import Stepper
+from loopdyn.run.course import Course
 from loopdyn.run.events import watch
 from loopdyn.run.locking import Phase
+from loopdyn.run.recorder import Journal, Recorder
 
 L1, L2, M1, M2 = 0.8, 0.5, 2.0, 1.0
 
@@ -100,7 +100,7 @@ def test_a_run_through_release_and_lock_follows_the_literature(formulation):
     assert run.status == "finished", run.message
     opened, locked = (e for e in run.events if "independent" not in e.name)
     if formulation != "auto":
-        names = [e.name for e in run.events if "independent" in e.name]
+        names = [e.name for e in run.events if e.kind == "coordinate switch"]
         assert names == ["independent: a1 -> a1, a2, a3", "independent: a1, a2, a3 -> a1, a3"]
         freedoms = run.active.sum(axis=1)
         for t, count in ((0.1, 1), (0.4, 3), (0.7, 2)):
@@ -149,16 +149,16 @@ def test_coordinates_that_are_forced_and_too_few_behind_a_release_end_the_run_in
 def test_constraints_that_a_formulation_cannot_treat_end_the_run_in_words():
     """Closure refuses rows that hold velocities alone; a lock does not bring such, so they are brought here."""
     system = literature.closed().compile(cuts=["O4"])
-    module = importlib.import_module("loopdyn.run.simulate")
     unsupported = ld.library.four_bar()
     unsupported.add_force(ld.UserForce(function=lambda t, q, v, out: None, name="f"))
     method = ld.Closure()
     solver = ld.prepare(system, method, system.state(*literature.START))
     stepper = Stepper(system, solver, ld.DOP853(), "none", 2, 1e-8, 0.0)
-    nothing = watch(system, [], 2, 0.0, 1.0)
-    simulation = module._Simulation(system, stepper, np.array([0.0]), 1.0, "none", method, nothing, {}, np.zeros(0))
+    watched, recorder = watch(system, [], 2, 0.0, 1.0), Recorder(system, np.array([0.0]), stepper.sources, "none")
+    journal = Journal(system, solver)
+    course = Course(system, stepper, method, watched, 1.0, np.zeros(0), recorder, journal, {})
     with pytest.raises(ld.LoopdynError, match="closure cannot treat 'four_bar'"):
-        simulation._enter(Phase(unsupported.compile()), system.state(*literature.START))
+        course.enter(Phase(unsupported.compile()), system.state(*literature.START))
 
 
 def test_locked_runs_are_saved_loaded_and_resumed(tmp_path, interrupt_at):

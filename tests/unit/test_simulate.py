@@ -5,7 +5,7 @@ import pytest
 
 import loopdyn as ld
 from loopdyn.engine.status import FINE
-from loopdyn.integrators import chart
+from loopdyn.integrators import memory
 
 G = 9.81
 
@@ -368,7 +368,8 @@ def test_a_run_of_a_suspension_from_its_equilibrium_takes_few_steps():
 def test_the_natural_rate_is_that_of_the_vibration(stiffness):
     """A mass of 2 kg on a vertical slide: sqrt(k / m) on a spring, sqrt(g / size) where gravity is larger."""
     from loopdyn.formulations.registry import prepare
-    from loopdyn.integrators.base import DOP853, Stepper
+    from loopdyn.integrators.runge_kutta import DOP853
+    from loopdyn.integrators.stepper import Stepper
 
     m = ld.Mechanism("mass", gravity=(0, -G, 0))
     m.add_body("mass", ld.Inertia(mass=2.0, com=(0, 0.5, 0), inertia=np.eye(3).tolist()))
@@ -398,7 +399,7 @@ def test_many_rejections_in_a_row_end_the_run_with_a_reason():
     class Never(ld.DOP853):
         def in_python(self, stepper):
             def attempt(ints, floats, work, m, method, accelerate):
-                m.new[:], m.clock[chart.ERROR] = m.y, 2.0
+                m.new[:], m.clock[memory.ERROR] = m.y, 2.0
                 return FINE
 
             return attempt

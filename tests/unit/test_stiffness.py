@@ -81,7 +81,7 @@ def test_a_four_bar_with_a_strong_damper_is_found_stiff(damping, stiff):
     """Reduced to its crank: inertia of some 0.3 kg m2 against 5000 N m s, a rate of 2e4/s, and a creep over seconds."""
     system = damped_four_bar(damping)
     run = motion(system, 2.0)
-    assert [e.name.split(":")[0] for e in run.events] == ["stiff"] * stiff
+    assert [e.kind for e in run.events] == ["stiff"] * stiff
     explicit = motion(system, 2.0, integrator="dop853")
     assert np.abs(run.path.q - explicit.path.q).max() < 1e-7
     assert run.largest_residual < 1e-9
@@ -98,13 +98,13 @@ REGULAR = sorted(set(ld.library.ALL) - {"flyball", "stewart_6ups"})
 def test_regular_mechanisms_are_not_found_stiff(name, rtol):
     system = ld.library.ALL[name]().compile()
     run = motion(system, 0.05 if name == "andrews" else 2.0, rtol)
-    assert not [e for e in run.events if e.name.startswith("stiff")]
+    assert not [e for e in run.events if e.kind == "stiff"]
 
 
 def test_near_the_end_of_a_run_it_does_not_change_over():
     """Less than a hundred steps are left when the platform has come to rest after two to three seconds."""
     system = ld.library.stewart_6ups().compile()
-    assert not [e for e in motion(system, 3.0).events if e.name.startswith("stiff")]
+    assert not [e for e in motion(system, 3.0).events if e.kind == "stiff"]
 
 
 @pytest.mark.parametrize("rtol", [1e-6, 1e-8, 1e-10])

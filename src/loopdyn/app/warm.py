@@ -54,9 +54,10 @@ class Uses:
         """Steps with a solver that changes no speed: they call solvers by address, so they are the same for each."""
         from loopdyn.errors import LoopdynError
         from loopdyn.formulations.base import FunctionSolver, Solution, SolverKernels
-        from loopdyn.integrators.base import Stepper, chosen
-        from loopdyn.integrators.chart import Output
-        from loopdyn.integrators.stepping import nothing
+        from loopdyn.integrators.loop import nothing
+        from loopdyn.integrators.memory import Output
+        from loopdyn.integrators.registry import chosen
+        from loopdyn.integrators.stepper import Stepper
 
         system = self.system
         kernels = SolverKernels(nothing, nothing, *self.arrays, explain=lambda status: LoopdynError(""))
@@ -65,7 +66,8 @@ class Uses:
         stepper.allow(0.0, 0.02)
         stepper.start(self.state, 0.02)
         q, v, a, work = (np.zeros((1, n)) for n in (system.nq, system.nv, system.nv, stepper.sources))
-        stepper.run(Output(np.array([0.01]), q, v, a, work, steps=np.zeros(1, np.int64)), limit=10)
+        none = np.zeros(1, np.int64)
+        stepper.advance(Output(np.array([0.01]), q, v, a, work, steps=none, written=none.copy()), limit=10)
 
     def trees(self) -> None:
         """Functions of the tree."""

@@ -8,14 +8,16 @@ order. The first three steps, and those behind an event, are of the classical Ru
 from __future__ import annotations
 
 from functools import cache
+from typing import Any, ClassVar
 
 import numpy as np
 
 from loopdyn.engine.jit import kernel
 from loopdyn.engine.status import FINE
-from loopdyn.integrators.chart import PAST, note, recall, stage
+from loopdyn.integrators.base import Fixed
+from loopdyn.integrators.loop import Method, finish
+from loopdyn.integrators.memory import PAST, note, recall, stage
 from loopdyn.integrators.runge_kutta import rk4
-from loopdyn.integrators.stepping import Method, finish
 
 HISTORY = 3  # states before the start of a step
 PREDICTED = HISTORY + 1  # row of k: the start, the history, then the state that was predicted
@@ -50,3 +52,24 @@ def predict_and_correct(ints, floats, work, m, method, accelerate):
             return status
     finish(m, method, method.e[0] if starting else method.b)
     return FINE
+
+
+class ABM(Fixed):
+    """Adams-Bashforth-Moulton of order 4, two evaluations a step.
+
+    Examples
+    --------
+    >>> ABM(step=1e-3).history
+    3
+    """
+
+    name: ClassVar[str] = "abm"
+    history: ClassVar[int] = HISTORY
+
+    def method(self) -> Method:
+        """Predictor and corrector."""
+        return abm4()
+
+    def attempt(self) -> Any:
+        """Its own way to make a step."""
+        return predict_and_correct

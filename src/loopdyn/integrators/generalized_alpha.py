@@ -11,20 +11,22 @@ matrix is taken by differences of the residual, so that stiff springs and damper
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from loopdyn.engine.status import RAISED
 from loopdyn.errors import LoopdynError
-from loopdyn.integrators import chart
+from loopdyn.integrators import memory
+from loopdyn.integrators.base import Fixed
+from loopdyn.integrators.loop import Method, ends_only
 from loopdyn.system.system import State
 from loopdyn.tree.functions import increment, terms
 
 if TYPE_CHECKING:
-    from loopdyn.integrators.base import Stepper
+    from loopdyn.integrators.stepper import Stepper
 
 Array = NDArray[np.float64]
 
@@ -33,72 +35,131 @@ ENOUGH = 1e-12  # change of the increments, rad or sizes of the mechanism, at wh
 MOST = 20  # its iterations at most
 
 
-def make(stepper: Stepper, rho: float) -> Callable[..., int]:
-    """A function that makes one step."""
-    system, m, nv = stepper.system, stepper.memory, stepper.system.nv
-    am, af = (2.0 * rho - 1.0) / (rho + 1.0), rho / (rho + 1.0)
-    gamma = 0.5 + af - am
-    beta = 0.25 * (gamma + 0.5) ** 2
-    rows, units, holonomic = system.row_units, system.speed_units, system.holonomic
+class _Newton(NamedTuple):
+    """The inverse of the matrix of Newton's method, of rows and columns brought to the order of one."""
 
-    def attempt(ints: Any, floats: Any, work: Any, memory: Any, method: Any, accelerate: Any) -> int:
-        h, t = float(m.clock[chart.SIZE]), float(m.clock[chart.STOP])
-        v0, d0, a0 = m.y[nv : 2 * nv], m.k[0, nv : 2 * nv], m.extra
+    inverse: Array
+    scale: Array  # of loads and rows
+    column: Array  # of increments and multipliers
 
-        def end(x: Array) -> tuple[Array, Array, Array]:
-            """Speeds, accelerations and a at the end for increments x."""
-            a = (x - h * v0 - h * h * (0.5 - beta) * a0) / (h * h * beta)
-            return v0 + h * ((1.0 - gamma) * a0 + gamma * a), ((1.0 - am) * a + am * a0 - af * d0) / (1.0 - af), a
 
-        def residual(x: Array, lam: Array) -> tuple[Array, Array]:
-            """Unbalanced loads and residuals of the rows in natural units, and the Jacobian of the rows."""
-            v, d, _ = end(x)
-            now = terms(system, State(t, increment(system, m.q, in_chart(x)), v))
-            loads = now.M @ d - now.h - now.J.T @ (lam / rows)
-            closed = np.where(holonomic, now.phi, now.J @ v + now.phi_t) / rows
-            return np.concatenate([units * loads, closed]), now.J / rows[:, None]
+class _Steps:
+    """Makes the steps of a stepper.
 
-        def in_chart(x: Array) -> Array:
-            """Increments from the start for displacements x along the axes of a body in the middle of the step."""
-            xi = np.empty(nv)
-            chart.rates(ints, 0.5 * x, x, xi)
-            return xi
+    Parameters
+    ----------
+    stepper : Stepper
+    rho : float
+        What is left of an infinitely fast vibration after a step.
+    """
 
-        x = h * v0 + 0.5 * h * h * a0
-        lam = np.zeros(system.nc)
+    def __init__(self, stepper: Stepper, rho: float):
+        self.stepper, self.system = stepper, stepper.system
+        self.am, self.af = (2.0 * rho - 1.0) / (rho + 1.0), rho / (rho + 1.0)
+        self.gamma = 0.5 + self.af - self.am
+        self.beta = 0.25 * (self.gamma + 0.5) ** 2
+
+    def attempt(self, ints: Any, floats: Any, work: Any, m: Any, method: Any, accelerate: Any) -> int:
+        """One step of size clock[SIZE]: `m.new`."""
+        h, t, nv = float(m.clock[memory.SIZE]), float(m.clock[memory.STOP]), self.system.nv
         try:
-            r, J = residual(x, lam)
-            A = np.zeros((nv + system.nc, nv + system.nc))
-            for k in range(nv):
-                step = np.zeros(nv)
-                step[k] = DIFFERENCE * units[k]
-                A[:, k] = (residual(x + step, lam)[0] - r) / DIFFERENCE
-            A[:nv, nv:] = -units[:, None] * J.T
-            # loads and rows differ in size by h^2: both are brought to the order of one
-            load = float(np.abs(A[:nv, :nv]).max(initial=0.0)) or 1.0
-            scale = np.concatenate([np.full(nv, load), np.ones(system.nc)])
-            column = np.concatenate([np.ones(nv), np.full(system.nc, load)])
-            U, s, Vt = np.linalg.svd(A / scale[:, None] * column)
-            kept = nv + stepper.rank
-            inverse = (Vt[:kept].T / s[:kept]) @ U[:, :kept].T
-            for _ in range(MOST):
-                change = -(inverse @ (r / scale)) * column
-                x, lam = x + units * change[:nv], lam + change[nv:]
-                r, _ = residual(x, lam)
-                if np.abs(change[:nv]).max(initial=0.0) < ENOUGH:
-                    break
-            else:
-                raise LoopdynError(f"Newton's method does not converge at t = {t:g} s. Use a smaller step.")
+            x = self._solve(m, h * m.y[nv : 2 * nv] + 0.5 * h * h * m.extra, np.zeros(self.system.nc))
         except (LoopdynError, np.linalg.LinAlgError) as error:
-            stepper.error = error if isinstance(error, LoopdynError) else LoopdynError(f"at t = {t:g} s: {error}.")
+            failure = error if isinstance(error, LoopdynError) else LoopdynError(f"at t = {t:g} s: {error}.")
+            self.stepper.error = failure
             return RAISED
-        v, d, m.extra[:] = end(x)
-        m.new[:nv], m.new[nv : 2 * nv] = in_chart(x), v
-        chart.place(ints, work, m, m.new, t)
-        stepper.views.a[:] = d
-        status = chart.note(ints, floats, work, m, m.new, 1)
+        v, d, m.extra[:] = self._end(m, x)
+        m.new[:nv], m.new[nv : 2 * nv] = self._in_chart(x), v
+        memory.place(ints, work, m, m.new, t)
+        self.stepper.views.a[:] = d
+        status = memory.note(ints, floats, work, m, m.new, 1)
         m.new[2 * nv :] = m.y[2 * nv :] + 0.5 * h * (m.k[0, 2 * nv :] + m.k[1, 2 * nv :])
-        m.clock[chart.ERROR] = 0.0
+        m.clock[memory.ERROR] = 0.0
         return int(status)
 
-    return attempt
+    def _end(self, m: Any, x: Array) -> tuple[Array, Array, Array]:
+        """Speeds, accelerations and a at the end for increments x."""
+        h, nv = float(m.clock[memory.SIZE]), self.system.nv
+        v0, d0, a0 = m.y[nv : 2 * nv], m.k[0, nv : 2 * nv], m.extra
+        a = (x - h * v0 - h * h * (0.5 - self.beta) * a0) / (h * h * self.beta)
+        d = ((1.0 - self.am) * a + self.am * a0 - self.af * d0) / (1.0 - self.af)
+        return v0 + h * ((1.0 - self.gamma) * a0 + self.gamma * a), d, a
+
+    def _in_chart(self, x: Array) -> Array:
+        """Increments from the start for displacements x along the axes of a body in the middle of the step."""
+        xi = np.empty(self.system.nv)
+        memory.rates(self.stepper.ints, 0.5 * x, x, xi)
+        return xi
+
+    def _residual(self, m: Any, x: Array, lam: Array) -> tuple[Array, Array]:
+        """Unbalanced loads and residuals of the rows in natural units, and the Jacobian of the rows."""
+        s, rows = self.system, self.system.row_units
+        v, d, _ = self._end(m, x)
+        now = terms(s, State(float(m.clock[memory.STOP]), increment(s, m.q, self._in_chart(x)), v))
+        loads = now.M @ d - now.h - now.J.T @ (lam / rows)
+        closed = np.where(s.holonomic, now.phi, now.J @ v + now.phi_t) / rows
+        return np.concatenate([s.speed_units * loads, closed]), now.J / rows[:, None]
+
+    def _solve(self, m: Any, x: Array, lam: Array) -> Array:
+        """The increments x by Newton's method with one matrix; raises where it does not converge."""
+        nv, units = self.system.nv, self.system.speed_units
+        r, J = self._residual(m, x, lam)
+        by = self._newton(m, x, lam, r, J)
+        for _ in range(MOST):
+            change = -(by.inverse @ (r / by.scale)) * by.column
+            x, lam = x + units * change[:nv], lam + change[nv:]
+            r, _ = self._residual(m, x, lam)
+            if np.abs(change[:nv]).max(initial=0.0) < ENOUGH:
+                return x
+        t = float(m.clock[memory.STOP])
+        raise LoopdynError(f"Newton's method does not converge at t = {t:g} s. Use a smaller step.")
+
+    def _newton(self, m: Any, x: Array, lam: Array, r: Array, J: Array) -> _Newton:
+        """Its matrix, at increments and multipliers where the residual is r, inverted on the independent rows."""
+        nv, nc, units = self.system.nv, self.system.nc, self.system.speed_units
+        A = np.zeros((nv + nc, nv + nc))
+        for k in range(nv):
+            step = np.zeros(nv)
+            step[k] = DIFFERENCE * units[k]
+            A[:, k] = (self._residual(m, x + step, lam)[0] - r) / DIFFERENCE
+        A[:nv, nv:] = -units[:, None] * J.T
+        # loads and rows differ in size by h^2: both are brought to the order of one
+        load = float(np.abs(A[:nv, :nv]).max(initial=0.0)) or 1.0
+        scale, column = np.repeat([load, 1.0], [nv, nc]), np.repeat([1.0, load], [nv, nc])
+        U, s, Vt = np.linalg.svd(A / scale[:, None] * column)
+        kept = nv + self.stepper.rank
+        return _Newton((Vt[:kept].T / s[:kept]) @ U[:, :kept].T, scale, column)
+
+
+@dataclass(frozen=True)
+class GeneralizedAlpha(Fixed):
+    """Generalised-alpha: implicit, order 2, constraints held at position level, numerical damping of fast motion.
+
+    Parameters
+    ----------
+    step : float
+        Size of a step in s.
+    rho : float
+        What is left of an infinitely fast vibration after a step: 1 none damped, 0 all of it.
+
+    Examples
+    --------
+    >>> GeneralizedAlpha(step=1e-3).rho
+    0.8
+    """
+
+    name: ClassVar[str] = "generalized_alpha"
+    rho: float = 0.8
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0.0 <= self.rho <= 1.0:
+            raise LoopdynError(f"{self.name}: rho is {self.rho}. Give a number from 0 to 1.")
+
+    def method(self) -> Method:
+        """Both ends of a step."""
+        return ends_only()
+
+    def in_python(self, stepper: Stepper) -> Any:
+        """Newton's method on dense matrices."""
+        return _Steps(stepper, self.rho).attempt

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import ClassVar
 
 import numpy as np
 from numpy.polynomial import Polynomial
 
-from loopdyn.integrators.stepping import Method
+from loopdyn.integrators.base import Adaptive, Fixed
+from loopdyn.integrators.loop import Method
 
 
 def _without_extra(a: np.ndarray, b: np.ndarray, c: np.ndarray, e: np.ndarray, p: np.ndarray, order: int) -> Method:
@@ -57,3 +59,51 @@ def dop853() -> Method:
         basis *= Polynomial([0.0, 1.0]) if k % 2 == 0 else Polynomial([1.0, -1.0])
         p[:, : len(basis.coef) - 1] += np.outer(F[k], basis.coef[1:])
     return Method(a, b, table.C[:n].copy(), e, table.A[n + 1 :].copy(), table.C[n + 1 :].copy(), p, 8)
+
+
+class RK4(Fixed):
+    """The classical Runge-Kutta method of order 4.
+
+    Examples
+    --------
+    >>> RK4(step=1e-3).step
+    0.001
+    """
+
+    name: ClassVar[str] = "rk4"
+
+    def method(self) -> Method:
+        """Four stages."""
+        return rk4()
+
+
+class DP5(Adaptive):
+    """Dormand-Prince 5(4): adaptive, for loose tolerances and motions that are not smooth.
+
+    Examples
+    --------
+    >>> DP5().method().order
+    5
+    """
+
+    name: ClassVar[str] = "dp5"
+
+    def method(self) -> Method:
+        """Seven stages, the last of which is the first of the next step."""
+        return dp5()
+
+
+class DOP853(Adaptive):
+    """Dormand-Prince 8(5,3): adaptive, with dense output of order 7; the default.
+
+    Examples
+    --------
+    >>> DOP853().method().order
+    8
+    """
+
+    name: ClassVar[str] = "dop853"
+
+    def method(self) -> Method:
+        """Twelve stages, three more where the inside of a step is looked at."""
+        return dop853()

@@ -11,12 +11,15 @@ Increments and speeds are in it; works are integrated with the weights of the st
 from __future__ import annotations
 
 from functools import cache
+from typing import Any, ClassVar
 
 import numpy as np
 
 from loopdyn.engine.jit import kernel
 from loopdyn.engine.status import FINE, NOT_A_NUMBER
-from loopdyn.integrators.chart import (
+from loopdyn.integrators.base import Adaptive
+from loopdyn.integrators.loop import Method
+from loopdyn.integrators.memory import (
     ATOL,
     ERROR,
     FASTEST,
@@ -26,7 +29,6 @@ from loopdyn.integrators.chart import (
     note,
     place,
 )
-from loopdyn.integrators.stepping import Method
 
 S6 = np.sqrt(6.0)
 NODES = np.array([(4.0 - S6) / 10.0, (4.0 + S6) / 10.0, 1.0])
@@ -158,3 +160,23 @@ def attempt(ints, floats, work, m, method, accelerate):
     m.new[:n] = m.y[:n] + Z[2]
     m.new[n:] = m.y[n:] + h * (A[2, 0] * m.k[1, n:] + A[2, 1] * m.k[2, n:] + A[2, 2] * m.k[3, n:])
     return FINE
+
+
+class Stiff(Adaptive):
+    """Radau IIA of order 5: adaptive and implicit, for stiff springs and dampers.
+
+    Examples
+    --------
+    >>> Stiff(longest=0.1).longest
+    0.1
+    """
+
+    name: ClassVar[str] = "stiff"
+
+    def method(self) -> Method:
+        """Three stages that are solved together."""
+        return radau()
+
+    def attempt(self) -> Any:
+        """Its own way to make a step."""
+        return attempt

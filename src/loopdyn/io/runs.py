@@ -21,7 +21,7 @@ from loopdyn.io.yaml import load
 from loopdyn.results.run import Run, Statistics, Trajectory
 from loopdyn.run.events import Event
 from loopdyn.run.locking import impulse_as_data, impulse_of, phase_of
-from loopdyn.run.passages import passage_of
+from loopdyn.run.singular_passage import passage_of
 from loopdyn.system.system import State, System
 
 ENGINE: Literal["h5netcdf"] = "h5netcdf"
@@ -59,6 +59,7 @@ def save_run(run: Run, path: str | os.PathLike[str]) -> None:
         "cuts": json.dumps(list(system.topology.cuts)),
         "statistics": json.dumps(asdict(run.statistics)),
         "event_names": json.dumps([e.name for e in run.events]),
+        "event_kinds": json.dumps([e.kind for e in run.events]),
         "event_impulses": json.dumps([impulse_as_data(e.impulse) for e in run.events]),
         "phases": json.dumps([p.as_data() for p in run.phases]),
         "passages": json.dumps([p.as_data() for p in run.passages]),
@@ -160,7 +161,10 @@ def _check(data: Any, attributes: dict[str, Any]) -> None:
     t, q = data["time"].values, data["q"].values
     if not (np.isfinite(t).all() and np.isfinite(q).all()) or np.any(np.diff(t) <= 0.0):
         raise ValueError("times or coordinates are no ascending, finite numbers")
-    if data.sizes["number"] != 2 or data.sizes["event"] != len(json.loads(attributes["event_names"])):
+    if "event_kinds" not in attributes:
+        raise ValueError("its events have no kind: an earlier version saved it")
+    counts = {len(json.loads(attributes[name])) for name in ("event_names", "event_kinds")}
+    if data.sizes["number"] != 2 or counts != {data.sizes["event"]}:
         raise ValueError("events are not complete")
     if attributes["status"] not in STATUSES:
         raise ValueError(f"the status '{attributes['status']}' is unknown")
@@ -180,8 +184,8 @@ def _system(model: str, cuts: list[str], path: Any) -> System:
 def _run(data: Any, attributes: dict[str, Any], system: System) -> Run:
     from loopdyn.quantities.labels import dataset
 
-    kinds = ("event_names", "event_impulses", "phases", "passages")
-    names, impulses, phases, passages = (json.loads(attributes.pop(x)) for x in kinds)
+    lists = ("event_names", "event_kinds", "event_impulses", "phases", "passages")
+    names, kinds, impulses, phases, passages = (json.loads(attributes.pop(x)) for x in lists)
     statistics = Statistics(**json.loads(attributes.pop("statistics")))
     work = data["work"].values if "work" in data else np.zeros((data.sizes["time"], 0))
     t, q, v, a = (data[name].values for name in ("time", "q", "v", "a"))
@@ -193,7 +197,7 @@ def _run(data: Any, attributes: dict[str, Any], system: System) -> Run:
             State(at, data[f"event_{which}_q"].values[k], data[f"event_{which}_v"].values[k])
             for which in ("state", "after")
         )
-        events.append(Event(at, name, before, after, loss, impulse_of(impulses[k])))
+        events.append(Event(at, name, before, after, loss, impulse_of(impulses[k]), kind=kinds[k]))
     kept = data.drop_vars([v for v in data.variables if str(v).startswith("event_") or v == "jumps"])
     settings = json.loads(attributes["settings"])
     made = tuple(phase_of(system, p) for p in phases)

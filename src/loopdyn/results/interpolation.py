@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from loopdyn.integrators.chart import rates
+from loopdyn.integrators.memory import rates
 from loopdyn.system.system import State, System
 from loopdyn.tree.functions import difference, increment
 

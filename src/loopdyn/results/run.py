@@ -24,7 +24,7 @@ from loopdyn.results.interpolation import between
 from loopdyn.results.tables import dataframe, summary_table, write_workbook
 from loopdyn.run.events import Event
 from loopdyn.run.locking import Phase
-from loopdyn.run.passages import Passage
+from loopdyn.run.singular_passage import Passage
 from loopdyn.system.system import State, System, point_on
 from loopdyn.tables import csv_text
 from loopdyn.tree import along, kinematics, power
@@ -203,8 +203,8 @@ class Run:
             "nearly singular poses, by momentum steps": beside,
         }
         found = choice + [f"{what}: {count}" for what, count in counted.items() if count]
-        found += ["a stiff integrator on the way" for e in self.events if e.name.startswith("stiff:")]
-        switches = sum(e.name.startswith("independent:") for e in self.events)
+        found += ["a stiff integrator on the way" for e in self.events if e.kind == "stiff"]
+        switches = sum(e.kind == "coordinate switch" for e in self.events)
         found += [f"changes of independent coordinates: {switches}"] if switches else []
         if self.left_open:
             left = ", ".join(f"{row} {x:.1e}" for row, x in self.left_open.items())

@@ -2,13 +2,13 @@
 
 An event is found on the dense output of a step, and a change of the state begins the integration anew.
 
-**What is found.** A function is sampled at nine points of every step (:mod:`loopdyn.integrators.watching`) and one
-beyond either end. Each change of sign between samples is a crossing, located to rounding. Where three samples in a row
-come near to zero and turn away again, the smallest value between them is looked for: so two crossings are found
-however short the time between them, as long as the function turns only once within three samples, at most 0.4 of a
-step. A function that is smooth on the scale of the motion does; one that oscillates faster than the mechanism moves
-needs shorter steps: ``ld.DOP853(longest=...)``. After an `action` a function is watched again from the second sample
-on, 4 % of a step later.
+**What is found.** A function is sampled at nine points of every step and one beyond either end, see
+:mod:`loopdyn.integrators.event_sampling`. Each change of sign between samples is a crossing, located to rounding. Where
+three samples in a row come near to zero and turn away again, the smallest value between them is looked for: so two
+crossings are found however short the time between them, as long as the function turns only once within three samples,
+at most 0.4 of a step. A function that is smooth on the scale of the motion does; one that oscillates faster than the
+mechanism moves needs shorter steps: ``ld.DOP853(longest=...)``. After an `action` a function is watched again from the
+second sample on, 4 % of a step later.
 """
 
 from __future__ import annotations
@@ -22,14 +22,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loopdyn.errors import LoopdynError
-from loopdyn.integrators.chart import FULL_TURN
-from loopdyn.integrators.watching import SAMPLES, may_dip, sign_changes
+from loopdyn.files import Misfit
+from loopdyn.integrators.event_sampling import SAMPLES, may_dip, sign_changes
 from loopdyn.loops.projection import metric, smallest_step
 from loopdyn.loops.reactions import Reactions, freedom_rate
 from loopdyn.quantities.expressions import Program, parse
 from loopdyn.quantities.expressions import opcodes as OP
 from loopdyn.quantities.wording import nearest
-from loopdyn.run.locking import Lock, Release, require_lockable
+from loopdyn.run.locking import Lock, Release, impulse_as_data, impulse_of, require_lockable
+from loopdyn.system.cut_angles import FULL_TURN
 from loopdyn.system.system import State, System, TableUse
 from loopdyn.tree.functions import body_motion, joint_coordinates, terms
 
@@ -133,6 +134,21 @@ class Limits:
 
 
 Given = Crossing | At | Limits | Function
+# What can happen in a run: a function that the user gave passes zero; a time that the user gave; a joint at or beyond a
+# limit; a table that is left; steps limited by stability; other coordinates, or other redundant rows left open, from
+# then on; momentum steps through or beside a singular pose; small steps beside one; a state that is found in none.
+KINDS = (
+    "crossing",
+    "time",
+    "limit",
+    "table",
+    "stiff",
+    "coordinate switch",
+    "rows left open",
+    "singular passage",
+    "near miss",
+    "singular pose",
+)
 
 
 @dataclass(frozen=True)
@@ -151,6 +167,10 @@ class Event:
     impulse : Reactions, optional
         Where constraints changed or momentum steps went through a singular pose: impulses of all joints, N s and N m s,
         and in its `multipliers` those of constraints, drivers and locks.
+    kind : str
+        "crossing", "time", "limit", "table" (it is left), "stiff" (the stiff integrator takes over), "coordinate
+        switch" (other speeds are independent), "rows left open" (other redundant constraints), "singular passage",
+        "near miss" or "singular pose" (a state in it is guessed).
     """
 
     t: float
@@ -159,6 +179,31 @@ class Event:
     after: State
     energy_loss: float = 0.0
     impulse: Reactions | None = None
+    kind: str = field(kw_only=True)
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise LoopdynError(f"'{self.kind}' is no kind of event. {nearest(self.kind, KINDS)}")
+
+    def as_data(self) -> dict[str, Any]:
+        """Plain data, for files."""
+        states = {name: [s.q.tolist(), s.v.tolist()] for name, s in (("state", self.state), ("after", self.after))}
+        numbers = {"t": self.t, "energy_loss": self.energy_loss, "impulse": impulse_as_data(self.impulse)}
+        return {"name": self.name, "kind": self.kind, **numbers, **states}
+
+
+def event_of(system: System, data: Mapping[str, Any]) -> Event:
+    """The event of :meth:`Event.as_data`."""
+    t, states = float(data["t"]), []
+    for name in ("state", "after"):
+        q, v = (np.array(x, float) for x in data[name])
+        if (q.shape, v.shape) != ((system.nq,), (system.nv,)):
+            raise Misfit(f"an event has {q.size} coordinates and {v.size} speeds")
+        states.append(State(t, q, v))
+    if data["kind"] not in KINDS:
+        raise Misfit(f"'{data['kind']}' is no kind of event")
+    (before, after), impulse = states, impulse_of(data["impulse"])
+    return Event(t, str(data["name"]), before, after, float(data["energy_loss"]), impulse, kind=data["kind"])
 
 
 @dataclass
@@ -167,6 +212,7 @@ class Watched:
 
     event: Crossing
     program: Program | None = None  # of the formula, if it is one; its variables are t, q, v
+    kind: str = "crossing"  # of the event
     rest: Callable[[State], bool] | None = None  # whether the state after the action is at rest at a limit
     table: TableUse | None = None  # a table whose corners these are: the integration begins anew, which is no event
     leaves: bool = False  # a limit beyond which the run goes on: to be warned of
@@ -226,6 +272,29 @@ class Watch:
     def holds(self, t: float) -> bool:
         """Whether something has just happened at the time t: what follows needs a close look."""
         return any(w.since == t for w in self.crossings)
+
+    def save(self) -> dict[str, Any]:
+        """What is held, by names for a file."""
+        return {"held": np.array([(w.since, w.held) for w in self.crossings])}
+
+    def restore(self, saved: Mapping[str, Any]) -> None:
+        """Hold what :meth:`save` gave."""
+        for watched, (since, held) in zip(self.crossings, saved["held"], strict=True):
+            watched.hold(float(since), float(held))
+
+    def suspicious(self, events: Iterable[Event]) -> list[str]:
+        """What is to be warned of after a run with these events, in words: limits that were left, or not watched."""
+        found, happened = list(self.unseen), list(events)
+        for w in self.crossings:
+            times = [e.t for e in happened if w.leaves and e.name == w.event.name]
+            if w.beyond_at_start:
+                found.append(f"{w.beyond_at_start}. The run goes on there: at_limit: warn.")
+            elif times:
+                found.append(
+                    f"{w.event.name} from t = {min(times):.6g} s on: the run goes on as if there were none. With "
+                    "at_limit: stop, or {rebound: 0.5}, beside the limits of the joint it ends there, or rebounds."
+                )
+        return found
 
     def functions(self) -> tuple[list[Any], list[Program]]:
         """Jitted functions and formulas."""
@@ -461,7 +530,7 @@ def _limit(present: Watch, event: Limits, c: _Coordinate, bound: float, side: st
         crossing = Crossing(lambda t, q, v: c.value(State(t, q, v)) - at, name, direction, stop)
     program = _program(c.system, crossing)
     if event.restitution is None:
-        return Watched(crossing, program, leaves=event.warn)
+        return Watched(crossing, program, kind="limit", leaves=event.warn)
     e = event.restitution
 
     def rebound(state: State) -> State:
@@ -474,7 +543,7 @@ def _limit(present: Watch, event: Limits, c: _Coordinate, bound: float, side: st
     def rests(state: State) -> bool:
         return bool(abs(c.rate(state)[1]) < REST * c.unit)
 
-    return Watched(replace(crossing, action=rebound), program, rests)
+    return Watched(replace(crossing, action=rebound), program, kind="limit", rest=rests)
 
 
 def impact(system: System, state: State, row: Array, rate: float, unit: float, restitution: float, rank: int) -> Array:

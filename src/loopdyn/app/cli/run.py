@@ -127,7 +127,7 @@ def _checked_settings(
 ) -> dict[str, Any]:
     """Settings of `simulate`; wrong ones are refused before a model is read."""
     from loopdyn.formulations.registry import DEFAULT, formulation_class
-    from loopdyn.integrators.base import named
+    from loopdyn.integrators.registry import named
     from loopdyn.run.simulate import check_settings, output_times
 
     with refuse_options():

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,14 +19,15 @@ from numpy.typing import NDArray
 from loopdyn.engine.status import AGAIN, FINE, RAISED
 from loopdyn.errors import ConvergenceError, LoopdynError
 from loopdyn.formulations.base import PassingSolver, Step
-from loopdyn.integrators import chart
-from loopdyn.integrators.stepping import Method, ends_only, look_inside
+from loopdyn.integrators import memory
+from loopdyn.integrators.base import Adaptive, Fixed
+from loopdyn.integrators.loop import Method, ends_only, look_inside
 from loopdyn.system.system import State
 from loopdyn.tree.functions import difference, increment
 from loopdyn.tree.turns import count as count_turns
 
 if TYPE_CHECKING:
-    from loopdyn.integrators.base import Stepper
+    from loopdyn.integrators.stepper import Stepper
 
 Array = NDArray[np.float64]
 
@@ -55,7 +56,7 @@ SMALL = 1e-2  # share of the first step, below which steps beside a singular pos
 
 
 @cache
-def walked(order: int) -> Method:
+def ends_and_powers(order: int) -> Method:
     """Both ends of a step, and one more row for powers on the way; `order` is zero for steps of one size."""
     return ends_only()._replace(p=np.zeros((3, 0)), order=order)
 
@@ -128,7 +129,7 @@ class _Curve:
         return y, rate
 
 
-class Walker:
+class SteppingDriver:
     """Makes the steps of a stepper whose formulation makes them itself."""
 
     def __init__(self, stepper: Stepper, extrapolate: bool):
@@ -154,10 +155,10 @@ class Walker:
 
     def attempt(self, ints: Any, floats: Any, work: Any, m: Any, method: Any, accelerate: Any) -> int:
         """One step of size clock[SIZE]: `m.new` and clock[ERROR]."""
-        h, wanted = float(m.clock[chart.SIZE]), min(float(m.clock[chart.NEXT]), float(m.clock[chart.MOST]))
+        h, wanted = float(m.clock[memory.SIZE]), min(float(m.clock[memory.NEXT]), float(m.clock[memory.MOST]))
         self.first, self.poses, self.curves, self.blocked = max(self.first, wanted), [], [], False
         if self._must_stop:  # what jumps behind it must not be met, though the times of the parts of a step are rounded
-            h = max(h - MARGIN * float(np.spacing(m.clock[chart.STOP])), 0.5 * h)
+            h = max(h - MARGIN * float(np.spacing(m.clock[memory.STOP])), 0.5 * h)
         if self.hands_over and wanted < SMALL * self.first:
             return AGAIN
         try:
@@ -174,7 +175,7 @@ class Walker:
             return RAISED
         if self.blocked:
             return AGAIN
-        m.clock[chart.ERROR] = error
+        m.clock[memory.ERROR] = error
         if error <= 1.0 and self.poses:
             self.crossed.append(self._crossed())
         return FINE
@@ -187,7 +188,7 @@ class Walker:
             q = increment(stepper.system, m.q, y[:nv])
             return State(float(t), stepper.unwrapped(q), y[nv : 2 * nv].copy())
 
-        start, stop = end(m.clock[chart.START], m.y), end(m.clock[chart.STOP], m.new)
+        start, stop = end(m.clock[memory.START], m.y), end(m.clock[memory.STOP], m.new)
         work = float((m.new - m.y)[2 * nv :].sum())
         poses = tuple(sorted(self.poses, key=lambda pose: pose.t))
         return Crossed(start, stop, work, poses, self.nearest / self.farthest)
@@ -206,26 +207,26 @@ class Walker:
         elif error <= 1.0:
             error = LANDED if made.nearest < LANDING * self.farthest else max(error, self._jump(h))
         if error <= 1.0:
-            self._close(m.new, float(m.clock[chart.STOP]))
+            self._close(m.new, float(m.clock[memory.STOP]))
         return error
 
     @property
     def _must_stop(self) -> bool:
         """Whether the step that is made now ends where it must."""
         clock = self.stepper.memory.clock
-        return bool(clock[chart.STOP] >= clock[chart.END])
+        return bool(clock[memory.STOP] >= clock[memory.END])
 
     @property
     def _least(self) -> float:
         """Share of the farthest distance from a singular pose, below which speeds are not known to the tolerance."""
-        tolerance = float(self.stepper.memory.clock[[chart.RTOL, chart.ATOL]].sum())
+        tolerance = float(self.stepper.memory.clock[[memory.RTOL, memory.ATOL]].sum())
         return max(LANDING, float(np.sqrt(ROUNDING / tolerance)))
 
     def _is_singular(self, y: Array) -> bool:
         """Whether the step that is made now ends too close to a singular pose, if it ends at y."""
         m, nv = self.stepper.memory, self.stepper.system.nv
         q = increment(self.stepper.system, m.q, y[:nv])
-        self.end = self.solver.indicator_at(self.solver.look(float(m.clock[chart.STOP]), q, y[nv : 2 * nv]))
+        self.end = self.solver.indicator_at(self.solver.look(float(m.clock[memory.STOP]), q, y[nv : 2 * nv]))
         return self.end < self._least * self.farthest
 
     def _leads_into_singular_pose(self, h: float) -> bool:
@@ -249,10 +250,10 @@ class Walker:
         self, ints: Any, floats: Any, work: Any, m: Any, method: Any, t: float, weights: Any, accelerate: Any, _: Any
     ) -> int:
         """The state at the time t inside the last step, with its accelerations, into `work` and `m.stage`."""
-        if t >= m.clock[chart.STOP]:
+        if t >= m.clock[memory.STOP]:
             return self._at_end(ints, work, m)
         look_inside(ints, work, m, method, t, weights)  # on the cubic through both ends
-        h, a = t - float(m.clock[chart.START]), None
+        h, a = t - float(m.clock[memory.START]), None
         try:
             if h > 0.0 and self.extrapolate:
                 found = self._beside(h, CLOSABLE)
@@ -264,7 +265,7 @@ class Walker:
         except LoopdynError as failure:
             self.stepper.error = failure
             return RAISED
-        chart.place(ints, work, m, m.stage, t)
+        memory.place(ints, work, m, m.stage, t)
         if self.stepper.system.counted:
             count_turns(ints, floats, work)
         if a is None:
@@ -275,13 +276,13 @@ class Walker:
     def _at_end(self, ints: Any, work: Any, m: Any) -> int:
         """The end of the last step; close to a singular pose its accelerations are those of the polynomial, too."""
         a = m.a1
-        if self.extrapolate and m.count[chart.PENDING] == 1 and self.end < CLOSABLE * self.farthest:
-            t = float(m.clock[chart.STOP])
+        if self.extrapolate and m.count[memory.PENDING] == 1 and self.end < CLOSABLE * self.farthest:
+            t = float(m.clock[memory.STOP])
             try:
                 a = self._on_polynomial(t)[1]
             except ConvergenceError as failure:
                 return self._without(t, failure)
-        chart.put_end(ints, work, m._replace(a1=a))
+        memory.put_end(ints, work, m._replace(a1=a))
         m.stage[:] = m.new
         return FINE
 
@@ -296,7 +297,7 @@ class Walker:
         self.stepper.error = failure
         if self.extrapolate:
             return AGAIN if self.hands_over and not self.poses else RAISED
-        x = (t - float(m.clock[chart.START])) / float(m.clock[chart.SIZE])
+        x = (t - float(m.clock[memory.START])) / float(m.clock[memory.SIZE])
         self.guessed.append(t)
         self.stepper.views.a[:] = (1.0 - x) * m.k[0, nv : 2 * nv] + x * m.a1
         return FINE
@@ -315,17 +316,17 @@ class Walker:
         m, nv = self.stepper.memory, self.stepper.system.nv
         self.q = (m.q if ahead else m.q1).copy()
         if ahead:
-            self.t, v = float(m.clock[chart.START]), m.y[nv : 2 * nv]
+            self.t, v = float(m.clock[memory.START]), m.y[nv : 2 * nv]
             self.works, self.power = m.y[2 * nv :], m.k[0, 2 * nv :]
         else:
-            self.t, v = float(m.clock[chart.STOP]), m.v1
+            self.t, v = float(m.clock[memory.STOP]), m.v1
             self.works, self.power = m.new[2 * nv :], m.power1
-        inexact = float(m.clock[[chart.RTOL, chart.ATOL]].sum()) if self.t == self.anew else 0.0
+        inexact = float(m.clock[[memory.RTOL, memory.ATOL]].sum()) if self.t == self.anew else 0.0
         self.farthest = max(self.farthest, self.solver.begin(self.t, self.q, v, inexact))
 
     def _single(self, h: float) -> Array:
         """Increments, speeds and works after one step from the start of this one."""
-        m, nv, t = self.stepper.memory, self.stepper.system.nv, float(self.stepper.memory.clock[chart.START])
+        m, nv, t = self.stepper.memory, self.stepper.system.nv, float(self.stepper.memory.clock[memory.START])
         q, v, _ = self.solver.step(t, m.q.copy(), m.y[nv : 2 * nv].copy(), h)
         if isinstance(self.solver, PassingSolver):  # the scheme of the paper does not go through singular poses
             self.t, self.q, self.made = t, m.q.copy(), self.solver.last
@@ -384,7 +385,7 @@ class Walker:
         for ahead in (True, False):
             self._begin(ahead)
             try:
-                made = self._extrapolated(h if ahead else h - float(m.clock[chart.SIZE]))
+                made = self._extrapolated(h if ahead else h - float(m.clock[memory.SIZE]))
             except ConvergenceError:
                 continue
             s, y = self.solver.indicator_at(made.last.place), made.y
@@ -393,7 +394,7 @@ class Walker:
                 if not ahead:
                     y[:nv] = difference(system, m.q, increment(system, self.q, y[:nv]))
                 if s >= CLOSABLE * self.farthest:
-                    self._close(y, float(m.clock[chart.START]) + h)
+                    self._close(y, float(m.clock[memory.START]) + h)
                 return y
         return None
 
@@ -404,8 +405,8 @@ class Walker:
         not accurate, in a part of it around the time.
         """
         m, nv = self.stepper.memory, self.stepper.system.nv
-        h = float(m.clock[chart.SIZE])
-        x = (t - float(m.clock[chart.START])) / h
+        h = float(m.clock[memory.SIZE])
+        x = (t - float(m.clock[memory.START])) / h
         for k in range(HALVINGS):
             a = float(np.clip(x - 0.5 ** (k + 1), 0.0, 1.0 - 0.5**k))
             curve = self._curve(a, a + 0.5**k)
@@ -421,7 +422,7 @@ class Walker:
         """A polynomial over the part from a to b of the step that was taken."""
         found = next((c for c in self.curves if (c.a, c.b) == (a, b)), None)
         if found is None:
-            m, nv, h = self.stepper.memory, self.stepper.system.nv, float(self.stepper.memory.clock[chart.SIZE])
+            m, nv, h = self.stepper.memory, self.stepper.system.nv, float(self.stepper.memory.clock[memory.SIZE])
             inside = [(x, self._beside(x * h, self._least)) for x in a + (b - a) * NODES]
             nodes = [(x, y) for x, y in inside if y is not None]
             if a == 0.0:
@@ -492,7 +493,7 @@ class Walker:
     def _error(self, difference: Array) -> float:
         """Against the tolerances: positions in natural units, speeds relative to the fastest so far."""
         m, nv = self.stepper.memory, self.stepper.system.nv
-        rtol, atol, fastest = (float(m.clock[k]) for k in (chart.RTOL, chart.ATOL, chart.FASTEST))
+        rtol, atol, fastest = (float(m.clock[k]) for k in (memory.RTOL, memory.ATOL, memory.FASTEST))
         units = np.concatenate([m.unit, m.unit * fastest])
         scale = atol * np.concatenate([m.unit, m.unit]) + rtol * units
         share = np.abs(difference[: 2 * nv])[scale > 0.0] / scale[scale > 0.0]
@@ -508,5 +509,47 @@ class Walker:
         status = stepper.accelerate(stepper.ints, stepper.floats, stepper.work)
         if status != FINE:
             raise stepper.failure(status)
-        chart.note(stepper.ints, stepper.floats, stepper.work, m, np.zeros_like(m.y), 2)
+        memory.note(stepper.ints, stepper.floats, stepper.work, m, np.zeros_like(m.y), 2)
         return np.array(m.k[2, 2 * stepper.system.nv :])
+
+
+class Steps(Fixed):
+    """Steps of one size, made by the formulation itself: for ``Momentum(order=...)``.
+
+    Examples
+    --------
+    >>> Steps(step=1e-3).step
+    0.001
+    """
+
+    name: ClassVar[str] = "steps"
+    drives_steppers: ClassVar[bool] = True
+
+    def method(self) -> Method:
+        """Both ends of a step."""
+        return ends_and_powers(0)
+
+    def in_python(self, stepper: Stepper) -> Any:
+        """One step of the formulation."""
+        return SteppingDriver(stepper, extrapolate=False)
+
+
+class Extrapolation(Adaptive):
+    """Steps made by the formulation itself, four sizes of them extrapolated: adaptive, for ``Momentum()``.
+
+    Examples
+    --------
+    >>> Extrapolation().method().order
+    7
+    """
+
+    name: ClassVar[str] = "extrapolation"
+    drives_steppers: ClassVar[bool] = True
+
+    def method(self) -> Method:
+        """Both ends of a step."""
+        return ends_and_powers(ESTIMATE)
+
+    def in_python(self, stepper: Stepper) -> Any:
+        """Steps of four sizes."""
+        return SteppingDriver(stepper, extrapolate=True)

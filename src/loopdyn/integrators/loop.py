@@ -24,7 +24,8 @@ import numpy as np
 from loopdyn.engine.jit import kernel
 from loopdyn.engine.records import H_COUNTED
 from loopdyn.engine.status import AGAIN, FINE, NOT_A_NUMBER, TURNED
-from loopdyn.integrators.chart import (
+from loopdyn.integrators.event_sampling import SAMPLES, sample, zero_may_be_inside
+from loopdyn.integrators.memory import (
     ACCEPTED,
     ATOL,
     CALM,
@@ -37,7 +38,6 @@ from loopdyn.integrators.chart import (
     MOST,
     NEXT,
     ORIGIN,
-    OUTPUT,
     PENDING,
     REJECTED,
     RETRIED,
@@ -60,11 +60,11 @@ from loopdyn.integrators.chart import (
     unowned,
     write,
 )
-from loopdyn.integrators.watching import SAMPLES, sample, zero_may_be_inside
 from loopdyn.tree.turns import count
 
 # What a chunk of steps ended with.
 RUNNING, FINISHED, FAILED, ASKS = range(4)
+ENDS = ("running", "reached", "failed", "asks")  # the same in words
 # How far, rad, a counted angle may turn in a step of fixed size: a pose inside a step is read within half a turn of its
 # start, and rates may change by half within it.
 FARTHEST = 2.0
@@ -335,8 +335,8 @@ def chunk(ints, floats, work, memory, method, out, weights, watched, functions, 
         if m.count[PENDING] == 1:
             if watched.values.size > 0 and m.count[LOOKED] == 0:
                 status = look_for_events(ints, floats, work, m, method, weights, watched, functions, accelerate)
-            while status == FINE and m.count[OUTPUT] < out.t.size and out.t[m.count[OUTPUT]] <= m.clock[STOP]:
-                t = out.t[m.count[OUTPUT]]
+            while status == FINE and out.written[0] < out.t.size and out.t[out.written[0]] <= m.clock[STOP]:
+                t = out.t[out.written[0]]
                 status = within(ints, floats, work, m, method, t, weights, accelerate, correct)
                 if status == FINE:
                     write(ints, work, m, out, m.stage)

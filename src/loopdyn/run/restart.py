@@ -28,14 +28,11 @@ from numpy.typing import NDArray
 
 from loopdyn.engine.contents import content_digest
 from loopdyn.errors import LoopdynError, warn
-from loopdyn.files import in_words, write
-from loopdyn.integrators import chart
-from loopdyn.integrators.chart import Memory
+from loopdyn.files import Misfit, in_words, write
 from loopdyn.system.system import State, System
 
 DESCRIPTION = "run.json"
-FORMAT = 2  # of the segments: it changes with their content
-SOLVER = "solver_"  # before the names of what a solver has chosen
+FORMAT = 3  # of the segments: it changes with their content
 CHECKSUM = hashlib.sha256().digest_size
 
 
@@ -202,45 +199,6 @@ class Checkpoint:
     def _checksum(self, content: bytes) -> bytes:
         return hashlib.sha256(self.checksum + content).digest()
 
-    def restore_memory(self, memory: Memory, last: Mapping[str, Any], outputs: int) -> None:
-        """Copy what an integrator remembers, after checks: compiled steps trust it."""
-        given = {n: self.fits(f"memory_{n}", last.get(f"memory_{n}"), array) for n, array in memory._asdict().items()}
-        count, clock = given["count"], given["clock"]
-        flags = [chart.PENDING, chart.MOVED, chart.RETRIED, chart.EXTENDED, chart.LOOKED, chart.SEEN]
-        if count[chart.OUTPUT] != outputs:
-            raise self.misfit(f"it counts {count[chart.OUTPUT]} outputs, but there are {outputs}")
-        if np.delete(count, chart.STATUS).min() < 0 or count[flags].max() > 1:
-            raise self.misfit("its counts of steps are not possible")
-        if count[chart.PAST] > len(memory.past_q) or not np.array_equal(given["wrapped"], memory.wrapped):
-            raise self.misfit("its history of states is not possible")
-        known = [clock[[chart.START, chart.STOP, chart.END, chart.NEXT]], *(given[n] for n in ("q", "q1", "v1", "y"))]
-        if not all(np.isfinite(x).all() for x in (*known, given["turns"])):
-            raise self.misfit("its state is not a finite number")
-        for name, array in memory._asdict().items():
-            array[...] = given[name]
-
-    def choices(
-        self, present: Mapping[str, NDArray[Any]], last: Mapping[str, Any], system: System
-    ) -> dict[str, NDArray[Any]]:
-        """What a solver had chosen, by names without their prefix; `present` is what it has chosen now."""
-        found = {n.removeprefix(SOLVER): np.asarray(x) for n, x in last.items() if n.startswith(SOLVER)}
-        most = 6 * (len(system.joints) + system.nv + system.nc + 1)  # rows, speeds or nodes that there can be
-        if found.keys() != present.keys():
-            raise self.misfit("it holds choices of another solver")
-        for name, array in found.items():
-            integers = array.dtype.kind == "i"
-            if array.dtype != present[name].dtype or array.ndim != present[name].ndim:
-                raise self.misfit(f"the choice '{name}' of the solver has another type")
-            if integers and array.size and not -1 <= array.min() <= array.max() <= most:
-                raise self.misfit(f"the choice '{name}' of the solver is out of range")
-        return found
-
-    def fits(self, name: str, given: Any, like: NDArray[Any]) -> NDArray[Any]:
-        """An array of the last segment, which must be of the kind of another; raises if it is not."""
-        if not isinstance(given, np.ndarray) or given.shape != like.shape or given.dtype != like.dtype:
-            raise self.misfit(f"'{name}' is not {like.dtype} of shape {like.shape}")
-        return given
-
     def misfit(self, what: str) -> LoopdynError:
         """What is wrong with the last segment, although it is as it was written."""
         return LoopdynError(
@@ -250,9 +208,11 @@ class Checkpoint:
 
     @contextlib.contextmanager
     def understood(self) -> Iterator[None]:
-        """Turn errors of reading the content of a segment into words."""
+        """Say of what the content of a segment is not, whatever part of the run cannot use it."""
         try:
             yield
+        except Misfit as error:
+            raise self.misfit(str(error)) from None
         except (KeyError, ValueError, TypeError, IndexError, AttributeError, OverflowError) as error:
             raise self.misfit(f"its content cannot be used ({type(error).__name__}: {error})") from error
 

@@ -15,8 +15,8 @@ import numpy as np
 
 from loopdyn.engine.jit import kernel, pointer, specialise
 from loopdyn.engine.records import open_head
-from loopdyn.integrators.chart import FULL_TURN
 from loopdyn.quantities.expressions import Program, pack, run_program
+from loopdyn.system.cut_angles import FULL_TURN
 
 PARTS = 8  # intervals between the samples in a step
 # Chebyshev's points of the step and one more beyond either end, as shares of the step.

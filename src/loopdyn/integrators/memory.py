@@ -12,22 +12,27 @@ axes at the start of the step, has xi' = exp(xi) v. So quaternions stay unit and
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from loopdyn.engine.jit import inline, kernel, window
 from loopdyn.engine.records import H_BASES, H_COUNTED, KIND, NV, Q0, V0, open_head, open_model, open_tree, open_work
 from loopdyn.engine.status import FINE, NOT_A_NUMBER
+from loopdyn.files import Misfit, fitting
+from loopdyn.integrators.dependence import angles_to_wrap
 from loopdyn.joints import joint_minus, joint_plus
 from loopdyn.joints.base import FREE, SPHERICAL
 from loopdyn.spatial.plucker import add, cross, rot, scale
 from loopdyn.spatial.rotations import quaternion_exp, quaternion_matrix
+from loopdyn.system.cut_angles import FULL_TURN
+from loopdyn.system.system import System
 from loopdyn.tree.power import powers
 
 # Below this squared angle the series of c is taken; the first term left out is x^6/1209600 < 1e-18 there.
 SMALL_ANGLE_SQUARED = 1e-4
-FULL_TURN = 2.0 * np.pi
 
 # clock: times and sizes. ORIGIN: where the count of fixed steps began; STOP: end of the step; STABLE: step size times
 # the fastest rate up to which the method is stable, zero where stiffness is not looked for.
@@ -36,8 +41,8 @@ START, SIZE, STOP, NEXT, END, ORIGIN, LEAST, MOST, RTOL, ATOL, FASTEST, ERROR, S
 # states in the history; MOVED: drivers or bases move; RETRIED: rejected tries of this step; EXTENDED: see `extend`;
 # STIFF, CALM: steps at the limit of stability, and those below it since; LOOKED: the last step has been searched for
 # events; SEEN: there may be one in it.
-ACCEPTED, REJECTED, EVALUATED, OUTPUT, PENDING, SINCE, PAST, MOVED, STATUS, RETRIED, EXTENDED, STIFF, CALM = range(13)
-LOOKED, SEEN, N_COUNT = range(13, 16)
+ACCEPTED, REJECTED, EVALUATED, PENDING, SINCE, PAST, MOVED, STATUS, RETRIED, EXTENDED, STIFF, CALM = range(12)
+LOOKED, SEEN, N_COUNT = range(12, 15)
 
 
 class Memory(NamedTuple):
@@ -62,6 +67,60 @@ class Memory(NamedTuple):
     past_v: Any  # (n, nv)
     past_a: Any  # (n, nv + works) accelerations and powers
     load: Any  # (forces,) scratch
+
+
+def empty(system: System, works: int, stages: int, past: int) -> Memory:
+    """A memory for steps of so many stages that look at so many states before them."""
+    s, ny = system, 2 * system.nv + works
+    wrapped = angles_to_wrap(s)
+    return Memory(
+        clock=np.zeros(N_CLOCK),
+        count=np.zeros(N_COUNT, np.int64),
+        q=np.zeros(s.nq),
+        y=np.zeros(ny),
+        k=np.zeros((stages, ny)),
+        stage=np.zeros(ny),
+        new=np.zeros(ny),
+        q1=np.zeros(s.nq),
+        v1=np.zeros(s.nv),
+        a1=np.zeros(s.nv),
+        power1=np.zeros(works),
+        extra=np.zeros(s.nv),
+        unit=np.array(s.speed_units),
+        wrapped=wrapped,
+        turns=np.zeros(len(wrapped)),
+        past_q=np.zeros((past, s.nq)),
+        past_v=np.zeros((past, s.nv)),
+        past_a=np.zeros((past, s.nv + works)),
+        load=np.zeros(len(s.model.force)),
+    )
+
+
+def save(m: Memory) -> dict[str, NDArray[Any]]:
+    """All arrays, by names for a file."""
+    return {f"memory_{name}": array for name, array in m._asdict().items()}
+
+
+def restore(m: Memory, saved: Mapping[str, Any]) -> None:
+    """Take over what :func:`save` gave, after checks: compiled steps trust it.
+
+    Raises
+    ------
+    Misfit
+    """
+    arrays = m._asdict()
+    given = {name: fitting(f"memory_{name}", saved.get(f"memory_{name}"), array) for name, array in arrays.items()}
+    count, clock = given["count"], given["clock"]
+    flags = [PENDING, MOVED, RETRIED, EXTENDED, LOOKED, SEEN]
+    if np.delete(count, STATUS).min() < 0 or count[flags].max() > 1:
+        raise Misfit("its counts of steps are not possible")
+    if count[PAST] > len(m.past_q) or not np.array_equal(given["wrapped"], m.wrapped):
+        raise Misfit("its history of states is not possible")
+    known = [clock[[START, STOP, END, NEXT]], *(given[name] for name in ("q", "q1", "v1", "y", "turns"))]
+    if not all(np.isfinite(x).all() for x in known):
+        raise Misfit("its state is not a finite number")
+    for name, array in arrays.items():
+        array[...] = given[name]
 
 
 @inline(always=True)
@@ -91,7 +150,7 @@ def unowned(m):
 
 
 class Output(NamedTuple):
-    """Results at the times asked for."""
+    """Results at the times asked for; kept, and counted, by whoever asks."""
 
     t: Any  # (n,)
     q: Any  # (n, nq) turns included
@@ -99,6 +158,7 @@ class Output(NamedTuple):
     a: Any  # (n, nv)
     work: Any  # (n, works)
     steps: Any  # (n,) int: steps taken until then
+    written: Any  # (1,) int: outputs so far
 
 
 @inline
@@ -236,7 +296,7 @@ def put_end(ints, work, m):
 def write(ints, work, m, out, works):
     """The state in `work` as the next output, turns included."""
     w = open_head(ints, work)
-    n = m.count[OUTPUT]
+    n = out.written[0]
     out.q[n, :] = w.q
     for i in range(m.wrapped.size):
         out.q[n, m.wrapped[i]] += m.turns[i] * FULL_TURN
@@ -244,7 +304,7 @@ def write(ints, work, m, out, works):
     out.a[n, :] = w.a
     out.work[n, :] = works[2 * w.v.size :]
     out.steps[n] = m.count[ACCEPTED]
-    m.count[OUTPUT] = n + 1
+    out.written[0] = n + 1
 
 
 @kernel

@@ -7,22 +7,26 @@ steps need neither: the reactions over a step are those that close the joints at
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from loopdyn.analysis.mobility import second_order
+from loopdyn.engine.status import PASSAGE
 from loopdyn.errors import SingularityError
 from loopdyn.formulations.base import SingularityMonitor
-from loopdyn.integrators import chart
-from loopdyn.integrators.base import Extrapolation, Stepper
-from loopdyn.integrators.walking import LANDING, Crossed
+from loopdyn.integrators.dependence import depends_on_time
+from loopdyn.integrators.extrapolation import LANDING, Crossed, Extrapolation, SteppingDriver
+from loopdyn.integrators.stepper import Outcome, Stepper
 from loopdyn.loops.rank import is_large, scaled
 from loopdyn.loops.reactions import LOST, Reactions, impulses
 from loopdyn.run.locking import impulse_as_data, impulse_of
 from loopdyn.system.system import State, System
 from loopdyn.tree.functions import energy, terms
+
+if TYPE_CHECKING:
+    from loopdyn.run.course import Course
 
 Array = NDArray[np.float64]
 
@@ -36,6 +40,10 @@ TOUCHED = (
 # which speeds there may differ from those of a branch.
 ZERO, ALONG = 1e-7, 1e-6
 RELAXED = 100.0  # times the tolerances, where rounding leaves them out of reach
+# A step that may lead to a singular pose is taken if the indicator is above CLEAR at the ends of so many parts of it
+# (more of them where it has a dip inside) and, by a parabola through them, over the next step.
+CLEAR, LOOKS = 0.03, (2, 6)
+GUESSED = "state in a singular pose, where no step ends: it is taken from both ends of a step"
 COLLAPSED = 1e3  # shortest possible steps, below which the size of a step tells nothing
 
 
@@ -176,7 +184,7 @@ def require_branch(system: System, state: State, rank: int, inexact: float = 0.0
     )
 
 
-class Crossing:
+class OngoingPassage:
     """A passage in the making: the regular stepper it came from, and the one that makes its steps.
 
     Parameters
@@ -201,25 +209,22 @@ class Crossing:
         works: Array | None = None,
         largest: float = 0.0,
     ):
-        m, nv = regular.memory, regular.system.nv
         self.regular, self.monitor = regular, monitor
-        if m.count[chart.PENDING] == 1:  # the step is not taken
-            m.count[chart.PENDING] = 0
-            m.count[chart.ACCEPTED] -= 1
-        self.size = float(m.clock[chart.SIZE])  # of the step that was not taken
-        here = State(float(m.clock[chart.START]), regular.unwrapped(m.q), m.y[nv : 2 * nv].copy())
+        regular.undo()
+        self.size = regular.step_size  # of the step that was not taken
+        here, done = regular.start_of_step()
         self.start = here if start is None else start
-        self.works = m.y[2 * nv :].copy() if works is None else works
-        self.steps = int(m.count[chart.ACCEPTED])
+        self.works = done if works is None else works
+        self.steps = regular.counts.steps
         self.through, self.relaxed = True, 1.0
         self.stepper = self._by_momentum(regular, self.start, self.works)
-        self.stepper.walker.hands_over = True
-        if start is None and self.size > COLLAPSED * float(m.clock[chart.LEAST]):
-            self.stepper.memory.clock[chart.NEXT] = self.size
+        self._steps.hands_over = True
+        if start is None and self.size > COLLAPSED * regular.shortest_step:
+            self.stepper.propose(self.size)
         self.entry = self.last = self.smallest = self._indicator(self.start)
         # the largest of the run is known to the regular solver, in its own measure
         self.largest = max(largest, self.entry / self.monitor.indicator)
-        self.stepper.walker.farthest = self.largest
+        self._steps.farthest = self.largest
         self.time = self.start.t
         self.path = [self.start]  # ends of the momentum steps
         self.ended, self.reached, self.done = False, self.start, self.works  # state and works where it ended
@@ -227,33 +232,32 @@ class Crossing:
         self.across: list[Crossed] = []  # momentum steps through singular poses
         self.meets = False  # whether small regular steps came to a singular pose: it is no near miss
 
+    @property
+    def _steps(self) -> SteppingDriver:
+        """What makes the momentum steps."""
+        made = self.stepper.stepping
+        assert made is not None
+        return made
+
     def _indicator(self, state: State) -> float:
         return self.monitor.momentum.begin(state.t, state.q, state.v)
 
     def _by_momentum(self, here: Stepper, state: State, works: Array) -> Stepper:
         """Momentum steps from a state on."""
         stepper = here.with_solver(self.monitor.momentum, Extrapolation())
-        stepper.start(state, float(here.memory.clock[chart.END]), works)
+        stepper.start(state, here.target, works)
         return stepper
-
-    def _start_of_step(self) -> tuple[State, Array]:
-        """Where the step begins that is made now, and the works until there."""
-        m, nv = self.stepper.memory, self.stepper.system.nv
-        state = State(float(m.clock[chart.START]), self.stepper.unwrapped(m.q), m.y[nv : 2 * nv].copy())
-        return state, m.y[2 * nv :].copy()
 
     def change(self) -> Stepper:
         """Go on by small regular steps: it seems that two circuits come close here and do not meet.
 
         Where that cannot be, since the pose is singular, begin once more with a larger tolerance.
         """
-        m = self.stepper.memory
-        self.across = [c for c in self.stepper.walker.crossed if c.stop.t <= m.clock[chart.START]]
-        if m.count[chart.PENDING] == 1:  # the last step is taken back
-            m.count[[chart.PENDING, chart.ACCEPTED]] -= 1
-            m.count[chart.REJECTED] += 1
+        self.across = [c for c in self._steps.crossed if c.stop.t <= self.stepper.step_start]
+        if self.stepper.undo():
+            self.stepper.count_rejected()
         try:
-            self.stepper = self._regular_at(*self._start_of_step())
+            self.stepper = self._regular_at(*self.stepper.start_of_step())
             self.through = False
         except SingularityError:
             self._begin_again()
@@ -261,23 +265,22 @@ class Crossing:
 
     def _begin_again(self) -> None:
         """Momentum steps from the entry on, with a larger tolerance: rounding left the given one out of reach."""
-        before = self.stepper.memory
+        before = self.stepper.counts
         self.through, self.relaxed = True, RELAXED
         self.stepper = self._by_momentum(self.regular, self.start, self.works)
-        m = self.stepper.memory
-        m.clock[[chart.RTOL, chart.ATOL]] *= RELAXED
-        m.count[chart.REJECTED] = before.count[chart.REJECTED] + before.count[chart.ACCEPTED] - self.steps
-        self.stepper.walker.farthest = self.largest
+        rtol, atol = self.regular.tolerances
+        self.stepper.tolerances = RELAXED * rtol, RELAXED * atol
+        self.stepper.count_rejected(before.rejected - self.stepper.counts.rejected + before.steps - self.steps)
+        self._steps.farthest = self.largest
         self.last = self.smallest = self.entry
         self.time, self.path, self.across = self.start.t, [self.start], []
 
     def _regular_at(self, state: State, works: Array) -> Stepper:
         here = self.stepper
         after = here.with_solver(self.regular.solver, self.regular.integrator)
-        tolerances = [chart.RTOL, chart.ATOL]  # those of the run, also where the passage was made with larger ones
-        after.memory.clock[tolerances] = self.regular.memory.clock[tolerances]
+        after.tolerances = self.regular.tolerances  # also where the passage was made with larger ones
         self.monitor.restart()
-        after.start(state, float(here.memory.clock[chart.END]), works)
+        after.start(state, here.target, works)
         return after
 
     def must_be_undone(self) -> bool:
@@ -288,32 +291,33 @@ class Crossing:
         if self.through:
             return False
         self.monitor.restart()
-        m, nv, momentum = self.stepper.memory, self.stepper.system.nv, self.monitor.momentum
-        momentum.begin(float(m.clock[chart.START]), m.q, m.y[nv : 2 * nv])
-        end = momentum.look(self.stepper.t, m.q1, m.v1)
+        momentum, (start, stop) = self.monitor.momentum, self.stepper.ends_of_step()
+        momentum.begin(start.t, start.q, start.v)
+        end = momentum.look(stop.t, stop.q, stop.v)
         self.meets = bool(momentum.indicator_at(end) < LANDING * self.largest)
         return self.meets or not momentum.stays(end)
 
     def undo(self) -> Stepper:
         """Begin the last step, taken or not, again with half its size, by rows that are chosen where it begins."""
-        m = self.stepper.memory
-        size, (state, works) = float(m.clock[chart.SIZE]), self._start_of_step()
-        m.count[chart.ACCEPTED] -= m.count[chart.PENDING]
-        m.count[chart.REJECTED] += 1
-        if self.meets or 0.5 * size < m.clock[chart.LEAST] or not self._starts_anew(state, works):
+        stepper, half = self.stepper, 0.5 * self.stepper.step_size
+        stepper.undo()
+        stepper.count_rejected()
+        if self.meets or half < stepper.shortest_step or not self._starts_anew():
             self._begin_again()
         else:
-            m.clock[chart.NEXT] = 0.5 * size
+            stepper.propose(half)
         return self.stepper
 
-    def _starts_anew(self, state: State, works: Array) -> bool:
-        """Prepare the regular solver at a state, with whose pivots others are then compared; False where singular."""
-        w, m = self.stepper.views, self.stepper.memory
-        w.t[0], w.q[:], w.v[:] = state.t, m.q, state.v
+    def _starts_anew(self) -> bool:
+        """Prepare the regular solver at the start of the step, with whose pivots others are then compared.
+
+        False where that is singular.
+        """
+        state, works = self.stepper.start_of_step()
         try:
-            self.stepper.again()
+            self.stepper.prepare_again(self.stepper.ends_of_step()[0])
             self.monitor.restart()
-            self.stepper.start(state, float(m.clock[chart.END]), works)
+            self.stepper.start(state, self.stepper.target, works)
         except SingularityError:
             return False
         return True
@@ -324,10 +328,9 @@ class Crossing:
         s, h = self._indicator(state), state.t - self.time
         self.smallest = min(self.smallest, s)
         if self.through:
-            walker = self.stepper.walker
-            self.smallest = min(self.smallest, walker.nearest)
+            self.smallest = min(self.smallest, self._steps.nearest)
             self.path.append(state)
-            self.across = list(walker.crossed)
+            self.across = list(self._steps.crossed)
             if self.across and not self.branches:
                 self.branches = tangents(self.stepper.system, self.across[-1].poses[0], self.stepper.rank)
         rate = (s - self.last) / h if h > 0.0 else 0.0
@@ -339,14 +342,14 @@ class Crossing:
 
     def leave(self) -> Stepper:
         """The regular stepper, started where the passage ends."""
-        return self._regular_at(self.stepper.state(), self.stepper.memory.new[2 * self.stepper.system.nv :].copy())
+        return self._regular_at(self.stepper.state(), self.stepper.works_reached)
 
     def end_at(self, state: State, works: Array) -> None:
         """Let it end inside the last step: something happens there."""
         self.ended, self.reached, self.done = True, state, works
         if self.through:
             self.path = [s for s in self.path if s.t < state.t] + [state]
-            self.across = [c for c in self.stepper.walker.crossed if c.poses[0].t <= state.t]
+            self.across = [c for c in self._steps.crossed if c.poses[0].t <= state.t]
             momentum = self.monitor.momentum
             there = momentum.look(state.t, state.q, state.v)
             self.smallest = min(self.smallest, momentum.indicator_at(there))
@@ -354,13 +357,12 @@ class Crossing:
     def passage(self) -> Passage:
         """What happened."""
         here = self.stepper
-        m, nv = here.memory, here.system.nv
         if not self.ended:  # it does with the last step
-            self.end_at(here.state(), (m.new if m.count[chart.PENDING] == 1 else m.y)[2 * nv :].copy())
+            self.end_at(here.state(), here.works_reached)
         now, works = self.reached, self.done
         before, after = (moving_energy(here.system, state) for state in (self.start, now))
         jump = after - before - float((works - self.works).sum())
-        steps = int(m.count[chart.ACCEPTED]) - self.steps
+        steps = here.counts.steps - self.steps
         share = self.smallest / self.largest
         return Passage(
             self.start.t,
@@ -395,3 +397,178 @@ def moving_energy(system: System, state: State) -> float:
     """Kinetic energy and that of gravity, J: what works of forces change."""
     found = energy(system, state)
     return found.kinetic + found.gravity
+
+
+class SingularPoses:
+    """Singular poses of a run: begins passages where its steps lead to one, and ends them behind it.
+
+    Parameters
+    ----------
+    course : Course
+    """
+
+    def __init__(self, course: Course):
+        self.course = course
+        self.ongoing: OngoingPassage | None = None
+        self.farthest = 0.0  # from a singular pose at which a step was looked at closely: indicator of momentum
+
+    # ------------------------------------------------------------------------------------------ beginning
+
+    def begin(self, start: State | None = None, works: Array | None = None, largest: float = 0.0) -> bool:
+        """Hand over to momentum steps where the regular method cannot go on or start, if it may; False if not."""
+        monitor = self.course.stepper.monitor
+        if self.ongoing is not None or monitor is None:
+            return False
+        self.ongoing = OngoingPassage(self.course.stepper, monitor, start, works, largest)
+        self.course.stepper = self.ongoing.stepper
+        return True
+
+    def near_singular(self) -> bool:
+        """Whether the pose at which the solver asks to be prepared anew is close to a singular one."""
+        monitor = self.course.stepper.monitor
+        return monitor is not None and monitor.near_singular(self.course.stepper.evaluated())
+
+    def step_avoids_singularity(self, outcome: Outcome) -> bool:
+        """Look closely at a step that may lead to a singular pose; True if it does not and is taken."""
+        stepper, monitor = self.course.stepper, self.course.stepper.monitor
+        if monitor is None or self.ongoing is not None or outcome.status != PASSAGE:
+            return False
+        monitor.hold_step()
+        momentum, (start, end) = monitor.momentum, stepper.ends_of_step()
+        parts = np.arange(1, looks := LOOKS[monitor.dips]) / looks
+        try:
+            inside = [stepper.interpolate(start.t + x * (end.t - start.t)) for x in parts]
+        except SingularityError:  # states between its ends are not closed: it leads across a singular pose
+            return False
+        # the indicator of momentum does not depend on which rows `graph` has chosen
+        seen = [momentum.begin(start.t, start.q, start.v)]
+        for place in (*inside, end):
+            last = momentum.look(place.t, place.q, place.v)
+            seen.append(momentum.indicator_at(last))
+        self.farthest = max(self.farthest, *seen)
+        if not (momentum.stays(last) and is_clear(np.array(seen), CLEAR * self.farthest)):
+            return False
+        monitor.take_step()
+        return True
+
+    # ----------------------------------------------------------------------------------------- in a passage
+
+    @property
+    def blocked(self) -> bool:
+        """Whether the run is to stop in a singular pose next, where no step ends."""
+        made = self.course.stepper.stepping
+        return made is not None and made.blocked
+
+    def steps_past_stop(self) -> bool:
+        """Allow momentum steps to end behind the next stop, where the mechanism is in a singular pose.
+
+        The state there is then taken from inside a step, as long as no force may jump in it.
+        """
+        course, stop = self.course, self.course.stop
+        made = course.stepper.stepping
+        assert made is not None
+        due = any(e.t == stop for e in course.watch.times) or bool((course.corners == stop).any())
+        if (stop < course.end or due) and depends_on_time(course.system):
+            return False
+        course.stepper.aim(course.stepper.target + made.first)
+        course.stepper.propose(made.first)
+        return True
+
+    def what_blocks(self) -> str:
+        """Why no step can end at the next stop, in words."""
+        stop = self.course.stop
+        due = next((e for e in self.course.watch.times if stop <= e.t <= np.nextafter(stop, np.inf)), None)
+        what = "a corner of a profile or table" if due is None else f"'{due.name}'"
+        return (
+            f"no step can end at t = {stop:.9g} s, the time of {what}: the pose is singular there, and forces, which "
+            "depend on time, may jump. Move it a little, or use a larger rtol; if nothing happens there, ask for "
+            "an output instead (t_eval)."
+        )
+
+    def makes_step_again(self, outcome: Outcome) -> bool:
+        """Whether the last step of a passage led to another circuit, and is made again."""
+        ongoing = self.ongoing
+        if ongoing is None:
+            return False
+        if outcome.end == "asks" and ongoing.through:
+            self.change(ongoing)
+        elif outcome.end == "asks" or (outcome.stepped and ongoing.must_be_undone()):
+            self._go_on_with(ongoing.undo())
+        else:
+            return False
+        return True
+
+    def change(self, ongoing: OngoingPassage) -> None:
+        """Go on by small regular steps from the start of the last step on."""
+        self._go_on_with(ongoing.change())
+
+    def _go_on_with(self, stepper: Stepper) -> None:
+        self.course.stepper = stepper
+        self.course.recorder.take_back(stepper.t)
+
+    def note_steps(self) -> None:
+        """Book what happened in steps that the formulation made itself, which nothing else tells."""
+        stepper, journal = self.course.stepper, self.course.journal
+        made = stepper.stepping
+        if made is None:
+            return
+        for t in made.guessed:
+            if all((e.t, e.kind) != (t, "singular pose") for e in journal.events):
+                journal.book("singular pose", GUESSED, stepper.state(), t=t)
+        made.guessed.clear()
+        if self.ongoing is None:
+            for step in made.crossed:
+                if step.poses[0].t <= stepper.t:  # an event may have taken the step back
+                    journal.book_passage(passage_by_one_step(stepper.system, step, stepper.rank), step.start, step.stop)
+            made.crossed.clear()
+
+    # ---------------------------------------------------------------------------------------------- ending
+
+    def end_at(self, state: State, works: Array) -> None:
+        """Let a passage, if there is one, end inside the last step: the run ends there."""
+        if self.ongoing is not None:
+            self.ongoing.end_at(state, works)
+
+    def go_on_regularly(self) -> None:
+        """Take up the regular method behind a singular pose, and book the passage."""
+        ongoing, self.ongoing = self.ongoing, None
+        assert ongoing is not None
+        self._book(ongoing)
+        stepper = self.course.stepper = ongoing.leave()
+        stepper.aim(self.course.next_stop(stepper.t))  # momentum steps may have aimed behind the end
+
+    def leave(self, state: State, works: Array) -> None:
+        """End a passage that is being made, if there is one, where the run begins anew."""
+        ongoing, self.ongoing = self.ongoing, None
+        if ongoing is None:
+            return
+        made = self.course.stepper
+        if made.counts.steps > ongoing.steps:
+            ongoing.end_at(state, works)
+            self._book(ongoing)
+        ongoing.regular.take_counts(made)
+        self.course.stepper = ongoing.regular
+
+    def book_rest(self) -> None:
+        """Book a passage in which the run ends."""
+        if self.ongoing is not None and self.course.stepper.t > self.ongoing.start.t:
+            self.course.journal.book_passage(self.ongoing.passage(), self.ongoing.start, self.ongoing.reached)
+
+    def _book(self, ongoing: OngoingPassage) -> None:
+        """Book a passage; raises if it did not follow the motion."""
+        made = ongoing.passage()
+        ends = ongoing.start, ongoing.reached
+        self.course.journal.book_passage(made, *ends)
+        self.course.recorder.check_passage(ongoing.stepper.system, made, *ends)
+
+
+def is_clear(seen: Array, least: float) -> bool:
+    """Whether an indicator stays away from zero over a step, seen at the ends of equal parts of it, and over the next.
+
+    It falls to zero and rises again along two lines: none that leads through two neighbouring points may reach zero
+    within another part. Over the next step it is continued by a parabola.
+    """
+    x = np.linspace(0.0, 1.0, len(seen))
+    ahead = np.polyval(np.polyfit(x, seen, 2), 1.0 + x)
+    onward, back = 2.0 * seen[1:] - seen[:-1], 2.0 * seen[:-1] - seen[1:]
+    return bool(min(seen.min(), ahead.min()) > least and min(onward.min(), back.min()) > 0.0)

@@ -1,0 +1,25 @@
+"""An explicit integrator that hands over to an implicit one where the equations are stiff."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from loopdyn.integrators.runge_kutta import DOP853
+from loopdyn.integrators.stiff import Stiff
+
+
+class Auto(DOP853):
+    """DOP853 until stability and not accuracy limits its steps for a while, then Stiff; said in ``run.events``.
+
+    Examples
+    --------
+    >>> Auto().stiff()
+    Stiff(longest=None)
+    """
+
+    name: ClassVar[str] = "auto"
+    stable: ClassVar[float] = 6.1  # [Hairer1996 section IV.2]
+
+    def stiff(self) -> Stiff:
+        """What follows where the equations are stiff."""
+        return Stiff(longest=self.longest)

@@ -1,0 +1,67 @@
+"""What the equations of motion of a system depend on: time, and the number of full turns of an angle."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from loopdyn.engine import records as rec
+from loopdyn.forces.base import JOINT_SPRING, JOINT_TENDON, MOTOR
+from loopdyn.forces.tendon import N_TERM, TERM_COORDINATE
+from loopdyn.quantities.expressions import opcodes as OP
+from loopdyn.system.system import System
+
+
+def _reads(system: System, program: int, variable: int) -> bool:
+    """Whether a program of the frozen arrays reads a variable."""
+    model = system.model
+    code = model.code[model.program[program] : model.program[program + 1]]
+    return bool(np.any((code & OP.MASK == OP.VARIABLE) & (code >> OP.BITS == variable)))
+
+
+def moves_by_itself(system: System) -> bool:
+    """Whether drivers or bases move, or may move, as time goes: energy then enters through constraints."""
+    model = system.model
+    if system.mechanism.user_constraints or np.any(model.linear[:, rec.L_KIND] == rec.VELOCITY_RELATION):
+        return True  # whether they do is not known
+    programs = [*model.base_programs.ravel(), *model.cut[:, rec.C_PROGRAM], *model.linear[:, rec.L_PROGRAM]]
+    return any(_reads(system, int(k), 0) for k in programs if k >= 0)
+
+
+def depends_on_time(system: System) -> bool:
+    """Whether anything in the equations may change with time by itself, and so may jump at a time."""
+    model, users = system.model, system.mechanism.user_forces or system.mechanism.user_constraints
+    return bool(users) or any(_reads(system, k, 0) for k in range(len(model.program) - 1))
+
+
+def _of_tendons(system: System) -> set[int]:
+    """Coordinates that tendons over joints read."""
+    model = system.model
+    found = [
+        data[TERM_COORDINATE : N_TERM * force[1] : N_TERM]
+        for force, data in zip(model.force, model.force_data, strict=True)
+        if force[0] == JOINT_TENDON
+    ]
+    return {int(c) for part in found for c in part}
+
+
+def angles_to_wrap(system: System) -> NDArray[np.int64]:
+    """Coordinates that are plain angles, so that whole turns can be taken off: nothing reads their value."""
+    if system.mechanism.user_forces or system.mechanism.user_constraints:
+        return np.zeros(0, np.int64)
+    angles = {
+        j.q0 + k
+        for j in system.joints.values()
+        if j.in_tree
+        for k in range(len(j.spec.dimensions))
+        if j.spec.is_periodic(k)
+    }
+    model = system.model
+    angles -= {int(c) for cut, _, c in model.entry if cut < 0}
+    angles -= set(model.path[:, 0].tolist())
+    for force in model.force:
+        reads = force[0] == JOINT_SPRING or (force[0] == MOTOR and _reads(system, int(force[4]), 1))
+        if reads and force[1] < 0:
+            angles.discard(int(force[3]))
+    angles -= _of_tendons(system)
+    return np.array(sorted(angles), np.int64)

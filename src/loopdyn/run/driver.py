@@ -1,0 +1,347 @@
+"""A run as a small state machine: its states have names, and what its steps ended with decides what follows.
+
+    regular            steps of the integrator and the formulation that were asked for
+    stiff              the same by the stiff integrator, since stability limited the steps
+    singular passage   momentum steps through or beside a singular pose
+    near miss          small regular steps beside a singular pose, which two circuits come close to without meeting
+    finished, stopped, interrupted, failed            it has ended, see `Driver.ended`
+
+From `regular` and `stiff` a run goes over to `singular passage` where a step leads to a singular pose, from there to
+`near miss` and perhaps back, and behind the pose to where it came from.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from loopdyn.analysis.contradictions import beyond_tolerance, choose_again, look
+from loopdyn.engine.status import FINE, TURNED
+from loopdyn.errors import LoopdynError, SingularityError, warn
+from loopdyn.files import WritingError
+from loopdyn.integrators.auto import Auto
+from loopdyn.integrators.stepper import Outcome
+from loopdyn.integrators.stiff import Stiff
+from loopdyn.interrupts import Stop
+from loopdyn.loops.rank import dead_point
+from loopdyn.results.run import Run, Statistics
+from loopdyn.run.course import Course
+from loopdyn.run.event_handling import Ending, EventHandler
+from loopdyn.run.locking import phase_of
+from loopdyn.run.progress import Progress
+from loopdyn.run.restart import Checkpoint
+from loopdyn.run.singular_passage import SingularPoses, moving_energy
+from loopdyn.system.system import State, System
+
+WORTH = 100  # steps still to go, at their present size, from which it is worth going over to the stiff integrator
+PATIENCE = 10  # times a solver may ask to be prepared anew without a step in between
+SAVE_EVERY = 10.0  # seconds of computing between two segments of a checkpoint
+
+
+class Driver:
+    """Drives a run from its start to its end, some steps at a time.
+
+    Parameters
+    ----------
+    course : Course
+    first : State
+        Where the run starts.
+    singular : bool
+        Whether that is a singular pose.
+    """
+
+    def __init__(self, course: Course, first: State, singular: bool = False):
+        self.course, self.first, self.singular = course, first, singular
+        self.poses = SingularPoses(course)
+        self.events = EventHandler(course, self.poses)
+        self.ended: Ending | None = None
+        self.landed = False  # a step has been taken whose outputs are still to be written
+        self.asked = 0  # times that the solver has asked to be prepared anew, without a step in between
+        self.seconds = 0.0  # that the last steps took
+        self.complete = True  # no step was left in the middle: it can be gone on from here
+        course.stepper.allow(first.t, course.end)
+        course.recorder.reference = moving_energy(course.system, first)
+        if course.watch.compiled:
+            course.stepper.watch(*course.watch.functions())
+
+    @property
+    def mode(self) -> str:
+        """Name of the state that the run is in."""
+        if self.ended is not None:
+            return self.ended.status
+        if self.poses.ongoing is not None:
+            return "singular passage" if self.poses.ongoing.through else "near miss"
+        return "stiff" if isinstance(self.course.stepper.integrator, Stiff) else "regular"
+
+    # -------------------------------------------------------------------------------------------- beginning
+
+    def begin(self) -> None:
+        """Begin at the first state, which may be a singular pose."""
+        course, first = self.course, self.first
+        course.journal.note_independent(first.t, course.stepper)
+        for watched in course.watch.crossings:
+            if watched.beyond_at_start:
+                course.journal.book(watched.kind, watched.event.name, first)
+        if course.settings["atol"] is None:
+            course.stepper.set_slowest(first)
+        self._start()
+        if course.recorder.times[0] == first.t:
+            course.stepper.write(course.recorder.out)
+
+    def _start(self) -> None:
+        end = self.course.next_stop(self.first.t)
+        self.course.stepper.aim(end)
+        if self.singular and self.poses.begin(self.first):
+            return
+        try:
+            self.course.stepper.start(self.first, end)
+        except SingularityError:
+            if not self.poses.begin(self.first):
+                raise
+
+    # ------------------------------------------------------------------------------------------------ going
+
+    def run(self, progress: Progress, stop: Stop, checkpoint: Checkpoint | None) -> None:
+        """Go on until something ends the run; what was recorded before that is kept."""
+        try:
+            self._run(progress, stop, checkpoint)
+        except KeyboardInterrupt:  # perhaps in the middle of a step: what was looked at is kept
+            self.course.recorder.keep(self.course.recorder.checked)
+            self.complete = False
+            self._interrupt()
+        except LoopdynError as error:
+            self.ended = Ending("failed", f"at t = {self.course.stepper.t:g} s: {error}")
+
+    def _run(self, progress: Progress, stop: Stop, checkpoint: Checkpoint | None) -> None:
+        saved = time.perf_counter()
+        while self.ended is None:
+            if stop.wanted and not self.landed:
+                self._interrupt()
+                return
+            settled = self.advance(progress.limit)
+            progress.keep_pace(self.seconds)
+            if settled and self.ended is None:
+                progress.show(self.course.stepper.t, self.course.recorder.error)
+                if not self.landed and time.perf_counter() - saved > SAVE_EVERY:
+                    self.save(checkpoint)
+                    saved = time.perf_counter()
+
+    def _interrupt(self) -> None:
+        self.ended = Ending("interrupted", f"stopped by the user at t = {self.course.stepper.t:g} s")
+
+    def advance(self, limit: int) -> bool:
+        """Make at most `limit` steps, and do what follows from their outcome.
+
+        True if outputs were looked at; False if the last step is to be completed or made again before.
+        """
+        closely = self._must_look_closely()
+        outcome = self._take_steps(0 if self.landed else 1 if closely else limit)
+        if self._must_go_back(outcome):
+            return False
+        ongoing, stepper, ended = self.poses.ongoing, self.course.stepper, None
+        if outcome.succeeded:
+            ended = self.events.handle(outcome.stepped and (closely or outcome.may_hold_event))
+        self.poses.note_steps()
+        wrong = self.course.recorder.check(self.course.journal.phases)
+        if not wrong and ended is None and outcome.stepped and outcome.end == "running":
+            wrong = self._check_tolerated()
+        self.ended = Ending("failed", wrong) if wrong else ended
+        if self.ended is not None:
+            return True
+        if not outcome.succeeded:
+            self._recover(outcome)
+            return True
+        if outcome.stepped and ongoing is not None and self.course.stepper is stepper and ongoing.is_over():
+            self.poses.go_on_regularly()
+        if self.course.stepper.stiffness_detected:
+            self._go_stiff_if_worth_it()
+        return True
+
+    def _must_look_closely(self) -> bool:
+        """Whether the next step is to be looked at before others follow."""
+        course, stepper = self.course, self.course.stepper
+        return (
+            course.search_events_in_python
+            or course.system.tolerated is not None
+            or self.poses.ongoing is not None
+            or stepper.target > course.stop
+            or course.watch.holds(stepper.step_start if self.landed else stepper.t)
+        )
+
+    def _take_steps(self, limit: int) -> Outcome:
+        tick = time.perf_counter()
+        outcome = self.course.stepper.advance(self.course.recorder.out, limit)
+        self.seconds = time.perf_counter() - tick
+        outcome = replace(outcome, stepped=outcome.stepped or self.landed)
+        self.asked = self.asked + 1 if outcome.end == "asks" and not outcome.stepped else 0
+        self.landed = outcome.landed
+        return outcome
+
+    def _must_go_back(self, outcome: Outcome) -> bool:
+        """Whether the last step is to be made again, or completed, after a change; ends the run where none helps."""
+        asks = outcome.end == "asks"
+        if asks and self.poses.blocked:
+            if not self.poses.steps_past_stop():
+                self.ended = Ending("failed", self.poses.what_blocks())
+            return True
+        if self.poses.makes_step_again(outcome):
+            return True
+        if asks and self.asked <= PATIENCE:
+            if not self._passes_instead():
+                self.course.journal.note_independent(self.course.stepper.t, self.course.stepper)
+            return True
+        return False
+
+    def _passes_instead(self) -> bool:
+        """Prepare the solver anew, as it asks; where the pose is nearly singular, begin a passage and return True."""
+        try:
+            if self.poses.near_singular() and self.poses.begin():
+                return True
+            self.course.stepper.prepare_again()
+        except SingularityError:
+            if not self.poses.begin():
+                raise
+            return True
+        return False
+
+    def _recover(self, outcome: Outcome) -> None:
+        """Go on where steps failed: past or through a singular pose; ends the run where that is not the reason."""
+        if outcome.status != TURNED:
+            self.landed = self.poses.step_avoids_singularity(outcome)
+            if self.landed or self.poses.begin():
+                return
+        self.ended = Ending("failed", self._why_failed(outcome))
+
+    def _why_failed(self, outcome: Outcome) -> str:
+        """What made steps fail, in words."""
+        if outcome.status == FINE and self.poses.ongoing is not None:
+            return (
+                f"steps shrink to nothing at t = {self.course.stepper.step_start:.9g} s beside a singular pose, from "
+                "which the mechanism hardly moves on: rounding would decide on which branch. End the run before, or "
+                "use larger tolerances."
+            )
+        return self.course.stepper.why_failed()
+
+    def _go_stiff_if_worth_it(self) -> None:
+        """Hand over to the stiff integrator, and say so, unless the end is near."""
+        before = self.course.stepper
+        h, state = before.step_size, before.state()
+        if isinstance(before.integrator, Auto) and self.course.end - state.t > WORTH * h:
+            after = self.course.stepper = before.with_integrator(before.integrator.stiff())
+            after.start(state, before.target, before.works_reached)
+            after.propose(h)
+            name = f"stiff: stability, not accuracy, limits steps to {h:.2g} s; {after.integrator!r} goes on"
+            self.course.journal.book("stiff", name, state)
+
+    # -------------------------------------------------------------------------------- rows left open
+
+    def _check_tolerated(self) -> str:
+        """Look at the redundant rows that are left open within a tolerance; what is wrong, if the run cannot go on.
+
+        Where they leave the tolerance, or those that are kept get close to depending on each other, others are left
+        open from here on, which is an event.
+        """
+        system = self.course.journal.phase.system
+        if system.tolerated is None or system.exact is None or self.poses.ongoing is not None:
+            return ""
+        state = self.course.stepper.state()
+        watched = look(system, state)
+        if not (watched.beyond or watched.weak):
+            return ""
+        found = choose_again(system, state)
+        if found is not None:
+            self._leave_open(*found, state)
+            return ""
+        return beyond_tolerance(watched, f"t = {state.t:g} s")
+
+    def _leave_open(self, system: System, after: State, state: State) -> None:
+        """Go on with other redundant rows left open."""
+        course, before, works = self.course, self.course.journal.phase, self.course.stepper.works_reached
+        course.enter(replace(before, system=system, first=course.recorder.written, tolerated=system.tolerated), after)
+        loss = moving_energy(before.system, state) - moving_energy(system, after)
+        rows = [", ".join(s.tolerated.rows) if s.tolerated else "none" for s in (before.system, system)]
+        course.journal.book("rows left open", f"left open: {rows[0]} -> {rows[1]}", state, after, energy_loss=loss)
+        course.recorder.lose(loss)
+        self.events.start_anew(after, works, state)
+        course.journal.note_independent(state.t, course.stepper)
+
+    # ----------------------------------------------------------------------------------------- checkpoints
+
+    def save(self, checkpoint: Checkpoint | None) -> None:
+        """Add all that is needed to go on to a checkpoint; not where that is only for a short time."""
+        course = self.course
+        if checkpoint is None or self.poses.ongoing is not None or course.passed > course.stepper.step_start:
+            return
+        parts = course.stepper, course.recorder, course.journal, course.watch
+        data: dict[str, Any] = {"stiff": np.array(isinstance(course.stepper.integrator, Stiff))}
+        for part in parts:
+            data |= part.save()
+        checkpoint.add(data)
+        course.recorder.saved = course.recorder.written
+
+    def resume(self, checkpoint: Checkpoint | None) -> bool:
+        """Go on where the last segment of a checkpoint ended; False if there is none."""
+        last: dict[str, Any] = {}
+        if checkpoint is None:
+            return False
+        for last in checkpoint.read():
+            with checkpoint.understood():
+                self.course.recorder.restore_outputs(last)
+        if last:
+            with checkpoint.understood():
+                self._restore(last)
+        return bool(last)
+
+    def _restore(self, saved: dict[str, Any]) -> None:
+        course, nq = self.course, self.course.system.nq
+        phases = [phase_of(course.system, data) for data in json.loads(str(saved["phases"]))[1:]]
+        for phase, (t, *qv) in zip(phases, saved["entered"], strict=True):
+            course.enter(phase, State(float(t), np.array(qv[:nq]), np.array(qv[nq:])))
+        if saved["stiff"] and isinstance(course.stepper.integrator, Auto):
+            course.stepper = course.stepper.with_integrator(course.stepper.integrator.stiff())
+        for part in (course.stepper, course.recorder, course.journal, course.watch):
+            part.restore(saved)
+
+    # ------------------------------------------------------------------------------------------- the result
+
+    def result(self, seconds: float, integrating: float, checkpoint: Checkpoint | None) -> Run:
+        """What there is, after the run has ended."""
+        course, recorder, journal = self.course, self.course.recorder, self.course.journal
+        assert self.ended is not None
+        status, message = self.ended
+        if status == "failed" and (dead := dead_point(course.system, self._last_pose())):
+            message = f"{message} At t = {course.stepper.t:.9g} s {dead}"
+        if status in ("finished", "interrupted") and self.complete:
+            try:
+                self.save(checkpoint)
+            except WritingError as error:
+                warn(f"the last segment of the checkpoint is missing: {error}")
+        self.poses.book_rest()
+        path = recorder.path()
+        return Run(
+            course.system,
+            path,
+            status,
+            message,
+            tuple(sorted(journal.events, key=lambda e: e.t)),
+            Statistics(*course.stepper.counts, seconds, integrating),
+            course.settings,
+            recorder.jumps[: len(path)],
+            tuple(journal.phases),
+            *journal.independent_at(path),
+            tuple(journal.passages),
+        )
+
+    def _last_pose(self) -> State:
+        """Pose at the end of the last step that was accepted, at rest."""
+        reached = self.course.stepper.state()
+        return State(reached.t, reached.q, np.zeros(self.course.system.nv))
+
+    def suspicious(self) -> Iterable[str]:
+        """What is to be warned of after the run, in words."""
+        return [*self.course.watch.suspicious(self.course.journal.events), *self.course.recorder.suspicious()]

@@ -1,0 +1,73 @@
+"""Progress of a run: how many steps are made between two looks at it, and what is shown."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from loopdyn.interrupts import Stop
+
+PULSE, MANY = 0.1, 1_000_000  # seconds of computing, and steps, between two looks at the progress
+FEW = 16  # steps before the first look
+
+
+class Progress:
+    """A progress bar: simulated time, its speed against real time, and the error of the energy.
+
+    Parameters
+    ----------
+    name : str
+    start, end : float
+        Simulated times in s.
+    wanted : bool or function
+        Whether a bar is shown, where the output is a terminal; or what is called with the time reached.
+    stop : Stop
+        Asked where that function raises KeyboardInterrupt.
+    """
+
+    def __init__(self, name: str, start: float, end: float, wanted: bool | Callable[[float], object], stop: Stop):
+        self.start, self.name, self.wanted, self.end, self.stop = start, name, wanted, end, stop
+        self.begin = time.perf_counter()
+        self.limit = FEW  # steps until the next look
+        self.bar: Any = None
+
+    def __enter__(self) -> Progress:
+        if self.wanted is True:
+            from rich.console import Console
+            from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
+            from rich.progress import Progress as Bar
+
+            console = Console(stderr=True)
+            if console.is_terminal:
+                self.bar = Bar(
+                    TextColumn(self.name, markup=False),
+                    BarColumn(),
+                    TextColumn("{task.fields[shown]}", markup=False),
+                    TimeRemainingColumn(),
+                    console=console,
+                    transient=True,
+                )
+                self.task = self.bar.add_task("", total=self.end - self.start, shown="")
+                self.bar.start()
+        return self
+
+    def keep_pace(self, seconds: float) -> None:
+        """Let the next steps take about one pulse, where the last ones took these seconds."""
+        self.limit = max(1, int(min(4 * self.limit, self.limit * PULSE / max(seconds, 1e-6), MANY)))
+
+    def show(self, t: float, error: float) -> None:
+        """Show the time reached and the relative energy-balance error."""
+        if callable(self.wanted):
+            try:
+                self.wanted(t)
+            except KeyboardInterrupt:
+                self.stop.ask()
+        if self.bar is not None:
+            pace = (t - self.start) / max(time.perf_counter() - self.begin, 1e-9)
+            shown = f"{t:.3g} of {self.end:g} s, {pace:.3g} x real time, energy error {error:.0e}"
+            self.bar.update(self.task, completed=t - self.start, shown=shown)
+
+    def __exit__(self, *_: object) -> None:
+        if self.bar is not None:
+            self.bar.stop()
