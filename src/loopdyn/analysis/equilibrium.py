@@ -26,11 +26,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loopdyn.analysis.assembly import assemble, speed_rows
-from loopdyn.analysis.contradictions import largest_open, said_open, within_tolerance
+from loopdyn.analysis.contradictions import largest_open, said_open
 from loopdyn.analysis.mobility import mobility
+from loopdyn.analysis.pose_curve import PoseCurve
 from loopdyn.engine import records as rec
 from loopdyn.errors import ConvergenceError, LoopdynError, ModelError, Problem
 from loopdyn.forces import Actuator, JointFriction, JointSpring, Motor, SpringDamper
+from loopdyn.loops.continuation import PREDICTED, along, close, follow, last_before, least_between, zero_between
 from loopdyn.loops.projection import project
 from loopdyn.loops.rank import decide, scaled
 from loopdyn.model.mechanism import Mechanism
@@ -40,16 +42,15 @@ from loopdyn.results.run import load_units
 from loopdyn.run.locking import coordinate
 from loopdyn.system.builder import build
 from loopdyn.system.system import State, System, TableUse
+from loopdyn.thresholds import DEPENDENT, SAME_POSE
 from loopdyn.tree import power
-from loopdyn.tree.functions import body_motion, closure, difference, energy, increment, inverse_dynamics, terms
+from loopdyn.tree.functions import apart, body_motion, closure, difference, energy, increment, inverse_dynamics, terms
 from loopdyn.tree.tables import check_tables, table_variable
 
 Array = NDArray[np.float64]
 
 # Natural units: rad, sizes of the mechanism; forces in N m, or N times the size.
 DIFFERENCE = 1e-5  # step of central differences of forces: errors of 1e-10 by curvature and by rounding
-CLOSED, ROUNDED, CLOSING = 1e-11, 1e-15, 12  # residual of closed loops, rounding of it, and steps to it
-DEPENDENT = 1e-10  # share of the largest singular value below which rows depend on others
 CONVERGED = 1e-11  # Newton step that is rounding
 BALANCED = 1e-13  # share of the loads at a pose that is rounding
 STEPS = 300  # of the way to one equilibrium
@@ -58,17 +59,16 @@ SHORTEST = 1e-9  # of a step that still counts as one
 NEUTRAL = 1e-7  # share of the loads and stiffnesses at a pose below which an eigenvalue counts as zero
 ASYMMETRY = 1e-6  # share of the largest stiffness by which that of conservative forces may be unsymmetric
 ALONG = 0.04  # step along the curve of poses
-CORRECTION = 0.2  # share of a step by which closing may move its end
 MOST = 20_000  # steps along the curve
+RESOLUTION = 1e-15  # share of a step to which it is cut where it leaves the range: rounding
 FEW = 4  # steps after which the curve can have come back to its start ...
 FINEST = 1e-6  # share of a step below which the curve counts as lost
 CLOSE_BY, SINGULAR = 0.1, 1e-6  # ratio of singular values of a sample that is looked at, and of a singular pose
 OVERLAP = 3  # ... and how many more are then made, so that no gap is left
-SAME = 1e-6  # poses that are nearer are one
 TOUCHING = 1e-9  # share of the largest g on the curve at which a minimum of |g| counts as zero
 STARTS = 64  # of a search with several freedoms
-BISECTIONS = 50  # of a step to where it leaves the range: to rounding
 ARGUMENT = 1e-13  # share of a step to which a root on the curve is located
+MINIMUM = 1e-9  # share of a step to which a minimum is located: the root of rounding
 SHOWN = 1e-6  # share of what pushes most that is worth a word
 STATIC = 1e-12  # speeds, in rad or sizes per s, that are rounding
 
@@ -284,20 +284,26 @@ class _Statics:
     """Forces along the motions of a mechanism at rest, at one time."""
 
     def __init__(self, system: System, start: State):
-        self.system, self.t = system, start.t
+        self.poses = PoseCurve(system, start.t, 0)
+        self.t = start.t
         self.units, self.rows = system.speed_units, system.row_units
         self.still = np.zeros(system.nv)
         self.levers = np.array([1.0 if u == "N m" else system.size for u in load_units(system)])
         self._require_static(start)
         rank = decide(system, State(start.t, start.q, self.still))
-        self.rank, self.freedoms = rank.count, system.nv - rank.count
+        self.poses.count, self.freedoms = rank.count, system.nv - rank.count
         closed = rank.state or start
         self.start = np.array(closed.q)
-        if np.abs(closure(system, self.state(self.start))[0] / self.rows).max(initial=0.0) > SAME:
+        if np.abs(closure(system, self.state(self.start))[0] / self.rows).max(initial=0.0) > SAME_POSE:
             raise LoopdynError("the loops are open at the start. Close them first: ld.assemble(system, ...).")
 
+    @property
+    def system(self) -> System:
+        """The system that is closed at the last pose."""
+        return self.poses.system
+
     def state(self, q: Array) -> State:
-        return State(self.t, q, self.still, tolerated=self.system.tolerated)
+        return self.poses.state(q)
 
     def _require_static(self, start: State) -> None:
         """Refuse what cannot stand still: moving bases, drivers with a speed or an acceleration."""
@@ -324,33 +330,9 @@ class _Statics:
                 )
 
     def close(self, q: Array) -> Array | None:
-        """The closed pose next to q, or None: steps of Newton's method that are smallest in natural units."""
-        system, h = self.system, self.system.holonomic
-        before = np.inf
-        for _ in range(CLOSING):
-            phi, J = closure(system, self.state(q))
-            r = (phi / self.rows)[h]
-            size = float(np.abs(r).max(initial=0.0))
-            if size < ROUNDED or (size < CLOSED and size > 0.5 * before):
-                return self._within_tolerance(q)
-            U, s, Vt = np.linalg.svd(scaled(system, J)[h], full_matrices=False)
-            keep = s > DEPENDENT * max(float(s[0]), 1.0)
-            x = -Vt[keep].T @ ((U[:, keep].T @ r) / s[keep])
-            q = increment(system, q, self.units * x)
-            before = size
-        return None
-
-    def _within_tolerance(self, q: Array) -> Array:
-        """A closed pose; from it on other redundant rows are left open where those that are kept get weak."""
-        self.system, state = within_tolerance(self.system, self.state(q), "a pose on the way")
-        return state.q
-
-    def moves(self, q: Array) -> tuple[Array, Array]:
-        """Orthonormal basis N (nv, k) of the motions, in natural units, and the scaled rows."""
-        J = scaled(self.system, closure(self.system, self.state(q))[1])
-        if not self.system.nc:
-            return np.eye(self.system.nv), J
-        return np.linalg.svd(J)[2][self.rank :].T, J
+        """The closed pose next to q, or None."""
+        found = close(self.poses, q, PREDICTED)
+        return self.poses.settled(found.y) if found.closed else None
 
     def force(self, q: Array) -> Array:
         """Forces on the speeds at rest, in natural units."""
@@ -358,7 +340,7 @@ class _Statics:
 
     def push(self, q: Array) -> tuple[Array, Array]:
         """g along the motions N, and N."""
-        N, _ = self.moves(q)
+        N, _ = self.poses.motions(q)
         return N.T @ self.force(q), N
 
     def loads(self, q: Array) -> Array:
@@ -385,7 +367,7 @@ class _Statics:
 
     def stiffness(self, q: Array, N: Array) -> Array:
         """Reduced stiffness (k, k) in natural units along N."""
-        _, J = self.moves(q)
+        _, J = self.poses.motions(q)
         lam = np.linalg.lstsq(J.T, -self.force(q), rcond=DEPENDENT)[0] if self.system.nc else np.zeros(0)
 
         def balance(q: Array) -> Array:
@@ -498,9 +480,9 @@ class _Statics:
     def classified(self, q: Array, wanted: Sequence[str]) -> Equilibrium:
         """The equilibrium at a pose, with its stiffness on coordinates among which are those wanted, if they move."""
         if self.system.tolerated is not None:  # it may have been found with other rows left open
-            q = self._within_tolerance(project(self.system, self.state(q)).state.q)
+            q = self.poses.settled(project(self.system, self.state(q)).state.q)
         system = self.system
-        N, _ = self.moves(q)
+        N, _ = self.poses.motions(q)
         K = self.stiffness(q, N)
         values = np.linalg.eigvals(K)
         values = values[np.argsort(values.real)]
@@ -531,7 +513,7 @@ class _Statics:
         if any(isinstance(f, JointFriction) and f.coulomb != 0.0 for f in system.mechanism.forces.values()):
             notes.append("friction would hold it in poses around an equilibrium, too")
         for label, (low, high) in system.limits.items():
-            if not low - SAME <= coordinate(system, self.state(q), label) <= high + SAME:
+            if not low - SAME_POSE <= coordinate(system, self.state(q), label) <= high + SAME_POSE:
                 notes.append(f"outside the limits of {label}, which are not stops here")
         if system.tolerated is not None:
             notes.append(said_open(largest_open([(system, self.state(q))])))
@@ -589,7 +571,7 @@ class _Curve:
     def __init__(self, statics: _Statics, label: str, span: tuple[float, float]):
         self.statics, self.label, self.span = statics, label, span
         q = self._into_range()
-        n = statics.moves(q)[0][:, 0]
+        n = statics.poses.motions(q)[0][:, 0]
         if (speed_rows(statics.system, statics.state(q), [label]) @ (statics.units * n))[0] < 0.0:
             n = -n
         self.lost: list[float] = []  # values of the coordinate where the curve could not be followed further
@@ -616,25 +598,16 @@ class _Curve:
     def _march(self, q: Array, n: Array) -> tuple[list[tuple[Array, Array]], bool]:
         """Poses one after another until the range is left or the start is reached again."""
         low, high = self.span
-        points, h, overlap = [(q, n)], ALONG, 0
-        for _ in range(MOST):
-            q, n = points[-1]
-            end = self.step(q, n, h)
-            if end is None:
-                h *= 0.5
-                if h < FINEST * ALONG:
-                    break
-                continue
-            x = self.value(end[0])
-            if not low <= x <= high:
-                share = self._at_bound(q, n, h)
-                last = self.step(q, n, share * h)
+        points, overlap = [(q, n)], 0
+        for h, there, m in follow(self.statics.poses, q, n, ALONG, FINEST * ALONG, MOST):
+            if not low <= self.value(there) <= high:
+                share = self._at_bound(*points[-1], h)
+                last = self.step(*points[-1], share * h)
                 if last is not None and share > 0.0:
                     points.append(last)
                 return points, False
-            points.append(end)
-            h = min(ALONG, 1.5 * h)
-            if overlap or (len(points) > FEW and self._again(end[0], points[0][0])):
+            points.append((there, m))
+            if overlap or (len(points) > FEW and self._again(there, q)):
                 overlap += 1
                 if overlap == OVERLAP:
                     return points, True
@@ -643,15 +616,13 @@ class _Curve:
 
     def singular(self) -> list[float]:
         """Values of the coordinate at singular poses on the curve: there others cross it."""
-        from scipy.optimize import minimize_scalar
-
         s = self.statics
-        if not s.rank:
+        if not s.poses.count:
             return []
 
         def least(q: Array) -> float:
             values = np.linalg.svd(scaled(s.system, closure(s.system, s.state(q))[1]), compute_uv=False)
-            return float(values[s.rank - 1] / values[0])
+            return float(values[s.poses.count - 1] / values[0])
 
         sizes = [least(q) for q, _ in self.points]
         found: list[float] = []
@@ -665,9 +636,9 @@ class _Curve:
                     end = self.step(q, x, share * h)
                     return np.inf if end is None else least(end[0])
 
-                best = minimize_scalar(of, bounds=(0.0, 1.0), method="bounded", options={"xatol": 1e-9})
-                if min(best.fun, sizes[k]) < SINGULAR:
-                    at = self.step(q, x, float(best.x) * h)
+                share, size = least_between(of, 0.0, 1.0, MINIMUM)
+                if min(size, sizes[k]) < SINGULAR:
+                    at = self.step(q, x, share * h)
                     found.append(self.value(q if at is None else at[0]))
                     break
         return found
@@ -680,46 +651,24 @@ class _Curve:
         if s.system.counted:
             own = slice(s.system.nq - len(s.system.counted), None)
             wound[own] = first[own] + 2.0 * np.pi * np.round((q[own] - first[own]) / (2.0 * np.pi))
-        return self._same(q, first, 0.6 * ALONG) and self._as_loaded(wound, first)
+        return apart(s.system, q, first) <= 0.6 * ALONG and self._as_loaded(wound, first)
 
     def step(self, q: Array, n: Array, h: float) -> tuple[Array, Array] | None:
         """The pose at a distance h along n and the direction there; None if it is not near the tangent."""
-        s = self.statics
-        tangent = increment(s.system, q, h * s.units * n)
-        there = s.close(tangent)
-        if there is None or np.abs(difference(s.system, tangent, there) / s.units).max() > CORRECTION * h:
-            return None
-        m = s.moves(there)[0][:, 0]
-        along = float(m @ n)
-        if abs(along) < 0.8:
-            return None
-        return there, m if along > 0.0 else -m
+        return along(self.statics.poses, q, n, h)
 
     def _at_bound(self, q: Array, n: Array, h: float) -> float:
         """Share of a step that ends outside at which the range is left, on its inner side."""
         low, high = self.span
-        a, b = 0.0, 1.0
-        for _ in range(BISECTIONS):
-            c = 0.5 * (a + b)
-            end = self.step(q, n, c * h)
-            if end is not None and low <= self.value(end[0]) <= high:
-                a = c
-            else:
-                b = c
-        return a
 
-    def _same(self, q: Array, p: Array, within: float) -> bool:
-        """Whether two poses are one but for whole turns."""
-        s = self.statics
-        d = difference(s.system, p, q) / s.units
-        turning = s.system.turning
-        d[turning] = (d[turning] + np.pi) % (2.0 * np.pi) - np.pi
-        return bool(np.abs(d).max(initial=0.0) <= within)
+        def inside(share: float) -> bool:
+            end = self.step(q, n, share * h)
+            return end is not None and low <= self.value(end[0]) <= high
+
+        return last_before(inside, 0.0, 1.0, RESOLUTION)
 
     def roots(self, function: Callable[[Array, Array], float]) -> list[Array]:
         """Poses at which a function of pose and direction vanishes: sign changes, and touchings of zero."""
-        from scipy.optimize import brentq
-
         values = np.array([function(q, n) for q, n in self.points])
         largest = float(np.abs(values).max(initial=0.0))
         found: list[Array] = []
@@ -746,14 +695,14 @@ class _Curve:
             if abs(a) <= BALANCED * largest:
                 found.append(self.points[k][0])
             elif a * b < 0.0 and abs(b) > BALANCED * largest:
-                found.append(pose(k, float(brentq(between(k), 0.0, 1.0, xtol=ARGUMENT, rtol=8.9e-16))))
+                found.append(pose(k, zero_between(between(k), 0.0, 1.0, ARGUMENT)))
             elif k > 0 and a * values[k - 1] > 0.0 and abs(values[k - 1]) >= abs(a) <= abs(b):
                 found += self._touching(k, float(np.sign(a)), largest, between, pose)
         if len(values) and abs(values[-1]) <= BALANCED * largest:
             found.append(self.points[-1][0])
         distinct: list[Array] = []
         for q in found:
-            if not any(self._same(q, p, SAME) and self._as_loaded(q, p) for p in distinct):
+            if not any(apart(self.statics.system, q, p) <= SAME_POSE and self._as_loaded(q, p) for p in distinct):
                 distinct.append(q)
         return distinct
 
@@ -772,24 +721,24 @@ class _Curve:
         pose: Callable[[int, float], Array],
     ) -> list[Array]:
         """Roots next to a sample where |function| is smallest and does not change its sign: none, one or two."""
-        from scipy.optimize import brentq, minimize_scalar
-
         found: list[Array] = []
         for n in (k - 1, k):
             of = between(n)
-            best = minimize_scalar(
-                lambda x, of=of: sign * of(x), bounds=(0.0, 1.0), method="bounded", options={"xatol": 1e-9}
-            )
-            if best.fun < -TOUCHING * largest:
-                found += [pose(n, float(brentq(of, *ends, xtol=ARGUMENT))) for ends in ((0.0, best.x), (best.x, 1.0))]
-            elif best.fun <= TOUCHING * largest:
-                found.append(pose(n, float(best.x)))
+
+            def raised(share: float, of: Callable[[float], float] = of) -> float:
+                return sign * of(share)
+
+            share, least = least_between(raised, 0.0, 1.0, MINIMUM)
+            if least < -TOUCHING * largest:
+                found += [pose(n, zero_between(of, *ends, ARGUMENT)) for ends in ((0.0, share), (share, 1.0))]
+            elif least <= TOUCHING * largest:
+                found.append(pose(n, share))
         return found
 
     def _as_loaded(self, q: Array, p: Array) -> bool:
         """Whether forces are the same: a torsion spring knows how often it was wound."""
         a, b = self.statics.loads(q), self.statics.loads(p)
-        return bool(np.allclose(a, b, rtol=SAME, atol=SAME * self.statics.scale(q), equal_nan=True))
+        return bool(np.allclose(a, b, rtol=SAME_POSE, atol=SAME_POSE * self.statics.scale(q), equal_nan=True))
 
 
 def _along(statics: _Statics, label: str, span: tuple[float, float]) -> Equilibria:
@@ -842,10 +791,10 @@ def _from_many_starts(statics: _Statics, ranges: Mapping[str, tuple[float, float
         except LoopdynError:
             continue  # a corner of the ranges that the mechanism does not reach
         for q in (_newton(statics, begin.q), _settled(statics, begin.q)):
-            if q is None or any(_apart(system, q, p) < SAME for p in found):
+            if q is None or any(apart(system, q, p) < SAME_POSE for p in found):
                 continue
             values = {label: coordinate(system, statics.state(q), label) for label in ranges}
-            if all(low - SAME <= values[label] <= high + SAME for label, (low, high) in ranges.items()):
+            if all(low - SAME_POSE <= values[label] <= high + SAME_POSE for label, (low, high) in ranges.items()):
                 found.append(q)
     if not found:
         raise ConvergenceError(
@@ -882,10 +831,3 @@ def _settled(statics: _Statics, q: Array) -> Array | None:
         return statics.settle(q)
     except ConvergenceError:
         return None
-
-
-def _apart(system: System, q: Array, p: Array) -> float:
-    d = difference(system, p, q) / system.speed_units
-    turning = system.turning
-    d[turning] = (d[turning] + np.pi) % (2.0 * np.pi) - np.pi
-    return float(np.abs(d).max(initial=0.0))

@@ -414,6 +414,21 @@ def difference(system: System, q: ArrayLike, p: ArrayLike) -> Array:
     return out
 
 
+def apart(system: System, q: ArrayLike, p: ArrayLike) -> float:
+    """Largest motion between two poses in natural units (rad, sizes of the mechanism), whole turns not counted.
+
+    Examples
+    --------
+    >>> import loopdyn as ld
+    >>> system = ld.library.four_bar().compile()
+    >>> apart(system, [0.1, 0.2, 0.3], [0.1 + 2 * np.pi, 0.2, 0.3]) < 1e-12
+    True
+    """
+    d = difference(system, p, q) / system.speed_units
+    d[system.turning] = (d[system.turning] + np.pi) % (2.0 * np.pi) - np.pi
+    return float(np.abs(d).max(initial=0.0))
+
+
 def readings(system: System, state: State, other: System) -> Array:
     """Joint coordinates that forces, then relations of `other` read, with full turns; zero where a force reads none.
 
