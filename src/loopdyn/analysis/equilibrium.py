@@ -62,7 +62,6 @@ ALONG = 0.04  # step along the curve of poses
 MOST = 20_000  # steps along the curve
 RESOLUTION = 1e-15  # share of a step to which it is cut where it leaves the range: rounding
 FEW = 4  # steps after which the curve can have come back to its start ...
-FINEST = 1e-6  # share of a step below which the curve counts as lost
 CLOSE_BY, SINGULAR = 0.1, 1e-6  # ratio of singular values of a sample that is looked at, and of a singular pose
 OVERLAP = 3  # ... and how many more are then made, so that no gap is left
 TOUCHING = 1e-9  # share of the largest g on the curve at which a minimum of |g| counts as zero
@@ -599,7 +598,7 @@ class _Curve:
         """Poses one after another until the range is left or the start is reached again."""
         low, high = self.span
         points, overlap = [(q, n)], 0
-        for h, there, m in follow(self.statics.poses, q, n, ALONG, FINEST * ALONG, MOST):
+        for h, there, m in follow(self.statics.poses, q, n, ALONG, MOST):
             if not low <= self.value(there) <= high:
                 share = self._at_bound(*points[-1], h)
                 last = self.step(*points[-1], share * h)

@@ -29,8 +29,9 @@ from loopdyn.analysis.mobility import mobility
 from loopdyn.errors import AssemblyError, LoopdynError, ModelError, Problem, SingularityError
 from loopdyn.forces import Motor
 from loopdyn.formulations.registry import prepare
+from loopdyn.loops.continuation import StepLength
 from loopdyn.loops.projection import project
-from loopdyn.loops.rank import CANDIDATE, dead_drivers, decide, of_matrix, scaled
+from loopdyn.loops.rank import dead_drivers, decide, of_matrix, scaled
 from loopdyn.loops.reactions import freedom_wrench
 from loopdyn.quantities.wording import nearest
 from loopdyn.results.inverse_dynamics import InverseDynamics, element_name, what_is_missing
@@ -38,6 +39,7 @@ from loopdyn.results.run import Run
 from loopdyn.run.locking import coordinate
 from loopdyn.system.builder import build
 from loopdyn.system.system import State, System
+from loopdyn.thresholds import CANDIDATE, CONSISTENT
 from loopdyn.tree.functions import Terms, body_motion, closure, counted, difference, increment, terms
 from loopdyn.tree.tables import check_tables
 
@@ -50,11 +52,13 @@ Rule = Literal["minimum norm", "weights", "preload"]
 # Share of the largest generalised force on the way that may be missing in a motion that counts as possible: above the
 # rounding of accelerations that a solver found (1e-12), below an error that matters.
 POSSIBLE = 1e-8
-# Share of the largest term by which positions, speeds and accelerations of a given motion may miss the constraints.
-CONSISTENT = 1e-6
 LONGEST = 0.1  # rad or sizes of the mechanism of one step along a given motion
-CORRECTION = 0.03  # rad or sizes by which closing may move the end of a step; more means another branch
-HALVINGS = 12  # of a step before the motion counts as blocked
+# rad or sizes by which closing may move the end of a step; more means another branch. Not a share of the step: that of
+# a motion that starts from rest with a third power of the time is predicted as none.
+CORRECTION = 0.03
+BLOCKED = (
+    2.0**-12
+)  # share of the longest step at which the motion counts as blocked: nearer, speeds do not follow from it
 
 
 class Samples(Protocol):
@@ -494,25 +498,20 @@ def _blocked(driven: System, pose: State) -> str:
 
 def _advance(driven: System, state: State, a: Array, end: float, rank: int) -> tuple[System, State, Array]:
     """From one time to the next along the branch, in steps short enough to stay on it."""
-    h = end - state.t
-    halvings = 0
+    step = StepLength(end - state.t, BLOCKED)
     while state.t < end:
         fastest = float(np.abs(state.v / driven.speed_units).max(initial=0.0))
-        h = min(h, end - state.t, LONGEST / fastest if fastest > 0.0 else np.inf)
-        t = end if state.t + h >= end - 1e-12 * abs(end) else state.t + h
+        step.limit(min(end - state.t, LONGEST / fastest if fastest > 0.0 else np.inf))
+        t = end if state.t + step.h >= end - 1e-12 * abs(end) else state.t + step.h
         h = t - state.t
         q = increment(driven, state.q, h * state.v + 0.5 * h * h * a)
         trial = project(driven, State(t, q, state.v + h * a), rank=rank if driven.holonomic.all() else None)
         moved = np.abs(difference(driven, q, trial.state.q) / driven.speed_units).max(initial=0.0)
-        if trial.position > CONSISTENT * driven.size or moved > CORRECTION:
-            halvings += 1
-            if halvings > HALVINGS:
-                raise AssemblyError(_blocked(driven, state), state)
-            h *= 0.5
-            continue
-        driven, state, a = _moving(driven, trial.state, rank)
-        halvings = max(0, halvings - 1)
-        h *= 2.0
+        if trial.position <= CONSISTENT * driven.size and moved <= CORRECTION:
+            driven, state, a = _moving(driven, trial.state, rank)
+            step.counted()
+        elif not step.failed():
+            raise AssemblyError(_blocked(driven, state), state)
     return driven, state, a
 
 

@@ -40,7 +40,8 @@ STALLED, STALLED_AT = 8, 0.9  # damped steps in which the residual must fall to 
 # Both limits stand for k h = 0.4 or so, a fifteenth of the circle.
 CORRECTION, TURN = 0.2, 0.9  # share of a step by which closing may move its end, and cosine between its tangents
 GROWTH, SHRINKAGE = 1.5, 0.5  # of a step after one that counted, and after one that did not
-FINEST = 8.9e-16  # relative resolution of a root: the least that Brent's method takes
+FINEST = 1e-6  # share of the longest step at which a curve counts as lost: its bends are then too sharp to be followed
+RESOLUTION = 8.9e-16  # relative, of a root: the least that Brent's method takes
 
 
 class Equations(Protocol[Y, D]):
@@ -59,6 +60,11 @@ class Equations(Protocol[Y, D]):
 def largest(r: Array) -> float:
     """The largest residual."""
     return float(np.abs(r).max(initial=0.0))
+
+
+def euclidean(r: Array) -> float:
+    """The root of the sum of squares, for poses of least residual."""
+    return float(np.linalg.norm(r))
 
 
 @dataclass(frozen=True)
@@ -131,11 +137,19 @@ class Curve(Equations[Y, D], Protocol[Y, D]):
 
 
 class StepLength:
-    """Length of the next step: grows after steps that count, shrinks after those that do not."""
+    """Length h of the next step: grows after steps that count, shrinks after those that do not.
 
-    def __init__(self, longest: float, shortest: float):
-        self.h = self.longest = longest
-        self.shortest = shortest
+    A curve is lost where a step fails that is `finest` times the longest one.
+    """
+
+    def __init__(self, longest: float, finest: float = FINEST, first: float | None = None):
+        self.h = longest if first is None else first
+        self.longest, self.finest = longest, finest
+
+    def limit(self, longest: float) -> None:
+        """Let no step be longer."""
+        self.longest = longest
+        self.h = min(self.h, longest)
 
     def counted(self) -> None:
         """The last step counts: the next may be longer."""
@@ -144,7 +158,7 @@ class StepLength:
     def failed(self) -> bool:
         """The last step does not count; whether a shorter one is worth a try."""
         self.h *= SHRINKAGE
-        return self.h >= self.shortest
+        return self.h >= self.finest * self.longest
 
 
 def along(curve: Curve[Y, D], y: Y, z: Array, h: float) -> tuple[Y, Array] | None:
@@ -163,11 +177,9 @@ def along(curve: Curve[Y, D], y: Y, z: Array, h: float) -> tuple[Y, Array] | Non
     return there, z1 if cosine > 0.0 else -z1
 
 
-def follow(
-    curve: Curve[Y, D], y: Y, z: Array, longest: float, shortest: float, most: int
-) -> Iterator[tuple[float, Y, Array]]:
+def follow(curve: Curve[Y, D], y: Y, z: Array, longest: float, most: int) -> Iterator[tuple[float, Y, Array]]:
     """Points one after another, each with the length of the step to it and its tangent, until the curve is lost."""
-    step = StepLength(longest, shortest)
+    step = StepLength(longest)
     for _ in range(most):
         found = along(curve, y, z, step.h)
         if found is None:
@@ -183,7 +195,7 @@ def zero_between(f: Callable[[float], float], a: float, b: float, fine: float) -
     """Where a function with a change of sign between a and b vanishes, to `fine` or rounding."""
     from scipy.optimize import brentq
 
-    return float(brentq(f, *sorted((a, b)), xtol=fine, rtol=FINEST))
+    return float(brentq(f, *sorted((a, b)), xtol=fine, rtol=RESOLUTION))
 
 
 def least_between(f: Callable[[float], float], a: float, b: float, fine: float) -> tuple[float, float]:
