@@ -26,15 +26,26 @@ import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from loopdyn.engine import records as rec
 from loopdyn.errors import LoopdynError, SingularityError
+from loopdyn.loops.continuation import (
+    PREDICTED,
+    StepLength,
+    along,
+    close,
+    follow,
+    last_before,
+    least_between,
+    zero_between,
+)
 from loopdyn.system.builder import build
 from loopdyn.system.system import State, System
+from loopdyn.thresholds import CANDIDATE, ROUNDING
 from loopdyn.tree import jacobian
 from loopdyn.tree.functions import difference, increment, require_rows
 from loopdyn.tree.user_rows import user_rows
@@ -43,25 +54,20 @@ Array = NDArray[np.float64]
 Inputs = Callable[[float], tuple[Array, Array, Array]]  # u, u' and u'' (k,) at a parameter
 
 # Lengths are in natural units: rad, or sizes of the mechanism.
-CLOSED = 1e-12  # residual of a pose that counts as closed; it is improved as long as a step halves it
-ROUNDING = 5e-16  # residual that is not worth another step
-NEWTON = 12  # steps to close a pose that was predicted
-DIVERGED = 10.0  # growth of a residual after which Newton's method is given up
 REACH = 0.1  # way of any coordinate in one step
 SAME_BRANCH = 0.1  # share of a step by which the prediction may be wrong, and
 TURNED = 0.5  # share of the speeds by which those predicted may be
-HALVINGS = 5  # of a step before the curve is followed by its length
+COARSE = 0.06  # share of a step that is tried, by halving, before the curve is followed by its length
 NEAR = 2e-3  # singular value of A below which a pose is too near to a crossing to tell the branches apart
 WIDEST = 0.3  # way over which a crossing is passed
 ARC = 0.02  # step along the length of the curve
-BENT, ALONG = 0.3, 0.9  # correction over such a step, and cosine between tangents, up to which it is trusted
-SHORTEST = 1e-9  # such a step that still fails: the curve ends
 MOST_ARCS = 400  # such steps: a quarter of the way round a curve that never gets on
-LOST = 1e-7  # singular value, at a located pose, that counts as zero
+LOST = CANDIDATE  # singular value, at a located pose, that counts as zero
 NODES = (-3, -2, -1, 1, 2, 3)  # about a crossing, in steps that reach over ...
 NODES_WITHIN = 0.8  # ... this share of the way to the neighbours
 DIPS = 3.0  # smallest values that stay above this times their fall from the neighbours do not reach zero
 SAME_PLACE = 1e-7  # in units of the parameter: crossings found from two neighbours
+RESOLUTION = 1e-14  # to which places are located, in units of the parameter
 SLACK = 1e-9  # by which a limit may be passed, and a prediction for a short step be wrong
 STILL = 1e-10  # share of the largest speed below which a coordinate stands still
 
@@ -236,21 +242,8 @@ class Follower:
 
     def close(self, s: float, q: Array, near: Array) -> Array | None:
         """The closed pose next to q at the parameter s; None if Newton's method finds none."""
-        t, (u, _, _) = self.time(s), self.inputs(s)
-        still, last, best = np.zeros(self.nv), np.inf, q
-        for _ in range(NEWTON):
-            phi, J, _, _ = self.rows(t, q, still, near)
-            r = self.residual(phi, self.coordinates(q, phi), u)
-            size = float(np.abs(r).max(initial=0.0))
-            if size < ROUNDING:
-                return q
-            if size < CLOSED and size > 0.5 * last:
-                return best
-            if size > DIVERGED * max(last, 1.0) or not math.isfinite(size):
-                return None
-            best, last = q, size
-            q = increment(self.system, q, self.units * np.linalg.lstsq(self.matrix(J), -r, rcond=None)[0])
-        return best if last < CLOSED else None
+        found = close(_AtParameter(self, s, near), q, PREDICTED)
+        return found.y if found.closed else None
 
     def point(self, s: float, q: Array, near: Array) -> Point:
         """Everything at a closed pose."""
@@ -365,27 +358,34 @@ class Follower:
         span = target - p.s
         speed = float(np.abs(p.v[: self.nv] / self.units).max(initial=0.0))
         share = min(1.0, REACH / (speed * abs(span))) if speed > 0.0 else 1.0
-        for _ in range(HALVINGS):
-            s = target if share >= 1.0 else p.s + share * span
+        step = StepLength(share, COARSE)
+        while True:
+            s = target if step.h >= 1.0 else p.s + step.h * span
             new = self.step(p, s)
             if new is not None and self._clear(new):
                 return new, None, None
             if new is not None:
                 return (None, *self._past_crossing(p, new, target))
-            share *= 0.5
+            if not step.failed():
+                break
         found, end = self._by_length(p, target)
         return found, None, end
 
     def _end_of_rows(self, p: Point, target: float, error: SingularityError) -> End:
         """The last point before rows become undefined, as beyond the end of a curve, by halving."""
-        beyond = target
-        while abs(beyond - p.s) > 1e-14 * max(self.unit, abs(p.s)):
-            middle = 0.5 * (p.s + beyond)
+        last = p
+
+        def defined(s: float) -> bool:
+            nonlocal last
             try:
-                new = self.step(p, middle)
+                new = self.step(last, s)
             except SingularityError:
                 new = None
-            p, beyond = (p, middle) if new is None else (new, beyond)
+            last = new or last
+            return new is not None
+
+        last_before(defined, p.s, target, RESOLUTION * max(self.unit, abs(p.s)))
+        p = last
         reason = str(error).split(". ")[0]
         return End("end of a curve", p.s, State(p.t, p.q, np.zeros(self.nv)), p.near, reason=reason)
 
@@ -395,9 +395,7 @@ class Follower:
 
     def _whole(self, s: float, q: Array, near: Array) -> tuple[float, Array]:
         """Smallest singular value of A that is not that of its null vector, and this vector (nv + 1)."""
-        t, (_, u1, _) = self.time(s), self.inputs(s)
-        _, J, rate, _ = self.rows(t, q, np.zeros(self.nv), near)
-        A = np.column_stack([self.matrix(J), self.column(rate, u1)])
+        A = _Curve(self).evaluate(_Place(q, s, near))[1]
         _, sigma, Vt = np.linalg.svd(A, full_matrices=True)
         return float(sigma[self.nv - 1]) if len(sigma) >= self.nv else 0.0, Vt[-1]
 
@@ -444,88 +442,38 @@ class Follower:
     def _by_length(self, p: Point, target: float) -> tuple[Point | None, End | None]:
         """Along the length of the curve until the parameter turns back, or has passed the target after all."""
         sign = 1.0 if target > p.s else -1.0
-        y = (p.q, p.s)
         z = np.append(self.unit * p.v[: self.nv] / self.units, 1.0)
         z *= sign / np.linalg.norm(z)
-        h, near = ARC, p.near
-        for _ in range(MOST_ARCS):
-            found = self._along(y, z, h, near)
-            if found is None:
-                h *= 0.5
-                if h < SHORTEST:
-                    break
-                continue
-            y1, z1, near1 = found
+        y = _Place(p.q, p.s, p.near)
+        for h, y1, z1 in follow(_Curve(self), y, z, ARC, MOST_ARCS):
             if z1[-1] * sign <= 0.0:
-                return None, self._dead_point(y, z, h, near)
-            y, z, near = y1, z1, near1
-            if (y[1] - target) * sign >= 0.0:
-                q = self.close(target, y[0], near)
+                return None, self._dead_point(y, z, h)
+            y, z = y1, z1
+            if (y.s - target) * sign >= 0.0:
+                q = self.close(target, y.q, y.near)
                 if q is None:
                     break
-                return self.point(target, q, near), None
-            h = min(1.5 * h, ARC)
-        rank, _ = self._whole(y[1], y[0], near)
-        state = State(self.time(y[1]), y[0], np.zeros(self.nv))
-        return None, End("change point" if rank < NEAR else "lost", y[1], state, near)
+                return self.point(target, q, y.near), None
+        rank, _ = self._whole(y.s, y.q, y.near)
+        state = State(self.time(y.s), y.q, np.zeros(self.nv))
+        return None, End("change point" if rank < NEAR else "lost", y.s, state, y.near)
 
-    def _along(
-        self, y: tuple[Array, float], z: Array, h: float, near: Array
-    ) -> tuple[tuple[Array, float], Array, Array] | None:
-        """The point of the curve at the way h along its tangent z, with the tangent there."""
-        q = increment(self.system, y[0], h * z[:-1] * self.units)
-        s, still = y[1] + h * z[-1] * self.unit, np.zeros(self.nv)
-        first = best = last = np.inf
-        kept: tuple[Array, float, Array] | None = None
-        for _ in range(NEWTON):
-            t, (u, u1, _) = self.time(s), self.inputs(s)
-            phi, J, rate, _ = self.rows(t, q, still, near)
-            r = self.residual(phi, self.coordinates(q, phi), u)
-            size = float(np.abs(r).max(initial=0.0))
-            if size < best:
-                best, kept = size, (q, s, phi[self.rows.measured])
-            if size == 0.0 or (size < CLOSED and size > 0.5 * last):
-                break
-            A = np.vstack([np.column_stack([self.matrix(J), self.column(rate, u1)]), z])
-            dy = np.linalg.lstsq(A, -np.append(r, 0.0), rcond=None)[0]
-            moved = float(np.abs(dy).max())
-            first = moved if first == np.inf else first
-            if first > BENT * h or not np.isfinite(moved):
-                return None
-            q, s, last = increment(self.system, q, dy[:-1] * self.units), s + dy[-1] * self.unit, size
-        if kept is None or best > CLOSED:
-            return None
-        q, s, near = kept
-        rank, z1 = self._whole(s, q, near)
-        z1 = z1 if z1 @ z > 0.0 else -z1
-        if rank < LOST or z1 @ z < ALONG:
-            return None
-        return (q, s), z1, near
-
-    def _dead_point(self, y: tuple[Array, float], z: Array, h: float, near: Array) -> End:
+    def _dead_point(self, y: _Place, z: Array, h: float) -> End:
         """The zero of the tangent's component along the parameter, at a way between 0 and h."""
-        from scipy.optimize import brentq
 
-        sign = 1.0 if z[-1] > 0.0 else -1.0
-
-        def component(way: float) -> float:
-            found = self._along(y, z, way, near) if way > 0.0 else (y, z, near)
+        def at(way: float) -> tuple[_Place, Array]:
+            found = along(_Curve(self), y, z, way) if way > 0.0 else (y, z)
             if found is None:
                 raise LoopdynError("a dead point was lost while it was located. Give more points near it.")
-            return sign * float(found[1][-1])
+            return found
 
-        way = float(brentq(component, 0.0, h, xtol=1e-15, rtol=8.9e-16))
-        found = self._along(y, z, way, near) if way > 0.0 else (y, z, near)
-        assert found is not None
-        (q, s), _, near = found
-        return End("dead point", s, State(self.time(s), q, np.zeros(self.nv)), near)
+        there, _ = at(zero_between(lambda way: float(at(way)[1][-1]), 0.0, h, ROUNDING))
+        return End("dead point", there.s, State(self.time(there.s), there.q, np.zeros(self.nv)), there.near)
 
     # ------------------------------------------------------------------------------------------------- limits
 
     def _beyond_limit(self, p: Point, new: Point) -> End | None:
         """Where a coordinate leaves its range between two points."""
-        from scipy.optimize import brentq
-
         for label, (low, high) in self.limits.items():
             k = self.rows.labels.index(label)
             slack = SLACK * self.all_units[k]
@@ -539,7 +487,7 @@ class Follower:
             if beyond(p.s) * beyond(new.s) >= 0.0:  # it was beyond already
                 s = p.s
             else:
-                s = float(brentq(beyond, *sorted((p.s, new.s)), xtol=1e-14 * self.unit))
+                s = zero_between(beyond, p.s, new.s, RESOLUTION * self.unit)
             there = self.at(p, new, s)
             return End("limit", s, State(there.t, there.q, np.zeros(self.nv)), there.near, label, bound)
         return None
@@ -588,16 +536,14 @@ class Follower:
 
     def _lowest(self, before: Point, middle: Point, after: Point) -> Point:
         """The point of smallest quality between two others, on the polynomials through them."""
-        from scipy.optimize import minimize_scalar
 
         def at(s: float) -> Point:
             one, other = (before, middle) if (s - middle.s) * (before.s - middle.s) > 0.0 else (middle, after)
             return self.between(one, other, s)
 
         low, high = sorted((before.s, after.s))
-        options = {"xatol": 1e-13 * max(self.unit, abs(middle.s))}
-        found = minimize_scalar(lambda s: at(s).quality, bounds=(low, high), method="bounded", options=options)
-        best = min((at(float(found.x)), middle), key=lambda p: p.quality)
+        lowest, _ = least_between(lambda s: at(s).quality, low, high, 1e-13 * max(self.unit, abs(middle.s)))
+        best = min((at(lowest), middle), key=lambda p: p.quality)
         # The singular value passes zero evenly if it is given a sign: the zero of a polynomial through it, as the
         # smallest value itself is found to the root of rounding only.
         h = NODES_WITHIN * min(best.s - low, high - best.s) / len(NODES)
@@ -613,8 +559,6 @@ class Follower:
 
     def turning_points(self, path: Sequence[Point]) -> list[tuple[int, Point, str]]:
         """Where coordinates turn back while the inputs go on, as their derivative is zero; numbers as for crossings."""
-        from scipy.optimize import brentq
-
         by_input = len(self.index) == 1  # else along the way
 
         def rates(p: Point) -> Array:
@@ -646,9 +590,79 @@ class Follower:
                 def rate(s: float, k: int = k, p: Point = p, new: Point = new) -> float:
                     return float(rates(self.at(p, new, s))[k])
 
-                s = float(brentq(rate, *sorted((p.s, new.s)), xtol=1e-14 * self.unit, rtol=8.9e-16))
+                s = zero_between(rate, p.s, new.s, RESOLUTION * self.unit)
                 found.append((i, self.at(p, new, s), label))
         return found
+
+
+class _AtParameter:
+    """Equations of a pose at a given parameter."""
+
+    def __init__(self, follower: Follower, s: float, near: Array):
+        self.follower, self.near = follower, near
+        self.t, self.u = follower.time(s), follower.inputs(s)[0]
+
+    def evaluate(self, q: Array) -> tuple[Array, Array]:
+        """Residuals, and D."""
+        f = self.follower
+        phi, J, _, _ = f.rows(self.t, q, np.zeros(f.nv), self.near)
+        return f.residual(phi, f.coordinates(q, phi), self.u), f.matrix(J)
+
+    def correction(self, q: Array, r: Array, D: Array) -> Array:
+        """The smallest motion."""
+        return np.asarray(np.linalg.lstsq(D, -r, rcond=None)[0], float)
+
+    def moved(self, q: Array, x: Array) -> Array:
+        """The pose moved by x."""
+        return increment(self.follower.system, q, self.follower.units * x)
+
+
+class _Place(NamedTuple):
+    """A pose and a parameter; angles of cut joints are read near those of the last place."""
+
+    q: Array
+    s: float
+    near: Array
+
+
+class _Curve:
+    """The curve of poses and parameters (nv + 1)."""
+
+    def __init__(self, follower: Follower):
+        self.follower = follower
+
+    def evaluate(self, y: _Place) -> tuple[Array, Array]:
+        """Residuals, and A."""
+        f = self.follower
+        t, (u, u1, _) = f.time(y.s), f.inputs(y.s)
+        phi, J, rate, _ = f.rows(t, y.q, np.zeros(f.nv), y.near)
+        r = f.residual(phi, f.coordinates(y.q, phi), u)
+        return r, np.column_stack([f.matrix(J), f.column(rate, u1)])
+
+    def correction(self, y: _Place, r: Array, A: Array) -> Array:
+        """The smallest motion, across the curve."""
+        return np.asarray(np.linalg.lstsq(A, -r, rcond=None)[0], float)
+
+    def moved(self, y: _Place, x: Array) -> _Place:
+        """The place moved by x."""
+        f = self.follower
+        return _Place(increment(f.system, y.q, x[:-1] * f.units), y.s + float(x[-1]) * f.unit, y.near)
+
+    def difference(self, y: _Place, other: _Place) -> Array:
+        """The motion from one place to another."""
+        f = self.follower
+        return np.append(difference(f.system, y.q, other.q) / f.units, (other.s - y.s) / f.unit)
+
+    def settled(self, y: _Place) -> _Place:
+        """A closed place, with the angles of cut joints there."""
+        f = self.follower
+        phi = f.rows(f.time(y.s), y.q, np.zeros(f.nv), y.near)[0]
+        return _Place(y.q, y.s, phi[f.rows.measured])
+
+    def tangent(self, y: _Place) -> Array | None:
+        """The null vector of A; None where A loses rank."""
+        rank, z = self.follower._whole(y.s, y.q, y.near)
+        return None if rank < LOST else z
 
 
 def _quintic(xi: Array, v0: Array, v1: Array, a0: Array, a1: Array, h: float) -> Array:
