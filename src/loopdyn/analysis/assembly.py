@@ -28,11 +28,13 @@ from loopdyn.analysis.contradictions import (
     look,
 )
 from loopdyn.errors import AssemblyError, LoopdynError, ModelError, Problem, SingularityError
-from loopdyn.loops.projection import metric, smallest_step
+from loopdyn.loops.continuation import CORRECTION, Rule, StepLength, close, euclidean, largest
+from loopdyn.loops.projection import Loops, metric, smallest_step
 from loopdyn.loops.rank import of_matrix, scaled
 from loopdyn.loops.reactions import freedom_rate
 from loopdyn.quantities.wording import nearest
 from loopdyn.system.system import JointData, State, System, Tolerated
+from loopdyn.thresholds import CLOSED, SAME_POSE
 from loopdyn.tree.functions import (
     Motion,
     body_motion,
@@ -47,12 +49,15 @@ from loopdyn.tree.functions import (
 
 Array = NDArray[np.float64]
 
-ROUNDING = 1e-16  # residual that cannot be improved
-CLOSED = 1e-12  # residual, rad or lengths in sizes of the mechanism, at which loops count as closed
 STEP = 0.15  # rad or sizes of the mechanism: how far fixed coordinates are moved before loops are closed again
+LEAP = 10.0 * STEP  # ... and how far any coordinate may move by that
+# Share of LEAP at which the way counts as blocked. Often it is, and closing directly costs less than a finer search.
+BLOCKED = 1e-4
 FOLLOWED = 1000.0  # rad or sizes of the mechanism: paths longer than some 160 turns are not followed
 RESOLVED = 1e9  # rad or sizes of the mechanism: beyond, neighbouring floats are poses that differ by 1e-7
-NEWTON = 40  # steps of one closure at most
+FAR = Rule(steps=40, longest=1.0, damped=True)  # a start may be anywhere
+LEAST_RESIDUAL = Rule(steps=40, longest=1.0, enough=0.0, closed=0.0, falls=0.99, norm=euclidean)
+SPEED_STEPS = 40  # to speeds under rows that are not affine in them
 TRIES = 60  # starts around the given pose before giving up ...
 # ... unless closing them has taken so many evaluations of a small mechanism, three of which take a millisecond or so.
 # The clock is not asked, so that results do not depend on what else a machine does.
@@ -60,11 +65,8 @@ PATIENCE = 10000.0
 BODIES, DENSE = 40.0, 4e5  # speeds, and rows times speeds squared, that double the work of an evaluation
 SPREAD = 0.8  # rad or sizes of the mechanism: how far around
 EVERYWHERE = np.pi  # the same where other closures are looked for than the next one: any angle
-LEAST_SHARE = 1e-2  # of a Newton step that is tried before it counts as leading nowhere
-STALLED = 8  # steps in which the residual must fall to nine tenths, else the pose is a least gap
 SPEEDS = 1e-9  # share of the largest speed by which constraints may be violated at velocity level
 LIMIT = 1e-9  # rad or sizes of the mechanism by which a limit may be passed
-SAME = 1e-6  # rad or sizes of the mechanism: poses of bodies that count as one closure
 # Singular values below so many residuals, within these bounds, are left out of steps to the pose of least residual.
 CONTRADICTING, LEAST_SINGULAR, MOST_SINGULAR = 30.0, 1e-7, 1e-2
 STILL = 1e-9  # share of a unit motion below which a coordinate stands still
@@ -389,7 +391,7 @@ def _same(system: System, one: State, other: State) -> bool:
     """Whether all bodies are in the same places: coordinates may differ by whole turns."""
     a, b = body_motion(system, one), body_motion(system, other)
     apart = max(np.abs(a.position - b.position).max() / system.size, np.abs(a.rotation - b.rotation).max())
-    return bool(apart < SAME)
+    return bool(apart < SAME_POSE)
 
 
 # -------------------------------------------------------------------------------------- rounded dimensions
@@ -419,29 +421,8 @@ def _follow_least_residual(system: System, start: State, targets: Sequence[_Targ
 
 
 def _least_residual(system: System, start: State, targets: Sequence[_Target]) -> State:
-    """Pose of least residual near the start: Newton steps without the singular values that contradictions make."""
-    pose = start
-    free, rows, weight = _held(system, targets)
-    try:
-        J, r = _rows(system, pose, rows)
-    except SingularityError:
-        return pose
-    for _ in range(NEWTON):
-        size = _norm(r, weight)
-        A = (J * weight[:, None] * system.speed_units)[:, free]
-        least = float(np.clip(CONTRADICTING * size, LEAST_SINGULAR, MOST_SINGULAR))
-        x = np.zeros(system.nv)
-        x[free] = system.speed_units[free] * (np.linalg.pinv(A, rcond=least) @ (-r * weight))
-        x = _limited(x, system.speed_units)
-        trial = State(pose.t, increment(system, pose.q, x), pose.v)
-        try:
-            J, r_new = _rows(system, trial, rows)
-        except SingularityError:
-            return pose
-        if not np.linalg.norm(r_new * weight) < 0.99 * np.linalg.norm(r * weight):
-            return pose
-        pose, r = trial, r_new
-    return pose
+    """Pose of least residual near the start."""
+    return State(start.t, close(_Contradicted(system, start.t, targets), start.q, LEAST_RESIDUAL).y, start.v)
 
 
 def _close_but(system: System, request: _Request, found: Contradiction) -> tuple[State, str]:
@@ -605,24 +586,24 @@ def _follow(system: System, start: State, targets: Sequence[_Target], work: _Wor
     distance = _distance(system, pose, targets)
     if distance > FOLLOWED:
         return _directly(system, start, targets, "too far to follow; closed directly, perhaps on another branch", work)
-    done, step = 0.0, 1.0 if distance == 0.0 else min(1.0, STEP / distance)
+    distance = max(distance, STEP)
+    done, step = 0.0, StepLength(LEAP / distance, BLOCKED, first=STEP / distance)
     origin = _measured(system, pose, targets)
     while done < 1.0:
-        share = min(1.0, done + step)
+        share = min(1.0, done + step.h)
         partial = [
             replace(k, value=k.value if share == 1.0 else x + share * (k.value - x))
             for k, x in zip(targets, origin, strict=True)
         ]
-        trial, gap = _newton(system, _predicted(system, pose, partial), partial, work)
-        moved = np.abs(difference(system, pose.q, trial.q) / system.speed_units).max(initial=0.0)
-        if gap is None and moved < 10 * STEP:
+        predicted = _predicted(system, pose, partial)
+        trial, gap = _newton(system, predicted, partial, work)
+        moved, wrong = (largest(difference(system, q, trial.q) / system.speed_units) for q in (pose.q, predicted.q))
+        if gap is None and moved < LEAP and wrong <= CORRECTION * max(moved, STEP):
             pose, done = trial, share
-            step *= 1.5
-        else:
-            step *= 0.4
-            if step * distance < 1e-3 * STEP or work.done:
-                blocked = "the way from the start is blocked; closed directly, perhaps on another assembly branch"
-                return _directly(system, start, targets, blocked, work)
+            step.counted()
+        elif not step.failed() or work.done:
+            blocked = "the way from the start is blocked; closed directly, perhaps on another assembly branch"
+            return _directly(system, start, targets, blocked, work)
     return _Found(pose, None, "closed by following the path from the start")
 
 
@@ -637,16 +618,13 @@ def _set(system: System, pose: State, targets: Sequence[_Target]) -> State:
 
 def _predicted(system: System, pose: State, targets: Sequence[_Target]) -> State:
     """Along the tangent from a closed pose to where the targets have their values: nearly closed, same branch."""
-    free, rows, weight = _held(system, targets)
-    J, r = _rows(system, pose, rows)
-    x = np.zeros(system.nv)
+    loops, x = _Held(system, pose.t, targets), np.zeros(system.nv)
     for k in targets:
         if k.column >= 0:
             x[k.column] = k.value - pose.q[k.coordinate]
-    if free.any():
-        L = metric(mass_matrix(system, pose)[np.ix_(free, free)])
-        x[free] = smallest_step(J[:, free] * weight[:, None], (r + J @ x) * weight, L)
-    far = np.abs(x / system.speed_units).max(initial=0.0) > 10 * STEP
+    r, J = loops.evaluate(pose.q)
+    x += system.speed_units * loops.correction(pose.q, r + J @ x, J)
+    far = np.abs(x / system.speed_units).max(initial=0.0) > LEAP
     start = pose if far else State(pose.t, increment(system, pose.q, x), pose.v)
     return _set(system, start, targets)
 
@@ -679,51 +657,46 @@ def _measured(system: System, pose: State, targets: Sequence[_Target]) -> list[f
     return out
 
 
+class _Held(Loops):
+    """Constraint equations with targets: coordinates of tree joints stand still, others have rows of their own."""
+
+    def __init__(self, system: System, t: float, targets: Sequence[_Target], work: _Work | None = None):
+        free, self.rows, self.weight = _held(system, targets)
+        super().__init__(system, t, free=free, mass_metric=True)
+        self.work = work or _Work(system)
+
+    def evaluate(self, q: Array) -> tuple[Array, Array]:
+        """Residuals and Jacobian; infinite where rows are not defined, e.g. beyond the end of a curve."""
+        try:
+            J, r = _rows(self.system, self.state(q), self.rows)
+        except SingularityError:
+            return np.full(len(self.weight), np.inf), np.zeros((len(self.weight), self.system.nv))
+        return r * self.weight, J * self.weight[:, None]
+
+    def moved(self, q: Array, x: Array) -> Array:
+        """The pose moved by x, an evaluation of which is counted."""
+        self.work.evaluated()
+        return super().moved(q, x)
+
+
+class _Contradicted(_Held):
+    """The same where rows contradict each other: corrections without the singular values that contradictions make."""
+
+    def correction(self, q: Array, r: Array, J: Array) -> Array:
+        """The smallest motion in natural units that brings the other residuals to zero."""
+        least = float(np.clip(CONTRADICTING * largest(r), LEAST_SINGULAR, MOST_SINGULAR))
+        x = np.zeros(self.system.nv)
+        x[self.free] = np.linalg.pinv((J * self.units)[:, self.free], rcond=least) @ -r
+        return x
+
+
 def _newton(
     system: System, start: State, targets: Sequence[_Target], work: _Work | None = None
 ) -> tuple[State, float | None]:
-    """Damped Newton steps of least motion with the targets held; the gap that is left, or None if closed.
-
-    Closed poses are improved as long as a step halves the residual: at a singular pose the residual is the square
-    of the distance to it, and 1e-12 would be far away.
-    """
-    pose, work = start, work or _Work(system)
-    free, rows, weight = _held(system, targets)
-    try:
-        J, r = _rows(system, pose, rows)
-    except SingularityError:  # no rows at the start, e.g. beyond the end of a curve
-        return pose, np.inf
-    size = _norm(r, weight)
-    sizes = [size]
-    for _ in range(NEWTON):
-        closed = size < CLOSED and not flipped(system, pose)
-        if closed and size < ROUNDING:
-            return pose, None
-        x = np.zeros(system.nv)
-        if free.any():
-            L = metric(mass_matrix(system, pose)[np.ix_(free, free)])
-            x[free] = smallest_step(J[:, free] * weight[:, None], r * weight, L)
-        x = _limited(x, system.speed_units)
-        share = 1.0
-        while True:
-            trial = State(pose.t, increment(system, pose.q, share * x), pose.v)
-            work.evaluated()
-            try:
-                J1, r1 = _rows(system, trial, rows)
-            except SingularityError:  # no rows there: a shorter step
-                r1 = np.full(len(r), np.inf)
-            if closed and _norm(r1, weight) > 0.5 * size:
-                return pose, None
-            if _norm(r1, weight) < (1.0 - 1e-4 * share) * size:
-                break
-            share *= 0.5
-            if share < LEAST_SHARE:
-                return pose, None if size < 1e-10 and not flipped(system, pose) else _gap(system, pose, size)
-        pose, J, r, size = trial, J1, r1, _norm(r1, weight)
-        sizes.append(size)
-        if len(sizes) > STALLED and size > 0.9 * sizes[-STALLED - 1]:
-            break
-    return pose, None if size < CLOSED and not flipped(system, pose) else _gap(system, pose, size)
+    """Close the loops with the targets held; the gap that is left, or None if closed."""
+    found = close(_Held(system, start.t, targets, work), start.q, FAR)
+    pose = State(start.t, found.y, start.v)
+    return pose, None if found.closed and not flipped(system, pose) else _gap(system, pose, found.size)
 
 
 def _held(system: System, targets: Sequence[_Target]) -> tuple[NDArray[np.bool_], list[_Target], Array]:
@@ -742,12 +715,6 @@ def _held(system: System, targets: Sequence[_Target]) -> tuple[NDArray[np.bool_]
 def _gap(system: System, pose: State, size: float) -> float:
     """What is left of a pose that is not closed: the residual, or the angle between opposed axes."""
     return max(size, CLOSED, *_opposed(system, pose).values())
-
-
-def _limited(x: Array, unit: Array) -> Array:
-    """A step of at most one unit in any coordinate."""
-    largest = np.abs(x / unit).max(initial=0.0)
-    return x if largest <= 1.0 else x / largest
 
 
 def _rows(system: System, pose: State, cut: Sequence[_Target]) -> tuple[Array, Array]:
@@ -775,10 +742,6 @@ def _row(system: System, pose: State, motion: Motion, target: _Target) -> Array:
     row = np.zeros(system.nv)
     row[j.v0 + 3 : j.v0 + 6] = relative_pose(j, motion)[0][target.coordinate - j.q0]
     return row
-
-
-def _norm(r: Array, weight: Array) -> float:
-    return float(np.abs(r * weight).max(initial=0.0))
 
 
 def _opposed(system: System, pose: State) -> dict[str, float]:
@@ -849,11 +812,11 @@ def _nearest_speeds(system: System, pose: State, v: Array, rows: Array, values: 
     One step is exact where the rows are affine in the speeds; a second one is against rounding.
     """
     unit = system.row_units
-    for _ in range(2 if system.affine else NEWTON):
+    for _ in range(2 if system.affine else SPEED_STEPS):
         now = terms(system, State(pose.t, pose.q, v))
         A = np.vstack([now.J / unit[:, None], rows])
         b = np.concatenate([-now.phi_t / unit, values])
-        if not system.affine and _norm(A @ v - b, np.ones(len(b))) < CLOSED:
+        if not system.affine and largest(A @ v - b) < CLOSED:
             break
         v = v + smallest_step(A, A @ v - b, metric(now.M))
     now = terms(system, State(pose.t, pose.q, v))
