@@ -32,7 +32,7 @@ from loopdyn.formulations.registry import prepare
 from loopdyn.loops.continuation import StepLength
 from loopdyn.loops.projection import project
 from loopdyn.loops.rank import dead_drivers, decide, of_matrix, scaled
-from loopdyn.loops.reactions import freedom_wrench
+from loopdyn.loops.reactions import freedom_rate
 from loopdyn.quantities.wording import nearest
 from loopdyn.results.inverse_dynamics import InverseDynamics, element_name, what_is_missing
 from loopdyn.results.run import Run
@@ -603,16 +603,12 @@ def _motor_speeds(plant: System, state: State, motors: Sequence[str], W: Array) 
     speeds = W.T @ state.v
     if not plant.mechanism.base:
         return np.asarray(speeds, float)
-    still = body_motion(plant, State(state.t, state.q, np.zeros(plant.nv)))
+    at_rest = State(state.t, state.q, np.zeros(plant.nv))
+    still = body_motion(plant, at_rest)
     for n, label in enumerate(motors):
         j, k, *_ = plant.labels.speeds[label]
         if not j.in_tree:
-            F, M = still.rotation[j.parent] @ j.F[1], still.rotation[j.child] @ j.M[1]
-            torque, force = freedom_wrench(j, k, F, M)
-            at = still.position[j.child] + still.rotation[j.child] @ j.M[0]
-            for body, sign in ((j.child, 1.0), (j.parent, -1.0)):
-                moment = torque + np.cross(at - still.position[body], force)
-                speeds[n] += sign * (moment @ still.angular_velocity[body] + force @ still.velocity[body])
+            speeds[n] += freedom_rate(plant, at_rest, still, j, k)[1]
     return np.asarray(speeds, float)
 
 

@@ -178,8 +178,7 @@ def freedom_wrench(j: JointData, k: int, F: Array, M: Array) -> tuple[Array, Arr
 
 def freedom_rate(system: System, state: State, motion: Motion, j: JointData, k: int) -> tuple[Array, float]:
     """Gradient (nv,) of coordinate k of a joint, which may be cut, by the speeds, and its rate at a state."""
-    F, M = motion.rotation[j.parent] @ j.F[1], motion.rotation[j.child] @ j.M[1]
-    xM = motion.position[j.child] + motion.rotation[j.child] @ j.M[0]
+    F, M, _, xM = j.frames(motion.position, motion.rotation)
     torque, force = freedom_wrench(j, k, F, M)
     row, rate = np.zeros(system.nv), 0.0
     for body, sign in ((j.child, 1.0), (j.parent, -1.0)):
@@ -198,8 +197,7 @@ def joint_loads(system: System, free: System, motion: Motion) -> Array:
     for j in system.joints.values():
         if not j.in_tree:
             continue
-        F, M = motion.rotation[j.parent] @ j.F[1], motion.rotation[j.child] @ j.M[1]
-        at = motion.position[j.child] + motion.rotation[j.child] @ j.M[0]
+        F, M, _, at = j.frames(motion.position, motion.rotation)
         for n in range(len(j.spec.speeds)):
             torque, force = freedom_wrench(j, n, F, M)
             for body, sign in ((j.child, 1.0), (j.parent, -1.0)):
@@ -453,9 +451,7 @@ class _Balance:
         load = self.loads(state, np.zeros(system.nv))  # what joints must put on bodies for no acceleration
         body, data = self.work.body, system.model.body
         R = body[:, rec.R : rec.R + 9].reshape(-1, 3, 3)
-        xx, yy, zz, xy, xz, yz = data[:, rec.INERTIA : rec.INERTIA + 6].T
-        own = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]).transpose(2, 0, 1)
-        inertia, mass = R @ own @ R.transpose(0, 2, 1), data[:, rec.MASS, None]
+        inertia, mass = R @ system.inertias @ R.transpose(0, 2, 1), data[:, rec.MASS, None]
         arm = np.einsum("nij,nj->ni", R, data[:, rec.COM : rec.COM + 3])
         W, V, AW, AV = (body[:, k : k + 3] for k in (rec.W, rec.V, rec.AW, rec.AV))
         spin, drift = np.einsum("nij,nj->ni", inertia, W), np.cross(W, arm)
@@ -707,7 +703,6 @@ def _direction(j: JointData, suffix: str) -> Array:
 
 def _common_normal(j: JointData, motion: Motion) -> Array:
     """Torque of a universal joint, in axes of F: normal to x of F and to the second axis, which is fixed in M."""
-    F = motion.rotation[j.parent] @ j.F[1]
-    M = motion.rotation[j.child] @ j.M[1]
+    F, M, _, _ = j.frames(motion.position, motion.rotation)
     _, y, z = F.T @ (j.par[0] * M[:, 0] + j.par[1] * M[:, 1])
     return np.array([0.0, -z, y]) / j.par[1]

@@ -472,7 +472,7 @@ class Run:
         s, p = self.system, self.path
         body, g = s.model.body[s.n_bases :], np.asarray(s.model.gravity)
         mass, com = body[:, rec.MASS, None], body[:, rec.COM : rec.COM + 3]
-        I = body[:, rec.INERTIA + np.array([0, 3, 4, 3, 1, 5, 4, 5, 2])].reshape(-1, 3, 3)
+        I = s.inertias[s.n_bases :]
         out = np.zeros((len(p), 6))
         work = s.work()
         w = s.open_work(work)

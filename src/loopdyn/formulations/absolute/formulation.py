@@ -233,11 +233,8 @@ class _BodyLevel:
         self.q0, self.v0 = np.array([j.q0 for j in joints], int), np.array([j.v0 for j in joints], int)
         data = full.model.body[self.order]
         axes = data[:, rec.BODY_AXES : rec.BODY_AXES + 9].reshape(-1, 3, 3)
-        com = data[:, rec.COM : rec.COM + 3] - data[:, rec.ORIGIN : rec.ORIGIN + 3]
-        self.com = np.einsum("nji,nj->ni", axes, com)[nb:]  # in the body's own axes
-        xx, yy, zz, xy, xz, yz = data[nb:, rec.INERTIA : rec.INERTIA + 6].T
-        kernel = np.stack([np.stack([xx, xy, xz], -1), np.stack([xy, yy, yz], -1), np.stack([xz, yz, zz], -1)], -2)
-        self.inertia = np.einsum("nji,njk,nkl->nil", axes[nb:], kernel, axes[nb:])
+        self.com = full.mass_centres[self.order][nb:]  # in the body's own axes
+        self.inertia = np.einsum("nji,njk,nkl->nil", axes[nb:], full.inertias[self.order][nb:], axes[nb:])
         self.mass = data[nb:, rec.MASS].copy()
         moments = np.linalg.eigvalsh(self.inertia)
         self.thin = bool(np.any(self.mass <= 0.0) or np.any(moments[:, 0] <= SUPPORT * moments[:, 2]))
