@@ -17,9 +17,9 @@ from scipy.linalg import qr
 
 from loopdyn.engine import records as rec
 from loopdyn.errors import LoopdynError
+from loopdyn.loops.free_bodies import free_terms
 from loopdyn.loops.projection import project
 from loopdyn.loops.rank import is_large, of_matrix, scaled
-from loopdyn.loops.reactions import free_terms
 from loopdyn.system.system import State, System, Tolerated
 from loopdyn.thresholds import CANDIDATE, EXACT
 from loopdyn.tree.functions import body_motion, difference, increment, terms

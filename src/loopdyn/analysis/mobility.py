@@ -20,9 +20,10 @@ from numpy.typing import NDArray
 
 from loopdyn.analysis.contradictions import LARGEST, contradiction
 from loopdyn.errors import AssemblyError
+from loopdyn.loops.free_bodies import free_system, free_terms, joint_rank
 from loopdyn.loops.projection import project
 from loopdyn.loops.rank import Rank, of_matrix, scaled
-from loopdyn.loops.reactions import free_system, free_terms, joint_rank, least_part
+from loopdyn.loops.reactions import least_part
 from loopdyn.system.system import State, System
 from loopdyn.thresholds import CANDIDATE, EXACT, NEARLY_CLOSED
 from loopdyn.tree.functions import body_jacobian, difference, increment, terms

@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 from loopdyn.analysis.assembly import assemble
 from loopdyn.errors import AssemblyError, ModelError, Problem
 from loopdyn.formulations.oracle import solve_dense
+from loopdyn.loops.free_bodies import free_state, free_system, joint_loads
 from loopdyn.loops.rank import decide
-from loopdyn.loops.reactions import Reactions, distribute, free_state, free_system, joint_loads
+from loopdyn.loops.reactions import Reactions, distribute
 from loopdyn.system.system import State, System
 from loopdyn.tree.functions import Motion, body_jacobian, body_motion, counted, energy, mass_matrix, terms
 

@@ -53,8 +53,8 @@ from loopdyn.engine import records as rec
 from loopdyn.errors import LoopdynError, SingularityError
 from loopdyn.formulations.absolute import kernels as mufti
 from loopdyn.formulations.base import Array, Formulation, FunctionSolver, Solution, Solver
+from loopdyn.loops.free_bodies import carried_rows
 from loopdyn.loops.rank import Rank, scaled
-from loopdyn.loops.reactions import carried_rows
 from loopdyn.spatial.rotations import from_matrix
 from loopdyn.system.builder import build
 from loopdyn.system.support import SUPPORT
