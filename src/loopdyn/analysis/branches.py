@@ -14,7 +14,7 @@ from itertools import combinations, product
 import numpy as np
 from numpy.typing import NDArray
 
-from loopdyn.analysis.assembly import flipped
+from loopdyn.analysis.assembly_closure import flipped
 from loopdyn.analysis.contradictions import largest_open, look, said_open
 from loopdyn.errors import LoopdynError
 from loopdyn.formulations.closure.formulation import Closer, plan_for

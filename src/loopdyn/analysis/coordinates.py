@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from loopdyn.analysis.assembly import beyond_limits
+from loopdyn.analysis.assembly_closure import beyond_limits
 from loopdyn.analysis.pose_curve import PoseCurve
 from loopdyn.analysis.reconnect import reconnect
 from loopdyn.errors import LoopdynError

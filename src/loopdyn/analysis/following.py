@@ -26,12 +26,13 @@ import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from loopdyn.engine import records as rec
+from loopdyn.analysis.input_curve import AtParameter, InputCurve, Place
+from loopdyn.analysis.measured_rows import Rows
 from loopdyn.errors import LoopdynError, SingularityError
 from loopdyn.loops.continuation import (
     PREDICTED,
@@ -43,12 +44,9 @@ from loopdyn.loops.continuation import (
     least_between,
     zero_between,
 )
-from loopdyn.system.builder import build
-from loopdyn.system.system import State, System
+from loopdyn.system.system import State
 from loopdyn.thresholds import CANDIDATE, ROUNDING
-from loopdyn.tree import jacobian
-from loopdyn.tree.functions import difference, increment, require_rows
-from loopdyn.tree.user_rows import user_rows
+from loopdyn.tree.functions import difference, increment
 
 Array = NDArray[np.float64]
 Inputs = Callable[[float], tuple[Array, Array, Array]]  # u, u' and u'' (k,) at a parameter
@@ -62,7 +60,6 @@ NEAR = 2e-3  # singular value of A below which a pose is too near to a crossing 
 WIDEST = 0.3  # way over which a crossing is passed
 ARC = 0.02  # step along the length of the curve
 MOST_ARCS = 400  # such steps: a quarter of the way round a curve that never gets on
-LOST = CANDIDATE  # singular value, at a located pose, that counts as zero
 NODES = (-3, -2, -1, 1, 2, 3)  # about a crossing, in steps that reach over ...
 NODES_WITHIN = 0.8  # ... this share of the way to the neighbours
 DIPS = 3.0  # smallest values that stay above this times their fall from the neighbours do not reach zero
@@ -70,63 +67,6 @@ SAME_PLACE = 1e-7  # in units of the parameter: crossings found from two neighbo
 RESOLUTION = 1e-14  # to which places are located, in units of the parameter
 SLACK = 1e-9  # by which a limit may be passed, and a prediction for a short step be wrong
 STILL = 1e-10  # share of the largest speed below which a coordinate stands still
-
-
-class Rows:
-    """All constraint rows and all joint coordinates, also those of cut joints, at any pose.
-
-    Coordinates of cut joints are read by drivers that are added to a copy of the mechanism, as the rows they would
-    have: their values, gradients and second derivatives come from the kernel that every row comes from.
-
-    Attributes
-    ----------
-    labels : tuple of str
-        Speeds of the tree, then scalar coordinates of cut joints.
-    """
-
-    def __init__(self, system: System):
-        self.system = system
-        m = system.mechanism.model_copy(deep=True)
-        self.cut = [label for label, of in system.labels.scalars.items() if not of.joint.in_tree]
-        names = [f"measured {k + 1}" for k in range(len(self.cut))]
-        for name, label in zip(names, self.cut, strict=True):
-            m.add_driver(name, label, 0.0)
-        s = build(m, list(system.topology.cuts), counted=system.counted).tolerating_as(system)
-        if s.coordinates != system.coordinates or s.speeds != system.speeds:
-            raise LoopdynError(f"'{system.name}' has a tree that its cuts do not give. Compile it with cuts alone.")
-        self.measuring = s
-        self.labels = (*system.speeds, *self.cut)
-        self.own = np.array([s.constraint_rows.index(label) for label in system.constraint_rows], int)
-        self.measured = np.array([s.constraint_rows.index(name) for name in names], int)
-        self._near = self._entries()
-        # whether rows may depend on time; formulas of constraints are not looked into
-        self.steady = not (system.mechanism.drivers or m.base or m.constraints or m.user_constraints)
-        self._work = s.work()
-        self._w = s.open_work(self._work)
-        self._J, self._rate = np.empty((s.nc, s.nv)), np.empty(s.nc)
-        self._user = user_rows(s) if m.user_constraints else None
-
-    def _entries(self) -> NDArray[np.int64]:
-        """For each entry of relations, the cut coordinate it reads, or -1."""
-        model = self.measuring.model
-        entry = model.entry
-        first = {int(line[rec.L_ROW]): int(line[rec.L_FIRST]) for line in model.linear}
-        own = [tuple(entry[first[row], [rec.E_CUT, rec.E_FREEDOM]]) for row in self.measured]
-        found = [own.index(tuple(e)) if e[0] >= 0 else -1 for e in entry[:, [rec.E_CUT, rec.E_FREEDOM]]]
-        return np.array(found, int)
-
-    def __call__(self, t: float, q: Array, v: Array, near: Array) -> tuple[Array, Array, Array, Array]:
-        """phi, J, rate and gamma of all rows of the measuring system; cut angles within half a turn of `near`."""
-        s, w = self.measuring, self._w
-        w.t[0], w.q[:], w.v[:] = t, q, v
-        if len(self._near):
-            w.near[len(s.model.force) :] = np.append(near, 0.0)[self._near]
-        if self._user is not None:
-            self._user(t, q, v).write(w, self._J, self._rate)
-        jacobian.closure(s.ints, s.floats, self._work, self._J, self._rate)
-        if not math.isfinite(self._J.sum() + w.phi.sum() + w.gamma.sum()):
-            require_rows(s, w, self._J, t)
-        return w.phi.copy(), self._J.copy(), self._rate.copy(), w.gamma.copy()
 
 
 @dataclass(frozen=True)
@@ -242,7 +182,7 @@ class Follower:
 
     def close(self, s: float, q: Array, near: Array) -> Array | None:
         """The closed pose next to q at the parameter s; None if Newton's method finds none."""
-        found = close(_AtParameter(self, s, near), q, PREDICTED)
+        found = close(AtParameter(self, s, near), q, PREDICTED)
         return found.y if found.closed else None
 
     def point(self, s: float, q: Array, near: Array) -> Point:
@@ -391,11 +331,11 @@ class Follower:
 
     def _clear(self, p: Point) -> bool:
         """Whether branches can be told apart at a point: A has full rank by far, or the point is near a dead point."""
-        return p.quality > NEAR or self._whole(p.s, p.q, p.near)[0] > NEAR
+        return p.quality > NEAR or self.whole(p.s, p.q, p.near)[0] > NEAR
 
-    def _whole(self, s: float, q: Array, near: Array) -> tuple[float, Array]:
+    def whole(self, s: float, q: Array, near: Array) -> tuple[float, Array]:
         """Smallest singular value of A that is not that of its null vector, and this vector (nv + 1)."""
-        A = _Curve(self).evaluate(_Place(q, s, near))[1]
+        A = InputCurve(self).evaluate(Place(q, s, near))[1]
         _, sigma, Vt = np.linalg.svd(A, full_matrices=True)
         return float(sigma[self.nv - 1]) if len(sigma) >= self.nv else 0.0, Vt[-1]
 
@@ -444,8 +384,8 @@ class Follower:
         sign = 1.0 if target > p.s else -1.0
         z = np.append(self.unit * p.v[: self.nv] / self.units, 1.0)
         z *= sign / np.linalg.norm(z)
-        y = _Place(p.q, p.s, p.near)
-        for h, y1, z1 in follow(_Curve(self), y, z, ARC, MOST_ARCS):
+        y = Place(p.q, p.s, p.near)
+        for h, y1, z1 in follow(InputCurve(self), y, z, ARC, MOST_ARCS):
             if z1[-1] * sign <= 0.0:
                 return None, self._dead_point(y, z, h)
             y, z = y1, z1
@@ -454,15 +394,15 @@ class Follower:
                 if q is None:
                     break
                 return self.point(target, q, y.near), None
-        rank, _ = self._whole(y.s, y.q, y.near)
+        rank, _ = self.whole(y.s, y.q, y.near)
         state = State(self.time(y.s), y.q, np.zeros(self.nv))
         return None, End("change point" if rank < NEAR else "lost", y.s, state, y.near)
 
-    def _dead_point(self, y: _Place, z: Array, h: float) -> End:
+    def _dead_point(self, y: Place, z: Array, h: float) -> End:
         """The zero of the tangent's component along the parameter, at a way between 0 and h."""
 
-        def at(way: float) -> tuple[_Place, Array]:
-            found = along(_Curve(self), y, z, way) if way > 0.0 else (y, z)
+        def at(way: float) -> tuple[Place, Array]:
+            found = along(InputCurve(self), y, z, way) if way > 0.0 else (y, z)
             if found is None:
                 raise LoopdynError("a dead point was lost while it was located. Give more points near it.")
             return found
@@ -519,7 +459,7 @@ class Follower:
                 continue
             there = self._lowest(path[i - 1], path[i], path[i + 1])
             again = bool(found) and i - found[-1][0] <= 2 and abs(there.s - found[-1][1].s) < SAME_PLACE * self.unit
-            if there.quality < LOST and not again:
+            if there.quality < CANDIDATE and not again:
                 before = i if (there.s - path[i].s) * (path[i + 1].s - path[i].s) >= 0.0 else i - 1
                 found.append((before, there, self.lost_rows(there, path[i - 1])))
         return found
@@ -532,7 +472,7 @@ class Follower:
             own = J[self.rows.own] * self._own_scale
             return int(np.count_nonzero(np.linalg.svd(own, compute_uv=False) > zero)) if len(own) else 0
 
-        return rank(regular, LOST) - rank(there, 10.0 * LOST)
+        return rank(regular, CANDIDATE) - rank(there, 10.0 * CANDIDATE)
 
     def _lowest(self, before: Point, middle: Point, after: Point) -> Point:
         """The point of smallest quality between two others, on the polynomials through them."""
@@ -555,7 +495,7 @@ class Follower:
         if not len(real):
             return best
         exact = at(best.s + h * float(real[np.argmin(np.abs(real))]))
-        return exact if exact.quality < 2.0 * best.quality + LOST else best
+        return exact if exact.quality < 2.0 * best.quality + CANDIDATE else best
 
     def turning_points(self, path: Sequence[Point]) -> list[tuple[int, Point, str]]:
         """Where coordinates turn back while the inputs go on, as their derivative is zero; numbers as for crossings."""
@@ -593,76 +533,6 @@ class Follower:
                 s = zero_between(rate, p.s, new.s, RESOLUTION * self.unit)
                 found.append((i, self.at(p, new, s), label))
         return found
-
-
-class _AtParameter:
-    """Equations of a pose at a given parameter."""
-
-    def __init__(self, follower: Follower, s: float, near: Array):
-        self.follower, self.near = follower, near
-        self.t, self.u = follower.time(s), follower.inputs(s)[0]
-
-    def evaluate(self, q: Array) -> tuple[Array, Array]:
-        """Residuals, and D."""
-        f = self.follower
-        phi, J, _, _ = f.rows(self.t, q, np.zeros(f.nv), self.near)
-        return f.residual(phi, f.coordinates(q, phi), self.u), f.matrix(J)
-
-    def correction(self, q: Array, r: Array, D: Array) -> Array:
-        """The smallest motion."""
-        return np.asarray(np.linalg.lstsq(D, -r, rcond=None)[0], float)
-
-    def moved(self, q: Array, x: Array) -> Array:
-        """The pose moved by x."""
-        return increment(self.follower.system, q, self.follower.units * x)
-
-
-class _Place(NamedTuple):
-    """A pose and a parameter; angles of cut joints are read near those of the last place."""
-
-    q: Array
-    s: float
-    near: Array
-
-
-class _Curve:
-    """The curve of poses and parameters (nv + 1)."""
-
-    def __init__(self, follower: Follower):
-        self.follower = follower
-
-    def evaluate(self, y: _Place) -> tuple[Array, Array]:
-        """Residuals, and A."""
-        f = self.follower
-        t, (u, u1, _) = f.time(y.s), f.inputs(y.s)
-        phi, J, rate, _ = f.rows(t, y.q, np.zeros(f.nv), y.near)
-        r = f.residual(phi, f.coordinates(y.q, phi), u)
-        return r, np.column_stack([f.matrix(J), f.column(rate, u1)])
-
-    def correction(self, y: _Place, r: Array, A: Array) -> Array:
-        """The smallest motion, across the curve."""
-        return np.asarray(np.linalg.lstsq(A, -r, rcond=None)[0], float)
-
-    def moved(self, y: _Place, x: Array) -> _Place:
-        """The place moved by x."""
-        f = self.follower
-        return _Place(increment(f.system, y.q, x[:-1] * f.units), y.s + float(x[-1]) * f.unit, y.near)
-
-    def difference(self, y: _Place, other: _Place) -> Array:
-        """The motion from one place to another."""
-        f = self.follower
-        return np.append(difference(f.system, y.q, other.q) / f.units, (other.s - y.s) / f.unit)
-
-    def settled(self, y: _Place) -> _Place:
-        """A closed place, with the angles of cut joints there."""
-        f = self.follower
-        phi = f.rows(f.time(y.s), y.q, np.zeros(f.nv), y.near)[0]
-        return _Place(y.q, y.s, phi[f.rows.measured])
-
-    def tangent(self, y: _Place) -> Array | None:
-        """The null vector of A; None where A loses rank."""
-        rank, z = self.follower._whole(y.s, y.q, y.near)
-        return None if rank < LOST else z
 
 
 def _quintic(xi: Array, v0: Array, v1: Array, a0: Array, a1: Array, h: float) -> Array:
