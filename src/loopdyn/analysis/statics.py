@@ -28,7 +28,16 @@ from loopdyn.run.locking import coordinate
 from loopdyn.system.system import State, System, TableUse
 from loopdyn.thresholds import DEPENDENT, SAME_POSE
 from loopdyn.tree import power
-from loopdyn.tree.functions import body_motion, closure, difference, energy, increment, inverse_dynamics, terms
+from loopdyn.tree.functions import (
+    add_user_forces,
+    body_motion,
+    closure,
+    difference,
+    energy,
+    increment,
+    inverse_dynamics,
+    terms,
+)
 from loopdyn.tree.tables import check_tables, table_variable
 
 Array = NDArray[np.float64]
@@ -122,8 +131,7 @@ class Statics:
         work = system.work()
         w = system.open_work(work)
         w.t[0], w.q[:], w.v[:] = self.t, q, v
-        for force in system.mechanism.user_forces.values():
-            force.function(float(self.t), np.array(q), np.array(v), w.tau)
+        add_user_forces(system, self.t, q, v, w.tau)
         powers, loads = np.zeros(len(system.forces) + power.N_OTHERS), np.zeros(len(system.forces))
         power.power_of_forces(system.ints, system.floats, work, False, powers, loads)
         return powers, loads

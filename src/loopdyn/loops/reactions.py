@@ -30,7 +30,7 @@ from loopdyn.loops.least_norm import smallest_solution
 from loopdyn.loops.rank import is_large, of_matrix
 from loopdyn.quantities.wording import nearest
 from loopdyn.system.system import JointData, State, System
-from loopdyn.tree.functions import Motion, body_jacobian, body_motion
+from loopdyn.tree.functions import Motion, add_user_forces, body_jacobian, body_motion
 from loopdyn.tree.user_rows import user_rows
 
 if TYPE_CHECKING:
@@ -345,8 +345,7 @@ class _Balance:
         """What the joints must put on each body for the accelerations `a`; leaves the rows in the work array."""
         w, system = self.work, self.system
         w.t[0], w.q[:], w.v[:], w.a[:], w.tau[:] = state.t, state.q, state.v, a, 0.0
-        for force in system.mechanism.user_forces.values():
-            force.function(float(state.t), np.array(state.q), np.array(state.v), w.tau)
+        add_user_forces(system, state.t, state.q, state.v, w.tau)
         load = np.zeros((len(w.body), 6))
         balance(self.ints, self.floats, self.array, self.joints, load)
         return load

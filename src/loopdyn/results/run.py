@@ -27,7 +27,7 @@ from loopdyn.run.passages import Passage
 from loopdyn.system.system import State, System, point_on
 from loopdyn.tables import csv_text, workbook
 from loopdyn.tree import along, kinematics, power
-from loopdyn.tree.functions import body_motion, difference, increment
+from loopdyn.tree.functions import add_user_forces, body_motion, difference, increment
 from loopdyn.tree.functions import energy as energy_of
 from loopdyn.tree.user_rows import user_rows
 
@@ -362,8 +362,7 @@ class Run:
         for k in range(len(p)):
             w.t[0], w.q[:], w.v[:], w.a[:] = p.t[k], p.q[k], p.v[k], p.a[k]
             w.tau[:] = 0.0
-            for force in s.mechanism.user_forces.values():
-                force.function(float(p.t[k]), p.q[k].copy(), p.v[k].copy(), w.tau)
+            add_user_forces(s, p.t[k], p.q[k], p.v[k], w.tau)
             power.power_of_forces(s.ints, s.floats, work, bool(self.settings.get("moved")), powers[k], loads[k])
         return loads, powers
 

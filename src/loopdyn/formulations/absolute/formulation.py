@@ -60,7 +60,7 @@ from loopdyn.system.builder import build
 from loopdyn.system.support import SUPPORT
 from loopdyn.system.system import State, System
 from loopdyn.tree import rnea
-from loopdyn.tree.functions import Motion, body_motion, readings, terms
+from loopdyn.tree.functions import Motion, add_user_forces, body_motion, readings, terms
 
 Method = Literal["kkt", "sparse", "schur", "barycentric", "nullspace", "penalty"]
 Dependent = Literal["qr", "svd"]
@@ -319,8 +319,7 @@ class _BodyLevel:
         """Loads on freedoms of tree joints as forces and torques on the bodies, (n, 6)."""
         system, nb = self.system, self.system.n_bases
         load = work.load.copy()
-        for force in system.mechanism.user_forces.values():
-            force.function(float(state.t), np.array(state.q), np.array(state.v), load)
+        add_user_forces(system, state.t, state.q, state.v, load)
         out = np.zeros((len(work.body), 6))
         for i in np.flatnonzero(system.model.tree[:, rec.NV]):
             parent, v0, nv = system.model.tree[i, [rec.PARENT, rec.V0, rec.NV]]
