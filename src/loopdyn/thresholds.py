@@ -6,32 +6,42 @@ itself stands in its file, with its reason.
 
 from __future__ import annotations
 
-# name = value         unit                    meaning; reason
-
-# A loop is closed: largest residual of the constraint equations, natural units. A thousand times rounding of a
-# mechanism of some ten bodies, a thousandth of the tightest tolerance a run is given (1e-9).
+# A loop is closed: largest residual of the constraint equations.
+# Natural units. Some thousand units of rounding: Newton's method reaches it in long loops, too.
 CLOSED = 1e-12
 
-# A residual that no further Newton step improves, natural units: two units of rounding of one.
+# No further Newton step improves a pose: largest residual.
+# Natural units. Two units of rounding of one.
 ROUNDING = 5e-16
 
-# Rows are exact, natural units: met but for rounding after rows that contradict them by 1e-10 or more were left open.
-# Ten times CLOSED, as singular values near zero amplify rounding there.
+# Rows are met exactly, while others that contradict them are left open: largest residual, or share of a singular value.
+# Natural units. Ten times CLOSED, far below contradictions that rounded dimensions make.
 EXACT = 1e-11
 
-# A pose may be taken for closed and projected to CLOSED, natural units: results of files with nine digits and of runs.
+# A pose is meant to be closed, and may be projected to CLOSED: largest residual.
+# Natural units. Poses that were written with nine digits.
 NEARLY_CLOSED = 1e-9
 
-# A motion is one of the mechanism, share of the largest term: above the drift of a run at its default tolerance.
+# A coordinate is at a limit: by so much the limit may be passed.
+# Natural units. Far above the rounding of a pose that was closed there, far below a dimension.
+AT_LIMIT = 1e-9
+
+# A coordinate stands still in a motion: its share of the largest one.
+# Natural units. Far above the rounding of speeds, far below a ratio that a designer reads.
+STILL = 1e-9
+
+# A motion is one of the mechanism: by which share of the largest term it may miss the constraints.
+# Samples that were written with seven digits.
 CONSISTENT = 1e-6
 
-# Two poses are one, natural units: root of CLOSED, as poses next to a singular one are located to that.
+# Two poses are one: largest difference, whole turns not counted.
+# Natural units. Root of CLOSED: next to a singular pose the residual is the square of the distance.
 SAME_POSE = 1e-6
 
-# A singular value is a candidate for zero, share of the largest of the scaled Jacobian, or of one: at a closed pose
-# spurious ones are at 1e-12 and those of real mechanisms above 1e-5.
+# Rank is lost: share of the largest singular value of the scaled Jacobian, or of one.
+# At a pose that is located to the root of rounding, 1.5e-8, a singular value that is zero has this size.
 CANDIDATE = 1e-7
 
-# A singular value is rounding in a Newton correction, share as above: at poses that are not closed yet, dependent rows
-# show values of the size of their residual, and near a singular pose small ones still lead there.
+# Rows depend on others in a Newton correction: share of the largest singular value, or of one.
+# Far below CANDIDATE: near a singular pose small singular values still lead to it.
 DEPENDENT = 1e-10

@@ -17,7 +17,7 @@ from loopdyn.loops.continuation import CORRECTION, Rule, StepLength, close, larg
 from loopdyn.loops.projection import Loops
 from loopdyn.loops.reactions import freedom_rate
 from loopdyn.system.system import JointData, State, System
-from loopdyn.thresholds import CLOSED
+from loopdyn.thresholds import AT_LIMIT, CLOSED
 from loopdyn.tree.functions import (
     Motion,
     body_motion,
@@ -38,7 +38,6 @@ FOLLOWED = 1000.0  # rad or sizes of the mechanism: paths longer than some 160 t
 FAR = Rule(steps=40, longest=1.0, damped=True)  # a start may be anywhere
 TRIES = 60  # starts around the given pose before giving up ...
 BODIES, DENSE = 40.0, 4e5  # speeds, and rows times speeds squared, that double the work of an evaluation
-LIMIT = 1e-9  # rad or sizes of the mechanism by which a limit may be passed
 
 
 @dataclass(frozen=True)
@@ -84,7 +83,7 @@ def within_limits(system: System, target: Target, value: float) -> bool:
     length = _dimension(target) == "length"
     if not length and target.joint.spec.type != "helical":
         value += 2 * np.pi * np.round(((low + high) / 2 - value) / (2 * np.pi))
-    slack = LIMIT * (system.size if length else 1.0)
+    slack = AT_LIMIT * (system.size if length else 1.0)
     return bool(low - slack <= value <= high + slack)
 
 

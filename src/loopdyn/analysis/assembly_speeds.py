@@ -17,7 +17,7 @@ from loopdyn.loops.projection import metric, smallest_step
 from loopdyn.loops.rank import of_matrix, scaled
 from loopdyn.loops.reactions import freedom_rate
 from loopdyn.system.system import State, System
-from loopdyn.thresholds import CLOSED
+from loopdyn.thresholds import CLOSED, STILL
 from loopdyn.tree.functions import (
     body_motion,
     terms,
@@ -26,7 +26,6 @@ from loopdyn.tree.functions import (
 Array = NDArray[np.float64]
 SPEED_STEPS = 40  # to speeds under rows that are not affine in them
 SPEEDS = 1e-9  # share of the largest speed by which constraints may be violated at velocity level
-STILL = 1e-9  # share of a unit motion below which a coordinate stands still
 PARALLEL = 1e-9  # rad
 
 

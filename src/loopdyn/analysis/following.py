@@ -45,7 +45,7 @@ from loopdyn.loops.continuation import (
     zero_between,
 )
 from loopdyn.system.system import State
-from loopdyn.thresholds import CANDIDATE, ROUNDING
+from loopdyn.thresholds import AT_LIMIT, CANDIDATE, ROUNDING, STILL
 from loopdyn.tree.functions import difference, increment
 
 Array = NDArray[np.float64]
@@ -65,8 +65,7 @@ NODES_WITHIN = 0.8  # ... this share of the way to the neighbours
 DIPS = 3.0  # smallest values that stay above this times their fall from the neighbours do not reach zero
 SAME_PLACE = 1e-7  # in units of the parameter: crossings found from two neighbours
 RESOLUTION = 1e-14  # to which places are located, in units of the parameter
-SLACK = 1e-9  # by which a limit may be passed, and a prediction for a short step be wrong
-STILL = 1e-10  # share of the largest speed below which a coordinate stands still
+SLACK = 1e-9  # by which a prediction for a short step may be wrong
 
 
 @dataclass(frozen=True)
@@ -416,7 +415,7 @@ class Follower:
         """Where a coordinate leaves its range between two points."""
         for label, (low, high) in self.limits.items():
             k = self.rows.labels.index(label)
-            slack = SLACK * self.all_units[k]
+            slack = AT_LIMIT * self.all_units[k]
             if low - slack <= new.x[k] <= high + slack:
                 continue
             bound = low if new.x[k] < low else high
