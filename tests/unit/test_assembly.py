@@ -12,7 +12,7 @@ from tests.independent import closed_state, from_quaternion
 from tests.variants import scaled
 
 import loopdyn as ld
-from loopdyn.analysis import assembly
+from loopdyn.analysis import assembly, assembly_closure
 from loopdyn.library import ALL, random_mechanism, turned
 
 PIN = ld.Revolute(axis=(0, 0, 1))
@@ -607,11 +607,11 @@ def four_bars(count):
 
 def test_a_search_ends_after_the_same_work_on_a_slow_machine_and_says_so(monkeypatch):
     # as on a machine that is busy with other things: each evaluation waits for it
-    system, evaluate = four_bars(4), assembly._rows
+    system, evaluate = four_bars(4), assembly_closure._rows
     monkeypatch.setattr(assembly, "PATIENCE", 200.0)  # evaluations of a small mechanism
     said = []
     for wait in (0.0, 0.005):
-        monkeypatch.setattr(assembly, "_rows", lambda *x, wait=wait: (time.sleep(wait), evaluate(*x))[1])
+        monkeypatch.setattr(assembly_closure, "_rows", lambda *x, wait=wait: (time.sleep(wait), evaluate(*x))[1])
         with pytest.raises(ld.AssemblyError, match=r"from \d+ of 60 starts \(the search of so large") as error:
             ld.assemble(system)
         said.append(str(error.value))

@@ -14,7 +14,7 @@ from tests.literature.test_blajer1994 import TARGETS, four_bar
 from tests.unit.test_partition import moving
 
 import loopdyn as ld
-from loopdyn.analysis.branches import _apart, _searched
+from loopdyn.analysis.branches import _searched
 from loopdyn.engine.status import FINE
 from loopdyn.formulations.closure import kernels as closing
 from loopdyn.formulations.closure.formulation import Closer, explicit_sets, plan_for
@@ -23,6 +23,7 @@ from loopdyn.integrators.memory import Output
 from loopdyn.integrators.stepper import Stepper
 from loopdyn.loops.rank import decide
 from loopdyn.testing.checking import random_sample
+from loopdyn.tree.functions import apart
 
 PIN = ld.Revolute(axis=(0, 0, 1))
 
@@ -217,7 +218,7 @@ def test_branches_of_spatial_loops_are_complete(name, count):
     start = np.array(state.q)
     start[system.coordinates.index("A")] = given["A"]
     for other in _searched(found.plan, 0.0, start, [system.speeds.index("A")]):
-        assert min(_apart(system, other.state.q, b.state.q) for b in found) < 1e-6
+        assert min(apart(system, other.state.q, b.state.q) for b in found) < 1e-6
 
 
 @pytest.mark.parametrize("slide", [False, True])
@@ -302,7 +303,7 @@ def test_closures_of_a_platform_on_legs_rrs_are_complete(axes):
     others = _searched(found.plan, 0.0, state.q, [system.speeds.index(x) for x in labels])
     assert len(others) > 3
     for other in others:
-        assert min(_apart(system, other.state.q, b.state.q) for b in found) < 1e-6
+        assert min(apart(system, other.state.q, b.state.q) for b in found) < 1e-6
 
 
 def test_a_leg_rrs_of_a_body_that_is_placed_is_explicit():

@@ -14,23 +14,26 @@ from itertools import combinations, product
 import numpy as np
 from numpy.typing import NDArray
 
-from loopdyn.analysis.assembly import flipped
+from loopdyn.analysis.assembly_closure import flipped
 from loopdyn.analysis.contradictions import largest_open, look, said_open
 from loopdyn.errors import LoopdynError
 from loopdyn.formulations.closure.formulation import Closer, plan_for
 from loopdyn.formulations.closure.plan import Plan
 from loopdyn.formulations.partition.criteria import measure, null_space
+from loopdyn.loops.continuation import Rule, close, least_between, zero_between
+from loopdyn.loops.projection import Loops
 from loopdyn.loops.rank import decide, scaled
 from loopdyn.quantities.wording import nearest
 from loopdyn.system.system import State, System, require_exact
-from loopdyn.tree.functions import closure, difference, increment
+from loopdyn.thresholds import SAME_POSE
+from loopdyn.tree.functions import apart, closure, increment
 
 Array = NDArray[np.float64]
 
 MOST_GROUPS = 16  # groups with two closures each whose combinations are all tried
 STARTS = 60  # of the search where coordinates are iterated
-NEWTON_STEPS, LONGEST, CLOSED = 40, 0.5, 1e-12  # of the search: steps, rad or sizes of the mechanism, residual
-SAME = 1e-6  # rad or sizes of the mechanism: poses that are nearer are one
+# Starts are at random, so that most are far away: steps are limited, and not damped, as a least gap is no closure.
+SEARCH = Rule(steps=40, longest=0.5)
 SAMPLES = 2000  # of a range that is searched for singular poses
 TOUCHING = 1e-10  # discriminant, in natural units, of a group that is singular without being at a limit
 CLOSE_BY = 1e-3  # ... of a sample that is looked at for that
@@ -211,41 +214,27 @@ def _searched(plan: Plan, t: float, start: Array, chosen: list[int]) -> list[Bra
     """Closed poses that Newton's method finds from random starts; the independent speeds stand still."""
     system = plan.system
     rng, units = np.random.default_rng(0), system.speed_units
-    D = [k for k in range(system.nv) if k not in set(chosen)]
+    D = np.array([k not in chosen for k in range(system.nv)])
     found: list[Array] = []
     for n in range(STARTS):
         q = start
         if n:
             move = np.zeros(system.nv)
-            move[D] = (rng.uniform(-np.pi, np.pi, len(D)) * units[D]) / np.where(units[D] == 1.0, 1.0, np.pi)
+            move[D] = (rng.uniform(-np.pi, np.pi, int(D.sum())) * units[D]) / np.where(units[D] == 1.0, 1.0, np.pi)
             q = increment(system, start, move)
-        there = _newton(system, t, q, D)
-        if there is not None and all(_apart(system, there, p) > SAME for p in found):
+        there = _closed(system, t, q, D)
+        if there is not None and all(apart(system, there, p) > SAME_POSE for p in found):
             found.append(there)
     still = np.zeros(system.nv)
     return [Branch(f"{n}", {}, State(t, q, still, tolerated=system.tolerated)) for n, q in enumerate(found, 1)]
 
 
-def _newton(system: System, t: float, q: Array, D: list[int]) -> Array | None:
-    units, rows, h = system.speed_units, system.row_units, system.holonomic
-    for _ in range(NEWTON_STEPS):
-        at = State(t, q, np.zeros(system.nv))
-        phi, J = closure(system, at)
-        if np.abs(phi / rows)[h].max(initial=0.0) < CLOSED:
-            return None if flipped(system, at) or look(system, at).beyond is not None else q
-        x = np.linalg.lstsq((J * units / rows[:, None])[h][:, D], -(phi / rows)[h], rcond=None)[0]
-        step = np.zeros(system.nv)
-        step[D] = units[D] * x * min(1.0, LONGEST / max(float(np.abs(x).max(initial=0.0)), 1e-300))
-        q = increment(system, q, step)
-    return None
-
-
-def _apart(system: System, q: Array, p: Array) -> float:
-    """Largest difference of two poses in natural units, whole turns not counted."""
-    d = difference(system, q, p) / system.speed_units
-    turning = system.turning
-    d[turning] = (d[turning] + np.pi) % (2.0 * np.pi) - np.pi
-    return float(np.abs(d).max(initial=0.0))
+def _closed(system: System, t: float, q: Array, D: NDArray[np.bool_]) -> Array | None:
+    """The closure that Newton's method finds from a pose, only the speeds D moving; None if it finds no real one."""
+    found = close(Loops(system, t, free=D), q, SEARCH)
+    at = State(t, found.y, np.zeros(system.nv))
+    wrong = not found.closed or flipped(system, at) or look(system, at).beyond is not None
+    return None if wrong else found.y
 
 
 # ------------------------------------------------------------------------------------------ singular poses
@@ -302,7 +291,7 @@ def singular_poses(
     found: list[SingularPose] = []
     for signs in product(*(g.closures for g in plan.groups)):
         for pose in _on_branch(plan, t, state.q, k, np.array(signs, float), (low, high)):
-            if all(p.group != pose.group or _apart(system, p.state.q, pose.state.q) > SAME for p in found):
+            if all(p.group != pose.group or apart(system, p.state.q, pose.state.q) > SAME_POSE for p in found):
                 found.append(pose)
     return tuple(sorted(found, key=lambda p: p.value))
 
@@ -310,8 +299,6 @@ def singular_poses(
 def _on_branch(
     plan: Plan, t: float, q: Array, k: int, signs: Array, span: tuple[float, float]
 ) -> Iterator[SingularPose]:
-    from scipy.optimize import brentq, minimize_scalar
-
     close = Closer(plan)
 
     def margin(g: int) -> Callable[[float], float]:
@@ -337,12 +324,12 @@ def _on_branch(
         for i in range(SAMPLES):
             a, b, x = values[i], values[i + 1], None
             if a * b < 0.0:
-                x, limit = float(brentq(of, xs[i], xs[i + 1], xtol=1e-14)), True
+                x, limit = zero_between(of, float(xs[i]), float(xs[i + 1]), 1e-14), True
                 x = x if of(x) >= 0.0 else float(np.nextafter(x, xs[i] if a > 0.0 else xs[i + 1]))
             elif i > 0 and b < CLOSE_BY and values[i - 1] >= a and a <= b:
-                best = minimize_scalar(of, bounds=(xs[i - 1], xs[i + 1]), method="bounded", options={"xatol": 1e-12})
-                if abs(best.fun) < TOUCHING:
-                    x, limit = float(best.x), False
+                least, value = least_between(of, float(xs[i - 1]), float(xs[i + 1]), 1e-12)
+                if abs(value) < TOUCHING:
+                    x, limit = least, False
             at = None if x is None else pose(x)
             if x is not None and at is not None:
                 there = State(t, at, np.zeros(plan.system.nv))

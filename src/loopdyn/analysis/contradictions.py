@@ -17,10 +17,11 @@ from scipy.linalg import qr
 
 from loopdyn.engine import records as rec
 from loopdyn.errors import LoopdynError
+from loopdyn.loops.free_bodies import free_terms
 from loopdyn.loops.projection import project
-from loopdyn.loops.rank import CANDIDATE, is_large, of_matrix, scaled
-from loopdyn.loops.reactions import free_terms
+from loopdyn.loops.rank import is_large, of_matrix, scaled
 from loopdyn.system.system import State, System, Tolerated
+from loopdyn.thresholds import CANDIDATE, EXACT
 from loopdyn.tree.functions import body_motion, difference, increment, terms
 
 Array = NDArray[np.float64]
@@ -29,7 +30,6 @@ Array = NDArray[np.float64]
 LARGEST = 2e-3
 SPREAD = 30.0  # singular values below this many residuals may come from what makes the residual ...
 SMALLEST_GAP = 10.0  # ... if those above are so many times larger
-CLOSED = 1e-11  # rad or sizes of the mechanism: residual of rows that are met exactly
 ROUNDING = 1e-14  # rad or m: residual that is not worth naming
 BESIDE = 0.2  # rad or sizes of the mechanism to the poses beside
 # Residual beside the pose against that at the pose. Where a loop is too short by 2e-3, the other rows lead to poses in
@@ -79,11 +79,11 @@ def contradiction(system: System, pose: State, within: float = 0.0) -> Contradic
     beside it. They are found if their residual, rad or sizes of the mechanism, stays below `within`.
     """
     open_by = float(np.abs(_residual(system, pose)).max(initial=0.0))
-    if is_large(system) or system.nc == 0 or not max(open_by, within) > CLOSED or open_by > LARGEST:
+    if is_large(system) or system.nc == 0 or not max(open_by, within) > EXACT or open_by > LARGEST:
         return None
     rows = dependent_rows(system, pose, max(SPREAD * open_by, 2.0 * within))
     # rows that agree but for rounding do so beside the pose, too
-    agree = open_by < CLOSED and len(rows) == of_matrix(scaled(system, terms(system, pose).J), CLOSED).redundant
+    agree = open_by < EXACT and len(rows) == of_matrix(scaled(system, terms(system, pose).J), EXACT).redundant
     if not rows or agree:
         return None
     kept = system.tolerating(Tolerated(rows, np.inf, np.inf))
@@ -99,7 +99,7 @@ def contradiction(system: System, pose: State, within: float = 0.0) -> Contradic
         return None
     largest = dict(zip(system.constraint_rows, found.max(axis=0), strict=True))
     units = dict(zip(system.constraint_rows, system.row_units, strict=True))
-    residual = {row: float(largest[row] * units[row]) for row in rows if largest[row] > CLOSED}
+    residual = {row: float(largest[row] * units[row]) for row in rows if largest[row] > EXACT}
     return Contradiction(closed, rows, residual)
 
 
@@ -136,7 +136,7 @@ def _residual(system: System, pose: State) -> Array:
 
 def _closed(kept: System, pose: State) -> State | None:
     found = project(kept, pose, most=50).state
-    return found if np.abs(_residual(kept, found)).max(initial=0.0) < CLOSED else None
+    return found if np.abs(_residual(kept, found)).max(initial=0.0) < EXACT else None
 
 
 def _beside(kept: System, pose: State) -> list[State] | None:
@@ -177,7 +177,7 @@ def look(system: System, state: State) -> Look:
     exact, tolerated = system.exact, system.tolerated
     if exact is None or tolerated is None:
         return Look(None, False)
-    now, allowed = terms(exact, state), np.maximum(tolerated.of(exact), CLOSED * exact.row_units)
+    now, allowed = terms(exact, state), np.maximum(tolerated.of(exact), EXACT * exact.row_units)
     kept = np.array([row not in tolerated.rows for row in exact.constraint_rows])
     over = np.where(kept, 0.0, np.abs(now.phi) / allowed)
     k = int(np.argmax(over))
@@ -201,7 +201,7 @@ def choose_again(system: System, state: State) -> tuple[System, State] | None:
         return None
     other = exact.tolerating(replace(tolerated, rows=rows))
     after = project(other, state).state
-    closed = np.abs(_residual(other, after)).max(initial=0.0) < CLOSED
+    closed = np.abs(_residual(other, after)).max(initial=0.0) < EXACT
     return (other, after) if closed and look(other, after).beyond is None else None
 
 
@@ -353,7 +353,6 @@ def _equations(system: System, found: Contradiction) -> tuple[Array, Array, list
 
 
 __all__ = [
-    "CLOSED",
     "LARGEST",
     "Change",
     "Contradiction",

@@ -17,19 +17,20 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from loopdyn.analysis.assembly import beyond_limits
-from loopdyn.analysis.contradictions import within_tolerance
+from loopdyn.analysis.assembly_closure import beyond_limits
+from loopdyn.analysis.pose_curve import PoseCurve
 from loopdyn.analysis.reconnect import reconnect
 from loopdyn.errors import LoopdynError
 from loopdyn.formulations.partition import criteria
 from loopdyn.formulations.partition.formulation import Partition, PartitionSolver
-from loopdyn.loops.projection import project
-from loopdyn.loops.rank import CANDIDATE, decide, require_inertia, require_regular, scaled
+from loopdyn.loops.continuation import follow
+from loopdyn.loops.rank import decide, require_inertia, require_regular, scaled
 from loopdyn.quantities.wording import nearest
 from loopdyn.system.builder import build
 from loopdyn.system.spanning_tree import forest_of_cuts
 from loopdyn.system.system import State, System
-from loopdyn.tree.functions import bodies_without_inertia, closure, increment
+from loopdyn.thresholds import CANDIDATE
+from loopdyn.tree.functions import apart, bodies_without_inertia, closure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -41,7 +42,7 @@ MANY_CUTS = 200  # ... and the same for sets of cut joints
 SHOWN = 8  # sets and cuts that are printed
 STEP = 0.02  # rad or sizes of the mechanism that the fastest coordinate moves between two poses of a sweep
 MOST_STEPS = 5000  # of a sweep; a mechanism that goes on for ever, as a slide without limits does, ends there
-NEAR_CLOSED = 1e-9  # residual in sizes of the mechanism of a pose that counts as closed
+FEW = 10  # poses after which the motion can have come back to its start
 
 
 @dataclass(frozen=True)
@@ -287,51 +288,27 @@ def _sweep(found: Coordinates, label: str) -> Sweep:
     if label not in system.coordinates:
         raise LoopdynError(f"there is no coordinate '{label}'. {nearest(label, system.coordinates)}")
     k = system.coordinates.index(label)
-    poses = _follow(system, found.state, k)
+    poses = _poses(system, found.state, k)
     both = [_criteria(here, State(found.state.t, q, np.zeros(system.nv))) for here, q in poses]
     path = np.array([q for _, q in poses])
     cosine, svd = (np.array([(c[n] ** 2).sum(axis=0) for c in both]) for n in range(2))
     return Sweep(system, label, path[:, k], cosine, svd, path)
 
 
-def _follow(system: System, state: State, k: int) -> list[tuple[System, Array]]:
+def _poses(system: System, state: State, k: int) -> list[tuple[System, Array]]:
     """Closed poses along the only motion there is, in steps of STEP, beginning with coordinate k growing.
 
     With each the system that is closed there: redundant rows that it leaves open may change on the way.
     """
-    units = system.speed_units
-    rank = decide(system, state).count
-    q, path = state.q, [(system, state.q)]
-    before: Array | None = None
-    for _ in range(MOST_STEPS):
-        z = criteria.null_space(scaled(system, closure(system, State(state.t, q, np.zeros(system.nv)))[1]), rank)[:, 0]
-        if before is None:
-            forward = increment(system, q, 1e-6 * units * z)[k] - q[k]
-            z = z if forward >= 0.0 else -z
-        else:
-            z = z if z @ before >= 0.0 else -z
-        before = z
-        step = STEP * units * z / np.abs(z).max()
-        there = project(system, State(state.t, increment(system, q, step), np.zeros(system.nv)))
-        if there.position > NEAR_CLOSED * system.size or beyond_limits(system, there.state):
+    curve = PoseCurve(system, state.t, decide(system, state).count, mass_metric=True, norm=np.inf)
+    z = curve.tangent(state.q)
+    z = z if curve.moved(state.q, 1e-6 * z)[k] >= state.q[k] else -z
+    path = [(system, state.q)]
+    for _, q, _ in follow(curve, state.q, z, STEP, MOST_STEPS):
+        if beyond_limits(curve.system, curve.state(q)):
             break
-        system, there_closed = within_tolerance(system, there.state, "a pose of the sweep")
-        q = there_closed.q
-        path.append((system, q))
+        path.append((curve.system, q))
         full_turn = abs(q[k] - state.q[k]) >= 2 * np.pi
-        away = _turned_back(q - state.q, system)
-        if full_turn or (len(path) > 10 and away < 0.75 * STEP):
+        if full_turn or (len(path) > FEW and apart(curve.system, q, state.q) < 0.75 * STEP):
             break
     return path
-
-
-def _turned_back(d: Array, system: System) -> float:
-    """Largest difference of two poses in natural units, full turns of angles not counted."""
-    largest = 0.0
-    for j in system.joints.values():
-        if j.in_tree:
-            for n, dimension in enumerate(j.spec.dimensions):
-                x = d[j.q0 + n]
-                x = (x + np.pi) % (2 * np.pi) - np.pi if dimension == "angle" else x / system.size
-                largest = max(largest, abs(float(x)))
-    return largest

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from loopdyn.analysis.assembly import assemble
 from loopdyn.analysis.contradictions import beyond_tolerance, choose_again, largest_open, look
 from loopdyn.analysis.drive_inputs import Course, course_of, straight_line
-from loopdyn.analysis.following import LOST, End, Follower, Inputs, Point, Rows
+from loopdyn.analysis.following import End, Follower, Inputs, Point
+from loopdyn.analysis.measured_rows import Rows
 from loopdyn.analysis.mobility import mobility
 from loopdyn.errors import LoopdynError, ModelError, Problem
 from loopdyn.loops.projection import project
@@ -25,6 +26,7 @@ from loopdyn.loops.rank import dead_drivers, of_matrix
 from loopdyn.quantities.wording import nearest
 from loopdyn.results.drive import Drive, DriveEvent, Kind
 from loopdyn.system.system import State, System
+from loopdyn.thresholds import CANDIDATE
 from loopdyn.tree.functions import increment
 
 if TYPE_CHECKING:
@@ -462,7 +464,7 @@ class _Driving:
 
 def _is_dead(p: Point) -> bool:
     """Whether the inputs stand in a dead point; crossings of branches are passed by points that are not regular."""
-    return p.regular and p.quality < LOST
+    return p.regular and p.quality < CANDIDATE
 
 
 _NEXT = {

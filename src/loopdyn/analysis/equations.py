@@ -415,8 +415,7 @@ class _Writer:
             data, name = s.model.body[b], s.bodies[b]
             axes = data[rec.BODY_AXES : rec.BODY_AXES + 9].reshape(3, 3)
             R = self.at.rotation[b] @ axes.T
-            xx, yy, zz, xy, xz, yz = data[rec.INERTIA : rec.INERTIA + 6]
-            inertia = R @ np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]) @ R.T
+            inertia = R @ s.inertias[b] @ R.T
             offset = data[rec.COM : rec.COM + 3] - data[rec.ORIGIN : rec.ORIGIN + 3]
             com = self.plane[:2] @ (self.at.position[b] + R @ offset)
             m, J = self._constant(f"m_{name}", data[rec.MASS]), self._constant(f"J_{name}", self.n @ inertia @ self.n)

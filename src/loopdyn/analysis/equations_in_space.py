@@ -298,8 +298,7 @@ class SpatialWriter:
         for b in range(s.n_bases, len(s.bodies)):
             data, name = s.model.body[b], s.bodies[b]
             R = self.at.rotation[b] @ data[rec.BODY_AXES : rec.BODY_AXES + 9].reshape(3, 3).T
-            xx, yy, zz, xy, xz, yz = data[rec.INERTIA : rec.INERTIA + 6]
-            inertia = R @ np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]) @ R.T
+            inertia = R @ s.inertias[b] @ R.T
             offset = data[rec.COM : rec.COM + 3] - data[rec.ORIGIN : rec.ORIGIN + 3]
             com = self._vector(f"com_{name}", self.at.position[b] + R @ offset)
             m = self._number(f"m_{name}", float(data[rec.MASS]))

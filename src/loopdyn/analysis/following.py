@@ -31,96 +31,41 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from loopdyn.engine import records as rec
+from loopdyn.analysis.input_curve import AtParameter, InputCurve, Place
+from loopdyn.analysis.measured_rows import Rows
 from loopdyn.errors import LoopdynError, SingularityError
-from loopdyn.system.builder import build
-from loopdyn.system.system import State, System
-from loopdyn.tree import jacobian
-from loopdyn.tree.functions import difference, increment, require_rows
-from loopdyn.tree.user_rows import user_rows
+from loopdyn.loops.continuation import (
+    PREDICTED,
+    StepLength,
+    along,
+    close,
+    follow,
+    last_before,
+    least_between,
+    zero_between,
+)
+from loopdyn.system.system import State
+from loopdyn.thresholds import AT_LIMIT, CANDIDATE, ROUNDING, STILL
+from loopdyn.tree.functions import difference, increment
 
 Array = NDArray[np.float64]
 Inputs = Callable[[float], tuple[Array, Array, Array]]  # u, u' and u'' (k,) at a parameter
 
 # Lengths are in natural units: rad, or sizes of the mechanism.
-CLOSED = 1e-12  # residual of a pose that counts as closed; it is improved as long as a step halves it
-ROUNDING = 5e-16  # residual that is not worth another step
-NEWTON = 12  # steps to close a pose that was predicted
-DIVERGED = 10.0  # growth of a residual after which Newton's method is given up
 REACH = 0.1  # way of any coordinate in one step
 SAME_BRANCH = 0.1  # share of a step by which the prediction may be wrong, and
 TURNED = 0.5  # share of the speeds by which those predicted may be
-HALVINGS = 5  # of a step before the curve is followed by its length
+COARSE = 0.06  # share of a step that is tried, by halving, before the curve is followed by its length
 NEAR = 2e-3  # singular value of A below which a pose is too near to a crossing to tell the branches apart
 WIDEST = 0.3  # way over which a crossing is passed
 ARC = 0.02  # step along the length of the curve
-BENT, ALONG = 0.3, 0.9  # correction over such a step, and cosine between tangents, up to which it is trusted
-SHORTEST = 1e-9  # such a step that still fails: the curve ends
 MOST_ARCS = 400  # such steps: a quarter of the way round a curve that never gets on
-LOST = 1e-7  # singular value, at a located pose, that counts as zero
 NODES = (-3, -2, -1, 1, 2, 3)  # about a crossing, in steps that reach over ...
 NODES_WITHIN = 0.8  # ... this share of the way to the neighbours
 DIPS = 3.0  # smallest values that stay above this times their fall from the neighbours do not reach zero
 SAME_PLACE = 1e-7  # in units of the parameter: crossings found from two neighbours
-SLACK = 1e-9  # by which a limit may be passed, and a prediction for a short step be wrong
-STILL = 1e-10  # share of the largest speed below which a coordinate stands still
-
-
-class Rows:
-    """All constraint rows and all joint coordinates, also those of cut joints, at any pose.
-
-    Coordinates of cut joints are read by drivers that are added to a copy of the mechanism, as the rows they would
-    have: their values, gradients and second derivatives come from the kernel that every row comes from.
-
-    Attributes
-    ----------
-    labels : tuple of str
-        Speeds of the tree, then scalar coordinates of cut joints.
-    """
-
-    def __init__(self, system: System):
-        self.system = system
-        m = system.mechanism.model_copy(deep=True)
-        self.cut = [label for label, of in system.labels.scalars.items() if not of.joint.in_tree]
-        names = [f"measured {k + 1}" for k in range(len(self.cut))]
-        for name, label in zip(names, self.cut, strict=True):
-            m.add_driver(name, label, 0.0)
-        s = build(m, list(system.topology.cuts), counted=system.counted).tolerating_as(system)
-        if s.coordinates != system.coordinates or s.speeds != system.speeds:
-            raise LoopdynError(f"'{system.name}' has a tree that its cuts do not give. Compile it with cuts alone.")
-        self.measuring = s
-        self.labels = (*system.speeds, *self.cut)
-        self.own = np.array([s.constraint_rows.index(label) for label in system.constraint_rows], int)
-        self.measured = np.array([s.constraint_rows.index(name) for name in names], int)
-        self._near = self._entries()
-        # whether rows may depend on time; formulas of constraints are not looked into
-        self.steady = not (system.mechanism.drivers or m.base or m.constraints or m.user_constraints)
-        self._work = s.work()
-        self._w = s.open_work(self._work)
-        self._J, self._rate = np.empty((s.nc, s.nv)), np.empty(s.nc)
-        self._user = user_rows(s) if m.user_constraints else None
-
-    def _entries(self) -> NDArray[np.int64]:
-        """For each entry of relations, the cut coordinate it reads, or -1."""
-        model = self.measuring.model
-        entry = model.entry
-        first = {int(line[rec.L_ROW]): int(line[rec.L_FIRST]) for line in model.linear}
-        own = [tuple(entry[first[row], [rec.E_CUT, rec.E_FREEDOM]]) for row in self.measured]
-        found = [own.index(tuple(e)) if e[0] >= 0 else -1 for e in entry[:, [rec.E_CUT, rec.E_FREEDOM]]]
-        return np.array(found, int)
-
-    def __call__(self, t: float, q: Array, v: Array, near: Array) -> tuple[Array, Array, Array, Array]:
-        """phi, J, rate and gamma of all rows of the measuring system; cut angles within half a turn of `near`."""
-        s, w = self.measuring, self._w
-        w.t[0], w.q[:], w.v[:] = t, q, v
-        if len(self._near):
-            w.near[len(s.model.force) :] = np.append(near, 0.0)[self._near]
-        if self._user is not None:
-            self._user(t, q, v).write(w, self._J, self._rate)
-        jacobian.closure(s.ints, s.floats, self._work, self._J, self._rate)
-        if not math.isfinite(self._J.sum() + w.phi.sum() + w.gamma.sum()):
-            require_rows(s, w, self._J, t)
-        return w.phi.copy(), self._J.copy(), self._rate.copy(), w.gamma.copy()
+RESOLUTION = 1e-14  # to which places are located, in units of the parameter
+SLACK = 1e-9  # by which a prediction for a short step may be wrong
 
 
 @dataclass(frozen=True)
@@ -236,21 +181,8 @@ class Follower:
 
     def close(self, s: float, q: Array, near: Array) -> Array | None:
         """The closed pose next to q at the parameter s; None if Newton's method finds none."""
-        t, (u, _, _) = self.time(s), self.inputs(s)
-        still, last, best = np.zeros(self.nv), np.inf, q
-        for _ in range(NEWTON):
-            phi, J, _, _ = self.rows(t, q, still, near)
-            r = self.residual(phi, self.coordinates(q, phi), u)
-            size = float(np.abs(r).max(initial=0.0))
-            if size < ROUNDING:
-                return q
-            if size < CLOSED and size > 0.5 * last:
-                return best
-            if size > DIVERGED * max(last, 1.0) or not math.isfinite(size):
-                return None
-            best, last = q, size
-            q = increment(self.system, q, self.units * np.linalg.lstsq(self.matrix(J), -r, rcond=None)[0])
-        return best if last < CLOSED else None
+        found = close(AtParameter(self, s, near), q, PREDICTED)
+        return found.y if found.closed else None
 
     def point(self, s: float, q: Array, near: Array) -> Point:
         """Everything at a closed pose."""
@@ -365,39 +297,44 @@ class Follower:
         span = target - p.s
         speed = float(np.abs(p.v[: self.nv] / self.units).max(initial=0.0))
         share = min(1.0, REACH / (speed * abs(span))) if speed > 0.0 else 1.0
-        for _ in range(HALVINGS):
-            s = target if share >= 1.0 else p.s + share * span
+        step = StepLength(share, COARSE)
+        while True:
+            s = target if step.h >= 1.0 else p.s + step.h * span
             new = self.step(p, s)
             if new is not None and self._clear(new):
                 return new, None, None
             if new is not None:
                 return (None, *self._past_crossing(p, new, target))
-            share *= 0.5
+            if not step.failed():
+                break
         found, end = self._by_length(p, target)
         return found, None, end
 
     def _end_of_rows(self, p: Point, target: float, error: SingularityError) -> End:
         """The last point before rows become undefined, as beyond the end of a curve, by halving."""
-        beyond = target
-        while abs(beyond - p.s) > 1e-14 * max(self.unit, abs(p.s)):
-            middle = 0.5 * (p.s + beyond)
+        last = p
+
+        def defined(s: float) -> bool:
+            nonlocal last
             try:
-                new = self.step(p, middle)
+                new = self.step(last, s)
             except SingularityError:
                 new = None
-            p, beyond = (p, middle) if new is None else (new, beyond)
+            last = new or last
+            return new is not None
+
+        last_before(defined, p.s, target, RESOLUTION * max(self.unit, abs(p.s)))
+        p = last
         reason = str(error).split(". ")[0]
         return End("end of a curve", p.s, State(p.t, p.q, np.zeros(self.nv)), p.near, reason=reason)
 
     def _clear(self, p: Point) -> bool:
         """Whether branches can be told apart at a point: A has full rank by far, or the point is near a dead point."""
-        return p.quality > NEAR or self._whole(p.s, p.q, p.near)[0] > NEAR
+        return p.quality > NEAR or self.whole(p.s, p.q, p.near)[0] > NEAR
 
-    def _whole(self, s: float, q: Array, near: Array) -> tuple[float, Array]:
+    def whole(self, s: float, q: Array, near: Array) -> tuple[float, Array]:
         """Smallest singular value of A that is not that of its null vector, and this vector (nv + 1)."""
-        t, (_, u1, _) = self.time(s), self.inputs(s)
-        _, J, rate, _ = self.rows(t, q, np.zeros(self.nv), near)
-        A = np.column_stack([self.matrix(J), self.column(rate, u1)])
+        A = InputCurve(self).evaluate(Place(q, s, near))[1]
         _, sigma, Vt = np.linalg.svd(A, full_matrices=True)
         return float(sigma[self.nv - 1]) if len(sigma) >= self.nv else 0.0, Vt[-1]
 
@@ -444,91 +381,41 @@ class Follower:
     def _by_length(self, p: Point, target: float) -> tuple[Point | None, End | None]:
         """Along the length of the curve until the parameter turns back, or has passed the target after all."""
         sign = 1.0 if target > p.s else -1.0
-        y = (p.q, p.s)
         z = np.append(self.unit * p.v[: self.nv] / self.units, 1.0)
         z *= sign / np.linalg.norm(z)
-        h, near = ARC, p.near
-        for _ in range(MOST_ARCS):
-            found = self._along(y, z, h, near)
-            if found is None:
-                h *= 0.5
-                if h < SHORTEST:
-                    break
-                continue
-            y1, z1, near1 = found
+        y = Place(p.q, p.s, p.near)
+        for h, y1, z1 in follow(InputCurve(self), y, z, ARC, MOST_ARCS):
             if z1[-1] * sign <= 0.0:
-                return None, self._dead_point(y, z, h, near)
-            y, z, near = y1, z1, near1
-            if (y[1] - target) * sign >= 0.0:
-                q = self.close(target, y[0], near)
+                return None, self._dead_point(y, z, h)
+            y, z = y1, z1
+            if (y.s - target) * sign >= 0.0:
+                q = self.close(target, y.q, y.near)
                 if q is None:
                     break
-                return self.point(target, q, near), None
-            h = min(1.5 * h, ARC)
-        rank, _ = self._whole(y[1], y[0], near)
-        state = State(self.time(y[1]), y[0], np.zeros(self.nv))
-        return None, End("change point" if rank < NEAR else "lost", y[1], state, near)
+                return self.point(target, q, y.near), None
+        rank, _ = self.whole(y.s, y.q, y.near)
+        state = State(self.time(y.s), y.q, np.zeros(self.nv))
+        return None, End("change point" if rank < NEAR else "lost", y.s, state, y.near)
 
-    def _along(
-        self, y: tuple[Array, float], z: Array, h: float, near: Array
-    ) -> tuple[tuple[Array, float], Array, Array] | None:
-        """The point of the curve at the way h along its tangent z, with the tangent there."""
-        q = increment(self.system, y[0], h * z[:-1] * self.units)
-        s, still = y[1] + h * z[-1] * self.unit, np.zeros(self.nv)
-        first = best = last = np.inf
-        kept: tuple[Array, float, Array] | None = None
-        for _ in range(NEWTON):
-            t, (u, u1, _) = self.time(s), self.inputs(s)
-            phi, J, rate, _ = self.rows(t, q, still, near)
-            r = self.residual(phi, self.coordinates(q, phi), u)
-            size = float(np.abs(r).max(initial=0.0))
-            if size < best:
-                best, kept = size, (q, s, phi[self.rows.measured])
-            if size == 0.0 or (size < CLOSED and size > 0.5 * last):
-                break
-            A = np.vstack([np.column_stack([self.matrix(J), self.column(rate, u1)]), z])
-            dy = np.linalg.lstsq(A, -np.append(r, 0.0), rcond=None)[0]
-            moved = float(np.abs(dy).max())
-            first = moved if first == np.inf else first
-            if first > BENT * h or not np.isfinite(moved):
-                return None
-            q, s, last = increment(self.system, q, dy[:-1] * self.units), s + dy[-1] * self.unit, size
-        if kept is None or best > CLOSED:
-            return None
-        q, s, near = kept
-        rank, z1 = self._whole(s, q, near)
-        z1 = z1 if z1 @ z > 0.0 else -z1
-        if rank < LOST or z1 @ z < ALONG:
-            return None
-        return (q, s), z1, near
-
-    def _dead_point(self, y: tuple[Array, float], z: Array, h: float, near: Array) -> End:
+    def _dead_point(self, y: Place, z: Array, h: float) -> End:
         """The zero of the tangent's component along the parameter, at a way between 0 and h."""
-        from scipy.optimize import brentq
 
-        sign = 1.0 if z[-1] > 0.0 else -1.0
-
-        def component(way: float) -> float:
-            found = self._along(y, z, way, near) if way > 0.0 else (y, z, near)
+        def at(way: float) -> tuple[Place, Array]:
+            found = along(InputCurve(self), y, z, way) if way > 0.0 else (y, z)
             if found is None:
                 raise LoopdynError("a dead point was lost while it was located. Give more points near it.")
-            return sign * float(found[1][-1])
+            return found
 
-        way = float(brentq(component, 0.0, h, xtol=1e-15, rtol=8.9e-16))
-        found = self._along(y, z, way, near) if way > 0.0 else (y, z, near)
-        assert found is not None
-        (q, s), _, near = found
-        return End("dead point", s, State(self.time(s), q, np.zeros(self.nv)), near)
+        there, _ = at(zero_between(lambda way: float(at(way)[1][-1]), 0.0, h, ROUNDING))
+        return End("dead point", there.s, State(self.time(there.s), there.q, np.zeros(self.nv)), there.near)
 
     # ------------------------------------------------------------------------------------------------- limits
 
     def _beyond_limit(self, p: Point, new: Point) -> End | None:
         """Where a coordinate leaves its range between two points."""
-        from scipy.optimize import brentq
-
         for label, (low, high) in self.limits.items():
             k = self.rows.labels.index(label)
-            slack = SLACK * self.all_units[k]
+            slack = AT_LIMIT * self.all_units[k]
             if low - slack <= new.x[k] <= high + slack:
                 continue
             bound = low if new.x[k] < low else high
@@ -539,7 +426,7 @@ class Follower:
             if beyond(p.s) * beyond(new.s) >= 0.0:  # it was beyond already
                 s = p.s
             else:
-                s = float(brentq(beyond, *sorted((p.s, new.s)), xtol=1e-14 * self.unit))
+                s = zero_between(beyond, p.s, new.s, RESOLUTION * self.unit)
             there = self.at(p, new, s)
             return End("limit", s, State(there.t, there.q, np.zeros(self.nv)), there.near, label, bound)
         return None
@@ -571,7 +458,7 @@ class Follower:
                 continue
             there = self._lowest(path[i - 1], path[i], path[i + 1])
             again = bool(found) and i - found[-1][0] <= 2 and abs(there.s - found[-1][1].s) < SAME_PLACE * self.unit
-            if there.quality < LOST and not again:
+            if there.quality < CANDIDATE and not again:
                 before = i if (there.s - path[i].s) * (path[i + 1].s - path[i].s) >= 0.0 else i - 1
                 found.append((before, there, self.lost_rows(there, path[i - 1])))
         return found
@@ -584,20 +471,18 @@ class Follower:
             own = J[self.rows.own] * self._own_scale
             return int(np.count_nonzero(np.linalg.svd(own, compute_uv=False) > zero)) if len(own) else 0
 
-        return rank(regular, LOST) - rank(there, 10.0 * LOST)
+        return rank(regular, CANDIDATE) - rank(there, 10.0 * CANDIDATE)
 
     def _lowest(self, before: Point, middle: Point, after: Point) -> Point:
         """The point of smallest quality between two others, on the polynomials through them."""
-        from scipy.optimize import minimize_scalar
 
         def at(s: float) -> Point:
             one, other = (before, middle) if (s - middle.s) * (before.s - middle.s) > 0.0 else (middle, after)
             return self.between(one, other, s)
 
         low, high = sorted((before.s, after.s))
-        options = {"xatol": 1e-13 * max(self.unit, abs(middle.s))}
-        found = minimize_scalar(lambda s: at(s).quality, bounds=(low, high), method="bounded", options=options)
-        best = min((at(float(found.x)), middle), key=lambda p: p.quality)
+        lowest, _ = least_between(lambda s: at(s).quality, low, high, 1e-13 * max(self.unit, abs(middle.s)))
+        best = min((at(lowest), middle), key=lambda p: p.quality)
         # The singular value passes zero evenly if it is given a sign: the zero of a polynomial through it, as the
         # smallest value itself is found to the root of rounding only.
         h = NODES_WITHIN * min(best.s - low, high - best.s) / len(NODES)
@@ -609,12 +494,10 @@ class Follower:
         if not len(real):
             return best
         exact = at(best.s + h * float(real[np.argmin(np.abs(real))]))
-        return exact if exact.quality < 2.0 * best.quality + LOST else best
+        return exact if exact.quality < 2.0 * best.quality + CANDIDATE else best
 
     def turning_points(self, path: Sequence[Point]) -> list[tuple[int, Point, str]]:
         """Where coordinates turn back while the inputs go on, as their derivative is zero; numbers as for crossings."""
-        from scipy.optimize import brentq
-
         by_input = len(self.index) == 1  # else along the way
 
         def rates(p: Point) -> Array:
@@ -646,7 +529,7 @@ class Follower:
                 def rate(s: float, k: int = k, p: Point = p, new: Point = new) -> float:
                     return float(rates(self.at(p, new, s))[k])
 
-                s = float(brentq(rate, *sorted((p.s, new.s)), xtol=1e-14 * self.unit, rtol=8.9e-16))
+                s = zero_between(rate, p.s, new.s, RESOLUTION * self.unit)
                 found.append((i, self.at(p, new, s), label))
         return found
 

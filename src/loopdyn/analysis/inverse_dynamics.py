@@ -16,29 +16,25 @@ nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from loopdyn.analysis.assembly import assemble, speed_rows
-from loopdyn.analysis.contradictions import within_tolerance
-from loopdyn.analysis.mobility import mobility
-from loopdyn.errors import AssemblyError, LoopdynError, ModelError, Problem, SingularityError
+from loopdyn.analysis.assembly_speeds import speed_rows
+from loopdyn.analysis.prescribed_motion import Sampled, Samples, check_same, followed, given_samples, pieces_of, without
+from loopdyn.errors import LoopdynError, ModelError, Problem
 from loopdyn.forces import Motor
-from loopdyn.formulations.registry import prepare
-from loopdyn.loops.projection import project
-from loopdyn.loops.rank import CANDIDATE, dead_drivers, decide, of_matrix, scaled
-from loopdyn.loops.reactions import freedom_wrench
+from loopdyn.loops.rank import of_matrix, scaled
+from loopdyn.loops.reactions import freedom_rate
 from loopdyn.quantities.wording import nearest
-from loopdyn.results.inverse_dynamics import InverseDynamics, element_name, what_is_missing
+from loopdyn.results.inverse_dynamics import InverseDynamics, what_is_missing
 from loopdyn.results.run import Run
-from loopdyn.run.locking import coordinate
-from loopdyn.system.builder import build
 from loopdyn.system.system import State, System
-from loopdyn.tree.functions import Terms, body_motion, closure, counted, difference, increment, terms
+from loopdyn.thresholds import CONSISTENT
+from loopdyn.tree.functions import Terms, body_motion, terms
 from loopdyn.tree.tables import check_tables
 
 if TYPE_CHECKING:
@@ -50,39 +46,6 @@ Rule = Literal["minimum norm", "weights", "preload"]
 # Share of the largest generalised force on the way that may be missing in a motion that counts as possible: above the
 # rounding of accelerations that a solver found (1e-12), below an error that matters.
 POSSIBLE = 1e-8
-# Share of the largest term by which positions, speeds and accelerations of a given motion may miss the constraints.
-CONSISTENT = 1e-6
-LONGEST = 0.1  # rad or sizes of the mechanism of one step along a given motion
-CORRECTION = 0.03  # rad or sizes by which closing may move the end of a step; more means another branch
-HALVINGS = 12  # of a step before the motion counts as blocked
-
-
-class Samples(Protocol):
-    """A motion by samples: row k of q, v, a at time t[k]; a :class:`Run` has one as ``run.path``."""
-
-    @property
-    def t(self) -> Array:
-        """Times (n,)."""
-
-    @property
-    def q(self) -> Array:
-        """Coordinates (n, nq)."""
-
-    @property
-    def v(self) -> Array:
-        """Speeds (n, nv)."""
-
-    @property
-    def a(self) -> Array:
-        """Accelerations (n, nv)."""
-
-
-@dataclass(frozen=True)
-class _Samples:
-    t: Array
-    q: Array
-    v: Array
-    a: Array
 
 
 def inverse_dynamics(
@@ -159,7 +122,7 @@ def inverse_dynamics(
     parts = []
     for piece, first, end in pieces:
         plant, replaced = _plant(piece, chosen, motion if isinstance(motion, Mapping) else {})
-        part = _Samples(*(np.asarray(x)[first:end] for x in (samples.t, samples.q, samples.v, samples.a)))
+        part = Sampled(*(np.asarray(x)[first:end] for x in (samples.t, samples.q, samples.v, samples.a)))
         check_tables(plant, (State(*x) for x in zip(part.t, part.q, part.v, strict=True)))
         parts.append((plant, replaced, _solve(plant, part, chosen, metric, wanted[first:end], unbounded[first:end])))
     found = [part for _, _, part in parts]
@@ -207,15 +170,15 @@ def _sampled(
     """Samples of the motion, parts with one set of constraints, and where accelerations may be unbounded."""
     samples: Samples
     if isinstance(motion, Mapping):
-        samples, pieces = _followed(system, motion, np.asarray(times, float), start)
+        samples, pieces = followed(system, motion, np.asarray(times, float), start)
         unbounded = np.zeros(len(samples.t), bool)
     elif isinstance(motion, Run):
-        _check_same(system, motion.system)
+        check_same(system, motion.system)
         samples, pieces, unbounded = motion.path, motion.pieces, motion.unbounded
     else:
-        samples = _given(system, motion, accelerations)
+        samples = given_samples(system, motion, accelerations)
         states = motion if isinstance(motion, Sequence) else ()
-        pieces = _pieces([system.for_state(state) for state in states] or [system] * len(samples.t))
+        pieces = pieces_of([system.for_state(state) for state in states] or [system] * len(samples.t))
         unbounded = np.zeros(len(samples.t), bool)
     if not len(samples.t):
         raise LoopdynError("the motion has no times. Give at least one.")
@@ -277,13 +240,6 @@ def _check_options(
         raise LoopdynError(f"tolerance is {tolerance}. Give a positive share, e.g. 1e-8.")
 
 
-def _check_same(system: System, other: System) -> None:
-    if system.coordinates != other.coordinates or system.speeds != other.speeds:
-        raise LoopdynError(
-            f"the run is one of '{other.name}' with other coordinates. Use run.system, or compile with the same cuts."
-        )
-
-
 def _motor_labels(system: System) -> dict[str, str]:
     """Joint speeds that can have a motor, with the units of their loads."""
     own = system.mechanism.joints
@@ -303,217 +259,7 @@ def _plant(system: System, motors: Sequence[str], driven: Mapping[str, Any]) -> 
     m = system.mechanism
     forces = [name for name, f in m.forces.items() if isinstance(f, Motor) and f.joint in motors]
     drivers = [name for name, d in m.drivers.items() if d.joint in motors or d.joint in driven]
-    return _without(system, forces, drivers), (*forces, *drivers)
-
-
-def _without(
-    system: System,
-    forces: Sequence[str],
-    drivers: Sequence[str],
-    new: Mapping[str, tuple[str, Any]] | None = None,
-    counting: Sequence[str] = (),
-) -> System:
-    """The same tree without some forces and drivers, and with new drivers (joint, motion) by name.
-
-    Angles of cut joints in `counting`, whose turns the system does not count, become coordinates that are counted.
-    """
-    if not forces and not drivers and not new:
-        return system
-    m = system.mechanism.model_copy(deep=True)
-    for name in forces:
-        del m.forces[name]
-    for name in drivers:
-        del m.drivers[name]
-    for name, (joint, law) in (new or {}).items():
-        m.add_driver(name, joint, law)
-    changed = build(m, list(system.topology.cuts), counted=(*system.counted, *counting)).tolerating_as(system)
-    if not counting:
-        _check_same(changed, system)
-    return changed
-
-
-# ------------------------------------------------------------------------------------------- the motion
-
-
-def _given(system: System, motion: Any, accelerations: ArrayLike | None) -> Samples:
-    """Samples from states and accelerations, or from arrays, with their shapes checked."""
-    if isinstance(motion, Sequence):
-        t, q, v = (np.array([getattr(s, n) for s in motion], float) for n in ("t", "q", "v"))
-        samples = _Samples(t, q, v, np.asarray(accelerations, float))
-    else:
-        missing = [n for n in ("t", "q", "v", "a") if not hasattr(motion, n)]
-        if missing:
-            raise LoopdynError(
-                f"a motion of type {type(motion).__name__} has no {', '.join(missing)}. Give a Run, states with "
-                "accelerations, or coordinates as formulas of t with times."
-            )
-        samples = _Samples(*(np.asarray(getattr(motion, n), float) for n in ("t", "q", "v", "a")))
-    n = len(samples.t)
-    for name, x, width in (("q", samples.q, system.nq), ("v", samples.v, system.nv), ("a", samples.a, system.nv)):
-        if n and x.shape != (n, width):
-            raise LoopdynError(f"the motion has {name} of shape {x.shape}, ({n}, {width}) is needed. Check its order.")
-    return samples
-
-
-def _pieces(systems: Sequence[System]) -> list[tuple[System, int, int]]:
-    """Runs of samples that leave the same redundant rows open: the system, the first and the one behind the last."""
-    found: list[tuple[System, int, int]] = []
-    for k, system in enumerate(systems):
-        if found and found[-1][0].tolerated == system.tolerated:
-            found[-1] = (*found[-1][:2], k + 1)
-        else:
-            found.append((system, k, k + 1))
-    return found
-
-
-def _followed(
-    system: System, motion: Mapping[str, Any], times: Array, start: State | None
-) -> tuple[Samples, list[tuple[System, int, int]]]:
-    """A motion by formulas, closed along its branch, with speeds and accelerations from the constraints.
-
-    With it the pieces in which the same redundant rows are left open.
-    """
-    system = system if start is None else system.for_state(start)
-    if times.ndim != 1 or not len(times) or not np.isfinite(times).all() or np.any(np.diff(times) <= 0.0):
-        raise LoopdynError("times must be finite, ascending numbers. Give for example np.linspace(0, 1, 201).")
-    known = system.labels.coordinates
-    wrong = [label for label in motion if label not in known]
-    if wrong:
-        raise ModelError(Problem("motion", f"there is no joint coordinate '{n}'", nearest(n, known)) for n in wrong)
-    other = [name for name, d in system.mechanism.drivers.items() if d.joint in motion]
-    names = {element_name("motion", label): (label, law) for label, law in motion.items()}
-    free = _without(system, [], other)
-    counting = _uncounted(free, motion)
-    driven = _without(system, [], other, names, counting)
-    t, still = float(times[0]), np.zeros(system.nv)
-    if counting and system.base_turns:
-        _check_turns(driven, names, times)
-    here = start or assemble(free, q=dict(system.start[0]) or None, t=t)
-    values = {label: coordinate(system, here, label) for label in counting}
-    phi = terms(driven, State(t, _counted(system, driven, t, here.q, values), still)).phi
-    for name, (label, _) in names.items():
-        row = next(k for k, r in enumerate(driven.constraint_rows) if r.partition(".")[0] == name)
-        values[label] = coordinate(system, here, label) - float(phi[row])
-    posed = assemble(free, q=values, near=State(t, here.q, still), t=t)
-    here = State(t, _counted(system, driven, t, posed.q, values), still)
-    rank = decide(driven, here)
-    _check_determined(system, free, rank.count, posed, motion)
-    at = _moving(driven, here, rank.count)
-    found = [at]
-    for end in times[1:]:
-        at = _advance(*at, float(end), rank.count)
-        found.append(at)
-    own = [driven.coordinates.index(label) for label in system.coordinates]
-    samples = _Samples(times, *(np.array(x) for x in zip(*((s.q[own], s.v, a) for _, s, a in found), strict=True)))
-    return samples, _pieces([system.tolerating_as(s) for s, _, _ in found])
-
-
-def _uncounted(system: System, labels: Iterable[str]) -> tuple[str, ...]:
-    """Angles of cut joints among the labels whose full turns no coordinate of the system tells."""
-    found = []
-    for label in labels:
-        joint, k, *_ = system.labels.coordinates[label]
-        if not joint.in_tree and joint.spec.is_periodic(k) and not system.knows_turns(joint, k):
-            found.append(label)
-    return tuple(found)
-
-
-def _counted(system: System, driven: System, t: float, q: Array, near: Mapping[str, float]) -> Array:
-    """Coordinates of the driven system: those of the system, and angles that it counts alone, next to given values."""
-    known = dict(zip(system.coordinates, q.tolist(), strict=True))
-    return counted(driven, t, [known[label] if label in known else near[label] for label in driven.coordinates])
-
-
-def _check_turns(driven: System, names: Mapping[str, tuple[str, Any]], times: Array) -> None:
-    """Refuse motions of more than half a turn of a cut joint where a base turns, so that its turns are not counted."""
-    for name, (label, _) in names.items():
-        if label not in driven.counted:
-            continue
-        row = driven.constraint_rows.index(name)
-        rest = driven.q_reference
-        here = coordinate(driven, State(0.0, rest, np.zeros(driven.nv)), label)
-        values = [here - closure(driven, State(float(t), rest, np.zeros(driven.nv)))[0][row] for t in times]
-        if np.abs(values).max() > np.pi:
-            raise LoopdynError(
-                f"'{label}' belongs to a cut joint in a loop with skew axes, on a base that turns, so that "
-                "its motion cannot be followed by more than half a turn. Cut another joint: compile(cuts=[...])."
-            )
-
-
-def _check_determined(system: System, free: System, rank: int, here: State, motion: Mapping[str, Any]) -> None:
-    open_ = system.nv - rank
-    if not open_:
-        return
-    found = mobility(free, State(here.t, here.q, np.zeros(system.nv)))
-    open_ -= len(found.idle)
-    if open_ > 0:
-        can = [label for label in system.coordinates if label in system.speeds and label not in motion]
-        of = f"the motion of {', '.join(motion)}" if motion else "what is given"
-        count = "1 freedom" if found.dof == 1 else f"{found.dof} freedoms"
-        raise LoopdynError(
-            f"'{system.name}' has {count}, and {of} leaves {open_} open. Give the motion of {open_} more, e.g. of "
-            f"{', '.join(can[:4])}."
-        )
-
-
-def _moving(driven: System, state: State, rank: int) -> tuple[System, State, Array]:
-    """Speeds and accelerations at a closed pose from the constraints, with the system that leaves rows open there."""
-    driven, state = within_tolerance(driven, state, f"t = {state.t:g} s")
-    closed = project(driven, state, rank=rank if driven.holonomic.all() else None)
-    now = terms(driven, closed.state)
-    A = scaled(driven, now.J)
-    U, s, Vt = np.linalg.svd(A, full_matrices=False)
-    if rank and s[rank - 1] < CANDIDATE * max(float(s[0]), 1.0):
-        raise SingularityError(
-            f"at t = {state.t:g} s '{driven.name}' is in a dead point of the given motion, where its speeds and "
-            "accelerations do not follow from it. Give the motion of another coordinate, or times beside this one."
-        )
-    if np.abs(now.phi / driven.row_units).max(initial=0.0) > CONSISTENT:
-        raise AssemblyError(_blocked(driven, closed.state), closed.state)
-    if rank < driven.nv:  # idle freedoms (the spin of a rod) move as forces let them
-        a = prepare(driven, "oracle", closed.state)(state.t, closed.state.q, closed.state.v).a
-        return driven, closed.state, a
-    a = driven.speed_units * (Vt[:rank].T @ ((U[:, :rank].T @ (now.gamma / driven.row_units)) / s[:rank]))
-    return driven, closed.state, a
-
-
-def _blocked(driven: System, pose: State) -> str:
-    drivers = driven.mechanism.drivers
-    given = {element_name("motion", d.joint): f"the motion of '{d.joint}'" for d in drivers.values()}
-    dead = [given.get(name, f"driver '{name}'") for name in dead_drivers(driven, pose)[0]]
-    reason = (
-        f"{' and '.join(dead)} {'is' if len(dead) == 1 else 'are'} at a dead point"
-        if dead
-        else "the mechanism does not reach so far, or a dead point is in the way"
-    )
-    return (
-        f"the motion of '{driven.name}' cannot be followed beyond t = {pose.t:.6g} s: {reason}. Give a smaller motion, "
-        "or the motion of another coordinate; ld.singular_poses and ld.mobility show where it locks."
-    )
-
-
-def _advance(driven: System, state: State, a: Array, end: float, rank: int) -> tuple[System, State, Array]:
-    """From one time to the next along the branch, in steps short enough to stay on it."""
-    h = end - state.t
-    halvings = 0
-    while state.t < end:
-        fastest = float(np.abs(state.v / driven.speed_units).max(initial=0.0))
-        h = min(h, end - state.t, LONGEST / fastest if fastest > 0.0 else np.inf)
-        t = end if state.t + h >= end - 1e-12 * abs(end) else state.t + h
-        h = t - state.t
-        q = increment(driven, state.q, h * state.v + 0.5 * h * h * a)
-        trial = project(driven, State(t, q, state.v + h * a), rank=rank if driven.holonomic.all() else None)
-        moved = np.abs(difference(driven, q, trial.state.q) / driven.speed_units).max(initial=0.0)
-        if trial.position > CONSISTENT * driven.size or moved > CORRECTION:
-            halvings += 1
-            if halvings > HALVINGS:
-                raise AssemblyError(_blocked(driven, state), state)
-            h *= 0.5
-            continue
-        driven, state, a = _moving(driven, trial.state, rank)
-        halvings = max(0, halvings - 1)
-        h *= 2.0
-    return driven, state, a
+    return without(system, forces, drivers), (*forces, *drivers)
 
 
 # -------------------------------------------------------------------------------------------- the loads
@@ -604,16 +350,12 @@ def _motor_speeds(plant: System, state: State, motors: Sequence[str], W: Array) 
     speeds = W.T @ state.v
     if not plant.mechanism.base:
         return np.asarray(speeds, float)
-    still = body_motion(plant, State(state.t, state.q, np.zeros(plant.nv)))
+    at_rest = State(state.t, state.q, np.zeros(plant.nv))
+    still = body_motion(plant, at_rest)
     for n, label in enumerate(motors):
         j, k, *_ = plant.labels.speeds[label]
         if not j.in_tree:
-            F, M = still.rotation[j.parent] @ j.F[1], still.rotation[j.child] @ j.M[1]
-            torque, force = freedom_wrench(j, k, F, M)
-            at = still.position[j.child] + still.rotation[j.child] @ j.M[0]
-            for body, sign in ((j.child, 1.0), (j.parent, -1.0)):
-                moment = torque + np.cross(at - still.position[body], force)
-                speeds[n] += sign * (moment @ still.angular_velocity[body] + force @ still.velocity[body])
+            speeds[n] += freedom_rate(plant, at_rest, still, j, k)[1]
     return np.asarray(speeds, float)
 
 

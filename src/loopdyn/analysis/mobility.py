@@ -18,27 +18,27 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
-from loopdyn.analysis.contradictions import CLOSED as AGREE
 from loopdyn.analysis.contradictions import LARGEST, contradiction
 from loopdyn.errors import AssemblyError
+from loopdyn.loops.free_bodies import free_system, free_terms, joint_rank
 from loopdyn.loops.projection import project
-from loopdyn.loops.rank import CANDIDATE, Rank, of_matrix, scaled
-from loopdyn.loops.reactions import free_system, free_terms, joint_rank, least_part
+from loopdyn.loops.rank import Rank, of_matrix, scaled
+from loopdyn.loops.reactions import least_part
 from loopdyn.system.system import State, System
+from loopdyn.thresholds import CANDIDATE, EXACT, NEARLY_CLOSED
 from loopdyn.tree.functions import body_jacobian, difference, increment, terms
 
 Array = NDArray[np.float64]
 
-CLOSED = 1e-9  # residual, in sizes of the mechanism, up to which a state is taken as closed and projected
 SECOND_ORDER = 1e-6  # share of the largest form below which a quadratic form counts as zero
 IDLE = 1e-7  # motion of other bodies, against that of the idle one, that counts as none
 STEP = 0.05  # rad or sizes of the mechanism: length of a step of the walk
 WALKS, GENERATIONS = 6, 3
 MORE_WALKS = 30  # at most, of one step each, where the forms say that rank is lost and no neighbour has regained it
-# Residual, in sizes of the mechanism, up to which a neighbour is taken as closed: this, or so many times what rounded
+# Residual, in sizes of the mechanism, up to which a neighbour is taken as closed: EXACT, or so many times what rounded
 # dimensions leave open at the pose itself, or on the way by singular values that count as zero.
-NEAR, AS_NEAR = 1e-11, 3.0
-# Where rows touch each other instead of crossing, a residual NEAR leaves coordinates open by its root: singular
+AS_NEAR = 3.0
+# Where rows touch each other instead of crossing, a residual EXACT leaves coordinates open by its root: singular
 # values of a neighbour below this are zero. Those that the pose alone has lost are of the order of STEP there.
 ZERO_THERE = 1e-5
 CONE_STEPS = 40  # Newton steps to such a velocity; where forms touch zero they halve the distance only
@@ -191,7 +191,7 @@ def mobility(system: System, state: State) -> Mobility:
     """
     system = system.for_state(state)
     closed = project(system, State(state.t, state.q, np.zeros(system.nv)))
-    if np.abs(terms(system, state).phi / system.row_units).max(initial=0.0) > CLOSED:
+    if np.abs(terms(system, state).phi / system.row_units).max(initial=0.0) > NEARLY_CLOSED:
         raise AssemblyError("the loops are open at this state. Close them first: ld.assemble(system, ...).", state)
     pose = closed.state
     columns = system.speed_units
@@ -203,8 +203,8 @@ def mobility(system: System, state: State) -> Mobility:
     lost = 0 if best is None else max(0, best.rank - here.count)
     held, nearly = _held_by(system, pose) if dof == 0 else {}, 0
     if held and verdict == "undecided":  # rows that count as dependent, and are so but for more than rounding
-        nearly = of_matrix(A, AGREE).count - here.count
-        here, N = of_matrix(A, AGREE), N[:, : N.shape[1] - nearly]
+        nearly = of_matrix(A, EXACT).count - here.count
+        here, N = of_matrix(A, EXACT), N[:, : N.shape[1] - nearly]
         verdict = "overconstrained" if here.redundant else "regular"
     redundant = here.redundant - lost
     all_rows, J_all, _ = joint_rank(system, pose)
@@ -315,7 +315,7 @@ def _near(system: System, pose: State, here: Rank) -> float:
     """Residual up to which a neighbour of a pose counts as closed."""
     dropped = float(here.singular_values[here.count : here.count + 1].sum())
     residual = float(np.abs(terms(system, pose).phi / system.row_units).max(initial=0.0))
-    return max(NEAR, AS_NEAR * residual, AS_NEAR * GENERATIONS * STEP * dropped)
+    return max(EXACT, AS_NEAR * residual, AS_NEAR * GENERATIONS * STEP * dropped)
 
 
 def _neighbour(system: System, at: State, step: Array, near: float) -> _Neighbour | None:

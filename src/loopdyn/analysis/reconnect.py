@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 from loopdyn.analysis.assembly import assemble
 from loopdyn.errors import AssemblyError, ModelError, Problem
 from loopdyn.formulations.oracle import solve_dense
+from loopdyn.loops.free_bodies import free_state, free_system, joint_loads
 from loopdyn.loops.rank import decide
-from loopdyn.loops.reactions import Reactions, distribute, free_state, free_system, joint_loads
+from loopdyn.loops.reactions import Reactions, distribute
 from loopdyn.system.system import State, System
 from loopdyn.tree.functions import Motion, body_jacobian, body_motion, counted, energy, mass_matrix, terms
 
@@ -114,15 +115,14 @@ def reconnect(system: System, state: State, other: System) -> Change:
 
 def _coordinates(other: System, bodies: tuple[str, ...], position: Array, rotation: Array) -> Array:
     """Coordinates of the tree joints of `other`, measured from the poses of the bodies."""
-    row = {name: k for k, name in enumerate(bodies)}
+    order = [bodies.index(name) for name in other.bodies]
+    position, rotation = position[order], rotation[order]
     q = np.empty(other.nq)
     for j in other.joints.values():
         if not j.in_tree:
             continue
-        p, c = row[other.bodies[j.parent]], row[other.bodies[j.child]]
-        F, M = rotation[p] @ j.F[1], rotation[c] @ j.M[1]
-        d = position[c] + rotation[c] @ j.M[0] - position[p] - rotation[p] @ j.F[0]
-        q[j.q0 : j.q0 + len(j.spec.coordinates)] = j.spec.measure(F.T @ M, F.T @ d, j.par)
+        F, M, xF, xM = j.frames(position, rotation)
+        q[j.q0 : j.q0 + len(j.spec.coordinates)] = j.spec.measure(F.T @ M, F.T @ (xM - xF), j.par)
     q[other.nq - len(other.counted) :] = 0.0
     return counted(other, 0.0, q)
 

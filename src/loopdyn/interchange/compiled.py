@@ -73,9 +73,7 @@ class Compiled:
         data, name = model.body[i], self.system.bodies[i]
         joint = next(j for j in self.system.joints.values() if j.body == i)
         axes = data[rec.BODY_AXES : rec.BODY_AXES + 9].reshape(3, 3)
-        xx, yy, zz, xy, xz, yz = data[rec.INERTIA : rec.INERTIA + 6]
-        inertia = axes.T @ np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]) @ axes
-        com = axes.T @ (data[rec.COM : rec.COM + 3] - data[rec.ORIGIN : rec.ORIGIN + 3])
+        inertia, com = axes.T @ self.system.inertias[i] @ axes, self.system.mass_centres[i]
         parent = self.system.bodies[int(model.tree[i, rec.PARENT])]
         backwards = joint.child != i
         return Link(name, parent, joint, backwards, float(data[rec.MASS]), com, inertia, self.poses[name])

@@ -15,8 +15,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from loopdyn.loops.continuation import Rule, close
 from loopdyn.system.system import State, System
-from loopdyn.tree.functions import increment, terms
+from loopdyn.thresholds import DEPENDENT
+from loopdyn.tree.functions import closure, difference, increment, mass_matrix, terms
 
 Array = NDArray[np.float64]
 
@@ -26,12 +28,11 @@ LEAST_INERTIA = 1e-9
 
 @dataclass(frozen=True)
 class Projection:
-    """A projected state, its residuals and the steps it took."""
+    """A projected state and its residuals."""
 
     state: State
     position: float  # largest |phi|
     velocity: float  # largest |J v + phi_t|
-    steps: int
 
 
 def metric(M: Array) -> Array:
@@ -55,11 +56,60 @@ def smallest_step(J: Array, r: Array, L: Array, rank: int | None = None) -> Arra
     """
     A = np.linalg.solve(L, J.T).T
     U, s, Vt = np.linalg.svd(A, full_matrices=False)
-    least = 1e-10 * max(s[:1].sum(), 1.0 / np.linalg.norm(L)) if len(L) else 0.0
+    least = DEPENDENT * max(s[:1].sum(), 1.0 / np.linalg.norm(L)) if len(L) else 0.0
     keep = np.arange(len(s)) < (rank if rank is not None else np.count_nonzero(s > least))
     y = Vt[keep].T @ ((U[:, keep].T @ -r) / s[keep])
     x: Array = np.linalg.solve(L.T, y)
     return x
+
+
+class Loops:
+    """The constraint equations of positions at a time, as :mod:`loopdyn.loops.continuation` closes them.
+
+    Corrections are smallest in the mass metric, as where a pose is to move as little as possible, or else in natural
+    units, as where inertia does not matter.
+    """
+
+    def __init__(
+        self,
+        system: System,
+        t: float,
+        *,
+        free: NDArray[np.bool_] | None = None,  # speeds that may move; all by default
+        mass_metric: bool = False,
+        rank: int | None = None,  # number of independent rows, where it has been decided
+    ):
+        self.system, self.t, self.rank, self.mass_metric = system, t, rank, mass_metric
+        self.free = np.ones(system.nv, bool) if free is None else free
+        self.units, self.still = system.speed_units, np.zeros(system.nv)
+
+    def state(self, q: Array) -> State:
+        """The pose at rest."""
+        return State(self.t, q, self.still)
+
+    def evaluate(self, q: Array) -> tuple[Array, Array]:
+        """Residuals and Jacobian by the speeds in SI units, rows in natural units."""
+        (phi, J), h = closure(self.system, self.state(q)), self.system.holonomic
+        rows = self.system.row_units[h]
+        return phi[h] / rows, J[h] / rows[:, None]
+
+    def correction(self, q: Array, r: Array, J: Array) -> Array:
+        """The smallest motion, natural units, that closes the linearised equations."""
+        x, free = np.zeros(self.system.nv), self.free
+        if free.any():
+            L = np.diag(1.0 / self.units[free])
+            if self.mass_metric:
+                L = metric(mass_matrix(self.system, self.state(q))[np.ix_(free, free)])
+            x[free] = smallest_step(J[:, free], r, L, self.rank) / self.units[free]
+        return x
+
+    def moved(self, q: Array, x: Array) -> Array:
+        """The pose moved by x, natural units."""
+        return increment(self.system, q, self.units * x)
+
+    def difference(self, q: Array, p: Array) -> Array:
+        """The motion from one pose to another, natural units."""
+        return difference(self.system, q, p) / self.units
 
 
 def project(
@@ -86,18 +136,12 @@ def project(
     True
     """
     if system.nc == 0:
-        return Projection(state, 0.0, 0.0, 0)
-    t, q, v, rows = state.t, state.q, state.v, system.row_units
-    now = terms(system, state)
-    best, steps = _size(now.phi / rows), 0
-    while best > tolerance and steps < most:
-        J, phi = (now.J / rows[:, None])[system.holonomic], (now.phi / rows)[system.holonomic]
-        trial_q = increment(system, q, smallest_step(J, phi, metric(now.M), rank if system.holonomic.all() else None))
-        trial = terms(system, State(t, trial_q, v))
-        steps += 1
-        if _size(trial.phi / rows) >= best:
-            break
-        q, now, best = trial_q, trial, _size(trial.phi / rows)
+        return Projection(state, 0.0, 0.0)
+    t, v, rows = state.t, state.v, system.row_units
+    loops = Loops(system, t, mass_metric=True, rank=rank if system.holonomic.all() else None)
+    found = close(loops, state.q, Rule(steps=most, enough=tolerance, closed=0.0, falls=1.0))
+    q = found.y
+    now = terms(system, State(t, q, v))
     L = metric(now.M)
     v = v + smallest_step(now.J / rows[:, None], (now.J @ v + now.phi_t) / rows, L, rank)
     for _ in range(0 if system.affine else most):
@@ -105,7 +149,7 @@ def project(
         if _size((now.J @ v + now.phi_t) / rows) <= tolerance:
             break
         v = v + smallest_step(now.J / rows[:, None], (now.J @ v + now.phi_t) / rows, L, rank)
-    return Projection(State(t, q, v), _size(now.phi), _size(now.J @ v + now.phi_t), steps)
+    return Projection(State(t, q, v), _size(now.phi), _size(now.J @ v + now.phi_t))
 
 
 def correct(
@@ -123,12 +167,10 @@ def correct(
     True
     """
     rows = system.row_units
-    now = terms(system, State(t, q, v))
     if position:
-        h = system.holonomic
-        J, phi = (now.J / rows[:, None])[h], (now.phi / rows)[h]
-        q = increment(system, q, smallest_step(J, phi, metric(now.M), rank if h.all() else None))
-        now = terms(system, State(t, q, v))
+        loops = Loops(system, t, mass_metric=True, rank=rank if system.holonomic.all() else None)
+        q = loops.moved(q, loops.correction(q, *loops.evaluate(q)))
+    now = terms(system, State(t, q, v))
     v = v + smallest_step(now.J / rows[:, None], (now.J @ v + now.phi_t) / rows, metric(now.M), rank)
     return q, v
 
@@ -137,4 +179,4 @@ def _size(x: Array) -> float:
     return float(np.abs(x).max(initial=0.0))
 
 
-__all__ = ["Projection", "correct", "metric", "project", "smallest_step"]
+__all__ = ["Loops", "Projection", "correct", "metric", "project", "smallest_step"]

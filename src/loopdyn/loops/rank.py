@@ -16,14 +16,13 @@ from loopdyn.errors import SingularityError
 from loopdyn.loops.elimination.solver import Elimination
 from loopdyn.loops.projection import project
 from loopdyn.system.system import State, System
+from loopdyn.thresholds import CANDIDATE, CLOSED
 from loopdyn.tree.functions import Terms, bodies_without_inertia, increment, terms
 from loopdyn.tree.support import LARGEST_DENSE
 
 Array = NDArray[np.float64]
 
-# Singular values of the scaled Jacobian below this share of the largest are candidates for zero ...
-CANDIDATE = 1e-7
-# ... and the decision is clear if the smallest kept and the largest dropped differ by this factor.
+# The decision is clear if the smallest singular value kept and the largest dropped differ by this factor.
 CLEAR_GAP = 1e3
 CLOSING_STEPS = 20  # Newton steps to a closed pose
 ROUNDING = 1e-12  # share of the terms of a sum that rounding makes of it
@@ -32,7 +31,6 @@ NEIGHBOUR = 1e-3  # rad or sizes of the mechanism to a neighbouring pose
 # before a dead point ends at some 1e-4 of it.
 DEAD = 1e-2
 TAKES_PART = 0.3  # share of the largest in which a driver or a speed takes part
-CLOSED = 1e-12  # largest residual, in rad or sizes of the mechanism, of a pose that counts as closed
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ joints were cut, nor on how the accelerations were computed.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
@@ -21,18 +21,17 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from scipy.sparse.linalg import splu
 
 from loopdyn.engine import records as rec
 from loopdyn.errors import ModelError, Problem
 from loopdyn.loops.elimination.passes import balance
 from loopdyn.loops.elimination.plan import with_cuts
-from loopdyn.loops.rank import Rank, is_large, of_matrix, scaled
+from loopdyn.loops.least_norm import smallest_solution
+from loopdyn.loops.rank import is_large, of_matrix
 from loopdyn.quantities.wording import nearest
-from loopdyn.spatial.rotations import from_matrix
 from loopdyn.system.system import JointData, State, System
-from loopdyn.tree.functions import Motion, Terms, body_jacobian, body_motion, readings, terms
-from loopdyn.tree.user_rows import UserRows, user_rows
+from loopdyn.tree.functions import Motion, add_user_forces, body_jacobian, body_motion
+from loopdyn.tree.user_rows import user_rows
 
 if TYPE_CHECKING:
     import xarray
@@ -48,10 +47,6 @@ WITHIN = 10.0  # ... or than so many tolerances
 # Beside a singular pose: share of the largest singular value of the rows, below which one is lost, and of a row in it.
 LOST = 1e-3
 PROBES = 4  # random sets of reactions from which the self-balanced part is taken
-# Share of the largest entry squared that makes the equations of balance regular, see smallest_solution.
-PROXIMAL = 1e-13
-BALANCED = 1e-15  # share of the load that is rounding
-MOST_REPETITIONS = 40
 
 
 @dataclass(frozen=True)
@@ -120,47 +115,6 @@ def least_part(system: System) -> float:
     return UNIQUE if t is None else max(UNIQUE, WITHIN * max(t.angle, t.length / system.size))
 
 
-def free_system(system: System) -> System:
-    """`system.absolute` without user forces, which are functions of the tree coordinates of `system`."""
-    free = system.absolute
-    if free.mechanism.user_forces:
-        free = replace(free, mechanism=free.mechanism.model_copy(update={"user_forces": {}}))
-    return free
-
-
-def free_state(system: System, motion: Motion) -> State:
-    """State of `system.absolute` with the poses and velocities of `motion`."""
-    free = system.absolute
-    row = {name: k for k, name in enumerate(motion.bodies)}
-    q, v = np.empty(free.nq), np.empty(free.nv)
-    for j in free.joints.values():
-        if j.in_tree:
-            k = row[free.bodies[j.body]]
-            R = motion.rotation[k]
-            base, R0 = motion.position[0], motion.rotation[0]
-            q[j.q0 : j.q0 + 3] = R0.T @ (motion.position[k] - base)
-            q[j.q0 + 3 : j.q0 + 7] = from_matrix(R0.T @ R)
-            omega = motion.angular_velocity[k] - motion.angular_velocity[0]
-            arm = motion.position[k] - base
-            relative = motion.velocity[k] - motion.velocity[0] - np.cross(motion.angular_velocity[0], arm)
-            v[j.v0 : j.v0 + 3] = R.T @ omega
-            v[j.v0 + 3 : j.v0 + 6] = R.T @ relative
-    return State(0.0, q, v)
-
-
-def free_accelerations(free: System, motion: Motion, still: Motion, order: tuple[str, ...]) -> Array:
-    """Accelerations of the free joints: `still` is the motion of the free bodies at zero accelerations of theirs."""
-    row = {name: k for k, name in enumerate(order)}
-    a = np.empty(free.nv)
-    for j in free.joints.values():
-        if j.in_tree:
-            k, n = row[free.bodies[j.body]], j.body
-            R = motion.rotation[k]
-            a[j.v0 : j.v0 + 3] = R.T @ (motion.angular_acceleration[k] - still.angular_acceleration[n])
-            a[j.v0 + 3 : j.v0 + 6] = R.T @ (motion.acceleration[k] - still.acceleration[n])
-    return a
-
-
 def freedom_wrench(j: JointData, k: int, F: Array, M: Array) -> tuple[Array, Array]:
     """Torque and force on M at its origin, world axes, whose power is speed k of the joint and no other one."""
     zero, z = np.zeros(3), F[:, 2]
@@ -178,8 +132,7 @@ def freedom_wrench(j: JointData, k: int, F: Array, M: Array) -> tuple[Array, Arr
 
 def freedom_rate(system: System, state: State, motion: Motion, j: JointData, k: int) -> tuple[Array, float]:
     """Gradient (nv,) of coordinate k of a joint, which may be cut, by the speeds, and its rate at a state."""
-    F, M = motion.rotation[j.parent] @ j.F[1], motion.rotation[j.child] @ j.M[1]
-    xM = motion.position[j.child] + motion.rotation[j.child] @ j.M[0]
+    F, M, _, xM = j.frames(motion.position, motion.rotation)
     torque, force = freedom_wrench(j, k, F, M)
     row, rate = np.zeros(system.nv), 0.0
     for body, sign in ((j.child, 1.0), (j.parent, -1.0)):
@@ -189,26 +142,6 @@ def freedom_rate(system: System, state: State, motion: Motion, j: JointData, k: 
             J = body_jacobian(system, state, system.bodies[body])
             row += sign * (moment @ J[:3] + force @ J[3:])
     return row, rate
-
-
-def joint_loads(system: System, free: System, motion: Motion) -> Array:
-    """W: the loads on the free bodies, in their own axes, of unit loads on each speed of the tree."""
-    W = np.zeros((free.nv, system.nv))
-    first = {free.bodies[j.body]: j.v0 for j in free.joints.values() if j.in_tree}
-    for j in system.joints.values():
-        if not j.in_tree:
-            continue
-        F, M = motion.rotation[j.parent] @ j.F[1], motion.rotation[j.child] @ j.M[1]
-        at = motion.position[j.child] + motion.rotation[j.child] @ j.M[0]
-        for n in range(len(j.spec.speeds)):
-            torque, force = freedom_wrench(j, n, F, M)
-            for body, sign in ((j.child, 1.0), (j.parent, -1.0)):
-                if system.bodies[body] in first:
-                    k, R = first[system.bodies[body]], motion.rotation[body]
-                    moment = torque + np.cross(at - motion.position[body], force)
-                    W[k : k + 3, j.v0 + n] += sign * (R.T @ moment)
-                    W[k + 3 : k + 6, j.v0 + n] += sign * (R.T @ force)
-    return W
 
 
 def _compliances(names: Sequence[str], length: float, compliance: Mapping[str, ArrayLike] | None) -> Array:
@@ -221,35 +154,6 @@ def _compliances(names: Sequence[str], length: float, compliance: Mapping[str, A
         raise ModelError([Problem("compliance", "a compliance is not positive", "Give positive numbers.")])
     plain = np.array([1.0 / length**2] * 3 + [1.0] * 3)
     return np.array([given.get(name, plain) for name in names]).reshape(-1, 6)
-
-
-def free_terms(system: System, state: State) -> tuple[System, State, Terms]:
-    """The free bodies at a state of the tree: their system, their state, and the terms there."""
-    free = free_system(system)
-    there = free_state(system, body_motion(system, state))
-    there = State(state.t, there.q, there.v)
-    return free, there, terms(free, there, readings(system, state, free), carried_rows(system, state, free, there))
-
-
-def carried_rows(system: System, state: State, free: System, there: State) -> UserRows | None:
-    """Rows of user constraints, which are functions of the coordinates of `system`, in the speeds of its free bodies.
-
-    With W of :func:`joint_loads` a row J over the tree becomes J W^T, since W^T maps the speeds of the bodies to those
-    of the tree, and what the free bodies do at zero accelerations of the tree goes to the right side.
-    """
-    if not system.mechanism.user_constraints:
-        return None
-    rows = user_rows(system)(state.t, state.q, state.v)
-    motion = body_motion(system, state)
-    J = rows.J @ joint_loads(system, free, motion).T
-    still = body_motion(free, there)
-    return replace(rows, J=J, gamma=rows.gamma + J @ free_accelerations(free, motion, still, system.bodies))
-
-
-def joint_rank(system: System, state: State) -> tuple[Rank, Array, State]:
-    """Rank of the rows of all joints at the pose of `state`, their Jacobian over free bodies, and the free state."""
-    free, there, now = free_terms(system, state)
-    return of_matrix(scaled(free, now.J)), now.J, there
 
 
 def reactions(
@@ -441,8 +345,7 @@ class _Balance:
         """What the joints must put on each body for the accelerations `a`; leaves the rows in the work array."""
         w, system = self.work, self.system
         w.t[0], w.q[:], w.v[:], w.a[:], w.tau[:] = state.t, state.q, state.v, a, 0.0
-        for force in system.mechanism.user_forces.values():
-            force.function(float(state.t), np.array(state.q), np.array(state.v), w.tau)
+        add_user_forces(system, state.t, state.q, state.v, w.tau)
         load = np.zeros((len(w.body), 6))
         balance(self.ints, self.floats, self.array, self.joints, load)
         return load
@@ -453,9 +356,7 @@ class _Balance:
         load = self.loads(state, np.zeros(system.nv))  # what joints must put on bodies for no acceleration
         body, data = self.work.body, system.model.body
         R = body[:, rec.R : rec.R + 9].reshape(-1, 3, 3)
-        xx, yy, zz, xy, xz, yz = data[:, rec.INERTIA : rec.INERTIA + 6].T
-        own = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]).transpose(2, 0, 1)
-        inertia, mass = R @ own @ R.transpose(0, 2, 1), data[:, rec.MASS, None]
+        inertia, mass = R @ system.inertias @ R.transpose(0, 2, 1), data[:, rec.MASS, None]
         arm = np.einsum("nij,nj->ni", R, data[:, rec.COM : rec.COM + 3])
         W, V, AW, AV = (body[:, k : k + 3] for k in (rec.W, rec.V, rec.AW, rec.AV))
         spin, drift = np.einsum("nij,nj->ni", inertia, W), np.cross(W, arm)
@@ -664,37 +565,6 @@ def _coo(sides: PairRows, bodies: int) -> sparse.coo_matrix:
     return sparse.coo_matrix((values, (rows, columns)), shape=(n, 6 * bodies))
 
 
-def smallest_solution(A: sparse.csr_matrix, b: Array) -> Array:
-    """Smallest y with A^T y = b, column by column, for right sides that have a solution; sparse, in linear time.
-
-    y = A m with (A^T A + e) m = b, repeated on what is missing: with e > 0 the matrix is regular however many motions
-    the rows leave free, and the repetition takes its influence out again (proximal iteration). It is solved without
-    forming A^T A, which would square the condition.
-    """
-    n, m = A.shape
-    y = np.zeros((n, b.shape[1]))
-    if n == 0:
-        return y
-    size = float(np.abs(A.data).max(initial=0.0)) or 1.0
-    A = A / size
-    down, up = A.tocoo(), A.T.tocsr()
-    # K = [[1, -A], [A^T, PROXIMAL]]
-    rows = np.concatenate([np.arange(n), down.row, n + down.col, np.arange(n, n + m)])
-    columns = np.concatenate([np.arange(n), n + down.col, down.row, np.arange(n, n + m)])
-    values = np.concatenate([np.ones(n), -down.data, down.data, np.full(m, PROXIMAL)])
-    factor = splu(sparse.csc_matrix((values, (rows, columns)), shape=(n + m, n + m)))
-    scale = np.abs(b).max(axis=0)
-    before = np.inf
-    for _ in range(MOST_REPETITIONS):
-        missing = b / size - up @ y
-        left = float((np.abs(missing).max(axis=0) / np.where(scale > 0.0, scale, 1.0)).max() * size)
-        if left <= BALANCED or left > 0.9 * before:
-            break
-        before = left
-        y += factor.solve(np.vstack([np.zeros((n, b.shape[1])), missing]))[:n]
-    return y
-
-
 def _direction(j: JointData, suffix: str) -> Array:
     """Wrench of one row at closure, in axes of F: torque, force; zero if it depends on the pose."""
     out = np.zeros(6)
@@ -707,7 +577,6 @@ def _direction(j: JointData, suffix: str) -> Array:
 
 def _common_normal(j: JointData, motion: Motion) -> Array:
     """Torque of a universal joint, in axes of F: normal to x of F and to the second axis, which is fixed in M."""
-    F = motion.rotation[j.parent] @ j.F[1]
-    M = motion.rotation[j.child] @ j.M[1]
+    F, M, _, _ = j.frames(motion.position, motion.rotation)
     _, y, z = F.T @ (j.par[0] * M[:, 0] + j.par[1] * M[:, 1])
     return np.array([0.0, -z, y]) / j.par[1]

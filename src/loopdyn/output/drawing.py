@@ -244,9 +244,7 @@ class Drawing:
         return [p + R @ x for x in points]
 
     def _com(self, row: int) -> Array:
-        data = self.system.model.body[row]
-        axes = data[rec.BODY_AXES : rec.BODY_AXES + 9].reshape(3, 3)
-        result: Array = axes.T @ (data[rec.COM : rec.COM + 3] - data[rec.ORIGIN : rec.ORIGIN + 3])
+        result: Array = self.system.mass_centres[row]
         return result
 
     def _fixed_points(self, row: int) -> list[Array]:

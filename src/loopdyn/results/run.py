@@ -28,7 +28,7 @@ from loopdyn.run.singular_passage import Passage
 from loopdyn.system.system import State, System, point_on
 from loopdyn.tables import csv_text
 from loopdyn.tree import along, kinematics, power
-from loopdyn.tree.functions import body_motion
+from loopdyn.tree.functions import add_user_forces, body_motion
 from loopdyn.tree.user_rows import user_rows
 
 if TYPE_CHECKING:
@@ -310,8 +310,7 @@ class Run:
         for k in range(len(p)):
             w.t[0], w.q[:], w.v[:], w.a[:] = p.t[k], p.q[k], p.v[k], p.a[k]
             w.tau[:] = 0.0
-            for force in s.mechanism.user_forces.values():
-                force.function(float(p.t[k]), p.q[k].copy(), p.v[k].copy(), w.tau)
+            add_user_forces(s, p.t[k], p.q[k], p.v[k], w.tau)
             power.power_of_forces(s.ints, s.floats, work, bool(self.settings.get("moved")), powers[k], loads[k])
         return loads, powers
 
@@ -408,7 +407,7 @@ class Run:
         s, p = self.system, self.path
         body, g = s.model.body[s.n_bases :], np.asarray(s.model.gravity)
         mass, com = body[:, rec.MASS, None], body[:, rec.COM : rec.COM + 3]
-        I = body[:, rec.INERTIA + np.array([0, 3, 4, 3, 1, 5, 4, 5, 2])].reshape(-1, 3, 3)
+        I = s.inertias[s.n_bases :]
         out = np.zeros((len(p), 6))
         work = s.work()
         w = s.open_work(work)

@@ -20,7 +20,7 @@ from loopdyn.loops.reactions import Reactions
 from loopdyn.quantities.wording import nearest
 from loopdyn.system.builder import build
 from loopdyn.system.system import State, System, Tolerated
-from loopdyn.tree.functions import body_motion
+from loopdyn.tree.functions import body_motion, joint_coordinates
 
 
 @dataclass(frozen=True)
@@ -132,10 +132,7 @@ def coordinate(system: System, state: State, label: str) -> float:
     if j.in_tree:
         return float(state.q[found.place])
     motion = body_motion(system, state)
-    F, M = motion.rotation[j.parent] @ j.F[1], motion.rotation[j.child] @ j.M[1]
-    x = motion.position[j.child] + motion.rotation[j.child] @ j.M[0]
-    d = x - motion.position[j.parent] - motion.rotation[j.parent] @ j.F[0]
-    return system.with_turns(j, k, float(j.spec.measure(F.T @ M, F.T @ d, j.par)[k]), state.q)
+    return system.with_turns(j, k, float(joint_coordinates(j, motion)[k]), state.q)
 
 
 def _check_release(base: System, phase: Phase, name: str) -> None:

@@ -123,6 +123,12 @@ class JointData:
         """Whether its coordinates are among the system's."""
         return self.body >= 0
 
+    def frames(self, position: Array, rotation: Array) -> tuple[Array, Array, Array, Array]:
+        """Axes (3, 3) of F and M as columns and their origins, world, from the poses of all bodies by row."""
+        F, M = rotation[self.parent] @ self.F[1], rotation[self.child] @ self.M[1]
+        origin_F = position[self.parent] + rotation[self.parent] @ self.F[0]
+        return F, M, origin_F, position[self.child] + rotation[self.child] @ self.M[0]
+
 
 @dataclass(frozen=True, eq=False)
 class System:
@@ -246,6 +252,22 @@ class System:
     def nc(self) -> int:
         """Number of constraint rows."""
         return int(self.ints[rec.H_NC])
+
+    @cached_property
+    def inertias(self) -> Array:
+        """Inertias (n, 3, 3) of all bodies about their centres of mass, in kernel axes."""
+        columns = rec.INERTIA + np.array([0, 3, 4, 3, 1, 5, 4, 5, 2])  # xx yy zz xy xz yz
+        result: Array = self.model.body[:, columns].reshape(-1, 3, 3)
+        return result
+
+    @cached_property
+    def mass_centres(self) -> Array:
+        """Centres of mass (n, 3) of all bodies, each in its own frame."""
+        data = self.model.body
+        axes = data[:, rec.BODY_AXES : rec.BODY_AXES + 9].reshape(-1, 3, 3)
+        arm = data[:, rec.COM : rec.COM + 3] - data[:, rec.ORIGIN : rec.ORIGIN + 3]
+        result: Array = np.einsum("nji,nj->ni", axes, arm)
+        return result
 
     @cached_property
     def turning(self) -> NDArray[np.bool_]:

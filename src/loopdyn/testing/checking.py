@@ -395,15 +395,14 @@ def _state(system: System, rng: np.random.Generator) -> tuple[State, Rank] | Non
 def _transferred(other: System, motion: Motion, t: float) -> State:
     """The state of another system in which its bodies have the poses and velocities of `motion`."""
     where = {name: k for k, name in enumerate(motion.bodies)}
+    order = [where[name] for name in other.bodies]
+    position, rotation = motion.position[order], motion.rotation[order]
     q = np.array(other.q_reference)
     for j in other.joints.values():
         if not j.in_tree:
             continue
-        parent, child = where[other.bodies[j.parent]], where[other.bodies[j.child]]
-        F, M = motion.rotation[parent] @ j.F[1], motion.rotation[child] @ j.M[1]
-        d = motion.position[child] + motion.rotation[child] @ j.M[0]
-        d = d - motion.position[parent] - motion.rotation[parent] @ j.F[0]
-        q[j.q0 : j.q0 + len(j.spec.coordinates)] = j.spec.measure(F.T @ M, F.T @ d, j.par)
+        F, M, xF, xM = j.frames(position, rotation)
+        q[j.q0 : j.q0 + len(j.spec.coordinates)] = j.spec.measure(F.T @ M, F.T @ (xM - xF), j.par)
     at = State(t, q, np.zeros(other.nv))
     rest = body_motion(other, at)
     rows, right = [np.zeros((0, other.nv))], [np.zeros(0)]

@@ -187,10 +187,7 @@ def _moving_bodies(system: System, pose: State, v: Array) -> list[str]:
     motion = body_motion(system, State(pose.t, pose.q, v))
     still = body_motion(system, State(pose.t, pose.q, np.zeros(system.nv)))
     spin = motion.angular_velocity - still.angular_velocity
-    model = system.model.body
-    own = model[:, rec.BODY_AXES : rec.BODY_AXES + 9].reshape(-1, 3, 3)
-    com = np.einsum("nji,nj->ni", own, model[:, rec.COM : rec.COM + 3] - model[:, rec.ORIGIN : rec.ORIGIN + 3])
-    arm = np.einsum("nij,nj->ni", motion.rotation, com)
+    arm = np.einsum("nij,nj->ni", motion.rotation, system.mass_centres)
     speed = (motion.velocity - still.velocity + np.cross(spin, arm)) / system.size
     size = np.maximum(np.linalg.norm(spin, axis=1), np.linalg.norm(speed, axis=1))
     size[: system.n_bases] = 0.0
@@ -268,11 +265,7 @@ def inverse_dynamics(system: System, state: State, a: ArrayLike) -> Array:
     >>> bool(abs(tau).max() < 1e-12)
     True
     """
-    return _inverse_dynamics(system, state, a, None)
-
-
-def _inverse_dynamics(system: System, state: State, a: ArrayLike, near: ArrayLike | None) -> Array:
-    work, w = _prepare(system, state, near=near)
+    work, w = _prepare(system, state)
     given = w.tau.copy()
     w.a[:] = sized(a, system.nv, "a")
     rnea.rnea(system.ints, system.floats, work)
@@ -369,11 +362,7 @@ def _motion(system: System, w: rec.Work) -> Motion:
 
 def relative_pose(joint: JointData, motion: Motion) -> tuple[Array, Array]:
     """Rotation (3, 3) and position (3) of the frame M of a joint, seen from F in its axes."""
-    j = joint
-    F = motion.rotation[j.parent] @ j.F[1]
-    M = motion.rotation[j.child] @ j.M[1]
-    xF = motion.position[j.parent] + motion.rotation[j.parent] @ j.F[0]
-    xM = motion.position[j.child] + motion.rotation[j.child] @ j.M[0]
+    F, M, xF, xM = joint.frames(motion.position, motion.rotation)
     return F.T @ M, F.T @ (xM - xF)
 
 
@@ -412,6 +401,21 @@ def difference(system: System, q: ArrayLike, p: ArrayLike) -> Array:
     out = np.empty(system.nv)
     kinematics.minus(system.ints, system.floats, sized(q, system.nq, "q"), sized(p, system.nq, "p"), out)
     return out
+
+
+def apart(system: System, q: ArrayLike, p: ArrayLike) -> float:
+    """Largest motion between two poses in natural units (rad, sizes of the mechanism), whole turns not counted.
+
+    Examples
+    --------
+    >>> import loopdyn as ld
+    >>> system = ld.library.four_bar().compile()
+    >>> apart(system, [0.1, 0.2, 0.3], [0.1 + 2 * np.pi, 0.2, 0.3]) < 1e-12
+    True
+    """
+    d = difference(system, p, q) / system.speed_units
+    d[system.turning] = (d[system.turning] + np.pi) % (2.0 * np.pi) - np.pi
+    return float(np.abs(d).max(initial=0.0))
 
 
 def readings(system: System, state: State, other: System) -> Array:
@@ -478,10 +482,13 @@ def terms(system: System, state: State, near: ArrayLike | None = None, user: Use
     >>> t.M.shape, t.J.shape, bool(abs(t.phi).max() < 1e-12)
     ((3, 3), (5, 3), True)
     """
-    M = mass_matrix(system, state)
-    h = -_inverse_dynamics(system, state, np.zeros(system.nv), near)
     work, w = _prepare(system, state, near=near)
-    J, rate = np.empty((system.nc, system.nv)), np.empty(system.nc)
+    applied = w.tau.copy()
+    M, J, rate = np.empty((system.nv, system.nv)), np.empty((system.nc, system.nv)), np.empty(system.nc)
+    # Each kernel places the bodies again: one kernel for all three would be compiled beside them, for minutes.
+    crba.crba(system.ints, system.floats, work, M)
+    rnea.rnea(system.ints, system.floats, work)
+    h = _finite(system, applied - w.tau, "generalised force", state.t)
     (user or user_rows(system)(state.t, state.q, state.v)).write(w, J, rate)
     jacobian.closure(system.ints, system.floats, work, J, rate)
     require_rows(system, w, J, state.t)

@@ -53,14 +53,14 @@ from loopdyn.engine import records as rec
 from loopdyn.errors import LoopdynError, SingularityError
 from loopdyn.formulations.absolute import kernels as mufti
 from loopdyn.formulations.base import Array, Formulation, FunctionSolver, Solution, Solver
+from loopdyn.loops.free_bodies import carried_rows
 from loopdyn.loops.rank import Rank, scaled
-from loopdyn.loops.reactions import carried_rows
 from loopdyn.spatial.rotations import from_matrix
 from loopdyn.system.builder import build
 from loopdyn.system.support import SUPPORT
 from loopdyn.system.system import State, System
 from loopdyn.tree import rnea
-from loopdyn.tree.functions import Motion, body_motion, readings, terms
+from loopdyn.tree.functions import Motion, add_user_forces, body_motion, readings, terms
 
 Method = Literal["kkt", "sparse", "schur", "barycentric", "nullspace", "penalty"]
 Dependent = Literal["qr", "svd"]
@@ -233,11 +233,8 @@ class _BodyLevel:
         self.q0, self.v0 = np.array([j.q0 for j in joints], int), np.array([j.v0 for j in joints], int)
         data = full.model.body[self.order]
         axes = data[:, rec.BODY_AXES : rec.BODY_AXES + 9].reshape(-1, 3, 3)
-        com = data[:, rec.COM : rec.COM + 3] - data[:, rec.ORIGIN : rec.ORIGIN + 3]
-        self.com = np.einsum("nji,nj->ni", axes, com)[nb:]  # in the body's own axes
-        xx, yy, zz, xy, xz, yz = data[nb:, rec.INERTIA : rec.INERTIA + 6].T
-        kernel = np.stack([np.stack([xx, xy, xz], -1), np.stack([xy, yy, yz], -1), np.stack([xz, yz, zz], -1)], -2)
-        self.inertia = np.einsum("nji,njk,nkl->nil", axes[nb:], kernel, axes[nb:])
+        self.com = full.mass_centres[self.order][nb:]  # in the body's own axes
+        self.inertia = np.einsum("nji,njk,nkl->nil", axes[nb:], full.inertias[self.order][nb:], axes[nb:])
         self.mass = data[nb:, rec.MASS].copy()
         moments = np.linalg.eigvalsh(self.inertia)
         self.thin = bool(np.any(self.mass <= 0.0) or np.any(moments[:, 0] <= SUPPORT * moments[:, 2]))
@@ -322,8 +319,7 @@ class _BodyLevel:
         """Loads on freedoms of tree joints as forces and torques on the bodies, (n, 6)."""
         system, nb = self.system, self.system.n_bases
         load = work.load.copy()
-        for force in system.mechanism.user_forces.values():
-            force.function(float(state.t), np.array(state.q), np.array(state.v), load)
+        add_user_forces(system, state.t, state.q, state.v, load)
         out = np.zeros((len(work.body), 6))
         for i in np.flatnonzero(system.model.tree[:, rec.NV]):
             parent, v0, nv = system.model.tree[i, [rec.PARENT, rec.V0, rec.NV]]

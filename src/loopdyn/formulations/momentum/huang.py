@@ -93,7 +93,7 @@ class HuangSolver(SteppingSolver):
         self.per_mass = np.zeros(1 + system.nb)
         self.per_mass[1:] = 1.0 / data[1:, rec.MASS]
         self.per_inertia = np.zeros((1 + system.nb, 3, 3))
-        self.per_inertia[1:] = np.linalg.inv(_inertias(system))
+        self.per_inertia[1:] = np.linalg.inv(system.inertias[1:])
         self.joints = []
         first = 0
         for joint in (system.joints[name] for name in system.topology.cuts):
@@ -124,7 +124,7 @@ class HuangSolver(SteppingSolver):
         ):
             if names:
                 return f"it has the {kind} '{next(iter(names))}', and the paper has joints on a fixed ground only"
-        moments = np.linalg.eigvalsh(_inertias(system))
+        moments = np.linalg.eigvalsh(system.inertias[1:])
         thin = (system.model.body[1:, rec.MASS] <= 0.0) | (moments[:, 0] <= SUPPORT * moments[:, 2])
         if thin.any():
             body = system.bodies[1 + int(np.argmax(thin))]
@@ -381,9 +381,3 @@ class _Joint:
         D = r_i - r_j
         found.append((normals @ (tilde(D) @ H_i - hat @ (W_i - W_j)), normals @ (hat @ D)))  # [Huang2002 eq. 31]
         return found
-
-
-def _inertias(system: System) -> Array:
-    """Inertias (nb, 3, 3) of the bodies about their mass centres, in the axes of their kernels."""
-    xx, yy, zz, xy, xz, yz = system.model.body[1:, rec.INERTIA : rec.INERTIA + 6].T
-    return np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]).transpose(2, 0, 1)

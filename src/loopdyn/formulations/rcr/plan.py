@@ -26,8 +26,8 @@ from scipy.linalg import qr
 
 from loopdyn.engine import records as rec
 from loopdyn.formulations.partition import criteria
-from loopdyn.loops.rank import CANDIDATE
 from loopdyn.system.system import System
+from loopdyn.thresholds import CANDIDATE
 
 Array = NDArray[np.float64]
 

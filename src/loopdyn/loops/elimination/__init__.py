@@ -1,7 +1,8 @@
 """Sparse elimination: the multipliers of all cut joints in linear time, on any topology.
 
-`plan` (pure Python, once per system) decides what is eliminated in which order; `passes` and `ldl` are the
-kernels that do it. :mod:`loopdyn.formulations.graph` is the formulation made of them.
+`plan` (pure Python, once per system) decides what is eliminated in which order; `passes` has the kernels that do it,
+with `rows`, `matrix`, `outward`, `residuals` and `ldl` below it. :mod:`loopdyn.formulations.graph` is the formulation
+made of them.
 """
 
 from loopdyn.loops.elimination.plan import Plan, make_plan

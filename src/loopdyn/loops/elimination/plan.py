@@ -189,8 +189,7 @@ def _severable(system: System) -> NDArray[np.bool_]:
     allowed = np.zeros(n, bool)
     bound = _bound_bodies(system)
     for i in range(system.n_bases, n):
-        xx, yy, zz, xy, xz, yz = model.body[i, rec.INERTIA : rec.INERTIA + 6]
-        moments = np.linalg.eigvalsh([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+        moments = np.linalg.eigvalsh(system.inertias[i])
         allowed[i] = (
             model.body[i, rec.MASS] > 0.0
             and moments[0] > SUPPORT * moments[2]

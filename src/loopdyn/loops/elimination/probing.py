@@ -3,7 +3,7 @@
 from loopdyn.engine.jit import kernel
 from loopdyn.engine.records import open_model, open_work
 from loopdyn.loops.elimination.layout import open_elimination, open_plan, plan_start, work_start
-from loopdyn.loops.elimination.passes import of_severed_joints, respond
+from loopdyn.loops.elimination.outward import of_severed_joints, respond
 
 
 @kernel

@@ -1,0 +1,313 @@
+"""One closure: loops closed from a pose, directly or by bringing coordinates to their values in small steps.
+
+A coordinate that is to have a value is a :class:`Target`. Cut joints whose axes point against each other are not
+closed, though their rows vanish.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from loopdyn.errors import SingularityError
+from loopdyn.loops.continuation import CORRECTION, Rule, StepLength, close, largest
+from loopdyn.loops.projection import Loops
+from loopdyn.loops.reactions import freedom_rate
+from loopdyn.system.system import JointData, State, System
+from loopdyn.thresholds import AT_LIMIT, CLOSED
+from loopdyn.tree.functions import (
+    Motion,
+    body_motion,
+    closure,
+    difference,
+    increment,
+    joint_coordinates,
+    relative_pose,
+)
+
+Array = NDArray[np.float64]
+
+STEP = 0.15  # rad or sizes of the mechanism: how far fixed coordinates are moved before loops are closed again
+LEAP = 10.0 * STEP  # ... and how far any coordinate may move by that
+# Share of LEAP at which the way counts as blocked. Often it is, and closing directly costs less than a finer search.
+BLOCKED = 1e-4
+FOLLOWED = 1000.0  # rad or sizes of the mechanism: paths longer than some 160 turns are not followed
+FAR = Rule(steps=40, longest=1.0, damped=True)  # a start may be anywhere
+TRIES = 60  # starts around the given pose before giving up ...
+BODIES, DENSE = 40.0, 4e5  # speeds, and rows times speeds squared, that double the work of an evaluation
+
+
+@dataclass(frozen=True)
+class Target:
+    """A coordinate that is to have a value: of a tree joint (column), or measured at a cut joint."""
+
+    label: str
+    value: float
+    column: int  # v index of a tree joint, -1 for a cut joint
+    coordinate: int  # q index of a tree joint; number of the coordinate within a cut joint
+    joint: JointData
+
+
+class Work:
+    """Evaluations of rows, in those of a small mechanism, that the search for a closure has taken and may take."""
+
+    def __init__(self, system: System, most: float = np.inf):
+        self.each = 1.0 + system.nv / BODIES + system.nc * system.nv**2 / DENSE
+        self.left = most
+
+    def evaluated(self) -> None:
+        """Count one evaluation."""
+        self.left -= self.each
+
+    @property
+    def done(self) -> bool:
+        """Whether no more may be begun."""
+        return self.left <= 0.0
+
+    def starts(self, n: int) -> str:
+        """How many starts there were, in words, and whether more would have been made."""
+        if not self.done or n >= TRIES:
+            return "1 start" if n == 1 else f"{n} starts"
+        return f"{n} of {TRIES} starts (the search of so large a mechanism ends there; tries={TRIES} makes all)"
+
+
+# -------------------------------------------------------------------------------------------------- limits
+
+
+def within_limits(system: System, target: Target, value: float) -> bool:
+    """Whether a coordinate may have this value; an angle may be off by whole turns."""
+    low, high = system.limits[target.label]
+    length = _dimension(target) == "length"
+    if not length and target.joint.spec.type != "helical":
+        value += 2 * np.pi * np.round(((low + high) / 2 - value) / (2 * np.pi))
+    slack = AT_LIMIT * (system.size if length else 1.0)
+    return bool(low - slack <= value <= high + slack)
+
+
+def outside_limits(system: System, pose: State, targets: Sequence[Target]) -> list[Target]:
+    """Coordinates beyond their limits but for those that were given, each to be brought to the nearer limit."""
+    given = {k.label for k in targets}
+    found = []
+    for label, (low, high) in system.limits.items():
+        if label in given:
+            continue
+        j, k, *_ = system.labels.coordinates[label]
+        target = Target(label, 0.0, j.v0 + k if j.in_tree else -1, j.q0 + k if j.in_tree else k, j)
+        value = values_of(system, pose, [target])[0]
+        if not within_limits(system, target, value):
+            found.append(replace(target, value=low if abs(value - low) < abs(value - high) else high))
+    return found
+
+
+def beyond_limits(system: System, pose: State) -> bool:
+    """Whether a coordinate, also of a cut joint, is beyond its limits; angles may be off by whole turns."""
+    return bool(outside_limits(system, pose, []))
+
+
+def brought_inside(system: System, found: Found, targets: Sequence[Target], work: Work) -> Found | None:
+    """The closure, brought within the limits of all joints along its branch; None if that is not possible."""
+    at_limit: list[Target] = []
+    while new := outside_limits(system, found.pose, [*targets, *at_limit]):
+        at_limit += new
+        moved = follow_targets(system, found.pose, [*targets, *at_limit], work)
+        if moved.gap is not None:
+            return None
+        labels = ", ".join(f"{k.label} = {k.value:g}" for k in at_limit)
+        found = Found(moved.pose, None, f"closed with {labels} at the limit: nearer closures are outside")
+    return found
+
+
+# ------------------------------------------------------------------------------------------------ one closure
+
+
+@dataclass(frozen=True)
+class Found:
+    """A pose, the gap that is left there (None if closed), and how it was reached."""
+
+    pose: State
+    gap: float | None
+    note: str
+
+
+def directly(system: System, start: State, targets: Sequence[Target], note: str, work: Work | None = None) -> Found:
+    """Put the targets at their values at once and close the loops."""
+    return Found(*newton(system, put(system, start, targets), targets, work), note)
+
+
+def follow_targets(system: System, start: State, targets: Sequence[Target], work: Work | None = None) -> Found:
+    """Bring the targets to their values step by step, the loops being closed after each step.
+
+    When `work` is done, a step that fails is not made shorter: the targets are put at their values directly.
+    """
+    work = work or Work(system)
+    pose, gap = newton(system, start, [], work)
+    if not targets:
+        return Found(pose, gap, "closed from the pose it started at")
+    if gap is not None:
+        return directly(system, start, targets, "closed from the pose it started at", work)
+    distance = distance_to(system, pose, targets)
+    if distance > FOLLOWED:
+        return directly(system, start, targets, "too far to follow; closed directly, perhaps on another branch", work)
+    distance = max(distance, STEP)
+    done, step = 0.0, StepLength(LEAP / distance, BLOCKED, first=STEP / distance)
+    origin = values_of(system, pose, targets)
+    while done < 1.0:
+        share = min(1.0, done + step.h)
+        partial = [
+            replace(k, value=k.value if share == 1.0 else x + share * (k.value - x))
+            for k, x in zip(targets, origin, strict=True)
+        ]
+        predicted = _predicted(system, pose, partial)
+        trial, gap = newton(system, predicted, partial, work)
+        moved, wrong = (largest(difference(system, q, trial.q) / system.speed_units) for q in (pose.q, predicted.q))
+        if gap is None and moved < LEAP and wrong <= CORRECTION * max(moved, STEP):
+            pose, done = trial, share
+            step.counted()
+        elif not step.failed() or work.done:
+            blocked = "the way from the start is blocked; closed directly, perhaps on another assembly branch"
+            return directly(system, start, targets, blocked, work)
+    return Found(pose, None, "closed by following the path from the start")
+
+
+def put(system: System, pose: State, targets: Sequence[Target]) -> State:
+    """Put tree coordinates at their values; cut joints follow by Newton."""
+    q = np.array(pose.q)
+    for k in targets:
+        if k.joint.in_tree:
+            q[k.coordinate] = k.value
+    return State(pose.t, system.state(q).q, pose.v)
+
+
+def _predicted(system: System, pose: State, targets: Sequence[Target]) -> State:
+    """Along the tangent from a closed pose to where the targets have their values: nearly closed, same branch."""
+    loops, x = Held(system, pose.t, targets), np.zeros(system.nv)
+    for k in targets:
+        if k.column >= 0:
+            x[k.column] = k.value - pose.q[k.coordinate]
+    r, J = loops.evaluate(pose.q)
+    x += system.speed_units * loops.correction(pose.q, r + J @ x, J)
+    far = np.abs(x / system.speed_units).max(initial=0.0) > LEAP
+    start = pose if far else State(pose.t, increment(system, pose.q, x), pose.v)
+    return put(system, start, targets)
+
+
+def distance_to(system: System, pose: State, targets: Sequence[Target]) -> float:
+    """How far the targets are from their values, natural units."""
+    away = 0.0
+    for k, x in zip(targets, values_of(system, pose, targets), strict=True):
+        length = len(k.joint.spec.dimensions) > 0 and _dimension(k) == "length"
+        away = max(away, abs(k.value - x) / (system.size if length else 1.0))
+    return away
+
+
+def _dimension(target: Target) -> str:
+    j = target.joint
+    k = target.coordinate - (j.q0 if j.in_tree else 0)
+    return j.spec.dimensions[k]
+
+
+def values_of(system: System, pose: State, targets: Sequence[Target]) -> list[float]:
+    """Present values of the targets."""
+    motion = None
+    out = []
+    for k in targets:
+        if k.joint.in_tree:
+            out.append(float(pose.q[k.coordinate]))
+        else:
+            motion = motion or body_motion(system, pose)
+            x = float(joint_coordinates(k.joint, motion)[k.coordinate])
+            out.append(system.with_turns(k.joint, k.coordinate, x, pose.q))
+    return out
+
+
+class Held(Loops):
+    """Constraint equations with targets: coordinates of tree joints stand still, others have rows of their own."""
+
+    def __init__(self, system: System, t: float, targets: Sequence[Target], work: Work | None = None):
+        free, self.rows, self.weight = _free_and_rows(system, targets)
+        super().__init__(system, t, free=free, mass_metric=True)
+        self.work = work or Work(system)
+
+    def evaluate(self, q: Array) -> tuple[Array, Array]:
+        """Residuals and Jacobian; infinite where rows are not defined, e.g. beyond the end of a curve."""
+        try:
+            J, r = _rows(self.system, self.state(q), self.rows)
+        except SingularityError:
+            return np.full(len(self.weight), np.inf), np.zeros((len(self.weight), self.system.nv))
+        return r * self.weight, J * self.weight[:, None]
+
+    def moved(self, q: Array, x: Array) -> Array:
+        """The pose moved by x, an evaluation of which is counted."""
+        self.work.evaluated()
+        return super().moved(q, x)
+
+
+def newton(
+    system: System, start: State, targets: Sequence[Target], work: Work | None = None
+) -> tuple[State, float | None]:
+    """Close the loops with the targets held; the gap that is left, or None if closed."""
+    found = close(Held(system, start.t, targets, work), start.q, FAR)
+    pose = State(start.t, found.y, start.v)
+    return pose, None if found.closed and not flipped(system, pose) else _gap(system, pose, found.size)
+
+
+def _free_and_rows(system: System, targets: Sequence[Target]) -> tuple[NDArray[np.bool_], list[Target], Array]:
+    """Speeds that targets leave free, targets that need rows of their own, and the weights of all rows."""
+    free = np.ones(system.nv, bool)
+    for k in targets:
+        if k.column >= 0:
+            free[k.column] = False
+        elif k.joint.in_tree and _dimension(k) == "number":
+            free[k.joint.v0 : k.joint.v0 + 3] = False
+    rows = [k for k in targets if k.column < 0 and not (k.joint.in_tree and _dimension(k) == "number")]
+    units = [system.size if _dimension(k) == "length" else 1.0 for k in rows]
+    return free, rows, 1.0 / np.concatenate([system.row_units[system.holonomic], units])
+
+
+def _gap(system: System, pose: State, size: float) -> float:
+    """What is left of a pose that is not closed: the residual, or the angle between opposed axes."""
+    return max(size, CLOSED, *opposed(system, pose).values())
+
+
+def _rows(system: System, pose: State, cut: Sequence[Target]) -> tuple[Array, Array]:
+    """Jacobian and residual of positions; coordinates of cut joints with targets give rows too."""
+    (phi, J), h = closure(system, pose), system.holonomic
+    if not cut:
+        return J[h], phi[h]
+    motion = body_motion(system, pose)
+    rows, residual = [J[h]], [phi[h]]
+    for k in cut:
+        gap = values_of(system, pose, [k])[0] - k.value
+        j, n = k.joint, k.coordinate
+        if not j.in_tree and j.spec.is_periodic(n) and not system.knows_turns(j, n):
+            gap = (gap + np.pi) % (2 * np.pi) - np.pi
+        rows.append(_row(system, pose, motion, k)[None])
+        residual.append(np.array([gap]))
+    return np.vstack(rows), np.concatenate(residual)
+
+
+def _row(system: System, pose: State, motion: Motion, target: Target) -> Array:
+    """Gradient of a coordinate of a cut joint, or of a position of a free joint, whose speeds are in axes of M."""
+    j = target.joint
+    if not j.in_tree:
+        return freedom_rate(system, pose, motion, j, target.coordinate)[0]
+    row = np.zeros(system.nv)
+    row[j.v0 + 3 : j.v0 + 6] = relative_pose(j, motion)[0][target.coordinate - j.q0]
+    return row
+
+
+def opposed(system: System, pose: State) -> dict[str, float]:
+    """Cut joints that are closed the wrong way round, which their rows cannot tell: angle between their axes."""
+    axial = {"revolute", "cylindrical", "planar", "helical"}
+    cut = [j for j in system.joints.values() if not j.in_tree and j.spec.type in axial]
+    motion = body_motion(system, pose) if cut else None
+    cosines = {j.name: relative_pose(j, motion)[0][2, 2] for j in cut if motion is not None}
+    return {name: float(np.arccos(max(c, -1.0))) for name, c in cosines.items() if c < 0.0}
+
+
+def flipped(system: System, pose: State) -> bool:
+    """Whether axes of some cut joint point against each other: its rows vanish there too, but it is not closed."""
+    return bool(opposed(system, pose))

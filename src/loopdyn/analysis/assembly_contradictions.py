@@ -1,0 +1,133 @@
+"""Assembly where redundant constraints contradict each other by rounded dimensions.
+
+No pose closes all of them. What contradicts is found at the pose of least residual, and said with the smallest change
+of dimensions that closes the mechanism; with a tolerance, all other rows are closed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from loopdyn.analysis.assembly_closure import STEP, Held, Target, distance_to, put, values_of
+from loopdyn.analysis.contradictions import (
+    Change,
+    Contradiction,
+    beyond_tolerance,
+    changes_that_close,
+    contradiction,
+    look,
+)
+from loopdyn.errors import AssemblyError
+from loopdyn.loops.continuation import Rule, close, euclidean, largest
+from loopdyn.system.system import State, System
+from loopdyn.thresholds import CLOSED
+from loopdyn.tree.functions import (
+    terms,
+)
+
+Array = NDArray[np.float64]
+LEAST_RESIDUAL = Rule(steps=40, longest=1.0, enough=0.0, closed=0.0, falls=0.99, norm=euclidean)
+# Singular values below so many residuals, within these bounds, are left out of steps to the pose of least residual.
+CONTRADICTING, LEAST_SINGULAR, MOST_SINGULAR = 30.0, 1e-7, 1e-2
+NAMED = 4  # changes of dimensions that an error names
+MOST_STEPS = 100  # to a pose of least residual: five turns follow a branch well enough to see what contradicts
+
+
+# -------------------------------------------------------------------------------------- rounded dimensions
+
+
+def contradicted(system: System, starts: Sequence[State], targets: Sequence[Target]) -> Contradiction | None:
+    """Redundant rows that keep the mechanism open by contradicting others; None if it is something else."""
+    if system.tolerated is not None:
+        return None
+    for start in starts:
+        found = contradiction(system, _follow_least_residual(system, start, targets))
+        if found is not None:
+            return found
+    return None
+
+
+def _follow_least_residual(system: System, start: State, targets: Sequence[Target]) -> State:
+    """Pose of least residual with the targets at their values, to which they are brought in small steps."""
+    pose = _least_residual(system, start, [])
+    origin = values_of(system, pose, targets)
+    steps = min(int(np.ceil(distance_to(system, pose, targets) / STEP)), MOST_STEPS)
+    for k in range(1, steps + 1):
+        pairs = zip(targets, origin, strict=True)
+        partial = [replace(target, value=x + k / steps * (target.value - x)) for target, x in pairs]
+        pose = _least_residual(system, put(system, pose, partial), partial)
+    return pose
+
+
+def _least_residual(system: System, start: State, targets: Sequence[Target]) -> State:
+    """Pose of least residual near the start."""
+    return State(start.t, close(_Contradicted(system, start.t, targets), start.q, LEAST_RESIDUAL).y, start.v)
+
+
+def with_rows_open(kept: System, pose: State, note: str) -> tuple[State, str]:
+    """A pose that closes a system but for the rows it leaves open within their tolerance, and which are open there."""
+    wrong = beyond_tolerance(look(kept, pose), "the closed pose")
+    if wrong:
+        raise AssemblyError(wrong, nearest=pose)
+    system = kept.exact or kept
+    open_by = np.abs(terms(system, pose).phi)
+    worst = ", ".join(
+        f"{label} by {x:.2g} {'rad' if d == 'angle' else 'm'}"
+        for label, d, x, least in zip(
+            system.constraint_rows, system.row_dimensions, open_by, CLOSED * system.row_units, strict=True
+        )
+        if x > least
+    )
+    note += f"; within the tolerance these redundant constraints stay open: {worst or 'none at this pose'}"
+    return replace(pose, tolerated=kept.tolerated), note
+
+
+def rounded_error(
+    system: System, found: Contradiction, targets: Sequence[Target], allowed: tuple[float, float] | None = None
+) -> AssemblyError:
+    """Redundant constraints contradict each other: which, by how much, and what would help."""
+    angle, length = found.largest(system)
+    amounts = [f"{x:.2g} {unit}" for x, unit in ((angle, "rad"), (length, "m")) if x > 0.0]
+    held = f" with {', '.join(f'{k.label} = {k.value:g}' for k in targets)}" if targets else ""
+    together, alone = changes_that_close(system, found)
+    cure = f" The smallest change of dimensions that closes it: move {_listed(together)}." if together else ""
+    cure += f" One change alone that does: move {_listed(alone[0])}." if alone else ""
+    text = (
+        f"the mechanism cannot be closed{held}: redundant constraints contradict each other by up to "
+        f"{' and '.join(amounts)} ({', '.join(found.residual)}), as rounded dimensions make them; all others close."
+    )
+    if allowed is not None:
+        text += f" The tolerance allows {allowed[0]:.2g} rad and {allowed[1]:.2g} m."
+    least = _rounded_up(max(angle, length / system.size)), _rounded_up(max(length, angle * system.size))
+    return AssemblyError(
+        f"{text}{cure} Or leave them open: ld.assemble(system, ..., tolerance=({least[0]:.0e}, {least[1]:.0e})) in rad "
+        "and m, --angle-tolerance and --length-tolerance on the command line.",
+        nearest=found.pose,
+        gap=max(angle, length),
+    )
+
+
+def _listed(changes: Sequence[Change]) -> str:
+    """Changes of dimensions in words, the largest ones."""
+    more = f" and {len(changes) - NAMED} smaller ones" if len(changes) > NAMED else ""
+    return ", ".join(str(change) for change in changes[:NAMED]) + more
+
+
+def _rounded_up(x: float) -> float:
+    """The power of ten above twice a number: room for the residual to grow along a motion."""
+    return float(10.0 ** np.ceil(np.log10(2.0 * x)))
+
+
+class _Contradicted(Held):
+    """The same where rows contradict each other: corrections without the singular values that contradictions make."""
+
+    def correction(self, q: Array, r: Array, J: Array) -> Array:
+        """The smallest motion in natural units that brings the other residuals to zero."""
+        least = float(np.clip(CONTRADICTING * largest(r), LEAST_SINGULAR, MOST_SINGULAR))
+        x = np.zeros(self.system.nv)
+        x[self.free] = np.linalg.pinv((J * self.units)[:, self.free], rcond=least) @ -r
+        return x

@@ -1,0 +1,149 @@
+"""Speeds that keep the loops closed, and why given ones cannot be met."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from loopdyn.analysis.contradictions import (
+    LARGEST,
+    contradiction,
+)
+from loopdyn.errors import AssemblyError
+from loopdyn.loops.continuation import largest
+from loopdyn.loops.projection import metric, smallest_step
+from loopdyn.loops.rank import of_matrix, scaled
+from loopdyn.loops.reactions import freedom_rate
+from loopdyn.system.system import State, System
+from loopdyn.thresholds import CLOSED, STILL
+from loopdyn.tree.functions import (
+    body_motion,
+    terms,
+)
+
+Array = NDArray[np.float64]
+SPEED_STEPS = 40  # to speeds under rows that are not affine in them
+SPEEDS = 1e-9  # share of the largest speed by which constraints may be violated at velocity level
+PARALLEL = 1e-9  # rad
+
+
+# ------------------------------------------------------------------------------------------------ velocity
+
+
+def speeds_for(
+    system: System, pose: State, given: Mapping[str, float] | ArrayLike | None, fix: Sequence[str] | None
+) -> Array:
+    """Speeds that keep the loops closed, have the given values, and move the rest as little as possible."""
+    wanted: Mapping[str, float] = given if isinstance(given, Mapping) else {}
+    v = np.zeros(system.nv) if given is None or isinstance(given, Mapping) else np.array(system.state(v=given).v)
+    kept = {label: x for label, x in wanted.items() if fix is None or label in fix}
+    for label in wanted.keys() - kept.keys():  # where to start
+        if label in system.speeds:
+            v[system.speeds.index(label)] = wanted[label]
+    rows, values, labels = speed_rows(system, pose, list(kept)), np.array(list(kept.values()), float), list(kept)
+    v, gap, size = _nearest_speeds(system, pose, v, rows, values)
+    if gap.max(initial=0.0) > SPEEDS * max(1.0, size):
+        raise _speed_error(system, pose, labels, rows, gap, SPEEDS * max(1.0, size))
+    for k, label in enumerate(labels):
+        if label in system.speeds:
+            v[system.speeds.index(label)] = values[k]
+    return v
+
+
+def _nearest_speeds(system: System, pose: State, v: Array, rows: Array, values: Array) -> tuple[Array, Array, float]:
+    """Speeds nearest to v that keep the constraints and `rows` v = `values`; the residuals, and the largest term.
+
+    One step is exact where the rows are affine in the speeds; a second one is against rounding.
+    """
+    unit = system.row_units
+    for _ in range(2 if system.affine else SPEED_STEPS):
+        now = terms(system, State(pose.t, pose.q, v))
+        A = np.vstack([now.J / unit[:, None], rows])
+        b = np.concatenate([-now.phi_t / unit, values])
+        if not system.affine and largest(A @ v - b) < CLOSED:
+            break
+        v = v + smallest_step(A, A @ v - b, metric(now.M))
+    now = terms(system, State(pose.t, pose.q, v))
+    gap = np.abs(np.concatenate([(now.J @ v + now.phi_t) / unit, rows @ v - values]))
+    return v, gap, max(float(np.abs(b).max(initial=0.0)), float(np.abs(A * v).max(initial=0.0)))
+
+
+def _speed_error(
+    system: System, pose: State, labels: Sequence[str], rows: Array, gap: Array, scale: float
+) -> AssemblyError:
+    """Speeds that were given cannot be met, or the constraints themselves cannot."""
+    still = _held_still(system, pose, labels, rows)
+    if still:
+        text = f"the constraints let {', '.join(still)} not move at this pose: {_why_still(system, pose)} "
+        hint = "Correct what holds it, or give no speed."
+    elif labels:
+        unmet = [label for label, x in zip(labels, gap[system.nc :], strict=True) if x > scale] or labels
+        text = f"the speeds of {', '.join(unmet)} contradict the constraints or each other at this pose. "
+        hint = "Give fewer speeds, or values that fit together."
+    else:
+        unmet = [row for row, x in zip(system.constraint_rows, gap, strict=False) if x > scale]
+        text = f"no speeds meet the constraints {', '.join(unmet)} together at this pose and time. "
+        hint = "Remove one of them, or change a driver that leads where the others do not let it go."
+    return AssemblyError(text + hint, nearest=pose, gap=float(gap.max()))
+
+
+def _held_still(system: System, pose: State, labels: Sequence[str], rows: Array) -> list[str]:
+    """Speeds among those given that the constraints hold at zero at the pose; none where constraints move in time."""
+    now = terms(system, pose)
+    if now.phi_t.any():
+        return []
+    A = scaled(system, now.J)
+    N = np.linalg.svd(A)[2][of_matrix(A, SPEEDS).count :].T if system.nc else np.eye(system.nv)
+    moves = np.abs((rows * system.speed_units) @ N).max(axis=1, initial=0.0)
+    scale = np.abs(rows * system.speed_units).max(axis=1, initial=0.0)
+    return [label for label, x, s in zip(labels, moves, scale, strict=True) if x < STILL * s]
+
+
+def _why_still(system: System, pose: State) -> str:
+    """What keeps a mechanism from moving: freedoms left, an axis out of parallel, small contradictions."""
+    left = system.nv - of_matrix(scaled(system, terms(system, pose).J), SPEEDS).count
+    text = f"{left} degree{'' if left == 1 else 's'} of freedom {'is' if left == 1 else 'are'} left there."
+    for loop in system.topology.loops:
+        odd = _odd_axis(system, pose, loop.joints)
+        if odd is not None:
+            return (
+                f"{text} In the loop {loop} the axis of '{odd[0]}' is {odd[1]:.3g} rad out of parallel to the others."
+            )
+    found = contradiction(system, pose, LARGEST)
+    if found is not None:
+        text += f" Only {', '.join(found.residual)} hold it, by small contradictions: see ld.mobility(system, state)."
+    return text
+
+
+def _odd_axis(system: System, pose: State, joints: Sequence[str]) -> tuple[str, float] | None:
+    """The only axis of a loop that is not parallel to the others, and the angle between them in rad."""
+    motion = body_motion(system, pose)
+    turning = [j for j in (system.joints[name] for name in joints) if j.spec.type in ("revolute", "helical")]
+    axes = {j.name: motion.rotation[j.parent] @ j.F[1][:, 2] for j in turning}
+    if len(axes) < 4:  # of three axes two may be parallel by chance
+        return None
+    for name, axis in axes.items():
+        others = [other for key, other in axes.items() if key != name]
+        apart = max(float(np.linalg.norm(np.cross(others[0], other))) for other in others)
+        sine = float(np.linalg.norm(np.cross(others[0], axis)))
+        if apart < PARALLEL < sine:
+            return name, float(np.arctan2(sine, abs(others[0] @ axis)))
+    return None
+
+
+def speed_rows(system: System, pose: State, labels: Sequence[str]) -> Array:
+    """Rows (labels, nv) that give joint speeds, of tree or cut joints, from those of the tree; bases at rest.
+
+    Their transposes are the generalised forces of unit loads on these speeds.
+    """
+    motion = body_motion(system, pose)
+    rows = np.zeros((len(labels), system.nv))
+    for n, label in enumerate(labels):
+        j, k, *_ = system.labels.speeds[label]
+        if j.in_tree:
+            rows[n, j.v0 + k] = 1.0
+        else:
+            rows[n] = freedom_rate(system, pose, motion, j, k)[0]
+    return rows

@@ -1,0 +1,86 @@
+"""Equations of the poses of a driven mechanism: at a parameter, and as a curve of poses and parameters."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from loopdyn.thresholds import CANDIDATE
+from loopdyn.tree.functions import difference, increment
+
+if TYPE_CHECKING:
+    from loopdyn.analysis.following import Follower
+
+Array = NDArray[np.float64]
+
+
+class AtParameter:
+    """Equations of a pose at a given parameter."""
+
+    def __init__(self, follower: Follower, s: float, near: Array):
+        self.follower, self.near = follower, near
+        self.t, self.u = follower.time(s), follower.inputs(s)[0]
+
+    def evaluate(self, q: Array) -> tuple[Array, Array]:
+        """Residuals, and D."""
+        f = self.follower
+        phi, J, _, _ = f.rows(self.t, q, np.zeros(f.nv), self.near)
+        return f.residual(phi, f.coordinates(q, phi), self.u), f.matrix(J)
+
+    def correction(self, q: Array, r: Array, D: Array) -> Array:
+        """The smallest motion."""
+        return np.asarray(np.linalg.lstsq(D, -r, rcond=None)[0], float)
+
+    def moved(self, q: Array, x: Array) -> Array:
+        """The pose moved by x."""
+        return increment(self.follower.system, q, self.follower.units * x)
+
+
+class Place(NamedTuple):
+    """A pose and a parameter; angles of cut joints are read near those of the last place."""
+
+    q: Array
+    s: float
+    near: Array
+
+
+class InputCurve:
+    """The curve of poses and parameters (nv + 1)."""
+
+    def __init__(self, follower: Follower):
+        self.follower = follower
+
+    def evaluate(self, y: Place) -> tuple[Array, Array]:
+        """Residuals, and A."""
+        f = self.follower
+        t, (u, u1, _) = f.time(y.s), f.inputs(y.s)
+        phi, J, rate, _ = f.rows(t, y.q, np.zeros(f.nv), y.near)
+        r = f.residual(phi, f.coordinates(y.q, phi), u)
+        return r, np.column_stack([f.matrix(J), f.column(rate, u1)])
+
+    def correction(self, y: Place, r: Array, A: Array) -> Array:
+        """The smallest motion, across the curve."""
+        return np.asarray(np.linalg.lstsq(A, -r, rcond=None)[0], float)
+
+    def moved(self, y: Place, x: Array) -> Place:
+        """The place moved by x."""
+        f = self.follower
+        return Place(increment(f.system, y.q, x[:-1] * f.units), y.s + float(x[-1]) * f.unit, y.near)
+
+    def difference(self, y: Place, other: Place) -> Array:
+        """The motion from one place to another."""
+        f = self.follower
+        return np.append(difference(f.system, y.q, other.q) / f.units, (other.s - y.s) / f.unit)
+
+    def settled(self, y: Place) -> Place:
+        """A closed place, with the angles of cut joints there."""
+        f = self.follower
+        phi = f.rows(f.time(y.s), y.q, np.zeros(f.nv), y.near)[0]
+        return Place(y.q, y.s, phi[f.rows.measured])
+
+    def tangent(self, y: Place) -> Array | None:
+        """The null vector of A; None where A loses rank."""
+        rank, z = self.follower.whole(y.s, y.q, y.near)
+        return None if rank < CANDIDATE else z

@@ -1,0 +1,75 @@
+"""Constraint rows of a mechanism together with all its joint coordinates, also those of cut joints."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from loopdyn.engine import records as rec
+from loopdyn.errors import LoopdynError
+from loopdyn.system.builder import build
+from loopdyn.system.system import System
+from loopdyn.tree import jacobian
+from loopdyn.tree.functions import require_rows
+from loopdyn.tree.user_rows import user_rows
+
+Array = NDArray[np.float64]
+
+
+class Rows:
+    """All constraint rows and all joint coordinates, also those of cut joints, at any pose.
+
+    Coordinates of cut joints are read by drivers that are added to a copy of the mechanism, as the rows they would
+    have: their values, gradients and second derivatives come from the kernel that every row comes from.
+
+    Attributes
+    ----------
+    labels : tuple of str
+        Speeds of the tree, then scalar coordinates of cut joints.
+    """
+
+    def __init__(self, system: System):
+        self.system = system
+        m = system.mechanism.model_copy(deep=True)
+        self.cut = [label for label, of in system.labels.scalars.items() if not of.joint.in_tree]
+        names = [f"measured {k + 1}" for k in range(len(self.cut))]
+        for name, label in zip(names, self.cut, strict=True):
+            m.add_driver(name, label, 0.0)
+        s = build(m, list(system.topology.cuts), counted=system.counted).tolerating_as(system)
+        if s.coordinates != system.coordinates or s.speeds != system.speeds:
+            raise LoopdynError(f"'{system.name}' has a tree that its cuts do not give. Compile it with cuts alone.")
+        self.measuring = s
+        self.labels = (*system.speeds, *self.cut)
+        self.own = np.array([s.constraint_rows.index(label) for label in system.constraint_rows], int)
+        self.measured = np.array([s.constraint_rows.index(name) for name in names], int)
+        self._near = self._entries()
+        # whether rows may depend on time; formulas of constraints are not looked into
+        self.steady = not (system.mechanism.drivers or m.base or m.constraints or m.user_constraints)
+        self._work = s.work()
+        self._w = s.open_work(self._work)
+        self._J, self._rate = np.empty((s.nc, s.nv)), np.empty(s.nc)
+        self._user = user_rows(s) if m.user_constraints else None
+
+    def _entries(self) -> NDArray[np.int64]:
+        """For each entry of relations, the cut coordinate it reads, or -1."""
+        model = self.measuring.model
+        entry = model.entry
+        first = {int(line[rec.L_ROW]): int(line[rec.L_FIRST]) for line in model.linear}
+        own = [tuple(entry[first[row], [rec.E_CUT, rec.E_FREEDOM]]) for row in self.measured]
+        found = [own.index(tuple(e)) if e[0] >= 0 else -1 for e in entry[:, [rec.E_CUT, rec.E_FREEDOM]]]
+        return np.array(found, int)
+
+    def __call__(self, t: float, q: Array, v: Array, near: Array) -> tuple[Array, Array, Array, Array]:
+        """phi, J, rate and gamma of all rows of the measuring system; cut angles within half a turn of `near`."""
+        s, w = self.measuring, self._w
+        w.t[0], w.q[:], w.v[:] = t, q, v
+        if len(self._near):
+            w.near[len(s.model.force) :] = np.append(near, 0.0)[self._near]
+        if self._user is not None:
+            self._user(t, q, v).write(w, self._J, self._rate)
+        jacobian.closure(s.ints, s.floats, self._work, self._J, self._rate)
+        if not math.isfinite(self._J.sum() + w.phi.sum() + w.gamma.sum()):
+            require_rows(s, w, self._J, t)
+        return w.phi.copy(), self._J.copy(), self._rate.copy(), w.gamma.copy()

@@ -1,0 +1,47 @@
+"""All poses of a mechanism with one freedom, as a curve that :mod:`loopdyn.loops.continuation` follows."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from loopdyn.analysis.contradictions import within_tolerance
+from loopdyn.loops.projection import Loops
+from loopdyn.loops.rank import scaled
+from loopdyn.system.system import State, System
+from loopdyn.tree.functions import closure
+
+Array = NDArray[np.float64]
+
+
+class PoseCurve(Loops):
+    """Closed poses at a time, v = 0, and the motions that the constraints allow there.
+
+    Redundant rows that the system leaves open within a tolerance are chosen again where those that are kept get weak:
+    `system` is the one that is closed at the last pose.
+    """
+
+    def __init__(self, system: System, t: float, rank: int, *, mass_metric: bool = False, norm: float = 2):
+        super().__init__(system, t, mass_metric=mass_metric)
+        self.count, self.norm = rank, norm
+
+    def state(self, q: Array) -> State:
+        """The pose at rest, with the rows that it leaves open."""
+        return State(self.t, q, self.still, tolerated=self.system.tolerated)
+
+    def settled(self, q: Array) -> Array:
+        """A closed pose, redundant rows chosen again if they must be."""
+        self.system, state = within_tolerance(self.system, self.state(q), "a pose on the way")
+        return state.q
+
+    def motions(self, q: Array) -> tuple[Array, Array]:
+        """Orthonormal basis N (nv, k) of the motions, in natural units, and the scaled rows."""
+        J = scaled(self.system, closure(self.system, self.state(q))[1])
+        if not self.system.nc:
+            return np.eye(self.system.nv), J
+        return np.linalg.svd(J)[2][self.count :].T, J
+
+    def tangent(self, q: Array) -> Array:
+        """The only motion, of length one in the norm by which lengths of the curve are measured."""
+        n: Array = self.motions(q)[0][:, 0]
+        return n / float(np.linalg.norm(n, self.norm))

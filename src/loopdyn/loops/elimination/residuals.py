@@ -1,0 +1,129 @@
+"""Residuals of the rows at position, velocity and acceleration level, by which solutions are refined and checked."""
+
+import numpy as np
+
+from loopdyn.engine.jit import inline
+from loopdyn.engine.records import (
+    AV,
+    AW,
+    C_CHILD,
+    C_PARENT,
+    C_ROW,
+    C_ROWS,
+    L_ROW,
+)
+from loopdyn.loops.elimination.layout import (
+    SMALLEST_PIVOT,
+)
+from loopdyn.loops.elimination.matrix import relation_acceleration
+from loopdyn.loops.elimination.rows import at_point
+from loopdyn.spatial.plucker import (
+    dot,
+    get3,
+    sub,
+)
+from loopdyn.tree.jacobian import linear_terms, pair
+
+# Refinement ends when the residual is this share of the terms it is the difference of, at a pose that is well
+# conditioned; when it is rounding; or after so many times.
+RESIDUAL_GOAL = 1e-12
+RESIDUAL_ROUNDING = 4e-15
+
+
+# What `note_row` has found before the first row.
+NOTHING_FOUND = (0.0, 0.0, 0.0, 0.0)
+
+
+@inline(always=True)
+def note_row(E, index, missing, size, found):
+    """Keep what is missing in a row, a difference of terms of this size; `found` with this row among the others.
+
+    That is, the largest so far: what is missing and the size of the terms in rows that are kept, as squares in the
+    metric of the matrix, where rows of any unit compare; what is missing in rows that were dropped; terms of all rows.
+    """
+    E.step[index] = missing
+    kept, terms, dropped, all_terms = found
+    if index >= E.pivot.shape[0]:
+        dropped = max(dropped, abs(missing.real))
+    elif E.inverse[index] != 0.0:
+        whole = E.diagonal[index].real
+        kept = max(kept, missing.real * missing.real / whole)
+        terms = max(terms, size * size / whole)
+    return kept, terms, dropped, max(all_terms, size)
+
+
+@inline(always=True)
+def row_accelerations(model, work, plan, E, begin, end, found):
+    """Into `E.step` what is missing in the rows of the cuts from `begin` to `end` in their order; bases do not count.
+
+    Returns what is `found` with these, see `note_row`.
+    """
+    B, zero = work.body, (0.0, 0.0, 0.0)
+    for x in range(begin, end):
+        n = plan.cut_order[x]
+        i, j, xM = model.cut[n, C_PARENT], model.cut[n, C_CHILD], get3(E.point, n, 0)
+        wM, vM, wF, vF = zero, zero, zero, zero
+        if j >= model.n_bases:
+            wM, vM = get3(B, j, AW), at_point(B, j, AW, AV, xM, B)
+        if i >= model.n_bases:
+            wF, vF = get3(B, i, AW), at_point(B, i, AW, AV, xM, B)
+        for k in range(model.cut[n, C_ROW], model.cut[n, C_ROW] + model.cut[n, C_ROWS]):
+            right, torque, force = E.right[plan.index[k]], get3(work.rows, k, 0), get3(work.rows, k, 3)
+            at_child, at_parent = dot(torque, wM) + dot(force, vM), dot(torque, wF) + dot(force, vF)
+            size = abs(right.real) + abs(at_child.real) + abs(at_parent.real)
+            found = note_row(E, plan.index[k], right - at_child + at_parent, size, found)
+    return found
+
+
+@inline(always=True)
+def largest_missing_share(model, work, plan, E, found):
+    """The largest that is missing in a row, as a share of the terms it is the difference of.
+
+    Of the rows that are kept, and of those that were dropped, which depend on others and must agree with them. Of the
+    latter terms of all rows together are the measure, since those of one row may vanish. `found`: in rows of cuts.
+    """
+    for n in range(model.linear.shape[0]):
+        missing, size = relation_acceleration(model, work, plan, E, n)
+        found = note_row(E, plan.index[model.linear[n, L_ROW]], missing, size, found)
+    kept, terms, dropped, all_terms = found
+    worst = np.sqrt(kept / terms) if terms > 0.0 else 0.0
+    return worst, dropped / all_terms if all_terms > 0.0 else 0.0
+
+
+@inline(always=True)
+def residual_goal(E):
+    """Where refinement ends: what is missing comes back enlarged by the inverse root of the smallest pivot."""
+    return max(RESIDUAL_GOAL * np.sqrt(E.diagnostics[SMALLEST_PIVOT].real), RESIDUAL_ROUNDING)
+
+
+@inline(always=True)
+def missing_positions(model, work, plan, E):
+    """Into `E.step` the negative residual of every row at position level; `constraint_rows` was run."""
+    for n in range(model.cut.shape[0]):
+        for k in range(model.cut[n, C_ROW], model.cut[n, C_ROW] + model.cut[n, C_ROWS]):
+            E.step[plan.index[k]] = -work.phi[k]
+    for n in range(model.linear.shape[0]):
+        E.step[plan.index[model.linear[n, L_ROW]]] = -linear_terms(model, work, n)[0]
+
+
+@inline(always=True)
+def missing_velocities(model, work, plan, E):
+    """The same at velocity level."""
+    for n in range(model.cut.shape[0]):
+        _, _, _, _, wF, wM, v, _ = pair(model, work, n)
+        w = sub(wM, wF)
+        for k in range(model.cut[n, C_ROW], model.cut[n, C_ROW] + model.cut[n, C_ROWS]):
+            rate = dot(get3(work.rows, k, 0), w) + dot(get3(work.rows, k, 3), v) + work.explicit[k]
+            E.step[plan.index[k]] = -rate
+    for n in range(model.linear.shape[0]):
+        E.step[plan.index[model.linear[n, L_ROW]]] = -linear_terms(model, work, n)[1]
+
+
+@inline(always=True)
+def largest_missing(E):
+    """Largest entry of `E.step` in the metric of the matrix: the motion it asks for."""
+    worst = 0.0
+    for k in range(E.pivot.shape[0]):
+        if E.inverse[k] != 0.0:
+            worst = max(worst, abs(E.step[k].real) / np.sqrt(E.diagonal[k].real))
+    return worst

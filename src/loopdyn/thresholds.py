@@ -1,0 +1,47 @@
+"""Thresholds that several modules share, one table: what a word means in numbers, in which unit, and why.
+
+"Natural units": angles in rad, lengths relative to the size of the mechanism. A constant that one algorithm has for
+itself stands in its file, with its reason.
+"""
+
+from __future__ import annotations
+
+# A loop is closed: largest residual of the constraint equations.
+# Natural units. Some thousand units of rounding: Newton's method reaches it in long loops, too.
+CLOSED = 1e-12
+
+# No further Newton step improves a pose: largest residual.
+# Natural units. Two units of rounding of one.
+ROUNDING = 5e-16
+
+# Rows are met exactly, while others that contradict them are left open: largest residual, or share of a singular value.
+# Natural units. Ten times CLOSED, far below contradictions that rounded dimensions make.
+EXACT = 1e-11
+
+# A pose is meant to be closed, and may be projected to CLOSED: largest residual.
+# Natural units. Poses that were written with nine digits.
+NEARLY_CLOSED = 1e-9
+
+# A coordinate is at a limit: by so much the limit may be passed.
+# Natural units. Far above the rounding of a pose that was closed there, far below a dimension.
+AT_LIMIT = 1e-9
+
+# A coordinate stands still in a motion: its share of the largest one.
+# Natural units. Far above the rounding of speeds, far below a ratio that a designer reads.
+STILL = 1e-9
+
+# A motion is one of the mechanism: by which share of the largest term it may miss the constraints.
+# Samples that were written with seven digits.
+CONSISTENT = 1e-6
+
+# Two poses are one: largest difference, whole turns not counted.
+# Natural units. Root of CLOSED: next to a singular pose the residual is the square of the distance.
+SAME_POSE = 1e-6
+
+# Rank is lost: share of the largest singular value of the scaled Jacobian, or of one.
+# At a pose that is located to the root of rounding, 1.5e-8, a singular value that is zero has this size.
+CANDIDATE = 1e-7
+
+# Rows depend on others in a Newton correction: share of the largest singular value, or of one.
+# Far below CANDIDATE: near a singular pose small singular values still lead to it.
+DEPENDENT = 1e-10
