@@ -517,7 +517,7 @@ def _allowed(system: System, target: _Target, value: float) -> bool:
     """Whether a coordinate may have this value; an angle may be off by whole turns."""
     low, high = system.limits[target.label]
     length = _dimension(target) == "length"
-    if not length and target.joint.spec.type != "helical":
+    if target.joint.spec.is_periodic(_number(target)):
         value += 2 * np.pi * np.round(((low + high) / 2 - value) / (2 * np.pi))
     slack = LIMIT * (system.size if length else 1.0)
     return bool(low - slack <= value <= high + slack)
@@ -659,10 +659,14 @@ def _distance(system: System, pose: State, targets: Sequence[_Target]) -> float:
     return away
 
 
-def _dimension(target: _Target) -> str:
+def _number(target: _Target) -> int:
+    """Number of a coordinate among those of its joint."""
     j = target.joint
-    k = target.coordinate - (j.q0 if j.in_tree else 0)
-    return j.spec.dimensions[k]
+    return target.coordinate - (j.q0 if j.in_tree else 0)
+
+
+def _dimension(target: _Target) -> str:
+    return target.joint.spec.dimensions[_number(target)]
 
 
 def _measured(system: System, pose: State, targets: Sequence[_Target]) -> list[float]:
@@ -783,8 +787,7 @@ def _norm(r: Array, weight: Array) -> float:
 
 def _opposed(system: System, pose: State) -> dict[str, float]:
     """Cut joints that are closed the wrong way round, which their rows cannot tell: angle between their axes."""
-    axial = {"revolute", "cylindrical", "planar", "helical"}
-    cut = [j for j in system.joints.values() if not j.in_tree and j.spec.type in axial]
+    cut = [j for j in system.joints.values() if not j.in_tree and j.spec.turning == "about z"]
     motion = body_motion(system, pose) if cut else None
     cosines = {j.name: relative_pose(j, motion)[0][2, 2] for j in cut if motion is not None}
     return {name: float(np.arccos(max(c, -1.0))) for name, c in cosines.items() if c < 0.0}
@@ -911,7 +914,8 @@ def _why_still(system: System, pose: State) -> str:
 def _odd_axis(system: System, pose: State, joints: Sequence[str]) -> tuple[str, float] | None:
     """The only axis of a loop that is not parallel to the others, and the angle between them in rad."""
     motion = body_motion(system, pose)
-    turning = [j for j in (system.joints[name] for name in joints) if j.spec.type in ("revolute", "helical")]
+    own = [system.joints[name] for name in joints]
+    turning = [j for j in own if j.spec.turning == "about z" and len(j.spec.speeds) == 1]
     axes = {j.name: motion.rotation[j.parent] @ j.F[1][:, 2] for j in turning}
     if len(axes) < 4:  # of three axes two may be parallel by chance
         return None

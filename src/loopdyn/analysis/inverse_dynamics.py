@@ -29,9 +29,9 @@ from loopdyn.analysis.mobility import mobility
 from loopdyn.errors import AssemblyError, LoopdynError, ModelError, Problem, SingularityError
 from loopdyn.forces import Motor
 from loopdyn.formulations.registry import prepare
+from loopdyn.joints.dispatch import wrenches
 from loopdyn.loops.projection import project
 from loopdyn.loops.rank import CANDIDATE, dead_drivers, decide, of_matrix, scaled
-from loopdyn.loops.reactions import freedom_wrench
 from loopdyn.quantities.wording import nearest
 from loopdyn.results.inverse_dynamics import InverseDynamics, element_name, what_is_missing
 from loopdyn.results.run import Run
@@ -609,7 +609,7 @@ def _motor_speeds(plant: System, state: State, motors: Sequence[str], W: Array) 
         j, k, *_ = plant.labels.speeds[label]
         if not j.in_tree:
             F, M = still.rotation[j.parent] @ j.F[1], still.rotation[j.child] @ j.M[1]
-            torque, force = freedom_wrench(j, k, F, M)
+            torque, force = np.split(wrenches(j.spec, F, M, j.par)[k], 2)
             at = still.position[j.child] + still.rotation[j.child] @ j.M[0]
             for body, sign in ((j.child, 1.0), (j.parent, -1.0)):
                 moment = torque + np.cross(at - still.position[body], force)

@@ -18,7 +18,8 @@ from loopdyn.errors import LoopdynError
 from loopdyn.files import in_words, write
 from loopdyn.forces.base import TURNS_ONLY
 from loopdyn.integrators.chart import rates
-from loopdyn.loops.reactions import COMPONENTS, reactions
+from loopdyn.joints.base import COMPONENTS
+from loopdyn.loops.reactions import reactions
 from loopdyn.results.balancing import Counterweight
 from loopdyn.results.bearings import Bearings, rms
 from loopdyn.run.events import Event
@@ -818,7 +819,6 @@ def load_units(system: System) -> list[str]:
         if label:
             joint, _, suffix = (label, "", "") if label in system.joints else label.partition(".")
             spec = system.joints[joint].spec
-            known = dict(zip(spec.coordinates, spec.dimensions, strict=True))
-            turns = known.get(suffix, "angle" if suffix.startswith("w") else "length") == "angle"
+            turns = spec.speed_dimensions[spec.speeds.index(suffix)] == "angle"
         units.append("N m" if turns else "N")
     return units

@@ -54,9 +54,7 @@ from loopdyn.engine.records import (
 )
 from loopdyn.engine.status import AGAIN, FINE, UNDEFINED
 from loopdyn.forces import add_loads, push, twist
-from loopdyn.joints import joint_plus
-from loopdyn.joints.base import REVOLUTE, SPHERICAL, UNIVERSAL
-from loopdyn.joints.measure import joint_direction
+from loopdyn.joints.dispatch import is_pin, joint_plus, joint_wrench, turns_only
 from loopdyn.loops.elimination.layout import (
     BLOCKS,
     DROPPED,
@@ -147,7 +145,7 @@ def bring_loads(model, work, joints, begin, end):
         F, M, par, _, _, _, _, xM = pair(model, work, cut)
         parent, child = model.cut[cut, C_PARENT], model.cut[cut, C_CHILD]
         for k in range(first, behind):
-            torque, force = joint_direction(model.cut[cut, C_KIND], k - first, F, M, par)
+            torque, force = joint_wrench(model.cut[cut, C_KIND], k - first, F, M, par)
             torque, force = scale(work.load[k], torque), scale(work.load[k], force)
             twist(B, child, torque)
             push(B, child, xM, force)
@@ -227,12 +225,6 @@ def fill_relations(model, work, plan, E):
 
 
 # ------------------------------------------------------------------------------------------- elimination
-
-
-@inline
-def turns_only(kind):
-    """Whether all freedoms of a joint are rotations about the reference point of the body it carries."""
-    return kind == REVOLUTE or kind == UNIVERSAL or kind == SPHERICAL
 
 
 @inline
@@ -563,7 +555,7 @@ def outward(model, work, plan, E, lam, motion, at, out, whole, begin, end):
         if plan.at[i, SEVERED] >= 0:
             w = gather(plan, E, lam, i, 6)
             move_free_body(E.free, 6 * plan.at[i, SEVERED], w, motion, i, at, whole)
-        elif model.tree[i, KIND] == REVOLUTE:
+        elif is_pin(model.tree[i, KIND]):
             w = gather(plan, E, lam, i, 1)
             move_body(model, work, w, motion, at, out, whole, i, first, 1, True)
         else:
@@ -594,7 +586,7 @@ def of_severed_joints(model, work, plan, motion, out):
         w = sub(get3(motion, child, 0), get3(motion, parent, 0))
         v = sub(at_point(motion, child, 0, 3, xM, B), at_point(motion, parent, 0, 3, xM, B))
         for k in range(model.tree[i, NV]):
-            torque, force = joint_direction(model.cut[cut, C_KIND], k, F, M, par)
+            torque, force = joint_wrench(model.cut[cut, C_KIND], k, F, M, par)
             out[model.tree[i, V0] + k] = dot(torque, w) + dot(force, v)
 
 
@@ -614,7 +606,7 @@ def severed_accelerations(model, work, plan, begin, end):
         if model.cut[cut, C_PARENT] == i:  # the body carries F; seen from it M moves the other way
             w, v = neg(w), neg(add(v, cross(w, d)))
         for k in range(model.tree[i, NV]):
-            torque, force = joint_direction(model.cut[cut, C_KIND], k, F, M, par)
+            torque, force = joint_wrench(model.cut[cut, C_KIND], k, F, M, par)
             work.a[model.tree[i, V0] + k] = dot(torque, w) + dot(force, v)
 
 
@@ -691,7 +683,7 @@ def relation_acceleration(model, work, plan, E, n):
             size += abs(part.real)
         else:
             F, M, par, _, _, _, _, xM = pair(model, work, cut)
-            torque, force = joint_direction(model.cut[cut, C_KIND], index, F, M, par)
+            torque, force = joint_wrench(model.cut[cut, C_KIND], index, F, M, par)
             i, j = model.cut[cut, C_PARENT], model.cut[cut, C_CHILD]
             if j >= model.n_bases:
                 part = c * (dot(torque, get3(B, j, AW)) + dot(force, at_point(B, j, AW, AV, xM, B)))
