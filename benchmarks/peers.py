@@ -26,7 +26,7 @@ from scipy.spatial.transform import Rotation
 
 import loopdyn as ld
 from loopdyn.engine import records as rec
-from loopdyn.joints.base import PRISMATIC, REVOLUTE, SPHERICAL, UNIVERSAL
+from loopdyn.joints.dispatch import PRISMATIC, REVOLUTE, SPHERICAL, UNIVERSAL
 from loopdyn.spatial.rotations import about_axis
 
 APART = 0.2  # m between the two points that close a hinge

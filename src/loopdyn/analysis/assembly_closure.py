@@ -81,7 +81,7 @@ def within_limits(system: System, target: Target, value: float) -> bool:
     """Whether a coordinate may have this value; an angle may be off by whole turns."""
     low, high = system.limits[target.label]
     length = _dimension(target) == "length"
-    if not length and target.joint.spec.type != "helical":
+    if target.joint.spec.is_periodic(_number(target)):
         value += 2 * np.pi * np.round(((low + high) / 2 - value) / (2 * np.pi))
     slack = AT_LIMIT * (system.size if length else 1.0)
     return bool(low - slack <= value <= high + slack)
@@ -203,10 +203,13 @@ def distance_to(system: System, pose: State, targets: Sequence[Target]) -> float
     return away
 
 
+def _number(target: Target) -> int:
+    """Number of a coordinate among those of its joint."""
+    return target.coordinate - (target.joint.q0 if target.joint.in_tree else 0)
+
+
 def _dimension(target: Target) -> str:
-    j = target.joint
-    k = target.coordinate - (j.q0 if j.in_tree else 0)
-    return j.spec.dimensions[k]
+    return target.joint.spec.dimensions[_number(target)]
 
 
 def values_of(system: System, pose: State, targets: Sequence[Target]) -> list[float]:
@@ -301,8 +304,7 @@ def _row(system: System, pose: State, motion: Motion, target: Target) -> Array:
 
 def opposed(system: System, pose: State) -> dict[str, float]:
     """Cut joints that are closed the wrong way round, which their rows cannot tell: angle between their axes."""
-    axial = {"revolute", "cylindrical", "planar", "helical"}
-    cut = [j for j in system.joints.values() if not j.in_tree and j.spec.type in axial]
+    cut = [j for j in system.joints.values() if not j.in_tree and j.spec.turning == "about z"]
     motion = body_motion(system, pose) if cut else None
     cosines = {j.name: relative_pose(j, motion)[0][2, 2] for j in cut if motion is not None}
     return {name: float(np.arccos(max(c, -1.0))) for name, c in cosines.items() if c < 0.0}

@@ -120,7 +120,8 @@ def _why_still(system: System, pose: State) -> str:
 def _odd_axis(system: System, pose: State, joints: Sequence[str]) -> tuple[str, float] | None:
     """The only axis of a loop that is not parallel to the others, and the angle between them in rad."""
     motion = body_motion(system, pose)
-    turning = [j for j in (system.joints[name] for name in joints) if j.spec.type in ("revolute", "helical")]
+    own = [system.joints[name] for name in joints]
+    turning = [j for j in own if j.spec.turning == "about z" and len(j.spec.speeds) == 1]
     axes = {j.name: motion.rotation[j.parent] @ j.F[1][:, 2] for j in turning}
     if len(axes) < 4:  # of three axes two may be parallel by chance
         return None

@@ -177,7 +177,7 @@ def _given(system: System, q: Mapping[str, float], near: State | None) -> tuple[
     rank = decide(system, near or system.state())
     state, freedoms = rank.state or system.state(), system.nv - rank.count
     missing = freedoms - len(chosen)
-    balls = [j.v0 + k for j in system.joints.values() if j.in_tree and j.spec.type == "spherical" for k in range(3)]
+    balls = [j.v0 + k for j in system.joints.values() if j.in_tree for k in j.spec.spins()]
     W = null_space(scaled(system, closure(system, state)[1]), rank.count).T
     sets = [[*chosen, *c] for c in combinations([k for k in balls if k not in chosen], missing)] if missing > 0 else []
     best = max(sets, key=lambda c: measure(W, c), default=chosen)

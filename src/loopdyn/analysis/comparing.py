@@ -13,7 +13,8 @@ from loopdyn.analysis.assembly import assemble
 from loopdyn.errors import LoopdynError
 from loopdyn.formulations.base import Formulation
 from loopdyn.formulations.registry import CLASSES, formulation_class, prepare
-from loopdyn.loops.reactions import COMPONENTS, reactions
+from loopdyn.joints.base import COMPONENTS
+from loopdyn.loops.reactions import reactions
 from loopdyn.system.system import State, System
 
 Array = NDArray[np.float64]

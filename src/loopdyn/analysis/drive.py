@@ -307,7 +307,7 @@ class _Driving:
         from scipy.linalg import qr
 
         s = self.system
-        balls = [j.v0 + i for j in s.joints.values() if j.in_tree and j.spec.type == "spherical" for i in range(3)]
+        balls = [j.v0 + i for j in s.joints.values() if j.in_tree for i in j.spec.spins()]
         for among in (balls, list(range(s.nv))):
             if len(among) >= left and of_matrix(N[among]).count == left:
                 chosen = qr(N[among].T, pivoting=True, mode="economic")[2][:left]

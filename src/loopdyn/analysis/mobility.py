@@ -399,7 +399,7 @@ def _welded(system: System) -> list[int]:
     """For each body the first one of those it is welded to, itself included."""
     group = list(range(len(system.bodies)))
     for j in system.joints.values():
-        if j.spec.type == "weld":
+        if not j.spec.speeds:
             one, other = sorted((group[j.parent], group[j.child]))
             group = [one if g == other else g for g in group]
     return group

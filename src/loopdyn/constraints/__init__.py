@@ -26,7 +26,7 @@ from loopdyn.constraints.relation import Relation, VelocityRelation
 from loopdyn.constraints.rolling import Rolling
 from loopdyn.constraints.user import UserConstraint
 from loopdyn.engine.jit import inline
-from loopdyn.joints.measure import pick
+from loopdyn.joints.reading import pick
 from loopdyn.quantities.expressions import run_program
 
 __all__ = [

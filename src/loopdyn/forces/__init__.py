@@ -43,7 +43,7 @@ from loopdyn.forces.motor import Actuator, Motor
 from loopdyn.forces.springs import JointSpring, SpringDamper
 from loopdyn.forces.tendon import N_TERM, TERM_COORDINATE, TERM_FACTOR, TERM_SPEED, JointTendon
 from loopdyn.forces.user import UserForce
-from loopdyn.joints.measure import counted_angle, joint_freedom
+from loopdyn.joints.dispatch import counted_angle, joint_coordinate, joint_wrench
 from loopdyn.joints.rows import rot_f
 from loopdyn.quantities.expressions import run_program
 from loopdyn.spatial.plucker import add, add3, cross, dot, get3, get9, mul, neg, rot, rot_t, scale, sub, transpose
@@ -167,8 +167,9 @@ def on_freedom(model, work, n, code):
         M = body_frame(B, j, get9(model.cut_frames, cut, M_AXES))
         par = (model.cut_frames[cut, C_PAR], model.cut_frames[cut, C_PAR + 1])
         d = sub(xM, xF)
-        x, torque, force = joint_freedom(model.cut[cut, C_KIND], index, F, M, par, d)
-        x = counted_angle(model, work, n, model.cut[cut, C_KIND], index, x)
+        kind = model.cut[cut, C_KIND]
+        torque, force = joint_wrench(kind, index, F, M, par)
+        x = counted_angle(model, work, n, kind, index, joint_coordinate(kind, index, F, M, par, d))
         wF = get3(B, i, W)
         v = sub(sub(vM, vF), cross(wF, d))
         dx = dot(torque, sub(get3(B, j, W), wF)) + dot(force, v)

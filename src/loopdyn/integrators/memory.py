@@ -2,12 +2,8 @@
 
 A step starts at coordinates q0. What is integrated is y = (xi, v, work): increments xi along the manifolds of
 the joints, q = q0 (+) xi, zero at the start of every step; speeds; and the work of every force. For most joints
-xi' = v. For a quaternion q0 exp(xi/2) with the angular velocity in axes of M
-
-    xi' = v + 1/2 xi x v + c xi x (xi x v),   c = (1 - (|xi|/2) cot(|xi|/2)) / |xi|^2
-
-which is the inverse of the derivative of the exponential map; the position of a free joint, which moves along the
-axes at the start of the step, has xi' = exp(xi) v. So quaternions stay unit and every method keeps its order.
+xi' = v; others say what it is (`rate` of :mod:`loopdyn.joints.spherical` and :mod:`loopdyn.joints.free`). So
+quaternions stay unit and every method keeps its order.
 """
 
 from __future__ import annotations
@@ -23,16 +19,10 @@ from loopdyn.engine.records import H_BASES, H_COUNTED, KIND, NV, Q0, V0, open_he
 from loopdyn.engine.status import FINE, NOT_A_NUMBER
 from loopdyn.files import Misfit, fitting
 from loopdyn.integrators.dependence import angles_to_wrap
-from loopdyn.joints import joint_minus, joint_plus
-from loopdyn.joints.base import FREE, SPHERICAL
-from loopdyn.spatial.plucker import add, cross, rot, scale
-from loopdyn.spatial.rotations import quaternion_exp, quaternion_matrix
+from loopdyn.joints.dispatch import joint_minus, joint_plus, joint_rate
 from loopdyn.system.cut_angles import FULL_TURN
 from loopdyn.system.system import System
 from loopdyn.tree.power import powers
-
-# Below this squared angle the series of c is taken; the first term left out is x^6/1209600 < 1e-18 there.
-SMALL_ANGLE_SQUARED = 1e-4
 
 # clock: times and sizes. ORIGIN: where the count of fixed steps began; STOP: end of the step; STABLE: step size times
 # the fastest rate up to which the method is stable, zero where stiffness is not looked for.
@@ -159,33 +149,6 @@ class Output(NamedTuple):
     work: Any  # (n, works)
     steps: Any  # (n,) int: steps taken until then
     written: Any  # (1,) int: outputs so far
-
-
-@inline
-def turning(xi, w):
-    """Rate of the rotation vector xi of q0 exp(xi/2), whose angular velocity in its own axes is w."""
-    n2 = xi[0] * xi[0] + xi[1] * xi[1] + xi[2] * xi[2]
-    if n2 < SMALL_ANGLE_SQUARED:
-        c = 1.0 / 12.0 + n2 / 720.0 + n2 * n2 / 30240.0
-    else:
-        half = 0.5 * np.sqrt(n2)
-        c = (1.0 - half * np.cos(half) / np.sin(half)) / n2
-    x = cross(xi, w)
-    return add(add(w, scale(0.5, x)), scale(c, cross(xi, x)))
-
-
-@inline
-def joint_rate(kind, n, xi, v, j, out):
-    """out = xi' for one joint with n freedoms at speeds v."""
-    if kind == SPHERICAL or kind == FREE:
-        turn = (xi[j], xi[j + 1], xi[j + 2])
-        out[j], out[j + 1], out[j + 2] = turning(turn, (v[j], v[j + 1], v[j + 2]))
-        if kind == FREE:
-            E = quaternion_matrix(quaternion_exp(turn))
-            out[j + 3], out[j + 4], out[j + 5] = rot(E, (v[j + 3], v[j + 4], v[j + 5]))
-    else:
-        for k in range(j, j + n):
-            out[k] = v[k]
 
 
 @kernel

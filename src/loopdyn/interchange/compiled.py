@@ -62,7 +62,7 @@ class Compiled:
     @property
     def cuts(self) -> list[JointData]:
         """Joints that close loops. A cut free joint is none: it holds nothing."""
-        return [j for j in self.system.joints.values() if not j.in_tree and j.spec.type != "free"]
+        return [j for j in self.system.joints.values() if not j.in_tree and j.spec.rows_when_cut]
 
     def _poses(self, state: State) -> dict[str, Pose]:
         motion = body_motion(self.system, state)

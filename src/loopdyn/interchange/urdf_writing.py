@@ -196,15 +196,9 @@ class _Writer:
             said[key] = body
             p, R = compose(inverse(self.frames[body]), own)
             said[f"{key}_frame"] = frame((p / unit, R))
-        z = [0.0, 0.0, 1.0]
-        if j.spec.type in ("revolute", "prismatic", "helical", "cylindrical"):
-            said["axis"] = z
-        if j.spec.type == "helical":
-            said["pitch"] = j.par[0] / self.m.units.factor("pitch")
-        if j.spec.type == "universal":
-            said |= {"axis1": [1.0, 0.0, 0.0], "axis2": [j.par[0], j.par[1], 0.0]}
-        if j.spec.type == "planar":
-            said |= {"normal": z, "x": [1.0, 0.0, 0.0]}
+        said |= {key: direction.tolist() for key, direction in j.spec.axes_in_frame(j.par).items()}
+        for (key, dimension), value in zip(j.spec.constants.items(), j.par, strict=False):
+            said[key] = value / self.m.units.factor(dimension)
         if j.spec.limits is not None:
             limits = j.spec.limits
             said["limits"] = {k: list(v) for k, v in limits.items()} if isinstance(limits, dict) else list(limits)

@@ -2,9 +2,11 @@
 
 A joint joins frame F on its parent to frame M on its child. Both frames are orthonormal; joints with an
 axis have it as z. `A` denotes the axes of F as rows, in the axes that parent and child share when all
-joint coordinates are zero. A joint type is one file with
+joint coordinates are zero. A joint type is one file; `dispatch.py` chooses among them by code, and
+`tests/contract/test_joints.py` goes through all types and duties. The file has
 
-* a class that holds the user's data (:class:`Joint`), its coordinates and how to measure them from a pose;
+* a class that holds the user's data and the facts about the type (:class:`Joint`: all that it declares without a
+  value), and measures the coordinates of a pose;
 * ``rotation(A, par, q, i) -> E``: rotation of M against F, seen in the shared axes;
 * ``motion(RF, RM, A, par, q, i, v, j, S) -> d, w, dd, cj, cl``: displacement `d` of M from F, relative
   angular velocity `w`, relative velocity `dd` of M's origin, all in world axes, and the velocity terms of
@@ -14,10 +16,16 @@ joint coordinates are zero. A joint type is one file with
       a_M     = a_F + alpha_F x d + omega_F x (omega_F x d) + 2 omega_F x dd + sum S_v a + cl
 
   Row j+k of `S` receives the motion subspace: twist of M against F at M's origin, angular part first;
-* ``plus`` and ``minus`` where the coordinates are not a vector space (spherical, free);
-* ``rows(...)``: the constraint rows the joint becomes when it is cut (see :mod:`loopdyn.joints.rows`).
+* ``pose(par, q, i) -> d, E``: displacement and rotation of M against F, in F axes;
+* ``read(par, d, E, q, i)``: the inverse. Of the coordinates that make the same pose those nearest to q are written;
+* ``rows(...)``: the constraint rows the joint becomes when it is cut (see :mod:`loopdyn.joints.rows`);
+* ``coordinate(k, F, M, par, d)`` and ``wrench(k, F, M, par)``: a single coordinate, and the load on M at its origin
+  whose power is speed k of the joint and no other one (see :mod:`loopdyn.joints.reading`);
+* ``plus``, ``minus``, ``rate`` and ``mean_speeds`` where the coordinates do not simply add up
+  (:mod:`loopdyn.joints.adding` is what they do otherwise), ``wrench_rate`` where the wrenches are not fixed in F.
 
-`par` are two constants of the joint (pitch; cosine and sine of the angle between universal axes).
+F and M are the axes of the frames as rows in world axes, `par` two constants of the joint (pitch; cosine and sine of
+the angle between universal axes).
 """
 
 from __future__ import annotations
@@ -31,10 +39,19 @@ from pydantic import BeforeValidator
 from loopdyn.quantities.units import Path, Resolver, Scalar, Spec, Vec2, Vec3, Vec4
 from loopdyn.spatial.rotations import about_axis, perpendicular_frame, to_matrix
 
-# Codes of the joint types in kernels.
-WELD, REVOLUTE, PRISMATIC, HELICAL, CYLINDRICAL, UNIVERSAL, PLANAR, TRANSLATIONAL, SPHERICAL, FREE = range(10)
-
 Array = NDArray[np.float64]
+
+# Names of the rows that are a component of the wrench on M in F axes, in its order.
+COMPONENTS = ("mx", "my", "mz", "fx", "fy", "fz")
+
+# How M can turn against F; of a joint about z alone, the angle is its coordinate of that dimension.
+Turning = Literal["none", "about z", "about two axes", "about a point"]
+
+# What a bearing is chosen by, with the columns of the wrench on M (moment, force) in F axes.
+BearingLoads = dict[str, tuple[int, ...]]
+ABOUT_AXIS: BearingLoads = {
+    "radial force": (3, 4), "axial force": (5,), "tilting moment": (0, 1), "axial moment": (2,)
+}  # fmt: skip
 
 
 class Rotation(Spec):
@@ -144,11 +161,18 @@ class Joint(Spec):
         torque, and what turns it acts between the two bodies. A joint with armature cannot be cut.
     """
 
-    kind: ClassVar[int]
+    kind: ClassVar[int]  # code in kernels: the place in dispatch.JOINT_TYPES
     coordinates: ClassVar[tuple[str, ...]]  # suffixes of the labels in q
     speeds: ClassVar[tuple[str, ...]]  # suffixes of the labels in v
     dimensions: ClassVar[tuple[str, ...]]  # of each coordinate: angle, length or number (quaternion)
+    speed_dimensions: ClassVar[tuple[str, ...]]  # of what each speed is the rate of: angle or length
     rows_when_cut: ClassVar[tuple[str, ...]]  # names of the constraint rows, in F axes
+    row_dimensions: ClassVar[tuple[str, ...]]  # of each row: angle or length
+    rows_vary: ClassVar[bool] = False  # whether the wrenches of its rows, seen in F, depend on the pose
+    turning: ClassVar[Turning]
+    reversed_by_sign: ClassVar[bool]  # whether the motion read from the child's side is the same with all axes turned
+    constants: ClassVar[dict[str, str]] = {}  # fields that give `par`, in its order, with their dimensions
+    bearing_loads: ClassVar[BearingLoads] = {"force": (3, 4, 5), "moment": (0, 1, 2)}
 
     type: str
     parent: str | None = None
@@ -165,13 +189,40 @@ class Joint(Spec):
         return np.eye(3), (0.0, 0.0)
 
     @staticmethod
+    def axes_in_frame(par: tuple[float, float]) -> dict[str, Array]:
+        """Fields that give the directions of the joint, seen in F; none where its axes are those of the placement."""
+        return {}
+
+    @staticmethod
     def measure(E: Array, d: Array, par: tuple[float, float]) -> Array:
         """Coordinates of a pose: rotation `E` and position `d` of M seen from F, in F axes."""
         raise NotImplementedError
 
-    def is_periodic(self, k: int) -> bool:
-        """Whether coordinate k is an angle whose full turns a pose does not show; the slide of a screw shows them."""
-        return self.dimensions[k] == "angle" and self.type != "helical"
+    @classmethod
+    def row_wrenches(cls, E: Array, par: tuple[float, float]) -> Array:
+        """Wrench (torque, force) on M of each row where the joint is closed, in F axes; `E`: rotation of M in F."""
+        return np.eye(6)[[COMPONENTS.index(row) for row in cls.rows_when_cut]]
+
+    @classmethod
+    def is_periodic(cls, k: int) -> bool:
+        """Whether coordinate k is an angle whose full turns a pose does not show."""
+        return cls.dimensions[k] == "angle"
+
+    @classmethod
+    def is_scalar(cls) -> bool:
+        """Whether each speed is the rate of a coordinate of its own; with a quaternion it is not."""
+        return len(cls.coordinates) == len(cls.speeds)
+
+    @classmethod
+    def spins(cls) -> list[int]:
+        """Speeds of a rotation about a point that the joint holds: a rod between two of them may spin idly."""
+        held = cls.turning == "about a point" and bool(cls.rows_when_cut)
+        return [k for k, dimension in enumerate(cls.speed_dimensions) if held and dimension == "angle"]
+
+    @staticmethod
+    def curvature(v: Array) -> Array:
+        """Second derivative of xi in q(s) = q (+) xi(s) for constant speeds v, at xi = 0."""
+        return np.zeros(len(v))
 
     def labels(self, name: str) -> tuple[list[str], list[str]]:
         """Labels of the coordinates and of the speeds of the joint called `name`."""
@@ -189,7 +240,12 @@ class AxisJoint(Joint):
         """Frame with the axis as z."""
         return perpendicular_frame(r.direction(self.axis, element, (*path, "axis"))), (0.0, 0.0)
 
+    @staticmethod
+    def axes_in_frame(par: tuple[float, float]) -> dict[str, Array]:
+        """The axis is z."""
+        return {"axis": np.array([0.0, 0.0, 1.0])}
 
-def angle_about_z(E: Array) -> float:
+
+def turn_about_z(E: Array) -> float:
     """Angle of the rotation E about z, in (-pi, pi]."""
     return float(np.arctan2(E[1, 0] - E[0, 1], E[0, 0] + E[1, 1]))

@@ -7,10 +7,11 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from loopdyn.engine.jit import inline
-from loopdyn.joints.base import FREE, Array, Joint
-from loopdyn.joints.spherical import seen_in_shared_axes, turn, turn_between
-from loopdyn.spatial.plucker import add, cross, put3, rot, rot_t, row, scale
-from loopdyn.spatial.rotations import from_matrix, quaternion_matrix
+from loopdyn.joints.base import Array, Joint, Turning
+from loopdyn.joints.reading import pick, put_quaternion
+from loopdyn.joints.spherical import seen_in_shared_axes, turn, turn_between, turn_rate
+from loopdyn.spatial.plucker import add, cross, put3, rot, rot_t, row, scale, sub
+from loopdyn.spatial.rotations import from_matrix, quaternion_exp, quaternion_matrix
 
 ZERO = (0.0, 0.0, 0.0)
 
@@ -25,11 +26,15 @@ class Free(Joint):
     """
 
     label: ClassVar[str] = "free joint"
-    kind: ClassVar[int] = FREE
+    kind: ClassVar[int] = 9
     coordinates: ClassVar[tuple[str, ...]] = ("px", "py", "pz", "w", "x", "y", "z")
     speeds: ClassVar[tuple[str, ...]] = ("wx", "wy", "wz", "vx", "vy", "vz")
     dimensions: ClassVar[tuple[str, ...]] = ("length", "length", "length", "number", "number", "number", "number")
+    speed_dimensions: ClassVar[tuple[str, ...]] = ("angle", "angle", "angle", "length", "length", "length")
     rows_when_cut: ClassVar[tuple[str, ...]] = ()
+    row_dimensions: ClassVar[tuple[str, ...]] = ()
+    turning: ClassVar[Turning] = "about a point"
+    reversed_by_sign: ClassVar[bool] = False
 
     type: Literal["free"] = "free"
 
@@ -37,6 +42,11 @@ class Free(Joint):
     def measure(E: Array, d: Array, par: tuple[float, float]) -> Array:
         """Position and quaternion."""
         return np.concatenate([d, from_matrix(E)])
+
+    @staticmethod
+    def curvature(v: Array) -> Array:
+        """Moved by (+) the origin runs straight, while its velocity in axes that turn with M stays constant."""
+        return np.concatenate([np.zeros(3), np.cross(v[:3], v[3:])])
 
 
 @inline
@@ -87,5 +97,54 @@ def minus(q, p, i, xi, j):
 
 
 @inline
+def rate(xi, v, j, out):
+    """Of the turn as of a ball; the position moves along the axes of M before the turn."""
+    turn_rate(xi, v, j, out)
+    E = quaternion_matrix(quaternion_exp((xi[j], xi[j + 1], xi[j + 2])))
+    out[j + 3], out[j + 4], out[j + 5] = rot(E, (v[j + 3], v[j + 4], v[j + 5]))
+
+
+@inline
+def mean_speeds(xi, h, j, v):
+    """The position moves along the axes at the start of the step, the speeds are along those of its middle."""
+    for k in range(j, j + 3):
+        v[k] = xi[k] / h
+    E = quaternion_matrix(quaternion_exp((0.5 * xi[j], 0.5 * xi[j + 1], 0.5 * xi[j + 2])))
+    v[j + 3], v[j + 4], v[j + 5] = rot_t(E, (xi[j + 3] / h, xi[j + 4] / h, xi[j + 5] / h))
+
+
+@inline
 def rows(F, M, par, d, wF, wM, v, phi, G, gamma, k):
     return k
+
+
+@inline
+def pose(par, q, i):
+    return (q[i], q[i + 1], q[i + 2]), quaternion_matrix((q[i + 3], q[i + 4], q[i + 5], q[i + 6]))
+
+
+@inline
+def read(par, d, E, q, i):
+    q[i], q[i + 1], q[i + 2] = d
+    put_quaternion(q, i + 3, E)
+
+
+@inline
+def coordinate(k, F, M, par, d):
+    """Its freedoms have no coordinates of their own: zero, which nobody uses."""
+    return 0.0 * d[0]
+
+
+@inline
+def wrench(k, F, M, par):
+    if k < 3:
+        torque, force = pick(M, k), ZERO
+    else:
+        torque, force = ZERO, pick(M, k - 3)
+    return torque, force
+
+
+@inline
+def wrench_rate(wF, wM, torque, force):
+    """Its forces are fixed in M, seen from F they turn."""
+    return cross(wF, torque), cross(sub(wM, wF), force)

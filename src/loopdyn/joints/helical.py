@@ -7,13 +7,14 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from loopdyn.engine.jit import inline
-from loopdyn.joints.base import HELICAL, Array, AxisJoint, angle_about_z
+from loopdyn.joints.base import ABOUT_AXIS, Array, AxisJoint, BearingLoads, Turning, turn_about_z
+from loopdyn.joints.reading import about_z, angle_about_z, near
 from loopdyn.joints.rows import displacement, screw, tilt
 from loopdyn.quantities.units import Path, Resolver, Scalar
-from loopdyn.spatial.plucker import put3, rot, row, scale
+from loopdyn.spatial.plucker import dot, put3, rot, row, scale
 from loopdyn.spatial.rotations import axis_rotation
 
-ZERO = (0.0, 0.0, 0.0)
+ZERO, Z_AXIS = (0.0, 0.0, 0.0), (0.0, 0.0, 1.0)
 
 
 class Helical(AxisJoint):
@@ -28,11 +29,17 @@ class Helical(AxisJoint):
     """
 
     label: ClassVar[str] = "helical joint"
-    kind: ClassVar[int] = HELICAL
+    kind: ClassVar[int] = 3
     coordinates: ClassVar[tuple[str, ...]] = ("",)
     speeds: ClassVar[tuple[str, ...]] = ("",)
     dimensions: ClassVar[tuple[str, ...]] = ("angle",)
+    speed_dimensions: ClassVar[tuple[str, ...]] = ("angle",)
     rows_when_cut: ClassVar[tuple[str, ...]] = ("mx", "my", "fx", "fy", "screw")
+    row_dimensions: ClassVar[tuple[str, ...]] = ("angle", "angle", "length", "length", "length")
+    bearing_loads: ClassVar[BearingLoads] = ABOUT_AXIS
+    constants: ClassVar[dict[str, str]] = {"pitch": "pitch"}
+    turning: ClassVar[Turning] = "about z"
+    reversed_by_sign: ClassVar[bool] = True
 
     type: Literal["helical"] = "helical"
     pitch: Scalar
@@ -45,10 +52,22 @@ class Helical(AxisJoint):
             pitch = 1.0
         return super().axes(r, element, path)[0], (pitch, 0.0)
 
+    @classmethod
+    def row_wrenches(cls, E: Array, par: tuple[float, float]) -> Array:
+        """The nut pushes along the axis and turns back by the pitch."""
+        found = np.eye(6)[[0, 1, 3, 4, 5]]
+        found[4, 2] = -par[0]
+        return found
+
+    @classmethod
+    def is_periodic(cls, k: int) -> bool:
+        """No: the slide shows the turns."""
+        return False
+
     @staticmethod
     def measure(E: Array, d: Array, par: tuple[float, float]) -> Array:
         """Angle about z, with the turns that the slide tells."""
-        angle = angle_about_z(E)
+        angle = turn_about_z(E)
         return np.array([angle + 2 * np.pi * np.round((d[2] / par[0] - angle) / (2 * np.pi))])
 
 
@@ -71,3 +90,23 @@ def rows(F, M, par, d, wF, wM, v, phi, G, gamma, k):
     k = displacement(row(F, 0), d, wF, v, phi, G, gamma, k)
     k = displacement(row(F, 1), d, wF, v, phi, G, gamma, k)
     return screw(par[0], F, M, d, wF, wM, v, phi, G, gamma, k)
+
+
+@inline
+def pose(par, q, i):
+    return (0.0, 0.0, par[0] * q[i]), axis_rotation(Z_AXIS, q[i])
+
+
+@inline
+def read(par, d, E, q, i):
+    q[i] = near(about_z(E), d[2] / par[0])
+
+
+@inline
+def coordinate(k, F, M, par, d):
+    return near(angle_about_z(F, M), dot(row(F, 2), d) / par[0])
+
+
+@inline
+def wrench(k, F, M, par):
+    return row(F, 2), ZERO

@@ -7,13 +7,14 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from loopdyn.engine.jit import inline
-from loopdyn.joints.base import PLANAR, Array, Joint, angle_about_z
+from loopdyn.joints.base import Array, BearingLoads, Joint, Turning, turn_about_z
+from loopdyn.joints.reading import about_z, angle_about_z, near, pick
 from loopdyn.joints.rows import displacement, tilt
 from loopdyn.quantities.units import Path, Resolver, Vec3
-from loopdyn.spatial.plucker import add, put3, rot, row, scale
+from loopdyn.spatial.plucker import add, dot, put3, rot, row, scale
 from loopdyn.spatial.rotations import axis_rotation, perpendicular_frame
 
-ZERO = (0.0, 0.0, 0.0)
+ZERO, Z_AXIS = (0.0, 0.0, 0.0), (0.0, 0.0, 1.0)
 
 
 class Planar(Joint):
@@ -29,11 +30,16 @@ class Planar(Joint):
     """
 
     label: ClassVar[str] = "planar joint"
-    kind: ClassVar[int] = PLANAR
+    kind: ClassVar[int] = 6
     coordinates: ClassVar[tuple[str, ...]] = ("x", "y", "angle")
     speeds: ClassVar[tuple[str, ...]] = ("x", "y", "angle")
     dimensions: ClassVar[tuple[str, ...]] = ("length", "length", "angle")
+    speed_dimensions: ClassVar[tuple[str, ...]] = ("length", "length", "angle")
     rows_when_cut: ClassVar[tuple[str, ...]] = ("mx", "my", "fz")
+    row_dimensions: ClassVar[tuple[str, ...]] = ("angle", "angle", "length")
+    bearing_loads: ClassVar[BearingLoads] = {"normal force": (5,), "tilting moment": (0, 1)}
+    turning: ClassVar[Turning] = "about z"
+    reversed_by_sign: ClassVar[bool] = False
 
     type: Literal["planar"] = "planar"
     normal: Vec3
@@ -51,9 +57,14 @@ class Planar(Joint):
         return perpendicular_frame(normal, x), (0.0, 0.0)
 
     @staticmethod
+    def axes_in_frame(par: tuple[float, float]) -> dict[str, Array]:
+        """The normal is z."""
+        return {"normal": np.array([0.0, 0.0, 1.0]), "x": np.array([1.0, 0.0, 0.0])}
+
+    @staticmethod
     def measure(E: Array, d: Array, par: tuple[float, float]) -> Array:
         """Displacements along x and y, angle about z."""
-        return np.array([d[0], d[1], angle_about_z(E)])
+        return np.array([d[0], d[1], turn_about_z(E)])
 
 
 @inline
@@ -78,3 +89,31 @@ def motion(RF, RM, A, par, q, i, v, j, S):
 def rows(F, M, par, d, wF, wM, v, phi, G, gamma, k):
     k = tilt(F, M, wF, wM, phi, G, gamma, k)
     return displacement(row(F, 2), d, wF, v, phi, G, gamma, k)
+
+
+@inline
+def pose(par, q, i):
+    return (q[i], q[i + 1], 0.0), axis_rotation(Z_AXIS, q[i + 2])
+
+
+@inline
+def read(par, d, E, q, i):
+    q[i], q[i + 1], q[i + 2] = d[0], d[1], near(about_z(E), q[i + 2])
+
+
+@inline
+def coordinate(k, F, M, par, d):
+    if k == 2:
+        x = angle_about_z(F, M)
+    else:
+        x = dot(pick(F, k), d)
+    return x
+
+
+@inline
+def wrench(k, F, M, par):
+    if k == 2:
+        torque, force = row(F, 2), ZERO
+    else:
+        torque, force = ZERO, pick(F, k)
+    return torque, force

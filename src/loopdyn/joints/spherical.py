@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import ClassVar, Literal
 
 from loopdyn.engine.jit import inline
-from loopdyn.joints.base import SPHERICAL, Array, Joint
+from loopdyn.joints.base import Array, Joint, Turning
+from loopdyn.joints.reading import pick, put_quaternion
 from loopdyn.joints.rows import displacement
 from loopdyn.spatial.plucker import add, mul, put3, rot, row, scale, transpose
 from loopdyn.spatial.rotations import (
@@ -14,6 +15,7 @@ from loopdyn.spatial.rotations import (
     quaternion_log,
     quaternion_matrix,
     quaternion_product,
+    rotation_vector_rate,
 )
 
 ZERO = (0.0, 0.0, 0.0)
@@ -29,11 +31,15 @@ class Spherical(Joint):
     """
 
     label: ClassVar[str] = "spherical joint"
-    kind: ClassVar[int] = SPHERICAL
+    kind: ClassVar[int] = 8
     coordinates: ClassVar[tuple[str, ...]] = ("w", "x", "y", "z")
     speeds: ClassVar[tuple[str, ...]] = ("wx", "wy", "wz")
     dimensions: ClassVar[tuple[str, ...]] = ("number", "number", "number", "number")
+    speed_dimensions: ClassVar[tuple[str, ...]] = ("angle", "angle", "angle")
     rows_when_cut: ClassVar[tuple[str, ...]] = ("fx", "fy", "fz")
+    row_dimensions: ClassVar[tuple[str, ...]] = ("length", "length", "length")
+    turning: ClassVar[Turning] = "about a point"
+    reversed_by_sign: ClassVar[bool] = False
 
     type: Literal["spherical"] = "spherical"
 
@@ -93,6 +99,13 @@ def turn_between(q, p, i, xi, j):
 
 
 @inline
+def turn_rate(xi, v, j, out):
+    """out = xi' for the rotation vector at j and the angular velocity v, M axes."""
+    turn = (xi[j], xi[j + 1], xi[j + 2])
+    out[j], out[j + 1], out[j + 2] = rotation_vector_rate(turn, (v[j], v[j + 1], v[j + 2]))
+
+
+@inline
 def plus(q, i, xi, j, out):
     turn(q, i, xi, j, out)
 
@@ -103,7 +116,33 @@ def minus(q, p, i, xi, j):
 
 
 @inline
+def rate(xi, v, j, out):
+    turn_rate(xi, v, j, out)
+
+
+@inline
 def rows(F, M, par, d, wF, wM, v, phi, G, gamma, k):
     k = displacement(row(F, 0), d, wF, v, phi, G, gamma, k)
     k = displacement(row(F, 1), d, wF, v, phi, G, gamma, k)
     return displacement(row(F, 2), d, wF, v, phi, G, gamma, k)
+
+
+@inline
+def pose(par, q, i):
+    return ZERO, quaternion_matrix((q[i], q[i + 1], q[i + 2], q[i + 3]))
+
+
+@inline
+def read(par, d, E, q, i):
+    put_quaternion(q, i, E)
+
+
+@inline
+def coordinate(k, F, M, par, d):
+    """Its freedoms have no coordinates of their own: zero, which nobody uses."""
+    return 0.0 * d[0]
+
+
+@inline
+def wrench(k, F, M, par):
+    return pick(M, k), ZERO

@@ -7,9 +7,10 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from loopdyn.engine.jit import inline
-from loopdyn.joints.base import TRANSLATIONAL, Array, Joint
+from loopdyn.joints.base import Array, Joint, Turning
+from loopdyn.joints.reading import pick
 from loopdyn.joints.rows import no_rotation
-from loopdyn.spatial.plucker import add, put3, rot, row, scale
+from loopdyn.spatial.plucker import add, dot, put3, rot, row, scale
 
 ZERO = (0.0, 0.0, 0.0)
 IDENTITY = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)
@@ -25,11 +26,15 @@ class Translational(Joint):
     """
 
     label: ClassVar[str] = "translational joint"
-    kind: ClassVar[int] = TRANSLATIONAL
+    kind: ClassVar[int] = 7
     coordinates: ClassVar[tuple[str, ...]] = ("x", "y", "z")
     speeds: ClassVar[tuple[str, ...]] = ("x", "y", "z")
     dimensions: ClassVar[tuple[str, ...]] = ("length", "length", "length")
+    speed_dimensions: ClassVar[tuple[str, ...]] = ("length", "length", "length")
     rows_when_cut: ClassVar[tuple[str, ...]] = ("mx", "my", "mz")
+    row_dimensions: ClassVar[tuple[str, ...]] = ("angle", "angle", "angle")
+    turning: ClassVar[Turning] = "none"
+    reversed_by_sign: ClassVar[bool] = True
 
     type: Literal["translational"] = "translational"
 
@@ -61,3 +66,23 @@ def motion(RF, RM, A, par, q, i, v, j, S):
 @inline
 def rows(F, M, par, d, wF, wM, v, phi, G, gamma, k):
     return no_rotation(F, M, wF, wM, phi, G, gamma, k)
+
+
+@inline
+def pose(par, q, i):
+    return (q[i], q[i + 1], q[i + 2]), IDENTITY
+
+
+@inline
+def read(par, d, E, q, i):
+    q[i], q[i + 1], q[i + 2] = d
+
+
+@inline
+def coordinate(k, F, M, par, d):
+    return dot(pick(F, k), d)
+
+
+@inline
+def wrench(k, F, M, par):
+    return ZERO, pick(F, k)

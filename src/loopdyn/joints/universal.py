@@ -7,13 +7,14 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from loopdyn.engine.jit import inline
-from loopdyn.joints.base import UNIVERSAL, Array, Joint
+from loopdyn.joints.base import Array, Joint, Turning
+from loopdyn.joints.reading import near
 from loopdyn.joints.rows import directions, displacement
 from loopdyn.quantities.units import Path, Resolver, Vec3
-from loopdyn.spatial.plucker import add, cross, mul, put3, rot, row, scale
-from loopdyn.spatial.rotations import about_axis, axis_rotation
+from loopdyn.spatial.plucker import add, cross, dot, mul, put3, rot, row, scale, sub
+from loopdyn.spatial.rotations import about_axis, atan2, axis_rotation
 
-ZERO = (0.0, 0.0, 0.0)
+ZERO, X_AXIS = (0.0, 0.0, 0.0), (1.0, 0.0, 0.0)
 
 # Sine of the angle below which two axes count as parallel: the joint would lose one of its freedoms.
 PARALLEL = 1e-6
@@ -32,11 +33,16 @@ class Universal(Joint):
     """
 
     label: ClassVar[str] = "universal joint"
-    kind: ClassVar[int] = UNIVERSAL
+    kind: ClassVar[int] = 5
     coordinates: ClassVar[tuple[str, ...]] = ("1", "2")
     speeds: ClassVar[tuple[str, ...]] = ("1", "2")
     dimensions: ClassVar[tuple[str, ...]] = ("angle", "angle")
+    speed_dimensions: ClassVar[tuple[str, ...]] = ("angle", "angle")
     rows_when_cut: ClassVar[tuple[str, ...]] = ("normal", "fx", "fy", "fz")
+    row_dimensions: ClassVar[tuple[str, ...]] = ("angle", "length", "length", "length")
+    rows_vary: ClassVar[bool] = True
+    turning: ClassVar[Turning] = "about two axes"
+    reversed_by_sign: ClassVar[bool] = False
 
     type: Literal["universal"] = "universal"
     axis1: Vec3
@@ -54,6 +60,19 @@ class Universal(Joint):
             return np.eye(3), (0.0, 1.0)
         z = normal / sine
         return np.array([a1, np.cross(z, a1), z]), (float(a1 @ a2), sine)
+
+    @staticmethod
+    def axes_in_frame(par: tuple[float, float]) -> dict[str, Array]:
+        """The first axis is x, the second lies in the xy plane."""
+        return {"axis1": np.array([1.0, 0.0, 0.0]), "axis2": np.array([par[0], par[1], 0.0])}
+
+    @classmethod
+    def row_wrenches(cls, E: Array, par: tuple[float, float]) -> Array:
+        """Torque about the common normal of x of F and the second axis, which is fixed in M; forces."""
+        found = np.eye(6)[[0, 3, 4, 5]]
+        _, y, z = E @ np.array([par[0], par[1], 0.0])
+        found[0, :3] = np.array([0.0, -z, y]) / par[1]
+        return found
 
     @staticmethod
     def measure(E: Array, d: Array, par: tuple[float, float]) -> Array:
@@ -95,3 +114,54 @@ def rows(F, M, par, d, wF, wM, v, phi, G, gamma, k):
     k = displacement(row(F, 0), d, wF, v, phi, G, gamma, k)
     k = displacement(row(F, 1), d, wF, v, phi, G, gamma, k)
     return displacement(row(F, 2), d, wF, v, phi, G, gamma, k)
+
+
+@inline
+def pose(par, q, i):
+    return ZERO, mul(axis_rotation(X_AXIS, q[i]), axis_rotation((par[0], par[1], 0.0), q[i + 1]))
+
+
+@inline
+def read(par, d, E, q, i):
+    a2 = (par[0], par[1], 0.0)
+    turned = rot(E, a2)
+    first = atan2(turned[2], turned[1])
+    R2 = mul(axis_rotation(X_AXIS, -first), E)
+    sine = 0.5 * dot(a2, (R2[7] - R2[5], R2[2] - R2[6], R2[3] - R2[1]))
+    second = atan2(sine, 0.5 * (R2[0] + R2[4] + R2[8] - 1.0))
+    q[i], q[i + 1] = near(first, q[i]), near(second, q[i + 1])
+
+
+@inline
+def coordinate(k, F, M, par, d):
+    a1, a2 = row(F, 0), second_axis(M, par)
+    if k == 0:
+        angle = atan2(dot(a2, row(F, 2)), dot(a2, row(F, 1)))
+    else:
+        # about a2: from x of M, turned back, to a1; both seen perpendicular to a2
+        m1 = row(M, 0)
+        p, c = sub(a1, scale(dot(a1, a2), a2)), sub(m1, scale(dot(m1, a2), a2))
+        angle = atan2(dot(a2, cross(p, c)), dot(p, c))
+    return angle
+
+
+@inline
+def dual(k, a1, a2, par):
+    """Vector of the plane of a1 and a2 that is perpendicular to the other of the two, of unit product with its own."""
+    if k == 0:
+        u = sub(a1, scale(par[0], a2))
+    else:
+        u = sub(a2, scale(par[0], a1))
+    return scale(1.0 / (par[1] * par[1]), u)
+
+
+@inline
+def wrench(k, F, M, par):
+    """Torque that works on angle k alone."""
+    return dual(k, row(F, 0), second_axis(M, par), par), ZERO
+
+
+@inline
+def wrench_rate(k, F, M, par, wF, wM):
+    """Rate of the dual axis: one part turns with F, the other with M."""
+    return dual(k, cross(wF, row(F, 0)), cross(wM, second_axis(M, par)), par), ZERO

@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from loopdyn.engine.jit import inline
-from loopdyn.joints.base import WELD, Array, Joint
+from loopdyn.joints.base import Array, Joint, Turning
 from loopdyn.joints.rows import displacement, no_rotation
 from loopdyn.spatial.plucker import row
 
@@ -25,11 +25,15 @@ class Weld(Joint):
     """
 
     label: ClassVar[str] = "weld joint"
-    kind: ClassVar[int] = WELD
+    kind: ClassVar[int] = 0
     coordinates: ClassVar[tuple[str, ...]] = ()
     speeds: ClassVar[tuple[str, ...]] = ()
     dimensions: ClassVar[tuple[str, ...]] = ()
+    speed_dimensions: ClassVar[tuple[str, ...]] = ()
     rows_when_cut: ClassVar[tuple[str, ...]] = ("mx", "my", "mz", "fx", "fy", "fz")
+    row_dimensions: ClassVar[tuple[str, ...]] = ("angle", "angle", "angle", "length", "length", "length")
+    turning: ClassVar[Turning] = "none"
+    reversed_by_sign: ClassVar[bool] = True
 
     type: Literal["weld"] = "weld"
 
@@ -55,3 +59,13 @@ def rows(F, M, par, d, wF, wM, v, phi, G, gamma, k):
     k = displacement(row(F, 0), d, wF, v, phi, G, gamma, k)
     k = displacement(row(F, 1), d, wF, v, phi, G, gamma, k)
     return displacement(row(F, 2), d, wF, v, phi, G, gamma, k)
+
+
+@inline
+def pose(par, q, i):
+    return ZERO, IDENTITY
+
+
+@inline
+def read(par, d, E, q, i):
+    pass

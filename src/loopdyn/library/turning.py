@@ -14,14 +14,11 @@ from loopdyn.library._common import vec3
 from loopdyn.model.mechanism import GROUND, Body, Mechanism
 from loopdyn.quantities.expressions import resolve_parameters
 from loopdyn.quantities.units import Resolver, Units
-from loopdyn.spatial.rotations import from_matrix, perpendicular_frame, to_matrix
+from loopdyn.spatial.rotations import from_matrix, to_matrix
 
 Array = NDArray[np.float64]
 
 GENERIC = (0.76, 0.31, -0.47, 0.33)  # quaternion, no axis or angle in particular
-
-# Joints without an axis of their own: placed in the world, their coordinates are along world axes.
-ALONG_WORLD_AXES = ("spherical", "translational", "free")
 
 
 def turned(mechanism: Mechanism, rotation: ArrayLike = GENERIC) -> Mechanism:
@@ -120,16 +117,13 @@ class _Turn:
             if joint.child == GROUND:
                 changes["child_frame"] = self.frame(joint.child_frame)
             return joint.model_copy(update=changes)
-        if joint.type in ALONG_WORLD_AXES:
+        A, par = self.checked(joint.axes(self.values, self.mechanism.name, ()))
+        directions = joint.axes_in_frame(par)
+        if joint.coordinates and not (directions and joint.is_scalar()):  # coordinates along the axes of the placement
             frames = {f"{end}_frame": self.turned_frame(getattr(joint, end), joint.at) for end in ("parent", "child")}
             return joint.model_copy(update={"at": None, **frames})
-        if joint.type == "planar" and joint.x is None:
-            normal = [self.number(x) for x in joint.normal]
-            joint = joint.model_copy(update={"x": tuple(perpendicular_frame(normal)[0].tolist())})
-        for key in ("at", "axis", "axis1", "axis2", "normal", "x"):
-            if getattr(joint, key, None) is not None:
-                changes[key] = self.vector(getattr(joint, key))
-        return joint.model_copy(update=changes)
+        changes = {key: vec3(self.Q @ A.T @ direction) for key, direction in directions.items()}
+        return joint.model_copy(update=changes | {"at": self.vector(joint.at)})
 
     def force(self, name: str, force: Any) -> Any:
         changes: dict[str, Any] = {}

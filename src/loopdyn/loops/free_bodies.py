@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from loopdyn.joints.dispatch import wrenches
 from loopdyn.loops.rank import Rank, of_matrix, scaled
-from loopdyn.loops.reactions import freedom_wrench
 from loopdyn.spatial.rotations import from_matrix
 from loopdyn.system.system import State, System
 from loopdyn.tree.functions import Motion, Terms, body_motion, readings, terms
@@ -66,8 +66,8 @@ def joint_loads(system: System, free: System, motion: Motion) -> Array:
         if not j.in_tree:
             continue
         F, M, _, at = j.frames(motion.position, motion.rotation)
-        for n in range(len(j.spec.speeds)):
-            torque, force = freedom_wrench(j, n, F, M)
+        for n, wrench in enumerate(wrenches(j.spec, F, M, j.par)):
+            torque, force = wrench[:3], wrench[3:]
             for body, sign in ((j.child, 1.0), (j.parent, -1.0)):
                 if system.bodies[body] in first:
                     k, R = first[system.bodies[body]], motion.rotation[body]

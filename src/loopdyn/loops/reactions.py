@@ -24,13 +24,15 @@ from scipy import sparse
 
 from loopdyn.engine import records as rec
 from loopdyn.errors import ModelError, Problem
+from loopdyn.joints.base import COMPONENTS
+from loopdyn.joints.dispatch import wrenches
 from loopdyn.loops.elimination.passes import balance
 from loopdyn.loops.elimination.plan import with_cuts
 from loopdyn.loops.least_norm import smallest_solution
 from loopdyn.loops.rank import is_large, of_matrix
 from loopdyn.quantities.wording import nearest
 from loopdyn.system.system import JointData, State, System
-from loopdyn.tree.functions import Motion, add_user_forces, body_jacobian, body_motion
+from loopdyn.tree.functions import Motion, add_user_forces, body_jacobian, body_motion, relative_pose
 from loopdyn.tree.user_rows import user_rows
 
 if TYPE_CHECKING:
@@ -38,8 +40,6 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 PairRows = list[tuple[NDArray[np.int64], Array]]  # bodies and rows on them: children, then parents
-
-COMPONENTS = ("mx", "my", "mz", "fx", "fy", "fz")
 
 # A component counts as unique if self-balanced sets of reactions of unit norm contain less of it than this.
 UNIQUE = 1e-7
@@ -115,25 +115,10 @@ def least_part(system: System) -> float:
     return UNIQUE if t is None else max(UNIQUE, WITHIN * max(t.angle, t.length / system.size))
 
 
-def freedom_wrench(j: JointData, k: int, F: Array, M: Array) -> tuple[Array, Array]:
-    """Torque and force on M at its origin, world axes, whose power is speed k of the joint and no other one."""
-    zero, z = np.zeros(3), F[:, 2]
-    kind = j.spec.type
-    if kind == "universal":
-        a1, a2 = F[:, 0], j.par[0] * M[:, 0] + j.par[1] * M[:, 1]
-        first, second = (a1, a2) if k == 0 else (a2, a1)
-        return (first - j.par[0] * second) / j.par[1] ** 2, zero
-    turns = {"revolute": {0: z}, "helical": {0: z}, "cylindrical": {0: z}, "planar": {2: z}}
-    slides = {"prismatic": {0: z}, "cylindrical": {1: z}, "planar": {0: F[:, 0], 1: F[:, 1]}}
-    turns |= {"spherical": dict(enumerate(M.T)), "free": dict(enumerate(M.T))}
-    slides |= {"translational": dict(enumerate(F.T)), "free": dict(enumerate(M.T, 3))}
-    return turns.get(kind, {}).get(k, zero), slides.get(kind, {}).get(k, zero)
-
-
 def freedom_rate(system: System, state: State, motion: Motion, j: JointData, k: int) -> tuple[Array, float]:
     """Gradient (nv,) of coordinate k of a joint, which may be cut, by the speeds, and its rate at a state."""
     F, M, _, xM = j.frames(motion.position, motion.rotation)
-    torque, force = freedom_wrench(j, k, F, M)
+    torque, force = np.split(wrenches(j.spec, F, M, j.par)[k], 2)
     row, rate = np.zeros(system.nv), 0.0
     for body, sign in ((j.child, 1.0), (j.parent, -1.0)):
         moment = torque + np.cross(xM - motion.position[body], force)
@@ -326,19 +311,20 @@ class _Balance:
         self.others = tuple(system.constraint_rows[sum(len(j.spec.rows_when_cut) for j in own if not j.in_tree) :])
         dimension = dict(zip(system.constraint_rows, system.row_dimensions, strict=True))
         self.turns = np.array([dimension[label] == "angle" for label in self.others], bool)
-        # of the rows of joints: the joint, and their wrench; that of a universal joint depends on the pose
-        suffixes = [(n, j, suffix) for n, j in enumerate(own) for suffix in j.spec.rows_when_cut]
-        self.row_joint = np.array([n for n, *_ in suffixes], np.int64)
-        self.direction = np.array([_direction(j, suffix) for _, j, suffix in suffixes]).reshape(-1, 6)
-        self.normals = [(k, j) for k, (_, j, _) in enumerate(suffixes) if not self.direction[k].any()]
+        # of the rows of joints: the joint, and their wrench; that of some joints depends on the pose
+        counts = [len(j.spec.rows_when_cut) for j in own]
+        self.row_joint = np.repeat(np.arange(len(own)), counts)
+        self.direction = np.vstack([np.zeros((0, 6)), *(j.spec.row_wrenches(np.eye(3), j.par) for j in own)])
+        ends = np.cumsum(counts)
+        self.varying = [(j, ends[n] - counts[n], ends[n]) for n, j in enumerate(own) if j.spec.rows_vary]
         self.turned = np.flatnonzero(system.model.armature)  # speeds with armature
         self.units = np.tile([1.0] * 3 + [system.size] * 3, system.nb)  # of the equations of balance
 
     def directions(self, motion: Motion) -> Array:
         """Wrench (torque, force) of each row of a joint at closure, in axes of F."""
         found = self.direction.copy()
-        for k, j in self.normals:
-            found[k, :3] = _common_normal(j, motion)
+        for j, first, end in self.varying:
+            found[first:end] = j.spec.row_wrenches(relative_pose(j, motion)[0], j.par)
         return found
 
     def loads(self, state: State, a: Array) -> Array:
@@ -436,8 +422,7 @@ class _Balance:
         F, M = R[0] @ own[0] @ j.F[1], R[1] @ own[1] @ j.M[1]
         place = data[j.child, rec.ORIGIN : rec.ORIGIN + 3] + own[1] @ j.M[0]
         x = body[j.child, rec.X : rec.X + 3] + R[1] @ place
-        pairs = [freedom_wrench(j, k, F, M) for k in freedoms]
-        torque, force = (np.array([p[n] for p in pairs]).reshape(-1, 3) for n in (0, 1))
+        torque, force = np.hsplit(wrenches(j.spec, F, M, j.par)[list(freedoms)], 2)
         return _coo(_pair_rows(torque, force, x, body, j.parent, j.child), len(body))
 
     def _relation(self, relation: Array, duals: sparse.csr_matrix) -> sparse.csr_matrix:
@@ -563,20 +548,3 @@ def _coo(sides: PairRows, bodies: int) -> sparse.coo_matrix:
     columns = np.concatenate([(6 * b[:, None] + np.arange(6)).ravel() for b, _ in sides])
     values = np.concatenate([block.ravel() for _, block in sides])
     return sparse.coo_matrix((values, (rows, columns)), shape=(n, 6 * bodies))
-
-
-def _direction(j: JointData, suffix: str) -> Array:
-    """Wrench of one row at closure, in axes of F: torque, force; zero if it depends on the pose."""
-    out = np.zeros(6)
-    if suffix in COMPONENTS:
-        out[COMPONENTS.index(suffix)] = 1.0
-    elif suffix == "screw":
-        out[5], out[2] = 1.0, -j.par[0]
-    return out
-
-
-def _common_normal(j: JointData, motion: Motion) -> Array:
-    """Torque of a universal joint, in axes of F: normal to x of F and to the second axis, which is fixed in M."""
-    F, M, _, _ = j.frames(motion.position, motion.rotation)
-    _, y, z = F.T @ (j.par[0] * M[:, 0] + j.par[1] * M[:, 1])
-    return np.array([0.0, -z, y]) / j.par[1]

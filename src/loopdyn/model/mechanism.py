@@ -19,7 +19,8 @@ from loopdyn.constraints import AnyConstraint, Constraint, Driver, UserConstrain
 from loopdyn.errors import ModelError, Problem, warn
 from loopdyn.forces import AnyForce, Force, Motor, UserForce
 from loopdyn.forces.base import Law
-from loopdyn.joints import AnyJoint, Frame, Joint
+from loopdyn.joints import Frame, Joint
+from loopdyn.joints.dispatch import AnyJoint
 from loopdyn.model.inertia import Inertia
 from loopdyn.quantities.expressions import resolve_parameters
 from loopdyn.quantities.units import Resolver, Scalar, Spec, Units, Vec3

@@ -162,8 +162,8 @@ class Drawing:
 
     @cached_property
     def joints(self) -> tuple[JointData, ...]:
-        """Joints that have a symbol: all but the free ones."""
-        return tuple(j for j in self.system.joints.values() if j.spec.type != "free")
+        """Joints that have a symbol: all but the free ones, which hold nothing."""
+        return tuple(j for j in self.system.joints.values() if j.spec.rows_when_cut)
 
     @cached_property
     def normal(self) -> Array | None:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loopdyn.errors import LoopdynError, ModelError, Problem
-from loopdyn.loops.reactions import COMPONENTS
+from loopdyn.joints.base import COMPONENTS
 from loopdyn.quantities.wording import nearest
 from loopdyn.system.system import State, System
 from loopdyn.tree.functions import body_motion
@@ -30,16 +30,6 @@ Marks = NDArray[np.bool_]
 
 FRAMES = ("world", "parent", "child")  # axes in which loads are given: of the world, of the joint's two bodies
 MIXED = 1e-9  # share of a component in another axis below which it is rounding
-# What bearings are chosen by, with the columns of the wrench; z of F is the axis, along the slide, normal to the plane.
-TURNING = {"radial force": (3, 4), "axial force": (5,), "tilting moment": (0, 1), "axial moment": (2,)}
-GROUPS = {
-    "revolute": TURNING,
-    "helical": TURNING,
-    "cylindrical": TURNING,
-    "prismatic": {"guiding force": (3, 4), "tilting moment": (0, 1), "axial moment": (2,)},
-    "planar": {"normal force": (5,), "tilting moment": (0, 1)},
-}
-WHOLE = {"force": (3, 4, 5), "moment": (0, 1, 2)}  # of joints without an axis
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,7 +130,7 @@ class Bearings:
         n = self.index(joint)
         w, known = self.wrench[:, n], self.unique[n]
         found = {}
-        for name, group in GROUPS.get(self.system.joints[joint].spec.type, WHOLE).items():
+        for name, group in self.system.joints[joint].spec.bearing_loads.items():
             alike = len(set(known[list(group)].tolist())) == 1
             # a sum of what is known and what is not is neither: its components are given instead
             for label, columns in {name: group}.items() if alike else [(COMPONENTS[k], (k,)) for k in group]:

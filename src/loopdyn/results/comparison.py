@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loopdyn.errors import LoopdynError
-from loopdyn.loops.reactions import COMPONENTS
+from loopdyn.joints.base import COMPONENTS
 from loopdyn.results.bearings import rms
 from loopdyn.tree.functions import energy as energy_of
 

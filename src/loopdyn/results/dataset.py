@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from loopdyn.loops.reactions import COMPONENTS
+from loopdyn.joints.base import COMPONENTS
 from loopdyn.results.tables import OTHER_SOURCES
 from loopdyn.results.units import coordinate_units, load_units
 

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from loopdyn.loops.reactions import COMPONENTS, Reactions, reactions
+from loopdyn.joints.base import COMPONENTS
+from loopdyn.loops.reactions import Reactions, reactions
 from loopdyn.model.mechanism import Mechanism
 from loopdyn.results.units import load_units
 from loopdyn.run.locking import coordinate

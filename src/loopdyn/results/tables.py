@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from loopdyn.errors import LoopdynError
 from loopdyn.files import in_words, write
-from loopdyn.loops.reactions import COMPONENTS
+from loopdyn.joints.base import COMPONENTS
 from loopdyn.results.bearings import rms
 from loopdyn.results.units import load_units
 from loopdyn.tables import workbook

@@ -29,7 +29,6 @@ def load_units(system: System) -> list[str]:
         if label:
             joint, _, suffix = (label, "", "") if label in system.joints else label.partition(".")
             spec = system.joints[joint].spec
-            known = dict(zip(spec.coordinates, spec.dimensions, strict=True))
-            turns = known.get(suffix, "angle" if suffix.startswith("w") else "length") == "angle"
+            turns = spec.speed_dimensions[spec.speeds.index(suffix)] == "angle"
         units.append("N m" if turns else "N")
     return units

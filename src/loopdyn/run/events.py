@@ -496,7 +496,7 @@ class _Coordinate:
         self.system, self.label = system, label
         self.joint, self.k, *_ = system.labels.coordinates[label]
         self.angle = self.joint.spec.dimensions[self.k] == "angle"
-        self.periodic = self.angle and self.joint.spec.type != "helical"
+        self.periodic = self.joint.spec.is_periodic(self.k)
         self.unit = 1.0 if self.angle else system.size
         self.place = system.coordinates.index(label) if label in system.coordinates else None
 

@@ -10,9 +10,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from loopdyn.engine.jit import inline
+from loopdyn.spatial.plucker import add, cross, scale
 
 # Below this squared angle sin(x)/x is taken from its series; the first term left out is x^6/5040 < 1e-19 there.
 _SMALL_ANGLE_SQUARED = 1e-6
+# The same for the rate of a rotation vector; the first term left out is x^6/1209600 < 1e-18 there.
+_SMALL_TURN_SQUARED = 1e-4
 
 
 @inline
@@ -106,6 +109,23 @@ def quaternion_log(q):
         k = 4.0 * np.arctan(s / (1.0 + c)) / s
     k = sign * k
     return (k * q[1], k * q[2], k * q[3])
+
+
+@inline
+def rotation_vector_rate(xi, w):
+    """Rate of the rotation vector xi of q0 exp(xi/2), whose angular velocity in its own axes is w.
+
+    The inverse of the derivative of the exponential map: w + 1/2 xi x w + c xi x (xi x w) with
+    c = (1 - (|xi|/2) cot(|xi|/2)) / |xi|^2.
+    """
+    n2 = xi[0] * xi[0] + xi[1] * xi[1] + xi[2] * xi[2]
+    if n2.real < _SMALL_TURN_SQUARED:
+        c = 1.0 / 12.0 + n2 / 720.0 + n2 * n2 / 30240.0
+    else:
+        half = 0.5 * np.sqrt(n2)
+        c = (1.0 - half * np.cos(half) / np.sin(half)) / n2
+    x = cross(xi, w)
+    return add(add(w, scale(0.5, x)), scale(c, cross(xi, x)))
 
 
 @inline

@@ -15,7 +15,7 @@ from loopdyn.analysis.assembly import assemble
 from loopdyn.errors import LoopdynError
 from loopdyn.files import write
 from loopdyn.interrupts import deferred
-from loopdyn.loops.reactions import COMPONENTS
+from loopdyn.joints.base import COMPONENTS
 from loopdyn.model.mechanism import Mechanism
 from loopdyn.quantities.wording import nearest
 from loopdyn.results.run import Run

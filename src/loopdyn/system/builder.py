@@ -16,6 +16,7 @@ from loopdyn.errors import ModelError, Path, Problem
 from loopdyn.forces.base import Record, law_program
 from loopdyn.joints import Joint
 from loopdyn.joints.base import Frame
+from loopdyn.joints.dispatch import is_known
 from loopdyn.model.inertia import MassProperties
 from loopdyn.model.mechanism import GROUND, Mechanism, name_problem, unrelated
 from loopdyn.quantities.expressions import Program
@@ -239,6 +240,10 @@ class _Builder:
 
     def _joint(self, name: str, spec: Joint) -> JointData | None:
         r, element, path = self.r, f"joint '{name}'", ("joints", name)
+        if not is_known(spec):
+            hint = "Use one of the types of ld.joints; a type of your own is added as CONTRIBUTING.md says."
+            r.problem(element, f"its type '{type(spec).__name__}' is not known to the kernels", hint, path)
+            return None
         ends = []
         for key in ("parent", "child"):
             body = getattr(spec, key)
@@ -404,7 +409,8 @@ class _Builder:
         linear_rows = []
         for k in self.topology.cut_edges:
             j = self.placement.joints[self.topology.edges[k].name]
-            self.row_list += [(f"{j.name}.{row}", row_dimension(row), True) for row in j.spec.rows_when_cut]
+            rows = zip(j.spec.rows_when_cut, j.spec.row_dimensions, strict=True)
+            self.row_list += [(f"{j.name}.{row}", dimension, True) for row, dimension in rows]
         for section, items in (("constraints", self.m.constraints), ("drivers", self.m.drivers)):
             for name, spec in items.items():
                 record = spec.resolve(self.r, self.placement, f"{section[:-1]} '{name}'", (section, name))
@@ -452,13 +458,13 @@ class _Builder:
         given = spec.armature
         if given is None:
             return found
-        ball = spec.type == "spherical" and not isinstance(given, dict)
+        ball = not (spec.is_scalar() or isinstance(given, dict)) and set(spec.speed_dimensions) == {"angle"}
         names = {"": given} if not isinstance(given, dict) else given
         for suffix, value in names.items():
-            scalar = suffix in spec.coordinates and len(spec.coordinates) == len(spec.speeds)
+            scalar = suffix in spec.coordinates and spec.is_scalar()
             if not (scalar or ball):
-                known = [s for s in spec.speeds if s in spec.coordinates] if spec.type != "free" else []
-                hint = f"Give a mapping with: {', '.join(known)}." if known and known != [""] else "Remove it."
+                known = spec.speeds if spec.is_scalar() else ()
+                hint = f"Give a mapping with: {', '.join(known)}." if known and known != ("",) else "Remove it."
                 self.r.problem(element, f"has no coordinate '{suffix or joint.name}' for armature", hint, path)
                 continue
             turns = ball or spec.dimensions[spec.coordinates.index(suffix)] == "angle"
@@ -484,9 +490,9 @@ class _Builder:
                 continue
             given = spec.limits if isinstance(spec.limits, dict) else {"": spec.limits}
             for suffix, bounds in given.items():
-                if suffix not in spec.coordinates or "w" in spec.coordinates:
-                    known = [s for s in spec.coordinates if "w" not in spec.coordinates]
-                    hint = f"Give a mapping with: {', '.join(known)}." if known and known != [""] else "Remove them."
+                if suffix not in spec.coordinates or not spec.is_scalar():
+                    known = spec.coordinates if spec.is_scalar() else ()
+                    hint = f"Give a mapping with: {', '.join(known)}." if known and known != ("",) else "Remove them."
                     self.r.problem(element, f"has no coordinate '{suffix or name}' for limits", hint, path)
                     continue
                 dimension = spec.dimensions[spec.coordinates.index(suffix)]

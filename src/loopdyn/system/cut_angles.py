@@ -15,24 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loopdyn.engine import records as rec
-from loopdyn.joints.base import (
-    CYLINDRICAL,
-    HELICAL,
-    PLANAR,
-    PRISMATIC,
-    REVOLUTE,
-    TRANSLATIONAL,
-    WELD,
-    angle_about_z,
-)
+from loopdyn.joints.base import turn_about_z
+from loopdyn.joints.dispatch import JOINT_TYPES
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-# Joints that turn about z of their frames alone, with the number of the angle among their coordinates; and those
-# that do not turn.
-ABOUT_Z = {REVOLUTE: 0, HELICAL: 0, CYLINDRICAL: 0, PLANAR: 2}
-NO_TURN = (WELD, PRISMATIC, TRANSLATIONAL)
 # Sine of the angle below which axes count as parallel. The sum differs from the angle by a periodic function of about
 # this size, which does not grow with the turns; it need only be far below half a turn.
 PARALLEL = 1e-3
@@ -70,7 +58,7 @@ def cut_angle_path(tables: Tables, cut: Ints, cut_frames: Array, n: int, k: int)
     At the reference pose the angle is within half a turn of zero, whichever joint is cut.
     """
     kind, parent, child = (int(cut[n, c]) for c in (rec.C_KIND, rec.C_PARENT, rec.C_CHILD))
-    if ABOUT_Z.get(kind) != k or kind == HELICAL:
+    if JOINT_TYPES[kind].turning != "about z" or not JOINT_TYPES[kind].is_periodic(k):
         return None
     F, M = (cut_frames[n, first : first + 9].reshape(3, 3) for first in (rec.F_AXES, rec.M_AXES))
     n_bases = len(tables.base_programs)
@@ -88,15 +76,15 @@ def cut_angle_path(tables: Tables, cut: Ints, cut_frames: Array, n: int, k: int)
     steps: list[tuple[int, int]] = []
     for chain, R, side in zip(up, turns, (-1, 1), strict=True):
         for i in (i for i in chain if i not in shared and i >= n_bases):
-            kind = int(tables.tree[i, rec.KIND])
-            if kind in NO_TURN:
+            joint = JOINT_TYPES[tables.tree[i, rec.KIND]]
+            if joint.turning == "none":
                 continue
             along = float(axes[0][2] @ R @ tables.body[i, rec.AXES + 6 : rec.AXES + 9])
-            if kind not in ABOUT_Z or abs(along) < np.cos(PARALLEL):
+            if joint.turning != "about z" or abs(along) < np.cos(PARALLEL):
                 return None
             sign = side * (1 if along > 0.0 else -1) * (-1 if tables.tree[i, rec.REVERSED] else 1)
-            steps.append((int(tables.tree[i, rec.Q0]) + ABOUT_Z[kind], sign))
-    offset = angle_about_z(axes[0] @ axes[1].T)
+            steps.append((int(tables.tree[i, rec.Q0]) + joint.dimensions.index("angle"), sign))
+    offset = turn_about_z(axes[0] @ axes[1].T)
     start = offset + sum(sign * tables.q_reference[k] for k, sign in steps)
     return AnglePath(tuple(steps), offset - FULL_TURN * float(np.round(start / FULL_TURN)))
 

@@ -6,8 +6,6 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-from loopdyn.joints import Joint
-
 if TYPE_CHECKING:
     from loopdyn.system.system import JointData
 
@@ -58,26 +56,15 @@ class Labels:
         self.speeds: dict[str, Label] = {}
         counted_places = {label: nq - len(counted) + n for n, label in enumerate(counted)}
         for j in joints:
-            scalar = is_scalar(j.spec)
+            scalar = j.spec.is_scalar()
             q, v = j.spec.labels(j.name)
             for k, (label, dimension) in enumerate(zip(q, j.spec.dimensions, strict=True)):
                 place = j.q0 + k if j.in_tree else counted_places.get(label, -1)
                 self.coordinates[label] = Label(j, k, dimension, place, scalar)
-            for k, (label, dimension) in enumerate(zip(v, _speed_dimensions(j.spec), strict=True)):
+            for k, (label, dimension) in enumerate(zip(v, j.spec.speed_dimensions, strict=True)):
                 self.speeds[label] = Label(j, k, dimension, j.v0 + k if j.in_tree else -1, scalar)
 
     @cached_property
     def scalars(self) -> dict[str, Label]:
         """Coordinates that are one number each, with a speed of the same label."""
         return {label: found for label, found in self.coordinates.items() if found.scalar}
-
-
-def is_scalar(spec: Joint) -> bool:
-    """Whether each coordinate of a joint has a speed of its own, its derivative: no quaternion."""
-    return len(spec.coordinates) == len(spec.speeds)
-
-
-def _speed_dimensions(spec: Joint) -> Sequence[str]:
-    if is_scalar(spec):
-        return spec.dimensions
-    return ["length" if suffix.startswith("v") else "angle" for suffix in spec.speeds]  # w of angular velocities

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from loopdyn.engine import records as rec
 from loopdyn.errors import Path
 from loopdyn.forces.base import Freedom
-from loopdyn.joints import REVERSED_BY_SIGN, Free
+from loopdyn.joints import Free
 from loopdyn.model.inertia import MassProperties
 from loopdyn.quantities.units import Resolver
 from loopdyn.quantities.wording import nearest
@@ -97,19 +97,19 @@ class Placement:
             self.joints[j.name] = replace(j, parent=row[j.parent], child=row[j.child], cut=number)
 
     def _place_body(self, i: int, p: int, joint: JointData, reverse: bool) -> None:
-        kind = joint.spec.kind
+        spec = joint.spec
         inboard, outboard = (joint.M, joint.F) if reverse else (joint.F, joint.M)
         origin, axes = self.own[p]
         A = (axes @ inboard[1]).T  # joint axes as rows; at zero coordinates the same for parent and child
         own_axes = A.T @ outboard[1].T
         self.own[i] = (-own_axes @ outboard[0], own_axes)
-        sign = -1.0 if reverse and kind in REVERSED_BY_SIGN else 1.0
+        sign = -1.0 if reverse and spec.reversed_by_sign else 1.0
         data = self.body_data[i]
         data[rec.OFFSET : rec.OFFSET + 3] = origin + axes @ inboard[0]
         data[rec.AXES : rec.AXES + 9] = sign * A.ravel()
         data[rec.PAR : rec.PAR + 2] = joint.par
-        reversed_in_kernel = reverse and kind not in REVERSED_BY_SIGN
-        self.tree[i] = [p, kind, joint.q0, joint.v0, len(joint.spec.speeds), reversed_in_kernel]
+        reversed_in_kernel = reverse and not spec.reversed_by_sign
+        self.tree[i] = [p, spec.kind, joint.q0, joint.v0, len(spec.speeds), reversed_in_kernel]
 
     def _mass_data(self, i: int, mass: MassProperties) -> None:
         m, com, inertia = mass

@@ -67,7 +67,7 @@ def _grow(
         while ring:  # bodies welded to this layer belong to it
             b = ring.popleft()
             layer.append(b)
-            welds = (k for k in adjacent[b] if edges[k].type == "weld")
+            welds = (k for k in adjacent[b] if edges[k].freedoms == 0)
             for k in sorted(welds, key=lambda k: edges[k].name):
                 c = edges[k].other(b)
                 if joint[c] == -2:

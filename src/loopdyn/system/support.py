@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from loopdyn.joints.dispatch import twists
 from loopdyn.model.inertia import MassProperties
 from loopdyn.system.graph import Forest
 from loopdyn.system.system import JointData, Pose, compose
@@ -81,20 +82,7 @@ def _about_world_origin(mass: MassProperties, pose: Pose) -> Array:
 
 def _columns(joint: JointData, poses: Sequence[Pose]) -> Array:
     """Motion subspace of a joint at its reference coordinates, about the world origin, world axes."""
-    x, E = compose(poses[joint.child], joint.M)
-    z, zero = E[:, 2], np.zeros(3)
-    kind = joint.spec.type
-    a2 = joint.par[0] * E[:, 0] + joint.par[1] * E[:, 1]
-    twists = {
-        "revolute": [(z, zero)],
-        "prismatic": [(zero, z)],
-        "helical": [(z, joint.par[0] * z)],
-        "cylindrical": [(z, zero), (zero, z)],
-        "universal": [(E[:, 0], zero), (a2, zero)],
-        "planar": [(zero, E[:, 0]), (zero, E[:, 1]), (z, zero)],
-        "translational": [(zero, E[:, k]) for k in range(3)],
-        "spherical": [(E[:, k], zero) for k in range(3)],
-        "free": [(E[:, k], zero) for k in range(3)] + [(zero, E[:, k]) for k in range(3)],
-        "weld": [],
-    }[kind]
-    return np.array([np.concatenate([w, v + np.cross(x, w)]) for w, v in twists]).reshape(-1, 6).T
+    x, M = compose(poses[joint.child], joint.M)
+    F = poses[joint.parent][1] @ joint.F[1]
+    S = twists(joint.spec, F, M, joint.par)
+    return np.hstack([S[:, :3], S[:, 3:] + np.cross(x, S[:, :3])]).T

@@ -275,9 +275,7 @@ class System:
         found = np.ones(self.nv, bool)
         for j in self.joints.values():
             if j.in_tree:
-                for k, suffix in enumerate(j.spec.speeds):
-                    scalar = len(j.spec.dimensions) == len(j.spec.speeds)
-                    found[j.v0 + k] = (j.spec.dimensions[k] != "length") if scalar else not suffix.startswith("v")
+                found[j.v0 : j.v0 + len(j.spec.speeds)] = [d == "angle" for d in j.spec.speed_dimensions]
         return found
 
     @cached_property
@@ -313,7 +311,7 @@ class System:
     @cached_property
     def size(self) -> float:
         """Size of the mechanism in m: largest distance of a joint from the mean of all joints at the reference pose."""
-        points = [self._joint_point(j) for j in self.joints.values() if j.spec.type != "free"]
+        points = [self._joint_point(j) for j in self.joints.values() if j.spec.rows_when_cut]
         if len(points) < 2:
             return 1.0
         spread = float(np.linalg.norm(np.array(points) - np.mean(points, axis=0), axis=1).max())

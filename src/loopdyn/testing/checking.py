@@ -433,11 +433,9 @@ def _in_mm_and_g(m: Mechanism) -> Mechanism:
             frame: Any = getattr(joint, key)
             if frame is not None:
                 update[key] = frame.model_copy(update={"position": _vector(r, frame.position, factor=MM)})
-        if joint.type == "helical":
-            update["pitch"] = MM * float(r.scalar(joint.pitch, "length", name, ()))
-        for key in ("axis", "axis1", "axis2", "normal", "x"):
-            if getattr(joint, key, None) is not None:
-                update[key] = _vector(r, getattr(joint, key), "number")
+        A, par = joint.axes(r, name, ())
+        update |= {key: A.T @ direction for key, direction in joint.axes_in_frame(par).items()}
+        update |= {key: MM * value for key, value in zip(joint.constants, par, strict=False)}
         if joint.armature is not None:
             update["armature"] = _rotors_in_mm_and_g(r, joint)
         other.joints[name] = joint.model_copy(update=update)
@@ -466,8 +464,7 @@ def _in_mm(system: System) -> tuple[Array, Array]:
             for k, dimension in enumerate(j.spec.dimensions):
                 if dimension == "length":
                     q[j.q0 + k] = MM
-            scalar = len(j.spec.coordinates) == len(j.spec.speeds)
-            for k, suffix in enumerate(j.spec.speeds):
-                if (j.spec.dimensions[k] == "length") if scalar else suffix.startswith("v"):
+            for k, dimension in enumerate(j.spec.speed_dimensions):
+                if dimension == "length":
                     v[j.v0 + k] = MM
     return q, v

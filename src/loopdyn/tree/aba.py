@@ -35,7 +35,7 @@ from loopdyn.engine.records import (
 )
 from loopdyn.engine.status import FINE
 from loopdyn.forces import add_loads
-from loopdyn.joints.base import REVOLUTE
+from loopdyn.joints.dispatch import is_pin
 from loopdyn.spatial.plucker import (
     add,
     add3,
@@ -115,7 +115,7 @@ def inward(model, work):
         cw, cv = get3(B, i, CW), get3(B, i, CV)
         bw, bv = inertia_times(J, H, M, cw, cv)
         pw, pv = add(get3(B, i, PW), bw), add(get3(B, i, PV), bv)
-        if model.tree[i, KIND] == REVOLUTE:
+        if is_pin(model.tree[i, KIND]):
             size, load, armature = J[0] + J[1] + J[2], work.load[iv], model.armature[iv]
             sound, d, u, uw, uv = eliminate_pin(D, iv, size, load, armature, J, H, pw)
             if not sound:
@@ -145,7 +145,7 @@ def outward(model, work):
         aw = get3(B, p, AW)
         av = add(get3(B, p, AV), cross(aw, get3(B, i, ARM)))
         # U contains the bias already (p was shifted by I c), so a' leaves c out until the end
-        if model.tree[i, KIND] == REVOLUTE:
+        if is_pin(model.tree[i, KIND]):
             a = D[iv, LOAD] - D[iv, DINV] * (dot(get3(D, iv, UW), aw) + dot(get3(D, iv, UV), av))
             work.a[iv] = a
             aw = add(aw, scale(a, get3(D, iv, SW)))

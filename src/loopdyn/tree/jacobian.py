@@ -40,11 +40,8 @@ from loopdyn.engine.records import (
     open_work,
 )
 from loopdyn.forces import body_frame, body_point
-from loopdyn.joints import joint_rows, revolute, spherical
-from loopdyn.joints.base import FREE, REVOLUTE, SPHERICAL, UNIVERSAL
-from loopdyn.joints.measure import counted_angle, joint_freedom
-from loopdyn.joints.universal import second_axis
-from loopdyn.spatial.plucker import add, centripetal, cross, dot, get3, get9, neg, rot, row, scale, sub
+from loopdyn.joints.dispatch import counted_angle, joint_coordinate, joint_rows, joint_wrench, joint_wrench_rate
+from loopdyn.spatial.plucker import add, centripetal, cross, dot, get3, get9, neg, rot, scale, sub
 from loopdyn.tree.kinematics import accelerations, kinematics
 
 
@@ -93,11 +90,7 @@ def rows_of_pair(model, work, n):
     kind, k = model.cut[n, C_KIND], model.cut[n, C_ROW]
     for m in range(k, k + model.cut[n, C_ROWS]):
         work.explicit[m] = 0.0
-    if kind == REVOLUTE:  # the two most frequent cases are written out
-        revolute.rows(F, M, par, d, wF, wM, v, work.phi, work.rows, work.gamma, k)
-    elif kind == SPHERICAL:
-        spherical.rows(F, M, par, d, wF, wM, v, work.phi, work.rows, work.gamma, k)
-    elif kind < FIRST_CONSTRAINT:
+    if kind < FIRST_CONSTRAINT:
         joint_rows(kind, F, M, par, d, wF, wM, v, work.phi, work.rows, work.gamma, k)
     else:
         pair_rows(model, work, kind, model.cut[n, C_PROGRAM], F, M, par, d, wF, wM, v, k)
@@ -164,24 +157,15 @@ def freedom_of_cut(model, work, n, k):
     i, j = model.cut[n, C_PARENT], model.cut[n, C_CHILD]
     F, M, par, d, wF, wM, v, xM = pair(model, work, n)
     kind = model.cut[n, C_KIND]
-    x, torque, force = joint_freedom(kind, k, F, M, par, d)
+    x = joint_coordinate(kind, k, F, M, par, d)
+    torque, force = joint_wrench(kind, k, F, M, par)
+    torque_rate, force_rate = joint_wrench_rate(kind, k, F, M, par, wF, wM, torque, force)
     omega, alpha = sub(wM, wF), get3(B, i, AW)
     aF = body_point_acceleration(B, i, get3(model.cut_frames, n, F_POINT))
     aM = body_point_acceleration(B, j, get3(model.cut_frames, n, M_POINT))
-    if kind == UNIVERSAL:  # dual axes: one part turns with F, the other with M
-        a1, a2 = row(F, 0), second_axis(M, par)
-        r1, r2 = cross(wF, a1), cross(wM, a2)
-        if k == 0:
-            turning = scale(1.0 / (par[1] * par[1]), sub(r1, scale(par[0], r2)))
-        else:
-            turning = scale(1.0 / (par[1] * par[1]), sub(r2, scale(par[0], r1)))
-    else:
-        turning = cross(wF, torque)
     dx = dot(torque, omega) + dot(force, v)
     seen = sub(sub(sub(aM, aF), cross(alpha, d)), add(scale(2.0, cross(wF, v)), centripetal(wF, d)))
-    ddx = dot(torque, sub(get3(B, j, AW), alpha)) + dot(turning, omega) + dot(force, seen)
-    if kind == FREE:  # the axes of its velocities turn with M
-        ddx += dot(cross(omega, force), v)
+    ddx = dot(torque, sub(get3(B, j, AW), alpha)) + dot(torque_rate, omega) + dot(force, seen) + dot(force_rate, v)
     return x, dx, ddx, torque, force, xM
 
 

@@ -37,8 +37,7 @@ from loopdyn.engine.records import (
     open_model,
     open_work,
 )
-from loopdyn.joints import joint_minus, joint_motion, joint_plus, joint_rotation
-from loopdyn.joints.base import REVOLUTE
+from loopdyn.joints.dispatch import is_pin, joint_minus, joint_motion, joint_plus, joint_rotation
 from loopdyn.quantities.expressions import run_program
 from loopdyn.spatial.plucker import (
     add,
@@ -192,13 +191,13 @@ def place_body(model, work, i, with_inertia):
     B = work.body
     p, iq, iv = model.tree[i, PARENT], model.tree[i, Q0], model.tree[i, V0]
     RP, wP = get9(B, p, R), get3(B, p, W)
-    if model.tree[i, KIND] == REVOLUTE:
+    if is_pin(model.tree[i, KIND]):
         r = place_on_pin(model, work, i, RP, wP, iq, iv)
     else:
         r = place_on_joint(model, work, i, RP, wP, iq, iv)
     put3(B, i, X, add(get3(B, p, X), r))
     v = add(get3(B, p, V), cross(wP, r))
-    if model.tree[i, KIND] != REVOLUTE:
+    if not is_pin(model.tree[i, KIND]):
         for k in range(iv, iv + model.tree[i, NV]):
             v = add(v, scale(work.v[k], get3(work.dof, k, SV)))
     put3(B, i, V, v)

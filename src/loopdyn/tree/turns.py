@@ -3,7 +3,7 @@
 from loopdyn.engine.jit import inline, kernel
 from loopdyn.engine.records import C_KIND, E_COORDINATE, E_CUT, E_FREEDOM, open_model, open_work
 from loopdyn.forces.base import JOINT_FRICTION, JOINT_SPRING, MOTOR
-from loopdyn.joints.measure import counted_angle, nearest_turn
+from loopdyn.joints.dispatch import counted_angle, nearest_turn
 from loopdyn.tree.jacobian import freedom_of_cut
 from loopdyn.tree.kinematics import kinematics
 

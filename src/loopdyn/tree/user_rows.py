@@ -162,15 +162,12 @@ class UserFunctions:
         return out
 
     def _curved(self, v: Array) -> Array:
-        """Second derivative of xi in q(s) = q (+) xi(s) for constant speeds.
-
-        Not zero for free joints alone: moved by (+), their origin runs straight, while their velocity in axes that turn
-        with the body is what stays constant.
-        """
+        """Second derivative of xi in q(s) = q (+) xi(s) for constant speeds."""
         twice = np.zeros(self.system.nv)
         for j in self.system.joints.values():
-            if j.in_tree and j.spec.type == "free":
-                twice[j.v0 + 3 : j.v0 + 6] = np.cross(v[j.v0 : j.v0 + 3], v[j.v0 + 3 : j.v0 + 6])
+            if j.in_tree:
+                own = slice(j.v0, j.v0 + len(j.spec.speeds))
+                twice[own] = j.spec.curvature(v[own])
         return twice
 
     def _takes_complex(self, name: str, c: UserConstraint) -> bool:

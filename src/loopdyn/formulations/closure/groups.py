@@ -18,7 +18,6 @@ from loopdyn.formulations.closure.parts import (
     column,
     frame_at,
     hang_both,
-    joint_pose,
     move_part,
     ring,
     turn_part,
@@ -35,7 +34,7 @@ from loopdyn.formulations.closure.torus import (
     torus_of,
     value_at,
 )
-from loopdyn.joints.base import SPHERICAL
+from loopdyn.joints import spherical
 from loopdyn.spatial.plucker import add, cross, dot, mul, neg, put3, put9, rot, rot_t, scale, sub
 from loopdyn.spatial.rotations import axis_rotation
 
@@ -385,7 +384,7 @@ def rod_length(C, j2, e2, j3, e3):
 def put_rod(C, j2, e2, j3, e3, start, stop, q):
     """The rod between its two balls, whose places are known: turned the shortest way from where its tree joint is."""
     tree, end = (j2, e2) if C.joint[j2, J_Q0] >= 0 else (j3, 1 - e3)
-    d, E = joint_pose(SPHERICAL, (0.0, 0.0), q, C.joint[tree, J_Q0])
+    d, E = spherical.pose((0.0, 0.0), q, C.joint[tree, J_Q0])
     attach(C, tree, end, start, stop, d, E)
     b, _ = frame_at(C, j2, e2)
     b2, _ = frame_at(C, j2, 1 - e2)

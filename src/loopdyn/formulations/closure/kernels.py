@@ -81,9 +81,10 @@ from loopdyn.formulations.closure.layout import (
     WHICH,
     open_closing,
 )
-from loopdyn.formulations.closure.parts import IDENTITY, ZERO, attach, frame_at, joint_pose, read_joint
+from loopdyn.formulations.closure.parts import IDENTITY, ZERO, attach, frame_at
 from loopdyn.formulations.partition import kernels as blajer
 from loopdyn.formulations.partition.kernels import CLOSED, CLOSING_STEPS, STILL_CLOSED, move
+from loopdyn.joints.dispatch import joint_pose, read_joint
 from loopdyn.loops.elimination.layout import plan_start, work_start
 from loopdyn.spatial.plucker import mul, put3, put9, rot_t, sub, transpose
 from loopdyn.tree.jacobian import closure

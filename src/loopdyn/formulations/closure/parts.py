@@ -1,106 +1,17 @@
-"""Parts of a mechanism whose bodies stand still relative to each other: joints read, parts moved and joined."""
+"""Parts of a mechanism whose bodies stand still relative to each other: parts moved and joined."""
 
 from __future__ import annotations
 
-import numpy as np
-
 from loopdyn.engine.jit import inline
 from loopdyn.formulations.closure.layout import AXES, F_AXES, J_PARENT, M_POINT, POINT, S_END, S_JOINT, S_MOVED
-from loopdyn.joints.base import (
-    CYLINDRICAL,
-    FREE,
-    HELICAL,
-    PLANAR,
-    PRISMATIC,
-    REVOLUTE,
-    SPHERICAL,
-    TRANSLATIONAL,
-    UNIVERSAL,
-)
 from loopdyn.spatial.plucker import add, cross, dot, get3, get9, mul, put3, put9, rot, scale, sub, transpose
-from loopdyn.spatial.rotations import atan2, axis_rotation, matrix_quaternion, quaternion_matrix
+from loopdyn.spatial.rotations import atan2, axis_rotation
 
 ZERO, IDENTITY = (0.0, 0.0, 0.0), (1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)
-X_AXIS, Y_AXIS, Z_AXIS = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
+X_AXIS, Y_AXIS = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0)
 
 
 # ------------------------------------------------------------------------------------------------ one joint
-
-
-@inline
-def joint_pose(kind, par, q, i):
-    """Displacement and rotation of M against F, in F axes, at the coordinates q[i:]."""
-    d, E = ZERO, IDENTITY
-    if kind == REVOLUTE:
-        E = axis_rotation(Z_AXIS, q[i])
-    elif kind == PRISMATIC:
-        d = (0.0, 0.0, q[i])
-    elif kind == HELICAL:
-        d, E = (0.0, 0.0, par[0] * q[i]), axis_rotation(Z_AXIS, q[i])
-    elif kind == CYLINDRICAL:
-        d, E = (0.0, 0.0, q[i + 1]), axis_rotation(Z_AXIS, q[i])
-    elif kind == PLANAR:
-        d, E = (q[i], q[i + 1], 0.0), axis_rotation(Z_AXIS, q[i + 2])
-    elif kind == TRANSLATIONAL:
-        d = (q[i], q[i + 1], q[i + 2])
-    elif kind == UNIVERSAL:
-        E = mul(axis_rotation(X_AXIS, q[i]), axis_rotation((par[0], par[1], 0.0), q[i + 1]))
-    elif kind == SPHERICAL:
-        E = quaternion_matrix((q[i], q[i + 1], q[i + 2], q[i + 3]))
-    elif kind == FREE:
-        d = (q[i], q[i + 1], q[i + 2])
-        E = quaternion_matrix((q[i + 3], q[i + 4], q[i + 5], q[i + 6]))
-    return d, E
-
-
-@inline
-def about_z(E):
-    """Angle of a rotation about z."""
-    return atan2(E[3] - E[1], E[0] + E[4])
-
-
-@inline
-def near(x, before):
-    """The angle x with as many turns as bring it nearest to what it was."""
-    return x + 2.0 * np.pi * np.floor((before.real - x.real) / (2.0 * np.pi) + 0.5)
-
-
-@inline
-def put_quaternion(q, i, E):
-    """q[i:i+4] of the rotation E, of the two the one nearer to what it was."""
-    w, x, y, z = matrix_quaternion(E)
-    s = -1.0 if (w * q[i] + x * q[i + 1] + y * q[i + 2] + z * q[i + 3]).real < 0.0 else 1.0
-    q[i], q[i + 1], q[i + 2], q[i + 3] = s * w, s * x, s * y, s * z
-
-
-@inline
-def read_joint(kind, par, d, E, q, i):
-    """Coordinates q[i:] of the displacement d and the rotation E of M against F, in F axes."""
-    if kind == REVOLUTE:
-        q[i] = near(about_z(E), q[i])
-    elif kind == PRISMATIC:
-        q[i] = d[2]
-    elif kind == HELICAL:
-        q[i] = near(about_z(E), d[2] / par[0])
-    elif kind == CYLINDRICAL:
-        q[i], q[i + 1] = near(about_z(E), q[i]), d[2]
-    elif kind == PLANAR:
-        q[i], q[i + 1], q[i + 2] = d[0], d[1], near(about_z(E), q[i + 2])
-    elif kind == TRANSLATIONAL:
-        q[i], q[i + 1], q[i + 2] = d
-    elif kind == UNIVERSAL:
-        a2 = (par[0], par[1], 0.0)
-        turned = rot(E, a2)
-        first = atan2(turned[2], turned[1])
-        R2 = mul(axis_rotation(X_AXIS, -first), E)
-        sine = 0.5 * dot(a2, (R2[7] - R2[5], R2[2] - R2[6], R2[3] - R2[1]))
-        second = atan2(sine, 0.5 * (R2[0] + R2[4] + R2[8] - 1.0))
-        q[i], q[i + 1] = near(first, q[i]), near(second, q[i + 1])
-    elif kind == SPHERICAL:
-        put_quaternion(q, i, E)
-    elif kind == FREE:
-        q[i], q[i + 1], q[i + 2] = d
-        put_quaternion(q, i + 3, E)
 
 
 @inline

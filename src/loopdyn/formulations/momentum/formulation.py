@@ -352,7 +352,7 @@ class Momentum(Formulation):
         if self.scheme == "huang2002":
             return HuangSolver.refusal(system)
         for j in system.joints.values():
-            if j.in_tree and j.spec.type == "spherical" and system.model.armature[j.v0 : j.v0 + 3].any():
+            if j.in_tree and not j.spec.is_scalar() and system.model.armature[j.v0 : j.v0 + len(j.spec.speeds)].any():
                 return f"joint '{j.name}' has armature, which has a momentum here along single coordinates only"
         if is_large(system) and not in_linear_time(system):
             return "it is large, and some of its rows constrain velocities only"

@@ -31,10 +31,7 @@ from loopdyn.engine.dense import factorise, solve
 from loopdyn.engine.jit import inline, kernel
 from loopdyn.engine.records import H_BASES, KIND, NV, Q0, V0, open_head, open_tree, open_work
 from loopdyn.engine.status import FINE, NOT_CLOSED, SINGULAR_END, UNDEFINED, UNSETTLED
-from loopdyn.joints import joint_minus, joint_plus
-from loopdyn.joints.base import FREE
-from loopdyn.spatial.plucker import rot_t
-from loopdyn.spatial.rotations import quaternion_exp, quaternion_matrix
+from loopdyn.joints.dispatch import joint_mean_speeds, joint_minus, joint_plus
 from loopdyn.tree.crba import crba
 from loopdyn.tree.jacobian import closure
 from loopdyn.tree.momenta import chord, loads, momenta
@@ -339,15 +336,8 @@ def move_on(ints, P, xi):
 def middle_speeds(ints, xi, h, v):
     """Speeds v (nv) in the middle of a step with the increments xi, SI units."""
     tree = open_tree(ints)
-    for k in range(xi.size):
-        v[k] = xi[k] / h
     for i in range(ints[H_BASES], tree.shape[0]):
-        if (
-            tree[i, KIND] == FREE
-        ):  # its position moves along the axes at the start, its speeds along those of the middle
-            j = tree[i, V0]
-            E = quaternion_matrix(quaternion_exp((0.5 * xi[j], 0.5 * xi[j + 1], 0.5 * xi[j + 2])))
-            v[j + 3], v[j + 4], v[j + 5] = rot_t(E, (v[j + 3], v[j + 4], v[j + 5]))
+        joint_mean_speeds(tree[i, KIND], tree[i, NV], xi, h, tree[i, V0], v)
 
 
 @inline

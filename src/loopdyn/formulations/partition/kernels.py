@@ -41,7 +41,7 @@ from loopdyn.engine.dense import cholesky, factorise, solve, solve_cholesky
 from loopdyn.engine.jit import inline, kernel, window
 from loopdyn.engine.records import H_NC, H_NV, KIND, NV, Q0, V0, open_model, open_work
 from loopdyn.engine.status import AGAIN, FINE, NO_INERTIA, NOT_A_NUMBER, NOT_CLOSED, SINGULAR_SET
-from loopdyn.joints import joint_plus
+from loopdyn.joints.dispatch import joint_plus
 from loopdyn.loops.elimination.layout import plan_start, work_start
 from loopdyn.tree.crba import composite, mass_matrix
 from loopdyn.tree.jacobian import all_rows

@@ -122,8 +122,7 @@ from loopdyn.formulations.rcr.layout import (
     open_cells,
     open_numbers,
 )
-from loopdyn.joints import joint_plus
-from loopdyn.joints.base import REVOLUTE
+from loopdyn.joints.dispatch import is_pin, joint_plus
 from loopdyn.loops.elimination.layout import plan_start, work_start
 from loopdyn.spatial.plucker import (
     add,
@@ -284,7 +283,7 @@ def inward(ints, floats, work):
         size_w, size_v = J[0] + J[1] + J[2], M[0] + M[1] + M[2]
         for k in range(first + model.tree[i, NV] - 1, first - 1, -1):
             load, armature = data.load[k], model.armature[k]
-            if model.tree[i, KIND] == REVOLUTE:
+            if is_pin(model.tree[i, KIND]):
                 sound, d, u, uw, uv = eliminate_pin(data.dof, k, size_w, load, armature, J, H, pw)
             else:
                 sound, d, u, uw, uv = eliminate(data.dof, k, size_w, size_v, load, armature, J, H, M, pw, pv)

@@ -217,6 +217,8 @@ class _Writer:
                 _Axis(f"{name} {s}", "slide", a, float(q[k])) for k, (s, a) in enumerate(zip("xyz", F.T, strict=True))
             ]
             found.append(_Axis(name, "ball"))
+        elif kind not in ways:
+            raise ModelError([not_held("joint", j.name, f"a '{kind}' joint", "MJCF")])
         else:
             refs = [float(q[0]), j.par[0] * float(q[0])] if kind == "helical" else [float(v) for v in q]
             found = [

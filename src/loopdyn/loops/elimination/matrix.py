@@ -13,7 +13,7 @@ from loopdyn.engine.records import (
     L_FIRST,
     L_ROW,
 )
-from loopdyn.joints.measure import joint_direction
+from loopdyn.joints.dispatch import joint_wrench
 from loopdyn.loops.elimination.layout import (
     DROPPED,
     FIRST_ROW,
@@ -100,7 +100,7 @@ def relation_acceleration(model, work, plan, E, n):
             size += abs(part.real)
         else:
             F, M, par, _, _, _, _, xM = pair(model, work, cut)
-            torque, force = joint_direction(model.cut[cut, C_KIND], index, F, M, par)
+            torque, force = joint_wrench(model.cut[cut, C_KIND], index, F, M, par)
             i, j = model.cut[cut, C_PARENT], model.cut[cut, C_CHILD]
             if j >= model.n_bases:
                 part = c * (dot(torque, get3(B, j, AW)) + dot(force, at_point(B, j, AW, AV, xM, B)))

@@ -26,8 +26,7 @@ from loopdyn.engine.records import (
     open_model,
     open_work,
 )
-from loopdyn.joints.base import REVOLUTE
-from loopdyn.joints.measure import joint_direction
+from loopdyn.joints.dispatch import is_pin, joint_wrench
 from loopdyn.loops.elimination.layout import (
     FIRST_ROW,
     FREE_DINV,
@@ -135,7 +134,7 @@ def outward(model, work, plan, E, lam, motion, at, out, whole, begin, end):
         if plan.at[i, SEVERED] >= 0:
             w = gather(plan, E, lam, i, 6)
             move_free_body(E.free, 6 * plan.at[i, SEVERED], w, motion, i, at, whole)
-        elif model.tree[i, KIND] == REVOLUTE:
+        elif is_pin(model.tree[i, KIND]):
             w = gather(plan, E, lam, i, 1)
             move_body(model, work, w, motion, at, out, whole, i, first, 1, True)
         else:
@@ -166,7 +165,7 @@ def of_severed_joints(model, work, plan, motion, out):
         w = sub(get3(motion, child, 0), get3(motion, parent, 0))
         v = sub(at_point(motion, child, 0, 3, xM, B), at_point(motion, parent, 0, 3, xM, B))
         for k in range(model.tree[i, NV]):
-            torque, force = joint_direction(model.cut[cut, C_KIND], k, F, M, par)
+            torque, force = joint_wrench(model.cut[cut, C_KIND], k, F, M, par)
             out[model.tree[i, V0] + k] = dot(torque, w) + dot(force, v)
 
 
@@ -186,5 +185,5 @@ def severed_accelerations(model, work, plan, begin, end):
         if model.cut[cut, C_PARENT] == i:  # the body carries F; seen from it M moves the other way
             w, v = neg(w), neg(add(v, cross(w, d)))
         for k in range(model.tree[i, NV]):
-            torque, force = joint_direction(model.cut[cut, C_KIND], k, F, M, par)
+            torque, force = joint_wrench(model.cut[cut, C_KIND], k, F, M, par)
             work.a[model.tree[i, V0] + k] = dot(torque, w) + dot(force, v)

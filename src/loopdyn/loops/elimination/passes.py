@@ -41,8 +41,7 @@ from loopdyn.engine.records import (
 )
 from loopdyn.engine.status import AGAIN, FINE, UNDEFINED
 from loopdyn.forces import add_loads
-from loopdyn.joints import joint_plus
-from loopdyn.joints.base import REVOLUTE, SPHERICAL, UNIVERSAL
+from loopdyn.joints.dispatch import joint_plus, turns_only
 from loopdyn.loops.elimination.layout import (
     BLOCKS,
     DROPPED,
@@ -115,12 +114,6 @@ MOST_REFINEMENTS = 6
 
 
 # ------------------------------------------------------------------------------------------- elimination
-
-
-@inline
-def turns_only(kind):
-    """Whether all freedoms of a joint are rotations about the reference point of the body it carries."""
-    return kind == REVOLUTE or kind == UNIVERSAL or kind == SPHERICAL
 
 
 @inline

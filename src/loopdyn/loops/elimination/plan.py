@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from loopdyn.engine import records as rec
 from loopdyn.errors import LoopdynError
-from loopdyn.joints.base import FREE, SPHERICAL
+from loopdyn.joints.dispatch import JOINT_TYPES
 from loopdyn.loops.elimination import layout
 from loopdyn.loops.elimination.ordering import Pattern, factor_pattern, minimum_degree, postorder
 from loopdyn.system.support import SUPPORT
@@ -194,7 +194,7 @@ def _severable(system: System) -> NDArray[np.bool_]:
             model.body[i, rec.MASS] > 0.0
             and moments[0] > SUPPORT * moments[2]
             and model.tree[i, rec.PARENT] >= system.n_bases
-            and model.tree[i, rec.KIND] not in (SPHERICAL, FREE)
+            and JOINT_TYPES[model.tree[i, rec.KIND]].is_scalar()
             and i not in bound
             and not model.armature[model.tree[i, rec.V0] : model.tree[i, rec.V0] + model.tree[i, rec.NV]].any()
         )

@@ -21,7 +21,7 @@ from loopdyn.engine.records import (
     X,
 )
 from loopdyn.forces import push, twist
-from loopdyn.joints.measure import joint_direction
+from loopdyn.joints.dispatch import joint_wrench
 from loopdyn.spatial.plucker import (
     add,
     add3,
@@ -59,7 +59,7 @@ def bring_loads(model, work, joints, begin, end):
         F, M, par, _, _, _, _, xM = pair(model, work, cut)
         parent, child = model.cut[cut, C_PARENT], model.cut[cut, C_CHILD]
         for k in range(first, behind):
-            torque, force = joint_direction(model.cut[cut, C_KIND], k - first, F, M, par)
+            torque, force = joint_wrench(model.cut[cut, C_KIND], k - first, F, M, par)
             torque, force = scale(work.load[k], torque), scale(work.load[k], force)
             twist(B, child, torque)
             push(B, child, xM, force)

@@ -14,7 +14,7 @@ from loopdyn.errors import SingularityError
 from loopdyn.loops.elimination import layout
 from loopdyn.loops.elimination.passes import CHOOSE_AGAIN, SINGULAR, accelerate, correct
 from loopdyn.loops.elimination.plan import Plan, make_plan
-from loopdyn.system.system import State, System, row_dimension
+from loopdyn.system.system import State, System
 from loopdyn.tree.functions import no_inertia_in_tree
 
 Array = NDArray[np.float64]
@@ -177,7 +177,7 @@ class Elimination:
     def units(self) -> Array:
         """Natural unit of each row of the matrix."""
         joints = {j.body: j for j in self.system.joints.values() if j.in_tree}
-        severed = [row_dimension(r) for i in self.plan.forest.severed for r in joints[i].spec.rows_when_cut]
+        severed = [d for i in self.plan.forest.severed for d in joints[i].spec.row_dimensions]
         units = [1.0 if d == "angle" else self.system.size for d in (*self.system.row_dimensions, *severed)]
         return np.array(units)[self.plan.kept]
 

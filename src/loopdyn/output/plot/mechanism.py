@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from loopdyn.joints.base import AxisJoint
 from loopdyn.output.drawing import GROUND_COLOUR, Drawing, Shape
 from loopdyn.output.plot.axes import INK, TITLE, Array, axis_name
 from loopdyn.system.system import JointData, State, System
@@ -18,7 +19,7 @@ Projection = Callable[[Array], Array]
 
 QUARTER = np.array([[0.0, 1.0, 0.0], [-1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])  # a quarter turn about z
 HALVES = np.array([-0.5, 0.5])
-# Symbols of joints: marker of matplotlib and its size in points.
+# Symbols of joints: marker of matplotlib and its size in points; of other joints the last one.
 MARKERS = {
     "revolute": ("o", 9.0),
     "prismatic": ("s", 11.0),
@@ -30,6 +31,7 @@ MARKERS = {
     "spherical": ("o", 12.0),
     "weld": ("s", 6.0),
 }
+OTHER_MARKER = ("*", 12.0)
 
 
 def plot_system(system: System, state: State | None = None, ax: Any = None, *, names: bool = True) -> Any:
@@ -162,12 +164,12 @@ def _outlines(shape: Shape) -> Iterator[Array]:
 
 
 def _draw_joint(ax: Any, drawing: Drawing, joint: JointData, at: Array, seen: Any, flat: bool) -> None:
-    marker, size = MARKERS[joint.spec.type]
+    marker, size = MARKERS.get(joint.spec.type, OTHER_MARKER)
     grounded = min(joint.parent, joint.child) < drawing.system.n_bases
     fill = GROUND_COLOUR if grounded else "white"
     inner = INK if joint.spec.type == "spherical" else fill
     ax.plot(*at[:, None], marker, ms=size, mfc=inner, mec=INK, mew=1.4, zorder=5)
-    if joint.spec.type in ("prismatic", "cylindrical", "helical", "revolute"):
+    if isinstance(joint.spec, AxisJoint):
         axis, reach = joint.F[1][:, 2], (0.12 if joint.spec.type == "revolute" else 0.3) * drawing.size
         line = seen(joint.parent, joint.F[0] + np.outer([-reach, reach], axis))
         if not (flat and joint.spec.type == "revolute"):

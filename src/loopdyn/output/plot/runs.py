@@ -11,10 +11,11 @@ import numpy as np
 
 from loopdyn.errors import LoopdynError, ModelError, Problem
 from loopdyn.files import write, write_figure
+from loopdyn.joints.base import AxisJoint
 from loopdyn.output.drawing import COLOURS, RunLike, determined, speed_units
 from loopdyn.output.plot.axes import ROUNDING, TITLE, Array, axis_name, legend, new_panels, no_blown_up_rounding
 from loopdyn.quantities.wording import nearest
-from loopdyn.results.bearings import FRAMES, GROUPS, Bearings
+from loopdyn.results.bearings import FRAMES, Bearings
 from loopdyn.results.units import coordinate_units
 
 if TYPE_CHECKING:
@@ -178,7 +179,7 @@ class RunPlots:
         loads = self._bearings()
         n = loads.index(joint)
         data = self._system.joints[joint]
-        if data.spec.type not in GROUPS or data.spec.type == "planar":
+        if not isinstance(data.spec, AxisJoint):
             raise LoopdynError(f"polar: '{joint}' has no axis to look along. Use plot.reactions('{joint}').")
         if not loads.unique[n, 3:5].all():
             raise LoopdynError(

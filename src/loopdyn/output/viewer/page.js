@@ -206,6 +206,8 @@
       case "weld":
         put(onParent, new THREE.BoxGeometry(2.6 * r, 2.6 * r, 2.6 * r));
         break;
+      default:
+        put(onParent, new THREE.OctahedronGeometry(2.1 * r));
     }
   }
 
