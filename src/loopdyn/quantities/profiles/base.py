@@ -81,7 +81,8 @@ class Curve:
 
         Examples
         --------
-        >>> x, v, a = Harmonic(distance=2.0, time=1.0).curve().at(0.5)
+        >>> import loopdyn as ld
+        >>> x, v, a = ld.profiles.Harmonic(distance=2.0, time=1.0).curve().at(0.5)
         >>> round(float(x), 6), round(float(v), 6)
         (1.0, 3.141593)
         """
@@ -137,7 +138,8 @@ class Profile(Spec):
 
         Examples
         --------
-        >>> curve = Trapezoid(distance=90, time=2, dwell_after=0.5, back=True).curve()
+        >>> import loopdyn as ld
+        >>> curve = ld.profiles.Trapezoid(distance=90, time=2, dwell_after=0.5, back=True).curve()
         >>> curve.duration, round(curve.peak_speed, 6), round(curve.peak_acceleration, 6)
         (4.5, 67.5, 101.25)
         """
