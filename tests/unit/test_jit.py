@@ -366,6 +366,22 @@ def test_a_change_of_compiler_options_changes_the_fingerprint():
 
 
 @pytest.mark.jit_off
+def test_codes_of_a_module_that_exchange_their_values_change_the_fingerprint():
+    """Small integers are one object wherever they stand: a code must not be taken for another one of its value."""
+
+    def digest(one: int, other: int) -> str:
+        codes = types.ModuleType("codes")
+        codes.ONE, codes.OTHER = one, other
+        function = types.FunctionType(choose.__code__, {"codes": codes, "FIRST": 1, "SECOND": 2})
+        return fingerprint(function)
+
+    assert digest(1, 2) != digest(2, 1)
+
+
+def choose(kind):
+    return (FIRST, SECOND, kind == codes.ONE, kind == codes.OTHER)  # noqa: F821
+
+
 def test_functions_that_call_each_other_have_a_fingerprint():
     def even(n):
         return True if n == 0 else odd(n - 1)
@@ -697,3 +713,18 @@ def test_prefetch_asks_for_memory_and_does_nothing_else():
     if hasattr(look, "inspect_llvm"):
         (code,) = look.inspect_llvm().values()
         assert code.count("call void @llvm.prefetch") >= 3
+
+
+def test_an_entry_that_names_a_module_of_other_sources_is_made_anew(tmp_path):
+    path = tmp_path / "kernels" / "one.kernel"
+    gone = types.ModuleType("loopdyn_of_before")
+    gone.Memory = type("Memory", (), {"__module__": "loopdyn_of_before"})
+    sys.modules["loopdyn_of_before"] = gone
+    try:
+        cache.write_entry(path, "key", gone.Memory)
+        assert cache.read_entry(path, "key") is gone.Memory
+    finally:
+        del sys.modules["loopdyn_of_before"]
+    assert cache.read_entry(path, "key") is None
+    cache.write_entry(path, "key", 2)
+    assert cache.read_entry(path, "key") == 2

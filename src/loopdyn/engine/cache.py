@@ -99,7 +99,10 @@ def read_entry(path: Path, key: str) -> Any:
         return None
     payload = content[len(FORMAT) + 32 :]
     if content[: len(FORMAT)] == FORMAT and content[len(FORMAT) :][:32] == hashlib.sha256(payload).digest():
-        stored, reduced = pickle.loads(payload)
+        try:
+            stored, reduced = pickle.loads(payload)
+        except (ImportError, AttributeError):  # it names a module or class that other sources had: it is made anew
+            return None
         if stored == key:
             _mark_as_used(path)
             return reduced

@@ -81,12 +81,18 @@ def _engine_digest() -> str:
 _ENGINE = _engine_digest()
 
 
+def classes_of(kind: Any) -> list[str]:
+    """Places of the classes of named tuples in a type, which its name leaves out: an entry refers to them."""
+    found = [f"{c.__module__}.{c.__qualname__}" for c in [getattr(kind, "instance_class", None)] if c is not None]
+    return found + [name for part in getattr(kind, "types", ()) for name in classes_of(part)]
+
+
 def kernel_key(dispatcher: Any, kinds: tuple[Any, ...], codegen: Any) -> str:
     """Digest of all that a compiled function depends on; `kinds` are the types of its arguments."""
     code = _FINGERPRINTS.get(dispatcher)
     if code is None:
         code = _FINGERPRINTS[dispatcher] = fingerprint(dispatcher, _DESCRIBED)
-    names = [str(kind) for kind in kinds]  # their repr may be that of a base class
+    names = [(str(kind), classes_of(kind)) for kind in kinds]  # their repr may be that of a base class
     parts = (cache.FORMAT, cache.versions(), sys.implementation.cache_tag, codegen.magic_tuple(), _ENGINE, code, names)
     return hashlib.sha256(repr(parts).encode()).hexdigest()
 

@@ -109,7 +109,8 @@ def parts_of(function: types.FunctionType, is_opened: Callable[[str], bool]) -> 
     for _, value in used:  # grows as it goes
         if isinstance(value, types.ModuleType) and is_opened(value.__name__):
             taken = [(name, getattr(value, name)) for name in names if hasattr(value, name)]
-            used += [(name, new) for name, new in taken if not any(new is known for _, known in used)]
+            # by name, too: small integers are one object, and two names may exchange theirs
+            used += [(name, new) for name, new in taken if not any(name == n and new is known for n, known in used)]
     cells = [_content(cell) for cell in function.__closure__ or ()]
     return [code, function.__defaults__, function.__kwdefaults__, cells, used]
 
