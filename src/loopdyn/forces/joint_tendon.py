@@ -62,7 +62,7 @@ class JointTendon(Force):
         rate, out = ("speed", "force") if found.dimension == "length" else ("angular_speed", "torque")
         variables = {"t": "number", "length": found.dimension, "speed": rate}
         program = law_program(self.force, variables, out, r, element, (*path, "force"))
-        return Record(floats=floats, programs=[program], own=len(found.freedoms))
+        return Record(floats=floats, programs=[program], torque=out == "torque", own=len(found.freedoms))
 
 
 @inline
