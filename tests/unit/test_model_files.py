@@ -19,7 +19,7 @@ from jsonschema import Draft202012Validator
 
 import loopdyn as ld
 from loopdyn import library
-from loopdyn.forces import AnyForce
+from loopdyn.forces.dispatch import AnyForce
 from loopdyn.io import load, save, schema
 from loopdyn.io import yaml as model_files
 from loopdyn.io.reading import parse_document, plain_scalar

@@ -30,7 +30,6 @@ from loopdyn.analysis.assembly_speeds import speed_rows
 from loopdyn.analysis.equilibrium_curve import TOUCHING, SampledCurve
 from loopdyn.analysis.statics import CONVERGED, LONGEST, NEUTRAL, STEPS, Statics
 from loopdyn.errors import ConvergenceError, LoopdynError, ModelError, Problem
-from loopdyn.forces import Actuator, JointSpring, Motor, SpringDamper
 from loopdyn.model.mechanism import Mechanism
 from loopdyn.quantities.wording import nearest
 from loopdyn.results.equilibrium import Equilibria, Equilibrium, Preload, units_of
@@ -145,7 +144,7 @@ def zero_force(
     [0.3]
     """
     system = system if start is None else system.for_state(start)
-    known = [n for n, f in system.mechanism.forces.items() if isinstance(f, LOADED)]
+    known = [n for n, f in system.mechanism.forces.items() if f.preloaded() is not None]
     if force not in known:
         text = f"'{force}' has no single load" if force in system.forces else f"there is no force '{force}'"
         raise ModelError([Problem("zero_force", text, nearest(force, known))])
@@ -190,11 +189,11 @@ def preload(system: System, pose: State, force: str) -> Preload:
     """
     system = system.for_state(pose)
     m = system.mechanism
-    known = [n for n, f in m.forces.items() if isinstance(f, LOADED)]
+    known = {n: key for n, f in m.forces.items() if (key := f.preloaded()) is not None}
     if force not in known:
         text = f"'{force}' has nothing to preload" if force in m.forces else f"there is no force '{force}'"
         raise ModelError([Problem("preload", text, nearest(force, known))])
-    what = _preloaded_key(m, force)
+    what = known[force]
     dimension = {"length": "length", "rest": _rest_dimension(system, force), "torque": "torque", "force": "force"}[what]
 
     def variant(value: float) -> Mechanism:
@@ -230,18 +229,6 @@ def preload(system: System, pose: State, force: str) -> Preload:
             "m, to hold this pose. Make it stiffer, or let it act at other points."
         )
     return Preload(force, what, value * m.units.factor(dimension), variant(value))
-
-
-LOADED = (SpringDamper, JointSpring, Motor, Actuator)  # forces with one load
-
-
-def _preloaded_key(m: Mechanism, force: str) -> str:
-    f = m.forces[force]
-    if isinstance(f, SpringDamper):
-        return "length"
-    if isinstance(f, JointSpring):
-        return "rest"
-    return "torque" if isinstance(f, Motor) and f.torque is not None else "force"
 
 
 def _rest_dimension(system: System, force: str) -> str:

@@ -18,7 +18,6 @@ from loopdyn.analysis.mobility import mobility
 from loopdyn.analysis.pose_curve import PoseCurve
 from loopdyn.engine import records as rec
 from loopdyn.errors import ConvergenceError, LoopdynError
-from loopdyn.forces import JointFriction
 from loopdyn.loops.continuation import PREDICTED, close
 from loopdyn.loops.projection import project
 from loopdyn.loops.rank import decide, scaled
@@ -289,7 +288,7 @@ class Statics:
             notes.append("nothing can move")
         if not conservative:
             notes.append("forces without energy: the stiffness tells drifting away, not swinging up (flutter)")
-        if any(isinstance(f, JointFriction) and f.coulomb != 0.0 for f in system.mechanism.forces.values()):
+        if any(f.sticks() for f in system.mechanism.forces.values()):
             notes.append("friction would hold it in poses around an equilibrium, too")
         for label, (low, high) in system.limits.items():
             if not low - SAME_POSE <= coordinate(system, self.state(q), label) <= high + SAME_POSE:

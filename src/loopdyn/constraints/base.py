@@ -1,4 +1,8 @@
-"""What all constraints share: their records in the frozen arrays.
+"""What all constraints share: their duties and their records in the frozen arrays.
+
+A constraint type is one file, named after the type: its code, the class of the user's data with the duties of
+:class:`Constraint`, and the kernel that writes its rows (`rows` of a pair, `terms` of a linear constraint).
+:mod:`loopdyn.constraints.dispatch` lists the types and chooses among them.
 
 A *pair* constraint relates a frame F on one body to a frame M on another, like a cut joint, and is written in
 the same terms (see :mod:`loopdyn.joints.rows`): rows of `phi`, direction `G` of the load on the second body
@@ -9,21 +13,21 @@ receives the rate of change of `phi` that is not due to motion, and `gamma` the 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from loopdyn.engine.records import LINEAR
+from loopdyn.engine.jit import inline
 from loopdyn.forces.base import Freedom, Places
-from loopdyn.quantities.expressions import Program
-from loopdyn.quantities.units import Path, Resolver, Spec
+from loopdyn.quantities.expressions import Program, run_program
+from loopdyn.quantities.units import Path, Resolver, Scalar, Spec, Vec3
+from loopdyn.spatial.plucker import put3
 
 Array = NDArray[np.float64]
 
-# Codes of the pair constraints in kernels; smaller codes are joint types.
-DISTANCE, POINT_ON_LINE, POINT_ON_PLANE, POINT_ON_CURVE = range(20, 24)
-POINT_MOTION, SLOT, ROLLING_SPHERE, ROLLING_DISC = range(24, 28)
-FIRST_CONSTRAINT = DISTANCE
+# Codes of pair constraints in kernels begin here; smaller ones are joint types. Linear constraints have their own.
+FIRST_CONSTRAINT = 20
 
 IDENTITY = np.eye(3)
 
@@ -32,7 +36,6 @@ IDENTITY = np.eye(3)
 class PairRecord:
     """A constraint between two bodies as the kernels see it; points and axes in the bodies' own terms."""
 
-    kind: int
     bodies: tuple[int, int]
     F_point: Array
     M_point: Array
@@ -47,25 +50,44 @@ class PairRecord:
 class LinearRecord:
     """A relation of joint coordinates: one row whose direction is the sum of factor * direction of each freedom.
 
-    LINEAR: sum coefficient * coordinate = program(t). RELATION and VELOCITY_RELATION: program = 0, with the
-    variables t and, for each freedom, its coordinate and its speed; the coefficients are then unused.
+    The variables of its program are t and, for each freedom j, its coordinate (1 + 2 j) and its speed (2 + 2 j), as
+    far as the type offers them. The factors are these coefficients, or computed at the state.
     """
 
     freedoms: list[Freedom]
     coefficients: list[float]
     program: Program
     dimension: str  # of the row: "angle" or "length"
-    kind: int = LINEAR
+    holonomic: bool = True  # whether it constrains positions
+
+
+class Wheel(NamedTuple):
+    """A disc of a body about an axis, or without an axis a sphere; as the user gave them."""
+
+    body: str
+    centre: Vec3
+    radius: Scalar
+    axis: Vec3 | None
 
 
 class Constraint(Spec):
     """Base of all constraint types."""
+
+    code: ClassVar[int]  # in kernels
+    angles: ClassVar[tuple[str, ...]] = ()  # names of the rows of a pair that are angles; others are lengths
+    nonholonomic: ClassVar[tuple[str, ...]] = ()  # names of the rows of a pair that constrain velocities only
+    affine: ClassVar[bool] = True  # whether its rows are affine in the speeds for sure
+    drawn_as: ClassVar[Literal["rod"] | None] = None  # between `point1` of `body1` and `point2` of `body2`
 
     type: str
 
     def resolve(self, r: Resolver, places: Places, element: str, path: Path) -> PairRecord | LinearRecord | None:
         """Record for the kernels; None if a problem was recorded."""
         raise NotImplementedError
+
+    def bodies(self) -> tuple[str, ...]:
+        """Bodies that it holds together; none for what relates joint coordinates."""
+        return ()
 
     def joints(self) -> tuple[str, ...]:
         """Joints whose coordinates it relates."""
@@ -74,6 +96,10 @@ class Constraint(Spec):
     def reads(self) -> tuple[str, ...]:
         """Labels of the joint coordinates whose value, not only whose speed, it depends on."""
         return ()
+
+    def wheel(self) -> Wheel | None:
+        """Shape that it gives to a body."""
+        return None
 
 
 def two_bodies(
@@ -92,3 +118,31 @@ def two_bodies(
 def frame_rows(places: Places, body: int, axes: Array) -> Array:
     """Rows of a world frame at the reference pose, in the axes of a body."""
     return np.ascontiguousarray(places.axes(body, axes.T).T)
+
+
+def guided(
+    c: Any, names: tuple[str, ...], axes: Array, r: Resolver, places: Places, element: str, path: Path
+) -> PairRecord | None:
+    """A `point` of `body` guided by a frame of `on` at `through`, or where the point is at the reference pose."""
+    bodies = two_bodies(c.on, c.body, ("on", "body"), r, places, element, path)
+    p = r.vector(c.point, "length", element, (*path, "point"))
+    origin = p if c.through is None else r.vector(c.through, "length", element, (*path, "through"))
+    if bodies is None:
+        return None
+    F, M = (frame_rows(places, body, axes) for body in bodies)
+    return PairRecord(bodies, places.point(bodies[0], origin), places.point(bodies[1], p), names, F, M)
+
+
+@inline
+def put_motion(jets, j, x, dx, ddx):
+    """Variables of entry j along the motion: its coordinate and its speed, with their derivatives."""
+    put3(jets, 1 + 2 * j, 0, (x, dx, ddx))
+    put3(jets, 2 + 2 * j, 0, (dx, ddx, 0.0 * ddx))
+
+
+@inline
+def motion_in_time(model, work, n):
+    """Value, rate and acceleration of program n, which has no variable but t, at the present time."""
+    jets = work.jets
+    jets[0, 0], jets[0, 1], jets[0, 2] = work.t[0], 1.0, 0.0
+    return run_program(model.code, model.program[n], model.program[n + 1], model.constants, jets, work.stack)

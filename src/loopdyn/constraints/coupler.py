@@ -1,12 +1,16 @@
-"""Relations between joint coordinates: gears, rack and pinion, screws; and drivers that prescribe one in time."""
+"""Linear relations between joint coordinates: gears, rack and pinion, screws."""
 
 from __future__ import annotations
 
 from typing import ClassVar, Literal
 
-from loopdyn.constraints.base import Constraint, LinearRecord
-from loopdyn.forces.base import Law, Places, law_program, sum_of_terms
-from loopdyn.quantities.units import Path, Resolver, Scalar, Spec
+from loopdyn.constraints.base import Constraint, LinearRecord, motion_in_time
+from loopdyn.engine.jit import inline
+from loopdyn.forces.base import Places, law_program, sum_of_terms
+from loopdyn.quantities.units import Path, Resolver, Scalar
+from loopdyn.spatial.plucker import get3
+
+COUPLER = 0
 
 
 class Coupler(Constraint):
@@ -23,6 +27,7 @@ class Coupler(Constraint):
     """
 
     label: ClassVar[str] = "coupler"
+    code: ClassVar[int] = COUPLER
 
     type: Literal["coupler"] = "coupler"
     terms: dict[str, Scalar]
@@ -45,39 +50,19 @@ class Coupler(Constraint):
         return LinearRecord(found.freedoms, found.factors, program, found.dimension)
 
 
-class Driver(Spec):
-    """Prescribes a joint coordinate as a function of time; a distance is driven by its own `length`.
+@inline
+def terms(model, work, program, first, count):
+    """phi = sum of factor * coordinate - program(t), velocity residual, gamma and explicit rate.
 
-    `motion` is a formula of ``t`` and parameters, a table of ``t``, or a profile (:mod:`loopdyn.quantities.profiles`).
-    The multiplier is the load of the drive.
-
-    Examples
-    --------
-    >>> Driver(joint="A", motion="2*pi*t").motion
-    '2*pi*t'
+    The motions of the entries are in the jets (:func:`loopdyn.constraints.base.put_motion`).
     """
-
-    label: ClassVar[str] = "driver"
-
-    joint: str
-    motion: Law
-
-    def joints(self) -> tuple[str, ...]:
-        """The driven joint."""
-        return (self.joint.partition(".")[0],)
-
-    def reads(self) -> tuple[str, ...]:
-        """The driven coordinate."""
-        return (self.joint,)
-
-    def resolve(self, r: Resolver, places: Places, element: str, path: Path) -> LinearRecord | None:
-        """One freedom with factor one."""
-        f = places.freedom(self.joint, element, (*path, "joint"))
-        if f is None:
-            return None
-        if f.dimension == "":
-            hint = "Drive a joint with a scalar coordinate."
-            r.problem(element, f"'{self.joint}' has no single coordinate", hint, (*path, "joint"))
-            return None
-        program = law_program(self.motion, {"t": "number"}, f.dimension, r, element, (*path, "motion"), motion=True)
-        return LinearRecord([f], [1.0], program, f.dimension)
+    f, f1, f2 = motion_in_time(model, work, program)
+    phi, rate, gamma = -f, -f1, f2
+    for j in range(count):
+        c = model.factor[first + j]
+        x, dx, ddx = get3(work.jets, 1 + 2 * j, 0)
+        work.factor[first + j] = c
+        phi += c * x
+        rate += c * dx
+        gamma -= c * ddx
+    return phi, rate, gamma, -f1

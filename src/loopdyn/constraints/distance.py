@@ -6,12 +6,13 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from loopdyn.constraints.base import DISTANCE, Constraint, PairRecord, two_bodies
+from loopdyn.constraints.base import Constraint, PairRecord, motion_in_time, two_bodies
 from loopdyn.engine.jit import inline
 from loopdyn.forces.base import Law, Places, law_program
 from loopdyn.quantities.units import Path, Resolver, Vec3
 from loopdyn.spatial.plucker import add, cross, dot, put3, scale
 
+DISTANCE = 20
 ZERO = (0.0, 0.0, 0.0)
 
 
@@ -28,6 +29,8 @@ class Distance(Constraint):
     """
 
     label: ClassVar[str] = "distance"
+    code: ClassVar[int] = DISTANCE
+    drawn_as: ClassVar[Literal["rod"]] = "rod"
     rows: ClassVar[tuple[str, ...]] = ("distance",)
 
     type: Literal["distance"] = "distance"
@@ -36,6 +39,10 @@ class Distance(Constraint):
     point1: Vec3
     point2: Vec3
     length: Law | None = None
+
+    def bodies(self) -> tuple[str, ...]:
+        """Its two bodies."""
+        return self.body1, self.body2
 
     def resolve(self, r: Resolver, places: Places, element: str, path: Path) -> PairRecord | None:
         """Bodies and points; program of the length."""
@@ -50,21 +57,21 @@ class Distance(Constraint):
         if bodies is None:
             return None
         points = places.point(bodies[0], p1), places.point(bodies[1], p2)
-        return PairRecord(DISTANCE, bodies, points[0], points[1], self.rows, programs=[program])
+        return PairRecord(bodies, points[0], points[1], self.rows, programs=[program])
 
 
 @inline
-def rows(length, d, wF, v, phi, G, gamma, explicit, k):
+def rows(model, work, program, d, wF, v, k):
     """phi = |d| - length(t); undefined at zero distance."""
-    L, L1, L2 = length
+    L, L1, L2 = motion_in_time(model, work, program)
     size = np.sqrt(dot(d, d))
     e = scale(1.0 / size, d)
     rate = add(v, cross(wF, d))  # of d, seen from the world
     along = dot(e, rate)
-    phi[k] = size - L
-    put3(G, k, 0, ZERO)
-    put3(G, k, 3, e)
-    explicit[k] = -L1
+    work.phi[k] = size - L
+    put3(work.rows, k, 0, ZERO)
+    put3(work.rows, k, 3, e)
+    work.explicit[k] = -L1
     # e . d'' = L'' - (|d'|^2 - along^2)/|d|, and e . (alpha_F x d) = 0
-    gamma[k] = L2 - (dot(rate, rate) - along * along) / size
+    work.gamma[k] = L2 - (dot(rate, rate) - along * along) / size
     return k + 1

@@ -6,12 +6,15 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from loopdyn.constraints.base import ROLLING_DISC, ROLLING_SPHERE, Constraint, PairRecord, frame_rows, two_bodies
+from loopdyn.constraints.base import Constraint, PairRecord, Wheel, frame_rows, two_bodies
 from loopdyn.engine.jit import inline
 from loopdyn.forces.base import Places
 from loopdyn.quantities.units import Path, Resolver, Scalar, Vec3
 from loopdyn.spatial.plucker import add, cross, dot, neg, put3, row, scale, sub
 from loopdyn.spatial.rotations import perpendicular_frame
+
+ROLLING = 26
+SPHERE, DISC = 0.0, 1.0  # second constant of its record; the first is the radius
 
 
 class Rolling(Constraint):
@@ -38,7 +41,9 @@ class Rolling(Constraint):
     """
 
     label: ClassVar[str] = "rolling"
+    code: ClassVar[int] = ROLLING
     rows: ClassVar[tuple[str, ...]] = ("contact", "slip_x", "slip_y")
+    nonholonomic: ClassVar[tuple[str, ...]] = ("slip_x", "slip_y")
 
     type: Literal["rolling"] = "rolling"
     on: str
@@ -48,6 +53,14 @@ class Rolling(Constraint):
     centre: Vec3
     radius: Scalar
     axis: Vec3 | None = None
+
+    def wheel(self) -> Wheel:
+        """The sphere or disc that rolls."""
+        return Wheel(self.body, self.centre, self.radius, self.axis)
+
+    def bodies(self) -> tuple[str, ...]:
+        """Its two bodies."""
+        return self.on, self.body
 
     def resolve(self, r: Resolver, places: Places, element: str, path: Path) -> PairRecord | None:
         """F in the plane with z along the normal; M at the centre with z along the axis of a disc."""
@@ -65,14 +78,13 @@ class Rolling(Constraint):
         if bodies is None:
             return None
         return PairRecord(
-            ROLLING_SPHERE if self.axis is None else ROLLING_DISC,
             bodies,
             places.point(bodies[0], through),
             places.point(bodies[1], centre),
             self.rows,
             frame_rows(places, bodies[0], perpendicular_frame(normal)),
             frame_rows(places, bodies[1], perpendicular_frame(axis)),
-            (radius, 0.0),
+            (radius, SPHERE if self.axis is None else DISC),
         )
 
 
@@ -88,13 +100,14 @@ def no_slip(f, c, c_rate, d, wF, omega, v, G, gamma, k):
 
 
 @inline
-def rows(disc, radius, F, M, d, wF, wM, v, phi, G, gamma, k):
+def rows(par, F, M, d, wF, wM, v, phi, G, gamma, k):
     """Contact at distance of the radius, and no slip along x and y of F at the contact."""
     z = row(F, 2)
     omega = sub(wM, wF)
+    radius = par[0]
     c = scale(-radius, z)
     rate = (0.0, 0.0, 0.0)
-    if disc:
+    if par[1] == DISC:
         # lowest point of the rim: c = -radius n/|n|, n = z - (z.m) m, seen from F
         m = row(M, 2)
         s = dot(z, m)

@@ -45,10 +45,9 @@ N_CUT_FRAMES = 26
 
 # linear[k]: relation of joint coordinates; entry[j]: one coordinate of it (cut joint or -1, freedom, q index).
 # Its row of J is the sum over the entries of a factor times the direction of the entry's freedom. The factors are
-# constant (LINEAR: `factor` of the model) or computed at the state (RELATION: phi(t, q), VELOCITY_RELATION:
-# psi(t, q, v)); for all kinds those of the present state are left in `factor` of the work array.
+# constant (`factor` of the model) or computed at the state, as its type L_KIND has it; those of the present state are
+# left in `factor` of the work array.
 L_ROW, L_FIRST, L_COUNT, L_PROGRAM, L_KIND, N_LINEAR = range(6)
-LINEAR, RELATION, VELOCITY_RELATION = range(3)
 E_CUT, E_FREEDOM, E_COORDINATE, N_ENTRY = range(4)
 
 # reader[k]: first step and number of steps on the path of what force k, or entry k - forces, reads of a cut angle. The
@@ -57,7 +56,12 @@ E_CUT, E_FREEDOM, E_COORDINATE, N_ENTRY = range(4)
 # counted[k]: cut joint and freedom of an angle that is a coordinate of its own, behind those of the tree.
 N_READER, N_STEP, N_COUNTED = 2, 2, 2
 
-N_FORCE_INTS = 8
+# force[k]: integers of force k, -1 where they do not apply; force_data[k]: floats, named in the file of the type.
+# FORCE_ON: whether it acts along the line through two points, on one freedom of a joint (in the tree or cut), on other
+# coordinates of the tree, or on bodies in a way of its own. FORCE_TORQUE: 1 if its load is a torque.
+FORCE_CODE, FORCE_ON, FORCE_BODY1, FORCE_BODY2, FORCE_CUT, FORCE_FREEDOM, FORCE_COORDINATE = range(7)
+FORCE_PROGRAM, FORCE_TORQUE, FORCE_OWN, N_FORCE_INTS = range(7, 11)  # first of its programs; an integer of the type
+ON_LINE, ON_FREEDOM, ON_COORDINATES, ON_BODIES = range(4)
 N_FORCE_FLOATS = 40
 N_BASE_PROGRAMS = 6  # x, y, z, rx, ry, rz; -1 for none
 

@@ -1,44 +1,35 @@
-"""What all forces share: their records in the frozen arrays, and the laws (numbers, formulas, tables, profiles).
+"""What all forces share: duties, records in the frozen arrays, and laws (numbers, formulas, tables, profiles).
 
-A force type is one file with a class of the user's data and a kernel helper that adds its loads. Loads on
-a body are taken off the bias wrench PW, PV of its work row (torque about its reference point, force; world
-axes). Loads on a joint coordinate go into `work.load`.
+A force type is one file, named after the type. It holds
+
+* the code of the type, a number that no other type has, and names for its floats in the frozen arrays,
+* the class of the user's data, with the duties of :class:`Force`,
+* kernels, by what it acts on: `pull` along a line (:mod:`loopdyn.forces.line`), `load` on a freedom
+  (:mod:`loopdyn.forces.freedom`), else `act`, which puts the loads where they belong and returns their size,
+* `energy`, if it stores any.
+
+:mod:`loopdyn.forces.dispatch` lists the types and chooses among them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar, Protocol
+from typing import Annotated, Any, ClassVar, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import BeforeValidator, Discriminator, Field, Tag
 
+from loopdyn.engine import records as rec
 from loopdyn.errors import ExpressionError
 from loopdyn.quantities.expressions import Interpolation, Outside, Program, constant_program, parse, table_program
 from loopdyn.quantities.profiles import AnyProfile, Profile
 from loopdyn.quantities.units import Path, Resolver, Scalar, Spec, Vec2
 
-# Codes of the force types in kernels.
-SPRING, ACTUATOR, JOINT_SPRING, JOINT_FRICTION, MOTOR, BUSHING, APPLIED, JOINT_TENDON = range(8)
-
-# A bushing or an applied force that has torques only says so here: its load is then the size of the torque.
-TURNS_ONLY = 4
-
 Array = NDArray[np.float64]
 Scales = tuple[float, float]
-
-
-@dataclass
-class Record:
-    """One force as the kernels see it."""
-
-    code: int
-    ints: list[int] = field(default_factory=list)
-    floats: list[float] = field(default_factory=list)
-    programs: list[Program] = field(default_factory=list)  # numbered from ints[first_program] on
-    first_program: int = 0
+Preloaded = Literal["length", "rest", "torque", "force"]  # a free length, or a law that becomes a constant
 
 
 @dataclass(frozen=True)
@@ -50,6 +41,29 @@ class Freedom:
     coordinate: int  # q index of a tree joint, -1 if it has no scalar coordinate
     dimension: str  # "angle", "length" or "" (no scalar coordinate)
     rotation: bool  # load is a torque
+
+
+@dataclass
+class Record:
+    """One force as the kernels see it: what it acts on, by number, and its numbers."""
+
+    bodies: tuple[int, int] = (-1, -1)  # rows of the bodies
+    freedom: Freedom | None = None
+    floats: list[float] = field(default_factory=list)
+    programs: list[Program] = field(default_factory=list)
+    torque: bool = False  # whether its load is a torque
+    own: int = 0  # an integer whose meaning is the type's own
+
+    def packed(self, force: Force, first_program: int) -> list[int]:
+        """Its row of integers, if its programs are numbered from `first_program` on."""
+        f = self.freedom or Freedom(-1, -1, -1, "", False)
+        ints = [0] * rec.N_FORCE_INTS
+        ints[rec.FORCE_CODE], ints[rec.FORCE_ON] = force.code, force.acts_on
+        ints[rec.FORCE_BODY1], ints[rec.FORCE_BODY2] = self.bodies
+        ints[rec.FORCE_CUT], ints[rec.FORCE_FREEDOM], ints[rec.FORCE_COORDINATE] = f.cut, f.index, f.coordinate
+        ints[rec.FORCE_PROGRAM] = first_program if self.programs else -1
+        ints[rec.FORCE_TORQUE], ints[rec.FORCE_OWN] = int(self.torque), self.own
+        return ints
 
 
 class Places(Protocol):
@@ -241,21 +255,45 @@ def law_program(
 class Force(Spec):
     """Base of all force types; `name` is the name under which a mechanism lists it."""
 
+    code: ClassVar[int]  # in kernels
+    acts_on: ClassVar[int]  # ON_LINE, ON_FREEDOM, ON_COORDINATES, ON_BODIES of `engine.records`
+    stores_energy: ClassVar[bool]  # whether it has an `energy`, which it gives back but for damping
+    drawn_as: ClassVar[Literal["coil", "piston"] | None] = None  # between `point1` of `body1` and `point2` of `body2`
+
     type: str
     name: str | None = Field(default=None, exclude=True)
+
+    def resolve(self, r: Resolver, places: Places, element: str, path: Path) -> Record | None:
+        """Record for the kernels; None if a problem was recorded."""
+        raise NotImplementedError
+
+    def bodies(self) -> tuple[str, ...]:
+        """Bodies between which it acts; none for what acts on joint coordinates."""
+        return ()
 
     def joints(self) -> tuple[str, ...]:
         """Joints whose coordinates it reads or loads."""
         joint = getattr(self, "joint", None)
         return () if joint is None else (joint.partition(".")[0],)
 
-    def resolve(self, r: Resolver, places: Places, element: str, path: Path) -> Record | None:
-        """Record for the kernels; None if a problem was recorded."""
-        raise NotImplementedError
-
     def reads(self) -> tuple[str, ...]:
         """Labels of the joint coordinates whose value, not only whose speed, it depends on."""
         return ()
+
+    def preloaded(self) -> Preloaded | None:
+        """Field by which `preload` sets its one load; None if there is no such."""
+        return None
+
+    def sticks(self) -> bool:
+        """Whether it holds at rest what pushes little, so that there are equilibria around an equilibrium."""
+        return False
+
+
+def check_not_negative(r: Resolver, element: str, path: Path, **values: float) -> None:
+    """Record a problem for each negative value."""
+    for name, value in values.items():
+        if value < 0.0:
+            r.problem(element, f"'{name}' is negative", "Give zero or a positive number.", (*path, name))
 
 
 def law_reads(law: Table | Profile | float | str | None, variable: str) -> bool:

@@ -6,8 +6,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loopdyn.engine import records as rec
-from loopdyn.forces.base import JOINT_SPRING, JOINT_TENDON, MOTOR
-from loopdyn.forces.tendon import N_TERM, TERM_COORDINATE
 from loopdyn.quantities.expressions import opcodes as OP
 from loopdyn.system.system import System
 
@@ -22,7 +20,7 @@ def _reads(system: System, program: int, variable: int) -> bool:
 def moves_by_itself(system: System) -> bool:
     """Whether drivers or bases move, or may move, as time goes: energy then enters through constraints."""
     model = system.model
-    if system.mechanism.user_constraints or np.any(model.linear[:, rec.L_KIND] == rec.VELOCITY_RELATION):
+    if system.mechanism.user_constraints or not system.affine:
         return True  # whether they do is not known
     programs = [*model.base_programs.ravel(), *model.cut[:, rec.C_PROGRAM], *model.linear[:, rec.L_PROGRAM]]
     return any(_reads(system, int(k), 0) for k in programs if k >= 0)
@@ -32,17 +30,6 @@ def depends_on_time(system: System) -> bool:
     """Whether anything in the equations may change with time by itself, and so may jump at a time."""
     model, users = system.model, system.mechanism.user_forces or system.mechanism.user_constraints
     return bool(users) or any(_reads(system, k, 0) for k in range(len(model.program) - 1))
-
-
-def _of_tendons(system: System) -> set[int]:
-    """Coordinates that tendons over joints read."""
-    model = system.model
-    found = [
-        data[TERM_COORDINATE : N_TERM * force[1] : N_TERM]
-        for force, data in zip(model.force, model.force_data, strict=True)
-        if force[0] == JOINT_TENDON
-    ]
-    return {int(c) for part in found for c in part}
 
 
 def angles_to_wrap(system: System) -> NDArray[np.int64]:
@@ -57,11 +44,8 @@ def angles_to_wrap(system: System) -> NDArray[np.int64]:
         if j.spec.is_periodic(k)
     }
     model = system.model
+    read = {label for force in system.mechanism.forces.values() for label in force.reads()}
+    angles -= {k for k, label in enumerate(system.coordinates) if label in read}
     angles -= {int(c) for cut, _, c in model.entry if cut < 0}
     angles -= set(model.path[:, 0].tolist())
-    for force in model.force:
-        reads = force[0] == JOINT_SPRING or (force[0] == MOTOR and _reads(system, int(force[4]), 1))
-        if reads and force[1] < 0:
-            angles.discard(int(force[3]))
-    angles -= _of_tendons(system)
     return np.array(sorted(angles), np.int64)

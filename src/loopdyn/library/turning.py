@@ -130,10 +130,10 @@ class _Turn:
         for key in ("point1", "point2", "at"):
             if hasattr(force, key):
                 changes[key] = self.vector(getattr(force, key))
-        if force.type == "bushing":
+        if hasattr(force, "rotation"):
             changes["rotation"] = self.frame(Frame(rotation=force.rotation)).rotation
-        if force.type == "applied":
-            changes |= {key: self.laws(name, getattr(force, key)) for key in ("force", "torque")}
+        vectors = {key: getattr(force, key, None) for key in ("force", "torque")}  # a motor's law is one number
+        changes |= {key: self.laws(name, laws) for key, laws in vectors.items() if isinstance(laws, tuple)}
         return force.model_copy(update=changes)
 
     def laws(self, name: str, laws: Any) -> Any:

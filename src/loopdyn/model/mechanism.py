@@ -15,10 +15,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError
 
-from loopdyn.constraints import AnyConstraint, Constraint, Driver, UserConstraint
+from loopdyn.constraints import Constraint, Driver, UserConstraint
+from loopdyn.constraints.dispatch import AnyConstraint
 from loopdyn.errors import ModelError, Problem, warn
-from loopdyn.forces import AnyForce, Force, Motor, UserForce
+from loopdyn.forces import Force, Motor, UserForce
 from loopdyn.forces.base import Law
+from loopdyn.forces.dispatch import AnyForce
 from loopdyn.joints import Frame, Joint
 from loopdyn.joints.dispatch import AnyJoint
 from loopdyn.model.inertia import Inertia

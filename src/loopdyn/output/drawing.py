@@ -135,7 +135,7 @@ class Span:
     """A spring, an actuator or a distance: a line between points of two bodies, each in its body's frame."""
 
     name: str
-    kind: str
+    kind: Literal["coil", "piston", "rod"]
     bodies: tuple[int, int]
     points: tuple[Array, Array]
 
@@ -214,12 +214,12 @@ class Drawing:
         m, r = self.system.mechanism, self.system.mechanism.resolver()
         found = []
         for name, element in (*m.forces.items(), *m.constraints.items()):
-            if not hasattr(element, "point1"):
+            if element.drawn_as is None:
                 continue
             rows = [self.system.bodies.index(getattr(element, f"body{k}")) for k in "12"]
             points = [r.vector(getattr(element, f"point{k}"), "length", name, ()) for k in "12"]
             local = [self._local(row, p) for row, p in zip(rows, points, strict=True)]
-            found.append(Span(name, element.type, (rows[0], rows[1]), (local[0], local[1])))
+            found.append(Span(name, element.drawn_as, (rows[0], rows[1]), (local[0], local[1])))
         return tuple(found)
 
     def joint_points(self, row: int) -> list[Array]:
@@ -264,13 +264,14 @@ class Drawing:
             p, R = self.system.reference_poses[row]
             shapes = [_moved(s, (-R.T @ p, R.T)) for s in shapes]
         for element in m.constraints.values():
-            if element.type == "rolling" and element.body == name:
-                radius = r.scalar(element.radius, "length", name, ())
-                centre = self._local(row, r.vector(element.centre, "length", name, ()))
-                if element.axis is None:
+            wheel = element.wheel()
+            if wheel is not None and wheel.body == name:
+                radius = r.scalar(wheel.radius, "length", name, ())
+                centre = self._local(row, r.vector(wheel.centre, "length", name, ()))
+                if wheel.axis is None:
                     shapes.append(Shape("sphere", centre, np.eye(3), (radius,)))
                 else:
-                    axis = self.system.reference_poses[row][1].T @ r.direction(element.axis, name, ())
+                    axis = self.system.reference_poses[row][1].T @ r.direction(wheel.axis, name, ())
                     shapes.append(Shape("cylinder", centre, perpendicular_frame(axis).T, (radius, 2 * bar)))
         return shapes
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from loopdyn.forces.base import TURNS_ONLY
+from loopdyn.engine import records as rec
 from loopdyn.system.system import System
 
 
@@ -22,13 +22,4 @@ def load_units(system: System) -> list[str]:
     >>> load_units(m.compile())
     ['N m']
     """
-    units = []
-    for n, name in enumerate(system.forces):
-        label = getattr(system.mechanism.forces[name], "joint", "")
-        turns = not label and bool(system.model.force[n, TURNS_ONLY] == 1)
-        if label:
-            joint, _, suffix = (label, "", "") if label in system.joints else label.partition(".")
-            spec = system.joints[joint].spec
-            turns = spec.speed_dimensions[spec.speeds.index(suffix)] == "angle"
-        units.append("N m" if turns else "N")
-    return units
+    return ["N m" if turns else "N" for turns in system.model.force[:, rec.FORCE_TORQUE]]

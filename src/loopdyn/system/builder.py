@@ -9,11 +9,13 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from loopdyn.constraints.base import LinearRecord, PairRecord
+from loopdyn.constraints.base import Constraint, LinearRecord, PairRecord
+from loopdyn.constraints.dispatch import TYPES as CONSTRAINT_TYPES
+from loopdyn.constraints.driver import Driver
 from loopdyn.constraints.user import UserConstraint
-from loopdyn.engine import records as rec
 from loopdyn.errors import ModelError, Path, Problem
-from loopdyn.forces.base import Record, law_program
+from loopdyn.forces.base import Force, Record, law_program
+from loopdyn.forces.dispatch import TYPES as FORCE_TYPES
 from loopdyn.joints import Joint
 from loopdyn.joints.base import Frame
 from loopdyn.joints.dispatch import is_known
@@ -34,7 +36,7 @@ from loopdyn.system.spanning_tree import (
 )
 from loopdyn.system.support import any_singular, unsupported_bodies
 from loopdyn.system.suspicions import gravity_note, suspicions
-from loopdyn.system.system import JointData, Pose, System, TableUse, compose, row_dimension
+from loopdyn.system.system import JointData, Pose, System, TableUse, compose
 from loopdyn.system.topology import Topology
 
 Array = NDArray[np.float64]
@@ -153,7 +155,9 @@ class _Builder:
             floats=floats,
         )
 
-    def _freezer(self, forces: list[Record], base_programs: list[list[Program | None]], gravity: Array) -> Freezer:
+    def _freezer(
+        self, forces: list[tuple[Force, Record]], base_programs: list[list[Program | None]], gravity: Array
+    ) -> Freezer:
         joints = self.placement.joints
         return Freezer(
             self.placement,
@@ -389,13 +393,22 @@ class _Builder:
 
     # ----------------------------------------------------------------------------------- forces, motions
 
-    def _forces(self) -> list[Record]:
-        found = []
+    def _forces(self) -> list[tuple[Force, Record]]:
+        found: list[tuple[Force, Record]] = []
         for name, force in self.m.forces.items():
-            record = force.resolve(self.r, self.placement, f"force '{name}'", ("forces", name))
+            element, path = f"force '{name}'", ("forces", name)
+            if type(force) not in FORCE_TYPES:
+                self._unlisted(element, force.type, "forces", path)
+                continue
+            record = force.resolve(self.r, self.placement, element, path)
             if record is not None:
-                found.append(record)
+                found.append((force, record))
         return found
+
+    def _unlisted(self, element: str, kind: str, package: str, path: Path) -> None:
+        """A type that kernels do not know would do nothing."""
+        hint = f"List it in loopdyn/{package}/dispatch.py."
+        self.r.problem(element, f"its type '{kind}' is not known to the kernels", hint, path)
 
     def _tables(self) -> tuple[TableUse, ...]:
         number = {f"force '{name}'": n for n, name in enumerate(self.m.forces)}
@@ -403,8 +416,8 @@ class _Builder:
 
     def _constraints(self) -> None:
         """Records of the constraints and drivers, and the list of all rows: label, dimension, holonomic."""
-        self.pairs: list[PairRecord] = []
-        self.linear: list[LinearRecord] = []
+        self.pairs: list[tuple[int, PairRecord]] = []  # with the codes of their types
+        self.linear: list[tuple[int, LinearRecord]] = []
         self.row_list: list[tuple[str, str, bool]] = []
         linear_rows = []
         for k in self.topology.cut_edges:
@@ -413,17 +426,21 @@ class _Builder:
             self.row_list += [(f"{j.name}.{row}", dimension, True) for row, dimension in rows]
         for section, items in (("constraints", self.m.constraints), ("drivers", self.m.drivers)):
             for name, spec in items.items():
-                record = spec.resolve(self.r, self.placement, f"{section[:-1]} '{name}'", (section, name))
-                if isinstance(record, PairRecord):
-                    self.pairs.append(record)
+                element, path = f"{section[:-1]} '{name}'", (section, name)
+                if type(spec) not in (*CONSTRAINT_TYPES, Driver):
+                    self._unlisted(element, spec.label, "constraints", path)
+                    continue
+                record = spec.resolve(self.r, self.placement, element, path)
+                if isinstance(record, PairRecord) and isinstance(spec, Constraint):
+                    self.pairs.append((spec.code, record))
                     labels = row_labels(name, record.rows)
                     self.row_list += [
-                        (label, row_dimension(row), "slip" not in row)
+                        (label, "angle" if row in spec.angles else "length", row not in spec.nonholonomic)
                         for label, row in zip(labels, record.rows, strict=True)
                     ]
                 elif isinstance(record, LinearRecord):
-                    self.linear.append(record)
-                    linear_rows.append((name, record.dimension, record.kind != rec.VELOCITY_RELATION))
+                    self.linear.append((spec.code, record))
+                    linear_rows.append((name, record.dimension, record.holonomic))
         self.row_list += linear_rows
         for name, user in self.m.user_constraints.items():
             self._check_user(name, user)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from loopdyn.constraints.base import LinearRecord, PairRecord
 from loopdyn.engine import records as rec
-from loopdyn.forces.base import JOINT_FRICTION, JOINT_SPRING, MOTOR, Record
+from loopdyn.forces.base import Force, Record
 from loopdyn.quantities.expressions import Program, pack
 from loopdyn.system.cut_angles import AnglePath, Tables, cut_angle_path
 from loopdyn.system.placement import Placement
@@ -26,9 +26,9 @@ class Freezer:
     placement: Placement
     n_bases: int
     cut_joints: Sequence[JointData]
-    forces: Sequence[Record]
-    pairs: Sequence[PairRecord]
-    linear: Sequence[LinearRecord]
+    forces: Sequence[tuple[Force, Record]]
+    pairs: Sequence[tuple[int, PairRecord]]  # with the codes of their types
+    linear: Sequence[tuple[int, LinearRecord]]
     n_rows: int  # of all constraints ...
     n_user_rows: int  # ... and, at the end, of the user's functions
     base_programs: Sequence[Sequence[Program | None]]
@@ -43,15 +43,12 @@ class Freezer:
         """
         p = self.placement
         programs: list[Program] = []
-        force_ints = np.full((len(self.forces), rec.N_FORCE_INTS), -1, np.int64)
+        force_ints = np.empty((len(self.forces), rec.N_FORCE_INTS), np.int64)
         force_data = np.zeros((len(self.forces), rec.N_FORCE_FLOATS))
-        for n, record in enumerate(self.forces):
-            force_ints[n, 0] = record.code
-            force_ints[n, 1 : 1 + len(record.ints)] = record.ints
-            if record.programs:
-                force_ints[n, 1 + record.first_program] = len(programs)
-                programs += record.programs
+        for n, (force, record) in enumerate(self.forces):
+            force_ints[n] = record.packed(force, len(programs))
             force_data[n, : len(record.floats)] = record.floats
+            programs += record.programs
         base = np.full((self.n_bases, rec.N_BASE_PROGRAMS), -1, np.int64)
         for i, line in enumerate(self.base_programs):
             for k, program in enumerate(line):
@@ -68,7 +65,8 @@ class Freezer:
         nq = len(p.q_labels) + len(counted)
         header = [len(p.order), self.n_bases, nq, len(p.v_labels), len(cut), self.n_rows]
         header += [len(self.forces), len(code), len(programs), len(constants), len(linear), len(entries), max(depth, 1)]
-        header.append(max([3, *(1 + 2 * len(c.freedoms) for c in self.linear)]))  # laws of forces have three variables
+        variables = [3, *(1 + 2 * len(c.freedoms) for _, c in self.linear)]  # laws of forces have three
+        header.append(max(variables))
         header += [self.n_user_rows, len(path), len(counted)]
         places = np.array([self._cut_freedom(label) for label in counted], np.int64).reshape(-1, rec.N_COUNTED)
         int_parts = [np.array(header), p.tree, cut, force_ints, code, start, base, linear, entries]
@@ -110,9 +108,9 @@ class Freezer:
                 found[self._cut_freedom(label)] = AnglePath(((own[label], 1),), 0.0)
             elif p is not None:
                 found[self._cut_freedom(label)] = p
-        on_freedom = (JOINT_SPRING, JOINT_FRICTION, MOTOR)
-        read = [(f.ints[0], f.ints[1]) if f.code in on_freedom else (-1, -1) for f in self.forces]
-        read += [(f.cut, f.index) for c in self.linear for f in c.freedoms]
+        freedoms = [record.freedom for _, record in self.forces]
+        read = [(-1, -1) if f is None else (f.cut, f.index) for f in freedoms]
+        read += [(f.cut, f.index) for _, c in self.linear for f in c.freedoms]
         reader, offsets = np.zeros((len(read), rec.N_READER), np.int64), np.zeros(len(read))
         steps: list[tuple[int, int]] = []
         for k, what in enumerate(read):
@@ -138,8 +136,8 @@ class Freezer:
                 frames[k, start : start + 3] = origin + axes @ p
                 frames[k, start + 3 : start + 12] = (axes @ R).T.ravel()
             frames[k, rec.C_PAR : rec.C_PAR + 2] = j.par
-        for k, c in enumerate(self.pairs, len(joints)):
-            cut[k] = [*c.bodies, c.kind, row, len(c.rows), len(programs) if c.programs else -1, 0]
+        for k, (code, c) in enumerate(self.pairs, len(joints)):
+            cut[k] = [*c.bodies, code, row, len(c.rows), len(programs) if c.programs else -1, 0]
             programs += c.programs
             row += len(c.rows)
             frames[k] = np.concatenate([c.F_point, c.F_axes.ravel(), c.M_point, c.M_axes.ravel(), c.par])
@@ -151,8 +149,8 @@ class Freezer:
         linear: list[list[int]] = []
         entries: list[list[int]] = []
         factors: list[float] = []
-        for n, c in enumerate(self.linear):
-            linear.append([first_row + n, len(entries), len(c.freedoms), len(programs), c.kind])
+        for n, (code, c) in enumerate(self.linear):
+            linear.append([first_row + n, len(entries), len(c.freedoms), len(programs), code])
             programs.append(c.program)
             entries += [[f.cut, f.index, f.coordinate] for f in c.freedoms]
             factors += c.coefficients

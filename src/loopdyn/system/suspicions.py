@@ -122,8 +122,7 @@ def _adrift(m: Mechanism, names: Sequence[str], n_bases: int, joints: Placed) ->
         join(ends)
     standing = any(group[k] == 0 for k in range(n_bases, len(names)))
     for part in (*m.constraints.values(), *m.forces.values()):
-        named = [getattr(part, key, None) for key in ("body1", "body2", "on", "body")]
-        join([row[b] for b in named if b in row] + ([0] if part.type == "applied" else []))
+        join([row[b] for b in part.bodies() if b in row])
     adrift: dict[int, list[str]] = {}
     for k in range(n_bases, len(names)):
         if group[k] != 0:

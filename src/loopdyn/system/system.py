@@ -13,7 +13,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from loopdyn.engine import records as rec
 from loopdyn.errors import LoopdynError, ModelError, Problem
-from loopdyn.forces.tendon import JointTendon
 from loopdyn.joints import Joint
 from loopdyn.model.mechanism import Mechanism
 from loopdyn.quantities.expressions import Lookup
@@ -291,20 +290,21 @@ class System:
     @cached_property
     def affine(self) -> bool:
         """Whether all rows are affine in the speeds for sure: a formula or function of speeds may be anything."""
-        by_formula = bool(np.any(self.model.linear[:, rec.L_KIND] == rec.VELOCITY_RELATION))
-        return not by_formula and all(c.level == "position" for c in self.mechanism.user_constraints.values())
+        m = self.mechanism
+        given = all(c.affine for c in m.constraints.values())
+        return given and all(c.level == "position" for c in m.user_constraints.values())
 
     @cached_property
     def absolute(self) -> System:
         """The same bodies, each free, and every joint a constraint; no turns are counted.
 
-        It is without rotors and tendons, which need a tree.
+        It is without rotors and without forces on several coordinates, which need a tree.
         """
         from loopdyn.system.builder import build
 
         m = self.mechanism
         joints = {name: j.model_copy(update={"armature": None}) for name, j in m.joints.items()}
-        forces = {name: f for name, f in m.forces.items() if not isinstance(f, JointTendon)}
+        forces = {name: f for name, f in m.forces.items() if f.acts_on != rec.ON_COORDINATES}
         free = build(m.model_copy(update={"joints": joints, "forces": forces}), "all", counted=())
         return free.tolerating_as(self)
 

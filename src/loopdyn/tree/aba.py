@@ -34,7 +34,7 @@ from loopdyn.engine.records import (
     open_work,
 )
 from loopdyn.engine.status import FINE
-from loopdyn.forces import add_loads
+from loopdyn.forces.dispatch import add_loads
 from loopdyn.joints.dispatch import is_pin
 from loopdyn.spatial.plucker import (
     add,

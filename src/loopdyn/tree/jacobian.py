@@ -1,6 +1,7 @@
 """Jacobians of bodies and of the rows of cut joints, along the paths to the root."""
 
-from loopdyn.constraints import FIRST_CONSTRAINT, motion_in_time, pair_rows, relation
+from loopdyn.constraints.base import FIRST_CONSTRAINT, put_motion
+from loopdyn.constraints.dispatch import pair_rows, relation_terms
 from loopdyn.engine.jit import inline, kernel
 from loopdyn.engine.records import (
     AV,
@@ -23,7 +24,6 @@ from loopdyn.engine.records import (
     L_KIND,
     L_PROGRAM,
     L_ROW,
-    LINEAR,
     M_AXES,
     M_POINT,
     NV,
@@ -32,14 +32,13 @@ from loopdyn.engine.records import (
     SV,
     SW,
     V0,
-    VELOCITY_RELATION,
     R,
     W,
     X,
     open_model,
     open_work,
 )
-from loopdyn.forces import body_frame, body_point
+from loopdyn.forces.loading import body_frame, body_point
 from loopdyn.joints.dispatch import counted_angle, joint_coordinate, joint_rows, joint_wrench, joint_wrench_rate
 from loopdyn.spatial.plucker import add, centripetal, cross, dot, get3, get9, neg, rot, scale, sub
 from loopdyn.tree.kinematics import accelerations, kinematics
@@ -193,22 +192,10 @@ def linear_terms(model, work, n):
     """
     first, count = model.linear[n, L_FIRST], model.linear[n, L_COUNT]
     kind, program = model.linear[n, L_KIND], model.linear[n, L_PROGRAM]
-    if kind == LINEAR:
-        f, f1, f2 = motion_in_time(model, work, program)
-        phi, rate, gamma, explicit = -f, -f1, f2, -f1
-        for e in range(first, first + count):
-            c = model.factor[e]
-            x, dx, ddx = entry_motion(model, work, e)
-            work.factor[e] = c
-            phi += c * x
-            rate += c * dx
-            gamma -= c * ddx
-    else:
-        for j in range(count):
-            x, dx, ddx = entry_motion(model, work, first + j)
-            relation.put_motion(work.jets, j, x, dx, ddx)
-        phi, rate, gamma, explicit = relation.terms(model, work, program, first, count, kind == VELOCITY_RELATION)
-    return phi, rate, gamma, explicit
+    for j in range(count):
+        x, dx, ddx = entry_motion(model, work, first + j)
+        put_motion(work.jets, j, x, dx, ddx)
+    return relation_terms(model, work, kind, program, first, count)
 
 
 @inline

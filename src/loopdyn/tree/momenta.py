@@ -30,7 +30,7 @@ from loopdyn.engine.records import (
     open_model,
     open_work,
 )
-from loopdyn.forces import add_loads
+from loopdyn.forces.dispatch import add_loads
 from loopdyn.spatial.plucker import (
     add,
     add3,

@@ -1,7 +1,5 @@
 """Power and load of every force at one state, and the power that enters through drivers and moving bases."""
 
-import numpy as np
-
 from loopdyn.engine.jit import inline, kernel
 from loopdyn.engine.records import (
     AV,
@@ -9,8 +7,14 @@ from loopdyn.engine.records import (
     C_CHILD,
     C_PARENT,
     COM,
+    FORCE_BODY1,
+    FORCE_BODY2,
+    FORCE_CUT,
+    FORCE_ON,
     INERTIA,
     MASS,
+    ON_COORDINATES,
+    ON_FREEDOM,
     PV,
     PW,
     R,
@@ -19,18 +23,7 @@ from loopdyn.engine.records import (
     open_model,
     open_work,
 )
-from loopdyn.forces import along_line, applied, bushing, joint_tendon, on_freedom
-from loopdyn.forces.base import (
-    ACTUATOR,
-    APPLIED,
-    BUSHING,
-    JOINT_FRICTION,
-    JOINT_SPRING,
-    JOINT_TENDON,
-    MOTOR,
-    SPRING,
-    TURNS_ONLY,
-)
+from loopdyn.forces.dispatch import act, energy
 from loopdyn.spatial.plucker import add, centripetal, cross, dot, get3, get6, get9, put3, rot, rot_t, sub, symv
 from loopdyn.tree.energies import centre_of_mass
 from loopdyn.tree.kinematics import accelerations, kinematics
@@ -43,8 +36,9 @@ USER, GIVEN, N_OTHERS = range(3)
 
 @inline
 def clear(B, i):
-    put3(B, i, PW, ZERO)
-    put3(B, i, PV, ZERO)
+    if i >= 0:
+        put3(B, i, PW, ZERO)
+        put3(B, i, PV, ZERO)
 
 
 @inline
@@ -56,41 +50,27 @@ def received(model, B, i):
 
 
 @inline
-def size(model, n, force, torque):
-    """Size of the force, or of the torque of what has torques only."""
-    return np.sqrt(dot(torque, torque)) if model.force[n, TURNS_ONLY] == 1 else np.sqrt(dot(force, force))
+def of_tree(model, n):
+    """Whether force n acts on coordinates of the tree, and reads no body."""
+    on = model.force[n, FORCE_ON]
+    return on == ON_COORDINATES or (on == ON_FREEDOM and model.force[n, FORCE_CUT] < 0)
 
 
 @inline
 def force_power(model, work, n):
-    """Power of force n on the bodies, and its load: pull of a line, torque or force on a freedom, else its size."""
-    B = work.body
-    code, i, j = model.force[n, 0], model.force[n, 1], model.force[n, 2]
-    load = 0.0 * work.t[0]
-    if code == JOINT_TENDON:
-        load, speed = joint_tendon(model, work, n)
-        return load * speed, load
-    if code == JOINT_SPRING or code == JOINT_FRICTION or code == MOTOR:
-        cut, index = i, j
-        if cut < 0:
-            load = on_freedom(model, work, n, code)
-            return load * work.v[index], load
+    """Power of force n on the bodies, and its load."""
+    B, cut = work.body, model.force[n, FORCE_CUT]
+    i, j = model.force[n, FORCE_BODY1], model.force[n, FORCE_BODY2]
+    if cut >= 0:
         i, j = model.cut[cut, C_PARENT], model.cut[cut, C_CHILD]
-    elif code == APPLIED:
-        j = i
     clear(B, i)
     clear(B, j)
-    if code == SPRING or code == ACTUATOR:
-        load = along_line(model, work, n, code)
-    elif code == BUSHING:
-        force, torque = bushing(model, work, n)
-        load = size(model, n, force, torque)
-    elif code == APPLIED:
-        force, torque = applied(model, work, n)
-        return received(model, B, i), size(model, n, force, torque)
+    load, speed = act(model, work, n)
+    if of_tree(model, n):
+        power = load * speed
     else:
-        load = on_freedom(model, work, n, code)
-    return received(model, B, i) + received(model, B, j), load
+        power = received(model, B, i) + received(model, B, j)
+    return power, load
 
 
 @inline
@@ -114,13 +94,11 @@ def total_power(model, work):
 
 @inline
 def reads_bodies(model):
-    """Whether some force reads more than a coordinate and a speed of the tree."""
+    """Whether some force reads more than coordinates and speeds of the tree."""
+    found = False
     for n in range(model.force.shape[0]):
-        code, i = model.force[n, 0], model.force[n, 1]
-        of_freedom = (code == JOINT_SPRING or code == JOINT_FRICTION or code == MOTOR) and i < 0
-        if not (of_freedom or code == JOINT_TENDON):
-            return True
-    return False
+        found = found or not of_tree(model, n)
+    return found
 
 
 @inline
@@ -146,37 +124,14 @@ def powers(model, work, moved, power, load):
         power[n + GIVEN] = total_power(model, work) - known - user
 
 
-@inline
-def stored(load, k):
-    """Energy in a spring of stiffness k under a load."""
-    return 0.5 * load * load / k if k > 0.0 else 0.0 * load
-
-
 @kernel
 def elastic_energy(ints, floats, work):
-    """Energy in springs between points, on joint coordinates and in bushings at (t, q) in `work`.
-
-    Speeds are taken as zero, so that the load of a spring is that of its stiffness alone.
-    """
+    """Energy in all forces that store any, at (t, q) in `work`."""
     model, data = open_model(ints, floats), open_work(ints, work)
-    for k in range(model.nv):
-        data.v[k] = 0.0
     kinematics(model, data)
-    for i in range(model.tree.shape[0]):  # bases move by themselves, and drag bodies along
-        put3(data.body, i, W, ZERO)
-        put3(data.body, i, V, ZERO)
     total = 0.0
     for n in range(model.force.shape[0]):
-        code = model.force[n, 0]
-        if code == SPRING:
-            total += stored(along_line(model, data, n, code), model.force_data[n, 6])
-        elif code == JOINT_SPRING:
-            total += stored(on_freedom(model, data, n, code), model.force_data[n, 0])
-        elif code == BUSHING:
-            force, torque = bushing(model, data, n)
-            kt, k = get3(model.force_data, n, 24), get3(model.force_data, n, 27)
-            total += stored(torque[0], kt[0]) + stored(torque[1], kt[1]) + stored(torque[2], kt[2])
-            total += stored(force[0], k[0]) + stored(force[1], k[1]) + stored(force[2], k[2])
+        total += energy(model, data, n)
     return total
 
 

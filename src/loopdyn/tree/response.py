@@ -2,7 +2,7 @@
 
 from loopdyn.engine.jit import inline, kernel
 from loopdyn.engine.records import ARM, DINV, NV, PARENT, SV, SW, UV, UW, V0, open_model, open_work
-from loopdyn.forces import add_loads
+from loopdyn.forces.dispatch import add_loads
 from loopdyn.spatial.plucker import add, cross, dot, get3, put3, scale
 from loopdyn.tree.aba import inward, outward
 from loopdyn.tree.jacobian import all_rows

@@ -18,7 +18,7 @@ from loopdyn.engine.records import (
     open_model,
     open_work,
 )
-from loopdyn.forces import add_loads
+from loopdyn.forces.dispatch import add_loads
 from loopdyn.spatial.plucker import add, add3, cross, dot, get3, get6, get9, inertia_times
 from loopdyn.tree.kinematics import accelerations, rigid_bodies
 

@@ -5,12 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from loopdyn.engine.jit import kernel
-from loopdyn.engine.records import open_model, open_work
+from loopdyn.engine.records import (
+    FORCE_COORDINATE,
+    FORCE_CUT,
+    FORCE_FREEDOM,
+    FORCE_ON,
+    ON_FREEDOM,
+    open_model,
+    open_work,
+)
 from loopdyn.errors import LoopdynError, warn
-from loopdyn.forces.base import MOTOR
+from loopdyn.forces.dispatch import act
 from loopdyn.system.system import State, System, TableUse
 from loopdyn.tree.kinematics import kinematics
-from loopdyn.tree.power import force_power
 
 
 @kernel
@@ -19,7 +26,7 @@ def read_law(ints, floats, work, n):
     model, data = open_model(ints, floats), open_work(ints, work)
     kinematics(model, data)
     data.jets[:, :] = 0.0
-    force_power(model, data, n)
+    act(model, data, n)
 
 
 def table_place(system: System, table: TableUse) -> int | None:
@@ -27,10 +34,11 @@ def table_place(system: System, table: TableUse) -> int | None:
     k = table.lookup.variable
     if table.force < 0 or k == 0:
         return 0
-    code, cut, index, coordinate, _, has_position = system.model.force[table.force, :6]
-    if code != MOTOR or cut >= 0:
+    force = system.model.force[table.force]
+    if force[FORCE_ON] != ON_FREEDOM or force[FORCE_CUT] >= 0:
         return None
-    return int(1 + coordinate if has_position and k == 1 else 1 + system.nq + index)
+    of_position = force[FORCE_COORDINATE] >= 0 and k == 1  # without a scalar coordinate, the speed comes after t
+    return int(1 + force[FORCE_COORDINATE] if of_position else 1 + system.nq + force[FORCE_FREEDOM])
 
 
 def table_variable(system: System, table: TableUse, state: State) -> float:

@@ -30,7 +30,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from loopdyn.constraints import motion_in_time
+from loopdyn.constraints.base import motion_in_time
 from loopdyn.engine.dense import cholesky, solve_cholesky
 from loopdyn.engine.jit import inline, kernel, window
 from loopdyn.engine.records import L_COUNT, L_FIRST, L_PROGRAM, open_model, open_work

@@ -18,7 +18,8 @@ from itertools import permutations
 import numpy as np
 from numpy.typing import NDArray
 
-from loopdyn.engine.records import E_COORDINATE, E_CUT, L_COUNT, L_FIRST, L_KIND, LINEAR
+from loopdyn.constraints.coupler import COUPLER
+from loopdyn.engine.records import E_COORDINATE, E_CUT, L_COUNT, L_FIRST, L_KIND
 from loopdyn.formulations.closure import layout
 from loopdyn.formulations.closure.places import APART, PARALLEL, Line, Places
 from loopdyn.formulations.closure.plan import Block, Group, Plan, together
@@ -177,7 +178,7 @@ class Planner:
         model = self.system.model
         for n, line in enumerate(model.linear):
             entries = range(line[L_FIRST], line[L_FIRST] + line[L_COUNT])
-            if line[L_KIND] != LINEAR or any(model.entry[k, E_CUT] >= 0 for k in entries):
+            if line[L_KIND] != COUPLER or any(model.entry[k, E_CUT] >= 0 for k in entries):
                 continue
             unknown = [k for k in entries if int(model.entry[k, E_COORDINATE]) not in self.known]
             if len(unknown) == 1 and model.factor[unknown[0]] != 0.0:

@@ -67,7 +67,7 @@ from loopdyn.engine.records import (
     open_work,
 )
 from loopdyn.engine.status import FINE, NO_INERTIA, NOT_A_NUMBER, SINGULAR_SET
-from loopdyn.forces import add_loads
+from loopdyn.forces.dispatch import add_loads
 from loopdyn.formulations.rcr.cells import (
     columns,
     follow,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from loopdyn.constraints import FIRST_CONSTRAINT
+from loopdyn.constraints.base import FIRST_CONSTRAINT
 from loopdyn.engine.records import C_KIND, H_ENTRIES, NV, PARENT, V0, model_sizes
 from loopdyn.formulations.base import Array
 from loopdyn.formulations.rcr import layout

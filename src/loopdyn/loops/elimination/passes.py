@@ -40,7 +40,7 @@ from loopdyn.engine.records import (
     open_work,
 )
 from loopdyn.engine.status import AGAIN, FINE, UNDEFINED
-from loopdyn.forces import add_loads
+from loopdyn.forces.dispatch import add_loads
 from loopdyn.joints.dispatch import joint_plus, turns_only
 from loopdyn.loops.elimination.layout import (
     BLOCKS,

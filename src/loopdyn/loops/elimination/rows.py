@@ -20,7 +20,7 @@ from loopdyn.engine.records import (
     W,
     X,
 )
-from loopdyn.forces import push, twist
+from loopdyn.forces.loading import push, twist
 from loopdyn.joints.dispatch import joint_wrench
 from loopdyn.spatial.plucker import (
     add,

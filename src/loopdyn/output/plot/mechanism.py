@@ -104,7 +104,7 @@ def draw(ax: Any, drawing: Drawing, poses: Poses, names: bool) -> None:
             room.append(seen(body.row, shape.outline()))
     for span in drawing.spans:
         a, b = (seen(row, p)[0] for row, p in zip(span.bodies, span.points, strict=True))
-        line = _coil(a, b, 0.03 * drawing.size) if span.kind == "spring_damper" else np.array([a, b])
+        line = _coil(a, b, 0.03 * drawing.size) if span.kind == "coil" else np.array([a, b])
         ax.plot(*line.T, color="#c2803a", lw=1.3, zorder=3)
         room.append(np.array([a, b]))
         for row, end in zip(span.bodies, (a, b), strict=True):

@@ -246,7 +246,7 @@
   const spans = data.spans.map((span) => {
     const owner = { kind: "span", span, name: span.name };
     const group = new THREE.Group();
-    if (span.kind === "spring_damper") {
+    if (span.kind === "coil") {
       const coils = 9, steps = 16 * coils;
       const path = new THREE.CatmullRomCurve3(Array.from({ length: steps + 1 }, (_, k) => {
         const s = k / steps, radius = s < 0.08 || s > 0.92 ? 0 : 2 * bar, angle = 2 * Math.PI * coils * s;
@@ -254,7 +254,7 @@
       }));
       group.add(mesh(new THREE.TubeGeometry(path, 2 * steps, 0.35 * bar, 6), paint("#c2803a"), owner));
     } else {
-      const rod = mesh(cylinder(0.6 * bar, 1), paint(span.kind === "distance" ? "#6c7a89" : "#c2803a"), owner);
+      const rod = mesh(cylinder(0.6 * bar, 1), paint(span.kind === "rod" ? "#6c7a89" : "#c2803a"), owner);
       rod.position.z = 0.5;
       group.add(rod);
     }

@@ -23,7 +23,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from loopdyn.constraints.base import POINT_ON_CURVE, Array, Constraint, PairRecord, frame_rows, two_bodies
+from loopdyn.constraints.base import Array, Constraint, PairRecord, frame_rows, two_bodies
 from loopdyn.engine.jit import inline
 from loopdyn.errors import ExpressionError
 from loopdyn.forces.base import Places, law_program
@@ -31,6 +31,8 @@ from loopdyn.joints.rows import ZERO, rot_f
 from loopdyn.quantities.expressions import Program, data_place, data_program, run_program, table_program
 from loopdyn.quantities.units import Path, Resolver, Scalar, Vec2, Vec3
 from loopdyn.spatial.plucker import add, centripetal, cross, dot, put3, rot_t, scale, sub
+
+POINT_ON_CURVE = 23
 
 # Samples among which the search for the nearest point begins: of a formula, and of each piece of a spline. They must
 # tell neighbouring branches of the curve apart; Newton's method does the rest.
@@ -89,6 +91,7 @@ class PointOnCurve(Constraint):
     """
 
     label: ClassVar[str] = "point_on_curve"
+    code: ClassVar[int] = POINT_ON_CURVE
     rows: ClassVar[tuple[str, ...]] = ("fn", "fb")
 
     type: Literal["point_on_curve"] = "point_on_curve"
@@ -101,6 +104,10 @@ class PointOnCurve(Constraint):
     z: Scalar = 0.0
     u: Vec2 = (0.0, 1.0)
     closed: bool = False
+
+    def bodies(self) -> tuple[str, ...]:
+        """Its two bodies."""
+        return self.on, self.body
 
     def resolve(self, r: Resolver, places: Places, element: str, path: Path) -> PairRecord | None:
         """F in world axes of the reference pose, in which the programs of the curve are written."""
@@ -117,7 +124,7 @@ class PointOnCurve(Constraint):
             return None
         F, M = places.point(bodies[0], np.zeros(3)), places.point(bodies[1], p)
         axes = frame_rows(places, bodies[0], np.eye(3))
-        return PairRecord(POINT_ON_CURVE, bodies, F, M, self.rows, axes, programs=[*curve[0], data])
+        return PairRecord(bodies, F, M, self.rows, axes, programs=[*curve[0], data])
 
     def _formulas(self, r: Resolver, element: str, path: Path) -> _Curve | None:
         low, high = r.vector(self.u, "number", element, (*path, "u"))

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
-from loopdyn.forces.base import JOINT_FRICTION, Force, Places, Record
-from loopdyn.forces.springs import check_not_negative
+import numpy as np
+
+from loopdyn.engine.jit import inline
+from loopdyn.engine.records import ON_FREEDOM
+from loopdyn.forces.base import Force, Places, Record, check_not_negative
 from loopdyn.quantities.units import Path, Resolver, Scalar
 
-TRANSITION = 0.01  # rad/s or m/s, where none is given
+JOINT_FRICTION = 3
+VISCOUS, COULOMB, TRANSITION = range(3)
+
+DEFAULT_TRANSITION = 0.01  # rad/s or m/s, where none is given
 
 
 class JointFriction(Force):
@@ -24,12 +30,19 @@ class JointFriction(Force):
     """
 
     label: ClassVar[str] = "joint_friction"
+    code: ClassVar[int] = JOINT_FRICTION
+    acts_on: ClassVar[int] = ON_FREEDOM
+    stores_energy: ClassVar[bool] = False
 
     type: Literal["joint_friction"] = "joint_friction"
     joint: str
     viscous: Scalar = 0.0
     coulomb: Scalar = 0.0
     transition: Scalar | None = None
+
+    def sticks(self) -> bool:
+        """Dry friction does."""
+        return self.coulomb != 0.0
 
     def resolve(self, r: Resolver, places: Places, element: str, path: Path) -> Record | None:
         """Freedom; viscous, Coulomb and transition."""
@@ -39,11 +52,21 @@ class JointFriction(Force):
         turn = "angular_" if f.rotation else ""
         c = r.scalar(self.viscous, turn + "damping", element, (*path, "viscous"))
         load = r.scalar(self.coulomb, "torque" if f.rotation else "force", element, (*path, "coulomb"))
-        speed = TRANSITION
+        speed = DEFAULT_TRANSITION
         if self.transition is not None:
             speed = r.scalar(self.transition, turn + "speed", element, (*path, "transition"))
         check_not_negative(r, element, path, viscous=c, coulomb=load)
         if speed <= 0.0:
             r.problem(element, "'transition' must be positive", "Give a small speed.", (*path, "transition"))
             return None
-        return Record(JOINT_FRICTION, [f.cut, f.index, f.coordinate], [c, load, speed])
+        return Record(freedom=f, floats=[c, load, speed], torque=f.rotation)
+
+
+@inline
+def load(model, n, dx):
+    viscous, coulomb, transition = (
+        model.force_data[n, VISCOUS],
+        model.force_data[n, COULOMB],
+        model.force_data[n, TRANSITION],
+    )
+    return -viscous * dx - coulomb * np.tanh(dx / transition)

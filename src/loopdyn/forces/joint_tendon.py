@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
-from loopdyn.engine.records import N_FORCE_FLOATS
-from loopdyn.forces.base import JOINT_TENDON, Force, Law, Places, Record, law_program, sum_of_terms
+from loopdyn.engine.jit import inline
+from loopdyn.engine.records import FORCE_OWN, N_FORCE_FLOATS, ON_COORDINATES
+from loopdyn.forces.base import Force, Law, Places, Record, law_program, sum_of_terms
+from loopdyn.forces.loading import law
 from loopdyn.quantities.units import Path, Resolver, Scalar
 
-# Of each term in the floats of the record: speed and coordinate of the tree, by number, and the factor.
+JOINT_TENDON = 7
+# Its own integer is the number of terms. Floats of each: speed and coordinate of the tree, by number, and the factor.
 TERM_SPEED, TERM_COORDINATE, TERM_FACTOR, N_TERM = range(4)
 MOST_TERMS = N_FORCE_FLOATS // N_TERM
 
@@ -28,6 +31,9 @@ class JointTendon(Force):
     """
 
     label: ClassVar[str] = "joint_tendon"
+    code: ClassVar[int] = JOINT_TENDON
+    acts_on: ClassVar[int] = ON_COORDINATES
+    stores_energy: ClassVar[bool] = False
 
     type: Literal["joint_tendon"] = "joint_tendon"
     terms: dict[str, Scalar]
@@ -56,4 +62,19 @@ class JointTendon(Force):
         rate, out = ("speed", "force") if found.dimension == "length" else ("angular_speed", "torque")
         variables = {"t": "number", "length": found.dimension, "speed": rate}
         program = law_program(self.force, variables, out, r, element, (*path, "force"))
-        return Record(JOINT_TENDON, [len(found.freedoms), -1], floats, [program], first_program=1)
+        return Record(floats=floats, programs=[program], torque=out == "torque", own=len(found.freedoms))
+
+
+@inline
+def act(model, work, n):
+    """Load the coordinates of the terms; returns the force on their sum and its speed."""
+    terms, data = model.force[n, FORCE_OWN], model.force_data
+    length, speed = 0.0 * work.t[0], 0.0 * work.t[0]
+    for k in range(terms):
+        c = data[n, N_TERM * k + TERM_FACTOR]
+        length += c * work.q[int(data[n, N_TERM * k + TERM_COORDINATE])]
+        speed += c * work.v[int(data[n, N_TERM * k + TERM_SPEED])]
+    f = law(model, work, n, 0, length, speed)
+    for k in range(terms):
+        work.load[int(data[n, N_TERM * k + TERM_SPEED])] += data[n, N_TERM * k + TERM_FACTOR] * f
+    return f, speed

@@ -1,0 +1,61 @@
+"""What forces on one freedom of a joint share: its coordinate and speed, where the joint is in the tree or cut."""
+
+from loopdyn.engine.jit import inline
+from loopdyn.engine.records import (
+    C_CHILD,
+    C_KIND,
+    C_PAR,
+    C_PARENT,
+    F_AXES,
+    F_POINT,
+    FORCE_COORDINATE,
+    FORCE_CUT,
+    FORCE_FREEDOM,
+    M_AXES,
+    M_POINT,
+    W,
+)
+from loopdyn.forces.loading import body_frame, body_point
+from loopdyn.joints.dispatch import counted_angle, joint_coordinate, joint_wrench
+from loopdyn.spatial.plucker import cross, dot, get3, get9, sub
+
+
+@inline
+def tree_freedom(model, work, n):
+    """Coordinate (zero where there is no scalar one) and speed that force n reads of a tree joint."""
+    dx = work.v[model.force[n, FORCE_FREEDOM]]
+    x = 0.0 * dx
+    if model.force[n, FORCE_COORDINATE] >= 0:
+        x = work.q[model.force[n, FORCE_COORDINATE]]
+    return x, dx
+
+
+@inline
+def cut_freedom(model, work, n):
+    """Coordinate and speed that force n reads of a cut joint; torque and force of a unit load on the child, at xM."""
+    B = work.body
+    cut, index = model.force[n, FORCE_CUT], model.force[n, FORCE_FREEDOM]
+    i, j = model.cut[cut, C_PARENT], model.cut[cut, C_CHILD]
+    xF, vF = body_point(B, i, get3(model.cut_frames, cut, F_POINT))
+    xM, vM = body_point(B, j, get3(model.cut_frames, cut, M_POINT))
+    F = body_frame(B, i, get9(model.cut_frames, cut, F_AXES))
+    M = body_frame(B, j, get9(model.cut_frames, cut, M_AXES))
+    par = (model.cut_frames[cut, C_PAR], model.cut_frames[cut, C_PAR + 1])
+    d = sub(xM, xF)
+    kind = model.cut[cut, C_KIND]
+    torque, force = joint_wrench(kind, index, F, M, par)
+    x = counted_angle(model, work, n, kind, index, joint_coordinate(kind, index, F, M, par, d))
+    wF = get3(B, i, W)
+    v = sub(sub(vM, vF), cross(wF, d))
+    dx = dot(torque, sub(get3(B, j, W), wF)) + dot(force, v)
+    return x, dx, torque, force, xM
+
+
+@inline
+def freedom_coordinate(model, work, n):
+    """Coordinate that force n reads, with its full turns."""
+    if model.force[n, FORCE_CUT] >= 0:
+        x = cut_freedom(model, work, n)[0]
+    else:
+        x = tree_freedom(model, work, n)[0]
+    return x
