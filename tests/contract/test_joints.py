@@ -312,6 +312,15 @@ def test_increments_are_taken_back_and_move_at_their_rate(joint):
 
 
 @every_type
+def test_gradients_of_angles_and_lengths_are_derivatives_of_increments(joint):
+    s = sample(joint)
+    for k, dimension in enumerate(joint.dimensions):
+        if dimension != "number":
+            found = first_derivative(lambda x: s.plus(x * s.v), H)[k]
+            assert joint.gradient(k, s.pose()[1]) @ s.v == pytest.approx(found, abs=1e-9)
+
+
+@every_type
 def test_mean_speeds_are_those_in_the_middle_of_a_straight_increment(joint):
     s = sample(joint)
     n, h = len(s.v), 0.3

@@ -205,7 +205,8 @@ def distance_to(system: System, pose: State, targets: Sequence[Target]) -> float
 
 def _number(target: Target) -> int:
     """Number of a coordinate among those of its joint."""
-    return target.coordinate - (target.joint.q0 if target.joint.in_tree else 0)
+    j = target.joint
+    return target.coordinate - (j.q0 if j.in_tree else 0)
 
 
 def _dimension(target: Target) -> str:
@@ -264,7 +265,8 @@ def _free_and_rows(system: System, targets: Sequence[Target]) -> tuple[NDArray[n
         if k.column >= 0:
             free[k.column] = False
         elif k.joint.in_tree and _dimension(k) == "number":
-            free[k.joint.v0 : k.joint.v0 + 3] = False
+            turning = [n for n, dimension in enumerate(k.joint.spec.speed_dimensions) if dimension == "angle"]
+            free[k.joint.v0 + np.array(turning)] = False
     rows = [k for k in targets if k.column < 0 and not (k.joint.in_tree and _dimension(k) == "number")]
     units = [system.size if _dimension(k) == "length" else 1.0 for k in rows]
     return free, rows, 1.0 / np.concatenate([system.row_units[system.holonomic], units])
@@ -293,12 +295,12 @@ def _rows(system: System, pose: State, cut: Sequence[Target]) -> tuple[Array, Ar
 
 
 def _row(system: System, pose: State, motion: Motion, target: Target) -> Array:
-    """Gradient of a coordinate of a cut joint, or of a position of a free joint, whose speeds are in axes of M."""
+    """Gradient of a coordinate of a cut joint, or of a length of a joint that has a quaternion besides."""
     j = target.joint
     if not j.in_tree:
         return freedom_rate(system, pose, motion, j, target.coordinate)[0]
     row = np.zeros(system.nv)
-    row[j.v0 + 3 : j.v0 + 6] = relative_pose(j, motion)[0][target.coordinate - j.q0]
+    row[j.v0 : j.v0 + len(j.spec.speeds)] = j.spec.gradient(_number(target), relative_pose(j, motion)[0])
     return row
 
 

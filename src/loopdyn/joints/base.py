@@ -219,6 +219,14 @@ class Joint(Spec):
         held = cls.turning == "about a point" and bool(cls.rows_when_cut)
         return [k for k, dimension in enumerate(cls.speed_dimensions) if held and dimension == "angle"]
 
+    @classmethod
+    def gradient(cls, k: int, E: Array) -> Array:
+        """Gradient by the speeds of coordinate k, an angle or a length; `E`: rotation of M in F."""
+        if not cls.is_scalar():
+            raise NotImplementedError(f"{cls.__name__}: each joint with a quaternion says this itself")
+        row: Array = np.eye(len(cls.speeds))[k]
+        return row
+
     @staticmethod
     def curvature(v: Array) -> Array:
         """Second derivative of xi in q(s) = q (+) xi(s) for constant speeds v, at xi = 0."""

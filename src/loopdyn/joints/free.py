@@ -43,6 +43,11 @@ class Free(Joint):
         """Position and quaternion."""
         return np.concatenate([d, from_matrix(E)])
 
+    @classmethod
+    def gradient(cls, k: int, E: Array) -> Array:
+        """Of the position, which is in F axes, by its velocity in M axes."""
+        return np.concatenate([np.zeros(3), E[k]])
+
     @staticmethod
     def curvature(v: Array) -> Array:
         """Moved by (+) the origin runs straight, while its velocity in axes that turn with M stays constant."""
