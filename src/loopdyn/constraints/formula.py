@@ -40,21 +40,53 @@ def formula_record(
     holonomic = speeds is None
     speeds = speeds or {}
     key, moving = ("coordinates", coordinates) if holonomic else ("speeds", speeds)
-    if not moving:
-        r.problem(element, f"names no {key}", f"Give '{key}' as a mapping of names to joint {key}.", (*path, key))
-        return None
     if not isinstance(formula, str):
         r.problem(element, "'formula' is a number", "Write a formula of the names given.", (*path, "formula"))
         return None
+    if not _names_are_sound(coordinates, speeds, key, r, element, path):
+        return None
+    found = _entries(coordinates, speeds, r, places, element, path)
+    if found is None:
+        return None
+    entries, variables = found
+    if not _formula_fits(formula, variables, r, element, (*path, "formula")):
+        return None
+    dimension = "angle" if all(entries[label].rotation for label in moving.values()) else "length"
+    # variables that the formula does not name are there all the same, under names that no formula can use
+    names = ["t", *(f"{what} {label}" for label in entries for what in ("coordinate", "speed"))]
+    dimensions = ["number"] * len(names)
+    for name, (number, unit) in variables.items():
+        names[number], dimensions[number] = name, unit
+    program = law_program(formula, dict(zip(names, dimensions, strict=True)), dimension, r, element, (*path, "formula"))
+    return LinearRecord(list(entries.values()), [0.0] * len(entries), program, dimension, holonomic)
+
+
+def _names_are_sound(
+    coordinates: Mapping[str, str],
+    speeds: Mapping[str, str],
+    key: str,
+    r: Resolver,
+    element: str,
+    path: Path,
+) -> bool:
+    """Whether there are names of the key, and each means one thing; else a problem is recorded."""
+    problems = len(r.problems)
+    if not {"coordinates": coordinates, "speeds": speeds}[key]:
+        r.problem(element, f"names no {key}", f"Give '{key}' as a mapping of names to joint {key}.", (*path, key))
     for group, given in (("coordinates", coordinates), ("speeds", speeds)):
         if "t" in given:
             r.problem(element, "'t' is time", "Use another name.", (*path, group, "t"))
-            return None
     for name in coordinates.keys() & speeds.keys():
         r.problem(element, f"'{name}' names a coordinate and a speed", "Use two names.", (*path, "speeds", name))
-        return None
+    return len(r.problems) == problems
+
+
+def _entries(
+    coordinates: Mapping[str, str], speeds: Mapping[str, str], r: Resolver, places: Places, element: str, path: Path
+) -> tuple[dict[str, Freedom], dict[str, tuple[int, str]]] | None:
+    """Freedoms by label; variables of the program by name, with their number and dimension."""
     entries: dict[str, Freedom] = {}
-    variables: dict[str, tuple[int, str]] = {}  # name: index of the variable, dimension
+    variables: dict[str, tuple[int, str]] = {}
     for group, given in (("coordinates", coordinates), ("speeds", speeds)):
         for name, label in given.items():
             where = (*path, group, name)
@@ -71,26 +103,24 @@ def formula_record(
                 variables[name] = number + 1, "angular_speed" if f.rotation else "speed"
             else:
                 variables[name] = number, f.dimension
-    read = r.expression(formula, element, (*path, "formula"))
+    return entries, variables
+
+
+def _formula_fits(
+    formula: str, variables: Mapping[str, tuple[int, str]], r: Resolver, element: str, path: Path
+) -> bool:
+    """Whether the formula can be read and uses all variables, and nothing else; else a problem is recorded."""
+    read = r.expression(formula, element, path)
     if read is None:
-        return None
+        return False
     unused = [name for name in variables if name not in read.names]
     unknown = sorted(read.names - {"t", *variables, *r.parameters})
     for name in unused:
-        r.problem(element, f"the formula does not use '{name}'", "Remove it, or use it.", (*path, "formula"))
+        r.problem(element, f"the formula does not use '{name}'", "Remove it, or use it.", path)
     for name in unknown:
         hint = nearest(name, ["t", *variables, *r.parameters])
-        r.problem(element, f"the formula uses '{name}', which has no meaning", hint, (*path, "formula"))
-    if unused or unknown:
-        return None
-    dimension = "angle" if all(entries[label].rotation for label in moving.values()) else "length"
-    # variables that the formula does not name are there all the same, under names that no formula can use
-    names = ["t", *(f"{what} {label}" for label in entries for what in ("coordinate", "speed"))]
-    dimensions = ["number"] * len(names)
-    for name, (number, unit) in variables.items():
-        names[number], dimensions[number] = name, unit
-    program = law_program(formula, dict(zip(names, dimensions, strict=True)), dimension, r, element, (*path, "formula"))
-    return LinearRecord(list(entries.values()), [0.0] * len(entries), program, dimension, holonomic)
+        r.problem(element, f"the formula uses '{name}', which has no meaning", hint, path)
+    return not (unused or unknown)
 
 
 @inline
