@@ -16,7 +16,7 @@ from tests.literature import mufti1983 as mufti
 
 import loopdyn as ld
 from loopdyn.formulations.absolute.formulation import Absolute
-from loopdyn.formulations.absolute.kernels import by_complement
+from loopdyn.formulations.absolute.kernels import by_complement, complement_by_qr
 from loopdyn.formulations.oracle import Oracle
 from loopdyn.loops.rank import decide
 from loopdyn.spatial.rotations import about_axis, from_matrix
@@ -276,7 +276,7 @@ def test_eq40_dalembert_without_multipliers(choice):
     H = b.H
     Y, Z = {
         "eq40d": lambda: (np.linalg.pinv(H.T), mufti.root_and_turning(b)[0]),
-        "qr": lambda: mufti.complement_by_qr(H),
+        "qr": lambda: complement_by_qr(H),
         "svd": lambda: mufti.complement_by_svd(H, H.shape[1]),
         "rows": lambda: mufti.complement_by_rows(np.roll(H, -18, axis=0)),
     }[choice]()
