@@ -16,14 +16,23 @@ from loopdyn.app.cli import app
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 TUTORIAL = ROOT / "docs" / "tutorial.md"
+# Pages whose examples take long; what they show has tests of its own.
+LONG = ("docs/gallery/", "docs/howto/formulation.md", "docs/statics_and_loads.md", "docs/designer.md")
 OWN_TESTS = (TUTORIAL, ROOT / "docs" / "designer.md")  # of commands on files that the page itself makes
+
+
+def cases(left_out: tuple[Path, ...]) -> list:
+    """All other pages; long ones are left to `make test-all`."""
+    names = {str(page.relative_to(ROOT)): page for page in PAGES if page not in left_out}
+    slow = {name: (pytest.mark.slow,) for name in names if name.startswith(LONG)}
+    return [pytest.param(page, id=name, marks=slow.get(name, ())) for name, page in names.items()]
 
 
 def blocks(page: Path, language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```", page.read_text(), re.M | re.S)
 
 
-@pytest.mark.parametrize("page", [p for p in PAGES if p != TUTORIAL], ids=lambda p: str(p.relative_to(ROOT)))
+@pytest.mark.parametrize("page", cases((TUTORIAL,)))
 def test_the_python_examples_of_a_page_run(page, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     names: dict = {}
@@ -31,7 +40,7 @@ def test_the_python_examples_of_a_page_run(page, tmp_path, monkeypatch, capsys):
         exec(compile(block, str(page), "exec"), names)
 
 
-@pytest.mark.parametrize("page", [p for p in PAGES if p not in OWN_TESTS], ids=lambda p: str(p.relative_to(ROOT)))
+@pytest.mark.parametrize("page", cases(OWN_TESTS))
 def test_the_commands_of_a_page_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "examples").symlink_to(ROOT / "examples")

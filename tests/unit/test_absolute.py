@@ -6,6 +6,7 @@ import dataclasses
 
 import numpy as np
 import pytest
+from tests.marks import gallery_slow
 
 import loopdyn as ld
 from loopdyn.errors import SingularityError
@@ -56,7 +57,7 @@ def all_exact():
     return [Absolute(solver=s, dependent=d) for s in EXACT for d in ("qr", "svd")]
 
 
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("name", gallery_slow(ALL))
 def test_all_solvers_agree_with_the_oracle_on_the_library(name):
     # flat parallelograms lose rank at their reference pose only: they are left there
     amount = 0.0 if name == "n_four_bar" else 0.02

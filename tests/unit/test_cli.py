@@ -7,6 +7,7 @@ import math
 from pathlib import Path
 
 import pytest
+from tests.marks import gallery_slow
 from typer.testing import CliRunner
 
 import loopdyn as ld
@@ -58,7 +59,7 @@ def test_inspect_prints_topology_mobility_redundancy_and_uniqueness_in_one_scree
     assert len(result.output.splitlines()) <= 30
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", gallery_slow(MODELS))
 def test_inspect_works_for_every_example(name):
     result = run("inspect", FOLDER / f"{name}.yaml")
     assert result.exit_code == 0, result.output

@@ -11,6 +11,7 @@ from scipy.optimize import brentq
 from tests import closed_forms
 from tests.kernels import check_complex_numbers, check_nothing_is_allocated
 from tests.literature.test_blajer1994 import TARGETS, four_bar
+from tests.marks import gallery_slow
 from tests.unit.test_partition import moving
 
 import loopdyn as ld
@@ -469,7 +470,7 @@ def compare_with_oracle(name: str, end: float) -> ld.Run:
     return run
 
 
-@pytest.mark.parametrize("name", [*ld.library.ALL, *(f"random {k}" for k in (0, 1, 2, 3, 4, 10, 13, 14))])
+@pytest.mark.parametrize("name", [*gallery_slow(ld.library.ALL), *(f"random {k}" for k in (0, 1, 2, 3, 4, 10, 13, 14))])
 def test_runs_equal_those_of_the_oracle_on_library_and_random_mechanisms(name):
     compare_with_oracle(name, SHORT.get(name, 0.15))
 

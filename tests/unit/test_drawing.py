@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from tests.marks import gallery_slow
 
 import loopdyn as ld
 from loopdyn.output.drawing import Drawing, speed_units
@@ -29,7 +30,7 @@ def world(drawing, row, points):
     return p + np.atleast_2d(points) @ R.T
 
 
-@pytest.mark.parametrize("name", ld.library.ALL)
+@pytest.mark.parametrize("name", gallery_slow(ld.library.ALL))
 def test_planar_mechanisms_are_recognised_and_spatial_ones_too(name):
     normal = Drawing(ld.library.ALL[name]().compile()).normal
     if name in PLANAR:
@@ -38,7 +39,7 @@ def test_planar_mechanisms_are_recognised_and_spatial_ones_too(name):
         assert normal is None
 
 
-@pytest.mark.parametrize("name", ld.library.ALL)
+@pytest.mark.parametrize("name", gallery_slow(ld.library.ALL))
 def test_every_joint_of_a_moving_body_is_on_something_that_is_drawn(name):
     drawing = Drawing(ld.library.ALL[name]().compile())
     for body in drawing.bodies[drawing.system.n_bases :]:

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from tests.independent import TYPES, closed_state
 from tests.loops import add_loads, crossed, loop_with, nested, poison
+from tests.marks import gallery_slow
 
 import loopdyn as ld
 import loopdyn.loops.elimination.plan
@@ -639,7 +640,7 @@ POISONED = {
 }
 
 
-@pytest.mark.parametrize("name", POISONED)
+@pytest.mark.parametrize("name", gallery_slow(POISONED))
 def test_nothing_left_in_the_work_array_is_used(name):
     m = POISONED[name]
     system, state = closed(m)

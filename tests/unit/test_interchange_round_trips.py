@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.marks import gallery_slow
 from tests.motions import centres, difference
 from typer.testing import CliRunner
 
@@ -36,7 +37,7 @@ def motion(m: ld.Mechanism, names: list[str]) -> dict[str, np.ndarray]:
     return centres(system, state, ld.accelerations(system, state), names)
 
 
-@pytest.mark.parametrize("name", ld.library.ALL)
+@pytest.mark.parametrize("name", gallery_slow(ld.library.ALL))
 @pytest.mark.parametrize("ending", [".xml", ".urdf"])
 def test_converting_there_and_back_leaves_the_motion_as_it_was(name, ending, tmp_path):
     m = moving(ld.library.ALL[name]())

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from tests.independent import first_derivative
 from tests.linkages import linkage, pose
+from tests.marks import gallery_slow
 
 import loopdyn as ld
 
@@ -52,7 +53,7 @@ def test_the_library_has_mechanisms_with_motors():
     assert {"andrews", "stewart_3rrs", "stewart_6ups", "random 2", "random floating"} <= set(WITH_MOTORS)
 
 
-@pytest.mark.parametrize("name", [*WITH_MOTORS, "five_bar"])
+@pytest.mark.parametrize("name", gallery_slow([*WITH_MOTORS, "five_bar"]))
 def test_loads_of_a_run_are_those_its_motors_had(runs, name):
     run = runs[name]
     found = ld.inverse_dynamics(run.system, run)
@@ -65,7 +66,7 @@ def test_loads_of_a_run_are_those_its_motors_had(runs, name):
         assert asked == pytest.approx(had, rel=EQUAL, abs=EQUAL * max(1.0, np.abs(had).max()))
 
 
-@pytest.mark.parametrize("name", [*WITH_MOTORS, "five_bar"])
+@pytest.mark.parametrize("name", gallery_slow([*WITH_MOTORS, "five_bar"]))
 def test_loads_put_back_as_motors_give_the_accelerations_of_the_motion(runs, name):
     run = runs[name]
     found = ld.inverse_dynamics(run.system, run)

@@ -5,6 +5,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 from tests.kernels import check_complex_numbers, check_nothing_is_allocated
+from tests.marks import gallery_slow
 from tests.unit.test_absolute import CONSTRAINTS
 
 import loopdyn as ld
@@ -212,7 +213,7 @@ SAMPLES = [f"random {k}" for k in (0, 1, 2, 3, 4, 10, 13, 14)]
 
 
 @FORMS
-@pytest.mark.parametrize("name", [*(n for n in ld.library.ALL if n != "andrews"), *SAMPLES])
+@pytest.mark.parametrize("name", gallery_slow([*(n for n in ld.library.ALL if n != "andrews"), *SAMPLES]))
 def test_run_equals_that_of_the_graph_solver(name, form):
     """Library and random mechanisms in fast motion, over switches; both at a tolerance of 1e-10."""
     kind, _, number = name.partition(" ")

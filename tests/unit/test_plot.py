@@ -4,6 +4,7 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 from tests import sweeps
+from tests.marks import gallery_slow
 
 import loopdyn as ld
 from loopdyn.output.plot.film import write_film
@@ -135,7 +136,7 @@ def test_a_spatial_mechanism_is_drawn_in_3d_with_one_scale():
     assert not ax.texts
 
 
-@pytest.mark.parametrize("name", ld.library.ALL)
+@pytest.mark.parametrize("name", gallery_slow(ld.library.ALL))
 def test_every_mechanism_of_the_library_can_be_drawn(name):
     ax = ld.library.ALL[name]().compile().plot()
     ax.figure.set_dpi(20)

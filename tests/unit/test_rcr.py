@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from tests.kernels import check_complex_numbers, check_nothing_is_allocated
 from tests.loops import crossed, nested, under_actuated
+from tests.marks import gallery_slow
 from tests.unit.test_absolute import CONSTRAINTS
 
 import loopdyn as ld
@@ -216,7 +217,7 @@ LONG = {"flyball": 0.1, "n_four_bar": 0.2, "peaucellier": 0.12, "scissor_lift": 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [*(n for n in ld.library.ALL if n != "andrews"), *SAMPLES])
+@pytest.mark.parametrize("name", gallery_slow([*(n for n in ld.library.ALL if n != "andrews"), *SAMPLES]))
 def test_run_equals_that_of_the_graph_solver(name):
     """Library and random mechanisms in fast motion, over switches; both at a tolerance of 1e-10."""
     kind, _, number = name.partition(" ")

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
+from tests.marks import gallery_slow
 
 import loopdyn as ld
 
@@ -93,7 +94,7 @@ def test_a_four_bar_with_a_strong_damper_is_found_stiff(damping, stiff):
 REGULAR = sorted(set(ld.library.ALL) - {"flyball", "stewart_6ups"})
 
 
-@pytest.mark.parametrize("name", REGULAR)
+@pytest.mark.parametrize("name", gallery_slow(REGULAR))
 @pytest.mark.parametrize("rtol", [1e-8, 1e-4])
 def test_regular_mechanisms_are_not_found_stiff(name, rtol):
     system = ld.library.ALL[name]().compile()

@@ -528,6 +528,7 @@ def becomes_true_in_frame(page, name, script):
 
 
 # First, while no tab was clicked: Quasar may take a tab that was clicked out of the order of Tab.
+@pytest.mark.slow  # in a real browser
 def test_everything_can_be_reached_with_the_keyboard_and_has_a_name(page):
     page.locator(key("file")).focus()
     seen = []
@@ -548,6 +549,7 @@ def test_everything_can_be_reached_with_the_keyboard_and_has_a_name(page):
         assert page.get_by_role(role, name=name).count() >= 1, name
 
 
+@pytest.mark.slow  # in a real browser
 def test_open_edit_with_an_error_at_its_line_and_save(page, server):
     here, _ = server
     page.locator(".cm-content").click()
@@ -571,6 +573,7 @@ def test_open_edit_with_an_error_at_its_line_and_save(page, server):
     assert sorted(p.name for p in here.parent.iterdir()) == ["here", "outside.yaml"]
 
 
+@pytest.mark.slow  # in a real browser
 def test_a_text_that_is_too_long_is_not_inserted(page):
     page.evaluate("""text => {
         const data = new DataTransfer();
@@ -584,6 +587,7 @@ def test_a_text_that_is_too_long_is_not_inserted(page):
     waits(page, "status", "opened swing.yaml")
 
 
+@pytest.mark.slow  # in a real browser
 def test_a_file_that_another_program_changed_is_replaced_only_if_asked(page, server):
     here, _ = server
     (here / "shared.yaml").write_text(FOUR_BAR)
@@ -604,6 +608,7 @@ def test_a_file_that_another_program_changed_is_replaced_only_if_asked(page, ser
     assert (here / "shared.yaml").read_text() == "#" + FOUR_BAR
 
 
+@pytest.mark.slow  # in a real browser
 def test_dragging_the_input_moves_the_mechanism_with_closed_loops(page):
     pose = "JSON.stringify(page.bodyPose('rocker'))"
     first = in_frame(page, "pose", pose)
@@ -645,6 +650,7 @@ def corner(pose, reference):
     return np.array(pose["position"]) + p + 2 * np.cross(u, np.cross(u, p) + w * p)
 
 
+@pytest.mark.slow  # in a real browser
 def test_run_look_and_save_the_run(page, server):
     here, _ = server
     page.locator(key("tab-motion")).click()
@@ -678,6 +684,7 @@ def test_run_look_and_save_the_run(page, server):
     waits(page, "status", "there is no run to save")
 
 
+@pytest.mark.slow  # in a real browser
 def test_a_long_run_leaves_the_page_usable_and_can_be_stopped(page):
     open_file(page, "swing.yaml")
     waits(page, "status", "opened swing.yaml")
@@ -694,6 +701,7 @@ def test_a_long_run_leaves_the_page_usable_and_can_be_stopped(page):
     becomes_true_in_frame(page, "motion", "page.data.samples > 1")
 
 
+@pytest.mark.slow  # in a real browser
 def test_files_that_cannot_be_opened_leave_the_page_as_it_is(page):
     for file, said in (
         ("binary.yaml", "not UTF-8"),
@@ -707,6 +715,7 @@ def test_files_that_cannot_be_opened_leave_the_page_as_it_is(page):
         waits(page, "summary", "four_bar: 1 degree of freedom")
 
 
+@pytest.mark.slow  # in a real browser
 def test_malformed_and_hostile_models_are_shown_as_text(page):
     open_file(page, "bomb.yaml")
     waits(page, "problems", "anchor")

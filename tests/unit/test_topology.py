@@ -11,6 +11,7 @@ from functools import partial
 import networkx
 import numpy as np
 import pytest
+from tests.marks import gallery_slow
 
 import loopdyn as ld
 import loopdyn.system.system
@@ -95,7 +96,7 @@ def check_tree(t: Topology) -> None:
 # -------------------------------------------------------------------------------------------------- loops
 
 
-@pytest.mark.parametrize("name", ld.library.ALL)
+@pytest.mark.parametrize("name", gallery_slow(ld.library.ALL))
 def test_loops_of_library_mechanisms_are_closed_chains_as_many_as_the_graph_has(name):
     t = ld.library.ALL[name]().compile().topology
     check_tree(t)
@@ -301,7 +302,7 @@ def everything(t: Topology) -> tuple[object, ...]:
     return frozenset(t.cuts), tree, frozenset(frozenset(x.joints) for x in t.loops), frozenset(t.free_roots)
 
 
-@pytest.mark.parametrize("name", ld.library.ALL)
+@pytest.mark.parametrize("name", gallery_slow(ld.library.ALL))
 def test_result_does_not_depend_on_the_order_of_the_description(name):
     m = ld.library.ALL[name]()
     expected = everything(m.compile().topology)
