@@ -1,6 +1,7 @@
 """The rooms of a run: who may read the memory of an integrator, and how long files and functions are."""
 
 import ast
+import importlib
 from pathlib import Path
 
 import pytest
@@ -61,6 +62,15 @@ def test_files_and_functions_are_short(file):
     functions = [n for n in ast.walk(ast.parse(text)) if isinstance(n, ast.FunctionDef)]
     assert len(text.splitlines()) <= 600
     assert [f.name for f in functions if lines_of_code(f) > 60] == []
+
+
+def test_no_class_inside_has_the_name_of_a_public_one():
+    """Its methods would be taken for public ones, and their arguments checked at every step."""
+    public = set(ld.__all__) - {"Auto"}  # an integrator, which users may make, and a formulation
+    for file in ROOMS:
+        module = importlib.import_module(f"loopdyn.{file.parent.name}.{file.stem}")
+        for name in public & {n.name for n in ast.parse(file.read_text()).body if isinstance(n, ast.ClassDef)}:
+            assert getattr(ld, name) is getattr(module, name), f"{file.name}: {name}"
 
 
 def test_integrators_are_known_by_their_own_names():

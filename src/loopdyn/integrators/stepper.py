@@ -527,9 +527,9 @@ class Stepper:
 
     def state(self) -> State:
         """State reached, turns included."""
-        start, end = self.ends_of_step()
-        reached = end if self.pending else start
-        return State(reached.t, self.unwrapped(reached.q), reached.v)
+        m, nv = self.memory, self.system.nv
+        q, v = (m.q1, m.v1) if self.pending else (m.q, m.y[nv : 2 * nv])
+        return State(self.t, self.unwrapped(q), v.copy())
 
     @property
     def works_reached(self) -> Array:
@@ -539,8 +539,8 @@ class Stepper:
 
     def start_of_step(self) -> tuple[State, Array]:
         """State where the last step began, or the next one does, turns included, and the works until there."""
-        start, _ = self.ends_of_step()
-        return State(start.t, self.unwrapped(start.q), start.v), np.array(self.memory.y[2 * self.system.nv :])
+        m, nv = self.memory, self.system.nv
+        return State(self.step_start, self.unwrapped(m.q), m.y[nv : 2 * nv].copy()), np.array(m.y[2 * nv :])
 
     def ends_of_step(self) -> tuple[State, State]:
         """Both ends of the last step, with angles within a turn."""

@@ -4,7 +4,7 @@
     stiff              the same by the stiff integrator, since stability limited the steps
     singular passage   momentum steps through or beside a singular pose
     near miss          small regular steps beside a singular pose, which two circuits come close to without meeting
-    finished, stopped, interrupted, failed            it has ended, see `Driver.ended`
+    finished, stopped, interrupted, failed            it has ended, see `RunDriver.ended`
 
 From `regular` and `stiff` a run goes over to `singular passage` where a step leads to a singular pose, from there to
 `near miss` and perhaps back, and behind the pose to where it came from.
@@ -43,7 +43,7 @@ PATIENCE = 10  # times a solver may ask to be prepared anew without a step in be
 SAVE_EVERY = 10.0  # seconds of computing between two segments of a checkpoint
 
 
-class Driver:
+class RunDriver:
     """Drives a run from its start to its end, some steps at a time.
 
     Parameters

@@ -25,7 +25,7 @@ from loopdyn.quantities.wording import nearest
 from loopdyn.results.run import Run
 from loopdyn.run.corners import corners, table_corners
 from loopdyn.run.course import Course
-from loopdyn.run.driver import Driver
+from loopdyn.run.driver import RunDriver
 from loopdyn.run.event_handling import check_closed
 from loopdyn.run.events import Given, watch, with_limits_of_model
 from loopdyn.run.progress import Progress
@@ -146,11 +146,11 @@ def simulate(
     if checkpoint is not None:
         methods = {"formulation": method, "integrator": stepping}
         segments = Checkpoint(checkpoint, description(system, first, times, end, events, methods, settings))
-    return _drive(Driver(course, first, singular), progress, segments, begin)
+    return _drive(RunDriver(course, first, singular), progress, segments, begin)
 
 
 def _drive(
-    driver: Driver, progress: bool | Callable[[float], object], checkpoint: Checkpoint | None, begin: float
+    driver: RunDriver, progress: bool | Callable[[float], object], checkpoint: Checkpoint | None, begin: float
 ) -> Run:
     """Start or resume a run, go on until something ends it, and give what there is."""
     resumed = driver.resume(checkpoint)
