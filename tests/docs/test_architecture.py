@@ -1,5 +1,6 @@
-"""The page on the architecture says what is there."""
+"""The page on the architecture says what is there, and files and functions stay short."""
 
+import ast
 import importlib.util
 import re
 from pathlib import Path
@@ -33,3 +34,21 @@ def test_no_package_is_imported_from_below():
     allowed = {("model", "system")}  # Mechanism.compile, inside the method; nothing when it is loaded
     upward = {(a, b) for a, others in picture.imports().items() for b in others if level[b] < level[a]}
     assert upward <= allowed
+
+
+def lines_of_code(function: ast.AST) -> int:
+    """Lines of a function without its documentation, comments and empty lines."""
+    body = function.body
+    if isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant) and len(body) > 1:
+        body = body[1:]
+    return len(ast.unparse(ast.Module(body, [])).splitlines())
+
+
+def test_files_and_functions_are_short():
+    long_files, long_functions = [], []
+    for file in sorted((ROOT / "src").rglob("*.py")):
+        text = file.read_text(encoding="utf-8")
+        functions = [n for n in ast.walk(ast.parse(text)) if isinstance(n, ast.FunctionDef)]
+        long_files += [file.name] * (len(text.splitlines()) > 600)
+        long_functions += [f"{file.name}: {f.name}" for f in functions if lines_of_code(f) > 60]
+    assert (long_files, long_functions) == ([], [])
