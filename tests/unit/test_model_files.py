@@ -24,7 +24,7 @@ from loopdyn.io import load, save, schema
 from loopdyn.io import yaml as model_files
 from loopdyn.io.reading import parse_document, plain_scalar
 from loopdyn.io.writing import document, one_line
-from loopdyn.joints import AnyJoint
+from loopdyn.joints.dispatch import AnyJoint
 
 EXAMPLE = """\
 loopdyn: 1
