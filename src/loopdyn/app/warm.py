@@ -70,7 +70,9 @@ class Uses:
         stepper.advance(Output(np.array([0.01]), q, v, a, work, steps=none, written=none.copy()), limit=10)
 
     def trees(self) -> None:
-        """Functions of the tree."""
+        """Functions of the tree, and motions and loads of joints."""
+        from loopdyn.joints.dispatch import twists, wrenches
+
         system, state = self.system, self.state
         ld.tree.forward_dynamics(system, state)
         ld.tree.inverse_dynamics(system, state, np.zeros(system.nv))
@@ -80,6 +82,9 @@ class Uses:
         ld.tree.body_motion(system, state)
         ld.tree.increment(system, state.q, state.v)
         ld.tree.difference(system, state.q, state.q)
+        joint = next(iter(system.joints.values()))
+        twists(joint.spec, np.eye(3), np.eye(3), joint.par)  # of bodies without inertia
+        wrenches(joint.spec, np.eye(3), np.eye(3), joint.par)
 
     def passage(self) -> None:
         """A mechanism that folds flat on the way."""
