@@ -1,5 +1,5 @@
 """``python -m loopdyn`` is the same as ``loopdyn``."""
 
-from loopdyn.app.cli import main
+from loopdyn_command import main
 
 main()

@@ -1,5 +1,6 @@
-"""The command ``loopdyn``: it takes Ctrl-C from its first moment on, also while loopdyn is being imported."""
+"""The command ``loopdyn``: it takes Ctrl-C from its first moment to its last, also while loopdyn is being imported."""
 
+import signal
 import sys
 
 
@@ -14,3 +15,5 @@ def main() -> None:
     except KeyboardInterrupt:
         print(said, file=sys.stderr)
         sys.exit(130)
+    finally:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # all is done: a Ctrl-C while Python ends must not kill it

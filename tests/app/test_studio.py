@@ -11,6 +11,7 @@ import signal
 import socket
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -477,7 +478,8 @@ def test_closed_pages_leave_no_process_and_one_page_too_many_is_refused(tmp_path
         await again.socket.disconnect()
 
     try:
-        asyncio.run(story())
+        with ThreadPoolExecutor(1) as pool:  # this thread may still have the event loop of another test's browser
+            pool.submit(asyncio.run, story()).result()
     finally:
         process.send_signal(signal.SIGINT)
         with process.stdout:

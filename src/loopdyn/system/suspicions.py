@@ -110,23 +110,29 @@ def _masses(names: Sequence[str], n_bases: int, masses: Sequence[MassProperties]
 def _adrift(m: Mechanism, names: Sequence[str], n_bases: int, joints: Placed) -> Iterator[str]:
     """Bodies that nothing connects with the ground, in a mechanism that stands on it."""
     row = {name: k for k, name in enumerate(names)}
-    group = [0 if k < n_bases else k for k in range(len(names))]  # bases are held
+    leader = [0 if k < n_bases else k for k in range(len(names))]  # a body of lower row in the same group; bases are held
+
+    def group(body: int) -> int:
+        """Lowest row of the bodies connected with this one; the way to it is halved for the next call."""
+        while leader[body] != body:
+            leader[body] = leader[leader[body]]
+            body = leader[body]
+        return body
 
     def join(bodies: Sequence[int]) -> None:
-        merged = {group[b] for b in bodies}
-        for k, g in enumerate(group):
-            if g in merged:
-                group[k] = min(merged)
+        groups = {group(b) for b in bodies}
+        for g in groups:
+            leader[g] = min(groups)
 
     for ends, _ in joints.values():
         join(ends)
-    standing = any(group[k] == 0 for k in range(n_bases, len(names)))
+    standing = any(group(k) == 0 for k in range(n_bases, len(names)))
     for part in (*m.constraints.values(), *m.forces.values()):
         join([row[b] for b in part.bodies() if b in row])
     adrift: dict[int, list[str]] = {}
     for k in range(n_bases, len(names)):
-        if group[k] != 0:
-            adrift.setdefault(group[k], []).append(names[k])
+        if group(k) != 0:
+            adrift.setdefault(group(k), []).append(names[k])
     held_by_function = bool(m.user_constraints or m.user_forces)
     for bodies in adrift.values() if standing and not held_by_function else ():
         if len(bodies) == 1:
