@@ -110,7 +110,7 @@ def _masses(names: Sequence[str], n_bases: int, masses: Sequence[MassProperties]
 def _adrift(m: Mechanism, names: Sequence[str], n_bases: int, joints: Placed) -> Iterator[str]:
     """Bodies that nothing connects with the ground, in a mechanism that stands on it."""
     row = {name: k for k, name in enumerate(names)}
-    leader = [0 if k < n_bases else k for k in range(len(names))]  # a body of lower row in the same group; bases are held
+    leader = [0 if k < n_bases else k for k in range(len(names))]  # of the same group, a lower row; bases are held
 
     def group(body: int) -> int:
         """Lowest row of the bodies connected with this one; the way to it is halved for the next call."""
