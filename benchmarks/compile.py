@@ -60,7 +60,7 @@ def count_libraries():
 
 def measure(names):
     from loopdyn.app import warm
-    from loopdyn.engine.notice import NOTICE
+    from loopdyn.engine.compile_notice import NOTICE
 
     NOTICE.said = True
     counter, libraries = Counter(), count_libraries()

@@ -77,7 +77,7 @@ def test_every_status_code_is_explained_in_the_list():
 
 
 def test_status_codes_are_defined_in_one_module_only():
-    names = set(CODES) - {"TURNED"}  # closure/groups.py: also how far a rod is turned
+    names = set(CODES) - {"TURNED"}  # closure/closed_forms.py: also how far a rod is turned
     found = []
     for path, tree in MODULES.items():
         if path == Path("engine/status.py"):

@@ -21,7 +21,7 @@ import pytest
 
 import loopdyn as ld
 from loopdyn.errors import ConvergenceError, SingularityError
-from loopdyn.formulations.momentum.huang import HuangSolver
+from loopdyn.formulations.momentum.published_scheme import HuangSolver
 from loopdyn.formulations.oracle import Oracle
 from loopdyn.loops.rank import decide, scaled
 from loopdyn.spatial.rotations import from_matrix

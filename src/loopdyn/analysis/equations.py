@@ -20,7 +20,7 @@ from loopdyn.engine import records as rec
 from loopdyn.errors import LoopdynError
 from loopdyn.formulations.closure import layout as closing
 from loopdyn.formulations.closure.formulation import plan_for
-from loopdyn.formulations.closure.places import PARALLEL
+from loopdyn.formulations.closure.joint_geometry import PARALLEL
 from loopdyn.formulations.closure.plan import Plan
 from loopdyn.loops.rank import decide
 from loopdyn.quantities.wording import nearest

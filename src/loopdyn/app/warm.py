@@ -143,7 +143,7 @@ def uses() -> dict[str, Callable[[], object]]:
 
 def compile_use(name: str) -> str:
     """Compile the kernels of one use."""
-    from loopdyn.engine.notice import NOTICE
+    from loopdyn.engine.compile_notice import NOTICE
 
     NOTICE.said = True  # the progress line says it
     uses()[name]()

@@ -19,7 +19,7 @@ from loopdyn.formulations.base import Array, Formulation, FunctionSolver, Soluti
 from loopdyn.loops.rank import Rank
 from loopdyn.system.system import State, System
 from loopdyn.tree.functions import terms
-from loopdyn.tree.support import motions_without_inertia
+from loopdyn.tree.massless_motions import motions_without_inertia
 
 
 @dataclass(frozen=True)

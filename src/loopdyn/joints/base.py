@@ -22,7 +22,7 @@ joint coordinates are zero. A joint type is one file; `dispatch.py` chooses amon
 * ``coordinate(k, F, M, par, d)`` and ``wrench(k, F, M, par)``: a single coordinate, and the load on M at its origin
   whose power is speed k of the joint and no other one (see :mod:`loopdyn.joints.reading`);
 * ``plus``, ``minus``, ``rate`` and ``mean_speeds`` where the coordinates do not simply add up
-  (:mod:`loopdyn.joints.adding` is what they do otherwise), ``wrench_rate`` where the wrenches are not fixed in F.
+  (:mod:`loopdyn.joints.additive` is what they do otherwise), ``wrench_rate`` where the wrenches are not fixed in F.
 
 F and M are the axes of the frames as rows in world axes, `par` two constants of the joint (pitch; cosine and sine of
 the angle between universal axes).

@@ -13,7 +13,7 @@ from pydantic import Field
 
 from loopdyn.engine.jit import inline, kernel
 from loopdyn.joints import (
-    adding,
+    additive,
     cylindrical,
     free,
     helical,
@@ -129,7 +129,7 @@ def joint_plus(kind, n, q, i, xi, j, out):
     elif kind == FREE:
         free.plus(q, i, xi, j, out)
     else:
-        adding.plus(n, q, i, xi, j, out)
+        additive.plus(n, q, i, xi, j, out)
 
 
 @inline
@@ -140,7 +140,7 @@ def joint_minus(kind, n, q, p, i, xi, j):
     elif kind == FREE:
         free.minus(q, p, i, xi, j)
     else:
-        adding.minus(n, q, p, i, xi, j)
+        additive.minus(n, q, p, i, xi, j)
 
 
 @inline
@@ -151,7 +151,7 @@ def joint_rate(kind, n, xi, v, j, out):
     elif kind == FREE:
         free.rate(xi, v, j, out)
     else:
-        adding.rate(n, xi, v, j, out)
+        additive.rate(n, xi, v, j, out)
 
 
 @inline
@@ -160,7 +160,7 @@ def joint_mean_speeds(kind, n, xi, h, j, v):
     if kind == FREE:
         free.mean_speeds(xi, h, j, v)
     else:
-        adding.mean_speeds(n, xi, h, j, v)
+        additive.mean_speeds(n, xi, h, j, v)
 
 
 @inline

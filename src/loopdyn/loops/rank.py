@@ -18,7 +18,7 @@ from loopdyn.loops.projection import project
 from loopdyn.system.system import State, System
 from loopdyn.thresholds import CANDIDATE, CLOSED
 from loopdyn.tree.functions import Terms, bodies_without_inertia, increment, terms
-from loopdyn.tree.support import LARGEST_DENSE
+from loopdyn.tree.massless_motions import LARGEST_DENSE
 
 Array = NDArray[np.float64]
 

@@ -27,7 +27,7 @@ from loopdyn.run.locking import Phase
 from loopdyn.run.singular_passage import Passage
 from loopdyn.system.system import State, System, point_on
 from loopdyn.tables import csv_text
-from loopdyn.tree import along, kinematics, power
+from loopdyn.tree import kinematics, path_measures, power
 from loopdyn.tree.functions import add_user_forces, body_motion
 from loopdyn.tree.user_rows import user_rows
 
@@ -95,11 +95,11 @@ def measure(system: System, path: Trajectory) -> Diagnostics:
         for k in range(n):
             user(path.t[k], path.q[k], path.v[k]).write(w, J, residual[k, 1])
             one = slice(k, k + 1)
-            along.measures(
+            path_measures.measures(
                 system.ints, system.floats, work, tuple(x[one] for x in arrays), J, balance[one], residual[one]
             )
     elif n:
-        along.measures(system.ints, system.floats, work, arrays, J, balance, residual)
+        path_measures.measures(system.ints, system.floats, work, arrays, J, balance, residual)
     return Diagnostics(balance[:, :2], balance[:, 2:], residual)
 
 

@@ -18,7 +18,7 @@ from loopdyn.errors import ModelError, Problem, SingularityError
 from loopdyn.quantities.wording import nearest
 from loopdyn.system.system import JointData, State, System, require_state
 from loopdyn.tree import aba, crba, energies, jacobian, kinematics, rnea, turns
-from loopdyn.tree.support import LARGEST_DENSE, motions_without_inertia, smallest_groups
+from loopdyn.tree.massless_motions import LARGEST_DENSE, motions_without_inertia, smallest_groups
 from loopdyn.tree.user_rows import UserRows, user_rows
 
 if TYPE_CHECKING:

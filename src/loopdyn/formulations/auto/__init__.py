@@ -1,1 +1,1 @@
-"""A regular method, and momentum steps through singular poses: `formulation`, `indicator` (how close one is)."""
+"""A regular method, and momentum steps through singular poses: `formulation`, `singularity_monitor`."""

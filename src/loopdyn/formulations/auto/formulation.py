@@ -1,9 +1,9 @@
 """`auto`: a regular method where the motion is regular, momentum steps through singular poses.
 
-While the motion is regular, `graph` gives accelerations to any integrator, and an indicator that comes with them tells
-how close a singular pose is (:mod:`loopdyn.formulations.auto.indicator`). Where a step would lead into one, or steps
-collapse, :func:`loopdyn.simulate` hands over to steps of `momentum` and takes `graph` up again behind it. What was
-decided, and every passage, is in the run.
+While the motion is regular, `graph` gives accelerations to any integrator, together with an indicator of how close a
+singular pose is (:mod:`loopdyn.formulations.auto.singularity_monitor`). Where a step would lead into a singular pose, or
+the steps collapse, :func:`loopdyn.simulate` hands over to steps of `momentum`, and returns to `graph` beyond the pose.
+The run records these decisions and every singular passage.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loopdyn.engine.status import FINE
-from loopdyn.formulations.auto.indicator import (
+from loopdyn.formulations.auto.singularity_monitor import (
     CHOSEN,
     LAST,
     LEAST,

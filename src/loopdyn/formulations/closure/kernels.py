@@ -35,7 +35,7 @@ from loopdyn.engine.dense import cholesky, solve_cholesky
 from loopdyn.engine.jit import inline, kernel, window
 from loopdyn.engine.records import L_COUNT, L_FIRST, L_PROGRAM, open_model, open_work
 from loopdyn.engine.status import CANNOT_CLOSE, FINE, NOT_CLOSED, NOT_THERE, SINGULAR_SET
-from loopdyn.formulations.closure.groups import (
+from loopdyn.formulations.closure.closed_forms import (
     AT_LIMIT,
     close_hinges,
     close_hooked,

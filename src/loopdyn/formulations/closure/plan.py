@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loopdyn.formulations.closure import layout
-from loopdyn.formulations.closure.places import Line, Places
+from loopdyn.formulations.closure.joint_geometry import Line, Places
 from loopdyn.system.system import JointData, State, System
 
 Array = NDArray[np.float64]

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from loopdyn.constraints.coupler import COUPLER
 from loopdyn.engine.records import E_COORDINATE, E_CUT, L_COUNT, L_FIRST, L_KIND
 from loopdyn.formulations.closure import layout
-from loopdyn.formulations.closure.places import APART, PARALLEL, Line, Places
+from loopdyn.formulations.closure.joint_geometry import APART, PARALLEL, Line, Places
 from loopdyn.formulations.closure.plan import Block, Group, Plan, together
 from loopdyn.joints import Joint, Revolute, Spherical, Universal
 from loopdyn.loops.rank import of_matrix, scaled

@@ -1,1 +1,1 @@
-"""Steps that conserve momentum [Huang2002]: `formulation`, `kernels`, `large` (linear time), `huang` (as published)."""
+"""Steps that conserve momentum [Huang2002]: `formulation`, `kernels`, `large` (linear time), `published_scheme`."""

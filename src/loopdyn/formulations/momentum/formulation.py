@@ -3,7 +3,7 @@
 The default, "rattle", keeps that idea and closes positions and velocities
 (:mod:`loopdyn.formulations.momentum.kernels`): steps of order two that conserve momentum, are symplectic, and pass
 singular poses; compositions of order 4 and 6. The scheme that is printed in the paper is "huang2002"
-(:mod:`loopdyn.formulations.momentum.huang`).
+(:mod:`loopdyn.formulations.momentum.published_scheme`).
 
 A stepping formulation gives steps, not accelerations: those are the ones of `graph`.
 """
@@ -24,7 +24,7 @@ from loopdyn.formulations import failures
 from loopdyn.formulations.base import Formulation, PassingSolver, Solution, Solver, Step
 from loopdyn.formulations.graph import Graph
 from loopdyn.formulations.momentum import kernels as rattle
-from loopdyn.formulations.momentum.huang import HuangSolver
+from loopdyn.formulations.momentum.published_scheme import HuangSolver
 from loopdyn.loops.projection import correct, project
 from loopdyn.loops.rank import Rank, is_large
 from loopdyn.system.system import State, System

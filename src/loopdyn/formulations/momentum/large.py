@@ -20,9 +20,9 @@ from loopdyn.errors import SingularityError
 from loopdyn.formulations.base import Solution, Solver
 from loopdyn.formulations.momentum import kernels as rattle
 from loopdyn.formulations.momentum.formulation import BLURRED, SINGULAR, MomentumSolver
+from loopdyn.loops.elimination.minimum_energy import answer
 from loopdyn.loops.elimination.passes import accelerate
 from loopdyn.loops.elimination.passes import correct as correct_once
-from loopdyn.loops.elimination.probing import answer
 from loopdyn.loops.elimination.solver import Elimination
 from loopdyn.loops.rank import Rank
 from loopdyn.system.system import System

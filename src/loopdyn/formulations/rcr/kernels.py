@@ -68,7 +68,7 @@ from loopdyn.engine.records import (
 )
 from loopdyn.engine.status import FINE, NO_INERTIA, NOT_A_NUMBER, SINGULAR_SET
 from loopdyn.forces.dispatch import add_loads
-from loopdyn.formulations.rcr.cells import (
+from loopdyn.formulations.rcr.dependent_speeds import (
     columns,
     follow,
     follow_steadily,
