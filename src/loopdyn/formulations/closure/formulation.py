@@ -41,8 +41,7 @@ from loopdyn.formulations.partition.formulation import (
 )
 from loopdyn.loops.rank import Rank, decide, scaled
 from loopdyn.system.system import State, System
-from loopdyn.tree.functions import closure as rows_at
-from loopdyn.tree.functions import increment
+from loopdyn.tree.functions import constraint_equations, increment
 
 MANY_SETS = 500  # sets of coordinates that are tried whether their dependent ones are explicit
 MANY_VARIANTS = 20  # such sets that are prepared in advance
@@ -68,7 +67,7 @@ class Closer:
     >>> state = ld.assemble(system)
     >>> close = Closer(make_plan(system, state, [0]))
     >>> q = close(0.0, state.q + [0.2, 0.0, 0.0], close.plan.signs(state))
-    >>> bool(abs(ld.tree.closure(system, ld.State(0.0, q, state.v))[0]).max() < 1e-14)
+    >>> bool(abs(ld.tree.constraint_equations(system, ld.State(0.0, q, state.v))[0]).max() < 1e-14)
     True
     """
 
@@ -137,7 +136,7 @@ def _holds(plan: Plan, state: State) -> bool:
         q = close(state.t, increment(system, state.q, step * way * system.speed_units), signs)
         if q is None:
             continue
-        phi = rows_at(system, State(state.t, q, np.zeros(system.nv)))[0] / system.row_units
+        phi = constraint_equations(system, State(state.t, q, np.zeros(system.nv)))[0] / system.row_units
         return bool(np.abs(phi[system.holonomic]).max(initial=0.0) < blajer.STILL_CLOSED)
     return False
 
@@ -159,7 +158,7 @@ def explicit_sets(system: System, rank: Rank, allowed: NDArray[np.bool_]) -> lis
     state, k = rank.state or system.state(), system.nv - rank.count
     if k == 0:
         return []
-    W = criteria.null_space(scaled(system, rows_at(system, state)[1]), rank.count).T
+    W = criteria.null_space(scaled(system, constraint_equations(system, state)[1]), rank.count).T
     found: list[tuple[int, ...]] = []
     left = MANY_SETS
     for family in _sets(system, k, allowed):
@@ -225,7 +224,7 @@ class ClosureSolver(PartitionSolver):
             return super().choose(state, current)
         if current is not None and self._is_singular(current.independent, state):
             current = None
-        J = scaled(self.system, rows_at(self.system, state)[1])
+        J = scaled(self.system, constraint_equations(self.system, state)[1])
         start = criteria.best_set(criteria.null_space(J, self.rank.count).T, self.allowed)
         now = self._with_rows(start if current is None else current.independent, state)
         W, switch = self.projections(), self.options.switch

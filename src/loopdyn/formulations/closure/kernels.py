@@ -87,7 +87,8 @@ from loopdyn.formulations.partition.kernels import CLOSED, CLOSING_STEPS, STILL_
 from loopdyn.joints.dispatch import joint_pose, read_joint
 from loopdyn.loops.elimination.layout import plan_start, work_start
 from loopdyn.spatial.plucker import mul, put3, put9, rot_t, sub, transpose
-from loopdyn.tree.jacobian import closure
+from loopdyn.tree.jacobian import all_rows
+from loopdyn.tree.kinematics import kinematics
 
 # Discriminant of a group, in natural units, below which the end of a step ends the motion: nearer, steps are too short
 # to move the coordinate at all.
@@ -161,7 +162,7 @@ def normal_equations(C, phi, speeds, stop, last):
 
 
 @inline
-def iterate(ints, floats, work, model, data, C, s):
+def iterate(model, data, C, s):
     """Speeds of a block so that its rows are closed, by the method of Gauss and Newton: rows may be redundant.
 
     That N has the square of the condition of the rows costs steps, not digits: phi is computed as it is.
@@ -169,7 +170,8 @@ def iterate(ints, floats, work, model, data, C, s):
     speeds, stop, last = C.step[s, S_JOINT], C.step[s, S_JOINT + 1], C.step[s, S_JOINT + 2]
     before = np.inf
     for _ in range(CLOSING_STEPS):
-        closure(ints, floats, work, C.J, C.rate)
+        kinematics(model, data)
+        all_rows(model, data, C.J, C.rate)
         N = normal_equations(C, data.phi, speeds, stop, last)
         if not cholesky(N):
             return False
@@ -208,7 +210,7 @@ def close(ints, floats, work):
         elif kind == LINE:
             put_line(C, s)
         elif kind == ITERATE:
-            if not iterate(ints, floats, work, model, data, C, s):
+            if not iterate(model, data, C, s):
                 return NOT_CLOSED
         elif kind == JOIN or kind == READ:
             i, par = C.joint[j, J_Q0], (C.frame[j, J_PAR], C.frame[j, J_PAR + 1])

@@ -36,7 +36,7 @@ from loopdyn.formulations.partition import kernels as blajer
 from loopdyn.loops.rank import Rank, decide, of_matrix, scaled
 from loopdyn.quantities.wording import nearest
 from loopdyn.system.system import State, System
-from loopdyn.tree.functions import add_user_forces, closure, require_rows
+from loopdyn.tree.functions import add_user_forces, constraint_equations, require_rows
 from loopdyn.tree.user_rows import user_rows
 
 # Share of the smallest pivot of C_D, when a set was taken, below which the set is no longer followed, there being none
@@ -165,7 +165,7 @@ class PartitionSolver(ChoosingSolver):
         if current is not None and (self.forced or not self._is_singular(current.independent, state)):
             now, wanted = self._with_rows(current.independent, state), self.options.switch
         else:
-            J = scaled(self.system, closure(self.system, state)[1])
+            J = scaled(self.system, constraint_equations(self.system, state)[1])
             if self.options.criterion == "lu":
                 return self._with_rows(criteria.by_elimination(J, self.rank.count, self.allowed), state)
             start = criteria.best_set(criteria.null_space(J, self.rank.count).T, self.allowed)
@@ -179,7 +179,7 @@ class PartitionSolver(ChoosingSolver):
 
     def _is_singular(self, independent: Sequence[int], state: State) -> bool:
         """Whether the other speeds do not follow from these, by the judgement of :mod:`loopdyn.loops.rank`."""
-        J = scaled(self.system, closure(self.system, state)[1])
+        J = scaled(self.system, constraint_equations(self.system, state)[1])
         return of_matrix(np.delete(J, list(independent), axis=1)).count < self.rank.count
 
     def projections(self) -> Array:
@@ -198,7 +198,7 @@ class PartitionSolver(ChoosingSolver):
         if self._is_singular(independent, state):
             raise self.singular(state.t, independent)
         s, c = self.system, self.calls
-        J = np.delete(scaled(s, closure(s, state)[1]), list(independent), axis=1)
+        J = np.delete(scaled(s, constraint_equations(s, state)[1]), list(independent), axis=1)
         self._held = None
         c.use(independent, criteria.independent_rows(J, s.holonomic, self.rank.count))
         self._evaluate(state.t, state.q, state.v)
