@@ -17,7 +17,7 @@ from tests.unit.test_partition import moving
 import loopdyn as ld
 from loopdyn.analysis.branches import _searched
 from loopdyn.engine.status import FINE
-from loopdyn.formulations.closure import kernels as closing
+from loopdyn.formulations.closure import kernels
 from loopdyn.formulations.closure.formulation import Closer, explicit_sets, plan_for
 from loopdyn.formulations.closure.planner import make_plan
 from loopdyn.integrators.memory import Output
@@ -566,7 +566,7 @@ def test_evaluations_allocate_nothing(name):
     assert solver.plan_.explicit
     driver = solver.kernels
     solver.run.put(state.t, state.q, state.v)
-    check_nothing_is_allocated((closing.accelerate, closing.accepted), (driver.ints, driver.floats, driver.work))
+    check_nothing_is_allocated((kernels.accelerate, kernels.accepted), (driver.ints, driver.floats, driver.work))
 
 
 @pytest.mark.jit_off
@@ -583,7 +583,7 @@ def test_kernels_run_in_complex_numbers(name):
     driver = solver.kernels
 
     def evaluate(work):
-        assert closing.accelerate(driver.ints, driver.floats, work) == FINE
+        assert kernels.accelerate(driver.ints, driver.floats, work) == FINE
 
     check_complex_numbers(system, state, driver.work, evaluate)
 

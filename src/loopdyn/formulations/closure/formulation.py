@@ -27,12 +27,11 @@ from loopdyn.errors import LoopdynError, SingularityError
 from loopdyn.formulations import failures
 from loopdyn.formulations.base import Array, Solver, SolverKernels
 from loopdyn.formulations.choosing import Choosing
-from loopdyn.formulations.closure import kernels as closing
-from loopdyn.formulations.closure import layout
+from loopdyn.formulations.closure import kernels, layout
 from loopdyn.formulations.closure.plan import Plan
 from loopdyn.formulations.closure.planner import is_explicit, make_plan
 from loopdyn.formulations.partition import criteria
-from loopdyn.formulations.partition import kernels as blajer
+from loopdyn.formulations.partition import kernels as partition
 from loopdyn.formulations.partition.formulation import (
     FOLLOWED,
     Choice,
@@ -41,6 +40,7 @@ from loopdyn.formulations.partition.formulation import (
 )
 from loopdyn.loops.rank import Rank, decide, scaled
 from loopdyn.system.system import State, System
+from loopdyn.thresholds import NEARLY_CLOSED
 from loopdyn.tree.functions import constraint_equations, increment
 
 MANY_SETS = 500  # sets of coordinates that are tried whether their dependent ones are explicit
@@ -84,7 +84,7 @@ class Closer:
         """Coordinates that close all, groups in the given branches; None where some group or block cannot be closed."""
         self.state.t[0], self.state.q[:] = t, q
         self.views.sign[:] = signs
-        found = closing.close(self.ints, self.floats, self.work) == FINE
+        found = kernels.close(self.ints, self.floats, self.work) == FINE
         return self.state.q.copy() if found else None
 
     @property
@@ -137,7 +137,7 @@ def _holds(plan: Plan, state: State) -> bool:
         if q is None:
             continue
         phi = constraint_equations(system, State(state.t, q, np.zeros(system.nv)))[0] / system.row_units
-        return bool(np.abs(phi[system.holonomic]).max(initial=0.0) < blajer.STILL_CLOSED)
+        return bool(np.abs(phi[system.holonomic]).max(initial=0.0) < NEARLY_CLOSED)
     return False
 
 
@@ -254,12 +254,12 @@ class ClosureSolver(PartitionSolver):
         self.plan_, self._planned = self._closer(self.choice.independent, state).plan, True
         head = self.run.work[: len(self.system.work())].copy()
         by, candidate, switch = self._settings
-        fastest = self.run.views.notes[blajer.FASTEST]
-        self.run = WorkArrays(self.system, self.rank.count, blajer.K_PLUS_N, by, candidate, switch)
+        fastest = self.run.views.notes[partition.FASTEST]
+        self.run = WorkArrays(self.system, self.rank.count, partition.K_PLUS_N, by, candidate, switch)
         self.run.extend(self.plan_.numbers)
         self.run.work[: len(head)] = head
         self.run.reopen()
-        self.run.views.notes[blajer.FASTEST] = fastest
+        self.run.views.notes[partition.FASTEST] = fastest
         self.closing = _open(*self.run.arrays)
         self.closing.sign[:] = self.plan_.signs(state)
 
@@ -293,7 +293,7 @@ class ClosureSolver(PartitionSolver):
             self.calls.compare_with(self.called)
             self._held = self.called
         self._evaluate(given.t, q, given.v)
-        blajer.check(*self.calls.arrays)
+        partition.check(*self.calls.arrays)
         result: Array = self.calls.state.a
         return result
 
@@ -313,11 +313,11 @@ class ClosureSolver(PartitionSolver):
         # a better set that was not taken, because its others are iterated, is no reason to ask after every step
         self.run.views.switch[0] = self.options.switch * max(1.0, self._gain)
         return SolverKernels(
-            closing.accelerate,
+            kernels.accelerate,
             None,
             *self.run.arrays,
             lambda status: self.explain(status, float(self.run.state.t[0])),
-            accepted=closing.accepted,
+            accepted=kernels.accepted,
             keeps=("position", "velocity"),
             choices=self,
             coordinates=self,
@@ -350,7 +350,7 @@ class ClosureSolver(PartitionSolver):
 
     def _with_rows(self, independent: Sequence[int], state: State) -> Choice:
         found = super()._with_rows(independent, state)
-        self._gain = float(self.calls.views.notes[blajer.GAIN])
+        self._gain = float(self.calls.views.notes[partition.GAIN])
         return found
 
     def _taken(self, state: State) -> None:
