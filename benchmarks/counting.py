@@ -18,8 +18,7 @@ import numpy as np
 
 import loopdyn as ld
 from loopdyn.engine.records import open_model, open_work
-from loopdyn.formulations.rcr import kernels as anderson
-from loopdyn.formulations.rcr import layout
+from loopdyn.formulations.rcr import kernels, layout
 from loopdyn.formulations.rcr.formulation import RcrSolver
 from loopdyn.loops.elimination.passes import accelerate as graph_accelerate
 from loopdyn.loops.rank import decide
@@ -106,7 +105,7 @@ def count(system: ld.System, state: ld.State) -> dict[str, int]:
     graph.elimination.set_state(state.t, state.q, state.v)
     for arrays in (solver.calls, solver.run):
         arrays.put(state.t, state.q, state.v)
-        anderson.accelerate(*arrays.arrays)  # notes the pivots at the choice
+        kernels.accelerate(*arrays.arrays)  # notes the pivots at the choice
     work = system.work()
     opened = system.open_work(work)
     opened.t[0], opened.q[:], opened.v[:] = state.t, state.q, state.v
@@ -123,9 +122,9 @@ def count(system: ld.System, state: ld.State) -> dict[str, int]:
     found = {
         "tree": during(lambda: aba(*tree)),
         "kinematics of the tree": during(lambda: rigid_bodies(open_model(*tree[:2]), open_work(tree[0], tree[2]))),
-        "rcr": during(lambda: anderson.accelerate(*follows)),
-        "rcr, speeds given": during(lambda: anderson.accelerate(*given)),
-        "kinematics and rows": during(lambda: anderson.weigh(*given, layout.ACCELERATIONS)),
+        "rcr": during(lambda: kernels.accelerate(*follows)),
+        "rcr, speeds given": during(lambda: kernels.accelerate(*given)),
+        "kinematics and rows": during(lambda: kernels.weigh(*given, layout.ACCELERATIONS)),
         "graph": during(lambda: graph_accelerate(*arrays_of(*graph.elimination.arrays))),
         "traditional": during(lambda: tree_terms(*tree, *dense, scratch)),
     }

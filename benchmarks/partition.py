@@ -25,7 +25,7 @@ from common import Figure, command_line, repeated, save, settings, shortest, sho
 import loopdyn as ld
 from loopdyn.analysis.schemes import scheme_35, scheme_37, scheme_38
 from loopdyn.engine.jit import kernel
-from loopdyn.formulations.partition import kernels as blajer
+from loopdyn.formulations.partition import kernels
 from loopdyn.formulations.partition.formulation import PartitionSolver
 from loopdyn.loops.rank import decide
 
@@ -60,7 +60,7 @@ def evaluations(ints, floats, work, times):
     status = 0
     for k in range(times):
         work[1] += 1e-9 * (1 - 2 * (k % 2))
-        status += blajer.accelerate(ints, floats, work)
+        status += kernels.accelerate(ints, floats, work)
     return status
 
 
@@ -68,7 +68,7 @@ def evaluations(ints, floats, work, times):
 def checks(ints, floats, work, times):
     status = 0
     for _ in range(times):
-        status += blajer.check(ints, floats, work)
+        status += kernels.check(ints, floats, work)
     return status
 
 

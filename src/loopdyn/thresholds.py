@@ -30,7 +30,7 @@ AT_LIMIT = 1e-9
 # Natural units. Far above the rounding of speeds, far below a ratio that a designer reads.
 STILL = 1e-9
 
-# A motion is one of the mechanism: by which share of the largest term it may miss the constraints.
+# A state or a motion is one of the mechanism: by which share of the largest term it may miss the constraints.
 # Samples that were written with seven digits.
 CONSISTENT = 1e-6
 

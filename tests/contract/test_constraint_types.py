@@ -38,7 +38,8 @@ def rows_at(system: ld.System, t: complex, q: np.ndarray, v: np.ndarray) -> tupl
     w = system.open_work(work)
     w.t[0], w.q[:], w.v[:] = t, q, v
     J, rate = np.empty((system.nc, system.nv), complex), np.empty(system.nc, complex)
-    jacobian.closure(system.ints, system.floats, work, J, rate)
+    kinematics.place(system.ints, system.floats, work, False)
+    jacobian.constraint_terms(system.ints, system.floats, work, J, rate)
     return w.phi, w.gamma, J, rate
 
 
@@ -123,7 +124,8 @@ def test_rows_that_are_torques_are_angles_and_others_lengths(name):
     work = system.work()
     w = system.open_work(work)
     w.q[:] = system.q_reference
-    jacobian.closure(system.ints, system.floats, work, np.empty((system.nc, system.nv)), np.empty(system.nc))
+    kinematics.place(system.ints, system.floats, work, False)
+    jacobian.constraint_terms(system.ints, system.floats, work, np.empty((system.nc, system.nv)), np.empty(system.nc))
     turns = [not np.any(row[3:]) for row in w.rows]
     assert system.row_dimensions == tuple("angle" if x else "length" for x in turns)
 

@@ -52,3 +52,17 @@ def test_files_and_functions_are_short():
         long_files += [file.name] * (len(text.splitlines()) > 600)
         long_functions += [f"{file.name}: {f.name}" for f in functions if lines_of_code(f) > 60]
     assert (long_files, long_functions) == ([], [])
+
+
+def test_a_threshold_of_the_table_is_set_nowhere_else():
+    """`ROUNDING` may be: what rounding makes of a sum depends on the sum."""
+    package = ROOT / "src" / "loopdyn"
+    table = set(re.findall(r"^([A-Z_]+) = ", (package / "thresholds.py").read_text(), re.M)) - {"ROUNDING"}
+    assert "CLOSED" in table
+    elsewhere = []
+    for file in sorted(package.rglob("*.py")):
+        for line in ast.parse(file.read_text(encoding="utf-8")).body:
+            if file.name != "thresholds.py" and isinstance(line, ast.Assign):
+                names = {n.id for target in line.targets for n in ast.walk(target) if isinstance(n, ast.Name)}
+                elsewhere += [(file.name, name) for name in names & table]
+    assert elsewhere == []

@@ -85,7 +85,7 @@ def test_alpha2_as_independent_coordinate_closes_the_loop_too(four_bar, a2):
     found = closures(four_bar, "a2", a2)
     assert len(found) == 2
     for q in found:
-        phi, _ = ld.tree.closure(four_bar, ld.State(0.0, q, np.zeros(3)))
+        phi, _ = ld.tree.constraint_equations(four_bar, ld.State(0.0, q, np.zeros(3)))
         assert np.abs(phi).max() < 1e-14
 
 

@@ -143,7 +143,8 @@ def complex_closure(system: ld.System, t: complex, q: np.ndarray, v: np.ndarray)
     w = system.open_work(work)
     w.t[0], w.q[:], w.v[:] = t, q, v
     J, rate = np.empty((system.nc, system.nv), complex), np.empty(system.nc, complex)
-    jacobian.closure(system.ints, system.floats, work, J, rate)
+    kinematics.place(system.ints, system.floats, work, False)
+    jacobian.constraint_terms(system.ints, system.floats, work, J, rate)
     return w.phi, w.gamma, J, rate
 
 
@@ -225,7 +226,8 @@ def rows_of(system: ld.System, state: ld.State) -> np.ndarray:
     work = system.work()
     w = system.open_work(work)
     w.t[0], w.q[:], w.v[:] = state.t, state.q, state.v
-    jacobian.closure(system.ints, system.floats, work, np.empty((system.nc, system.nv)), np.empty(system.nc))
+    kinematics.place(system.ints, system.floats, work, False)
+    jacobian.constraint_terms(system.ints, system.floats, work, np.empty((system.nc, system.nv)), np.empty(system.nc))
     return w.rows.copy()
 
 

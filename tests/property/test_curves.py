@@ -157,7 +157,8 @@ def test_J_is_the_derivative_of_phi_off_the_curve_and_gamma_belongs_to_it_on_the
         w = system.open_work(work)
         w.t[0], w.q[:], w.v[:] = t, q, v
         J, rate = np.empty((system.nc, system.nv), complex), np.empty(system.nc, complex)
-        jacobian.closure(system.ints, system.floats, work, J, rate)
+        kinematics.place(system.ints, system.floats, work, False)
+        jacobian.constraint_terms(system.ints, system.floats, work, J, rate)
         return w.phi.copy(), rate
 
     def moved(q: np.ndarray, xi: np.ndarray) -> np.ndarray:

@@ -35,7 +35,7 @@ from tests.independent import (
 import loopdyn as ld
 from loopdyn.engine import records as rec
 from loopdyn.engine.status import FINE
-from loopdyn.tree import aba, jacobian, rnea
+from loopdyn.tree import aba, jacobian, kinematics, rnea
 
 DETERMINISTIC = settings(derandomize=True, database=None, deadline=None, max_examples=50)
 TREE, CLOSED = 1e-10, 1e-9
@@ -196,7 +196,8 @@ def row_wrench(system: ld.System, state: ld.State, lam: np.ndarray, name: str) -
     work = system.work()
     w = system.open_work(work)
     w.t[0], w.q[:], w.v[:] = state.t, state.q, state.v
-    jacobian.closure(system.ints, system.floats, work, np.empty((system.nc, system.nv)), np.empty(system.nc))
+    kinematics.place(system.ints, system.floats, work, False)
+    jacobian.constraint_terms(system.ints, system.floats, work, np.empty((system.nc, system.nv)), np.empty(system.nc))
     rows = [k for k, label in enumerate(system.constraint_rows) if label.split(".")[0] == name]
     wrench = lam[rows] @ w.rows[rows]
     j, motion = system.joints[name], ld.tree.body_motion(system, state)
@@ -512,7 +513,8 @@ def test_kernels_do_not_depend_on_what_was_in_the_work_array(seed, bodies, loops
         found.append(np.hstack([w.body[:, rec.R : rec.V + 3], w.body[:, rec.AW : rec.AV + 3]]))
         work, w = filled(system, state, number)
         J, rate = np.full((nc, nv), number), np.full(nc, number)
-        jacobian.closure(*arrays, work, J, rate)
+        kinematics.place(*arrays, work, False)
+        jacobian.constraint_terms(*arrays, work, J, rate)
         found += [J, rate, w.phi.copy(), w.gamma.copy(), w.rows.copy()]
         work, w = filled(system, state, number)
         B = np.full((6, nv), number)

@@ -17,7 +17,7 @@ from tests.unit.test_partition import moving
 import loopdyn as ld
 from loopdyn.analysis.branches import _searched
 from loopdyn.engine.status import FINE
-from loopdyn.formulations.closure import kernels as closing
+from loopdyn.formulations.closure import kernels
 from loopdyn.formulations.closure.formulation import Closer, explicit_sets, plan_for
 from loopdyn.formulations.closure.planner import make_plan
 from loopdyn.integrators.memory import Output
@@ -54,7 +54,7 @@ def test_planar_rings_of_pins_and_slides_are_explicit_with_any_joint_as_input_an
     system = m.compile(cuts=[f"{kinds[cut]}{cut}"])
     state = ld.assemble(system)
     for k in range(system.nv):
-        J = ld.tree.closure(system, state)[1]
+        J = ld.tree.constraint_equations(system, state)[1]
         others = [i for i in range(3) if i != k]
         if np.linalg.matrix_rank(J[:, others], 1e-6) < 2:
             continue  # this input moves nothing here, or not by itself
@@ -66,7 +66,7 @@ def test_planar_rings_of_pins_and_slides_are_explicit_with_any_joint_as_input_an
         found = [q for q in trials if q is not None]  # one of them may be beyond a limit
         assert found
         for q in found:
-            phi, _ = ld.tree.closure(system, ld.State(0.0, q, state.v))
+            phi, _ = ld.tree.constraint_equations(system, ld.State(0.0, q, state.v))
             assert np.abs(phi).max() < 1e-13
 
 
@@ -194,7 +194,7 @@ def test_spatial_loops_close_to_rounding_beside_the_pose_and_keep_their_branch(n
             if q is not None:
                 found += 1
                 there = ld.State(0.0, q, np.zeros(system.nv))
-                assert np.abs(ld.tree.closure(system, there)[0]).max() < 1e-13
+                assert np.abs(ld.tree.constraint_equations(system, there)[0]).max() < 1e-13
                 np.testing.assert_array_equal(plan.signs(there), signs)
         assert found >= 4
 
@@ -215,7 +215,7 @@ def test_branches_of_spatial_loops_are_complete(name, count):
     assert found.complete
     assert len(found) == count
     for branch in found:
-        assert np.abs(ld.tree.closure(system, branch.state)[0]).max() < 1e-13
+        assert np.abs(ld.tree.constraint_equations(system, branch.state)[0]).max() < 1e-13
     start = np.array(state.q)
     start[system.coordinates.index("A")] = given["A"]
     for other in _searched(found.plan, 0.0, start, [system.speeds.index("A")]):
@@ -231,7 +231,7 @@ def test_branches_of_rods_with_two_balls_need_no_spin(slide):
     found = ld.branches(system, {"A": 0.3})
     assert (len(found), found.complete) == (2, True)
     for branch in found:
-        assert np.abs(ld.tree.closure(system, branch.state)[0]).max() < 1e-13
+        assert np.abs(ld.tree.constraint_equations(system, branch.state)[0]).max() < 1e-13
     values = sorted(b.state.q[system.coordinates.index("D")] for b in found)
     # by hand: the ball of the crank at A = 0.3, and the rocker's on its circle or line, at the length of the rod
     n = np.array([0, 0.3, 1]) / np.hypot(0.3, 1.0)
@@ -266,7 +266,7 @@ def test_branches_of_a_platform_are_found_from_its_pose():
     found = ld.branches(system, {"free:platform.pz": 0.02, "free:platform.px": 0.01})
     assert (len(found), found.complete) == (64, True)
     for branch in found:
-        assert np.abs(ld.tree.closure(system, branch.state)[0]).max() < 1e-13
+        assert np.abs(ld.tree.constraint_equations(system, branch.state)[0]).max() < 1e-13
         assert branch.state.q[system.coordinates.index("free:platform.pz")] == 0.02
 
 
@@ -286,7 +286,7 @@ def test_legs_rrs_are_explicit_from_both_angles_of_one_and_one_angle_of_another(
     found = [ld.State(0.0, q, np.zeros(system.nv)) for q in poses if q is not None]
     assert len(found) >= 2
     for there in found:
-        assert np.abs(ld.tree.closure(system, there)[0]).max() < 1e-13
+        assert np.abs(ld.tree.constraint_equations(system, there)[0]).max() < 1e-13
         np.testing.assert_array_equal(plan.signs(there), signs)
 
 
@@ -300,7 +300,7 @@ def test_closures_of_a_platform_on_legs_rrs_are_complete(axes):
     found = ld.branches(system, given, near=state)
     assert found.complete
     for branch in found:
-        assert np.abs(ld.tree.closure(system, branch.state)[0]).max() < 1e-13
+        assert np.abs(ld.tree.constraint_equations(system, branch.state)[0]).max() < 1e-13
     others = _searched(found.plan, 0.0, state.q, [system.speeds.index(x) for x in labels])
     assert len(others) > 3
     for other in others:
@@ -336,7 +336,7 @@ def test_closures_of_a_platform_given_its_pose_are_four_for_each_leg():
         other = signs.copy()
         other[of_leg] *= change
         q = close(0.0, state.q, other)
-        assert np.abs(ld.tree.closure(system, ld.State(0.0, q, state.v))[0]).max() < 1e-13
+        assert np.abs(ld.tree.constraint_equations(system, ld.State(0.0, q, state.v))[0]).max() < 1e-13
         poses.append(q[[system.coordinates.index(x) for x in ("U1.1", "U1.2", "P1")]])
     assert len({tuple(np.round(p, 6)) for p in poses}) == 4
 
@@ -499,7 +499,7 @@ def largest_residual(seconds: float) -> tuple[float, float]:
     largest = 0.0
     while stepper.t < seconds:
         assert stepper.advance(out, 100).succeeded
-        phi, _ = ld.tree.closure(system, ld.State(0.0, stepper.ends_of_step()[1].q, state.v))
+        phi, _ = ld.tree.constraint_equations(system, ld.State(0.0, stepper.ends_of_step()[1].q, state.v))
         largest = max(largest, float(np.abs(phi).max()) / system.size)
     return largest, float(stepper.state().q[0])
 
@@ -566,7 +566,7 @@ def test_evaluations_allocate_nothing(name):
     assert solver.plan_.explicit
     driver = solver.kernels
     solver.run.put(state.t, state.q, state.v)
-    check_nothing_is_allocated((closing.accelerate, closing.accepted), (driver.ints, driver.floats, driver.work))
+    check_nothing_is_allocated((kernels.accelerate, kernels.accepted), (driver.ints, driver.floats, driver.work))
 
 
 @pytest.mark.jit_off
@@ -583,7 +583,7 @@ def test_kernels_run_in_complex_numbers(name):
     driver = solver.kernels
 
     def evaluate(work):
-        assert closing.accelerate(driver.ints, driver.floats, work) == FINE
+        assert kernels.accelerate(driver.ints, driver.floats, work) == FINE
 
     check_complex_numbers(system, state, driver.work, evaluate)
 
@@ -626,7 +626,7 @@ def test_branches_that_are_searched_for_are_said_to_be_perhaps_incomplete():
     assert not found.complete
     assert len(found) >= 1
     for branch in found:
-        assert np.abs(ld.tree.closure(system, branch.state)[0]).max() < 1e-10
+        assert np.abs(ld.tree.constraint_equations(system, branch.state)[0]).max() < 1e-10
 
 
 def test_branches_need_as_many_coordinates_as_there_are_freedoms():

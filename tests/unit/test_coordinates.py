@@ -92,7 +92,7 @@ def test_sweep_covers_a_turn_of_the_crank_and_stays_closed(four_bar):
     sweep = four_bar.sweep("A")
     assert abs(sweep.value[-1] - sweep.value[0]) > 2 * np.pi - 0.05
     for q in sweep.q[::40]:
-        assert np.abs(ld.tree.closure(sweep.system, ld.State(0.0, q, np.zeros(3)))[0]).max() < 1e-9
+        assert np.abs(ld.tree.constraint_equations(sweep.system, ld.State(0.0, q, np.zeros(3)))[0]).max() < 1e-9
     np.testing.assert_allclose(sweep.svd.sum(axis=1), 1.0, atol=1e-12)
     lines = sweep.plot().axes[0].lines
     assert [line.get_label() for line in lines[::2]] == list(sweep.system.speeds)

@@ -10,8 +10,7 @@ from tests.unit.test_absolute import CONSTRAINTS
 
 import loopdyn as ld
 from loopdyn.engine.status import FINE
-from loopdyn.formulations.partition import criteria
-from loopdyn.formulations.partition import kernels as blajer
+from loopdyn.formulations.partition import criteria, kernels
 from loopdyn.formulations.partition.formulation import PartitionSolver
 from loopdyn.loops.rank import decide
 from loopdyn.testing.checking import random_sample
@@ -92,7 +91,7 @@ def test_exchange_gain_is_the_ratio_of_the_measures():
     state = ld.assemble(system, v={"A": 1.0})
     solver = prepared(system, state)
     solver._evaluate(state.t, state.q, state.v)
-    blajer.check(*solver.calls.arrays)
+    kernels.check(*solver.calls.arrays)
     W, now = solver.projections(), list(solver.choice.independent)
     gains = [
         criteria.measure(W, [j if x == i else x for x in now]) / criteria.measure(W, now)
@@ -100,7 +99,7 @@ def test_exchange_gain_is_the_ratio_of_the_measures():
         for j in range(system.nv)
         if j not in now
     ]
-    assert float(solver.calls.views.notes[blajer.GAIN]) == pytest.approx(max(gains), rel=1e-10)
+    assert float(solver.calls.views.notes[kernels.GAIN]) == pytest.approx(max(gains), rel=1e-10)
 
 
 @pytest.mark.jit_off
@@ -467,7 +466,7 @@ def test_evaluations_allocate_nothing():
     driver = solver.kernels
     solver.run.put(state.t, state.q, state.v)
     arrays = driver.ints, driver.floats, driver.work
-    check_nothing_is_allocated((blajer.accelerate, blajer.check, blajer.correct), arrays)
+    check_nothing_is_allocated((kernels.accelerate, kernels.check, kernels.correct), arrays)
 
 
 @pytest.mark.jit_off
@@ -476,7 +475,7 @@ def test_kernels_run_in_complex_numbers():
     calls = prepared(system, state, independent=["A"]).calls
 
     def evaluate(work):
-        assert blajer.accelerate(calls.ints, calls.floats, work) == FINE
-        blajer.check(calls.ints, calls.floats, work)
+        assert kernels.accelerate(calls.ints, calls.floats, work) == FINE
+        kernels.check(calls.ints, calls.floats, work)
 
     check_complex_numbers(system, state, calls.work, evaluate)

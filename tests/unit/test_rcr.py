@@ -10,9 +10,8 @@ from tests.unit.test_absolute import CONSTRAINTS
 import loopdyn as ld
 from loopdyn.engine.status import FINE
 from loopdyn.formulations.graph import GraphSolver
-from loopdyn.formulations.rcr import criterion, layout
+from loopdyn.formulations.rcr import criterion, kernels, layout
 from loopdyn.formulations.rcr import formulation as rcr
-from loopdyn.formulations.rcr import kernels as anderson
 from loopdyn.formulations.rcr.formulation import RcrSolver
 from loopdyn.loops.rank import decide
 from loopdyn.testing.checking import random_sample
@@ -353,7 +352,7 @@ def test_nothing_is_left_from_earlier_evaluations(name):
     solver = prepared(system, state)
     for arrays in (solver.calls, solver.run):
         arrays.put(state.t, state.q, state.v)
-        anderson.accelerate(*arrays.arrays)
+        kernels.accelerate(*arrays.arrays)
         a, chosen = arrays.state.a.copy(), arrays.views.chosen.copy()
         arrays.work[:] = np.nan
         arrays.put(state.t, state.q, state.v)
@@ -361,7 +360,7 @@ def test_nothing_is_left_from_earlier_evaluations(name):
         arrays.state.near[:] = 0.0
         arrays.views.chosen[:] = chosen
         arrays.views.notes[layout.ASKED] = layout.ACCELERATIONS
-        assert anderson.accelerate(*arrays.arrays) == FINE
+        assert kernels.accelerate(*arrays.arrays) == FINE
         np.testing.assert_array_equal(arrays.state.a, a)
 
 
@@ -377,7 +376,7 @@ def test_evaluations_allocate_nothing():
     system, state = moving(ld.library.stewart_3rrs())
     solver = prepared(system, state, candidates=["J1.wx", "J1.wy", "J1.wz", "J4", "J7"])
     solver.run.put(state.t, state.q, state.v)
-    check_nothing_is_allocated((anderson.accelerate, criterion.check, anderson.correct), solver.run.arrays)
+    check_nothing_is_allocated((kernels.accelerate, criterion.check, kernels.correct), solver.run.arrays)
 
 
 @pytest.mark.jit_off
@@ -386,7 +385,7 @@ def test_kernels_run_in_complex_numbers():
     calls = prepared(system, state, independent=["A"]).calls
 
     def evaluate(work):
-        assert anderson.accelerate(calls.ints, calls.floats, work) == FINE
+        assert kernels.accelerate(calls.ints, calls.floats, work) == FINE
 
     check_complex_numbers(system, state, calls.work, evaluate)
 

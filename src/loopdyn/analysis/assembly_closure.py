@@ -21,7 +21,7 @@ from loopdyn.thresholds import AT_LIMIT, CLOSED
 from loopdyn.tree.functions import (
     Motion,
     body_motion,
-    closure,
+    constraint_equations,
     difference,
     increment,
     joint_coordinates,
@@ -279,7 +279,7 @@ def _gap(system: System, pose: State, size: float) -> float:
 
 def _rows(system: System, pose: State, cut: Sequence[Target]) -> tuple[Array, Array]:
     """Jacobian and residual of positions; coordinates of cut joints with targets give rows too."""
-    (phi, J), h = closure(system, pose), system.holonomic
+    (phi, J), h = constraint_equations(system, pose), system.holonomic
     if not cut:
         return J[h], phi[h]
     motion = body_motion(system, pose)

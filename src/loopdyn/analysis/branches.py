@@ -26,7 +26,7 @@ from loopdyn.loops.rank import decide, scaled
 from loopdyn.quantities.wording import nearest
 from loopdyn.system.system import State, System, require_exact
 from loopdyn.thresholds import SAME_POSE
-from loopdyn.tree.functions import apart, closure, increment
+from loopdyn.tree.functions import apart, constraint_equations, increment
 
 Array = NDArray[np.float64]
 
@@ -178,7 +178,7 @@ def _given(system: System, q: Mapping[str, float], near: State | None) -> tuple[
     state, freedoms = rank.state or system.state(), system.nv - rank.count
     missing = freedoms - len(chosen)
     balls = [j.v0 + k for j in system.joints.values() if j.in_tree for k in j.spec.spins()]
-    W = null_space(scaled(system, closure(system, state)[1]), rank.count).T
+    W = null_space(scaled(system, constraint_equations(system, state)[1]), rank.count).T
     sets = [[*chosen, *c] for c in combinations([k for k in balls if k not in chosen], missing)] if missing > 0 else []
     best = max(sets, key=lambda c: measure(W, c), default=chosen)
     if len(best) != freedoms:
@@ -339,7 +339,7 @@ def _on_branch(
 def _standing(plan: Plan, state: State) -> tuple[str, ...]:
     """Speeds that cannot be independent at a pose."""
     system, rank = plan.system, plan.system.nv - len(plan.independent)
-    _, values, V = np.linalg.svd(scaled(system, closure(system, state)[1]))
+    _, values, V = np.linalg.svd(scaled(system, constraint_equations(system, state)[1]))
     if values[rank - 1] < STANDS_STILL * values[0]:
         return system.speeds  # the rows lose rank: no coordinate tells which motion goes on
     shares = np.linalg.norm(V[rank:], axis=0)

@@ -30,7 +30,7 @@ from loopdyn.system.builder import build
 from loopdyn.system.spanning_tree import forest_of_cuts
 from loopdyn.system.system import State, System
 from loopdyn.thresholds import CANDIDATE
-from loopdyn.tree.functions import apart, bodies_without_inertia, closure
+from loopdyn.tree.functions import apart, bodies_without_inertia, constraint_equations
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -222,7 +222,7 @@ def coordinates(system: System, state: State) -> Coordinates:
 def _criteria(system: System, state: State) -> tuple[Array, Array]:
     """W (k, nv) of the projective criterion, and of the singular value decomposition."""
     solver = PartitionSolver(system, decide(system, state), Partition())
-    J = scaled(system, closure(system, state)[1])
+    J = scaled(system, constraint_equations(system, state)[1])
     return solver.projections(), criteria.null_space(J, solver.rank.count).T
 
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from loopdyn.engine import records as rec
 from loopdyn.errors import LoopdynError
-from loopdyn.formulations.closure import layout as closing
+from loopdyn.formulations.closure import layout
 from loopdyn.formulations.closure.formulation import plan_for
 from loopdyn.formulations.closure.joint_geometry import PARALLEL
 from loopdyn.formulations.closure.plan import Plan
@@ -321,15 +321,15 @@ class _Writer:
     # --------------------------------------------------------------------------------------------------- steps
 
     def _group(self, step: Sequence[int], lists: Sequence[int]) -> None:
-        sp, kind, number = self.sp, step[closing.S_KIND], step[closing.S_GROUP]
-        j1, j2, j3 = (self.joints[k] for k in step[closing.S_JOINT : closing.S_JOINT + 3])
-        e1, e2, e3 = step[closing.S_END : closing.S_END + 3]
-        m1, m2, m3 = step[closing.S_MOVED : closing.S_MOVED + 3]
+        sp, kind, number = self.sp, step[layout.S_KIND], step[layout.S_GROUP]
+        j1, j2, j3 = (self.joints[k] for k in step[layout.S_JOINT : layout.S_JOINT + 3])
+        e1, e2, e3 = step[layout.S_END : layout.S_END + 3]
+        m1, m2, m3 = step[layout.S_MOVED : layout.S_MOVED + 3]
         first, second, k = lists[m1:m2], lists[m2:m3], number + 1
         sign = int(self.signs[number]) * self._sense(j1)
         zero = sp.Integer(0)
         self._attach(j3, 1 - e3, second, zero)
-        if kind == closing.SLIDES:
+        if kind == layout.SLIDES:
             self._attach(j2, 1 - e2, first, zero)
             ways = []
             for j, end in ((j3, 1 - e3), (j2, 1 - e2)):
@@ -345,7 +345,7 @@ class _Writer:
         a, b1, b2 = self._place(j1, e1), self._place(j2, e2), self._place(j2, 1 - e2)
         ux, uy = (self._define(f"u{c}_{k}", x) for c, x in zip("xy", b1 - a, strict=True))
         uu = self._define(f"uu_{k}", ux**2 + uy**2)
-        if kind == closing.SLIDE:
+        if kind == layout.SLIDE:
             body, still = (j3.parent, j3.child)[1 - e3], 1 - e3
             e = (1 if still == 0 else -1) * self._turn(self.pose[body][0]) * self._way(j3, still)
             wx, wy = (self._define(f"w{c}_{k}", x) for c, x in zip("xy", b2 - a, strict=True))
@@ -373,12 +373,12 @@ class _Writer:
         sp, lists = self.sp, self.plan.lists
         self.pose = {b: (sp.Integer(0), sp.zeros(2, 1)) for b in range(len(self.system.bodies))}
         for step in self.plan.steps:
-            kind = step[closing.S_KIND]
-            j = self.joints[step[closing.S_JOINT]]
-            if kind == closing.JOIN:
-                bodies = lists[step[closing.S_MOVED] : step[closing.S_MOVED + 1]]
-                self._attach(j, step[closing.S_END], bodies, symbol("q", j.name))
-            elif kind == closing.READ:
+            kind = step[layout.S_KIND]
+            j = self.joints[step[layout.S_JOINT]]
+            if kind == layout.JOIN:
+                bodies = lists[step[layout.S_MOVED] : step[layout.S_MOVED + 1]]
+                self._attach(j, step[layout.S_END], bodies, symbol("q", j.name))
+            elif kind == layout.READ:
                 self._define(f"q_{j.name}", self._read(j))
             else:
                 self._group(step, lists)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from loopdyn.analysis.equations import Equations, symbol
 from loopdyn.engine import records as rec
 from loopdyn.errors import LoopdynError
-from loopdyn.formulations.closure import layout as closing
+from loopdyn.formulations.closure import layout
 from loopdyn.formulations.closure.plan import Plan
 from loopdyn.system.system import JointData, State
 from loopdyn.tree.functions import body_motion
@@ -53,17 +53,17 @@ class SpatialWriter:
                 reason = f"the loop is cut at '{j.name}', which is no ball; compile with other cuts"
             elif np.abs(x - p).max() > SAME * s.size or np.abs(F - M).max() > SAME:
                 reason = f"joint '{j.name}' is open or turned at the reference pose; place it by at="
-        rods = (closing.ROD_PIN, closing.ROD_SLIDE)
-        kinds = [step[closing.S_KIND] for step in self.plan.steps]
+        rods = (layout.ROD_PIN, layout.ROD_SLIDE)
+        kinds = [step[layout.S_KIND] for step in self.plan.steps]
         if not reason and (
             not self.plan.explicit or len(self.plan.groups) != 1 or self.plan.groups[0].kind not in rods
         ):
             reason = "it is not one loop that a rod with two balls closes, given these coordinates"
-        if not reason and any(k not in (closing.JOIN, closing.READ, *rods) for k in kinds):
+        if not reason and any(k not in (layout.JOIN, layout.READ, *rods) for k in kinds):
             reason = "some coordinates follow by relations"
         if not reason:
             step = self.plan.steps[next(n for n, k in enumerate(kinds) if k in rods)]
-            moved = self.plan.lists[step[closing.S_MOVED] : step[closing.S_MOVED + 2]]
+            moved = self.plan.lists[step[layout.S_MOVED] : step[layout.S_MOVED + 2]]
             if s.bodies.index("ground") in moved:
                 reason = "its rod stands on the ground; choose other coordinates"
         if reason:
@@ -179,9 +179,9 @@ class SpatialWriter:
 
     def _rod(self, step: Sequence[int]) -> None:
         sp, lists = self.sp, self.plan.lists
-        j1, j2, j3 = (self.plan.joints[k] for k in step[closing.S_JOINT : closing.S_JOINT + 3])
-        e1, e2, e3 = step[closing.S_END : closing.S_END + 3]
-        m1, m2, m3 = step[closing.S_MOVED : closing.S_MOVED + 3]
+        j1, j2, j3 = (self.plan.joints[k] for k in step[layout.S_JOINT : layout.S_JOINT + 3])
+        e1, e2, e3 = step[layout.S_END : layout.S_END + 3]
+        m1, m2, m3 = step[layout.S_MOVED : layout.S_MOVED + 3]
         moved, rod = lists[m1:m2], lists[m2:m3]
         none = sp.zeros(3, 1)
         self._attach(j1, e1, moved, sp.eye(3), none)
@@ -193,7 +193,7 @@ class SpatialWriter:
         ends = [self._frame(j, 0)[0] for j in (j2, j3)]
         ll = self._number("ll", float((ends[1] - ends[0]) @ (ends[1] - ends[0])))
         sign, way = int(self.signs[0]), 1 if e1 == 0 else -1
-        if step[closing.S_KIND] == closing.ROD_PIN:
+        if step[layout.S_KIND] == layout.ROD_PIN:
             u = self._define_vector("u", b - a)
             w = self._define_vector("w", c - a)
             K = self._define("K", (u.dot(u) + w.dot(w) - ll) / 2 - n.dot(w) * n.dot(u))
@@ -247,11 +247,11 @@ class SpatialWriter:
         sp = self.sp
         self.pose = {b: (sp.eye(3), sp.zeros(3, 1)) for b in range(len(self.system.bodies))}
         for step in self.plan.steps:
-            kind, j = step[closing.S_KIND], self.plan.joints[step[closing.S_JOINT]]
-            if kind == closing.JOIN:
-                bodies = self.plan.lists[step[closing.S_MOVED] : step[closing.S_MOVED + 1]]
-                self._attach(j, step[closing.S_END], bodies, self._turn(j), self._shift(j))
-            elif kind != closing.READ:
+            kind, j = step[layout.S_KIND], self.plan.joints[step[layout.S_JOINT]]
+            if kind == layout.JOIN:
+                bodies = self.plan.lists[step[layout.S_MOVED] : step[layout.S_MOVED + 1]]
+                self._attach(j, step[layout.S_END], bodies, self._turn(j), self._shift(j))
+            elif kind != layout.READ:
                 self._rod(step)
             elif j.name in self.found:
                 self.g.append((symbol("q", j.name), self.found[j.name]))

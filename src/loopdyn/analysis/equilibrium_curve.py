@@ -15,7 +15,7 @@ from loopdyn.loops.continuation import along, follow, last_before, least_between
 from loopdyn.loops.rank import scaled
 from loopdyn.run.locking import coordinate
 from loopdyn.thresholds import SAME_POSE
-from loopdyn.tree.functions import apart, closure, difference, increment
+from loopdyn.tree.functions import apart, constraint_equations, difference, increment
 
 Array = NDArray[np.float64]
 ALONG = 0.04  # step along the curve of poses
@@ -88,7 +88,7 @@ class SampledCurve:
             return []
 
         def least(q: Array) -> float:
-            values = np.linalg.svd(scaled(s.system, closure(s.system, s.state(q))[1]), compute_uv=False)
+            values = np.linalg.svd(scaled(s.system, constraint_equations(s.system, s.state(q))[1]), compute_uv=False)
             return float(values[s.poses.count - 1] / values[0])
 
         sizes = [least(q) for q, _ in self.points]

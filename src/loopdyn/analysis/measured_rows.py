@@ -11,7 +11,7 @@ from loopdyn.engine import records as rec
 from loopdyn.errors import LoopdynError
 from loopdyn.system.builder import build
 from loopdyn.system.system import System
-from loopdyn.tree import jacobian
+from loopdyn.tree import jacobian, kinematics
 from loopdyn.tree.functions import require_rows
 from loopdyn.tree.user_rows import user_rows
 
@@ -69,7 +69,8 @@ class Rows:
             w.near[len(s.model.force) :] = np.append(near, 0.0)[self._near]
         if self._user is not None:
             self._user(t, q, v).write(w, self._J, self._rate)
-        jacobian.closure(s.ints, s.floats, self._work, self._J, self._rate)
+        kinematics.place(s.ints, s.floats, self._work, False)
+        jacobian.constraint_terms(s.ints, s.floats, self._work, self._J, self._rate)
         if not math.isfinite(self._J.sum() + w.phi.sum() + w.gamma.sum()):
             require_rows(s, w, self._J, t)
         return w.phi.copy(), self._J.copy(), self._rate.copy(), w.gamma.copy()

@@ -9,7 +9,7 @@ from loopdyn.analysis.contradictions import within_tolerance
 from loopdyn.loops.projection import Loops
 from loopdyn.loops.rank import scaled
 from loopdyn.system.system import State, System
-from loopdyn.tree.functions import closure
+from loopdyn.tree.functions import constraint_equations
 
 Array = NDArray[np.float64]
 
@@ -36,7 +36,7 @@ class PoseCurve(Loops):
 
     def motions(self, q: Array) -> tuple[Array, Array]:
         """Orthonormal basis N (nv, k) of the motions, in natural units, and the scaled rows."""
-        J = scaled(self.system, closure(self.system, self.state(q))[1])
+        J = scaled(self.system, constraint_equations(self.system, self.state(q))[1])
         if not self.system.nc:
             return np.eye(self.system.nv), J
         return np.linalg.svd(J)[2][self.count :].T, J

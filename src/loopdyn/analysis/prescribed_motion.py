@@ -26,7 +26,7 @@ from loopdyn.run.locking import coordinate
 from loopdyn.system.builder import build
 from loopdyn.system.system import State, System
 from loopdyn.thresholds import CANDIDATE, CONSISTENT
-from loopdyn.tree.functions import closure, counted, difference, increment, terms
+from loopdyn.tree.functions import constraint_equations, counted, difference, increment, terms
 
 if TYPE_CHECKING:
     pass
@@ -205,7 +205,9 @@ def _check_turns(driven: System, names: Mapping[str, tuple[str, Any]], times: Ar
         row = driven.constraint_rows.index(name)
         rest = driven.q_reference
         here = coordinate(driven, State(0.0, rest, np.zeros(driven.nv)), label)
-        values = [here - closure(driven, State(float(t), rest, np.zeros(driven.nv)))[0][row] for t in times]
+        values = [
+            here - constraint_equations(driven, State(float(t), rest, np.zeros(driven.nv)))[0][row] for t in times
+        ]
         if np.abs(values).max() > np.pi:
             raise LoopdynError(
                 f"'{label}' belongs to a cut joint in a loop with skew axes, on a base that turns, so that "

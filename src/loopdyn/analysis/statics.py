@@ -30,7 +30,7 @@ from loopdyn.tree import power
 from loopdyn.tree.functions import (
     add_user_forces,
     body_motion,
-    closure,
+    constraint_equations,
     difference,
     energy,
     increment,
@@ -71,7 +71,7 @@ class Statics:
         self.poses.count, self.freedoms = rank.count, system.nv - rank.count
         closed = rank.state or start
         self.start = np.array(closed.q)
-        if np.abs(closure(system, self.state(self.start))[0] / self.rows).max(initial=0.0) > SAME_POSE:
+        if np.abs(constraint_equations(system, self.state(self.start))[0] / self.rows).max(initial=0.0) > SAME_POSE:
             raise LoopdynError("the loops are open at the start. Close them first: ld.assemble(system, ...).")
 
     @property
@@ -150,7 +150,7 @@ class Statics:
         def balance(q: Array) -> Array:
             total = self.force(q)
             if self.system.nc:
-                total = total + scaled(self.system, closure(self.system, self.state(q))[1]).T @ lam
+                total = total + scaled(self.system, constraint_equations(self.system, self.state(q))[1]).T @ lam
             return total
 
         def moved(x: Array) -> Array:

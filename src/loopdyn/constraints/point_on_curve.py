@@ -47,7 +47,7 @@ MOST_STEPS = 80  # of bisection, which gains one bit a step
 SETTLED = 1e-11  # share of the range of u; the next Newton step has an error of its square
 
 # Layout of the data of a curve: number of samples, range of u, whether closed, direction r, samples (x, y, z).
-FIRST, LAST, CLOSED, ACROSS, SAMPLE = 1, 2, 3, 4, 7
+FIRST, LAST, IS_CLOSED, ACROSS, SAMPLE = 1, 2, 3, 4, 7
 
 # Share of its value by which a formula, and its derivatives, may differ at the two ends of a closed curve: rounding.
 CLOSING = 1e-9
@@ -237,7 +237,7 @@ def foot(model, work, program, p):
     there is none.
     """
     data, at = model.constants, data_place(model.code, model.program, program + 3)
-    first, last, closed = data[at + FIRST], data[at + LAST], data[at + CLOSED] > 0.0
+    first, last, closed = data[at + FIRST], data[at + LAST], data[at + IS_CLOSED] > 0.0
     span = last - first
     step = span / data[at] if closed else span / (data[at] - 1.0)
     middle = first + step * nearest_sample(data, at, p)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from loopdyn.loops.continuation import Rule, close
 from loopdyn.system.system import State, System
 from loopdyn.thresholds import DEPENDENT
-from loopdyn.tree.functions import closure, difference, increment, mass_matrix, terms
+from loopdyn.tree.functions import constraint_equations, difference, increment, mass_matrix, terms
 
 Array = NDArray[np.float64]
 
@@ -89,7 +89,7 @@ class Loops:
 
     def evaluate(self, q: Array) -> tuple[Array, Array]:
         """Residuals and Jacobian by the speeds in SI units, rows in natural units."""
-        (phi, J), h = closure(self.system, self.state(q)), self.system.holonomic
+        (phi, J), h = constraint_equations(self.system, self.state(q)), self.system.holonomic
         rows = self.system.row_units[h]
         return phi[h] / rows, J[h] / rows[:, None]
 

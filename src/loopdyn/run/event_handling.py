@@ -14,13 +14,11 @@ from loopdyn.run.events import Action, Found, apply
 from loopdyn.run.locking import Lock, Release, change
 from loopdyn.run.singular_passage import SingularPoses, moving_energy, require_branch
 from loopdyn.system.system import State, System, TableUse
+from loopdyn.thresholds import CONSISTENT
 from loopdyn.tree.functions import terms
 from loopdyn.tree.tables import leave_table, table_place
 
 Array = NDArray[np.float64]
-
-# Residual, rad or sizes of the mechanism, of a state that counts as closed.
-CLOSED = 1e-6
 
 
 class Ending(NamedTuple):
@@ -202,7 +200,7 @@ class EventHandler:
         """Refuse a state behind an action from which the run cannot go on."""
         course, watch = self.course, self.course.watch
         inexact = 10.0 * float(course.settings["rtol"])  # as the state before is
-        check_closed(watch.system, after, f"after the action of '{name}'", max(CLOSED, inexact))
+        check_closed(watch.system, after, f"after the action of '{name}'", max(CONSISTENT, inexact))
         if course.stepper.integrator.drives_steppers:  # beside singular poses, as far as one knows
             require_branch(watch.system, after, watch.rank, inexact)
 
@@ -217,7 +215,7 @@ class EventHandler:
         return ""
 
 
-def check_closed(system: System, state: State, when: str, allowed: float = CLOSED) -> None:
+def check_closed(system: System, state: State, when: str, allowed: float = CONSISTENT) -> None:
     """Refuse a state whose loops are open, or opening, by more than allowed."""
     if system.nc == 0:
         return

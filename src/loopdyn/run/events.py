@@ -32,6 +32,7 @@ from loopdyn.quantities.wording import nearest
 from loopdyn.run.locking import Lock, Release, impulse_as_data, impulse_of, require_lockable
 from loopdyn.system.cut_angles import FULL_TURN
 from loopdyn.system.system import State, System, TableUse
+from loopdyn.thresholds import AT_LIMIT
 from loopdyn.tree.functions import body_motion, joint_coordinates, terms
 
 Array = NDArray[np.float64]
@@ -42,7 +43,6 @@ HALVINGS = 30  # how near to the start of a bounce its height is looked for
 TINY = 1e-300  # stands for a value that is positive or negative and nothing else
 TOGETHER = 1e-12  # share of a step within which two crossings happen at one time
 DIP = 1e-9  # share of an interval to which the time of a smallest value is found
-ON_LIMIT = 1e-9  # rad or sizes of the mechanism by which a limit may be passed, as in assembling
 REST = 1e-3  # speed, rad/s or sizes of the mechanism per s, below which a rebound is none
 
 
@@ -479,13 +479,13 @@ def _limits(present: Watch, event: Limits, first: State) -> list[Watched]:
 
 def _begin(watched: Watched, c: _Coordinate, first: State, beyond: float, event: Limits) -> None:
     """Hold a limit at which the coordinate starts; a start beyond it is warned of, or refused where it is a stop."""
-    if beyond > ON_LIMIT * c.unit:
+    if beyond > AT_LIMIT * c.unit:
         low, high = c.system.limits[c.label]
         where = f"'{c.label}' starts outside its limits [{low:.6g}, {high:.6g}] (rad or m), by {beyond:.3g}"
         if not event.warn:
             raise LoopdynError(f"{where}, and is to stop or rebound there. Start inside, or use at_limit: warn.")
         watched.beyond_at_start = where
-    elif beyond >= -ON_LIMIT * c.unit and not event.warn:
+    elif beyond >= -AT_LIMIT * c.unit and not event.warn:
         watched.hold(first.t, -float(watched.event.direction) * TINY)
 
 
@@ -522,7 +522,7 @@ class _Coordinate:
 
 def _limit(present: Watch, event: Limits, c: _Coordinate, bound: float, side: str, direction: int) -> Watched:
     name = f"{c.label} {'beyond' if event.warn else 'at'} its {side} limit"
-    at = bound + direction * ON_LIMIT * c.unit if event.warn else bound  # rounding does not leave a range
+    at = bound + direction * AT_LIMIT * c.unit if event.warn else bound  # rounding does not leave a range
     stop = event.restitution is None and not event.warn
     if c.place is not None:
         crossing = Crossing(f"x - ({at!r})", name, direction, stop, coordinates={"x": c.label})

@@ -15,7 +15,6 @@ from loopdyn.engine.records import (
     open_work,
 )
 from loopdyn.spatial.plucker import add, add6, add9, cross, dot, get3, get6, get9, inertia_times, shift_inertia
-from loopdyn.tree.kinematics import rigid_bodies
 
 
 @inline(always=True)
@@ -53,8 +52,7 @@ def mass_matrix(model, work, M):
 
 @kernel
 def crba(ints, floats, work, M):
-    """Mass matrix at the coordinates in `work`, into M (nv, nv)."""
+    """Mass matrix into M (nv, nv), from the poses and inertias of the bodies in `work`, which are overwritten."""
     model, data = open_model(ints, floats), open_work(ints, work)
-    rigid_bodies(model, data)
     composite(model, data)
     mass_matrix(model, data, M)

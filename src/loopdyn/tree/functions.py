@@ -113,19 +113,12 @@ class Terms:
 # ------------------------------------------------------------------------------------------ preparing
 
 
-def _prepare(
-    system: System, state: State, tau: ArrayLike | None = None, near: ArrayLike | None = None
-) -> tuple[NDArray[Any], rec.Work]:
-    """A work array that holds the state, the generalised forces from outside, and what angles are read `near`."""
+def _prepare(system: System, state: State) -> tuple[NDArray[Any], rec.Work]:
+    """A work array that holds the state, and its parts."""
     require_state(system, state)
     work = system.work()
     w = system.open_work(work)
     w.t[0], w.q[:], w.v[:] = state.t, state.q, state.v
-    if near is not None:
-        w.near[:] = sized(near, w.near.size, "near")
-    if tau is not None:
-        w.tau[:] = sized(tau, system.nv, "tau")
-    add_user_forces(system, state.t, state.q, state.v, w.tau)
     return work, w
 
 
@@ -246,7 +239,10 @@ def forward_dynamics(system: System, state: State, tau: ArrayLike | None = None)
     >>> ld.tree.forward_dynamics(system, system.state()).round(6)
     array([-14.715])
     """
-    work, w = _prepare(system, state, tau)
+    work, w = _prepare(system, state)
+    if tau is not None:
+        w.tau[:] = sized(tau, system.nv, "tau")
+    add_user_forces(system, state.t, state.q, state.v, w.tau)
     status = aba.aba(system.ints, system.floats, work)
     if status >= 0:
         raise no_inertia_in_tree(system, state, status)
@@ -266,8 +262,9 @@ def inverse_dynamics(system: System, state: State, a: ArrayLike) -> Array:
     True
     """
     work, w = _prepare(system, state)
-    given = w.tau.copy()
     w.a[:] = sized(a, system.nv, "a")
+    given = np.zeros(system.nv)
+    add_user_forces(system, state.t, state.q, state.v, given)
     rnea.rnea(system.ints, system.floats, work)
     return _finite(system, w.tau - given, "generalised force", state.t)
 
@@ -284,6 +281,7 @@ def mass_matrix(system: System, state: State) -> Array:
     """
     work, _ = _prepare(system, state)
     M = np.empty((system.nv, system.nv))
+    kinematics.place(system.ints, system.floats, work, True)
     crba.crba(system.ints, system.floats, work, M)
     return M
 
@@ -482,35 +480,43 @@ def terms(system: System, state: State, near: ArrayLike | None = None, user: Use
     >>> t.M.shape, t.J.shape, bool(abs(t.phi).max() < 1e-12)
     ((3, 3), (5, 3), True)
     """
-    work, w = _prepare(system, state, near=near)
-    applied = w.tau.copy()
-    M, J, rate = np.empty((system.nv, system.nv)), np.empty((system.nc, system.nv)), np.empty(system.nc)
-    # Each kernel places the bodies again: one kernel for all three would be compiled beside them, for minutes.
-    crba.crba(system.ints, system.floats, work, M)
-    rnea.rnea(system.ints, system.floats, work)
+    work, w = _prepare(system, state)
+    if near is not None:
+        w.near[:] = sized(near, w.near.size, "near")
+    applied, M = np.zeros(system.nv), np.empty((system.nv, system.nv))
+    add_user_forces(system, state.t, state.q, state.v, applied)
+    rnea.rnea(system.ints, system.floats, work)  # places the bodies for all three
     h = _finite(system, applied - w.tau, "generalised force", state.t)
-    (user or user_rows(system)(state.t, state.q, state.v)).write(w, J, rate)
-    jacobian.closure(system.ints, system.floats, work, J, rate)
-    require_rows(system, w, J, state.t)
+    crba.crba(system.ints, system.floats, work, M)
+    J, rate = _constraint_terms(system, state, work, w, user)
     return Terms(system, M, h, J, w.gamma.copy(), w.phi.copy(), rate - J @ state.v, _motion(system, w))
 
 
-def closure(system: System, state: State) -> tuple[Array, Array]:
+def _constraint_terms(
+    system: System, state: State, work: NDArray[Any], w: rec.Work, user: UserRows | None = None
+) -> tuple[Array, Array]:
+    """Jacobian of all constraint rows and their rates, phi and gamma into `w`, where the bodies have been placed."""
+    J, rate = np.empty((system.nc, system.nv)), np.empty(system.nc)
+    (user or user_rows(system)(state.t, state.q, state.v)).write(w, J, rate)
+    jacobian.constraint_terms(system.ints, system.floats, work, J, rate)
+    require_rows(system, w, J, state.t)
+    return J, rate
+
+
+def constraint_equations(system: System, state: State) -> tuple[Array, Array]:
     """Residual of the constraint rows at position level and their Jacobian, `phi` and `J` of :func:`terms` alone.
 
     Examples
     --------
     >>> import loopdyn as ld
     >>> system = ld.library.four_bar().compile()
-    >>> phi, J = ld.tree.closure(system, system.state())
+    >>> phi, J = ld.tree.constraint_equations(system, system.state())
     >>> J.shape, bool(abs(phi).max() < 1e-12)
     ((5, 3), True)
     """
     work, w = _prepare(system, state)
-    J, rate = np.empty((system.nc, system.nv)), np.empty(system.nc)
-    user_rows(system)(state.t, state.q, state.v).write(w, J, rate)
-    jacobian.closure(system.ints, system.floats, work, J, rate)
-    require_rows(system, w, J, state.t)
+    kinematics.place(system.ints, system.floats, work, False)
+    J, _ = _constraint_terms(system, state, work, w)
     return w.phi.copy(), J
 
 

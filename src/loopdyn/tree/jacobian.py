@@ -231,14 +231,12 @@ def all_rows(model, work, J, rate):
 
 
 @kernel
-def closure(ints, floats, work, J, rate):
+def constraint_terms(ints, floats, work, J, rate):
     """phi and gamma of all constraint rows into `work`, their Jacobian into J (nc, nv), d phi/dt into rate (nc).
 
-    Overwrites `work.a` with zeros.
+    The bodies have been placed. Overwrites `work.a` with zeros.
     """
-    model, data = open_model(ints, floats), open_work(ints, work)
-    kinematics(model, data)
-    all_rows(model, data, J, rate)
+    all_rows(open_model(ints, floats), open_work(ints, work), J, rate)
 
 
 @kernel

@@ -242,6 +242,12 @@ def accelerations(model, work):
 
 
 @kernel
+def place(ints, floats, work, with_inertia):
+    """Poses and velocities of all bodies at (t, q, v) in `work`, and, `with_inertia`, inertias and bias wrenches."""
+    place_bodies(open_model(ints, floats), open_work(ints, work), with_inertia)
+
+
+@kernel
 def move(ints, floats, work):
     """Poses, velocities and accelerations of all bodies at (t, q, v, a) in `work`."""
     model, data = open_model(ints, floats), open_work(ints, work)

@@ -3,7 +3,7 @@
 from loopdyn.engine.jit import kernel
 from loopdyn.engine.records import open_work
 from loopdyn.tree.energies import energy
-from loopdyn.tree.jacobian import closure
+from loopdyn.tree.jacobian import constraint_terms
 
 
 @kernel
@@ -17,9 +17,9 @@ def measures(ints, floats, work, path, J, balance, residual):
     w = open_work(ints, work)
     for k in range(t.size):
         w.t[0], w.q[:], w.v[:] = t[k], q[k], v[k]
-        energy(ints, floats, work, balance[k])
+        energy(ints, floats, work, balance[k])  # places the bodies
         if J.shape[0] > 0:
-            closure(ints, floats, work, J, residual[k, 1])
+            constraint_terms(ints, floats, work, J, residual[k, 1])
         for i in range(J.shape[0]):
             found = -w.gamma[i]
             for j in range(J.shape[1]):

@@ -51,7 +51,7 @@ from scipy.sparse.linalg import splu
 
 from loopdyn.engine import records as rec
 from loopdyn.errors import LoopdynError, SingularityError
-from loopdyn.formulations.absolute import kernels as mufti
+from loopdyn.formulations.absolute import kernels
 from loopdyn.formulations.base import Array, Formulation, FunctionSolver, Solution, Solver
 from loopdyn.loops.free_bodies import carried_rows
 from loopdyn.loops.rank import Rank, scaled
@@ -255,7 +255,7 @@ class _BodyLevel:
         # speeds of body i = [R^T w, R^T (r' + c~ w)]; zero x needs accelerations `bias` of these speeds
         X = np.zeros((system.nb, 6, 6))  # columns: r', w
         X[:, 3:, :3] = X[:, :3, 3:] = R.transpose(0, 2, 1)
-        X[:, 3:, 3:] = R.transpose(0, 2, 1) @ mufti.tilde(com)
+        X[:, 3:, 3:] = R.transpose(0, 2, 1) @ kernels.tilde(com)
         still = now.motion
         rows = self.order[nb:]
         bias = np.zeros((system.nb, 6))
@@ -400,7 +400,7 @@ def _independent_by_svd(e: _Equations) -> _Independent:
 def _kkt(r: _Independent) -> tuple[Array, Array, dict[str, float]]:
     """All unknowns at once [Mufti1983 eqs. (10), (49), (63)]."""
     e, D = r.e, r.e.scale
-    x, y = mufti.saddle(e.dense_mass * np.outer(D, D), D * e.u, (r.J * D).T, r.gamma)
+    x, y = kernels.saddle(e.dense_mass * np.outer(D, D), D * e.u, (r.J * D).T, r.gamma)
     return D * x, r.back(y), {"order": float(len(x) + len(y))}
 
 
@@ -467,8 +467,8 @@ def _nullspace(r: _Independent) -> tuple[Array, Array, dict[str, float]]:
     """Accelerations along the free motions Z [Mufti1983 eqs. (40-a)-(40-c), (A-6), (A-10)]."""
     e, D = r.e, r.e.scale
     H = (r.J * D).T
-    Y, Z = mufti.complement_by_qr(H)
-    x, y = mufti.by_complement(e.dense_mass * np.outer(D, D), D * e.u, r.gamma, Y, Z)
+    Y, Z = kernels.complement_by_qr(H)
+    x, y = kernels.by_complement(e.dense_mass * np.outer(D, D), D * e.u, r.gamma, Y, Z)
     return D * x, r.back(y), {"order": float(Z.shape[1])}
 
 
@@ -519,9 +519,9 @@ class _Hinges:
             elif hung[i] >= 0:
                 self.group[i] = self.group[hung[i]]
         arcs = [(p if p >= 0 else -1, i) for i, p in hung.items()]
-        self.C = mufti.incidence(arcs, n)
+        self.C = kernels.incidence(arcs, n)
         S = np.column_stack([-np.eye(n)[:, self.floating], self.C])
-        self.T2 = mufti.path_matrix(S)[len(self.floating) :]
+        self.T2 = kernels.path_matrix(S)[len(self.floating) :]
 
 
 def _barycentric(
@@ -542,20 +542,20 @@ def _barycentric(
             k, arm = p + nb, point - e.rest.position[p + nb]
             spin = np.cross(e.rest.angular_velocity[k], np.cross(e.rest.angular_velocity[k], arm))
             u3[j] = e.rest.acceleration[k] + np.cross(e.rest.angular_acceleration[k], arm) + spin
-    u3 += mufti.centripetal(e.omega, L).sum(axis=0)
+    u3 += kernels.centripetal(e.omega, L).sum(axis=0)
     # B = T_2 mu, group by group; a group that hangs on a base has mu = 1
     in_group = (hinges.group[:, None] == np.arange(ng)).astype(float)  # (n, ng)
     m_group = in_group.T @ e.mass
     share = np.divide(e.mass, in_group @ m_group, out=np.zeros(n), where=in_group @ m_group > 0.0)
     B = hinges.T2 - (hinges.T2 @ (share[:, None] * in_group)) @ in_group.T
     D = -np.tensordot(L, B, (1, 0)).transpose(0, 2, 1)
-    Dt, m3 = mufti.blocks(mufti.tilde(D)), np.repeat(e.mass, 3)
+    Dt, m3 = kernels.blocks(kernels.tilde(D)), np.repeat(e.mass, 3)
     K = (Dt * m3) @ Dt.T
     for i, block in enumerate(e.inertia):
         K[3 * i : 3 * i + 3, 3 * i : 3 * i + 3] += block
     moved = (B.T @ u3).ravel()
     u1, u2 = e.u[: 3 * n], e.u[3 * n :]
-    P = mufti.expand(in_group)
+    P = kernels.expand(in_group)
     # unknowns: accelerations of the groups' centres of mass, w'; r'' = P r_c'' + D~^T w' - B^T u_3
     J = np.zeros((3 * ng + 3 * n, 3 * ng + 3 * n))
     J[: 3 * ng, : 3 * ng] = np.diag(np.repeat(m_group, 3))
@@ -575,7 +575,7 @@ def _barycentric(
     )
     r = choose(remaining)
     s = remaining.scale
-    z, y = mufti.saddle(J * np.outer(s, s), s * u, (r.J * s).T, r.gamma)
+    z, y = kernels.saddle(J * np.outer(s, s), s * u, (r.J * s).T, r.gamma)
     z = s * z
     x = np.concatenate([P @ z[: 3 * ng] + Dt.T @ z[3 * ng :] - moved, z[3 * ng :]])
     lam = np.zeros(len(e.gamma))

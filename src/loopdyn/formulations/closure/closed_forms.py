@@ -42,7 +42,7 @@ from loopdyn.spatial.rotations import axis_rotation
 ROUNDING = 1e-12
 # ... below which a motion is at the limit of its coordinates: A is larger than 1e4 there, and its rounding errors would
 # make steps creep. The pose is then within 1e-4 rad of the limit, the independent coordinate within 1e-8.
-AT_LIMIT = 1e-8
+LEAST_DISCRIMINANT = 1e-8
 TURNED = 1e-300  # share of a squared length: a rod that is turned by less than rounding is left as it is
 
 
@@ -328,7 +328,7 @@ def close_torus(C, s, g, q):
     _, slope, _ = value_at(f, x)
     F, N = at_point(T, on_circle(centre, u, v, x))
     C.margin[g] = slope * slope / (4.0 * dot(N, N) * dot(u, u))
-    if C.margin[g].real > AT_LIMIT:
+    if C.margin[g].real > LEAST_DISCRIMINANT:
         x = x - F / slope  # F itself is more accurate than its series where the axes nearly meet
     turn_part(C, step[S_MOVED], step[S_MOVED + 1], a, n, sub(on_circle(centre, u, v, x), centre), u)
     return True

@@ -27,12 +27,11 @@ from loopdyn.errors import LoopdynError, SingularityError
 from loopdyn.formulations import failures
 from loopdyn.formulations.base import Array, Solver, SolverKernels
 from loopdyn.formulations.choosing import Choosing
-from loopdyn.formulations.closure import kernels as closing
-from loopdyn.formulations.closure import layout
+from loopdyn.formulations.closure import kernels, layout
 from loopdyn.formulations.closure.plan import Plan
 from loopdyn.formulations.closure.planner import is_explicit, make_plan
 from loopdyn.formulations.partition import criteria
-from loopdyn.formulations.partition import kernels as blajer
+from loopdyn.formulations.partition import kernels as partition
 from loopdyn.formulations.partition.formulation import (
     FOLLOWED,
     Choice,
@@ -41,8 +40,8 @@ from loopdyn.formulations.partition.formulation import (
 )
 from loopdyn.loops.rank import Rank, decide, scaled
 from loopdyn.system.system import State, System
-from loopdyn.tree.functions import closure as rows_at
-from loopdyn.tree.functions import increment
+from loopdyn.thresholds import NEARLY_CLOSED
+from loopdyn.tree.functions import constraint_equations, increment
 
 MANY_SETS = 500  # sets of coordinates that are tried whether their dependent ones are explicit
 MANY_VARIANTS = 20  # such sets that are prepared in advance
@@ -68,7 +67,7 @@ class Closer:
     >>> state = ld.assemble(system)
     >>> close = Closer(make_plan(system, state, [0]))
     >>> q = close(0.0, state.q + [0.2, 0.0, 0.0], close.plan.signs(state))
-    >>> bool(abs(ld.tree.closure(system, ld.State(0.0, q, state.v))[0]).max() < 1e-14)
+    >>> bool(abs(ld.tree.constraint_equations(system, ld.State(0.0, q, state.v))[0]).max() < 1e-14)
     True
     """
 
@@ -85,7 +84,7 @@ class Closer:
         """Coordinates that close all, groups in the given branches; None where some group or block cannot be closed."""
         self.state.t[0], self.state.q[:] = t, q
         self.views.sign[:] = signs
-        found = closing.close(self.ints, self.floats, self.work) == FINE
+        found = kernels.close(self.ints, self.floats, self.work) == FINE
         return self.state.q.copy() if found else None
 
     @property
@@ -137,8 +136,8 @@ def _holds(plan: Plan, state: State) -> bool:
         q = close(state.t, increment(system, state.q, step * way * system.speed_units), signs)
         if q is None:
             continue
-        phi = rows_at(system, State(state.t, q, np.zeros(system.nv)))[0] / system.row_units
-        return bool(np.abs(phi[system.holonomic]).max(initial=0.0) < blajer.STILL_CLOSED)
+        phi = constraint_equations(system, State(state.t, q, np.zeros(system.nv)))[0] / system.row_units
+        return bool(np.abs(phi[system.holonomic]).max(initial=0.0) < NEARLY_CLOSED)
     return False
 
 
@@ -159,7 +158,7 @@ def explicit_sets(system: System, rank: Rank, allowed: NDArray[np.bool_]) -> lis
     state, k = rank.state or system.state(), system.nv - rank.count
     if k == 0:
         return []
-    W = criteria.null_space(scaled(system, rows_at(system, state)[1]), rank.count).T
+    W = criteria.null_space(scaled(system, constraint_equations(system, state)[1]), rank.count).T
     found: list[tuple[int, ...]] = []
     left = MANY_SETS
     for family in _sets(system, k, allowed):
@@ -225,7 +224,7 @@ class ClosureSolver(PartitionSolver):
             return super().choose(state, current)
         if current is not None and self._is_singular(current.independent, state):
             current = None
-        J = scaled(self.system, rows_at(self.system, state)[1])
+        J = scaled(self.system, constraint_equations(self.system, state)[1])
         start = criteria.best_set(criteria.null_space(J, self.rank.count).T, self.allowed)
         now = self._with_rows(start if current is None else current.independent, state)
         W, switch = self.projections(), self.options.switch
@@ -255,12 +254,12 @@ class ClosureSolver(PartitionSolver):
         self.plan_, self._planned = self._closer(self.choice.independent, state).plan, True
         head = self.run.work[: len(self.system.work())].copy()
         by, candidate, switch = self._settings
-        fastest = self.run.views.notes[blajer.FASTEST]
-        self.run = WorkArrays(self.system, self.rank.count, blajer.K_PLUS_N, by, candidate, switch)
+        fastest = self.run.views.notes[partition.FASTEST]
+        self.run = WorkArrays(self.system, self.rank.count, partition.K_PLUS_N, by, candidate, switch)
         self.run.extend(self.plan_.numbers)
         self.run.work[: len(head)] = head
         self.run.reopen()
-        self.run.views.notes[blajer.FASTEST] = fastest
+        self.run.views.notes[partition.FASTEST] = fastest
         self.closing = _open(*self.run.arrays)
         self.closing.sign[:] = self.plan_.signs(state)
 
@@ -294,7 +293,7 @@ class ClosureSolver(PartitionSolver):
             self.calls.compare_with(self.called)
             self._held = self.called
         self._evaluate(given.t, q, given.v)
-        blajer.check(*self.calls.arrays)
+        partition.check(*self.calls.arrays)
         result: Array = self.calls.state.a
         return result
 
@@ -314,11 +313,11 @@ class ClosureSolver(PartitionSolver):
         # a better set that was not taken, because its others are iterated, is no reason to ask after every step
         self.run.views.switch[0] = self.options.switch * max(1.0, self._gain)
         return SolverKernels(
-            closing.accelerate,
+            kernels.accelerate,
             None,
             *self.run.arrays,
             lambda status: self.explain(status, float(self.run.state.t[0])),
-            accepted=closing.accepted,
+            accepted=kernels.accepted,
             keeps=("position", "velocity"),
             choices=self,
             coordinates=self,
@@ -351,7 +350,7 @@ class ClosureSolver(PartitionSolver):
 
     def _with_rows(self, independent: Sequence[int], state: State) -> Choice:
         found = super()._with_rows(independent, state)
-        self._gain = float(self.calls.views.notes[blajer.GAIN])
+        self._gain = float(self.calls.views.notes[partition.GAIN])
         return found
 
     def _taken(self, state: State) -> None:

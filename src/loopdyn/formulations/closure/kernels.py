@@ -36,7 +36,7 @@ from loopdyn.engine.jit import inline, kernel, window
 from loopdyn.engine.records import L_COUNT, L_FIRST, L_PROGRAM, open_model, open_work
 from loopdyn.engine.status import CANNOT_CLOSE, FINE, NOT_CLOSED, NOT_THERE, SINGULAR_SET
 from loopdyn.formulations.closure.closed_forms import (
-    AT_LIMIT,
+    LEAST_DISCRIMINANT,
     close_hinges,
     close_hooked,
     close_level,
@@ -82,16 +82,18 @@ from loopdyn.formulations.closure.layout import (
     open_closing,
 )
 from loopdyn.formulations.closure.parts import IDENTITY, ZERO, attach, frame_at
-from loopdyn.formulations.partition import kernels as blajer
-from loopdyn.formulations.partition.kernels import CLOSED, CLOSING_STEPS, STILL_CLOSED, move
+from loopdyn.formulations.partition import kernels as partition
+from loopdyn.formulations.partition.kernels import CLOSING_STEPS, LAST_CORRECTION, move
 from loopdyn.joints.dispatch import joint_pose, read_joint
 from loopdyn.loops.elimination.layout import plan_start, work_start
 from loopdyn.spatial.plucker import mul, put3, put9, rot_t, sub, transpose
-from loopdyn.tree.jacobian import closure
+from loopdyn.thresholds import NEARLY_CLOSED
+from loopdyn.tree.jacobian import all_rows
+from loopdyn.tree.kinematics import kinematics
 
 # Discriminant of a group, in natural units, below which the end of a step ends the motion: nearer, steps are too short
 # to move the coordinate at all.
-ENDS = 4.0 * AT_LIMIT
+ENDS = 4.0 * LEAST_DISCRIMINANT
 # Share of the fastest speed by which dependent speeds may be off at the end of a step that is taken: measured were 2e-3
 # at rtol 1e-2, less below it, and 1 where a step went over to another branch (docs/decisions/0007-other-branches.md).
 LANDED = 0.05
@@ -161,7 +163,7 @@ def normal_equations(C, phi, speeds, stop, last):
 
 
 @inline
-def iterate(ints, floats, work, model, data, C, s):
+def iterate(model, data, C, s):
     """Speeds of a block so that its rows are closed, by the method of Gauss and Newton: rows may be redundant.
 
     That N has the square of the condition of the rows costs steps, not digits: phi is computed as it is.
@@ -169,7 +171,8 @@ def iterate(ints, floats, work, model, data, C, s):
     speeds, stop, last = C.step[s, S_JOINT], C.step[s, S_JOINT + 1], C.step[s, S_JOINT + 2]
     before = np.inf
     for _ in range(CLOSING_STEPS):
-        closure(ints, floats, work, C.J, C.rate)
+        kinematics(model, data)
+        all_rows(model, data, C.J, C.rate)
         N = normal_equations(C, data.phi, speeds, stop, last)
         if not cholesky(N):
             return False
@@ -186,9 +189,9 @@ def iterate(ints, floats, work, model, data, C, s):
         for i in range(stop - speeds):
             C.motion[C.lists[speeds + i]] = change[i] * C.unit[C.lists[speeds + i]]
         move(model, data, C.motion)
-        if largest < CLOSED:
+        if largest < LAST_CORRECTION:
             break
-    return before < STILL_CLOSED
+    return before < NEARLY_CLOSED
 
 
 @kernel
@@ -208,7 +211,7 @@ def close(ints, floats, work):
         elif kind == LINE:
             put_line(C, s)
         elif kind == ITERATE:
-            if not iterate(ints, floats, work, model, data, C, s):
+            if not iterate(model, data, C, s):
                 return NOT_CLOSED
         elif kind == JOIN or kind == READ:
             i, par = C.joint[j, J_Q0], (C.frame[j, J_PAR], C.frame[j, J_PAR + 1])
@@ -242,15 +245,15 @@ def accelerate(ints, floats, work):
     status = close(ints, floats, work)
     if status != FINE:
         return status
-    if at_limit(open_closing(ints, floats, work), AT_LIMIT):
+    if at_limit(open_closing(ints, floats, work), LEAST_DISCRIMINANT):
         return CANNOT_CLOSE
-    status = blajer.accelerate(ints, floats, work)
+    status = partition.accelerate(ints, floats, work)
     if status != FINE:
         return status
-    P = blajer.open_partition(ints, plan_start(ints), floats, work, work_start(ints))
+    P = partition.open_partition(ints, plan_start(ints), floats, work, work_start(ints))
     phi = open_work(ints, work).phi
     for n in range(phi.shape[0]):
-        if P.holonomic[n] == 1 and not (phi[n] * phi[n]).real < (STILL_CLOSED * P.row_unit[n]) ** 2:
+        if P.holonomic[n] == 1 and not (phi[n] * phi[n]).real < (NEARLY_CLOSED * P.row_unit[n]) ** 2:
             return NOT_THERE
     return FINE
 
@@ -258,10 +261,10 @@ def accelerate(ints, floats, work):
 @kernel
 def accepted(ints, floats, work):
     """After an accepted step: whether it ends on another branch or at a limit, or another choice should be made."""
-    P = blajer.open_partition(ints, plan_start(ints), floats, work, work_start(ints))
-    if P.notes[blajer.JUMP].real > LANDED:
+    P = partition.open_partition(ints, plan_start(ints), floats, work, work_start(ints))
+    if P.notes[partition.JUMP].real > LANDED:
         return SINGULAR_SET
-    status = blajer.check(ints, floats, work)
+    status = partition.check(ints, floats, work)
     if status == FINE and at_limit(open_closing(ints, floats, work), ENDS):
         return CANNOT_CLOSE
     return status

@@ -26,8 +26,7 @@ from loopdyn.formulations.closure.plan import Block, Group, Plan, together
 from loopdyn.joints import Joint, Revolute, Spherical, Universal
 from loopdyn.loops.rank import of_matrix, scaled
 from loopdyn.system.system import JointData, State, System
-from loopdyn.tree.functions import closure as rows_at
-from loopdyn.tree.functions import increment
+from loopdyn.tree.functions import constraint_equations, increment
 
 Array = NDArray[np.float64]
 
@@ -564,7 +563,7 @@ class Planner:
         s, rng = self.system, np.random.default_rng(0)
         aside = increment(s, self.state.q, BESIDE * rng.uniform(-1.0, 1.0, s.nv) * s.speed_units)
         poses = [State(self.state.t, q, np.zeros(s.nv)) for q in (self.state.q, aside)]
-        J, beside = (scaled(s, rows_at(s, pose)[1]) for pose in poses)
+        J, beside = (scaled(s, constraint_equations(s, pose)[1]) for pose in poses)
         return J, np.maximum(np.abs(J), np.abs(beside)) > PLACES
 
     def _iterate(self, names: Sequence[str], speeds: Sequence[int], rows: Sequence[int]) -> None:

@@ -23,7 +23,7 @@ from loopdyn.errors import ConvergenceError, LoopdynError, SingularityError
 from loopdyn.formulations import failures
 from loopdyn.formulations.base import Formulation, PassingSolver, Solution, Solver, Step
 from loopdyn.formulations.graph import Graph
-from loopdyn.formulations.momentum import kernels as rattle
+from loopdyn.formulations.momentum import kernels
 from loopdyn.formulations.momentum.published_scheme import HuangSolver
 from loopdyn.loops.projection import correct, project
 from loopdyn.loops.rank import Rank, is_large
@@ -92,7 +92,7 @@ class MomentumSolver(PassingSolver):
         self.rank = rank.count
         self.parts = parts(order)
         # the start, two by turns, and the middle of a step or another state
-        self.places: list[rattle.Place] = [self._place() for _ in range(4)]
+        self.places: list[kernels.Place] = [self._place() for _ in range(4)]
         self.scratch = self._scratch()
         self.first = 0.0
         self._moving_bases = bool((system.model.base_programs >= 0).any())
@@ -141,11 +141,11 @@ class MomentumSolver(PassingSolver):
             h *= float(np.sqrt(DIFFERENCE / bend))  # at rest the speeds do not tell how far it goes
         raise ConvergenceError(f"accelerations beside the singular pose at t = {t:g} s are not found. Start beside it.")
 
-    def _place(self) -> rattle.Place:
+    def _place(self) -> kernels.Place:
         s, freedoms = self.system, self.system.nv - self.rank
         rows, speeds = (s.nc, s.nv), (s.nv,)
-        return rattle.Place(
-            number=np.zeros(rattle.N_NUMBERS),
+        return kernels.Place(
+            number=np.zeros(kernels.N_NUMBERS),
             work=s.work(),
             v=np.zeros(speeds),
             J=np.zeros(rows),
@@ -163,9 +163,9 @@ class MomentumSolver(PassingSolver):
             impulse=np.zeros(speeds),
         )
 
-    def _scratch(self) -> rattle.Scratch:
+    def _scratch(self) -> kernels.Scratch:
         s, freedoms = self.system, self.system.nv - self.rank
-        return rattle.Scratch(
+        return kernels.Scratch(
             unit=np.array(s.speed_units),
             row_unit=np.array(s.row_units),
             of_velocity=np.flatnonzero(~s.holonomic),
@@ -192,13 +192,13 @@ class MomentumSolver(PassingSolver):
         s, first = self.system, self.places[0]
         w = s.open_work(first.work)
         w.t[0], w.q[:], w.v[:] = t, q, v
-        rattle.begin(s.ints, s.floats, first, self.scratch)
-        self.first = float(first.number[rattle.INDICATOR])
+        kernels.begin(s.ints, s.floats, first, self.scratch)
+        self.first = float(first.number[kernels.INDICATOR])
         if self.first < SINGULAR or (inexact > 0.0 and self.first < max(BLURRED, 10.0 * inexact)):
             self._choose_beside(t, first, v, self.first > 10.0 * inexact > 0.0)
         return self.first
 
-    def _choose_beside(self, t: float, here: rattle.Place, v: Array, compare: bool) -> None:
+    def _choose_beside(self, t: float, here: kernels.Place, v: Array, compare: bool) -> None:
         """Rows that are independent beside a singular pose, and the motions that its branch of the speeds v allows.
 
         These are the mean of those before and behind the pose, at two distances, so that what bends is left out: rows
@@ -207,7 +207,7 @@ class MomentumSolver(PassingSolver):
         """
         s, total = self.system, np.zeros((self.system.nv, self.system.nv))
         state = State(t, s.open_work(here.work).q.copy(), v)
-        around = max(AROUND, 3.0 * float(here.number[rattle.INDICATOR]))
+        around = max(AROUND, 3.0 * float(here.number[kernels.INDICATOR]))
         for distance, weight in ((2.0 * around, -1.0), (around, 4.0)):
             for move in (distance, -distance):
                 there = self.look(t, beside(s, state, move).q, v)
@@ -245,44 +245,44 @@ class MomentumSolver(PassingSolver):
             there = turns[k % 2]
             status = self._part(here, there, share * h)
             if status != FINE:
-                raise failures.step_failed(status, float(here.number[rattle.TIME]), share * h)
-            least = min(least, float(there.number[rattle.INDICATOR]))
+                raise failures.step_failed(status, float(here.number[kernels.TIME]), share * h)
+            least = min(least, float(there.number[kernels.INDICATOR]))
             here = there
             if visit is not None:
-                visit(float(here.number[rattle.TIME]), s.open_work(here.work).q, here.v)
+                visit(float(here.number[kernels.TIME]), s.open_work(here.work).q, here.v)
         w = s.open_work(here.work)
         self.last = Step(w.q.copy(), here.v.copy(), least, total / s.row_units, here)
         return self.last
 
-    def _part(self, here: rattle.Place, there: rattle.Place, h: float) -> int:
+    def _part(self, here: kernels.Place, there: kernels.Place, h: float) -> int:
         """One step of order two, whose multipliers are added to `scratch.total`; a status."""
         s, middle = self.system, self.places[-1]
-        return int(rattle.step(s.ints, s.floats, here, there, middle, self.scratch, h, self._moving_bases))
+        return int(kernels.step(s.ints, s.floats, here, there, middle, self.scratch, h, self._moving_bases))
 
     def closed(self, t: float, q: Array, v: Array) -> tuple[Array, Array]:
         """One linear correction of coordinates and speeds back to the constraints."""
         return correct(self.system, t, q, v, self.rank)
 
-    def look(self, t: float, q: Array, v: Array) -> rattle.Place:
+    def look(self, t: float, q: Array, v: Array) -> kernels.Place:
         """A state as a place where a step could end; the start of the steps stays."""
         s, place = self.system, self.places[-1]
         w = s.open_work(place.work)
         w.t[0], w.q[:], w.v[:] = t, q, v
-        rattle.begin(s.ints, s.floats, place, self.scratch)
+        kernels.begin(s.ints, s.floats, place, self.scratch)
         return place
 
-    def indicator_at(self, place: rattle.Place) -> float:
+    def indicator_at(self, place: kernels.Place) -> float:
         """The indicator of a place."""
-        return float(place.number[rattle.INDICATOR])
+        return float(place.number[kernels.INDICATOR])
 
-    def mark(self, place: rattle.Place) -> Array:
+    def mark(self, place: kernels.Place) -> Array:
         """A square matrix that tells on which side of singular poses a place is: one at the start of the steps.
 
         It leads from the rows that are kept, with the tangents at the start times the masses, to those of the place. It
         is singular where these are; each loss of rank brings an eigenvalue through zero to the left.
         """
         first = self.places[0]
-        if first.number[rattle.INDICATOR] < SINGULAR:
+        if first.number[kernels.INDICATOR] < SINGULAR:
             return np.eye(self.rank)  # the start is on neither side
         kept = first.kept[: self.rank]
         across: Array = np.linalg.inv(np.vstack([first.J[kept], first.N @ first.M]))[:, : self.rank]
@@ -298,7 +298,7 @@ class MomentumSolver(PassingSolver):
         except np.linalg.LinAlgError:
             return len(a)  # one is a singular pose to the last digit: any may be lost
 
-    def stays(self, last: rattle.Place) -> bool:
+    def stays(self, last: kernels.Place) -> bool:
         """Whether a place is on the same side of singular poses as the start of the steps."""
         return self.losses(self.mark(self.places[0]), self.mark(last)) == 0
 

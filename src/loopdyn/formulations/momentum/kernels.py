@@ -33,7 +33,8 @@ from loopdyn.engine.records import H_BASES, KIND, NV, Q0, V0, open_head, open_tr
 from loopdyn.engine.status import FINE, NOT_CLOSED, SINGULAR_END, UNDEFINED, UNSETTLED
 from loopdyn.joints.dispatch import joint_mean_speeds, joint_minus, joint_plus
 from loopdyn.tree.crba import crba
-from loopdyn.tree.jacobian import closure
+from loopdyn.tree.jacobian import constraint_terms
+from loopdyn.tree.kinematics import place
 from loopdyn.tree.momenta import chord, loads, momenta
 
 # Newton's method ends where the next change is rounding, rad or sizes of the mechanism ...
@@ -228,7 +229,8 @@ def add_multipliers(P, S):
 @inline
 def rows_at(ints, floats, P, S):
     """Rows at the state in the work array of a place."""
-    closure(ints, floats, P.work, P.J, P.rate)
+    place(ints, floats, P.work, False)
+    constraint_terms(ints, floats, P.work, P.J, P.rate)
     natural_rows(ints, P, S)
 
 
@@ -282,6 +284,7 @@ def begin(ints, floats, P, S):
 @inline
 def mass_at(ints, floats, P, S):
     """Mass matrix in natural units."""
+    place(ints, floats, P.work, True)
     crba(ints, floats, P.work, P.M)
     for i in range(P.M.shape[0]):
         for j in range(P.M.shape[0]):

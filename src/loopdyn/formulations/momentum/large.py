@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from loopdyn.engine.status import FINE, NOT_CLOSED, UNDEFINED, UNSETTLED
 from loopdyn.errors import SingularityError
 from loopdyn.formulations.base import Solution, Solver
-from loopdyn.formulations.momentum import kernels as rattle
+from loopdyn.formulations.momentum import kernels
 from loopdyn.formulations.momentum.formulation import BLURRED, SINGULAR, MomentumSolver
 from loopdyn.loops.elimination.minimum_energy import answer
 from loopdyn.loops.elimination.passes import accelerate
@@ -52,12 +52,12 @@ class LargeMomentumSolver(MomentumSolver):
         rows = self._largest.size
         self._probe = np.random.default_rng(PROBE).normal(size=(rows, min(WEAKEST, rows)))
 
-    def _place(self) -> rattle.Place:
+    def _place(self) -> kernels.Place:
         s, none = self.system, np.zeros((0, 0))
         vectors = [np.zeros(s.nv) for _ in range(5)]
         v, p, f, d, impulse = vectors
-        return rattle.Place(
-            number=np.zeros(rattle.N_NUMBERS),
+        return kernels.Place(
+            number=np.zeros(kernels.N_NUMBERS),
             work=s.work(),
             v=v,
             J=none,
@@ -75,9 +75,9 @@ class LargeMomentumSolver(MomentumSolver):
             impulse=impulse,
         )
 
-    def _scratch(self) -> rattle.Scratch:
+    def _scratch(self) -> kernels.Scratch:
         s, none, nothing = self.system, np.zeros((0, 0)), np.zeros(0)
-        return rattle.Scratch(
+        return kernels.Scratch(
             unit=np.array(s.speed_units),
             row_unit=np.array(s.row_units),
             of_velocity=np.zeros(0, np.int64),
@@ -104,12 +104,12 @@ class LargeMomentumSolver(MomentumSolver):
         e.work.tau[:] = 0.0
         return e.work.a.copy(), e.views.multipliers[: self.system.nc].copy()
 
-    def _left(self, place: rattle.Place, impulse: Array, h: float) -> tuple[Array, Array]:
+    def _left(self, place: kernels.Place, impulse: Array, h: float) -> tuple[Array, Array]:
         """P(q) impulse, and the multipliers of the rows that take the rest of it.
 
         As a load over the time h of a step it is of the size of the forces, so that little is lost in the difference.
         """
-        q, t = self.system.open_work(place.work).q, float(place.number[rattle.TIME])
+        q, t = self.system.open_work(place.work).q, float(place.number[kernels.TIME])
         (a, lam), (a0, lam0) = self._solve(t, q, impulse / h), self._solve(t, q, 0.0)
         return h * (a - a0), h * (lam - lam0)
 
@@ -144,7 +144,7 @@ class LargeMomentumSolver(MomentumSolver):
         """
         self._note(self.places[0], t, q, v)
         self._anchor = None
-        self.first = float(self.places[0].number[rattle.INDICATOR])
+        self.first = float(self.places[0].number[kernels.INDICATOR])
         if self.first < SINGULAR:
             raise SingularityError(
                 f"'{self.system.name}' is in a singular pose at t = {t:g} s, and too large to look for its branches. "
@@ -152,32 +152,32 @@ class LargeMomentumSolver(MomentumSolver):
             )
         return self.first
 
-    def look(self, t: float, q: Array, v: Array) -> rattle.Place:
+    def look(self, t: float, q: Array, v: Array) -> kernels.Place:
         """A state as a place where a step could end; the start of the steps stays."""
         self._note(self.places[-1], t, q, v)
         return self.places[-1]
 
-    def _note(self, place: rattle.Place, t: float, q: Array, v: Array) -> None:
+    def _note(self, place: kernels.Place, t: float, q: Array, v: Array) -> None:
         """All that a step needs to know of a state."""
         s, load = self.system, self.scratch.load[:, :6]
         w = s.open_work(place.work)
         w.t[0], w.q[:], w.v[:] = t, q, v
-        place.v[:], place.number[rattle.TIME] = v, t
+        place.v[:], place.number[kernels.TIME] = v, t
         momenta(s.ints, s.floats, place.work, load, place.p)
         loads(s.ints, s.floats, place.work, load, place.f)
-        place.number[rattle.INDICATOR] = self._indicator(t, np.array(q, float))
+        place.number[kernels.INDICATOR] = self._indicator(t, np.array(q, float))
 
-    def _part(self, here: rattle.Place, there: rattle.Place, h: float) -> int:
+    def _part(self, here: kernels.Place, there: kernels.Place, h: float) -> int:
         """One step of order two, whose multipliers are added to `scratch.total`; a status."""
         status = self._close(here, there, h)
         return self._go_on(here, there, h) if status == FINE else status
 
-    def _close(self, A: rattle.Place, B: rattle.Place, h: float) -> int:
+    def _close(self, A: kernels.Place, B: kernels.Place, h: float) -> int:
         """The place B where a step from A ends; a status."""
         s, units = self.system, self.scratch.unit
-        wA, wB, t1 = s.open_work(A.work), s.open_work(B.work), float(A.number[rattle.TIME]) + h
+        wA, wB, t1 = s.open_work(A.work), s.open_work(B.work), float(A.number[kernels.TIME]) + h
         rest = np.zeros(s.nv)
-        B.number[rattle.TIME] = wB.t[0] = t1
+        B.number[kernels.TIME] = wB.t[0] = t1
         wB.q[:], wB.v[:] = self.closed(t1, increment(s, wA.q, h * A.v), rest)[0], A.v
         last = np.inf
         for _ in range(MOST):
@@ -186,22 +186,22 @@ class LargeMomentumSolver(MomentumSolver):
             x, lam = self._left(A, A.p + 0.5 * h * A.f - A.d, h)
             q = self.closed(t1, increment(s, wB.q, h * x), rest)[0]
             size = float(np.abs(difference(s, wB.q, q) / units).max(initial=0.0))
-            if not size < rattle.FAR:
+            if not size < kernels.FAR:
                 return UNDEFINED if np.isnan(size) else NOT_CLOSED
             wB.q[:] = q
-            if size <= rattle.ROUNDING or (size < STALLED and size > SLOWEST * last):
+            if size <= kernels.ROUNDING or (size < STALLED and size > SLOWEST * last):
                 move(s.ints, s.floats, B.work)
                 chord(s.ints, s.floats, A.work, B.work, h, self.scratch.load, A.d, B.d)
                 self.scratch.total[:] += lam * self.scratch.row_unit
-                B.number[rattle.INDICATOR] = self._indicator(t1, wB.q)
+                B.number[kernels.INDICATOR] = self._indicator(t1, wB.q)
                 return FINE
             last = size
         return NOT_CLOSED
 
-    def _go_on(self, A: rattle.Place, B: rattle.Place, h: float) -> int:
+    def _go_on(self, A: kernels.Place, B: kernels.Place, h: float) -> int:
         """Speeds at the end B by its loads, which may depend on them; a status."""
         s, S, load = self.system, self.scratch, self.scratch.load[:, :6]
-        w, t1 = s.open_work(B.work), float(B.number[rattle.TIME])
+        w, t1 = s.open_work(B.work), float(B.number[kernels.TIME])
         S.still[:] = 0.0
         if self._moving_bases:
             w.v[:] = 0.0
@@ -219,7 +219,7 @@ class LargeMomentumSolver(MomentumSolver):
             B.v[:] = x + asked
             if np.isnan(change):
                 return UNDEFINED
-            if change <= rattle.ROUNDING * fastest or (change < STALLED * fastest and change > SLOWEST * last):
+            if change <= kernels.ROUNDING * fastest or (change < STALLED * fastest and change > SLOWEST * last):
                 w.v[:] = B.v
                 momenta(s.ints, s.floats, B.work, load, B.p)
                 S.total[:] -= self._left(B, B.p - B.d - 0.5 * h * B.f, h)[1] * S.row_unit
@@ -227,7 +227,7 @@ class LargeMomentumSolver(MomentumSolver):
             last = change
         return UNSETTLED
 
-    def mark(self, place: rattle.Place) -> Array:
+    def mark(self, place: kernels.Place) -> Array:
         """A square matrix that tells on which side of singular poses a place is, as far as the weakest rows tell.
 
         With u the weakest combinations of rows at the start, and p the momenta of the motions that change them there,
@@ -241,7 +241,7 @@ class LargeMomentumSolver(MomentumSolver):
         self._factor(place)
         return np.asarray(p.T @ self._changes(u)[1])
 
-    def _momenta(self, place: rattle.Place, motions: Array) -> Array:
+    def _momenta(self, place: kernels.Place, motions: Array) -> Array:
         """M v at a place for the motions v, columns of a matrix."""
         s, load, found = self.system, self.scratch.load[:, :6], np.zeros((motions.shape[1] + 1, self.system.nv))
         w = s.open_work(place.work)
@@ -252,9 +252,9 @@ class LargeMomentumSolver(MomentumSolver):
         moved: Array = (found[:-1] - found[-1]).T
         return moved
 
-    def _factor(self, place: rattle.Place) -> None:
+    def _factor(self, place: kernels.Place) -> None:
         """Prepare :meth:`_changes` at a place."""
-        self._solve(float(place.number[rattle.TIME]), self.system.open_work(place.work).q, 0.0)
+        self._solve(float(place.number[kernels.TIME]), self.system.open_work(place.work).q, 0.0)
 
     def _changes(self, u: Array) -> tuple[Array, Array]:
         """(J M^-1 J^T)^-1 u for combinations u of rows in natural units, and motions x of least energy with J x = u."""
@@ -267,7 +267,7 @@ class LargeMomentumSolver(MomentumSolver):
             solved[:, k], x[:, k] = step * self._row_units, e.views.rates
         return solved, x
 
-    def _weakest(self, place: rattle.Place) -> tuple[Array, Array]:
+    def _weakest(self, place: kernels.Place) -> tuple[Array, Array]:
         """The weakest combinations u of rows, in natural units, and the motions x of least energy with J x = u."""
         self._factor(place)
         u = self._probe

@@ -31,12 +31,11 @@ from loopdyn.errors import LoopdynError, SingularityError
 from loopdyn.formulations import failures
 from loopdyn.formulations.base import Array, Solution, Solver, SolverKernels
 from loopdyn.formulations.choosing import Choosing, ChoosingSolver, Criterion, Form
-from loopdyn.formulations.partition import criteria
-from loopdyn.formulations.partition import kernels as blajer
+from loopdyn.formulations.partition import criteria, kernels
 from loopdyn.loops.rank import Rank, decide, of_matrix, scaled
 from loopdyn.quantities.wording import nearest
 from loopdyn.system.system import State, System
-from loopdyn.tree.functions import add_user_forces, closure, require_rows
+from loopdyn.tree.functions import add_user_forces, constraint_equations, require_rows
 from loopdyn.tree.user_rows import user_rows
 
 # Share of the smallest pivot of C_D, when a set was taken, below which the set is no longer followed, there being none
@@ -47,7 +46,7 @@ FOLLOWED = 1e-3
 
 @dataclass(frozen=True)
 class Choice:
-    """Independent speeds and rows that are kept, by number, and what `blajer.check` compares later states with."""
+    """Independent speeds and rows that are kept, by number, and what `kernels.check` compares later states with."""
 
     independent: tuple[int, ...]
     rows: tuple[int, ...]
@@ -61,17 +60,17 @@ class WorkArrays:
     def __init__(self, system: System, rank: int, form: int, weighing: int, candidate: Array, switch: float):
         n_ints, n_floats = model_sizes(system.ints)
         nv, nc, r = system.nv, system.nc, rank
-        header = np.zeros(blajer.P_SIZE, np.int64)
-        header[blajer.P_K], header[blajer.P_R] = nv - r, r
-        header[blajer.P_FORM], header[blajer.P_AFFINE] = form, system.affine
-        header[blajer.P_WEIGHING], header[blajer.P_FLOATS] = weighing, n_floats
+        header = np.zeros(kernels.P_SIZE, np.int64)
+        header[kernels.P_K], header[kernels.P_R] = nv - r, r
+        header[kernels.P_FORM], header[kernels.P_AFFINE] = form, system.affine
+        header[kernels.P_WEIGHING], header[kernels.P_FLOATS] = weighing, n_floats
         lists = np.zeros(nv + r, np.int64)
         self.ints = np.concatenate(
             [system.ints[:n_ints], header, lists, system.holonomic.astype(np.int64), _above(system)]
         )
         own = [system.row_units, system.speed_units, candidate, [switch]]
         self.floats = np.concatenate([system.floats[:n_floats], *own])
-        self.work = np.concatenate([system.work(), np.zeros(blajer.own_work(nv - r, r, nv, nc))])
+        self.work = np.concatenate([system.work(), np.zeros(kernels.own_work(nv - r, r, nv, nc))])
         self.system, self.n_ints = system, n_ints
         self.reopen()
 
@@ -79,9 +78,9 @@ class WorkArrays:
         """Views of the arrays as they are now."""
         self.arrays = (self.ints, self.floats, self.work)
         self.state = self.system.open_work(self.work)
-        python = getattr(blajer.open_partition, "py_func", blajer.open_partition)
+        python = getattr(kernels.open_partition, "py_func", kernels.open_partition)
         own = self.n_ints, self.floats, self.work, len(self.system.work())
-        self.views: blajer.Partitioned = python(self.ints, *own)
+        self.views: kernels.Partitioned = python(self.ints, *own)
 
     def extend(self, numbers: Callable[[int, int], tuple[NDArray[np.int64], Array, int]]) -> None:
         """Put more behind the arrays: `numbers` of where floats and work begin; the last int says where ints do."""
@@ -100,7 +99,7 @@ class WorkArrays:
     def compare_with(self, choice: Choice) -> None:
         """... and what later states are compared with."""
         self.use(choice.independent, choice.rows)
-        self.views.notes[[blajer.SIGN_CHOSEN, blajer.PIVOT_CHOSEN]] = choice.sign, choice.pivot
+        self.views.notes[[kernels.SIGN_CHOSEN, kernels.PIVOT_CHOSEN]] = choice.sign, choice.pivot
 
     def put(self, t: float, q: Array, v: Array) -> None:
         """Write a state."""
@@ -141,10 +140,10 @@ class PartitionSolver(ChoosingSolver):
 
     def __init__(self, system: System, rank: Rank, options: Choosing):
         super().__init__(system, rank, options)
-        by = blajer.BY_INERTIA if options.criterion in ("tangent", "orthogonal") else blajer.BY_GEOMETRY
+        by = kernels.BY_INERTIA if options.criterion in ("tangent", "orthogonal") else kernels.BY_GEOMETRY
         self._settings = by, self.allowed.astype(float), options.switch
-        self.calls = WorkArrays(system, rank.count, blajer.FULL, *self._settings)
-        form = blajer.K_PLUS_N if options.form == "k+n" else blajer.TWO_K
+        self.calls = WorkArrays(system, rank.count, kernels.FULL, *self._settings)
+        form = kernels.K_PLUS_N if options.form == "k+n" else kernels.TWO_K
         self.run = WorkArrays(system, rank.count, form, *self._settings)
         self.user = user_rows(system)
         self.functions = bool(system.mechanism.user_forces or system.mechanism.user_constraints)
@@ -165,7 +164,7 @@ class PartitionSolver(ChoosingSolver):
         if current is not None and (self.forced or not self._is_singular(current.independent, state)):
             now, wanted = self._with_rows(current.independent, state), self.options.switch
         else:
-            J = scaled(self.system, closure(self.system, state)[1])
+            J = scaled(self.system, constraint_equations(self.system, state)[1])
             if self.options.criterion == "lu":
                 return self._with_rows(criteria.by_elimination(J, self.rank.count, self.allowed), state)
             start = criteria.best_set(criteria.null_space(J, self.rank.count).T, self.allowed)
@@ -179,7 +178,7 @@ class PartitionSolver(ChoosingSolver):
 
     def _is_singular(self, independent: Sequence[int], state: State) -> bool:
         """Whether the other speeds do not follow from these, by the judgement of :mod:`loopdyn.loops.rank`."""
-        J = scaled(self.system, closure(self.system, state)[1])
+        J = scaled(self.system, constraint_equations(self.system, state)[1])
         return of_matrix(np.delete(J, list(independent), axis=1)).count < self.rank.count
 
     def projections(self) -> Array:
@@ -198,13 +197,15 @@ class PartitionSolver(ChoosingSolver):
         if self._is_singular(independent, state):
             raise self.singular(state.t, independent)
         s, c = self.system, self.calls
-        J = np.delete(scaled(s, closure(s, state)[1]), list(independent), axis=1)
+        J = np.delete(scaled(s, constraint_equations(s, state)[1]), list(independent), axis=1)
         self._held = None
         c.use(independent, criteria.independent_rows(J, s.holonomic, self.rank.count))
         self._evaluate(state.t, state.q, state.v)
-        blajer.check(*c.arrays)
+        kernels.check(*c.arrays)
         P = c.views
-        return Choice(tuple(int(i) for i in P.I), tuple(int(i) for i in P.rows), *P.notes[[blajer.SIGN, blajer.PIVOT]])
+        return Choice(
+            tuple(int(i) for i in P.I), tuple(int(i) for i in P.rows), *P.notes[[kernels.SIGN, kernels.PIVOT]]
+        )
 
     def criterion(self, t: Array, q: Array, v: Array, active: NDArray[np.bool_]) -> Array:
         """How well each speed would serve as an independent one, at many states with sets that are good there.
@@ -227,7 +228,7 @@ class PartitionSolver(ChoosingSolver):
             except SingularityError:
                 continue
             chosen = True
-            blajer.check(*self.calls.arrays)
+            kernels.check(*self.calls.arrays)
             found[n] = (self.projections() ** 2).sum(axis=0)
         return found
 
@@ -241,7 +242,7 @@ class PartitionSolver(ChoosingSolver):
             c.state.tau[:] = 0.0
             add_user_forces(self.system, t, q, v, c.state.tau)
             self.user(t, q, v).write(c.state, c.views.J, c.views.rate)
-        status = blajer.accelerate(*c.arrays)
+        status = kernels.accelerate(*c.arrays)
         if status != FINE:
             require_rows(self.system, c.state, c.views.J, t)
             raise self.explain(status, t)
@@ -257,7 +258,7 @@ class PartitionSolver(ChoosingSolver):
             self._held = self.called
         try:
             self._evaluate(t, q, v)
-            again = blajer.check(*c.arrays) == AGAIN
+            again = kernels.check(*c.arrays) == AGAIN
         except SingularityError:
             again = True
         if again:
@@ -276,8 +277,8 @@ class PartitionSolver(ChoosingSolver):
         residual = np.abs((P.J @ a - c.state.gamma) / P.row_unit).max(initial=0.0)
         diagnostics = {
             "residual": float(residual),
-            "smallest_pivot": float(P.notes[blajer.PIVOT]),
-            "gain": float(P.notes[blajer.GAIN]),
+            "smallest_pivot": float(P.notes[kernels.PIVOT]),
+            "gain": float(P.notes[kernels.GAIN]),
             "rows_dropped": float(s.nc - self.rank.count),
         }
         return Solution(a, lam, diagnostics)
@@ -293,11 +294,11 @@ class PartitionSolver(ChoosingSolver):
         self.run.compare_with(self.choice)
         keeps = ("velocity",) if self.options.form == "k+n" else ("position", "velocity")
         return SolverKernels(
-            blajer.accelerate,
-            blajer.correct if self.system.nc else None,
+            kernels.accelerate,
+            kernels.correct if self.system.nc else None,
             *self.run.arrays,
             lambda status: self.explain(status, float(self.run.state.t[0])),
-            accepted=blajer.check,
+            accepted=kernels.check,
             keeps=keeps,
             choices=self,
             coordinates=self,
@@ -325,7 +326,7 @@ class PartitionSolver(ChoosingSolver):
     def save_choices(self) -> dict[str, NDArray[Any]]:
         """Choices of the run and of calls, for a checkpoint: chosen anew, rows and with them last digits may differ."""
         found: dict[str, NDArray[Any]] = {"pivot_taken": np.array(self._pivot_taken)}
-        found["fastest"] = np.array(self.run.views.notes[blajer.FASTEST])
+        found["fastest"] = np.array(self.run.views.notes[kernels.FASTEST])
         for name, c in (("run", self.choice), ("called", self.called)):
             lists = {"independent": c.independent, "rows": c.rows}
             found |= {f"{name}_{k}": np.array(x, np.int64) for k, x in lists.items()}
@@ -342,7 +343,7 @@ class PartitionSolver(ChoosingSolver):
 
         self.choice, self.called, self._held = choice("run"), choice("called"), None
         self._pivot_taken = float(saved["pivot_taken"])
-        self.run.views.notes[blajer.FASTEST] = float(saved["fastest"])
+        self.run.views.notes[kernels.FASTEST] = float(saved["fastest"])
         return self._kernels()
 
     def explain(self, status: int, t: float) -> LoopdynError:
@@ -350,7 +351,7 @@ class PartitionSolver(ChoosingSolver):
         if status == SINGULAR_SET:
             at = State(t, self.run.state.q.copy(), self.run.state.v.copy())
             moved = bool(self.system.mechanism.drivers or self.system.mechanism.base)  # by given motions
-            jumps = self.run.views.notes[blajer.JUMP] > blajer.SMOOTH and moved
+            jumps = self.run.views.notes[kernels.JUMP] > kernels.SMOOTH and moved
             if jumps and not self._is_singular(self.choice.independent, at):
                 return failures.speeds_jump(t)
         if status == NOT_CLOSED:

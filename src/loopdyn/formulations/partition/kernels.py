@@ -43,6 +43,7 @@ from loopdyn.engine.records import H_NC, H_NV, KIND, NV, Q0, V0, open_model, ope
 from loopdyn.engine.status import AGAIN, FINE, NO_INERTIA, NOT_A_NUMBER, NOT_CLOSED, SINGULAR_SET
 from loopdyn.joints.dispatch import joint_plus
 from loopdyn.loops.elimination.layout import plan_start, work_start
+from loopdyn.thresholds import NEARLY_CLOSED
 from loopdyn.tree.crba import composite, mass_matrix
 from loopdyn.tree.jacobian import all_rows
 from loopdyn.tree.kinematics import kinematics
@@ -60,13 +61,12 @@ BY_INERTIA, BY_GEOMETRY = range(2)
 SIGN, PIVOT, GAIN, SIGN_CHOSEN, PIVOT_CHOSEN, JUMP, FASTEST, N_NOTES = range(8)
 
 CLOSING_STEPS = 10  # of the position solve; a good start needs two or three
-CLOSED = 1e-13  # rad or sizes of the mechanism: a correction below it is the last one
-STILL_CLOSED = 1e-9  # ... and one above it, after all steps, is no closure
+LAST_CORRECTION = 1e-13  # rad or sizes of the mechanism: a correction below it is the last one
 # Share of the fastest speed by which dependent speeds may be off before they are made to follow, and speed, rad or
 # sizes of the mechanism per s, below which all is at rest. More is no error of a step but another branch of the motion.
 # Where all speeds pass zero together, as drivers may have it, they are compared with SLOW of the fastest so far: errors
 # that the tolerance of a step allows are much smaller.
-SMOOTH, STILL, SLOW = 0.3, 1e-9, 1e-3
+SMOOTH, AT_REST, SLOW = 0.3, 1e-9, 1e-3
 WEAK_PIVOT = 0.1  # share of the smallest pivot of C_D at the choice, below which rows and coordinates are chosen anew
 # Of its own inertia, and of the largest one in natural units: below it a coordinate counts as if it had that much.
 LEAST_SHARE, LEAST = 1e-12, 1e-18
@@ -190,7 +190,7 @@ def dependent_speeds(data, P):
     for i in range(P.rows.shape[0]):
         P.xi[i, 0] = P.rate[P.rows[i]] / P.row_unit[P.rows[i]]
     solve(P.CD, P.order, P.xi)
-    jump, fastest = 0.0, max(STILL, SLOW * P.notes[FASTEST].real)
+    jump, fastest = 0.0, max(AT_REST, SLOW * P.notes[FASTEST].real)
     for j in range(P.D.shape[0]):
         data.v[P.D[j]] -= P.xi[j, 0]
         x = P.xi[j, 0].real / P.unit[P.D[j]]
@@ -242,9 +242,9 @@ def dependent_positions(model, data, P):
         for j in range(P.D.shape[0]):
             P.motion[P.D[j]] = P.xi[j, 0]
         move(model, data, P.motion)
-        if largest < CLOSED:
+        if largest < LAST_CORRECTION:
             break
-    return before < STILL_CLOSED
+    return before < NEARLY_CLOSED
 
 
 # --------------------------------------------------------------------------------------------------- dynamics

@@ -23,8 +23,7 @@ from loopdyn.formulations.base import Array, Solution, Solver, SolverKernels
 from loopdyn.formulations.choosing import Choosing, ChoosingSolver
 from loopdyn.formulations.graph import Graph, GraphSolver
 from loopdyn.formulations.partition import criteria
-from loopdyn.formulations.rcr import criterion, layout
-from loopdyn.formulations.rcr import kernels as anderson
+from loopdyn.formulations.rcr import criterion, kernels, layout
 from loopdyn.formulations.rcr.packing import WorkArrays
 from loopdyn.formulations.rcr.plan import Group, Numbers, Plan, Tree, bound_speeds, make_plan
 from loopdyn.loops.rank import Rank, decide, is_large
@@ -90,7 +89,7 @@ class RcrSolver(ChoosingSolver):
         """Rows at a state, for the planner."""
         arrays = self._arrays(Plan(self.system, (), (), ()), layout.FULL)
         arrays.put(state.t, state.q, state.v)
-        anderson.accelerate(*arrays.arrays)  # of the tree: what is wanted of it is where the rows act
+        kernels.accelerate(*arrays.arrays)  # of the tree: what is wanted of it is where the rows act
         return Numbers(self.system, self._tree, arrays.state, arrays.views.entry)
 
     def choose(self, state: State, current: Sequence[int] | None) -> Plan:
@@ -116,7 +115,7 @@ class RcrSolver(ChoosingSolver):
         """A set whose measure is larger by the factor `wanted` in some group, or None; the largest such factor."""
         arrays = self._arrays(plan, layout.FULL)
         arrays.put(state.t, state.q, state.v)
-        anderson.accelerate(*arrays.arrays)
+        kernels.accelerate(*arrays.arrays)
         criterion.check(*arrays.arrays)
         G, tree, found = arrays.views, self._tree, set(plan.independent)
         largest = 1.0
@@ -165,7 +164,7 @@ class RcrSolver(ChoosingSolver):
             if not n or (active[n] != active[n - 1]).any():
                 arrays = self._arrays(self._with(np.flatnonzero(active[n]).tolist(), state), layout.FULL)
             arrays.put(state.t, state.q, state.v)
-            anderson.accelerate(*arrays.arrays)
+            kernels.accelerate(*arrays.arrays)
             criterion.check(*arrays.arrays)
             W = criteria.tangent(terms(self.system, state).M, arrays.motions(), arrays.views.free)
             found[n] = (W**2).sum(axis=0)
@@ -180,11 +179,11 @@ class RcrSolver(ChoosingSolver):
         """
         c = self.calls
         c.put(t, q, v)
-        status = anderson.accelerate(*c.arrays)
+        status = kernels.accelerate(*c.arrays)
         if status != FINE or c.views.notes[layout.PIVOT] < criterion.WEAK_PIVOT:
             c = self.calls = self._arrays(self.choose(State(t, np.array(q), np.array(v)), None), layout.FULL)
             c.put(t, q, v)
-            status = anderson.accelerate(*c.arrays)
+            status = kernels.accelerate(*c.arrays)
             if status != FINE:
                 raise self.explain(status, t)
         result: Array = c.state.a
@@ -195,7 +194,7 @@ class RcrSolver(ChoosingSolver):
         a = self.accelerations(t, q, v).copy()
         c, lam = self.calls, np.empty(self.system.nc)
         rnea(*c.arrays)
-        anderson.multipliers(*c.arrays, lam)
+        kernels.multipliers(*c.arrays, lam)
         c.state.tau[:] = 0.0
         diagnostics = {
             "pivot_share": float(c.views.notes[layout.PIVOT]),
@@ -209,8 +208,8 @@ class RcrSolver(ChoosingSolver):
     def kernels(self) -> SolverKernels:
         """Its kernels, for compiled loops."""
         return SolverKernels(
-            anderson.accelerate,
-            anderson.correct if self.system.nc else None,
+            kernels.accelerate,
+            kernels.correct if self.system.nc else None,
             *self.run.arrays,
             lambda status: self.explain(status, float(self.run.state.t[0])),
             accepted=criterion.check,

@@ -149,7 +149,7 @@ from loopdyn.tree.kinematics import place_bodies
 
 # Share of the fastest speed by which dependent speeds may be off before they are made to follow, and speed, rad or
 # sizes of the mechanism per s, below which all is at rest. More is no error of a step but another branch of the motion.
-SMOOTH, STILL = 0.3, 1e-9
+SMOOTH, AT_REST = 0.3, 1e-9
 
 
 # -------------------------------------------------------------------------------------------------------- kinetics
@@ -363,7 +363,7 @@ def missing(ints, floats, work, stage):
 @inline(always=True)
 def take_speeds(work, P, G):
     """Add the correction to the speeds of all groups; notes how large it was."""
-    jump, fastest = 0.0, STILL
+    jump, fastest = 0.0, AT_REST
     for k in range(work.v.shape[0]):
         if P.e[k] >= 0:
             work.v[k] += G.x[k]

@@ -13,7 +13,7 @@ from loopdyn.system.builder import build
 NEARER = (
     0.1  # share of the residual of loops at qpos0, or of what it is outside limits, below which a keyframe is nearer
 )
-NEARLY_CLOSED = 1e-2  # rad or m: residual of equalities, which are soft, at a pose that was saved as closed
+SOFTLY_CLOSED = 1e-2  # rad or m: residual of equalities, which are soft, at a pose that was saved as closed
 
 
 def chosen_keyframe(model: CompiledModel, wanted: str | int | None) -> int | None:
@@ -43,7 +43,7 @@ def _is_better(model: CompiledModel, one: Array, other: Array) -> bool:
     if not model.m.neq:
         return False
     (gap, beyond), (other_gap, other_beyond) = (_misfit(model, qpos) for qpos in (one, other))
-    return gap < NEARER * other_gap or (beyond < NEARER * other_beyond and gap < max(2.0 * other_gap, NEARLY_CLOSED))
+    return gap < NEARER * other_gap or (beyond < NEARER * other_beyond and gap < max(2.0 * other_gap, SOFTLY_CLOSED))
 
 
 def _misfit(model: CompiledModel, qpos: Array) -> tuple[float, float]:

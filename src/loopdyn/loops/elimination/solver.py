@@ -20,7 +20,7 @@ from loopdyn.tree.functions import no_inertia_in_tree
 Array = NDArray[np.float64]
 
 # A pivot below this share of the largest in its set of rows is rounding: the row depends on those before it.
-DEPENDENT = 1e-13
+DEPENDENT_PIVOT = 1e-13
 # A set of rows in which nothing moves, such as a joint beside another, is zero but for rounding squared; sets of rows
 # are therefore at least this share of the largest one, or of the most mobile freedom where all are such (a door on two
 # hinges), which leaves room for bodies of very different mass.
@@ -101,10 +101,10 @@ class Elimination:
         """
         if any(len(n.rows) != n.all_rows for n in self.plan.forest.nodes):
             self._replan()
-        shares, threshold = self._shares(state, DEPENDENT), DEPENDENT
-        if (shares < DEPENDENT).any() or (count is not None and count < self.system.nc):
+        shares, threshold = self._shares(state, DEPENDENT_PIVOT), DEPENDENT_PIVOT
+        if (shares < DEPENDENT_PIVOT).any() or (count is not None and count < self.system.nc):
             self._replan(self._orders())
-            shares = self._shares(state, DEPENDENT)
+            shares = self._shares(state, DEPENDENT_PIVOT)
         redundant = None if count is None else self.system.nc - count
         while redundant is not None and (shares < threshold).sum() < redundant and threshold < LARGEST_DEPENDENT:
             threshold *= 10.0
