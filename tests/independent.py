@@ -169,6 +169,42 @@ def assert_same_motion(
 
 # ------------------------------------------------------------------------------------------------- joints
 
+# What the tests know about each joint type, written from docs/notation.md.
+
+# Labels of coordinates and speeds (docs/notation.md).
+LABELS = {
+    "revolute": (["A"], ["A"]),
+    "prismatic": (["A"], ["A"]),
+    "helical": (["A"], ["A"]),
+    "cylindrical": (["A.angle", "A.slide"],) * 2,
+    "universal": (["A.1", "A.2"],) * 2,
+    "planar": (["A.x", "A.y", "A.angle"],) * 2,
+    "translational": (["A.x", "A.y", "A.z"],) * 2,
+    "spherical": (["A.w", "A.x", "A.y", "A.z"], ["A.wx", "A.wy", "A.wz"]),
+    "free": (
+        ["A.px", "A.py", "A.pz", "A.w", "A.x", "A.y", "A.z"],
+        ["A.wx", "A.wy", "A.wz", "A.vx", "A.vy", "A.vz"],
+    ),
+    "weld": ([], []),
+}
+
+# What each row of a cut joint forbids, in F axes (docs/notation.md).
+ROWS = {
+    "revolute": ("mx", "my", "fx", "fy", "fz"),
+    "prismatic": ("mx", "my", "mz", "fx", "fy"),
+    "helical": ("mx", "my", "fx", "fy", "screw"),
+    "cylindrical": ("mx", "my", "fx", "fy"),
+    "universal": ("normal", "fx", "fy", "fz"),
+    "planar": ("mx", "my", "fz"),
+    "translational": ("mx", "my", "mz"),
+    "spherical": ("fx", "fy", "fz"),
+    "free": (),
+    "weld": ("mx", "my", "mz", "fx", "fy", "fz"),
+}
+
+TYPES = tuple(LABELS)
+REVERSIBLE = TYPES  # those that are the same joint when parent and child are exchanged
+
 
 def placement(spec: Any, q: Sequence[float]) -> tuple[np.ndarray, np.ndarray]:
     """Position and rotation that the coordinates `q` give the joint's frame on the child, seen from the parent's.
@@ -200,7 +236,9 @@ def placement(spec: Any, q: Sequence[float]) -> tuple[np.ndarray, np.ndarray]:
         return zero, from_quaternion(q)
     if kind == "free":
         return np.array(q[:3], float), from_quaternion(q[3:])
-    return zero, one
+    if kind == "weld":
+        return zero, one
+    raise AssertionError(f"the tests do not know the pose of '{kind}'")
 
 
 def random_joint(kind: str, rng: np.random.Generator) -> Any:
@@ -222,28 +260,55 @@ def random_joint(kind: str, rng: np.random.Generator) -> Any:
     }[kind]()
 
 
-TYPES = (
-    "revolute",
-    "prismatic",
-    "helical",
-    "cylindrical",
-    "universal",
-    "planar",
-    "translational",
-    "spherical",
-    "free",
-    "weld",
-)
-
-
 def random_coordinates(kind: str, rng: np.random.Generator, most: float = 1.2) -> np.ndarray:
     """Coordinates of a joint, angles and slides between -`most` and `most`; quaternions with w > 0."""
-    if kind in ("spherical", "free"):
-        quaternions = rng.normal(size=4)
-        quaternions *= np.sign(quaternions[0]) / np.linalg.norm(quaternions)
-        return quaternions if kind == "spherical" else np.concatenate([rng.uniform(-most, most, 3), quaternions])
-    n = {"cylindrical": 2, "universal": 2, "planar": 3, "translational": 3, "weld": 0}.get(kind, 1)
-    return rng.uniform(-most, most, n)
+    labels = LABELS[kind][0]
+    if "A.w" not in labels:
+        return rng.uniform(-most, most, len(labels))
+    quaternions = rng.normal(size=4)  # the last four
+    quaternions *= np.sign(quaternions[0]) / np.linalg.norm(quaternions)
+    return np.concatenate([rng.uniform(-most, most, len(labels) - 4), quaternions])
+
+
+def after(kind: str, q: np.ndarray, v: np.ndarray, s: float) -> np.ndarray:
+    """Coordinates after the time s, to first order, if the speeds are v at q."""
+    if "A.w" not in LABELS[kind][0]:
+        return q + s * v
+    E = from_quaternion(q[-4:])
+    turned = quaternion(E @ Turn.from_rotvec(s * v[:3]).as_matrix())
+    if kind == "spherical":
+        return np.array(turned)
+    if kind == "free":
+        return np.concatenate([q[:3] + s * E @ v[3:], turned])
+    raise AssertionError(f"the tests do not know the motion of '{kind}'")
+
+
+def reversed_joint(spec: Any) -> Any:
+    """The same joint with parent and child exchanged; a universal joint exchanges its axes too."""
+    change = {"parent": spec.child, "child": spec.parent}
+    if spec.type == "universal":
+        change |= {"axis1": spec.axis2, "axis2": spec.axis1}
+    return spec.model_copy(update=change)
+
+
+def reversed_coordinates(spec: Any, q: Any, v: Any) -> tuple[Any, Any]:
+    """Coordinates and speeds of the parent seen from the child, by the definition of each joint."""
+    if spec.type == "universal":
+        return [-q[1], -q[0]], [-v[1], -v[0]]
+    if spec.type == "planar":
+        R = turn((0, 0, 1), q[2])[:2, :2]
+        p, u = np.array(q[:2]), np.array(v[:2])
+        spin = v[2] * np.array([[0.0, -1.0], [1.0, 0.0]])
+        return [*(-R.T @ p), -q[2]], [*(-R.T @ (u - spin @ p)), -v[2]]
+    if spec.type == "spherical":
+        R, w = from_quaternion(q), np.array(v)
+        return [q[0], *(-np.array(q[1:]))], -R @ w
+    if spec.type == "free":
+        p, R = np.array(q[:3]), from_quaternion(q[3:])
+        w, u = np.array(v[:3]), np.array(v[3:])
+        # origin of F seen from M is -R^T p in M axes; its rate is omega x R^T p - u, and F axes are R
+        return [*(-R.T @ p), q[3], *(-np.array(q[4:]))], [*(-R @ w), *(R @ (np.cross(w, R.T @ p) - u))]
+    return [-x for x in q], [-x for x in v]
 
 
 def random_inertia(rng: np.random.Generator, com: Any) -> ld.Inertia:

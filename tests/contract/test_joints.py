@@ -17,7 +17,7 @@ from typing import Any, ClassVar, NamedTuple, get_args
 import numba
 import numpy as np
 import pytest
-from tests.independent import first_derivative, placement, random_joint, random_rotation, second_derivative
+from tests.independent import TYPES, first_derivative, placement, random_joint, random_rotation, second_derivative
 
 import loopdyn as ld
 from loopdyn.joints.base import COMPONENTS, Joint, Turning
@@ -138,6 +138,7 @@ def test_codes_are_the_places_in_the_list():
     assert {t.__name__ for t in get_args(get_args(plain.AnyJoint)[0])} == names  # files can have them
     assert names <= set(ld.joints.__all__)
     assert names <= set(dir(ld))
+    assert {t.model_fields["type"].default for t in JOINT_TYPES} == set(TYPES)  # other tests have them
 
 
 def test_a_type_that_kernels_do_not_know_is_refused_by_compile():

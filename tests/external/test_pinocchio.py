@@ -12,8 +12,10 @@ from functools import cache
 
 import numpy as np
 import pytest
+from tests.independent import TYPES
 
 import loopdyn as ld
+from loopdyn.library.random import MAKERS
 
 pin = pytest.importorskip("pinocchio", reason="Pinocchio has no wheels for this platform")
 
@@ -30,18 +32,9 @@ from tests.external.pinocchio_models import (  # noqa: E402  after the check tha
 # 1e-13; with two digits more for other machines there is no room for a wrong term.
 TOLERANCE = 1e-11
 
-KINDS = (
-    "revolute",
-    "prismatic",
-    "helical",
-    "cylindrical",
-    "universal",
-    "planar",
-    "translational",
-    "spherical",
-    "free",
-    "weld",
-)
+KINDS = tuple(MAKERS)
+# Joint types that random mechanisms do not have, and what judges them instead.
+NOT_COMPARED: dict[str, str] = {}
 
 GROUPS = 20
 TREES = 200
@@ -108,6 +101,7 @@ def test_the_random_trees_have_every_joint_type_in_both_directions():
     types = {j.type for seed in range(TREES) for j in random_tree(seed)[0].mechanism.joints.values()}
     assert found == {(kind, reverse) for kind in KINDS if kind != "weld" for reverse in (False, True)}
     assert types == set(KINDS)
+    assert set(TYPES) == {*KINDS, *NOT_COMPARED}
 
 
 @some_trees

@@ -28,6 +28,7 @@ from tests.independent import (
 )
 
 import loopdyn as ld
+from loopdyn.library.random import MAKERS
 from loopdyn.tree.energies import energy as energy_kernel
 from loopdyn.tree.kinematics import plus
 
@@ -47,7 +48,7 @@ def tree(seed: int, bodies: int, **options: bool) -> tuple[ld.Mechanism, ld.Syst
 
 def linkage(seed: int, bodies: int, loops: int, **options: bool) -> tuple[ld.Mechanism, ld.System, ld.State]:
     """With ball joints and hinges for the most part, so that there is room for loops; closed in position and speed."""
-    types = [*TYPES, "spherical", "revolute", "spherical", "universal"]
+    types = [*MAKERS, "spherical", "revolute", "spherical", "universal"]
     m = ld.library.random_mechanism(seed, bodies=bodies, loops=loops, joints=types, **options)
     system = m.compile()
     return m, system, closed_state(system, np.random.default_rng(seed), t=0.7)
@@ -189,7 +190,7 @@ def test_kinetic_energy_of_a_tree_grows_by_the_power_of_all_loads(seed, bodies, 
 
 
 @pytest.mark.jit_off
-@pytest.mark.parametrize("kind", [k for k in TYPES if k != "weld"])
+@pytest.mark.parametrize("kind", [k for k in MAKERS if k != "weld"])
 def test_power_balance_holds_for_trees_of_one_joint_type(kind):
     for seed in range(5):
         m = ld.library.random_mechanism(seed, bodies=4, loops=0, joints=[kind], forces=True)
@@ -302,7 +303,7 @@ def test_momentum_of_a_floating_tree_changes_by_gravity_alone(seed, bodies, grav
 @given(seeds, st.integers(5, 9), st.integers(1, 2), st.booleans())
 def test_momentum_of_a_floating_closed_linkage_changes_by_gravity_alone(seed, bodies, loops, absolute):
     """Also with forces on joints that are cut, whose wrench pairs are put on the two bodies one by one."""
-    types = [*TYPES, "spherical", "revolute", "spherical", "universal"]
+    types = [*MAKERS, "spherical", "revolute", "spherical", "universal"]
     m = ld.library.random_mechanism(seed, bodies=bodies, loops=loops, joints=types, floating=True)
     rng = np.random.default_rng(seed)
     add_internal_forces(m, rng)

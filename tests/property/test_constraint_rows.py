@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.independent import (
+    ROWS,
     TYPES,
     closed_state,
     first_derivative,
@@ -38,20 +39,6 @@ DETERMINISTIC = settings(derandomize=True, database=None, deadline=None, max_exa
 H = 1e-3
 STEP = 1e-30  # of complex steps
 CUT_TYPES = [k for k in TYPES if k != "free"]
-
-# docs/notation.md: what each row forbids, in F axes
-ROWS = {
-    "revolute": ("mx", "my", "fx", "fy", "fz"),
-    "prismatic": ("mx", "my", "mz", "fx", "fy"),
-    "helical": ("mx", "my", "fx", "fy", "screw"),
-    "cylindrical": ("mx", "my", "fx", "fy"),
-    "universal": ("normal", "fx", "fy", "fz"),
-    "planar": ("mx", "my", "fz"),
-    "translational": ("mx", "my", "mz"),
-    "spherical": ("fx", "fy", "fz"),
-    "free": (),
-    "weld": ("mx", "my", "mz", "fx", "fy", "fz"),
-}
 
 
 def bench(kind: str, seed: int, moving: bool = True) -> tuple[ld.System, np.random.Generator]:

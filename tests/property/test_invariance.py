@@ -17,17 +17,18 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from tests.independent import (
-    TYPES,
+    REVERSIBLE,
     assert_same_motion,
     closed_state,
     constrained,
-    from_quaternion,
     placement,
     random_coordinates,
     random_inertia,
     random_joint,
     random_rotation,
     random_state,
+    reversed_coordinates,
+    reversed_joint,
     transfer,
     turn,
 )
@@ -35,11 +36,12 @@ from tests.independent import (
 import loopdyn as ld
 from loopdyn.engine import records as rec
 from loopdyn.engine.status import FINE
+from loopdyn.library.random import MAKERS
 from loopdyn.tree import aba, jacobian, kinematics, rnea
 
 DETERMINISTIC = settings(derandomize=True, database=None, deadline=None, max_examples=50)
 TREE, CLOSED = 1e-10, 1e-9
-LOOSE_TYPES = [*TYPES, "spherical", "revolute", "spherical", "universal"]  # leave room for loops
+LOOSE_TYPES = [*MAKERS, "spherical", "revolute", "spherical", "universal"]  # leave room for loops
 
 seeds = st.integers(0, 2**32 - 1)
 sizes = st.integers(1, 9)
@@ -58,34 +60,6 @@ def linkage(seed: int, bodies: int, loops: int, **options: object) -> ld.Mechani
 
 
 # ---------------------------------------------------------------------------------- parent and child exchanged
-
-
-def reversed_joint(spec):
-    """The same joint with parent and child exchanged; a universal joint exchanges its axes too."""
-    change = {"parent": spec.child, "child": spec.parent}
-    if spec.type == "universal":
-        change |= {"axis1": spec.axis2, "axis2": spec.axis1}
-    return spec.model_copy(update=change)
-
-
-def reversed_coordinates(spec, q, v):
-    """Coordinates and speeds of the parent seen from the child, by the definition of each joint."""
-    if spec.type == "universal":
-        return [-q[1], -q[0]], [-v[1], -v[0]]
-    if spec.type == "planar":
-        R = turn((0, 0, 1), q[2])[:2, :2]
-        p, u = np.array(q[:2]), np.array(v[:2])
-        spin = v[2] * np.array([[0.0, -1.0], [1.0, 0.0]])
-        return [*(-R.T @ p), -q[2]], [*(-R.T @ (u - spin @ p)), -v[2]]
-    if spec.type == "spherical":
-        R, w = from_quaternion(q), np.array(v)
-        return [q[0], *(-np.array(q[1:]))], -R @ w
-    if spec.type == "free":
-        p, R = np.array(q[:3]), from_quaternion(q[3:])
-        w, u = np.array(v[:3]), np.array(v[3:])
-        # origin of F seen from M is -R^T p in M axes; its rate is omega x R^T p - u, and F axes are R
-        return [*(-R.T @ p), q[3], *(-np.array(q[4:]))], [*(-R @ w), *(R @ (np.cross(w, R.T @ p) - u))]
-    return [-x for x in q], [-x for x in v]
 
 
 def reverse(m: ld.Mechanism, chosen: list[str]) -> ld.Mechanism:
@@ -158,7 +132,7 @@ def test_reversing_parent_and_child_changes_no_motion_of_many_trees(seed, bodies
 
 
 @pytest.mark.jit_off
-@pytest.mark.parametrize("kind", TYPES)
+@pytest.mark.parametrize("kind", REVERSIBLE)
 def test_reversing_each_joint_type_in_a_chain_changes_no_motion(kind):
     for seed in range(4):
         rng = np.random.default_rng(seed)
@@ -206,7 +180,7 @@ def row_wrench(system: ld.System, state: ld.State, lam: np.ndarray, name: str) -
 
 
 @pytest.mark.jit_off
-@pytest.mark.parametrize("kind", [k for k in TYPES if k != "free"])
+@pytest.mark.parametrize("kind", [k for k in REVERSIBLE if k != "free"])
 def test_reaction_of_a_cut_joint_is_the_opposite_one_when_it_is_reversed(kind):
     """Two bodies on loose joints to the ground, joined by the joint in question: its rows are independent."""
     for seed in range(4):
@@ -543,7 +517,7 @@ def test_kernels_do_not_write_to_the_frozen_arrays_nor_to_the_state():
 
 
 @pytest.mark.jit_off
-@pytest.mark.parametrize("kind", TYPES)
+@pytest.mark.parametrize("kind", REVERSIBLE)
 def test_coordinates_of_each_joint_type_read_back_from_the_other_side(kind):
     """The map used for reversed joints here is right: placing and inverting agree."""
     rng = np.random.default_rng(7)

@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation as Turn
 from tests.independent import (
+    LABELS,
     TYPES,
+    after,
     assert_same_motion,
     first_derivative,
     from_quaternion,
@@ -29,23 +31,6 @@ from tests.independent import (
 import loopdyn as ld
 
 pytestmark = pytest.mark.jit_off
-
-# docs/notation.md
-LABELS = {
-    "revolute": (["A"], ["A"]),
-    "prismatic": (["A"], ["A"]),
-    "helical": (["A"], ["A"]),
-    "cylindrical": (["A.angle", "A.slide"],) * 2,
-    "universal": (["A.1", "A.2"],) * 2,
-    "planar": (["A.x", "A.y", "A.angle"],) * 2,
-    "translational": (["A.x", "A.y", "A.z"],) * 2,
-    "spherical": (["A.w", "A.x", "A.y", "A.z"], ["A.wx", "A.wy", "A.wz"]),
-    "free": (
-        ["A.px", "A.py", "A.pz", "A.w", "A.x", "A.y", "A.z"],
-        ["A.wx", "A.wy", "A.wz", "A.vx", "A.vy", "A.vz"],
-    ),
-    "weld": ([], []),
-}
 
 
 def frame(p: np.ndarray, R: np.ndarray) -> ld.Frame:
@@ -169,16 +154,8 @@ def test_speeds_are_the_rates_defined_in_the_notation(kind):
     motion = ld.tree.body_motion(system, system.state(q, v))
     _, E = placement(spec, q)
 
-    def coordinates(s: float) -> np.ndarray:
-        if kind == "spherical":
-            return quaternion(E @ Turn.from_rotvec(s * v).as_matrix())
-        if kind == "free":
-            turned = quaternion(E @ Turn.from_rotvec(s * v[:3]).as_matrix())
-            return np.concatenate([q[:3] + s * E @ v[3:], turned])
-        return q + s * v
-
-    rate_x = first_derivative(lambda s: placement(spec, coordinates(s))[0], 1e-3)
-    rate_R = first_derivative(lambda s: placement(spec, coordinates(s))[1], 1e-3)
+    rate_x = first_derivative(lambda s: placement(spec, after(kind, q, v, s))[0], 1e-3)
+    rate_R = first_derivative(lambda s: placement(spec, after(kind, q, v, s))[1], 1e-3)
     np.testing.assert_allclose(motion.velocity[1], rate_x, atol=1e-10)
     w = motion.angular_velocity[1]
     np.testing.assert_allclose(np.cross(w, E.T).T, rate_R, atol=1e-10)
