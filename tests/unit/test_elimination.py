@@ -446,7 +446,7 @@ def test_columns_on_their_way_need_no_more_room_in_a_longer_tower():
     header = {}
     for L in (20, 40, 80):
         plan = make_plan(ld.library.tower(L).compile())
-        header[L] = plan.ints[rec.model_sizes(plan.ints)[0] :][layout.P_SLOTS]
+        header[L] = plan.ints[rec.system_sizes(plan.ints)[0] :][layout.P_SLOTS]
         carried = sum(len(plan.forest.nodes[k].rows) for open_ in plan.forest.open for k in open_)
         assert header[L] < 0.1 * carried
     assert header[20] == header[40] == header[80]
@@ -461,7 +461,7 @@ def uncompiled(function: Any) -> Any:
 
 def plan_arrays(plan: Plan) -> layout.PlanArrays:
     """Tables of a plan, by name."""
-    return uncompiled(layout.open_plan)(plan.ints, rec.model_sizes(plan.ints)[0])
+    return uncompiled(layout.open_plan)(plan.ints, rec.system_sizes(plan.ints)[0])
 
 
 @pytest.mark.parametrize("size", [1, 2, 3])

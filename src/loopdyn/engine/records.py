@@ -11,12 +11,16 @@ zero, and a reference point: the origin of its joint frame. All vectors in work 
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import Annotated, Any, NamedTuple
+
+import numpy as np
 
 from loopdyn.engine.jit import inline, window
+from loopdyn.engine.layout import Block, Floats, Ints, Opener, fill, opened
 
-# Header of the int array.
-H_ROWS, H_BASES, H_NQ, H_NV, H_CUTS, H_NC, H_FORCES, H_CODE, H_PROGRAMS, H_CONSTANTS = range(10)
+# Header of the int array: lengths, those of bodies with the bases among them.
+H_BODIES, H_BASES, H_NQ, H_NV, H_CUTS, H_NC, H_FORCES, H_CODE, H_PROGRAMS, H_CONSTANTS = range(10)
 H_LINEAR, H_ENTRIES, H_DEPTH, H_JETS, H_USER, H_PATH, H_COUNTED, H_SIZE = range(10, 18)
 
 # tree[i]: integers of body i.
@@ -94,172 +98,60 @@ N_DOF = 14
 
 
 class Model(NamedTuple):
-    """Views of the frozen arrays."""
+    """Named views of the frozen arrays."""
 
-    tree: Any  # (rows, N_TREE) int
-    body: Any  # (rows, N_BODY)
-    cut: Any  # (cuts, N_CUT) int
-    cut_frames: Any  # (cuts, N_CUT_FRAMES)
-    force: Any  # (forces, N_FORCE_INTS) int
-    force_data: Any  # (forces, N_FORCE_FLOATS)
-    code: Any  # (code,) int, all programs
-    program: Any  # (programs + 1,) int, where each begins
-    constants: Any  # (constants,)
-    base_programs: Any  # (bases, N_BASE_PROGRAMS) int
-    base_pose: Any  # (bases, 12) position and rotation of each base at rest
-    linear: Any  # (linear, N_LINEAR) int
-    entry: Any  # (entries, N_ENTRY) int
-    factor: Any  # (entries,)
-    gravity: Any  # (3,)
-    reader: Any  # (forces + entries, N_READER) int
-    path: Any  # (steps, N_STEP) int: coordinate, sign
-    counted: Any  # (counted, N_COUNTED) int
-    reader_angle: Any  # (forces + entries,)
-    armature: Any  # (nv,) inertia of rotors that turn with a freedom, kg m^2 or kg
-    n_bases: int
-    nq: int
-    nv: int
-    nc: int
-    n_user: int  # the last rows: of user constraints, whose phi, gamma, rate and J the caller has written
+    tree: Annotated[Any, "ints", "bodies, N_TREE"]
+    body: Annotated[Any, "floats", "bodies, N_BODY"]
+    cut: Annotated[Any, "ints", "cuts, N_CUT"]
+    cut_frames: Annotated[Any, "floats", "cuts, N_CUT_FRAMES"]
+    force: Annotated[Any, "ints", "forces, N_FORCE_INTS"]
+    force_data: Annotated[Any, "floats", "forces, N_FORCE_FLOATS"]
+    code: Annotated[Any, "ints", "code"]  # all programs
+    program: Annotated[Any, "ints", "programs + 1"]  # where each begins
+    constants: Annotated[Any, "floats", "constants"]
+    base_programs: Annotated[Any, "ints", "bases, N_BASE_PROGRAMS"]
+    base_pose: Annotated[Any, "floats", "bases, 12"]  # position and rotation of each base at rest
+    linear: Annotated[Any, "ints", "linear, N_LINEAR"]
+    entry: Annotated[Any, "ints", "entries, N_ENTRY"]
+    factor: Annotated[Any, "floats", "entries"]
+    gravity: Annotated[Any, "floats", "3"]
+    reader: Annotated[Any, "ints", "forces + entries, N_READER"]
+    path: Annotated[Any, "ints", "path, N_STEP"]  # coordinate, sign
+    counted: Annotated[Any, "ints", "counted, N_COUNTED"]
+    reader_angle: Annotated[Any, "floats", "forces + entries"]
+    armature: Annotated[Any, "floats", "nv"]  # inertia of rotors that turn with a freedom, kg m^2 or kg
+    n_bases: Annotated[int, "bases"]
+    nq: Annotated[int, "nq"]
+    nv: Annotated[int, "nv"]
+    nc: Annotated[int, "nc"]
+    n_user: Annotated[int, "user"]  # the last rows: of user constraints; the caller has written phi, gamma, rate and J
 
 
 class Work(NamedTuple):
-    """Views of the work array."""
-
-    t: Any  # (1,) time
-    q: Any  # (nq,)
-    v: Any  # (nv,)
-    tau: Any  # (nv,) generalised forces given from outside
-    a: Any  # (nv,) accelerations
-    load: Any  # (nv,) generalised forces of motors, springs and friction, and tau
-    body: Any  # (rows, N_WORK)
-    dof: Any  # (nv, N_DOF)
-    phi: Any  # (nc,)
-    gamma: Any  # (nc,)
-    explicit: Any  # (nc,) rate of phi that is not due to motion
-    rows: Any  # (nc, 6) direction of each constraint row: torque and force on the child at M's origin
-    factor: Any  # (entries,) factors of the entries of linear records at this state
-    near: Any  # (forces + entries,) in: angles of cut joints without a path are read within half a turn of these
-    jets: Any  # (jets, 3) variables of a program with two derivatives
-    motion: Any  # (6, 3) motion of a base with two derivatives
-    stack: Any  # (depth, 3)
-
-
-def model_sizes(header: Any) -> tuple[int, int]:
-    """Lengths of the int and the float array."""
-    rows, bases, cuts, forces = (int(header[k]) for k in (H_ROWS, H_BASES, H_CUTS, H_FORCES))
-    code, programs, constants = (int(header[k]) for k in (H_CODE, H_PROGRAMS, H_CONSTANTS))
-    linear, entries = int(header[H_LINEAR]), int(header[H_ENTRIES])
-    ints = H_SIZE + rows * N_TREE + cuts * N_CUT + forces * N_FORCE_INTS + code + programs + 1
-    ints += bases * N_BASE_PROGRAMS + linear * N_LINEAR + entries * N_ENTRY
-    ints += (forces + entries) * N_READER + int(header[H_PATH]) * N_STEP + int(header[H_COUNTED]) * N_COUNTED
-    floats = rows * N_BODY + cuts * N_CUT_FRAMES + forces * N_FORCE_FLOATS + constants + bases * 12 + entries + 3
-    floats += forces + entries + int(header[H_NV])
-    return ints, floats
-
-
-def work_size(header: Any) -> int:
-    """Length of the work array."""
-    rows, nq, nv, nc, depth = (int(header[k]) for k in (H_ROWS, H_NQ, H_NV, H_NC, H_DEPTH))
-    forces, entries, jets = (int(header[k]) for k in (H_FORCES, H_ENTRIES, H_JETS))
-    tables = rows * N_WORK + nv * N_DOF + 9 * nc + forces + 2 * entries + 3 * jets + 3 * N_BASE_PROGRAMS + 3 * depth
-    return 1 + nq + 4 * nv + tables
-
-
-@inline(always=True)
-def open_model(ints, floats):
-    """Named views of the frozen arrays."""
-    rows, bases, cuts, forces = ints[H_ROWS], ints[H_BASES], ints[H_CUTS], ints[H_FORCES]
-    linear, entries = ints[H_LINEAR], ints[H_ENTRIES]
-    a = H_SIZE
-    b = a + rows * N_TREE
-    c = b + cuts * N_CUT
-    d = c + forces * N_FORCE_INTS
-    e = d + ints[H_CODE]
-    f = e + ints[H_PROGRAMS] + 1
-    g = f + bases * N_BASE_PROGRAMS
-    h = g + linear * N_LINEAR
-    r = h + entries * N_ENTRY
-    s = r + (forces + entries) * N_READER
-    t = s + ints[H_PATH] * N_STEP
-    k = rows * N_BODY
-    m = k + cuts * N_CUT_FRAMES
-    n = m + forces * N_FORCE_FLOATS
-    o = n + ints[H_CONSTANTS]
-    p = o + bases * 12
-    q = p + entries
-    return Model(
-        window(ints, a, rows, N_TREE),
-        window(floats, 0, rows, N_BODY),
-        window(ints, b, cuts, N_CUT),
-        window(floats, k, cuts, N_CUT_FRAMES),
-        window(ints, c, forces, N_FORCE_INTS),
-        window(floats, m, forces, N_FORCE_FLOATS),
-        window(ints, d, ints[H_CODE]),
-        window(ints, e, ints[H_PROGRAMS] + 1),
-        window(floats, n, ints[H_CONSTANTS]),
-        window(ints, f, bases, N_BASE_PROGRAMS),
-        window(floats, o, bases, 12),
-        window(ints, g, linear, N_LINEAR),
-        window(ints, h, entries, N_ENTRY),
-        window(floats, p, entries),
-        window(floats, q, 3),
-        window(ints, r, forces + entries, N_READER),
-        window(ints, s, ints[H_PATH], N_STEP),
-        window(ints, t, ints[H_COUNTED], N_COUNTED),
-        window(floats, q + 3, forces + entries),
-        window(floats, q + 3 + forces + entries, ints[H_NV]),
-        bases,
-        ints[H_NQ],
-        ints[H_NV],
-        ints[H_NC],
-        ints[H_USER],
-    )
-
-
-@inline(always=True)
-def open_work(ints, work):
     """Named views of the work array."""
-    rows, nq, nv, nc, depth = ints[H_ROWS], ints[H_NQ], ints[H_NV], ints[H_NC], ints[H_DEPTH]
-    forces, entries, jets = ints[H_FORCES], ints[H_ENTRIES], ints[H_JETS]
-    a = 1 + nq
-    b = a + nv
-    c = b + nv
-    d = c + nv
-    e = d + nv
-    f = e + rows * N_WORK
-    g = f + nv * N_DOF
-    h = g + nc
-    i = h + nc
-    j = i + nc
-    k = j + 6 * nc
-    m = k + entries
-    n = m + forces + entries
-    o = n + 3 * jets
-    p = o + 3 * N_BASE_PROGRAMS
-    return Work(
-        window(work, 0, 1),
-        window(work, 1, nq),
-        window(work, a, nv),
-        window(work, b, nv),
-        window(work, c, nv),
-        window(work, d, nv),
-        window(work, e, rows, N_WORK),
-        window(work, f, nv, N_DOF),
-        window(work, g, nc),
-        window(work, h, nc),
-        window(work, i, nc),
-        window(work, j, nc, 6),
-        window(work, k, entries),
-        window(work, m, forces + entries),
-        window(work, n, jets, 3),
-        window(work, o, N_BASE_PROGRAMS, 3),
-        window(work, p, depth, 3),
-    )
+
+    t: Annotated[Any, "work", "1"]  # time
+    q: Annotated[Any, "work", "nq"]
+    v: Annotated[Any, "work", "nv"]
+    tau: Annotated[Any, "work", "nv"]  # generalised forces given from outside
+    a: Annotated[Any, "work", "nv"]  # accelerations
+    load: Annotated[Any, "work", "nv"]  # generalised forces of motors, springs and friction, and tau
+    body: Annotated[Any, "work", "bodies, N_WORK"]
+    dof: Annotated[Any, "work", "nv, N_DOF"]
+    phi: Annotated[Any, "work", "nc"]
+    gamma: Annotated[Any, "work", "nc"]
+    explicit: Annotated[Any, "work", "nc"]  # rate of phi that is not due to motion
+    rows: Annotated[Any, "work", "nc, 6"]  # direction of each row: torque and force on the child at M's origin
+    factor: Annotated[Any, "work", "entries"]  # factors of the entries of linear records at this state
+    near: Annotated[Any, "work", "forces + entries"]  # in: angles of cut joints without a path are read within half a
+    # turn of these
+    jets: Annotated[Any, "work", "jets, 3"]  # variables of a program with two derivatives
+    motion: Annotated[Any, "work", "N_BASE_PROGRAMS, 3"]  # motion of a base with two derivatives
+    stack: Annotated[Any, "work", "depth, 3"]
 
 
 class Head(NamedTuple):
-    """The leading views of the work array."""
+    """State, generalised forces and accelerations alone: what integrators need."""
 
     t: Any
     q: Any
@@ -268,21 +160,197 @@ class Head(NamedTuple):
     a: Any
 
 
+BLOCK = Block(
+    sizes="system_sizes",
+    header="H_",
+    openers=(
+        Opener("open_model", Model),
+        Opener("open_work", Work),
+        Opener("open_head", Work, Head),
+        Opener("open_tree", Model, "tree"),
+    ),
+)
+
+
+def pack_model(header: Mapping[int, int], **tables: Any) -> tuple[Ints, Floats]:
+    """The frozen arrays of the lengths in a header, by place, and all tables of :class:`Model`, by name."""
+    ints = np.zeros(H_SIZE, np.int64)
+    ints[list(header)] = list(header.values())
+    n_ints, n_floats, _ = system_sizes(ints)
+    ints, floats = np.concatenate([ints, np.zeros(n_ints - H_SIZE, np.int64)]), np.zeros(n_floats)
+    fill(opened(open_model, ints, floats), **tables)
+    return ints, floats
+
+
+# Written by tools/openers.py from the classes above; change these and run it.
+
+
+def system_sizes(ints: Any) -> tuple[int, int, int]:
+    """Lengths of the arrays, from the headers in `ints`."""
+    bodies = ints[H_BODIES]
+    cuts = ints[H_CUTS]
+    forces = ints[H_FORCES]
+    code = ints[H_CODE]
+    programs = ints[H_PROGRAMS]
+    bases = ints[H_BASES]
+    linear = ints[H_LINEAR]
+    entries = ints[H_ENTRIES]
+    path = ints[H_PATH]
+    counted = ints[H_COUNTED]
+    constants = ints[H_CONSTANTS]
+    nv = ints[H_NV]
+    nq = ints[H_NQ]
+    nc = ints[H_NC]
+    jets = ints[H_JETS]
+    depth = ints[H_DEPTH]
+    n_ints = H_SIZE + bodies * N_TREE + cuts * N_CUT + forces * N_FORCE_INTS + code + programs + 1
+    n_ints += bases * N_BASE_PROGRAMS + linear * N_LINEAR + entries * N_ENTRY + (forces + entries) * N_READER
+    n_ints += path * N_STEP + counted * N_COUNTED
+    n_floats = bodies * N_BODY + cuts * N_CUT_FRAMES + forces * N_FORCE_FLOATS + constants + bases * 12 + entries + 3
+    n_floats += forces + entries + nv
+    n_work = 1 + nq + nv + nv + nv + nv + bodies * N_WORK + nv * N_DOF + nc + nc + nc + nc * 6 + entries
+    n_work += forces + entries + jets * 3 + N_BASE_PROGRAMS * 3 + depth * 3
+    return int(n_ints), int(n_floats), int(n_work)
+
+
+@inline(always=True)
+def open_model(ints, floats):
+    """Named views of the frozen arrays."""
+    bodies = ints[H_BODIES]
+    cuts = ints[H_CUTS]
+    forces = ints[H_FORCES]
+    code = ints[H_CODE]
+    programs = ints[H_PROGRAMS]
+    bases = ints[H_BASES]
+    linear = ints[H_LINEAR]
+    entries = ints[H_ENTRIES]
+    path = ints[H_PATH]
+    counted = ints[H_COUNTED]
+    constants = ints[H_CONSTANTS]
+    nv = ints[H_NV]
+    nq = ints[H_NQ]
+    nc = ints[H_NC]
+    user = ints[H_USER]
+    at_tree = H_SIZE
+    at_cut = at_tree + bodies * N_TREE
+    at_force = at_cut + cuts * N_CUT
+    at_code = at_force + forces * N_FORCE_INTS
+    at_program = at_code + code
+    at_base_programs = at_program + programs + 1
+    at_linear = at_base_programs + bases * N_BASE_PROGRAMS
+    at_entry = at_linear + linear * N_LINEAR
+    at_reader = at_entry + entries * N_ENTRY
+    at_path = at_reader + (forces + entries) * N_READER
+    at_counted = at_path + path * N_STEP
+    at_body = 0
+    at_cut_frames = at_body + bodies * N_BODY
+    at_force_data = at_cut_frames + cuts * N_CUT_FRAMES
+    at_constants = at_force_data + forces * N_FORCE_FLOATS
+    at_base_pose = at_constants + constants
+    at_factor = at_base_pose + bases * 12
+    at_gravity = at_factor + entries
+    at_reader_angle = at_gravity + 3
+    at_armature = at_reader_angle + forces + entries
+    return Model(
+        window(ints, at_tree, bodies, N_TREE),
+        window(floats, at_body, bodies, N_BODY),
+        window(ints, at_cut, cuts, N_CUT),
+        window(floats, at_cut_frames, cuts, N_CUT_FRAMES),
+        window(ints, at_force, forces, N_FORCE_INTS),
+        window(floats, at_force_data, forces, N_FORCE_FLOATS),
+        window(ints, at_code, code),
+        window(ints, at_program, programs + 1),
+        window(floats, at_constants, constants),
+        window(ints, at_base_programs, bases, N_BASE_PROGRAMS),
+        window(floats, at_base_pose, bases, 12),
+        window(ints, at_linear, linear, N_LINEAR),
+        window(ints, at_entry, entries, N_ENTRY),
+        window(floats, at_factor, entries),
+        window(floats, at_gravity, 3),
+        window(ints, at_reader, forces + entries, N_READER),
+        window(ints, at_path, path, N_STEP),
+        window(ints, at_counted, counted, N_COUNTED),
+        window(floats, at_reader_angle, forces + entries),
+        window(floats, at_armature, nv),
+        bases,
+        nq,
+        nv,
+        nc,
+        user,
+    )
+
+
+@inline(always=True)
+def open_work(ints, work):
+    """Named views of the work array."""
+    nq = ints[H_NQ]
+    nv = ints[H_NV]
+    bodies = ints[H_BODIES]
+    nc = ints[H_NC]
+    entries = ints[H_ENTRIES]
+    forces = ints[H_FORCES]
+    jets = ints[H_JETS]
+    depth = ints[H_DEPTH]
+    at_t = 0
+    at_q = at_t + 1
+    at_v = at_q + nq
+    at_tau = at_v + nv
+    at_a = at_tau + nv
+    at_load = at_a + nv
+    at_body = at_load + nv
+    at_dof = at_body + bodies * N_WORK
+    at_phi = at_dof + nv * N_DOF
+    at_gamma = at_phi + nc
+    at_explicit = at_gamma + nc
+    at_rows = at_explicit + nc
+    at_factor = at_rows + nc * 6
+    at_near = at_factor + entries
+    at_jets = at_near + forces + entries
+    at_motion = at_jets + jets * 3
+    at_stack = at_motion + N_BASE_PROGRAMS * 3
+    return Work(
+        window(work, at_t, 1),
+        window(work, at_q, nq),
+        window(work, at_v, nv),
+        window(work, at_tau, nv),
+        window(work, at_a, nv),
+        window(work, at_load, nv),
+        window(work, at_body, bodies, N_WORK),
+        window(work, at_dof, nv, N_DOF),
+        window(work, at_phi, nc),
+        window(work, at_gamma, nc),
+        window(work, at_explicit, nc),
+        window(work, at_rows, nc, 6),
+        window(work, at_factor, entries),
+        window(work, at_near, forces + entries),
+        window(work, at_jets, jets, 3),
+        window(work, at_motion, N_BASE_PROGRAMS, 3),
+        window(work, at_stack, depth, 3),
+    )
+
+
 @inline(always=True)
 def open_head(ints, work):
     """State, generalised forces and accelerations alone: what integrators need."""
-    nq, nv = ints[H_NQ], ints[H_NV]
-    a = 1 + nq
+    nq = ints[H_NQ]
+    nv = ints[H_NV]
+    at_t = 0
+    at_q = at_t + 1
+    at_v = at_q + nq
+    at_tau = at_v + nv
+    at_a = at_tau + nv
     return Head(
-        window(work, 0, 1),
-        window(work, 1, nq),
-        window(work, a, nv),
-        window(work, a + nv, nv),
-        window(work, a + 2 * nv, nv),
+        window(work, at_t, 1),
+        window(work, at_q, nq),
+        window(work, at_v, nv),
+        window(work, at_tau, nv),
+        window(work, at_a, nv),
     )
 
 
 @inline(always=True)
 def open_tree(ints):
-    """The table of the tree alone."""
-    return window(ints, H_SIZE, ints[H_ROWS], N_TREE)
+    """The segment `tree` alone."""
+    bodies = ints[H_BODIES]
+    at_tree = H_SIZE
+    return window(ints, at_tree, bodies, N_TREE)

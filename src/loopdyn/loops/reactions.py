@@ -23,6 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from loopdyn.engine import records as rec
+from loopdyn.engine.layout import opened
 from loopdyn.errors import ModelError, Problem
 from loopdyn.joints.base import COMPONENTS
 from loopdyn.joints.dispatch import wrenches
@@ -296,9 +297,9 @@ class _Balance:
         tree = [j for j in own if j.in_tree]
         self.ints, self.floats, cut_of = with_cuts(system, [j.body for j in tree])
         self.joints = np.array([[i, cut] for i, cut in cut_of.items()], np.int64).reshape(-1, 2)
-        self.array = np.zeros(rec.work_size(self.ints))
-        self.work: rec.Work = getattr(rec.open_work, "py_func", rec.open_work)(self.ints, self.array)
-        model: rec.Model = getattr(rec.open_model, "py_func", rec.open_model)(self.ints, self.floats)
+        self.array = np.zeros(rec.system_sizes(self.ints)[2])
+        self.work: rec.Work = opened(rec.open_work, self.ints, self.array)
+        model: rec.Model = opened(rec.open_model, self.ints, self.floats)
         self.cut, self.frames = model.cut, model.cut_frames
         # order of the rows here: joints as the mechanism has them, then constraints
         self.names = tuple(j.name for j in own)

@@ -63,20 +63,21 @@ class Freezer:
         counted = [label for label in paths if paths[label] is None and (wanted is None or label in wanted)]
         reader, path, reader_angle = self._readers(paths, counted)
         nq = len(p.q_labels) + len(counted)
-        header = [len(p.order), self.n_bases, nq, len(p.v_labels), len(cut), self.n_rows]
-        header += [len(self.forces), len(code), len(programs), len(constants), len(linear), len(entries), max(depth, 1)]
         variables = [3, *(1 + 2 * len(c.freedoms) for _, c in self.linear)]  # laws of forces have three
-        header.append(max(variables))
-        header += [self.n_user_rows, len(path), len(counted)]
-        places = np.array([self._cut_freedom(label) for label in counted], np.int64).reshape(-1, rec.N_COUNTED)
-        int_parts = [np.array(header), p.tree, cut, force_ints, code, start, base, linear, entries]
-        int_parts += [reader, path, places]
-        float_parts = [p.body_data, cut_frames, force_data, constants, base_pose, factors, self.gravity, reader_angle]
-        float_parts.append(self.armature)
-        ints = np.concatenate([np.asarray(part, np.int64).ravel() for part in int_parts])
-        floats = np.concatenate([np.asarray(part, np.float64).ravel() for part in float_parts])
-        if (len(ints), len(floats)) != rec.model_sizes(header):
-            raise AssertionError("layout of the frozen arrays and of the kernels differ")
+        header = {
+            rec.H_BODIES: len(p.order), rec.H_BASES: self.n_bases, rec.H_NQ: nq, rec.H_NV: len(p.v_labels),
+            rec.H_CUTS: len(cut), rec.H_NC: self.n_rows, rec.H_FORCES: len(self.forces), rec.H_CODE: len(code),
+            rec.H_PROGRAMS: len(programs), rec.H_CONSTANTS: len(constants), rec.H_LINEAR: len(linear),
+            rec.H_ENTRIES: len(entries), rec.H_DEPTH: max(depth, 1), rec.H_JETS: max(variables),
+            rec.H_USER: self.n_user_rows, rec.H_PATH: len(path), rec.H_COUNTED: len(counted),
+        }  # fmt: skip
+        ints, floats = rec.pack_model(
+            header,
+            tree=p.tree, body=p.body_data, cut=cut, cut_frames=cut_frames, force=force_ints, force_data=force_data,
+            code=code, program=start, constants=constants, base_programs=base, base_pose=base_pose, linear=linear,
+            entry=entries, factor=factors, gravity=self.gravity, reader=reader, path=path,
+            counted=[self._cut_freedom(label) for label in counted], reader_angle=reader_angle, armature=self.armature,
+        )  # fmt: skip
         ints.flags.writeable = floats.flags.writeable = False
         return ints, floats, counted
 

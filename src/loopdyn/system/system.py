@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from loopdyn.engine import records as rec
+from loopdyn.engine.layout import opened
 from loopdyn.errors import LoopdynError, ModelError, Problem
 from loopdyn.joints import Joint
 from loopdyn.model.mechanism import Mechanism
@@ -207,7 +208,7 @@ class System:
         exact = self.exact or self
         if tolerated not in exact._tolerating:
             ints = exact.ints.copy()
-            cut = getattr(rec.open_model, "py_func", rec.open_model)(ints, exact.floats).cut
+            cut = opened(rec.open_model, ints, exact.floats).cut
             for label in tolerated.rows:
                 k = exact.constraint_rows.index(label)
                 n = int(np.flatnonzero((cut[:, rec.C_ROW] <= k) & (k < cut[:, rec.C_ROW] + cut[:, rec.C_ROWS]))[0])
@@ -235,7 +236,7 @@ class System:
     @property
     def nb(self) -> int:
         """Number of bodies."""
-        return int(self.ints[rec.H_ROWS] - self.ints[rec.H_BASES])
+        return int(self.ints[rec.H_BODIES] - self.ints[rec.H_BASES])
 
     @property
     def nq(self) -> int:
@@ -326,19 +327,17 @@ class System:
     @cached_property
     def model(self) -> rec.Model:
         """Views of the frozen arrays."""
-        python = getattr(rec.open_model, "py_func", rec.open_model)
-        opened: rec.Model = python(self.ints, self.floats)
-        return opened
+        views: rec.Model = opened(rec.open_model, self.ints, self.floats)
+        return views
 
     def work(self, dtype: Any = np.float64) -> NDArray[Any]:
         """A fresh work array."""
-        return np.zeros(rec.work_size(self.ints), dtype)
+        return np.zeros(rec.system_sizes(self.ints)[2], dtype)
 
     def open_work(self, work: NDArray[Any]) -> rec.Work:
         """Named views of a work array."""
-        python = getattr(rec.open_work, "py_func", rec.open_work)
-        opened: rec.Work = python(self.ints, work)
-        return opened
+        views: rec.Work = opened(rec.open_work, self.ints, work)
+        return views
 
     @cached_property
     def q_reference(self) -> Array:

@@ -24,7 +24,7 @@ from typing import Any, ClassVar, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from loopdyn.engine.records import PARENT, model_sizes
+from loopdyn.engine.records import PARENT, system_sizes
 from loopdyn.engine.records import V0 as FIRST_SPEED
 from loopdyn.engine.status import AGAIN, FINE, NOT_CLOSED, SINGULAR_SET
 from loopdyn.errors import LoopdynError, SingularityError
@@ -58,7 +58,7 @@ class WorkArrays:
     """Arrays of the kernels for one system and one form of the state, with views of them."""
 
     def __init__(self, system: System, rank: int, form: int, weighing: int, candidate: Array, switch: float):
-        n_ints, n_floats = model_sizes(system.ints)
+        n_ints, n_floats, _ = system_sizes(system.ints)
         nv, nc, r = system.nv, system.nc, rank
         header = np.zeros(kernels.P_SIZE, np.int64)
         header[kernels.P_K], header[kernels.P_R] = nv - r, r

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from loopdyn.engine.jit import inline, window
-from loopdyn.engine.records import H_ENTRIES, H_NC, H_NV, H_ROWS
+from loopdyn.engine.records import H_BODIES, H_ENTRIES, H_NC, H_NV
 
 # Header of the plan, behind the ints of the system: lengths of its tables, of its arrays of numbers, and settings.
 N_GROUPS, N_STEPS, N_CELLS, N_ROWS, N_DEPENDENT, N_PARTS, N_PATH, N_LOCAL, N_DIRECT, N_TENTATIVE = range(10)
@@ -88,7 +88,7 @@ class Numbers(NamedTuple):
 @inline(always=True)
 def open_cells(ints, o):
     """The plan, which begins at o in the int array."""
-    n, nv, nc = ints[H_ROWS], ints[H_NV], ints[H_NC]
+    n, nv, nc = ints[H_BODIES], ints[H_NV], ints[H_NC]
     a = o + N_HEADER
     b = a + 3 * n
     c = b + nv + nc
@@ -123,7 +123,7 @@ def open_cells(ints, o):
 @inline(always=True)
 def open_numbers(ints, o, floats, work, a):
     """Numbers of the plan, whose ints begin at o, and the own work, which begins at a."""
-    n, nv, nc, entries = ints[H_ROWS], ints[H_NV], ints[H_NC], ints[H_ENTRIES]
+    n, nv, nc, entries = ints[H_BODIES], ints[H_NV], ints[H_NC], ints[H_ENTRIES]
     f, cells, t = ints[o + FLOATS], ints[o + N_CELLS], ints[o + N_TENTATIVE]
     b = a + ints[o + N_E]
     c = b + 6 * ints[o + N_COLUMNS]

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loopdyn.constraints.base import FIRST_CONSTRAINT
-from loopdyn.engine.records import C_KIND, H_ENTRIES, NV, PARENT, V0, model_sizes
+from loopdyn.engine.records import C_KIND, H_ENTRIES, NV, PARENT, V0, system_sizes
 from loopdyn.formulations.base import Array
 from loopdyn.formulations.rcr import layout
 from loopdyn.formulations.rcr.plan import Group, Plan
@@ -21,7 +21,7 @@ class WorkArrays:
     def __init__(self, plan: Plan, form: int, candidate: Array, switch: float):
         self.plan, system = plan, plan.system
         self.system = system
-        n_ints, n_floats = model_sizes(system.ints)
+        n_ints, n_floats, _ = system_sizes(system.ints)
         own = _Tables(plan).packed(form, n_floats)
         self.ints = np.concatenate([system.ints[:n_ints], own])
         self.floats = np.concatenate(

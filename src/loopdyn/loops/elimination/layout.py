@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from loopdyn.engine.jit import inline, window
 from loopdyn.engine.records import (
     H_BASES,
+    H_BODIES,
     H_CODE,
     H_COUNTED,
     H_CUTS,
@@ -23,7 +24,6 @@ from loopdyn.engine.records import (
     H_NV,
     H_PATH,
     H_PROGRAMS,
-    H_ROWS,
     H_SIZE,
     N_BASE_PROGRAMS,
     N_COUNTED,
@@ -36,9 +36,8 @@ from loopdyn.engine.records import (
     N_STEP,
     N_TREE,
     N_WORK,
-    model_sizes,
+    system_sizes,
 )
-from loopdyn.engine.records import work_size as system_work_size
 
 # Header of the plan: lengths of its tables.
 P_ROWS, P_SLOTS, P_RESPONSES, P_OPEN, P_NODES, P_LATER, P_BLOCKS, P_MATRIX = range(8)
@@ -122,18 +121,18 @@ def pack_plan(p: PlanArrays, slots: int, responses: int, matrix: int) -> NDArray
 
 def work_size(ints: NDArray[np.int64]) -> int:
     """Length of the whole work array: of the system and of the elimination."""
-    header = ints[model_sizes(ints)[0] :]
+    header = ints[system_sizes(ints)[0] :]
     n, slots, responses, matrix = (int(header[k]) for k in (P_ROWS, P_SLOTS, P_RESPONSES, P_MATRIX))
     size = 6 * slots + 3 * int(ints[H_CUTS]) + responses + matrix + 7 * n + 2 * int(header[P_DROPPED])
     size += 6 * int(header[P_SEVERED]) * N_FREE
-    size += 6 * int(ints[H_ROWS]) + int(ints[H_NV]) + int(ints[H_NC]) + N_DIAGNOSTICS
-    return system_work_size(ints) + size
+    size += 6 * int(ints[H_BODIES]) + int(ints[H_NV]) + int(ints[H_NC]) + N_DIAGNOSTICS
+    return system_sizes(ints)[2] + size
 
 
 @inline
 def plan_start(ints):
     """Where the plan begins in the int array."""
-    a = H_SIZE + ints[H_ROWS] * N_TREE + ints[H_CUTS] * N_CUT + ints[H_FORCES] * N_FORCE_INTS + ints[H_CODE]
+    a = H_SIZE + ints[H_BODIES] * N_TREE + ints[H_CUTS] * N_CUT + ints[H_FORCES] * N_FORCE_INTS + ints[H_CODE]
     a += ints[H_PROGRAMS] + 1 + ints[H_BASES] * N_BASE_PROGRAMS
     a += ints[H_LINEAR] * N_LINEAR + ints[H_ENTRIES] * N_ENTRY + (ints[H_FORCES] + ints[H_ENTRIES]) * N_READER
     return a + ints[H_PATH] * N_STEP + ints[H_COUNTED] * N_COUNTED
@@ -143,14 +142,14 @@ def plan_start(ints):
 def work_start(ints):
     """Where the work of the elimination begins in the work array."""
     nv, nc = ints[H_NV], ints[H_NC]
-    a = 1 + ints[H_NQ] + 4 * nv + ints[H_ROWS] * N_WORK + nv * N_DOF + 9 * nc + 2 * ints[H_ENTRIES]
+    a = 1 + ints[H_NQ] + 4 * nv + ints[H_BODIES] * N_WORK + nv * N_DOF + 9 * nc + 2 * ints[H_ENTRIES]
     return a + ints[H_FORCES] + 3 * ints[H_JETS] + 3 * N_BASE_PROGRAMS + 3 * ints[H_DEPTH]
 
 
 @inline(always=True)
 def open_plan(ints, o):
     """Named views of the plan, which begins at o in the int array."""
-    bodies, related, rows = ints[H_ROWS], ints[H_ENTRIES], ints[H_NC]
+    bodies, related, rows = ints[H_BODIES], ints[H_ENTRIES], ints[H_NC]
     n, opened, nodes, later = ints[o + P_ROWS], ints[o + P_OPEN], ints[o + P_NODES], ints[o + P_LATER]
     blocks, severed = ints[o + P_BLOCKS], ints[o + P_SEVERED]
     moving, cuts = bodies - ints[H_BASES], ints[H_CUTS]
@@ -186,7 +185,7 @@ def open_plan(ints, o):
 def open_elimination(ints, o, work, a):
     """Named views of the work of the elimination, which begins at a in the work array."""
     n, slots, responses, matrix = ints[o + P_ROWS], ints[o + P_SLOTS], ints[o + P_RESPONSES], ints[o + P_MATRIX]
-    severed, bodies, cuts = ints[o + P_SEVERED], ints[H_ROWS], ints[H_CUTS]
+    severed, bodies, cuts = ints[o + P_SEVERED], ints[H_BODIES], ints[H_CUTS]
     nv, nc, all_rows = ints[H_NV], ints[H_NC], n + ints[o + P_DROPPED]
     b = a + 6 * slots
     c = b + 3 * cuts
@@ -221,5 +220,5 @@ def open_elimination(ints, o, work, a):
 def view_work(ints: NDArray[np.int64], work: NDArray[Any]) -> EliminationWork:
     """The same for Python."""
     python = getattr(open_elimination, "py_func", open_elimination)
-    opened: EliminationWork = python(ints, model_sizes(ints)[0], work, system_work_size(ints))
+    opened: EliminationWork = python(ints, system_sizes(ints)[0], work, system_sizes(ints)[2])
     return opened

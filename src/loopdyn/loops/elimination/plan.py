@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loopdyn.engine import records as rec
+from loopdyn.engine.layout import opened
 from loopdyn.errors import LoopdynError
 from loopdyn.joints.dispatch import JOINT_TYPES
 from loopdyn.loops.elimination import layout
@@ -308,7 +309,7 @@ def _freeze(system: System, forest: Forest, pattern: Pattern) -> Plan:
     order = np.argsort(pattern.place)
     kept = np.array([r for k in order for r in forest.nodes[k].rows], np.int64)
     index = {int(r): m for m, r in enumerate(kept)}
-    cut_table = _cut_table(ints, model)
+    cut_table = opened(rec.open_model, ints, floats).cut
     all_rows = [r for _, _, _, row, rows, *_ in cut_table.tolist() for r in range(row, row + rows)]
     all_rows += model.linear[:, rec.L_ROW].tolist()
     dropped = [r for r in all_rows if r not in index]
@@ -325,11 +326,11 @@ def _freeze(system: System, forest: Forest, pattern: Pattern) -> Plan:
     at, open_, block = np.zeros((n, layout.N_AT), np.int64), list[list[int]](), pattern.block.tolist()
     responses = severed = 0
     for i in waves.order:
-        opened, free = nodes_at[i], i in cut_of
-        at[i] = [len(open_), len(open_) + len(opened), responses, len(block), severed if free else -1]
-        open_ += [[k, *columns.of(i, k), acting.get((i, k), -1)] for k in opened]
-        block += [pattern.where(a, b) for m, a in enumerate(opened) for b in opened[: m + 1]]
-        responses += sum(int(width[k]) for k in opened) * int(freedoms[i])
+        nodes, free = nodes_at[i], i in cut_of
+        at[i] = [len(open_), len(open_) + len(nodes), responses, len(block), severed if free else -1]
+        open_ += [[k, *columns.of(i, k), acting.get((i, k), -1)] for k in nodes]
+        block += [pattern.where(a, b) for m, a in enumerate(nodes) for b in nodes[: m + 1]]
+        responses += sum(int(width[k]) for k in nodes) * int(freedoms[i])
         severed += free
     body_of = np.repeat(np.arange(n), model.tree[:, rec.NV])
     entries = []
@@ -512,12 +513,9 @@ def with_cuts(system: System, bodies: Sequence[int]) -> tuple[Ints, NDArray[np.f
         row += len(j.spec.rows_when_cut)
     cut = np.concatenate([model.cut, np.array(added, np.int64).reshape(-1, rec.N_CUT)])
     cut_frames = np.concatenate([model.cut_frames, np.array(frames).reshape(-1, rec.N_CUT_FRAMES)])
-    header = system.ints[: rec.H_SIZE].copy()
-    header[rec.H_CUTS], header[rec.H_NC] = len(cut), row
-    a = rec.H_SIZE + model.tree.size
-    ints = np.concatenate([header, model.tree.ravel(), cut.ravel(), system.ints[a + model.cut.size :]])
-    b = model.body.size
-    floats = np.concatenate([model.body.ravel(), cut_frames.ravel(), system.floats[b + model.cut_frames.size :]])
+    header = dict(enumerate(system.ints[: rec.H_SIZE].tolist())) | {rec.H_CUTS: len(cut), rec.H_NC: row}
+    tables = {name: table for name, table in model._asdict().items() if isinstance(table, np.ndarray)}
+    ints, floats = rec.pack_model(header, **(tables | {"cut": cut, "cut_frames": cut_frames}))
     return ints, floats, cut_of
 
 
@@ -530,8 +528,3 @@ def _cut_frames(system: System, joint: JointData) -> NDArray[np.float64]:
         out[start + 3 : start + 12] = (axes @ R).T.ravel()
     out[rec.C_PAR : rec.C_PAR + 2] = joint.par
     return out
-
-
-def _cut_table(ints: Ints, model: rec.Model) -> Ints:
-    a = rec.H_SIZE + model.tree.size
-    return ints[a : a + int(ints[rec.H_CUTS]) * rec.N_CUT].reshape(-1, rec.N_CUT)
