@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, get_type_hints
 from loopdyn.engine import records
 from loopdyn.engine.layout import Block, Opener
 
-MODULES = ("loopdyn.engine.records",)
+MODULES = ("loopdyn.engine.records", "loopdyn.loops.elimination.layout")
 MARK = "# Written by tools/openers.py from the classes above; change these and run it."
 ARRAYS = ("ints", "floats", "work")
 LINE = 120

@@ -114,7 +114,7 @@ def length_of_chosen(ints, floats, work, o):
 def accelerate(ints, floats, work):
     """Accelerations as `graph` finds them; notes the indicator and the smallest of this step."""
     status = passes.accelerate(ints, floats, work)
-    E = open_elimination(ints, plan_start(ints), work, work_start(ints))
+    E = open_elimination(ints, work)
     o = work.size - ints[plan_start(ints) + P_ROWS] - N_WATCH
     pivots = work[o + N_WATCH :]
     for k in range(pivots.size):
@@ -143,7 +143,7 @@ def correct(ints, floats, work):
     for k in range(w.v.size):
         work[a + w.q.size + k] = w.v[k]
     status = passes.correct(ints, floats, work)
-    E = open_elimination(ints, plan_start(ints), work, work_start(ints))
+    E = open_elimination(ints, work)
     if status == FINE and share_of_pivots(E, work[o + N_WATCH :]) < POOR:
         for k in range(w.q.size):
             w.q[k] = work[a + k]

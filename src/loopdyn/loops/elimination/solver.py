@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loopdyn.engine import records as rec
+from loopdyn.engine.layout import opened
 from loopdyn.errors import SingularityError
 from loopdyn.loops.elimination import layout
 from loopdyn.loops.elimination.passes import CHOOSE_AGAIN, SINGULAR, accelerate, correct
@@ -64,13 +65,12 @@ class Elimination:
 
     def _use(self, plan: Plan) -> None:
         self.plan = plan
-        size, kept = layout.work_size(plan.ints), self.spare
+        size, kept = plan.work, self.spare
         self.array = np.zeros(size + (kept.size + plan.pattern.rows if kept.size else 0))
         self.spare = self.array[size : size + kept.size]
         self.spare[:] = kept
-        python = getattr(rec.open_work, "py_func", rec.open_work)
-        self.work: rec.Work = python(plan.ints, self.array)
-        self.views = layout.view_work(plan.ints, self.array)
+        self.work: rec.Work = opened(rec.open_work, plan.ints, self.array)
+        self.views: layout.EliminationWork = opened(layout.open_elimination, plan.ints, self.array)
         self.arrays = (plan.ints, plan.floats, self.array)
 
     def _replan(self, rows: dict[str, list[int]] | None = None) -> None:
