@@ -10,38 +10,22 @@ from __future__ import annotations
 
 import ast
 import importlib
-from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
-from typing import Any, NamedTuple, get_type_hints
+from typing import Any, get_type_hints
 
 from loopdyn.engine import records
-from loopdyn.engine.layout import Block, Opener
+from loopdyn.engine.layout import Block, Opener, segments
 
-MODULES = ("loopdyn.engine.records", "loopdyn.loops.elimination.layout")
+MODULES = (
+    "loopdyn.engine.records",
+    "loopdyn.loops.elimination.layout",
+    "loopdyn.formulations.partition.layout",
+    "loopdyn.formulations.closure.layout",
+)
 MARK = "# Written by tools/openers.py from the classes above; change these and run it."
 ARRAYS = ("ints", "floats", "work")
 LINE = 120
-
-
-class Segment(NamedTuple):
-    """One segment of a block."""
-
-    name: str
-    array: str
-    shape: tuple[str, ...]  # expressions in lengths and constants
-
-
-def segments(views: type) -> list[Segment]:
-    """Segments that a class of views lists, in their order."""
-    hints = get_type_hints(views, include_extras=True)
-    found = [(name, getattr(hint, "__metadata__", ())) for name, hint in hints.items()]
-    return [Segment(name, meta[0], tuple(_split(meta[1]))) for name, meta in found if len(meta) == 2]
-
-
-def _split(shape: str) -> Iterator[str]:
-    tree = ast.parse(shape, mode="eval").body
-    yield from (ast.unparse(x) for x in (tree.elts if isinstance(tree, ast.Tuple) else [tree]))
 
 
 class Writer:
@@ -106,8 +90,7 @@ class Writer:
         for name in names:
             meta = hints[name].__metadata__
             expressions += [meta[0]] if len(meta) == 1 else []
-            shape = ", ".join(_split(meta[1])) if len(meta) == 2 else ""
-            values.append(f"window({meta[0]}, at_{name}, {shape})" if shape else meta[0])
+            values.append(f"window({meta[0]}, at_{name}, {meta[1]})" if len(meta) == 2 else meta[0])
         result = values if isinstance(o.part, str) else [f"{(o.part or o.views).__name__}(", *values]
         doc = f"The segment `{o.part}` alone." if isinstance(o.part, str) else (o.part or o.views).__doc__
         arguments = ", ".join(a for a in ARRAYS if a == "ints" or a in used)

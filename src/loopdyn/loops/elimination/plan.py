@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loopdyn.engine import records as rec
-from loopdyn.engine.layout import fill, opened, with_block
+from loopdyn.engine.layout import fill, opened, segments, with_block
 from loopdyn.errors import LoopdynError
 from loopdyn.joints.dispatch import JOINT_TYPES
 from loopdyn.loops.elimination import layout
@@ -524,7 +524,7 @@ def with_cuts(system: System, bodies: Sequence[int]) -> tuple[Ints, NDArray[np.f
     cut = np.concatenate([model.cut, np.array(added, np.int64).reshape(-1, rec.N_CUT)])
     cut_frames = np.concatenate([model.cut_frames, np.array(frames).reshape(-1, rec.N_CUT_FRAMES)])
     header = dict(enumerate(system.ints[: rec.H_SIZE].tolist())) | {rec.H_CUTS: len(cut), rec.H_NC: row}
-    tables = {name: table for name, table in model._asdict().items() if isinstance(table, np.ndarray)}
+    tables = {s.name: getattr(model, s.name) for s in segments(rec.Model)}
     ints, floats = rec.pack_model(header, **(tables | {"cut": cut, "cut_frames": cut_frames}))
     return ints, floats, cut_of
 
