@@ -22,6 +22,7 @@ MODULES = (
     "loopdyn.loops.elimination.layout",
     "loopdyn.formulations.partition.layout",
     "loopdyn.formulations.closure.layout",
+    "loopdyn.formulations.rcr.layout",
 )
 MARK = "# Written by tools/openers.py from the classes above; change these and run it."
 ARRAYS = ("ints", "floats", "work")
