@@ -45,9 +45,12 @@ class Segment(NamedTuple):
 @cache
 def segments(views: type) -> tuple[Segment, ...]:
     """Segments that a class of views lists, in their order."""
-    hints = get_type_hints(views, include_extras=True)
-    found = [(name, getattr(hint, "__metadata__", ())) for name, hint in hints.items()]
-    return tuple(Segment(name, meta[0], tuple(meta[1].split(", "))) for name, meta in found if len(meta) == 2)
+    found: list[Segment] = []
+    for name, hint in get_type_hints(views, include_extras=True).items():
+        match getattr(hint, "__metadata__", None):
+            case (array, shape):
+                found.append(Segment(name, array, tuple(shape.split(", "))))
+    return tuple(found)
 
 
 class Opener(NamedTuple):
@@ -107,7 +110,8 @@ def fill(views: Any, **tables: Any) -> None:
     AssertionError
         If one is left out, or has another size than the header says.
     """
-    names = {s.name for s in segments(type(views)) if s.array != "work"}
+    kind: type = type(views)
+    names = {s.name for s in segments(kind) if s.array != "work"}
     if names != tables.keys():
         raise AssertionError(f"segments left out or unknown: {sorted(names ^ tables.keys())}")
     for name in names:

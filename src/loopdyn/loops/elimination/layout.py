@@ -9,32 +9,11 @@ from loopdyn.engine.layout import N_ADDRESSES, WORK, Block, Opener
 from loopdyn.engine.records import (
     H_BASES,
     H_BODIES,
-    H_CODE,
-    H_COUNTED,
     H_CUTS,
-    H_DEPTH,
     H_ENTRIES,
-    H_FORCES,
-    H_JETS,
-    H_LINEAR,
     H_NC,
-    H_NQ,
     H_NV,
-    H_PATH,
-    H_PROGRAMS,
-    H_SIZE,
     H_SOLVER,
-    N_BASE_PROGRAMS,
-    N_COUNTED,
-    N_CUT,
-    N_DOF,
-    N_ENTRY,
-    N_FORCE_INTS,
-    N_LINEAR,
-    N_READER,
-    N_STEP,
-    N_TREE,
-    N_WORK,
 )
 
 # Header of the plan: lengths of its tables.
@@ -105,23 +84,6 @@ class EliminationWork(NamedTuple):
     rates: Annotated[Any, "work", "nv"]  # ... and to that of each freedom
     multipliers: Annotated[Any, "work", "nc"]  # lam by rows of the tables; zero for rows that were dropped
     diagnostics: Annotated[Any, "work", "N_DIAGNOSTICS"]
-
-
-@inline
-def plan_start(ints):
-    """Where the plan begins in the int array."""
-    a = H_SIZE + ints[H_BODIES] * N_TREE + ints[H_CUTS] * N_CUT + ints[H_FORCES] * N_FORCE_INTS + ints[H_CODE]
-    a += ints[H_PROGRAMS] + 1 + ints[H_BASES] * N_BASE_PROGRAMS
-    a += ints[H_LINEAR] * N_LINEAR + ints[H_ENTRIES] * N_ENTRY + (ints[H_FORCES] + ints[H_ENTRIES]) * N_READER
-    return a + ints[H_PATH] * N_STEP + ints[H_COUNTED] * N_COUNTED
-
-
-@inline
-def work_start(ints):
-    """Where the work of the elimination begins in the work array."""
-    nv, nc = ints[H_NV], ints[H_NC]
-    a = 1 + ints[H_NQ] + 4 * nv + ints[H_BODIES] * N_WORK + nv * N_DOF + 9 * nc + 2 * ints[H_ENTRIES]
-    return a + ints[H_FORCES] + 3 * ints[H_JETS] + 3 * N_BASE_PROGRAMS + 3 * ints[H_DEPTH]
 
 
 BLOCK = Block(
