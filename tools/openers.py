@@ -10,38 +10,24 @@ from __future__ import annotations
 
 import ast
 import importlib
-from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
-from typing import Any, NamedTuple, get_type_hints
+from typing import Any, get_type_hints
 
 from loopdyn.engine import records
-from loopdyn.engine.layout import Block, Opener
+from loopdyn.engine.layout import Block, Opener, segments
 
-MODULES = ("loopdyn.engine.records",)
+MODULES = (
+    "loopdyn.engine.records",
+    "loopdyn.loops.elimination.layout",
+    "loopdyn.formulations.partition.layout",
+    "loopdyn.formulations.closure.layout",
+    "loopdyn.formulations.rcr.layout",
+    "loopdyn.formulations.auto.layout",
+)
 MARK = "# Written by tools/openers.py from the classes above; change these and run it."
 ARRAYS = ("ints", "floats", "work")
 LINE = 120
-
-
-class Segment(NamedTuple):
-    """One segment of a block."""
-
-    name: str
-    array: str
-    shape: tuple[str, ...]  # expressions in lengths and constants
-
-
-def segments(views: type) -> list[Segment]:
-    """Segments that a class of views lists, in their order."""
-    hints = get_type_hints(views, include_extras=True)
-    found = [(name, getattr(hint, "__metadata__", ())) for name, hint in hints.items()]
-    return [Segment(name, meta[0], tuple(_split(meta[1]))) for name, meta in found if len(meta) == 2]
-
-
-def _split(shape: str) -> Iterator[str]:
-    tree = ast.parse(shape, mode="eval").body
-    yield from (ast.unparse(x) for x in (tree.elts if isinstance(tree, ast.Tuple) else [tree]))
 
 
 class Writer:
@@ -51,6 +37,9 @@ class Writer:
         self.module, self.block = module, module.BLOCK
         classes = dict.fromkeys(opener.views for opener in self.block.openers)
         self.segments = {array: [s for c in classes for s in segments(c) if s.array == array] for array in ARRAYS}
+        for array, some in self.segments.items():
+            if len({s.name for s in some}) < len(some):
+                raise LookupError(f"{module.__name__}: two segments of {array} have the same name")
 
     def text(self) -> str:
         """All functions."""
@@ -72,55 +61,59 @@ class Writer:
         ]
         return "\n".join(lines)
 
-    def lengths(self, expressions: list[str], addresses: bool = False) -> list[str]:
+    def lengths(self, expressions: list[str]) -> list[str]:
         """Statements that read what the expressions need from the headers."""
         b: Block = self.block
         names = dict.fromkeys(n for e in expressions for n in _names(e) if not n.isupper())
-        lines = []
+        lines = [] if b.address is None else [f"    o = ints[{b.address}]"]
         for name in names:
             own, system = f"{b.header}{name.upper()}", f"H_{name.upper()}"
             if b.address is not None and hasattr(self.module, own):
                 lines.append(f"    {name} = ints[o + {own}]")
-                addresses = True
             elif hasattr(records, system):
                 lines.append(f"    {name} = ints[{system}]")
             else:
                 raise LookupError(f"{self.module.__name__}: no header has a length '{name}'")
-        if b.address is not None and addresses:
-            lines.insert(0, f"    o = ints[{b.address}]")
         return lines
 
     def opener(self, o: Opener) -> str:
         """One opener."""
-        hints = get_type_hints(o.views, include_extras=True)
-        names = [o.part] if isinstance(o.part, str) else list((o.part or o.views).__annotations__)
-        values, places, expressions = [], [], []
+        alone = isinstance(o.part, str)
+        returned: Any = o.part or o.views
+        names = [returned] if alone else list(returned.__annotations__)
+        places, expressions = self.places(o.views, names)
+        hints, values = get_type_hints(o.views, include_extras=True), []
+        for name in names:
+            match hints[name].__metadata__:
+                case (array, shape):
+                    values.append(f"window({array}, at_{name}, {shape})")
+                case (length,):
+                    expressions.append(length)
+                    values.append(length)
         used = {s.array for s in segments(o.views) if s.name in names}
-        for array in (a for a in ARRAYS if a in used):
-            last = max(k for k, s in enumerate(self.segments[array]) if s.name in names)
+        views = [f"    return {returned if alone else returned.__name__}(", *(f"        {x}," for x in values), "    )"]
+        lines = [
+            "@inline(always=True)",
+            f"def {o.name}({', '.join(a for a in ARRAYS if a == 'ints' or a in used)}):",
+            f'    """{f"The segment `{returned}` alone." if alone else returned.__doc__}"""',
+            *self.lengths(expressions),
+            *places,
+            *([f"    return {values[0]}"] if alone else views),
+        ]
+        return "\n".join(lines)
+
+    def places(self, views: type, names: list[str]) -> tuple[list[str], list[str]]:
+        """Statements that tell where segments begin, up to the last one of these names; expressions used in them."""
+        statements, expressions = [], []
+        for array in ARRAYS:
+            own = {s.name for s in segments(views) if s.array == array and s.name in names}
+            last = max((k for k, s in enumerate(self.segments[array], 1) if s.name in own), default=0)
             before = self.begin(array)
-            for s in self.segments[array][: last + 1]:
-                places.append(f"    at_{s.name} = {before}")
+            for s in self.segments[array][:last]:
+                statements.append(f"    at_{s.name} = {before}")
                 before = f"at_{s.name} + {_product(s.shape)}"
                 expressions += s.shape
-        for name in names:
-            meta = hints[name].__metadata__
-            expressions += [meta[0]] if len(meta) == 1 else []
-            shape = ", ".join(_split(meta[1])) if len(meta) == 2 else ""
-            values.append(f"window({meta[0]}, at_{name}, {shape})" if shape else meta[0])
-        result = values if isinstance(o.part, str) else [f"{(o.part or o.views).__name__}(", *values]
-        doc = f"The segment `{o.part}` alone." if isinstance(o.part, str) else (o.part or o.views).__doc__
-        arguments = ", ".join(a for a in ARRAYS if a == "ints" or a in used)
-        return "\n".join(
-            [
-                "@inline(always=True)",
-                f"def {o.name}({arguments}):",
-                f'    """{doc}"""',
-                *self.lengths(expressions, addresses=True),
-                *places,
-                *_returned(result),
-            ]
-        )
+        return statements, expressions
 
     def begin(self, array: str) -> str:
         """Where the segments of an array begin."""
@@ -135,8 +128,8 @@ def _names(expression: str) -> list[str]:
 
 
 def _product(shape: tuple[str, ...]) -> str:
-    factors = [f"({x})" if " + " in x or " - " in x else x for x in shape if x != "1" or len(shape) == 1]
-    return " * ".join(factors) if len(factors) > 1 else shape[0]
+    factors = [x for x in shape if x != "1"] or ["1"]
+    return " * ".join(f"({x})" if " + " in x or " - " in x else x for x in factors) if factors[1:] else factors[0]
 
 
 def _sum(name: str, terms: list[str]) -> list[str]:
@@ -149,12 +142,6 @@ def _sum(name: str, terms: list[str]) -> list[str]:
         else:
             lines.append(f"    {name} += {term}")
     return lines
-
-
-def _returned(result: list[str]) -> list[str]:
-    if len(result) == 1:
-        return [f"    return {result[0]}"]
-    return [f"    return {result[0]}", *(f"        {value}," for value in result[1:]), "    )"]
 
 
 def written(name: str) -> tuple[Path, str]:

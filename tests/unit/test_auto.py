@@ -7,7 +7,7 @@ from scipy import integrate
 from tests.linkages import add_linkage, linkage, moved, sides
 
 import loopdyn as ld
-from loopdyn.formulations.auto import singularity_monitor
+from loopdyn.formulations.auto import layout, singularity_monitor
 from loopdyn.formulations.momentum import formulation as momentum
 from loopdyn.integrators.stepper import Stepper
 from loopdyn.loops.elimination import plan
@@ -331,11 +331,11 @@ def test_rows_chosen_under_watch_are_as_long_as_those_that_momentum_steps_choose
     system = m.compile()
     state = ld.assemble(system)
     solver = ld.prepare(system, "auto", state)
-    solver._watch[singularity_monitor.LONGEST] = 0.0
+    solver._indicator[layout.LONGEST] = 0.0
     a = solver.accelerations(state.t, state.q, state.v).copy()
     singularity_monitor.accepted(*solver._arrays)
     expected = solver.momentum.begin(state.t, state.q, state.v)
-    assert solver._watch[singularity_monitor.LONGEST] == pytest.approx(expected, rel=1e-12)  # rounding
+    assert solver._indicator[layout.LONGEST] == pytest.approx(expected, rel=1e-12)  # rounding
     assert np.array_equal(solver._a, a)  # what was found before stays
 
 

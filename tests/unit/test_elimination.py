@@ -20,6 +20,7 @@ import loopdyn as ld
 import loopdyn.loops.elimination.plan
 from loopdyn.engine import records as rec
 from loopdyn.engine.jit import kernel
+from loopdyn.engine.layout import opened
 from loopdyn.loops.elimination import layout, make_plan
 from loopdyn.loops.elimination.ldl import factor, solve
 from loopdyn.loops.elimination.ordering import Pattern, factor_pattern, minimum_degree, postorder
@@ -446,7 +447,7 @@ def test_columns_on_their_way_need_no_more_room_in_a_longer_tower():
     header = {}
     for L in (20, 40, 80):
         plan = make_plan(ld.library.tower(L).compile())
-        header[L] = plan.ints[rec.system_sizes(plan.ints)[0] :][layout.P_SLOTS]
+        header[L] = plan.ints[plan.ints[rec.H_SOLVER] + layout.P_SLOTS]
         carried = sum(len(plan.forest.nodes[k].rows) for open_ in plan.forest.open for k in open_)
         assert header[L] < 0.1 * carried
     assert header[20] == header[40] == header[80]
@@ -455,13 +456,9 @@ def test_columns_on_their_way_need_no_more_room_in_a_longer_tower():
 # ------------------------------------------------------------------------------------------------ waves
 
 
-def uncompiled(function: Any) -> Any:
-    return getattr(function, "py_func", function)
-
-
 def plan_arrays(plan: Plan) -> layout.PlanArrays:
     """Tables of a plan, by name."""
-    return uncompiled(layout.open_plan)(plan.ints, rec.system_sizes(plan.ints)[0])
+    return opened(layout.open_plan, plan.ints)
 
 
 @pytest.mark.parametrize("size", [1, 2, 3])
@@ -485,7 +482,7 @@ def test_a_wave_has_all_that_it_needs(name, monkeypatch):
     monkeypatch.setattr(loopdyn.loops.elimination.plan, "WAVE", 2)
     system = SEVERAL[name].compile()
     plan = make_plan(system, bodies_of(system, severable(system)[::2]))
-    tables, model = plan_arrays(plan), uncompiled(rec.open_model)(plan.ints, plan.floats)
+    tables, model = plan_arrays(plan), opened(rec.open_model, plan.ints, plan.floats)
     placed, filled, gone = set(range(system.n_bases)), set(), set()
     touching = {i: {n for n, cut in enumerate(model.cut) if i in cut[:2]} for i in range(len(model.tree))}
     for begin, end in pairwise(tables.wave.tolist()):

@@ -1,6 +1,7 @@
 """The packed arrays: what is written from the lists of segments, and what is put into them."""
 
 import importlib.util
+import re
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -10,8 +11,15 @@ import pytest
 import loopdyn as ld
 from loopdyn.engine import records as rec
 from loopdyn.engine.layout import fill, opened
+from loopdyn.formulations.auto import layout as auto
+from loopdyn.formulations.closure import layout as closure
+from loopdyn.formulations.partition import layout as partition
+from loopdyn.formulations.rcr import layout as rcr
+from loopdyn.loops.elimination import layout as elimination
 
 ROOT = Path(__file__).parents[2]
+
+pytestmark = pytest.mark.jit_off
 
 
 def openers():
@@ -27,22 +35,49 @@ def test_openers_are_those_of_the_lists_of_segments(name):
     assert path.read_text(encoding="utf-8") == text, "run: python tools/openers.py"
 
 
-def places(views: Any, array: np.ndarray) -> list[tuple[int, int]]:
-    """First number and length of the views of an array, in numbers."""
+def test_all_offsets_are_written_from_lists():
+    """No other module opens the arrays of kernels at places that it computes."""
+    listed = {openers().written(name)[0] for name in openers().MODULES}
+    opens = re.compile(r"\bwindow\((ints|floats|work), ")
+    assert {path for path in (ROOT / "src").rglob("*.py") if opens.search(path.read_text(encoding="utf-8"))} == listed
+
+
+def places(array: np.ndarray, *views: Any) -> list[tuple[int, int]]:
+    """First number and length of the views of an array, in their order there."""
     begin = array.__array_interface__["data"][0]
-    own = [x for x in views if isinstance(x, np.ndarray) and x.dtype == array.dtype and np.shares_memory(x, array)]
+    own = [x for some in views for x in some if isinstance(x, np.ndarray) and np.shares_memory(x, array)]
     return sorted(((x.__array_interface__["data"][0] - begin) // array.itemsize, x.size) for x in own)
 
 
-def test_segments_of_a_system_fill_its_arrays_one_behind_another():
+SOLVERS = {  # openers of what a solver has in the arrays, and the lengths of the headers
+    "graph": ((elimination.open_plan, elimination.open_elimination), rec.H_SIZE + elimination.P_SIZE),
+    "auto": (
+        (elimination.open_plan, elimination.open_elimination, auto.open_monitor),
+        rec.H_SIZE + elimination.P_SIZE + auto.M_SIZE,
+    ),
+    "partition": ((partition.open_partition,), rec.H_SIZE + partition.P_SIZE),
+    "closure": ((partition.open_partition, closure.open_closing), rec.H_SIZE + partition.P_SIZE + closure.C_SIZE),
+    "rcr": ((rcr.open_cells, rcr.open_numbers), rec.H_SIZE + rcr.N_SIZE),
+}
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_segments_of_a_solver_fill_its_arrays_and_do_not_overlap(solver):
     system = ld.library.double_wishbone().compile()
-    work = system.work()
-    model, views = system.model, system.open_work(work)
-    for begin, array, opened_views in ((rec.H_SIZE, system.ints, model), (0, system.floats, model), (0, work, views)):
-        for first, length in places(opened_views, array):
-            assert first == begin
-            begin += length
-        assert begin == array.size
+    compiled = ld.prepare(system, solver, ld.assemble(system)).kernels
+    arrays = {"ints": compiled.ints, "floats": compiled.floats, "work": compiled.work}
+    functions, headers = SOLVERS[solver]
+    views = []
+    for function in (rec.open_model, rec.open_work, *functions):
+        code = getattr(function, "py_func", function).__code__
+        views.append(opened(function, *(arrays[name] for name in code.co_varnames[: code.co_argcount])))
+    for name, array in arrays.items():
+        found, end = places(array, *views), 0
+        for first, length in found:
+            assert first >= end
+            end = first + length
+        assert end <= array.size
+        assert sum(length for _, length in found) == array.size - (headers if name == "ints" else 0)
 
 
 class Two(NamedTuple):

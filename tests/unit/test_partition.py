@@ -10,7 +10,7 @@ from tests.unit.test_absolute import CONSTRAINTS
 
 import loopdyn as ld
 from loopdyn.engine.status import FINE
-from loopdyn.formulations.partition import criteria, kernels
+from loopdyn.formulations.partition import criteria, kernels, layout
 from loopdyn.formulations.partition.formulation import PartitionSolver
 from loopdyn.loops.rank import decide
 from loopdyn.testing.checking import random_sample
@@ -99,7 +99,7 @@ def test_exchange_gain_is_the_ratio_of_the_measures():
         for j in range(system.nv)
         if j not in now
     ]
-    assert float(solver.calls.views.notes[kernels.GAIN]) == pytest.approx(max(gains), rel=1e-10)
+    assert float(solver.calls.views.notes[layout.GAIN]) == pytest.approx(max(gains), rel=1e-10)
 
 
 @pytest.mark.jit_off

@@ -21,7 +21,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from functools import cache
+from typing import Any, NamedTuple, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +32,25 @@ Floats = NDArray[np.float64]
 Sizes = Callable[[Any], tuple[int, int, int]]  # lengths in ints, floats and work, from the headers
 
 FLOATS, WORK, N_ADDRESSES = range(3)  # at the beginning of the header of a block
+
+
+class Segment(NamedTuple):
+    """One segment of a block."""
+
+    name: str
+    array: str
+    shape: tuple[str, ...]  # expressions in lengths and constants
+
+
+@cache
+def segments(views: type) -> tuple[Segment, ...]:
+    """Segments that a class of views lists, in their order."""
+    found: list[Segment] = []
+    for name, hint in get_type_hints(views, include_extras=True).items():
+        match getattr(hint, "__metadata__", None):
+            case (array, shape):
+                found.append(Segment(name, array, tuple(shape.split(", "))))
+    return tuple(found)
 
 
 class Opener(NamedTuple):
@@ -83,18 +103,19 @@ def opened(opener: Any, *arrays: NDArray[Any]) -> Any:
 
 
 def fill(views: Any, **tables: Any) -> None:
-    """Write all segments that have been opened.
+    """Write all segments of the frozen arrays that have been opened, by name.
 
     Raises
     ------
     AssertionError
         If one is left out, or has another size than the header says.
     """
-    segments = {name: view for name, view in views._asdict().items() if isinstance(view, np.ndarray)}
-    if segments.keys() != tables.keys():
-        raise AssertionError(f"segments left out or unknown: {sorted(segments.keys() ^ tables.keys())}")
-    for name, view in segments.items():
-        table = np.asarray(tables[name])
+    kind: type = type(views)
+    names = {s.name for s in segments(kind) if s.array != "work"}
+    if names != tables.keys():
+        raise AssertionError(f"segments left out or unknown: {sorted(names ^ tables.keys())}")
+    for name in names:
+        table, view = np.asarray(tables[name]), getattr(views, name)
         if table.size != view.size:
             raise AssertionError(f"segment '{name}' has {table.size} numbers, its header says {view.size}")
         view[...] = table.reshape(view.shape)

@@ -19,9 +19,10 @@ import numpy as np
 from loopdyn.engine.jit import inline, window
 from loopdyn.engine.layout import Block, Floats, Ints, Opener, fill, opened
 
-# Header of the int array: lengths, those of bodies with the bases among them.
+# Header of the int array: lengths, that of bodies with the bases; addresses of blocks (`engine.layout`), 0 for none.
 H_BODIES, H_BASES, H_NQ, H_NV, H_CUTS, H_NC, H_FORCES, H_CODE, H_PROGRAMS, H_CONSTANTS = range(10)
-H_LINEAR, H_ENTRIES, H_DEPTH, H_JETS, H_USER, H_PATH, H_COUNTED, H_SIZE = range(10, 18)
+H_LINEAR, H_ENTRIES, H_DEPTH, H_JETS, H_USER, H_PATH, H_COUNTED = range(10, 17)
+H_SOLVER, H_CLOSING, H_MONITOR, H_SIZE = range(17, 21)
 
 # tree[i]: integers of body i.
 PARENT, KIND, Q0, V0, NV, REVERSED, N_TREE = range(7)

@@ -11,19 +11,21 @@ evaluated with the accelerations found, and the multipliers are refined until no
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from loopdyn.engine.layout import Ints
 from loopdyn.engine.status import AGAIN, FINE, PASSAGE, UNDEFINED
 from loopdyn.errors import SingularityError
 from loopdyn.formulations import failures
 from loopdyn.formulations.base import Array, Formulation, Solution, Solver, SolverKernels
 from loopdyn.loops.elimination import layout
 from loopdyn.loops.elimination.passes import accelerate, correct
+from loopdyn.loops.elimination.plan import Plan
 from loopdyn.loops.elimination.solver import Elimination
 from loopdyn.loops.rank import Rank
 from loopdyn.system.system import State, System
@@ -46,10 +48,10 @@ class GraphSolver(Solver):
     True
     """
 
-    def __init__(self, system: System, rank: Rank, spare: int = 0):
+    def __init__(self, system: System, rank: Rank, add: Callable[[Plan], tuple[Ints, Array, int]] | None = None):
         self.rank = rank
         self._has_functions = bool(system.mechanism.user_forces)
-        self.elimination = Elimination(system, rank.state or system.state(), rank.count, spare)
+        self.elimination = Elimination(system, rank.state or system.state(), rank.count, add)
         self._open()
 
     def _open(self) -> None:

@@ -10,25 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from loopdyn.engine.layout import opened
 from loopdyn.engine.status import FINE
-from loopdyn.formulations.auto.singularity_monitor import (
-    CHOSEN,
-    LAST,
-    LEAST,
-    LOW,
-    N_WATCH,
-    NOW,
-    accelerate,
-    accepted,
-    correct,
-    room,
-)
+from loopdyn.formulations.auto import layout
+from loopdyn.formulations.auto.layout import LAST, LEAST, NOW
+from loopdyn.formulations.auto.singularity_monitor import LOW, accelerate, accepted, add_monitor, correct
 from loopdyn.formulations.base import Array, Formulation, Solver, SolverKernels
 from loopdyn.formulations.graph import Graph, GraphSolver
 from loopdyn.formulations.momentum.formulation import Momentum, MomentumSolver, step_maker
@@ -42,27 +34,27 @@ from loopdyn.tree.functions import terms
 class AutoSolver(GraphSolver):
     """A prepared :class:`Auto`: `graph` under watch, with steps of `momentum` at hand."""
 
+    _monitor: layout.Monitor | None = None
+
     def __init__(self, system: System, rank: Rank):
         self.passes = Momentum().supports(system) is None  # whether it can pass singular poses
-        super().__init__(system, rank, room(system, rank.count) if self.passes else 0)
+        super().__init__(system, rank, partial(add_monitor, rank=rank.count) if self.passes else None)
         if self.passes:
-            self._allow_choice()
             self.restart()
 
-    def _allow_choice(self) -> None:
-        """Say in which units rows may be chosen anew where the indicator is low, if there is room for it.
-
-        Not where joints are severed: the kernels then see their rows among those of the system.
-        """
-        system, rank, spare = self.elimination.system, self.rank.count, self.elimination.spare
-        if spare.size > N_WATCH and not self.elimination.plan.severed:
-            self._watch[CHOSEN] = rank
-            first = system.work().size
-            spare[first : first + system.nv + system.nc] = np.concatenate([system.speed_units, system.row_units])
+    def _open(self) -> None:
+        """... and what the monitor keeps; the indicator, not the pivots, outlives a new choice of rows."""
+        super()._open()
+        if self.passes:
+            before, self._monitor = self._monitor, opened(layout.open_monitor, *self._arrays)
+            if before is not None:
+                self._indicator[:] = before.indicator
 
     @property
-    def _watch(self) -> Array:
-        return self.elimination.spare[-N_WATCH:]
+    def _indicator(self) -> Array:
+        assert self._monitor is not None
+        found: Array = self._monitor.indicator
+        return found
 
     @cached_property
     def momentum(self) -> MomentumSolver:
@@ -72,27 +64,27 @@ class AutoSolver(GraphSolver):
     @property
     def indicator(self) -> float:
         """The indicator at the last step; one before the first."""
-        return float(self._watch[LAST]) or 1.0
+        return float(self._indicator[LAST]) or 1.0
 
     def restart(self) -> None:
         """Forget the last step, not the largest pivots so far."""
-        self._watch[[LAST, NOW, LEAST]] = 0.0, 1.0, np.inf
+        self._indicator[[LAST, NOW, LEAST]] = 0.0, 1.0, np.inf
 
     def hold_step(self) -> None:
         """Keep what was seen in a step that is examined more closely: the indicator at its end, and a dip inside."""
-        last, self._end, least = self._watch[[LAST, NOW, LEAST]]
+        last, self._end, least = self._indicator[[LAST, NOW, LEAST]]
         self.dips = bool(least < 0.5 * min(last, self._end))
 
     def take_step(self) -> None:
         """Take the step that is held."""
-        self._watch[[LAST, LEAST]] = self._end, np.inf
+        self._indicator[[LAST, LEAST]] = self._end, np.inf
 
     def near_singular(self, state: State) -> bool:
         """Whether the pose is close to a singular one, compared with that where the rank was decided."""
         if not self.rank.count:
             return False
         if is_large(self.elimination.system):  # no singular values of large matrices
-            return bool(self._watch[NOW] < LOW)
+            return bool(self._indicator[NOW] < LOW)
         system, r = self.elimination.system, self.rank.count - 1
         values = np.linalg.svd(scaled(system, terms(system, state).J), compute_uv=False)
         return bool(values[r] < LOW * self.rank.singular_values[r])
@@ -120,17 +112,16 @@ class AutoSolver(GraphSolver):
 
     def save_choices(self) -> Mapping[str, NDArray[Any]]:
         """... and the numbers of the monitor."""
-        if not self.passes:
+        if self._monitor is None:
             return super().save_choices()
-        e = self.elimination
-        return {**super().save_choices(), "watch": e.array[e.array.size - N_WATCH - e.plan.pattern.rows :].copy()}
+        m = self._monitor
+        return {**super().save_choices(), "indicator": m.indicator.copy(), "pivots": m.pivot.copy()}
 
     def restore_choices(self, saved: Mapping[str, NDArray[Any]]) -> SolverKernels:
         """... and the numbers of the monitor."""
         super().restore_choices(saved)
-        if self.passes:
-            watch = saved["watch"]
-            self.elimination.array[-watch.size :] = watch
+        if self._monitor is not None:
+            self._monitor.indicator[:], self._monitor.pivot[:] = saved["indicator"], saved["pivots"]
         return self.kernels
 
 

@@ -19,20 +19,19 @@ The constants are shares of lengths and of steps: they have no unit.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
-from loopdyn.engine.jit import inline, kernel, window
-from loopdyn.engine.records import H_NC, H_NV, open_head, open_model, open_work
+from loopdyn.engine.jit import inline, kernel
+from loopdyn.engine.layout import Floats, Ints, fill, opened, with_block
+from loopdyn.engine.records import H_MONITOR, open_head, open_model, open_work
 from loopdyn.engine.status import AGAIN, FINE, PASSAGE
-from loopdyn.formulations.momentum.kernels import INDICATOR, N_NUMBERS, Rows, Units, factor_rows, natural_rows
+from loopdyn.formulations.auto import layout
+from loopdyn.formulations.auto.layout import LAST, LEAST, LONGEST, NOW, open_monitor
+from loopdyn.formulations.momentum.kernels import INDICATOR, factor_rows, natural_rows
 from loopdyn.loops.elimination import passes
-from loopdyn.loops.elimination.layout import P_ROWS, open_elimination, plan_start, work_start
+from loopdyn.loops.elimination.layout import open_elimination
+from loopdyn.loops.elimination.plan import Plan
 from loopdyn.tree.jacobian import all_rows
-
-if TYPE_CHECKING:
-    from loopdyn.system.system import System
 
 LOW, NEAR, AHEAD = 0.2, 1e-3, 2.5
 # Of the longest so far. Stages are at most half a step apart, those of DOP853 0.27: between two of them with more than
@@ -42,113 +41,87 @@ POOR = 1e-2  # of the longest so far: a correction amplifies what is missing by 
 # Products in a choice of rows, up to which it takes less time than the accelerations at one state.
 SMALL = 5000
 
-# The last numbers of the spare part of the work array: the indicator at the last step, now, and the smallest in this
-# step; the longest that the smallest row has been, of those chosen anew; how many are chosen, zero if they never are.
-# The largest pivot so far of each row follows them; before them is room to choose rows.
-LAST, NOW, LEAST, LONGEST, CHOSEN, N_WATCH = range(6)
 
+def add_monitor(plan: Plan, rank: int) -> tuple[Ints, Floats, int]:
+    """Arrays of a plan with a block for the monitor behind them; of the work array, the length.
 
-def room(system: System, rank: int) -> int:
-    """Numbers that the watch needs; more than N_WATCH where rows are chosen."""
-    nv, nc = system.nv, system.nc
-    if not 0 < rank * nc * nv <= SMALL:
-        return N_WATCH
-    return system.work().size + nv + nc + N_NUMBERS + 3 * nc * nv + 4 * nc + (nv - rank) * nv + N_WATCH
+    Rows may be chosen anew in small systems, not where joints are severed: the kernels then see their rows among those
+    of the system.
+    """
+    s = plan.system
+    chooses = 0 < rank * s.nc * s.nv <= SMALL and not plan.severed
+    rows, speeds, freedoms, copy = (s.nc, s.nv, s.nv - rank, len(s.work())) if chooses else (0, 0, 0, 0)
+    header = {
+        layout.M_PIVOTS: plan.pattern.rows, layout.M_CHOSEN: rank if chooses else 0, layout.M_ROWS: rows,
+        layout.M_SPEEDS: speeds, layout.M_FREEDOMS: freedoms, layout.M_COPY: copy,
+    }  # fmt: skip
+    ints, floats, work = with_block(plan.ints, plan.floats, plan.work, H_MONITOR, header, layout.monitor_sizes)
+    monitor = opened(open_monitor, ints, floats, np.zeros(work))
+    fill(monitor, unit=s.speed_units[:speeds], row_unit=s.row_units[:rows])
+    return ints, floats, work
 
 
 @inline
-def first_of_room(ints, work, o):
-    """Where the room to choose rows begins, with as many numbers as the work of the system alone has."""
-    nv, nc, rank = ints[H_NV], ints[H_NC], int(work[o + CHOSEN])
-    return o - work_start(ints) - nv - nc - N_NUMBERS - 3 * nc * nv - 4 * nc - (nv - rank) * nv
-
-
-@inline
-def share_of_pivots(E, pivots):
+def share_of_pivots(E, m):
     """The smallest pivot as a share of the largest that it has been, with roots taken."""
     share = 1.0
-    for k in range(pivots.size):
-        if pivots[k] > 0.0:
-            share = min(share, max(E.pivot[k], 0.0) / pivots[k])
+    for k in range(m.pivot.shape[0]):
+        if m.pivot[k] > 0.0:
+            share = min(share, max(E.pivot[k], 0.0) / m.pivot[k])
     return np.sqrt(share)
 
 
 @inline
-def length_of_chosen(ints, floats, work, o):
-    """Smallest row of those chosen at the state in `work`, as a share of the longest so far; numbers begin at o.
+def length_of_chosen(ints, floats, work, m):
+    """Smallest row of those chosen at the state in `work`, as a share of the longest so far.
 
     Accelerations have been found there, and stay.
     """
-    nv, nc, rank = ints[H_NV], ints[H_NC], int(work[o + CHOSEN])
-    own, a = work_start(ints), first_of_room(ints, work, o)
-    b = a + own
-    c = b + nv
-    d = c + nc
-    e = d + N_NUMBERS
-    f = e + nc * nv
-    g = f + nc * nv
-    h = g + nc * nv
-    k = h + 4 * nc
-    P = Rows(
-        window(work, d, N_NUMBERS),
-        window(work, a, own),
-        window(work, e, nc, nv),
-        window(work, h, nc),
-        window(work, h + nc, nc),
-        window(work, h + 2 * nc, nc),
-        window(work, f, nc, nv),
-        window(work, g, nc, nv),
-        window(work, h + 3 * nc, nc),
-        window(work, k, nv - rank, nv),
-    )
-    for i in range(own):  # bodies have been placed
-        P.work[i] = work[i]
-    all_rows(open_model(ints, floats), open_work(ints, P.work), P.J, P.rate)
-    natural_rows(ints, P, Units(window(work, b, nv), window(work, c, nc)))
-    factor_rows(P, True)
-    work[o + LONGEST] = max(work[o + LONGEST], P.number[INDICATOR])
-    return P.number[INDICATOR] / work[o + LONGEST]
+    for i in range(m.work.shape[0]):  # bodies have been placed
+        m.work[i] = work[i]
+    all_rows(open_model(ints, floats), open_work(ints, m.work), m.J, m.rate)
+    natural_rows(ints, m, m)
+    factor_rows(m, True)
+    m.indicator[LONGEST] = max(m.indicator[LONGEST], m.number[INDICATOR])
+    return m.number[INDICATOR] / m.indicator[LONGEST]
 
 
 @kernel(short_loops=True)
 def accelerate(ints, floats, work):
     """Accelerations as `graph` finds them; notes the indicator and the smallest of this step."""
     status = passes.accelerate(ints, floats, work)
-    E = open_elimination(ints, plan_start(ints), work, work_start(ints))
-    o = work.size - ints[plan_start(ints) + P_ROWS] - N_WATCH
-    pivots = work[o + N_WATCH :]
-    for k in range(pivots.size):
-        pivots[k] = max(pivots[k], E.pivot[k])
-    now = share_of_pivots(E, pivots)
-    if now < LOW and work[o + CHOSEN] > 0.0:
-        chosen = length_of_chosen(ints, floats, work, o)
+    E, m = open_elimination(ints, work), open_monitor(ints, floats, work)
+    for k in range(m.pivot.shape[0]):
+        m.pivot[k] = max(m.pivot[k], E.pivot[k])
+    now = share_of_pivots(E, m)
+    if now < LOW and m.chosen > 0:
+        chosen = length_of_chosen(ints, floats, work, m)
         if chosen > CLEARLY:
             if now < POOR and status == FINE:
                 status = AGAIN
             now = chosen
-    work[o + NOW] = now
-    work[o + LEAST] = min(work[o + LEAST], now)
+    m.indicator[NOW] = now
+    m.indicator[LEAST] = min(m.indicator[LEAST], now)
     return status
 
 
 @kernel(short_loops=True)
 def correct(ints, floats, work):
     """One correction as `graph` makes it, but not by rows that are a poor choice here."""
-    o = work.size - ints[plan_start(ints) + P_ROWS] - N_WATCH
-    if work[o + CHOSEN] == 0.0:
+    m = open_monitor(ints, floats, work)
+    if m.chosen == 0:
         return passes.correct(ints, floats, work)
-    w, a = open_head(ints, work), first_of_room(ints, work, o)
+    w, before = open_head(ints, work), open_head(ints, m.work)
     for k in range(w.q.size):
-        work[a + k] = w.q[k]
+        before.q[k] = w.q[k]
     for k in range(w.v.size):
-        work[a + w.q.size + k] = w.v[k]
+        before.v[k] = w.v[k]
     status = passes.correct(ints, floats, work)
-    E = open_elimination(ints, plan_start(ints), work, work_start(ints))
-    if status == FINE and share_of_pivots(E, work[o + N_WATCH :]) < POOR:
+    if status == FINE and share_of_pivots(open_elimination(ints, work), m) < POOR:
         for k in range(w.q.size):
-            w.q[k] = work[a + k]
+            w.q[k] = before.q[k]
         for k in range(w.v.size):
-            w.v[k] = work[a + w.q.size + k]
+            w.v[k] = before.v[k]
         status = accelerate(ints, floats, work)
         if status == FINE:  # no others are better
             status = passes.correct(ints, floats, work)
@@ -158,14 +131,14 @@ def correct(ints, floats, work):
 @kernel(short_loops=True)
 def accepted(ints, floats, work):
     """Whether a step may be taken, at whose end `accelerate` was run; PASSAGE if it leads to a singular pose."""
-    o = work.size - ints[plan_start(ints) + P_ROWS] - N_WATCH
-    s, last, least = work[o + NOW], work[o + LAST], work[o + LEAST]
+    m = open_monitor(ints, floats, work)
+    s, last, least = m.indicator[NOW], m.indicator[LAST], m.indicator[LEAST]
     if last > 0.0:  # not at the start of all
         dips = least < 0.5 * min(last, s)
         ends = s < AHEAD * (last - s)
         if least < NEAR or (least < LOW and (dips or ends)):
             return PASSAGE
-    work[o + LAST], work[o + LEAST] = s, np.inf
-    if work[o + CHOSEN] > 0.0:
-        length_of_chosen(ints, floats, work, o)  # for the longest so far
+    m.indicator[LAST], m.indicator[LEAST] = s, np.inf
+    if m.chosen > 0:
+        length_of_chosen(ints, floats, work, m)  # for the longest so far
     return FINE

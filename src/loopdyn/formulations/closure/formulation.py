@@ -22,6 +22,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from loopdyn.engine.layout import opened
 from loopdyn.engine.status import CANNOT_CLOSE, FINE, NOT_CLOSED, NOT_THERE
 from loopdyn.errors import LoopdynError, SingularityError
 from loopdyn.formulations import failures
@@ -38,6 +39,7 @@ from loopdyn.formulations.partition.formulation import (
     PartitionSolver,
     WorkArrays,
 )
+from loopdyn.formulations.partition.layout import FASTEST, GAIN, K_PLUS_N
 from loopdyn.loops.rank import Rank, decide, scaled
 from loopdyn.system.system import State, System
 from loopdyn.thresholds import NEARLY_CLOSED
@@ -73,12 +75,10 @@ class Closer:
 
     def __init__(self, plan: Plan):
         self.plan, system = plan, plan.system
-        ints, floats, work = plan.numbers(len(system.floats), len(system.work()))
-        self.ints = np.concatenate([system.ints, ints, [len(system.ints)]])
-        self.floats = np.concatenate([system.floats, floats])
-        self.work = np.concatenate([system.work(), np.zeros(work)])
+        self.ints, self.floats, size = plan.add_to(system.ints, system.floats, len(system.work()))
+        self.work = np.zeros(size)
         self.state = system.open_work(self.work)
-        self.views = _open(self.ints, self.floats, self.work)
+        self.views: layout.Closing = opened(layout.open_closing, self.ints, self.floats, self.work)
 
     def __call__(self, t: float, q: Array, signs: Array) -> Array | None:
         """Coordinates that close all, groups in the given branches; None where some group or block cannot be closed."""
@@ -96,12 +96,6 @@ class Closer:
     def margins(self) -> Array:
         """Discriminants of the groups at the last call, in natural units; those after a negative one are not valid."""
         return np.array(self.views.margin)
-
-
-def _open(ints: Array, floats: Array, work: Array) -> layout.Closing:
-    python = getattr(layout.open_closing, "py_func", layout.open_closing)
-    opened: layout.Closing = python(ints, floats, work)
-    return opened
 
 
 # -------------------------------------------------------------------------------------------------- planning
@@ -254,13 +248,13 @@ class ClosureSolver(PartitionSolver):
         self.plan_, self._planned = self._closer(self.choice.independent, state).plan, True
         head = self.run.work[: len(self.system.work())].copy()
         by, candidate, switch = self._settings
-        fastest = self.run.views.notes[partition.FASTEST]
-        self.run = WorkArrays(self.system, self.rank.count, partition.K_PLUS_N, by, candidate, switch)
-        self.run.extend(self.plan_.numbers)
+        fastest = self.run.views.notes[FASTEST]
+        self.run = WorkArrays(self.system, self.rank.count, K_PLUS_N, by, candidate, switch)
+        self.run.extend(self.plan_.add_to)
         self.run.work[: len(head)] = head
         self.run.reopen()
-        self.run.views.notes[partition.FASTEST] = fastest
-        self.closing = _open(*self.run.arrays)
+        self.run.views.notes[FASTEST] = fastest
+        self.closing: layout.Closing = opened(layout.open_closing, *self.run.arrays)
         self.closing.sign[:] = self.plan_.signs(state)
 
     @property
@@ -350,7 +344,7 @@ class ClosureSolver(PartitionSolver):
 
     def _with_rows(self, independent: Sequence[int], state: State) -> Choice:
         found = super()._with_rows(independent, state)
-        self._gain = float(self.calls.views.notes[partition.GAIN])
+        self._gain = float(self.calls.views.notes[GAIN])
         return found
 
     def _taken(self, state: State) -> None:

@@ -84,8 +84,8 @@ from loopdyn.formulations.closure.layout import (
 from loopdyn.formulations.closure.parts import IDENTITY, ZERO, attach, frame_at
 from loopdyn.formulations.partition import kernels as partition
 from loopdyn.formulations.partition.kernels import CLOSING_STEPS, LAST_CORRECTION, move
+from loopdyn.formulations.partition.layout import JUMP, open_partition
 from loopdyn.joints.dispatch import joint_pose, read_joint
-from loopdyn.loops.elimination.layout import plan_start, work_start
 from loopdyn.spatial.plucker import mul, put3, put9, rot_t, sub, transpose
 from loopdyn.thresholds import NEARLY_CLOSED
 from loopdyn.tree.jacobian import all_rows
@@ -250,7 +250,7 @@ def accelerate(ints, floats, work):
     status = partition.accelerate(ints, floats, work)
     if status != FINE:
         return status
-    P = partition.open_partition(ints, plan_start(ints), floats, work, work_start(ints))
+    P = open_partition(ints, floats, work)
     phi = open_work(ints, work).phi
     for n in range(phi.shape[0]):
         if P.holonomic[n] == 1 and not (phi[n] * phi[n]).real < (NEARLY_CLOSED * P.row_unit[n]) ** 2:
@@ -261,8 +261,8 @@ def accelerate(ints, floats, work):
 @kernel
 def accepted(ints, floats, work):
     """After an accepted step: whether it ends on another branch or at a limit, or another choice should be made."""
-    P = partition.open_partition(ints, plan_start(ints), floats, work, work_start(ints))
-    if P.notes[partition.JUMP].real > LANDED:
+    P = open_partition(ints, floats, work)
+    if P.notes[JUMP].real > LANDED:
         return SINGULAR_SET
     status = partition.check(ints, floats, work)
     if status == FINE and at_limit(open_closing(ints, floats, work), ENDS):

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from loopdyn.engine.layout import Ints, fill, opened, with_block
+from loopdyn.engine.records import H_CLOSING
 from loopdyn.formulations.closure import layout
 from loopdyn.formulations.closure.joint_geometry import Line, Places
 from loopdyn.system.system import JointData, State, System
@@ -142,20 +144,26 @@ class Plan:
         lines = [f"{title}, {'all in closed form' if self.explicit else f'{len(self.iterated)} of them iterated'}"]
         return "\n".join([*lines, *(f"  {k}. {x}" for k, x in enumerate(self.sequence, 1))])
 
-    def numbers(self, floats: int, work: int) -> tuple[NDArray[np.int64], Array, int]:
-        """Ints and floats for the kernels, and the length of their work; floats and work begin at these places."""
+    def add_to(self, ints: Ints, floats: Array, work: int) -> tuple[Ints, Array, int]:
+        """Arrays of the kernels with a block for the plan behind them; of the work array, the length."""
         s, block = self.system, max((len(b.speeds) for b in self.blocks), default=0)
-        poses = len(s.bodies) + 2 * len(self.lines)
-        counts = len(self.steps), poses, len(self.joints), len(self.groups), len(self.lists)
-        header = np.zeros(layout.C_SIZE, np.int64)
-        header[[layout.C_STEPS, layout.C_BODIES, layout.C_JOINTS, layout.C_GROUPS, layout.C_LISTS]] = counts
-        header[[layout.C_BLOCK, layout.C_FLOATS, layout.C_WORK]] = block, floats, work
-        table = [[j.spec.kind, j.parent, j.child, j.q0] for j in self.joints]
-        frames = [np.concatenate([j.F[0], j.F[1].ravel(), j.M[0], j.M[1].ravel(), j.par]) for j in self.joints]
-        parts = [header, np.array(self.steps, np.int64).ravel(), np.array(table, np.int64).ravel(), self.lists]
-        ints = np.concatenate([np.asarray(p, np.int64) for p in parts])
-        length = layout.own_work(poses, len(self.groups), block, s.nv, s.nc)
-        return ints, np.concatenate([*frames, np.ones(len(self.groups)), s.row_units, s.speed_units]), length
+        header = {
+            layout.C_STEPS: len(self.steps), layout.C_POSES: len(s.bodies) + 2 * len(self.lines),
+            layout.C_JOINTS: len(self.joints), layout.C_GROUPS: len(self.groups), layout.C_LISTS: len(self.lists),
+            layout.C_BLOCK: block, layout.C_ROWS: s.nc if block else 0,
+        }  # fmt: skip
+        ints, floats, work = with_block(ints, floats, work, H_CLOSING, header, layout.closing_sizes)
+        fill(
+            opened(layout.open_closing, ints, floats, np.zeros(work)),
+            step=self.steps,
+            joint=[[j.spec.kind, j.parent, j.child, j.q0] for j in self.joints],
+            lists=self.lists,
+            frame=[np.concatenate([j.F[0], j.F[1].ravel(), j.M[0], j.M[1].ravel(), j.par]) for j in self.joints],
+            sign=np.ones(len(self.groups)),
+            row_unit=s.row_units,
+            unit=s.speed_units,
+        )
+        return ints, floats, work
 
     def signs(self, state: State) -> Array:
         """Which closure of each group the pose of a state is: the sign of the group's determinant there."""

@@ -69,28 +69,6 @@ class Place(NamedTuple):
     impulse: Any  # (nv,) of the constraints at this end of the step
 
 
-class Rows(NamedTuple):
-    """The part of a place that tells how its rows depend on each other."""
-
-    number: Any
-    work: Any
-    J: Any
-    phi: Any
-    rate: Any
-    explicit: Any
-    T: Any
-    mirror: Any
-    kept: Any  # (nc,) of any type
-    N: Any
-
-
-class Units(NamedTuple):
-    """The part of :class:`Scratch` that :func:`natural_rows` needs."""
-
-    unit: Any
-    row_unit: Any
-
-
 class Scratch(NamedTuple):
     """What is used on the way."""
 

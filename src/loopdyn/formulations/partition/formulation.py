@@ -24,14 +24,15 @@ from typing import Any, ClassVar, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from loopdyn.engine.records import PARENT, system_sizes
+from loopdyn.engine.layout import Ints, fill, opened, with_block
+from loopdyn.engine.records import H_SOLVER, PARENT
 from loopdyn.engine.records import V0 as FIRST_SPEED
 from loopdyn.engine.status import AGAIN, FINE, NOT_CLOSED, SINGULAR_SET
 from loopdyn.errors import LoopdynError, SingularityError
 from loopdyn.formulations import failures
 from loopdyn.formulations.base import Array, Solution, Solver, SolverKernels
 from loopdyn.formulations.choosing import Choosing, ChoosingSolver, Criterion, Form
-from loopdyn.formulations.partition import criteria, kernels
+from loopdyn.formulations.partition import criteria, kernels, layout
 from loopdyn.loops.rank import Rank, decide, of_matrix, scaled
 from loopdyn.quantities.wording import nearest
 from loopdyn.system.system import State, System
@@ -58,36 +59,32 @@ class WorkArrays:
     """Arrays of the kernels for one system and one form of the state, with views of them."""
 
     def __init__(self, system: System, rank: int, form: int, weighing: int, candidate: Array, switch: float):
-        n_ints, n_floats, _ = system_sizes(system.ints)
-        nv, nc, r = system.nv, system.nc, rank
-        header = np.zeros(kernels.P_SIZE, np.int64)
-        header[kernels.P_K], header[kernels.P_R] = nv - r, r
-        header[kernels.P_FORM], header[kernels.P_AFFINE] = form, system.affine
-        header[kernels.P_WEIGHING], header[kernels.P_FLOATS] = weighing, n_floats
-        lists = np.zeros(nv + r, np.int64)
-        self.ints = np.concatenate(
-            [system.ints[:n_ints], header, lists, system.holonomic.astype(np.int64), _above(system)]
+        k, r = system.nv - rank, rank
+        header = {
+            layout.P_K: k, layout.P_R: r, layout.P_FORM: form, layout.P_AFFINE: int(system.affine),
+            layout.P_WEIGHING: weighing,
+        }  # fmt: skip
+        self.ints, self.floats, size = with_block(
+            system.ints, system.floats, len(system.work()), H_SOLVER, header, layout.partition_sizes
         )
-        own = [system.row_units, system.speed_units, candidate, [switch]]
-        self.floats = np.concatenate([system.floats[:n_floats], *own])
-        self.work = np.concatenate([system.work(), np.zeros(kernels.own_work(nv - r, r, nv, nc))])
-        self.system, self.n_ints = system, n_ints
+        self.system, self.work = system, np.zeros(size)
         self.reopen()
+        fill(
+            self.views,
+            I=np.zeros(k), D=np.zeros(r), rows=np.zeros(r), holonomic=system.holonomic, above=_above(system),
+            row_unit=system.row_units, unit=system.speed_units, candidate=candidate, switch=switch,
+        )  # fmt: skip
 
     def reopen(self) -> None:
         """Views of the arrays as they are now."""
         self.arrays = (self.ints, self.floats, self.work)
         self.state = self.system.open_work(self.work)
-        python = getattr(kernels.open_partition, "py_func", kernels.open_partition)
-        own = self.n_ints, self.floats, self.work, len(self.system.work())
-        self.views: kernels.Partitioned = python(self.ints, *own)
+        self.views: layout.Partitioned = opened(layout.open_partition, *self.arrays)
 
-    def extend(self, numbers: Callable[[int, int], tuple[NDArray[np.int64], Array, int]]) -> None:
-        """Put more behind the arrays: `numbers` of where floats and work begin; the last int says where ints do."""
-        ints, floats, work = numbers(len(self.floats), len(self.work))
-        self.ints = np.concatenate([self.ints, ints, [len(self.ints)]])
-        self.floats = np.concatenate([self.floats, floats])
-        self.work = np.concatenate([self.work, np.zeros(work)])
+    def extend(self, add: Callable[[Ints, Array, int], tuple[Ints, Array, int]]) -> None:
+        """Put a block behind the arrays: `add` is given ints, floats and the length of the work, and returns these."""
+        self.ints, self.floats, size = add(self.ints, self.floats, len(self.work))
+        self.work = np.concatenate([self.work, np.zeros(size - len(self.work))])
         self.reopen()
 
     def use(self, independent: Sequence[int], rows: Sequence[int]) -> None:
@@ -99,7 +96,7 @@ class WorkArrays:
     def compare_with(self, choice: Choice) -> None:
         """... and what later states are compared with."""
         self.use(choice.independent, choice.rows)
-        self.views.notes[[kernels.SIGN_CHOSEN, kernels.PIVOT_CHOSEN]] = choice.sign, choice.pivot
+        self.views.notes[[layout.SIGN_CHOSEN, layout.PIVOT_CHOSEN]] = choice.sign, choice.pivot
 
     def put(self, t: float, q: Array, v: Array) -> None:
         """Write a state."""
@@ -140,10 +137,10 @@ class PartitionSolver(ChoosingSolver):
 
     def __init__(self, system: System, rank: Rank, options: Choosing):
         super().__init__(system, rank, options)
-        by = kernels.BY_INERTIA if options.criterion in ("tangent", "orthogonal") else kernels.BY_GEOMETRY
+        by = layout.BY_INERTIA if options.criterion in ("tangent", "orthogonal") else layout.BY_GEOMETRY
         self._settings = by, self.allowed.astype(float), options.switch
-        self.calls = WorkArrays(system, rank.count, kernels.FULL, *self._settings)
-        form = kernels.K_PLUS_N if options.form == "k+n" else kernels.TWO_K
+        self.calls = WorkArrays(system, rank.count, layout.FULL, *self._settings)
+        form = layout.K_PLUS_N if options.form == "k+n" else layout.TWO_K
         self.run = WorkArrays(system, rank.count, form, *self._settings)
         self.user = user_rows(system)
         self.functions = bool(system.mechanism.user_forces or system.mechanism.user_constraints)
@@ -203,9 +200,7 @@ class PartitionSolver(ChoosingSolver):
         self._evaluate(state.t, state.q, state.v)
         kernels.check(*c.arrays)
         P = c.views
-        return Choice(
-            tuple(int(i) for i in P.I), tuple(int(i) for i in P.rows), *P.notes[[kernels.SIGN, kernels.PIVOT]]
-        )
+        return Choice(tuple(int(i) for i in P.I), tuple(int(i) for i in P.rows), *P.notes[[layout.SIGN, layout.PIVOT]])
 
     def criterion(self, t: Array, q: Array, v: Array, active: NDArray[np.bool_]) -> Array:
         """How well each speed would serve as an independent one, at many states with sets that are good there.
@@ -277,8 +272,8 @@ class PartitionSolver(ChoosingSolver):
         residual = np.abs((P.J @ a - c.state.gamma) / P.row_unit).max(initial=0.0)
         diagnostics = {
             "residual": float(residual),
-            "smallest_pivot": float(P.notes[kernels.PIVOT]),
-            "gain": float(P.notes[kernels.GAIN]),
+            "smallest_pivot": float(P.notes[layout.PIVOT]),
+            "gain": float(P.notes[layout.GAIN]),
             "rows_dropped": float(s.nc - self.rank.count),
         }
         return Solution(a, lam, diagnostics)
@@ -326,7 +321,7 @@ class PartitionSolver(ChoosingSolver):
     def save_choices(self) -> dict[str, NDArray[Any]]:
         """Choices of the run and of calls, for a checkpoint: chosen anew, rows and with them last digits may differ."""
         found: dict[str, NDArray[Any]] = {"pivot_taken": np.array(self._pivot_taken)}
-        found["fastest"] = np.array(self.run.views.notes[kernels.FASTEST])
+        found["fastest"] = np.array(self.run.views.notes[layout.FASTEST])
         for name, c in (("run", self.choice), ("called", self.called)):
             lists = {"independent": c.independent, "rows": c.rows}
             found |= {f"{name}_{k}": np.array(x, np.int64) for k, x in lists.items()}
@@ -343,7 +338,7 @@ class PartitionSolver(ChoosingSolver):
 
         self.choice, self.called, self._held = choice("run"), choice("called"), None
         self._pivot_taken = float(saved["pivot_taken"])
-        self.run.views.notes[kernels.FASTEST] = float(saved["fastest"])
+        self.run.views.notes[layout.FASTEST] = float(saved["fastest"])
         return self._kernels()
 
     def explain(self, status: int, t: float) -> LoopdynError:
@@ -351,7 +346,7 @@ class PartitionSolver(ChoosingSolver):
         if status == SINGULAR_SET:
             at = State(t, self.run.state.q.copy(), self.run.state.v.copy())
             moved = bool(self.system.mechanism.drivers or self.system.mechanism.base)  # by given motions
-            jumps = self.run.views.notes[kernels.JUMP] > kernels.SMOOTH and moved
+            jumps = self.run.views.notes[layout.JUMP] > kernels.SMOOTH and moved
             if jumps and not self._is_singular(self.choice.independent, at):
                 return failures.speeds_jump(t)
         if status == NOT_CLOSED:

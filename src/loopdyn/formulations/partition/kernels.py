@@ -33,32 +33,34 @@ Deviations:
   as if it had very little: its projection is nearly zero, as in the limit of vanishing mass.
 """
 
-from typing import Any, NamedTuple
-
 import numpy as np
 
 from loopdyn.engine.dense import cholesky, factorise, solve, solve_cholesky
-from loopdyn.engine.jit import inline, kernel, window
-from loopdyn.engine.records import H_NC, H_NV, KIND, NV, Q0, V0, open_model, open_work
+from loopdyn.engine.jit import inline, kernel
+from loopdyn.engine.records import H_SOLVER, KIND, NV, Q0, V0, open_model, open_work
 from loopdyn.engine.status import AGAIN, FINE, NO_INERTIA, NOT_A_NUMBER, NOT_CLOSED, SINGULAR_SET
+from loopdyn.formulations.partition.layout import (
+    BY_INERTIA,
+    FASTEST,
+    FULL,
+    GAIN,
+    JUMP,
+    P_AFFINE,
+    P_FORM,
+    P_WEIGHING,
+    PIVOT,
+    PIVOT_CHOSEN,
+    SIGN,
+    SIGN_CHOSEN,
+    TWO_K,
+    open_partition,
+)
 from loopdyn.joints.dispatch import joint_plus
-from loopdyn.loops.elimination.layout import plan_start, work_start
 from loopdyn.thresholds import NEARLY_CLOSED
 from loopdyn.tree.crba import composite, mass_matrix
 from loopdyn.tree.jacobian import all_rows
 from loopdyn.tree.kinematics import kinematics
 from loopdyn.tree.rnea import inverse_dynamics
-
-# Header behind the ints of the system: freedoms, rows kept, form of the state, whether rows are affine in the speeds,
-# by what coordinates are weighed, where the own floats begin.
-P_K, P_R, P_FORM, P_AFFINE, P_WEIGHING, P_FLOATS, P_SIZE = range(7)
-# Forms of the state: all given (accelerations alone); v_D follows from v_I; q_D follows from q_I besides.
-FULL, K_PLUS_N, TWO_K = range(3)
-# Weighing of coordinates in the choice: by inertia, as the criterion does, or by their natural units.
-BY_INERTIA, BY_GEOMETRY = range(2)
-# own work: sign of det C_D, its smallest pivot, the best gain of an exchange, what the first two were at the choice;
-# how far the dependent speeds were from following; the fastest speed at the ends of steps so far, in natural units.
-SIGN, PIVOT, GAIN, SIGN_CHOSEN, PIVOT_CHOSEN, JUMP, FASTEST, N_NOTES = range(8)
 
 CLOSING_STEPS = 10  # of the position solve; a good start needs two or three
 LAST_CORRECTION = 1e-13  # rad or sizes of the mechanism: a correction below it is the last one
@@ -70,98 +72,6 @@ SMOOTH, AT_REST, SLOW = 0.3, 1e-9, 1e-3
 WEAK_PIVOT = 0.1  # share of the smallest pivot of C_D at the choice, below which rows and coordinates are chosen anew
 # Of its own inertia, and of the largest one in natural units: below it a coordinate counts as if it had that much.
 LEAST_SHARE, LEAST = 1e-12, 1e-18
-
-
-class Partitioned(NamedTuple):
-    """Views behind those of the system; `rows` are those of C."""
-
-    I: Any  # (k,) int
-    D: Any  # (r,) int
-    rows: Any  # (r,) int
-    holonomic: Any  # (nc,) int
-    above: Any  # (nv,) int: the next freedom towards the root, or -1
-    row_unit: Any  # (nc,)
-    unit: Any  # (nv,) natural unit of each speed
-    candidate: Any  # (nv,) 1 where a speed may be independent, else 0
-    switch: Any  # (1,) gain that is worth an exchange
-    J: Any  # (nc, nv)
-    rate: Any  # (nc,)
-    M: Any  # (nv, nv)
-    h: Any  # (nv,)
-    CD: Any  # (r, r) C_D, rows in natural units; then its factors
-    order: Any  # (r,) exchanges of rows in the factorisation
-    A: Any  # (r, k)
-    xi: Any  # (r, 1)
-    MD: Any  # (nv, k) M D^T
-    Md: Any  # (k, k)
-    hd: Any  # (k,)
-    motion: Any  # (nv,) a motion of all coordinates
-    nothing: Any  # (nv,) no forces
-    L: Any  # (nv, nv)
-    free: Any  # (nv,)
-    cosine: Any  # (nv,)
-    notes: Any  # (N_NOTES,)
-
-
-@inline(always=True)
-def open_partition(ints, o, floats, work, j):
-    """Named views; the own ints begin at o, the own work at j."""
-    k, r, nv, nc = ints[o + P_K], ints[o + P_R], ints[H_NV], ints[H_NC]
-    a = o + P_SIZE
-    b = a + k
-    c = b + r
-    d = c + r
-    e = d + nc
-    f = ints[o + P_FLOATS]
-    g = f + nc
-    h = g + nv
-    i = h + nv
-    l = j + nc * nv
-    m = l + nc
-    n = m + nv * nv
-    p = n + nv
-    q = p + r * r
-    s = q + r
-    t = s + r * k
-    u = t + r
-    v = u + nv * k
-    w = v + k * k
-    x = w + k
-    y = x + 2 * nv
-    z = y + nv * nv
-    return Partitioned(
-        window(ints, a, k),
-        window(ints, b, r),
-        window(ints, c, r),
-        window(ints, d, nc),
-        window(ints, e, nv),
-        window(floats, f, nc),
-        window(floats, g, nv),
-        window(floats, h, nv),
-        window(floats, i, 1),
-        window(work, j, nc, nv),
-        window(work, l, nc),
-        window(work, m, nv, nv),
-        window(work, n, nv),
-        window(work, p, r, r),
-        window(work, q, r),
-        window(work, s, r, k),
-        window(work, t, r, 1),
-        window(work, u, nv, k),
-        window(work, v, k, k),
-        window(work, w, k),
-        window(work, x, nv),
-        window(work, x + nv, nv),
-        window(work, y, nv, nv),
-        window(work, z, nv),
-        window(work, z + nv, nv),
-        window(work, z + 2 * nv, N_NOTES),
-    )
-
-
-def own_work(k: int, r: int, nv: int, nc: int) -> int:
-    """Length of the own part of the work array."""
-    return nc * nv + nc + 2 * nv * nv + 5 * nv + r * r + 2 * r + r * k + nv * k + k * k + k + N_NOTES
 
 
 # ------------------------------------------------------------------------------------------------- kinematics
@@ -329,8 +239,8 @@ def minimal_motion(P, h, out):
 def accelerate(ints, floats, work):
     """Accelerations `work.a` at the state in `work`; its dependent part is first made to follow, as the form says."""
     model, data = open_model(ints, floats), open_work(ints, work)
-    P = open_partition(ints, plan_start(ints), floats, work, work_start(ints))
-    o = plan_start(ints)
+    P = open_partition(ints, floats, work)
+    o = ints[H_SOLVER]
     form, affine = ints[o + P_FORM], ints[o + P_AFFINE] == 1
     if form == TWO_K and not dependent_positions(model, data, P):
         return NOT_CLOSED
@@ -359,7 +269,7 @@ def accelerate(ints, floats, work):
 def correct(ints, floats, work):
     """One linear correction of the positions in `work`, the smallest in the mass metric; speeds follow from v_I."""
     model, data = open_model(ints, floats), open_work(ints, work)
-    P = open_partition(ints, plan_start(ints), floats, work, work_start(ints))
+    P = open_partition(ints, floats, work)
     status = accelerate(ints, floats, work)
     if status == FINE:
         missing_positions(data, P)
@@ -467,11 +377,11 @@ def check(ints, floats, work):
 
     Leaves the criterion in `cosine` and the gain of the best exchange in `notes`.
     """
-    P, v = open_partition(ints, plan_start(ints), floats, work, work_start(ints)), open_work(ints, work).v
+    P, v = open_partition(ints, floats, work), open_work(ints, work).v
     for i in range(v.shape[0]):
         x = v[i].real / P.unit[i]
         P.notes[FASTEST] = max(P.notes[FASTEST].real, np.sqrt(x * x))
-    if ints[plan_start(ints) + P_WEIGHING] == BY_INERTIA:
+    if ints[ints[H_SOLVER] + P_WEIGHING] == BY_INERTIA:
         mobilities(P)
         tangent_projections(P)
     else:

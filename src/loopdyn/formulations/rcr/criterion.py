@@ -18,7 +18,6 @@ from loopdyn.formulations.rcr.layout import (
     open_cells,
     open_numbers,
 )
-from loopdyn.loops.elimination.layout import plan_start, work_start
 from loopdyn.spatial.plucker import (
     add,
     add6,
@@ -135,8 +134,7 @@ def check(ints, floats, work):
     Leaves the mobilities in `free` and the gain of the best exchange in `notes`.
     """
     model, data = open_model(ints, floats), open_work(ints, work)
-    o = plan_start(ints)
-    P, G = open_cells(ints, o), open_numbers(ints, o, floats, work, work_start(ints))
+    P, G = open_cells(ints), open_numbers(ints, floats, work)
     rigid_bodies(model, data)
     mobilities(model, data, G)
     G.notes[GAIN] = best_exchange(model, P, G)

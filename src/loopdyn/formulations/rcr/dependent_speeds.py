@@ -77,7 +77,6 @@ from loopdyn.formulations.rcr.layout import (
     open_cells,
     open_numbers,
 )
-from loopdyn.loops.elimination.layout import plan_start, work_start
 from loopdyn.spatial.plucker import add, centripetal, cross, dot, get3, get9, put3, rot, scale, sub
 from loopdyn.tree.jacobian import freedom_of_cut, linear_terms
 
@@ -214,8 +213,7 @@ def place_columns(model, work, P, G, b, base, t):
 def close_last(ints, floats, work, g):
     """The closing rows of a group, which few have: inverse of the columns of the speeds that follow."""
     model, data = open_model(ints, floats), open_work(ints, work)
-    o = plan_start(ints)
-    P, G = open_cells(ints, o), open_numbers(ints, o, floats, work, work_start(ints))
+    P, G = open_cells(ints), open_numbers(ints, floats, work)
     t, d = P.group[g, G_WIDTH], P.group[g, G_FREEDOMS]
     n, x, r = t - d, P.group[g, G_X], P.group[g, G_REDUCED]
     for c in range(P.group[g, G_CLOSING], P.group[g, G_CLOSING_END]):
@@ -230,8 +228,8 @@ def close_last(ints, floats, work, g):
 @inline
 def narrow(ints, floats, work, g):
     """Independent columns alone: those of the speeds that follow are added to them."""
-    model, o = open_model(ints, floats), plan_start(ints)
-    P, G = open_cells(ints, o), open_numbers(ints, o, floats, work, work_start(ints))
+    model = open_model(ints, floats)
+    P, G = open_cells(ints), open_numbers(ints, floats, work)
     t, d, x, r = P.group[g, G_WIDTH], P.group[g, G_FREEDOMS], P.group[g, G_X], P.group[g, G_REDUCED]
     n = t - d
     for m in range(d):
@@ -255,8 +253,7 @@ def narrow(ints, floats, work, g):
 def columns(ints, floats, work):
     """E, W and X of all groups, in tentative speeds."""
     model, data = open_model(ints, floats), open_work(ints, work)
-    o = plan_start(ints)
-    P, G = open_cells(ints, o), open_numbers(ints, o, floats, work, work_start(ints))
+    P, G = open_cells(ints), open_numbers(ints, floats, work)
     G.notes[PIVOT], G.notes[FLIPPED] = np.inf, 0.0
     for g in range(P.group.shape[0]):
         base, t = P.group[g, G_BASE], P.group[g, G_WIDTH]
@@ -335,8 +332,7 @@ def place_motion(model, work, G, b, base, biased):
 def follow_last(ints, floats, work, g, biased):
     """Tentative speeds that follow at the end, where the others are at rest, and what that does to all."""
     model, data = open_model(ints, floats), open_work(ints, work)
-    o = plan_start(ints)
-    P, G = open_cells(ints, o), open_numbers(ints, o, floats, work, work_start(ints))
+    P, G = open_cells(ints), open_numbers(ints, floats, work)
     t, d, x = P.group[g, G_WIDTH], P.group[g, G_FREEDOMS], P.group[g, G_X]
     n, at = t - d, P.group[g, G_TENTATIVE]
     m = 0
@@ -368,8 +364,7 @@ def follow(ints, floats, work, biased):
     `biased`: with velocity terms and the given accelerations of bases.
     """
     model, data = open_model(ints, floats), open_work(ints, work)
-    o = plan_start(ints)
-    P, G = open_cells(ints, o), open_numbers(ints, o, floats, work, work_start(ints))
+    P, G = open_cells(ints), open_numbers(ints, floats, work)
     for b in range(model.n_bases):
         put3(G.motion, b, 0, get3(data.body, b, AW))
         put3(G.motion, b, 3, get3(data.body, b, AV))
@@ -427,7 +422,7 @@ def relations(ints, floats, work):
     phi, gamma and `rate` of their rows; torque, force and point of their entries that act on cut joints.
     """
     model, data = open_model(ints, floats), open_work(ints, work)
-    G = open_numbers(ints, plan_start(ints), floats, work, work_start(ints))
+    G = open_numbers(ints, floats, work)
     for i in range(model.n_bases, model.tree.shape[0]):
         put3(data.body, i, AW, (0.0, 0.0, 0.0))
         put3(data.body, i, AV, (0.0, 0.0, 0.0))

@@ -45,6 +45,7 @@ from loopdyn.engine.records import (
     CW,
     DINV,
     H_BASES,
+    H_SOLVER,
     IH,
     IJ,
     IM,
@@ -123,7 +124,6 @@ from loopdyn.formulations.rcr.layout import (
     open_numbers,
 )
 from loopdyn.joints.dispatch import is_pin, joint_plus
-from loopdyn.loops.elimination.layout import plan_start, work_start
 from loopdyn.spatial.plucker import (
     add,
     add3,
@@ -267,8 +267,7 @@ def expand_group(model, work, P, G, g):
 def inward(ints, floats, work):
     """From tips to bases: bodies outside of loops one by one [Anderson2003 eqs. (14)-(19)], groups as a whole."""
     model, data = open_model(ints, floats), open_work(ints, work)
-    o = plan_start(ints)
-    P, G = open_cells(ints, o), open_numbers(ints, o, floats, work, work_start(ints))
+    P, G = open_cells(ints), open_numbers(ints, floats, work)
     B = data.body
     status = FINE
     for i in range(model.tree.shape[0] - 1, model.n_bases - 1, -1):
@@ -300,8 +299,7 @@ def inward(ints, floats, work):
 def outward(ints, floats, work):
     """Accelerations from the bases to the tips [Anderson2003 eqs. (67)-(71)]; of bodies, where they are asked for."""
     model, data = open_model(ints, floats), open_work(ints, work)
-    o = plan_start(ints)
-    P, G = open_cells(ints, o), open_numbers(ints, o, floats, work, work_start(ints))
+    P, G = open_cells(ints), open_numbers(ints, floats, work)
     B, D = data.body, data.dof
     for i in range(model.n_bases, model.tree.shape[0]):
         if P.start[i] >= 0:
@@ -350,8 +348,7 @@ def weigh(ints, floats, work, stage):
 def missing(ints, floats, work, stage):
     """Right sides of the rows for a stage."""
     model, data = open_model(ints, floats), open_work(ints, work)
-    o = plan_start(ints)
-    P, G = open_cells(ints, o), open_numbers(ints, o, floats, work, work_start(ints))
+    P, G = open_cells(ints), open_numbers(ints, floats, work)
     if stage == SPEEDS:
         missing_speeds(model, data, G)
     elif stage == ACCELERATIONS:
@@ -388,8 +385,7 @@ def accelerate(ints, floats, work):
 def accelerate_in(ints, floats, work):
     """`accelerate` on windows."""
     model, data = open_model(ints, floats), open_work(ints, work)
-    o = plan_start(ints)
-    P, G = open_cells(ints, o), open_numbers(ints, o, floats, work, work_start(ints))
+    P, G, o = open_cells(ints), open_numbers(ints, floats, work), ints[H_SOLVER]
     follows = ints[o + FORM] != FULL and ints[o + N_GROUPS] > 0
     first, last = SPEEDS if follows else ACCELERATIONS, ACCELERATIONS
     if G.notes[ASKED].real == POSITIONS:
@@ -424,7 +420,7 @@ def accelerate_in(ints, floats, work):
 def correct(ints, floats, work):
     """One linear correction of the positions in `work`, the smallest in the mass metric; speeds follow later."""
     data, tree = open_head(ints, work), open_tree(ints)
-    G = open_numbers(ints, plan_start(ints), floats, work, work_start(ints))
+    G = open_numbers(ints, floats, work)
     G.notes[ASKED], G.notes[JUMP] = POSITIONS, 0.0
     status, q = accelerate(ints, floats, work), data.q
     G.notes[ASKED] = ACCELERATIONS
@@ -491,8 +487,7 @@ def multipliers(ints, floats, work, lam):
     linear time.
     """
     model, data = open_model(ints, floats), open_work(ints, work)
-    o = plan_start(ints)
-    P, G = open_cells(ints, o), open_numbers(ints, o, floats, work, work_start(ints))
+    P, G = open_cells(ints), open_numbers(ints, floats, work)
     for k in range(model.nv):
         G.x[k] = data.tau[k]
     for b in range(model.tree.shape[0]):

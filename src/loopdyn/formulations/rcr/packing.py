@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from loopdyn.constraints.base import FIRST_CONSTRAINT
-from loopdyn.engine.records import C_KIND, H_ENTRIES, NV, PARENT, V0, system_sizes
+from loopdyn.engine.layout import fill, opened, with_block
+from loopdyn.engine.records import C_KIND, H_SOLVER, NV, PARENT, V0
 from loopdyn.formulations.base import Array
 from loopdyn.formulations.rcr import layout
 from loopdyn.formulations.rcr.plan import Group, Plan
@@ -21,21 +19,18 @@ class WorkArrays:
     def __init__(self, plan: Plan, form: int, candidate: Array, switch: float):
         self.plan, system = plan, plan.system
         self.system = system
-        n_ints, n_floats, _ = system_sizes(system.ints)
-        own = _Tables(plan).packed(form, n_floats)
-        self.ints = np.concatenate([system.ints[:n_ints], own])
-        self.floats = np.concatenate(
-            [system.floats[:n_floats], 1.0 / system.row_units, system.speed_units, candidate, [switch]]
+        tables = _Tables(plan)
+        self.ints, self.floats, size = with_block(
+            system.ints, system.floats, len(system.work()), H_SOLVER, tables.header(form), layout.cell_sizes
         )
-        entries = int(system.ints[H_ENTRIES])
-        size = layout.own_work(own, len(system.bodies), system.nv, system.nc, entries)
-        self.work = np.concatenate([system.work(), np.zeros(size)])
+        self.work = np.zeros(size)
         self.arrays = (self.ints, self.floats, self.work)
         self.state = system.open_work(self.work)
-        python = getattr(layout.open_numbers, "py_func", layout.open_numbers)
-        self.views: layout.Numbers = python(self.ints, n_ints, self.floats, self.work, len(system.work()))
-        python = getattr(layout.open_cells, "py_func", layout.open_cells)
-        self.tables: layout.Cells = python(self.ints, n_ints)
+        self.tables: layout.Cells = opened(layout.open_cells, self.ints)
+        tables.fill(self.tables)
+        self.views: layout.Numbers = opened(layout.open_numbers, *self.arrays)
+        scale, unit = 1.0 / system.row_units, system.speed_units
+        fill(self.views, row_scale=scale, unit=unit, candidate=candidate, switch=switch)
         self.views.notes[layout.ASKED] = layout.ACCELERATIONS
 
     def put(self, t: float, q: Array, v: Array) -> None:
@@ -122,31 +117,26 @@ class _Tables:
         self.n_x += len(cell.rows) ** 2
         self.n_reduced += len(cell.rows) * width if closing else 0
 
-    def packed(self, form: int, n_floats: int) -> NDArray[np.int64]:
-        """Header, then tables."""
-        s = self.plan.system
-        header = np.zeros(layout.N_HEADER, np.int64)
-        lengths: dict[int, Sequence[Any]] = {
-            layout.N_GROUPS: self.group,
-            layout.N_STEPS: self.step,
-            layout.N_CELLS: self.cell,
-            layout.N_ROWS: self.rows,
-            layout.N_DEPENDENT: self.dependent,
-            layout.N_PARTS: self.part,
-            layout.N_PATH: self.path,
-            layout.N_LOCAL: self.local,
-            layout.N_DIRECT: self.direct,
-            layout.N_TENTATIVE: self.tentative,
-        }
-        header[list(lengths)] = [len(table) for table in lengths.values()]
-        sizes = [layout.N_COLUMNS, layout.N_E, layout.N_X, layout.N_REDUCED, layout.N_M]
-        header[sizes] = self.n_columns, self.n_e, self.n_x, self.n_reduced, self.n_m
-        settings = [layout.FORM, layout.AFFINE, layout.STEADY, layout.FLOATS]
-        header[settings] = form, s.affine, _steady(self.plan), n_floats
-        tables: list[Any] = [header, self.slot, self.start, _carries(self.plan), self.e, s.holonomic, self.group]
-        tables += [self.step, self.cell, self.rows, self.dependent, self.part, self.path, self.local, self.direct]
-        tables += [self.tentative]
-        return np.concatenate([np.asarray(x, np.int64).ravel() for x in tables])
+    def header(self, form: int) -> dict[int, int]:
+        """Lengths and settings."""
+        return {
+            layout.N_GROUPS: len(self.group), layout.N_STEPS: len(self.step), layout.N_CELLS: len(self.cell),
+            layout.N_ROWS: len(self.rows), layout.N_DEPENDENT: len(self.dependent), layout.N_PARTS: len(self.part),
+            layout.N_PATH: len(self.path), layout.N_LOCAL: len(self.local), layout.N_DIRECT: len(self.direct),
+            layout.N_TENTATIVE: len(self.tentative), layout.N_COLUMNS: self.n_columns, layout.N_E: self.n_e,
+            layout.N_X: self.n_x, layout.N_REDUCED: self.n_reduced, layout.N_M: self.n_m, layout.FORM: form,
+            layout.AFFINE: int(self.plan.system.affine), layout.STEADY: int(_steady(self.plan)),
+        }  # fmt: skip
+
+    def fill(self, cells: layout.Cells) -> None:
+        """Write all tables."""
+        fill(
+            cells,
+            slot=self.slot, start=self.start, carries=_carries(self.plan), e=self.e,
+            holonomic=self.plan.system.holonomic, group=self.group, step=self.step, cell=self.cell, row=self.rows,
+            dependent=self.dependent, part=self.part, path=self.path, local=self.local, direct=self.direct,
+            tentative=self.tentative,
+        )  # fmt: skip
 
 
 def _steady(plan: Plan) -> bool:

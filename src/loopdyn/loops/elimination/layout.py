@@ -1,47 +1,24 @@
-"""How a plan and its work are laid out in the arrays of the kernels, behind those of the system."""
+"""The plan of an elimination and its work in the arrays of the kernels: a block behind what the system needs."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Annotated, Any, NamedTuple
 
 from loopdyn.engine.jit import inline, window
+from loopdyn.engine.layout import N_ADDRESSES, WORK, Block, Opener
 from loopdyn.engine.records import (
     H_BASES,
     H_BODIES,
-    H_CODE,
-    H_COUNTED,
     H_CUTS,
-    H_DEPTH,
     H_ENTRIES,
-    H_FORCES,
-    H_JETS,
-    H_LINEAR,
     H_NC,
-    H_NQ,
     H_NV,
-    H_PATH,
-    H_PROGRAMS,
-    H_SIZE,
-    N_BASE_PROGRAMS,
-    N_COUNTED,
-    N_CUT,
-    N_DOF,
-    N_ENTRY,
-    N_FORCE_INTS,
-    N_LINEAR,
-    N_READER,
-    N_STEP,
-    N_TREE,
-    N_WORK,
-    system_sizes,
+    H_SOLVER,
 )
 
 # Header of the plan: lengths of its tables.
-P_ROWS, P_SLOTS, P_RESPONSES, P_OPEN, P_NODES, P_LATER, P_BLOCKS, P_MATRIX = range(8)
-P_SEVERED, P_DROPPED, P_WAVES, P_SIZE = range(8, 12)
+P_ROWS, P_SLOTS, P_RESPONSES, P_OPEN, P_NODES, P_LATER, P_BLOCKS, P_MATRIX = range(N_ADDRESSES, N_ADDRESSES + 8)
+P_SEVERED, P_DROPPED, P_WAVES, P_SIZE = range(P_MATRIX + 1, P_MATRIX + 5)
 
 # node[k]: of the node at place k of the order: its first row, its rows, where its blocks begin in the array of the
 # matrix, its part of `later`, its part of `block` (ordering.Pattern).
@@ -67,158 +44,177 @@ SMALLEST_PIVOT, RESIDUAL, REFINEMENTS, DROPPED, WEAKEST_PIVOT, MATRIX_ONLY, N_DI
 
 
 class PlanArrays(NamedTuple):
-    """Tables of a plan; `rows` are those of the matrix of multipliers."""
+    """Named views of the plan; `rows` are those of the matrix of multipliers."""
 
-    at: Any  # (bodies, N_AT) where what belongs to each body is; it is laid out in the order of elimination
-    open: Any  # (open, N_OPEN)
-    node: Any  # (nodes, N_NODE) pattern of the matrix, see ordering.Pattern
-    later: Any
-    block: Any
-    index: Any  # (nc,) row of the matrix that each row of the tables is, or -1; rows that are dropped are numbered
-    # after those of the matrix: they are looked at, not solved for
-    relation_entry: Any  # (entries, N_RELATION_ENTRY)
-    severed_joint: Any  # (severed, 2) body, cut; by waves
-    kept: Any  # (rows,) row of the tables that each row is
-    sequence: Any  # (bodies less bases,) in which they are placed: parents before children
-    order: Any  # (bodies less bases,) in which they are eliminated: by waves, children before parents
-    cut_order: Any  # (cuts,) by waves
-    wave: Any  # (waves + 1, N_WAVE)
+    at: Annotated[Any, "ints", "bodies, N_AT"]  # where what belongs to each body is, in the order of elimination
+    open: Annotated[Any, "ints", "open, N_OPEN"]
+    node: Annotated[Any, "ints", "nodes, N_NODE"]  # pattern of the matrix, see ordering.Pattern
+    later: Annotated[Any, "ints", "later"]
+    block: Annotated[Any, "ints", "blocks"]
+    index: Annotated[Any, "ints", "nc"]  # row of the matrix that each row of the tables is, or -1; rows that are
+    # dropped are numbered after those of the matrix: they are looked at, not solved for
+    relation_entry: Annotated[Any, "ints", "entries, N_RELATION_ENTRY"]
+    severed_joint: Annotated[Any, "ints", "severed, 2"]  # body, cut; by waves
+    kept: Annotated[Any, "ints", "rows"]  # row of the tables that each row is
+    sequence: Annotated[Any, "ints", "bodies - bases"]  # in which bodies are placed: parents before children
+    order: Annotated[Any, "ints", "bodies - bases"]  # in which they are eliminated: by waves, children before parents
+    cut_order: Annotated[Any, "ints", "cuts"]  # by waves
+    wave: Annotated[Any, "ints", "waves + 1, N_WAVE"]
 
 
 class EliminationWork(NamedTuple):
-    """Views of the work of an elimination."""
+    """Named views of the work of the elimination."""
 
-    column: Any  # (slots, 6) K: torque about the body's reference point and force, for a unit multiplier. The first,
-    # of relations, are kept; others are used again by the next body once theirs is eliminated
-    point: Any  # (cuts, 3) origin of M, world axes
-    response: Any  # (responses,) S^T K
-    matrix: Any  # (matrix,) blocks of the matrix of multipliers, then of its factor
-    diagonal: Any  # (rows,) of the matrix
-    pivot: Any  # (rows,)
-    inverse: Any  # (rows,)
-    floor: Any  # (rows,) below which a pivot is dropped
-    lam: Any  # (rows,) multipliers
-    right: Any  # (rows + dropped,) right side of the rows, for bodies without acceleration
-    step: Any  # (rows + dropped,) right side of the matrix, then its solution; or what is missing in each row
-    free: Any  # (6 * severed, N_FREE) motions of severed bodies in space, translations first, whose pivots are masses
-    motion: Any  # (bodies, 6) what a step adds to the motion of each body
-    rates: Any  # (nv,) ... and to that of each freedom
-    multipliers: Any  # (nc,) lam by rows of the tables; zero for rows that were dropped
-    diagnostics: Any  # (N_DIAGNOSTICS,)
-
-
-def pack_plan(p: PlanArrays, slots: int, responses: int, matrix: int) -> NDArray[np.int64]:
-    """One array: header, then all tables; the others are lengths: of the columns, the responses and the matrix."""
-    header = np.zeros(P_SIZE, np.int64)
-    header[[P_ROWS, P_SLOTS, P_RESPONSES, P_OPEN, P_NODES, P_LATER, P_BLOCKS, P_MATRIX, P_SEVERED]] = [
-        len(p.kept), slots, responses, len(p.open), len(p.node), len(p.later), len(p.block), matrix,
-        len(p.severed_joint),
-    ]  # fmt: skip
-    header[P_WAVES] = len(p.wave) - 1
-    header[P_DROPPED] = np.count_nonzero(np.asarray(p.index) >= len(p.kept))
-    return np.concatenate([header, *(np.asarray(x, np.int64).ravel() for x in p)])
+    column: Annotated[Any, "work", "slots, 6"]  # K: torque about the body's reference point and force, for a unit
+    # multiplier. The first, of relations, are kept; others are used again by the next body once theirs is eliminated
+    point: Annotated[Any, "work", "cuts, 3"]  # origin of M, world axes
+    response: Annotated[Any, "work", "responses"]  # S^T K
+    matrix: Annotated[Any, "work", "matrix"]  # blocks of the matrix of multipliers, then of its factor
+    diagonal: Annotated[Any, "work", "rows"]  # of the matrix
+    pivot: Annotated[Any, "work", "rows"]
+    inverse: Annotated[Any, "work", "rows"]
+    floor: Annotated[Any, "work", "rows"]  # below which a pivot is dropped
+    lam: Annotated[Any, "work", "rows"]  # multipliers
+    right: Annotated[Any, "work", "rows + dropped"]  # right side of the rows, for bodies without acceleration
+    step: Annotated[Any, "work", "rows + dropped"]  # right side of the matrix, then its solution; or what is missing in
+    # each row
+    free: Annotated[Any, "work", "6 * severed, N_FREE"]  # motions of severed bodies in space, translations first, whose
+    # pivots are masses
+    motion: Annotated[Any, "work", "bodies, 6"]  # what a step adds to the motion of each body
+    rates: Annotated[Any, "work", "nv"]  # ... and to that of each freedom
+    multipliers: Annotated[Any, "work", "nc"]  # lam by rows of the tables; zero for rows that were dropped
+    diagnostics: Annotated[Any, "work", "N_DIAGNOSTICS"]
 
 
-def work_size(ints: NDArray[np.int64]) -> int:
-    """Length of the whole work array: of the system and of the elimination."""
-    header = ints[system_sizes(ints)[0] :]
-    n, slots, responses, matrix = (int(header[k]) for k in (P_ROWS, P_SLOTS, P_RESPONSES, P_MATRIX))
-    size = 6 * slots + 3 * int(ints[H_CUTS]) + responses + matrix + 7 * n + 2 * int(header[P_DROPPED])
-    size += 6 * int(header[P_SEVERED]) * N_FREE
-    size += 6 * int(ints[H_BODIES]) + int(ints[H_NV]) + int(ints[H_NC]) + N_DIAGNOSTICS
-    return system_sizes(ints)[2] + size
+BLOCK = Block(
+    sizes="plan_sizes",
+    header="P_",
+    openers=(Opener("open_plan", PlanArrays), Opener("open_elimination", EliminationWork)),
+    address="H_SOLVER",
+)
+
+# Written by tools/openers.py from the classes above; change these and run it.
 
 
-@inline
-def plan_start(ints):
-    """Where the plan begins in the int array."""
-    a = H_SIZE + ints[H_BODIES] * N_TREE + ints[H_CUTS] * N_CUT + ints[H_FORCES] * N_FORCE_INTS + ints[H_CODE]
-    a += ints[H_PROGRAMS] + 1 + ints[H_BASES] * N_BASE_PROGRAMS
-    a += ints[H_LINEAR] * N_LINEAR + ints[H_ENTRIES] * N_ENTRY + (ints[H_FORCES] + ints[H_ENTRIES]) * N_READER
-    return a + ints[H_PATH] * N_STEP + ints[H_COUNTED] * N_COUNTED
-
-
-@inline
-def work_start(ints):
-    """Where the work of the elimination begins in the work array."""
-    nv, nc = ints[H_NV], ints[H_NC]
-    a = 1 + ints[H_NQ] + 4 * nv + ints[H_BODIES] * N_WORK + nv * N_DOF + 9 * nc + 2 * ints[H_ENTRIES]
-    return a + ints[H_FORCES] + 3 * ints[H_JETS] + 3 * N_BASE_PROGRAMS + 3 * ints[H_DEPTH]
+def plan_sizes(ints: Any) -> tuple[int, int, int]:
+    """Lengths that the block adds to the arrays, from the headers in `ints`."""
+    o = ints[H_SOLVER]
+    bodies = ints[H_BODIES]
+    open = ints[o + P_OPEN]
+    nodes = ints[o + P_NODES]
+    later = ints[o + P_LATER]
+    blocks = ints[o + P_BLOCKS]
+    nc = ints[H_NC]
+    entries = ints[H_ENTRIES]
+    severed = ints[o + P_SEVERED]
+    rows = ints[o + P_ROWS]
+    bases = ints[H_BASES]
+    cuts = ints[H_CUTS]
+    waves = ints[o + P_WAVES]
+    slots = ints[o + P_SLOTS]
+    responses = ints[o + P_RESPONSES]
+    matrix = ints[o + P_MATRIX]
+    dropped = ints[o + P_DROPPED]
+    nv = ints[H_NV]
+    n_ints = P_SIZE + bodies * N_AT + open * N_OPEN + nodes * N_NODE + later + blocks + nc + entries * N_RELATION_ENTRY
+    n_ints += severed * 2 + rows + bodies - bases + bodies - bases + cuts + (waves + 1) * N_WAVE
+    n_floats = 0
+    n_work = slots * 6 + cuts * 3 + responses + matrix + rows + rows + rows + rows + rows + rows + dropped
+    n_work += rows + dropped + 6 * severed * N_FREE + bodies * 6 + nv + nc + N_DIAGNOSTICS
+    return int(n_ints), int(n_floats), int(n_work)
 
 
 @inline(always=True)
-def open_plan(ints, o):
-    """Named views of the plan, which begins at o in the int array."""
-    bodies, related, rows = ints[H_BODIES], ints[H_ENTRIES], ints[H_NC]
-    n, opened, nodes, later = ints[o + P_ROWS], ints[o + P_OPEN], ints[o + P_NODES], ints[o + P_LATER]
-    blocks, severed = ints[o + P_BLOCKS], ints[o + P_SEVERED]
-    moving, cuts = bodies - ints[H_BASES], ints[H_CUTS]
-    a = o + P_SIZE
-    b = a + bodies * N_AT
-    c = b + opened * N_OPEN
-    d = c + nodes * N_NODE
-    e = d + later
-    f = e + blocks
-    g = f + rows
-    h = g + related * N_RELATION_ENTRY
-    i = h + severed * 2
-    j = i + n
-    k = j + 2 * moving
+def open_plan(ints):
+    """Named views of the plan; `rows` are those of the matrix of multipliers."""
+    o = ints[H_SOLVER]
+    bodies = ints[H_BODIES]
+    open = ints[o + P_OPEN]
+    nodes = ints[o + P_NODES]
+    later = ints[o + P_LATER]
+    blocks = ints[o + P_BLOCKS]
+    nc = ints[H_NC]
+    entries = ints[H_ENTRIES]
+    severed = ints[o + P_SEVERED]
+    rows = ints[o + P_ROWS]
+    bases = ints[H_BASES]
+    cuts = ints[H_CUTS]
+    waves = ints[o + P_WAVES]
+    at_at = o + P_SIZE
+    at_open = at_at + bodies * N_AT
+    at_node = at_open + open * N_OPEN
+    at_later = at_node + nodes * N_NODE
+    at_block = at_later + later
+    at_index = at_block + blocks
+    at_relation_entry = at_index + nc
+    at_severed_joint = at_relation_entry + entries * N_RELATION_ENTRY
+    at_kept = at_severed_joint + severed * 2
+    at_sequence = at_kept + rows
+    at_order = at_sequence + bodies - bases
+    at_cut_order = at_order + bodies - bases
+    at_wave = at_cut_order + cuts
     return PlanArrays(
-        window(ints, a, bodies, N_AT),
-        window(ints, b, opened, N_OPEN),
-        window(ints, c, nodes, N_NODE),
-        window(ints, d, later),
-        window(ints, e, blocks),
-        window(ints, f, rows),
-        window(ints, g, related, N_RELATION_ENTRY),
-        window(ints, h, severed, 2),
-        window(ints, i, n),
-        window(ints, j, moving),
-        window(ints, j + moving, moving),
-        window(ints, k, cuts),
-        window(ints, k + cuts, ints[o + P_WAVES] + 1, N_WAVE),
+        window(ints, at_at, bodies, N_AT),
+        window(ints, at_open, open, N_OPEN),
+        window(ints, at_node, nodes, N_NODE),
+        window(ints, at_later, later),
+        window(ints, at_block, blocks),
+        window(ints, at_index, nc),
+        window(ints, at_relation_entry, entries, N_RELATION_ENTRY),
+        window(ints, at_severed_joint, severed, 2),
+        window(ints, at_kept, rows),
+        window(ints, at_sequence, bodies - bases),
+        window(ints, at_order, bodies - bases),
+        window(ints, at_cut_order, cuts),
+        window(ints, at_wave, waves + 1, N_WAVE),
     )
 
 
 @inline(always=True)
-def open_elimination(ints, o, work, a):
-    """Named views of the work of the elimination, which begins at a in the work array."""
-    n, slots, responses, matrix = ints[o + P_ROWS], ints[o + P_SLOTS], ints[o + P_RESPONSES], ints[o + P_MATRIX]
-    severed, bodies, cuts = ints[o + P_SEVERED], ints[H_BODIES], ints[H_CUTS]
-    nv, nc, all_rows = ints[H_NV], ints[H_NC], n + ints[o + P_DROPPED]
-    b = a + 6 * slots
-    c = b + 3 * cuts
-    d = c + responses
-    e = d + matrix
-    f = e + 5 * n
-    g = f + 2 * all_rows
-    h = g + 6 * severed * N_FREE
-    i = h + 6 * bodies
-    j = i + nv
-    k = j + nc
+def open_elimination(ints, work):
+    """Named views of the work of the elimination."""
+    o = ints[H_SOLVER]
+    slots = ints[o + P_SLOTS]
+    cuts = ints[H_CUTS]
+    responses = ints[o + P_RESPONSES]
+    matrix = ints[o + P_MATRIX]
+    rows = ints[o + P_ROWS]
+    dropped = ints[o + P_DROPPED]
+    severed = ints[o + P_SEVERED]
+    bodies = ints[H_BODIES]
+    nv = ints[H_NV]
+    nc = ints[H_NC]
+    at_column = ints[o + WORK]
+    at_point = at_column + slots * 6
+    at_response = at_point + cuts * 3
+    at_matrix = at_response + responses
+    at_diagonal = at_matrix + matrix
+    at_pivot = at_diagonal + rows
+    at_inverse = at_pivot + rows
+    at_floor = at_inverse + rows
+    at_lam = at_floor + rows
+    at_right = at_lam + rows
+    at_step = at_right + rows + dropped
+    at_free = at_step + rows + dropped
+    at_motion = at_free + 6 * severed * N_FREE
+    at_rates = at_motion + bodies * 6
+    at_multipliers = at_rates + nv
+    at_diagnostics = at_multipliers + nc
     return EliminationWork(
-        window(work, a, slots, 6),
-        window(work, b, cuts, 3),
-        window(work, c, responses),
-        window(work, d, matrix),
-        window(work, e, n),
-        window(work, e + n, n),
-        window(work, e + 2 * n, n),
-        window(work, e + 3 * n, n),
-        window(work, e + 4 * n, n),
-        window(work, f, all_rows),
-        window(work, f + all_rows, all_rows),
-        window(work, g, 6 * severed, N_FREE),
-        window(work, h, bodies, 6),
-        window(work, i, nv),
-        window(work, j, nc),
-        window(work, k, N_DIAGNOSTICS),
+        window(work, at_column, slots, 6),
+        window(work, at_point, cuts, 3),
+        window(work, at_response, responses),
+        window(work, at_matrix, matrix),
+        window(work, at_diagonal, rows),
+        window(work, at_pivot, rows),
+        window(work, at_inverse, rows),
+        window(work, at_floor, rows),
+        window(work, at_lam, rows),
+        window(work, at_right, rows + dropped),
+        window(work, at_step, rows + dropped),
+        window(work, at_free, 6 * severed, N_FREE),
+        window(work, at_motion, bodies, 6),
+        window(work, at_rates, nv),
+        window(work, at_multipliers, nc),
+        window(work, at_diagnostics, N_DIAGNOSTICS),
     )
-
-
-def view_work(ints: NDArray[np.int64], work: NDArray[Any]) -> EliminationWork:
-    """The same for Python."""
-    python = getattr(open_elimination, "py_func", open_elimination)
-    opened: EliminationWork = python(ints, system_sizes(ints)[0], work, system_sizes(ints)[2])
-    return opened

@@ -2,7 +2,7 @@
 
 from loopdyn.engine.jit import kernel
 from loopdyn.engine.records import open_model, open_work
-from loopdyn.loops.elimination.layout import open_elimination, open_plan, plan_start, work_start
+from loopdyn.loops.elimination.layout import open_elimination, open_plan
 from loopdyn.loops.elimination.outward import of_severed_joints, respond
 
 
@@ -10,7 +10,7 @@ from loopdyn.loops.elimination.outward import of_severed_joints, respond
 def answer(ints, floats, work):
     """With the factor of the last `accelerate` and G = J M^-1 J^T: E.step <- G^-1 E.step, E.rates = M^-1 J^T E.step."""
     model, data = open_model(ints, floats), open_work(ints, work)
-    plan, E = open_plan(ints, plan_start(ints)), open_elimination(ints, plan_start(ints), work, work_start(ints))
+    plan, E = open_plan(ints), open_elimination(ints, work)
     respond(ints, floats, work)
     of_severed_joints(model, data, plan, E.motion, E.rates)
     return 0

@@ -41,8 +41,6 @@ from loopdyn.loops.elimination.layout import (
     SEVERED,
     open_elimination,
     open_plan,
-    plan_start,
-    work_start,
 )
 from loopdyn.loops.elimination.ldl import NONE, plus, solve
 from loopdyn.loops.elimination.prefetching import AHEAD, prefetch_motion, prefetch_responses
@@ -146,7 +144,7 @@ def outward(model, work, plan, E, lam, motion, at, out, whole, begin, end):
 def respond(ints, floats, work):
     """What the missing in `E.step` takes to mend: motion of bodies into `E.motion`, of freedoms into `E.rates`."""
     model, data = open_model(ints, floats), open_work(ints, work)
-    plan, E = open_plan(ints, plan_start(ints)), open_elimination(ints, plan_start(ints), work, work_start(ints))
+    plan, E = open_plan(ints), open_elimination(ints, work)
     solve(plan, E.matrix, E.inverse, E.step)
     for i in range(model.n_bases):
         put3(E.motion, i, 0, (0.0, 0.0, 0.0))

@@ -71,8 +71,6 @@ from loopdyn.loops.elimination.layout import (
     WEAKEST_PIVOT,
     open_elimination,
     open_plan,
-    plan_start,
-    work_start,
 )
 from loopdyn.loops.elimination.ldl import add_products, each, solve, some
 from loopdyn.loops.elimination.matrix import factor_matrix, fill_relations
@@ -326,7 +324,7 @@ def inward(model, work, plan, E, begin, end, status):
 def refine(ints, floats, work, worst, contradiction):
     """Correct the multipliers by what is missing in the rows, until nothing is or it no longer helps; returns both."""
     model, data = open_model(ints, floats), open_work(ints, work)
-    plan, E = open_plan(ints, plan_start(ints)), open_elimination(ints, plan_start(ints), work, work_start(ints))
+    plan, E = open_plan(ints), open_elimination(ints, work)
     B = data.body
     goal = residual_goal(E)
     count, before = 0, np.inf
@@ -371,7 +369,7 @@ def load_all(ints, floats, work):
 @inline
 def load_severed(ints, floats, work, wave):
     """Loads on the freedoms of severed joints."""
-    model, data, plan = open_model(ints, floats), open_work(ints, work), open_plan(ints, plan_start(ints))
+    model, data, plan = open_model(ints, floats), open_work(ints, work), open_plan(ints)
     bring_loads(model, data, plan.severed_joint, plan.wave[wave, W_SEVERED], plan.wave[wave + 1, W_SEVERED])
 
 
@@ -379,14 +377,14 @@ def load_severed(ints, floats, work, wave):
 def relate(ints, floats, work):
     """Columns of the relations of coordinates."""
     model, data = open_model(ints, floats), open_work(ints, work)
-    plan, E = open_plan(ints, plan_start(ints)), open_elimination(ints, plan_start(ints), work, work_start(ints))
+    plan, E = open_plan(ints), open_elimination(ints, work)
     fill_relations(model, data, plan, E)
 
 
 @inline
 def finish_severed(ints, floats, work, wave):
     """Accelerations of the coordinates of severed joints."""
-    model, data, plan = open_model(ints, floats), open_work(ints, work), open_plan(ints, plan_start(ints))
+    model, data, plan = open_model(ints, floats), open_work(ints, work), open_plan(ints)
     severed_accelerations(model, data, plan, plan.wave[wave, W_SEVERED], plan.wave[wave + 1, W_SEVERED])
 
 
@@ -404,7 +402,7 @@ def accelerate_in(ints, floats, work):
     open the arrays again: here it would cost all of them.
     """
     model, data = open_model(ints, floats), open_work(ints, work)
-    plan, E = open_plan(ints, plan_start(ints)), open_elimination(ints, plan_start(ints), work, work_start(ints))
+    plan, E = open_plan(ints), open_elimination(ints, work)
     waves, severed, status = plan.wave.shape[0] - 1, plan.severed_joint.shape[0] > 0, FINE
     place_bases(model, data)
     E.matrix[:] = 0.0
@@ -459,7 +457,7 @@ def correct(ints, floats, work):
     FINE nothing is corrected: by rows that are nearly dependent it would lead far away.
     """
     model, data = open_model(ints, floats), open_work(ints, work)
-    plan, E = open_plan(ints, plan_start(ints)), open_elimination(ints, plan_start(ints), work, work_start(ints))
+    plan, E = open_plan(ints), open_elimination(ints, work)
     status = accelerate(ints, floats, work)  # for its factor; written out here it would be compiled twice
     if status != FINE:
         return status

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loopdyn.engine import records as rec
-from loopdyn.engine.layout import opened
+from loopdyn.engine.layout import fill, opened, segments, with_block
 from loopdyn.errors import LoopdynError
 from loopdyn.joints.dispatch import JOINT_TYPES
 from loopdyn.loops.elimination import layout
@@ -87,6 +87,7 @@ class Plan:
     flops: int
     ints: Ints = field(repr=False)  # those of the system with severed joints among the cuts, then the plan
     floats: NDArray[np.float64] = field(repr=False)
+    work: int = field(repr=False)  # length of the work array
 
     @cached_property
     def severed(self) -> tuple[str, ...]:
@@ -348,13 +349,22 @@ def _freeze(system: System, forest: Forest, pattern: Pattern) -> Plan:
                 first_response = at[i, layout.RESPONSE] + before * freedoms[i]
                 entries.append([int(first_response + freedom - model.tree[i, rec.V0]), -1, -1])
     numbers = [index.get(r, -1) for r in range(int(ints[rec.H_NC]))]
-    parts = layout.PlanArrays(
-        at, open_, pattern.node, pattern.later, block, numbers, entries,
-        waves.severed_joint, kept, forest.sequence, waves.order, waves.cut_order, waves.table,
+    header = {
+        layout.P_ROWS: len(kept), layout.P_SLOTS: columns.end, layout.P_RESPONSES: responses, layout.P_OPEN: len(open_),
+        layout.P_NODES: len(pattern.node), layout.P_LATER: len(pattern.later), layout.P_BLOCKS: len(block),
+        layout.P_MATRIX: pattern.size, layout.P_SEVERED: len(waves.severed_joint), layout.P_DROPPED: len(dropped),
+        layout.P_WAVES: len(waves.table) - 1,
+    }  # fmt: skip
+    work = rec.system_sizes(ints)[2]
+    ints, floats, work = with_block(ints, floats, work, rec.H_SOLVER, header, layout.plan_sizes)
+    fill(
+        opened(layout.open_plan, ints),
+        at=at, open=open_, node=pattern.node, later=pattern.later, block=block, index=numbers, relation_entry=entries,
+        severed_joint=waves.severed_joint, kept=kept, sequence=forest.sequence, order=waves.order,
+        cut_order=waves.cut_order, wave=waves.table,
     )  # fmt: skip
     flops = _tree_flops(system, forest) + pattern.flops
-    packed = np.concatenate([ints, layout.pack_plan(parts, columns.end, responses, pattern.size)])
-    return Plan(system, forest, pattern, kept, flops, packed, floats)
+    return Plan(system, forest, pattern, kept, flops, ints, floats, work)
 
 
 def _acting(cut_table: Ints, index: Mapping[int, int], node_of: Ints, n_bases: int) -> dict[tuple[int, int], int]:
@@ -514,7 +524,7 @@ def with_cuts(system: System, bodies: Sequence[int]) -> tuple[Ints, NDArray[np.f
     cut = np.concatenate([model.cut, np.array(added, np.int64).reshape(-1, rec.N_CUT)])
     cut_frames = np.concatenate([model.cut_frames, np.array(frames).reshape(-1, rec.N_CUT_FRAMES)])
     header = dict(enumerate(system.ints[: rec.H_SIZE].tolist())) | {rec.H_CUTS: len(cut), rec.H_NC: row}
-    tables = {name: table for name, table in model._asdict().items() if isinstance(table, np.ndarray)}
+    tables = {s.name: getattr(model, s.name) for s in segments(rec.Model)}
     ints, floats = rec.pack_model(header, **(tables | {"cut": cut, "cut_frames": cut_frames}))
     return ints, floats, cut_of
 

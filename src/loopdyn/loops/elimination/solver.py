@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from itertools import islice
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loopdyn.engine import records as rec
+from loopdyn.engine.layout import Ints, opened
 from loopdyn.errors import SingularityError
 from loopdyn.loops.elimination import layout
 from loopdyn.loops.elimination.passes import CHOOSE_AGAIN, SINGULAR, accelerate, correct
@@ -40,9 +41,9 @@ class Elimination:
         Closed state at which the rows are chosen.
     independent : int, optional
         Number of independent rows, where it has been decided.
-    spare : int
-        Numbers at the end of the work array for whoever calls the kernels, which outlive a new choice of rows; one more
-        for each row follows them, which does not.
+    add : callable, optional
+        Puts the block of whoever calls the kernels behind the arrays of a plan; returns ints, floats and the length of
+        the work array.
 
     Attributes
     ----------
@@ -55,23 +56,23 @@ class Elimination:
         Smallest scaled pivot at the state where the rows were chosen.
     """
 
-    spare: Array = np.zeros(0)
-
-    def __init__(self, system: System, state: State, independent: int | None = None, spare: int = 0):
-        self.system, self.spare = system, np.zeros(spare)
+    def __init__(
+        self,
+        system: System,
+        state: State,
+        independent: int | None = None,
+        add: Callable[[Plan], tuple[Ints, Array, int]] | None = None,
+    ):
+        self.system, self._add = system, add
         self._use(make_plan(system))
         self.choose(state, independent)
 
     def _use(self, plan: Plan) -> None:
         self.plan = plan
-        size, kept = layout.work_size(plan.ints), self.spare
-        self.array = np.zeros(size + (kept.size + plan.pattern.rows if kept.size else 0))
-        self.spare = self.array[size : size + kept.size]
-        self.spare[:] = kept
-        python = getattr(rec.open_work, "py_func", rec.open_work)
-        self.work: rec.Work = python(plan.ints, self.array)
-        self.views = layout.view_work(plan.ints, self.array)
-        self.arrays = (plan.ints, plan.floats, self.array)
+        ints, floats, size = (plan.ints, plan.floats, plan.work) if self._add is None else self._add(plan)
+        self.arrays = (ints, floats, np.zeros(size))
+        self.work: rec.Work = opened(rec.open_work, ints, self.arrays[2])
+        self.views: layout.EliminationWork = opened(layout.open_elimination, ints, self.arrays[2])
 
     def _replan(self, rows: dict[str, list[int]] | None = None) -> None:
         self._use(make_plan(self.system, set(self.plan.forest.severed), rows))
