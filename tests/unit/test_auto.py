@@ -64,7 +64,7 @@ def test_fifty_contra_parallelograms_at_four_tolerances(seed, rtol):
 
 UNNOTICED = pytest.mark.xfail(
     reason="the motion is right, but the flat pose at t = 1.4 s is called nearly singular: as far as the weakest rows "
-    "tell, see `mark` in formulations/momentum/large.py, no row was lost in the step that goes through it"
+    "tell, see `orientation` in formulations/momentum/large.py, no row was lost in the step that goes through it"
 )
 
 
@@ -331,11 +331,11 @@ def test_rows_chosen_under_watch_are_as_long_as_those_that_momentum_steps_choose
     system = m.compile()
     state = ld.assemble(system)
     solver = ld.prepare(system, "auto", state)
-    solver._watch[singularity_monitor.LONGEST] = 0.0
+    solver._monitor[singularity_monitor.LONGEST] = 0.0
     a = solver.accelerations(state.t, state.q, state.v).copy()
     singularity_monitor.accepted(*solver._arrays)
     expected = solver.momentum.begin(state.t, state.q, state.v)
-    assert solver._watch[singularity_monitor.LONGEST] == pytest.approx(expected, rel=1e-12)  # rounding
+    assert solver._monitor[singularity_monitor.LONGEST] == pytest.approx(expected, rel=1e-12)  # rounding
     assert np.array_equal(solver._a, a)  # what was found before stays
 
 

@@ -46,10 +46,10 @@ class GraphSolver(Solver):
     True
     """
 
-    def __init__(self, system: System, rank: Rank, spare: int = 0):
+    def __init__(self, system: System, rank: Rank, scratch: int = 0):
         self.rank = rank
         self._has_functions = bool(system.mechanism.user_forces)
-        self.elimination = Elimination(system, rank.state or system.state(), rank.count, spare)
+        self.elimination = Elimination(system, rank.state or system.state(), rank.count, scratch)
         self._open()
 
     def _open(self) -> None:

@@ -30,7 +30,7 @@ function: Any = None
 number: Any = None
 
 
-class Watchlist(NamedTuple):
+class EventFunctions(NamedTuple):
     """Functions of a run: jitted ones first, then formulas. n functions in all, none where Python looks itself."""
 
     q: Any  # (nq,) turns included
@@ -54,36 +54,36 @@ def one_more(t, q, v, out):
     out[number] = function(t, q, v)
 
 
-def watched(nq: int, nv: int, functions: Sequence[Any], programs: Sequence[Program]) -> tuple[Watchlist, Any]:
+def event_functions(
+    nq: int, nv: int, functions: Sequence[Any], programs: Sequence[Program]
+) -> tuple[EventFunctions, Any]:
     """Work arrays, and all jitted functions as one, by its address."""
     all_, q, v, out = no_functions, np.zeros(nq), np.zeros(nv), np.zeros(len(functions) + len(programs))
     for k, jitted in enumerate(functions):
         all_ = specialise(one_more, before=all_, function=jitted, number=k)
     code, constants, program, depth = pack(programs)
     values = np.zeros((len(SAMPLES), len(out)))
-    made = Watchlist(q, v, values, code, constants, program, np.zeros((1 + nq + nv, 3)), np.zeros((depth, 3)))
+    made = EventFunctions(q, v, values, code, constants, program, np.zeros((1 + nq + nv, 3)), np.zeros((depth, 3)))
     return made, pointer(all_, 0.0, q, v, out)
 
 
 @kernel
-def sample(ints, work, m, watched, functions, k):
+def sample(ints, work, m, events, functions, k):
     """Values at the state in `work`, turns included, into row k."""
-    w, x = open_head(ints, work), watched.variables
-    nq = watched.q.size
-    watched.q[:] = w.q
+    w, x = open_head(ints, work), events.variables
+    nq = events.q.size
+    events.q[:] = w.q
     for i in range(m.wrapped.size):
-        watched.q[m.wrapped[i]] += m.turns[i] * FULL_TURN
-    watched.v[:] = w.v
-    functions(w.t[0], watched.q, watched.v, watched.values[k])
+        events.q[m.wrapped[i]] += m.turns[i] * FULL_TURN
+    events.v[:] = w.v
+    functions(w.t[0], events.q, events.v, events.values[k])
     x[0, 0] = w.t[0]
-    x[1 : 1 + nq, 0] = watched.q
-    x[1 + nq :, 0] = watched.v
-    formulas = watched.program.size - 1
+    x[1 : 1 + nq, 0] = events.q
+    x[1 + nq :, 0] = events.v
+    formulas = events.program.size - 1
     for n in range(formulas):
-        value = run_program(
-            watched.code, watched.program[n], watched.program[n + 1], watched.constants, x, watched.stack
-        )
-        watched.values[k, watched.values.shape[1] - formulas + n] = value[0]
+        value = run_program(events.code, events.program[n], events.program[n + 1], events.constants, x, events.stack)
+        events.values[k, events.values.shape[1] - formulas + n] = value[0]
 
 
 @kernel

@@ -21,7 +21,7 @@ from loopdyn.errors import ConvergenceError, LoopdynError
 from loopdyn.formulations.base import PassingSolver, Step
 from loopdyn.integrators import memory
 from loopdyn.integrators.base import Adaptive, Fixed
-from loopdyn.integrators.loop import Method, ends_only, look_inside
+from loopdyn.integrators.loop import Method, ends_only, evaluate_dense_output
 from loopdyn.system.system import State
 from loopdyn.tree.functions import difference, increment
 from loopdyn.tree.turns import count as count_turns
@@ -89,7 +89,7 @@ class _End(NamedTuple):
 
     share: float
     q: Array
-    mark: Array  # of the side of singular poses
+    orientation: Array  # of the side of singular poses
     indicator: float
 
 
@@ -226,7 +226,7 @@ class SteppingDriver:
         """Whether the step that is made now ends too close to a singular pose, if it ends at y."""
         m, nv = self.stepper.memory, self.stepper.system.nv
         q = increment(self.stepper.system, m.q, y[:nv])
-        self.end = self.solver.indicator_at(self.solver.look(float(m.clock[memory.STOP]), q, y[nv : 2 * nv]))
+        self.end = self.solver.indicator_at(self.solver.place_at(float(m.clock[memory.STOP]), q, y[nv : 2 * nv]))
         return self.end < self._least * self.farthest
 
     def _leads_into_singular_pose(self, h: float) -> bool:
@@ -252,11 +252,11 @@ class SteppingDriver:
         """The state at the time t inside the last step, with its accelerations, into `work` and `m.stage`."""
         if t >= m.clock[memory.STOP]:
             return self._at_end(ints, work, m)
-        look_inside(ints, work, m, method, t, weights)  # on the cubic through both ends
+        evaluate_dense_output(ints, work, m, method, t, weights)  # on the cubic through both ends
         h, a = t - float(m.clock[memory.START]), None
         try:
             if h > 0.0 and self.extrapolate:
-                found = self._beside(h, CLOSABLE)
+                found = self._reachable_state(h, CLOSABLE)
                 m.stage[:], a = (found, None) if found is not None else self._on_polynomial(t)
             elif h > 0.0:
                 m.stage[:] = self._single(h)
@@ -355,7 +355,7 @@ class SteppingDriver:
             def visit(t: float, q: Array, v: Array, total: Array = powers) -> None:
                 total += self._powers(t, q, v)
 
-            made = self.solver.walk(h, (1.0 / count,) * count, visit if stepper.sources else None)
+            made = self.solver.take_steps(h, (1.0 / count,) * count, visit if stepper.sources else None)
             nearest = min(nearest, made.indicator)
             powers -= 0.5 * self._powers(self.t + h, made.q, made.v)
             works = self.works + h / count * powers
@@ -375,7 +375,7 @@ class SteppingDriver:
         q, v = self.solver.closed(t, increment(system, start, y[:nv]), y[nv : 2 * nv])
         y[:nv], y[nv : 2 * nv] = difference(system, start, q), v
 
-    def _beside(self, h: float, least: float) -> Array | None:
+    def _reachable_state(self, h: float, least: float) -> Array | None:
         """Increments, speeds and works at the time h inside the step that was taken.
 
         From its start or, if a singular pose is on that way, back from its end; none if that is not farther from a
@@ -390,7 +390,7 @@ class SteppingDriver:
                 continue
             s, y = self.solver.indicator_at(made.last.place), made.y
             clear = s >= least * self.farthest  # both are infinite where there are no constraints
-            if clear and made.error <= 1.0 and self.solver.stays(made.last.place):
+            if clear and made.error <= 1.0 and self.solver.same_side(made.last.place):
                 if not ahead:
                     y[:nv] = difference(system, m.q, increment(system, self.q, y[:nv]))
                 if s >= CLOSABLE * self.farthest:
@@ -423,7 +423,7 @@ class SteppingDriver:
         found = next((c for c in self.curves if (c.a, c.b) == (a, b)), None)
         if found is None:
             m, nv, h = self.stepper.memory, self.stepper.system.nv, float(self.stepper.memory.clock[memory.SIZE])
-            inside = [(x, self._beside(x * h, self._least)) for x in a + (b - a) * NODES]
+            inside = [(x, self._reachable_state(x * h, self._least)) for x in a + (b - a) * NODES]
             nodes = [(x, y) for x, y in inside if y is not None]
             if a == 0.0:
                 nodes.insert(0, (0.0, m.y.copy()))
@@ -443,12 +443,12 @@ class SteppingDriver:
         before and after meet in a singular pose, or do not. There may be several such parts.
         """
         solver = self.solver
-        left = [(_End(0.0, self.q, solver.mark(solver.places[0]), solver.first), self._end(1.0, self.made))]
+        left = [(_End(0.0, self.q, solver.orientation(solver.places[0]), solver.first), self._end(1.0, self.made))]
         for _ in range(MOST_PARTS):
             if not left:
                 return 0.0
             before, after = left.pop()
-            if solver.losses(before.mark, after.mark) == 0:
+            if solver.rank_losses_between(before.orientation, after.orientation) == 0:
                 continue
             if self._apart(before.q, after.q) <= JUMP:
                 if not self._meet(before, after):
@@ -464,7 +464,7 @@ class SteppingDriver:
         return JUMPED
 
     def _end(self, share: float, made: Step) -> _End:
-        return _End(share, made.q, self.solver.mark(made.place), self.solver.indicator_at(made.place))
+        return _End(share, made.q, self.solver.orientation(made.place), self.solver.indicator_at(made.place))
 
     def _apart(self, a: Array, b: Array) -> float:
         """Distance of two poses in natural units."""
@@ -485,7 +485,7 @@ class SteppingDriver:
         for part in WHERE:
             middle = a + part * (b - a)
             try:
-                return self._end(middle, self.solver.walk(middle * h, (1.0 / COUNTS[-1],) * COUNTS[-1]))
+                return self._end(middle, self.solver.take_steps(middle * h, (1.0 / COUNTS[-1],) * COUNTS[-1]))
             except ConvergenceError:
                 continue
         return None

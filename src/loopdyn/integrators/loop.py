@@ -34,7 +34,6 @@ from loopdyn.integrators.memory import (
     EXTENDED,
     FASTEST,
     LEAST,
-    LOOKED,
     MOST,
     NEXT,
     ORIGIN,
@@ -42,6 +41,7 @@ from loopdyn.integrators.memory import (
     REJECTED,
     RETRIED,
     RTOL,
+    SAMPLED,
     SEEN,
     SINCE,
     SIZE,
@@ -178,7 +178,7 @@ def remember_speed(m):
 
 
 @kernel
-def look_for_stiffness(m, method):
+def detect_stiffness(m, method):
     """Count a step that the stability of the method limits [Hairer1996 section IV.2].
 
     The last stage and the end of the step are two states at one time: how much their derivatives differ, against the
@@ -201,7 +201,7 @@ def look_for_stiffness(m, method):
 
 
 @kernel
-def look_inside(ints, work, m, method, t, weights):
+def evaluate_dense_output(ints, work, m, method, t, weights):
     """The state at the time t inside the last step, on its dense output, into `work` and `m.stage`."""
     h = m.clock[SIZE]
     x = (t - m.clock[START]) / h
@@ -262,7 +262,7 @@ def within(ints, floats, work, m, method, t, weights, accelerate, correct):
     status = extend(ints, floats, work, m, method, accelerate)
     if status != FINE:
         return status
-    look_inside(ints, work, m, method, t, weights)
+    evaluate_dense_output(ints, work, m, method, t, weights)
     status = correct(ints, floats, work)
     if status != FINE:
         return status
@@ -272,8 +272,8 @@ def within(ints, floats, work, m, method, t, weights, accelerate, correct):
 
 
 @kernel
-def look_for_events(ints, floats, work, m, method, weights, watched, functions, accelerate):
-    """Sample what is watched along the last step; SEEN if it may pass zero there."""
+def sample_events(ints, floats, work, m, method, weights, events, functions, accelerate):
+    """Sample the event functions along the last step; SEEN if one of them may pass zero there."""
     status = extend(ints, floats, work, m, method, accelerate)
     if status != FINE:
         return status
@@ -282,12 +282,12 @@ def look_for_events(ints, floats, work, m, method, weights, watched, functions, 
         if k == last:
             put_end(ints, work, m)
         else:
-            look_inside(ints, work, m, method, m.clock[START] + SAMPLES[k] * h, weights)
+            evaluate_dense_output(ints, work, m, method, m.clock[START] + SAMPLES[k] * h, weights)
             if ints[H_COUNTED] > 0:
                 count(ints, floats, work)
-        sample(ints, work, m, watched, functions, k)
-    m.count[SEEN] = 1 if zero_may_be_inside(watched.values) else 0
-    m.count[LOOKED] = 1
+        sample(ints, work, m, events, functions, k)
+    m.count[SEEN] = 1 if zero_may_be_inside(events.values) else 0
+    m.count[SAMPLED] = 1
     return FINE
 
 
@@ -308,11 +308,11 @@ def land(ints, floats, work, m, method, accelerate, correct):
         return status
     keep_end(ints, work, m, method.c.size)
     if m.clock[STABLE] > 0.0:
-        look_for_stiffness(m, method)
+        detect_stiffness(m, method)
     remember_speed(m)
     m.count[PENDING] = 1
     m.count[EXTENDED] = 0
-    m.count[LOOKED] = 0
+    m.count[SAMPLED] = 0
     m.count[SEEN] = 0
     m.count[ACCEPTED] += 1
     return FINE
@@ -327,14 +327,14 @@ def turned(ints, floats, work, m):
     return m.clock[SIZE] * max(start, count(ints, floats, work))
 
 
-def chunk(ints, floats, work, memory, method, out, weights, watched, functions, limit, accelerate, correct, accepted):
+def chunk(ints, floats, work, memory, method, out, weights, events, functions, limit, accelerate, correct, accepted):
     """At most `limit` steps towards clock[END], fewer if an event may be in one; outputs in them are written."""
     m, taken = unowned(memory), 0
     while True:
         status = FINE
         if m.count[PENDING] == 1:
-            if watched.values.size > 0 and m.count[LOOKED] == 0:
-                status = look_for_events(ints, floats, work, m, method, weights, watched, functions, accelerate)
+            if events.values.size > 0 and m.count[SAMPLED] == 0:
+                status = sample_events(ints, floats, work, m, method, weights, events, functions, accelerate)
             while status == FINE and out.written[0] < out.t.size and out.t[out.written[0]] <= m.clock[STOP]:
                 t = out.t[out.written[0]]
                 status = within(ints, floats, work, m, method, t, weights, accelerate, correct)

@@ -29,10 +29,10 @@ from loopdyn.tree.power import powers
 START, SIZE, STOP, NEXT, END, ORIGIN, LEAST, MOST, RTOL, ATOL, FASTEST, ERROR, STABLE, N_CLOCK = range(14)
 # count: numbers of things. PENDING: the last step is not yet the start of the next; SINCE: steps since ORIGIN; PAST:
 # states in the history; MOVED: drivers or bases move; RETRIED: rejected tries of this step; EXTENDED: see `extend`;
-# STIFF, CALM: steps at the limit of stability, and those below it since; LOOKED: the last step has been searched for
+# STIFF, CALM: steps at the limit of stability, and those below it since; SAMPLED: the last step has been searched for
 # events; SEEN: there may be one in it.
 ACCEPTED, REJECTED, EVALUATED, PENDING, SINCE, PAST, MOVED, STATUS, RETRIED, EXTENDED, STIFF, CALM = range(12)
-LOOKED, SEEN, N_COUNT = range(12, 15)
+SAMPLED, SEEN, N_COUNT = range(12, 15)
 
 
 class Memory(NamedTuple):
@@ -101,7 +101,7 @@ def restore(m: Memory, saved: Mapping[str, Any]) -> None:
     arrays = m._asdict()
     given = {name: fitting(f"memory_{name}", saved.get(f"memory_{name}"), array) for name, array in arrays.items()}
     count, clock = given["count"], given["clock"]
-    flags = [PENDING, MOVED, RETRIED, EXTENDED, LOOKED, SEEN]
+    flags = [PENDING, MOVED, RETRIED, EXTENDED, SAMPLED, SEEN]
     if np.delete(count, STATUS).min() < 0 or count[flags].max() > 1:
         raise Misfit("its counts of steps are not possible")
     if count[PAST] > len(m.past_q) or not np.array_equal(given["wrapped"], m.wrapped):

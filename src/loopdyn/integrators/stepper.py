@@ -330,7 +330,7 @@ class Stepper:
         m = self.memory
         before = m.count[memory.ACCEPTED]
         arrays = self.ints, self.floats, self.work, m, self.method
-        code = self._chunk(*arrays, out, self.weights, *self._watched, limit, *self._handed)
+        code = self._chunk(*arrays, out, self.weights, *self._event_functions, limit, *self._handed)
         end = loop.ENDS[code]
         return Outcome(
             end,
@@ -364,7 +364,7 @@ class Stepper:
         """End a chunk of steps where one of these may have passed zero: jitted functions and formulas of (t, q, v)."""
         self._wanted = functions, programs
         given = ([], []) if self.in_python else self._wanted  # compiled functions are for compiled chunks
-        self._watched = event_sampling.watched(self.system.nq, self.system.nv, *given)
+        self._event_functions = event_sampling.event_functions(self.system.nq, self.system.nv, *given)
 
     def prepare_again(self, state: State | None = None) -> None:
         """Go on with a solver that has been prepared anew, at a state or where it asked for it."""
@@ -571,7 +571,7 @@ class Stepper:
         m = self.memory
         handed = m, self.method, self._handed[0]
         self.check(lambda: int(self._extend(self.ints, self.floats, self.work, *handed)))
-        loop.look_inside(self.ints, self.work, m, self.method, t, self.weights)
+        loop.evaluate_dense_output(self.ints, self.work, m, self.method, t, self.weights)
         if self.system.counted:
             count(self.ints, self.floats, self.work)
         return State(t, self.unwrapped(self.views.q), self.views.v.copy())

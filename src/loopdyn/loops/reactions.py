@@ -266,7 +266,7 @@ def impulses(system: System, path: Sequence[State], through: Sequence[State] = (
             others += lam[len(e.directions) :]
         unique, before = unique & after.unique, after
     for pose in through:
-        unique = unique & of_system.unique_beside(pose)
+        unique = unique & of_system.unique_near_singular(pose)
     norm = f"least sum of force^2 + (moment/{system.size:.3g} m)^2"
     named = dict(zip(of_system.others, others.tolist(), strict=True))
     return Reactions(of_system.names, wrench, unique, norm, residual, named)
@@ -354,7 +354,7 @@ class _Balance:
         moves = _moves(arm[system.n_bases :])
         rows = (rows @ sparse.diags(1.0 / self.units) @ moves @ sparse.diags(self.units)).tocsr()
         momentum, applied = np.hstack([spin, mass * (V + drift)]), np.hstack([twist, push]) - of_joints
-        unique = self.are_unique(directions, self.loose(rows)[1])
+        unique = self.are_unique(directions, self.indeterminacy(rows)[1])
         return End(momentum, applied, self.of_rotors(arm), rows, weights, directions, unique)
 
     def of_rotors(self, arm: Array) -> Array:
@@ -447,11 +447,11 @@ class _Balance:
             raise ModelError([Problem("reactions", f"length is {length:g} m", "Give a length above zero.")])
         A, weights, directions = self.scaled_rows(state, length, compliance)
         b = self.units * load[system.n_bases :].ravel()
-        y, loose = self.loose(A, b[:, None])
+        y, indeterminacy = self.indeterminacy(A, b[:, None])
         residual = float(np.abs((b - A.T @ y[:, 0]) / self.units).max(initial=0.0))
         norm = f"least sum of force^2 + (moment/{length:.3g} m)^2" if compliance is None else "least elastic energy"
         n, lam = len(directions), y[:, 0] / weights
-        wrench, unique = self.wrenches(lam, directions), self.are_unique(directions, loose)
+        wrench, unique = self.wrenches(lam, directions), self.are_unique(directions, indeterminacy)
         return Reactions(
             self.names, wrench, unique, norm, residual, dict(zip(self.others, lam[n:].tolist(), strict=True))
         )
@@ -469,15 +469,15 @@ class _Balance:
         values = J.data / np.repeat(weights, np.diff(J.indptr)) * self.units[J.indices]
         return sparse.csr_matrix((values, J.indices, J.indptr), shape=J.shape), weights, directions
 
-    def loose(self, A: sparse.csr_matrix, *right: Array) -> tuple[Array, Array]:
+    def indeterminacy(self, A: sparse.csr_matrix, *right: Array) -> tuple[Array, Array]:
         """Smallest solutions for the right sides, and how much of each row is in sets of reactions that balance."""
         if self.tolerated:
-            return self._loose_within_tolerance(A, *right)
+            return self._indeterminacy_within_tolerance(A, *right)
         probes = np.random.default_rng(0).normal(size=(A.shape[0], PROBES))
         y = smallest_solution(A, np.column_stack([*right, A.T @ probes]))
         return y[:, :-PROBES], np.sqrt(np.mean((probes - y[:, -PROBES:]) ** 2, axis=1))
 
-    def _loose_within_tolerance(self, A: sparse.csr_matrix, *right: Array) -> tuple[Array, Array]:
+    def _indeterminacy_within_tolerance(self, A: sparse.csr_matrix, *right: Array) -> tuple[Array, Array]:
         """The same where rows depend on others but for a tolerance: as many singular values count as without them.
 
         The balance is then met but for the load times the tolerance.
@@ -491,7 +491,7 @@ class _Balance:
         y = U[:, :kept] @ ((Vt[:kept] @ np.column_stack([*right, np.zeros(A.shape[1])])) / s[:kept, None])
         return y[:, :-1], np.sqrt(np.maximum(1.0 - (U[:, :kept] ** 2).sum(axis=1), 0.0))
 
-    def unique_beside(self, pose: State) -> NDArray[np.bool_]:
+    def unique_near_singular(self, pose: State) -> NDArray[np.bool_]:
         """Which components of each joint are unique in a pose that is singular, or nearly; none of large systems."""
         if is_large(self.system):
             return np.zeros((len(self.names), 6), bool)
@@ -499,8 +499,10 @@ class _Balance:
         rows, _, directions = self.scaled_rows(pose, self.system.size, None)
         U, s, _ = np.linalg.svd(rows.toarray())
         kept = int(np.count_nonzero(s > LOST * s[0]))
-        loose = np.sqrt((U[:, kept:] ** 2).sum(axis=1))
-        return self.are_unique(directions, np.where(loose > LOST, loose, 0.0))  # the pose is not known better
+        indeterminacy = np.sqrt((U[:, kept:] ** 2).sum(axis=1))
+        return self.are_unique(
+            directions, np.where(indeterminacy > LOST, indeterminacy, 0.0)
+        )  # the pose is not known better
 
     def wrenches(self, lam: Array, directions: Array) -> Array:
         """Wrenches (joints, 6) of multipliers, those of joints first."""
@@ -508,10 +510,10 @@ class _Balance:
         np.add.at(wrench, self.row_joint, lam[: len(directions), None] * directions)
         return wrench
 
-    def are_unique(self, directions: Array, loose: Array) -> NDArray[np.bool_]:
+    def are_unique(self, directions: Array, indeterminacy: Array) -> NDArray[np.bool_]:
         """Which components of each joint no set of reactions that balance themselves contains."""
         unique = np.ones((len(self.names), 6), bool)
-        held = (np.abs(directions) <= UNIQUE) | (loose[: len(directions), None] < self.least)
+        held = (np.abs(directions) <= UNIQUE) | (indeterminacy[: len(directions), None] < self.least)
         np.logical_and.at(unique, self.row_joint, held)
         return unique
 

@@ -93,7 +93,7 @@ def eliminate(D, k, size_w, size_v, load, armature, J, H, M, pw, pv):
 
 
 @inline(always=True)
-def hand_on(B, i, p, J, H, M, pw, pv):
+def propagate_to_parent(B, i, p, J, H, M, pw, pv):
     """Add what is left of body i, inertia and bias, to its parent p, about the parent's reference point."""
     r = get3(B, i, ARM)
     J, H, M = shift_inertia(J, H, M, r)
@@ -132,7 +132,7 @@ def inward(model, work):
                 J, H, M = subtract_dyad(J, H, M, d, uw, uv)
                 pw, pv = add(pw, scale(u, uw)), add(pv, scale(u, uv))
         if p >= model.n_bases:
-            hand_on(B, i, p, J, H, M, pw, pv)
+            propagate_to_parent(B, i, p, J, H, M, pw, pv)
     return status
 
 

@@ -22,12 +22,12 @@ from loopdyn.formulations.auto.singularity_monitor import (
     LAST,
     LEAST,
     LOW,
-    N_WATCH,
+    N_MONITOR,
     NOW,
     accelerate,
     accepted,
     correct,
-    room,
+    scratch_size,
 )
 from loopdyn.formulations.base import Array, Formulation, Solver, SolverKernels
 from loopdyn.formulations.graph import Graph, GraphSolver
@@ -44,7 +44,7 @@ class AutoSolver(GraphSolver):
 
     def __init__(self, system: System, rank: Rank):
         self.passes = Momentum().supports(system) is None  # whether it can pass singular poses
-        super().__init__(system, rank, room(system, rank.count) if self.passes else 0)
+        super().__init__(system, rank, scratch_size(system, rank.count) if self.passes else 0)
         if self.passes:
             self._allow_choice()
             self.restart()
@@ -54,15 +54,15 @@ class AutoSolver(GraphSolver):
 
         Not where joints are severed: the kernels then see their rows among those of the system.
         """
-        system, rank, spare = self.elimination.system, self.rank.count, self.elimination.spare
-        if spare.size > N_WATCH and not self.elimination.plan.severed:
-            self._watch[CHOSEN] = rank
+        system, rank, scratch = self.elimination.system, self.rank.count, self.elimination.scratch
+        if scratch.size > N_MONITOR and not self.elimination.plan.severed:
+            self._monitor[CHOSEN] = rank
             first = system.work().size
-            spare[first : first + system.nv + system.nc] = np.concatenate([system.speed_units, system.row_units])
+            scratch[first : first + system.nv + system.nc] = np.concatenate([system.speed_units, system.row_units])
 
     @property
-    def _watch(self) -> Array:
-        return self.elimination.spare[-N_WATCH:]
+    def _monitor(self) -> Array:
+        return self.elimination.scratch[-N_MONITOR:]
 
     @cached_property
     def momentum(self) -> MomentumSolver:
@@ -72,27 +72,27 @@ class AutoSolver(GraphSolver):
     @property
     def indicator(self) -> float:
         """The indicator at the last step; one before the first."""
-        return float(self._watch[LAST]) or 1.0
+        return float(self._monitor[LAST]) or 1.0
 
     def restart(self) -> None:
         """Forget the last step, not the largest pivots so far."""
-        self._watch[[LAST, NOW, LEAST]] = 0.0, 1.0, np.inf
+        self._monitor[[LAST, NOW, LEAST]] = 0.0, 1.0, np.inf
 
     def hold_step(self) -> None:
         """Keep what was seen in a step that is examined more closely: the indicator at its end, and a dip inside."""
-        last, self._end, least = self._watch[[LAST, NOW, LEAST]]
+        last, self._end, least = self._monitor[[LAST, NOW, LEAST]]
         self.dips = bool(least < 0.5 * min(last, self._end))
 
     def take_step(self) -> None:
         """Take the step that is held."""
-        self._watch[[LAST, LEAST]] = self._end, np.inf
+        self._monitor[[LAST, LEAST]] = self._end, np.inf
 
     def near_singular(self, state: State) -> bool:
         """Whether the pose is close to a singular one, compared with that where the rank was decided."""
         if not self.rank.count:
             return False
         if is_large(self.elimination.system):  # no singular values of large matrices
-            return bool(self._watch[NOW] < LOW)
+            return bool(self._monitor[NOW] < LOW)
         system, r = self.elimination.system, self.rank.count - 1
         values = np.linalg.svd(scaled(system, terms(system, state).J), compute_uv=False)
         return bool(values[r] < LOW * self.rank.singular_values[r])
@@ -123,7 +123,7 @@ class AutoSolver(GraphSolver):
         if not self.passes:
             return super().save_choices()
         e = self.elimination
-        return {**super().save_choices(), "watch": e.array[e.array.size - N_WATCH - e.plan.pattern.rows :].copy()}
+        return {**super().save_choices(), "watch": e.array[e.array.size - N_MONITOR - e.plan.pattern.rows :].copy()}
 
     def restore_choices(self, saved: Mapping[str, NDArray[Any]]) -> SolverKernels:
         """... and the numbers of the monitor."""

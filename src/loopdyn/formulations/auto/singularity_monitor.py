@@ -42,22 +42,22 @@ POOR = 1e-2  # of the longest so far: a correction amplifies what is missing by 
 # Products in a choice of rows, up to which it takes less time than the accelerations at one state.
 SMALL = 5000
 
-# The last numbers of the spare part of the work array: the indicator at the last step, now, and the smallest in this
+# The last numbers of the scratch part of the work array: the indicator at the last step, now, and the smallest in this
 # step; the longest that the smallest row has been, of those chosen anew; how many are chosen, zero if they never are.
 # The largest pivot so far of each row follows them; before them is room to choose rows.
-LAST, NOW, LEAST, LONGEST, CHOSEN, N_WATCH = range(6)
+LAST, NOW, LEAST, LONGEST, CHOSEN, N_MONITOR = range(6)
 
 
-def room(system: System, rank: int) -> int:
-    """Numbers that the watch needs; more than N_WATCH where rows are chosen."""
+def scratch_size(system: System, rank: int) -> int:
+    """Numbers that the watch needs; more than N_MONITOR where rows are chosen."""
     nv, nc = system.nv, system.nc
     if not 0 < rank * nc * nv <= SMALL:
-        return N_WATCH
-    return system.work().size + nv + nc + N_NUMBERS + 3 * nc * nv + 4 * nc + (nv - rank) * nv + N_WATCH
+        return N_MONITOR
+    return system.work().size + nv + nc + N_NUMBERS + 3 * nc * nv + 4 * nc + (nv - rank) * nv + N_MONITOR
 
 
 @inline
-def first_of_room(ints, work, o):
+def scratch_start(ints, work, o):
     """Where the room to choose rows begins, with as many numbers as the work of the system alone has."""
     nv, nc, rank = ints[H_NV], ints[H_NC], int(work[o + CHOSEN])
     return o - work_start(ints) - nv - nc - N_NUMBERS - 3 * nc * nv - 4 * nc - (nv - rank) * nv
@@ -80,7 +80,7 @@ def length_of_chosen(ints, floats, work, o):
     Accelerations have been found there, and stay.
     """
     nv, nc, rank = ints[H_NV], ints[H_NC], int(work[o + CHOSEN])
-    own, a = work_start(ints), first_of_room(ints, work, o)
+    own, a = work_start(ints), scratch_start(ints, work, o)
     b = a + own
     c = b + nv
     d = c + nc
@@ -115,8 +115,8 @@ def accelerate(ints, floats, work):
     """Accelerations as `graph` finds them; notes the indicator and the smallest of this step."""
     status = passes.accelerate(ints, floats, work)
     E = open_elimination(ints, plan_start(ints), work, work_start(ints))
-    o = work.size - ints[plan_start(ints) + P_ROWS] - N_WATCH
-    pivots = work[o + N_WATCH :]
+    o = work.size - ints[plan_start(ints) + P_ROWS] - N_MONITOR
+    pivots = work[o + N_MONITOR :]
     for k in range(pivots.size):
         pivots[k] = max(pivots[k], E.pivot[k])
     now = share_of_pivots(E, pivots)
@@ -134,17 +134,17 @@ def accelerate(ints, floats, work):
 @kernel(short_loops=True)
 def correct(ints, floats, work):
     """One correction as `graph` makes it, but not by rows that are a poor choice here."""
-    o = work.size - ints[plan_start(ints) + P_ROWS] - N_WATCH
+    o = work.size - ints[plan_start(ints) + P_ROWS] - N_MONITOR
     if work[o + CHOSEN] == 0.0:
         return passes.correct(ints, floats, work)
-    w, a = open_head(ints, work), first_of_room(ints, work, o)
+    w, a = open_head(ints, work), scratch_start(ints, work, o)
     for k in range(w.q.size):
         work[a + k] = w.q[k]
     for k in range(w.v.size):
         work[a + w.q.size + k] = w.v[k]
     status = passes.correct(ints, floats, work)
     E = open_elimination(ints, plan_start(ints), work, work_start(ints))
-    if status == FINE and share_of_pivots(E, work[o + N_WATCH :]) < POOR:
+    if status == FINE and share_of_pivots(E, work[o + N_MONITOR :]) < POOR:
         for k in range(w.q.size):
             w.q[k] = work[a + k]
         for k in range(w.v.size):
@@ -158,7 +158,7 @@ def correct(ints, floats, work):
 @kernel(short_loops=True)
 def accepted(ints, floats, work):
     """Whether a step may be taken, at whose end `accelerate` was run; PASSAGE if it leads to a singular pose."""
-    o = work.size - ints[plan_start(ints) + P_ROWS] - N_WATCH
+    o = work.size - ints[plan_start(ints) + P_ROWS] - N_MONITOR
     s, last, least = work[o + NOW], work[o + LAST], work[o + LEAST]
     if last > 0.0:  # not at the start of all
         dips = least < 0.5 * min(last, s)

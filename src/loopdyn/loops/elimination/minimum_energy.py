@@ -7,7 +7,7 @@ from loopdyn.loops.elimination.outward import of_severed_joints, respond
 
 
 @kernel
-def answer(ints, floats, work):
+def minimum_energy_motion(ints, floats, work):
     """With the factor of the last `accelerate` and G = J M^-1 J^T: E.step <- G^-1 E.step, E.rates = M^-1 J^T E.step."""
     model, data = open_model(ints, floats), open_work(ints, work)
     plan, E = open_plan(ints, plan_start(ints)), open_elimination(ints, plan_start(ints), work, work_start(ints))

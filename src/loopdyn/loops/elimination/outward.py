@@ -44,7 +44,7 @@ from loopdyn.loops.elimination.layout import (
     plan_start,
     work_start,
 )
-from loopdyn.loops.elimination.ldl import NONE, plus, solve
+from loopdyn.loops.elimination.ldl import NONE, add_scaled, solve
 from loopdyn.loops.elimination.prefetching import AHEAD, prefetch_motion, prefetch_responses
 from loopdyn.loops.elimination.rows import at_point
 from loopdyn.spatial.plucker import (
@@ -72,7 +72,7 @@ def gather(plan, E, lam, i, count):
         node = plan.open[x, O_NODE]
         row = plan.node[node, FIRST_ROW]
         for s in range(plan.node[node, ROWS]):
-            w = plus(w, lam[row + s], E.response, z, count)
+            w = add_scaled(w, lam[row + s], E.response, z, count)
             z += count
     return w
 

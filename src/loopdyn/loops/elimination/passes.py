@@ -74,20 +74,20 @@ from loopdyn.loops.elimination.layout import (
     plan_start,
     work_start,
 )
-from loopdyn.loops.elimination.ldl import add_products, each, solve, some
+from loopdyn.loops.elimination.ldl import add_products, multiply_six, read_six, solve
 from loopdyn.loops.elimination.matrix import factor_matrix, fill_relations
 from loopdyn.loops.elimination.outward import of_severed_joints, outward, respond, severed_accelerations
 from loopdyn.loops.elimination.prefetching import AHEAD, prefetch_responses
 from loopdyn.loops.elimination.residuals import (
     NOTHING_FOUND,
-    largest_missing,
-    largest_missing_share,
-    missing_positions,
-    missing_velocities,
+    largest_relative_residual,
+    largest_residual_motion,
+    position_residuals,
     residual_goal,
     row_accelerations,
+    velocity_residuals,
 )
-from loopdyn.loops.elimination.rows import bring_loads, rows_and_right_sides
+from loopdyn.loops.elimination.rows import apply_joint_loads, rows_and_right_sides
 from loopdyn.spatial.plucker import (
     add,
     add3,
@@ -102,7 +102,7 @@ from loopdyn.spatial.plucker import (
     sub,
     subtract_dyad,
 )
-from loopdyn.tree.aba import PIVOT, eliminate, eliminate_pin, hand_on
+from loopdyn.tree.aba import PIVOT, eliminate, eliminate_pin, propagate_to_parent
 from loopdyn.tree.jacobian import constraint_rows, linear_terms
 from loopdyn.tree.kinematics import accelerations, kinematics, place_bases, place_body, rigid_bodies
 
@@ -263,7 +263,7 @@ def eliminate_columns(model, work, plan, E, i, first, count, turning, severed):
         shares = pivots(D, first, DINV, count)
     for x in range(begin, end):
         for s in range(plan.node[plan.open[x, O_NODE], ROWS]):
-            w = each(some(Z, at, count), shares, count)
+            w = multiply_six(read_six(Z, at, count), shares, count)
             other = plan.at[i, RESPONSE]
             for y in range(begin, x + 1):  # of its own block the upper half is superfluous
                 columns = plan.node[plan.open[y, O_NODE], ROWS]
@@ -308,7 +308,7 @@ def inward(model, work, plan, E, begin, end, status):
                     J, H, M = subtract_dyad(J, H, M, d, uw, uv)
                     pw, pv = add(pw, scale(u, uw)), add(pv, scale(u, uv))
             if p >= model.n_bases:
-                hand_on(B, i, p, J, H, M, pw, pv)
+                propagate_to_parent(B, i, p, J, H, M, pw, pv)
         if plan.at[i, OPEN_BEGIN] == plan.at[i, OPEN_END]:
             continue
         if severed:
@@ -342,7 +342,7 @@ def refine(ints, floats, work, worst, contradiction):
         for k in range(E.lam.shape[0]):
             E.lam[k] += E.step[k]
         found = row_accelerations(model, data, plan, E, 0, model.cut.shape[0], NOTHING_FOUND)
-        worst, contradiction = largest_missing_share(model, data, plan, E, found)
+        worst, contradiction = largest_relative_residual(model, data, plan, E, found)
     severed_accelerations(model, data, plan, 0, plan.severed_joint.shape[0])
     E.diagnostics[REFINEMENTS] = count
     return worst, contradiction
@@ -372,7 +372,7 @@ def load_all(ints, floats, work):
 def load_severed(ints, floats, work, wave):
     """Loads on the freedoms of severed joints."""
     model, data, plan = open_model(ints, floats), open_work(ints, work), open_plan(ints, plan_start(ints))
-    bring_loads(model, data, plan.severed_joint, plan.wave[wave, W_SEVERED], plan.wave[wave + 1, W_SEVERED])
+    apply_joint_loads(model, data, plan.severed_joint, plan.wave[wave, W_SEVERED], plan.wave[wave + 1, W_SEVERED])
 
 
 @inline
@@ -434,7 +434,7 @@ def accelerate_in(ints, floats, work):
         found = row_accelerations(model, data, plan, E, plan.wave[w, W_CUT], plan.wave[w + 1, W_CUT], found)
         if severed:
             finish_severed(ints, floats, work, w)
-    worst, contradiction = largest_missing_share(model, data, plan, E, found)
+    worst, contradiction = largest_relative_residual(model, data, plan, E, found)
     E.diagnostics[REFINEMENTS] = 0.0
     if worst > residual_goal(E):
         worst, contradiction = refine(ints, floats, work, worst, contradiction)
@@ -466,12 +466,12 @@ def correct(ints, floats, work):
     q = data.q
     for level in range(2):
         if level == 0:
-            missing_positions(model, data, plan, E)
-            E.diagnostics[RESIDUAL] = largest_missing(E)
+            position_residuals(model, data, plan, E)
+            E.diagnostics[RESIDUAL] = largest_residual_motion(E)
         else:  # at the new place with the old factor: what that leaves is of second order in the two corrections
             kinematics(model, data)
             constraint_rows(model, data)
-            missing_velocities(model, data, plan, E)
+            velocity_residuals(model, data, plan, E)
         respond(ints, floats, work)
         of_severed_joints(model, data, plan, E.motion, E.rates)
         if level == 0:
@@ -496,7 +496,7 @@ def balance(ints, floats, work, joints, load):
     add_loads(model, data)
     for k in range(model.nv):  # a rotor is turned by the joint's two bodies
         data.load[k] -= model.armature[k] * data.a[k]
-    bring_loads(model, data, joints, 0, joints.shape[0])
+    apply_joint_loads(model, data, joints, 0, joints.shape[0])
     constraint_rows(model, data)
     accelerations(model, data)
     for n in range(model.linear.shape[0]):

@@ -30,12 +30,12 @@ RESIDUAL_GOAL = 1e-12
 RESIDUAL_ROUNDING = 4e-15
 
 
-# What `note_row` has found before the first row.
+# What `note_residual` has found before the first row.
 NOTHING_FOUND = (0.0, 0.0, 0.0, 0.0)
 
 
 @inline(always=True)
-def note_row(E, index, missing, size, found):
+def note_residual(E, index, missing, size, found):
     """Keep what is missing in a row, a difference of terms of this size; `found` with this row among the others.
 
     That is, the largest so far: what is missing and the size of the terms in rows that are kept, as squares in the
@@ -56,7 +56,7 @@ def note_row(E, index, missing, size, found):
 def row_accelerations(model, work, plan, E, begin, end, found):
     """Into `E.step` what is missing in the rows of the cuts from `begin` to `end` in their order; bases do not count.
 
-    Returns what is `found` with these, see `note_row`.
+    Returns what is `found` with these, see `note_residual`.
     """
     B, zero = work.body, (0.0, 0.0, 0.0)
     for x in range(begin, end):
@@ -71,12 +71,12 @@ def row_accelerations(model, work, plan, E, begin, end, found):
             right, torque, force = E.right[plan.index[k]], get3(work.rows, k, 0), get3(work.rows, k, 3)
             at_child, at_parent = dot(torque, wM) + dot(force, vM), dot(torque, wF) + dot(force, vF)
             size = abs(right.real) + abs(at_child.real) + abs(at_parent.real)
-            found = note_row(E, plan.index[k], right - at_child + at_parent, size, found)
+            found = note_residual(E, plan.index[k], right - at_child + at_parent, size, found)
     return found
 
 
 @inline(always=True)
-def largest_missing_share(model, work, plan, E, found):
+def largest_relative_residual(model, work, plan, E, found):
     """The largest that is missing in a row, as a share of the terms it is the difference of.
 
     Of the rows that are kept, and of those that were dropped, which depend on others and must agree with them. Of the
@@ -84,7 +84,7 @@ def largest_missing_share(model, work, plan, E, found):
     """
     for n in range(model.linear.shape[0]):
         missing, size = relation_acceleration(model, work, plan, E, n)
-        found = note_row(E, plan.index[model.linear[n, L_ROW]], missing, size, found)
+        found = note_residual(E, plan.index[model.linear[n, L_ROW]], missing, size, found)
     kept, terms, dropped, all_terms = found
     worst = np.sqrt(kept / terms) if terms > 0.0 else 0.0
     return worst, dropped / all_terms if all_terms > 0.0 else 0.0
@@ -97,7 +97,7 @@ def residual_goal(E):
 
 
 @inline(always=True)
-def missing_positions(model, work, plan, E):
+def position_residuals(model, work, plan, E):
     """Into `E.step` the negative residual of every row at position level; `constraint_rows` was run."""
     for n in range(model.cut.shape[0]):
         for k in range(model.cut[n, C_ROW], model.cut[n, C_ROW] + model.cut[n, C_ROWS]):
@@ -107,7 +107,7 @@ def missing_positions(model, work, plan, E):
 
 
 @inline(always=True)
-def missing_velocities(model, work, plan, E):
+def velocity_residuals(model, work, plan, E):
     """The same at velocity level."""
     for n in range(model.cut.shape[0]):
         _, _, _, _, wF, wM, v, _ = pair(model, work, n)
@@ -120,7 +120,7 @@ def missing_velocities(model, work, plan, E):
 
 
 @inline(always=True)
-def largest_missing(E):
+def largest_residual_motion(E):
     """Largest entry of `E.step` in the metric of the matrix: the motion it asks for."""
     worst = 0.0
     for k in range(E.pivot.shape[0]):

@@ -42,7 +42,7 @@ from loopdyn.tree.jacobian import pair, rows_of_pair
 
 
 @inline(always=True)
-def bring_loads(model, work, joints, begin, end):
+def apply_joint_loads(model, work, joints, begin, end):
     """Loads on the freedoms of tree joints, as wrenches on their two bodies; `joints`: body and cut of each.
 
     Of those from `begin` to `end`.

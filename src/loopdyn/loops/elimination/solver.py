@@ -40,7 +40,7 @@ class Elimination:
         Closed state at which the rows are chosen.
     independent : int, optional
         Number of independent rows, where it has been decided.
-    spare : int
+    scratch : int
         Numbers at the end of the work array for whoever calls the kernels, which outlive a new choice of rows; one more
         for each row follows them, which does not.
 
@@ -55,19 +55,19 @@ class Elimination:
         Smallest scaled pivot at the state where the rows were chosen.
     """
 
-    spare: Array = np.zeros(0)
+    scratch: Array = np.zeros(0)
 
-    def __init__(self, system: System, state: State, independent: int | None = None, spare: int = 0):
-        self.system, self.spare = system, np.zeros(spare)
+    def __init__(self, system: System, state: State, independent: int | None = None, scratch: int = 0):
+        self.system, self.scratch = system, np.zeros(scratch)
         self._use(make_plan(system))
         self.choose(state, independent)
 
     def _use(self, plan: Plan) -> None:
         self.plan = plan
-        size, kept = layout.work_size(plan.ints), self.spare
+        size, kept = layout.work_size(plan.ints), self.scratch
         self.array = np.zeros(size + (kept.size + plan.pattern.rows if kept.size else 0))
-        self.spare = self.array[size : size + kept.size]
-        self.spare[:] = kept
+        self.scratch = self.array[size : size + kept.size]
+        self.scratch[:] = kept
         python = getattr(rec.open_work, "py_func", rec.open_work)
         self.work: rec.Work = python(plan.ints, self.array)
         self.views = layout.view_work(plan.ints, self.array)
