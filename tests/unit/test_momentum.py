@@ -103,7 +103,7 @@ def test_spatial_loops_close_to_rounding_and_follow_the_oracle(name):
     system = getattr(ld.library, name)().compile()
     state = ld.assemble(system)
     end = take_steps(system, state, 0.1, 40, order=4)
-    assert np.abs(ld.tree.closure(system, end)[0] / system.row_units).max() < 1e-12
+    assert np.abs(ld.tree.constraint_equations(system, end)[0] / system.row_units).max() < 1e-12
     assert difference(system, end, reference(system, state, 0.1)) < 1e-6
 
 

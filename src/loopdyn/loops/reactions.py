@@ -500,9 +500,8 @@ class _Balance:
         U, s, _ = np.linalg.svd(rows.toarray())
         kept = int(np.count_nonzero(s > LOST * s[0]))
         indeterminacy = np.sqrt((U[:, kept:] ** 2).sum(axis=1))
-        return self.are_unique(
-            directions, np.where(indeterminacy > LOST, indeterminacy, 0.0)
-        )  # the pose is not known better
+        indeterminacy = np.where(indeterminacy > LOST, indeterminacy, 0.0)  # the pose is not known better
+        return self.are_unique(directions, indeterminacy)
 
     def wrenches(self, lam: Array, directions: Array) -> Array:
         """Wrenches (joints, 6) of multipliers, those of joints first."""

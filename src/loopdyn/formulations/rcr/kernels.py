@@ -330,7 +330,7 @@ def outward(ints, floats, work):
 def weigh(ints, floats, work, stage):
     """Bodies and rows at the state in `work`: motion and velocity terms, inertia and loads where the stage needs them.
 
-    This function, `columns`, `right_sides`, `follow`, `inward` and `outward` are kernels, though only other kernels call
+    This one, `columns`, `right_sides`, `follow`, `inward` and `outward` are kernels, though only other kernels call
     them, so that they stay functions: inlined, their variables would be set to zero at every call, which takes half of
     the time of a four-bar.
     """

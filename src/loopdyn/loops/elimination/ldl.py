@@ -1,15 +1,15 @@
 """Factorisation A = L D L^T of a sparse positive semidefinite matrix by blocks whose pattern is known beforehand.
 
 The array of A (:class:`loopdyn.loops.elimination.ordering.Pattern`) is overwritten: with Z = L D, below the diagonal of
-a node's own block and in the rows of later nodes stands Z, above the diagonal L^T. A pivot below its `floor` is
-dropped: its row depends on earlier ones, its unknown becomes zero.
+a node's own block and in the rows of later nodes is Z, above the diagonal L^T. A pivot below its `floor` is dropped:
+its row depends on earlier ones, and its unknown becomes zero.
 """
 
 from loopdyn.engine.jit import inline
 from loopdyn.loops.elimination.layout import BLOCK_BEGIN, FIRST_ROW, LATER_BEGIN, LATER_END, ROWS, START
 
-# A node has at most six rows, a body six freedoms. What a row is multiplied with again and again is held in a tuple
-# of six numbers, in registers: an array would be read anew after every number that is written.
+# A node has at most six rows, a body at most six freedoms. A factor that is used again and again is held in a tuple of
+# six numbers, in registers: an array would be read again after every number that is written.
 NONE, MINUS = (0.0,) * 6, (-1.0,) * 6
 
 
@@ -28,7 +28,7 @@ def read_six(A, at, n):
 
 @inline(always=True)
 def dot_six(w, A, at, n):
-    """Product of w with n numbers of A."""
+    """Scalar product of w and n numbers of A."""
     x = w[0] * A[at]
     if n > 1:
         x += w[1] * A[at + 1]
@@ -58,7 +58,7 @@ def add_scaled(w, f, A, at, n):
 
 @inline(always=True)
 def multiply_six(w, f, n):
-    """The first n numbers of w, each times that of f."""
+    """The first n numbers of w times those of f, one by one."""
     return (
         w[0] * f[0],
         w[1] * f[1] if n > 1 else w[1],
@@ -120,7 +120,7 @@ def factor_own_block(A, place, m, row, floor, pivot, inverse):
 
 @inline(always=True)
 def factor_node(P, A, k, m, floor, pivot, inverse):
-    """Eliminate the m rows of node k; where m is a literal the compiler unrolls it. Returns the rows dropped."""
+    """Eliminate the m rows of node k; the compiler unrolls the loops if m is a literal. Returns the rows dropped."""
     row, place = P.node[k, FIRST_ROW], P.node[k, START]
     dropped = factor_own_block(A, place, m, row, floor, pivot, inverse)
     begin, end, block = P.node[k, LATER_BEGIN], P.node[k, LATER_END], P.node[k, BLOCK_BEGIN]
@@ -139,7 +139,7 @@ def factor_node(P, A, k, m, floor, pivot, inverse):
         for r in range(P.node[P.later[x], ROWS]):
             w = multiply_six(read_six(A, at, m), shares, m)
             other = below
-            for y in range(begin, x + 1):  # of its own block the upper half is superfluous
+            for y in range(begin, x + 1):  # the upper half of its own block is not needed
                 columns = P.node[P.later[y], ROWS]
                 add_products(A, P.block[block + y - begin] + r * columns, w, A, other, columns, m)
                 other += columns * m
