@@ -460,7 +460,7 @@ class _Balance:
     def scaled_rows(
         self, state: State, length: float, compliance: Mapping[str, ArrayLike] | None
     ) -> tuple[sparse.csr_matrix, Array, Array]:
-        """Rows at the state of the last :meth:`loads`, scaled by the weights of the norm and by `units`; the weights; `directions`.
+        """Rows at the state of the last :meth:`loads`, scaled by weights of the norm and `units`; weights; directions.
 
         The norm of the scaled multipliers weights*lam is Euclidean; equations of balance may have any scale.
         """
@@ -519,7 +519,7 @@ class _Balance:
 
 
 def _moves(arm: Array) -> sparse.bsr_matrix:
-    """Velocities of reference points from those of centres of mass; `arm` (n, 3) leads from the former to the latter."""
+    """Velocities of reference points from those of centres of mass; `arm` (n, 3) leads from those to these."""
     n, zero, (x, y, z) = len(arm), np.zeros(len(arm)), arm.T
     blocks = np.tile(np.eye(6), (n, 1, 1))
     blocks[:, 3:, :3] = np.array([[zero, -z, y], [z, zero, -x], [-y, x, zero]]).transpose(2, 0, 1)
