@@ -1,17 +1,17 @@
-"""Steps one after another, with any method and any solver.
+"""The integration loop, for any method and any solver.
 
-What makes steps is written once and used twice: compiled, a chunk of many steps being one call, and as plain Python for
-solvers that exist in Python only. It is handed
+It is written once and used twice: compiled, where a chunk of many steps is one call, and as plain Python for solvers
+that exist in Python only. Its arguments are
 
     accelerate(ints, floats, work) -> status            accelerations at the state in `work`
-    correct(ints, floats, work) -> status               back to the constraints from the state in `work`
-    accepted(ints, floats, work) -> status              AGAIN if the solver wants a change after the step just taken
+    correct(ints, floats, work) -> status               projection of the state in `work` onto the constraints
+    accepted(ints, floats, work) -> status              AGAIN if the solver must be prepared again after the step
 
-as functions or, compiled, by their addresses (:func:`loopdyn.engine.jit.pointer`): nothing is compiled per solver. And
+as functions or, compiled, by their addresses (:func:`loopdyn.engine.jit.pointer`): nothing is compiled per solver.
 
     attempt(ints, floats, work, m, method, accelerate)  one step of size clock[SIZE]: `m.new` and clock[ERROR]
 
-is bound by global name. The codes are listed in :mod:`loopdyn.engine.status`.
+is bound as a global name. The codes are listed in :mod:`loopdyn.engine.status`.
 """
 
 from __future__ import annotations
@@ -62,24 +62,24 @@ from loopdyn.integrators.memory import (
 )
 from loopdyn.tree.turns import count
 
-# What a chunk of steps ended with.
+# How a chunk of steps ended.
 RUNNING, FINISHED, FAILED, ASKS = range(4)
 ENDS = ("running", "reached", "failed", "asks")  # the same in words
-# How far, rad, a counted angle may turn in a step of fixed size: a pose inside a step is read within half a turn of its
-# start, and rates may change by half within it.
+# Largest rotation, rad, of a counted angle in a step of fixed size: a pose inside a step is read within half a turn of
+# its start, and rates may change by half within it.
 FARTHEST = 2.0
 
-# Of the step size, as usual [Hairer1993 section II.4], but for more safety: at 0.9 a quarter of the steps of a four-bar
-# was rejected, and on ten mechanisms of the library 0.8 took 4 % less work for the same error.
+# Safety factor and limits of the step size as usual [Hairer1993 section II.4], with a smaller safety factor: at 0.9 a
+# quarter of the steps of a four-bar was rejected, and 0.8 took 4 % less work for the same error on ten mechanisms.
 SAFETY, SHRINK, GROW = 0.8, 0.2, 10.0
-SNAP = 1e-9  # share of a step that is not worth a step of its own
-# Rejected tries of one step after which it is given up: each shrinks it to 0.8 at most, all together to 1e-5. Where a
-# force jumps, about 20 are enough; more are needed only where the error is not one of the step, such as rounding.
+SNAP = 1e-9  # a remainder below this share of a step is added to the step
+# Rejections of one step after which the run is given up: each shrinks it to 0.8 at most, all together to 1e-5. Where a
+# force jumps, about 20 are enough; more occur only where the error does not depend on the step, such as rounding.
 MANY_REJECTED = 50
-MANY_STIFF, MANY_CALM = 15, 6  # steps at the limit of stability that tell, and steps below it after which they do not
+MANY_STIFF, MANY_CALM = 15, 6  # steps at the limit of stability that mean stiffness, and steps below it that end it
 
 
-# Bound to what it is in a run.
+# Bound at run time.
 attempt: Any = None
 
 
@@ -99,14 +99,14 @@ class Method(NamedTuple):
 
 @cache
 def ends_only() -> Method:
-    """For methods that make a step in their own way: the start, the end, and a cubic between them."""
+    """For methods with a step function of their own: the start, the end, and a cubic between them."""
     one = np.zeros(1)
     return Method(np.zeros((1, 1)), one, one, np.zeros((2, 1)), np.zeros((0, 2)), np.zeros(0), np.zeros((2, 0)), 0)
 
 
 @kernel
 def nothing(ints, floats, work):
-    """Where there is nothing to correct or to change, or nothing is to be."""
+    """Stands for `correct` or `accepted` where there is nothing to do."""
     return FINE
 
 
@@ -128,7 +128,7 @@ def choose_size(m, adaptive):
 
 @kernel
 def finish(m, method, weights):
-    """The end of the step by the weights of its stages, and its error: at most 1 if the step can be taken."""
+    """End of the step by the weights of its stages, and its error: at most 1 if the step is accepted."""
     h, n, nv = m.clock[SIZE], weights.size, m.v1.size
     fastest = m.clock[FASTEST]
     combine(m, weights, n, h, m.new)
@@ -137,7 +137,7 @@ def finish(m, method, weights):
     high, low = 0.0, 0.0
     if method.order > 0:
         for i in range(2 * nv):
-            # positions against 1 rad or the size of the mechanism, speeds against the fastest so far
+            # positions in natural units, speeds relative to the fastest so far
             unit = m.unit[i] if i < nv else m.unit[i - nv] * fastest
             scale = m.clock[ATOL] * m.unit[i % nv] + m.clock[RTOL] * unit
             e1, e2 = 0.0, 0.0
@@ -155,7 +155,7 @@ def finish(m, method, weights):
 
 @kernel
 def judge(m, order):
-    """Whether an adaptive step is taken; sets the size of the next try."""
+    """Whether an adaptive step is accepted; sets the size of the next attempt."""
     error, h = m.clock[ERROR], m.clock[SIZE]
     if error <= 1.0:
         factor = GROW if error == 0.0 else min(GROW, SAFETY * error ** (-1.0 / order))
@@ -172,17 +172,17 @@ def judge(m, order):
 
 @kernel
 def remember_speed(m):
-    """The fastest speed so far, in natural units per second."""
+    """Update the fastest speed so far, in natural units per second."""
     for i in range(m.v1.size):
         m.clock[FASTEST] = max(m.clock[FASTEST], abs(m.v1[i]) / m.unit[i])
 
 
 @kernel
 def detect_stiffness(m, method):
-    """Count a step that the stability of the method limits [Hairer1996 section IV.2].
+    """Count steps that are limited by the stability of the method [Hairer1996 section IV.2].
 
-    The last stage and the end of the step are two states at one time: how much their derivatives differ, against the
-    states themselves, is an estimate of the fastest rate of the equations. Increments count against h times speeds.
+    The last stage and the end of the step are two states at one time: the difference of their derivatives over that of
+    the states estimates the fastest rate of the equations. Increments are compared with h times speeds.
     """
     h, nv, end = m.clock[SIZE], m.v1.size, method.c.size
     states, rates = 0.0, 0.0
@@ -202,7 +202,7 @@ def detect_stiffness(m, method):
 
 @kernel
 def evaluate_dense_output(ints, work, m, method, t, weights):
-    """The state at the time t inside the last step, on its dense output, into `work` and `m.stage`."""
+    """State at the time t inside the last step, on its dense output, into `work` and `m.stage`."""
     h = m.clock[SIZE]
     x = (t - m.clock[START]) / h
     if method.p.shape[1] == 0:
@@ -238,7 +238,7 @@ def explicit(ints, floats, work, m, method, accelerate):
 
 @kernel
 def extend(ints, floats, work, m, method, accelerate):
-    """The stages that the dense output needs beyond those of the step; once a step."""
+    """Compute the additional stages of the dense output, once per step."""
     rows = method.c.size + 1
     for i in range(method.c_extra.size):
         if m.count[EXTENDED] == 1:
@@ -254,7 +254,7 @@ def extend(ints, floats, work, m, method, accelerate):
 
 @kernel
 def within(ints, floats, work, m, method, t, weights, accelerate, correct):
-    """The state at the time t inside the last step, corrected, with its accelerations, into `work` and `m.stage`."""
+    """Corrected state at the time t inside the last step, with its accelerations, into `work` and `m.stage`."""
     if t >= m.clock[STOP]:
         put_end(ints, work, m)
         m.stage[:] = m.new
@@ -293,7 +293,7 @@ def sample_events(ints, floats, work, m, method, weights, events, functions, acc
 
 @kernel
 def land(ints, floats, work, m, method, accelerate, correct):
-    """The end of a step that is taken: correct it and find its accelerations."""
+    """Finish an accepted step: correct its end and compute the accelerations there."""
     place(ints, work, m, m.new, m.clock[STOP])
     status = correct(ints, floats, work)
     if status != FINE:
@@ -320,7 +320,7 @@ def land(ints, floats, work, m, method, accelerate, correct):
 
 @kernel
 def turned(ints, floats, work, m):
-    """How far the fastest counted angle turns in the step, by its rates at both ends."""
+    """Rotation of the fastest counted angle in the step, by its rates at both ends."""
     place(ints, work, m, m.y, m.clock[START])
     start = count(ints, floats, work)
     place(ints, work, m, m.new, m.clock[STOP])
@@ -328,7 +328,7 @@ def turned(ints, floats, work, m):
 
 
 def chunk(ints, floats, work, memory, method, out, weights, events, functions, limit, accelerate, correct, accepted):
-    """At most `limit` steps towards clock[END], fewer if an event may be in one; outputs in them are written."""
+    """Make at most `limit` steps towards clock[END], fewer if one may contain an event; writes the outputs in them."""
     m, taken = unowned(memory), 0
     while True:
         status = FINE
