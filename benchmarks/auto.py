@@ -52,7 +52,7 @@ def momentum_steps(sizes: Sequence[int], repeats: int) -> list[Figure]:
             if name == "elimination" or count <= LARGEST_DENSE:
                 solver = kind(system, rank, regular, 2)
                 solver.begin(state.t, state.q, state.v)
-                calls[name] = repeated(lambda solver=solver: solver.walk(STEP, (1.0,)))
+                calls[name] = repeated(lambda solver=solver: solver.take_steps(STEP, (1.0,)))
         best = shortest(calls, repeats, 0.01)
         ours.append(best["elimination"])
         figures += [Figure(f"step of n_four_bar({count}), {name}", 1e3 * s, "ms") for name, s in best.items()]

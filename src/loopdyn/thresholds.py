@@ -1,4 +1,4 @@
-"""Thresholds that several modules share, one table: what a word means in numbers, in which unit, and why.
+"""Thresholds that several modules share, in one table: meaning, unit and reason of each.
 
 "Natural units": angles in rad, lengths relative to the size of the mechanism. A constant that one algorithm has for
 itself stands in its file, with its reason.
@@ -7,39 +7,39 @@ itself stands in its file, with its reason.
 from __future__ import annotations
 
 # A loop is closed: largest residual of the constraint equations.
-# Natural units. Some thousand units of rounding: Newton's method reaches it in long loops, too.
+# Natural units. Some thousand units of rounding: Newton's method reaches it in long loops as well.
 CLOSED = 1e-12
 
 # No further Newton step improves a pose: largest residual.
 # Natural units. Two units of rounding of one.
 ROUNDING = 5e-16
 
-# Rows are met exactly, while others that contradict them are left open: largest residual, or share of a singular value.
+# Rows are satisfied exactly, while rows that contradict them stay open: largest residual, or share of a singular value.
 # Natural units. Ten times CLOSED, far below contradictions that rounded dimensions make.
 EXACT = 1e-11
 
-# A pose is meant to be closed, and may be projected to CLOSED: largest residual.
-# Natural units. Poses that were written with nine digits.
+# A pose is intended to be closed, and may be projected to CLOSED: largest residual.
+# Natural units. Poses written with nine digits.
 NEARLY_CLOSED = 1e-9
 
-# A coordinate is at a limit: by so much the limit may be passed.
-# Natural units. Far above the rounding of a pose that was closed there, far below a dimension.
+# A coordinate is at a limit: largest amount by which it may exceed the limit.
+# Natural units. Far above the rounding of a closed pose, far below a dimension.
 AT_LIMIT = 1e-9
 
-# A coordinate stands still in a motion: its share of the largest one.
-# Natural units. Far above the rounding of speeds, far below a ratio that a designer reads.
+# A coordinate does not move in a motion: its share of the largest one.
+# Natural units. Far above the rounding of speeds, far below a ratio that matters to a designer.
 STILL = 1e-9
 
-# A state or a motion is one of the mechanism: by which share of the largest term it may miss the constraints.
-# Samples that were written with seven digits.
+# A state or a motion satisfies the constraints: residual as a share of the largest term.
+# Samples written with seven digits.
 CONSISTENT = 1e-6
 
-# Two poses are one: largest difference, whole turns not counted.
+# Two poses are the same: largest difference, whole turns not counted.
 # Natural units. Root of CLOSED: next to a singular pose the residual is the square of the distance.
 SAME_POSE = 1e-6
 
 # Rank is lost: share of the largest singular value of the scaled Jacobian, or of one.
-# At a pose that is located to the root of rounding, 1.5e-8, a singular value that is zero has this size.
+# At a pose located to the root of rounding, 1.5e-8, a vanishing singular value has this size.
 CANDIDATE = 1e-7
 
 # Rows depend on others in a Newton correction: share of the largest singular value, or of one.

@@ -14,7 +14,7 @@ import pytest
 
 import loopdyn as ld
 from loopdyn.system.graph import Edge, Forest
-from loopdyn.system.spanning_tree import hang
+from loopdyn.system.spanning_tree import root_forest
 from loopdyn.system.topology import Topology
 
 pytestmark = pytest.mark.jit_off
@@ -62,7 +62,7 @@ def floating_at_b1(joints: dict[str, tuple[int, int]], cut: dict[str, tuple[int,
     edges = tuple(Edge(name, *ends, "spherical", 3) for name, ends in (joints | cut).items())
     free = [-2] * 7
     free[1] = -1
-    forest: Forest = hang(7, edges, 1, list(range(len(joints))), free)
+    forest: Forest = root_forest(7, edges, 1, list(range(len(joints))), free)
     return Topology("figure", names, edges, 1, forest)
 
 

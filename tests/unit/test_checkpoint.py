@@ -408,7 +408,7 @@ FORGERIES = {
 }
 CASES = [(name, change) for name, changes in FORGERIES.items() for change in changes]
 # flags and the count of past states; the others may be any number from 0 on, a status any at all
-BOUNDED = (memory.PENDING, memory.PAST, memory.MOVED, memory.RETRIED, memory.EXTENDED, memory.LOOKED, memory.SEEN)
+BOUNDED = (memory.PENDING, memory.PAST, memory.MOVED, memory.RETRIED, memory.EXTENDED, memory.SAMPLED, memory.SEEN)
 CASES += [("memory_count", with_item(k, 10**9)) for k in BOUNDED]
 CASES += [("memory_count", with_item(k, -(10**9))) for k in range(memory.N_COUNT) if k != memory.STATUS]
 

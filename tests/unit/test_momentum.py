@@ -17,7 +17,7 @@ def solver_of(system, state, order=2):
     return MomentumSolver(system, decide(system, state), ld.prepare(system, "graph", state), order)
 
 
-def walk(system, state, time, count, order=2):
+def take_steps(system, state, time, count, order=2):
     """The state after `count` steps of one size."""
     solver = solver_of(system, state, order)
     t, q, v = state.t, state.q, state.v
@@ -43,7 +43,7 @@ def test_halving_a_step_divides_the_error_by_two_to_the_order(order, count):
     system = ld.library.four_bar().compile()
     state = ld.assemble(system, **FOUR_BAR)
     exact = reference(system, state, 0.5)
-    errors = [difference(system, walk(system, state, 0.5, n, order), exact) for n in (count, 2 * count)]
+    errors = [difference(system, take_steps(system, state, 0.5, n, order), exact) for n in (count, 2 * count)]
     assert np.log2(errors[0] / errors[1]) == pytest.approx(order, abs=0.3)
 
 
@@ -64,7 +64,7 @@ def test_momentum_of_a_free_system_is_conserved_to_rounding():
     system = floating()
     v = np.random.default_rng(1).normal(size=system.nv)
     start = ld.State(0.0, system.state().q, v)
-    end = walk(system, start, 2.0, 200)
+    end = take_steps(system, start, 2.0, 200)
     before, after = energy(system, start), energy(system, end)
     size = np.abs(before.angular_momentum).max() + np.abs(before.momentum).max()
     # 200 steps of 1e-2 s: rounding of positions of 1 m over the size of a step, 1e-14 a step
@@ -102,7 +102,7 @@ def test_the_error_of_the_energy_is_bounded_over_a_hundred_thousand_steps():
 def test_spatial_loops_close_to_rounding_and_follow_the_oracle(name):
     system = getattr(ld.library, name)().compile()
     state = ld.assemble(system)
-    end = walk(system, state, 0.1, 40, order=4)
+    end = take_steps(system, state, 0.1, 40, order=4)
     assert np.abs(ld.tree.constraint_equations(system, end)[0] / system.row_units).max() < 1e-12
     assert difference(system, end, reference(system, state, 0.1)) < 1e-6
 
@@ -132,7 +132,7 @@ def test_drivers_loads_and_moving_bases_are_of_order_four_too(change):
     system = change().compile()
     state = ld.assemble(system, v={} if change is driven else {"A": 2.0})
     exact = reference(system, state, 0.2)
-    errors = [difference(system, walk(system, state, 0.2, n, 4), exact) for n in (20, 40)]
+    errors = [difference(system, take_steps(system, state, 0.2, n, 4), exact) for n in (20, 40)]
     assert errors[1] < 1e-5
     assert np.log2(errors[0] / errors[1]) > 3.5
 
@@ -145,7 +145,7 @@ def test_bodies_without_thickness_need_no_inverse_of_their_inertia():
     m.add_joint("B", ld.Weld(), rod, point, at=(1, 0, 0))
     system = m.compile()
     state = ld.assemble(system, v={"A.1": 2.0})
-    assert difference(system, walk(system, state, 0.5, 100, 4), reference(system, state, 0.5)) < 1e-6
+    assert difference(system, take_steps(system, state, 0.5, 100, 4), reference(system, state, 0.5)) < 1e-6
 
 
 def test_rolling_is_closed_in_velocity_and_of_order_two():
@@ -158,7 +158,7 @@ def test_rolling_is_closed_in_velocity_and_of_order_two():
     system = m.compile()
     state = ld.assemble(system, v={"F.wy": 3.0, "F.wz": 2.0})
     exact = reference(system, state, 0.4)
-    ends = [walk(system, state, 0.4, n) for n in (40, 80)]
+    ends = [take_steps(system, state, 0.4, n) for n in (40, 80)]
     errors = [difference(system, end, exact) for end in ends]
     assert np.log2(errors[0] / errors[1]) == pytest.approx(2.0, abs=0.3)
     now = ld.terms(system, ends[1])
@@ -182,7 +182,7 @@ def test_impulses_are_the_time_integral_of_the_multipliers():
     h = 1e-3
     _, _, impulse = solver_of(system, state).step(0.0, state.q, state.v, h)
     solve = ld.prepare(system, "oracle", state)
-    middle = walk(system, state, h / 2, 1)
+    middle = take_steps(system, state, h / 2, 1)
     lam = solve(h / 2, middle.q, middle.v).lam
     J = ld.terms(system, middle).J
     # multipliers are not unique, the loads that they put on the freedoms are; both ends of a step share them

@@ -408,7 +408,7 @@ def test_many_rejections_in_a_row_end_the_run_with_a_reason():
     run = ld.simulate(system, system.state(), (0, 1), formulation="graph", integrator=Never(), progress=False)
     assert run.status == "failed"
     assert run.statistics.rejected == 50
-    assert "50 tries of one step were rejected in a row at t = 0 s" in run.message
+    assert "one step was rejected 50 times in a row at t = 0 s" in run.message
     assert "give atol" in run.message
 
 

@@ -262,7 +262,7 @@ class PassingSolver(SteppingSolver):
         """Take a closed state, known to within `inexact`, as the start of the steps that follow; its indicator."""
 
     @abstractmethod
-    def walk(
+    def take_steps(
         self, h: float, shares: Sequence[float], visit: Callable[[float, Array, Array], None] | None = None
     ) -> Step:
         """Steps of order two, shares of the time h, from the last :meth:`begin` on; `visit` sees the end of each."""
@@ -272,7 +272,7 @@ class PassingSolver(SteppingSolver):
         """One linear correction of coordinates and speeds back to the constraints."""
 
     @abstractmethod
-    def look(self, t: float, q: Array, v: Array) -> Any:
+    def place_at(self, t: float, q: Array, v: Array) -> Any:
         """A state as a place where a step could end; the start of the steps stays."""
 
     @abstractmethod
@@ -280,15 +280,15 @@ class PassingSolver(SteppingSolver):
         """The indicator of a place."""
 
     @abstractmethod
-    def mark(self, place: Any) -> Array:
+    def orientation(self, place: Any) -> Array:
         """A square matrix that tells on which side of singular poses a place is: one at the start of the steps."""
 
     @abstractmethod
-    def losses(self, a: Array, b: Array) -> int:
+    def rank_losses_between(self, a: Array, b: Array) -> int:
         """How many times rows lost their independence between two places with these marks."""
 
     @abstractmethod
-    def stays(self, last: Any) -> bool:
+    def same_side(self, last: Any) -> bool:
         """Whether a place is on the same side of singular poses as the start of the steps."""
 
 

@@ -104,7 +104,7 @@ def cannot_close(t: float, joints: Sequence[str], coordinates: Sequence[str], va
     )
 
 
-def not_there(t: float, system: System) -> LoopdynError:
+def rows_left_open(t: float, system: System) -> LoopdynError:
     """NOT_THERE."""
     return LoopdynError(
         f"the groups of '{system.name}' close, and some constraint row is open at t = {t:g} s: axes that "

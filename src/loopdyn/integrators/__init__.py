@@ -1,1 +1,1 @@
-"""Integrators: adaptive, fixed-step and stiff ones, one family a file."""
+"""Integrators: adaptive, fixed-step and stiff methods, one family per file."""

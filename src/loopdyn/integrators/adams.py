@@ -1,8 +1,8 @@
 """Adams-Bashforth-Moulton of order 4 with a fixed step: predict, evaluate, correct, evaluate.
 
 The history holds full states: coordinates, speeds, accelerations and powers. In each step their derivatives are
-written in the chart of that step, so that a change of coordinates, or a quaternion, costs the method nothing of its
-order. The first three steps, and those behind an event, are of the classical Runge-Kutta method.
+written in the chart of that step, so that the method keeps its order across coordinate switches and for quaternions.
+The first three steps, and those after an event, use the classical Runge-Kutta method.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from loopdyn.integrators.memory import PAST, note, recall, stage
 from loopdyn.integrators.runge_kutta import rk4
 
 HISTORY = 3  # states before the start of a step
-PREDICTED = HISTORY + 1  # row of k: the start, the history, then the state that was predicted
+PREDICTED = HISTORY + 1  # row of k for the predicted state, after the start and the history
 
 
 @cache
 def abm4() -> Method:
-    """Rows 1 to 3 of `a` and the first row of `e` are those of the start, row 4 of `a` predicts, `b` corrects."""
+    """Rows 1 to 3 of `a` and the first row of `e` are of the starting method, row 4 of `a` predicts, `b` corrects."""
     start, n = rk4(), PREDICTED + 1
     a, e = np.zeros((n, n)), np.zeros((2, n))
     a[:4, :4], e[0, :4] = start.a, start.b
@@ -37,7 +37,7 @@ def abm4() -> Method:
 
 @kernel
 def predict_and_correct(ints, floats, work, m, method, accelerate):
-    """One step; by Runge-Kutta as long as the history is short."""
+    """One step; by Runge-Kutta while the history is incomplete."""
     starting = m.count[PAST] < HISTORY
     first, last = (1, HISTORY) if starting else (PREDICTED, PREDICTED)
     if not starting:
@@ -71,5 +71,5 @@ class ABM(Fixed):
         return abm4()
 
     def attempt(self) -> Any:
-        """Its own way to make a step."""
+        """Kernel of one step."""
         return predict_and_correct

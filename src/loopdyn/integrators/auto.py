@@ -1,4 +1,4 @@
-"""An explicit integrator that hands over to an implicit one where the equations are stiff."""
+"""An explicit integrator that switches to an implicit one where the equations are stiff."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from loopdyn.integrators.stiff import Stiff
 
 
 class Auto(DOP853):
-    """DOP853 until stability and not accuracy limits its steps for a while, then Stiff; said in ``run.events``.
+    """DOP853 until stability rather than accuracy limits its steps, then Stiff; recorded in ``run.events``.
 
     Examples
     --------
@@ -21,5 +21,5 @@ class Auto(DOP853):
     stable: ClassVar[float] = 6.1  # [Hairer1996 section IV.2]
 
     def stiff(self) -> Stiff:
-        """What follows where the equations are stiff."""
+        """Integrator for stiff equations."""
         return Stiff(longest=self.longest)

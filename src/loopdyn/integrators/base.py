@@ -1,4 +1,4 @@
-"""Base of all integrators: what one must say of itself."""
+"""Base of all integrators."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ class Integrator:
     """Base of all integrators; subclasses add their options as fields."""
 
     name: ClassVar[str] = ""
-    history: ClassVar[int] = 0  # states that are kept beside the start of a step
-    stable: ClassVar[float] = 0.0  # step times fastest rate up to which it is stable, if that is to be watched
-    drives_steppers: ClassVar[bool] = False  # it drives formulations that make steps themselves, and no others
+    history: ClassVar[int] = 0  # earlier states that are kept in addition to the start of a step
+    stable: ClassVar[float] = 0.0  # limit of stability, step size times fastest rate; 0: stiffness is not monitored
+    drives_steppers: ClassVar[bool] = False  # whether it is for stepping formulations, and only for these
 
     def method(self) -> Method:
         """Coefficients."""
         raise NotImplementedError
 
     def attempt(self) -> Any:
-        """The function that makes a step (see :mod:`loopdyn.integrators.loop`), before it is bound to a solver."""
+        """Function that makes one step (see :mod:`loopdyn.integrators.loop`), before it is bound to a solver."""
         return explicit
 
     def in_python(self, stepper: Stepper) -> Any:
-        """The same for a method that exists in Python only, made for a stepper; None for the others."""
+        """Function that makes one step of a method in Python, for a stepper; None for methods with a kernel."""
         return None
 
 
@@ -44,7 +44,7 @@ class Fixed(Integrator):
     Parameters
     ----------
     step : float
-        Size of a step in s; the last one is shorter if the span asks for it.
+        Size of a step in s; the last one is shorter if needed to end at the end of the span.
     """
 
     step: float

@@ -1,4 +1,4 @@
-"""What the equations of motion of a system depend on: time, and the number of full turns of an angle."""
+"""Whether the equations of motion depend on time, and on the number of full turns of angles."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _reads(system: System, program: int, variable: int) -> bool:
 
 
 def moves_by_itself(system: System) -> bool:
-    """Whether drivers or bases move, or may move, as time goes: energy then enters through constraints."""
+    """Whether drivers or bases have, or may have, a prescribed motion: constraints then do work."""
     model = system.model
     if system.mechanism.user_constraints or not system.affine:
         return True  # whether they do is not known
@@ -27,13 +27,13 @@ def moves_by_itself(system: System) -> bool:
 
 
 def depends_on_time(system: System) -> bool:
-    """Whether anything in the equations may change with time by itself, and so may jump at a time."""
+    """Whether the equations may depend on time explicitly, and so may have a jump at some time."""
     model, users = system.model, system.mechanism.user_forces or system.mechanism.user_constraints
     return bool(users) or any(_reads(system, k, 0) for k in range(len(model.program) - 1))
 
 
 def angles_to_wrap(system: System) -> NDArray[np.int64]:
-    """Coordinates that are plain angles, so that whole turns can be taken off: nothing reads their value."""
+    """Coordinates that are angles from which whole turns can be subtracted: nothing depends on their number."""
     if system.mechanism.user_forces or system.mechanism.user_constraints:
         return np.zeros(0, np.int64)
     angles = {

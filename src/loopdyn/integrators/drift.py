@@ -1,4 +1,4 @@
-"""Drift control: what keeps loops closed while accelerations are integrated."""
+"""Drift control: keeps loops closed while accelerations are integrated."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Baumgarte:
     Parameters
     ----------
     rate : float
-        In 1/s: errors of the loops decay like exp(-rate t). Large rates make the equations stiff.
+        In 1/s: residuals of the constraints decay like exp(-rate t). Large rates make the equations stiff.
 
     Examples
     --------
@@ -33,17 +33,17 @@ class Baumgarte:
 
 Drift = Literal["none", "projection", "velocity", "baumgarte"] | Baumgarte
 DRIFTS = ("none", "projection", "velocity", "baumgarte")
-# Levels that a drift control corrects after a step; a solver that keeps them itself needs no correction.
+# Levels that a drift control corrects after a step; a solver that satisfies them itself needs no correction.
 LEVELS: dict[Any, set[str]] = {"projection": {"position", "velocity"}, "velocity": {"velocity"}}
 
 
 def feedback(system: System, state: State, rate: float, rank: int) -> NDArray[np.float64]:
-    """Accelerations (nv,) by Baumgarte that are added to those of a solver; `rank` rows are independent."""
+    """Baumgarte's accelerations (nv,), which are added to those of a solver; `rank` rows are independent."""
     now, rows = terms(system, state), system.row_units
     pull = (2.0 * rate * (now.J @ state.v + now.phi_t) + rate * rate * now.phi) / rows
     return smallest_step(now.J / rows[:, None], pull, metric(now.M), rank)
 
 
 def corrects_positions(drift: Drift) -> bool:
-    """Whether errors of the loops at position level do not grow with time."""
+    """Whether the drift control keeps position residuals from growing with time."""
     return drift in ("projection", "baumgarte") or isinstance(drift, Baumgarte)

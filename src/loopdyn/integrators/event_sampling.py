@@ -1,9 +1,9 @@
-"""Functions whose zeros are looked for, evaluated between the steps of a compiled run.
+"""Sampling of event functions, whose zeros are events, between the steps of a compiled run.
 
-A function is sampled along the dense output of a step, at points that are denser towards both ends, one of them beyond
-either end. Its zeros may be in the step if it changes sign between two samples, or if three samples in a row have one
-sign, the middle one is nearest to zero, and the parabola through them comes much nearer. Then the run is left, for
-Python to look closely; else nothing of Python is entered.
+A function is sampled along the dense output of a step at Chebyshev points, and at one point beyond either end. The step
+may contain a zero if the function changes sign between two samples, or if three samples in a row have one sign, the
+middle one is nearest to zero, and the parabola through them comes much nearer. Only then does the compiled run return
+to Python, which locates the zero.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ PARTS = 8  # intervals between the samples in a step
 # Chebyshev's points of the step and one more beyond either end, as shares of the step.
 _INSIDE = 0.5 - 0.5 * np.cos(np.pi * np.arange(PARTS + 1) / PARTS)
 SAMPLES = np.concatenate([[-_INSIDE[1]], _INSIDE, [1.0 + _INSIDE[1]]])
-NEARER = 0.5  # share of the smallest sample that the parabola has to fall below to be looked at
+NEARER = 0.5  # a dip is examined if the parabola falls below this share of the smallest sample
 
-# Bound to what they are in a run.
+# Bound at run time.
 before: Any = None
 function: Any = None
 number: Any = None
 
 
-class Watchlist(NamedTuple):
-    """Functions of a run: jitted ones first, then formulas. n functions in all, none where Python looks itself."""
+class EventFunctions(NamedTuple):
+    """Event functions of a run: jitted ones first, then formulas; none where Python searches for events itself."""
 
     q: Any  # (nq,) turns included
     v: Any  # (nv,)
@@ -45,56 +45,56 @@ class Watchlist(NamedTuple):
 
 @kernel
 def no_functions(t, q, v, out):
-    """Where nothing is jitted."""
+    """Stands for the jitted functions where there are none."""
 
 
 def one_more(t, q, v, out):
-    """The functions before, and one more."""
+    """Evaluate the functions bound before, and one more."""
     before(t, q, v, out)
     out[number] = function(t, q, v)
 
 
-def watched(nq: int, nv: int, functions: Sequence[Any], programs: Sequence[Program]) -> tuple[Watchlist, Any]:
-    """Work arrays, and all jitted functions as one, by its address."""
+def event_functions(
+    nq: int, nv: int, functions: Sequence[Any], programs: Sequence[Program]
+) -> tuple[EventFunctions, Any]:
+    """Work arrays, and the address of one function that evaluates all jitted ones."""
     all_, q, v, out = no_functions, np.zeros(nq), np.zeros(nv), np.zeros(len(functions) + len(programs))
     for k, jitted in enumerate(functions):
         all_ = specialise(one_more, before=all_, function=jitted, number=k)
     code, constants, program, depth = pack(programs)
     values = np.zeros((len(SAMPLES), len(out)))
-    made = Watchlist(q, v, values, code, constants, program, np.zeros((1 + nq + nv, 3)), np.zeros((depth, 3)))
+    made = EventFunctions(q, v, values, code, constants, program, np.zeros((1 + nq + nv, 3)), np.zeros((depth, 3)))
     return made, pointer(all_, 0.0, q, v, out)
 
 
 @kernel
-def sample(ints, work, m, watched, functions, k):
-    """Values at the state in `work`, turns included, into row k."""
-    w, x = open_head(ints, work), watched.variables
-    nq = watched.q.size
-    watched.q[:] = w.q
+def sample(ints, work, m, events, functions, k):
+    """Values of all event functions at the state in `work`, turns included, into row k."""
+    w, x = open_head(ints, work), events.variables
+    nq = events.q.size
+    events.q[:] = w.q
     for i in range(m.wrapped.size):
-        watched.q[m.wrapped[i]] += m.turns[i] * FULL_TURN
-    watched.v[:] = w.v
-    functions(w.t[0], watched.q, watched.v, watched.values[k])
+        events.q[m.wrapped[i]] += m.turns[i] * FULL_TURN
+    events.v[:] = w.v
+    functions(w.t[0], events.q, events.v, events.values[k])
     x[0, 0] = w.t[0]
-    x[1 : 1 + nq, 0] = watched.q
-    x[1 + nq :, 0] = watched.v
-    formulas = watched.program.size - 1
+    x[1 : 1 + nq, 0] = events.q
+    x[1 + nq :, 0] = events.v
+    formulas = events.program.size - 1
     for n in range(formulas):
-        value = run_program(
-            watched.code, watched.program[n], watched.program[n + 1], watched.constants, x, watched.stack
-        )
-        watched.values[k, watched.values.shape[1] - formulas + n] = value[0]
+        value = run_program(events.code, events.program[n], events.program[n + 1], events.constants, x, events.stack)
+        events.values[k, events.values.shape[1] - formulas + n] = value[0]
 
 
 @kernel
 def sign_changes(a, b):
-    """Whether zero is passed from a to b; from zero itself it is not."""
+    """Whether a function passes zero from a to b; starting at zero is no passage."""
     return a < 0.0 <= b or a > 0.0 >= b
 
 
 @kernel
 def may_dip(x0, x1, x2, a, b, c):
-    """Whether a function with samples a, b, c on one side of zero may come to the other around the middle one."""
+    """Whether a function with samples a, b, c of one sign may have zeros around the middle one."""
     s = 1.0 if a > 0.0 else -1.0
     a, b, c = s * a, s * b, s * c
     if not (b >= 0.0 and a >= b and c >= b and a + c > 2.0 * b):
@@ -107,7 +107,7 @@ def may_dip(x0, x1, x2, a, b, c):
 
 @kernel
 def zero_may_be_inside(values):
-    """Whether any function needs a closer look; also where it is not a number."""
+    """Whether any function may have a zero in the step, or is NaN."""
     last = values.shape[0] - 2
     for n in range(values.shape[1]):
         for k in range(1, last + 1):

@@ -1,10 +1,10 @@
-"""Steps that a formulation makes itself, such as `momentum`: of one size, or extrapolated.
+"""Steps made by a stepping formulation, such as `momentum`: of one size, or extrapolated.
 
 A symmetric step of order two has an error in even powers of its size. With 1, 2, 3 and 4 of them over the same time,
 polynomials in the square of the size give a step of order 8 and an estimate of its error [Hairer1993 section II.9].
-States inside a step are made by shorter steps from its start or back from its end, from which nothing goes on; beside a
-singular pose, where no step should end, they lie on a polynomial in time through such states around it: the motion is
-smooth there, only the equations are not.
+States inside a step are computed by shorter steps from its start or back from its end, which the run does not continue
+from. Near a singular pose, where no step should end, they lie on a polynomial in time through such states around it:
+the motion is smooth there, only the equations are singular.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from loopdyn.errors import ConvergenceError, LoopdynError
 from loopdyn.formulations.base import PassingSolver, Step
 from loopdyn.integrators import memory
 from loopdyn.integrators.base import Adaptive, Fixed
-from loopdyn.integrators.loop import Method, ends_only, look_inside
+from loopdyn.integrators.loop import Method, ends_only, evaluate_dense_output
 from loopdyn.system.system import State
 from loopdyn.tree.functions import difference, increment
 from loopdyn.tree.turns import count as count_turns
@@ -31,50 +31,50 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-COUNTS = (1, 2, 3, 4)  # steps over the same time that are extrapolated
+COUNTS = (1, 2, 3, 4)  # numbers of substeps over the same time that are extrapolated
 ESTIMATE = 7  # order of the difference between the last two extrapolations
-# A part of a step that ends closer to a singular pose than this share of the farthest so far loses too many digits
-# there; a step shorter by LANDED (as its error then, just above what is allowed) is tried. At the share s of the
-# distance a closed pose is known to ROUNDING / s, and the direction in which it may move to ROUNDING / s^2: the step
-# as a whole must not end where that is more than the tolerance.
+# A substep that ends where the indicator is below this share of its largest value so far loses too many digits. A
+# slightly shorter step is then tried: its error counts as LANDED, just above what is allowed. At the share s a closed
+# pose is known to ROUNDING / s, and the direction in which it may move to ROUNDING / s^2; the whole step must not end
+# where that exceeds the tolerance.
 LANDING, LANDED, ROUNDING = 1e-5, 1.0 + 1e-9, float(np.finfo(float).eps)
-# Where a step ends on the other side of a singular pose, its end is followed as its time grows: where it jumps by more
-# than JUMP, in rad or sizes of the mechanism, the step leads to another circuit, which the motion does not meet, and
-# one of about half the size is tried. Circuits closer to each other than that count as meeting.
+# If a step ends on the other side of a singular pose, its end is followed as its time grows. If the end jumps by more
+# than JUMP, in natural units, the step leads to another circuit, which the motion does not reach, and a step of about
+# half the size is tried. Circuits closer to each other than JUMP count as meeting.
 JUMP, JUMPED = 1e-5, 32.0
 MET = 5.0  # times the indicator at a distance JUMP from a singular pose, by a line from the start of the step
-WHERE = (0.5, 0.4, 0.6, 0.3, 0.7)  # a part is divided at this share of it, or the next where no step ends there ...
-SHORTEST, MOST_PARTS = 2.0**-40, 400  # ... down to this share of the step, and until so many have been looked at
-CLOSABLE = 1e-3  # share of the farthest indicator, above which a correction does not amplify errors much
-# Where states are looked for, as shares of a step or a part of it, to lay a polynomial through those that are found and
-# the ends of the step; how many there must be; the largest error of a polynomial without one of them at that one, which
-# is of an order less; and how often the part is halved for it.
+WHERE = (0.5, 0.4, 0.6, 0.3, 0.7)  # an interval is divided at the first of these shares at which a step can end ...
+SHORTEST, MOST_PARTS = 2.0**-40, 400  # ... down to this share of the step, and until so many have been examined
+CLOSABLE = 1e-3  # share of the largest indicator above which a correction does not amplify errors much
+# Nodes of the polynomial as shares of a step or a part of it, to which the ends of the step are added; the least number
+# of states that must be found at them; the largest error, at one node, of the polynomial through all others, which is
+# of one order less; and how often the part may be halved to reach it.
 NODES, FEWEST = 0.5 - 0.5 * np.cos(np.pi * np.arange(1, 9) / 9.0), 6
 WORST, HALVINGS = 100.0, 6
-MARGIN = 8  # last places of a time that the parts of a step may go wrong
-SMALL = 1e-2  # share of the first step, below which steps beside a singular pose are handed over
+MARGIN = 8  # rounding of the times of substeps, in units in the last place
+SMALL = 1e-2  # share of the first step below which steps near a singular pose are left to another method
 
 
 @cache
 def ends_and_powers(order: int) -> Method:
-    """Both ends of a step, and one more row for powers on the way; `order` is zero for steps of one size."""
+    """Both ends of a step, and one more row for powers inside it; `order` is zero for steps of one size."""
     return ends_only()._replace(p=np.zeros((3, 0)), order=order)
 
 
 @dataclass(frozen=True)
 class Crossed:
-    """A step that ended on the other side of a singular pose.
+    """A step that ends on the other side of a singular pose.
 
     Attributes
     ----------
     start, stop : State
         Its ends.
     work : float
-        Of all forces over it, J.
+        Work of all forces over the step, J.
     poses : tuple of State
-        The singular poses in it, without speeds, the first one first.
+        The singular poses in it, without speeds, in order of time.
     indicator : float
-        Smallest at the ends of its parts, as a share of the largest so far.
+        Smallest indicator at the ends of its substeps, as a share of the largest so far.
     """
 
     start: State
@@ -85,22 +85,22 @@ class Crossed:
 
 
 class _End(NamedTuple):
-    """Where a step ends that is made to a share of the time of another."""
+    """End of a step over a share of the time of another step."""
 
     share: float
     q: Array
-    mark: Array  # of the side of singular poses
+    orientation: Array  # tells on which side of singular poses it is
     indicator: float
 
 
 class _Extrapolated(NamedTuple):
-    """A step that was extrapolated."""
+    """Result of an extrapolated step."""
 
     y: Array  # increments, speeds and works after it
     doubt: Array  # their change by the last extrapolation
-    error: float  # of that, against the tolerances
-    nearest: float  # smallest indicator at the ends of its parts
-    last: Step  # the one of the most parts
+    error: float  # that change relative to the tolerances
+    nearest: float  # smallest indicator at the ends of its substeps
+    last: Step  # the one with the most substeps
 
 
 def _polynomial(x: Array, y: Array) -> Any:
@@ -130,34 +130,34 @@ class _Curve:
 
 
 class SteppingDriver:
-    """Makes the steps of a stepper whose formulation makes them itself."""
+    """Drives a stepping formulation: makes the steps of a stepper."""
 
     def __init__(self, stepper: Stepper, extrapolate: bool):
         self.stepper, self.extrapolate = stepper, extrapolate
         self.solver: PassingSolver = stepper.solver  # type: ignore[assignment]
-        self.hands_over = False  # to another method where steps become small
-        self.first = 0.0  # largest size of a step so far that was wanted, s
-        self.anew = np.nan  # when the run began anew, s: the state there is only as exact as the tolerance
-        # where the steps begin that are made now: time, coordinates, works and powers
+        self.hands_over = False  # whether another method takes over where steps become small
+        self.first = 0.0  # largest size of a step asked for so far, s
+        self.anew = np.nan  # time of the last restart, s: the state there is only as exact as the tolerance
+        # start of the present steps: time, coordinates, works and powers
         self.t, self.q = 0.0, np.zeros(stepper.system.nq)
         self.works = self.power = np.zeros(stepper.sources)
-        self.made: Step  # the last that was made
+        self.made: Step  # the last step
         self.farthest = 0.0  # largest indicator so far
-        self.poses: list[State] = []  # singular ones that the step goes through which is made now
+        self.poses: list[State] = []  # singular poses that the present step goes through
         self.crossed: list[Crossed] = []  # steps through singular poses
-        self.curves: list[_Curve] = []  # of the last step that was taken, as far as they were asked for
-        self.blocked = False  # whether steps are to end where the mechanism is in a singular pose
-        self.guessed: list[float] = []  # times at which no step ends: states there are between both ends of a step
+        self.curves: list[_Curve] = []  # polynomials of the last accepted step, as far as they were needed
+        self.blocked = False  # whether steps shall end where the mechanism is in a singular pose
+        self.guessed: list[float] = []  # times at which no step can end: states there are interpolated
         self.nearest = np.inf  # smallest indicator in the last step
         self.end = np.inf  # indicator at its end
 
-    # ------------------------------------------------------------------------------------ what chunks call
+    # ------------------------------------------------------------------------------------ called by `chunk`
 
     def attempt(self, ints: Any, floats: Any, work: Any, m: Any, method: Any, accelerate: Any) -> int:
         """One step of size clock[SIZE]: `m.new` and clock[ERROR]."""
         h, wanted = float(m.clock[memory.SIZE]), min(float(m.clock[memory.NEXT]), float(m.clock[memory.MOST]))
         self.first, self.poses, self.curves, self.blocked = max(self.first, wanted), [], [], False
-        if self._must_stop:  # what jumps behind it must not be met, though the times of the parts of a step are rounded
+        if self._must_stop:  # a jump after it must not be reached, although the times of substeps are rounded
             h = max(h - MARGIN * float(np.spacing(m.clock[memory.STOP])), 0.5 * h)
         if self.hands_over and wanted < SMALL * self.first:
             return AGAIN
@@ -181,7 +181,7 @@ class SteppingDriver:
         return FINE
 
     def _crossed(self) -> Crossed:
-        """The step in `m.new`, which goes through singular poses."""
+        """Record of the step in `m.new`, which goes through singular poses."""
         stepper, m, nv = self.stepper, self.stepper.memory, self.stepper.system.nv
 
         def end(t: float, y: Array) -> State:
@@ -194,13 +194,13 @@ class SteppingDriver:
         return Crossed(start, stop, work, poses, self.nearest / self.farthest)
 
     def _extrapolated_step(self, h: float) -> float:
-        """A step into `m.new`, closed if it can be taken; its error."""
+        """Make a step into `m.new`, corrected if it can be accepted; returns its error."""
         m, nv = self.stepper.memory, self.stepper.system.nv
         self._begin()
         made = self._extrapolated(h)
         m.new[:], error = made.y, made.error
         self.nearest, self.made, self.end = made.nearest, made.last, np.inf
-        # the pose at the end must be known as well as it has to be told from singular ones
+        # the pose at the end must be exact enough to be distinguished from singular ones
         if np.abs(made.doubt[:nv] / m.unit).max(initial=0.0) < self._least and self._is_singular(made.y):
             self.blocked = self._must_stop
             error = max(error, LANDED)
@@ -212,27 +212,27 @@ class SteppingDriver:
 
     @property
     def _must_stop(self) -> bool:
-        """Whether the step that is made now ends where it must."""
+        """Whether the present step ends at a time that must be reached exactly."""
         clock = self.stepper.memory.clock
         return bool(clock[memory.STOP] >= clock[memory.END])
 
     @property
     def _least(self) -> float:
-        """Share of the farthest distance from a singular pose, below which speeds are not known to the tolerance."""
+        """Share of the largest indicator below which speeds are not known to the tolerance."""
         tolerance = float(self.stepper.memory.clock[[memory.RTOL, memory.ATOL]].sum())
         return max(LANDING, float(np.sqrt(ROUNDING / tolerance)))
 
     def _is_singular(self, y: Array) -> bool:
-        """Whether the step that is made now ends too close to a singular pose, if it ends at y."""
+        """Whether the present step, ending at y, ends too close to a singular pose."""
         m, nv = self.stepper.memory, self.stepper.system.nv
         q = increment(self.stepper.system, m.q, y[:nv])
-        self.end = self.solver.indicator_at(self.solver.look(float(m.clock[memory.STOP]), q, y[nv : 2 * nv]))
+        self.end = self.solver.indicator_at(self.solver.place_at(float(m.clock[memory.STOP]), q, y[nv : 2 * nv]))
         return self.end < self._least * self.farthest
 
     def _leads_into_singular_pose(self, h: float) -> bool:
-        """Whether a step of the time h that is not found would end too close to a singular pose.
+        """Whether a step of the time h that has no solution would end too close to a singular pose.
 
-        By shorter ones or, if these are too short to be found, by the speeds at its start.
+        Judged by shorter steps or, if these have no solution either, by the speeds at its start.
         """
         m, nv, found = self.stepper.memory, self.stepper.system.nv, []
         for x in NODES:
@@ -252,11 +252,11 @@ class SteppingDriver:
         """The state at the time t inside the last step, with its accelerations, into `work` and `m.stage`."""
         if t >= m.clock[memory.STOP]:
             return self._at_end(ints, work, m)
-        look_inside(ints, work, m, method, t, weights)  # on the cubic through both ends
+        evaluate_dense_output(ints, work, m, method, t, weights)  # on the cubic through both ends
         h, a = t - float(m.clock[memory.START]), None
         try:
             if h > 0.0 and self.extrapolate:
-                found = self._beside(h, CLOSABLE)
+                found = self._reachable_state(h, CLOSABLE)
                 m.stage[:], a = (found, None) if found is not None else self._on_polynomial(t)
             elif h > 0.0:
                 m.stage[:] = self._single(h)
@@ -274,7 +274,7 @@ class SteppingDriver:
         return FINE
 
     def _at_end(self, ints: Any, work: Any, m: Any) -> int:
-        """The end of the last step; close to a singular pose its accelerations are those of the polynomial, too."""
+        """The end of the last step; near a singular pose its accelerations are those of the polynomial."""
         a = m.a1
         if self.extrapolate and m.count[memory.PENDING] == 1 and self.end < CLOSABLE * self.farthest:
             t = float(m.clock[memory.STOP])
@@ -287,10 +287,10 @@ class SteppingDriver:
         return FINE
 
     def _without(self, t: float, failure: ConvergenceError) -> int:
-        """What to do where no state is found at the time t inside the last step.
+        """Status where no state is found at the time t inside the last step.
 
-        In a step of one size through a singular pose the one on the cubic stands for it, and accelerations between
-        those at both ends. A motion that is not smooth and does not go through a singular pose comes close to one:
+        In a step of one size through a singular pose the state on the cubic is used, with accelerations interpolated
+        between both ends. If the motion is not smooth and does not go through a singular pose, it comes close to one:
         another method may then make the step.
         """
         m, nv = self.stepper.memory, self.stepper.system.nv
@@ -303,7 +303,7 @@ class SteppingDriver:
         return FINE
 
     def on_polynomial(self, t: float) -> State:
-        """The state at a time inside the last step or a little beyond its ends, on a polynomial: for looking around."""
+        """The state at a time inside the last step or slightly beyond its ends, on a polynomial."""
         system, m = self.stepper.system, self.stepper.memory
         y = self._on_polynomial(t)[0]
         q = self.stepper.unwrapped(increment(system, m.q, y[: system.nv]))
@@ -312,7 +312,7 @@ class SteppingDriver:
     # --------------------------------------------------------------------------------------------- one step
 
     def _begin(self, ahead: bool = True) -> None:
-        """Make the steps that follow begin at the start of the step, or at its end."""
+        """Set the start of the following steps to the start of the present step or, not `ahead`, to its end."""
         m, nv = self.stepper.memory, self.stepper.system.nv
         self.q = (m.q if ahead else m.q1).copy()
         if ahead:
@@ -328,7 +328,7 @@ class SteppingDriver:
         """Increments, speeds and works after one step from the start of this one."""
         m, nv, t = self.stepper.memory, self.stepper.system.nv, float(self.stepper.memory.clock[memory.START])
         q, v, _ = self.solver.step(t, m.q.copy(), m.y[nv : 2 * nv].copy(), h)
-        if isinstance(self.solver, PassingSolver):  # the scheme of the paper does not go through singular poses
+        if isinstance(self.solver, PassingSolver):  # the published scheme does not pass singular poses
             self.t, self.q, self.made = t, m.q.copy(), self.solver.last
             self.nearest, self.farthest = self.made.indicator, max(self.farthest, self.solver.first)
             if self.nearest < LANDING * self.farthest:
@@ -345,7 +345,7 @@ class SteppingDriver:
         return np.concatenate([difference(self.stepper.system, m.q, q), v, works])
 
     def _extrapolated(self, h: float) -> _Extrapolated:
-        """The same by polynomials through steps of several sizes."""
+        """Increments, speeds and works after a step, extrapolated from steps with several numbers of substeps."""
         stepper = self.stepper
         table: list[Array] = []
         nearest = np.inf
@@ -355,7 +355,7 @@ class SteppingDriver:
             def visit(t: float, q: Array, v: Array, total: Array = powers) -> None:
                 total += self._powers(t, q, v)
 
-            made = self.solver.walk(h, (1.0 / count,) * count, visit if stepper.sources else None)
+            made = self.solver.take_steps(h, (1.0 / count,) * count, visit if stepper.sources else None)
             nearest = min(nearest, made.indicator)
             powers -= 0.5 * self._powers(self.t + h, made.q, made.v)
             works = self.works + h / count * powers
@@ -370,16 +370,16 @@ class SteppingDriver:
         return _Extrapolated(table[-1], doubt, self._error(doubt), nearest, made)
 
     def _close(self, y: Array, t: float) -> None:
-        """Correct increments and speeds by what extrapolation left open; zero to within its error."""
+        """Correct increments and speeds for the constraint residuals of the extrapolation, within its error."""
         system, nv, start = self.stepper.system, self.stepper.system.nv, self.stepper.memory.q
         q, v = self.solver.closed(t, increment(system, start, y[:nv]), y[nv : 2 * nv])
         y[:nv], y[nv : 2 * nv] = difference(system, start, q), v
 
-    def _beside(self, h: float, least: float) -> Array | None:
-        """Increments, speeds and works at the time h inside the step that was taken.
+    def _reachable_state(self, h: float, least: float) -> Array | None:
+        """Increments, speeds and works at the time h inside the accepted step.
 
-        From its start or, if a singular pose is on that way, back from its end; none if that is not farther from a
-        singular pose than the share `least` of the farthest so far.
+        Computed from its start or, if a singular pose lies between, back from its end; None if the indicator there is
+        not above the share `least` of its largest value so far.
         """
         m, system, nv = self.stepper.memory, self.stepper.system, self.stepper.system.nv
         for ahead in (True, False):
@@ -390,7 +390,7 @@ class SteppingDriver:
                 continue
             s, y = self.solver.indicator_at(made.last.place), made.y
             clear = s >= least * self.farthest  # both are infinite where there are no constraints
-            if clear and made.error <= 1.0 and self.solver.stays(made.last.place):
+            if clear and made.error <= 1.0 and self.solver.same_side(made.last.place):
                 if not ahead:
                     y[:nv] = difference(system, m.q, increment(system, self.q, y[:nv]))
                 if s >= CLOSABLE * self.farthest:
@@ -399,10 +399,10 @@ class SteppingDriver:
         return None
 
     def _on_polynomial(self, t: float) -> tuple[Array, Array]:
-        """Increments, speeds and works, and accelerations, at the time t inside the step that was taken.
+        """Increments, speeds and works, and accelerations, at the time t inside the accepted step.
 
-        On a polynomial through states of the step that are not close to a singular pose: all over it or, where that is
-        not accurate, in a part of it around the time.
+        They lie on a polynomial through states of the step that are not close to a singular pose: over the whole step
+        or, if that is not accurate, over a part of it around the time.
         """
         m, nv = self.stepper.memory, self.stepper.system.nv
         h = float(m.clock[memory.SIZE])
@@ -414,16 +414,16 @@ class SteppingDriver:
                 y, rate = curve.at(x)
                 return y, rate[nv : 2 * nv] / h
         raise ConvergenceError(
-            f"the state at t = {t:g} s, beside a singular pose, is not found: the motion is not smooth in the step of "
+            f"the state at t = {t:g} s, near a singular pose, is not found: the motion is not smooth in the step of "
             f"{h:.2g} s around it. Ask for outputs at other times, or use smaller tolerances."
         )
 
     def _curve(self, a: float, b: float) -> _Curve:
-        """A polynomial over the part from a to b of the step that was taken."""
+        """Polynomial over the part from a to b of the accepted step."""
         found = next((c for c in self.curves if (c.a, c.b) == (a, b)), None)
         if found is None:
             m, nv, h = self.stepper.memory, self.stepper.system.nv, float(self.stepper.memory.clock[memory.SIZE])
-            inside = [(x, self._beside(x * h, self._least)) for x in a + (b - a) * NODES]
+            inside = [(x, self._reachable_state(x * h, self._least)) for x in a + (b - a) * NODES]
             nodes = [(x, y) for x, y in inside if y is not None]
             if a == 0.0:
                 nodes.insert(0, (0.0, m.y.copy()))
@@ -437,18 +437,18 @@ class SteppingDriver:
     # --------------------------------------------------------------------------------------- singular poses
 
     def _jump(self, h: float) -> float:
-        """Error that stands for a step of the time h, made last, that ends on another circuit than its start; or zero.
+        """Error assigned to the last step, of the time h, if it ends on another circuit than it starts on; else zero.
 
-        Where rows have lost their independence between the ends of a part of the step, it is bisected until the ends
-        before and after meet in a singular pose, or do not. There may be several such parts.
+        An interval of the step between whose ends rows lose their independence is bisected until the ends meet in a
+        singular pose, or do not. There may be several such intervals.
         """
         solver = self.solver
-        left = [(_End(0.0, self.q, solver.mark(solver.places[0]), solver.first), self._end(1.0, self.made))]
+        left = [(_End(0.0, self.q, solver.orientation(solver.places[0]), solver.first), self._end(1.0, self.made))]
         for _ in range(MOST_PARTS):
             if not left:
                 return 0.0
             before, after = left.pop()
-            if solver.losses(before.mark, after.mark) == 0:
+            if solver.rank_losses_between(before.orientation, after.orientation) == 0:
                 continue
             if self._apart(before.q, after.q) <= JUMP:
                 if not self._meet(before, after):
@@ -464,7 +464,7 @@ class SteppingDriver:
         return JUMPED
 
     def _end(self, share: float, made: Step) -> _End:
-        return _End(share, made.q, self.solver.mark(made.place), self.solver.indicator_at(made.place))
+        return _End(share, made.q, self.solver.orientation(made.place), self.solver.indicator_at(made.place))
 
     def _apart(self, a: Array, b: Array) -> float:
         """Distance of two poses in natural units."""
@@ -472,26 +472,26 @@ class SteppingDriver:
         return float(np.abs(apart).max(initial=0.0))
 
     def _meet(self, before: _End, after: _End) -> bool:
-        """Whether there is a singular pose between ends next to each other: the indicator falls to zero from the start.
+        """Whether a singular pose lies between two neighbouring ends: the indicator falls to zero from the start.
 
-        If it does not, tangents have turned by a right angle against those at the start. Behind that the step could
+        If it does not, the tangents have turned by a right angle against those at the start. Beyond that the step could
         lead anywhere: seen from the start, both circuits of a near miss are then on the other side.
         """
         slope = self.solver.first / max(self._apart(self.q, before.q), JUMP)
         return min(before.indicator, after.indicator) <= MET * slope * JUMP
 
     def _between(self, a: float, b: float, h: float) -> _End | None:
-        """A step that ends between the shares a and b of the time h, if there is one."""
+        """End of a step between the shares a and b of the time h; None if there is none."""
         for part in WHERE:
             middle = a + part * (b - a)
             try:
-                return self._end(middle, self.solver.walk(middle * h, (1.0 / COUNTS[-1],) * COUNTS[-1]))
+                return self._end(middle, self.solver.take_steps(middle * h, (1.0 / COUNTS[-1],) * COUNTS[-1]))
             except ConvergenceError:
                 continue
         return None
 
     def _error(self, difference: Array) -> float:
-        """Against the tolerances: positions in natural units, speeds relative to the fastest so far."""
+        """Error relative to the tolerances: positions in natural units, speeds relative to the fastest so far."""
         m, nv = self.stepper.memory, self.stepper.system.nv
         rtol, atol, fastest = (float(m.clock[k]) for k in (memory.RTOL, memory.ATOL, memory.FASTEST))
         units = np.concatenate([m.unit, m.unit * fastest])

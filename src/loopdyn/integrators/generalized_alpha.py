@@ -5,8 +5,8 @@ Chung, Hulbert 1993 for the coefficients; Arnold, Bruels 2007 for mechanisms wit
     q1 = q0 (+) (h v0 + h^2 (1/2 - beta) a0 + h^2 beta a1)      (1 - am) a1 + am a0 = (1 - af) v1' + af v0'
     v1 = v0 + h (1 - gamma) a0 + h gamma a1                     M v1' = f(q1, v1) + J^T lam,   phi(q1) = 0
 
-a is a variable of the method beside the accelerations v'. Newton's method finds the increments and multipliers; its
-matrix is taken by differences of the residual, so that stiff springs and dampers are in it.
+a is an auxiliary variable of the method besides the accelerations v'. Newton's method finds the increments and
+multipliers; its matrix is computed by differences of the residual, so that it includes stiff springs and dampers.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-DIFFERENCE = 1e-7  # rad or sizes of the mechanism, over which the residual is differenced
-ENOUGH = 1e-12  # change of the increments, rad or sizes of the mechanism, at which Newton's method ends
-MOST = 20  # its iterations at most
+DIFFERENCE = 1e-7  # step of the differences of the residual, in natural units
+ENOUGH = 1e-12  # change of the increments, in natural units, at which Newton's method ends
+MOST = 20  # largest number of its iterations
 
 
 class _Newton(NamedTuple):
-    """The inverse of the matrix of Newton's method, of rows and columns brought to the order of one."""
+    """Inverse of the matrix of Newton's method, with rows and columns scaled to order one."""
 
     inverse: Array
     scale: Array  # of loads and rows
@@ -50,7 +50,7 @@ class _Steps:
     ----------
     stepper : Stepper
     rho : float
-        What is left of an infinitely fast vibration after a step.
+        Spectral radius at infinite frequency.
     """
 
     def __init__(self, stepper: Stepper, rho: float):
@@ -101,7 +101,7 @@ class _Steps:
         return np.concatenate([s.speed_units * loads, closed]), now.J / rows[:, None]
 
     def _solve(self, m: Any, x: Array, lam: Array) -> Array:
-        """The increments x by Newton's method with one matrix; raises where it does not converge."""
+        """Increments x by the simplified Newton method with one matrix; raises if it does not converge."""
         nv, units = self.system.nv, self.system.speed_units
         r, J = self._residual(m, x, lam)
         by = self._newton(m, x, lam, r, J)
@@ -115,7 +115,7 @@ class _Steps:
         raise LoopdynError(f"Newton's method does not converge at t = {t:g} s. Use a smaller step.")
 
     def _newton(self, m: Any, x: Array, lam: Array, r: Array, J: Array) -> _Newton:
-        """Its matrix, at increments and multipliers where the residual is r, inverted on the independent rows."""
+        """Inverse of the Newton matrix on the independent rows, at increments and multipliers with the residual r."""
         nv, nc, units = self.system.nv, self.system.nc, self.system.speed_units
         A = np.zeros((nv + nc, nv + nc))
         for k in range(nv):
@@ -123,7 +123,7 @@ class _Steps:
             step[k] = DIFFERENCE * units[k]
             A[:, k] = (self._residual(m, x + step, lam)[0] - r) / DIFFERENCE
         A[:nv, nv:] = -units[:, None] * J.T
-        # loads and rows differ in size by h^2: both are brought to the order of one
+        # loads and rows differ in size by h^2: both are scaled to order one
         load = float(np.abs(A[:nv, :nv]).max(initial=0.0)) or 1.0
         scale, column = np.repeat([load, 1.0], [nv, nc]), np.repeat([1.0, load], [nv, nc])
         U, s, Vt = np.linalg.svd(A / scale[:, None] * column)
@@ -140,7 +140,8 @@ class GeneralizedAlpha(Fixed):
     step : float
         Size of a step in s.
     rho : float
-        What is left of an infinitely fast vibration after a step: 1 none damped, 0 all of it.
+        Spectral radius at infinite frequency: the share of an infinitely fast vibration that is left after a step. 1 is
+        without numerical damping, 0 damps it fully.
 
     Examples
     --------

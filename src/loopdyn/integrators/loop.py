@@ -1,17 +1,17 @@
-"""Steps one after another, with any method and any solver.
+"""The integration loop, for any method and any solver.
 
-What makes steps is written once and used twice: compiled, a chunk of many steps being one call, and as plain Python for
-solvers that exist in Python only. It is handed
+It is written once and used twice: compiled, where a chunk of many steps is one call, and as plain Python for solvers
+that exist in Python only. Its arguments are
 
     accelerate(ints, floats, work) -> status            accelerations at the state in `work`
-    correct(ints, floats, work) -> status               back to the constraints from the state in `work`
-    accepted(ints, floats, work) -> status              AGAIN if the solver wants a change after the step just taken
+    correct(ints, floats, work) -> status               projection of the state in `work` onto the constraints
+    accepted(ints, floats, work) -> status              AGAIN if the solver must be prepared again after the step
 
-as functions or, compiled, by their addresses (:func:`loopdyn.engine.jit.pointer`): nothing is compiled per solver. And
+as functions or, compiled, by their addresses (:func:`loopdyn.engine.jit.pointer`): nothing is compiled per solver.
 
     attempt(ints, floats, work, m, method, accelerate)  one step of size clock[SIZE]: `m.new` and clock[ERROR]
 
-is bound by global name. The codes are listed in :mod:`loopdyn.engine.status`.
+is bound as a global name. The codes are listed in :mod:`loopdyn.engine.status`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,6 @@ from loopdyn.integrators.memory import (
     EXTENDED,
     FASTEST,
     LEAST,
-    LOOKED,
     MOST,
     NEXT,
     ORIGIN,
@@ -42,6 +41,7 @@ from loopdyn.integrators.memory import (
     REJECTED,
     RETRIED,
     RTOL,
+    SAMPLED,
     SEEN,
     SINCE,
     SIZE,
@@ -62,24 +62,24 @@ from loopdyn.integrators.memory import (
 )
 from loopdyn.tree.turns import count
 
-# What a chunk of steps ended with.
+# How a chunk of steps ended.
 RUNNING, FINISHED, FAILED, ASKS = range(4)
 ENDS = ("running", "reached", "failed", "asks")  # the same in words
-# How far, rad, a counted angle may turn in a step of fixed size: a pose inside a step is read within half a turn of its
-# start, and rates may change by half within it.
+# Largest rotation, rad, of a counted angle in a step of fixed size: a pose inside a step is read within half a turn of
+# its start, and rates may change by half within it.
 FARTHEST = 2.0
 
-# Of the step size, as usual [Hairer1993 section II.4], but for more safety: at 0.9 a quarter of the steps of a four-bar
-# was rejected, and on ten mechanisms of the library 0.8 took 4 % less work for the same error.
+# Safety factor and limits of the step size as usual [Hairer1993 section II.4], with a smaller safety factor: at 0.9 a
+# quarter of the steps of a four-bar was rejected, and 0.8 took 4 % less work for the same error on ten mechanisms.
 SAFETY, SHRINK, GROW = 0.8, 0.2, 10.0
-SNAP = 1e-9  # share of a step that is not worth a step of its own
-# Rejected tries of one step after which it is given up: each shrinks it to 0.8 at most, all together to 1e-5. Where a
-# force jumps, about 20 are enough; more are needed only where the error is not one of the step, such as rounding.
+SNAP = 1e-9  # a remainder below this share of a step is added to the step
+# Rejections of one step after which the run is given up: each shrinks it to 0.8 at most, all together to 1e-5. Where a
+# force jumps, about 20 are enough; more occur only where the error does not depend on the step, such as rounding.
 MANY_REJECTED = 50
-MANY_STIFF, MANY_CALM = 15, 6  # steps at the limit of stability that tell, and steps below it after which they do not
+MANY_STIFF, MANY_CALM = 15, 6  # steps at the limit of stability that mean stiffness, and steps below it that end it
 
 
-# Bound to what it is in a run.
+# Bound at run time.
 attempt: Any = None
 
 
@@ -99,14 +99,14 @@ class Method(NamedTuple):
 
 @cache
 def ends_only() -> Method:
-    """For methods that make a step in their own way: the start, the end, and a cubic between them."""
+    """For methods with a step function of their own: the start, the end, and a cubic between them."""
     one = np.zeros(1)
     return Method(np.zeros((1, 1)), one, one, np.zeros((2, 1)), np.zeros((0, 2)), np.zeros(0), np.zeros((2, 0)), 0)
 
 
 @kernel
 def nothing(ints, floats, work):
-    """Where there is nothing to correct or to change, or nothing is to be."""
+    """Stands for `correct` or `accepted` where there is nothing to do."""
     return FINE
 
 
@@ -128,7 +128,7 @@ def choose_size(m, adaptive):
 
 @kernel
 def finish(m, method, weights):
-    """The end of the step by the weights of its stages, and its error: at most 1 if the step can be taken."""
+    """End of the step by the weights of its stages, and its error: at most 1 if the step is accepted."""
     h, n, nv = m.clock[SIZE], weights.size, m.v1.size
     fastest = m.clock[FASTEST]
     combine(m, weights, n, h, m.new)
@@ -137,7 +137,7 @@ def finish(m, method, weights):
     high, low = 0.0, 0.0
     if method.order > 0:
         for i in range(2 * nv):
-            # positions against 1 rad or the size of the mechanism, speeds against the fastest so far
+            # positions in natural units, speeds relative to the fastest so far
             unit = m.unit[i] if i < nv else m.unit[i - nv] * fastest
             scale = m.clock[ATOL] * m.unit[i % nv] + m.clock[RTOL] * unit
             e1, e2 = 0.0, 0.0
@@ -155,7 +155,7 @@ def finish(m, method, weights):
 
 @kernel
 def judge(m, order):
-    """Whether an adaptive step is taken; sets the size of the next try."""
+    """Whether an adaptive step is accepted; sets the size of the next attempt."""
     error, h = m.clock[ERROR], m.clock[SIZE]
     if error <= 1.0:
         factor = GROW if error == 0.0 else min(GROW, SAFETY * error ** (-1.0 / order))
@@ -172,17 +172,17 @@ def judge(m, order):
 
 @kernel
 def remember_speed(m):
-    """The fastest speed so far, in natural units per second."""
+    """Update the fastest speed so far, in natural units per second."""
     for i in range(m.v1.size):
         m.clock[FASTEST] = max(m.clock[FASTEST], abs(m.v1[i]) / m.unit[i])
 
 
 @kernel
-def look_for_stiffness(m, method):
-    """Count a step that the stability of the method limits [Hairer1996 section IV.2].
+def detect_stiffness(m, method):
+    """Count steps that are limited by the stability of the method [Hairer1996 section IV.2].
 
-    The last stage and the end of the step are two states at one time: how much their derivatives differ, against the
-    states themselves, is an estimate of the fastest rate of the equations. Increments count against h times speeds.
+    The last stage and the end of the step are two states at one time: the difference of their derivatives over that of
+    the states estimates the fastest rate of the equations. Increments are compared with h times speeds.
     """
     h, nv, end = m.clock[SIZE], m.v1.size, method.c.size
     states, rates = 0.0, 0.0
@@ -201,8 +201,8 @@ def look_for_stiffness(m, method):
 
 
 @kernel
-def look_inside(ints, work, m, method, t, weights):
-    """The state at the time t inside the last step, on its dense output, into `work` and `m.stage`."""
+def evaluate_dense_output(ints, work, m, method, t, weights):
+    """State at the time t inside the last step, on its dense output, into `work` and `m.stage`."""
     h = m.clock[SIZE]
     x = (t - m.clock[START]) / h
     if method.p.shape[1] == 0:
@@ -238,7 +238,7 @@ def explicit(ints, floats, work, m, method, accelerate):
 
 @kernel
 def extend(ints, floats, work, m, method, accelerate):
-    """The stages that the dense output needs beyond those of the step; once a step."""
+    """Compute the additional stages of the dense output, once per step."""
     rows = method.c.size + 1
     for i in range(method.c_extra.size):
         if m.count[EXTENDED] == 1:
@@ -254,7 +254,7 @@ def extend(ints, floats, work, m, method, accelerate):
 
 @kernel
 def within(ints, floats, work, m, method, t, weights, accelerate, correct):
-    """The state at the time t inside the last step, corrected, with its accelerations, into `work` and `m.stage`."""
+    """Corrected state at the time t inside the last step, with its accelerations, into `work` and `m.stage`."""
     if t >= m.clock[STOP]:
         put_end(ints, work, m)
         m.stage[:] = m.new
@@ -262,7 +262,7 @@ def within(ints, floats, work, m, method, t, weights, accelerate, correct):
     status = extend(ints, floats, work, m, method, accelerate)
     if status != FINE:
         return status
-    look_inside(ints, work, m, method, t, weights)
+    evaluate_dense_output(ints, work, m, method, t, weights)
     status = correct(ints, floats, work)
     if status != FINE:
         return status
@@ -272,8 +272,8 @@ def within(ints, floats, work, m, method, t, weights, accelerate, correct):
 
 
 @kernel
-def look_for_events(ints, floats, work, m, method, weights, watched, functions, accelerate):
-    """Sample what is watched along the last step; SEEN if it may pass zero there."""
+def sample_events(ints, floats, work, m, method, weights, events, functions, accelerate):
+    """Sample the event functions along the last step; SEEN if one of them may pass zero there."""
     status = extend(ints, floats, work, m, method, accelerate)
     if status != FINE:
         return status
@@ -282,18 +282,18 @@ def look_for_events(ints, floats, work, m, method, weights, watched, functions, 
         if k == last:
             put_end(ints, work, m)
         else:
-            look_inside(ints, work, m, method, m.clock[START] + SAMPLES[k] * h, weights)
+            evaluate_dense_output(ints, work, m, method, m.clock[START] + SAMPLES[k] * h, weights)
             if ints[H_COUNTED] > 0:
                 count(ints, floats, work)
-        sample(ints, work, m, watched, functions, k)
-    m.count[SEEN] = 1 if zero_may_be_inside(watched.values) else 0
-    m.count[LOOKED] = 1
+        sample(ints, work, m, events, functions, k)
+    m.count[SEEN] = 1 if zero_may_be_inside(events.values) else 0
+    m.count[SAMPLED] = 1
     return FINE
 
 
 @kernel
 def land(ints, floats, work, m, method, accelerate, correct):
-    """The end of a step that is taken: correct it and find its accelerations."""
+    """Finish an accepted step: correct its end and compute the accelerations there."""
     place(ints, work, m, m.new, m.clock[STOP])
     status = correct(ints, floats, work)
     if status != FINE:
@@ -308,11 +308,11 @@ def land(ints, floats, work, m, method, accelerate, correct):
         return status
     keep_end(ints, work, m, method.c.size)
     if m.clock[STABLE] > 0.0:
-        look_for_stiffness(m, method)
+        detect_stiffness(m, method)
     remember_speed(m)
     m.count[PENDING] = 1
     m.count[EXTENDED] = 0
-    m.count[LOOKED] = 0
+    m.count[SAMPLED] = 0
     m.count[SEEN] = 0
     m.count[ACCEPTED] += 1
     return FINE
@@ -320,21 +320,21 @@ def land(ints, floats, work, m, method, accelerate, correct):
 
 @kernel
 def turned(ints, floats, work, m):
-    """How far the fastest counted angle turns in the step, by its rates at both ends."""
+    """Rotation of the fastest counted angle in the step, by its rates at both ends."""
     place(ints, work, m, m.y, m.clock[START])
     start = count(ints, floats, work)
     place(ints, work, m, m.new, m.clock[STOP])
     return m.clock[SIZE] * max(start, count(ints, floats, work))
 
 
-def chunk(ints, floats, work, memory, method, out, weights, watched, functions, limit, accelerate, correct, accepted):
-    """At most `limit` steps towards clock[END], fewer if an event may be in one; outputs in them are written."""
+def chunk(ints, floats, work, memory, method, out, weights, events, functions, limit, accelerate, correct, accepted):
+    """Make at most `limit` steps towards clock[END], fewer if one may contain an event; writes the outputs in them."""
     m, taken = unowned(memory), 0
     while True:
         status = FINE
         if m.count[PENDING] == 1:
-            if watched.values.size > 0 and m.count[LOOKED] == 0:
-                status = look_for_events(ints, floats, work, m, method, weights, watched, functions, accelerate)
+            if events.values.size > 0 and m.count[SAMPLED] == 0:
+                status = sample_events(ints, floats, work, m, method, weights, events, functions, accelerate)
             while status == FINE and out.written[0] < out.t.size and out.t[out.written[0]] <= m.clock[STOP]:
                 t = out.t[out.written[0]]
                 status = within(ints, floats, work, m, method, t, weights, accelerate, correct)

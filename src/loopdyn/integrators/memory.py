@@ -1,9 +1,9 @@
-"""The state during a step, as the kernels of all integrators see it.
+"""The state during a step, shared by the kernels of all integrators.
 
-A step starts at coordinates q0. What is integrated is y = (xi, v, work): increments xi along the manifolds of
+A step starts at coordinates q0. The integrated vector is y = (xi, v, work): increments xi along the manifolds of
 the joints, q = q0 (+) xi, zero at the start of every step; speeds; and the work of every force. For most joints
-xi' = v; others say what it is (`rate` of :mod:`loopdyn.joints.spherical` and :mod:`loopdyn.joints.free`). So
-quaternions stay unit and every method keeps its order.
+xi' = v; other joints define it (`rate` of :mod:`loopdyn.joints.spherical` and :mod:`loopdyn.joints.free`). So
+quaternions keep unit length and every method keeps its order.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from loopdyn.system.system import System
 from loopdyn.tree.power import powers
 
 # clock: times and sizes. ORIGIN: where the count of fixed steps began; STOP: end of the step; STABLE: step size times
-# the fastest rate up to which the method is stable, zero where stiffness is not looked for.
+# the fastest rate up to which the method is stable, zero if stiffness is not monitored.
 START, SIZE, STOP, NEXT, END, ORIGIN, LEAST, MOST, RTOL, ATOL, FASTEST, ERROR, STABLE, N_CLOCK = range(14)
-# count: numbers of things. PENDING: the last step is not yet the start of the next; SINCE: steps since ORIGIN; PAST:
-# states in the history; MOVED: drivers or bases move; RETRIED: rejected tries of this step; EXTENDED: see `extend`;
-# STIFF, CALM: steps at the limit of stability, and those below it since; LOOKED: the last step has been searched for
-# events; SEEN: there may be one in it.
+# count: counters and flags. PENDING: the last step is not yet the start of the next; SINCE: steps since ORIGIN; PAST:
+# states in the history; MOVED: drivers or bases move; RETRIED: rejections of this step; EXTENDED: see `extend`; STIFF,
+# CALM: steps at the limit of stability, and those below it since; SAMPLED: the last step has been searched for events;
+# SEEN: it may contain one.
 ACCEPTED, REJECTED, EVALUATED, PENDING, SINCE, PAST, MOVED, STATUS, RETRIED, EXTENDED, STIFF, CALM = range(12)
-LOOKED, SEEN, N_COUNT = range(12, 15)
+SAMPLED, SEEN, N_COUNT = range(12, 15)
 
 
 class Memory(NamedTuple):
-    """What an integrator keeps: the last step, and where it goes on. ny = 2 nv + number of works."""
+    """State of an integrator: the last step and the start of the next. ny = 2 nv + number of works."""
 
     clock: Any  # (N_CLOCK,)
     count: Any  # (N_COUNT,) int
@@ -49,10 +49,10 @@ class Memory(NamedTuple):
     v1: Any  # (nv,)
     a1: Any  # (nv,)
     power1: Any  # (works,)
-    extra: Any  # (nv,) of a method's own; the accelerations at the start of all
+    extra: Any  # (nv,) for the method's own use; initially the accelerations at the start of the run
     unit: Any  # (nv,) natural unit of increments, and per second of speeds
     wrapped: Any  # (n,) int: coordinates that are angles and kept within a turn
-    turns: Any  # (n,) whole turns that were taken off
+    turns: Any  # (n,) whole turns that were subtracted
     past_q: Any  # (n, nq) states before the start of the step, the latest first
     past_v: Any  # (n, nv)
     past_a: Any  # (n, nv + works) accelerations and powers
@@ -60,7 +60,7 @@ class Memory(NamedTuple):
 
 
 def empty(system: System, works: int, stages: int, past: int) -> Memory:
-    """A memory for steps of so many stages that look at so many states before them."""
+    """Memory for a method with this number of stages and of past states."""
     s, ny = system, 2 * system.nv + works
     wrapped = angles_to_wrap(s)
     return Memory(
@@ -92,7 +92,7 @@ def save(m: Memory) -> dict[str, NDArray[Any]]:
 
 
 def restore(m: Memory, saved: Mapping[str, Any]) -> None:
-    """Take over what :func:`save` gave, after checks: compiled steps trust it.
+    """Restore what :func:`save` returned, after checks: compiled steps trust it.
 
     Raises
     ------
@@ -101,7 +101,7 @@ def restore(m: Memory, saved: Mapping[str, Any]) -> None:
     arrays = m._asdict()
     given = {name: fitting(f"memory_{name}", saved.get(f"memory_{name}"), array) for name, array in arrays.items()}
     count, clock = given["count"], given["clock"]
-    flags = [PENDING, MOVED, RETRIED, EXTENDED, LOOKED, SEEN]
+    flags = [PENDING, MOVED, RETRIED, EXTENDED, SAMPLED, SEEN]
     if np.delete(count, STATUS).min() < 0 or count[flags].max() > 1:
         raise Misfit("its counts of steps are not possible")
     if count[PAST] > len(m.past_q) or not np.array_equal(given["wrapped"], m.wrapped):
@@ -115,7 +115,7 @@ def restore(m: Memory, saved: Mapping[str, Any]) -> None:
 
 @inline(always=True)
 def unowned(m):
-    """The same memory as bare addresses: handing it on then counts no owners, which took longer than a stage."""
+    """The same memory as bare addresses, without reference counting, which took longer than a stage."""
     return Memory(
         window(m.clock, 0, m.clock.size),
         window(m.count, 0, m.count.size),
@@ -140,14 +140,14 @@ def unowned(m):
 
 
 class Output(NamedTuple):
-    """Results at the times asked for; kept, and counted, by whoever asks."""
+    """Results at the requested times; the caller owns the arrays."""
 
     t: Any  # (n,)
     q: Any  # (n, nq) turns included
     v: Any  # (n, nv)
     a: Any  # (n, nv)
     work: Any  # (n, works)
-    steps: Any  # (n,) int: steps taken until then
+    steps: Any  # (n,) int: number of steps until then
     written: Any  # (1,) int: outputs so far
 
 
@@ -161,7 +161,7 @@ def rates(ints, xi, v, out):
 
 @kernel
 def place(ints, work, m, y, t):
-    """Put the state q (+) y into `work`."""
+    """Write the state q (+) y to `work`."""
     tree, w = open_tree(ints), open_head(ints, work)
     w.t[0] = t
     for i in range(ints[H_BASES], tree.shape[0]):
@@ -188,7 +188,7 @@ def combine(m, weights, n, h, out):
 
 @kernel
 def stage(ints, work, m, weights, n, c):
-    """The state y + h sum weights k over the first n derivatives, into `m.stage` and `work`, at c of the step."""
+    """State y + h sum weights k over the first n derivatives, into `m.stage` and `work`, at the share c of the step."""
     h = m.clock[SIZE]
     combine(m, weights, n, h, m.stage)
     place(ints, work, m, m.stage, m.clock[START] + c * h)
@@ -210,7 +210,7 @@ def note(ints, floats, work, m, y, row):
 
 @kernel
 def begin(m):
-    """Take the end of the last step, or the start of all, as the start of the next; q1, v1, a1, power1 are known."""
+    """Make the end of the last step, or the start of the run, the start of the next; q1, v1, a1, power1 are known."""
     nv = m.v1.size
     if m.past_q.shape[0] > 0:
         if m.count[PENDING] == 1:
@@ -240,7 +240,7 @@ def begin(m):
 
 @kernel
 def keep_end(ints, work, m, row):
-    """The corrected end of the step from `work`, and its derivatives from row `row` of k."""
+    """Store the corrected end of the step from `work`, and its derivatives from row `row` of k."""
     w = open_head(ints, work)
     m.q1[:] = w.q
     m.v1[:] = w.v
@@ -250,14 +250,14 @@ def keep_end(ints, work, m, row):
 
 @kernel
 def put_end(ints, work, m):
-    """The end of the step into `work`."""
+    """Write the end of the step to `work`."""
     w = open_head(ints, work)
     w.t[0], w.q[:], w.v[:], w.a[:] = m.clock[STOP], m.q1, m.v1, m.a1
 
 
 @kernel
 def write(ints, work, m, out, works):
-    """The state in `work` as the next output, turns included."""
+    """Write the state in `work`, turns included, as the next output."""
     w = open_head(ints, work)
     n = out.written[0]
     out.q[n, :] = w.q

@@ -20,7 +20,7 @@ CLASSES: dict[str, type[Integrator]] = {
 
 
 def chosen(integrator: str | Integrator) -> Integrator:
-    """The integrator of a name with its default options, or the one given.
+    """Integrator by name with its default options, or the one given.
 
     Examples
     --------
@@ -31,7 +31,7 @@ def chosen(integrator: str | Integrator) -> Integrator:
 
 
 def for_formulation(integrator: str | Integrator, formulation: Formulation) -> Integrator:
-    """The integrator that is chosen for a formulation; raises where the one given cannot drive it.
+    """Integrator for a formulation; raises if the one given cannot be used with it.
 
     Examples
     --------
@@ -55,7 +55,7 @@ def for_formulation(integrator: str | Integrator, formulation: Formulation) -> I
 
 
 def named(name: str, step: float | None) -> Integrator:
-    """The integrator of a name, with a step where it needs one.
+    """Integrator by name, with a step if it needs one.
 
     Examples
     --------

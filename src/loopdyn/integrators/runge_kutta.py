@@ -105,5 +105,5 @@ class DOP853(Adaptive):
     name: ClassVar[str] = "dop853"
 
     def method(self) -> Method:
-        """Twelve stages, three more where the inside of a step is looked at."""
+        """Twelve stages, and three more for the dense output."""
         return dop853()

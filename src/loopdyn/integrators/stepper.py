@@ -1,7 +1,7 @@
-"""An integrator joined to a solver: makes steps, takes them back, and knows what is inside the last one.
+"""An integrator combined with a solver: makes steps, undoes them, and interpolates inside the last one.
 
-Nobody else reads the memory of an integrator (:mod:`loopdyn.integrators.memory`): what is asked of it are the verbs and
-properties of :class:`Stepper`, and what a call of :meth:`Stepper.advance` ended with is one :class:`Outcome`.
+No other module reads the memory of an integrator (:mod:`loopdyn.integrators.memory`): callers use the methods and
+properties of :class:`Stepper`, and :meth:`Stepper.advance` returns one :class:`Outcome`.
 """
 
 from __future__ import annotations
@@ -36,35 +36,35 @@ from loopdyn.tree.turns import count
 
 Array = NDArray[np.float64]
 
-FIRST_MOVE = 0.01  # rad or sizes of the mechanism that a first adaptive step may move at the speeds of the start
-LONGEST = 0.1  # share of the span that an adaptive step may take, so that what begins later is not leapt over
+FIRST_MOVE = 0.01  # largest motion of a first adaptive step at the initial speeds, in natural units
+LONGEST = 0.1  # longest adaptive step as a share of the span, so that short inputs are not skipped
 SHORTEST = 1e-14  # share of the span, or of the time itself, below which a step cannot shrink
-# Speeds are judged against the fastest so far, but at least against what this share of the mechanism's own
+# Errors of speeds are relative to the fastest so far, but at least to the speed that this share of the mechanism's own
 # accelerations gives in its own time: at rest in an equilibrium the fastest is rounding. Below a tolerance of 1e-8 the
-# floor grows, so that errors of this many last places of the accelerations are always allowed.
+# floor grows, so that errors of this many units in the last place of the accelerations are always allowed.
 NEGLIGIBLE, LAST_PLACES = 1e-6, 64 * float(np.finfo(float).eps)
 
 
-SOLVER = "solver_"  # before the names under which choices of a solver are saved
+SOLVER = "solver_"  # prefix of the names under which choices of a solver are saved
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What some steps ended with.
+    """Outcome of a call that made steps.
 
     Attributes
     ----------
     end : str
-        "running": more steps can follow; "reached": the time aimed at; "failed"; "asks": the solver must be prepared
-        anew, or somebody else must make the step.
+        "running": more steps can follow; "reached": the target time is reached; "failed"; "asks": the solver must be
+        prepared again, or another method must make the step.
     stepped : bool
         At least one step was taken.
     landed : bool
-        The last step has been taken, but its outputs are still to be written.
+        The last step was accepted, but its outputs are still to be written.
     may_hold_event : bool
-        A function that is watched may pass zero in the last step.
+        An event function may pass zero in the last step.
     status : int
-        Of the last try, where it failed.
+        Status of the last attempt, if it failed.
     """
 
     end: str
@@ -75,12 +75,12 @@ class Outcome:
 
     @property
     def succeeded(self) -> bool:
-        """Whether all steps could be taken."""
+        """Whether no step failed."""
         return self.end in ("running", "reached")
 
 
 class Counts(NamedTuple):
-    """Numbers of steps taken, of tries that were rejected, and of evaluations of the accelerations."""
+    """Numbers of accepted steps, rejected steps, and evaluations of the accelerations."""
 
     steps: int
     rejected: int
@@ -88,7 +88,7 @@ class Counts(NamedTuple):
 
 
 class Stepper:
-    """An integrator on a solver: memory, bound functions, and the questions Python asks.
+    """An integrator combined with a solver: memory, bound functions, and methods for Python.
 
     Parameters
     ----------
@@ -116,14 +116,14 @@ class Stepper:
     ):
         self.system, self.solver, self.integrator, self.rank, self.drift = system, solver, integrator, rank, drift
         self.method = integrator.method()
-        self.error: LoopdynError | None = None  # of a solver in Python, from its last failure
-        self.stepping: SteppingDriver | None = None  # makes the steps of a formulation that makes them itself
-        self._own_rate = 0.0  # 1/s, of the motions that gravity and stiffness give at the start, where it is known
+        self.error: LoopdynError | None = None  # last failure of a solver in Python
+        self.stepping: SteppingDriver | None = None  # makes the steps of a stepping formulation
+        self._own_rate = 0.0  # 1/s, rate of the motions due to gravity and stiffness at the start, if known
         self._arrays(rtol, atol, moves_by_itself(system) if moved is None else moved)
         self._bind(solver.kernels, drift)
         self.watch([], [])
 
-    # ------------------------------------------------------------------------------------------ preparing
+    # ---------------------------------------------------------------------------------------- preparation
 
     def _arrays(self, rtol: float, atol: float, moved: bool) -> None:
         s, stages = self.system, len(self.method.p)
@@ -135,7 +135,7 @@ class Stepper:
         self.memory.count[memory.MOVED] = moved
 
     def _bind(self, compiled: SolverKernels | None, drift: Drift) -> None:
-        """Compiled functions where the solver has them and the drift control allows it, else Python's."""
+        """Bind compiled functions if the solver has them and the drift control allows it, else Python functions."""
         s = self.system
         corrects = s.nc > 0 and drift != "none"
         self.compiled = compiled
@@ -155,7 +155,7 @@ class Stepper:
         else:
             self.ints, self.floats, self.work = s.ints, s.floats, s.work()
             self.accelerate = self._in_python(Baumgarte() if drift == "baumgarte" else drift)
-            # a formulation that makes steps itself closes them in its own way
+            # a stepping formulation closes the loops itself
             corrects = corrects and drift in ("projection", "velocity") and not self.integrator.drives_steppers
             correct = self._correction(drift == "projection") if corrects else loop.nothing
             monitor = self.monitor
@@ -214,7 +214,7 @@ class Stepper:
     # ---------------------------------------------------------------------------------------------- running
 
     def start(self, state: State, end: float, works: Array | None = None) -> None:
-        """Begin, or begin anew after a jump, at `state`; `works` were done until then."""
+        """Start, or restart after a jump, at `state`; `works` are the works until then."""
         m, w = self.memory, self.views
         self._put(state)
         if self.system.counted:
@@ -233,12 +233,12 @@ class Stepper:
         self.aim(end)
         memory.begin(m)
         m.stage[:] = m.y
-        w.q[:] = m.q  # without the turns that were taken off, which outputs add again
+        w.q[:] = m.q  # without the turns that were subtracted; outputs add them again
         m.clock[memory.NEXT] = self.first_step()
 
     @property
     def stiffness_detected(self) -> bool:
-        """Whether stability has limited the steps for so long that another integrator is due."""
+        """Whether stability has limited the steps for so long that another integrator should take over."""
         return bool(self.memory.count[memory.STIFF] >= loop.MANY_STIFF)
 
     def with_integrator(self, integrator: Integrator) -> Stepper:
@@ -254,7 +254,7 @@ class Stepper:
         return self._like(system, solver, self.integrator, rank)
 
     def _like(self, system: System, solver: Solver, integrator: Integrator, rank: int) -> Stepper:
-        """The same settings, counts and watched functions."""
+        """A stepper with the same settings, counts and event functions."""
         m = self.memory
         rtol, atol = (float(x) for x in m.clock[[memory.RTOL, memory.ATOL]])
         other = Stepper(system, solver, integrator, self.drift, rank, rtol, atol, bool(m.count[memory.MOVED]))
@@ -273,9 +273,9 @@ class Stepper:
         m.clock[memory.LEAST] = SHORTEST * max(abs(start), abs(end))
 
     def set_slowest(self, first: State) -> None:
-        """Take speeds below the natural floor of the mechanism for no larger than that when errors are judged.
+        """Set the floor of the speeds that errors are relative to, from the mechanism's own accelerations and rates.
 
-        Of a mechanism that is let go at rest, those that it has after a first step are known, too; a stiff spring stops
+        For a mechanism released from rest the speeds after a first step are known as well, unless a stiff spring stops
         it before, in its own time.
         """
         m, rate = self.memory, self.own_rate(first)
@@ -288,16 +288,16 @@ class Stepper:
         m.clock[memory.FASTEST] = max(float(m.clock[memory.FASTEST]), floor)
 
     def own_rate(self, state: State) -> float:
-        """Rate, 1/s, of the motions that gravity and stiffness give at a state.
+        """Rate, 1/s, of the motions due to gravity and stiffness at a state.
 
-        The root of gravity over the size of the mechanism or, where that is larger, of the change of accelerations with
-        the pose in a direction in which all coordinates take part, in natural units.
+        It is the square root of gravity over the size of the mechanism or, if larger, of the change of accelerations
+        with the pose in a direction in which all coordinates take part, in natural units.
         """
         s, w, unit = self.system, self.views, self.memory.unit
         own = float(np.linalg.norm(s.model.gravity)) / s.size
         aside = DIFFERENCE * unit * np.random.default_rng(0).choice([-1.0, 1.0], s.nv)
         found = []
-        for q in (increment(s, state.q, aside), state.q):  # the state itself last: it stays in the work array
+        for q in (increment(s, state.q, aside), state.q):  # the state itself last, so that it stays in the work array
             w.t[0], w.q[:], w.v[:] = state.t, q, state.v
             if self.accelerate(self.ints, self.floats, self.work) == FINE and np.isfinite(w.a).all():
                 found.append(w.a / unit)
@@ -307,7 +307,7 @@ class Stepper:
         return float(np.sqrt(max(own, change)))
 
     def first_step(self) -> float:
-        """Size of a first step: the one given, or the time in which the motion goes a small way, at most its own."""
+        """Size of the first step: the given one, or the time of a small motion, at most that of its own rate."""
         m = self.memory
         if isinstance(self.integrator, Fixed):
             return self.integrator.step
@@ -322,7 +322,7 @@ class Stepper:
         self.memory.clock[memory.END] = end
 
     def propose(self, size: float) -> None:
-        """Try the next step with this size."""
+        """Set the size of the next attempt."""
         self.memory.clock[memory.NEXT] = size
 
     def advance(self, out: Output, limit: int) -> Outcome:
@@ -330,7 +330,7 @@ class Stepper:
         m = self.memory
         before = m.count[memory.ACCEPTED]
         arrays = self.ints, self.floats, self.work, m, self.method
-        code = self._chunk(*arrays, out, self.weights, *self._watched, limit, *self._handed)
+        code = self._chunk(*arrays, out, self.weights, *self._event_functions, limit, *self._handed)
         end = loop.ENDS[code]
         return Outcome(
             end,
@@ -341,33 +341,33 @@ class Stepper:
         )
 
     def undo(self) -> bool:
-        """Take back the last step, if one was taken since the start: the state reached is then where it began."""
+        """Undo the last step, if there is one since the start: the state reached is then where it began."""
         was_pending = self.pending
         self.memory.count[memory.ACCEPTED] -= was_pending
         self.memory.count[memory.PENDING] = 0
         return was_pending
 
     def count_rejected(self, tries: int = 1) -> None:
-        """Count tries of steps among those that were rejected."""
+        """Add to the number of rejected steps."""
         self.memory.count[memory.REJECTED] += tries
 
     def take_counts(self, other: Stepper) -> None:
-        """Go on counting where another one ended; no step is to be taken back then."""
+        """Continue the counts of another stepper; its last step cannot be undone here."""
         self.memory.count[:] = other.memory.count
         self.memory.count[memory.PENDING] = 0
 
     def write(self, out: Output) -> None:
-        """Write the state that was started from or interpolated last as the next output."""
+        """Write the state of the last start or interpolation as the next output."""
         memory.write(self.ints, self.work, self.memory, out, self.memory.stage)
 
     def watch(self, functions: Sequence[Any], programs: Sequence[Program]) -> None:
-        """End a chunk of steps where one of these may have passed zero: jitted functions and formulas of (t, q, v)."""
+        """Set event functions: a chunk ends where a jitted function or formula of (t, q, v) may have passed zero."""
         self._wanted = functions, programs
         given = ([], []) if self.in_python else self._wanted  # compiled functions are for compiled chunks
-        self._watched = event_sampling.watched(self.system.nq, self.system.nv, *given)
+        self._event_functions = event_sampling.event_functions(self.system.nq, self.system.nv, *given)
 
     def prepare_again(self, state: State | None = None) -> None:
-        """Go on with a solver that has been prepared anew, at a state or where it asked for it."""
+        """Continue with a solver that has been prepared again, at a state or where it asked for it."""
         if state is not None:
             self._put(state)
         if self.compiled is None or self.compiled.choices is None:
@@ -376,12 +376,12 @@ class Stepper:
 
     @property
     def monitor(self) -> SingularityMonitor | None:
-        """How close singular poses are, if the solver tells."""
+        """Singularity monitor of the solver, if it has one."""
         return None if self.compiled is None else self.compiled.monitor
 
     @property
     def coordinates(self) -> CoordinateChoice | None:
-        """Which speeds are independent, if the solver has such in compiled loops."""
+        """Choice of independent speeds of the solver in compiled loops, if it has one."""
         return None if self.compiled is None or self.in_python else self.compiled.coordinates
 
     def _put(self, state: State) -> None:
@@ -394,11 +394,11 @@ class Stepper:
         self.views = self.system.open_work(self.work)
 
     def save(self) -> dict[str, NDArray[Any]]:
-        """All that is needed to go on, by names for a file: the memory, and what the solver has chosen on its way."""
+        """Data of a checkpoint by name: the memory, and the choices of the solver."""
         return memory.save(self.memory) | {f"{SOLVER}{name}": array for name, array in self._choice().items()}
 
     def restore(self, saved: Mapping[str, Any]) -> None:
-        """Go on from what :meth:`save` gave; raises Misfit where that is not of such a stepper."""
+        """Restore what :meth:`save` returned; raises Misfit if it does not belong to such a stepper."""
         memory.restore(self.memory, saved)
         choice = self._checked_choice(saved)
         if choice and self.compiled is not None and self.compiled.choices is not None:
@@ -411,7 +411,7 @@ class Stepper:
         return {} if choices is None else dict(choices.save_choices())
 
     def _checked_choice(self, saved: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
-        """What a solver had chosen, by names without their prefix, if it can be a choice of this one."""
+        """Choices of a solver by name without the prefix, if they are possible for this solver."""
         s, present = self.system, self._choice()
         found = {n.removeprefix(SOLVER): np.asarray(x) for n, x in saved.items() if n.startswith(SOLVER)}
         most = 6 * (len(s.joints) + s.nv + s.nc + 1)  # rows, speeds or nodes that there can be
@@ -426,7 +426,7 @@ class Stepper:
         return found
 
     def check(self, evaluate: Callable[[], int]) -> None:
-        """Evaluate, once more where the solver asks to be prepared anew, and raise what the status means."""
+        """Evaluate, once more if the solver asks to be prepared again, and raise the error of the status."""
         status = evaluate()
         if status == AGAIN:
             asked = self.evaluated()
@@ -437,7 +437,7 @@ class Stepper:
             raise self.failure(status)
 
     def failure(self, status: int) -> LoopdynError:
-        """What a status means."""
+        """Error of a status."""
         if status == NOT_A_NUMBER:
             bad = np.flatnonzero(~np.isfinite(self.views.a))
             label = self.system.speeds[int(bad[0])] if bad.size else self.system.speeds[0]
@@ -455,34 +455,34 @@ class Stepper:
         return self.error or LoopdynError("the solver failed without a reason")
 
     def why_failed(self) -> str:
-        """What made the last steps fail, in words."""
+        """Reason why the last steps failed, in words."""
         m, s, t = self.memory, self.system, self.step_start
         status = int(m.count[memory.STATUS])
         if status != FINE:
             return f"after t = {t:g} s: {self.failure(status)}"
         if m.count[memory.RETRIED] >= loop.MANY_REJECTED:
             return (
-                f"{loop.MANY_REJECTED} tries of one step were rejected in a row at t = {t:.9g} s, the last with a size "
+                f"one step was rejected {loop.MANY_REJECTED} times in a row at t = {t:.9g} s, at last with a size "
                 f"of {self.step_size:.2g} s: errors do not fall with the step. If hardly anything moves there, give "
                 "atol, such as 1e-9; else a force may jump (use an event), or rtol may be too small."
             )
         change = np.abs(m.k[:, s.nv : 2 * s.nv] / s.speed_units)
         worst = s.speeds[int(np.argmax(np.nanmax(change, axis=0)))] if s.nv else ""
         return (
-            f"steps shrink to nothing at t = {t:.9g} s, where the acceleration of '{worst}' is largest. The pose may "
-            "be singular (look at ld.mobility there), a force may jump (use an event), or rtol may be too small."
+            f"the step size becomes too small at t = {t:.9g} s, where the acceleration of '{worst}' is largest. The pose "
+            "may be singular (see ld.mobility there), a force may jump (use an event), or rtol may be too small."
         )
 
     # ----------------------------------------------------------------------------------- what has been reached
 
     @property
     def pending(self) -> bool:
-        """Whether a step was taken since the start, which can be taken back."""
+        """Whether a step was accepted since the start, which can be undone."""
         return bool(self.memory.count[memory.PENDING] == 1)
 
     @property
     def counts(self) -> Counts:
-        """What has been counted so far."""
+        """Counts so far."""
         return Counts(*(int(self.memory.count[k]) for k in (memory.ACCEPTED, memory.REJECTED, memory.EVALUATED)))
 
     @property
@@ -497,7 +497,7 @@ class Stepper:
 
     @property
     def target(self) -> float:
-        """Time aimed at."""
+        """Target time."""
         return float(self.memory.clock[memory.END])
 
     @property
@@ -507,12 +507,12 @@ class Stepper:
 
     @property
     def step_end(self) -> float:
-        """Time at which the last step, or the last try of one, ended."""
+        """Time at which the last step, or the last attempt, ended."""
         return float(self.memory.clock[memory.STOP])
 
     @property
     def step_size(self) -> float:
-        """Size of the last step, or of the last try of one."""
+        """Size of the last step, or of the last attempt."""
         return float(self.memory.clock[memory.SIZE])
 
     @property
@@ -549,7 +549,7 @@ class Stepper:
         return start, State(self.step_end, m.q1.copy(), m.v1.copy())
 
     def unwrapped(self, q: Array) -> Array:
-        """Coordinates with the turns that were taken off."""
+        """Coordinates with the turns that were subtracted added again."""
         q = q.copy()
         q[self.memory.wrapped] += self.memory.turns * FULL_TURN
         return q
@@ -560,18 +560,18 @@ class Stepper:
         return State(float(w.t[0]), w.q.copy(), w.v.copy())
 
     def interpolate(self, t: float) -> State:
-        """State at a time inside the last step, on the dense output and corrected; `works` then are those there."""
+        """State at a time inside the last step, on the dense output and corrected; `works` are then those there."""
         m = self.memory
         handed = m, self.method, t, self.weights, *self._handed[:2]
         self.check(lambda: int(self._within(self.ints, self.floats, self.work, *handed)))
         return State(t, self.unwrapped(self.views.q), self.views.v.copy())
 
     def dense_output(self, t: float) -> State:
-        """State at a time inside the last step, on the dense output as it is, without a correction: at little cost."""
+        """State at a time inside the last step, on the dense output without a correction: at little cost."""
         m = self.memory
         handed = m, self.method, self._handed[0]
         self.check(lambda: int(self._extend(self.ints, self.floats, self.work, *handed)))
-        loop.look_inside(self.ints, self.work, m, self.method, t, self.weights)
+        loop.evaluate_dense_output(self.ints, self.work, m, self.method, t, self.weights)
         if self.system.counted:
             count(self.ints, self.floats, self.work)
         return State(t, self.unwrapped(self.views.q), self.views.v.copy())

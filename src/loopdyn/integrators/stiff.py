@@ -1,11 +1,11 @@
 """Stiff equations: Radau IIA of order 5 [Hairer1996 section IV.8].
 
 A step from y to y + Z3 solves the three stages Z = h A f(y + Z) by Newton's method with one Jacobian. With T that
-brings the inverse of A to block-diagonal form, Z = T W, its matrix falls apart into one real and one complex one:
+brings the inverse of A to block-diagonal form, Z = T W, its matrix decouples into a real and a complex one:
 
     (mu/h - f_y) dW0 = (T^-1 F)_0 - mu/h W0           and the same with complex mu for W1 + i W2
 
-Increments and speeds are in it; works are integrated with the weights of the stages.
+It covers increments and speeds; works are integrated with the weights of the stages.
 """
 
 from __future__ import annotations
@@ -52,12 +52,12 @@ def _blocks() -> tuple[float, complex, np.ndarray, np.ndarray]:
 
 MU, MU_PAIR, T, T_INVERSE = _blocks()
 
-# Rad or sizes of the mechanism over which accelerations are differenced. For speeds it is that per step, but no more
-# than that per second: dry friction changes over a hundredth, and the steps that lead here may take a millionth.
+# Step of the differences of accelerations, in natural units. For speeds it is this per step, but no more than this per
+# second: dry friction changes over a hundredth, and the steps that lead here may take a millionth.
 DIFFERENCE = 1e-7
 ENOUGH = 1e-2  # last change of Newton's method against the tolerance of the step
 MOST = 10  # iterations
-DIVERGES = 16.0  # error that stands for a Newton's method that does not converge: about half the step is tried next
+DIVERGES = 16.0  # error assigned if Newton's method does not converge: about half the step is tried next
 
 
 @cache
@@ -69,14 +69,14 @@ def radau() -> Method:
 
 @kernel
 def tolerances(m, end, scale):
-    """Positions against 1 rad or the size of the mechanism, speeds against the fastest so far; `end` - start given."""
+    """Scales of errors: positions in natural units, speeds relative to the fastest so far; `end` - start given."""
     nv = m.unit.size
     fastest = m.clock[FASTEST]
     for i in range(nv):
         fastest = max(fastest, abs(m.y[nv + i] + end[nv + i]) / m.unit[i])
     for i in range(nv):
         scale[i] = (m.clock[ATOL] + m.clock[RTOL]) * m.unit[i]
-        # at rest without motion to come there is nothing to compare with
+        # at rest, with no motion to come, there is nothing to compare with
         scale[nv + i] = max((m.clock[ATOL] + m.clock[RTOL] * fastest) * m.unit[i], 1e-300)
 
 
@@ -89,7 +89,7 @@ def solve_matrices(J, h):
 
 @kernel
 def newton_step(F, W, Z, real, pair, h, scale):
-    """One iteration, in place; the largest change against the tolerance."""
+    """One iteration, in place; returns the largest change relative to the tolerance."""
     G = T_INVERSE @ F
     d = real @ (G[0] - MU / h * W[0])
     e = pair @ ((G[1] + 1j * G[2]) - MU_PAIR / h * (W[1] + 1j * W[2]))
@@ -102,7 +102,7 @@ def newton_step(F, W, Z, real, pair, h, scale):
 
 @kernel
 def step_error(Z, f, real, h, scale, out):
-    """Estimate of the error with derivative f at the start, into `out`; its size against the tolerance."""
+    """Error estimate with the derivative f at the start, into `out`; returns its size relative to the tolerance."""
     out[:] = real @ (f + (ERROR_WEIGHTS @ Z) / h)
     return np.max(np.abs(out) / scale)
 
@@ -178,5 +178,5 @@ class Stiff(Adaptive):
         return radau()
 
     def attempt(self) -> Any:
-        """Its own way to make a step."""
+        """Kernel of one step."""
         return attempt

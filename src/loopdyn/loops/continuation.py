@@ -1,7 +1,7 @@
-"""Closing loops and following curves of poses: the numerical methods, once for all who use them.
+"""Closing loops and following curves of poses: the numerical methods, shared by all analyses.
 
 Everything here is in natural units (angles in rad, lengths relative to the size of the mechanism) and knows no
-mechanism: a caller brings its equations (:class:`Equations`, :class:`Curve`) and judges what is found.
+mechanism: the caller gives its equations (:class:`Equations`, :class:`Curve`) and judges the result.
 
 Close
     Newton's method with the equations' own smallest correction. A pose below :data:`CLOSED` is improved as long as a
@@ -9,8 +9,8 @@ Close
     the method is not damped: it converges in a few steps or the step along the curve was too long, and a shorter one
     costs less than damping. From far away steps are limited and halved until the residual falls.
 Predict and control
-    A step along a curve leads to the closed pose next to a prediction. It counts if the prediction was good: then the
-    pose is on the branch that was followed. Otherwise a shorter step is tried, and after success a longer one.
+    A step along a curve leads to the closed pose next to a prediction. It is accepted if the prediction was good: then
+    the pose is on the branch that was followed. A shorter step follows a rejected one, a longer step an accepted one.
 Locate
     Zeros (:func:`zero_between`), minima (:func:`least_between`) and ends (:func:`last_before`) between two points.
 """
@@ -29,26 +29,26 @@ from loopdyn.thresholds import CLOSED, ROUNDING
 
 Array = NDArray[np.float64]
 Y = TypeVar("Y")  # a pose, or a pose and a parameter
-D = TypeVar("D")  # what an evaluation leaves for the correction: the Jacobian
+D = TypeVar("D")  # data of an evaluation that the correction needs: the Jacobian
 
-HALVED = 0.5  # share of the residual that a step may leave at a closed pose, or it was the last one
-DESCENT = 1e-4  # share of the fall that is predicted by which a damped step must lower the residual
-LEAST_SHARE = 1e-2  # of a damped step that is tried before it counts as leading nowhere
-NO_BETTER = 1e-10  # residual that damped steps cannot lower any more, but which is closed: rounding of large mechanisms
-STALLED, STALLED_AT = 8, 0.9  # damped steps in which the residual must fall to this share, else the pose is a least gap
+HALVED = 0.5  # the iteration at a closed pose ends once a step leaves more than this share of the residual
+DESCENT = 1e-4  # share of the predicted decrease of the residual that a damped step must reach
+LEAST_SHARE = 1e-2  # smallest share of a damped step that is tried before the search is given up
+NO_BETTER = 1e-10  # closed, though damped steps cannot lower the residual any more: rounding of large mechanisms
+STALLED, STALLED_AT = 8, 0.9  # within so many damped steps the residual must fall to this share, else it is a minimum
 # On a circle of curvature k a step h along the tangent needs a correction of k h^2 / 2, and the tangent turns by k h.
 # Both limits stand for k h = 0.4 or so, a fifteenth of the circle.
-CORRECTION, TURN = 0.2, 0.9  # share of a step by which closing may move its end, and cosine between its tangents
-GROWTH, SHRINKAGE = 1.5, 0.5  # of a step after one that counted, and after one that did not
-FINEST = 1e-6  # share of the longest step at which a curve counts as lost: its bends are then too sharp to be followed
-RESOLUTION = 8.9e-16  # relative, of a root: the least that Brent's method takes
+CORRECTION, TURN = 0.2, 0.9  # largest correction as a share of the step; smallest cosine between its end tangents
+GROWTH, SHRINKAGE = 1.5, 0.5  # factor of the step length after an accepted step, and after a rejected one
+FINEST = 1e-6  # share of the longest step below which the curve is lost: it bends too sharply to be followed
+RESOLUTION = 8.9e-16  # relative tolerance of a root: the smallest that Brent's method accepts
 
 
 class Equations(Protocol[Y, D]):
     """Equations that a closed pose satisfies."""
 
     def evaluate(self, y: Y) -> tuple[Array, D]:
-        """Residuals, and what :meth:`correction` needs."""
+        """Residuals, and the data that :meth:`correction` needs."""
 
     def correction(self, y: Y, r: Array, data: D) -> Array:
         """The smallest motion that brings the linearised residuals to zero."""
@@ -63,21 +63,21 @@ def largest(r: Array) -> float:
 
 
 def euclidean(r: Array) -> float:
-    """The root of the sum of squares, for poses of least residual."""
+    """Euclidean norm, for poses of least residual."""
     return float(np.linalg.norm(r))
 
 
 @dataclass(frozen=True)
 class Rule:
-    """How poses are closed: which steps, and when the method ends or gives up."""
+    """Settings of Newton's method: steps allowed, and when it ends or gives up."""
 
-    steps: int  # at most
-    longest: float = math.inf  # motion of any coordinate in one step
+    steps: int  # largest number of steps
+    longest: float = math.inf  # largest motion of any coordinate in one step
     damped: bool = False  # whether steps are halved until the residual falls
-    falls: float | None = None  # a step that leaves this share of the residual or more is undone and was the last one
-    enough: float = ROUNDING  # residual that is not worth another step
-    closed: float = CLOSED  # residual of a pose that is closed
-    diverged: float = math.inf  # residual after which the method is given up
+    falls: float | None = None  # a step that leaves at least this share of the residual is undone, and ends the method
+    enough: float = ROUNDING  # residual at which the method ends
+    closed: float = CLOSED  # largest residual of a closed pose
+    diverged: float = math.inf  # residual above which the method gives up
     norm: Callable[[Array], float] = largest
 
 
@@ -127,19 +127,19 @@ class Curve(Equations[Y, D], Protocol[Y, D]):
     """A curve of closed poses: one equation less than unknowns."""
 
     def settled(self, y: Y) -> Y:
-        """A closed pose, with what the caller keeps about it brought up to date."""
+        """The closed pose, with the caller's own data about it brought up to date."""
 
     def tangent(self, y: Y) -> Array | None:
-        """Tangent of either sense, whose norm is the unit of length; None where it is not unique."""
+        """Tangent, of either sense and of unit length; None where it is not unique."""
 
     def difference(self, y: Y, other: Y) -> Array:
         """The motion from one pose to another."""
 
 
 class StepLength:
-    """Length h of the next step: grows after steps that count, shrinks after those that do not.
+    """Length h of the next step: grows after accepted steps, shrinks after rejected ones.
 
-    A curve is lost where a step fails that is `finest` times the longest one.
+    The curve is lost if a step fails that is shorter than `finest` times the longest one.
     """
 
     def __init__(self, longest: float, finest: float = FINEST, first: float | None = None):
@@ -147,22 +147,22 @@ class StepLength:
         self.longest, self.finest = longest, finest
 
     def limit(self, longest: float) -> None:
-        """Let no step be longer."""
+        """Limit the length of all further steps."""
         self.longest = longest
         self.h = min(self.h, longest)
 
     def counted(self) -> None:
-        """The last step counts: the next may be longer."""
+        """Accept the last step: the next may be longer."""
         self.h = min(GROWTH * self.h, self.longest)
 
     def failed(self) -> bool:
-        """The last step does not count; whether a shorter one is worth a try."""
+        """Reject the last step; returns whether a shorter one can be tried."""
         self.h *= SHRINKAGE
         return self.h >= self.finest * self.longest
 
 
 def along(curve: Curve[Y, D], y: Y, z: Array, h: float) -> tuple[Y, Array] | None:
-    """The point of the curve at the length h along the tangent z, with the tangent there; None if that is uncertain."""
+    """Point of the curve one step of length h along the tangent z, and its tangent; None if the prediction was poor."""
     predicted = curve.moved(y, h * z)
     found = close(curve, predicted, PREDICTED)
     there = curve.settled(found.y) if found.closed else None
@@ -178,7 +178,7 @@ def along(curve: Curve[Y, D], y: Y, z: Array, h: float) -> tuple[Y, Array] | Non
 
 
 def follow(curve: Curve[Y, D], y: Y, z: Array, longest: float, most: int) -> Iterator[tuple[float, Y, Array]]:
-    """Points one after another, each with the length of the step to it and its tangent, until the curve is lost."""
+    """Successive points, each with the length of the step to it and its tangent, until the curve is lost."""
     step = StepLength(longest)
     for _ in range(most):
         found = along(curve, y, z, step.h)
@@ -192,14 +192,14 @@ def follow(curve: Curve[Y, D], y: Y, z: Array, longest: float, most: int) -> Ite
 
 
 def zero_between(f: Callable[[float], float], a: float, b: float, fine: float) -> float:
-    """Where a function with a change of sign between a and b vanishes, to `fine` or rounding."""
+    """Zero of a function that changes sign between a and b, to `fine` or rounding."""
     from scipy.optimize import brentq
 
     return float(brentq(f, *sorted((a, b)), xtol=fine, rtol=RESOLUTION))
 
 
 def least_between(f: Callable[[float], float], a: float, b: float, fine: float) -> tuple[float, float]:
-    """Where a function is least between a and b, and its value there."""
+    """Minimum of a function between a and b: its place and its value."""
     from scipy.optimize import minimize_scalar
 
     found = minimize_scalar(f, bounds=tuple(sorted((a, b))), method="bounded", options={"xatol": fine})
@@ -207,7 +207,7 @@ def least_between(f: Callable[[float], float], a: float, b: float, fine: float) 
 
 
 def last_before(holds: Callable[[float], bool], a: float, b: float, fine: float) -> float:
-    """The last place between a, where a condition holds, and b, where it does not, to `fine`."""
+    """Last place where a condition holds, between a, where it does, and b, where it does not; to `fine`."""
     while abs(b - a) > fine:
         middle = 0.5 * (a + b)
         a, b = (middle, b) if holds(middle) else (a, middle)

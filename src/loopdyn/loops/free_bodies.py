@@ -46,7 +46,7 @@ def free_state(system: System, motion: Motion) -> State:
 
 
 def free_accelerations(free: System, motion: Motion, still: Motion, order: tuple[str, ...]) -> Array:
-    """Accelerations of the free joints: `still` is the motion of the free bodies at zero accelerations of theirs."""
+    """Accelerations of the free joints; `still` is the motion of the free bodies for zero accelerations of these."""
     row = {name: k for k, name in enumerate(order)}
     a = np.empty(free.nv)
     for j in free.joints.values():
@@ -59,7 +59,7 @@ def free_accelerations(free: System, motion: Motion, still: Motion, order: tuple
 
 
 def joint_loads(system: System, free: System, motion: Motion) -> Array:
-    """W: the loads on the free bodies, in their own axes, of unit loads on each speed of the tree."""
+    """W: loads on the free bodies, in their own axes, that are equivalent to unit loads on each speed of the tree."""
     W = np.zeros((free.nv, system.nv))
     first = {free.bodies[j.body]: j.v0 for j in free.joints.values() if j.in_tree}
     for j in system.joints.values():
@@ -89,7 +89,7 @@ def carried_rows(system: System, state: State, free: System, there: State) -> Us
     """Rows of user constraints, which are functions of the coordinates of `system`, in the speeds of its free bodies.
 
     With W of :func:`joint_loads` a row J over the tree becomes J W^T, since W^T maps the speeds of the bodies to those
-    of the tree, and what the free bodies do at zero accelerations of the tree goes to the right side.
+    of the tree; the accelerations of the free bodies at zero accelerations of the tree go to the right side.
     """
     if not system.mechanism.user_constraints:
         return None

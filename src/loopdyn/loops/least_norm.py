@@ -1,4 +1,4 @@
-"""Smallest solution of sparse equations of balance."""
+"""Minimum-norm solution of sparse equations of balance."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ MOST_REPETITIONS = 40
 
 
 def smallest_solution(A: sparse.csr_matrix, b: Array) -> Array:
-    """Smallest y with A^T y = b, column by column, for right sides that have a solution; sparse, in linear time.
+    """Minimum-norm y with A^T y = b, column by column, for solvable right sides; sparse, in linear time.
 
-    y = A m with (A^T A + e) m = b, repeated on what is missing: with e > 0 the matrix is regular however many motions
-    the rows leave free, and the repetition takes its influence out again (proximal iteration). It is solved without
-    forming A^T A, which would square the condition.
+    y = A m with (A^T A + e) m = b, iterated on the residual: e > 0 makes the matrix regular however many motions the
+    rows leave free, and the iteration removes its influence (proximal iteration). A^T A, which would square the
+    condition number, is not formed.
     """
     n, m = A.shape
     y = np.zeros((n, b.shape[1]))

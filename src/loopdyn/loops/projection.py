@@ -4,8 +4,8 @@ One step solves, for the rows `J` and their residual `r`,
 
     minimise  1/2 x^T M x   subject to   J x = -r
 
-and moves by x. `M` may be singular where the constraints hold the motion (thin rods, massless links): the
-smallest motion among the remaining freedoms is then meant, which :func:`metric` takes care of.
+and moves by x. `M` may be singular where the constraints hold the motion (thin rods, massless links);
+:func:`metric` makes it positive definite.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from loopdyn.tree.functions import constraint_equations, difference, increment, 
 
 Array = NDArray[np.float64]
 
-# A direction without inertia counts as if it had this share of the largest scaled inertia.
+# A direction without inertia is given this share of the largest scaled inertia.
 LEAST_INERTIA = 1e-9
 
 
@@ -38,7 +38,7 @@ class Projection:
 def metric(M: Array) -> Array:
     """Cholesky factor L of a positive definite metric for small motions: M with a floor under its inertias.
 
-    It decides only which of many closures is taken as the nearest; closures themselves do not depend on it.
+    It decides only which of many closed poses counts as the nearest.
     """
     d = np.sqrt(np.where(np.diag(M) > 0.0, np.diag(M), 1.0))
     w, U = np.linalg.eigh(M / np.outer(d, d))
@@ -50,9 +50,8 @@ def metric(M: Array) -> Array:
 def smallest_step(J: Array, r: Array, L: Array, rank: int | None = None) -> Array:
     """Smallest x with J x = -r in the metric L L^T; least squares where rows contradict each other.
 
-    Rows are in natural units. `rank`, where it is known, says how many singular values count; otherwise those
-    above rounding do: against the largest one, and against a row of length one, lest rows that are zero but for
-    rounding count as rows.
+    Rows are in natural units. `rank`, if known, is the number of singular values that count; otherwise those above
+    rounding do, relative to the largest one and to a row of length one, so that rows of mere rounding do not count.
     """
     A = np.linalg.solve(L, J.T).T
     U, s, Vt = np.linalg.svd(A, full_matrices=False)
@@ -64,10 +63,9 @@ def smallest_step(J: Array, r: Array, L: Array, rank: int | None = None) -> Arra
 
 
 class Loops:
-    """The constraint equations of positions at a time, as :mod:`loopdyn.loops.continuation` closes them.
+    """The constraint equations at position level at one time, as :mod:`loopdyn.loops.continuation` solves them.
 
-    Corrections are smallest in the mass metric, as where a pose is to move as little as possible, or else in natural
-    units, as where inertia does not matter.
+    Corrections are smallest in the mass metric or, where inertia does not matter, in natural units.
     """
 
     def __init__(
@@ -77,7 +75,7 @@ class Loops:
         *,
         free: NDArray[np.bool_] | None = None,  # speeds that may move; all by default
         mass_metric: bool = False,
-        rank: int | None = None,  # number of independent rows, where it has been decided
+        rank: int | None = None,  # number of independent rows, if it has been decided
     ):
         self.system, self.t, self.rank, self.mass_metric = system, t, rank, mass_metric
         self.free = np.ones(system.nv, bool) if free is None else free
@@ -122,11 +120,11 @@ def project(
     system : System
     state : State
     rank : int, optional
-        Number of independent rows, where it has been decided.
+        Number of independent rows, if it has been decided.
     tolerance : float
-        Of the residuals, times the size of the mechanism for rows that are lengths.
+        Largest residual; for rows that are lengths, times the size of the mechanism.
     most : int
-        Newton steps at most; the best state found is returned in any case, with its residuals.
+        Largest number of Newton steps; the best state found is returned in any case, with its residuals.
 
     Examples
     --------

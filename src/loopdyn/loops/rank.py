@@ -1,7 +1,7 @@
-"""The one place that decides rank: how many constraint rows are independent, and how clear that is.
+"""The only module that decides rank: how many constraint rows are independent, and how clear the decision is.
 
-Off the constraint manifold a redundant row shows a small singular value of the size of the drift, so a
-running tolerance breaks. The rank is decided once, on a pose projected to rounding, where true and spurious
+Off the constraint manifold a redundant row has a small singular value of the size of the drift, so a tolerance
+applied during a run fails. The rank is decided once, at a pose projected to rounding, where true and spurious
 singular values are far apart, and kept until an event changes the constraints.
 """
 
@@ -25,12 +25,12 @@ Array = NDArray[np.float64]
 # The decision is clear if the smallest singular value kept and the largest dropped differ by this factor.
 CLEAR_GAP = 1e3
 CLOSING_STEPS = 20  # Newton steps to a closed pose
-ROUNDING = 1e-12  # share of the terms of a sum that rounding makes of it
-NEIGHBOUR = 1e-3  # rad or sizes of the mechanism to a neighbouring pose
-# A driver has no effect if what it moves is this small against its row, in natural units; a run that shrinks its steps
-# before a dead point ends at some 1e-4 of it.
+ROUNDING = 1e-12  # rounding of a sum, as a share of its terms
+NEIGHBOUR = 1e-3  # distance to a neighbouring pose, in natural units
+# A driver has no effect if the motion it causes is this small relative to its row, in natural units; a run whose steps
+# shrink before a dead point ends at some 1e-4.
 DEAD = 1e-2
-TAKES_PART = 0.3  # share of the largest in which a driver or a speed takes part
+TAKES_PART = 0.3  # a driver or speed takes part in a motion from this share of the largest on
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Rank:
     gap : float
         Smallest singular value kept over the largest dropped, both of the scaled Jacobian.
     singular_values : array
-        Of the scaled Jacobian, descending; empty for a large system, which is judged by the pivots of an elimination.
+        Of the scaled Jacobian, descending; empty for a large system, which is judged by pivots of the elimination.
     state : State or None
         The closed state at which it was decided.
     """
@@ -59,7 +59,7 @@ class Rank:
 
     @property
     def redundant(self) -> int:
-        """Rows that say nothing new at this pose."""
+        """Number of rows that depend on others at this pose."""
         return self.rows - self.count
 
     @property
@@ -71,7 +71,7 @@ class Rank:
 def scaled(system: System, J: Array) -> Array:
     """J in natural units of rows and speeds: its entries are of the order of one, or zero.
 
-    Rows are not brought to length one: a row that vanishes at a pose but for rounding would be blown up.
+    Rows are not normalised: that would amplify the rounding of a row that vanishes at a pose.
     """
     result: Array = J * system.speed_units / system.row_units[:, None]
     return result
@@ -83,7 +83,7 @@ def of_matrix(A: Array, candidate: float = CANDIDATE) -> Rank:
     if 0 in A.shape:
         return Rank(0, rows, np.inf, np.zeros(0))
     s = np.asarray(np.linalg.svd(A, compute_uv=False), float)
-    top = max(float(s[0]), 1.0)  # in natural units entries are of the order of one: rows of mere rounding count as zero
+    top = max(float(s[0]), 1.0)  # in natural units entries are of order one: rows of mere rounding count as zero
     floor = np.finfo(float).eps * max(A.shape) * top
     count = int(np.count_nonzero(s > max(candidate * top, floor)))
     if count == 0:
@@ -115,8 +115,8 @@ def decide(system: System, state: State) -> Rank:
 def require_regular(system: System, rank: Rank) -> None:
     """Raise SingularityError if more rows are independent at a closed neighbour of the pose where `rank` was decided.
 
-    At such a pose the rows leave accelerations open that they determine beside it: what a solver would return is one
-    of many. Large systems are judged by the pivots of their elimination alone, whose smallest is reported.
+    At such a singular pose the rows leave accelerations undetermined that they determine nearby: a solver would return
+    one of many. Large systems are judged by the pivots of their elimination alone, whose smallest is reported.
     """
     if is_large(system) or rank.state is None or rank.count == min(system.nc, system.nv):
         return
@@ -128,34 +128,34 @@ def require_regular(system: System, rank: Rank) -> None:
     beside = project(system, State(here.t, increment(system, here.q, step), np.zeros(system.nv)))
     now = terms(system, beside.state)
     if np.abs((now.phi / system.row_units)[h]).max(initial=0.0) > CLOSED:
-        return  # no closed pose that way: what moves there is shaky, not a freedom
+        return  # no closed pose in this direction: an infinitesimal motion, not a freedom
     more = of_matrix(scaled(system, now.J)).count - rank.count
     if more > 0:
         raise SingularityError(
             f"'{system.name}' is in a singular pose at t = {here.t:g} s: {more} of its constraint rows depend on "
-            "others here and not beside it. Accelerations are not unique there; start beside it, or see "
+            "others here, but not at poses nearby. Accelerations are not unique there; start at a pose nearby, or see "
             "ld.mobility(system, state)."
         )
 
 
 def moved_in_time(now: Terms, v: Array) -> NDArray[np.bool_]:
-    """Rows that time itself moves, by more than rounding of the speeds of their terms."""
+    """Rows that depend on time explicitly, by more than the rounding of their terms."""
     rounding = ROUNDING * (np.abs(now.J) @ np.abs(v))
     result: NDArray[np.bool_] = np.abs(now.phi_t) > rounding
     return result
 
 
 def dead_drivers(system: System, pose: State) -> tuple[list[str], list[str]]:
-    """Drivers that have lost their effect at a pose, and labels of speeds that move there without them.
+    """Drivers that have lost their effect at a pose, and labels of speeds that can move there without them.
 
-    There the rows of drivers, and of constraints that depend on time, depend on those of the loops: the loops would
-    open if the drivers went on. Large systems are not looked at.
+    At such a dead point the rows of drivers, and of constraints that depend on time, depend on those of the loops: the
+    loops would open if the drivers went on. Large systems are not examined.
     """
     if is_large(system) or not system.nc:
         return [], []
     try:
         now = terms(system, pose)
-    except SingularityError:  # rows are not defined there, which is another matter and is said elsewhere
+    except SingularityError:  # undefined rows are reported elsewhere
         return [], []
     names = [label.partition(".")[0] for label in system.constraint_rows]
     joints, drivers = system.joints, system.mechanism.drivers
@@ -176,7 +176,7 @@ def dead_drivers(system: System, pose: State) -> tuple[list[str], list[str]]:
 
 
 def dead_point(system: System, pose: State) -> str:
-    """The dead drivers of a pose in words; empty if there are none."""
+    """Description of the drivers at a dead point; empty if there are none."""
     dead, moving = dead_drivers(system, pose)
     if not dead:
         return ""
@@ -189,15 +189,15 @@ def dead_point(system: System, pose: State) -> str:
 
 
 def is_large(system: System) -> bool:
-    """Whether dense matrices of the system are to be avoided."""
+    """Whether the system is too large for dense matrices."""
     return max(system.nc, system.nv) > LARGEST_DENSE
 
 
 def require_inertia(system: System, state: State, rank: Rank) -> None:
-    """Raise SingularityError if the constraints allow a motion at the closed pose next to `state` that has no inertia.
+    """Raise SingularityError if the constraints allow a motion without inertia at the closed pose next to `state`.
 
-    Its acceleration is not determined: what a solver would return for it is rounding divided by rounding. In a large
-    system the tree alone must have inertia; :func:`decide` has then found its pivots sound.
+    Its acceleration is not determined: a solver would return rounding divided by rounding. In a large system the tree
+    alone must have inertia; :func:`decide` has then checked its pivots.
     """
     if is_large(system):
         return

@@ -1,13 +1,13 @@
-"""Joint reactions, one routine for all formulations: from accelerations, over the rows of all joints.
+"""Joint reactions from accelerations and the constraint equations of all joints; one routine for all formulations.
 
 Every body is set free and every joint is taken as a constraint. With the accelerations known, Newton's and
 Euler's equations of the bodies are linear in the multipliers of all rows,
 
     J^T lam = M a - h
 
-and under redundancy the distribution of minimum weighted norm is taken. A component is unique if no set of
-reactions that balance themselves contains it; the others are marked. The result does not depend on which
-joints were cut, nor on how the accelerations were computed.
+and under redundancy the distribution of minimum weighted norm is taken. A component is unique if no self-balanced set
+of reactions contains it; the others are statically indeterminate and marked. The result does not depend on which joints
+were cut, nor on how the accelerations were computed.
 """
 
 from __future__ import annotations
@@ -42,10 +42,11 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 PairRows = list[tuple[NDArray[np.int64], Array]]  # bodies and rows on them: children, then parents
 
-# A component counts as unique if self-balanced sets of reactions of unit norm contain less of it than this.
+# A component is unique if self-balanced sets of reactions of unit norm contain less of it than this.
 UNIQUE = 1e-7
 WITHIN = 10.0  # ... or than so many tolerances
-# Beside a singular pose: share of the largest singular value of the rows, below which one is lost, and of a row in it.
+# Near a singular pose: a singular value of the rows below this share of the largest is lost; so small a part of a row
+# in the lost direction does not count.
 LOST = 1e-3
 PROBES = 4  # random sets of reactions from which the self-balanced part is taken
 
@@ -60,14 +61,14 @@ class Reactions:
     wrench : (n, 6) array
         Columns mx, my, mz in N m and fx, fy, fz in N. Loads of motors, springs and friction are not in it.
     unique : (n, 6) array of bool
-        False where redundancy leaves a component undetermined; its value is then that of the stated distribution.
+        False for statically indeterminate components; their values are those of the stated distribution.
     norm : str
-        What the distribution minimises.
+        Norm that the distribution minimises.
     residual : float
-        Largest unbalanced load on a body, N or N m: a check of the accelerations.
+        Largest unbalanced load on a body in N or N m; it checks the accelerations.
     multipliers : mapping
-        Loads of constraints and drivers, N or N m, by the label of the row: the name of what has one row, and
-        "name.row" for several.
+        Loads of constraints and drivers, N or N m, by the label of the row: the name of the element if it has one
+        row, otherwise "name.row".
     """
 
     joints: tuple[str, ...]
@@ -84,7 +85,7 @@ class Reactions:
         return dict(zip(COMPONENTS, self.wrench[self.joints.index(joint)].tolist(), strict=True))
 
     def dataset(self) -> xarray.Dataset:
-        """The same with labels."""
+        """Labelled data."""
         from loopdyn.quantities.labels import dataset
 
         dims = ("joint", "component")
@@ -108,9 +109,9 @@ class Reactions:
 
 
 def least_part(system: System) -> float:
-    """Part of a row in self-balanced sets of reactions below which it is not in them.
+    """Threshold below which the part of a row in self-balanced sets of reactions counts as zero.
 
-    Rows that are left open within a tolerance depend on others but for this tolerance.
+    Rows that are left open within a tolerance depend on others up to this tolerance.
     """
     t = system.tolerated
     return UNIQUE if t is None else max(UNIQUE, WITHIN * max(t.angle, t.length / system.size))
@@ -167,7 +168,7 @@ def reactions(
         Compliances of joints, one number or six (mx, my, mz, fx, fy, fz) each: the elastic energy is minimised.
         Joints that are not named keep the weights above.
     loads : mapping, optional
-        Loads on joint speeds beside those of the model, N m or N by label: of motors that the model does not have.
+        Further loads on joint speeds, N m or N by label: those of motors that are not in the model.
 
     Returns
     -------
@@ -188,7 +189,7 @@ def reactions(
 
 
 def _accelerations(system: System, a: ArrayLike) -> Array:
-    """As many finite numbers as there are speeds."""
+    """Check the accelerations: one finite number per speed."""
     given = np.asarray(a, float)
     if given.shape != (system.nv,):
         message = f"{system.nv} accelerations are needed, the shape {given.shape} was given"
@@ -210,7 +211,7 @@ def distribute(
     """Wrenches of all joints that together put `load` on the bodies.
 
     `load` (bodies, 6): torque about and force at the origin of each body's own frame, world axes; the rows of bases
-    are not read. Forces or impulses, whichever they are.
+    are not read. Loads may be forces or impulses.
     """
     of_system = _balance(system)
     of_system.loads(state, np.zeros(system.nv))
@@ -223,17 +224,17 @@ def distribute(
 def impulses(system: System, path: Sequence[State], through: Sequence[State] = ()) -> Reactions:
     """Impulses of all joints along a path of states, N m s and N s; finite also where forces are not.
 
-    What the bodies gain in momentum from one state to the next, less the impulse of gravity and applied forces, is what
-    the joints have put on them. It is distributed over the joints as they are at both ends, with the least norm: where
-    the pose between them is singular, each end alone would give what is in the lost direction with the other sign, and
-    nearly without bound. The error is that of the trapezoidal rule, but for this direction: there it depends on where
-    the steps end, and what has a part in it is not called unique.
+    The change of momentum of the bodies from one state to the next, less the impulse of gravity and applied forces, is
+    the impulse of the joints. It is distributed over the joints at both ends with minimum norm: if the pose between
+    them is singular, each end alone would give components in the lost direction of opposite sign, nearly without bound.
+    The error is that of the trapezoidal rule except in this direction, where it depends on where the steps end;
+    components that have a part in it are not marked as unique.
 
     Parameters
     ----------
     system : System
     path : sequence of State
-        Closed states in the order of time, close to each other.
+        Closed states in order of time, close to each other.
     through : sequence of State
         Singular poses between them.
 
@@ -266,18 +267,18 @@ def impulses(system: System, path: Sequence[State], through: Sequence[State] = (
             others += lam[len(e.directions) :]
         unique, before = unique & after.unique, after
     for pose in through:
-        unique = unique & of_system.unique_beside(pose)
+        unique = unique & of_system.unique_near_singular(pose)
     norm = f"least sum of force^2 + (moment/{system.size:.3g} m)^2"
     named = dict(zip(of_system.others, others.tolist(), strict=True))
     return Reactions(of_system.names, wrench, unique, norm, residual, named)
 
 
 class End(NamedTuple):
-    """One end of a step: momenta of all bodies (n, 6) in world axes, what changes them, and the rows of the joints."""
+    """One end of a step: momenta of all bodies (n, 6) in world axes, applied loads, and the rows of the joints."""
 
     momentum: Array  # angular about the centre of mass, and linear
     applied: Array  # torque about the centre of mass and force, of gravity and applied forces
-    rotors: Array  # (n, 6, m) what turns rotors, on the bodies, for a unit of each of the m speeds with armature
+    rotors: Array  # (n, 6, m) loads on the bodies that turn the rotors, per unit of each of the m speeds with armature
     rows: sparse.csr_matrix  # scaled, over (angular velocity, velocity of the centre of mass) of the bodies that move
     weights: Array  # scaled multipliers are weights times multipliers
     directions: Array
@@ -288,7 +289,7 @@ class _Balance:
     """Rows of all joints and constraints of a system over its free bodies, as a sparse matrix at one state."""
 
     def __init__(self, system: System):
-        # rows that are left open within a tolerance carry loads as redundant rows do
+        # rows left open within a tolerance carry loads like redundant rows
         self.tolerated = () if system.tolerated is None else system.tolerated.rows
         self.least = least_part(system)
         system = system.exact or system
@@ -312,7 +313,7 @@ class _Balance:
         self.others = tuple(system.constraint_rows[sum(len(j.spec.rows_when_cut) for j in own if not j.in_tree) :])
         dimension = dict(zip(system.constraint_rows, system.row_dimensions, strict=True))
         self.turns = np.array([dimension[label] == "angle" for label in self.others], bool)
-        # of the rows of joints: the joint, and their wrench; that of some joints depends on the pose
+        # joint and wrench of each row of a joint; the wrenches of some joints depend on the pose
         counts = [len(j.spec.rows_when_cut) for j in own]
         self.row_joint = np.repeat(np.arange(len(own)), counts)
         self.direction = np.vstack([np.zeros((0, 6)), *(j.spec.row_wrenches(np.eye(3), j.par) for j in own)])
@@ -329,7 +330,7 @@ class _Balance:
         return found
 
     def loads(self, state: State, a: Array) -> Array:
-        """What the joints must put on each body for the accelerations `a`; leaves the rows in the work array."""
+        """Loads of the joints on each body for the accelerations `a`; leaves the rows in the work array."""
         w, system = self.work, self.system
         w.t[0], w.q[:], w.v[:], w.a[:], w.tau[:] = state.t, state.q, state.v, a, 0.0
         add_user_forces(system, state.t, state.q, state.v, w.tau)
@@ -338,9 +339,9 @@ class _Balance:
         return load
 
     def end(self, state: State) -> End:
-        """What :func:`impulses` needs of one end of a step."""
+        """Data of one end of a step for :func:`impulses`."""
         system = self.system
-        load = self.loads(state, np.zeros(system.nv))  # what joints must put on bodies for no acceleration
+        load = self.loads(state, np.zeros(system.nv))  # loads of the joints for zero accelerations
         body, data = self.work.body, system.model.body
         R = body[:, rec.R : rec.R + 9].reshape(-1, 3, 3)
         inertia, mass = R @ system.inertias @ R.transpose(0, 2, 1), data[:, rec.MASS, None]
@@ -354,7 +355,7 @@ class _Balance:
         moves = _moves(arm[system.n_bases :])
         rows = (rows @ sparse.diags(1.0 / self.units) @ moves @ sparse.diags(self.units)).tocsr()
         momentum, applied = np.hstack([spin, mass * (V + drift)]), np.hstack([twist, push]) - of_joints
-        unique = self.are_unique(directions, self.loose(rows)[1])
+        unique = self.are_unique(directions, self.indeterminacy(rows)[1])
         return End(momentum, applied, self.of_rotors(arm), rows, weights, directions, unique)
 
     def of_rotors(self, arm: Array) -> Array:
@@ -371,7 +372,7 @@ class _Balance:
         return out
 
     def of_motors(self, loads: Mapping[str, float]) -> Array:
-        """What loads on joint speeds put on the bodies (bodies, 6), at the state that :meth:`loads` was given."""
+        """Loads on the bodies (bodies, 6) of loads on joint speeds, at the state of the last :meth:`loads`."""
         total = np.zeros(6 * len(self.work.body))
         known = self.system.labels.speeds
         wrong = [label for label in loads if label not in known]
@@ -447,11 +448,11 @@ class _Balance:
             raise ModelError([Problem("reactions", f"length is {length:g} m", "Give a length above zero.")])
         A, weights, directions = self.scaled_rows(state, length, compliance)
         b = self.units * load[system.n_bases :].ravel()
-        y, loose = self.loose(A, b[:, None])
+        y, indeterminacy = self.indeterminacy(A, b[:, None])
         residual = float(np.abs((b - A.T @ y[:, 0]) / self.units).max(initial=0.0))
         norm = f"least sum of force^2 + (moment/{length:.3g} m)^2" if compliance is None else "least elastic energy"
         n, lam = len(directions), y[:, 0] / weights
-        wrench, unique = self.wrenches(lam, directions), self.are_unique(directions, loose)
+        wrench, unique = self.wrenches(lam, directions), self.are_unique(directions, indeterminacy)
         return Reactions(
             self.names, wrench, unique, norm, residual, dict(zip(self.others, lam[n:].tolist(), strict=True))
         )
@@ -459,9 +460,9 @@ class _Balance:
     def scaled_rows(
         self, state: State, length: float, compliance: Mapping[str, ArrayLike] | None
     ) -> tuple[sparse.csr_matrix, Array, Array]:
-        """Rows at the state that :meth:`loads` was given, scaled by the weights of the norm and by `units`; both.
+        """Rows at the state of the last :meth:`loads`, scaled by weights of the norm and `units`; weights; directions.
 
-        In the scaled multipliers weights*lam the norm is plain; equations of balance may be scaled at will.
+        The norm of the scaled multipliers weights*lam is Euclidean; equations of balance may have any scale.
         """
         J, directions = self.matrix(state), self.directions(body_motion(self.system, state))
         of_joints = np.sum(_compliances(self.names, length, compliance)[self.row_joint] * directions**2, axis=1)
@@ -469,18 +470,18 @@ class _Balance:
         values = J.data / np.repeat(weights, np.diff(J.indptr)) * self.units[J.indices]
         return sparse.csr_matrix((values, J.indices, J.indptr), shape=J.shape), weights, directions
 
-    def loose(self, A: sparse.csr_matrix, *right: Array) -> tuple[Array, Array]:
-        """Smallest solutions for the right sides, and how much of each row is in sets of reactions that balance."""
+    def indeterminacy(self, A: sparse.csr_matrix, *right: Array) -> tuple[Array, Array]:
+        """Minimum-norm solutions for the right sides, and the part of each row in self-balanced sets of reactions."""
         if self.tolerated:
-            return self._loose_within_tolerance(A, *right)
+            return self._indeterminacy_within_tolerance(A, *right)
         probes = np.random.default_rng(0).normal(size=(A.shape[0], PROBES))
         y = smallest_solution(A, np.column_stack([*right, A.T @ probes]))
         return y[:, :-PROBES], np.sqrt(np.mean((probes - y[:, -PROBES:]) ** 2, axis=1))
 
-    def _loose_within_tolerance(self, A: sparse.csr_matrix, *right: Array) -> tuple[Array, Array]:
-        """The same where rows depend on others but for a tolerance: as many singular values count as without them.
+    def _indeterminacy_within_tolerance(self, A: sparse.csr_matrix, *right: Array) -> tuple[Array, Array]:
+        """:meth:`indeterminacy` with rows that depend on others up to a tolerance: the rank is that without these rows.
 
-        The balance is then met but for the load times the tolerance.
+        The balance is then satisfied up to the load times the tolerance.
         """
         labels = self.system.constraint_rows
         left = [labels[k] in self.tolerated if k < self.system.nc else False for k in self.rows]
@@ -491,16 +492,17 @@ class _Balance:
         y = U[:, :kept] @ ((Vt[:kept] @ np.column_stack([*right, np.zeros(A.shape[1])])) / s[:kept, None])
         return y[:, :-1], np.sqrt(np.maximum(1.0 - (U[:, :kept] ** 2).sum(axis=1), 0.0))
 
-    def unique_beside(self, pose: State) -> NDArray[np.bool_]:
-        """Which components of each joint are unique in a pose that is singular, or nearly; none of large systems."""
+    def unique_near_singular(self, pose: State) -> NDArray[np.bool_]:
+        """Which components of each joint are unique in a singular or nearly singular pose; none of large systems."""
         if is_large(self.system):
             return np.zeros((len(self.names), 6), bool)
         self.loads(pose, np.zeros(self.system.nv))
         rows, _, directions = self.scaled_rows(pose, self.system.size, None)
         U, s, _ = np.linalg.svd(rows.toarray())
         kept = int(np.count_nonzero(s > LOST * s[0]))
-        loose = np.sqrt((U[:, kept:] ** 2).sum(axis=1))
-        return self.are_unique(directions, np.where(loose > LOST, loose, 0.0))  # the pose is not known better
+        indeterminacy = np.sqrt((U[:, kept:] ** 2).sum(axis=1))
+        indeterminacy = np.where(indeterminacy > LOST, indeterminacy, 0.0)  # the pose is not known better
+        return self.are_unique(directions, indeterminacy)
 
     def wrenches(self, lam: Array, directions: Array) -> Array:
         """Wrenches (joints, 6) of multipliers, those of joints first."""
@@ -508,16 +510,16 @@ class _Balance:
         np.add.at(wrench, self.row_joint, lam[: len(directions), None] * directions)
         return wrench
 
-    def are_unique(self, directions: Array, loose: Array) -> NDArray[np.bool_]:
-        """Which components of each joint no set of reactions that balance themselves contains."""
+    def are_unique(self, directions: Array, indeterminacy: Array) -> NDArray[np.bool_]:
+        """Components of each joint that no self-balanced set of reactions contains."""
         unique = np.ones((len(self.names), 6), bool)
-        held = (np.abs(directions) <= UNIQUE) | (loose[: len(directions), None] < self.least)
+        held = (np.abs(directions) <= UNIQUE) | (indeterminacy[: len(directions), None] < self.least)
         np.logical_and.at(unique, self.row_joint, held)
         return unique
 
 
 def _moves(arm: Array) -> sparse.bsr_matrix:
-    """From angular velocities and velocities of centres of mass to those of reference points, `arm` (n, 3) behind."""
+    """Velocities of reference points from those of centres of mass; `arm` (n, 3) leads from those to these."""
     n, zero, (x, y, z) = len(arm), np.zeros(len(arm)), arm.T
     blocks = np.tile(np.eye(6), (n, 1, 1))
     blocks[:, 3:, :3] = np.array([[zero, -z, y], [z, zero, -x], [-y, x, zero]]).transpose(2, 0, 1)
@@ -535,7 +537,7 @@ def _balance(system: System) -> _Balance:
 
 
 def _pair_rows(torque: Array, force: Array, x: Array, body: Array, parent: Any, child: Any) -> PairRows:
-    """Rows (n, 3 and 3) that act at x on the child, and in the opposite sense on the parent, about reference points."""
+    """Rows that act at x on the child, and with opposite sign on the parent, about their reference points."""
     sides = []
     for b, sign in ((child, 1.0), (parent, -1.0)):
         moment = torque + np.cross(x - body[b, rec.X : rec.X + 3], force)

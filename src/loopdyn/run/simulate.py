@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from loopdyn.errors import LoopdynError, SingularityError, warn
 from loopdyn.formulations.base import Formulation
-from loopdyn.formulations.momentum.formulation import beside
+from loopdyn.formulations.momentum.formulation import nearby_regular_pose
 from loopdyn.formulations.registry import DEFAULT, chosen, prepare_at, require_support
 from loopdyn.integrators.base import Integrator
 from loopdyn.integrators.dependence import moves_by_itself
@@ -179,7 +179,7 @@ def _rank_at(system: System, method: Formulation, state: State) -> tuple[Rank, b
         if not method.passes(system):
             raise
         require_branch(system, state, decided.count + 1)
-        return decide(system, beside(system, state)), True
+        return decide(system, nearby_regular_pose(system, state)), True
     return decided, False
 
 

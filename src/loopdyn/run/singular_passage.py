@@ -293,9 +293,9 @@ class OngoingPassage:
         self.monitor.restart()
         momentum, (start, stop) = self.monitor.momentum, self.stepper.ends_of_step()
         momentum.begin(start.t, start.q, start.v)
-        end = momentum.look(stop.t, stop.q, stop.v)
+        end = momentum.place_at(stop.t, stop.q, stop.v)
         self.meets = bool(momentum.indicator_at(end) < LANDING * self.largest)
-        return self.meets or not momentum.stays(end)
+        return self.meets or not momentum.same_side(end)
 
     def undo(self) -> Stepper:
         """Begin the last step, taken or not, again with half its size, by rows that are chosen where it begins."""
@@ -351,7 +351,7 @@ class OngoingPassage:
             self.path = [s for s in self.path if s.t < state.t] + [state]
             self.across = [c for c in self._steps.crossed if c.poses[0].t <= state.t]
             momentum = self.monitor.momentum
-            there = momentum.look(state.t, state.q, state.v)
+            there = momentum.place_at(state.t, state.q, state.v)
             self.smallest = min(self.smallest, momentum.indicator_at(there))
 
     def passage(self) -> Passage:
@@ -443,10 +443,10 @@ class SingularPoses:
         # the indicator of momentum does not depend on which rows `graph` has chosen
         seen = [momentum.begin(start.t, start.q, start.v)]
         for place in (*inside, end):
-            last = momentum.look(place.t, place.q, place.v)
+            last = momentum.place_at(place.t, place.q, place.v)
             seen.append(momentum.indicator_at(last))
         self.farthest = max(self.farthest, *seen)
-        if not (momentum.stays(last) and is_clear(np.array(seen), CLEAR * self.farthest)):
+        if not (momentum.same_side(last) and is_clear(np.array(seen), CLEAR * self.farthest)):
             return False
         monitor.take_step()
         return True

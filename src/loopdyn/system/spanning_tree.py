@@ -46,7 +46,7 @@ def shallow_forest(
             break
         joint[root] = -1
         frontier = [root]
-    return hang(n, edges, n_bases, [k for k in joint if k >= 0], joint)
+    return root_forest(n, edges, n_bases, [k for k in joint if k >= 0], joint)
 
 
 def _grow(
@@ -89,7 +89,7 @@ def _floating_roots(names: Sequence[str], adjacent: Sequence[Sequence[int]], n_b
     return sorted(range(n_bases, len(names)), key=lambda b: (-len(adjacent[b]), names[b]))
 
 
-def hang(n: int, edges: Sequence[Edge], n_bases: int, tree: Sequence[int], joint: Sequence[int]) -> Forest:
+def root_forest(n: int, edges: Sequence[Edge], n_bases: int, tree: Sequence[int], joint: Sequence[int]) -> Forest:
     """Root the tree joints `tree`: parents, depths, and an order that keeps branches together.
 
     Bodies whose entry in `joint` is -1 are free roots. Branches follow each other along the loops that join them: what
@@ -165,7 +165,7 @@ def forest_of_cuts(names: Sequence[str], edges: Sequence[Edge], n_bases: int, cu
         if find(b) not in rooted:
             rooted.add(find(b))
             joint[b] = -1
-    return hang(len(names), edges, n_bases, kept, joint)
+    return root_forest(len(names), edges, n_bases, kept, joint)
 
 
 def _path_joints(edges: Sequence[Edge], kept: Sequence[int], closing: Edge, n_bases: int) -> list[int]:
@@ -207,7 +207,7 @@ def rotors_in_tree(edges: Sequence[Edge], n_bases: int, forest: Forest) -> Fores
         if others:
             out = min(others, key=lambda j: (edges[j].loaded, -edges[j].freedoms, edges[j].name))
             joint = [-1 if b >= n_bases and forest.joint[b] < 0 else -2 for b in range(n)]
-            forest = hang(n, edges, n_bases, sorted({*tree, k} - {out}), joint)
+            forest = root_forest(n, edges, n_bases, sorted({*tree, k} - {out}), joint)
     return forest
 
 
@@ -251,7 +251,7 @@ def _exchanged(edges: Sequence[Edge], n_bases: int, forest: Forest, out: int, in
     n = len(forest.parent)
     kept = sorted(({k for k in forest.joint if k >= 0} - {out}) | {into})
     joint = [-1 if b >= n_bases and forest.joint[b] < 0 else -2 for b in range(n)]
-    return hang(n, edges, n_bases, kept, joint)
+    return root_forest(n, edges, n_bases, kept, joint)
 
 
 def _worth(edges: Sequence[Edge], forest: Forest, k: int) -> tuple[bool, int, int, str]:

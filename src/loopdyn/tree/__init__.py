@@ -1,6 +1,6 @@
-"""Dynamics of the spanning tree: kernels, one algorithm a file, and what Python calls (`functions`).
+"""Dynamics of the spanning tree: kernels, one algorithm per file, and the functions called from Python (`functions`).
 
-What is public here has its arguments checked; inside, modules import from `functions`.
+The public functions here check their arguments; modules of loopdyn import from `functions`.
 """
 
 from loopdyn.tree.functions import (

@@ -4,8 +4,8 @@ Inward, each freedom is eliminated by a scalar pivot: with the articulated inert
 
     U = I S,  d = S . U + G,  u = (tau - S . p) / d,  I <- I - U U^T / d,  p <- p + U u
 
-with G the armature of the freedom, and what remains is shifted to the parent. Outward, a = u - U . a' / d with a' the
-acceleration gathered so far.
+with G the armature of the freedom; the remaining inertia and bias are shifted to the parent. Outward,
+a = u - U . a' / d with a' the acceleration accumulated so far.
 """
 
 from loopdyn.engine.jit import inline, kernel
@@ -62,7 +62,7 @@ PIVOT = 1e-13
 
 @inline
 def eliminate_pin(D, k, size, load, armature, J, H, pw):
-    """Eliminate a rotation about the reference point; `size`: trace of J before any freedom of this joint was."""
+    """Eliminate a rotation about the reference point; `size`: trace of J before the joint's first freedom is."""
     s = get3(D, k, SW)
     uw, uv = symv(J, s), rot_t(H, s)
     pivot = dot(s, uw) + armature
@@ -78,7 +78,7 @@ def eliminate_pin(D, k, size, load, armature, J, H, pw):
 
 @inline
 def eliminate(D, k, size_w, size_v, load, armature, J, H, M, pw, pv):
-    """Eliminate any freedom; `size_w`, `size_v`: traces of J and M before any freedom of this joint was eliminated."""
+    """Eliminate any freedom; `size_w`, `size_v`: traces of J and M before any freedom of this joint is eliminated."""
     sw, sv = get3(D, k, SW), get3(D, k, SV)
     uw, uv = inertia_times(J, H, M, sw, sv)
     pivot = dot(sw, uw) + dot(sv, uv) + armature
@@ -93,8 +93,8 @@ def eliminate(D, k, size_w, size_v, load, armature, J, H, M, pw, pv):
 
 
 @inline(always=True)
-def hand_on(B, i, p, J, H, M, pw, pv):
-    """Add what is left of body i, inertia and bias, to its parent p, about the parent's reference point."""
+def propagate_to_parent(B, i, p, J, H, M, pw, pv):
+    """Add the remaining inertia and bias of body i to its parent p, about the parent's reference point."""
     r = get3(B, i, ARM)
     J, H, M = shift_inertia(J, H, M, r)
     add6(B, p, IJ, J)
@@ -132,7 +132,7 @@ def inward(model, work):
                 J, H, M = subtract_dyad(J, H, M, d, uw, uv)
                 pw, pv = add(pw, scale(u, uw)), add(pv, scale(u, uv))
         if p >= model.n_bases:
-            hand_on(B, i, p, J, H, M, pw, pv)
+            propagate_to_parent(B, i, p, J, H, M, pw, pv)
     return status
 
 
@@ -165,7 +165,7 @@ def articulated_body(model, work):
     rigid_bodies(model, work)
     if model.force.shape[0] > 0:
         add_loads(model, work)
-    else:  # spares a small mechanism the call
+    else:  # saves a small mechanism the call
         for k in range(model.nv):
             work.load[k] = work.tau[k]
     status = inward(model, work)

@@ -1,4 +1,4 @@
-"""Composite rigid bodies: the mass matrix of a tree [Featherstone2008 chapter 6]."""
+"""Composite-rigid-body algorithm: the mass matrix of a tree [Featherstone2008 chapter 6]."""
 
 from loopdyn.engine.jit import inline, kernel
 from loopdyn.engine.records import (
@@ -19,7 +19,7 @@ from loopdyn.spatial.plucker import add, add6, add9, cross, dot, get3, get6, get
 
 @inline(always=True)
 def composite(model, work):
-    """Inertia of everything that a joint carries, about the reference point of its body: IJ, IH, IM."""
+    """Composite inertia of all bodies that a joint carries, about the reference point of its body: IJ, IH, IM."""
     B = work.body
     for i in range(model.tree.shape[0] - 1, model.n_bases - 1, -1):
         p = model.tree[i, PARENT]

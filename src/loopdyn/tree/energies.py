@@ -1,4 +1,4 @@
-"""Kinetic and gravitational energy, rotors included, linear and angular momentum of a tree."""
+"""Kinetic energy, rotors included, potential energy of gravity, linear and angular momentum of a tree."""
 
 from loopdyn.engine.jit import inline, kernel
 from loopdyn.engine.records import COM, INERTIA, MASS, R, V, W, X, open_model, open_work
@@ -8,7 +8,7 @@ from loopdyn.tree.kinematics import kinematics
 
 @inline
 def centre_of_mass(model, work, i):
-    """World position and velocity of the mass centre of body i."""
+    """World position and velocity of the centre of mass of body i."""
     B = work.body
     c = rot(get9(B, i, R), get3(model.body, i, COM))
     return add(get3(B, i, X), c), add(get3(B, i, V), cross(get3(B, i, W), c))
@@ -16,7 +16,7 @@ def centre_of_mass(model, work, i):
 
 @inline
 def balance(model, work, out):
-    """out[0:8] = kinetic energy, energy in gravity, linear momentum, angular momentum about the world origin."""
+    """out[0:8] = kinetic energy, potential energy of gravity, momentum, angular momentum about the world origin."""
     g = (model.gravity[0], model.gravity[1], model.gravity[2])
     for k in range(8):
         out[k] = 0.0

@@ -1,8 +1,8 @@
-"""Dynamics of the spanning tree: what Python calls, one function per question.
+"""Dynamics of the spanning tree: the functions called from Python, one per quantity.
 
-Kernels are in the modules of this package, one algorithm a file; here are the functions that check their
-arguments and return fresh arrays. Cut joints are open in everything here except in :func:`terms`, which
-gives their rows.
+Kernels are in the modules of this package, one algorithm per file; the functions here check their arguments and return
+fresh arrays. Cut joints are open in all of them except in :func:`terms` and :func:`constraint_equations`, which give
+their rows.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-MOVING = 1e-6  # share of the fastest above which a body moves
+MOVING = 1e-6  # a body moves if it is faster than this share of the fastest
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class Terms:
     phi : (nc,) array
         Residual of the rows at position level.
     phi_t : (nc,) array
-        Its explicit rate of change: ``J v + phi_t`` is the residual at velocity level.
+        Partial derivative of phi by time: ``J v + phi_t`` is the residual at velocity level.
     motion : Motion
         Poses, velocities and, for zero joint accelerations, accelerations of all bodies.
     """
@@ -93,7 +93,7 @@ class Terms:
     motion: Motion
 
     def dataset(self) -> xarray.Dataset:
-        """The same with labels: dimensions ``speed``, ``speed2`` and ``row``."""
+        """Labelled data with the dimensions ``speed``, ``speed2`` and ``row``."""
         from loopdyn.quantities.labels import dataset
 
         s = self.system
@@ -110,7 +110,7 @@ class Terms:
         )
 
 
-# ------------------------------------------------------------------------------------------ preparing
+# ---------------------------------------------------------------------------------------- preparation
 
 
 def _prepare(system: System, state: State) -> tuple[NDArray[Any], rec.Work]:
@@ -123,7 +123,7 @@ def _prepare(system: System, state: State) -> tuple[NDArray[Any], rec.Work]:
 
 
 def sized(values: ArrayLike, size: int, name: str) -> Array:
-    """Numbers of a given count as an array of their own; another count is not broadcast."""
+    """The values as a new array of the given size; another size raises and is not broadcast."""
     given = np.array(values, float)
     if given.shape != (size,):
         raise ModelError([Problem(name, f"its shape is {given.shape}, not ({size},)", "Give one value for each.")])
@@ -131,7 +131,7 @@ def sized(values: ArrayLike, size: int, name: str) -> Array:
 
 
 def add_user_forces(system: System, t: float, q: ArrayLike, v: ArrayLike, tau: Array) -> None:
-    """Let all user forces add to the generalised forces `tau` (nv,); each gets copies of the state."""
+    """Add all user forces to the generalised forces `tau` (nv,); each is called with copies of the state."""
     for force in system.mechanism.user_forces.values():
         force.function(float(t), np.array(q, float), np.array(v, float), tau)
 
@@ -159,14 +159,14 @@ def require_rows(system: System, w: rec.Work, J: Array, t: float) -> None:
 
 
 def bodies_without_inertia(system: System, state: State, N: Array | None = None) -> list[tuple[str, ...]]:
-    """Groups of bodies that can move, each group by itself, where none of them has inertia; from the root outwards.
+    """Groups of bodies that can move without inertia, each group by itself; from the root outwards.
 
     Parameters
     ----------
     system : System
     state : State
     N : (nv, m) array, optional
-        Basis of the motions to look at, in natural units; by default all that the tree allows, cut joints open.
+        Basis of the motions examined, in natural units; by default all that the tree allows with cut joints open.
     """
     units = system.speed_units
     M = mass_matrix(system, state) * np.outer(units, units)
@@ -188,10 +188,11 @@ def _moving_bodies(system: System, pose: State, v: Array) -> list[str]:
 
 
 def no_inertia_in_tree(system: System, state: State, row: int) -> SingularityError:
-    """The error of methods that go along the tree, where a pivot vanishes at a state.
+    """Error of recursive methods on the tree when a pivot vanishes at a state.
 
-    `row` is what their kernels report: the innermost of the bodies that fail, as the ones inboard of a body without
-    inertia do. In a system too large for dense matrices the body is the outermost of those that compile() found.
+    `row` is the body that their kernels report: the innermost of those that fail, since the bodies inboard of a body
+    without inertia fail as well. In a system too large for dense matrices the body named is the outermost of those that
+    compile() found.
     """
     if system.nv <= LARGEST_DENSE:
         groups = bodies_without_inertia(system, State(state.t, state.q, np.zeros(system.nv)))
@@ -210,7 +211,7 @@ def no_inertia_in_tree(system: System, state: State, row: int) -> SingularityErr
     )
 
 
-# ------------------------------------------------------------------------------------------- questions
+# ------------------------------------------------------------------------------------------- functions
 
 
 def forward_dynamics(system: System, state: State, tau: ArrayLike | None = None) -> Array:
@@ -250,7 +251,7 @@ def forward_dynamics(system: System, state: State, tau: ArrayLike | None = None)
 
 
 def inverse_dynamics(system: System, state: State, a: ArrayLike) -> Array:
-    """Generalised forces, over and above those of the model, that give the tree the accelerations `a`.
+    """Generalised forces in addition to those of the model that give the tree the accelerations `a`.
 
     Examples
     --------
@@ -305,9 +306,9 @@ def body_jacobian(system: System, state: State, body: str) -> Array:
 
 
 def energy(system: System, state: State) -> Energy:
-    """Kinetic energy, energy in gravity (zero at the world origin), momentum and angular momentum.
+    """Kinetic energy, potential energy of gravity (zero at the world origin), momentum and angular momentum.
 
-    Bases, whose motion is given, are not counted.
+    Bases, whose motion is prescribed, do not count.
 
     Examples
     --------
@@ -323,7 +324,7 @@ def energy(system: System, state: State) -> Energy:
 
 
 def body_motion(system: System, state: State, a: ArrayLike | None = None) -> Motion:
-    """Poses, velocities and accelerations of all bodies; joint accelerations `a` are zero unless given.
+    """Poses, velocities and accelerations of all bodies; the joint accelerations `a` are zero by default.
 
     Examples
     --------
@@ -365,12 +366,12 @@ def relative_pose(joint: JointData, motion: Motion) -> tuple[Array, Array]:
 
 
 def joint_coordinates(joint: JointData, motion: Motion) -> Array:
-    """Coordinates of any joint, also of a cut one, measured from the poses of its bodies; angles within half a turn."""
+    """Coordinates of any joint, cut or in the tree, from the poses of its bodies; angles within half a turn."""
     return joint.spec.measure(*relative_pose(joint, motion), joint.par)
 
 
 def increment(system: System, q: ArrayLike, xi: ArrayLike) -> Array:
-    """q (+) xi: coordinates moved along the joints' manifolds by increments of the speeds' kind.
+    """q (+) xi: coordinates moved along the joints' manifolds by the increments xi (nv).
 
     Examples
     --------
@@ -381,7 +382,7 @@ def increment(system: System, q: ArrayLike, xi: ArrayLike) -> Array:
     """
     out = np.empty(system.nq)
     kinematics.plus(system.ints, system.floats, sized(q, system.nq, "q"), sized(xi, system.nv, "xi"), out)
-    # where a base turns, a pose without its time does not show the angle: runs alone count then
+    # with a rotating base the pose alone, without its time, does not determine the angle: only runs count turns then
     return counted(system, 0.0, out) if system.counted and not system.base_turns else out
 
 
@@ -402,7 +403,7 @@ def difference(system: System, q: ArrayLike, p: ArrayLike) -> Array:
 
 
 def apart(system: System, q: ArrayLike, p: ArrayLike) -> float:
-    """Largest motion between two poses in natural units (rad, sizes of the mechanism), whole turns not counted.
+    """Distance of two poses: largest motion between them in natural units, whole turns not counted.
 
     Examples
     --------
@@ -417,10 +418,10 @@ def apart(system: System, q: ArrayLike, p: ArrayLike) -> float:
 
 
 def readings(system: System, state: State, other: System) -> Array:
-    """Joint coordinates that forces, then relations of `other` read, with full turns; zero where a force reads none.
+    """Joint coordinates that the forces, then the relations of `other` depend on, with full turns; zero if none.
 
-    `other` is the same mechanism with other cuts, and maybe without some of its forces: given these values, it reads
-    the angles of its cut joints with the same full turns.
+    `other` is the same mechanism with other cuts, possibly without some of its forces. With these values it reads the
+    angles of its cut joints with the same full turns.
 
     Examples
     --------
@@ -438,9 +439,10 @@ def readings(system: System, state: State, other: System) -> Array:
 
 
 def counted(system: System, t: float, q: ArrayLike) -> Array:
-    """The coordinates q with the counted angles of cut joints (`system.counted`) as the pose shows them.
+    """Coordinates q whose counted angles of cut joints (`system.counted`) are read from the pose.
 
-    Each gets the full turns that bring it nearest to what it was: the poses before must be less than half a turn away.
+    Each gets the number of full turns that brings it nearest to its previous value, which must be less than half a turn
+    away.
 
     Examples
     --------
@@ -470,7 +472,7 @@ def terms(system: System, state: State, near: ArrayLike | None = None, user: Use
         Angles of cut joints whose turns do not follow from the coordinates are read within half a turn of these
         (:func:`readings`), by default of zero.
     user : UserRows, optional
-        Rows of user constraints, where they are known already.
+        Rows of user constraints, if they are known already.
 
     Examples
     --------
@@ -521,7 +523,7 @@ def constraint_equations(system: System, state: State) -> tuple[Array, Array]:
 
 
 class TreeSolver:
-    """Accelerations of one tree at many states, without a new allocation per call.
+    """Accelerations of one tree at many states, without allocation per call.
 
     Examples
     --------

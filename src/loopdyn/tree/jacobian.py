@@ -46,7 +46,7 @@ from loopdyn.tree.kinematics import accelerations, kinematics
 
 @inline(always=True)
 def add_power(model, work, i, x, torque, force, row):
-    """Add to row (nv) the power, per unit of each speed, of a torque and a force at the world point x of body i."""
+    """Add the power per unit speed of a torque, and a force at the world point x of body i, to row (nv)."""
     B, D = work.body, work.dof
     while i >= model.n_bases:
         about = add(torque, cross(sub(x, get3(B, i, X)), force))
@@ -72,7 +72,7 @@ def pair(model, work, n):
 
 @inline
 def skip_rows(work, first, count, skipped):
-    """Make the rows zero whose bits are set: they constrain nothing."""
+    """Set the rows to zero whose bits are set: they constrain nothing."""
     for m in range(count):
         if (skipped >> m) & 1 == 1:
             k = first + m
@@ -99,7 +99,7 @@ def rows_of_pair(model, work, n):
 
 @inline(always=True)
 def constraint_rows(model, work):
-    """The same for all cut joints and pair constraints."""
+    """phi, direction and gamma of the rows of all cut joints and pair constraints."""
     for n in range(model.cut.shape[0]):
         rows_of_pair(model, work, n)
 
@@ -130,8 +130,8 @@ def body_point_acceleration(B, i, p):
 def reduce_rows(model, work, rate):
     """From bodies to coordinates: `rate` (nc) becomes d phi/dt, and `gamma` the right side of J a = gamma.
 
-    The rows were written for the motion of the two bodies. What the bodies do at zero joint accelerations
-    (velocity terms, moving bases) goes to the right side.
+    The rows were written for the motion of the two bodies. The accelerations of the bodies at zero joint accelerations
+    (velocity terms, moving bases) go to the right side.
     """
     B = work.body
     for n in range(model.cut.shape[0]):

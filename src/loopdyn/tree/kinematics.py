@@ -64,7 +64,7 @@ EX, EY, EZ = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
 
 @inline
 def rest_base(model, work, i):
-    """A base that does not move: its pose is the reference pose."""
+    """Place a base that does not move at its reference pose."""
     B = work.body
     put9(B, i, R, get9(model.base_pose, i, 3))
     put3(B, i, X, get3(model.base_pose, i, 0))
@@ -128,7 +128,7 @@ def place_bases(model, work):
 
 @inline(always=True)
 def place_on_pin(model, work, i, RP, wP, iq, iv):
-    """A body on a revolute joint, the most frequent case: no displacement, one axis."""
+    """Place a body on a revolute joint, the most frequent case: no displacement, one axis."""
     B = work.body
     u = get3(model.body, i, AXES + 6)
     a = rot(RP, u)
@@ -146,7 +146,7 @@ def place_on_pin(model, work, i, RP, wP, iq, iv):
 
 @inline(always=True)
 def place_on_joint(model, work, i, RP, wP, iq, iv):
-    """A body on a joint of any type, entered from its parent or, reversed, from its child."""
+    """Place a body on a joint of any type, from its declared parent or, reversed, from its declared child."""
     B, S = work.body, work.dof
     kind = model.tree[i, KIND]
     A = get9(model.body, i, AXES)
@@ -166,7 +166,7 @@ def place_on_joint(model, work, i, RP, wP, iq, iv):
         put3(B, i, W, add(wP, w))
         put3(B, i, CW, add(cross(wP, w), cj))
         put3(B, i, CV, add(add(centripetal(wP, r), scale(2.0, cross(wP, dd))), cl))
-    else:  # invert what the joint says of M seen from F
+    else:  # invert the motion of M seen from F
         wF = sub(wP, w)
         for k in range(iv, iv + model.tree[i, NV]):
             sw, sv = get3(S, k, SW), get3(S, k, SV)
@@ -184,9 +184,9 @@ def place_on_joint(model, work, i, RP, wP, iq, iv):
 
 @inline(always=True)
 def place_body(model, work, i, with_inertia):
-    """A body whose parent is placed; `with_inertia` adds what it is and bears alone (:mod:`loopdyn.tree.rigid`).
+    """Place a body whose parent is placed; `with_inertia` adds its rigid inertia and bias (:mod:`loopdyn.tree.rigid`).
 
-    One pass for both goes once through memory, which counts from some ten thousand bodies on (`benchmarks/tree.py`).
+    One pass for both reads memory only once, which matters from some ten thousand bodies on (`benchmarks/tree.py`).
     """
     B = work.body
     p, iq, iv = model.tree[i, PARENT], model.tree[i, Q0], model.tree[i, V0]
@@ -207,7 +207,7 @@ def place_body(model, work, i, with_inertia):
 
 @inline(always=True)
 def place_bodies(model, work, with_inertia):
-    """The outward pass: all bases and bodies."""
+    """Outward pass: place all bases and bodies."""
     place_bases(model, work)
     for i in range(model.n_bases, model.tree.shape[0]):
         place_body(model, work, i, with_inertia)
@@ -257,7 +257,7 @@ def move(ints, floats, work):
 
 @kernel
 def plus(ints, floats, q, xi, out):
-    """out = q (+) xi: move every joint along its manifold by xi (nv); counted angles stay what they are."""
+    """out = q (+) xi: move every joint along its manifold by xi (nv); counted angles are left unchanged."""
     model = open_model(ints, floats)
     for i in range(model.n_bases, model.tree.shape[0]):
         joint_plus(model.tree[i, KIND], model.tree[i, NV], q, model.tree[i, Q0], xi, model.tree[i, V0], out)

@@ -1,4 +1,4 @@
-"""Motions without inertia: which there are, and which bodies move in them."""
+"""Motions without inertia, and the bodies that move in them."""
 
 from __future__ import annotations
 
@@ -10,20 +10,19 @@ from scipy import linalg
 
 Array = NDArray[np.float64]
 
-# A motion has no inertia if what M gives for it is this share of the terms it is the sum of ...
+# A motion has no inertia if its inertia is below this share of the terms whose sum it is ...
 MASSLESS = 1e-12
-# ... or this share of the largest inertia of any motion.
+# ... or below this share of the largest inertia of any motion.
 NOTHING = 1e-18
-# Systems with more speeds or rows than this are judged without dense matrices.
+# Systems with more speeds or rows than this are analysed without dense matrices.
 LARGEST_DENSE = 400
 
 
 def motions_without_inertia(M: Array, N: Array) -> Array:
-    """Motions (n, k) in the span of N (n, m) against which M has no inertia but for rounding; k is often zero.
+    """Motions (n, k) in the span of N (n, m) that have no inertia in M up to rounding; k is often zero.
 
-    Rounding is judged against the terms that the inertia of a motion is the sum of, not against other inertias: a
-    light body is not a body without inertia. M is in natural units. Motions of bodies that do not depend on one another
-    are in different columns.
+    Rounding is relative to the terms whose sum is the inertia of a motion, not to other inertias: a light body is not a
+    body without inertia. M is in natural units. Independent motions of bodies are in different columns.
 
     Examples
     --------
@@ -46,7 +45,7 @@ def motions_without_inertia(M: Array, N: Array) -> Array:
 
 
 def smallest_groups(groups: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
-    """Each group once, without those that contain another.
+    """Each group once, without groups that contain another.
 
     Examples
     --------

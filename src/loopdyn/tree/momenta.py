@@ -1,13 +1,13 @@
 """Momenta of all bodies: of a motion, and of the chord between two poses; loads without velocity terms.
 
-A body that goes from the pose (c0, R0) of its mass centre and axes to (c1, R1) in the time h has, if it is free in
-between, the momentum and spin about its mass centre, in world axes,
+A body that moves freely from the pose (c0, R0) of its centre of mass and axes to (c1, R1) in the time h has the
+momentum and the angular momentum about its centre of mass, in world axes,
 
     P = m (c1 - c0) / h,    L = R0 (mu + 1/2 psi x mu + 1/4 (psi . mu) psi),    mu = I psi / h,    R0^T R1 = cay(psi)
 
 the same at both ends: the discrete Legendre transform of m |c1 - c0|^2 / 2h + psi . I psi / 2h, with Cayley's map
-cay(psi) = 1 + 4 / (4 + |psi|^2) (psi^ + psi^ psi^ / 2). It has no inverse of the inertia in it. A rotor of inertia G
-that turns with a coordinate has the momentum G (q1 - q0) / h along it.
+cay(psi) = 1 + 4 / (4 + |psi|^2) (psi^ + psi^ psi^ / 2). No inverse of the inertia is needed. A rotor of inertia G that
+turns with a coordinate has the momentum G (q1 - q0) / h along it.
 """
 
 from loopdyn.engine.jit import inline, kernel
@@ -55,7 +55,7 @@ from loopdyn.tree.kinematics import ZERO, kinematics
 
 @inline
 def gather(model, work, load, out):
-    """What a momentum or a load on every body is in terms of the freedoms of the tree, into out (nv).
+    """Project momenta of, or loads on, all bodies onto the freedoms of the tree, into out (nv).
 
     `load` (bodies, 6) has the torque about the body's reference point and the force, and is overwritten.
     """
@@ -71,7 +71,7 @@ def gather(model, work, load, out):
 
 @inline
 def put_about_reference(model, work, i, load, spin, momentum):
-    """Row i of `load` from a spin about the mass centre and a momentum, at the pose in `work`."""
+    """Row i of `load` from an angular momentum about the centre of mass and a momentum, at the pose in `work`."""
     c = rot(get9(work.body, i, R), get3(model.body, i, COM))
     put3(load, i, 0, add(spin, cross(c, momentum)))
     put3(load, i, 3, momentum)
@@ -79,7 +79,7 @@ def put_about_reference(model, work, i, load, spin, momentum):
 
 @inline
 def clear_bases(model, load):
-    """No momentum on the bases yet."""
+    """Set the momenta of the bases to zero."""
     for i in range(model.n_bases):
         put3(load, i, 0, ZERO)
         put3(load, i, 3, ZERO)
@@ -87,7 +87,7 @@ def clear_bases(model, load):
 
 @kernel
 def momenta(ints, floats, work, load, out):
-    """Generalised momenta out (nv) of the motion (t, q, v) in `work`, that of moving bases included.
+    """Generalised momenta out (nv) of the motion (t, q, v) in `work`, including that due to moving bases.
 
     `load` (bodies, 6) is scratch.
     """

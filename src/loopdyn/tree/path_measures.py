@@ -10,8 +10,8 @@ from loopdyn.tree.jacobian import constraint_terms
 def measures(ints, floats, work, path, J, balance, residual):
     """At each state of `path` = (t, q, v, a): balance (n, 8) as `energy` gives it, and residual (n, 3, nc).
 
-    Residuals are those of position, velocity and acceleration; J (nc, nv) is scratch. Rows of user constraints must
-    have been written to `work`, J and residual[:, 1] before: n is then 1.
+    Residuals are those of position, velocity and acceleration; J (nc, nv) is scratch. With user constraints n is 1, and
+    their rows must have been written to `work`, J and residual[:, 1] before.
     """
     t, q, v, a = path
     w = open_work(ints, work)

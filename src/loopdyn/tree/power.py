@@ -1,4 +1,4 @@
-"""Power and load of every force at one state, and the power that enters through drivers and moving bases."""
+"""Power and load of every force at one state, and the power of drivers and moving bases."""
 
 from loopdyn.engine.jit import inline, kernel
 from loopdyn.engine.records import (
@@ -30,7 +30,7 @@ from loopdyn.tree.kinematics import accelerations, kinematics
 
 ZERO = (0.0, 0.0, 0.0)
 
-# Beyond the forces, by number: what user functions give, and what drivers and moving bases give.
+# Sources of power after the forces: user forces, and drivers with moving bases.
 USER, GIVEN, N_OTHERS = range(3)
 
 
@@ -43,7 +43,7 @@ def clear(B, i):
 
 @inline
 def received(model, B, i):
-    """Power of the load in PW, PV of body row i; a base is not counted, its motion is given."""
+    """Power of the load in PW, PV on body row i; zero for a base, whose motion is prescribed."""
     if i < model.n_bases:
         return 0.0
     return -dot(get3(B, i, PW), get3(B, i, W)) - dot(get3(B, i, PV), get3(B, i, V))
@@ -51,7 +51,7 @@ def received(model, B, i):
 
 @inline
 def of_tree(model, n):
-    """Whether force n acts on coordinates of the tree, and reads no body."""
+    """Whether force n acts on coordinates of the tree and depends on no body."""
     on = model.force[n, FORCE_ON]
     return on == ON_COORDINATES or (on == ON_FREEDOM and model.force[n, FORCE_CUT] < 0)
 
@@ -75,7 +75,7 @@ def force_power(model, work, n):
 
 @inline
 def total_power(model, work):
-    """Rate of kinetic energy and energy in gravity of all bodies, from their motion with the accelerations work.a."""
+    """Rate of the kinetic and gravitational energy of all bodies, from their motion with the accelerations work.a."""
     accelerations(model, work)
     B = work.body
     g = (model.gravity[0], model.gravity[1], model.gravity[2])
@@ -94,7 +94,7 @@ def total_power(model, work):
 
 @inline
 def reads_bodies(model):
-    """Whether some force reads more than coordinates and speeds of the tree."""
+    """Whether some force depends on more than coordinates and speeds of the tree."""
     found = False
     for n in range(model.force.shape[0]):
         found = found or not of_tree(model, n)
@@ -105,8 +105,8 @@ def reads_bodies(model):
 def powers(model, work, moved, power, load):
     """Power of every force, of user forces and, if `moved`, of drivers and bases, at (t, q, v, a) in `work`.
 
-    power (forces + N_OTHERS), load (forces). What enters through drivers and bases is what forces leave unexplained
-    of the total: zero, and not computed, where nothing moves by itself.
+    power (forces + N_OTHERS), load (forces). The power of drivers and bases is the total less that of all forces; it is
+    zero, and not computed, if nothing has a prescribed motion.
     """
     if moved or reads_bodies(model):
         kinematics(model, work)
@@ -126,7 +126,7 @@ def powers(model, work, moved, power, load):
 
 @kernel
 def elastic_energy(ints, floats, work):
-    """Energy in all forces that store any, at (t, q) in `work`."""
+    """Energy stored in all forces, at (t, q) in `work`."""
     model, data = open_model(ints, floats), open_work(ints, work)
     kinematics(model, data)
     total = 0.0

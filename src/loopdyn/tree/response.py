@@ -1,4 +1,4 @@
-"""Responses of a tree to generalised forces: M^-1 F with the factors the articulated-body pass has left."""
+"""Responses of a tree to generalised forces: M^-1 F with the factors of the articulated-body algorithm."""
 
 from loopdyn.engine.jit import inline, kernel
 from loopdyn.engine.records import ARM, DINV, NV, PARENT, SV, SW, UV, UW, V0, open_model, open_work
@@ -13,7 +13,7 @@ from loopdyn.tree.kinematics import rigid_bodies
 def respond(model, work, force, out, wrench, motion):
     """out = M^-1 force for one vector of nv generalised forces; `wrench`, `motion`: scratch (rows, 6).
 
-    The recursion is that of the accelerations with nothing but `force` acting. `inward` of
+    The recursion is that of the accelerations with `force` as the only load. `inward` of
     :mod:`loopdyn.tree.aba` must have been run at this state: U and 1/(S . U) are read from `work.dof`.
     """
     B, D = work.body, work.dof

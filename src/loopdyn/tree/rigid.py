@@ -1,4 +1,4 @@
-"""Inertia and inertial forces of each body alone, about its reference point, world axes."""
+"""Rigid-body inertia and inertial forces of each body, about its reference point, world axes."""
 
 from loopdyn.engine.jit import inline
 from loopdyn.engine.records import ARM_COM, COM, IH, IJ, IM, INERTIA, MASS, PV, PW, R, W
@@ -25,8 +25,8 @@ from loopdyn.spatial.plucker import (
 def rigid_body(model, work, i, g):
     """Rigid inertia (IJ, IH, IM) and bias wrench (PW, PV) of body i.
 
-    The bias is what must act on the body for zero acceleration of its reference point and zero angular
-    acceleration: gyroscopic and centripetal terms, less gravity. Applied loads are taken off it later.
+    The bias is the wrench needed for zero acceleration of the reference point and zero angular acceleration: gyroscopic
+    and centripetal terms, less gravity. Applied loads are subtracted later.
     """
     B = work.body
     Ri, w, m = get9(B, i, R), get3(B, i, W), model.body[i, MASS]

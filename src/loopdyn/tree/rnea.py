@@ -1,4 +1,4 @@
-"""Recursive Newton-Euler: generalised forces of given accelerations, in linear time [Featherstone2008 chapter 5]."""
+"""Recursive Newton-Euler algorithm: inverse dynamics in linear time [Featherstone2008 chapter 5]."""
 
 from loopdyn.engine.jit import inline, kernel
 from loopdyn.engine.records import (
@@ -27,7 +27,7 @@ from loopdyn.tree.kinematics import accelerations, rigid_bodies
 def wrenches(model, work):
     """Wrench that each joint must carry, PW and PV, about the body's reference point, for the motion in `work`.
 
-    The rows of the bases receive what everything that stands on them needs.
+    The rows of the bases receive the total wrench of all that they carry.
     """
     B = work.body
     for i in range(model.n_bases, model.tree.shape[0]):
@@ -43,7 +43,7 @@ def wrenches(model, work):
 
 @inline(always=True)
 def inverse_dynamics(model, work, tau):
-    """Generalised forces of the motion `work.a`, loads on bodies counted and loads on freedoms not; into tau (nv)."""
+    """Generalised forces for the accelerations `work.a` into tau (nv), less loads on bodies, not on freedoms."""
     rigid_bodies(model, work)
     add_loads(model, work)
     accelerations(model, work)
@@ -57,7 +57,7 @@ def inverse_dynamics(model, work, tau):
 
 @kernel
 def rnea(ints, floats, work):
-    """Generalised forces needed for the accelerations `work.a`, over and above all loads; into `work.tau`."""
+    """Generalised forces needed for the accelerations `work.a` in addition to all loads; into `work.tau`."""
     model, data = open_model(ints, floats), open_work(ints, work)
     for k in range(model.nv):
         data.tau[k] = 0.0

@@ -1,4 +1,4 @@
-"""Where the laws of forces read their tables, and what is said where they leave them."""
+"""Variables at which the laws of forces read their tables; warnings and errors outside the range of a table."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from loopdyn.tree.kinematics import kinematics
 
 @kernel
 def read_law(ints, floats, work, n):
-    """Run the law of force n at (t, q, v) in `work`: the variables that its program reads are then in the jets."""
+    """Run the law of force n at (t, q, v) in `work`; the variables of its program are then in the jets."""
     model, data = open_model(ints, floats), open_work(ints, work)
     kinematics(model, data)
     data.jets[:, :] = 0.0
@@ -30,7 +30,7 @@ def read_law(ints, floats, work, n):
 
 
 def table_place(system: System, table: TableUse) -> int | None:
-    """Number of the variable of a table among t, all q and all v of the tree; None if it is none of them."""
+    """Index of the variable of a table among t, all q and all v of the tree; None if it is none of them."""
     k = table.lookup.variable
     if table.force < 0 or k == 0:
         return 0
@@ -54,7 +54,7 @@ def table_variable(system: System, table: TableUse, state: State) -> float:
 
 
 def check_tables(system: System, states: Iterable[State]) -> None:
-    """Warn where a table is left at one of the states, once for each table; raise where that is an error."""
+    """Warn, once per table, if a state is outside the range of a table; raise where that is an error."""
     watched = [table for table in system.tables if table.lookup.outside != "extend"]
     for state in states if watched else ():
         for table in list(watched):
@@ -65,7 +65,7 @@ def check_tables(system: System, states: Iterable[State]) -> None:
 
 
 def leave_table(table: TableUse, where: str) -> None:
-    """Say that a table is left, unless its law goes on there; raise where that is an error."""
+    """Warn that the range of a table is left, unless its law is extended there; raise where that is an error."""
     if table.lookup.outside == "error":
         raise LoopdynError(table.left(where))
     if table.lookup.outside == "hold":

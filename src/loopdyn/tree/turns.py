@@ -10,9 +10,9 @@ from loopdyn.tree.kinematics import kinematics
 
 @inline
 def count_turns(model, work):
-    """Set the counted coordinates to what the pose shows, each with the turns that bring it nearest to what it was.
+    """Read the counted coordinates from the pose, each with the turns that bring it nearest to its previous value.
 
-    Returns the fastest of their rates.
+    Returns the largest of their rates.
     """
     fastest = 0.0
     first = model.nq - model.counted.shape[0]
@@ -34,7 +34,7 @@ def count(ints, floats, work):
 
 @kernel
 def readings(ints, floats, work, out):
-    """Coordinates that forces and entries of relations read (forces + entries) at the state in `work`."""
+    """Coordinates that forces and entries of relations depend on (forces + entries), at the state in `work`."""
     model, data = open_model(ints, floats), open_work(ints, work)
     kinematics(model, data)
     forces = model.force.shape[0]

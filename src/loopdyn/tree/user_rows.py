@@ -1,12 +1,12 @@
 """Rows of user constraints: Python functions of the state, called before the kernels.
 
-With q(s) the motion that has the speeds v and no accelerations,
+With q(s) the motion with the speeds v and zero accelerations,
 
     phi(t, q)      J = d phi(t, q (+) xi)/d xi    rate = d phi(t + s, q(s))/ds     gamma = -d2 phi(t + s, q(s))/ds2
     psi(t, q, v)   J = d psi/dv                   rate = psi                       gamma = -d psi(t + s, q(s), v)/ds
 
 First derivatives come from the user's Jacobian, from complex steps, or from five-point differences; second ones are
-five-point differences of first ones, or of phi itself where those are differences too.
+five-point differences of the first ones, or of phi itself if the first ones are differences, too.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ Array = NDArray[np.float64]
 Rates = Callable[[float], Array]  # of a parameter s
 
 COMPLEX_STEP = 1e-30
-# Displacement, in rad or sizes of the mechanism, over which differences are taken. Five-point formulas err by its
-# fourth power, 1e-12, and by rounding, 1e-16 divided by it (first derivatives) or by its square (second).
+# Step of the differences in natural units. The error of five-point formulas is its fourth power, 1e-12, plus rounding,
+# 1e-16 divided by it (first derivatives) or by its square (second).
 DIFFERENCE = 1e-3
-# A complex step is trusted if it agrees with differences to this share: functions that drop imaginary parts do not.
+# A complex step is used if it agrees with differences to this share; functions that drop imaginary parts do not.
 AGREEMENT = 1e-6
 
 
@@ -47,7 +47,7 @@ class UserRows:
     J: Array
 
     def write(self, w: rec.Work, J: Array, rate: Array) -> None:
-        """Put them where the kernels expect them: into the last rows."""
+        """Write them to the last rows, where the kernels expect them."""
         n = len(self.phi)
         if n:
             w.phi[-n:], w.gamma[-n:], w.explicit[-n:] = self.phi, self.gamma, 0.0
@@ -60,7 +60,7 @@ class UserFunctions:
     Attributes
     ----------
     methods : dict
-        How the derivatives of each constraint are made.
+        How the derivatives of each constraint are computed.
 
     Examples
     --------
@@ -181,11 +181,11 @@ class UserFunctions:
 
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("error")  # of imaginary parts that are dropped
+                warnings.simplefilter("error")  # about imaginary parts that are dropped
                 steps = f(1j * COMPLEX_STEP)
         except ModelError:
             raise
-        except Exception:  # whatever a function of floats may say to complex numbers
+        except Exception:  # any error that a function of floats may raise for complex numbers
             return False
         if not np.iscomplexobj(steps):
             return False

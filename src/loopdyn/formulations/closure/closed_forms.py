@@ -15,9 +15,9 @@ from loopdyn.formulations.closure.parts import (
     Y_AXIS,
     ZERO,
     attach,
+    attach_both,
     column,
     frame_at,
-    hang_both,
     move_part,
     ring,
     turn_part,
@@ -53,7 +53,7 @@ TURNED = 1e-300  # share of a squared length: a rod that is turned by less than 
 def close_pins(C, s, g):
     """Three pins: a triangle of three known sides, R(f)(a + R(p) b) = d [Blajer1993 eqs. (15)-(18)]."""
     (j1, j2, j3), (e1, e2, e3), (m1, m2, m3) = ring(C, s)
-    hang_both(C, s)
+    attach_both(C, s)
     a, A = frame_at(C, j1, e1)
     n = column(A, 2)
     b1, _ = frame_at(C, j2, e2)
@@ -85,7 +85,7 @@ def direction(C, j, end):
 def close_slide(C, s, g):
     """Two pins and a slide: x e + R(p) b = d, the slide between the parts that stand still and that slides."""
     (j1, j2, j3), (e1, e2, e3), (m1, m2, m3) = ring(C, s)
-    hang_both(C, s)
+    attach_both(C, s)
     a, A = frame_at(C, j1, e1)
     n, e = column(A, 2), direction(C, j3, 1 - e3)
     b1, _ = frame_at(C, j2, e2)
@@ -147,7 +147,7 @@ def apex(n1, n2, c1, c2, rr, sign):
 def close_sphere(C, s, g):
     """Three hinges whose axes meet in a point: the axis of the second one, r, has known angles with the other two."""
     (j1, j2, j3), (e1, e2, e3), (m1, m2, m3) = ring(C, s)
-    hang_both(C, s)
+    attach_both(C, s)
     a, A1 = frame_at(C, j1, e1)
     c, A3 = frame_at(C, j3, 1 - e3)
     n1, n3 = column(A1, 2), column(A3, 2)

@@ -317,7 +317,7 @@ class ClosureSolver(PartitionSolver):
             coordinates=self,
         )
 
-    def _may_slip(self, state: State) -> bool:
+    def _may_switch_branch(self, state: State) -> bool:
         """... not where a group cannot be closed beyond: that is a limit, at which a run ends by itself.
 
         The discriminant of the group is linear in time at a limit and below zero behind it; where two branches cross it
@@ -380,7 +380,7 @@ class ClosureSolver(PartitionSolver):
             left = "; ".join(", ".join(block.coordinates) for block in self.plan_.blocks)
             return failures.block_not_closed(t, left, self._values(self.run.state.q, self.plan_))
         if status == NOT_THERE:
-            return failures.not_there(t, self.system)
+            return failures.rows_left_open(t, self.system)
         return super().explain(status, t)
 
     def singular(self, t: float, independent: Sequence[int]) -> SingularityError:

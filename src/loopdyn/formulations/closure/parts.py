@@ -83,7 +83,7 @@ def ring(C, s):
 
 
 @inline
-def hang_both(C, s):
+def attach_both(C, s):
     """The two parts that move, at the zero of their joints with the one that stands still."""
     (j1, _, j3), (e1, _, e3), (m1, m2, m3) = ring(C, s)
     attach(C, j1, e1, m1, m2, ZERO, IDENTITY)

@@ -311,11 +311,11 @@ class Planner:
         if not far or float(np.linalg.norm(np.cross(n1, n2))) < PARALLEL:
             return False
         still, moved, _, last = parts
-        self._hang(parts, (hinge, first, second))
+        self._attach_in_series(parts, (hinge, first, second))
         self._solve(layout.LEVEL, (still, moved, last), (hinge, hard[0], ball), (moved,))
         return True
 
-    def _hang(self, parts: Sequence[int], joints: Sequence[JointData]) -> None:
+    def _attach_in_series(self, parts: Sequence[int], joints: Sequence[JointData]) -> None:
         """Parts one behind another, joints at their zeros."""
         for j, held, hung in zip(joints, parts[:-1], parts[1:], strict=True):
             self._step(layout.HANG, [self.numbers[j.name]], [0 if self.part[j.parent] == held else 1], -1, [hung])
@@ -330,7 +330,7 @@ class Planner:
         arms = [float(np.linalg.norm(np.cross(self.at.axis(j), centre - self.at.frame(j, 0)[0]))) for j in hinges]
         if min(arms) < APART * self.system.size or not self._is_skew(first, second):
             return False
-        self._hang(parts, hinges)
+        self._attach_in_series(parts, hinges)
         self._solve(layout.TORUS, parts, (*hinges, ball), parts[1:2])
         return True
 

@@ -54,7 +54,7 @@ AROUND, ALIKE = 1e-3, 0.9
 BLURRED = 1e-4  # indicator, in natural units, below which accelerations of regular solvers lose half of their digits
 
 
-def beside(system: System, state: State, move: float = BESIDE) -> State:
+def nearby_regular_pose(system: System, state: State, move: float = BESIDE) -> State:
     """The closed pose at a distance, rad or sizes of the mechanism, from a singular one, where its speeds lead.
 
     Raises
@@ -98,7 +98,7 @@ class MomentumSolver(PassingSolver):
         self._moving_bases = bool((system.model.base_programs >= 0).any())
 
     @cached_property
-    def _aside(self) -> MomentumSolver:
+    def _auxiliary(self) -> MomentumSolver:
         """Another one, for questions that must not disturb the steps that are being made."""
         return type(self)(self.system, self._rank, self.regular, 2)
 
@@ -110,11 +110,11 @@ class MomentumSolver(PassingSolver):
         come closest. ``diagnostics["singular"]`` is then one.
         """
         try:
-            if self._aside.begin(t, q, v) > BLURRED:
+            if self._auxiliary.begin(t, q, v) > BLURRED:
                 return self.regular(t, q, v)
         except SingularityError:
             pass  # the regular solver refuses, or the state is at rest, of which the steps will tell
-        a = self._aside._by_differences(t, q, v)
+        a = self._auxiliary._by_differences(t, q, v)
         now, rows = terms(self.system, State(t, np.array(q), np.array(v))), self.system.row_units
         force = now.M @ a - now.h
         lam = np.linalg.lstsq((now.J / rows[:, None]).T, force, rcond=None)[0] / rows
@@ -129,7 +129,8 @@ class MomentumSolver(PassingSolver):
         for _ in range(TRIALS):
             try:
                 coarse, fine = (
-                    (self.walk(step, (1.0,)).v - self.walk(-step, (1.0,)).v) / (2.0 * step) for step in (h, 0.5 * h)
+                    (self.take_steps(step, (1.0,)).v - self.take_steps(-step, (1.0,)).v) / (2.0 * step)
+                    for step in (h, 0.5 * h)
                 )
             except ConvergenceError:
                 h *= 0.1
@@ -195,10 +196,10 @@ class MomentumSolver(PassingSolver):
         kernels.begin(s.ints, s.floats, first, self.scratch)
         self.first = float(first.number[kernels.INDICATOR])
         if self.first < SINGULAR or (inexact > 0.0 and self.first < max(BLURRED, 10.0 * inexact)):
-            self._choose_beside(t, first, v, self.first > 10.0 * inexact > 0.0)
+            self._choose_near_singular(t, first, v, self.first > 10.0 * inexact > 0.0)
         return self.first
 
-    def _choose_beside(self, t: float, here: kernels.Place, v: Array, compare: bool) -> None:
+    def _choose_near_singular(self, t: float, here: kernels.Place, v: Array, compare: bool) -> None:
         """Rows that are independent beside a singular pose, and the motions that its branch of the speeds v allows.
 
         These are the mean of those before and behind the pose, at two distances, so that what bends is left out: rows
@@ -210,7 +211,7 @@ class MomentumSolver(PassingSolver):
         around = max(AROUND, 3.0 * float(here.number[kernels.INDICATOR]))
         for distance, weight in ((2.0 * around, -1.0), (around, 4.0)):
             for move in (distance, -distance):
-                there = self.look(t, beside(s, state, move).q, v)
+                there = self.place_at(t, nearby_regular_pose(s, state, move).q, v)
                 total += weight / 6.0 * there.N.T @ there.N
         N = np.linalg.eigh(total)[1][:, self.rank :].T
         if compare and np.linalg.svd(N @ here.N.T, compute_uv=False).min(initial=1.0) < ALIKE:
@@ -226,10 +227,10 @@ class MomentumSolver(PassingSolver):
             If no impulses close the joints at its end, or loads and speeds there do not settle.
         """
         self.begin(t, q, v)
-        made = self.walk(h, self.parts)
+        made = self.take_steps(h, self.parts)
         return made.q, made.v, made.impulse
 
-    def walk(
+    def take_steps(
         self, h: float, shares: Sequence[float], visit: Callable[[float, Array, Array], None] | None = None
     ) -> Step:
         """Steps of order two, shares of the time h, one after another from the last :meth:`begin` on.
@@ -263,7 +264,7 @@ class MomentumSolver(PassingSolver):
         """One linear correction of coordinates and speeds back to the constraints."""
         return correct(self.system, t, q, v, self.rank)
 
-    def look(self, t: float, q: Array, v: Array) -> kernels.Place:
+    def place_at(self, t: float, q: Array, v: Array) -> kernels.Place:
         """A state as a place where a step could end; the start of the steps stays."""
         s, place = self.system, self.places[-1]
         w = s.open_work(place.work)
@@ -275,7 +276,7 @@ class MomentumSolver(PassingSolver):
         """The indicator of a place."""
         return float(place.number[kernels.INDICATOR])
 
-    def mark(self, place: kernels.Place) -> Array:
+    def orientation(self, place: kernels.Place) -> Array:
         """A square matrix that tells on which side of singular poses a place is: one at the start of the steps.
 
         It leads from the rows that are kept, with the tangents at the start times the masses, to those of the place. It
@@ -288,7 +289,7 @@ class MomentumSolver(PassingSolver):
         across: Array = np.linalg.inv(np.vstack([first.J[kept], first.N @ first.M]))[:, : self.rank]
         return np.asarray(place.J[kept] @ across)
 
-    def losses(self, a: Array, b: Array) -> int:
+    def rank_losses_between(self, a: Array, b: Array) -> int:
         """How many times rows lost their independence between two places with these marks, in whatever poses.
 
         Two losses leave the sign of a determinant as it is, so eigenvalues of what leads from a to b are counted.
@@ -298,9 +299,9 @@ class MomentumSolver(PassingSolver):
         except np.linalg.LinAlgError:
             return len(a)  # one is a singular pose to the last digit: any may be lost
 
-    def stays(self, last: kernels.Place) -> bool:
+    def same_side(self, last: kernels.Place) -> bool:
         """Whether a place is on the same side of singular poses as the start of the steps."""
-        return self.losses(self.mark(self.places[0]), self.mark(last)) == 0
+        return self.rank_losses_between(self.orientation(self.places[0]), self.orientation(last)) == 0
 
 
 @dataclass(frozen=True)

@@ -391,7 +391,7 @@ def close(ints, floats, A, B, C, S, h):
 
 
 @inline
-def go_on(ints, floats, A, B, S, h, moving_bases):
+def end_speeds(ints, floats, A, B, S, h, moving_bases):
     """Speeds at the end B by its loads, which may depend on them; a status."""
     n, nv = B.N.shape
     w = open_head(ints, B.work)
@@ -448,7 +448,7 @@ def step(ints, floats, A, B, C, S, h, moving_bases):
     status = close(ints, floats, A, B, C, S, h)
     if status == FINE:
         add_multipliers(A, S)
-        status = go_on(ints, floats, A, B, S, h, moving_bases)
+        status = end_speeds(ints, floats, A, B, S, h, moving_bases)
     if status == FINE:
         add_multipliers(B, S)
     return status

@@ -20,7 +20,7 @@ from loopdyn.errors import SingularityError
 from loopdyn.formulations.base import Solution, Solver
 from loopdyn.formulations.momentum import kernels
 from loopdyn.formulations.momentum.formulation import BLURRED, SINGULAR, MomentumSolver
-from loopdyn.loops.elimination.minimum_energy import answer
+from loopdyn.loops.elimination.minimum_energy import minimum_energy_motion
 from loopdyn.loops.elimination.passes import accelerate
 from loopdyn.loops.elimination.passes import correct as correct_once
 from loopdyn.loops.elimination.solver import Elimination
@@ -48,7 +48,7 @@ class LargeMomentumSolver(MomentumSolver):
         self.elimination.keep_rows()
         self._largest = np.zeros(self.elimination.plan.pattern.rows)  # pivot of each row so far
         self._row_units = self.elimination.units()
-        self._anchor: tuple[Array, Array] | None = None  # weakest rows at the start, see `mark`
+        self._anchor: tuple[Array, Array] | None = None  # weakest rows at the start, see `orientation`
         rows = self._largest.size
         self._probe = np.random.default_rng(PROBE).normal(size=(rows, min(WEAKEST, rows)))
 
@@ -104,7 +104,7 @@ class LargeMomentumSolver(MomentumSolver):
         e.work.tau[:] = 0.0
         return e.work.a.copy(), e.views.multipliers[: self.system.nc].copy()
 
-    def _left(self, place: kernels.Place, impulse: Array, h: float) -> tuple[Array, Array]:
+    def _constrained_response(self, place: kernels.Place, impulse: Array, h: float) -> tuple[Array, Array]:
         """P(q) impulse, and the multipliers of the rows that take the rest of it.
 
         As a load over the time h of a step it is of the size of the forces, so that little is lost in the difference.
@@ -134,7 +134,7 @@ class LargeMomentumSolver(MomentumSolver):
         """As :class:`MomentumSolver` does; multipliers beside a singular pose are those of `graph`."""
         if self._indicator(t, q) > BLURRED:
             return self.regular(t, q, v)
-        a = self._aside._by_differences(t, q, v)
+        a = self._auxiliary._by_differences(t, q, v)
         return Solution(a, self._solve(t, q, 0.0)[1], {"singular": 1.0})
 
     def begin(self, t: float, q: Array, v: Array, inexact: float = 0.0) -> float:
@@ -152,7 +152,7 @@ class LargeMomentumSolver(MomentumSolver):
             )
         return self.first
 
-    def look(self, t: float, q: Array, v: Array) -> kernels.Place:
+    def place_at(self, t: float, q: Array, v: Array) -> kernels.Place:
         """A state as a place where a step could end; the start of the steps stays."""
         self._note(self.places[-1], t, q, v)
         return self.places[-1]
@@ -170,7 +170,7 @@ class LargeMomentumSolver(MomentumSolver):
     def _part(self, here: kernels.Place, there: kernels.Place, h: float) -> int:
         """One step of order two, whose multipliers are added to `scratch.total`; a status."""
         status = self._close(here, there, h)
-        return self._go_on(here, there, h) if status == FINE else status
+        return self._end_speeds(here, there, h) if status == FINE else status
 
     def _close(self, A: kernels.Place, B: kernels.Place, h: float) -> int:
         """The place B where a step from A ends; a status."""
@@ -183,7 +183,7 @@ class LargeMomentumSolver(MomentumSolver):
         for _ in range(MOST):
             move(s.ints, s.floats, B.work)
             chord(s.ints, s.floats, A.work, B.work, h, self.scratch.load, A.d, B.d)
-            x, lam = self._left(A, A.p + 0.5 * h * A.f - A.d, h)
+            x, lam = self._constrained_response(A, A.p + 0.5 * h * A.f - A.d, h)
             q = self.closed(t1, increment(s, wB.q, h * x), rest)[0]
             size = float(np.abs(difference(s, wB.q, q) / units).max(initial=0.0))
             if not size < kernels.FAR:
@@ -198,7 +198,7 @@ class LargeMomentumSolver(MomentumSolver):
             last = size
         return NOT_CLOSED
 
-    def _go_on(self, A: kernels.Place, B: kernels.Place, h: float) -> int:
+    def _end_speeds(self, A: kernels.Place, B: kernels.Place, h: float) -> int:
         """Speeds at the end B by its loads, which may depend on them; a status."""
         s, S, load = self.system, self.scratch, self.scratch.load[:, :6]
         w, t1 = s.open_work(B.work), float(B.number[kernels.TIME])
@@ -213,7 +213,7 @@ class LargeMomentumSolver(MomentumSolver):
         for _ in range(MOST):
             w.v[:] = B.v
             loads(s.ints, s.floats, B.work, load, B.f)
-            x = self._left(B, B.d + 0.5 * h * B.f - S.still, h)[0]
+            x = self._constrained_response(B, B.d + 0.5 * h * B.f - S.still, h)[0]
             change = float(np.abs((x + asked - B.v) / S.unit).max(initial=0.0))
             fastest = float(np.abs(x / S.unit).max(initial=0.0))
             B.v[:] = x + asked
@@ -222,12 +222,12 @@ class LargeMomentumSolver(MomentumSolver):
             if change <= kernels.ROUNDING * fastest or (change < STALLED * fastest and change > SLOWEST * last):
                 w.v[:] = B.v
                 momenta(s.ints, s.floats, B.work, load, B.p)
-                S.total[:] -= self._left(B, B.p - B.d - 0.5 * h * B.f, h)[1] * S.row_unit
+                S.total[:] -= self._constrained_response(B, B.p - B.d - 0.5 * h * B.f, h)[1] * S.row_unit
                 return FINE
             last = change
         return UNSETTLED
 
-    def mark(self, place: kernels.Place) -> Array:
+    def orientation(self, place: kernels.Place) -> Array:
         """A square matrix that tells on which side of singular poses a place is, as far as the weakest rows tell.
 
         With u the weakest combinations of rows at the start, and p the momenta of the motions that change them there,
@@ -239,7 +239,7 @@ class LargeMomentumSolver(MomentumSolver):
             self._anchor = u, self._momenta(self.places[0], x)
         u, p = self._anchor
         self._factor(place)
-        return np.asarray(p.T @ self._changes(u)[1])
+        return np.asarray(p.T @ self._minimum_energy_motions(u)[1])
 
     def _momenta(self, place: kernels.Place, motions: Array) -> Array:
         """M v at a place for the motions v, columns of a matrix."""
@@ -253,17 +253,17 @@ class LargeMomentumSolver(MomentumSolver):
         return moved
 
     def _factor(self, place: kernels.Place) -> None:
-        """Prepare :meth:`_changes` at a place."""
+        """Prepare :meth:`_minimum_energy_motions` at a place."""
         self._solve(float(place.number[kernels.TIME]), self.system.open_work(place.work).q, 0.0)
 
-    def _changes(self, u: Array) -> tuple[Array, Array]:
+    def _minimum_energy_motions(self, u: Array) -> tuple[Array, Array]:
         """(J M^-1 J^T)^-1 u for combinations u of rows in natural units, and motions x of least energy with J x = u."""
         e = self.elimination
         solved, x = np.empty_like(u), np.empty((self.system.nv, u.shape[1]))
         step = e.views.step[: len(u)]  # behind them is room for rows that are left out
         for k in range(u.shape[1]):
             step[:] = u[:, k] * self._row_units
-            answer(*e.arrays)
+            minimum_energy_motion(*e.arrays)
             solved[:, k], x[:, k] = step * self._row_units, e.views.rates
         return solved, x
 
@@ -272,5 +272,5 @@ class LargeMomentumSolver(MomentumSolver):
         self._factor(place)
         u = self._probe
         for _ in range(INVERSIONS):
-            u = np.linalg.qr(self._changes(u)[0])[0]
-        return u, self._changes(u)[1]
+            u = np.linalg.qr(self._minimum_energy_motions(u)[0])[0]
+        return u, self._minimum_energy_motions(u)[1]

@@ -307,11 +307,11 @@ class PartitionSolver(ChoosingSolver):
         if self.choice.independent != before.independent:
             self._pivot_taken = self.choice.pivot
             self._taken(state)
-        elif self.choice.pivot < FOLLOWED * self._pivot_taken and self._may_slip(state):
+        elif self.choice.pivot < FOLLOWED * self._pivot_taken and self._may_switch_branch(state):
             raise self.singular(state.t, self.choice.independent)
         return self._kernels()
 
-    def _may_slip(self, state: State) -> bool:
+    def _may_switch_branch(self, state: State) -> bool:
         """Whether another branch of the motion is near a state at which the set is nearly singular."""
         return True
 

@@ -112,7 +112,7 @@ def dependent_speeds(data, P):
 
 
 @inline
-def missing_positions(data, P):
+def dependent_corrections(data, P):
     """P.xi <- -C_D^-1 phi, rows that constrain velocities alone left out; returns the largest, in natural units."""
     for i in range(P.rows.shape[0]):
         n = P.rows[i]
@@ -144,7 +144,7 @@ def dependent_positions(model, data, P):
         rows_at(model, data, P)
         if step == 0:
             take_dependent(P)
-        largest = missing_positions(data, P)
+        largest = dependent_corrections(data, P)
         if not largest < before:
             break
         before = largest
@@ -272,7 +272,7 @@ def correct(ints, floats, work):
     P = open_partition(ints, floats, work)
     status = accelerate(ints, floats, work)
     if status == FINE:
-        missing_positions(data, P)
+        dependent_corrections(data, P)
         P.nothing[:] = 0.0
         minimal_motion(P, P.nothing, P.motion)
         move(model, data, P.motion)

@@ -439,7 +439,7 @@ def relations(ints, floats, work):
 
 
 @inline(always=True)
-def missing_speeds(model, work, G):
+def speed_right_sides(model, work, G):
     """Right sides for a correction of the speeds: less the rate of each row."""
     B = work.body
     for n in range(model.cut.shape[0]):
@@ -455,7 +455,7 @@ def missing_speeds(model, work, G):
 
 
 @inline(always=True)
-def missing_accelerations(model, work, G):
+def acceleration_right_sides(model, work, G):
     """Right sides of the rows for bodies without acceleration."""
     B = work.body
     for n in range(model.cut.shape[0]):
@@ -470,7 +470,7 @@ def missing_accelerations(model, work, G):
 
 
 @inline(always=True)
-def missing_positions(model, work, P, G):
+def position_right_sides(model, work, P, G):
     """Right sides for a correction of the positions, and nothing else: no loads, no velocity terms, bases at rest."""
     B, zero = work.body, (0.0, 0.0, 0.0)
     for k in range(model.nc):

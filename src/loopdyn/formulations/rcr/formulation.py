@@ -218,7 +218,7 @@ class RcrSolver(ChoosingSolver):
             coordinates=self,
         )
 
-    def _go_on(self, plan: Plan) -> None:
+    def _use_plan(self, plan: Plan) -> None:
         """Use a plan in the run; its state stays."""
         head = self.run.work[: len(self.system.work())]
         self.plan_, self.run = plan, self._arrays(plan, layout.K_PLUS_N)
@@ -228,7 +228,7 @@ class RcrSolver(ChoosingSolver):
         """After an accepted step whose end asks for it: the choice at that state, with hysteresis."""
         w = self.run.state
         self._chosen = State(float(w.t[0]), w.q.copy(), w.v.copy()), self.plan_.independent
-        self._go_on(self.choose(*self._chosen))
+        self._use_plan(self.choose(*self._chosen))
         return self.kernels
 
     def save_choices(self) -> dict[str, NDArray[Any]]:
@@ -245,12 +245,12 @@ class RcrSolver(ChoosingSolver):
         t, q, v = np.split(saved["state"], [1, 1 + self.system.nq])
         before = tuple(int(k) for k in saved["before"])
         self._chosen = State(float(t[0]), q, v), before
-        self._go_on(self.choose(self._chosen[0], before or None))
+        self._use_plan(self.choose(self._chosen[0], before or None))
         self.run.views.chosen[:] = saved["cells"]
         return self.kernels
 
 
-class HandedOn(GraphSolver):
+class WideGroupSolver(GraphSolver):
     """The solver of `graph`, with the plan that was too wide for the record of a run."""
 
     def __init__(self, system: System, rank: Rank, too_wide: str):
@@ -299,9 +299,9 @@ class Rcr(Choosing):
         """Groups, cells, what follows from what, at the reference pose; what is handed to `graph`."""
         rank = decide(system, system.state())
         solver = RcrSolver(system, rank, self)
-        return str(solver.plan_) + self._handed_on(system, solver.plan_)
+        return str(solver.plan_) + self._too_wide(system, solver.plan_)
 
-    def _handed_on(self, system: System, plan: Plan) -> str:
+    def _too_wide(self, system: System, plan: Plan) -> str:
         if plan.width <= WIDEST:
             return ""
         wide = [n for n, g in enumerate(plan.groups, 1) if len(g.tentative) > WIDEST]
@@ -315,4 +315,4 @@ class Rcr(Choosing):
         solver = RcrSolver(system, rank, self)
         if solver.plan_.width <= WIDEST:
             return solver
-        return HandedOn(system, rank, str(solver.plan_) + self._handed_on(system, solver.plan_))
+        return WideGroupSolver(system, rank, str(solver.plan_) + self._too_wide(system, solver.plan_))

@@ -70,14 +70,14 @@ from loopdyn.engine.records import (
 from loopdyn.engine.status import FINE, NO_INERTIA, NOT_A_NUMBER, SINGULAR_SET
 from loopdyn.forces.dispatch import add_loads
 from loopdyn.formulations.rcr.dependent_speeds import (
+    acceleration_right_sides,
     columns,
     follow,
     follow_steadily,
-    missing_accelerations,
-    missing_positions,
-    missing_speeds,
     narrow,
+    position_right_sides,
     relations,
+    speed_right_sides,
     take_rows,
 )
 from loopdyn.formulations.rcr.layout import (
@@ -143,7 +143,7 @@ from loopdyn.spatial.plucker import (
     sub,
     subtract_dyad,
 )
-from loopdyn.tree.aba import eliminate, eliminate_pin, hand_on
+from loopdyn.tree.aba import eliminate, eliminate_pin, propagate_to_parent
 from loopdyn.tree.jacobian import constraint_rows
 from loopdyn.tree.kinematics import place_bodies
 
@@ -291,7 +291,7 @@ def inward(ints, floats, work):
             J, H, M = subtract_dyad(J, H, M, d, uw, uv)
             pw, pv = add(pw, scale(u, uw)), add(pv, scale(u, uv))
         if p >= model.n_bases:
-            hand_on(B, i, p, J, H, M, pw, pv)
+            propagate_to_parent(B, i, p, J, H, M, pw, pv)
     return status
 
 
@@ -328,8 +328,9 @@ def outward(ints, floats, work):
 def weigh(ints, floats, work, stage):
     """Bodies and rows at the state in `work`: motion and velocity terms, inertia and loads where the stage needs them.
 
-    This one, `columns`, `missing`, `follow`, `inward` and `outward` are kernels, though only called by others, so that
-    they stay functions: inlined, their variables would be set to zero at every call, half of the time of a four-bar.
+    This one, `columns`, `right_sides`, `follow`, `inward` and `outward` are kernels, though only other kernels call
+    them, so that they stay functions: inlined, their variables would be set to zero at every call, which takes half of
+    the time of a four-bar.
     """
     model, data = open_model(ints, floats), open_work(ints, work)
     place_bodies(model, data, stage != SPEEDS)
@@ -345,16 +346,16 @@ def weigh(ints, floats, work, stage):
 
 
 @kernel(short_loops=True)
-def missing(ints, floats, work, stage):
+def right_sides(ints, floats, work, stage):
     """Right sides of the rows for a stage."""
     model, data = open_model(ints, floats), open_work(ints, work)
     P, G = open_cells(ints), open_numbers(ints, floats, work)
     if stage == SPEEDS:
-        missing_speeds(model, data, G)
+        speed_right_sides(model, data, G)
     elif stage == ACCELERATIONS:
-        missing_accelerations(model, data, G)
+        acceleration_right_sides(model, data, G)
     else:
-        missing_positions(model, data, P, G)
+        position_right_sides(model, data, P, G)
 
 
 @inline(always=True)
@@ -397,7 +398,7 @@ def accelerate_in(ints, floats, work):
         if stage == SPEEDS and ints[o + STEADY] == 1:
             follow_steadily(data, P, G)
         else:
-            missing(ints, floats, work, stage)
+            right_sides(ints, floats, work, stage)
             follow(ints, floats, work, stage != SPEEDS)
         if stage == SPEEDS:
             take_speeds(data, P, G)

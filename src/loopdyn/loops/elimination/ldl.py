@@ -1,20 +1,20 @@
 """Factorisation A = L D L^T of a sparse positive semidefinite matrix by blocks whose pattern is known beforehand.
 
 The array of A (:class:`loopdyn.loops.elimination.ordering.Pattern`) is overwritten: with Z = L D, below the diagonal of
-a node's own block and in the rows of later nodes stands Z, above the diagonal L^T. A pivot below its `floor` is
-dropped: its row depends on earlier ones, its unknown becomes zero.
+a node's own block and in the rows of later nodes is Z, above the diagonal L^T. A pivot below its `floor` is dropped:
+its row depends on earlier ones, and its unknown becomes zero.
 """
 
 from loopdyn.engine.jit import inline
 from loopdyn.loops.elimination.layout import BLOCK_BEGIN, FIRST_ROW, LATER_BEGIN, LATER_END, ROWS, START
 
-# A node has at most six rows, a body six freedoms. What a row is multiplied with again and again is held in a tuple
-# of six numbers, in registers: an array would be read anew after every number that is written.
+# A node has at most six rows, a body at most six freedoms. A factor that is used again and again is held in a tuple of
+# six numbers, in registers: an array would be read again after every number that is written.
 NONE, MINUS = (0.0,) * 6, (-1.0,) * 6
 
 
 @inline(always=True)
-def some(A, at, n):
+def read_six(A, at, n):
     """A[at] ... A[at + n - 1], 0 < n < 7, then zeros."""
     return (
         A[at],
@@ -27,8 +27,8 @@ def some(A, at, n):
 
 
 @inline(always=True)
-def times(w, A, at, n):
-    """Product of w with n numbers of A."""
+def dot_six(w, A, at, n):
+    """Scalar product of w and n numbers of A."""
     x = w[0] * A[at]
     if n > 1:
         x += w[1] * A[at + 1]
@@ -44,7 +44,7 @@ def times(w, A, at, n):
 
 
 @inline(always=True)
-def plus(w, f, A, at, n):
+def add_scaled(w, f, A, at, n):
     """w plus f times n numbers of A."""
     return (
         w[0] + f * A[at],
@@ -57,8 +57,8 @@ def plus(w, f, A, at, n):
 
 
 @inline(always=True)
-def each(w, f, n):
-    """The first n numbers of w, each times that of f."""
+def multiply_six(w, f, n):
+    """The first n numbers of w times those of f, one by one."""
     return (
         w[0] * f[0],
         w[1] * f[1] if n > 1 else w[1],
@@ -70,7 +70,7 @@ def each(w, f, n):
 
 
 @inline(always=True)
-def take(A, at, w, n):
+def subtract_six(A, at, w, n):
     """Subtract the first n numbers of w from those of A."""
     A[at] -= w[0]
     if n > 1:
@@ -89,7 +89,7 @@ def take(A, at, w, n):
 def add_products(A, at, w, Z, begin, rows, n):
     """A[at + r] += w . Z_r for the rows r of Z, of length n > 0, which begin at `begin`; w: six numbers."""
     for r in range(rows):
-        A[at + r] += times(w, Z, begin, n)
+        A[at + r] += dot_six(w, Z, begin, n)
         begin += n
 
 
@@ -120,7 +120,7 @@ def factor_own_block(A, place, m, row, floor, pivot, inverse):
 
 @inline(always=True)
 def factor_node(P, A, k, m, floor, pivot, inverse):
-    """Eliminate the m rows of node k; where m is a literal the compiler unrolls it. Returns the rows dropped."""
+    """Eliminate the m rows of node k; the compiler unrolls the loops if m is a literal. Returns the rows dropped."""
     row, place = P.node[k, FIRST_ROW], P.node[k, START]
     dropped = factor_own_block(A, place, m, row, floor, pivot, inverse)
     begin, end, block = P.node[k, LATER_BEGIN], P.node[k, LATER_END], P.node[k, BLOCK_BEGIN]
@@ -134,12 +134,12 @@ def factor_node(P, A, k, m, floor, pivot, inverse):
                     z -= A[at + c] * A[place + c * m + b]
                 A[at + b] = z
             at += m
-    at, shares = below, each(some(inverse, row, m), MINUS, m)
+    at, shares = below, multiply_six(read_six(inverse, row, m), MINUS, m)
     for x in range(begin, end):
         for r in range(P.node[P.later[x], ROWS]):
-            w = each(some(A, at, m), shares, m)
+            w = multiply_six(read_six(A, at, m), shares, m)
             other = below
-            for y in range(begin, x + 1):  # of its own block the upper half is superfluous
+            for y in range(begin, x + 1):  # the upper half of its own block is not needed
                 columns = P.node[P.later[y], ROWS]
                 add_products(A, P.block[block + y - begin] + r * columns, w, A, other, columns, m)
                 other += columns * m
@@ -177,11 +177,11 @@ def solve(P, A, inverse, b):
             for c in range(a):
                 y -= A[place + a * m + c] * b[row + c]
             b[row + a] = y * inverse[row + a]
-        known, at = some(b, row, m), place + m * m
+        known, at = read_six(b, row, m), place + m * m
         for x in range(P.node[k, LATER_BEGIN], P.node[k, LATER_END]):
             first = P.node[P.later[x], FIRST_ROW]
             for r in range(first, first + P.node[P.later[x], ROWS]):
-                b[r] -= times(known, A, at, m)
+                b[r] -= dot_six(known, A, at, m)
                 at += m
     for k in range(P.node.shape[0] - 1, -1, -1):
         row, m, place = P.node[k, FIRST_ROW], P.node[k, ROWS], P.node[k, START]
@@ -191,9 +191,9 @@ def solve(P, A, inverse, b):
         for x in range(P.node[k, LATER_BEGIN], P.node[k, LATER_END]):
             first = P.node[P.later[x], FIRST_ROW]
             for r in range(first, first + P.node[P.later[x], ROWS]):
-                w = plus(w, b[r], A, at, m)
+                w = add_scaled(w, b[r], A, at, m)
                 at += m
-        take(b, row, each(w, some(inverse, row, m), m), m)
+        subtract_six(b, row, multiply_six(w, read_six(inverse, row, m), m), m)
         for a in range(m - 2, -1, -1):
             y = b[row + a]
             for c in range(a + 1, m):

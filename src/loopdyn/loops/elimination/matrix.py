@@ -1,4 +1,4 @@
-"""The matrix of the multipliers: what relations of coordinates add to it, its factors, and what relations miss."""
+"""The matrix of the multipliers: terms of relations between coordinates, factorisation, residuals of relations."""
 
 from loopdyn.engine.jit import inline
 from loopdyn.engine.records import (
@@ -39,7 +39,7 @@ from loopdyn.tree.jacobian import freedom_of_cut, linear_terms, pair
 
 @inline(always=True)
 def fill_relations(model, work, plan, E):
-    """Columns and right sides of relations of coordinates; one of the tree is met by the response of its freedom."""
+    """Columns and right sides of relations between coordinates; a tree coordinate enters by its response."""
     B = work.body
     E.response[:] = 0.0
     E.column[:, :] = 0.0
@@ -70,7 +70,7 @@ def fill_relations(model, work, plan, E):
 
 @inline(always=True)
 def factor_matrix(plan, E):
-    """Factor of the matrix of multipliers; its smallest pivot as a share of what its row had, and the rows dropped."""
+    """Factorise the matrix of multipliers; note the smallest pivot relative to its diagonal entry, and rows dropped."""
     for k in range(plan.node.shape[0]):
         row, m, place = plan.node[k, FIRST_ROW], plan.node[k, ROWS], plan.node[k, START]
         for a in range(m):
@@ -89,7 +89,7 @@ def factor_matrix(plan, E):
 
 @inline(always=True)
 def relation_acceleration(model, work, plan, E, n):
-    """What is missing in relation n of coordinates, and the size of its terms."""
+    """Acceleration residual of relation n between coordinates, and the size of its terms."""
     B, row = work.body, plan.index[model.linear[n, L_ROW]]
     missing, size = E.right[row], abs(E.right[row].real)
     for e in range(model.linear[n, L_FIRST], model.linear[n, L_FIRST] + model.linear[n, L_COUNT]):

@@ -62,12 +62,12 @@ def minimum_degree(sizes: Sequence[int], cliques: Iterable[Sequence[int]]) -> tu
 
 
 def postorder(order: Sequence[int], later: Sequence[Sequence[int]]) -> tuple[list[int], list[list[int]]]:
-    """The same elimination in an order in which each node follows close behind those that change it.
+    """Order of the same elimination in which each node follows closely after those that change it.
 
-    Like :func:`minimum_degree` it gives the order and the later nodes that each is coupled with. A node is changed by
-    the elimination of nodes that are coupled with it, and these form a tree: above each stands the first of its later
-    nodes. Branches of the tree do not touch one another: they may be eliminated one after another. The factor is the
-    same, and what is needed next is next to what was needed last.
+    Like :func:`minimum_degree` it returns the order and the later nodes that each is coupled with. A node is changed by
+    the elimination of nodes that are coupled with it, and these form the elimination tree: the parent of a node is the
+    first of its later nodes. Branches of the tree are independent and may be eliminated one after another. The factor
+    stays the same, and data that are needed one after another lie close together in memory.
 
     Examples
     --------

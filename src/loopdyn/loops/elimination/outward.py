@@ -1,6 +1,6 @@
-"""Outward pass of the elimination: multipliers to the motion of bodies, from roots to tips.
+"""Outward pass of the elimination: from the multipliers to the motion of the bodies, from roots to tips.
 
-Letters as in :mod:`loopdyn.loops.elimination.passes`.
+Symbols as in :mod:`loopdyn.loops.elimination.passes`.
 """
 
 from loopdyn.engine.jit import inline
@@ -42,7 +42,7 @@ from loopdyn.loops.elimination.layout import (
     open_elimination,
     open_plan,
 )
-from loopdyn.loops.elimination.ldl import NONE, plus, solve
+from loopdyn.loops.elimination.ldl import NONE, add_scaled, solve
 from loopdyn.loops.elimination.prefetching import AHEAD, prefetch_motion, prefetch_responses
 from loopdyn.loops.elimination.rows import at_point
 from loopdyn.spatial.plucker import (
@@ -62,7 +62,7 @@ from loopdyn.tree.jacobian import pair
 
 @inline(always=True)
 def gather(plan, E, lam, i, count):
-    """What the multipliers put on each of the `count` freedoms of body i, then zeros."""
+    """Loads of the multipliers on each of the `count` freedoms of body i, then zeros."""
     w, z = NONE, plan.at[i, RESPONSE]
     if count == 0:
         return w
@@ -70,7 +70,7 @@ def gather(plan, E, lam, i, count):
         node = plan.open[x, O_NODE]
         row = plan.node[node, FIRST_ROW]
         for s in range(plan.node[node, ROWS]):
-            w = plus(w, lam[row + s], E.response, z, count)
+            w = add_scaled(w, lam[row + s], E.response, z, count)
             z += count
     return w
 
@@ -120,9 +120,9 @@ def move_body(model, work, w, motion, at, out, whole, i, first, count, turning):
 def outward(model, work, plan, E, lam, motion, at, out, whole, begin, end):
     """Accelerations of bodies and freedoms from the roots to the tips, for the multipliers `lam`.
 
-    Of bodies from `begin` to `end` of their sequence; those before them have theirs. Accelerations of freedoms go to
-    `out`, those of bodies to columns `at` ... of `motion`, which has those of the bases. Not `whole`: what the
-    multipliers alone add, without loads, velocity terms and the motion of bases.
+    The pass covers the bodies `begin` to `end` of the sequence; earlier ones must be done. Accelerations of freedoms go
+    to `out`, those of bodies to columns `at` ... of `motion`, which contains those of the bases. If not `whole`, only
+    the contribution of the multipliers is computed, without loads, velocity terms and the motion of bases.
     """
     for x in range(begin, end):
         i, later = plan.sequence[x], plan.sequence[min(x + AHEAD, plan.sequence.shape[0] - 1)]
@@ -142,7 +142,7 @@ def outward(model, work, plan, E, lam, motion, at, out, whole, begin, end):
 
 @inline
 def respond(ints, floats, work):
-    """What the missing in `E.step` takes to mend: motion of bodies into `E.motion`, of freedoms into `E.rates`."""
+    """Motion that removes the residuals in `E.step`: of bodies into `E.motion`, of freedoms into `E.rates`."""
     model, data = open_model(ints, floats), open_work(ints, work)
     plan, E = open_plan(ints), open_elimination(ints, work)
     solve(plan, E.matrix, E.inverse, E.step)
@@ -154,7 +154,7 @@ def respond(ints, floats, work):
 
 @inline(always=True)
 def of_severed_joints(model, work, plan, motion, out):
-    """What a change of the motion of the bodies does to the freedoms of severed joints."""
+    """Change of the freedoms of severed joints due to a change of the motion of the bodies."""
     B = work.body
     for n in range(plan.severed_joint.shape[0]):
         i, cut = plan.severed_joint[n, 0], plan.severed_joint[n, 1]
@@ -175,12 +175,12 @@ def severed_accelerations(model, work, plan, begin, end):
         i, cut = plan.severed_joint[n, 0], plan.severed_joint[n, 1]
         p = model.tree[i, PARENT]
         alpha = get3(B, p, AW)
-        # what the freedoms of the joint make up for: motion of the body beyond what its parent and velocities ask for
+        # acceleration that the freedoms of the joint contribute: that of the body less the parent's and velocity terms
         w = sub(sub(get3(B, i, AW), alpha), get3(B, i, CW))
         v = add(get3(B, p, AV), add(cross(alpha, get3(B, i, ARM)), get3(B, i, CV)))
         v = sub(get3(B, i, AV), v)
         F, M, par, d, _, _, _, _ = pair(model, work, cut)
-        if model.cut[cut, C_PARENT] == i:  # the body carries F; seen from it M moves the other way
+        if model.cut[cut, C_PARENT] == i:  # the body carries F; seen from it M moves in the opposite sense
             w, v = neg(w), neg(add(v, cross(w, d)))
         for k in range(model.tree[i, NV]):
             torque, force = joint_wrench(model.cut[cut, C_KIND], k, F, M, par)

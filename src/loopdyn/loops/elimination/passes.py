@@ -1,7 +1,7 @@
-"""Numeric passes of the elimination: what is done at every state, without a branch on numbers and without allocation.
+"""Numeric passes of the elimination at every state, without branches on numbers and without allocation.
 
-With the letters of :mod:`loopdyn.tree.aba`, K the 6-vector that a unit multiplier of an open row puts on a body
-(torque about its reference point, force; world axes), each freedom eliminated from tips to roots gives
+With the symbols of :mod:`loopdyn.tree.aba` and K the wrench of a unit multiplier of an open row on a body (torque about
+its reference point, force; world axes), each freedom eliminated from tips to roots gives
 
     z = S . K    K <- K - U z/d    matrix += z z^T/d    right -= z u
 
@@ -72,20 +72,20 @@ from loopdyn.loops.elimination.layout import (
     open_elimination,
     open_plan,
 )
-from loopdyn.loops.elimination.ldl import add_products, each, solve, some
+from loopdyn.loops.elimination.ldl import add_products, multiply_six, read_six, solve
 from loopdyn.loops.elimination.matrix import factor_matrix, fill_relations
 from loopdyn.loops.elimination.outward import of_severed_joints, outward, respond, severed_accelerations
 from loopdyn.loops.elimination.prefetching import AHEAD, prefetch_responses
 from loopdyn.loops.elimination.residuals import (
     NOTHING_FOUND,
-    largest_missing,
-    largest_missing_share,
-    missing_positions,
-    missing_velocities,
+    largest_relative_residual,
+    largest_residual_motion,
+    position_residuals,
     residual_goal,
     row_accelerations,
+    velocity_residuals,
 )
-from loopdyn.loops.elimination.rows import bring_loads, rows_and_right_sides
+from loopdyn.loops.elimination.rows import apply_joint_loads, rows_and_right_sides
 from loopdyn.spatial.plucker import (
     add,
     add3,
@@ -100,11 +100,11 @@ from loopdyn.spatial.plucker import (
     sub,
     subtract_dyad,
 )
-from loopdyn.tree.aba import PIVOT, eliminate, eliminate_pin, hand_on
+from loopdyn.tree.aba import PIVOT, eliminate, eliminate_pin, propagate_to_parent
 from loopdyn.tree.jacobian import constraint_rows, linear_terms
 from loopdyn.tree.kinematics import accelerations, kinematics, place_bases, place_body, rigid_bodies
 
-# Rows are chosen again where the smallest scaled pivot has fallen to this share of what it has been.
+# Rows are chosen again if the smallest scaled pivot has fallen to this share of its largest value so far.
 CHOOSE_AGAIN = 1e-2
 # A scaled pivot below this is rounding: the pose is singular.
 SINGULAR = 1e-14
@@ -129,9 +129,9 @@ def eliminate_motion(F, k, size, pivot, push, uw, uv):
 
 @inline(always=True)
 def eliminate_free_body(F, k, J, H, M, pw, pv):
-    """Eliminate the six motions of a severed body into rows k ... of F; whether all have inertia.
+    """Eliminate the six motions of a severed body into rows k ... of F; returns whether all have inertia.
 
-    With S a unit vector U is a column of the inertia. Translations come first, whose pivots are masses.
+    Since S is a unit vector, U is a column of the inertia. Translations come first: their pivots are masses.
     """
     turning, moving = J[0] + J[1] + J[2], M[0] + M[1] + M[2]
     uw, uv = (H[0], H[3], H[6]), (M[0], M[3], M[4])
@@ -145,7 +145,7 @@ def eliminate_free_body(F, k, J, H, M, pw, pv):
     uw, uv = (H[2], H[5], H[8]), (M[4], M[5], M[2])
     s3, d, u = eliminate_motion(F, k + 2, moving, uv[2], pv[2], uw, uv)
     J, H, M = subtract_dyad(J, H, M, d, uw, uv)
-    pw, zero = add(pw, scale(u, uw)), (0.0, 0.0, 0.0)  # what is left turns about the centre of mass
+    pw, zero = add(pw, scale(u, uw)), (0.0, 0.0, 0.0)  # the remaining motions are rotations about the centre of mass
     uw = (J[0], J[3], J[4])
     s4, d, u = eliminate_motion(F, k + 3, turning, uw[0], pw[0], uw, zero)
     J, H, M = subtract_dyad(J, H, M, d, uw, zero)
@@ -161,14 +161,14 @@ def eliminate_free_body(F, k, J, H, M, pw, pv):
 
 @inline(always=True)
 def past_joint(D, first, count, turning, related, Z, at, kw, kv, right):
-    """One column past the freedoms of a joint, last first: fills its responses, returns the column and right side."""
+    """Propagate one column past the freedoms of a joint, last first; fills its responses; column and right side."""
     for n in range(count):
         m = count - 1 - n
         k = first + m
         z = dot(kw, get3(D, k, SW))
         if not turning:
             z += dot(kv, get3(D, k, SV))
-        if related:  # what relations put on a freedom itself is there already
+        if related:  # the load of relations on the freedom itself is there already
             z += Z[at + m]
         Z[at + m] = z
         right -= z * D[k, LOAD]
@@ -179,7 +179,7 @@ def past_joint(D, first, count, turning, related, Z, at, kw, kv, right):
 
 @inline(always=True)
 def past_free_body(F, k, Z, at, kw, kv):
-    """The same past the six motions of a severed body, the first of them first: of U only what comes after counts."""
+    """Propagate one column past the six motions of a severed body, first to last: only the later entries of U count."""
     x = kv[0]
     Z[at], right, f = x, -x * F[k, FREE_LOAD], x * F[k, FREE_DINV]
     y, z = kv[1] - f * F[k, FREE_UV + 1], kv[2] - f * F[k, FREE_UV + 2]
@@ -213,11 +213,11 @@ def pivots(D, k, column, n):
 
 @inline(always=True)
 def eliminate_columns(model, work, plan, E, i, first, count, turning, severed):
-    """Columns open at body i past its freedoms, in rows `first` ...: to the parent, matrix and right side.
+    """Propagate the columns open at body i past its freedoms, in rows `first` ...: to parent, matrix and right side.
 
-    A column is what its cut joint puts on this very body and what bodies further out have handed on. `turning`: all
-    freedoms are rotations about the reference point. Where `count`, `turning` and `severed` are literals the compiler
-    unrolls it.
+    A column is the sum of the load of its cut joint on this body and of the columns of bodies further out. `turning`:
+    all freedoms are rotations about the reference point. The compiler unrolls the loops if `count`, `turning` and
+    `severed` are literals.
     """
     B, D, K, Z = work.body, work.dof, E.column, E.response
     p, related = model.tree[i, PARENT], model.linear.shape[0] > 0
@@ -261,9 +261,9 @@ def eliminate_columns(model, work, plan, E, i, first, count, turning, severed):
         shares = pivots(D, first, DINV, count)
     for x in range(begin, end):
         for s in range(plan.node[plan.open[x, O_NODE], ROWS]):
-            w = each(some(Z, at, count), shares, count)
+            w = multiply_six(read_six(Z, at, count), shares, count)
             other = plan.at[i, RESPONSE]
-            for y in range(begin, x + 1):  # of its own block the upper half is superfluous
+            for y in range(begin, x + 1):  # the upper half of its own block is not needed
                 columns = plan.node[plan.open[y, O_NODE], ROWS]
                 add_products(E.matrix, plan.block[block + y - begin] + s * columns, w, Z, other, columns, count)
                 other += columns * count
@@ -275,7 +275,7 @@ def eliminate_columns(model, work, plan, E, i, first, count, turning, severed):
 def inward(model, work, plan, E, begin, end, status):
     """Articulated inertias and open columns from the tips to the roots of the forest: matrix and its right side.
 
-    Of the bodies from `begin` to `end` in the order of elimination. Returns one whose pivot vanishes, or `status`.
+    The pass covers the bodies `begin` to `end` of the order. Returns a body whose pivot vanishes, or `status`.
     """
     B = work.body
     for x in range(begin, end):
@@ -306,7 +306,7 @@ def inward(model, work, plan, E, begin, end, status):
                     J, H, M = subtract_dyad(J, H, M, d, uw, uv)
                     pw, pv = add(pw, scale(u, uw)), add(pv, scale(u, uv))
             if p >= model.n_bases:
-                hand_on(B, i, p, J, H, M, pw, pv)
+                propagate_to_parent(B, i, p, J, H, M, pw, pv)
         if plan.at[i, OPEN_BEGIN] == plan.at[i, OPEN_END]:
             continue
         if severed:
@@ -322,7 +322,7 @@ def inward(model, work, plan, E, begin, end, status):
 
 @inline
 def refine(ints, floats, work, worst, contradiction):
-    """Correct the multipliers by what is missing in the rows, until nothing is or it no longer helps; returns both."""
+    """Refine the multipliers until the residuals of the rows are small or stop falling; returns both residuals."""
     model, data = open_model(ints, floats), open_work(ints, work)
     plan, E = open_plan(ints), open_elimination(ints, work)
     B = data.body
@@ -340,7 +340,7 @@ def refine(ints, floats, work, worst, contradiction):
         for k in range(E.lam.shape[0]):
             E.lam[k] += E.step[k]
         found = row_accelerations(model, data, plan, E, 0, model.cut.shape[0], NOTHING_FOUND)
-        worst, contradiction = largest_missing_share(model, data, plan, E, found)
+        worst, contradiction = largest_relative_residual(model, data, plan, E, found)
     severed_accelerations(model, data, plan, 0, plan.severed_joint.shape[0])
     E.diagnostics[REFINEMENTS] = count
     return worst, contradiction
@@ -348,11 +348,11 @@ def refine(ints, floats, work, worst, contradiction):
 
 @inline(always=True)
 def weakness(E):
-    """AGAIN where the smallest pivot has fallen far below what it has been for the same rows, or one was dropped."""
+    """AGAIN if the smallest pivot has fallen far below its largest value for the same rows, or a row was dropped."""
     least, weakest = E.diagnostics[SMALLEST_PIVOT].real, E.diagnostics[WEAKEST_PIVOT].real
     if weakest > 0.0 and (least < weakest or E.diagnostics[DROPPED].real > 0.0):
         return AGAIN
-    if weakest > 0.0:  # rows chosen beside a singular pose are measured by better ones
+    if weakest > 0.0:  # rows chosen close to a singular pose are compared with their pivots further away
         E.diagnostics[WEAKEST_PIVOT] = max(weakest, CHOOSE_AGAIN * least)
     return FINE
 
@@ -398,8 +398,8 @@ def accelerate(ints, floats, work):
 def accelerate_in(ints, floats, work):
     """`accelerate` on windows.
 
-    A large mechanism is gone through in waves (plan.WAVE). What few mechanisms need is in functions of its own that
-    open the arrays again: here it would cost all of them.
+    A large mechanism is processed in waves (plan.WAVE). What few mechanisms need is in functions of its own that open
+    the arrays again: here it would cost all mechanisms time.
     """
     model, data = open_model(ints, floats), open_work(ints, work)
     plan, E = open_plan(ints), open_elimination(ints, work)
@@ -408,7 +408,7 @@ def accelerate_in(ints, floats, work):
     E.matrix[:] = 0.0
     for k in range(model.nv):
         data.load[k] = data.tau[k]
-    for w in range(waves):  # forces and relations are there in the first only: it is the last one then
+    for w in range(waves):  # with forces or relations there is one wave only
         for x in range(plan.wave[w, W_BODY], plan.wave[w + 1, W_BODY]):
             place_body(model, data, plan.sequence[x], True)
         if model.force.shape[0] > 0:
@@ -432,7 +432,7 @@ def accelerate_in(ints, floats, work):
         found = row_accelerations(model, data, plan, E, plan.wave[w, W_CUT], plan.wave[w + 1, W_CUT], found)
         if severed:
             finish_severed(ints, floats, work, w)
-    worst, contradiction = largest_missing_share(model, data, plan, E, found)
+    worst, contradiction = largest_relative_residual(model, data, plan, E, found)
     E.diagnostics[REFINEMENTS] = 0.0
     if worst > residual_goal(E):
         worst, contradiction = refine(ints, floats, work, worst, contradiction)
@@ -453,8 +453,8 @@ def accelerate_in(ints, floats, work):
 def correct(ints, floats, work):
     """One linear correction of position and then of velocity, the smallest in the mass metric.
 
-    Overwrites q and v in `work`; E.diagnostics[RESIDUAL] receives what was missing in position. Where the status is not
-    FINE nothing is corrected: by rows that are nearly dependent it would lead far away.
+    Overwrites q and v in `work`; E.diagnostics[RESIDUAL] receives the position residual before. Nothing is corrected if
+    the status is not FINE: nearly dependent rows would lead far away.
     """
     model, data = open_model(ints, floats), open_work(ints, work)
     plan, E = open_plan(ints), open_elimination(ints, work)
@@ -464,12 +464,12 @@ def correct(ints, floats, work):
     q = data.q
     for level in range(2):
         if level == 0:
-            missing_positions(model, data, plan, E)
-            E.diagnostics[RESIDUAL] = largest_missing(E)
-        else:  # at the new place with the old factor: what that leaves is of second order in the two corrections
+            position_residuals(model, data, plan, E)
+            E.diagnostics[RESIDUAL] = largest_residual_motion(E)
+        else:  # at the new pose with the old factor: the error is of second order in the two corrections
             kinematics(model, data)
             constraint_rows(model, data)
-            missing_velocities(model, data, plan, E)
+            velocity_residuals(model, data, plan, E)
         respond(ints, floats, work)
         of_severed_joints(model, data, plan, E.motion, E.rates)
         if level == 0:
@@ -483,7 +483,7 @@ def correct(ints, floats, work):
 
 @kernel
 def balance(ints, floats, work, joints, load):
-    """What all joints together must put on each body: torque about its reference point and force into load (bodies, 6).
+    """Total load of all joints on each body: torque about its reference point and force, into load (bodies, 6).
 
     The accelerations are those in `work.a`. `joints` has the body and the cut of each tree joint that is among the
     cuts; rows and factors of all constraints are left in `work`.
@@ -494,7 +494,7 @@ def balance(ints, floats, work, joints, load):
     add_loads(model, data)
     for k in range(model.nv):  # a rotor is turned by the joint's two bodies
         data.load[k] -= model.armature[k] * data.a[k]
-    bring_loads(model, data, joints, 0, joints.shape[0])
+    apply_joint_loads(model, data, joints, 0, joints.shape[0])
     constraint_rows(model, data)
     accelerations(model, data)
     for n in range(model.linear.shape[0]):

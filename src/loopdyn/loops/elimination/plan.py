@@ -1,12 +1,12 @@
-"""The plan of an elimination: which joints are severed, what is eliminated when, and where everything is kept.
+"""The plan of an elimination: which joints are severed, the order of elimination, and the layout of all arrays.
 
 Bodies are eliminated along the spanning tree, each freedom by a scalar pivot. The multipliers of a cut joint act
-on its two bodies; their columns travel with the bodies' inertias towards the root and meet there, which makes a
-matrix of multipliers that is solved at the end by sparse elimination in minimum-degree order. On loops that stand
-on one another the columns of all of them would travel all the way. A tree joint below which too many rows are
-open is therefore *severed*: its body becomes the root of a tree of its own, free in space, and its joint one more
-set of rows. With no joint severed the plan is an articulated-body algorithm with loops; with all of them severed
-it is the sparse matrix J M^-1 J^T of absolute coordinates. The choice with the fewest operations is taken.
+on its two bodies; their columns are propagated with the bodies' inertias towards the root, where they form a matrix
+of multipliers that is solved at the end by sparse elimination in minimum-degree order. In stacked loops the columns
+of all of them would be propagated all the way to the root. A tree joint at which too many rows are open is therefore
+*severed*: its body becomes the root of a tree of its own, free in space, and its joint one more set of rows. With no
+joint severed the plan is an articulated-body algorithm with loops; with all of them severed it is the sparse matrix
+J M^-1 J^T of absolute coordinates. The choice with the fewest operations is taken.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from loopdyn.system.system import JointData, System
 
 Ints = NDArray[np.int64]
 
-# Numbers of open rows at a body above which its joint is severed, among which the cheapest is taken. With the first
-# nothing is severed in mechanisms of ordinary size, while in large ones no matrix gets out of hand.
+# Limits on the number of open rows at a body, above which its joint is severed; the limit with the fewest operations is
+# taken. With the first, nothing is severed in mechanisms of ordinary size, and matrices of large ones stay bounded.
 LIMITS = (120, 30, 16, 10, 6, 3, 0)
 
-# Bodies in a wave: what the passes of a wave keep of them, 2 to 2.5 kB each, stays in the cache of a core meanwhile.
-# Of 24 to 768, this was the fastest for towers of 10,000 and 20,000 bodies where that cache has 1 MB.
+# Bodies in a wave: the data of one wave, 2 to 2.5 kB per body, stay in the cache of a core between its passes. Among 24
+# to 768 this was the fastest for towers of 10,000 and 20,000 bodies with a cache of 1 MB.
 WAVE = 384
 
 # Multiplications and additions of the tree part of a body, and of each of its freedoms (tree/aba.py, tree/rigid.py).
@@ -44,13 +44,13 @@ BODY_FLOPS, FREEDOM_FLOPS = 450, 110
 
 @dataclass(frozen=True)
 class Node:
-    """Rows that are eliminated together: of a cut joint, a constraint, a relation of coordinates, a severed joint."""
+    """Rows that are eliminated together: those of a cut joint, constraint, relation or severed joint."""
 
     name: str
-    rows: tuple[int, ...]  # those that are kept
-    bodies: tuple[int, ...]  # the bodies they act on; bases are left out
-    all_rows: int  # how many there are with those that are not kept
-    related: bool = False  # whether it is a relation of coordinates
+    rows: tuple[int, ...]  # rows that are kept
+    bodies: tuple[int, ...]  # bodies they act on, without bases
+    all_rows: int  # number of rows, including those that are not kept
+    related: bool = False  # whether it is a relation between coordinates
 
 
 @dataclass(frozen=True)
@@ -59,9 +59,9 @@ class Forest:
 
     nodes: tuple[Node, ...]
     severed: tuple[int, ...]  # bodies, in the order of their rows
-    sequence: tuple[int, ...]  # of all bodies, in which they are placed
+    sequence: tuple[int, ...]  # all bodies in the order of the kinematics
     open: tuple[tuple[int, ...], ...]  # by row of the body table
-    roots: tuple[int, ...]  # bodies that pass nothing on
+    roots: tuple[int, ...]  # bodies that propagate nothing to a parent
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,7 +131,7 @@ def make_plan(
     ----------
     system : System
     severed : collection of int, optional
-        Rows of the bodies whose joint is severed; chosen by the count of operations unless given.
+        Rows of the bodies whose joint is severed; by default chosen by the number of operations.
     kept : mapping of node name to rows, optional
         Rows of each node that are kept; all by default.
 
@@ -183,8 +183,7 @@ def _cheapest(system: System, sequence: Sequence[int]) -> Forest:
 def _severable(system: System) -> NDArray[np.bool_]:
     """Bodies whose joint may be severed: they have inertia of their own against every motion.
 
-    Joints without scalar coordinates are left whole, and those with armature or whose coordinates a relation or driver
-    binds.
+    Joints without scalar coordinates, with armature, or with coordinates bound by a relation or driver are not severed.
     """
     model = system.model
     n = len(model.tree)
@@ -210,7 +209,7 @@ def _bound_bodies(system: System) -> set[int]:
 
 
 def _require_unbound(system: System, severed: Collection[int]) -> None:
-    """A relation acts on the freedom of a tree joint, which a severed joint no longer is."""
+    """Raise if a relation, driver or armature acts on a severed joint: it would have to be a joint of the tree."""
     tree, armature = system.model.tree, system.model.armature
     rotors = {i for i in severed if armature[tree[i, rec.V0] : tree[i, rec.V0] + tree[i, rec.NV]].any()}
     for i in sorted((_bound_bodies(system) | rotors).intersection(severed)):
@@ -222,7 +221,7 @@ def _require_unbound(system: System, severed: Collection[int]) -> None:
 
 
 def grow(system: System, sequence: Sequence[int], sever: Callable[[int, int], bool]) -> Forest:
-    """Forest with the joints severed for which ``sever(body, open rows)`` says so, from the tips to the root."""
+    """Forest whose severed joints are those with ``sever(body, open rows)`` true, from the tips to the root."""
     model, n_bases = system.model, system.n_bases
     n = len(model.tree)
     nodes = _nodes(system)
@@ -275,7 +274,7 @@ def _nodes(system: System) -> list[Node]:
 def _pattern(forest: Forest) -> Pattern:
     sizes = [len(node.rows) for node in forest.nodes]
     place = {i: x for x, i in enumerate(forest.sequence)}
-    # of nodes that are as good as others, those come first whose bodies are placed first
+    # among equally good nodes, those whose bodies are placed first come first
     first = sorted(range(len(sizes)), key=lambda k: max((place[b] for b in forest.nodes[k].bodies), default=0))
     number = {k: m for m, k in enumerate(first)}
     cliques = [[number[k] for k in forest.open[i]] for i in forest.roots]
@@ -286,9 +285,9 @@ def _pattern(forest: Forest) -> Pattern:
 def _tree_flops(system: System, forest: Forest) -> int:
     """Operations of everything but the matrix of multipliers.
 
-    A column past a severed body takes a quarter of what is counted here, its products with the other columns take
-    longer than their operations say. In a tower of 300 bodies this count ranks ten choices of severed joints as their
-    times do.
+    A column past a severed body takes a quarter of the operations counted here; its products with the other columns
+    take more time than their operations suggest. For a tower of 300 bodies this count ranks ten choices of severed
+    joints in the order of their measured times.
     """
     severed = set(forest.severed)
     total = 0
@@ -368,7 +367,7 @@ def _freeze(system: System, forest: Forest, pattern: Pattern) -> Plan:
 
 
 def _acting(cut_table: Ints, index: Mapping[int, int], node_of: Ints, n_bases: int) -> dict[tuple[int, int], int]:
-    """By body and place of a node: the cut whose rows these are, if it acts on the body."""
+    """Cut joint of a node by body and place of the node, if it acts on the body."""
     found: dict[tuple[int, int], int] = {}
     for n, (parent, child, _, row, rows, *_) in enumerate(cut_table.tolist()):
         for k in {int(node_of[index[r]]) for r in range(row, row + rows) if index[r] < len(node_of)}:
@@ -378,20 +377,20 @@ def _acting(cut_table: Ints, index: Mapping[int, int], node_of: Ints, n_bases: i
 
 @dataclass(frozen=True)
 class _Waves:
-    """Parts of a mechanism that are gone through one after another; see `_waves`."""
+    """Parts of a mechanism that are processed one after another; see `_waves`."""
 
-    order: list[int]  # in which bodies are eliminated
+    order: list[int]  # bodies in the order of elimination
     cut_order: list[int]
     severed_joint: list[list[int]]  # body and cut
     table: list[list[int]]  # layout.W_BODY ...
 
 
 def _waves(system: System, forest: Forest, cut_table: Ints, cut_of: Mapping[int, int]) -> _Waves:
-    """Waves in which a large mechanism is gone through, so that what one pass leaves is at hand for the next.
+    """Waves in which a large mechanism is processed, so that data of one pass are still in the cache for the next.
 
     A wave places the next `WAVE` bodies of a sequence, then fills the rows of the cuts whose bodies are both
-    placed, then eliminates the trees of the forest all of whose bodies and cuts are. Forces and relations of
-    coordinates may join any bodies: with them everything is one wave.
+    placed, then eliminates the trees of the forest all of whose bodies and cuts are. Forces and relations between
+    coordinates may act on any bodies: a mechanism that has them is one wave.
     """
     model, n_bases, n = system.model, system.n_bases, len(system.model.tree)
     sequence = forest.sequence
@@ -426,9 +425,9 @@ def _waves(system: System, forest: Forest, cut_table: Ints, cut_of: Mapping[int,
 
 
 def _sequence(system: System) -> tuple[int, ...]:
-    """Bodies with parents before children, in which those that are joined, cut joints included, are near each other.
+    """Bodies with parents before children, in which bodies that are joined, by cut joints too, are close to each other.
 
-    Each part of the mechanism that hangs together without the bases is gone through in breadth from its first body; a
+    Each part of the mechanism that is connected without the bases is traversed breadth-first from its first body; a
     body that is met before its parent follows it.
     """
     n_bases, parent = system.n_bases, system.model.tree[:, rec.PARENT].tolist()
@@ -441,7 +440,7 @@ def _sequence(system: System) -> tuple[int, ...]:
     met, place = list[int](), [-1] * n
     for first in range(n_bases, n):
         front = [first] if place[first] < 0 else []
-        for a in front:  # grows on the way
+        for a in front:  # grows during the loop
             if place[a] < 0:
                 place[a] = len(met)
                 met.append(a)
@@ -463,18 +462,18 @@ def _sequence(system: System) -> tuple[int, ...]:
 
 
 class _Columns:
-    """Where columns are kept on their way from body to body, from the tips to the roots.
+    """Allocation of the columns that are propagated from body to body, from the tips to the roots.
 
-    A body finds there what bodies further out have handed on to it. Once it is eliminated the place is free for the
-    next, so that few are in use at a time, in a part of memory that is always at hand. Columns of relations of
-    coordinates are there before the first body is eliminated, and have places of their own.
+    A body reads the columns of the bodies further out from there. Once it is eliminated its places are reused, so that
+    few are in use at a time and stay in the cache. Columns of relations between coordinates exist before the first body
+    is eliminated, and have places of their own.
     """
 
     def __init__(
         self, nodes_at: Sequence[Sequence[int]], width: Ints, parent: Ints, roots: set[int], order: Sequence[int],
         related: set[int],
     ):  # fmt: skip
-        self.end = 0  # places so far
+        self.end = 0  # number of places so far
         self._width = width
         self._free: dict[int, list[int]] = {}  # places by number of columns
         self._place: dict[tuple[int, int], int] = {}  # by body and node
@@ -500,12 +499,12 @@ class _Columns:
         return self.end - int(self._width[k])
 
     def of(self, i: int, k: int) -> tuple[int, int, int]:
-        """Of the node at place k, at body i: its columns or -1, those at the parent or -1, whether it is the first."""
+        """Columns of the node at place k at body i, or -1; those at the parent, or -1; whether it is the first."""
         return self._place.get((i, k), -1), *self._up.get((i, k), (-1, 0))
 
 
 def with_cuts(system: System, bodies: Sequence[int]) -> tuple[Ints, NDArray[np.float64], dict[int, int]]:
-    """Arrays of the system with the joints of these bodies among the cuts too, and the cut of each of the bodies.
+    """Arrays of the system with the joints of these bodies added to the cuts, and the cut of each body.
 
     The joints stay in the tree for the kinematics. Their rows follow those of the system.
     """

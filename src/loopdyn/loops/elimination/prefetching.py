@@ -1,4 +1,4 @@
-"""Memory that the passes need soon is asked for ahead of time."""
+"""Prefetching of the memory that the passes need soon."""
 
 from loopdyn.engine.jit import inline, prefetch
 from loopdyn.engine.records import (
@@ -10,13 +10,13 @@ from loopdyn.loops.elimination.layout import (
     RESPONSE,
 )
 
-# Bodies ahead of the present one whose numbers are asked for.
+# Number of bodies between the present one and the one that is prefetched.
 AHEAD = 3
 
 
 @inline(always=True)
 def prefetch_responses(plan, E, i):
-    """Ask for the responses of body i: the first 32, of which few bodies have more."""
+    """Prefetch the first 32 responses of body i; few bodies have more."""
     at = plan.at[i, RESPONSE]
     prefetch(E.response, at)
     prefetch(E.response, at + 8)
@@ -26,7 +26,7 @@ def prefetch_responses(plan, E, i):
 
 @inline(always=True)
 def prefetch_motion(model, work, i):
-    """Ask for what accelerations of body i are found with: its row from X to AV, and those of two freedoms."""
+    """Prefetch the data for the acceleration of body i: its row from X to AV, and the rows of two freedoms."""
     prefetch(work.body, i, X)
     prefetch(work.body, i, X + 8)
     prefetch(work.body, i, X + 16)

@@ -1,4 +1,4 @@
-"""Residuals of the rows at position, velocity and acceleration level, by which solutions are refined and checked."""
+"""Residuals of the rows at position, velocity and acceleration level; solutions are refined and checked by them."""
 
 import numpy as np
 
@@ -24,22 +24,23 @@ from loopdyn.spatial.plucker import (
 )
 from loopdyn.tree.jacobian import linear_terms, pair
 
-# Refinement ends when the residual is this share of the terms it is the difference of, at a pose that is well
-# conditioned; when it is rounding; or after so many times.
+# Refinement ends when the residual is this share of the terms whose difference it is (at a well-conditioned pose), when
+# it is rounding, or after MOST_REFINEMENTS iterations.
 RESIDUAL_GOAL = 1e-12
 RESIDUAL_ROUNDING = 4e-15
 
 
-# What `note_row` has found before the first row.
+# Initial value of `found` in `note_residual`.
 NOTHING_FOUND = (0.0, 0.0, 0.0, 0.0)
 
 
 @inline(always=True)
-def note_row(E, index, missing, size, found):
-    """Keep what is missing in a row, a difference of terms of this size; `found` with this row among the others.
+def note_residual(E, index, missing, size, found):
+    """Store the residual of a row, a difference of terms of this size; returns `found` updated by this row.
 
-    That is, the largest so far: what is missing and the size of the terms in rows that are kept, as squares in the
-    metric of the matrix, where rows of any unit compare; what is missing in rows that were dropped; terms of all rows.
+    `found` has the largest values so far: residual and size of terms of the rows that are kept, both squared in the
+    metric of the matrix, in which rows of any unit are comparable; residual of the rows that were dropped; size of the
+    terms of all rows.
     """
     E.step[index] = missing
     kept, terms, dropped, all_terms = found
@@ -54,9 +55,9 @@ def note_row(E, index, missing, size, found):
 
 @inline(always=True)
 def row_accelerations(model, work, plan, E, begin, end, found):
-    """Into `E.step` what is missing in the rows of the cuts from `begin` to `end` in their order; bases do not count.
+    """Acceleration residuals of the cuts `begin` to `end` of `plan.cut_order`, into `E.step`; bases do not count.
 
-    Returns what is `found` with these, see `note_row`.
+    Returns `found` updated by these rows, see `note_residual`.
     """
     B, zero = work.body, (0.0, 0.0, 0.0)
     for x in range(begin, end):
@@ -71,20 +72,20 @@ def row_accelerations(model, work, plan, E, begin, end, found):
             right, torque, force = E.right[plan.index[k]], get3(work.rows, k, 0), get3(work.rows, k, 3)
             at_child, at_parent = dot(torque, wM) + dot(force, vM), dot(torque, wF) + dot(force, vF)
             size = abs(right.real) + abs(at_child.real) + abs(at_parent.real)
-            found = note_row(E, plan.index[k], right - at_child + at_parent, size, found)
+            found = note_residual(E, plan.index[k], right - at_child + at_parent, size, found)
     return found
 
 
 @inline(always=True)
-def largest_missing_share(model, work, plan, E, found):
-    """The largest that is missing in a row, as a share of the terms it is the difference of.
+def largest_relative_residual(model, work, plan, E, found):
+    """Largest residual relative to the terms whose difference it is: of the rows kept, and of the rows dropped.
 
-    Of the rows that are kept, and of those that were dropped, which depend on others and must agree with them. Of the
-    latter terms of all rows together are the measure, since those of one row may vanish. `found`: in rows of cuts.
+    Rows that were dropped depend on others and must agree with them. They are compared with the largest terms of all
+    rows, since those of one row may vanish. `found` contains the rows of the cuts already.
     """
     for n in range(model.linear.shape[0]):
         missing, size = relation_acceleration(model, work, plan, E, n)
-        found = note_row(E, plan.index[model.linear[n, L_ROW]], missing, size, found)
+        found = note_residual(E, plan.index[model.linear[n, L_ROW]], missing, size, found)
     kept, terms, dropped, all_terms = found
     worst = np.sqrt(kept / terms) if terms > 0.0 else 0.0
     return worst, dropped / all_terms if all_terms > 0.0 else 0.0
@@ -92,13 +93,13 @@ def largest_missing_share(model, work, plan, E, found):
 
 @inline(always=True)
 def residual_goal(E):
-    """Where refinement ends: what is missing comes back enlarged by the inverse root of the smallest pivot."""
+    """Residual at which refinement ends: the smallest pivot amplifies it by its inverse root."""
     return max(RESIDUAL_GOAL * np.sqrt(E.diagnostics[SMALLEST_PIVOT].real), RESIDUAL_ROUNDING)
 
 
 @inline(always=True)
-def missing_positions(model, work, plan, E):
-    """Into `E.step` the negative residual of every row at position level; `constraint_rows` was run."""
+def position_residuals(model, work, plan, E):
+    """Negative position residual of every row, into `E.step`; `constraint_rows` must have been run."""
     for n in range(model.cut.shape[0]):
         for k in range(model.cut[n, C_ROW], model.cut[n, C_ROW] + model.cut[n, C_ROWS]):
             E.step[plan.index[k]] = -work.phi[k]
@@ -107,8 +108,8 @@ def missing_positions(model, work, plan, E):
 
 
 @inline(always=True)
-def missing_velocities(model, work, plan, E):
-    """The same at velocity level."""
+def velocity_residuals(model, work, plan, E):
+    """Negative velocity residual of every row, into `E.step`; `constraint_rows` must have been run."""
     for n in range(model.cut.shape[0]):
         _, _, _, _, wF, wM, v, _ = pair(model, work, n)
         w = sub(wM, wF)
@@ -120,8 +121,8 @@ def missing_velocities(model, work, plan, E):
 
 
 @inline(always=True)
-def largest_missing(E):
-    """Largest entry of `E.step` in the metric of the matrix: the motion it asks for."""
+def largest_residual_motion(E):
+    """Largest entry of `E.step` in the metric of the matrix: the size of the motion that corrects it."""
     worst = 0.0
     for k in range(E.pivot.shape[0]):
         if E.inverse[k] != 0.0:

@@ -1,6 +1,6 @@
-"""Open rows of the elimination: what unit multipliers put on bodies, and right sides.
+"""Open rows of the elimination: loads of unit multipliers on the bodies, and right sides.
 
-Letters as in :mod:`loopdyn.loops.elimination.passes`.
+Symbols as in :mod:`loopdyn.loops.elimination.passes`.
 """
 
 from loopdyn.engine.jit import inline
@@ -42,10 +42,10 @@ from loopdyn.tree.jacobian import pair, rows_of_pair
 
 
 @inline(always=True)
-def bring_loads(model, work, joints, begin, end):
-    """Loads on the freedoms of tree joints, as wrenches on their two bodies; `joints`: body and cut of each.
+def apply_joint_loads(model, work, joints, begin, end):
+    """Apply the loads on the freedoms of the tree joints `begin` to `end` as wrenches to their two bodies.
 
-    Of those from `begin` to `end`.
+    `joints` has the body and the cut of each joint.
     """
     B = work.body
     for n in range(begin, end):
@@ -69,22 +69,22 @@ def bring_loads(model, work, joints, begin, end):
 
 @inline
 def add_column(K, s, B, i, x, torque, force):
-    """Add to column s, of body i, a torque and a force at the world point x."""
+    """Add a torque, and a force at the world point x, to column s of body i."""
     add3(K, s, 0, add(torque, cross(sub(x, get3(B, i, X)), force)))
     add3(K, s, 3, force)
 
 
 @inline
 def at_point(motion, i, w0, v0, x, B):
-    """Linear part, at the world point x of body i, of a motion given at its reference point (velocity terms apart)."""
+    """Linear part at the world point x of a motion of body i given at its reference point, without velocity terms."""
     return add(get3(motion, i, v0), cross(get3(motion, i, w0), sub(x, get3(B, i, X))))
 
 
 @inline(always=True)
 def rows_and_right_sides(model, work, plan, E, begin, end):
-    """Rows of cut joints and pair constraints, the points at which they act, and their right sides.
+    """Rows, points of action and right sides of the cut joints and pair constraints `begin` to `end` of the order.
 
-    Of those from `begin` to `end` in their order; right sides are for bodies without acceleration.
+    Right sides are those for zero accelerations of the bodies.
     """
     B = work.body
     for x in range(begin, end):

@@ -20,19 +20,19 @@ from loopdyn.tree.functions import no_inertia_in_tree
 
 Array = NDArray[np.float64]
 
-# A pivot below this share of the largest in its set of rows is rounding: the row depends on those before it.
+# A pivot below this share of the largest in its set of rows is rounding: the row depends on earlier ones.
 DEPENDENT_PIVOT = 1e-13
-# A set of rows in which nothing moves, such as a joint beside another, is zero but for rounding squared; sets of rows
-# are therefore at least this share of the largest one, or of the most mobile freedom where all are such (a door on two
-# hinges), which leaves room for bodies of very different mass.
+# A set of rows that constrains no further motion, such as a joint parallel to another, is zero up to rounding squared.
+# The scale of a set is therefore at least this share of the largest set or, where all sets are such (a door on two
+# hinges), of the most mobile freedom; bodies of very different mass are still told apart.
 NOTHING = 1e-9
-# Away from the constraint manifold the pivot of a dependent row grows with the square of the drift; where the number
-# of independent rows is known, the threshold is raised up to this share.
+# Off the constraint manifold the pivot of a dependent row grows with the square of the drift; where the number of
+# independent rows is known, the threshold is raised up to this share.
 LARGEST_DEPENDENT = 1e-5
 
 
 class Elimination:
-    """A plan whose rows are independent, with the arrays its kernels work on.
+    """A plan with independent rows, and the arrays of its kernels.
 
     Parameters
     ----------
@@ -86,13 +86,13 @@ class Elimination:
     # ------------------------------------------------------------------------------------ choosing rows
 
     def choose(self, state: State, count: int | None = None) -> None:
-        """Choose independent rows at a state; within a set of rows the largest pivots are preferred.
+        """Choose independent rows at a state; within a set of rows those with the largest pivots are preferred.
 
         Parameters
         ----------
         state : State
         count : int, optional
-            How many rows of the system are independent, where that was decided before and the state may be off the
+            Number of independent rows of the system, if it was decided before and the state may be off the
             constraint manifold.
 
         Raises
@@ -128,7 +128,7 @@ class Elimination:
         found[layout.WEAKEST_PIVOT] = max(CHOOSE_AGAIN * self.reference, SINGULAR)
 
     def choice(self) -> dict[str, NDArray[Any]]:
-        """Rows of each node in their order, how many these are, and the pivot below which they are chosen again."""
+        """Rows of each node in order, their number, and the pivot below which they are chosen again."""
         rows = [n.rows for n in self.plan.forest.nodes]
         return {
             "rows": np.array([r for some in rows for r in some], np.int64),
@@ -137,14 +137,14 @@ class Elimination:
         }
 
     def take(self, choice: Mapping[str, NDArray[Any]]) -> None:
-        """Keep the rows of a :meth:`choice` that was made before."""
+        """Restore the rows of an earlier :meth:`choice`."""
         rows = iter(choice["rows"].tolist())
         counted = zip(self.plan.forest.nodes, choice["counts"].tolist(), strict=True)
         self._replan({node.name: list(islice(rows, count)) for node, count in counted})
         self.views.diagnostics[layout.WEAKEST_PIVOT] = choice["weakest"][0]
 
     def _shares(self, state: State, threshold: float) -> Array:
-        """Pivot of each row as a share of the largest in its set; rows below `threshold` are dropped on the way."""
+        """Pivot of each row as a share of the largest in its set; rows below `threshold` are dropped meanwhile."""
         E, n = self.views, self.plan.pattern.rows
         self.set_state(state.t, state.q, state.v)
         E.floor[:] = 0.0
@@ -163,7 +163,7 @@ class Elimination:
         return shares
 
     def _mobility(self) -> float:
-        """Largest acceleration of a freedom under a unit load, in natural units, as the last evaluation has left it."""
+        """Largest acceleration of a freedom under a unit load, in natural units, at the last evaluation."""
         tree, severed = self.system.model.tree, set(self.plan.forest.severed)
         whole = [
             k
@@ -183,7 +183,7 @@ class Elimination:
         return np.array(units)[self.plan.kept]
 
     def _orders(self) -> dict[str, list[int]]:
-        """Rows of each node with the most independent first: pivoted Cholesky of its own block of the matrix."""
+        """Rows of each node, the most independent first, by pivoted Cholesky of its own block of the matrix."""
         E, pattern = self.views, self.plan.pattern
         E.diagnostics[layout.MATRIX_ONLY] = 1.0
         self.run(accelerate)
@@ -202,22 +202,22 @@ class Elimination:
     # ---------------------------------------------------------------------------------------- the kernels
 
     def run(self, kernel: Any) -> None:
-        """Call a kernel on the arrays; a body without inertia raises, other reports are left to the caller."""
+        """Call a kernel on the arrays; raises if a body has no inertia and leaves other statuses to the caller."""
         status = kernel(*self.arrays)
         if status >= 0:
             raise self.no_inertia(status)
 
     def keep_rows(self) -> None:
-        """Let no pivot count as weak, until rows are chosen again."""
+        """Ignore weak pivots until rows are chosen again."""
         self.views.diagnostics[layout.WEAKEST_PIVOT] = 0.0
 
     def no_inertia(self, body: int) -> SingularityError:
-        """The error of a body whose pivot vanishes."""
+        """Error for a body whose pivot vanishes."""
         w = self.work
         return no_inertia_in_tree(self.system, State(float(w.t[0]), w.q.copy(), w.v.copy()), body)
 
     def project(self, state: State, steps: int = 1) -> State:
-        """Close position and velocity by linear corrections, until nothing is missing or `steps` were made."""
+        """Close positions and velocities by linear corrections, until the residual is rounding or after `steps`."""
         self.set_state(state.t, state.q, state.v)
         before = np.inf
         self.keep_rows()
@@ -230,11 +230,11 @@ class Elimination:
         return State(state.t, self.work.q.copy(), self.work.v.copy(), state.note)
 
     def _refusal(self, t: float, what: str) -> SingularityError:
-        """The error of a pose where rows that are independent elsewhere are not; the next call must choose anew."""
+        """Error for a pose where rows lose their independence; the next call must choose rows again."""
         self.views.diagnostics[layout.WEAKEST_PIVOT] = np.inf
         return SingularityError(
             f"'{self.system.name}' is in a singular pose at t = {t:g} s: {what}. Accelerations are not unique there; "
-            "start beside it, or see ld.mobility(system, state)."
+            "start at a pose nearby, or see ld.mobility(system, state)."
         )
 
 
