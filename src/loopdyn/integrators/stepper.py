@@ -469,8 +469,8 @@ class Stepper:
         change = np.abs(m.k[:, s.nv : 2 * s.nv] / s.speed_units)
         worst = s.speeds[int(np.argmax(np.nanmax(change, axis=0)))] if s.nv else ""
         return (
-            f"the step size becomes too small at t = {t:.9g} s, where the acceleration of '{worst}' is largest. The pose "
-            "may be singular (see ld.mobility there), a force may jump (use an event), or rtol may be too small."
+            f"the step size becomes too small at t = {t:.9g} s, where the acceleration of '{worst}' is largest. The "
+            "pose may be singular (see ld.mobility there), a force may jump (use an event), or rtol may be too small."
         )
 
     # ----------------------------------------------------------------------------------- what has been reached

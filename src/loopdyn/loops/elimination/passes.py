@@ -370,7 +370,7 @@ def load_all(ints, floats, work):
 def load_severed(ints, floats, work, wave):
     """Loads on the freedoms of severed joints."""
     model, data, plan = open_model(ints, floats), open_work(ints, work), open_plan(ints)
-    bring_loads(model, data, plan.severed_joint, plan.wave[wave, W_SEVERED], plan.wave[wave + 1, W_SEVERED])
+    apply_joint_loads(model, data, plan.severed_joint, plan.wave[wave, W_SEVERED], plan.wave[wave + 1, W_SEVERED])
 
 
 @inline
