@@ -105,6 +105,7 @@ def reconnect(system: System, state: State, other: System) -> Change:
         )
     before = energy(system, state).kinetic
     p = _momentum(system, state, other, pose)
+    # not loops.projection.nearest_speeds: momenta are given here, not speeds, which bodies without inertia do not have
     M, after = mass_matrix(other, pose), pose
     for _ in range(1 if other.affine else NEWTON):
         now, rank = terms(other, after), decide(other, after).count

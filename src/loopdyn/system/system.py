@@ -17,7 +17,7 @@ from loopdyn.errors import LoopdynError, ModelError, Problem
 from loopdyn.joints import Joint
 from loopdyn.model.mechanism import Mechanism
 from loopdyn.quantities.expressions import Lookup
-from loopdyn.quantities.wording import nearest
+from loopdyn.quantities.wording import element_of, nearest
 from loopdyn.system.cut_angles import AnglePath, Tables, cut_angle_path
 from loopdyn.system.labels import Label, Labels
 from loopdyn.system.topology import Topology
@@ -227,6 +227,11 @@ class System:
             return self
         left = tuple(row for row in other.tolerated.rows if row in self.constraint_rows)
         return self.tolerating(replace(other.tolerated, rows=left))
+
+    @cached_property
+    def row_elements(self) -> tuple[str, ...]:
+        """Names of the joints and constraints that the constraint rows belong to, one for each row."""
+        return tuple(element_of(label) for label in self.constraint_rows)
 
     @property
     def n_bases(self) -> int:
