@@ -233,9 +233,7 @@ class _Writer:
     # ------------------------------------------------------------------------------------------------ numbers
 
     def _frame(self, j: JointData, end: int) -> tuple[Array, Array]:
-        body, (p, R) = ((j.parent, j.F), (j.child, j.M))[end]
-        x, A = self.at.position[body], self.at.rotation[body]
-        return x + A @ p, A @ R
+        return j.frame(end, self.at.position, self.at.rotation)
 
     def _constant(self, name: str, value: float) -> Any:
         if abs(value) < 1e-14 * self.system.size:

@@ -74,9 +74,7 @@ class SpatialWriter:
     # ------------------------------------------------------------------------------------------------ numbers
 
     def _frame(self, j: JointData, end: int) -> tuple[Array, Array]:
-        body, (p, R) = ((j.parent, j.F), (j.child, j.M))[end]
-        x, A = self.at.position[body], self.at.rotation[body]
-        return x + A @ p, A @ R
+        return j.frame(end, self.at.position, self.at.rotation)
 
     def _number(self, name: str, value: float) -> Any:
         for exact in (0, 1, -1):

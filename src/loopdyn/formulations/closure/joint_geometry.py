@@ -41,9 +41,7 @@ class Places:
 
     def frame(self, j: JointData, end: int) -> tuple[Array, Array]:
         """Origin and axes (columns) of the frame of a joint on its parent (0) or child (1)."""
-        body, (p, R) = ((j.parent, j.F), (j.child, j.M))[end]
-        x, A = self.position[body], self.rotation[body]
-        return x + A @ p, A @ R
+        return j.frame(end, self.position, self.rotation)
 
     def axis(self, j: JointData) -> Array:
         """Axis of a hinge or a slide."""

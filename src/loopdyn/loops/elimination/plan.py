@@ -25,8 +25,9 @@ from loopdyn.errors import LoopdynError
 from loopdyn.joints.dispatch import JOINT_TYPES
 from loopdyn.loops.elimination import layout
 from loopdyn.loops.elimination.ordering import Pattern, factor_pattern, minimum_degree, postorder
+from loopdyn.system.freezing import frames_of_cut
 from loopdyn.system.support import SUPPORT
-from loopdyn.system.system import JointData, System
+from loopdyn.system.system import Pose, System
 
 Ints = NDArray[np.int64]
 
@@ -517,7 +518,7 @@ def with_cuts(system: System, bodies: Sequence[int]) -> tuple[Ints, NDArray[np.f
         j = joints[i]
         cut_of[i] = len(model.cut) + len(added)
         added.append([j.parent, j.child, j.spec.kind, row, len(j.spec.rows_when_cut), -1, 0])
-        frames.append(_cut_frames(system, j))
+        frames.append(frames_of_cut(j, *(_own_frame(model, body) for body in (j.parent, j.child))))
         row += len(j.spec.rows_when_cut)
     cut = np.concatenate([model.cut, np.array(added, np.int64).reshape(-1, rec.N_CUT)])
     cut_frames = np.concatenate([model.cut_frames, np.array(frames).reshape(-1, rec.N_CUT_FRAMES)])
@@ -527,12 +528,7 @@ def with_cuts(system: System, bodies: Sequence[int]) -> tuple[Ints, NDArray[np.f
     return ints, floats, cut_of
 
 
-def _cut_frames(system: System, joint: JointData) -> NDArray[np.float64]:
-    out = np.zeros(rec.N_CUT_FRAMES)
-    for start, body, (p, R) in ((rec.F_POINT, joint.parent, joint.F), (rec.M_POINT, joint.child, joint.M)):
-        data = system.model.body[body]
-        axes = data[rec.BODY_AXES : rec.BODY_AXES + 9].reshape(3, 3)
-        out[start : start + 3] = data[rec.ORIGIN : rec.ORIGIN + 3] + axes @ p
-        out[start + 3 : start + 12] = (axes @ R).T.ravel()
-    out[rec.C_PAR : rec.C_PAR + 2] = joint.par
-    return out
+def _own_frame(model: rec.Model, body: int) -> Pose:
+    """Frame of a body in kernel axes."""
+    data = model.body[body]
+    return data[rec.ORIGIN : rec.ORIGIN + 3], data[rec.BODY_AXES : rec.BODY_AXES + 9].reshape(3, 3)
