@@ -16,7 +16,7 @@ import numpy as np
 from matplotlib.lines import Line2D
 
 import loopdyn as ld
-from loopdyn.loops.elimination import make_plan
+from loopdyn.loops.elimination.plan import plan_elimination
 
 STAGES = 6
 SEVERED = ("L3", "R3", "L5", "R5")  # both rails at every second stage; in a long tower the plan chooses such joints
@@ -128,7 +128,7 @@ def draw_matrix(ax, plan) -> None:
 def main() -> None:
     """Write the picture beside this file."""
     system = ld.library.tower(STAGES).compile()
-    plan = make_plan(system, {system.joints[name].body for name in SEVERED})
+    plan = plan_elimination(system, {system.joints[name].body for name in SEVERED})
     status = (
         dict.fromkeys(system.joints, TREE)
         | dict.fromkeys(system.topology.cuts, CUT)

@@ -19,7 +19,7 @@ from loopdyn.analysis.branches import _searched
 from loopdyn.engine.status import FINE
 from loopdyn.formulations.closure import kernels
 from loopdyn.formulations.closure.formulation import Closer, explicit_sets, plan_for
-from loopdyn.formulations.closure.planner import make_plan
+from loopdyn.formulations.closure.planner import plan_closure
 from loopdyn.integrators.memory import Output
 from loopdyn.integrators.stepper import Stepper
 from loopdyn.loops.rank import decide
@@ -99,7 +99,7 @@ def test_axes_that_are_parallel_at_one_pose_only_are_no_group():
         tilted.add_joint(f"J{k}", ld.Revolute(axis=axes[k]), bodies[k], bodies[k + 1], at=points[k])
     system = tilted.compile()
     state = system.state()
-    assert make_plan(system, state, [system.speeds.index("J0")]).groups
+    assert plan_closure(system, state, [system.speeds.index("J0")]).groups
     assert plan_for(system, state, [system.speeds.index("J0")]).groups == ()
 
 

@@ -21,11 +21,11 @@ import loopdyn.loops.elimination.plan
 from loopdyn.engine import records as rec
 from loopdyn.engine.jit import kernel
 from loopdyn.engine.layout import opened
-from loopdyn.loops.elimination import layout, make_plan
+from loopdyn.loops.elimination import layout
 from loopdyn.loops.elimination.ldl import factor, solve
 from loopdyn.loops.elimination.ordering import Pattern, factor_pattern, minimum_degree, postorder
 from loopdyn.loops.elimination.passes import accelerate
-from loopdyn.loops.elimination.plan import Plan
+from loopdyn.loops.elimination.plan import EliminationPlan, plan_elimination
 from loopdyn.loops.elimination.solver import Elimination
 from loopdyn.loops.projection import project
 from loopdyn.loops.rank import decide
@@ -228,7 +228,7 @@ def elimination(system: ld.System, state: ld.State, severed: Collection[str] | N
     rank = decide(system, state)
     e = Elimination(system, state, rank.count)
     if severed is not None:
-        e._use(make_plan(system, bodies_of(system, severed)))
+        e._use(plan_elimination(system, bodies_of(system, severed)))
         e.choose(state, rank.count)
         assert set(e.plan.severed) == set(severed)
     return e
@@ -321,7 +321,7 @@ def test_severed_joint_that_a_relation_binds_is_refused():
     m.add_constraint("gear", ld.Coupler(terms={"K": 1.0, "U1.1": 2.0}))
     system = m.compile()
     with pytest.raises(ld.LoopdynError, match=r"joint 'K' cannot be severed: .* Leave it"):
-        make_plan(system, bodies_of(system, ["K"]))
+        plan_elimination(system, bodies_of(system, ["K"]))
 
 
 def test_body_without_inertia_is_named():
@@ -331,7 +331,7 @@ def test_body_without_inertia_is_named():
     assert "L2" in severable(system)
     e = Elimination.__new__(Elimination)
     e.system = system
-    e._use(make_plan(system, bodies_of(system, ["L2"])))
+    e._use(plan_elimination(system, bodies_of(system, ["L2"])))
     state = system.state()
     e.set_state(0.0, state.q, state.v)
     with pytest.raises(ld.SingularityError, match="body 'left2' has no inertia"):
@@ -411,7 +411,7 @@ def test_a_door_on_hinges_in_line_turns_as_on_one(hinges, formulation):
 
 def test_plan_explains_itself():
     system = ld.library.tower(3).compile()
-    text = str(make_plan(system, bodies_of(system, ["L2"])))
+    text = str(plan_elimination(system, bodies_of(system, ["L2"])))
     lines = text.splitlines()
     assert lines[0].startswith("graph: 9 bodies in 3 trees, 15 speeds; 13 rows of multipliers kept of 13")
     assert lines[1] == f"cut: {', '.join(system.topology.cuts)}; severed besides: L2"
@@ -435,18 +435,18 @@ def test_long_towers_are_severed_and_loops_on_the_ground_are_not():
     """Columns of a tower would travel all the way; those of a star ladder meet at the ground."""
     for L in (20, 40):
         tower, star = (make(L).compile() for make in (ld.library.tower, ld.library.star_ladder))
-        plans = make_plan(tower), make_plan(star)
+        plans = plan_elimination(tower), plan_elimination(star)
         assert plans[0].severed
         assert not plans[1].severed
     # per body the work does not grow with the length
-    per_body = [make_plan(ld.library.tower(L).compile()).flops / (3 * L) for L in (20, 40)]
+    per_body = [plan_elimination(ld.library.tower(L).compile()).flops / (3 * L) for L in (20, 40)]
     assert per_body[1] < 1.05 * per_body[0]
 
 
 def test_columns_on_their_way_need_no_more_room_in_a_longer_tower():
     header = {}
     for L in (20, 40, 80):
-        plan = make_plan(ld.library.tower(L).compile())
+        plan = plan_elimination(ld.library.tower(L).compile())
         header[L] = plan.ints[plan.ints[rec.H_SOLVER] + layout.P_SLOTS]
         carried = sum(len(plan.forest.nodes[k].rows) for open_ in plan.forest.open for k in open_)
         assert header[L] < 0.1 * carried
@@ -456,7 +456,7 @@ def test_columns_on_their_way_need_no_more_room_in_a_longer_tower():
 # ------------------------------------------------------------------------------------------------ waves
 
 
-def plan_arrays(plan: Plan) -> layout.PlanArrays:
+def plan_arrays(plan: EliminationPlan) -> layout.PlanArrays:
     """Tables of a plan, by name."""
     return opened(layout.open_plan, plan.ints)
 
@@ -481,7 +481,7 @@ def test_a_wave_has_all_that_it_needs(name, monkeypatch):
     """Parents placed before children, rows of a cut after both of its bodies, a tree eliminated after all its cuts."""
     monkeypatch.setattr(loopdyn.loops.elimination.plan, "WAVE", 2)
     system = SEVERAL[name].compile()
-    plan = make_plan(system, bodies_of(system, severable(system)[::2]))
+    plan = plan_elimination(system, bodies_of(system, severable(system)[::2]))
     tables, model = plan_arrays(plan), opened(rec.open_model, plan.ints, plan.floats)
     placed, filled, gone = set(range(system.n_bases)), set(), set()
     touching = {i: {n for n, cut in enumerate(model.cut) if i in cut[:2]} for i in range(len(model.tree))}
@@ -509,7 +509,7 @@ def test_bodies_that_are_joined_are_placed_close_to_each_other():
     A stage is three bodies; each is joined with its own stage and the next.
     """
     system = ld.library.tower(40).compile()
-    plan = make_plan(system)
+    plan = plan_elimination(system)
     place = {i: x for x, i in enumerate(plan.forest.sequence)}
     ends = ((j.parent, j.child) for j in system.joints.values())
     assert max(abs(place[a] - place[b]) for a, b in ends if min(a, b) >= system.n_bases) <= 6

@@ -134,6 +134,19 @@ def test_a_closed_loop_that_is_locked_stands_still(formulation):
         assert run.energy_error < 1e-7
 
 
+def test_one_of_several_coordinates_of_a_joint_is_locked():
+    """A rod that falls along its sleeve for 0.1 s, is held there, and is let go again."""
+    m = ld.Mechanism("sleeve", gravity=(0, 0, -9.81))
+    rod = m.add_body("rod", ld.Inertia.rod(mass=1.0, start=(0, 0, 0), end=(1, 0, 0)))
+    m.add_joint("C", ld.Cylindrical(axis=(0, 0, 1)), m.ground, rod, at=(0, 0, 0))
+    system = m.compile()
+    events = [ld.At(0.1, "lock", action=ld.Lock("C.slide")), ld.At(0.2, "unlock", action=ld.Release("C.slide"))]
+    run = ld.simulate(system, system.state(v={"C.angle": 1.0}), (0, 0.3), events=events, progress=False)
+    assert run.status == "finished", run.message
+    np.testing.assert_allclose(run.path.q[-1], [0.3, -2 * 9.81 * 0.1**2 / 2], rtol=1e-9)
+    assert "lock C_slide" in run.data.constraint
+
+
 def test_coordinates_that_are_forced_and_too_few_behind_a_release_end_the_run_in_words():
     system = literature.closed().compile(cuts=["O4"])
     events = [ld.At(0.1, "open", action=ld.Release("O4"))]

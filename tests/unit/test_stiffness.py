@@ -29,7 +29,7 @@ def test_the_flyball_governor_is_found_stiff_and_said_to_be():
     assert event.name.startswith("stiff: stability, not accuracy, limits steps to 0.000")
     assert "Stiff(longest=None) goes on" in event.name
     assert 0.0 < event.t < 0.1
-    assert run.settings["integrator"] == "Auto(longest=None)"
+    assert run.settings["integrator"] == "AutoIntegrator(longest=None)"
     assert run.statistics.evaluations < 0.5 * explicit.statistics.evaluations
     # errors of a step are below 1e-8 rad; some 400 steps of a motion that does not amplify them
     assert np.abs(run.path.q - explicit.path.q).max() < 1e-7

@@ -20,10 +20,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from loopdyn.analysis.assembly_closure import (
     TRIES,
-    Found,
+    FoundPose,
     Held,
+    SearchBudget,
     Target,
-    Work,
     brought_inside,
     directly,
     follow_targets,
@@ -248,8 +248,8 @@ def _close(system: System, start: State, request: _Request) -> tuple[State, str]
         clash = None if allowed is None else contradiction(system, best.pose, max(allowed[0], allowed[1] / system.size))
     if clash is not None:
         return _close_but(system, request, clash)
-    beyond: Found | None = None  # a closure outside the limits
-    n, work = 0, Work(system, np.inf if tries is not None else PATIENCE)
+    beyond: FoundPose | None = None  # a closure outside the limits
+    n, work = 0, SearchBudget(system, np.inf if tries is not None else PATIENCE)
     closures = []
     far = EVERYWHERE if search or best.gap is None else SPREAD  # closed, yet not the end: it is beyond the limits
     for n, found in enumerate(_attempts(system, start, targets, best, tries or TRIES, far, work), 1):
@@ -274,8 +274,14 @@ def _close(system: System, start: State, request: _Request) -> tuple[State, str]
 
 
 def _attempts(
-    system: System, start: State, targets: Sequence[Target], first: Found, tries: int, far: float, work: Work
-) -> Iterator[Found]:
+    system: System,
+    start: State,
+    targets: Sequence[Target],
+    first: FoundPose,
+    tries: int,
+    far: float,
+    work: SearchBudget,
+) -> Iterator[FoundPose]:
     """The first attempt, then those from other starts around the given pose, none of them begun when `work` is done.
 
     Where the first one is closed already, limits are in the way: every second start is then within all of them.
@@ -301,7 +307,7 @@ def _within_limits(system: System, q: Array, rng: np.random.Generator) -> Array:
     return out
 
 
-def _note(system: System, found: Found, targets: Sequence[Target], n: int, beyond: Found | None) -> str:
+def _note(system: System, found: FoundPose, targets: Sequence[Target], n: int, beyond: FoundPose | None) -> str:
     """How a closure was found."""
     note = found.note if n == 1 else f"closed from start {n} around the given pose: other closures may exist"
     if beyond is not None:
@@ -314,16 +320,16 @@ def _note(system: System, found: Found, targets: Sequence[Target], n: int, beyon
 
 
 def _nearest(
-    system: System, start: State, targets: Sequence[Target], closures: Sequence[Found], starts: str
+    system: System, start: State, targets: Sequence[Target], closures: Sequence[FoundPose], starts: str
 ) -> tuple[State, str]:
     """Of several closures the nearest to the start in the mass metric."""
     M = mass_matrix(system, start)
 
-    def distance(found: Found) -> float:
+    def distance(found: FoundPose) -> float:
         x = difference(system, start.q, found.pose.q)
         return float(x @ M @ x)
 
-    distinct: list[Found] = []
+    distinct: list[FoundPose] = []
     for found in sorted(closures, key=distance):
         if not any(_same(system, found.pose, other.pose) for other in distinct):
             distinct.append(found)
@@ -379,8 +385,7 @@ def _failure(system: System, pose: State, targets: Sequence[Target], starts: str
     now = terms(system, pose)
     weight = 1.0 / system.row_units
     gaps: dict[str, float] = {}
-    for label, value in zip(system.constraint_rows, np.abs(now.phi * weight), strict=True):
-        name = label.partition(".")[0]
+    for name, value in zip(system.row_elements, np.abs(now.phi * weight), strict=True):
         gaps[name] = max(gaps.get(name, 0.0), float(value))
     against = opposed(system, pose)
     gaps |= against

@@ -51,7 +51,7 @@ class Target:
     joint: JointData
 
 
-class Work:
+class SearchBudget:
     """Evaluations of rows, in those of a small mechanism, that the search for a closure has taken and may take."""
 
     def __init__(self, system: System, most: float = np.inf):
@@ -107,7 +107,7 @@ def beyond_limits(system: System, pose: State) -> bool:
     return bool(outside_limits(system, pose, []))
 
 
-def brought_inside(system: System, found: Found, targets: Sequence[Target], work: Work) -> Found | None:
+def brought_inside(system: System, found: FoundPose, targets: Sequence[Target], work: SearchBudget) -> FoundPose | None:
     """The closure, brought within the limits of all joints along its branch; None if that is not possible."""
     at_limit: list[Target] = []
     while new := outside_limits(system, found.pose, [*targets, *at_limit]):
@@ -116,7 +116,7 @@ def brought_inside(system: System, found: Found, targets: Sequence[Target], work
         if moved.gap is not None:
             return None
         labels = ", ".join(f"{k.label} = {k.value:g}" for k in at_limit)
-        found = Found(moved.pose, None, f"closed with {labels} at the limit: nearer closures are outside")
+        found = FoundPose(moved.pose, None, f"closed with {labels} at the limit: nearer closures are outside")
     return found
 
 
@@ -124,7 +124,7 @@ def brought_inside(system: System, found: Found, targets: Sequence[Target], work
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundPose:
     """A pose, the gap that is left there (None if closed), and how it was reached."""
 
     pose: State
@@ -132,20 +132,24 @@ class Found:
     note: str
 
 
-def directly(system: System, start: State, targets: Sequence[Target], note: str, work: Work | None = None) -> Found:
+def directly(
+    system: System, start: State, targets: Sequence[Target], note: str, work: SearchBudget | None = None
+) -> FoundPose:
     """Put the targets at their values at once and close the loops."""
-    return Found(*newton(system, put(system, start, targets), targets, work), note)
+    return FoundPose(*newton(system, put(system, start, targets), targets, work), note)
 
 
-def follow_targets(system: System, start: State, targets: Sequence[Target], work: Work | None = None) -> Found:
+def follow_targets(
+    system: System, start: State, targets: Sequence[Target], work: SearchBudget | None = None
+) -> FoundPose:
     """Bring the targets to their values step by step, the loops being closed after each step.
 
     When `work` is done, a step that fails is not made shorter: the targets are put at their values directly.
     """
-    work = work or Work(system)
+    work = work or SearchBudget(system)
     pose, gap = newton(system, start, [], work)
     if not targets:
-        return Found(pose, gap, "closed from the pose it started at")
+        return FoundPose(pose, gap, "closed from the pose it started at")
     if gap is not None:
         return directly(system, start, targets, "closed from the pose it started at", work)
     distance = distance_to(system, pose, targets)
@@ -169,7 +173,7 @@ def follow_targets(system: System, start: State, targets: Sequence[Target], work
         elif not step.failed() or work.done:
             blocked = "the way from the start is blocked; closed directly, perhaps on another assembly branch"
             return directly(system, start, targets, blocked, work)
-    return Found(pose, None, "closed by following the path from the start")
+    return FoundPose(pose, None, "closed by following the path from the start")
 
 
 def put(system: System, pose: State, targets: Sequence[Target]) -> State:
@@ -230,10 +234,10 @@ def values_of(system: System, pose: State, targets: Sequence[Target]) -> list[fl
 class Held(Loops):
     """Constraint equations with targets: coordinates of tree joints stand still, others have rows of their own."""
 
-    def __init__(self, system: System, t: float, targets: Sequence[Target], work: Work | None = None):
+    def __init__(self, system: System, t: float, targets: Sequence[Target], work: SearchBudget | None = None):
         free, self.rows, self.weight = _free_and_rows(system, targets)
         super().__init__(system, t, free=free, mass_metric=True)
-        self.work = work or Work(system)
+        self.work = work or SearchBudget(system)
 
     def evaluate(self, q: Array) -> tuple[Array, Array]:
         """Residuals and Jacobian; infinite where rows are not defined, e.g. beyond the end of a curve."""
@@ -250,7 +254,7 @@ class Held(Loops):
 
 
 def newton(
-    system: System, start: State, targets: Sequence[Target], work: Work | None = None
+    system: System, start: State, targets: Sequence[Target], work: SearchBudget | None = None
 ) -> tuple[State, float | None]:
     """Close the loops with the targets held; the gap that is left, or None if closed."""
     found = close(Held(system, start.t, targets, work), start.q, FAR)

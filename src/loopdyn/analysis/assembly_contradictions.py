@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from loopdyn.analysis.assembly_closure import STEP, Held, Target, distance_to, put, values_of
 from loopdyn.analysis.contradictions import (
-    Change,
     Contradiction,
+    FrameChange,
     beyond_tolerance,
     changes_that_close,
     contradiction,
@@ -111,7 +111,7 @@ def rounded_error(
     )
 
 
-def _listed(changes: Sequence[Change]) -> str:
+def _listed(changes: Sequence[FrameChange]) -> str:
     """Changes of dimensions in words, the largest ones."""
     more = f" and {len(changes) - NAMED} smaller ones" if len(changes) > NAMED else ""
     return ", ".join(str(change) for change in changes[:NAMED]) + more

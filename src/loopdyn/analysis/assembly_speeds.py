@@ -13,7 +13,7 @@ from loopdyn.analysis.contradictions import (
 )
 from loopdyn.errors import AssemblyError
 from loopdyn.loops.continuation import largest
-from loopdyn.loops.projection import metric, smallest_step
+from loopdyn.loops.projection import nearest_speeds
 from loopdyn.loops.rank import of_matrix, scaled
 from loopdyn.loops.reactions import freedom_rate
 from loopdyn.system.system import State, System
@@ -53,21 +53,11 @@ def speeds_for(
 
 
 def _nearest_speeds(system: System, pose: State, v: Array, rows: Array, values: Array) -> tuple[Array, Array, float]:
-    """Speeds nearest to v that keep the constraints and `rows` v = `values`; the residuals, and the largest term.
-
-    One step is exact where the rows are affine in the speeds; a second one is against rounding.
-    """
-    unit = system.row_units
-    for _ in range(2 if system.affine else SPEED_STEPS):
-        now = terms(system, State(pose.t, pose.q, v))
-        A = np.vstack([now.J / unit[:, None], rows])
-        b = np.concatenate([-now.phi_t / unit, values])
-        if not system.affine and largest(A @ v - b) < CLOSED:
-            break
-        v = v + smallest_step(A, A @ v - b, metric(now.M))
-    now = terms(system, State(pose.t, pose.q, v))
-    gap = np.abs(np.concatenate([(now.J @ v + now.phi_t) / unit, rows @ v - values]))
-    return v, gap, max(float(np.abs(b).max(initial=0.0)), float(np.abs(A * v).max(initial=0.0)))
+    """Speeds nearest to v that keep the constraints and `rows` v = `values`; the residuals, and the largest term."""
+    v, now = nearest_speeds(system, State(pose.t, pose.q, v), CLOSED, SPEED_STEPS, given=(rows, values))
+    A = np.vstack([now.J / system.row_units[:, None], rows])
+    b = np.concatenate([-now.phi_t / system.row_units, values])
+    return v, np.abs(A @ v - b), max(largest(b), largest(A * v))
 
 
 def _speed_error(

@@ -18,7 +18,7 @@ from loopdyn.analysis.assembly_closure import flipped
 from loopdyn.analysis.contradictions import largest_open, look, said_open
 from loopdyn.errors import LoopdynError
 from loopdyn.formulations.closure.formulation import Closer, plan_for
-from loopdyn.formulations.closure.plan import Plan
+from loopdyn.formulations.closure.plan import ClosurePlan
 from loopdyn.formulations.partition.criteria import measure, null_space
 from loopdyn.loops.continuation import Rule, close, least_between, zero_between
 from loopdyn.loops.projection import Loops
@@ -76,7 +76,7 @@ class Branches:
         Whether there are no others.
     """
 
-    plan: Plan
+    plan: ClosurePlan
     given: dict[str, float]
     found: tuple[Branch, ...]
     complete: bool
@@ -188,7 +188,7 @@ def _given(system: System, q: Mapping[str, float], near: State | None) -> tuple[
     return state, best
 
 
-def _all(plan: Plan, t: float, start: Array) -> Iterator[Branch]:
+def _all(plan: ClosurePlan, t: float, start: Array) -> Iterator[Branch]:
     two = sum(len(g.closures) > 1 for g in plan.groups)
     if two > MOST_GROUPS:
         raise LoopdynError(
@@ -210,7 +210,7 @@ def _all(plan: Plan, t: float, start: Array) -> Iterator[Branch]:
         yield Branch(name, named, State(t, q, np.zeros(plan.system.nv)))
 
 
-def _searched(plan: Plan, t: float, start: Array, chosen: list[int]) -> list[Branch]:
+def _searched(plan: ClosurePlan, t: float, start: Array, chosen: list[int]) -> list[Branch]:
     """Closed poses that Newton's method finds from random starts; the independent speeds stand still."""
     system = plan.system
     rng, units = np.random.default_rng(0), system.speed_units
@@ -297,7 +297,7 @@ def singular_poses(
 
 
 def _on_branch(
-    plan: Plan, t: float, q: Array, k: int, signs: Array, span: tuple[float, float]
+    plan: ClosurePlan, t: float, q: Array, k: int, signs: Array, span: tuple[float, float]
 ) -> Iterator[SingularPose]:
     close = Closer(plan)
 
@@ -336,7 +336,7 @@ def _on_branch(
                 yield SingularPose(group.name, x, limit, there, _standing(plan, there))
 
 
-def _standing(plan: Plan, state: State) -> tuple[str, ...]:
+def _standing(plan: ClosurePlan, state: State) -> tuple[str, ...]:
     """Speeds that cannot be independent at a pose."""
     system, rank = plan.system, plan.system.nv - len(plan.independent)
     _, values, V = np.linalg.svd(scaled(system, constraint_equations(system, state)[1]))

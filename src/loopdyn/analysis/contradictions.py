@@ -253,7 +253,7 @@ def said_open(residuals: Mapping[str, float]) -> str:
 
 
 @dataclass(frozen=True)
-class Change:
+class FrameChange:
     """A change of the place of a joint on a body."""
 
     joint: str
@@ -269,7 +269,7 @@ class Change:
 
 def changes_that_close(
     system: System, found: Contradiction
-) -> tuple[tuple[Change, ...], tuple[tuple[Change, ...], ...]]:
+) -> tuple[tuple[FrameChange, ...], tuple[tuple[FrameChange, ...], ...]]:
     """Changes of the places of joints that make the rows agree, to first order, along motions from the pose.
 
     First the smallest change of all places together, in the sum of squares of rad and sizes of the mechanism, the
@@ -313,12 +313,12 @@ def _least_norm(A: Array, b: Array) -> tuple[Array, float]:
     return np.asarray(size * x, float), float(np.abs(A @ x - b / size).max(initial=0.0))
 
 
-def _changes(system: System, names: Sequence[tuple[str, str, str]], x: Array) -> tuple[Change, ...]:
+def _changes(system: System, names: Sequence[tuple[str, str, str]], x: Array) -> tuple[FrameChange, ...]:
     least = 1e-3 * np.abs(x).max(initial=0.0)
     chosen = [k for k in np.argsort(-np.abs(x), kind="stable").tolist() if abs(x[k]) > least]
     unit = [1.0 if axis.startswith("r") else system.size for _, _, axis in names]
     found = ((*names[k], float(x[k] * unit[k])) for k in chosen)
-    return tuple(Change(joint, body, axis, amount) for joint, body, axis, amount in found)
+    return tuple(FrameChange(joint, body, axis, amount) for joint, body, axis, amount in found)
 
 
 def _equations(system: System, found: Contradiction) -> tuple[Array, Array, list[tuple[str, str, str]]]:
@@ -354,8 +354,8 @@ def _equations(system: System, found: Contradiction) -> tuple[Array, Array, list
 
 __all__ = [
     "LARGEST",
-    "Change",
     "Contradiction",
+    "FrameChange",
     "beyond_tolerance",
     "changes_that_close",
     "choose_again",

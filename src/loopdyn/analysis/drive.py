@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from loopdyn.analysis.assembly import assemble
 from loopdyn.analysis.contradictions import beyond_tolerance, choose_again, largest_open, look
-from loopdyn.analysis.drive_inputs import Course, course_of, straight_line
-from loopdyn.analysis.following import End, Follower, Inputs, Point
-from loopdyn.analysis.measured_rows import Rows
+from loopdyn.analysis.drive_inputs import InputCourse, course_of, straight_line
+from loopdyn.analysis.following import CurveEnd, CurvePoint, Follower, Inputs
+from loopdyn.analysis.measured_rows import MeasuredRows
 from loopdyn.analysis.mobility import mobility
 from loopdyn.errors import LoopdynError, ModelError, Problem
 from loopdyn.loops.projection import project
@@ -106,7 +106,7 @@ def drive(
             f"the row '{row}' constrains velocities only, so positions depend on the way and not on the inputs alone. "
             "Add a driver and use ld.simulate."
         )
-    rows = Rows(system)
+    rows = MeasuredRows(system)
     known = [label for label in rows.labels if label in system.labels.scalars]
     wrong = [label for label in given if label not in known]
     if wrong:
@@ -122,10 +122,10 @@ class _Stretch:
     """A part of the way with one choice of rows: see :meth:`Follower.follow`."""
 
     follower: Follower
-    first: Point
-    found: list[Point]
-    path: list[Point]
-    end: End | None
+    first: CurvePoint
+    found: list[CurvePoint]
+    path: list[CurvePoint]
+    end: CurveEnd | None
 
     def state(self, s: float, q: Array) -> State:
         """A pose of it, at rest."""
@@ -135,7 +135,9 @@ class _Stretch:
 class _Driving:
     """One drive: from the start of the model to the start of the range, then along it."""
 
-    def __init__(self, system: System, rows: Rows, course: Course, limits: bool, units: Literal["SI", "model"]):
+    def __init__(
+        self, system: System, rows: MeasuredRows, course: InputCourse, limits: bool, units: Literal["SI", "model"]
+    ):
         self.system, self.rows, self.course, self.units = system, rows, course, units
         self.limits = dict(system.limits) if limits else {}
         self.t = course.time
@@ -145,7 +147,7 @@ class _Driving:
         time = (lambda s: s) if moving else (lambda s: self.t)
         return Follower(self.rows, self.course.labels, inputs, unit, time, moving, held, self.limits, self._watch)
 
-    def _watch(self, p: Point) -> tuple[Literal["tolerance", "left open"], str] | None:
+    def _watch(self, p: CurvePoint) -> tuple[Literal["tolerance", "left open"], str] | None:
         """Whether redundant rows that are left open leave the tolerance at a point, or others are to be."""
         system, state = self.rows.system, State(p.t, p.q, np.zeros(self.system.nv))
         if system.tolerated is None:
@@ -153,13 +155,20 @@ class _Driving:
         watched = look(system, state)
         again = choose_again(system, state) if watched.beyond or watched.weak else None
         if again is not None and again[0].tolerated is not None:
-            self.rows = Rows(again[0])
+            self.rows = MeasuredRows(again[0])
             return "left open", f"{', '.join(system.tolerated.rows)} -> {', '.join(again[0].tolerated.rows)}"
         wrong = beyond_tolerance(watched, "this pose")
         return ("tolerance", wrong.split(". ")[0]) if wrong else None
 
     def _follow(
-        self, inputs: Inputs, unit: float, p: Point, targets: Array, *, moving: bool = False, held: Sequence[int] = ()
+        self,
+        inputs: Inputs,
+        unit: float,
+        p: CurvePoint,
+        targets: Array,
+        *,
+        moving: bool = False,
+        held: Sequence[int] = (),
     ) -> list[_Stretch]:
         """Along the inputs from a point to the targets, in stretches with one choice of rows each."""
         stretches: list[_Stretch] = []
@@ -169,7 +178,7 @@ class _Driving:
             if stretches:
                 closed = follower.close(s, q, near)
                 if closed is None:
-                    stretches[-1] = replace(stretches[-1], end=End("lost", s, stretches[-1].state(s, q), near))
+                    stretches[-1] = replace(stretches[-1], end=CurveEnd("lost", s, stretches[-1].state(s, q), near))
                     return stretches
                 q = closed
             first = follower.point(s, q, near)
@@ -314,7 +323,7 @@ class _Driving:
                 return tuple(sorted(among[i] for i in chosen))
         return ()
 
-    def _unreachable(self, follower: Follower, end: End) -> LoopdynError:
+    def _unreachable(self, follower: Follower, end: CurveEnd) -> LoopdynError:
         """The range begins where the mechanism cannot go."""
         wanted = self._said(dict(zip(self.course.labels, self.course.start, strict=True)))
         missing = np.abs((self.course.start - follower.inputs(end.s)[0]) / follower.input_units).max()
@@ -331,14 +340,16 @@ class _Driving:
 
     # ------------------------------------------------------------------------------------------------ results
 
-    def _events(self, follower: Follower, path: list[Point], found: list[Point], end: End | None) -> list[DriveEvent]:
+    def _events(
+        self, follower: Follower, path: list[CurvePoint], found: list[CurvePoint], end: CurveEnd | None
+    ) -> list[DriveEvent]:
         """What happened on a piece of the way, in order."""
         last = found[-1].s if end is None and found else path[-1].s
         direction = 1.0 if path[-1].s >= path[0].s else -1.0
         monotonic = all((b.s - a.s) * direction >= 0.0 for a, b in itertools.pairwise(path))
         events: list[tuple[int, float, DriveEvent]] = []
 
-        def add(kind: Kind, place: int, p: Point, label: str, reason: str = "") -> None:
+        def add(kind: Kind, place: int, p: CurvePoint, label: str, reason: str = "") -> None:
             if monotonic and (p.s - last) * direction > 1e-12 * follower.unit:
                 return  # behind the end of the range: a point that was needed to pass a crossing
             value = float(p.x[self.rows.labels.index(label)]) if label else 0.0
@@ -412,7 +423,7 @@ class _Driving:
         moving = [label for label, x in zip(self.rows.labels, shares, strict=True) if x > SHARE * shares.max()]
         return ", ".join(moving[:NAMED]) + (", ..." if len(moving) > NAMED else "")
 
-    def _without_derivatives(self, p: Point) -> Point:
+    def _without_derivatives(self, p: CurvePoint) -> CurvePoint:
         """A dead point: but for those of the inputs, derivatives are unbounded, or do not follow from them."""
         own = [self.rows.labels.index(label) for label in self.course.labels]
         unknown = {name: np.full_like(getattr(p, name), np.nan) for name in ("v", "a", "ratio", "ratio2")}
@@ -420,7 +431,7 @@ class _Driving:
             values[own] = getattr(p, name)[own]
         return replace(p, regular=False, **unknown)
 
-    def _dataset(self, points: Sequence[Point]) -> xarray.Dataset:
+    def _dataset(self, points: Sequence[CurvePoint]) -> xarray.Dataset:
         """Everything with labels and units."""
         from loopdyn.quantities.labels import dataset
 
@@ -462,7 +473,7 @@ class _Driving:
         return dataset(data, coords, {"name": s.name, "parameter": c.parameter})
 
 
-def _is_dead(p: Point) -> bool:
+def _is_dead(p: CurvePoint) -> bool:
     """Whether the inputs stand in a dead point; crossings of branches are passed by points that are not regular."""
     return p.regular and p.quality < CANDIDATE
 

@@ -26,7 +26,7 @@ MANY_TURNS = 10.0  # of a range in rad: more are likely degrees
 
 
 @dataclass(frozen=True)
-class Course:
+class InputCourse:
     """What the inputs are to do: in pieces, each with its function, its parameters and its first value."""
 
     labels: tuple[str, ...]
@@ -37,7 +37,7 @@ class Course:
     time: float = 0.0  # at the first target of a motion
 
 
-def course_of(system: System, given: Mapping[str, Any], times: Any, units: str) -> Course:
+def course_of(system: System, given: Mapping[str, Any], times: Any, units: str) -> InputCourse:
     """What was given for the inputs, checked."""
     labels = tuple(given)
     in_time = [isinstance(m, (str | Profile | Table, Mapping)) for m in given.values()]
@@ -59,14 +59,16 @@ def course_of(system: System, given: Mapping[str, Any], times: Any, units: str) 
     u = np.array(values).T
     if len(labels) == 1:
         one, none = np.ones(1), np.zeros(1)
-        return Course(labels, "input", ((lambda s: (np.array([s]), one, none), u[:, 0]),), u[0], sizes[dimensions[0]])
+        return InputCourse(
+            labels, "input", ((lambda s: (np.array([s]), one, none), u[:, 0]),), u[0], sizes[dimensions[0]]
+        )
     shares = np.linspace(0.0, 1.0, len(u))
     straight = np.abs(np.diff(u, 2, axis=0)).max(initial=0.0) <= 1e-12 * np.abs(u).max()
     ends = [0, len(u) - 1] if straight else range(len(u))
     pieces = []
     for i, j in itertools.pairwise(ends):
         pieces.append((straight_line(u[i], u[j], shares[i], shares[j]), shares[i : j + 1]))
-    return Course(labels, "share", tuple(pieces), u[0], 1.0)
+    return InputCourse(labels, "share", tuple(pieces), u[0], 1.0)
 
 
 def straight_line(u0: Array, u1: Array, s0: float, s1: float) -> Inputs:
@@ -101,7 +103,7 @@ def _note_many_turns(ranges: Mapping[str, Array]) -> None:
             warn(text)
 
 
-def _motion_course(system: System, given: Mapping[str, Any], times: Any) -> Course:
+def _motion_course(system: System, given: Mapping[str, Any], times: Any) -> InputCourse:
     r = system.mechanism.resolver()
     programs, ends = [], []
     for label, law in given.items():
@@ -132,4 +134,6 @@ def _motion_course(system: System, given: Mapping[str, Any], times: Any) -> Cour
         jets = np.array([p.jet([(s, 1.0, 0.0)]) for p in programs])
         return jets[:, 0], jets[:, 1], jets[:, 2]
 
-    return Course(tuple(given), "time", ((inputs, t),), inputs(float(t[0]))[0], float(np.ptp(t)) or 1.0, float(t[0]))
+    return InputCourse(
+        tuple(given), "time", ((inputs, t),), inputs(float(t[0]))[0], float(np.ptp(t)) or 1.0, float(t[0])
+    )

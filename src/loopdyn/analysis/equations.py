@@ -21,7 +21,7 @@ from loopdyn.errors import LoopdynError
 from loopdyn.formulations.closure import layout
 from loopdyn.formulations.closure.formulation import plan_for
 from loopdyn.formulations.closure.joint_geometry import PARALLEL
-from loopdyn.formulations.closure.plan import Plan
+from loopdyn.formulations.closure.plan import ClosurePlan
 from loopdyn.loops.rank import decide
 from loopdyn.quantities.wording import nearest
 from loopdyn.spatial.rotations import perpendicular_frame
@@ -58,7 +58,7 @@ class Equations:
         none for planar mechanisms.
     """
 
-    plan: Plan
+    plan: ClosurePlan
     g: tuple[tuple[sympy.Symbol, sympy.Expr], ...]
     A: sympy.Matrix
     xi: sympy.Matrix
@@ -173,7 +173,7 @@ def equations(system: System, independent: Sequence[str], state: State | None = 
     return _Writer(plan, closed).write()
 
 
-def _check_loads(plan: Plan) -> None:
+def _check_loads(plan: ClosurePlan) -> None:
     s = plan.system
     m = s.mechanism
     if s.forces or m.user_forces or m.constraints or m.drivers or m.base or s.model.armature.any():
@@ -193,7 +193,7 @@ def symbol(kind: str, label: str) -> sympy.Symbol:
 class _Writer:
     """Goes through a plan with symbols; a pose is (angle, x, y): a point r at the reference pose is at R r + (x, y)."""
 
-    def __init__(self, plan: Plan, state: State):
+    def __init__(self, plan: ClosurePlan, state: State):
         import sympy as sp
 
         self.sp, self.plan, self.system = sp, plan, plan.system
@@ -233,9 +233,7 @@ class _Writer:
     # ------------------------------------------------------------------------------------------------ numbers
 
     def _frame(self, j: JointData, end: int) -> tuple[Array, Array]:
-        body, (p, R) = ((j.parent, j.F), (j.child, j.M))[end]
-        x, A = self.at.position[body], self.at.rotation[body]
-        return x + A @ p, A @ R
+        return j.frame(end, self.at.position, self.at.rotation)
 
     def _constant(self, name: str, value: float) -> Any:
         if abs(value) < 1e-14 * self.system.size:

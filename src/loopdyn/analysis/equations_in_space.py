@@ -17,7 +17,7 @@ from loopdyn.analysis.equations import Equations, symbol
 from loopdyn.engine import records as rec
 from loopdyn.errors import LoopdynError
 from loopdyn.formulations.closure import layout
-from loopdyn.formulations.closure.plan import Plan
+from loopdyn.formulations.closure.plan import ClosurePlan
 from loopdyn.system.system import JointData, State
 from loopdyn.tree.functions import body_motion
 
@@ -29,7 +29,7 @@ SAME = 1e-12  # sizes of the mechanism, or of a matrix: frames that coincide; nu
 class SpatialWriter:
     """Goes through a plan with symbols."""
 
-    def __init__(self, plan: Plan, state: State):
+    def __init__(self, plan: ClosurePlan, state: State):
         import sympy as sp
 
         self.sp, self.plan, self.system = sp, plan, plan.system
@@ -74,9 +74,7 @@ class SpatialWriter:
     # ------------------------------------------------------------------------------------------------ numbers
 
     def _frame(self, j: JointData, end: int) -> tuple[Array, Array]:
-        body, (p, R) = ((j.parent, j.F), (j.child, j.M))[end]
-        x, A = self.at.position[body], self.at.rotation[body]
-        return x + A @ p, A @ R
+        return j.frame(end, self.at.position, self.at.rotation)
 
     def _number(self, name: str, value: float) -> Any:
         for exact in (0, 1, -1):

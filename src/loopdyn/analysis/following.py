@@ -31,8 +31,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from loopdyn.analysis.input_curve import AtParameter, InputCurve, Place
-from loopdyn.analysis.measured_rows import Rows
+from loopdyn.analysis.input_curve import AtParameter, CurvePlace, InputCurve
+from loopdyn.analysis.measured_rows import MeasuredRows
 from loopdyn.errors import LoopdynError, SingularityError
 from loopdyn.loops.continuation import (
     PREDICTED,
@@ -69,7 +69,7 @@ SLACK = 1e-9  # by which a prediction for a short step may be wrong
 
 
 @dataclass(frozen=True)
-class Point:
+class CurvePoint:
     """A closed pose of the curve; derivatives are by the parameter, `x`, `v`, `a` by `Rows.labels`.
 
     `ratio` (labels, k) and `ratio2` (labels, k, k) are derivatives by the inputs, `quality` the smallest singular value
@@ -91,7 +91,7 @@ class Point:
 
 
 @dataclass(frozen=True)
-class End:
+class CurveEnd:
     """Where the curve could not be followed further."""
 
     kind: Literal["dead point", "change point", "limit", "end of a curve", "tolerance", "left open", "lost"]
@@ -107,7 +107,7 @@ class End:
 class Follower:
     """The curve of one system for given inputs."""
 
-    rows: Rows
+    rows: MeasuredRows
     labels: Sequence[str]  # of the inputs
     inputs: Inputs
     unit: float  # natural unit of the parameter
@@ -116,7 +116,7 @@ class Follower:
     held: Sequence[int] = ()  # idle speeds of the tree that are kept at zero
     limits: dict[str, tuple[float, float]] = field(default_factory=dict)
     # asked at each step whether the way ends there, and why: rows that are left open leave the tolerance, or change
-    watch: Callable[[Point], tuple[Literal["tolerance", "left open"], str] | None] = lambda p: None
+    watch: Callable[[CurvePoint], tuple[Literal["tolerance", "left open"], str] | None] = lambda p: None
 
     def __post_init__(self) -> None:
         system, all_labels = self.rows.system, self.rows.labels
@@ -184,7 +184,7 @@ class Follower:
         found = close(AtParameter(self, s, near), q, PREDICTED)
         return found.y if found.closed else None
 
-    def point(self, s: float, q: Array, near: Array) -> Point:
+    def point(self, s: float, q: Array, near: Array) -> CurvePoint:
         """Everything at a closed pose."""
         t, (u, u1, u2) = self.time(s), self.inputs(s)
         phi, J, rate, _ = self.rows(t, q, np.zeros(self.nv), near)
@@ -208,7 +208,7 @@ class Follower:
                     both = self._second(inverse, B, t, q, K[:, i] + K[:, j], near, flat, self.even_bend)
                     ratio2[:, i, j] = ratio2[:, j, i] = 0.5 * (both - ratio2[:, i, i] - ratio2[:, j, j])
         v_all = np.concatenate([v, self._rates(B, v, rate)])
-        return Point(s, t, q, x, v_all, a, u, B @ K, ratio2, float(sigma[-1]), near)
+        return CurvePoint(s, t, q, x, v_all, a, u, B @ K, ratio2, float(sigma[-1]), near)
 
     def _rates(self, B: Array, v: Array, rate: Array) -> Array:
         """Speeds of cut coordinates; `rate` is what time alone makes of them."""
@@ -234,7 +234,7 @@ class Follower:
         result: Array = B @ (inverse @ right) - bias
         return result
 
-    def step(self, p: Point, s: float) -> Point | None:
+    def step(self, p: CurvePoint, s: float) -> CurvePoint | None:
         """The point at s on the branch of p; None if that is not certain."""
         d = s - p.s
         v, a = p.v[: self.nv], p.a[: self.nv]
@@ -255,9 +255,11 @@ class Follower:
 
     # --------------------------------------------------------------------------------------------- the curve
 
-    def follow(self, p: Point, targets: Sequence[float]) -> tuple[list[Point], list[Point], End | None]:
+    def follow(
+        self, p: CurvePoint, targets: Sequence[float]
+    ) -> tuple[list[CurvePoint], list[CurvePoint], CurveEnd | None]:
         """Points at the targets, regular points on the way, and where it ended before the last target, if it did."""
-        found: list[Point] = []
+        found: list[CurvePoint] = []
         path, ahead = [p], None  # ahead: the point behind a crossing; targets before it are interpolated
         for target in targets:
             while True:
@@ -289,10 +291,10 @@ class Follower:
                     stop = self.watch(new)
                     if stop is not None:
                         state = State(new.t, new.q, np.zeros(self.nv))
-                        return found, path, End(stop[0], new.s, state, new.near, reason=stop[1])
+                        return found, path, CurveEnd(stop[0], new.s, state, new.near, reason=stop[1])
         return found, path if ahead is None else [*path, ahead], None
 
-    def _towards(self, p: Point, target: float) -> tuple[Point | None, Point | None, End | None]:
+    def _towards(self, p: CurvePoint, target: float) -> tuple[CurvePoint | None, CurvePoint | None, CurveEnd | None]:
         """One step: the point it leads to, the one behind a crossing that was met, or the end."""
         span = target - p.s
         speed = float(np.abs(p.v[: self.nv] / self.units).max(initial=0.0))
@@ -310,7 +312,7 @@ class Follower:
         found, end = self._by_length(p, target)
         return found, None, end
 
-    def _end_of_rows(self, p: Point, target: float, error: SingularityError) -> End:
+    def _end_of_rows(self, p: CurvePoint, target: float, error: SingularityError) -> CurveEnd:
         """The last point before rows become undefined, as beyond the end of a curve, by halving."""
         last = p
 
@@ -326,19 +328,21 @@ class Follower:
         last_before(defined, p.s, target, RESOLUTION * max(self.unit, abs(p.s)))
         p = last
         reason = str(error).split(". ")[0]
-        return End("end of a curve", p.s, State(p.t, p.q, np.zeros(self.nv)), p.near, reason=reason)
+        return CurveEnd("end of a curve", p.s, State(p.t, p.q, np.zeros(self.nv)), p.near, reason=reason)
 
-    def _clear(self, p: Point) -> bool:
+    def _clear(self, p: CurvePoint) -> bool:
         """Whether branches can be told apart at a point: A has full rank by far, or the point is near a dead point."""
         return p.quality > NEAR or self.whole(p.s, p.q, p.near)[0] > NEAR
 
     def whole(self, s: float, q: Array, near: Array) -> tuple[float, Array]:
         """Smallest singular value of A that is not that of its null vector, and this vector (nv + 1)."""
-        A = InputCurve(self).evaluate(Place(q, s, near))[1]
+        A = InputCurve(self).evaluate(CurvePlace(q, s, near))[1]
         _, sigma, Vt = np.linalg.svd(A, full_matrices=True)
         return float(sigma[self.nv - 1]) if len(sigma) >= self.nv else 0.0, Vt[-1]
 
-    def _past_crossing(self, p: Point, there: Point, target: float) -> tuple[Point | None, End | None]:
+    def _past_crossing(
+        self, p: CurvePoint, there: CurvePoint, target: float
+    ) -> tuple[CurvePoint | None, CurveEnd | None]:
         """From p, whose branch is known, to a point on the other side of a pose in which branches cross."""
         sign = 1.0 if target > p.s else -1.0
         speed = float(np.abs(p.v[: self.nv] / self.units).max(initial=0.0))
@@ -350,9 +354,9 @@ class Follower:
             way *= 1.5
         state = State(there.t, there.q, np.zeros(self.nv))
         reason = "beyond it the branches cannot be told apart"
-        return None, End("change point", there.s, state, there.near, reason=reason)
+        return None, CurveEnd("change point", there.s, state, there.near, reason=reason)
 
-    def between(self, p: Point, new: Point, s: float) -> Point:
+    def between(self, p: CurvePoint, new: CurvePoint, s: float) -> CurvePoint:
         """A point of the branch through two others, by polynomials of degree five; speeds are those of tree joints."""
         h = new.s - p.s
         z = (s - p.s) / h
@@ -370,7 +374,7 @@ class Follower:
             ratio = v[:, None] / u1[0]
             ratio2 = ((a - ratio[:, 0] * u2[0]) / u1[0] ** 2)[:, None, None]
         quality = self._quality(s, q, near)
-        return Point(s, self.time(s), q, self.coordinates(q, phi), v, a, u, ratio, ratio2, quality, near, False)
+        return CurvePoint(s, self.time(s), q, self.coordinates(q, phi), v, a, u, ratio, ratio2, quality, near, False)
 
     def _quality(self, s: float, q: Array, near: Array) -> float:
         J = self.rows(self.time(s), q, np.zeros(self.nv), near)[1]
@@ -378,12 +382,12 @@ class Follower:
 
     # ------------------------------------------------------------------------------------------- by its length
 
-    def _by_length(self, p: Point, target: float) -> tuple[Point | None, End | None]:
+    def _by_length(self, p: CurvePoint, target: float) -> tuple[CurvePoint | None, CurveEnd | None]:
         """Along the length of the curve until the parameter turns back, or has passed the target after all."""
         sign = 1.0 if target > p.s else -1.0
         z = np.append(self.unit * p.v[: self.nv] / self.units, 1.0)
         z *= sign / np.linalg.norm(z)
-        y = Place(p.q, p.s, p.near)
+        y = CurvePlace(p.q, p.s, p.near)
         for h, y1, z1 in follow(InputCurve(self), y, z, ARC, MOST_ARCS):
             if z1[-1] * sign <= 0.0:
                 return None, self._dead_point(y, z, h)
@@ -395,23 +399,23 @@ class Follower:
                 return self.point(target, q, y.near), None
         rank, _ = self.whole(y.s, y.q, y.near)
         state = State(self.time(y.s), y.q, np.zeros(self.nv))
-        return None, End("change point" if rank < NEAR else "lost", y.s, state, y.near)
+        return None, CurveEnd("change point" if rank < NEAR else "lost", y.s, state, y.near)
 
-    def _dead_point(self, y: Place, z: Array, h: float) -> End:
+    def _dead_point(self, y: CurvePlace, z: Array, h: float) -> CurveEnd:
         """The zero of the tangent's component along the parameter, at a way between 0 and h."""
 
-        def at(way: float) -> tuple[Place, Array]:
+        def at(way: float) -> tuple[CurvePlace, Array]:
             found = along(InputCurve(self), y, z, way) if way > 0.0 else (y, z)
             if found is None:
                 raise LoopdynError("a dead point was lost while it was located. Give more points near it.")
             return found
 
         there, _ = at(zero_between(lambda way: float(at(way)[1][-1]), 0.0, h, ROUNDING))
-        return End("dead point", there.s, State(self.time(there.s), there.q, np.zeros(self.nv)), there.near)
+        return CurveEnd("dead point", there.s, State(self.time(there.s), there.q, np.zeros(self.nv)), there.near)
 
     # ------------------------------------------------------------------------------------------------- limits
 
-    def _beyond_limit(self, p: Point, new: Point) -> End | None:
+    def _beyond_limit(self, p: CurvePoint, new: CurvePoint) -> CurveEnd | None:
         """Where a coordinate leaves its range between two points."""
         for label, (low, high) in self.limits.items():
             k = self.rows.labels.index(label)
@@ -428,10 +432,10 @@ class Follower:
             else:
                 s = zero_between(beyond, p.s, new.s, RESOLUTION * self.unit)
             there = self.at(p, new, s)
-            return End("limit", s, State(there.t, there.q, np.zeros(self.nv)), there.near, label, bound)
+            return CurveEnd("limit", s, State(there.t, there.q, np.zeros(self.nv)), there.near, label, bound)
         return None
 
-    def at(self, p: Point, new: Point, s: float) -> Point:
+    def at(self, p: CurvePoint, new: CurvePoint, s: float) -> CurvePoint:
         """The closed point at s between two neighbours of the path; near a crossing, interpolated."""
         if s in (p.s, new.s):
             return p if s == p.s else new
@@ -443,12 +447,12 @@ class Follower:
 
     # ------------------------------------------------------------------------------------------------- events
 
-    def crossings(self, path: Sequence[Point]) -> list[tuple[int, Point, int]]:
+    def crossings(self, path: Sequence[CurvePoint]) -> list[tuple[int, CurvePoint, int]]:
         """Poses on the way in which D loses rank while the branch goes on.
 
         With the number of the point of the path before each, and how many rows of the loops become dependent in it.
         """
-        found: list[tuple[int, Point, int]] = []
+        found: list[tuple[int, CurvePoint, int]] = []
         sigma = [p.quality for p in path]
         for i in range(1, len(path) - 1):
             if not sigma[i] <= min(sigma[i - 1], sigma[i + 1]) or path[i - 1].s == path[i + 1].s:
@@ -463,20 +467,20 @@ class Follower:
                 found.append((before, there, self.lost_rows(there, path[i - 1])))
         return found
 
-    def lost_rows(self, there: Point, regular: Point) -> int:
+    def lost_rows(self, there: CurvePoint, regular: CurvePoint) -> int:
         """How many rows of the loops become dependent at a pose, against a regular one."""
 
-        def rank(p: Point, zero: float) -> int:
+        def rank(p: CurvePoint, zero: float) -> int:
             J = self.rows(p.t, p.q, np.zeros(self.nv), p.near)[1]
             own = J[self.rows.own] * self._own_scale
             return int(np.count_nonzero(np.linalg.svd(own, compute_uv=False) > zero)) if len(own) else 0
 
         return rank(regular, CANDIDATE) - rank(there, 10.0 * CANDIDATE)
 
-    def _lowest(self, before: Point, middle: Point, after: Point) -> Point:
+    def _lowest(self, before: CurvePoint, middle: CurvePoint, after: CurvePoint) -> CurvePoint:
         """The point of smallest quality between two others, on the polynomials through them."""
 
-        def at(s: float) -> Point:
+        def at(s: float) -> CurvePoint:
             one, other = (before, middle) if (s - middle.s) * (before.s - middle.s) > 0.0 else (middle, after)
             return self.between(one, other, s)
 
@@ -496,16 +500,16 @@ class Follower:
         exact = at(best.s + h * float(real[np.argmin(np.abs(real))]))
         return exact if exact.quality < 2.0 * best.quality + CANDIDATE else best
 
-    def turning_points(self, path: Sequence[Point]) -> list[tuple[int, Point, str]]:
+    def turning_points(self, path: Sequence[CurvePoint]) -> list[tuple[int, CurvePoint, str]]:
         """Where coordinates turn back while the inputs go on, as their derivative is zero; numbers as for crossings."""
         by_input = len(self.index) == 1  # else along the way
 
-        def rates(p: Point) -> Array:
+        def rates(p: CurvePoint) -> Array:
             return p.ratio[:, 0] if by_input else p.v
 
         all_rates = np.array([rates(p) for p in path])
         size = np.abs(all_rates / self.all_units).max(initial=0.0)
-        found: list[tuple[int, Point, str]] = []
+        found: list[tuple[int, CurvePoint, str]] = []
         for k, label in enumerate(self.rows.labels):
             if k in self.index or np.isnan(path[0].x[k]):
                 continue
@@ -526,7 +530,7 @@ class Follower:
                     found.append((i + 1, path[i + 1], label))
                     continue
 
-                def rate(s: float, k: int = k, p: Point = p, new: Point = new) -> float:
+                def rate(s: float, k: int = k, p: CurvePoint = p, new: CurvePoint = new) -> float:
                     return float(rates(self.at(p, new, s))[k])
 
                 s = zero_between(rate, p.s, new.s, RESOLUTION * self.unit)

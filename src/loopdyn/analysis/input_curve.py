@@ -38,7 +38,7 @@ class AtParameter:
         return increment(self.follower.system, q, self.follower.units * x)
 
 
-class Place(NamedTuple):
+class CurvePlace(NamedTuple):
     """A pose and a parameter; angles of cut joints are read near those of the last place."""
 
     q: Array
@@ -52,7 +52,7 @@ class InputCurve:
     def __init__(self, follower: Follower):
         self.follower = follower
 
-    def evaluate(self, y: Place) -> tuple[Array, Array]:
+    def evaluate(self, y: CurvePlace) -> tuple[Array, Array]:
         """Residuals, and A."""
         f = self.follower
         t, (u, u1, _) = f.time(y.s), f.inputs(y.s)
@@ -60,27 +60,27 @@ class InputCurve:
         r = f.residual(phi, f.coordinates(y.q, phi), u)
         return r, np.column_stack([f.matrix(J), f.column(rate, u1)])
 
-    def correction(self, y: Place, r: Array, A: Array) -> Array:
+    def correction(self, y: CurvePlace, r: Array, A: Array) -> Array:
         """The smallest motion, across the curve."""
         return np.asarray(np.linalg.lstsq(A, -r, rcond=None)[0], float)
 
-    def moved(self, y: Place, x: Array) -> Place:
+    def moved(self, y: CurvePlace, x: Array) -> CurvePlace:
         """The place moved by x."""
         f = self.follower
-        return Place(increment(f.system, y.q, x[:-1] * f.units), y.s + float(x[-1]) * f.unit, y.near)
+        return CurvePlace(increment(f.system, y.q, x[:-1] * f.units), y.s + float(x[-1]) * f.unit, y.near)
 
-    def difference(self, y: Place, other: Place) -> Array:
+    def difference(self, y: CurvePlace, other: CurvePlace) -> Array:
         """The motion from one place to another."""
         f = self.follower
         return np.append(difference(f.system, y.q, other.q) / f.units, (other.s - y.s) / f.unit)
 
-    def settled(self, y: Place) -> Place:
+    def settled(self, y: CurvePlace) -> CurvePlace:
         """A closed place, with the angles of cut joints there."""
         f = self.follower
         phi = f.rows(f.time(y.s), y.q, np.zeros(f.nv), y.near)[0]
-        return Place(y.q, y.s, phi[f.rows.measured])
+        return CurvePlace(y.q, y.s, phi[f.rows.measured])
 
-    def tangent(self, y: Place) -> Array | None:
+    def tangent(self, y: CurvePlace) -> Array | None:
         """The null vector of A; None where A loses rank."""
         rank, z = self.follower.whole(y.s, y.q, y.near)
         return None if rank < CANDIDATE else z

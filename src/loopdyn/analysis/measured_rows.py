@@ -18,7 +18,7 @@ from loopdyn.tree.user_rows import user_rows
 Array = NDArray[np.float64]
 
 
-class Rows:
+class MeasuredRows:
     """All constraint rows and all joint coordinates, also those of cut joints, at any pose.
 
     Coordinates of cut joints are read by drivers that are added to a copy of the mechanism, as the rows they would

@@ -165,7 +165,7 @@ def followed(
     values = {label: coordinate(system, here, label) for label in counting}
     phi = terms(driven, State(t, _counted(system, driven, t, here.q, values), still)).phi
     for name, (label, _) in names.items():
-        row = next(k for k, r in enumerate(driven.constraint_rows) if r.partition(".")[0] == name)
+        row = driven.constraint_rows.index(name)
         values[label] = coordinate(system, here, label) - float(phi[row])
     posed = assemble(free, q=values, near=State(t, here.q, still), t=t)
     here = State(t, _counted(system, driven, t, posed.q, values), still)

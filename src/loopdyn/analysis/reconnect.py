@@ -22,7 +22,7 @@ from loopdyn.loops.free_bodies import free_state, free_system, joint_loads
 from loopdyn.loops.rank import decide
 from loopdyn.loops.reactions import Reactions, distribute
 from loopdyn.system.system import State, System
-from loopdyn.tree.functions import Motion, body_jacobian, body_motion, counted, energy, mass_matrix, terms
+from loopdyn.tree.functions import Motion, body_jacobian, body_motion, energy, mass_matrix, measured_coordinates, terms
 
 Array = NDArray[np.float64]
 
@@ -86,7 +86,7 @@ def reconnect(system: System, state: State, other: System) -> Change:
         odd = sorted(set(system.bodies) ^ set(other.bodies))
         raise ModelError([Problem("reconnect", f"the systems differ in bodies {', '.join(odd)}", "Keep all bodies.")])
     motion = body_motion(system, state)
-    q = _coordinates(other, motion.bodies, motion.position, motion.rotation)
+    q = measured_coordinates(other, motion)
     _keep_turns(system, state, other, q)
     pose = State(state.t, q, np.zeros(other.nv))
     allowed = OPEN
@@ -105,26 +105,13 @@ def reconnect(system: System, state: State, other: System) -> Change:
         )
     before = energy(system, state).kinetic
     p = _momentum(system, state, other, pose)
+    # not loops.projection.nearest_speeds: momenta are given here, not speeds, which bodies without inertia do not have
     M, after = mass_matrix(other, pose), pose
     for _ in range(1 if other.affine else NEWTON):
         now, rank = terms(other, after), decide(other, after).count
         v = solve_dense(M, p, now.J, -now.phi_t, other.speed_units, other.row_units, rank).a
         after = replace(pose, v=v)
     return Change(after, _impulses(system, state, other, after), before - energy(other, after).kinetic)
-
-
-def _coordinates(other: System, bodies: tuple[str, ...], position: Array, rotation: Array) -> Array:
-    """Coordinates of the tree joints of `other`, measured from the poses of the bodies."""
-    order = [bodies.index(name) for name in other.bodies]
-    position, rotation = position[order], rotation[order]
-    q = np.empty(other.nq)
-    for j in other.joints.values():
-        if not j.in_tree:
-            continue
-        F, M, xF, xM = j.frames(position, rotation)
-        q[j.q0 : j.q0 + len(j.spec.coordinates)] = j.spec.measure(F.T @ M, F.T @ (xM - xF), j.par)
-    q[other.nq - len(other.counted) :] = 0.0
-    return counted(other, 0.0, q)
 
 
 def _keep_turns(system: System, state: State, other: System, q: Array) -> None:

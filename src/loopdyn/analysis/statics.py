@@ -98,7 +98,7 @@ class Statics:
         for level, values in (("moves", now.phi_t), ("accelerates", now.gamma)):
             rate = np.abs(values / self.rows)
             if rate.max(initial=0.0) > STATIC:
-                row = system.constraint_rows[int(np.argmax(rate))].partition(".")[0]
+                row = system.row_elements[int(np.argmax(rate))]
                 kind = "driver" if row in system.mechanism.drivers else "constraint"
                 raise LoopdynError(
                     f"'{system.name}' has no static equilibrium at t = {self.t:g} s: {kind} '{row}' {level} it, and "

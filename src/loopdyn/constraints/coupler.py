@@ -8,6 +8,7 @@ from loopdyn.constraints.base import Constraint, LinearRecord, motion_in_time
 from loopdyn.engine.jit import inline
 from loopdyn.forces.base import Places, law_program, sum_of_terms
 from loopdyn.quantities.units import Path, Resolver, Scalar
+from loopdyn.quantities.wording import element_of
 from loopdyn.spatial.plucker import get3
 
 COUPLER = 0
@@ -35,7 +36,7 @@ class Coupler(Constraint):
 
     def joints(self) -> tuple[str, ...]:
         """Joints of the terms."""
-        return tuple(name.partition(".")[0] for name in self.terms)
+        return tuple(element_of(name) for name in self.terms)
 
     def reads(self) -> tuple[str, ...]:
         """Coordinates of the terms."""

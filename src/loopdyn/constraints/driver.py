@@ -8,6 +8,7 @@ from loopdyn.constraints.base import LinearRecord
 from loopdyn.constraints.coupler import COUPLER
 from loopdyn.forces.base import Law, Places, law_program
 from loopdyn.quantities.units import Path, Resolver, Spec
+from loopdyn.quantities.wording import element_of
 
 
 class Driver(Spec):
@@ -30,7 +31,7 @@ class Driver(Spec):
 
     def joints(self) -> tuple[str, ...]:
         """The driven joint."""
-        return (self.joint.partition(".")[0],)
+        return (element_of(self.joint),)
 
     def reads(self) -> tuple[str, ...]:
         """The driven coordinate."""

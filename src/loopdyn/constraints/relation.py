@@ -8,6 +8,7 @@ from loopdyn.constraints.base import Constraint, LinearRecord
 from loopdyn.constraints.formula import formula_record
 from loopdyn.forces.base import Places
 from loopdyn.quantities.units import Path, Resolver, Scalar
+from loopdyn.quantities.wording import element_of
 
 RELATION = 1
 
@@ -45,7 +46,7 @@ class Relation(Constraint):
 
     def joints(self) -> tuple[str, ...]:
         """Joints of the coordinates."""
-        return tuple(dict.fromkeys(label.partition(".")[0] for label in self.coordinates.values()))
+        return tuple(dict.fromkeys(element_of(label) for label in self.coordinates.values()))
 
     def reads(self) -> tuple[str, ...]:
         """Coordinates that the formula names."""

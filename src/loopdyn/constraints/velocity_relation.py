@@ -10,6 +10,7 @@ from loopdyn.constraints.base import Constraint, LinearRecord
 from loopdyn.constraints.formula import formula_record
 from loopdyn.forces.base import Places
 from loopdyn.quantities.units import Path, Resolver, Scalar
+from loopdyn.quantities.wording import element_of
 
 VELOCITY_RELATION = 2
 
@@ -53,7 +54,7 @@ class VelocityRelation(Constraint):
     def joints(self) -> tuple[str, ...]:
         """Joints of the speeds and coordinates."""
         labels = (*self.speeds.values(), *self.coordinates.values())
-        return tuple(dict.fromkeys(label.partition(".")[0] for label in labels))
+        return tuple(dict.fromkeys(element_of(label) for label in labels))
 
     def reads(self) -> tuple[str, ...]:
         """Coordinates that the formula names."""

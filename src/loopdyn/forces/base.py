@@ -26,6 +26,7 @@ from loopdyn.errors import ExpressionError
 from loopdyn.quantities.expressions import Interpolation, Outside, Program, constant_program, parse, table_program
 from loopdyn.quantities.profiles import AnyProfile, Profile
 from loopdyn.quantities.units import Path, Resolver, Scalar, Spec, Vec2
+from loopdyn.quantities.wording import element_of
 
 Array = NDArray[np.float64]
 Scales = tuple[float, float]
@@ -274,7 +275,7 @@ class Force(Spec):
     def joints(self) -> tuple[str, ...]:
         """Joints whose coordinates it reads or loads."""
         joint = getattr(self, "joint", None)
-        return () if joint is None else (joint.partition(".")[0],)
+        return () if joint is None else (element_of(joint),)
 
     def reads(self) -> tuple[str, ...]:
         """Labels of the joint coordinates whose value, not only whose speed, it depends on."""

@@ -9,6 +9,7 @@ from loopdyn.engine.records import FORCE_OWN, N_FORCE_FLOATS, ON_COORDINATES
 from loopdyn.forces.base import Force, Law, Places, Record, law_program, sum_of_terms
 from loopdyn.forces.loading import law
 from loopdyn.quantities.units import Path, Resolver, Scalar
+from loopdyn.quantities.wording import element_of
 
 JOINT_TENDON = 7
 # Its own integer is the number of terms. Floats of each: speed and coordinate of the tree, by number, and the factor.
@@ -41,7 +42,7 @@ class JointTendon(Force):
 
     def joints(self) -> tuple[str, ...]:
         """Joints of the terms."""
-        return tuple(name.partition(".")[0] for name in self.terms)
+        return tuple(element_of(name) for name in self.terms)
 
     def reads(self) -> tuple[str, ...]:
         """Coordinates of the terms."""

@@ -8,12 +8,12 @@ from loopdyn.integrators.runge_kutta import DOP853
 from loopdyn.integrators.stiff import Stiff
 
 
-class Auto(DOP853):
+class AutoIntegrator(DOP853):
     """DOP853 until stability rather than accuracy limits its steps, then Stiff; recorded in ``run.events``.
 
     Examples
     --------
-    >>> Auto().stiff()
+    >>> AutoIntegrator().stiff()
     Stiff(longest=None)
     """
 

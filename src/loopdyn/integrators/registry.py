@@ -5,7 +5,7 @@ from __future__ import annotations
 from loopdyn.errors import LoopdynError
 from loopdyn.formulations.base import Formulation
 from loopdyn.integrators.adams import ABM
-from loopdyn.integrators.auto import Auto
+from loopdyn.integrators.auto import AutoIntegrator
 from loopdyn.integrators.base import Fixed, Integrator
 from loopdyn.integrators.extrapolation import Extrapolation, Steps
 from loopdyn.integrators.generalized_alpha import GeneralizedAlpha
@@ -15,7 +15,7 @@ from loopdyn.quantities.wording import nearest
 
 # All integrators, by their names.
 CLASSES: dict[str, type[Integrator]] = {
-    kind.name: kind for kind in (Auto, DOP853, DP5, RK4, ABM, GeneralizedAlpha, Stiff, Steps, Extrapolation)
+    kind.name: kind for kind in (AutoIntegrator, DOP853, DP5, RK4, ABM, GeneralizedAlpha, Stiff, Steps, Extrapolation)
 }
 
 
@@ -25,7 +25,7 @@ def chosen(integrator: str | Integrator) -> Integrator:
     Examples
     --------
     >>> chosen("auto")
-    Auto(longest=None)
+    AutoIntegrator(longest=None)
     """
     return integrator if isinstance(integrator, Integrator) else named(integrator, None)
 

@@ -1,7 +1,7 @@
 """Closing loops and following curves of poses: the numerical methods, shared by all analyses.
 
 Everything here is in natural units (angles in rad, lengths relative to the size of the mechanism) and knows no
-mechanism: the caller gives its equations (:class:`Equations`, :class:`Curve`) and judges the result.
+mechanism: the caller gives its equations (:class:`ResidualEquations`, :class:`SolutionCurve`) and judges the result.
 
 Close
     Newton's method with the equations' own smallest correction. A pose below :data:`CLOSED` is improved as long as a
@@ -44,7 +44,7 @@ FINEST = 1e-6  # share of the longest step below which the curve is lost: it ben
 RESOLUTION = 8.9e-16  # relative tolerance of a root: the smallest that Brent's method accepts
 
 
-class Equations(Protocol[Y, D]):
+class ResidualEquations(Protocol[Y, D]):
     """Equations that a closed pose satisfies."""
 
     def evaluate(self, y: Y) -> tuple[Array, D]:
@@ -85,7 +85,7 @@ PREDICTED = Rule(steps=12, diverged=10.0)  # from a prediction: 6 steps double t
 
 
 @dataclass(frozen=True)
-class Closure(Generic[Y]):
+class Closed(Generic[Y]):
     """The pose at which Newton's method ended, its residual, and whether it is closed."""
 
     y: Y
@@ -93,7 +93,7 @@ class Closure(Generic[Y]):
     closed: bool
 
 
-def close(equations: Equations[Y, D], y: Y, rule: Rule) -> Closure[Y]:
+def close(equations: ResidualEquations[Y, D], y: Y, rule: Rule) -> Closed[Y]:
     """The closed pose next to y, or the best one found."""
     r, data = equations.evaluate(y)
     sizes = [rule.norm(r)]
@@ -110,20 +110,20 @@ def close(equations: Equations[Y, D], y: Y, rule: Rule) -> Closure[Y]:
             new = rule.norm(r1)
             useless = rule.falls is not None and not new < rule.falls * size
             if useless or (size < rule.closed and new > HALVED * size):
-                return Closure(y, size, size < rule.closed)
+                return Closed(y, size, size < rule.closed)
             if not rule.damped or new < (1.0 - DESCENT * share) * size:
                 break
             share *= 0.5
             if share < LEAST_SHARE:
-                return Closure(y, size, size < NO_BETTER)
+                return Closed(y, size, size < NO_BETTER)
         y, r, data = trial, r1, data1
         sizes.append(new)
         if rule.damped and len(sizes) > STALLED and new > STALLED_AT * sizes[-STALLED - 1]:
             break
-    return Closure(y, sizes[-1], sizes[-1] < rule.closed)
+    return Closed(y, sizes[-1], sizes[-1] < rule.closed)
 
 
-class Curve(Equations[Y, D], Protocol[Y, D]):
+class SolutionCurve(ResidualEquations[Y, D], Protocol[Y, D]):
     """A curve of closed poses: one equation less than unknowns."""
 
     def settled(self, y: Y) -> Y:
@@ -161,7 +161,7 @@ class StepLength:
         return self.h >= self.finest * self.longest
 
 
-def along(curve: Curve[Y, D], y: Y, z: Array, h: float) -> tuple[Y, Array] | None:
+def along(curve: SolutionCurve[Y, D], y: Y, z: Array, h: float) -> tuple[Y, Array] | None:
     """Point of the curve one step of length h along the tangent z, and its tangent; None if the prediction was poor."""
     predicted = curve.moved(y, h * z)
     found = close(curve, predicted, PREDICTED)
@@ -177,7 +177,7 @@ def along(curve: Curve[Y, D], y: Y, z: Array, h: float) -> tuple[Y, Array] | Non
     return there, z1 if cosine > 0.0 else -z1
 
 
-def follow(curve: Curve[Y, D], y: Y, z: Array, longest: float, most: int) -> Iterator[tuple[float, Y, Array]]:
+def follow(curve: SolutionCurve[Y, D], y: Y, z: Array, longest: float, most: int) -> Iterator[tuple[float, Y, Array]]:
     """Successive points, each with the length of the step to it and its tangent, until the curve is lost."""
     step = StepLength(longest)
     for _ in range(most):

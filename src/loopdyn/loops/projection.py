@@ -15,10 +15,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from loopdyn.loops.continuation import Rule, close
+from loopdyn.loops.continuation import Rule, close, largest
 from loopdyn.system.system import State, System
 from loopdyn.thresholds import DEPENDENT
-from loopdyn.tree.functions import constraint_equations, difference, increment, mass_matrix, terms
+from loopdyn.tree.functions import Terms, constraint_equations, difference, increment, mass_matrix, terms
 
 Array = NDArray[np.float64]
 
@@ -135,19 +135,49 @@ def project(
     """
     if system.nc == 0:
         return Projection(state, 0.0, 0.0)
-    t, v, rows = state.t, state.v, system.row_units
+    t, v = state.t, state.v
     loops = Loops(system, t, mass_metric=True, rank=rank if system.holonomic.all() else None)
     found = close(loops, state.q, Rule(steps=most, enough=tolerance, closed=0.0, falls=1.0))
     q = found.y
-    now = terms(system, State(t, q, v))
+    v, now = nearest_speeds(system, State(t, q, v), tolerance, most, rank=rank)
+    return Projection(State(t, q, v), largest(now.phi), largest(now.J @ v + now.phi_t))
+
+
+def nearest_speeds(
+    system: System,
+    state: State,
+    enough: float,
+    most: int,
+    *,
+    rank: int | None = None,
+    given: tuple[Array, Array] | None = None,
+) -> tuple[Array, Terms]:
+    """Speeds nearest to those of a closed state, in the mass metric, that keep the constraints; and the terms there.
+
+    Parameters
+    ----------
+    system : System
+    state : State
+    enough : float
+        Residual, in natural units, that is not worth another step.
+    most : int
+        Steps at most. Where rows are affine in the speeds the first one is exact, and a second one against rounding.
+    rank : int, optional
+        Number of independent rows, where it has been decided.
+    given : (rows, values), optional
+        Speeds that are to be met besides: rows (n, nv) times v are the values (n,).
+    """
+    v, now = state.v, terms(system, state)
+    rows, values = (np.zeros((0, system.nv)), np.zeros(0)) if given is None else given
     L = metric(now.M)
-    v = v + smallest_step(now.J / rows[:, None], (now.J @ v + now.phi_t) / rows, L, rank)
-    for _ in range(0 if system.affine else most):
-        now = terms(system, State(t, q, v))
-        if _size((now.J @ v + now.phi_t) / rows) <= tolerance:
+    for n in range(min(most, 2) if system.affine else most):
+        r = np.concatenate([(now.J @ v + now.phi_t) / system.row_units, rows @ v - values])
+        if n > 0 and largest(r) <= enough:
             break
-        v = v + smallest_step(now.J / rows[:, None], (now.J @ v + now.phi_t) / rows, L, rank)
-    return Projection(State(t, q, v), _size(now.phi), _size(now.J @ v + now.phi_t))
+        v = v + smallest_step(np.vstack([now.J / system.row_units[:, None], rows]), r, L, rank)
+        if not system.affine:
+            now = terms(system, State(state.t, state.q, v))
+    return v, now
 
 
 def correct(
@@ -164,17 +194,10 @@ def correct(
     >>> bool(abs(terms(system, State(0.0, q, v)).phi).max() < 1e-9)
     True
     """
-    rows = system.row_units
     if position:
         loops = Loops(system, t, mass_metric=True, rank=rank if system.holonomic.all() else None)
         q = loops.moved(q, loops.correction(q, *loops.evaluate(q)))
-    now = terms(system, State(t, q, v))
-    v = v + smallest_step(now.J / rows[:, None], (now.J @ v + now.phi_t) / rows, metric(now.M), rank)
-    return q, v
+    return q, nearest_speeds(system, State(t, q, v), 0.0, 1, rank=rank)[0]
 
 
-def _size(x: Array) -> float:
-    return float(np.abs(x).max(initial=0.0))
-
-
-__all__ = ["Loops", "Projection", "correct", "metric", "project", "smallest_step"]
+__all__ = ["Loops", "Projection", "correct", "metric", "nearest_speeds", "project", "smallest_step"]

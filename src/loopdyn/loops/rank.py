@@ -157,7 +157,7 @@ def dead_drivers(system: System, pose: State) -> tuple[list[str], list[str]]:
         now = terms(system, pose)
     except SingularityError:  # undefined rows are reported elsewhere
         return [], []
-    names = [label.partition(".")[0] for label in system.constraint_rows]
+    names = system.row_elements
     joints, drivers = system.joints, system.mechanism.drivers
     moved = moved_in_time(now, pose.v)
     driven = np.array([n in drivers or (n not in joints and moved[k]) for k, n in enumerate(names)], bool)

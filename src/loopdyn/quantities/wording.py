@@ -29,6 +29,17 @@ NOT_OFFERED = {
 }
 
 
+def element_of(label: str) -> str:
+    """Name of the joint or constraint that a label belongs to: no name has a dot.
+
+    Examples
+    --------
+    >>> element_of("C.slide"), element_of("A")
+    ('C', 'A')
+    """
+    return label.partition(".")[0]
+
+
 def short(text: str, most: int = 60) -> str:
     """A text cut to a length that fits into a message."""
     return text if len(text) <= most else text[: most - 3] + "..."

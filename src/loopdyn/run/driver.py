@@ -24,7 +24,7 @@ from loopdyn.analysis.contradictions import beyond_tolerance, choose_again, look
 from loopdyn.engine.status import FINE, TURNED
 from loopdyn.errors import LoopdynError, SingularityError, warn
 from loopdyn.files import WritingError
-from loopdyn.integrators.auto import Auto
+from loopdyn.integrators.auto import AutoIntegrator
 from loopdyn.integrators.stepper import Outcome
 from loopdyn.integrators.stiff import Stiff
 from loopdyn.interrupts import Stop
@@ -231,7 +231,7 @@ class RunDriver:
         """Hand over to the stiff integrator, and say so, unless the end is near."""
         before = self.course.stepper
         h, state = before.step_size, before.state()
-        if isinstance(before.integrator, Auto) and self.course.end - state.t > WORTH * h:
+        if isinstance(before.integrator, AutoIntegrator) and self.course.end - state.t > WORTH * h:
             after = self.course.stepper = before.with_integrator(before.integrator.stiff())
             after.start(state, before.target, before.works_reached)
             after.propose(h)
@@ -302,7 +302,7 @@ class RunDriver:
         phases = [phase_of(course.system, data) for data in json.loads(str(saved["phases"]))[1:]]
         for phase, (t, *qv) in zip(phases, saved["entered"], strict=True):
             course.enter(phase, State(float(t), np.array(qv[:nq]), np.array(qv[nq:])))
-        if saved["stiff"] and isinstance(course.stepper.integrator, Auto):
+        if saved["stiff"] and isinstance(course.stepper.integrator, AutoIntegrator):
             course.stepper = course.stepper.with_integrator(course.stepper.integrator.stiff())
         for part in (course.stepper, course.recorder, course.journal, course.watch):
             part.restore(saved)

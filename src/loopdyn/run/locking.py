@@ -158,7 +158,9 @@ def _compiled(base: System, phase: Phase) -> Phase:
             group.pop(name, None)
     units = m.resolver().units
     for label, value in phase.locks.items():
-        m.add_driver(f"lock {label}", label, value / units.factor(base.labels.coordinates[label].dimension))
+        m.add_driver(
+            f"lock {label.replace('.', '_')}", label, value / units.factor(base.labels.coordinates[label].dimension)
+        )
     cuts = [cut for cut in base.topology.cuts if cut not in phase.released]
     system = build(m, cuts, counted=base.counted)
     if system.coordinates != base.coordinates or system.speeds != base.speeds:

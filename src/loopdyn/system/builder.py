@@ -22,7 +22,7 @@ from loopdyn.joints.dispatch import is_known
 from loopdyn.model.inertia import MassProperties
 from loopdyn.model.mechanism import GROUND, Mechanism, name_problem, unrelated
 from loopdyn.quantities.expressions import Program
-from loopdyn.quantities.wording import nearest
+from loopdyn.quantities.wording import element_of, nearest
 from loopdyn.system.freezing import Freezer
 from loopdyn.system.graph import Edge, Forest, adjacency
 from loopdyn.system.labels import Labels
@@ -533,7 +533,7 @@ class _Builder:
                 mode = self.r.scalar(spec.at_limit.rebound, "number", element, (*path, "rebound"))
                 if not 0.0 <= mode <= 1.0:
                     self.r.problem(element, f"'rebound' is {mode:g}", "Give a number from 0 to 1.", path)
-            found |= {label: mode for label in limits if label.partition(".")[0] == name}
+            found |= {label: mode for label in limits if element_of(label) == name}
         return found
 
     def _start(self) -> tuple[dict[str, float], dict[str, float]]:

@@ -14,7 +14,7 @@ from loopdyn.forces.base import Force, Record
 from loopdyn.quantities.expressions import Program, pack
 from loopdyn.system.cut_angles import AnglePath, Tables, cut_angle_path
 from loopdyn.system.placement import Placement
-from loopdyn.system.system import JointData
+from loopdyn.system.system import JointData, Pose, compose
 
 Array = NDArray[np.float64]
 
@@ -132,11 +132,7 @@ class Freezer:
             rows = len(j.spec.rows_when_cut)
             cut[k] = [j.parent, j.child, j.spec.kind, row, rows, -1, 0]
             row += rows
-            for start, body, (p, R) in ((rec.F_POINT, j.parent, j.F), (rec.M_POINT, j.child, j.M)):
-                origin, axes = self.placement.own[body]
-                frames[k, start : start + 3] = origin + axes @ p
-                frames[k, start + 3 : start + 12] = (axes @ R).T.ravel()
-            frames[k, rec.C_PAR : rec.C_PAR + 2] = j.par
+            frames[k] = frames_of_cut(j, self.placement.own[j.parent], self.placement.own[j.child])
         for k, (code, c) in enumerate(self.pairs, len(joints)):
             cut[k] = [*c.bodies, code, row, len(c.rows), len(programs) if c.programs else -1, 0]
             programs += c.programs
@@ -160,3 +156,9 @@ class Freezer:
             np.array(entries, np.int64).reshape(-1, rec.N_ENTRY),
             np.array(factors, float),
         )
+
+
+def frames_of_cut(joint: JointData, parent: Pose, child: Pose) -> Array:
+    """Line of the table of frames for a cut joint; `parent`, `child`: frames of its bodies in kernel axes."""
+    (pF, F), (pM, M) = compose(parent, joint.F), compose(child, joint.M)
+    return np.concatenate([pF, F.T.ravel(), pM, M.T.ravel(), joint.par])

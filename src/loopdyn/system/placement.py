@@ -14,7 +14,7 @@ from loopdyn.forces.base import Freedom
 from loopdyn.joints import Free
 from loopdyn.model.inertia import MassProperties
 from loopdyn.quantities.units import Resolver
-from loopdyn.quantities.wording import nearest
+from loopdyn.quantities.wording import element_of, nearest
 from loopdyn.system.labels import Labels
 from loopdyn.system.system import JointData, Pose
 from loopdyn.system.topology import Topology
@@ -162,7 +162,7 @@ class Placement:
         return Freedom(joint.cut, k, -1, dimension, rotation)
 
     def _no_freedom(self, label: str, element: str, path: Path) -> None:
-        joint = self.joints.get(label.partition(".")[0])
+        joint = self.joints.get(element_of(label))
         if joint is None:
             self.r.problem(element, f"there is no joint '{label}'", nearest(label, self.joints), path)
             return

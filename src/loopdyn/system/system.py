@@ -17,7 +17,7 @@ from loopdyn.errors import LoopdynError, ModelError, Problem
 from loopdyn.joints import Joint
 from loopdyn.model.mechanism import Mechanism
 from loopdyn.quantities.expressions import Lookup
-from loopdyn.quantities.wording import nearest
+from loopdyn.quantities.wording import element_of, nearest
 from loopdyn.system.cut_angles import AnglePath, Tables, cut_angle_path
 from loopdyn.system.labels import Label, Labels
 from loopdyn.system.topology import Topology
@@ -125,9 +125,13 @@ class JointData:
 
     def frames(self, position: Array, rotation: Array) -> tuple[Array, Array, Array, Array]:
         """Axes (3, 3) of F and M as columns and their origins, world, from the poses of all bodies by row."""
-        F, M = rotation[self.parent] @ self.F[1], rotation[self.child] @ self.M[1]
-        origin_F = position[self.parent] + rotation[self.parent] @ self.F[0]
-        return F, M, origin_F, position[self.child] + rotation[self.child] @ self.M[0]
+        (xF, F), (xM, M) = (self.frame(end, position, rotation) for end in (0, 1))
+        return F, M, xF, xM
+
+    def frame(self, end: int, position: Sequence[Array] | Array, rotation: Sequence[Array] | Array) -> Pose:
+        """Origin and axes (columns) of the frame on its parent (0) or child (1), world, from the poses of all."""
+        body, frame = ((self.parent, self.F), (self.child, self.M))[end]
+        return compose((position[body], rotation[body]), frame)
 
 
 @dataclass(frozen=True, eq=False)
@@ -227,6 +231,11 @@ class System:
             return self
         left = tuple(row for row in other.tolerated.rows if row in self.constraint_rows)
         return self.tolerating(replace(other.tolerated, rows=left))
+
+    @cached_property
+    def row_elements(self) -> tuple[str, ...]:
+        """Names of the joints and constraints that the constraint rows belong to, one for each row."""
+        return tuple(element_of(label) for label in self.constraint_rows)
 
     @property
     def n_bases(self) -> int:

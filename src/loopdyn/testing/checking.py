@@ -35,7 +35,7 @@ from loopdyn.quantities.units import Resolver
 from loopdyn.system.builder import build
 from loopdyn.system.spanning_tree import forest_of_cuts
 from loopdyn.system.system import State, System
-from loopdyn.tree.functions import Motion, Terms, body_jacobian, body_motion, increment, terms
+from loopdyn.tree.functions import Motion, Terms, body_jacobian, body_motion, increment, measured_coordinates, terms
 
 Array = NDArray[np.float64]
 
@@ -395,15 +395,7 @@ def _state(system: System, rng: np.random.Generator) -> tuple[State, Rank] | Non
 def _transferred(other: System, motion: Motion, t: float) -> State:
     """The state of another system in which its bodies have the poses and velocities of `motion`."""
     where = {name: k for k, name in enumerate(motion.bodies)}
-    order = [where[name] for name in other.bodies]
-    position, rotation = motion.position[order], motion.rotation[order]
-    q = np.array(other.q_reference)
-    for j in other.joints.values():
-        if not j.in_tree:
-            continue
-        F, M, xF, xM = j.frames(position, rotation)
-        q[j.q0 : j.q0 + len(j.spec.coordinates)] = j.spec.measure(F.T @ M, F.T @ (xM - xF), j.par)
-    at = State(t, q, np.zeros(other.nv))
+    at = State(t, measured_coordinates(other, motion), np.zeros(other.nv))
     rest = body_motion(other, at)
     rows, right = [np.zeros((0, other.nv))], [np.zeros(0)]
     for k, name in enumerate(other.bodies[other.n_bases :], other.n_bases):
@@ -411,7 +403,7 @@ def _transferred(other: System, motion: Motion, t: float) -> State:
         right.append(motion.angular_velocity[where[name]] - rest.angular_velocity[k])
         right.append(motion.velocity[where[name]] - rest.velocity[k])
     v = np.linalg.lstsq(np.vstack(rows), np.concatenate(right), rcond=None)[0]
-    return State(t, q, v)
+    return State(t, at.q, v)
 
 
 # ------------------------------------------------------------------------------------------------------ units

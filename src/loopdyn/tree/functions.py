@@ -7,7 +7,7 @@ their rows.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -368,6 +368,28 @@ def relative_pose(joint: JointData, motion: Motion) -> tuple[Array, Array]:
 def joint_coordinates(joint: JointData, motion: Motion) -> Array:
     """Coordinates of any joint, cut or in the tree, from the poses of its bodies; angles within half a turn."""
     return joint.spec.measure(*relative_pose(joint, motion), joint.par)
+
+
+def measured_coordinates(system: System, motion: Motion) -> Array:
+    """Coordinates (nq,) at which the bodies have the poses of `motion`, which may be that of another system of them.
+
+    Joints of the tree are measured; angles are within half a turn.
+
+    Examples
+    --------
+    >>> import loopdyn as ld
+    >>> system = ld.library.four_bar().compile()
+    >>> measured_coordinates(system, body_motion(system, system.state(q={"A": 0.2}))).round(12)[0]
+    np.float64(0.2)
+    """
+    row = {name: k for k, name in enumerate(motion.bodies)}
+    order = [row[name] for name in system.bodies]
+    there = replace(motion, position=motion.position[order], rotation=motion.rotation[order])
+    q = np.zeros(system.nq)
+    for j in system.joints.values():
+        if j.in_tree:
+            q[j.q0 : j.q0 + len(j.spec.coordinates)] = joint_coordinates(j, there)
+    return counted(system, 0.0, q)
 
 
 def increment(system: System, q: ArrayLike, xi: ArrayLike) -> Array:

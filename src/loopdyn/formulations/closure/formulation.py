@@ -29,8 +29,8 @@ from loopdyn.formulations import failures
 from loopdyn.formulations.base import Array, Solver, SolverKernels
 from loopdyn.formulations.choosing import Choosing
 from loopdyn.formulations.closure import kernels, layout
-from loopdyn.formulations.closure.plan import Plan
-from loopdyn.formulations.closure.planner import is_explicit, make_plan
+from loopdyn.formulations.closure.plan import ClosurePlan
+from loopdyn.formulations.closure.planner import is_explicit, plan_closure
 from loopdyn.formulations.partition import criteria
 from loopdyn.formulations.partition import kernels as partition
 from loopdyn.formulations.partition.formulation import (
@@ -67,13 +67,13 @@ class Closer:
     >>> import loopdyn as ld
     >>> system = ld.library.four_bar().compile()
     >>> state = ld.assemble(system)
-    >>> close = Closer(make_plan(system, state, [0]))
+    >>> close = Closer(plan_closure(system, state, [0]))
     >>> q = close(0.0, state.q + [0.2, 0.0, 0.0], close.plan.signs(state))
     >>> bool(abs(ld.tree.constraint_equations(system, ld.State(0.0, q, state.v))[0]).max() < 1e-14)
     True
     """
 
-    def __init__(self, plan: Plan):
+    def __init__(self, plan: ClosurePlan):
         self.plan, system = plan, plan.system
         self.ints, self.floats, size = plan.add_to(system.ints, system.floats, len(system.work()))
         self.work = np.zeros(size)
@@ -101,7 +101,7 @@ class Closer:
 # -------------------------------------------------------------------------------------------------- planning
 
 
-def plan_for(system: System, state: State, independent: Sequence[int]) -> Plan:
+def plan_for(system: System, state: State, independent: Sequence[int]) -> ClosurePlan:
     """The plan of a set at a closed state, tried beside it; without groups, or not taken apart, where it fails there.
 
     Examples
@@ -111,15 +111,15 @@ def plan_for(system: System, state: State, independent: Sequence[int]) -> Plan:
     >>> plan_for(system, ld.assemble(system), [0]).explicit
     True
     """
-    plan = make_plan(system, state, independent)
+    plan = plan_closure(system, state, independent)
     if plan.groups and not _holds(plan, state):
-        plan = make_plan(system, state, independent, groups=False)
+        plan = plan_closure(system, state, independent, groups=False)
     if len(plan.blocks) > 1 and not _holds(plan, state):
-        plan = make_plan(system, state, independent, groups=False, apart=False)
+        plan = plan_closure(system, state, independent, groups=False, apart=False)
     return plan
 
 
-def _holds(plan: Plan, state: State) -> bool:
+def _holds(plan: ClosurePlan, state: State) -> bool:
     """Whether poses that the plan closes beside `state` are closed."""
     system, close = plan.system, Closer(plan)
     signs = plan.signs(state)
@@ -204,7 +204,7 @@ class ClosureSolver(PartitionSolver):
         allowed = options.allowed(system, system.nv - rank.count)
         self._planned = False
         self.variants = explicit_sets(system, rank, allowed)
-        self._plans: dict[tuple[int, ...], tuple[Plan, State]] = {}  # of a set, and where it was made
+        self._plans: dict[tuple[int, ...], tuple[ClosurePlan, State]] = {}  # of a set, and where it was made
         self._closers: dict[tuple[int, ...], Closer] = {}
         super().__init__(system, rank, options)
         self._install(rank.state or system.state())
@@ -390,11 +390,11 @@ class ClosureSolver(PartitionSolver):
             return found
         return SingularityError(f"{found} It is at {self._values(self.run.state.q, self.plan_)}.")
 
-    def _values(self, q: Array, plan: Plan) -> str:
+    def _values(self, q: Array, plan: ClosurePlan) -> str:
         s = self.system
         return ", ".join(f"{x} = {q[s.coordinates.index(x)]:.9g}" for x in plan.independent if x in s.coordinates)
 
-    def _open_group(self, t: float, plan: Plan, which: int, q: Array) -> SingularityError:
+    def _open_group(self, t: float, plan: ClosurePlan, which: int, q: Array) -> SingularityError:
         return failures.cannot_close(t, plan.groups[which].joints, plan.independent, self._values(q, plan))
 
 
@@ -435,7 +435,7 @@ class Closure(Choosing):
             return f"{system.tolerated}, and loops that are closed by formulas leave nothing open"
         return self.functions_refused(system) or self.positions_refused(system, "'partition'")
 
-    def plan(self, system: System) -> Plan:  # type: ignore[override]
+    def plan(self, system: System) -> ClosurePlan:  # type: ignore[override]
         """Which groups are solved explicitly and which coordinates are iterated, at the reference pose; print it."""
         return ClosureSolver(system, decide(system, system.state()), self).plan_
 

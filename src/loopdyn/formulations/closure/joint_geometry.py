@@ -14,7 +14,7 @@ from loopdyn.system.system import JointData, State, System
 from loopdyn.tree.functions import Motion, body_motion
 
 if TYPE_CHECKING:
-    from loopdyn.formulations.closure.plan import Group
+    from loopdyn.formulations.closure.plan import ClosedFormGroup
 
 Array = NDArray[np.float64]
 
@@ -41,9 +41,7 @@ class Places:
 
     def frame(self, j: JointData, end: int) -> tuple[Array, Array]:
         """Origin and axes (columns) of the frame of a joint on its parent (0) or child (1)."""
-        body, (p, R) = ((j.parent, j.F), (j.child, j.M))[end]
-        x, A = self.position[body], self.rotation[body]
-        return x + A @ p, A @ R
+        return j.frame(end, self.position, self.rotation)
 
     def axis(self, j: JointData) -> Array:
         """Axis of a hinge or a slide."""
@@ -92,7 +90,7 @@ class Places:
         least = APART * self.system.size
         return all(float(np.linalg.norm(np.cross(n, p - q))) > least for i, p in enumerate(pins) for q in pins[:i])
 
-    def sign(self, g: Group, joints: Sequence[JointData]) -> float:
+    def sign(self, g: ClosedFormGroup, joints: Sequence[JointData]) -> float:
         """Which closure of a group this pose is."""
         j1, j2, j3, j4 = (*joints, *joints)[:4]  # of fewer joints the first ones again
         a, A = self.frame(j1, g.ends[0])

@@ -36,7 +36,7 @@ FEW_TOGETHER, MANY_TRIALS = 4, 2000  # constraints that are looked at together f
 
 
 @dataclass(frozen=True)
-class Group:
+class ClosedFormGroup:
     """Joints in a ring, solved in closed form.
 
     Attributes
@@ -93,14 +93,14 @@ class Block:
 
 
 @dataclass(frozen=True)
-class Plan:
+class ClosurePlan:
     """How dependent coordinates follow from independent ones.
 
     Attributes
     ----------
     independent : tuple of str
         Speeds, and the coordinates that belong to them, that are given.
-    sequence : tuple of Group or Block
+    sequence : tuple of ClosedFormGroup or Block
         What is solved, in this order.
     follow : int
         How many coordinates follow.
@@ -112,7 +112,7 @@ class Plan:
 
     system: System
     independent: tuple[str, ...]
-    sequence: tuple[Group | Block, ...]
+    sequence: tuple[ClosedFormGroup | Block, ...]
     follow: int
     joints: tuple[JointData, ...] = field(repr=False)
     steps: tuple[tuple[int, ...], ...] = field(repr=False)
@@ -120,9 +120,9 @@ class Plan:
     lines: tuple[Line, ...] = field(repr=False)
 
     @property
-    def groups(self) -> tuple[Group, ...]:
+    def groups(self) -> tuple[ClosedFormGroup, ...]:
         """Solved explicitly."""
-        return tuple(x for x in self.sequence if isinstance(x, Group))
+        return tuple(x for x in self.sequence if isinstance(x, ClosedFormGroup))
 
     @property
     def blocks(self) -> tuple[Block, ...]:

@@ -22,7 +22,7 @@ from loopdyn.constraints.coupler import COUPLER
 from loopdyn.engine.records import E_COORDINATE, E_CUT, L_COUNT, L_FIRST, L_KIND
 from loopdyn.formulations.closure import layout
 from loopdyn.formulations.closure.joint_geometry import APART, PARALLEL, Line, Places
-from loopdyn.formulations.closure.plan import Block, Group, Plan, together
+from loopdyn.formulations.closure.plan import Block, ClosedFormGroup, ClosurePlan, together
 from loopdyn.joints import Joint, Revolute, Spherical, Universal
 from loopdyn.loops.rank import of_matrix, scaled
 from loopdyn.system.system import JointData, State, System
@@ -38,9 +38,9 @@ PLACES = 1e-12  # of the Jacobian in natural units: entries that are smaller at 
 BESIDE = 0.1  # rad or sizes of the mechanism: how far beside, so that no entry vanishes by chance
 
 
-def make_plan(
+def plan_closure(
     system: System, state: State, independent: Iterable[int], groups: bool = True, apart: bool = True
-) -> Plan:
+) -> ClosurePlan:
     """The order of steps for independent speeds (by number); axes are compared at a closed state.
 
     Parameters
@@ -57,7 +57,7 @@ def make_plan(
     --------
     >>> import loopdyn as ld
     >>> system = ld.library.four_bar().compile()
-    >>> print(make_plan(system, ld.assemble(system), [0]))
+    >>> print(plan_closure(system, ld.assemble(system), [0]))
     closure: A independent, 2 coordinates follow, all in closed form
       1. B-C-D: three pins (RRR), places coupler, rocker
     """
@@ -91,7 +91,7 @@ class Planner:
         self.known: set[int] = set()  # coordinates, by number
         self.steps: list[tuple[int, ...]] = []
         self.lists: list[int] = []
-        self.sequence: list[Group | Block] = []
+        self.sequence: list[ClosedFormGroup | Block] = []
         self.count = 0  # of groups
         self.lines: list[Line] = []
         self.numbers = {name: k for k, name in enumerate(system.joints)}
@@ -115,14 +115,14 @@ class Planner:
         ):
             pass
 
-    def plan(self, groups: bool, apart: bool) -> Plan:
-        """All steps; see :func:`make_plan`."""
+    def plan(self, groups: bool, apart: bool) -> ClosurePlan:
+        """All steps; see :func:`plan_closure`."""
         self.grow(groups)
         while self._block(apart):
             self.grow(groups)
         s, labels = self.system, tuple(self.system.speeds[k] for k in self.independent)
         found = tuple(self.sequence), self.follow, tuple(self.joints), tuple(self.steps), tuple(self.lists)
-        return Plan(s, labels, *found, tuple(self.lines))
+        return ClosurePlan(s, labels, *found, tuple(self.lines))
 
     def _ends(self, j: JointData) -> tuple[int, int]:
         return self.part[j.parent], self.part[j.child]
@@ -212,7 +212,7 @@ class Planner:
         places = tuple(bodies[b] for p in put for b in self.bodies[p] if b < len(bodies))
         names = tuple(j.name for j in joints)
         self._step(kind, [self.numbers[n] for n in names], ends, self.count, moved)
-        self.sequence.append(Group(kind, names, tuple(ends), places))
+        self.sequence.append(ClosedFormGroup(kind, names, tuple(ends), places))
         self.count += 1
         for p in moved:
             self._unite(parts[0], p)
@@ -531,9 +531,9 @@ class Planner:
             return False
         J, entries = self._jacobian
         units: dict[str, list[int]] = {}
-        for row, label in enumerate(self.system.constraint_rows):
+        for row, name in enumerate(self.system.row_elements):
             if entries[row, speeds].any():
-                units.setdefault(label.partition(".")[0], []).append(row)
+                units.setdefault(name, []).append(row)
         depends = {name: frozenset(k for k in speeds if entries[rows, k].any()) for name, rows in units.items()}
         for names in together(depends) if apart else ():
             rows = [row for name in names for row in units[name]]

@@ -25,7 +25,14 @@ from loopdyn.formulations.graph import Graph, GraphSolver
 from loopdyn.formulations.partition import criteria
 from loopdyn.formulations.rcr import criterion, kernels, layout
 from loopdyn.formulations.rcr.packing import WorkArrays
-from loopdyn.formulations.rcr.plan import Group, Numbers, Plan, Tree, bound_speeds, make_plan
+from loopdyn.formulations.rcr.plan import (
+    CoupledGroup,
+    JacobianEntries,
+    ReductionPlan,
+    Tree,
+    bound_speeds,
+    plan_reduction,
+)
 from loopdyn.loops.rank import Rank, decide, is_large
 from loopdyn.system.system import State, System
 from loopdyn.tree.functions import terms
@@ -63,7 +70,7 @@ class RcrSolver(ChoosingSolver):
         # for calls, whose states are taken as they are given, and for runs
         self.calls, self.run = (self._arrays(self.plan_, form) for form in (layout.FULL, layout.K_PLUS_N))
 
-    def _arrays(self, plan: Plan, form: int) -> WorkArrays:
+    def _arrays(self, plan: ReductionPlan, form: int) -> WorkArrays:
         return WorkArrays(plan, form, self.allowed.astype(float), self.options.switch)
 
     @property
@@ -78,40 +85,40 @@ class RcrSolver(ChoosingSolver):
 
     # -------------------------------------------------------------------------------------------- choosing
 
-    def _with(self, independent: list[int], state: State) -> Plan:
+    def _with(self, independent: list[int], state: State) -> ReductionPlan:
         """The plan for a set at a state."""
-        plan = make_plan(self._numbers(state), self.rank.count, independent, self.allowed)
+        plan = plan_reduction(self._numbers(state), self.rank.count, independent, self.allowed)
         if plan is None:
             raise self.singular(state.t, independent)
         return plan
 
-    def _numbers(self, state: State) -> Numbers:
+    def _numbers(self, state: State) -> JacobianEntries:
         """Rows at a state, for the planner."""
-        arrays = self._arrays(Plan(self.system, (), (), ()), layout.FULL)
+        arrays = self._arrays(ReductionPlan(self.system, (), (), ()), layout.FULL)
         arrays.put(state.t, state.q, state.v)
         kernels.accelerate(*arrays.arrays)  # of the tree: what is wanted of it is where the rows act
-        return Numbers(self.system, self._tree, arrays.state, arrays.views.entry)
+        return JacobianEntries(self.system, self._tree, arrays.state, arrays.views.entry)
 
-    def choose(self, state: State, current: Sequence[int] | None) -> Plan:
+    def choose(self, state: State, current: Sequence[int] | None) -> ReductionPlan:
         """The best plan at a state, or the current set with cells chosen anew where the gain is not worth a switch."""
         numbers, count = self._numbers(state), self.rank.count
         forced = np.flatnonzero(self.allowed).tolist() if self.forced else None
         wanted, plan = self.options.switch, None
         if current is not None or forced is not None:
-            plan = make_plan(numbers, count, forced or current, self.allowed)
+            plan = plan_reduction(numbers, count, forced or current, self.allowed)
         if plan is None and forced is None:
-            plan, wanted = make_plan(numbers, count, None, self.allowed), criteria.WORTH
+            plan, wanted = plan_reduction(numbers, count, None, self.allowed), criteria.WORTH
         if plan is None:
             raise self.singular(state.t, forced or current or ())
         if forced is not None or plan.width > WIDEST:
             return plan
         better, gain = self._better(plan, state, wanted)
-        other = None if better is None else make_plan(numbers, count, better, self.allowed)
+        other = None if better is None else plan_reduction(numbers, count, better, self.allowed)
         if other is None or (other.width > plan.width and not gain > self.options.switch):
             return plan  # nothing better, or so little that it is not worth a wider group
         return other
 
-    def _better(self, plan: Plan, state: State, wanted: float) -> tuple[list[int] | None, float]:
+    def _better(self, plan: ReductionPlan, state: State, wanted: float) -> tuple[list[int] | None, float]:
         """A set whose measure is larger by the factor `wanted` in some group, or None; the largest such factor."""
         arrays = self._arrays(plan, layout.FULL)
         arrays.put(state.t, state.q, state.v)
@@ -146,7 +153,7 @@ class RcrSolver(ChoosingSolver):
         good, top, now = (criteria.measure(W, x) for x in (found, best, before))
         return found if good * self.options.switch > top and good > wanted * now else best
 
-    def _first_speeds(self, plan: Plan, g: Group) -> list[int]:
+    def _first_speeds(self, plan: ReductionPlan, g: CoupledGroup) -> list[int]:
         """Speeds bound by the cell of a group that closes first."""
         first = next((plan.cells[-1 - x] for x in g.steps if x < 0), None)
         return [] if first is None else bound_speeds(plan.elements[first.element], self._tree)
@@ -218,7 +225,7 @@ class RcrSolver(ChoosingSolver):
             coordinates=self,
         )
 
-    def _use_plan(self, plan: Plan) -> None:
+    def _use_plan(self, plan: ReductionPlan) -> None:
         """Use a plan in the run; its state stays."""
         head = self.run.work[: len(self.system.work())]
         self.plan_, self.run = plan, self._arrays(plan, layout.K_PLUS_N)
@@ -301,7 +308,7 @@ class Rcr(Choosing):
         solver = RcrSolver(system, rank, self)
         return str(solver.plan_) + self._too_wide(system, solver.plan_)
 
-    def _too_wide(self, system: System, plan: Plan) -> str:
+    def _too_wide(self, system: System, plan: ReductionPlan) -> str:
         if plan.width <= WIDEST:
             return ""
         wide = [n for n, g in enumerate(plan.groups, 1) if len(g.tentative) > WIDEST]

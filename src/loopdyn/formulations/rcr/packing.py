@@ -10,13 +10,13 @@ from loopdyn.engine.layout import fill, opened, with_block
 from loopdyn.engine.records import C_KIND, H_SOLVER, NV, PARENT, V0
 from loopdyn.formulations.base import Array
 from loopdyn.formulations.rcr import layout
-from loopdyn.formulations.rcr.plan import Group, Plan
+from loopdyn.formulations.rcr.plan import CoupledGroup, ReductionPlan
 
 
 class WorkArrays:
     """Arrays of the kernels for one plan and one form of the state, with views of them."""
 
-    def __init__(self, plan: Plan, form: int, candidate: Array, switch: float):
+    def __init__(self, plan: ReductionPlan, form: int, candidate: Array, switch: float):
         self.plan, system = plan, plan.system
         self.system = system
         tables = _Tables(plan)
@@ -55,7 +55,7 @@ class WorkArrays:
 class _Tables:
     """Tables of a plan, group by group and cell by cell, and how many numbers each needs."""
 
-    def __init__(self, plan: Plan):
+    def __init__(self, plan: ReductionPlan):
         self.plan, self.tree = plan, plan.system.model.tree
         self.slot, self.start = (np.full(len(self.tree), -1, np.int64) for _ in range(2))
         self.e = np.full(plan.system.nv, -1, np.int64)
@@ -78,7 +78,7 @@ class _Tables:
         first = int(self.tree[body, V0])
         return range(first, first + int(self.tree[body, NV]))
 
-    def _add_group(self, g: int, group: Group) -> None:
+    def _add_group(self, g: int, group: CoupledGroup) -> None:
         width, freedoms = len(group.tentative), group.freedoms
         self.start[min(group.bodies)] = g
         for b in (x for x in group.steps if x >= 0):  # in the order of evaluation, whatever that of the file is
@@ -139,7 +139,7 @@ class _Tables:
         )  # fmt: skip
 
 
-def _steady(plan: Plan) -> bool:
+def _steady(plan: ReductionPlan) -> bool:
     """Whether speeds follow by E alone: joints between bodies only, bases at rest, no group closed at its end."""
     model = plan.system.model
     given = bool((model.base_programs >= 0).any())
@@ -147,7 +147,7 @@ def _steady(plan: Plan) -> bool:
     return not (given or constraints or any(g.followers for g in plan.groups))
 
 
-def _carries(plan: Plan) -> NDArray[np.int64]:
+def _carries(plan: ReductionPlan) -> NDArray[np.int64]:
     """1 for bodies on which, in the end, a body outside of all groups or another group stands."""
     tree, n_bases = plan.system.model.tree, plan.system.n_bases
     found, inside = np.zeros(len(tree), np.int64), {b for g in plan.groups for b in g.bodies}

@@ -52,7 +52,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Element:
+class LoopElement:
     """Rows that close together, the bodies they act on, the speeds they bind."""
 
     name: str
@@ -79,7 +79,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Group:
+class CoupledGroup:
     """Coupled loops on one base.
 
     `steps` in the order of evaluation: a body (not negative) whose motion relative to the base is then known, or cell
@@ -100,13 +100,13 @@ class Group:
 
 
 @dataclass(frozen=True)
-class Plan:
+class ReductionPlan:
     """Groups and cells of a system at one state; see the module."""
 
     system: System
-    elements: tuple[Element, ...] = field(repr=False)
+    elements: tuple[LoopElement, ...] = field(repr=False)
     cells: tuple[Cell, ...]
-    groups: tuple[Group, ...]
+    groups: tuple[CoupledGroup, ...]
 
     @property
     def width(self) -> int:
@@ -216,16 +216,17 @@ class Tree:
         return tuple(found), heap[0][1]
 
 
-def find_elements(system: System, tree: Tree) -> list[Element]:
+def find_elements(system: System, tree: Tree) -> list[LoopElement]:
     """Cut joints and constraints between two bodies, then relations of coordinates."""
     model, found = system.model, []
     for n, (parent, child, _, row, rows, *_) in enumerate(model.cut.tolist()):
         child_side, parent_side = tree.ways(child, parent)
         if rows and (child_side or parent_side):
             part = Part(n, -1, child, parent, child_side, parent_side)
-            name = system.constraint_rows[row].partition(".")[0]
             joints, base = tree.joints((child, parent))
-            found.append(Element(name, tuple(range(row, row + rows)), (part,), (), joints, base))
+            found.append(
+                LoopElement(system.row_elements[row], tuple(range(row, row + rows)), (part,), (), joints, base)
+            )
     for n, (row, first, count, *_) in enumerate(model.linear.tolist()):
         parts, direct, ends, own = [], [], [], []
         for e, (cut, index, _) in enumerate(model.entry[first : first + count].tolist(), first):
@@ -238,19 +239,18 @@ def find_elements(system: System, tree: Tree) -> list[Element]:
                 parts.append(Part(cut, e, child, parent, *tree.ways(child, parent)))
                 ends += [child, parent]
         joints, base = tree.joints(ends)
-        name = system.constraint_rows[row]
-        found.append(Element(name, (row,), tuple(parts), tuple(direct), joints, base, n))
+        found.append(LoopElement(system.row_elements[row], (row,), tuple(parts), tuple(direct), joints, base, n))
     return found
 
 
-def bound_speeds(element: Element, tree: Tree) -> list[int]:
+def bound_speeds(element: LoopElement, tree: Tree) -> list[int]:
     """Speeds that enter the rows of an element."""
     sides = [b for part in element.parts for b in (*part.child_side, *part.parent_side)]
     through = [k for b in sides for k in tree.speeds(b)]
     return list(dict.fromkeys([*through, *(k for _, k in element.direct)]))
 
 
-def _coupled(elements: Sequence[Element]) -> list[list[int]]:
+def _coupled(elements: Sequence[LoopElement]) -> list[list[int]]:
     """Elements that share tree joints, directly or by others, in the order of the first of each."""
     leader = list(range(len(elements)))
 
@@ -274,7 +274,7 @@ def _coupled(elements: Sequence[Element]) -> list[list[int]]:
 # --------------------------------------------------------------------------------------------- rows as numbers
 
 
-class Numbers:
+class JacobianEntries:
     """Entries of J at one state, made where they are asked for: J itself would be too large for many loops.
 
     `entry` has torque, force and point of each entry of the relations that acts on a cut joint.
@@ -285,7 +285,7 @@ class Numbers:
         self.X, self.S = work.body[:, rec.X : rec.X + 3], work.dof
         self.R = work.body[:, rec.R : rec.R + 9].reshape(-1, 3, 3)
 
-    def columns(self, element: Element, speeds: Sequence[int]) -> Array:
+    def columns(self, element: LoopElement, speeds: Sequence[int]) -> Array:
         """Columns of J for the rows of an element, in natural units (rows, speeds)."""
         s, place = self.system, {k: n for n, k in enumerate(speeds)}
         out = np.zeros((len(element.rows), len(speeds)))
@@ -308,7 +308,7 @@ class Numbers:
                 out[0, place[k]] += self.work.factor[e]
         return out * s.speed_units[list(speeds)] / s.row_units[list(element.rows), None]
 
-    def local_columns(self, element: Element, speeds: Sequence[int]) -> Array:
+    def local_columns(self, element: LoopElement, speeds: Sequence[int]) -> Array:
         """The same with the size of the element's own loops as the unit of length: of many cells each is small."""
         s = self.system
         size = max((self._reach(part) for part in element.parts), default=0.0) / s.size or 1.0
@@ -348,7 +348,9 @@ def _dependent(Y: Array, preferred: NDArray[np.bool_], small: float) -> list[int
 class _Grouping:
     """One group in the making; `allowed`: speeds that may be independent, `wanted`: those that are to be."""
 
-    def __init__(self, numbers: Numbers, elements: Sequence[Element], members: list[int], allowed: set[int]):
+    def __init__(
+        self, numbers: JacobianEntries, elements: Sequence[LoopElement], members: list[int], allowed: set[int]
+    ):
         self.numbers, self.elements, self.members, self.allowed = numbers, elements, members, allowed
         self.tree = tree = numbers.tree
         self.bodies = sorted({b for e in members for b in elements[e].joints})
@@ -495,7 +497,9 @@ class _Grouping:
         return cells, [self.tentative[c] for c in columns]
 
 
-def make_plan(numbers: Numbers, count: int, wanted: Sequence[int] | None, allowed: NDArray[np.bool_]) -> Plan | None:
+def plan_reduction(
+    numbers: JacobianEntries, count: int, wanted: Sequence[int] | None, allowed: NDArray[np.bool_]
+) -> ReductionPlan | None:
     """Groups, cells and their order; None where the speeds `wanted`, or any that are allowed, cannot be independent.
 
     Parameters
@@ -537,8 +541,8 @@ def make_plan(numbers: Numbers, count: int, wanted: Sequence[int] | None, allowe
         cells += closing
         tentative = [k for k in g.tentative if k not in followers] + followers
         last = tuple(range(first, len(cells)))
-        groups.append(Group(g.base, tuple(g.bodies), tuple(steps), last, tuple(tentative), len(followers)))
-    plan = Plan(system, tuple(elements), tuple(cells), tuple(groups))
+        groups.append(CoupledGroup(g.base, tuple(g.bodies), tuple(steps), last, tuple(tentative), len(followers)))
+    plan = ReductionPlan(system, tuple(elements), tuple(cells), tuple(groups))
     if len(plan.independent) != system.nv - count:
         return None
     fits = set(plan.independent) <= chosen if wanted is None else set(plan.independent) == chosen

@@ -4,7 +4,3 @@
 with `rows`, `matrix`, `outward`, `residuals` and `ldl` below it. :mod:`loopdyn.formulations.graph` is the formulation
 made of them.
 """
-
-from loopdyn.loops.elimination.plan import Plan, make_plan
-
-__all__ = ["Plan", "make_plan"]

@@ -25,8 +25,9 @@ from loopdyn.errors import LoopdynError
 from loopdyn.joints.dispatch import JOINT_TYPES
 from loopdyn.loops.elimination import layout
 from loopdyn.loops.elimination.ordering import Pattern, factor_pattern, minimum_degree, postorder
+from loopdyn.system.freezing import frames_of_cut
 from loopdyn.system.support import SUPPORT
-from loopdyn.system.system import JointData, System
+from loopdyn.system.system import Pose, System
 
 Ints = NDArray[np.int64]
 
@@ -43,7 +44,7 @@ BODY_FLOPS, FREEDOM_FLOPS = 450, 110
 
 
 @dataclass(frozen=True)
-class Node:
+class RowNode:
     """Rows that are eliminated together: those of a cut joint, constraint, relation or severed joint."""
 
     name: str
@@ -54,10 +55,10 @@ class Node:
 
 
 @dataclass(frozen=True)
-class Forest:
+class SeveredForest:
     """Nodes, and for each body the nodes that are open at it."""
 
-    nodes: tuple[Node, ...]
+    nodes: tuple[RowNode, ...]
     severed: tuple[int, ...]  # bodies, in the order of their rows
     sequence: tuple[int, ...]  # all bodies in the order of the kinematics
     open: tuple[tuple[int, ...], ...]  # by row of the body table
@@ -65,13 +66,13 @@ class Forest:
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class EliminationPlan:
     """Everything about an elimination that does not depend on the state.
 
     Attributes
     ----------
     system : System
-    forest : Forest
+    forest : SeveredForest
     pattern : Pattern
         Of the matrix of multipliers.
     kept : (rows,) array
@@ -81,7 +82,7 @@ class Plan:
     """
 
     system: System
-    forest: Forest
+    forest: SeveredForest
     pattern: Pattern
     kept: Ints
     flops: int
@@ -122,9 +123,9 @@ def _listed(names: Sequence[str], most: int = 8) -> str:
 # ------------------------------------------------------------------------------------------------ choosing
 
 
-def make_plan(
+def plan_elimination(
     system: System, severed: Collection[int] | None = None, kept: Mapping[str, Sequence[int]] | None = None
-) -> Plan:
+) -> EliminationPlan:
     """Plan of an elimination.
 
     Parameters
@@ -143,7 +144,7 @@ def make_plan(
     Examples
     --------
     >>> import loopdyn as ld
-    >>> print(make_plan(ld.library.four_bar().compile()))  # doctest: +ELLIPSIS
+    >>> print(plan_elimination(ld.library.four_bar().compile()))  # doctest: +ELLIPSIS
     graph: 3 bodies in 2 trees, 3 speeds; 5 rows of multipliers kept of 5
     cut: C; severed besides: none
     ...
@@ -160,7 +161,7 @@ def make_plan(
     return _freeze(system, forest, pattern)
 
 
-def _cheapest(system: System, sequence: Sequence[int]) -> Forest:
+def _cheapest(system: System, sequence: Sequence[int]) -> SeveredForest:
     """The forest with the fewest operations among those of all `LIMITS`."""
     allowed = _severable(system)
     best, least = None, 0
@@ -220,7 +221,7 @@ def _require_unbound(system: System, severed: Collection[int]) -> None:
         )
 
 
-def grow(system: System, sequence: Sequence[int], sever: Callable[[int, int], bool]) -> Forest:
+def grow(system: System, sequence: Sequence[int], sever: Callable[[int, int], bool]) -> SeveredForest:
     """Forest whose severed joints are those with ``sever(body, open rows)`` true, from the tips to the root."""
     model, n_bases = system.model, system.n_bases
     n = len(model.tree)
@@ -242,36 +243,35 @@ def grow(system: System, sequence: Sequence[int], sever: Callable[[int, int], bo
             count = len(joints[i].spec.rows_when_cut)
             found[i].add(len(nodes))
             found[p].add(len(nodes))
-            nodes.append(Node(joints[i].name, tuple(range(row, row + count)), (i, p), count))
+            nodes.append(RowNode(joints[i].name, tuple(range(row, row + count)), (i, p), count))
             row += count
             severed.append(i)
             roots.append(i)
         else:
             found[p] |= found[i]
     open_ = tuple(tuple(sorted(f)) for f in found)
-    return Forest(tuple(nodes), tuple(severed), tuple(sequence), open_, tuple(roots))
+    return SeveredForest(tuple(nodes), tuple(severed), tuple(sequence), open_, tuple(roots))
 
 
-def _nodes(system: System) -> list[Node]:
+def _nodes(system: System) -> list[RowNode]:
     """Nodes of the cut joints, of the constraints between two bodies, and of the relations of coordinates."""
     model, n_bases = system.model, system.n_bases
     nodes = []
     for parent, child, _, row, rows, *_ in model.cut:
         if rows == 0:  # a free joint that is cut
             continue
-        name = system.constraint_rows[row].partition(".")[0]
         bodies = tuple(int(b) for b in (parent, child) if b >= n_bases)
-        nodes.append(Node(name, tuple(range(row, row + rows)), bodies, int(rows)))
+        nodes.append(RowNode(system.row_elements[row], tuple(range(row, row + rows)), bodies, int(rows)))
     body_of = np.repeat(np.arange(len(model.tree)), model.tree[:, rec.NV])
     for row, first, count, *_ in model.linear:
         bodies_: set[int] = set()
         for cut, index, _ in model.entry[first : first + count]:
             bodies_ |= {int(body_of[index])} if cut < 0 else {int(b) for b in model.cut[cut, :2] if b >= n_bases}
-        nodes.append(Node(system.constraint_rows[row], (int(row),), tuple(sorted(bodies_)), 1, related=True))
+        nodes.append(RowNode(system.row_elements[row], (int(row),), tuple(sorted(bodies_)), 1, related=True))
     return nodes
 
 
-def _pattern(forest: Forest) -> Pattern:
+def _pattern(forest: SeveredForest) -> Pattern:
     sizes = [len(node.rows) for node in forest.nodes]
     place = {i: x for x, i in enumerate(forest.sequence)}
     # among equally good nodes, those whose bodies are placed first come first
@@ -282,7 +282,7 @@ def _pattern(forest: Forest) -> Pattern:
     return factor_pattern(sizes, [first[m] for m in order], [[first[m] for m in found] for found in later])
 
 
-def _tree_flops(system: System, forest: Forest) -> int:
+def _tree_flops(system: System, forest: SeveredForest) -> int:
     """Operations of everything but the matrix of multipliers.
 
     A column past a severed body takes a quarter of the operations counted here; its products with the other columns
@@ -301,7 +301,7 @@ def _tree_flops(system: System, forest: Forest) -> int:
 # ------------------------------------------------------------------------------------------------ freezing
 
 
-def _freeze(system: System, forest: Forest, pattern: Pattern) -> Plan:
+def _freeze(system: System, forest: SeveredForest, pattern: Pattern) -> EliminationPlan:
     """The arrays that the kernels read."""
     model, n_bases = system.model, system.n_bases
     n = len(model.tree)
@@ -363,7 +363,7 @@ def _freeze(system: System, forest: Forest, pattern: Pattern) -> Plan:
         cut_order=waves.cut_order, wave=waves.table,
     )  # fmt: skip
     flops = _tree_flops(system, forest) + pattern.flops
-    return Plan(system, forest, pattern, kept, flops, ints, floats, work)
+    return EliminationPlan(system, forest, pattern, kept, flops, ints, floats, work)
 
 
 def _acting(cut_table: Ints, index: Mapping[int, int], node_of: Ints, n_bases: int) -> dict[tuple[int, int], int]:
@@ -385,7 +385,7 @@ class _Waves:
     table: list[list[int]]  # layout.W_BODY ...
 
 
-def _waves(system: System, forest: Forest, cut_table: Ints, cut_of: Mapping[int, int]) -> _Waves:
+def _waves(system: System, forest: SeveredForest, cut_table: Ints, cut_of: Mapping[int, int]) -> _Waves:
     """Waves in which a large mechanism is processed, so that data of one pass are still in the cache for the next.
 
     A wave places the next `WAVE` bodies of a sequence, then fills the rows of the cuts whose bodies are both
@@ -518,7 +518,7 @@ def with_cuts(system: System, bodies: Sequence[int]) -> tuple[Ints, NDArray[np.f
         j = joints[i]
         cut_of[i] = len(model.cut) + len(added)
         added.append([j.parent, j.child, j.spec.kind, row, len(j.spec.rows_when_cut), -1, 0])
-        frames.append(_cut_frames(system, j))
+        frames.append(frames_of_cut(j, *(_own_frame(model, body) for body in (j.parent, j.child))))
         row += len(j.spec.rows_when_cut)
     cut = np.concatenate([model.cut, np.array(added, np.int64).reshape(-1, rec.N_CUT)])
     cut_frames = np.concatenate([model.cut_frames, np.array(frames).reshape(-1, rec.N_CUT_FRAMES)])
@@ -528,12 +528,7 @@ def with_cuts(system: System, bodies: Sequence[int]) -> tuple[Ints, NDArray[np.f
     return ints, floats, cut_of
 
 
-def _cut_frames(system: System, joint: JointData) -> NDArray[np.float64]:
-    out = np.zeros(rec.N_CUT_FRAMES)
-    for start, body, (p, R) in ((rec.F_POINT, joint.parent, joint.F), (rec.M_POINT, joint.child, joint.M)):
-        data = system.model.body[body]
-        axes = data[rec.BODY_AXES : rec.BODY_AXES + 9].reshape(3, 3)
-        out[start : start + 3] = data[rec.ORIGIN : rec.ORIGIN + 3] + axes @ p
-        out[start + 3 : start + 12] = (axes @ R).T.ravel()
-    out[rec.C_PAR : rec.C_PAR + 2] = joint.par
-    return out
+def _own_frame(model: rec.Model, body: int) -> Pose:
+    """Frame of a body in kernel axes."""
+    data = model.body[body]
+    return data[rec.ORIGIN : rec.ORIGIN + 3], data[rec.BODY_AXES : rec.BODY_AXES + 9].reshape(3, 3)

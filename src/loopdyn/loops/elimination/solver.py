@@ -14,7 +14,7 @@ from loopdyn.engine.layout import Ints, opened
 from loopdyn.errors import SingularityError
 from loopdyn.loops.elimination import layout
 from loopdyn.loops.elimination.passes import CHOOSE_AGAIN, SINGULAR, accelerate, correct
-from loopdyn.loops.elimination.plan import Plan, make_plan
+from loopdyn.loops.elimination.plan import EliminationPlan, plan_elimination
 from loopdyn.system.system import State, System
 from loopdyn.tree.functions import no_inertia_in_tree
 
@@ -61,13 +61,13 @@ class Elimination:
         system: System,
         state: State,
         independent: int | None = None,
-        add: Callable[[Plan], tuple[Ints, Array, int]] | None = None,
+        add: Callable[[EliminationPlan], tuple[Ints, Array, int]] | None = None,
     ):
         self.system, self._add = system, add
-        self._use(make_plan(system))
+        self._use(plan_elimination(system))
         self.choose(state, independent)
 
-    def _use(self, plan: Plan) -> None:
+    def _use(self, plan: EliminationPlan) -> None:
         self.plan = plan
         ints, floats, size = (plan.ints, plan.floats, plan.work) if self._add is None else self._add(plan)
         self.arrays = (ints, floats, np.zeros(size))
@@ -75,7 +75,7 @@ class Elimination:
         self.views: layout.EliminationWork = opened(layout.open_elimination, ints, self.arrays[2])
 
     def _replan(self, rows: dict[str, list[int]] | None = None) -> None:
-        self._use(make_plan(self.system, set(self.plan.forest.severed), rows))
+        self._use(plan_elimination(self.system, set(self.plan.forest.severed), rows))
 
     def set_state(self, t: float, q: Any, v: Any) -> None:
         """Write a state into the work array."""
