@@ -72,7 +72,7 @@ TYPES: tuple[type[Constraint], ...] = get_args(get_args(AnyConstraint)[0])
 
 @inline
 def pair_rows(model, work, kind, program, F, M, par, d, wF, wM, v, k):
-    """Rows of a pair constraint of any type, from row k on."""
+    """Rows of a pair constraint of any type, from row k on; NaN for a type without a branch."""
     phi, G, gamma = work.phi, work.rows, work.gamma
     if kind == DISTANCE:
         distance.rows(model, work, program, d, wF, v, k)
@@ -88,6 +88,8 @@ def pair_rows(model, work, kind, program, F, M, par, d, wF, wM, v, k):
         point_motion.rows(model, work, program, F, par, d, wF, v, k)
     elif kind == ROLLING:
         rolling.rows(par, F, M, d, wF, wM, v, phi, G, gamma, k)
+    else:
+        phi[k] = np.nan
 
 
 @inline
