@@ -140,9 +140,7 @@ class MomentumSolver(PassingSolver):
             if bend <= 2.0 * DIFFERENCE:
                 return a
             h *= float(np.sqrt(DIFFERENCE / bend))  # at rest the speeds do not give the distance
-        raise ConvergenceError(
-            f"accelerations near the singular pose at t = {t:g} s are not found. Start further from it."
-        )
+        raise ConvergenceError(f"accelerations near the singular pose at t = {t:g} s are not found. Start elsewhere.")
 
     def _place(self) -> kernels.Place:
         s, freedoms = self.system, self.system.nv - self.rank

@@ -231,9 +231,9 @@ class LargeMomentumSolver(MomentumSolver):
         """Square matrix that tells on which side of singular poses a place is, as far as the weakest rows tell.
 
         With u the weakest combinations of rows at the start, and p the momenta of the minimum-energy motions that
-        change them there, it has the products of p with the motions that change u at the place. It is a part of the inverse of
-        the matrix of :class:`MomentumSolver`: a loss of rank moves an eigenvalue through infinity to the left
-        half-plane, if the other rows stay independent.
+        change them there, it has the products of p with the motions that change u at the place. It is a part of the
+        inverse of the matrix of :class:`MomentumSolver`: a loss of rank moves an eigenvalue through infinity to the
+        left half-plane, if the other rows stay independent.
         """
         if self._anchor is None:
             u, x = self._weakest(self.places[0])
