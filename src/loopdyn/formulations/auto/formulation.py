@@ -43,7 +43,7 @@ class AutoSolver(GraphSolver):
             self.restart()
 
     def _open(self) -> None:
-        """Open the views of `graph` and the monitor; its indicator, not its pivots, is kept if rows are chosen again."""
+        """Open the views of `graph` and the monitor; its indicator, not its pivots, is kept when rows change."""
         super()._open()
         if self.passes:
             before, self._monitor = self._monitor, opened(layout.open_monitor, *self._arrays)
