@@ -1,7 +1,7 @@
-"""What all constraints share: their duties and their records in the frozen arrays.
+"""Base of all constraints: their contract and their records in the frozen arrays.
 
-A constraint type is one file, named after the type: its code, the class of the user's data with the duties of
-:class:`Constraint`, and the kernel that writes its rows (`rows` of a pair, `terms` of a linear constraint).
+A constraint type is one file, named after the type: its code, a subclass of :class:`Constraint` with the user's data,
+and the kernel that writes its rows (`rows` of a pair, `terms` of a linear constraint).
 :mod:`loopdyn.constraints.dispatch` lists the types and chooses among them.
 
 A *pair* constraint relates a frame F on one body to a frame M on another, like a cut joint, and is written in
@@ -26,7 +26,8 @@ from loopdyn.spatial.plucker import put3
 
 Array = NDArray[np.float64]
 
-# Codes of pair constraints in kernels begin here; smaller ones are joint types. Linear constraints have their own.
+# Codes of pair constraints in kernels begin here; smaller ones are joint types. Linear constraints have codes of their
+# own.
 FIRST_CONSTRAINT = 20
 
 IDENTITY = np.eye(3)
@@ -48,7 +49,7 @@ class PairRecord:
 
 @dataclass
 class LinearRecord:
-    """A relation of joint coordinates: one row whose direction is the sum of factor * direction of each freedom.
+    """A relation between joint coordinates: one row whose direction is the sum of factor * direction of each freedom.
 
     The variables of its program are t and, for each freedom j, its coordinate (1 + 2 j) and its speed (2 + 2 j), as
     far as the type offers them. The factors are these coefficients, or computed at the state.
@@ -76,7 +77,7 @@ class Constraint(Spec):
     code: ClassVar[int]  # in kernels
     angles: ClassVar[tuple[str, ...]] = ()  # names of the rows of a pair that are angles; others are lengths
     nonholonomic: ClassVar[tuple[str, ...]] = ()  # names of the rows of a pair that constrain velocities only
-    affine: ClassVar[bool] = True  # whether its rows are affine in the speeds for sure
+    affine: ClassVar[bool] = True  # whether its rows are certainly affine in the speeds
     drawn_as: ClassVar[Literal["rod"] | None] = None  # between `point1` of `body1` and `point2` of `body2`
 
     type: str
@@ -86,7 +87,7 @@ class Constraint(Spec):
         raise NotImplementedError
 
     def bodies(self) -> tuple[str, ...]:
-        """Bodies that it holds together; none for what relates joint coordinates."""
+        """Bodies that it connects; none if it relates joint coordinates."""
         return ()
 
     def joints(self) -> tuple[str, ...]:
@@ -94,11 +95,11 @@ class Constraint(Spec):
         return ()
 
     def reads(self) -> tuple[str, ...]:
-        """Labels of the joint coordinates whose value, not only whose speed, it depends on."""
+        """Labels of the joint coordinates whose value, not only rate, it depends on."""
         return ()
 
     def wheel(self) -> Wheel | None:
-        """Shape that it gives to a body."""
+        """Shape of a body for drawings; None if it has none."""
         return None
 
 
@@ -123,7 +124,7 @@ def frame_rows(places: Places, body: int, axes: Array) -> Array:
 def guided(
     c: Any, names: tuple[str, ...], axes: Array, r: Resolver, places: Places, element: str, path: Path
 ) -> PairRecord | None:
-    """A `point` of `body` guided by a frame of `on` at `through`, or where the point is at the reference pose."""
+    """A `point` of `body` guided by a frame of `on` at `through`, by default at the point itself."""
     bodies = two_bodies(c.on, c.body, ("on", "body"), r, places, element, path)
     p = r.vector(c.point, "length", element, (*path, "point"))
     origin = p if c.through is None else r.vector(c.through, "length", element, (*path, "through"))

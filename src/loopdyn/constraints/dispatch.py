@@ -1,7 +1,7 @@
-"""Constraint types: the list, and the only place where a kernel chooses among them by code.
+"""Constraint types: the list, and the only module that chooses among them by code.
 
-What a type has to offer is in :mod:`loopdyn.constraints.base`; everything else about it is in its own file. A type that
-is not listed here is refused when a mechanism that has it is compiled.
+The contract of a type is in :mod:`loopdyn.constraints.base`; everything else about it is in its own file. compile()
+rejects a type that is not listed here.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ ZERO = (0.0, 0.0, 0.0)
 
 
 class Distance(Constraint):
-    """The distance of two points stays, or follows a function of time.
+    """The distance of two points is constant, or a function of time.
 
     Without `length` it is the distance at the reference pose. The multiplier is the force that pushes the
     points apart.

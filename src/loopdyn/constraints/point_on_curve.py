@@ -43,7 +43,7 @@ SAMPLES_OF_PIECE = 8
 # off by rounding.
 MARGIN = 1e-6
 
-MOST_STEPS = 80  # of bisection, which gains one bit a step
+MOST_STEPS = 80  # largest number of steps, for bisection, which gains one bit per step
 SETTLED = 1e-11  # share of the range of u; the next Newton step has an error of its square
 
 # Layout of the data of a curve: number of samples, range of u, whether closed, direction r, samples (x, y, z).
@@ -170,7 +170,7 @@ _Curve = tuple[list[Program], float, float, int]  # programs of x, y, z; range o
 def _data(
     laws: list[Program], low: float, high: float, count: int, closed: bool, r: Resolver, element: str, path: Path
 ) -> Program | None:
-    """What the kernel needs beside the programs; None, with the problem recorded, if the curve is not smooth."""
+    """Data of the kernel in addition to the programs; None, with the problem recorded, if the curve is not smooth."""
     u = np.linspace(low, high, count + 1)
     jets = np.array([[law.jet([(x, 1.0, 0.0)]) for law in laws] for x in u])  # (samples, xyz, derivative)
     c, c1 = jets[:, :, 0], jets[:, :, 1]
@@ -189,7 +189,7 @@ def _data(
 
 
 def _across(tangents: Array) -> Array:
-    """A direction that the tangents stay away from: the one along which there is least of them, if it will do."""
+    """A direction far from all tangents: that of their smallest components, if these are small enough."""
     best: Array = np.linalg.svd(tangents, full_matrices=True)[2][2]
     if np.abs(tangents @ best).max() < NEAR_TANGENT:
         return best
@@ -280,7 +280,7 @@ def rows(model, work, program, F, d, wF, v, phi, G, gamma, k):
     p, velocity = rot_f(F, d), rot_f(F, v)
     found, c, c1, c2 = foot(model, work, program, p)
     e = sub(p, c)
-    if not found:  # off the end of the curve: to be seen by the caller
+    if not found:  # off the end of the curve: NaN, which the caller detects
         e = scale(np.nan, e)
     at = data_place(model.code, model.program, program + 3)
     r = (model.constants[at + ACROSS], model.constants[at + ACROSS + 1], model.constants[at + ACROSS + 2])

@@ -1,4 +1,4 @@
-"""What compiles and keeps kernels: the only code that knows Numba's internals."""
+"""Compilation and disk cache of kernels: the only code that uses Numba's internals."""
 
 from loopdyn.engine.compile_notice import NOTICE
 

@@ -1,14 +1,14 @@
-"""Compiled kernels on disk: found by what they compute, shared by all who compute it, checked before they are run.
+"""Disk cache of compiled kernels: addressed by content, shared between checkouts and users, checked before use.
 
 An entry is one file. Its name is its key: a digest of the kernel's code and of all code it reaches (`fingerprint`), of
 the types of its arguments, of the versions of Numba and Python and of the processor that it was compiled for
-(`compiler.kernel_key`). Paths are no part of it: a second checkout, environment or user with the same sources finds the
-same entries, and an edit compiles only the kernels that it concerns. There is no index: processes that write at the
-same time write different files, or the same content.
+(`compiler.kernel_key`). Paths are not part of it: a second checkout, environment or user with the same sources finds
+the same entries, and an edit recompiles only the kernels that it affects. There is no index: processes that write at
+the same time write different files, or the same content.
 
-An entry begins with the digest of what follows. One that is truncated, garbled or not what its name says is set aside
-and compiled again, said once a process. What cannot be written is said once, too, and the process goes on with kernels
-in memory.
+An entry begins with the digest of its content. A truncated or damaged entry, or one that does not match its name, is
+set aside and compiled again, with one warning per process. If entries cannot be written, there is one warning as well,
+and the process continues with kernels in memory.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ import numba
 from numba.core.serialize import dumps
 
 FORMAT = b"loopdyn kernel 1\n"
-DAYS_KEPT = 30  # entries that nobody has used for so long are removed
-DAMAGED = ".damaged"  # ending of an entry that was set aside
-LOCK = ".lock"  # ending of the file that a process holds while it compiles an entry
+DAYS_KEPT = 30  # entries that have not been used for so long are removed
+DAMAGED = ".damaged"  # suffix of an entry that was set aside
+LOCK = ".lock"  # suffix of the file that a process locks while it compiles an entry
 
-_SAID: set[str] = set()  # messages that are given once a process
+_SAID: set[str] = set()  # kinds of messages that have been given, once per process
 
 
 def root() -> Path:
@@ -52,13 +52,13 @@ def root() -> Path:
     beside = os.environ.get("XDG_CACHE_HOME")
     try:
         return Path(beside or Path.home() / ".cache") / "loopdyn"
-    except RuntimeError:  # there is no home
+    except RuntimeError:  # there is no home directory
         return _folder_of_this_user(Path(tempfile.gettempdir()))
 
 
 @functools.cache
 def _folder_of_this_user(beside: Path) -> Path:
-    """Give a folder that nobody else can have filled: what is read from it is run."""
+    """Return a folder that only this user can write to: its content is executed."""
     folder = beside / f"loopdyn-{os.getuid()}"
     folder.mkdir(mode=0o700, exist_ok=True)
     if folder.stat().st_uid == os.getuid() and not folder.stat().st_mode & 0o022:
@@ -72,24 +72,24 @@ def versions() -> str:
 
 
 def say_once(kind: str, message: str) -> None:
-    """Warn, once a process for each kind of message."""
+    """Warn once per process for each kind of message."""
     if kind not in _SAID:
         _SAID.add(kind)
         warnings.warn(message, RuntimeWarning, stacklevel=2)
 
 
 def entry_path(name: str, key: str) -> Path:
-    """Place of the entry of a kernel."""
+    """Path of the entry of a kernel."""
     return root() / versions() / name / f"{key[:40]}.kernel"
 
 
 def entries() -> list[Path]:
-    """All entries of this Numba and Python, of present and earlier sources."""
+    """All entries for this version of Numba and Python, of present and earlier sources."""
     return sorted((root() / versions()).glob("*/*.kernel"))
 
 
 def read_entry(path: Path, key: str) -> Any:
-    """What an entry holds; None if there is none or it is not sound."""
+    """Content of an entry; None if there is none or it is damaged."""
     try:
         content = path.read_bytes()
     except FileNotFoundError:
@@ -101,7 +101,7 @@ def read_entry(path: Path, key: str) -> Any:
     if content[: len(FORMAT)] == FORMAT and content[len(FORMAT) :][:32] == hashlib.sha256(payload).digest():
         try:
             stored, reduced = pickle.loads(payload)
-        except (ImportError, AttributeError):  # it names a module or class that other sources had: it is made anew
+        except (ImportError, AttributeError):  # it refers to a module or class of other sources: it is compiled again
             return None
         if stored == key:
             _mark_as_used(path)
@@ -111,7 +111,7 @@ def read_entry(path: Path, key: str) -> Any:
 
 
 def write_entry(path: Path, key: str, reduced: Any) -> None:
-    """Write an entry beside its place and rename it."""
+    """Write an entry to a temporary file and rename it."""
     payload = dumps((key, reduced))
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -128,12 +128,12 @@ def write_entry(path: Path, key: str, reduced: Any) -> None:
 
 @contextlib.contextmanager
 def by_one_process(path: Path, meanwhile: Callable[[], object]) -> Iterator[None]:
-    """Wait while another process makes this entry, after doing something useful for it, `meanwhile`.
+    """Wait while another process compiles this entry, after calling `meanwhile` to help it.
 
-    The lock ends with the process that holds it, however that ends.
+    The lock is released when the process that holds it ends, in whatever way.
     """
     with contextlib.ExitStack() as stack:
-        with contextlib.suppress(OSError):  # no place to write, no locks: each process compiles for itself
+        with contextlib.suppress(OSError):  # no folder to write to, no locks: each process compiles for itself
             path.parent.mkdir(parents=True, exist_ok=True)
             file = stack.enter_context(open(path.with_suffix(LOCK), "ab"))
             if fcntl is not None and not _locked(file):
@@ -143,7 +143,7 @@ def by_one_process(path: Path, meanwhile: Callable[[], object]) -> Iterator[None
 
 
 def _locked(file: IO[bytes]) -> bool:
-    """Whether the lock was free and is ours now."""
+    """Whether the lock was free and is now held by this process."""
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -159,7 +159,7 @@ def remove_entries(folder: Path) -> None:
 
 @contextlib.contextmanager
 def _written_beside(path: Path) -> Iterator[Any]:
-    """A file that takes its place when it is complete."""
+    """Temporary file that is renamed when it is complete."""
     handle, name = tempfile.mkstemp(prefix=path.stem[:8], suffix=".part", dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as file:
@@ -173,7 +173,7 @@ def _written_beside(path: Path) -> Iterator[Any]:
 
 
 def _mark_as_used(path: Path) -> None:
-    """Note the day of the last use, by which entries are removed; nothing is lost where it cannot be noted."""
+    """Record the last use, by which old entries are removed; failure to record it is harmless."""
     with contextlib.suppress(OSError):
         if path.stat().st_mtime < time.time() - 86400:
             os.utime(path)
@@ -186,7 +186,7 @@ def _set_aside(path: Path) -> None:
 
 
 def _remove_unused(folder: Path) -> None:
-    """Remove what nobody has used for `DAYS_KEPT` days, parts of killed processes and damaged entries among it."""
+    """Remove files unused for `DAYS_KEPT` days, including those of killed processes and damaged entries."""
     limit = time.time() - 86400 * DAYS_KEPT
     for path in folder.iterdir():
         if path.suffix in {".kernel", ".part", DAMAGED, LOCK}:

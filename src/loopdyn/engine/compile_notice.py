@@ -1,4 +1,4 @@
-"""One line on the first compilation of a process: it takes minutes, during which nothing else is seen."""
+"""A notice at the first compilation of a process, which may take minutes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ COMPILING = "numba:compile"  # sent by Numba where a function is not found in it
 
 
 class FirstCompilation(event.Listener):  # type: ignore[misc]
-    """Says to standard error, once, that kernels of loopdyn are being compiled.
+    """Writes to standard error, once, that kernels of loopdyn are being compiled.
 
     Examples
     --------

@@ -1,10 +1,10 @@
-"""Digests of anything by its content, objects included, equal in every process: for comparing what was asked for.
+"""Digests of values by their content, objects included, equal in every process; used to compare requests.
 
 :func:`loopdyn.engine.fingerprint.fingerprint` is for code that is compiled: it reads the code of all functions, also of
 installed packages, and knows objects by their names. Here a function is its code, its defaults, the values
-that it has enclosed, and the globals that it reads, functions among them. Code of Python, of loopdyn and of installed
-packages is known by its name: it changes with their versions. What a function reads in other ways (files, clocks,
-random numbers) is not seen.
+of its closure, and the globals that it reads, including functions. Code of Python, of loopdyn and of installed packages
+is identified by its name: it changes with their versions. What a function reads in other ways (files, clocks, random
+numbers) is not covered.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ def content_digest(value: Any, known: Known | None = None) -> str:
     ----------
     value : object
     known : mapping, optional
-        What stands for objects of a type, e.g. without what they keep for later use.
+        Replacement for objects of a type, e.g. without cached values.
 
     Raises
     ------
     LoopdynError
-        Where something in it cannot be told from others of its kind.
+        If a part of it cannot be distinguished from others of its kind.
 
     Examples
     --------
@@ -58,7 +58,7 @@ def content_digest(value: Any, known: Known | None = None) -> str:
 
 
 class _Description:
-    """Text of values; whatever encloses itself is named by how far outside it is met, so that cycles end."""
+    """Text of values; a value that contains itself is named by its nesting distance, so that cycles end."""
 
     def __init__(self, known: Known):
         self.known = known
@@ -139,7 +139,7 @@ class _Description:
         return self._row([type(value), self._state(value)])
 
     def _state(self, value: Any) -> Any:
-        """What an object of any other class consists of: what would be written to a file."""
+        """State of an object of any other class: what pickling would write."""
         try:
             return value.__reduce_ex__(4)[1:3]
         except Exception as error:
@@ -157,7 +157,7 @@ def _name(value: Any) -> str:
 
 @functools.cache
 def _installed() -> tuple[Path, ...]:
-    """Folders of code that changes with its version only."""
+    """Folders of code that changes only with its version."""
     paths = {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
     paths |= {site.getusersitepackages(), str(Path(__file__).parents[1])}
     return tuple(Path(p).resolve() for p in paths if p)

@@ -1,4 +1,4 @@
-"""Small dense matrices in kernels: LU with exchange of rows, inverse, Cholesky. In place, without allocation.
+"""Small dense matrices in kernels: LU with row pivoting, inverse, Cholesky; in place, without allocation.
 
 They compare real parts only, so that a complex step passes through them.
 """
@@ -12,7 +12,7 @@ from loopdyn.engine.jit import inline
 
 @inline
 def factorise(B, order):
-    """LU factors of B in place by elimination with exchange of rows; the sign of det B and its smallest pivot."""
+    """LU factors of B in place, with row pivoting; returns the sign of det B and the smallest pivot."""
     n = order.shape[0]
     sign, least = 1.0, np.inf
     for j in range(n):
@@ -99,7 +99,7 @@ def invert(A, B, o, n):
 
 @inline(always=True)
 def cholesky(S):
-    """The lower factor R of S = R R^T in place; False where S is not positive definite."""
+    """Lower factor R of S = R R^T in place; False if S is not positive definite."""
     n = S.shape[0]
     for j in range(n):
         for m in range(j):

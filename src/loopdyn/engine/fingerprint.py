@@ -26,7 +26,8 @@ def fingerprint(value: Any, memory: dict[int, Described] | None = None) -> str:
     value : object
         A function, compiled or not, or tuples, dicts, arrays, numbers with functions among them.
     memory : dict, optional
-        Functions described by earlier calls with the same dict, taken as they were: for code whose globals stay.
+        Functions described by earlier calls with the same dict, reused as they are: for code whose globals do not
+        change.
 
     Returns
     -------
@@ -71,7 +72,7 @@ def reached(value: Any, memory: dict[int, Described] | None = None) -> list[type
 
 
 def _reach(value: Any, memory: dict[int, Described]) -> tuple[str, list[Described]]:
-    """Text of a value, and all functions it refers to in the order in which they are met, which is that of the code."""
+    """Text of a value, and all functions it refers to, in the order of the code."""
     functions: dict[int, Described] = {}
     text, new = _describe(value)
     while new:
@@ -94,7 +95,7 @@ class Described:
 
 
 def parts_of(function: types.FunctionType, is_opened: Callable[[str], bool]) -> list[Any]:
-    """Code, defaults, closure and named globals of a function; of modules that are opened, what it may take from them.
+    """Code, defaults, closure and named globals of a function; for opened modules, the attributes it may use.
 
     Examples
     --------
@@ -109,7 +110,7 @@ def parts_of(function: types.FunctionType, is_opened: Callable[[str], bool]) -> 
     for _, value in used:  # grows as it goes
         if isinstance(value, types.ModuleType) and is_opened(value.__name__):
             taken = [(name, getattr(value, name)) for name in names if hasattr(value, name)]
-            # by name, too: small integers are one object, and two names may exchange theirs
+            # with its name: small integers are one object, and two names may swap theirs
             used += [(name, new) for name, new in taken if not any(name == n and new is known for n, known in used)]
     cells = [_content(cell) for cell in function.__closure__ or ()]
     return [code, function.__defaults__, function.__kwdefaults__, cells, used]
@@ -142,7 +143,7 @@ def _is_opened(module: str | None) -> bool:
 
 
 def _describe(value: Any, doc: str | None = None) -> tuple[str, list[types.FunctionType]]:
-    """Text of a value in which functions stand by name, and these functions; `doc` is left out of constants."""
+    """Text of a value, with functions by name, and these functions; `doc` is left out of the constants."""
     functions: list[types.FunctionType] = []
 
     def text(value: Any) -> str:

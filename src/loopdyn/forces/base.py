@@ -1,9 +1,9 @@
-"""What all forces share: duties, records in the frozen arrays, and laws (numbers, formulas, tables, profiles).
+"""Base of all forces: contract, records in the frozen arrays, and laws (numbers, formulas, tables, profiles).
 
 A force type is one file, named after the type. It holds
 
 * the code of the type, a number that no other type has, and names for its floats in the frozen arrays,
-* the class of the user's data, with the duties of :class:`Force`,
+* a subclass of :class:`Force` with the user's data,
 * kernels, by what it acts on: `pull` along a line (:mod:`loopdyn.forces.line`), `load` on a freedom
   (:mod:`loopdyn.forces.freedom`), else `act`, which puts the loads where they belong and returns their size,
 * `energy`, if it stores any.
@@ -46,14 +46,14 @@ class Freedom:
 
 @dataclass
 class Record:
-    """One force as the kernels see it: what it acts on, by number, and its numbers."""
+    """Data of one force for the kernels: indices of what it acts on, and its numbers."""
 
     bodies: tuple[int, int] = (-1, -1)  # rows of the bodies
     freedom: Freedom | None = None
     floats: list[float] = field(default_factory=list)
     programs: list[Program] = field(default_factory=list)
     torque: bool = False  # whether its load is a torque
-    own: int = 0  # an integer whose meaning is the type's own
+    own: int = 0  # an integer with a meaning defined by the type
 
     def packed(self, force: Force, first_program: int) -> list[int]:
         """Its row of integers, if its programs are numbered from `first_program` on."""
@@ -68,7 +68,7 @@ class Record:
 
 
 class Places(Protocol):
-    """What a force asks of the system that is being built."""
+    """Queries of forces to the system under construction."""
 
     def body(self, name: str, element: str, path: Path) -> int:
         """Row of a body; -1, with the problem recorded, if there is none of this name."""
@@ -128,7 +128,7 @@ class Table(Spec):
     points : list of pairs (x, y)
         In the units of the model, x ascending.
     interpolation : {"monotone", "linear", "cubic"}, optional
-        How the law goes between the points. ``"monotone"`` (the default of forces and torques): monotone cubics
+        Interpolation between the points. ``"monotone"`` (the default of forces and torques): monotone cubics
         (PCHIP), which never overshoot; the slope is continuous. ``"linear"``: straight lines. ``"cubic"`` (the default
         of motions): the natural cubic spline, whose curvature is continuous and which overshoots.
     outside : {"hold", "extend", "error"}, optional
@@ -154,7 +154,7 @@ class Table(Spec):
     outside: Outside | None = None
 
     def program(self, r: Resolver, element: str, path: Path, variable: int, scales: Scales, motion: bool) -> Program:
-        """The program of the variable of this number; `scales` are those of its input and its output."""
+        """Program of the table as a function of variable number `variable`; `scales` are those of input and output."""
         if motion and self.interpolation == "linear":
             hint = "Use 'cubic' or 'monotone', or a profile: motion: {profile: trapezoid, ...}."
             r.problem(element, "along straight lines the speed of a motion would jump", hint, (*path, "interpolation"))
@@ -186,7 +186,7 @@ def _law(value: Any) -> Any:
 
 
 def _form(value: Any) -> str:
-    """Which form a law has: what its profile is called, a table, or a number or formula."""
+    """Form of a law: name of its profile, a table, or a number or formula."""
     if isinstance(value, Profile):
         return value.profile
     if isinstance(value, Mapping) and "profile" in value:
@@ -258,7 +258,7 @@ class Force(Spec):
 
     code: ClassVar[int]  # in kernels
     acts_on: ClassVar[int]  # ON_LINE, ON_FREEDOM, ON_COORDINATES, ON_BODIES of `engine.records`
-    stores_energy: ClassVar[bool]  # whether it has an `energy`, which it gives back but for damping
+    stores_energy: ClassVar[bool]  # whether it has an `energy`
     drawn_as: ClassVar[Literal["coil", "piston"] | None] = None  # between `point1` of `body1` and `point2` of `body2`
 
     type: str
@@ -269,24 +269,24 @@ class Force(Spec):
         raise NotImplementedError
 
     def bodies(self) -> tuple[str, ...]:
-        """Bodies between which it acts; none for what acts on joint coordinates."""
+        """Bodies between which it acts; none if it acts on joint coordinates."""
         return ()
 
     def joints(self) -> tuple[str, ...]:
-        """Joints whose coordinates it reads or loads."""
+        """Joints whose coordinates it depends on or acts on."""
         joint = getattr(self, "joint", None)
         return () if joint is None else (element_of(joint),)
 
     def reads(self) -> tuple[str, ...]:
-        """Labels of the joint coordinates whose value, not only whose speed, it depends on."""
+        """Labels of the joint coordinates whose value, not only rate, it depends on."""
         return ()
 
     def preloaded(self) -> Preloaded | None:
-        """Field by which `preload` sets its one load; None if there is no such."""
+        """Field by which `preload` sets its load; None if there is none."""
         return None
 
     def sticks(self) -> bool:
-        """Whether it holds at rest what pushes little, so that there are equilibria around an equilibrium."""
+        """Whether it has static friction, so that an equilibrium has others around it."""
         return False
 
 

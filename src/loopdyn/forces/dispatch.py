@@ -1,7 +1,7 @@
-"""Force types: the list, and the only place where a kernel chooses among them by code.
+"""Force types: the list, and the only module that chooses among them by code.
 
-What a type has to offer is in :mod:`loopdyn.forces.base`; everything else about it is in its own file. A type that is
-not listed here is refused when a mechanism that has it is compiled.
+The contract of a type is in :mod:`loopdyn.forces.base`; everything else about it is in its own file. compile() rejects
+a type that is not listed here.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ def add_loads(model, work):
 
 @inline
 def energy(model, work, n):
-    """Energy in force n at the pose in `work`; zero for the types that store none."""
+    """Energy stored in force n at the pose in `work`; zero for types that store none."""
     code, found = model.force[n, FORCE_CODE], 0.0 * work.t[0]
     if code == SPRING_DAMPER:
         found = spring_damper.energy(model, n, stretch(model, work, n)[3])

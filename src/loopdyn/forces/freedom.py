@@ -1,4 +1,4 @@
-"""What forces on one freedom of a joint share: its coordinate and speed, where the joint is in the tree or cut."""
+"""Coordinate and speed of the freedom of a joint, in the tree or cut, for forces on one freedom."""
 
 from loopdyn.engine.jit import inline
 from loopdyn.engine.records import (
@@ -22,7 +22,7 @@ from loopdyn.spatial.plucker import cross, dot, get3, get9, sub
 
 @inline
 def tree_freedom(model, work, n):
-    """Coordinate (zero where there is no scalar one) and speed that force n reads of a tree joint."""
+    """Coordinate (zero if there is no scalar one) and speed of a tree joint that force n depends on."""
     dx = work.v[model.force[n, FORCE_FREEDOM]]
     x = 0.0 * dx
     if model.force[n, FORCE_COORDINATE] >= 0:
@@ -32,7 +32,7 @@ def tree_freedom(model, work, n):
 
 @inline
 def cut_freedom(model, work, n):
-    """Coordinate and speed that force n reads of a cut joint; torque and force of a unit load on the child, at xM."""
+    """Coordinate and speed of a cut joint that force n depends on; torque and force at xM of a unit load on the child."""
     B = work.body
     cut, index = model.force[n, FORCE_CUT], model.force[n, FORCE_FREEDOM]
     i, j = model.cut[cut, C_PARENT], model.cut[cut, C_CHILD]
@@ -53,7 +53,7 @@ def cut_freedom(model, work, n):
 
 @inline
 def freedom_coordinate(model, work, n):
-    """Coordinate that force n reads, with its full turns."""
+    """Coordinate that force n depends on, with its full turns."""
     if model.force[n, FORCE_CUT] >= 0:
         x = cut_freedom(model, work, n)[0]
     else:

@@ -41,7 +41,7 @@ class JointFriction(Force):
     transition: Scalar | None = None
 
     def sticks(self) -> bool:
-        """Dry friction does."""
+        """True with Coulomb friction."""
         return self.coulomb != 0.0
 
     def resolve(self, r: Resolver, places: Places, element: str, path: Path) -> Record | None:

@@ -36,7 +36,7 @@ class JointSpring(Force):
     rest: Scalar = 0.0
 
     def reads(self) -> tuple[str, ...]:
-        """Its joint, unless it is a mere damper."""
+        """Its joint, unless it is only a damper."""
         return () if self.stiffness == 0.0 else (self.joint,)
 
     def preloaded(self) -> Literal["rest"]:

@@ -1,4 +1,4 @@
-"""What forces along the line through two points share: their points, and how these move."""
+"""Points of forces along the line through two points, and their motion."""
 
 from __future__ import annotations
 

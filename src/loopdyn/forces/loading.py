@@ -1,7 +1,7 @@
-"""How kernels put loads on bodies: points and frames that move, pushes and torques, laws.
+"""Loads on bodies in kernels: moving points and frames, forces and torques, laws.
 
-Loads on a body are taken off the bias wrench PW, PV of its work row (torque about its reference point, force; world
-axes).
+Loads on a body are subtracted from the bias wrench PW, PV of its work row (torque about its reference point, force;
+world axes).
 """
 
 from loopdyn.engine.jit import inline
@@ -25,20 +25,20 @@ def body_frame(B, i, A):
 
 @inline
 def push(B, i, x, force):
-    """Put a force on body i at the world point x: the bias wrench is less by it."""
+    """Apply a force to body i at the world point x: it is subtracted from the bias wrench."""
     add3(B, i, PW, cross(force, sub(x, get3(B, i, X))))
     add3(B, i, PV, neg(force))
 
 
 @inline
 def twist(B, i, torque):
-    """Put a torque on body i."""
+    """Apply a torque to body i."""
     add3(B, i, PW, neg(torque))
 
 
 @inline
 def wrench_pair(B, i, j, x, torque, force):
-    """Put a torque and a force at the world point x on body j, and the opposite on body i."""
+    """Apply a torque and a force at the world point x to body j, and the opposite to body i."""
     twist(B, j, torque)
     push(B, j, x, force)
     twist(B, i, neg(torque))

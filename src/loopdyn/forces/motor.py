@@ -37,7 +37,7 @@ class Motor(Force):
     force: Law | None = None
 
     def reads(self) -> tuple[str, ...]:
-        """Its joint, if the law is one of the position."""
+        """Its joint, if the law depends on the position."""
         return (self.joint,) if any(law_reads(one, "position") for one in (self.torque, self.force)) else ()
 
     def preloaded(self) -> Literal["force", "torque"]:

@@ -1,1 +1,1 @@
-"""Formulations of the equations of motion, one folder per paper, behind one contract."""
+"""Formulations of the equations of motion, one folder per paper, with one contract for all."""

@@ -1,7 +1,7 @@
 """The contract of a formulation, in types.
 
 1. Options live in a frozen dataclass, a subclass of :class:`Formulation`; an unknown option raises.
-2. ``supports(system)`` returns None, or the reason in words why not. Nothing falls back in silence.
+2. ``supports(system)`` returns None, or the reason why not, in words. There is no silent fallback.
 3. ``prepare(system, rank)`` does everything that does not depend on the state and returns a :class:`Solver`;
    ``plan(system)`` explains it.
 4. A solver called with ``(t, q, v)`` returns a :class:`Solution`: accelerations of the tree coordinates and
@@ -16,7 +16,7 @@
 9. Reactions come from :mod:`loopdyn.loops.reactions`, whatever the formulation.
 10. It passes :func:`loopdyn.check_formulation`.
 
-Nobody outside a formulation's own module or folder asks of which class a solver is: what is not here is not known.
+No code outside a formulation's own module or folder checks the class of a solver: only this contract may be used.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Solution:
-    """What a formulation computes at one state.
+    """Result of a formulation at one state.
 
     Attributes
     ----------
     a : (nv,) array
         Accelerations of the tree coordinates.
     lam : (nc,) array
-        Multipliers of the constraint rows; under redundancy one of many, of minimum norm where the method says so.
+        Multipliers of the constraint rows; under redundancy one of many solutions, of minimum norm for some methods.
     diagnostics : mapping
-        What the method noticed: rows dropped, residual reached, iterations.
+        Figures of the method: rows dropped, residual reached, iterations.
     """
 
     a: Array
@@ -69,7 +69,7 @@ class Solver(ABC):
 
     @property
     def explained(self) -> str:
-        """What was chosen, for the record of a run; empty if there was nothing to choose."""
+        """Choices made, for the record of a run; empty if there was nothing to choose."""
         return ""
 
 
@@ -101,7 +101,7 @@ class FunctionSolver(Solver):
 
 @dataclass(frozen=True)
 class SolverKernels:
-    """What an integrator needs to run a solver in compiled loops: kernels, and the arrays they are called with.
+    """Kernels and arrays with which an integrator runs a solver in compiled loops.
 
     Attributes
     ----------
@@ -112,20 +112,20 @@ class SolverKernels:
         ``correct(ints, floats, work) -> status``: one linear correction of q and v in `work` back to the constraints,
         smallest in the mass metric. None if there are no constraints, or nothing to correct.
     ints, floats, work : arrays
-        They begin as those of the system do.
+        They begin with those of the system.
     explain : callable
-        Turns a status other than FINE into the error that is meant.
+        Turns a status other than FINE into the corresponding error.
     accepted : kernel, optional
-        ``accepted(ints, floats, work) -> status``: called at the end of every step that is taken, with the state and
-        its accelerations in `work`; AGAIN for :meth:`Choices.choose_again`, PASSAGE where the monitor warns.
+        ``accepted(ints, floats, work) -> status``: called at the end of every accepted step, with the state and its
+        accelerations in `work`; AGAIN calls for :meth:`Choices.choose_again`, PASSAGE is a warning of the monitor.
     keeps : tuple of str
         Levels, "position" and "velocity", at which `accelerate` itself brings the state in `work` to the constraints.
     choices : Choices, optional
-        What the solver chooses on its way, if it does.
+        Choices of the solver during a run, if it makes any.
     coordinates : CoordinateChoice, optional
-        Which speeds are independent, if the solver has such.
+        Choice of independent speeds, if the solver has one.
     monitor : SingularityMonitor, optional
-        How close singular poses are, and steps through them, if the solver has them.
+        Singularity indicator, and steps through singular poses, if the solver has them.
     """
 
     accelerate: Any
@@ -142,19 +142,19 @@ class SolverKernels:
 
 
 class Choices(Protocol):
-    """What a solver chooses on its way (rows, coordinates, branches): results depend on it in their last digits."""
+    """Choices of a solver during a run (rows, coordinates, branches): the last digits of results depend on them."""
 
     def choose_again(self) -> SolverKernels:
-        """Choose at the state in `work`, where a kernel returned AGAIN; kernels to go on with.
+        """Choose again at the state in `work`, where a kernel returned AGAIN; returns the kernels to continue with.
 
-        Raises the error that is meant where the solver cannot go on.
+        Raises the corresponding error if the solver cannot continue.
         """
 
     def save_choices(self) -> Mapping[str, NDArray[Any]]:
         """Present choices as named arrays, for a checkpoint."""
 
     def restore_choices(self, saved: Mapping[str, NDArray[Any]]) -> SolverKernels:
-        """Take up choices that were saved; kernels to go on with, as if these choices had been made here."""
+        """Restore saved choices; returns the kernels to continue with, as if these choices had been made here."""
 
 
 class CoordinateChoice(Protocol):
@@ -162,22 +162,22 @@ class CoordinateChoice(Protocol):
 
     @property
     def active(self) -> tuple[str, ...]:
-        """Labels of the speeds that are independent now in the run."""
+        """Labels of the speeds that are independent at present in the run."""
 
     def criterion(self, t: Array, q: Array, v: Array, active: NDArray[np.bool_]) -> Array:
-        """How well each speed would serve as an independent one (n, nv) at n states, by sets that are good there."""
+        """Criterion of each speed as an independent one (n, nv) at n states, given regular sets at these states."""
 
 
 class SingularityMonitor(Protocol):
-    """How close a motion comes to singular poses, step by step, and the solver that makes steps through them."""
+    """Indicator of how close a motion comes to singular poses, and the solver that makes steps through them."""
 
     @property
     def momentum(self) -> PassingSolver:
-        """What makes steps through singular poses."""
+        """Solver that makes steps through singular poses."""
 
     @property
     def indicator(self) -> float:
-        """The indicator at the last step, zero in a singular pose; one before the first."""
+        """Indicator at the last step, zero in a singular pose; one before the first."""
 
     @property
     def dips(self) -> bool:
@@ -187,23 +187,23 @@ class SingularityMonitor(Protocol):
         """Forget the last step."""
 
     def near_singular(self, state: State) -> bool:
-        """Whether the pose is close to a singular one, compared with that where the rank was decided."""
+        """Whether the pose is close to a singular one, relative to the pose where the rank was decided."""
 
     def step_status(self) -> int:
-        """The status of a step made in Python: FINE if it may be taken, PASSAGE if it leads to a singular pose."""
+        """Status of a step made in Python: FINE if it may be accepted, PASSAGE if it leads to a singular pose."""
 
     def hold_step(self) -> None:
-        """Keep what was seen in a step that is examined more closely."""
+        """Keep the results of a step that is examined more closely."""
 
     def take_step(self) -> None:
-        """Take the step that is held."""
+        """Accept the step that is held."""
 
 
 # -------------------------------------------------------------------------------------------- steps of its own
 
 
 class SteppingSolver(Solver):
-    """A formulation that makes steps itself, prepared for one system."""
+    """A stepping formulation, prepared for one system."""
 
     @abstractmethod
     def step(self, t: float, q: Array, v: Array, h: float) -> tuple[Array, Array, Array]:
@@ -218,19 +218,19 @@ class SteppingSolver(Solver):
 
 @dataclass(frozen=True)
 class Step:
-    """A step that was made.
+    """Result of a step.
 
     Attributes
     ----------
     q, v : arrays
         The state at its end.
     indicator : float
-        How close the ends of its parts are to a singular pose: the smallest length of a constraint row beyond those
-        before it, in natural units.
+        Singularity indicator at the ends of its substeps: the smallest length of the component of a constraint row
+        that is orthogonal to the rows before it, in natural units.
     impulse : (nc,) array
-        Multipliers of the constraint rows, integrated over the step; one of many under redundancy.
+        Multipliers of the constraint rows, integrated over the step; under redundancy one of many solutions.
     place : place
-        All that is known of its end, until the next step is made; what is in it is the solver's own matter.
+        The solver's own data about its end; valid until the next step is made.
     """
 
     q: Array
@@ -246,9 +246,9 @@ class PassingSolver(SteppingSolver):
     Attributes
     ----------
     first : float
-        Indicator where the steps begin.
+        Indicator at the start of the steps.
     last : Step
-        That was made.
+        The last step.
     places : sequence of places
         The first is the start of the steps.
     """
@@ -259,13 +259,13 @@ class PassingSolver(SteppingSolver):
 
     @abstractmethod
     def begin(self, t: float, q: Array, v: Array, inexact: float = 0.0) -> float:
-        """Take a closed state, known to within `inexact`, as the start of the steps that follow; its indicator."""
+        """Make a closed state, known to within `inexact`, the start of the following steps; returns its indicator."""
 
     @abstractmethod
     def take_steps(
         self, h: float, shares: Sequence[float], visit: Callable[[float, Array, Array], None] | None = None
     ) -> Step:
-        """Steps of order two, shares of the time h, from the last :meth:`begin` on; `visit` sees the end of each."""
+        """Make steps of order two, shares of the time h, from the last :meth:`begin`; calls `visit` with each end."""
 
     @abstractmethod
     def closed(self, t: float, q: Array, v: Array) -> tuple[Array, Array]:
@@ -273,19 +273,19 @@ class PassingSolver(SteppingSolver):
 
     @abstractmethod
     def place_at(self, t: float, q: Array, v: Array) -> Any:
-        """A state as a place where a step could end; the start of the steps stays."""
+        """Place of a state at which a step could end; the start of the steps is unchanged."""
 
     @abstractmethod
     def indicator_at(self, place: Any) -> float:
-        """The indicator of a place."""
+        """Indicator of a place."""
 
     @abstractmethod
     def orientation(self, place: Any) -> Array:
-        """A square matrix that tells on which side of singular poses a place is: one at the start of the steps."""
+        """Square matrix that tells on which side of singular poses a place is: identity at the start of the steps."""
 
     @abstractmethod
     def rank_losses_between(self, a: Array, b: Array) -> int:
-        """How many times rows lost their independence between two places with these marks."""
+        """Number of times that rows lose their independence between two places with these orientations."""
 
     @abstractmethod
     def same_side(self, last: Any) -> bool:
@@ -301,11 +301,11 @@ class Formulation:
 
     name: ClassVar[str] = ""
     approximate: ClassVar[bool] = False
-    steps: ClassVar[bool] = False  # it makes steps itself: integrators of its own drive it
+    steps: ClassVar[bool] = False  # whether it is a stepping formulation, with integrators of its own
 
     @property
     def one_size(self) -> bool:
-        """Whether the steps that it makes itself can only be of one size."""
+        """Whether its own steps can only be of one size."""
         return False
 
     def passes(self, system: System) -> bool:
@@ -313,21 +313,21 @@ class Formulation:
         return False
 
     def explains(self, system: System, solver: Solver) -> str:
-        """What a prepared solver has chosen, for the record of a run; empty if there was nothing to choose."""
+        """Choices of a prepared solver, for the record of a run; empty if there was nothing to choose."""
         return solver.explained
 
     def supports(self, system: System) -> str | None:
-        """None if the method can treat `system`, else the reason in words."""
+        """None if the method supports `system`, else the reason in words."""
         return None
 
     def plan(self, system: System) -> str:
-        """What the method would do with `system`, in words."""
+        """Description of how the method would solve `system`."""
         raise NotImplementedError
 
     def prepare(self, system: System, rank: Rank) -> Solver:
         """Do everything that does not depend on the state.
 
-        Called by :func:`loopdyn.prepare`, which first asks `supports`, decides the rank and refuses motions without
-        inertia; whoever calls it directly answers for all three.
+        Called by :func:`loopdyn.prepare`, which first checks `supports`, decides the rank and rejects motions without
+        inertia; direct callers must do all three.
         """
         raise NotImplementedError

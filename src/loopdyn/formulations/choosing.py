@@ -1,7 +1,7 @@
-"""Formulations that choose independent speeds: options, errors and the choice that `partition`, `closure`, `rcr` share.
+"""Options, errors and choice of independent speeds that `partition`, `closure` and `rcr` share.
 
-Sets are compared by :mod:`loopdyn.formulations.partition.criteria`. How a set is found and exchanged, and what else
-changes with it, is a matter of each solver.
+Sets are compared by :mod:`loopdyn.formulations.partition.criteria`. Each solver has its own way to find and to exchange
+a set.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Choosing(Formulation):
                 object.__setattr__(self, name, tuple(labels))
 
     def allowed(self, system: System, freedoms: int) -> NDArray[np.bool_]:
-        """Which speeds may be independent."""
+        """Speeds that may be independent."""
         labels = self.independent if self.independent is not None else self.candidates
         if labels is None:
             return np.ones(system.nv, bool)
@@ -62,13 +62,13 @@ class Choosing(Formulation):
         return chosen
 
     def functions_refused(self, system: System) -> str | None:
-        """The reason against models with functions in Python, if it has any."""
+        """Reason to refuse a model with functions in Python; None if it has none."""
         if system.mechanism.user_forces or system.mechanism.user_constraints:
             return f"it has functions in Python, which {self.name} does not call"
         return None
 
     def positions_refused(self, system: System, instead: str) -> str | None:
-        """The reason against positions that follow from others where rows constrain velocities alone, if any do."""
+        """Reason to refuse solving for positions if rows constrain velocities alone; None if there are no such rows."""
         if system.holonomic.all():
             return None
         row = system.constraint_rows[int(np.argmin(system.holonomic))]
@@ -81,9 +81,9 @@ class ChoosingSolver(Solver):
     Attributes
     ----------
     freedoms : int
-        How many speeds are independent.
+        Number of independent speeds.
     allowed : (nv,) array of bool
-        Speeds that may be.
+        Speeds that may be independent.
     """
 
     def __init__(self, system: System, rank: Rank, options: Choosing):
@@ -94,7 +94,7 @@ class ChoosingSolver(Solver):
     @property
     @abstractmethod
     def independent(self) -> tuple[int, ...]:
-        """Speeds that are independent now in the run that is driven by `kernels`; calls choose for themselves."""
+        """Present independent speeds of the run that uses `kernels`; calls from Python choose their own."""
 
     @property
     def active(self) -> tuple[str, ...]:
@@ -103,16 +103,16 @@ class ChoosingSolver(Solver):
 
     @property
     def forced(self) -> bool:
-        """Whether there is one set alone."""
+        """Whether there is only one set."""
         return int(self.allowed.sum()) == self.freedoms
 
     def singular(self, t: float, independent: Sequence[int]) -> SingularityError:
-        """The error of a set of speeds from which the others do not follow."""
+        """Error for a set of speeds that does not determine the others."""
         limited = bool(self.options.independent or self.options.candidates)
         return failures.singular_set(self.system, t, [self.system.speeds[i] for i in independent], limited)
 
     def explain(self, status: int, t: float) -> LoopdynError:
-        """The error that a status means at the time t."""
+        """Error of a status at the time t."""
         if status == SINGULAR_SET:
             return self.singular(t, self.independent)
         if status == NO_INERTIA:

@@ -1,6 +1,6 @@
-"""Status codes of solvers in words: one function per code of :mod:`loopdyn.engine.status`.
+"""Errors of solvers in words: one function per code of :mod:`loopdyn.engine.status`.
 
-A solver's ``explain`` picks the function by the code and gives what only it knows: time, names, values.
+A solver's ``explain`` chooses the function by the code and passes time, names and values.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from loopdyn.system.system import System
 
 
 def unknown(status: int) -> RuntimeError:
-    """The error in our own code of a status that the solver which received it never returns."""
+    """Internal error: a status that this solver never returns."""
     return RuntimeError(f"status {status} of a kernel has no meaning here; see loopdyn/engine/status.py")
 
 
@@ -26,7 +26,7 @@ def not_finite(t: float) -> SingularityError:
 
 
 def rows_dependent(t: float) -> SingularityError:
-    """AGAIN, after rows were chosen anew."""
+    """AGAIN, after rows were chosen again."""
     return SingularityError(
         f"no choice of rows stays independent around t = {t:g} s: the pose is singular or nearly so. "
         "See ld.mobility(system, state), or use smaller steps."
@@ -41,7 +41,7 @@ def singular_ahead(t: float) -> SingularityError:
 
 
 def body_without_inertia(body: str) -> SingularityError:
-    """Row of a body, of a formulation that does not see what holds the body besides the tree."""
+    """Row of a body; for formulations that ignore what holds the body besides the tree."""
     return SingularityError(
         f"body '{body}' can move where it has no inertia in the tree, so its acceleration is not determined. "
         "Give it mass or inertia."
@@ -59,7 +59,7 @@ def no_inertia(t: float, speeds: Sequence[str]) -> SingularityError:
 def singular_set(system: System, t: float, speeds: Sequence[str], limited: bool) -> SingularityError:
     """SINGULAR_SET; `limited`: the user named the speeds that may be independent."""
     names = ", ".join(f"'{label}'" for label in speeds) or "the speeds that are allowed"
-    other = "The pose is singular, or the steps are too long: start beside it"
+    other = "The pose is singular, or the steps are too long: start at a pose nearby"
     if not (system.mechanism.user_forces or system.mechanism.user_constraints):
         other += ", use formulation='auto'"
     hint = "Leave `independent` and `candidates` out" if limited else other
@@ -70,7 +70,7 @@ def singular_set(system: System, t: float, speeds: Sequence[str], limited: bool)
 
 
 def speeds_jump(t: float) -> LoopdynError:
-    """SINGULAR_SET, where the set is regular and a given motion may be the reason."""
+    """SINGULAR_SET, if the set is regular and a prescribed motion may be the reason."""
     return LoopdynError(
         f"the speeds of the other coordinates jump at t = {t:.9g} s, where the pose is regular: a given "
         "motion may change its speed at once there, or the steps may be too long. Make the motion smooth "
@@ -113,7 +113,7 @@ def rows_left_open(t: float, system: System) -> LoopdynError:
 
 
 def step_failed(status: int, t: float, h: float) -> ConvergenceError:
-    """What a momentum step of the time h ended with."""
+    """Error of a momentum step of the time h."""
     what = f"a step of {h:.2g} s from t = {t:g} s"
     words = {
         UNDEFINED: f"{what} meets numbers that are not finite. Check forces, curves and the state.",

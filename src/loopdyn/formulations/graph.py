@@ -1,12 +1,12 @@
 """`Graph`: accelerations and multipliers of any topology, exactly and in linear time.
 
-The spanning tree is eliminated body by body as in the articulated-body algorithm; the multipliers of the cut joints
-travel along as columns and are solved at the end by sparse elimination. Where loops stand on one another the tree
-is severed further, so that no body carries many columns (:mod:`loopdyn.loops.elimination`).
+The spanning tree is eliminated body by body as in the articulated-body algorithm; the multipliers of the cut joints are
+propagated as columns and solved at the end by sparse elimination. Where loops are stacked, further joints are severed,
+so that no body carries many columns (:mod:`loopdyn.loops.elimination`).
 
-Rows that depend on others are left out: how many is decided by :mod:`loopdyn.loops.rank`, which ones is chosen by
-pivots and chosen again where the mechanism has moved on so far that others are better. After each solve the rows are
-evaluated with the accelerations found, and the multipliers are refined until nothing is missing.
+Rows that depend on others are left out: :mod:`loopdyn.loops.rank` decides how many, pivots decide which ones. They are
+chosen again once the mechanism has moved so far that others are better. After each solution the residuals of the rows
+are evaluated, and the multipliers are refined until these are rounding.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from loopdyn.formulations import failures
 from loopdyn.formulations.base import Array, Formulation, Solution, Solver, SolverKernels
 from loopdyn.loops.elimination import layout
 from loopdyn.loops.elimination.passes import accelerate, correct
-from loopdyn.loops.elimination.plan import Plan
+from loopdyn.loops.elimination.plan import EliminationPlan
 from loopdyn.loops.elimination.solver import Elimination
 from loopdyn.loops.rank import Rank
 from loopdyn.system.system import State, System
@@ -48,7 +48,9 @@ class GraphSolver(Solver):
     True
     """
 
-    def __init__(self, system: System, rank: Rank, add: Callable[[Plan], tuple[Ints, Array, int]] | None = None):
+    def __init__(
+        self, system: System, rank: Rank, add: Callable[[EliminationPlan], tuple[Ints, Array, int]] | None = None
+    ):
         self.rank = rank
         self._has_functions = bool(system.mechanism.user_forces)
         self.elimination = Elimination(system, rank.state or system.state(), rank.count, add)
@@ -68,14 +70,14 @@ class GraphSolver(Solver):
         status = accelerate(*self._arrays)
         if status != FINE:
             self._recover(status, t, q, v)
-            if self._has_functions:  # rows were chosen without them
+            if self._has_functions:  # rows were chosen without user forces
                 self._call_functions(t, q, v)
                 self.elimination.run(accelerate)
         result: Array = self._a
         return result
 
     def _call_functions(self, t: float, q: Array, v: Array) -> None:
-        """Generalised forces of user forces into the work array."""
+        """Write the generalised forces of user forces to the work array."""
         tau = self.elimination.work.tau
         tau[...] = 0.0
         add_user_forces(self.elimination.system, t, q, v, tau)
@@ -98,28 +100,28 @@ class GraphSolver(Solver):
         return SolverKernels(accelerate, correct, *self.elimination.arrays, self.explain, choices=self)
 
     def choose_again(self) -> SolverKernels:
-        """Rows chosen at the state in the work array, where those before have become weak."""
+        """Choose rows again at the state in the work array, where the present ones have become weak."""
         self._recover(AGAIN, float(self._t[0]), self._q, self._v)
         return self.kernels
 
     def save_choices(self) -> Mapping[str, NDArray[Any]]:
-        """Rows that are kept, and how good they have been."""
+        """Rows that are kept, and their reference pivot."""
         return self.elimination.choice()
 
     def restore_choices(self, saved: Mapping[str, NDArray[Any]]) -> SolverKernels:
-        """Rows that were chosen before."""
+        """Restore saved rows."""
         self.elimination.take(saved)
         self._open()
         return self.kernels
 
     def explain(self, status: int) -> SingularityError:
-        """The error that a status means at the state in the work array."""
+        """Error of a status at the state in the work array."""
         if status == AGAIN:
             return failures.rows_dependent(float(self._t[0]))
         return self._failure(status, State(float(self._t[0]), self._q.copy(), self._v.copy()))
 
     def _recover(self, status: int, t: float, q: Array, v: Array) -> None:
-        """Choose rows again where they have become weak; raise what any other status means."""
+        """Choose rows again if they have become weak; raise the error of any other status."""
         state = State(t, np.array(q, float), np.array(v, float))
         if status != AGAIN or not np.isfinite(self.elimination.views.diagonal).all():
             raise self._failure(status, state)
@@ -129,7 +131,7 @@ class GraphSolver(Solver):
             self._open()
 
     def _failure(self, status: int, state: State) -> SingularityError:
-        """The error that a status means."""
+        """Error of a status at a state."""
         if status >= 0:
             return self.elimination.no_inertia(status)
         if status == PASSAGE:

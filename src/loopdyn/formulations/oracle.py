@@ -1,4 +1,4 @@
-"""The judge of all formulations: plain, dense, rank-revealing, never compiled, never optimised.
+"""The reference for all formulations: plain, dense, rank-revealing, never compiled, never optimised.
 
     M a = h + J^T lam,   J a = gamma
 

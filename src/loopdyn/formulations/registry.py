@@ -1,4 +1,4 @@
-"""Formulations by name, and the calls that choose one."""
+"""Formulations by name, and the functions that prepare and call them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from loopdyn.quantities.wording import nearest
 from loopdyn.system.system import State, System
 from loopdyn.tree.tables import check_tables
 
-# Name: module and class; loaded when asked for, since some need much of SciPy.
+# Name: module and class; loaded on demand, since some need much of SciPy.
 CLASSES = {
     "oracle": ("oracle", "Oracle"),
     "absolute": ("absolute.formulation", "Absolute"),
@@ -27,7 +27,7 @@ DEFAULT = "auto"
 
 
 def formulation_class(name: str) -> type[Formulation]:
-    """The class of a formulation by its name.
+    """Class of a formulation by its name.
 
     Examples
     --------
@@ -42,7 +42,7 @@ def formulation_class(name: str) -> type[Formulation]:
 
 
 def chosen(formulation: str | Formulation) -> Formulation:
-    """The formulation of a name with its default options, or the one given.
+    """Formulation by name with its default options, or the one given.
 
     Examples
     --------
@@ -67,8 +67,8 @@ def prepare(system: System, formulation: str | Formulation = DEFAULT, state: Sta
     LoopdynError
         If the formulation cannot treat the system.
     SingularityError
-        If some motion that the constraints allow has no inertia, or the pose is singular: fewer rows are independent
-        there than beside it.
+        If a motion that the constraints allow has no inertia, or the pose is singular: fewer rows are independent than
+        at poses nearby.
 
     Examples
     --------
@@ -87,7 +87,7 @@ def prepare(system: System, formulation: str | Formulation = DEFAULT, state: Sta
 
 
 def require_support(system: System, method: Formulation) -> None:
-    """Raise the reason why a formulation cannot treat a system, and which ones can."""
+    """Raise if a formulation does not support a system, with the reason and the names of those that do."""
     reason = method.supports(system)
     if reason is not None:
         able = [name for name in CLASSES if formulation_class(name)().supports(system) is None]
@@ -95,7 +95,7 @@ def require_support(system: System, method: Formulation) -> None:
 
 
 def prepare_at(system: System, method: Formulation, state: State, rank: Rank) -> Solver:
-    """`prepare` where the rank at the state has been decided and the formulation is known to treat the system."""
+    """`prepare` with known rank at the state, for a formulation that supports the system."""
     require_regular(system, rank)
     require_inertia(system, state, rank)
     solver = method.prepare(system, rank)

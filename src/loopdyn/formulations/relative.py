@@ -1,4 +1,4 @@
-"""Relative coordinates with multipliers for the cut joints: the "traditional O(n)" method.
+"""Relative coordinates with multipliers of the cut joints: the "traditional O(n)" method.
 
 Anderson, Critchley 2003, sections 2.3-2.5; the same equations as [Mufti1983 eq. (73)] in tree coordinates.
 
@@ -13,8 +13,8 @@ lambda                ``lam`` (nc)        multipliers
 ====================  ==================  ==========================================================
 
 Deviations: the recursion runs in world axes with scalar pivots (:mod:`loopdyn.tree.aba`); redundant rows are
-legal: (32) is solved by the eigenvectors that the rank decided beforehand leaves, with one refinement, and
-lambda is of minimum norm.
+legal: (32) is solved with as many eigenvectors as the rank decided beforehand, with one refinement, and lambda
+is of minimum norm.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def _kernels_of_tree(system: System) -> SolverKernels:
 
 
 def _minimum_norm(S: Array, b: Array, rank: int) -> tuple[Array, float]:
-    """Smallest y with S y = b for a positive semidefinite S of known rank, and the residual that is left."""
+    """Minimum-norm y with S y = b for a positive semidefinite S of known rank, and the remaining residual."""
     if len(b) == 0:
         return b.copy(), 0.0
     values, vectors = np.linalg.eigh(S)

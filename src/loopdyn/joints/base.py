@@ -1,12 +1,12 @@
-"""What all joints share: where a joint is placed, and the contract of a joint type.
+"""Base of all joints: placement, and the contract of a joint type.
 
 A joint joins frame F on its parent to frame M on its child. Both frames are orthonormal; joints with an
 axis have it as z. `A` denotes the axes of F as rows, in the axes that parent and child share when all
 joint coordinates are zero. A joint type is one file; `dispatch.py` chooses among them by code, and
-`tests/contract/test_joints.py` goes through all types and duties. The file has
+`tests/contract/test_joints.py` tests all types against the contract. The file has
 
-* a class that holds the user's data and the facts about the type (:class:`Joint`: all that it declares without a
-  value), and measures the coordinates of a pose;
+* a class with the user's data and the properties of the type (:class:`Joint`: all that it declares without a value),
+  which measures the coordinates of a pose;
 * ``rotation(A, par, q, i) -> E``: rotation of M against F, seen in the shared axes;
 * ``motion(RF, RM, A, par, q, i, v, j, S) -> d, w, dd, cj, cl``: displacement `d` of M from F, relative
   angular velocity `w`, relative velocity `dd` of M's origin, all in world axes, and the velocity terms of
@@ -17,12 +17,12 @@ joint coordinates are zero. A joint type is one file; `dispatch.py` chooses amon
 
   Row j+k of `S` receives the motion subspace: twist of M against F at M's origin, angular part first;
 * ``pose(par, q, i) -> d, E``: displacement and rotation of M against F, in F axes;
-* ``read(par, d, E, q, i)``: the inverse. Of the coordinates that make the same pose those nearest to q are written;
-* ``rows(...)``: the constraint rows the joint becomes when it is cut (see :mod:`loopdyn.joints.rows`);
+* ``read(par, d, E, q, i)``: the inverse. Among coordinates with the same pose, those nearest to q are written;
+* ``rows(...)``: the constraint rows of the joint when it is cut (see :mod:`loopdyn.joints.rows`);
 * ``coordinate(k, F, M, par, d)`` and ``wrench(k, F, M, par)``: a single coordinate, and the load on M at its origin
   whose power is speed k of the joint and no other one (see :mod:`loopdyn.joints.reading`);
-* ``plus``, ``minus``, ``rate`` and ``mean_speeds`` where the coordinates do not simply add up
-  (:mod:`loopdyn.joints.additive` is what they do otherwise), ``wrench_rate`` where the wrenches are not fixed in F.
+* ``plus``, ``minus``, ``rate`` and ``mean_speeds`` if the coordinates are not additive
+  (:mod:`loopdyn.joints.additive` has those of additive ones), ``wrench_rate`` if the wrenches are not fixed in F.
 
 F and M are the axes of the frames as rows in world axes, `par` two constants of the joint (pitch; cosine and sine of
 the angle between universal axes).
@@ -44,10 +44,10 @@ Array = NDArray[np.float64]
 # Names of the rows that are a component of the wrench on M in F axes, in its order.
 COMPONENTS = ("mx", "my", "mz", "fx", "fy", "fz")
 
-# How M can turn against F; of a joint about z alone, the angle is its coordinate of that dimension.
+# How M can rotate relative to F; for "about z", the angle is the coordinate of dimension angle.
 Turning = Literal["none", "about z", "about two axes", "about a point"]
 
-# What a bearing is chosen by, with the columns of the wrench on M (moment, force) in F axes.
+# Loads by which a bearing is selected, with the columns of the wrench on M (moment, force) in F axes.
 BearingLoads = dict[str, tuple[int, ...]]
 ABOUT_AXIS: BearingLoads = {
     "radial force": (3, 4), "axial force": (5,), "tilting moment": (0, 1), "axial moment": (2,)
@@ -142,7 +142,7 @@ class Joint(Spec):
     Parameters
     ----------
     parent, child : str
-        Names of the bodies; ``"ground"`` is the frame everything stands on.
+        Names of the bodies; ``"ground"`` is the fixed frame.
     at : (3,), optional
         Place of the joint in world coordinates at the reference pose. Its axes are then world axes and its
         coordinates are zero at the reference pose.
@@ -152,25 +152,25 @@ class Joint(Spec):
     limits : (2,) or mapping, optional
         Range of the coordinate; for several coordinates a mapping, e.g. ``{"angle": [-1, 1]}``.
     at_limit : "warn", "stop" or Rebound, optional
-        What a run does where a coordinate reaches the end of its range: go on with a warning (the default), end, or
-        rebound: ``{"rebound": 0.5}``.
+        Behaviour of a run when a coordinate reaches the end of its range: continue with a warning (the default), stop,
+        or rebound: ``{"rebound": 0.5}``.
     armature : number or mapping, optional
         Inertia of a rotor that turns with the coordinate (that of the motor times the gear ratio squared): kg m^2 for
-        an angle, kg for a slide; for several coordinates a mapping, e.g. ``{"angle": 0.01}``; of a ball one number for
+        an angle, kg for a slide; for several coordinates a mapping, e.g. ``{"angle": 0.01}``; for a ball one number for
         its three rotations. It adds to the diagonal of the mass matrix. The rotor has no weight and no gyroscopic
-        torque, and what turns it acts between the two bodies. A joint with armature cannot be cut.
+        torque, and its driving torque acts between the two bodies. A joint with armature cannot be cut.
     """
 
     kind: ClassVar[int]  # code in kernels: the place in dispatch.JOINT_TYPES
     coordinates: ClassVar[tuple[str, ...]]  # suffixes of the labels in q
     speeds: ClassVar[tuple[str, ...]]  # suffixes of the labels in v
-    dimensions: ClassVar[tuple[str, ...]]  # of each coordinate: angle, length or number (quaternion)
-    speed_dimensions: ClassVar[tuple[str, ...]]  # of what each speed is the rate of: angle or length
+    dimensions: ClassVar[tuple[str, ...]]  # dimension of each coordinate: angle, length or number (quaternion)
+    speed_dimensions: ClassVar[tuple[str, ...]]  # dimension of the integral of each speed: angle or length
     rows_when_cut: ClassVar[tuple[str, ...]]  # names of the constraint rows, in F axes
-    row_dimensions: ClassVar[tuple[str, ...]]  # of each row: angle or length
+    row_dimensions: ClassVar[tuple[str, ...]]  # dimension of each row: angle or length
     rows_vary: ClassVar[bool] = False  # whether the wrenches of its rows, seen in F, depend on the pose
     turning: ClassVar[Turning]
-    reversed_by_sign: ClassVar[bool]  # whether the motion read from the child's side is the same with all axes turned
+    reversed_by_sign: ClassVar[bool]  # whether the motion seen from the child is the same with all axes reversed
     constants: ClassVar[dict[str, str]] = {}  # fields that give `par`, in its order, with their dimensions
     bearing_loads: ClassVar[BearingLoads] = {"force": (3, 4, 5), "moment": (0, 1, 2)}
 
@@ -190,7 +190,7 @@ class Joint(Spec):
 
     @staticmethod
     def axes_in_frame(par: tuple[float, float]) -> dict[str, Array]:
-        """Fields that give the directions of the joint, seen in F; none where its axes are those of the placement."""
+        """Fields that give the directions of the joint, seen in F; empty if its axes are those of the placement."""
         return {}
 
     @staticmethod
@@ -200,30 +200,30 @@ class Joint(Spec):
 
     @classmethod
     def row_wrenches(cls, E: Array, par: tuple[float, float]) -> Array:
-        """Wrench (torque, force) on M of each row where the joint is closed, in F axes; `E`: rotation of M in F."""
+        """Wrench (torque, force) on M of each row of the closed joint, in F axes; `E`: rotation of M in F."""
         return np.eye(6)[[COMPONENTS.index(row) for row in cls.rows_when_cut]]
 
     @classmethod
     def is_periodic(cls, k: int) -> bool:
-        """Whether coordinate k is an angle whose full turns a pose does not show."""
+        """Whether coordinate k is an angle whose full turns the pose does not determine."""
         return cls.dimensions[k] == "angle"
 
     @classmethod
     def is_scalar(cls) -> bool:
-        """Whether each speed is the rate of a coordinate of its own; with a quaternion it is not."""
+        """Whether each speed is the rate of one coordinate; not so with a quaternion."""
         return len(cls.coordinates) == len(cls.speeds)
 
     @classmethod
     def spins(cls) -> list[int]:
-        """Speeds of a rotation about a point that the joint holds: a rod between two of them may spin idly."""
+        """Speeds of a rotation about a point fixed by the joint: a rod between two such joints may spin idly."""
         held = cls.turning == "about a point" and bool(cls.rows_when_cut)
         return [k for k, dimension in enumerate(cls.speed_dimensions) if held and dimension == "angle"]
 
     @classmethod
     def gradient(cls, k: int, E: Array) -> Array:
-        """Gradient by the speeds of coordinate k, an angle or a length; `E`: rotation of M in F."""
+        """Gradient of coordinate k, an angle or a length, by the speeds; `E`: rotation of M in F."""
         if not cls.is_scalar():
-            raise NotImplementedError(f"{cls.__name__}: each joint with a quaternion says this itself")
+            raise NotImplementedError(f"{cls.__name__}: joints with a quaternion must define gradient()")
         row: Array = np.eye(len(cls.speeds))[k]
         return row
 

@@ -1,6 +1,6 @@
-"""The list of joint types, and the only place that chooses among them by code.
+"""The list of joint types, and the only module that chooses among them by code.
 
-A type that forgets one of its duties here is found by `tests/contract/test_joints.py`. `compile()` refuses a joint
+`tests/contract/test_joints.py` finds types with a missing branch here. `compile()` refuses a joint
 whose code is not in the list, so kernels meet no other; where they choose among all types, another code gives NaN.
 """
 
@@ -165,13 +165,13 @@ def joint_mean_speeds(kind, n, xi, h, j, v):
 
 @inline
 def is_pin(kind):
-    """Whether it is a revolute joint: the most frequent one, whose case the passes over the tree write out."""
+    """Whether it is a revolute joint: the most frequent type, which passes over the tree treat separately."""
     return kind == REVOLUTE
 
 
 @inline
 def turns_only(kind):
-    """Whether all freedoms are rotations about the origins of F and M, which coincide: no slide to look at."""
+    """Whether all freedoms are rotations about the coinciding origins of F and M: no displacement."""
     return kind == REVOLUTE or kind == UNIVERSAL or kind == SPHERICAL
 
 
@@ -238,7 +238,7 @@ def read_joint(kind, par, d, E, q, i):
 
 @inline(always=True)
 def joint_rows(kind, F, M, par, d, wF, wM, v, phi, G, gamma, k):
-    """Constraint rows of a cut joint, from row k on. Pins and balls, the most frequent ones, are written out."""
+    """Constraint rows of a cut joint, from row k on; pins and balls, the most frequent types, are inlined."""
     if kind == REVOLUTE:
         revolute.rows(F, M, par, d, wF, wM, v, phi, G, gamma, k)
     elif kind == SPHERICAL:
@@ -270,7 +270,7 @@ def other_rows(kind, F, M, par, d, wF, wM, v, phi, G, gamma, k):
 
 @inline
 def joint_coordinate(kind, k, F, M, par, d):
-    """Coordinate k; an angle that has full turns within (-pi, pi]."""
+    """Coordinate k; a periodic angle within (-pi, pi]."""
     if kind == REVOLUTE:
         x = revolute.coordinate(k, F, M, par, d)
     elif kind == PRISMATIC:
@@ -334,13 +334,13 @@ def joint_wrench_rate(kind, k, F, M, par, wF, wM, torque, force):
 
 @inline
 def is_periodic(kind, k):
-    """Whether coordinate k is an angle whose full turns a pose does not show (`Joint.is_periodic`)."""
+    """Whether coordinate k is an angle whose full turns the pose does not determine (`Joint.is_periodic`)."""
     return kind == REVOLUTE or kind == UNIVERSAL or (kind == CYLINDRICAL and k == 0) or (kind == PLANAR and k == 2)
 
 
 @inline
 def nearest_turn(kind, k, x, before):
-    """Coordinate k with as many whole turns as bring it within half a turn of `before`; others as they are."""
+    """Periodic coordinate k with the whole turns that bring it within half a turn of `before`; others unchanged."""
     if is_periodic(kind, k):
         x = near(x, before)
     return x
@@ -348,7 +348,7 @@ def nearest_turn(kind, k, x, before):
 
 @inline
 def counted_angle(model, work, reader, kind, k, x):
-    """Coordinate k of a cut joint, found as x from the pose, with the full turns that a force or an entry reads."""
+    """Coordinate k of a cut joint, x by its pose, with the full turns for the force or entry that reads it."""
     first, count = model.reader[reader, 0], model.reader[reader, 1]
     before = work.near[reader]
     if count > 0:
@@ -385,7 +385,7 @@ def twists(joint: Joint, F: Array, M: Array, par: tuple[float, float]) -> Array:
 
 
 def wrenches(joint: Joint, F: Array, M: Array, par: tuple[float, float]) -> Array:
-    """Of each freedom (freedoms, 6) the torque and force on M at its origin whose power is that speed and no other."""
+    """Torque and force (freedoms, 6) on M at its origin for each freedom, whose power is its speed and no other."""
     out = np.zeros((len(joint.speeds), 6))
     fill_wrenches(joint.kind, len(out), np.array([F.T, M.T]).reshape(2, 9), np.array(par), out)
     return out

@@ -45,12 +45,12 @@ class Free(Joint):
 
     @classmethod
     def gradient(cls, k: int, E: Array) -> Array:
-        """Of the position, which is in F axes, by its velocity in M axes."""
+        """Gradient of the position, which is in F axes, by the velocity in M axes."""
         return np.concatenate([np.zeros(3), E[k]])
 
     @staticmethod
     def curvature(v: Array) -> Array:
-        """Moved by (+) the origin runs straight, while its velocity in axes that turn with M stays constant."""
+        """Moved by (+), the origin moves along a line, while its velocity is constant in axes that turn with M."""
         return np.concatenate([np.zeros(3), np.cross(v[:3], v[3:])])
 
 
@@ -82,7 +82,7 @@ def motion(RF, RM, A, par, q, i, v, j, S):
 
 @inline
 def plus(q, i, xi, j, out):
-    """Position moves along the axes of M before the turn; then the turn."""
+    """Move the position along the axes of M before the rotation; then rotate."""
     R = quaternion_matrix((q[i + 3], q[i + 4], q[i + 5], q[i + 6]))
     p = rot(R, (xi[j + 3], xi[j + 4], xi[j + 5]))
     out[i] = q[i] + p[0]
@@ -103,7 +103,7 @@ def minus(q, p, i, xi, j):
 
 @inline
 def rate(xi, v, j, out):
-    """Of the turn as of a ball; the position moves along the axes of M before the turn."""
+    """Rate of the rotation as for a ball; the position moves along the axes of M before the rotation."""
     turn_rate(xi, v, j, out)
     E = quaternion_matrix(quaternion_exp((xi[j], xi[j + 1], xi[j + 2])))
     out[j + 3], out[j + 4], out[j + 5] = rot(E, (v[j + 3], v[j + 4], v[j + 5]))
@@ -136,7 +136,7 @@ def read(par, d, E, q, i):
 
 @inline
 def coordinate(k, F, M, par, d):
-    """Its freedoms have no coordinates of their own: zero, which nobody uses."""
+    """Zero, which is not used: its freedoms have no scalar coordinates."""
     return 0.0 * d[0]
 
 
@@ -151,5 +151,5 @@ def wrench(k, F, M, par):
 
 @inline
 def wrench_rate(wF, wM, torque, force):
-    """Its forces are fixed in M, seen from F they turn."""
+    """Rates of forces that are fixed in M: seen from F they rotate."""
     return cross(wF, torque), cross(sub(wM, wF), force)

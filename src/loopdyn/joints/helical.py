@@ -54,19 +54,19 @@ class Helical(AxisJoint):
 
     @classmethod
     def row_wrenches(cls, E: Array, par: tuple[float, float]) -> Array:
-        """The nut pushes along the axis and turns back by the pitch."""
+        """Axial force, with the torque that the pitch converts it to."""
         found = np.eye(6)[[0, 1, 3, 4, 5]]
         found[4, 2] = -par[0]
         return found
 
     @classmethod
     def is_periodic(cls, k: int) -> bool:
-        """No: the slide shows the turns."""
+        """False: the slide determines the turns."""
         return False
 
     @staticmethod
     def measure(E: Array, d: Array, par: tuple[float, float]) -> Array:
-        """Angle about z, with the turns that the slide tells."""
+        """Angle about z, with the turns determined by the slide."""
         angle = turn_about_z(E)
         return np.array([angle + 2 * np.pi * np.round((d[2] / par[0] - angle) / (2 * np.pi))])
 

@@ -29,13 +29,13 @@ def about_z(E):
 
 @inline
 def near(x, before):
-    """The angle x with as many turns as bring it nearest to what it was."""
+    """Angle x with the turns that bring it nearest to its previous value."""
     return x + 2.0 * np.pi * np.floor((before.real - x.real) / (2.0 * np.pi) + 0.5)
 
 
 @inline
 def put_quaternion(q, i, E):
-    """q[i:i+4] of the rotation E, of the two the one nearer to what it was."""
+    """q[i:i+4] of the rotation E: the one of the two quaternions nearer to its previous value."""
     w, x, y, z = matrix_quaternion(E)
     s = -1.0 if (w * q[i] + x * q[i + 1] + y * q[i + 2] + z * q[i + 3]).real < 0.0 else 1.0
     q[i], q[i + 1], q[i + 2], q[i + 3] = s * w, s * x, s * y, s * z
@@ -57,6 +57,6 @@ def pick(A, k):
 def fixed_in_frame(wF, torque):
     """Rates of a wrench that is fixed in F: of the torque in world axes, of the force seen from F.
 
-    Also of torques fixed in M: the difference is along omega x torque, which has no power on omega.
+    Also valid for torques fixed in M: the difference is omega x torque, which has no power on omega.
     """
     return cross(wF, torque), ZERO

@@ -1,4 +1,4 @@
-"""Building blocks of the constraint rows a joint becomes when it is cut.
+"""Building blocks of the constraint rows of cut joints.
 
 A row is a direction `G` = (torque, force) in world axes: the load its multiplier puts on the child at M's
 origin. With omega = omega_M - omega_F and v = v_M - v_F - omega_F x d (velocity of M's origin seen from F),

@@ -139,7 +139,7 @@ def read(par, d, E, q, i):
 
 @inline
 def coordinate(k, F, M, par, d):
-    """Its freedoms have no coordinates of their own: zero, which nobody uses."""
+    """Zero, which is not used: its freedoms have no scalar coordinates."""
     return 0.0 * d[0]
 
 

@@ -147,7 +147,7 @@ def coordinate(k, F, M, par, d):
 
 @inline
 def dual(k, a1, a2, par):
-    """Vector of the plane of a1 and a2 that is perpendicular to the other of the two, of unit product with its own."""
+    """Dual vector of axis k in the plane of a1 and a2: perpendicular to the other axis, product 1 with its own."""
     if k == 0:
         u = sub(a1, scale(par[0], a2))
     else:

@@ -1,7 +1,7 @@
 """Rotations: axis and angle, unit quaternions ``(w, x, y, z)``, and the maps between them.
 
 Kernel helpers take and return tuples (see :mod:`loopdyn.spatial.plucker`); the functions at the end work on NumPy
-arrays and serve the public layer.
+arrays, for the public layer.
 """
 
 from __future__ import annotations

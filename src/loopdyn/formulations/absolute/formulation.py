@@ -1,4 +1,4 @@
-"""Newton-Euler equations of all bodies with the rows of all joints, and the ways of solving them.
+"""Newton-Euler equations of all bodies with the constraint equations of all joints, and methods to solve them.
 
 I. H. Mufti, *Equations of motion for rigid multibody systems*, National Research Council Canada,
 Division of Mechanical Engineering, DM-3 (NRC 22797), 1983.
@@ -27,8 +27,8 @@ Deviations
 - Any joint and constraint of a system is treated, by its rows; the paper has ball, universal, pin and prismatic
   joints. Multipliers have the signs of loopdyn: on the declared child, the negative of the paper's.
 - `barycentric` eliminates the hinge forces of the tree's ball, universal and pin joints; all other rows keep their
-  multipliers. Each group of bodies so connected has its own barycentres; where it hangs on nothing, its centre of
-  mass replaces the paper's r_1, which makes J of (70) symmetric and diag(m, K), also for cuts to the ground.
+  multipliers. Each group of bodies so connected has its own barycentres; if no hinge connects it to a base, its centre
+  of mass replaces the paper's r_1, which makes J of (70) symmetric and diag(m, K), also for cuts to the ground.
 - A singular inertia: `schur` uses diag(M, I) + J^T w J and u + J^T w gamma, which have the same solution. The other
   solvers take it as it is.
 - Loads on freedoms of tree joints (motors, springs, user forces) are carried over as wrenches on the two bodies that
@@ -68,7 +68,7 @@ Dependent = Literal["qr", "svd"]
 # Joints that hold two body points together: their forces are eliminated by barycentres.
 POINT_JOINTS = ("spherical", "universal", "revolute")
 
-# The augmented Lagrangian stops when a step no longer halves the residual, and at the latest after so many.
+# The augmented Lagrangian stops when a step no longer halves the residual, or after so many steps.
 MOST_STEPS = 20
 
 
@@ -81,12 +81,12 @@ class Absolute(Formulation):
     solver : str
         "kkt", "sparse", "schur", "barycentric", "nullspace" or "penalty"; see the table in the module.
     dependent : str
-        What is done about dependent rows: "qr" keeps an independent set and gives the others no load, "svd"
-        gives multipliers of minimum norm over the rows of all joints.
+        Treatment of dependent rows: "qr" keeps an independent set and gives the others no load, "svd" gives
+        multipliers of minimum norm over the rows of all joints.
     penalty : float
         Weight of the squared residual against the inertias, both in units of the mechanism; for "penalty".
     augmented : bool
-        Whether "penalty" repeats the step with the multipliers found, until the residual stays.
+        Whether "penalty" repeats the step with the multipliers found until the residual no longer falls.
     baumgarte : (alpha, beta), optional
         phi'' + alpha phi' + beta phi = 0 in place of phi'' = 0. Off by default.
 
@@ -123,7 +123,7 @@ class Absolute(Formulation):
         object.__setattr__(self, "approximate", self.solver == "penalty")
 
     def supports(self, system: System) -> str | None:
-        """No armature: it is an inertia of coordinates, and the equations here are those of free bodies."""
+        """All systems without armature, which is an inertia of coordinates: the equations are those of free bodies."""
         for j in system.joints.values():
             if j.in_tree and system.model.armature[j.v0 : j.v0 + len(j.spec.speeds)].any():
                 return f"joint '{j.name}' has armature, and these are the equations of free bodies; use 'graph'"
@@ -144,7 +144,7 @@ class Absolute(Formulation):
         return f"absolute ({self.solver}): {system.nb} bodies, {full.nc} rows of all joints; {size} at once"
 
     def prepare(self, system: System, rank: Rank) -> Solver:
-        """The system with all joints cut, and the solver chosen."""
+        """Prepare the system with all joints cut, and the solver."""
         bodies = _BodyLevel(system, rank, self.baumgarte)
         choose = _independent_by_qr if self.dependent == "qr" else _independent_by_svd
         solve_rows: Callable[[_Equations], tuple[Array, Array, dict[str, float]]] = {
@@ -206,7 +206,7 @@ class _Equations:
 
 
 def _all_cut(system: System) -> System:
-    """The same mechanism with every body free; loads on freedoms of tree joints are left out."""
+    """Mechanism with every body free, without loads on freedoms of tree joints."""
     forces = {
         name: force
         for name, force in system.mechanism.forces.items()
@@ -217,7 +217,7 @@ def _all_cut(system: System) -> System:
 
 
 class _BodyLevel:
-    """Takes a state of the tree to the equations of the bodies, and their accelerations back."""
+    """Maps a state of the tree to the equations of the bodies, and their accelerations back."""
 
     def __init__(self, system: System, rank: Rank, baumgarte: tuple[float, float] | None):
         self.system, self.full, self.baumgarte = system, _all_cut(system), baumgarte
@@ -304,7 +304,7 @@ class _BodyLevel:
         return w
 
     def _free_state(self, state: State, rest: Motion) -> State:
-        """The same poses and velocities as coordinates of free bodies, seen from the ground."""
+        """Poses and velocities as coordinates of free bodies, relative to the ground."""
         q, v = np.zeros(self.full.nq), np.zeros(self.full.nv)
         R0, p0, w0, v0 = rest.rotation[0], rest.position[0], rest.angular_velocity[0], rest.velocity[0]
         for i, (iq, iv) in enumerate(zip(self.q0, self.v0, strict=True), self.system.n_bases):
@@ -335,7 +335,7 @@ class _BodyLevel:
         return out[nb:]
 
     def joint_accelerations(self, e: _Equations, x: Array) -> Array:
-        """Accelerations of the tree coordinates, joint by joint, from what x adds to zero joint accelerations."""
+        """Accelerations of the tree coordinates, joint by joint, from the accelerations x of the bodies."""
         system, nb, n3 = self.system, self.system.n_bases, 3 * self.system.nb
         alpha = np.zeros((len(e.rest.position), 3))
         linear = np.zeros_like(alpha)
@@ -361,7 +361,7 @@ class _BodyLevel:
 
 @dataclass(frozen=True)
 class _Independent:
-    """The same equations with independent rows J = back^T (all rows); lam = back y."""
+    """Equations with independent rows J = back^T (all rows); lam = back y."""
 
     e: _Equations
     J: Array
@@ -370,7 +370,7 @@ class _Independent:
 
 
 def _independent_by_qr(e: _Equations) -> _Independent:
-    """All rows of tree joints, and the cut rows that a pivoted QR takes first."""
+    """All rows of tree joints, and the cut rows that a pivoted QR chooses first."""
     rows = len(e.gamma)
     if e.rank == rows:
         return _Independent(e, e.J, e.gamma, lambda y: y)
@@ -405,7 +405,7 @@ def _kkt(r: _Independent) -> tuple[Array, Array, dict[str, float]]:
 
 
 def _sparse(r: _Independent) -> tuple[Array, Array, dict[str, float]]:
-    """The same with sparse matrices."""
+    """All unknowns at once, with sparse matrices."""
     e, n = r.e, len(r.e.mass)
     s = float(e.mass.sum()) / n or 1.0
     k = np.arange(n)
@@ -424,7 +424,7 @@ def _sparse(r: _Independent) -> tuple[Array, Array, dict[str, float]]:
 
 
 def _whitened(e: _Equations, J: Array, gamma: Array) -> tuple[Array, Array, Callable[[Array], Array]]:
-    """L^-1 J^T, L^-1 u and the function L^-T, for diag(M, I) = L L^T; body by body unless an inertia is singular."""
+    """L^-1 J^T, L^-1 u and the function L^-T, for diag(M, I) = L L^T; body by body if all inertias are regular."""
     n = len(e.mass)
     if e.thin:
         w = float(np.abs(e.dense_mass * np.outer(e.scale, e.scale)).max()) / _row_sizes(e, J) ** 2
@@ -455,7 +455,7 @@ def _schur(r: _Independent) -> tuple[Array, Array, dict[str, float]]:
 
 
 def _schur_svd(e: _Equations) -> tuple[Array, Array, dict[str, float]]:
-    """The same for dependent rows: multipliers of minimum norm [Mufti1983 eqs. (A-11), (A-12)]."""
+    """Multipliers of minimum norm for dependent rows [Mufti1983 eqs. (A-11), (A-12)]."""
     X, free, backward = _whitened(e, e.J, e.gamma)
     _, s, Wt = np.linalg.svd(X, full_matrices=False)
     W = Wt[: e.rank].T
@@ -473,7 +473,7 @@ def _nullspace(r: _Independent) -> tuple[Array, Array, dict[str, float]]:
 
 
 def _penalty(e: _Equations, penalty: float, augmented: bool) -> tuple[Array, Array, dict[str, float]]:
-    """Least constraint, the squared residual added; multipliers from the residual [Mufti1983 eq. (39), Remark 1]."""
+    """Gauss's least constraint with a penalty on the residual; multipliers from it [Mufti1983 eq. (39), Remark 1]."""
     M = e.dense_mass * np.outer(e.scale, e.scale)
     w = penalty * float(np.trace(M)) / len(M) / _row_sizes(e, e.J) ** 2
     J = e.J * e.scale
@@ -511,7 +511,7 @@ class _Hinges:
         n = len(tree) - nb
         hung = dict(zip(self.bodies, self.parents, strict=True))
         self.floating: list[int] = []  # first bodies of groups that no hinge connects to a base
-        self.group = np.full(n, -1)  # number of the floating group, -1 if it hangs on a base
+        self.group = np.full(n, -1)  # number of the floating group, -1 if it is connected to a base
         for i in range(n):
             if i not in hung:
                 self.group[i] = len(self.floating)
@@ -543,7 +543,7 @@ def _barycentric(
             spin = np.cross(e.rest.angular_velocity[k], np.cross(e.rest.angular_velocity[k], arm))
             u3[j] = e.rest.acceleration[k] + np.cross(e.rest.angular_acceleration[k], arm) + spin
     u3 += kernels.centripetal(e.omega, L).sum(axis=0)
-    # B = T_2 mu, group by group; a group that hangs on a base has mu = 1
+    # B = T_2 mu, group by group; a group connected to a base has mu = 1
     in_group = (hinges.group[:, None] == np.arange(ng)).astype(float)  # (n, ng)
     m_group = in_group.T @ e.mass
     share = np.divide(e.mass, in_group @ m_group, out=np.zeros(n), where=in_group @ m_group > 0.0)
@@ -561,7 +561,7 @@ def _barycentric(
     J[: 3 * ng, : 3 * ng] = np.diag(np.repeat(m_group, 3))
     J[3 * ng :, 3 * ng :] = K
     u = np.concatenate([P.T @ u1, Dt @ (u1 + m3 * moved) + u2])
-    # what remains of the rows, in these unknowns
+    # the remaining rows in these unknowns
     rest = np.setdiff1d(np.arange(len(e.gamma)), bodies.hinge_rows)
     Jr, Jw = e.J[rest, : 3 * n], e.J[rest, 3 * n :]
     remaining = replace(

@@ -1,1 +1,1 @@
-"""A regular method, and momentum steps through singular poses: `formulation`, `singularity_monitor`."""
+"""A regular method, with momentum steps through singular poses: `formulation`, `singularity_monitor`."""

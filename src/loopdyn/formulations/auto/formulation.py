@@ -32,7 +32,7 @@ from loopdyn.tree.functions import terms
 
 
 class AutoSolver(GraphSolver):
-    """A prepared :class:`Auto`: `graph` under watch, with steps of `momentum` at hand."""
+    """A prepared :class:`Auto`: `graph` with a singularity monitor, and steps of `momentum` for singular passages."""
 
     _monitor: layout.Monitor | None = None
 
@@ -43,7 +43,7 @@ class AutoSolver(GraphSolver):
             self.restart()
 
     def _open(self) -> None:
-        """... and what the monitor keeps; the indicator, not the pivots, outlives a new choice of rows."""
+        """Open the views of `graph` and the monitor; its indicator, not its pivots, is kept when rows change."""
         super()._open()
         if self.passes:
             before, self._monitor = self._monitor, opened(layout.open_monitor, *self._arrays)
@@ -58,29 +58,29 @@ class AutoSolver(GraphSolver):
 
     @cached_property
     def momentum(self) -> MomentumSolver:
-        """What makes steps through singular poses."""
+        """Solver that makes steps through singular poses."""
         return step_maker(self.elimination.system, self.rank, self, order=2)
 
     @property
     def indicator(self) -> float:
-        """The indicator at the last step; one before the first."""
+        """Singularity indicator at the last step; one before the first."""
         return float(self._indicator[LAST]) or 1.0
 
     def restart(self) -> None:
-        """Forget the last step, not the largest pivots so far."""
+        """Forget the last step, but keep the largest pivots so far."""
         self._indicator[[LAST, NOW, LEAST]] = 0.0, 1.0, np.inf
 
     def hold_step(self) -> None:
-        """Keep what was seen in a step that is examined more closely: the indicator at its end, and a dip inside."""
+        """Keep the results of a step that is examined more closely: the indicator at its end, and a dip inside."""
         last, self._end, least = self._indicator[[LAST, NOW, LEAST]]
         self.dips = bool(least < 0.5 * min(last, self._end))
 
     def take_step(self) -> None:
-        """Take the step that is held."""
+        """Accept the step that is held."""
         self._indicator[[LAST, LEAST]] = self._end, np.inf
 
     def near_singular(self, state: State) -> bool:
-        """Whether the pose is close to a singular one, compared with that where the rank was decided."""
+        """Whether the pose is close to a singular one, relative to the pose where the rank was decided."""
         if not self.rank.count:
             return False
         if is_large(self.elimination.system):  # no singular values of large matrices
@@ -90,7 +90,7 @@ class AutoSolver(GraphSolver):
         return bool(values[r] < LOW * self.rank.singular_values[r])
 
     def accelerations(self, t: float, q: Array, v: Array) -> Array:
-        """As `graph` finds them, under watch: for steps that are made in Python."""
+        """Accelerations of `graph`, monitored, for steps made in Python."""
         if self.passes:
             self._t[0], self._q[...], self._v[...] = t, q, v
             if accelerate(*self._arrays) == FINE:
@@ -99,12 +99,12 @@ class AutoSolver(GraphSolver):
         return super().accelerations(t, q, v)
 
     def step_status(self) -> int:
-        """Whether a step that was made in Python may be taken."""
+        """Status of a step made in Python: whether it may be accepted."""
         return int(accepted(*self._arrays))
 
     @property
     def kernels(self) -> SolverKernels:
-        """Kernels of `graph`, monitored where momentum steps could take over."""
+        """Kernels of `graph`, with the singularity monitor if momentum steps can take over."""
         plain = super().kernels
         if not self.passes:
             return plain
@@ -129,8 +129,8 @@ class AutoSolver(GraphSolver):
 class Auto(Formulation):
     """The default: `graph`, with momentum steps through singular poses.
 
-    A model with user constraints is left to `relative` or `partition`; so is one to `partition` in which loops,
-    constraints or drivers hold a body that has no inertia in the tree. The plan says so.
+    Models with user constraints are solved by `relative` or `partition`, and models in which loops, constraints or
+    drivers hold a body that has no inertia in the tree by `partition`. The plan says which.
 
     Examples
     --------
@@ -142,22 +142,22 @@ class Auto(Formulation):
     name: ClassVar[str] = "auto"
 
     def regular(self, system: System) -> Formulation:
-        """What is used where the motion is regular."""
-        if system.unsupported:  # the tree alone has no inertia there: only what is reduced by all rows has
+        """Formulation for regular motion."""
+        if system.unsupported:  # the tree alone has no inertia there, only the equations reduced by all rows have
             return Partition()
         possible = (Graph(), Relative(), Partition())
         return next((f for f in possible if f.supports(system) is None), possible[0])
 
     def supports(self, system: System) -> str | None:
-        """Whatever `graph`, `relative` or `partition` treats."""
+        """All systems that `graph`, `relative` or `partition` supports."""
         return self.regular(system).supports(system)
 
     def passes(self, system: System) -> bool:
-        """Where the regular method is `graph`, which is watched, and momentum steps are possible."""
+        """Whether the regular method is `graph`, which has a singularity monitor, and momentum steps are possible."""
         return self.regular(system) == Graph() and Momentum().supports(system) is None
 
     def choice(self, system: System) -> str:
-        """What is used where, in one line."""
+        """Formulations used, in one line."""
         regular, refusal = self.regular(system), Momentum().supports(system)
         if system.unsupported:
             one = len(system.unsupported) == 1
@@ -170,11 +170,11 @@ class Auto(Formulation):
         return f"graph, in linear time; {where}"
 
     def explains(self, system: System, solver: Solver) -> str:
-        """Which formulations a run uses."""
+        """Formulations that a run uses."""
         return self.choice(system)
 
     def plan(self, system: System) -> str:
-        """What is used where, and the plan of it."""
+        """Formulations used, and the plan of the regular one."""
         return f"auto: {self.choice(system)}\n{self.regular(system).plan(system)}"
 
     def prepare(self, system: System, rank: Rank) -> Solver:

@@ -1,18 +1,18 @@
-"""How close a mechanism is to a singular pose, watched between the steps of a run.
+"""Singularity monitor: an indicator of how close a mechanism is to a singular pose, checked after every step of a run.
 
-Every solution of `graph` comes with the pivots of J M^-1 J^T: each is the square of the length, in the metric of the
-masses, of a constraint row beyond those before it. The indicator is the smallest root of a pivot as a share of the
-largest that it has been for the same row; it falls linearly with the distance to a singular pose. Rows are not brought
-to length one: a row that vanishes at a pose would be blown up. A step is not taken where
+Every solution of `graph` provides the pivots of J M^-1 J^T: each is the squared length, in the mass metric, of the
+component of a constraint row that is orthogonal to the rows before it. The indicator is the smallest square root of a
+pivot, each as a share of its largest value so far for the same row; it falls linearly with the distance to a singular
+pose. Rows are not normalised: that would amplify a row that vanishes at a pose. A step is rejected if
 
-- the indicator was below NEAR at one of its stages: never go on from beside a singular pose;
-- it was below LOW, and has a dip inside the step, or would be zero within AHEAD further steps of this size.
+- the indicator was below NEAR at one of its stages: a run never continues from a pose next to a singular one;
+- the indicator was below LOW, and has a dip inside the step, or would be zero within AHEAD further steps of this size.
 
-A low indicator may only tell that other rows would be the better choice here, as it does several times in a swing of
-Bennett's linkage. Where it is low, the rows of small systems are chosen anew, as momentum steps do: if the smallest of
-them is longer than CLEARLY of the longest that it has been, this share is the indicator; and where those of `graph` are
-then below POOR, it is asked to choose anew, too: a loop of rows that vanish in a pose while others keep it closed, such
-as a parallelogram with a gear, would else be corrected far away from there.
+A low indicator may also mean that other rows would be a better choice, as happens several times in a swing of Bennett's
+linkage. Where it is low, the rows of small systems are therefore chosen again, as momentum steps do: if the smallest of
+them is longer than the share CLEARLY of its largest value so far, this share is the indicator. If the rows of `graph`
+are then below POOR, it must choose again as well: a loop whose rows vanish in a pose while others keep it closed, such
+as a parallelogram with a gear, would otherwise be corrected to a pose far away.
 
 The constants are shares of lengths and of steps: they have no unit.
 """
@@ -30,22 +30,23 @@ from loopdyn.formulations.auto.layout import LAST, LEAST, LONGEST, NOW, open_mon
 from loopdyn.formulations.momentum.kernels import INDICATOR, factor_rows, natural_rows
 from loopdyn.loops.elimination import passes
 from loopdyn.loops.elimination.layout import open_elimination
-from loopdyn.loops.elimination.plan import Plan
+from loopdyn.loops.elimination.plan import EliminationPlan
 from loopdyn.tree.jacobian import all_rows
 
 LOW, NEAR, AHEAD = 0.2, 1e-3, 2.5
-# Of the longest so far. Stages are at most half a step apart, those of DOP853 0.27: between two of them with more than
-# half of the longest, a line to zero and one back would have to come from beyond the longest at the ends of the step.
+# Share of the longest so far. Stages are at most half a step apart, those of DOP853 0.27: if the length fell linearly
+# to zero and rose again between two stages with more than half of the longest, it would exceed the longest at the ends
+# of the step.
 CLEARLY = 0.5
-POOR = 1e-2  # of the longest so far: a correction amplifies what is missing by the inverse of it
-# Products in a choice of rows, up to which it takes less time than the accelerations at one state.
+POOR = 1e-2  # share of the longest so far: a correction amplifies the residual by its inverse
+# Largest number of products in a choice of rows: up to it, it takes less time than the accelerations at one state.
 SMALL = 5000
 
 
-def add_monitor(plan: Plan, rank: int) -> tuple[Ints, Floats, int]:
-    """Arrays of a plan with a block for the monitor behind them; of the work array, the length.
+def add_monitor(plan: EliminationPlan, rank: int) -> tuple[Ints, Floats, int]:
+    """Arrays of a plan followed by a block for the monitor; of the work array, the length.
 
-    Rows may be chosen anew in small systems, not where joints are severed: the kernels then see their rows among those
+    Rows may be chosen again in small systems, except if joints are severed: the kernels then see their rows among those
     of the system.
     """
     s = plan.system
@@ -63,7 +64,7 @@ def add_monitor(plan: Plan, rank: int) -> tuple[Ints, Floats, int]:
 
 @inline
 def share_of_pivots(E, m):
-    """The smallest pivot as a share of the largest that it has been, with roots taken."""
+    """Square root of the smallest pivot, each as a share of its largest value so far."""
     share = 1.0
     for k in range(m.pivot.shape[0]):
         if m.pivot[k] > 0.0:
@@ -73,9 +74,9 @@ def share_of_pivots(E, m):
 
 @inline
 def length_of_chosen(ints, floats, work, m):
-    """Smallest row of those chosen at the state in `work`, as a share of the longest so far.
+    """Smallest row of those chosen at the state in `work`, as a share of its longest so far.
 
-    Accelerations have been found there, and stay.
+    Accelerations must have been computed there, and are kept.
     """
     for i in range(m.work.shape[0]):  # bodies have been placed
         m.work[i] = work[i]
@@ -88,7 +89,7 @@ def length_of_chosen(ints, floats, work, m):
 
 @kernel(short_loops=True)
 def accelerate(ints, floats, work):
-    """Accelerations as `graph` finds them; notes the indicator and the smallest of this step."""
+    """Accelerations of `graph`; notes the indicator and its smallest value in this step."""
     status = passes.accelerate(ints, floats, work)
     E, m = open_elimination(ints, work), open_monitor(ints, floats, work)
     for k in range(m.pivot.shape[0]):
@@ -107,7 +108,7 @@ def accelerate(ints, floats, work):
 
 @kernel(short_loops=True)
 def correct(ints, floats, work):
-    """One correction as `graph` makes it, but not by rows that are a poor choice here."""
+    """One correction of `graph`, unless its rows are a poor choice here."""
     m = open_monitor(ints, floats, work)
     if m.chosen == 0:
         return passes.correct(ints, floats, work)
@@ -123,17 +124,17 @@ def correct(ints, floats, work):
         for k in range(w.v.size):
             w.v[k] = before.v[k]
         status = accelerate(ints, floats, work)
-        if status == FINE:  # no others are better
+        if status == FINE:  # no other rows are better
             status = passes.correct(ints, floats, work)
     return status
 
 
 @kernel(short_loops=True)
 def accepted(ints, floats, work):
-    """Whether a step may be taken, at whose end `accelerate` was run; PASSAGE if it leads to a singular pose."""
+    """Whether a step, at whose end `accelerate` was run, may be accepted; PASSAGE if it leads to a singular pose."""
     m = open_monitor(ints, floats, work)
     s, last, least = m.indicator[NOW], m.indicator[LAST], m.indicator[LEAST]
-    if last > 0.0:  # not at the start of all
+    if last > 0.0:  # not at the start of the run
         dips = least < 0.5 * min(last, s)
         ends = s < AHEAD * (last - s)
         if least < NEAR or (least < LOW and (dips or ends)):

@@ -1,1 +1,1 @@
-"""Explicit closing of loops [Blajer1993]: `formulation` (options, solver), `plan` (groups), `kernels`, `torus`."""
+"""Explicit loop closure [Blajer1993]: `formulation` (options, solver), `plan` (groups), `kernels`, `closed_forms`."""

@@ -1,4 +1,4 @@
-"""Groups of `closure`: three parts joined in a ring by three joints, in closed form.
+"""Closed-form solutions of the groups of `closure`: three parts joined in a ring by three joints.
 
 The order of steps and the symbols are in :mod:`loopdyn.formulations.closure.kernels`.
 """
@@ -38,12 +38,12 @@ from loopdyn.joints import spherical
 from loopdyn.spatial.plucker import add, cross, dot, mul, neg, put3, put9, rot, rot_t, scale, sub
 from loopdyn.spatial.rotations import axis_rotation
 
-# Of the discriminant, in natural units: rounding, where a group is stretched. Below it there is no closure.
+# Discriminant, in natural units, that is rounding where a group is stretched. Below it there is no closure.
 ROUNDING = 1e-12
-# ... below which a motion is at the limit of its coordinates: A is larger than 1e4 there, and its rounding errors would
-# make steps creep. The pose is then within 1e-4 rad of the limit, the independent coordinate within 1e-8.
+# Discriminant below which a motion is at the limit position: A is larger than 1e4 there, and its rounding errors would
+# make the steps tiny. The pose is then within 1e-4 rad of the limit, the independent coordinate within 1e-8.
 LEAST_DISCRIMINANT = 1e-8
-TURNED = 1e-300  # share of a squared length: a rod that is turned by less than rounding is left as it is
+TURNED = 1e-300  # share of a squared length: a rod that is rotated by less is left as it is
 
 
 # --------------------------------------------------------------------------------------------- planar groups
@@ -76,14 +76,14 @@ def close_pins(C, s, g):
 
 @inline
 def direction(C, j, end):
-    """Way that the part at the other end of the slide j goes as its coordinate grows; `end` stands still."""
+    """Direction in which the part at the other end of the slide j moves as its coordinate grows; `end` is fixed."""
     _, R = frame_at(C, j, end)
     return column(R, 2) if end == 0 else neg(column(R, 2))
 
 
 @inline
 def close_slide(C, s, g):
-    """Two pins and a slide: x e + R(p) b = d, the slide between the parts that stand still and that slides."""
+    """Two pins and a slide: x e + R(p) b = d, the slide between the fixed part and the one that slides."""
     (j1, j2, j3), (e1, e2, e3), (m1, m2, m3) = ring(C, s)
     attach_both(C, s)
     a, A = frame_at(C, j1, e1)
@@ -132,7 +132,7 @@ def close_slides(C, s, g):
 def apex(n1, n2, c1, c2, rr, sign):
     """r with r.n1 = c1, r.n2 = c2, r.r = rr, on the side `sign` of n1 x n2; and the squared sine of its dihedral angle.
 
-    n1 and n2 are unit vectors. The sine is zero where the two r meet, negative (its square) where there is none.
+    n1 and n2 are unit vectors. The squared sine is zero where the two solutions coincide, negative if there is none.
     """
     N, c = cross(n1, n2), dot(n1, n2)
     ss = dot(N, N)
@@ -186,8 +186,8 @@ def close_hooked(C, s, g):
 def close_level(C, s, g):
     """A hinge that brings a ball into the plane in which the joints behind it can move: R1(f) r = w.
 
-    Behind the hinge are hung, at any of their coordinates, two parts that move in planes with the normal n2 and end at
-    the ball. So r, seen from the hinge, has the height along n2 that the ball has there.
+    Behind the hinge are two parts, attached at any values of their coordinates, that move in planes with the normal n2
+    and end at the ball. So r, seen from the hinge, has the height of the ball along n2.
     """
     (j1, j2, j3), (e1, _, e3), (m1, m2, _) = ring(C, s)
     a, A = frame_at(C, j1, e1)
@@ -205,7 +205,7 @@ def close_level(C, s, g):
 
 @inline
 def close_pointed(C, s, g):
-    """A part held by a universal joint and a ball: R1(f) R2(p) w = d, with w and d from one to the other.
+    """A part held by a universal joint and a ball: R1(f) R2(p) w = d, with w and d from the former to the latter.
 
     w is seen from the child of the universal joint, d from its parent. r = R2(p) w has the component of w along the
     second axis and, since R1 turns it into d, that of d along the first.
@@ -231,7 +231,7 @@ def close_pointed(C, s, g):
 
 @inline
 def put_line(C, s):
-    """Frames of the hinge that two balls between the same parts are: at the first ball, z towards the second."""
+    """Frames of the hinge equivalent to two balls between the same parts: at the first, z towards the second."""
     step = C.step[s]
     j1, j2 = step[S_JOINT], step[S_JOINT + 1]
     for side in range(2):
@@ -249,7 +249,7 @@ def put_line(C, s):
 
 @inline
 def torus_behind(C, j1, e1, j2, e2, ball, e3):
-    """The torus on which two hinges, hung at their zeros, let the end of the last part at a ball move."""
+    """Torus on which the ball at the end of the last part moves, for two hinges attached at their zeros."""
     a1, A1 = frame_at(C, j1, e1)
     a2, A2 = frame_at(C, j2, e2)
     b, _ = frame_at(C, ball, e3)
@@ -258,20 +258,20 @@ def torus_behind(C, j1, e1, j2, e2, ball, e3):
 
 @inline
 def off(C, j, end, angle, q):
-    """How far (1 - cos) a hinge that is turned by an angle from its zero, `end` standing still, is from what it was."""
+    """1 - cos of the change of a hinge against q, if it is turned by an angle from its zero with `end` fixed."""
     i = C.joint[j, J_Q0]
     return 0.0 if i < 0 else 1.0 - np.cos((angle if end == 0 else -angle) - q[i].real)
 
 
 @inline
 def on_circle(centre, u, v, x):
-    """The point at an angle."""
+    """Point of a circle at an angle."""
     return add(centre, add(scale(np.cos(x), u), scale(np.sin(x), v)))
 
 
 @inline
 def short_of(f, T, centre, u, v):
-    """The squared sine of `close_torus`, negative, where the circle comes nearest to the torus and does not meet it."""
+    """Negative "squared sine" of `close_torus` for a circle that does not meet the torus, from its nearest point."""
     extremes = real_roots((0.0, f[2], -f[1], 2.0 * f[4], -2.0 * f[3]))
     best = -1.0
     for k in range(4):
@@ -287,9 +287,9 @@ def short_of(f, T, centre, u, v):
 def close_torus(C, s, g, q):
     """A hinge that brings a ball to the torus on which two skew hinges behind it can move it: of degree four.
 
-    Seen from the part behind the hinge the ball moves on a circle. Of the two roots with the same sign the nearer one
-    to what the coordinates of the three hinges were is taken, or (sign 2) the other one. C.margin is the squared sine
-    of the angle between the circle and the torus.
+    Seen from the part behind the hinge the ball moves on a circle. Among the two roots with the same sign the one
+    nearer to the previous coordinates of the three hinges is used, or (sign 2) the other one. C.margin is the squared
+    sine of the angle between the circle and the torus.
     """
     step = C.step[s]
     j1, j2, j3, ball = step[S_JOINT], step[S_JOINT + 1], step[S_JOINT + 2], step[S_JOINT + 3]
@@ -336,7 +336,7 @@ def close_torus(C, s, g, q):
 
 @inline
 def close_skew(C, s, g):
-    """Two skew hinges and a ball whose place is known, a leg RRS of a platform: both angles follow."""
+    """Both angles of two skew hinges and a ball at a known point, an RRS leg of a platform."""
     (j1, j2, ball), (e1, e2, e3), (m1, m2, m3) = ring(C, s)
     attach(C, j1, e1, m1, m2, ZERO, IDENTITY)
     attach(C, j2, e2, m2, m3, ZERO, IDENTITY)
@@ -355,7 +355,7 @@ def close_skew(C, s, g):
 
 @inline
 def close_hinges(C, s, g):
-    """A part between two hinges whose axes meet, at parts that are placed: turned so that the second axis fits."""
+    """A part between two hinges with intersecting axes on placed parts: turned so that the second axis fits."""
     (j1, j2, _), (e1, e2, _), (m1, m2, _) = ring(C, s)
     attach(C, j1, e1, m1, m2, ZERO, IDENTITY)
     a, A = frame_at(C, j1, e1)
@@ -382,7 +382,7 @@ def rod_length(C, j2, e2, j3, e3):
 
 @inline
 def put_rod(C, j2, e2, j3, e3, start, stop, q):
-    """The rod between its two balls, whose places are known: turned the shortest way from where its tree joint is."""
+    """Place a rod between its two known balls, by the shortest rotation from the orientation of its tree joint."""
     tree, end = (j2, e2) if C.joint[j2, J_Q0] >= 0 else (j3, 1 - e3)
     d, E = spherical.pose((0.0, 0.0), q, C.joint[tree, J_Q0])
     attach(C, tree, end, start, stop, d, E)
@@ -403,7 +403,7 @@ def put_rod(C, j2, e2, j3, e3, start, stop, q):
 def close_rod(C, s, g, slide, q):
     """A pin or a slide closed by a rod with two balls: A cos f + B sin f = C', or a quadratic equation.
 
-    A rod with a universal joint in the place of a ball is not put here: its list is empty.
+    A rod with a universal joint instead of a ball is not placed here: its list is empty.
     """
     (j1, j2, j3), (e1, e2, e3), (m1, m2, m3) = ring(C, s)
     attach(C, j1, e1, m1, m2, ZERO, IDENTITY)

@@ -1,14 +1,14 @@
 """`Closure`: minimal equations whose dependent coordinates are explicit functions of the independent ones.
 
-What is done at every state is in :mod:`loopdyn.formulations.closure.kernels` (positions) and
-:mod:`loopdyn.formulations.partition.kernels` (A, eta, xi and the minimal equations, as `partition` has them); the order
-of the steps is found by :mod:`loopdyn.formulations.closure.planner`. Here a set of coordinates is chosen, planned and
-used.
+The computation at every state is in :mod:`loopdyn.formulations.closure.kernels` (positions) and
+:mod:`loopdyn.formulations.partition.kernels` (A, eta, xi and the minimal equations of `partition`); the order of the
+steps is found by :mod:`loopdyn.formulations.closure.planner`. This module chooses a set of coordinates, plans for it
+and uses it.
 
 The state that is integrated is (q_I, v_I): at every evaluation q_D = g(q_I, t), v_D = A v_I + eta. Loops are closed to
-rounding, nothing drifts, and nothing is projected. The closure of each group that a run starts in, its *branch*, is
-kept: it is given by the sign of the group's determinant. Where a group cannot be closed a step is rejected, so that the
-run ends at the limit, unless other coordinates take over before.
+rounding, nothing drifts, and nothing is projected. The *branch* of each group at the start of a run is kept: it is the
+sign of the group's determinant. A step is rejected if a group cannot be closed, so that the run ends at the limit
+position, unless a coordinate switch occurs before.
 """
 
 from __future__ import annotations
@@ -45,18 +45,18 @@ from loopdyn.system.system import State, System
 from loopdyn.thresholds import NEARLY_CLOSED
 from loopdyn.tree.functions import constraint_equations, increment
 
-MANY_SETS = 500  # sets of coordinates that are tried whether their dependent ones are explicit
-MANY_VARIANTS = 20  # such sets that are prepared in advance
-# A set that makes the others explicit is taken unless an exchange of one coordinate would be so much better. Entries of
-# A are then up to the root of it, in the metric of the criterion: rounding errors of 1e-16 become 1e-15.
+MANY_SETS = 500  # largest number of sets of coordinates that are checked for explicit dependent coordinates
+MANY_VARIANTS = 20  # largest number of such sets that are prepared in advance
+# A set that makes the others explicit is used unless the exchange of one coordinate improves the measure by this
+# factor. Entries of A are then at most its root, in the metric of the criterion: rounding errors of 1e-16 become 1e-15.
 WORTH = 100.0
-# Near the limit of such a set, where the discriminant of a group is as small as this, A grows without bound and errors
-# of a step with it: there an explicit set is worth no more than another one.
+# Near the limit position of such a set, where the discriminant of a group is this small, A and with it the errors of a
+# step grow without bound: there an explicit set has no advantage.
 NEAR_LIMIT = 0.1
-# A plan is tried beside the pose at which it was made: axes that are parallel there only are no planar group. How far
-# coordinates are moved, rad or sizes of the mechanism, at most, and how often a smaller move is tried.
+# A plan is tested at a pose near the one at which it was made: axes that are parallel at one pose only form no planar
+# group. Largest motion of the coordinates in natural units, and number of trials with smaller motions.
 ASIDE, TRIALS = 0.1, 8
-SMALL = 1e-8  # rad or sizes of the mechanism: move for the rate of a discriminant that is 1e-6 or so
+SMALL = 1e-8  # motion, in natural units, for the rate of a discriminant that is about 1e-6
 
 
 class Closer:
@@ -81,7 +81,7 @@ class Closer:
         self.views: layout.Closing = opened(layout.open_closing, self.ints, self.floats, self.work)
 
     def __call__(self, t: float, q: Array, signs: Array) -> Array | None:
-        """Coordinates that close all, groups in the given branches; None where some group or block cannot be closed."""
+        """Coordinates of the closed pose in the given branches; None if a group or block cannot be closed."""
         self.state.t[0], self.state.q[:] = t, q
         self.views.sign[:] = signs
         found = kernels.close(self.ints, self.floats, self.work) == FINE
@@ -89,20 +89,20 @@ class Closer:
 
     @property
     def failed(self) -> int:
-        """Which group could not be closed at the last call."""
+        """Group that could not be closed at the last call."""
         return int(self.views.notes[layout.WHICH])
 
     @property
     def margins(self) -> Array:
-        """Discriminants of the groups at the last call, in natural units; those after a negative one are not valid."""
+        """Discriminants of the groups at the last call, in natural units; invalid after a negative one."""
         return np.array(self.views.margin)
 
 
-# -------------------------------------------------------------------------------------------------- planning
+# ------------------------------------------------------------------------------------------------------ plan
 
 
 def plan_for(system: System, state: State, independent: Sequence[int]) -> ClosurePlan:
-    """The plan of a set at a closed state, tried beside it; without groups, or not taken apart, where it fails there.
+    """Plan of a set at a closed state, tested at a pose nearby; if it fails there, without groups or in one block.
 
     Examples
     --------
@@ -120,7 +120,7 @@ def plan_for(system: System, state: State, independent: Sequence[int]) -> Closur
 
 
 def _holds(plan: ClosurePlan, state: State) -> bool:
-    """Whether poses that the plan closes beside `state` are closed."""
+    """Whether the plan closes poses near `state`."""
     system, close = plan.system, Closer(plan)
     signs = plan.signs(state)
     way = np.zeros(system.nv)
@@ -136,10 +136,10 @@ def _holds(plan: ClosurePlan, state: State) -> bool:
 
 
 def explicit_sets(system: System, rank: Rank, allowed: NDArray[np.bool_]) -> list[tuple[int, ...]]:
-    """Sets of independent speeds, variants, that make all other coordinates explicit; the best at the state first.
+    """Sets of independent speeds that make all other coordinates explicit; the best at the state first.
 
-    Where there are too many sets to try, those of whole joints are tried, and of these the ones with the fewest joints
-    are taken: they are what fixes the place of a body, as that of a platform on a free joint.
+    If there are too many sets, only those of whole joints are tried, and among these the ones with the fewest joints
+    are used: they determine the pose of a body, such as that of a platform on a free joint.
 
     Examples
     --------
@@ -181,14 +181,14 @@ def _sets(system: System, k: int, allowed: NDArray[np.bool_]) -> Iterator[Iterat
         yield (tuple(sorted(v for speeds in some for v in speeds)) for some in fitting)
 
 
-# --------------------------------------------------------------------------------------------------- solving
+# ---------------------------------------------------------------------------------------------------- solver
 
 
 class ClosureSolver(PartitionSolver):
     """A prepared :class:`Closure`; call it with ``(t, q, v)``.
 
-    Of the state it is called with it reads t, q_I and v; of the dependent coordinates only in which branch they are,
-    or, where the plan iterates, all of them.
+    Of its arguments it uses t, q_I and v; of the dependent coordinates only the branch or, if the plan iterates, all of
+    them as the start.
 
     Examples
     --------
@@ -210,9 +210,9 @@ class ClosureSolver(PartitionSolver):
         self._install(rank.state or system.state())
 
     def choose(self, state: State, current: Choice | None) -> Choice:
-        """The best set that makes the others explicit; where none serves, the best of all, whose others are iterated.
+        """Best set that makes the others explicit; if none is regular enough, the best of all sets, with iteration.
 
-        With hysteresis, as for `partition`.
+        With hysteresis, as in `partition`.
         """
         if self.forced or not self.variants:
             return super().choose(state, current)
@@ -238,13 +238,13 @@ class ClosureSolver(PartitionSolver):
         return now if target == now.independent else self._with_rows(target, state)
 
     def _least_margin(self, chosen: tuple[int, ...], state: State) -> float:
-        """The smallest discriminant of the groups of a set at a state; less than zero where one cannot be closed."""
+        """Smallest discriminant of the groups of a set at a state; negative if a group cannot be closed."""
         close = self._closer(chosen, state)
         close(state.t, state.q, close.plan.signs(state))
         return float(close.margins.min(initial=1.0))
 
     def _install(self, state: State) -> None:
-        """Plan for the present choice, and arrays for it that hold the state of the run."""
+        """Make the plan for the present choice, and its arrays with the state of the run."""
         self.plan_, self._planned = self._closer(self.choice.independent, state).plan, True
         head = self.run.work[: len(self.system.work())].copy()
         by, candidate, switch = self._settings
@@ -259,13 +259,13 @@ class ClosureSolver(PartitionSolver):
 
     @property
     def branch(self) -> dict[str, int]:
-        """The closure that the run is in: +1 or -1 for each group."""
+        """Branch of the run: +1 or -1 for each group."""
         return {g.name: int(s) for g, s in zip(self.plan_.groups, self.closing.sign, strict=True)}
 
     def accelerations(self, t: float, q: Array, v: Array) -> Array:
         """Accelerations (nv,) alone, as a view that the next call overwrites.
 
-        Where the set of the call before is singular, or does not reach, another one is taken.
+        Another set is chosen if that of the last call is singular, or cannot be closed.
         """
         given = State(t, np.array(q), np.array(v))
         try:
@@ -292,7 +292,7 @@ class ClosureSolver(PartitionSolver):
         return result
 
     def _closer(self, chosen: tuple[int, ...], state: State) -> Closer:
-        """For poses from Python; the plan of the set is made at the state, if it has none."""
+        """Closer for poses from Python; makes the plan of the set at the state if it has none."""
         if chosen not in self._plans:
             self._plans[chosen] = plan_for(self.system, state, chosen), state
         plan, _ = self._plans[chosen]
@@ -300,11 +300,11 @@ class ClosureSolver(PartitionSolver):
             self._closers[chosen] = Closer(plan)
         return self._closers[chosen]
 
-    # ----------------------------------------------------------------------------------------------- driving
+    # -------------------------------------------------------------------------------------------------- runs
 
     def _kernels(self) -> SolverKernels:
         self.run.compare_with(self.choice)
-        # a better set that was not taken, because its others are iterated, is no reason to ask after every step
+        # a better set that was not chosen, because it needs iteration, is no reason to choose again after every step
         self.run.views.switch[0] = self.options.switch * max(1.0, self._gain)
         return SolverKernels(
             kernels.accelerate,
@@ -318,10 +318,10 @@ class ClosureSolver(PartitionSolver):
         )
 
     def _may_switch_branch(self, state: State) -> bool:
-        """... not where a group cannot be closed beyond: that is a limit, at which a run ends by itself.
+        """Whether the run may switch to another branch; not at a limit position of a group, where a run ends by itself.
 
-        The discriminant of the group is linear in time at a limit and below zero behind it; where two branches cross it
-        is quadratic and as large behind as it is before.
+        At a limit position the discriminant of the group is linear in time and negative beyond it; where two branches
+        cross it is quadratic and as large behind as before.
         """
         speeds = np.zeros(self.system.nv)
         speeds[list(self.choice.independent)] = state.v[list(self.choice.independent)]
@@ -339,7 +339,7 @@ class ClosureSolver(PartitionSolver):
         g = int(np.argmin(now))
         rate = float(margins(aside)[g] - now[g]) / aside
         if now[g] > FOLLOWED or rate >= 0.0:
-            return bool(now[g] > FOLLOWED)  # it is not the group; it is, and the motion leaves the place
+            return bool(now[g] > FOLLOWED)  # the group is not the reason, or the motion leads away from its limit
         return bool(margins(-4.0 * now[g] / rate)[g] > 0.0)  # minus three times, or once, what it is now
 
     def _with_rows(self, independent: Sequence[int], state: State) -> Choice:
@@ -348,17 +348,17 @@ class ClosureSolver(PartitionSolver):
         return found
 
     def _taken(self, state: State) -> None:
-        """The plan for the set, and the branch of each of its groups."""
+        """Use the plan for the set, and the branch of each of its groups."""
         self._install(state)
 
     def save_choices(self) -> dict[str, NDArray[Any]]:
-        """... the state at which the plan was made, and the branch."""
+        """Choices of `partition`, the state at which the plan was made, and the branch."""
         _, made = self._plans[self.choice.independent]
         own = {"made_t": np.array(made.t), "made_q": made.q, "branch": self.closing.sign.copy()}
         return super().save_choices() | own | {"gain": np.array(self._gain)}
 
     def restore_choices(self, saved: Mapping[str, NDArray[Any]]) -> SolverKernels:
-        """Take them up again."""
+        """Restore saved choices."""
         super().restore_choices(saved)
         self._plans.pop(self.choice.independent, None)
         self._install(State(float(saved["made_t"]), np.array(saved["made_q"], float), np.zeros(self.system.nv)))
@@ -368,12 +368,12 @@ class ClosureSolver(PartitionSolver):
 
     @property
     def explained(self) -> str:
-        """The plan, and the branch of each group, for the record of a run."""
+        """Plan, and branch of each group, for the record of a run."""
         named = ", ".join(f"{name} {'+-'[s < 0]}" for name, s in self.branch.items())
         return f"{self.plan_}\n  branch: {named or 'none'}"
 
     def explain(self, status: int, t: float) -> LoopdynError:
-        """The error that a status means at the time t."""
+        """Error of a status at the time t."""
         if status == CANNOT_CLOSE:
             return self._open_group(t, self.plan_, int(self.closing.notes[layout.WHICH]), self.run.state.q)
         if status == NOT_CLOSED:
@@ -384,9 +384,9 @@ class ClosureSolver(PartitionSolver):
         return super().explain(status, t)
 
     def singular(self, t: float, independent: Sequence[int]) -> SingularityError:
-        """The error of a set of speeds from which the others do not follow, with the values that they have."""
+        """Error for a set of speeds that does not determine the others, with their values."""
         found = super().singular(t, independent)
-        if not self._planned:  # the first set is still to be found
+        if not self._planned:  # the first set has not been found yet
             return found
         return SingularityError(f"{found} It is at {self._values(self.run.state.q, self.plan_)}.")
 
@@ -400,19 +400,19 @@ class ClosureSolver(PartitionSolver):
 
 @dataclass(frozen=True)
 class Closure(Choosing):
-    """Minimal equations in independent coordinates, with the others as explicit functions of them.
+    """Minimal equations in independent coordinates, with the dependent ones as explicit functions of these.
 
     Parameters
     ----------
     independent : list of str, optional
-        Speeds that are independent, whatever happens.
+        Speeds that are always independent.
     candidates : list of str, optional
         Speeds among which the independent ones are chosen, by default all. Sets that make the others explicit are
-        prepared in advance; of these the best by the projective criterion of `partition` is taken and, on the way,
-        exchanged. Where all of them are nearly singular, or there are none, the best of all sets is taken and others
-        are iterated.
+        prepared in advance; among these the best by the projective criterion of `partition` is used, with coordinate
+        switches during a run. If all of them are nearly singular, or there are none, the best of all sets is used and
+        the others are iterated.
     switch : float
-        Another set is taken after an accepted step where its measure is larger by this factor.
+        Another set is chosen after an accepted step if its measure is larger by this factor.
 
     Examples
     --------
@@ -430,13 +430,13 @@ class Closure(Choosing):
     switch: float = 2.0
 
     def supports(self, system: System) -> str | None:
-        """Everything whose rows hold positions and that calls no Python function."""
+        """All systems whose rows constrain positions and that call no Python function."""
         if system.tolerated is not None:
             return f"{system.tolerated}, and loops that are closed by formulas leave nothing open"
         return self.functions_refused(system) or self.positions_refused(system, "'partition'")
 
     def plan(self, system: System) -> ClosurePlan:  # type: ignore[override]
-        """Which groups are solved explicitly and which coordinates are iterated, at the reference pose; print it."""
+        """Groups that are solved explicitly, and coordinates that are iterated, at the reference pose."""
         return ClosureSolver(system, decide(system, system.state()), self).plan_
 
     def prepare(self, system: System, rank: Rank) -> Solver:

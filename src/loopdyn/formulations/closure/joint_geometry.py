@@ -1,4 +1,4 @@
-"""Points and axes of joints at a pose, and which closure of a group the pose is."""
+"""Points and axes of joints at a pose, and the branch of a group at the pose."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-PARALLEL = 1e-9  # sine of the angle between axes that count as parallel, or cosine of perpendicular ones
-APART = 1e-9  # distance, in sizes of the mechanism, of pins that are not on one line
+PARALLEL = 1e-9  # largest sine of the angle between parallel axes, or cosine between perpendicular ones
+APART = 1e-9  # smallest distance, in sizes of the mechanism, of pins that are not collinear
 Line = tuple[JointData, JointData, int, int]  # two balls between the same parts, and their ends on the first of these
 
 
@@ -32,7 +32,7 @@ class Places:
         self.position, self.rotation = list(motion.position), list(motion.rotation)
 
     def add_line(self, line: Line) -> None:
-        """Two frames more, at the first ball of a line, on the one and the other part; z is along the line."""
+        """Add two frames at the first ball of a line, one on each part; z is along the line."""
         j1, j2, e1, e2 = line
         for side in range(2):
             p, p2 = self.frame(j1, abs(e1 - side))[0], self.frame(j2, abs(e2 - side))[0]
@@ -57,7 +57,7 @@ class Places:
         return self.rotation[body].T @ (point - self.position[body]), turned
 
     def meet(self, joints: Sequence[JointData]) -> Array | None:
-        """The point in which the axes of hinges meet, if they do and no two are parallel."""
+        """Common point of the axes of hinges, if they intersect and no two are parallel; else None."""
         axes, points = [self.axis(j) for j in joints], [self.frame(j, 0)[0] for j in joints]
         if any(np.linalg.norm(np.cross(a, b)) < PARALLEL for i, a in enumerate(axes) for b in axes[:i]):
             return None
@@ -82,7 +82,7 @@ class Places:
         return parallel and all(abs(n @ e) < PARALLEL for e in ways)
 
     def apart(self, kind: int, joints: Sequence[JointData]) -> bool:
-        """Whether pins are not on one line, nor slides parallel."""
+        """Whether pins are not collinear, and slides not parallel."""
         if kind == layout.SLIDES:
             return float(np.linalg.norm(np.cross(self.axis(joints[1]), self.axis(joints[2])))) > PARALLEL
         n = self.axis(joints[0])
@@ -91,7 +91,7 @@ class Places:
         return all(float(np.linalg.norm(np.cross(n, p - q))) > least for i, p in enumerate(pins) for q in pins[:i])
 
     def sign(self, g: ClosedFormGroup, joints: Sequence[JointData]) -> float:
-        """Which closure of a group this pose is."""
+        """Branch of a group at this pose."""
         j1, j2, j3, j4 = (*joints, *joints)[:4]  # of fewer joints the first ones again
         a, A = self.frame(j1, g.ends[0])
         b, _ = self.frame(j2, 0)
@@ -125,7 +125,7 @@ class Places:
         return 1.0 if determinant >= 0.0 else -1.0
 
     def _slope(self, hinge: JointData, first: JointData, second: JointData, ball: Array, n: Array) -> Array:
-        """Of F of :mod:`~loopdyn.formulations.closure.torus` as the ball, seen from the hinge, turns about its axis."""
+        """Slope of F of :mod:`~loopdyn.formulations.closure.torus` as the ball turns about the axis of the hinge."""
         a1, a2, n1, n2 = self.frame(first, 0)[0], self.frame(second, 0)[0], self.axis(first), self.axis(second)
         N = np.cross(n1, n2)
         ss, cosine = N @ N, n1 @ n2

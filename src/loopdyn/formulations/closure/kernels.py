@@ -1,29 +1,29 @@
 """Dependent coordinates from independent ones by inverse kinematics: q_D = g(q_I, t), step by step.
 
 Blajer, Schiehlen, Schirm 1993, "Dynamic analysis of constrained multibody systems using inverse kinematics", eqs. (5),
-(15)-(18). Bodies whose relative poses are known form a *part*; it has a frame of its own. A joint whose coordinates are
-known joins two parts; a *group*, three parts joined in a ring by three joints, is solved in closed form and makes one
-part of them; then coordinates of joints inside a part are read from the poses of the two bodies. What has no closed
-form is iterated, in blocks that are as small as they can be. The order of these steps is found in advance by
-:mod:`loopdyn.formulations.closure.planner`; here they are done.
+(15)-(18). Bodies whose relative poses are known form a *part* with a frame of its own. A joint whose coordinates are
+known joins two parts; a *group*, three parts joined in a ring by three joints, is solved in closed form and becomes one
+part; then coordinates of joints inside a part are read from the poses of the two bodies. Coordinates without a closed
+form are iterated, in blocks as small as possible. :mod:`loopdyn.formulations.closure.planner` determines the order of
+these steps in advance; this module performs them.
 
 ====================  ====================  ==========================================================
 paper, specification  code                  meaning
 ====================  ====================  ==========================================================
 a, b                  ``r1``, ``r2``        sides of the triangle of a group of three pins
-d                     ``w``                 from its first to its last pin, in the part that stands still
+d                     ``w``                 from its first to its last pin, in the fixed part
 s                     ``sign``              which of the two closures: sign of the determinant of the group
 discriminant          ``margin``            of a group, in natural units: zero where it is singular, negative if open
 ====================  ====================  ==========================================================
 
 Deviations: the paper and the specification name groups by the two unknown joints that remain when a third one is cut
-(RR, RP, PR, PP). What is solved does not depend on which of the three is cut, so there are three planar groups only:
+(RR, RP, PR, PP). The equations do not depend on which of the three is cut, so there are only three planar groups:
 three pins, two pins and a slide, one pin and two slides. In space, three hinges whose axes meet in a point are a
-triangle on a sphere; a rod with a ball at each end closes a pin or a slide (RSSR, RSSP): the rod turns the shortest way
-from where its tree joint has it, so its idle spin is left as it is. With a universal joint in the place of one ball the
-rod is placed by a step of its own, which points it from one to the other.
-Angles are nowhere computed by arccos: bodies are turned by sines and cosines, and joint angles are read at the end by
-atan2, with as many turns as bring them nearest to what they were.
+triangle on a sphere; a rod with a ball at each end closes a pin or a slide (RSSR, RSSP): the rod is placed by the
+shortest rotation from the orientation of its tree joint, so its idle spin is unchanged. With a universal joint instead
+of one ball the rod is placed by a step of its own.
+Angles are never computed by arccos: bodies are rotated by sines and cosines, and joint angles are read at the end by
+atan2, with the number of turns that brings them nearest to their previous values.
 """
 
 from __future__ import annotations
@@ -91,11 +91,11 @@ from loopdyn.thresholds import NEARLY_CLOSED
 from loopdyn.tree.jacobian import all_rows
 from loopdyn.tree.kinematics import kinematics
 
-# Discriminant of a group, in natural units, below which the end of a step ends the motion: nearer, steps are too short
-# to move the coordinate at all.
+# Discriminant of a group, in natural units, below which the motion ends at the end of a step: closer to the limit
+# position, steps are too short to move the coordinate at all.
 ENDS = 4.0 * LEAST_DISCRIMINANT
-# Share of the fastest speed by which dependent speeds may be off at the end of a step that is taken: measured were 2e-3
-# at rtol 1e-2, less below it, and 1 where a step went over to another branch (docs/decisions/0007-other-branches.md).
+# Largest error of dependent speeds at the end of an accepted step, as a share of the fastest speed: measured were 2e-3
+# at rtol 1e-2, less below it, and 1 if a step switched to another branch (docs/decisions/0007-other-branches.md).
 LANDED = 0.05
 
 
@@ -164,9 +164,9 @@ def normal_equations(C, phi, speeds, stop, last):
 
 @inline
 def iterate(model, data, C, s):
-    """Speeds of a block so that its rows are closed, by the method of Gauss and Newton: rows may be redundant.
+    """Close the rows of a block by its speeds, with the Gauss-Newton method: rows may be redundant.
 
-    That N has the square of the condition of the rows costs steps, not digits: phi is computed as it is.
+    The squared condition number of N costs iterations, not digits: phi itself is exact.
     """
     speeds, stop, last = C.step[s, S_JOINT], C.step[s, S_JOINT + 1], C.step[s, S_JOINT + 2]
     before = np.inf
@@ -231,7 +231,7 @@ def close(ints, floats, work):
 
 @inline
 def at_limit(C, least):
-    """Whether some group is nearly singular; notes which."""
+    """Whether a group is nearly singular; notes which one."""
     for g in range(C.margin.shape[0]):
         if not C.margin[g].real > least:
             C.notes[WHICH] = g
@@ -241,7 +241,7 @@ def at_limit(C, least):
 
 @kernel
 def accelerate(ints, floats, work):
-    """Accelerations `work.a` at the q_I, v_I and t in `work`; all else there is made to follow."""
+    """Accelerations `work.a` at the q_I, v_I and t in `work`; q_D and v_D there are computed first."""
     status = close(ints, floats, work)
     if status != FINE:
         return status
@@ -260,7 +260,7 @@ def accelerate(ints, floats, work):
 
 @kernel
 def accepted(ints, floats, work):
-    """After an accepted step: whether it ends on another branch or at a limit, or another choice should be made."""
+    """Status of an accepted step: on another branch, at a limit position, or AGAIN for another choice."""
     P = open_partition(ints, floats, work)
     if P.notes[JUMP].real > LANDED:
         return SINGULAR_SET

@@ -1,4 +1,4 @@
-"""Parts of a mechanism whose bodies stand still relative to each other: parts moved and joined."""
+"""Moving and joining parts: sets of bodies whose relative poses are known."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ def column(R, k):
 
 @inline
 def within(n, u):
-    """The part of u perpendicular to the unit vector n."""
+    """Component of u perpendicular to the unit vector n."""
     return sub(u, scale(dot(n, u), n))
 
 
 @inline
 def move_part(C, start, stop, p, R):
-    """Bodies of a list: x -> p + R x."""
+    """Move the bodies of a list: x -> p + R x."""
     for n in range(start, stop):
         b = C.lists[n]
         put3(C.pose, b, POINT, add(p, rot(R, get3(C.pose, b, POINT))))
@@ -59,7 +59,7 @@ def turn_part(C, start, stop, centre, n, u, r):
 
 @inline
 def attach(C, j, end, start, stop, d, E):
-    """Move the part at the other end of joint j, a list of bodies, so that M is at d, E from F; `end` stands still."""
+    """Move the part at the other end of joint j, a list of bodies, so that M is at d, E from F; `end` is fixed."""
     p, R = frame_at(C, j, end)
     p2, R2 = frame_at(C, j, 1 - end)
     if end == 0:
@@ -84,7 +84,7 @@ def ring(C, s):
 
 @inline
 def attach_both(C, s):
-    """The two parts that move, at the zero of their joints with the one that stands still."""
+    """Attach the two moving parts to the fixed one at the zeros of their joints."""
     (j1, _, j3), (e1, _, e3), (m1, m2, m3) = ring(C, s)
     attach(C, j1, e1, m1, m2, ZERO, IDENTITY)
     attach(C, j3, 1 - e3, m2, m3, ZERO, IDENTITY)

@@ -1,4 +1,4 @@
-"""What the planner of `closure` finds: groups, blocks, and the order in which they are solved."""
+"""The plan of `closure`: groups, blocks, and the order in which they are solved."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ WORDS = {
     layout.ROD_SLIDE: "a slide between two points at a known distance (PSS, PUS)",
     layout.POINTED: "a universal joint and a ball (US)",
 }
-# Signs that tell the closures of a group apart, where they are not two; 2 is the farther one of two with one sign.
+# Signs that distinguish the branches of a group, if there are not two; 2 is the farther one of two with one sign.
 CLOSURES = {layout.SLIDES: (1,), layout.SKEW: (1,), layout.HINGES: (1,), layout.TORUS: (1, -1, 2, -2)}
-FEW_TOGETHER, MANY_TRIALS = 4, 2000  # constraints that are looked at together for a small block, and how many such sets
+FEW_TOGETHER, MANY_TRIALS = 4, 2000  # most constraints combined in a search for a small block, and most such sets
 
 
 @dataclass(frozen=True)
@@ -45,11 +45,11 @@ class ClosedFormGroup:
         What is solved: PINS, SLIDE, SLIDES, SPHERE, HOOKED, LEVEL, TORUS, SKEW, HINGES, ROD_PIN, ROD_SLIDE, POINTED
         of :mod:`loopdyn.formulations.closure.layout`.
     joints : tuple of str
-        From the part that stands still to the first one that moves, on to the second, and back.
+        From the fixed part to the first one that moves, on to the second, and back.
     ends : tuple of int
-        Of each joint, which end (0 parent, 1 child) is on the part that comes first.
+        End (0 parent, 1 child) of each joint on the part that comes first.
     places : tuple of str
-        Bodies that get their places by it.
+        Bodies that are placed by it.
     """
 
     kind: int
@@ -64,7 +64,7 @@ class ClosedFormGroup:
 
     @property
     def closures(self) -> tuple[int, ...]:
-        """Signs of those it can have."""
+        """Signs of the possible branches."""
         return CLOSURES.get(self.kind, (1, -1))
 
     def __str__(self) -> str:
@@ -99,15 +99,15 @@ class ClosurePlan:
     Attributes
     ----------
     independent : tuple of str
-        Speeds, and the coordinates that belong to them, that are given.
+        Speeds that are given, with their coordinates.
     sequence : tuple of ClosedFormGroup or Block
-        What is solved, in this order.
+        Groups and blocks in the order of solution.
     follow : int
-        How many coordinates follow.
+        Number of dependent coordinates.
     joints : tuple of JointData
-        Those of the system, then those that stand for others: a ball for three hinges, a hinge for two balls.
+        Joints of the system, then equivalent joints: a ball for three hinges, a hinge for two balls.
     lines : tuple
-        Pairs of balls that are hinges.
+        Pairs of balls that are equivalent to hinges.
     """
 
     system: System
@@ -121,12 +121,12 @@ class ClosurePlan:
 
     @property
     def groups(self) -> tuple[ClosedFormGroup, ...]:
-        """Solved explicitly."""
+        """Groups, which are solved explicitly."""
         return tuple(x for x in self.sequence if isinstance(x, ClosedFormGroup))
 
     @property
     def blocks(self) -> tuple[Block, ...]:
-        """Solved by Newton's method."""
+        """Blocks, which are solved by Newton's method."""
         return tuple(x for x in self.sequence if isinstance(x, Block))
 
     @property
@@ -166,7 +166,7 @@ class ClosurePlan:
         return ints, floats, work
 
     def signs(self, state: State) -> Array:
-        """Which closure of each group the pose of a state is: the sign of the group's determinant there."""
+        """Branch of each group at the pose of a state: the sign of the group's determinant there."""
         at, named = Places(self.system, state), {j.name: j for j in self.joints}
         for line in self.lines:
             at.add_line(line)
@@ -174,7 +174,7 @@ class ClosurePlan:
 
 
 def together(depends: dict[str, frozenset[int]]) -> Iterator[list[str]]:
-    """Sets of constraints that hang together by what they depend on, small ones first, then whole components."""
+    """Sets of constraints connected by common speeds, small ones first, then whole components."""
     found: list[list[str]] = [[name] for name in depends]
     seen = {frozenset(x) for x in found}
     trials = 0

@@ -1,12 +1,12 @@
-"""The planner of `closure`: in which order parts of a mechanism are joined, and which groups are solved on the way.
+"""The planner of `closure`: the order in which parts of a mechanism are joined, and the groups solved meanwhile.
 
-Bodies are put together into parts (see :mod:`loopdyn.formulations.closure.kernels`): by welds and by joints whose
+Bodies are combined into parts (see :mod:`loopdyn.formulations.closure.kernels`): by welds and by joints whose
 coordinates are known, then by groups of joints in a ring that have a closed form, until nothing is left or nothing more
-is recognised. Loops need not be given: any ring will do, so that loops are solved in the order in which they can be
-(six-bars of Watt and Stephenson, block triangular). Three hinges in a row whose axes meet are a ball to the rest (a
-wrist), two such hinges a universal joint, and two balls between the same two parts a hinge along the line through them.
-Of what is left the smallest set of constraints that gives all coordinates it depends on is iterated, a block; then it
-goes on.
+is recognised. Loops need not be declared: any ring is considered, so that loops are solved in a feasible order
+(six-bars of Watt and Stephenson, block triangular). Three hinges in series with a common point are equivalent to a ball
+(a wrist), two such hinges to a universal joint, and two balls between the same two parts to a hinge along the line
+through them. Among the remaining constraints the smallest set that determines all coordinates it depends on is
+iterated, a block; then the planner continues.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from loopdyn.tree.functions import constraint_equations, increment
 
 Array = NDArray[np.float64]
 
-# Joints that may be one of the pins of a group: the other two joints keep the parts in their plane.
+# Joints that may be one of the pins of a group, since the other two joints keep the parts in their plane.
 SOFT = ("spherical", "universal", "cylindrical")
 Ring = tuple[JointData, JointData, JointData]
 BALLS = ("spherical", "universal")  # joints that keep a point of one part at a point of another
-PLACES = 1e-12  # of the Jacobian in natural units: entries that are smaller at a pose and beside it are none
-BESIDE = 0.1  # rad or sizes of the mechanism: how far beside, so that no entry vanishes by chance
+PLACES = 1e-12  # entries of the Jacobian, in natural units, that are smaller at a pose and at one nearby are zero
+BESIDE = 0.1  # distance of the nearby pose, in natural units, so that no entry vanishes by chance
 
 
 def plan_closure(
@@ -49,9 +49,9 @@ def plan_closure(
     state : State
     independent : list of int
     groups : bool
-        Whether groups are looked for.
+        Whether groups are used.
     apart : bool
-        Whether what is iterated is taken apart into blocks.
+        Whether iterated coordinates are divided into blocks.
 
     Examples
     --------
@@ -80,7 +80,7 @@ def is_explicit(system: System, state: State, independent: Iterable[int]) -> boo
 
 
 class Planner:
-    """Grows parts until nothing more is recognised."""
+    """Joins parts until nothing more is recognised."""
 
     def __init__(self, system: System, state: State, independent: Sequence[int]):
         self.system, self.independent, self.state = system, independent, state
@@ -106,7 +106,7 @@ class Planner:
         self.follow = system.nq - len(system.counted) - len(self.known)
 
     def grow(self, groups: bool = True) -> None:
-        """Parts as large as they get without iteration."""
+        """Join parts as far as possible without iteration."""
         while (
             self._join()
             or self._read()
@@ -145,7 +145,7 @@ class Planner:
         self.bodies[still] += self.bodies.pop(moved)
 
     def _still(self, parts: Iterable[int]) -> int:
-        """Of some parts the one that stands still: that of the ground, else the largest."""
+        """The part that is kept fixed: that of the ground, else the largest."""
         return max(parts, key=lambda p: (p == self.part[0], len(self.bodies[p]), -p))
 
     def _join(self) -> bool:
@@ -173,7 +173,7 @@ class Planner:
         return found
 
     def _linear(self) -> bool:
-        """A coordinate that a driver or a linear relation gives."""
+        """Find a coordinate that a driver or a linear relation determines."""
         model = self.system.model
         for n, line in enumerate(model.linear):
             entries = range(line[L_FIRST], line[L_FIRST] + line[L_COUNT])
@@ -199,13 +199,13 @@ class Planner:
         return self._pair() or self._hinges() or self._level()
 
     def _spins(self, joints: Sequence[JointData]) -> bool:
-        """Whether a rod is held by two balls and its spin, which the one in the tree tells, is independent."""
+        """Whether a rod is held by two balls and its spin, a coordinate of the ball in the tree, is independent."""
         balls = [j for j in joints if j.spec.type == "spherical"]
         chosen = set(self.independent)
         return len(balls) == 2 and any(j.in_tree and any(j.v0 + k in chosen for k in range(3)) for j in balls)
 
     def _solve(self, kind: int, parts: Sequence[int], joints: Sequence[JointData], moved: Sequence[int]) -> None:
-        """Add a group; the first of its parts stands still, `moved` are put to it."""
+        """Add a group; the first of its parts is fixed, `moved` are placed relative to it."""
         ends = [0 if self.part[j.parent] == first else 1 for j, first in zip(joints, parts, strict=True)]
         bodies, ground = self.system.bodies, self.part[0]
         put = [p for p in (parts[0], *moved) if p != ground] if ground in moved else moved  # what moves against it
@@ -218,7 +218,7 @@ class Planner:
             self._unite(parts[0], p)
 
     def _pair(self) -> bool:
-        """Two parts joined by a universal joint and, besides, a ball or a hinge on whose axis it is."""
+        """Two parts joined by a universal joint and by a ball, or by a hinge whose axis passes through it."""
         hooks = [j for j in self.joints if j.spec.type == "universal"]
         for hook in hooks:
             for other in self.joints:
@@ -246,7 +246,7 @@ class Planner:
         return None
 
     def _hinges(self) -> bool:
-        """Two parts joined by two hinges whose axes are not parallel: those of a universal joint that is placed."""
+        """Two parts joined by two hinges whose axes are not parallel: those of a placed universal joint."""
         hinges = [j for j in self.joints if j.spec.type == "revolute" and len(set(self._ends(j))) == 2]
         for k, j1 in enumerate(hinges):
             for j2 in hinges[:k]:
@@ -259,7 +259,7 @@ class Planner:
         return False
 
     def _distance(self, j1: JointData, j2: JointData) -> tuple[float, float]:
-        """Of the axes of two hinges, in sizes of the mechanism, and the sine of the angle between them."""
+        """Distance of the axes of two hinges, in sizes of the mechanism, and the sine of their angle."""
         N = np.cross(self.at.axis(j1), self.at.axis(j2))
         sine = float(np.linalg.norm(N))
         apart = abs(float((self.at.frame(j2, 0)[0] - self.at.frame(j1, 0)[0]) @ N)) / max(sine, PARALLEL)
@@ -272,7 +272,7 @@ class Planner:
     def _torus(self) -> bool:
         """Four parts in a ring: a hinge, two skew hinges behind it, a ball.
 
-        A hinge that two balls are comes first: that of a platform, whose leg is then placed.
+        A hinge equivalent to two balls comes first: that of a platform, whose leg is then placed.
         """
         rings = sorted(self._rings_of_four(), key=lambda found: found[1].name in self.system.joints)
         return any(self._solve_torus(*found) for found in rings)
@@ -316,14 +316,14 @@ class Planner:
         return True
 
     def _attach_in_series(self, parts: Sequence[int], joints: Sequence[JointData]) -> None:
-        """Parts one behind another, joints at their zeros."""
+        """Attach parts in series, with the joints at their zeros."""
         for j, held, hung in zip(joints, parts[:-1], parts[1:], strict=True):
             self._step(layout.HANG, [self.numbers[j.name]], [0 if self.part[j.parent] == held else 1], -1, [hung])
 
     def _solve_torus(
         self, parts: Sequence[int], hinge: JointData, first: JointData, second: JointData, ball: JointData
     ) -> bool:
-        """The same for two skew hinges; of the three hinges one has a coordinate, which tells roots apart."""
+        """Add the group of `_torus`; one of the three hinges has a coordinate, which distinguishes the roots."""
         hinges, centre = (hinge, first, second), self.at.frame(ball, 0)[0]
         if any(j.spec.type != "revolute" for j in hinges) or not any(j.in_tree for j in hinges):
             return False
@@ -335,7 +335,7 @@ class Planner:
         return True
 
     def _is_skew(self, j1: JointData, j2: JointData) -> bool:
-        """Whether the axes of two hinges neither meet nor are parallel."""
+        """Whether the axes of two hinges neither intersect nor are parallel."""
         apart, sine = self._distance(j1, j2)
         return apart > APART and sine > PARALLEL
 
@@ -385,7 +385,7 @@ class Planner:
         self.joints.append(hinge)
 
     def _wrist(self) -> bool:
-        """Three hinges in a row whose axes meet, between parts that nothing else holds: a ball to the rest."""
+        """Three hinges in series with intersecting axes, between parts with no other joints: equivalent to a ball."""
         at = self._joints_at()
         for j2 in self._own():
             x, y = self._ends(j2)
@@ -402,7 +402,7 @@ class Planner:
         return False
 
     def _hook(self) -> bool:
-        """Two hinges in a row whose axes meet, at a part that nothing else holds: a universal joint to the rest."""
+        """Two hinges in series with intersecting axes, at a part without other joints: a universal joint."""
         for middle, joints in self._joints_at().items():
             if len(joints) != 2 or middle == self.part[0] or any(j.spec.type != "revolute" for j in joints):
                 continue
@@ -441,7 +441,7 @@ class Planner:
     def _stand_for(
         self, name: str, spec: Joint, first: int, last: int, point: Array, axes: Array | None, par: tuple[float, float]
     ) -> None:
-        """Add a joint between two bodies that stands for hinges between them."""
+        """Add a joint between two bodies that is equivalent to the hinges between them."""
         self.numbers[name] = len(self.joints)
         F, M = self.at.seen_from(first, point, axes), self.at.seen_from(last, point, axes)
         self.joints.append(JointData(name, spec, first, last, F, M, par, np.zeros(0)))
@@ -465,7 +465,7 @@ class Planner:
                             yield j1, j2, j3
 
     def _rod(self, ring: Ring) -> tuple[int, tuple[int, int, int], Ring] | None:
-        """The same for a pin or a slide that a rod with two balls closes, or with a ball and a universal joint."""
+        """Kind, parts and joints in order of a pin or slide with a rod between two balls, or ball and universal."""
         balls = [j for j in ring if j.spec.type in BALLS]
         others = [j for j in ring if j.spec.type in ("revolute", "prismatic")]
         hooked = sum(j.spec.type == "universal" for j in balls)
@@ -485,7 +485,7 @@ class Planner:
         return kind, (still, moved, rod), (j1, j2, j3)
 
     def _sphere(self, ring: Ring) -> tuple[int, tuple[int, int, int], Ring] | None:
-        """The same for three hinges whose axes meet in a point."""
+        """Kind, parts and joints in order of a ring of three hinges whose axes meet in a point."""
         if any(j.spec.type != "revolute" for j in ring) or self.at.meet(ring) is None:
             return None
         j1, j2, j3 = ring
@@ -497,7 +497,7 @@ class Planner:
         return layout.SPHERE, (still, x, y), (j1, j2, j3)
 
     def _planar(self, ring: Ring) -> tuple[int, tuple[int, int, int], Ring] | None:
-        """Kind, parts (the first one stands still) and joints in order, if the ring moves in a plane."""
+        """Kind, parts (the first one is fixed) and joints in order, if the ring moves in a plane."""
         slides = [j for j in ring if j.spec.type == "prismatic"]
         soft = [j for j in ring if j.spec.type in SOFT]
         hard = [j for j in ring if j.spec.type == "revolute"]
@@ -525,7 +525,7 @@ class Planner:
     # ------------------------------------------------------------------------------------------------ blocks
 
     def _block(self, apart: bool) -> bool:
-        """The next coordinates to be iterated: the fewest constraints that give all coordinates they depend on."""
+        """Next coordinates to be iterated: the fewest constraints that determine all coordinates they depend on."""
         speeds = self.open_speeds()
         if not speeds:
             return False
@@ -545,7 +545,7 @@ class Planner:
         return True
 
     def open_speeds(self) -> list[int]:
-        """Speeds whose coordinates are not known yet; of a ball those that are not independent."""
+        """Speeds whose coordinates are not known yet; for a ball those that are not independent."""
         found: list[int] = []
         for j in self.system.joints.values():
             if j.in_tree and not self.known.issuperset(self._coordinates(j)):
@@ -559,7 +559,7 @@ class Planner:
 
     @cached_property
     def _jacobian(self) -> tuple[Array, NDArray[np.bool_]]:
-        """In natural units at the state, and which of its entries are not zero everywhere."""
+        """Jacobian in natural units at the state, and which of its entries are not always zero."""
         s, rng = self.system, np.random.default_rng(0)
         aside = increment(s, self.state.q, BESIDE * rng.uniform(-1.0, 1.0, s.nv) * s.speed_units)
         poses = [State(self.state.t, q, np.zeros(s.nv)) for q in (self.state.q, aside)]

@@ -1,4 +1,4 @@
-"""Where a circle meets the torus that two skew hinges in a row let a point reach: an equation of degree four.
+"""Intersection of a circle with the torus that a point reaches by two skew hinges in series: a quartic equation.
 
 A point on the last of three parts, joined by hinges with the axes n1 and n2, moves on a torus. With a the distance of
 the axes and f1, f2 the feet of their common normal, w from f1 to the point, z = n1.w its height, and the point at the
@@ -23,12 +23,12 @@ from loopdyn.spatial.plucker import add, cross, dot, scale, sub
 from loopdyn.spatial.rotations import atan2
 
 NONE = 100.0  # rad: no root; roots are within two turns
-SHARP = 4  # Newton steps that make a root of Ferrari's formulas, 1e-8 off where two are near, exact to rounding
+SHARP = 4  # Newton steps that refine a root of Ferrari's formulas, 1e-8 off near a double root, to rounding
 LONGEST = 0.1  # rad: a longer step would leave the root
 
 
 class Torus(NamedTuple):
-    """Two skew hinges in a row and a point behind them."""
+    """Two skew hinges in series and a point behind them."""
 
     foot: Any  # of the common normal, on the first axis
     first: Any  # axes
@@ -43,7 +43,7 @@ class Torus(NamedTuple):
 
 @inline
 def torus_of(a1, n1, a2, n2, b):
-    """From points and directions of the axes, and a place of the point."""
+    """Torus from points and directions of the axes, and a position of the point."""
     N, d = cross(n1, n2), sub(a2, a1)
     ss = dot(N, N)
     sine = np.sqrt(ss)
@@ -86,10 +86,10 @@ def at_point(T, p):
 
 @inline
 def angles(T, p):
-    """By how much the two hinges must turn so that the point comes to p, and the share of p that is off the first axis.
+    """Angles by which the two hinges must turn so that the point comes to p, and the share of p off the first axis.
 
-    First the last part about the second axis, as it is, then both about the first one. x is inaccurate where the axes
-    nearly meet, y where they are nearly parallel: the worse one of the two is found from the other and x^2 + y^2.
+    First the last part turns about the second axis, then both about the first one. x is inaccurate if the axes nearly
+    intersect, y if they are nearly parallel: the less accurate one is found from the other and x^2 + y^2.
     """
     w, y_axis = sub(p, T.foot), cross(T.first, T.normal)
     ww, z = dot(w, w), dot(w, T.first)
@@ -120,7 +120,7 @@ def value_at(f, x):
 
 @inline
 def sharpened(f, x):
-    """A root by Newton's method, from one that is nearly right."""
+    """Refine a root by Newton's method."""
     for _ in range(SHARP):
         F, slope, _ = value_at(f, x)
         step = F / slope
@@ -145,7 +145,7 @@ def resolvent(p, q, r):
 
 @inline
 def real_roots(f):
-    """The angles at which a real series vanishes: four, or NONE in the place of what is missing.
+    """Angles at which a real series vanishes: four, with NONE for missing ones.
 
     With t = tan of half the angle it is a polynomial of degree four; its first coefficient is the value at half a turn,
     so angles are counted from where that is largest.

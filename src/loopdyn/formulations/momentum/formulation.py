@@ -1,11 +1,11 @@
 """`momentum`: the reactions over a step are those that close the joints at its end [Huang2002].
 
-The default, "rattle", keeps that idea and closes positions and velocities
+The default, "rattle", applies this idea to positions and velocities
 (:mod:`loopdyn.formulations.momentum.kernels`): steps of order two that conserve momentum, are symplectic, and pass
-singular poses; compositions of order 4 and 6. The scheme that is printed in the paper is "huang2002"
+singular poses; compositions of order 4 and 6. The scheme printed in the paper is "huang2002"
 (:mod:`loopdyn.formulations.momentum.published_scheme`).
 
-A stepping formulation gives steps, not accelerations: those are the ones of `graph`.
+A stepping formulation gives steps, not accelerations; these are computed by `graph`.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from loopdyn.tree.functions import increment, terms
 Array = NDArray[np.float64]
 Scheme = Literal["rattle", "huang2002"]
 
-# Parts of a step of higher order, the first half; the middle one makes their sum one, the others follow in reverse
-# order: Suzuki's five of order 4, the nine of order 6 by Kahan and Li [Hairer2006 section V.3].
+# Substeps of a step of higher order, first half; the middle one makes their sum one, the others follow in reverse
+# order: Suzuki's five of order 4, nine of order 6 by Kahan and Li [Hairer2006 section V.3].
 PARTS: dict[int, tuple[float, ...]] = {
     2: (),
     4: (1.0 / (4.0 - 4.0 ** (1.0 / 3.0)),) * 2,
@@ -42,38 +42,38 @@ PARTS: dict[int, tuple[float, ...]] = {
 }
 
 
-# An indicator, in natural units, below which a pose is singular; distance, rad or sizes of the mechanism, at which the
-# motions that are allowed beside it are looked at; distance over which speeds are differenced, and trials to find it.
+# In natural units: indicator below which a pose is singular; distance from it at which the allowed motions are
+# determined; distance over which speeds are differenced. Then the number of trials to find that distance.
 SINGULAR, BESIDE, DIFFERENCE, TRIALS = 1e-9, 1e-5, 1e-3, 20
-# Speeds up to which dense matrices make steps as fast as the elimination of `graph` does or faster: 60 to 80 on ladders
-# and windows; and up to which a run may start in a singular pose.
+# Number of speeds up to which steps by dense matrices are at least as fast as by the elimination of `graph` (60 to 80
+# on ladders and windows), and up to which a run may start in a singular pose.
 LARGEST_DENSE_STEPS = 80
-# Distance at which the motions that a branch allows are looked at before and behind a singular pose; those at a state
-# that is not exact count instead as long as the cosine of their angle is above this.
+# Distance at which the motions allowed by a branch are determined before and behind a singular pose; they replace those
+# found at an inexact state if the cosine of the angle between the two is above this.
 AROUND, ALIKE = 1e-3, 0.9
-BLURRED = 1e-4  # indicator, in natural units, below which accelerations of regular solvers lose half of their digits
+BLURRED = 1e-4  # indicator, in natural units, below which accelerations of regular solvers lose half their digits
 
 
 def nearby_regular_pose(system: System, state: State, move: float = BESIDE) -> State:
-    """The closed pose at a distance, rad or sizes of the mechanism, from a singular one, where its speeds lead.
+    """Closed pose at a distance, in natural units, from a singular one, in the direction of its speeds.
 
     Raises
     ------
     SingularityError
-        If there are none: where the mechanism goes is then not determined.
+        If the speeds are zero: the branch is then not determined.
     """
     fastest = float(np.abs(state.v / system.speed_units).max(initial=0.0))
     if fastest == 0.0:
         raise SingularityError(
-            f"'{system.name}' is at rest in a singular pose at t = {state.t:g} s: where it goes is not determined. "
-            "Give it speeds along one of its branches, or start beside the pose."
+            f"'{system.name}' is at rest in a singular pose at t = {state.t:g} s: its branch is not determined. "
+            "Give it speeds along one of its branches, or start at a pose nearby."
         )
     q = increment(system, state.q, move / fastest * state.v)
     return project(system, State(state.t, q, np.zeros(system.nv))).state
 
 
 def parts(order: int) -> tuple[float, ...]:
-    """Sizes of the steps of which one of a higher order is composed, as shares of it.
+    """Sizes of the substeps that compose a step of higher order, as shares of it.
 
     Examples
     --------
@@ -91,7 +91,7 @@ class MomentumSolver(PassingSolver):
         self.system, self._rank, self.regular = system, rank, regular
         self.rank = rank.count
         self.parts = parts(order)
-        # the start, two by turns, and the middle of a step or another state
+        # the start, two that alternate, and the middle of a step or another state
         self.places: list[kernels.Place] = [self._place() for _ in range(4)]
         self.scratch = self._scratch()
         self.first = 0.0
@@ -99,21 +99,21 @@ class MomentumSolver(PassingSolver):
 
     @cached_property
     def _auxiliary(self) -> MomentumSolver:
-        """Another one, for questions that must not disturb the steps that are being made."""
+        """Second solver, for evaluations that must not disturb the present steps."""
         return type(self)(self.system, self._rank, self.regular, 2)
 
     def __call__(self, t: float, q: Array, v: Array) -> Solution:
-        """Accelerations and multipliers at one state, as the regular solver gives them.
+        """Accelerations and multipliers of the regular solver at one state.
 
-        In a singular pose, or so close to it that digits are lost, accelerations are those of momentum steps to both
-        sides: the motion goes through smoothly, while multipliers grow without bound and are those of minimum norm that
-        come closest. ``diagnostics["singular"]`` is then one.
+        In a singular pose, or so close to it that digits are lost, accelerations are differences of momentum steps in
+        both directions: the motion is smooth, while multipliers grow without bound; the least-squares solution of
+        minimum norm is returned. ``diagnostics["singular"]`` is then one.
         """
         try:
             if self._auxiliary.begin(t, q, v) > BLURRED:
                 return self.regular(t, q, v)
         except SingularityError:
-            pass  # the regular solver refuses, or the state is at rest, of which the steps will tell
+            pass  # a singular pose, where the regular solver fails; at rest the steps below raise
         a = self._auxiliary._by_differences(t, q, v)
         now, rows = terms(self.system, State(t, np.array(q), np.array(v))), self.system.row_units
         force = now.M @ a - now.h
@@ -122,7 +122,7 @@ class MomentumSolver(PassingSolver):
         return Solution(a, lam, {"residual": residual, "singular": 1.0})
 
     def _by_differences(self, t: float, q: Array, v: Array) -> Array:
-        """Accelerations by speeds before and after, at two distances."""
+        """Accelerations by differences of the speeds before and after, at two distances."""
         self.begin(t, q, v)
         units = self.system.speed_units
         h = DIFFERENCE / max(float(np.abs(v / units).max(initial=0.0)), DIFFERENCE)
@@ -139,8 +139,8 @@ class MomentumSolver(PassingSolver):
             bend = 0.5 * h * h * float(np.abs(a / units).max(initial=0.0))
             if bend <= 2.0 * DIFFERENCE:
                 return a
-            h *= float(np.sqrt(DIFFERENCE / bend))  # at rest the speeds do not tell how far it goes
-        raise ConvergenceError(f"accelerations beside the singular pose at t = {t:g} s are not found. Start beside it.")
+            h *= float(np.sqrt(DIFFERENCE / bend))  # at rest the speeds do not give the distance
+        raise ConvergenceError(f"accelerations near the singular pose at t = {t:g} s are not found. Start elsewhere.")
 
     def _place(self) -> kernels.Place:
         s, freedoms = self.system, self.system.nv - self.rank
@@ -185,10 +185,10 @@ class MomentumSolver(PassingSolver):
     # ------------------------------------------------------------------------------------------------ steps
 
     def begin(self, t: float, q: Array, v: Array, inexact: float = 0.0) -> float:
-        """Take a closed state as the start of the steps that follow; its indicator.
+        """Make a closed state the start of the following steps; returns its indicator.
 
-        Where its pose is only known to within `inexact`, rad or sizes of the mechanism, the motions that it allows
-        close to a singular pose are found from poses before and behind it.
+        If its pose is only known to within `inexact`, in natural units, the motions that it allows close to a singular
+        pose are determined from poses before and behind it.
         """
         s, first = self.system, self.places[0]
         w = s.open_work(first.work)
@@ -200,11 +200,11 @@ class MomentumSolver(PassingSolver):
         return self.first
 
     def _choose_near_singular(self, t: float, here: kernels.Place, v: Array, compare: bool) -> None:
-        """Rows that are independent beside a singular pose, and the motions that its branch of the speeds v allows.
+        """Choose rows that are independent near a singular pose, and the motions of the branch along the speeds v.
 
-        These are the mean of those before and behind the pose, at two distances, so that what bends is left out: rows
-        that depend on each other here do not there. With `compare`, those found here stay if they are other ones: then
-        two circuits come close, and before and behind is not the same one.
+        The motions are the mean of those before and behind the pose, extrapolated from two distances to remove the
+        curvature; rows that depend on each other here are independent there. With `compare`, the motions found here are
+        kept if they differ: then two circuits come close, and before and behind are different circuits.
         """
         s, total = self.system, np.zeros((self.system.nv, self.system.nv))
         state = State(t, s.open_work(here.work).q.copy(), v)
@@ -219,7 +219,7 @@ class MomentumSolver(PassingSolver):
         here.kept[:], here.N[:] = there.kept, N
 
     def step(self, t: float, q: Array, v: Array, h: float) -> tuple[Array, Array, Array]:
-        """One step of the time h, composed of several where the order is above two: q, v, impulse of the rows.
+        """One step of the time h, composed of several if the order is above two: q, v, impulse of the rows.
 
         Raises
         ------
@@ -233,7 +233,7 @@ class MomentumSolver(PassingSolver):
     def take_steps(
         self, h: float, shares: Sequence[float], visit: Callable[[float, Array, Array], None] | None = None
     ) -> Step:
-        """Steps of order two, shares of the time h, one after another from the last :meth:`begin` on.
+        """Make steps of order two, shares of the time h, one after another from the last :meth:`begin`.
 
         `visit` is called with the state (t, q, v) at the end of each.
         """
@@ -256,7 +256,7 @@ class MomentumSolver(PassingSolver):
         return self.last
 
     def _part(self, here: kernels.Place, there: kernels.Place, h: float) -> int:
-        """One step of order two, whose multipliers are added to `scratch.total`; a status."""
+        """Make one step of order two and add its multipliers to `scratch.total`; returns a status."""
         s, middle = self.system, self.places[-1]
         return int(kernels.step(s.ints, s.floats, here, there, middle, self.scratch, h, self._moving_bases))
 
@@ -265,7 +265,7 @@ class MomentumSolver(PassingSolver):
         return correct(self.system, t, q, v, self.rank)
 
     def place_at(self, t: float, q: Array, v: Array) -> kernels.Place:
-        """A state as a place where a step could end; the start of the steps stays."""
+        """Place of a state at which a step could end; the start of the steps is unchanged."""
         s, place = self.system, self.places[-1]
         w = s.open_work(place.work)
         w.t[0], w.q[:], w.v[:] = t, q, v
@@ -273,31 +273,32 @@ class MomentumSolver(PassingSolver):
         return place
 
     def indicator_at(self, place: kernels.Place) -> float:
-        """The indicator of a place."""
+        """Indicator of a place."""
         return float(place.number[kernels.INDICATOR])
 
     def orientation(self, place: kernels.Place) -> Array:
-        """A square matrix that tells on which side of singular poses a place is: one at the start of the steps.
+        """Square matrix that tells on which side of singular poses a place is: identity at the start of the steps.
 
-        It leads from the rows that are kept, with the tangents at the start times the masses, to those of the place. It
-        is singular where these are; each loss of rank brings an eigenvalue through zero to the left.
+        It has the components of the kept rows of the place along those at the start, in the basis that the latter form
+        with the tangents there times the mass matrix. It is singular where the rows of the place and these tangents
+        are dependent; each loss of rank moves an eigenvalue through zero to the left half-plane.
         """
         first = self.places[0]
         if first.number[kernels.INDICATOR] < SINGULAR:
-            return np.eye(self.rank)  # the start is on neither side
+            return np.eye(self.rank)  # the start is singular: on neither side
         kept = first.kept[: self.rank]
         across: Array = np.linalg.inv(np.vstack([first.J[kept], first.N @ first.M]))[:, : self.rank]
         return np.asarray(place.J[kept] @ across)
 
     def rank_losses_between(self, a: Array, b: Array) -> int:
-        """How many times rows lost their independence between two places with these marks, in whatever poses.
+        """Number of times that rows lose their independence between two places with these orientations.
 
-        Two losses leave the sign of a determinant as it is, so eigenvalues of what leads from a to b are counted.
+        Two losses leave the sign of the determinant unchanged, so the eigenvalues of the map from a to b are counted.
         """
         try:
             return int(np.count_nonzero(np.linalg.eigvals(b @ np.linalg.inv(a)).real < 0.0))
         except np.linalg.LinAlgError:
-            return len(a)  # one is a singular pose to the last digit: any may be lost
+            return len(a)  # one is a singular pose to the last digit: any number may be lost
 
     def same_side(self, last: kernels.Place) -> bool:
         """Whether a place is on the same side of singular poses as the start of the steps."""
@@ -313,8 +314,8 @@ class Momentum(Formulation):
     scheme : str
         "rattle", or "huang2002" for the scheme of the paper as it is printed.
     order : int, optional
-        Of steps of one size, :class:`loopdyn.Steps`: 2, or 4 or 6 by symmetric composition. By default steps are
-        extrapolated and chosen by the tolerances; of one size, they are of order 2.
+        Order of steps of one size, :class:`loopdyn.Steps`: 2, or 4 or 6 by symmetric composition. By default steps are
+        extrapolated and their size is chosen by the tolerances; steps of one size are then of order 2.
 
     Examples
     --------
@@ -346,9 +347,9 @@ class Momentum(Formulation):
         return self.order is not None or self.scheme == "huang2002"
 
     def supports(self, system: System) -> str | None:
-        """What `graph` treats, but for user forces, and rows of velocities in large systems.
+        """All systems that `graph` supports, except user forces, and rows that constrain velocities in large systems.
 
-        "huang2002" has four types of joints.
+        "huang2002" has four types of joints only.
         """
         if self.scheme == "huang2002":
             return HuangSolver.refusal(system)
@@ -362,11 +363,11 @@ class Momentum(Formulation):
         return Graph().supports(system)
 
     def passes(self, system: System) -> bool:
-        """Steps of "rattle" do; the matrix of the scheme of the paper is singular there."""
+        """True for "rattle"; the matrix of the published scheme is singular there."""
         return self.scheme == "rattle"
 
     def plan(self, system: System) -> str:
-        """The unknowns of a step."""
+        """Unknowns of a step, and how it is solved."""
         sizes = f"{system.nv} increments and {system.nc} impulses of constraints"
         how = "of one size" if self.one_size else "extrapolated, their size by the tolerances"
         by = "by the elimination of graph, in linear time" if in_linear_time(system) else "by dense matrices"
@@ -380,12 +381,12 @@ class Momentum(Formulation):
 
 
 def step_maker(system: System, rank: Rank, regular: Solver, order: int) -> MomentumSolver:
-    """What makes steps: dense matrices are the faster way for small systems only."""
+    """Solver for the steps: by dense matrices for small systems, in linear time for large ones."""
     from loopdyn.formulations.momentum.large import LargeMomentumSolver  # which imports this module
 
     return (LargeMomentumSolver if in_linear_time(system) else MomentumSolver)(system, rank, regular, order)
 
 
 def in_linear_time(system: System) -> bool:
-    """Whether steps of a system are made by the elimination of `graph`."""
+    """Whether the steps of a system are solved by the elimination of `graph`."""
     return system.nv > LARGEST_DENSE_STEPS and bool(system.holonomic.all())

@@ -1,24 +1,24 @@
 """Steps that conserve momentum and close the joints at their end; see :mod:`loopdyn.formulations.momentum.formulation`.
 
 A step of the time h begins at a closed state (q0, v0). With p(q, v) the generalised momenta of the tree, f its applied
-loads without velocity terms, d0 and d1 the momenta of the chord from q0 to q1 of all bodies, as the tree sees them at
-its two ends (:mod:`loopdyn.tree.momenta`),
+loads without velocity terms, and d0 and d1 the generalised momenta of the chord from q0 to q1 at its two ends
+(:mod:`loopdyn.tree.momenta`),
 
     p(q0, v0) + h/2 f0 + J0^T Q0 = d0(q0, q1),      phi(t1, q1) = 0             momentum and closure: q1, Q0
     p(q1, v1) = d1(q0, q1) + h/2 f1 + J1^T Q1,      J1 v1 + phi_t = 0           momentum and closure: v1, Q1
 
 These are the discrete Euler-Lagrange equations of the tree with impulses of the constraints at both ends: symplectic,
-symmetric, of order two. Nothing in them is divided by an inertia. Along the motions N that the rows allow, J N = 0, the
+symmetric, of order two. No inertia is inverted. Along the motions N that the rows allow, J N = 0, the
 impulses drop out,
 
     N0^T (p0 + h/2 f0 - d0(q0, q1)) = 0,  phi(q1) = 0           N1^T (p(q1, v1) - d1 - h/2 f1) = 0,  J1 v1 + phi_t = 0
 
-and this is what is solved, the first pair by Newton's method with the matrix (J1; N0^T M0 / h): it is regular where the
+and these are solved, the first pair by Newton's method with the matrix (J1; N0^T M0 / h): it is regular if the
 tangents at both ends are not normal to each other, on both sides of a singular pose and across it. As many rows count
-as are independent in the regular motion: beside a singular pose one of them is nearly dependent, but kept.
+as are independent in the regular motion: near a singular pose one of them is nearly dependent, but kept.
 
-Rows of velocities alone are closed in the middle of the step. All here is in natural units: angles, and lengths in
-sizes of the mechanism, which `unit` (nv) and `row_unit` (nc) convert.
+Rows that constrain velocities alone are closed in the middle of the step. All quantities are in natural units (angles
+in rad, lengths relative to the size of the mechanism), to which `unit` (nv) and `row_unit` (nc) convert.
 """
 
 from __future__ import annotations
@@ -37,14 +37,15 @@ from loopdyn.tree.jacobian import constraint_terms
 from loopdyn.tree.kinematics import place
 from loopdyn.tree.momenta import chord, loads, momenta
 
-# Newton's method ends where the next change is rounding, rad or sizes of the mechanism ...
+# Newton's method ends if the next change is rounding, in natural units ...
 ROUNDING = 2e-14
-# ... or where changes smaller than this no longer shrink to SLOWEST of the last: beside a singular pose rounding grows.
+# ... or if changes smaller than this no longer shrink to SLOWEST of the last: near a singular pose rounding grows.
 STALLED, SLOWEST = 1e-9, 0.5
-FAR = 10.0  # change, rad or sizes of the mechanism, with which it is lost
-MOST = 30  # iterations at most
+FAR = 10.0  # change, in natural units, above which it has diverged
+MOST = 30  # largest number of iterations
 
-# Numbers of a place: time, and the smallest length of a row that is kept beyond those before it, in natural units.
+# Numbers of a place: time, and the indicator: the smallest length of the component of a kept row that is orthogonal to
+# the rows before it, in natural units.
 TIME, INDICATOR, N_NUMBERS = range(3)
 
 
@@ -57,7 +58,7 @@ class Place(NamedTuple):
     J: Any  # (nc, nv)
     phi: Any  # (nc,) residual of position
     rate: Any  # (nc,) residual of velocity
-    explicit: Any  # (nc,) its part that is not J v
+    explicit: Any  # (nc,) its part phi_t
     T: Any  # (nc, nv)
     mirror: Any  # (nc, nv) normals of the reflections
     kept: Any  # (nc,) int: rows in the order of their choice at the start of the steps
@@ -65,16 +66,16 @@ class Place(NamedTuple):
     M: Any  # (nv, nv) mass matrix
     p: Any  # (nv,) momenta
     f: Any  # (nv,) loads
-    d: Any  # (nv,) momenta of the chord as seen from here
+    d: Any  # (nv,) generalised momenta of the chord at this end
     impulse: Any  # (nv,) of the constraints at this end of the step
 
 
 class Scratch(NamedTuple):
-    """What is used on the way."""
+    """Scratch arrays, and units."""
 
     unit: Any  # (nv,) natural units of increments
     row_unit: Any  # (nc,)
-    of_velocity: Any  # (n,) int: rows of velocities alone
+    of_velocity: Any  # (n,) int: rows that constrain velocities alone
     load: Any  # (bodies, 12)
     goal: Any  # (nc,)
     x: Any  # (nv,)
@@ -105,7 +106,7 @@ def turn(P, x):
 
 @inline
 def choose_row(P, k):
-    """Bring to place k the row that is the longest beyond those before it."""
+    """Exchange into place k the row with the longest component orthogonal to the rows before it."""
     nc, nv = P.J.shape
     best, longest = k, -1.0
     for i in range(k, nc):
@@ -121,7 +122,7 @@ def choose_row(P, k):
 
 @inline
 def factor_rows(P, choose):
-    """Turn the axes into the span of the rows, one after another: those in `P.kept`, or such as are chosen here."""
+    """Factorise the rows by reflections, one after another: those in `P.kept` or, with `choose`, rows chosen here."""
     nc, nv = P.J.shape
     rank = nv - P.N.shape[0]
     rows = nc if choose else rank
@@ -151,7 +152,7 @@ def factor_rows(P, choose):
 
 @inline
 def reflect(P, k, rest, rows):
-    """Reflection k, which brings what is left of row k, of the length `rest`, to the axis k; the rows below follow."""
+    """Apply reflection k, which turns the rest of row k, of the length `rest`, to axis k, to the rows below."""
     nv = P.J.shape[1]
     x = P.T[k, k]
     end = -rest if x > 0.0 else rest
@@ -171,7 +172,7 @@ def reflect(P, k, rest, rows):
 
 @inline
 def smallest(P, goal, x):
-    """x (nv) = the smallest motion with J x = goal (nc)."""
+    """x (nv): minimum-norm motion with J x = goal (nc)."""
     nv = x.size
     rank = nv - P.N.shape[0]
     for i in range(nv):
@@ -186,7 +187,7 @@ def smallest(P, goal, x):
 
 @inline
 def add_multipliers(P, S):
-    """S.total += multipliers of the rows that are kept for the load `P.impulse`, which is in their span."""
+    """S.total += multipliers of the kept rows for the load `P.impulse`, which is in their span."""
     nv = P.impulse.size
     rank = nv - P.N.shape[0]
     for k in range(nv):
@@ -214,7 +215,7 @@ def rows_at(ints, floats, P, S):
 
 @inline
 def natural_rows(ints, P, S):
-    """Rows that have been found, in natural units."""
+    """Convert the rows to natural units."""
     w = open_work(ints, P.work)
     nc, nv = P.J.shape
     for i in range(nc):
@@ -228,14 +229,14 @@ def natural_rows(ints, P, S):
 
 @inline
 def natural(S, x):
-    """x (nv) <- momenta or loads in natural units."""
+    """Convert momenta or loads x (nv) to natural units."""
     for k in range(x.size):
         x[k] *= S.unit[k]
 
 
 @inline
 def put(ints, P, t, v):
-    """Time and speeds into the work array of a place; its coordinates are there."""
+    """Write time and speeds to the work array of a place, which has its coordinates already."""
     w = open_head(ints, P.work)
     P.number[TIME] = t
     w.t[0] = t
@@ -245,7 +246,7 @@ def put(ints, P, t, v):
 
 @kernel
 def begin(ints, floats, P, S):
-    """All that a step needs to know of the state (t, q, v) in the work array of its first place."""
+    """Compute the data of a place that a step needs, at the state (t, q, v) in its work array."""
     w = open_head(ints, P.work)
     for k in range(w.v.size):
         P.v[k] = w.v[k]
@@ -280,7 +281,7 @@ def dot_row(A, i, x):
 
 @inline
 def complete(P, S):
-    """S.x <- S.x + N1 y with y from (along N1) y = S.y - along x; False where the tangents are normal to each other."""
+    """S.x <- S.x + N1 y with y from (along N1) y = S.y - along x; False if the tangents are normal to each other."""
     n, nv = P.N.shape
     for i in range(n):
         S.y[i, 0] -= dot_row(S.along, i, S.x)
@@ -298,7 +299,7 @@ def complete(P, S):
 
 @inline
 def start_from(ints, P, q, xi):
-    """The coordinates q moved by the increments xi, SI units, into the work array of a place."""
+    """Write the coordinates q, moved by the increments xi in SI units, to the work array of a place."""
     w = open_head(ints, P.work)
     for k in range(q.size):
         w.q[k] = q[k]
@@ -307,7 +308,7 @@ def start_from(ints, P, q, xi):
 
 @inline
 def move_on(ints, P, xi):
-    """Coordinates in the work array of a place moved by the increments xi, SI units."""
+    """Move the coordinates in the work array of a place by the increments xi in SI units."""
     tree, q = open_tree(ints), open_head(ints, P.work).q
     for i in range(ints[H_BASES], tree.shape[0]):
         joint_plus(tree[i, KIND], tree[i, NV], q, tree[i, Q0], xi, tree[i, V0], q)
@@ -323,7 +324,7 @@ def middle_speeds(ints, xi, h, v):
 
 @inline
 def gaps(ints, floats, A, B, C, S, h):
-    """-residual of all rows at the end B into S.goal; rows of velocities as h times that in the middle of the step."""
+    """-residual of all rows at the end B into S.goal; for rows of velocities h times that in the middle of the step."""
     for i in range(S.goal.size):
         S.goal[i] = -B.phi[i]
     if S.of_velocity.size > 0:
@@ -343,7 +344,7 @@ def gaps(ints, floats, A, B, C, S, h):
 
 @inline
 def close(ints, floats, A, B, C, S, h):
-    """The place B where a step from A ends; a status."""
+    """Solve for the position at the end B of a step from A; returns a status."""
     n, nv = A.N.shape
     for i in range(n):
         for j in range(nv):
@@ -392,7 +393,7 @@ def close(ints, floats, A, B, C, S, h):
 
 @inline
 def end_speeds(ints, floats, A, B, S, h, moving_bases):
-    """Speeds at the end B by its loads, which may depend on them; a status."""
+    """Solve for the speeds at the end B with its loads, which may depend on them; returns a status."""
     n, nv = B.N.shape
     w = open_head(ints, B.work)
     for k in range(nv):
@@ -411,7 +412,7 @@ def end_speeds(ints, floats, A, B, S, h, moving_bases):
     last = np.inf
     for _ in range(MOST):
         put(ints, B, B.number[TIME], B.v)
-        if S.of_velocity.size > 0:  # they may be other than linear in the speeds
+        if S.of_velocity.size > 0:  # they may be nonlinear in the speeds
             rows_at(ints, floats, B, S)
         loads(ints, floats, B.work, S.load[:, :6], B.f)
         natural(S, B.f)
@@ -444,7 +445,7 @@ def end_speeds(ints, floats, A, B, S, h, moving_bases):
 
 @kernel
 def step(ints, floats, A, B, C, S, h, moving_bases):
-    """A step of order two of the time h from the place A to the place B, with C for its middle; returns a status."""
+    """Make a step of order two of the time h from place A to place B, with C for its middle; returns a status."""
     status = close(ints, floats, A, B, C, S, h)
     if status == FINE:
         add_multipliers(A, S)

@@ -1,13 +1,13 @@
-"""Momentum steps of large systems, in linear time: by the elimination of `graph` in the place of dense matrices.
+"""Momentum steps of large systems in linear time, by the elimination of `graph` instead of dense matrices.
 
-The equations are those of :mod:`loopdyn.formulations.momentum.kernels`. Let P(q) r be the motion that the constraints
-at q leave of a load r: the accelerations that `graph` finds with the load less those without it, at rest. Then
+The equations are those of :mod:`loopdyn.formulations.momentum.kernels`. Let P(q) r be the constrained response to a
+load r: the accelerations of `graph` at rest with the load less those without it. Then
 
     q1 <- closed(q1 + h P(q0) (p0 + h/2 f0 - d0(q0, q1)))       until it no longer changes
-    v1 =  P(q1) (d1(q0, q1) + h/2 f1) + what moving drivers ask for
+    v1 =  P(q1) (d1(q0, q1) + h/2 f1) + speeds due to moving drivers
 
-solve the two pairs of equations: where P(q0) leaves nothing of a load, impulses of the rows balance it. The first
-converges by a factor of about the angle that links turn in a step. All here is in SI units.
+solve the two pairs of equations: impulses of the rows balance a load to which the response is zero. The first iteration
+converges by a factor of about the angle that links turn in a step. All quantities are in SI units.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from loopdyn.tree.momenta import chord, loads, momenta
 
 Array = NDArray[np.float64]
 
-MOST = 100  # iterations at most
-# Changes below STALLED, rad or sizes of the mechanism, that no longer shrink to SLOWEST of the last are rounding.
+MOST = 100  # largest number of iterations
+# Changes below STALLED, in natural units, that no longer shrink to SLOWEST of the last are rounding.
 STALLED, SLOWEST = 1e-10, 0.9
-# The weakest combinations of rows that are watched, inverse iterations for them, and seed of their start.
+# Number of weakest combinations of rows that are monitored, of inverse iterations for them, and seed of their start.
 WEAKEST, INVERSIONS, PROBE = 6, 8, 0
 
 
@@ -93,21 +93,21 @@ class LargeMomentumSolver(MomentumSolver):
             total=np.zeros(s.nc),
         )
 
-    # ------------------------------------------------------------------------------- what `graph` is asked
+    # --------------------------------------------------------------------------------- solutions by `graph`
 
     def _solve(self, t: float, q: Array, load: Array | float) -> tuple[Array, Array]:
-        """Accelerations and multipliers at rest, with a load on the freedoms added to those of the model."""
+        """Accelerations and multipliers at rest, with a load on the freedoms in addition to those of the model."""
         e = self.elimination
         e.set_state(t, q, 0.0)
         e.work.tau[:] = load
-        e.run(accelerate)  # rows stay those of the start: as many count as are independent in the regular motion
+        e.run(accelerate)  # the rows are those of the start: as many as are independent in the regular motion
         e.work.tau[:] = 0.0
         return e.work.a.copy(), e.views.multipliers[: self.system.nc].copy()
 
     def _constrained_response(self, place: kernels.Place, impulse: Array, h: float) -> tuple[Array, Array]:
-        """P(q) impulse, and the multipliers of the rows that take the rest of it.
+        """Constrained response P(q) to an impulse, and the multipliers of the rows that balance the rest of it.
 
-        As a load over the time h of a step it is of the size of the forces, so that little is lost in the difference.
+        As a load over the time h of a step it is of the size of the forces, so that the difference loses few digits.
         """
         q, t = self.system.open_work(place.work).q, float(place.number[kernels.TIME])
         (a, lam), (a0, lam0) = self._solve(t, q, impulse / h), self._solve(t, q, 0.0)
@@ -121,7 +121,7 @@ class LargeMomentumSolver(MomentumSolver):
         return e.work.q.copy(), e.work.v.copy()
 
     def _indicator(self, t: float, q: Array) -> float:
-        """Root of the smallest pivot, each as a share of the largest that it has been."""
+        """Square root of the smallest pivot, each as a share of its largest value so far."""
         self._solve(t, q, 0.0)
         pivots = np.maximum(self.elimination.views.pivot, 0.0)
         self._largest = np.maximum(self._largest, pivots)
@@ -131,16 +131,16 @@ class LargeMomentumSolver(MomentumSolver):
     # ---------------------------------------------------------------------------------------------- steps
 
     def __call__(self, t: float, q: Array, v: Array) -> Solution:
-        """As :class:`MomentumSolver` does; multipliers beside a singular pose are those of `graph`."""
+        """As :class:`MomentumSolver`; multipliers near a singular pose are those of `graph`."""
         if self._indicator(t, q) > BLURRED:
             return self.regular(t, q, v)
         a = self._auxiliary._by_differences(t, q, v)
         return Solution(a, self._solve(t, q, 0.0)[1], {"singular": 1.0})
 
     def begin(self, t: float, q: Array, v: Array, inexact: float = 0.0) -> float:
-        """Take a closed state as the start of the steps that follow; its indicator.
+        """Make a closed state the start of the following steps; returns its indicator.
 
-        The motions that it allows are those of its own rows, however `inexact` it is.
+        The allowed motions are those of its own rows, however `inexact` it is.
         """
         self._note(self.places[0], t, q, v)
         self._anchor = None
@@ -153,12 +153,12 @@ class LargeMomentumSolver(MomentumSolver):
         return self.first
 
     def place_at(self, t: float, q: Array, v: Array) -> kernels.Place:
-        """A state as a place where a step could end; the start of the steps stays."""
+        """Place of a state at which a step could end; the start of the steps is unchanged."""
         self._note(self.places[-1], t, q, v)
         return self.places[-1]
 
     def _note(self, place: kernels.Place, t: float, q: Array, v: Array) -> None:
-        """All that a step needs to know of a state."""
+        """Compute the data of a place that a step needs."""
         s, load = self.system, self.scratch.load[:, :6]
         w = s.open_work(place.work)
         w.t[0], w.q[:], w.v[:] = t, q, v
@@ -168,12 +168,12 @@ class LargeMomentumSolver(MomentumSolver):
         place.number[kernels.INDICATOR] = self._indicator(t, np.array(q, float))
 
     def _part(self, here: kernels.Place, there: kernels.Place, h: float) -> int:
-        """One step of order two, whose multipliers are added to `scratch.total`; a status."""
+        """Make one step of order two and add its multipliers to `scratch.total`; returns a status."""
         status = self._close(here, there, h)
         return self._end_speeds(here, there, h) if status == FINE else status
 
     def _close(self, A: kernels.Place, B: kernels.Place, h: float) -> int:
-        """The place B where a step from A ends; a status."""
+        """Solve for the position at the end B of a step from A; returns a status."""
         s, units = self.system, self.scratch.unit
         wA, wB, t1 = s.open_work(A.work), s.open_work(B.work), float(A.number[kernels.TIME]) + h
         rest = np.zeros(s.nv)
@@ -199,14 +199,14 @@ class LargeMomentumSolver(MomentumSolver):
         return NOT_CLOSED
 
     def _end_speeds(self, A: kernels.Place, B: kernels.Place, h: float) -> int:
-        """Speeds at the end B by its loads, which may depend on them; a status."""
+        """Solve for the speeds at the end B with its loads, which may depend on them; returns a status."""
         s, S, load = self.system, self.scratch, self.scratch.load[:, :6]
         w, t1 = s.open_work(B.work), float(B.number[kernels.TIME])
         S.still[:] = 0.0
         if self._moving_bases:
             w.v[:] = 0.0
             momenta(s.ints, s.floats, B.work, load, S.still)
-        # of all speeds with which drivers move as they must, those of the smallest energy
+        # speeds of minimum energy among those with the prescribed motion of the drivers
         asked = self.closed(t1, w.q, np.zeros(s.nv))[1]
         B.v[:] = A.v
         last = np.inf
@@ -228,11 +228,12 @@ class LargeMomentumSolver(MomentumSolver):
         return UNSETTLED
 
     def orientation(self, place: kernels.Place) -> Array:
-        """A square matrix that tells on which side of singular poses a place is, as far as the weakest rows tell.
+        """Square matrix that tells on which side of singular poses a place is, as far as the weakest rows tell.
 
-        With u the weakest combinations of rows at the start, and p the momenta of the motions that change them there,
-        it has the momenta p of the motions that change u at the place. It is a part of the inverse of what dense
-        matrices have: a loss of rank brings an eigenvalue through infinity to the left, if the others are not lost.
+        With u the weakest combinations of rows at the start, and p the momenta of the minimum-energy motions that
+        change them there, it has the products of p with the motions that change u at the place. It is a part of the
+        inverse of the matrix of :class:`MomentumSolver`: a loss of rank moves an eigenvalue through infinity to the
+        left half-plane, if the other rows stay independent.
         """
         if self._anchor is None:
             u, x = self._weakest(self.places[0])
@@ -245,7 +246,7 @@ class LargeMomentumSolver(MomentumSolver):
         """M v at a place for the motions v, columns of a matrix."""
         s, load, found = self.system, self.scratch.load[:, :6], np.zeros((motions.shape[1] + 1, self.system.nv))
         w = s.open_work(place.work)
-        for speeds, p in zip((*motions.T, 0.0), found, strict=True):  # the last: of moving bases alone
+        for speeds, p in zip((*motions.T, 0.0), found, strict=True):  # the last one: moving bases alone
             w.v[:] = speeds
             momenta(s.ints, s.floats, place.work, load, p)
         w.v[:] = place.v
@@ -260,7 +261,7 @@ class LargeMomentumSolver(MomentumSolver):
         """(J M^-1 J^T)^-1 u for combinations u of rows in natural units, and motions x of least energy with J x = u."""
         e = self.elimination
         solved, x = np.empty_like(u), np.empty((self.system.nv, u.shape[1]))
-        step = e.views.step[: len(u)]  # behind them is room for rows that are left out
+        step = e.views.step[: len(u)]  # entries of rows that are left out follow
         for k in range(u.shape[1]):
             step[:] = u[:, k] * self._row_units
             minimum_energy_motion(*e.arrays)

@@ -1,4 +1,4 @@
-"""Reactions that close the joints at the end of a step, as they were first published; every body free, every joint cut.
+"""The published scheme: reactions that close the joints at the end of a step; every body free, every joint cut.
 
 C.-F. Huang, C.-D. Yan, S.-L. Jeng, W.-H. Cheing, *A constrained multibody system dynamics avoiding kinematic
 singularities*, 2002.
@@ -15,7 +15,7 @@ singularities*, 2002.
 | Q | `Q` | (nc,) | reactions on the declared child (link i), along the axes of F at the start of the step |
 | d'^c, q', h' | `c`, `q`, `h` | (3,) | points from the mass centre, axes and normals of joints; body axes |
 
-Body 0 is the ground, which nothing accelerates. Over a step of length dt a point moves by U + W, a vector by P + H,
+Body 0 is the ground, which has no acceleration. Over a step of length dt a point moves by U + W, a vector by P + H,
 second-order Taylor polynomials in which Q is linear; the joints, closed at its end, make (36), linear in Q.
 
 Deviations
@@ -24,16 +24,16 @@ Deviations
 - (20): primes and hats; (22), (23): W_i - W_j = (r_j - r_i) + (U_j - U_i); (27): (q_j + P_j)^ leads the term of H_i,
   and its three equations, of rank two, are projected on two normals of q_i + P_i; (31): the right side has the
   opposite sign; (33): (h_j + P_j)^T leads the term of H_i.
-- (34), (35) balance a pair only if both bodies receive their load at one point. In cylindrical and prismatic joints c_i
-  and c_j are apart: there the force on link j acts at c_i as well, which the paper does not say.
-- Of the moments of a joint only those that its rows call for are unknowns; the paper's 45 unknowns of the platform
-  include six about the axes of its hinges, which its 39 equations leave open.
-- A is brought back to a rotation after each step, which the paper does not say.
-- The paper solves by Gaussian elimination. Where rows depend on others for ever, as those of plane loops in space, Q is
-  not determined: then the Q of minimum norm is taken, with the count of independent rows that the mechanism has.
+- (34), (35) satisfy action and reaction only if the loads on both bodies act at one point. In cylindrical and prismatic
+  joints c_i and c_j differ: there the force on link j acts at c_i as well, which the paper does not say.
+- Only the moments of a joint that belong to its rows are unknowns; the paper's 45 unknowns of the platform include six
+  about the axes of its hinges, which its 39 equations leave undetermined.
+- A is projected to a rotation after each step, which the paper does not say.
+- The paper solves by Gaussian elimination. If rows are redundant at all poses, as those of planar loops in space, Q is
+  not determined: then the Q of minimum norm is taken, with the number of independent rows of the mechanism.
 
-The update of the velocity, r' + r'' dt, is our reading of "using Eqs. (5)-(10)". With it the scheme is of first order
-and unstable; docs/theory/momentum.md shows it.
+The update of the velocity, r' + r'' dt, is our interpretation of "using Eqs. (5)-(10)". With it the scheme is of first
+order and unstable; docs/theory/momentum.md shows it.
 """
 
 from __future__ import annotations
@@ -59,12 +59,12 @@ JOINTS = ("spherical", "revolute", "cylindrical", "prismatic")  # sections 5 to 
 
 
 class HuangSolver(SteppingSolver):
-    """The printed scheme, prepared for one system in which every body hangs on a free joint.
+    """The printed scheme, prepared for one system in which every body has a free joint to the ground.
 
     Parameters
     ----------
     system : System
-        ``mechanism.compile(free=list(mechanism.bodies))``, one that :meth:`refusal` has nothing against.
+        ``mechanism.compile(free=list(mechanism.bodies))``, for which :meth:`refusal` returns None.
     regular : Solver
         Gives accelerations at a state; the scheme itself only has steps.
     rank : Rank
@@ -103,7 +103,7 @@ class HuangSolver(SteppingSolver):
 
     @staticmethod
     def refusal(system: System) -> str | None:
-        """None if the scheme can treat `system`, else the reason in words."""
+        """None if the scheme supports `system`, else the reason in words."""
         m = system.mechanism
         if system.tolerated is not None:
             return f"{system.tolerated}, and the printed scheme meets all rows of a joint"
@@ -158,9 +158,9 @@ class HuangSolver(SteppingSolver):
         SingularityError
             If the reactions are not determined: no pivot is left in (36).
         ConvergenceError
-            If the scheme has blown up.
+            If the scheme has diverged.
         """
-        with np.errstate(over="ignore", invalid="ignore"):  # `_update` raises where numbers end
+        with np.errstate(over="ignore", invalid="ignore"):  # `_update` raises if numbers are not finite
             step = self._begin(State(t, q, v), h)
             Q = self._solve(*self._closed_at_the_end(step), t)
             q_end, v_end = self._update(step, Q, t, q)
@@ -173,7 +173,7 @@ class HuangSolver(SteppingSolver):
     # ------------------------------------------------------------------------------------------ parts of a step
 
     def _begin(self, state: State, h: float) -> _Step:
-        """The state in the paper's letters, what the applied forces do alone, and what unit reactions do."""
+        """State in the paper's symbols, accelerations by applied forces alone, and accelerations by unit reactions."""
         n = 1 + self.system.nb
         r, v, w = np.zeros((n, 3)), np.zeros((n, 3)), np.zeros((n, 3))
         A = np.tile(np.eye(3), (n, 1, 1))
@@ -190,7 +190,7 @@ class HuangSolver(SteppingSolver):
         return _Step(h, r, A, v, w, C, f, *self._unit_reactions(r, A))
 
     def _unit_reactions(self, r: Array, A: Array) -> tuple[Array, Array]:
-        """D and R/m: accelerations that reactions of one give to the bodies, a column for each."""
+        """D and R/m: accelerations of the bodies by unit reactions, one column each."""
         R = np.zeros((len(r), 3, self.system.nc))
         N = np.zeros_like(R)  # moments about the mass centres, body axes
         for joint in self.joints:
@@ -217,7 +217,7 @@ class HuangSolver(SteppingSolver):
         return matrix, right
 
     def _solve(self, matrix: Array, right: Array, t: float) -> Array:
-        """Reactions; of minimum norm, in units of the mechanism, where rows depend on others for ever."""
+        """Reactions; of minimum norm, in natural units, if rows are redundant at all poses."""
         units = self.system.row_units
         try:
             if not self.rank.redundant:
@@ -276,9 +276,9 @@ def _axes_at_the_end(A: Array, w: Array, alpha: Array, h: float) -> Array:
 
 @dataclass(frozen=True)
 class _Step:
-    """What is known at the start of a step of length h, and where points and vectors of the bodies are at its end.
+    """Data at the start of a step of length h, and points and vectors of the bodies at its end.
 
-    Each of the two is a place without reactions, and a matrix of what reactions of one add.
+    Each of these is its value without reactions, and a matrix of the contributions of unit reactions.
     """
 
     h: float
@@ -315,7 +315,7 @@ class _Step:
 
 @dataclass(frozen=True)
 class _Fixed:
-    """A vector that is fixed in a body, in its axes; a point by the vector from the mass centre."""
+    """A vector fixed in a body, in its axes; a point is given by the vector from the centre of mass."""
 
     body: int
     x: Array
@@ -366,7 +366,7 @@ class _Joint:
         return self.type in ("cylindrical", "prismatic")
 
     def equations(self, step: _Step) -> list[tuple[Array, Array]]:
-        """Its rows of (36) and their right sides: turning first, as in the rows of a system."""
+        """Rows of the joint in (36) and their right sides: rotations first, as in the rows of a system."""
         (r_i, W_i), (r_j, W_j) = step.point(self.c_i), step.point(self.c_j)
         if self.type == "spherical":
             return [(W_i - W_j, r_j - r_i)]  # [Huang2002 eq. 23]

@@ -1,7 +1,7 @@
 """Which coordinates are the best independent ones: four criteria, and the choice of a set.
 
 Blajer, Schiehlen, Schirm 1994, section 3. All criteria are given as a matrix W (k, n) with one column per coordinate:
-|W_i|^2 says how well coordinate i serves, and the measure of a set I of k coordinates is
+|W_i|^2 is the criterion of coordinate i, and the measure of a set I of k coordinates is
 
     Q(I) = det N_II,   N = W^T W
 
@@ -28,12 +28,12 @@ from loopdyn.loops.rank import of_matrix
 
 Array = NDArray[np.float64]
 
-# An exchange must increase the measure by this factor, so that rounding does not exchange for ever.
+# An exchange must increase the measure by this factor, so that rounding does not cause endless exchanges.
 WORTH = 1.0 + 1e-9
 
 
 def null_space(C: Array, rank: int) -> Array:
-    """Orthonormal basis (n, k) of the motions that the rows of C allow, `rank` of which are independent."""
+    """Orthonormal basis (n, k) of the null space of C, `rank` of whose rows are independent."""
     return np.asarray(np.linalg.svd(C)[2][rank:].T if len(C) else np.eye(C.shape[1]), float)
 
 
@@ -89,7 +89,7 @@ def _squared(Y: Array) -> Array:
 
 
 def orthogonal_projections(M: Array, C: Array) -> Array:
-    """cos^2 beta_i of eq. (23b) as it stands: what a range-space method has at hand, and nothing more.
+    """cos^2 beta_i of eq. (23b) as printed, from quantities that a range-space method has anyway.
 
     Examples
     --------
@@ -102,11 +102,11 @@ def orthogonal_projections(M: Array, C: Array) -> Array:
     return np.asarray((np.linalg.solve(S, X.T) ** 2).sum(axis=0) / np.diag(np.linalg.inv(M)), float)
 
 
-# ------------------------------------------------------------------------------------------------- choosing
+# --------------------------------------------------------------------------------------------- choice of a set
 
 
 def largest(W: Array, count: int) -> list[int]:
-    """Columns of W taken one after another, each the longest beside those before: pivoted Cholesky of W^T W.
+    """Columns of W chosen one after another by the longest component orthogonal to those before: pivoted Cholesky.
 
     Examples
     --------
@@ -128,7 +128,7 @@ def largest(W: Array, count: int) -> list[int]:
 def exchanged(W: Array, chosen: list[int]) -> list[int]:
     """Exchange one column at a time as long as the measure of the set grows.
 
-    Column j in the place of i multiplies Q by the square of the component of W_j along W_i in the basis of the set.
+    Replacing column i by j multiplies Q by the square of the component of W_j along W_i in the basis of the set.
 
     Examples
     --------
@@ -161,7 +161,7 @@ def measure(W: Array, chosen: list[int]) -> float:
 
 
 def largest_gain(W: Array, chosen: list[int], allowed: NDArray[np.bool_]) -> float:
-    """By how much the measure of a set can grow when one column gives way to another: how near it is to singular.
+    """Largest factor by which replacing one column increases the measure of a set; large close to a singular set.
 
     For one freedom that is the measure of the best coordinate over that of the one chosen.
 
@@ -177,7 +177,7 @@ def largest_gain(W: Array, chosen: list[int], allowed: NDArray[np.bool_]) -> flo
 
 
 def best_set(W: Array, allowed: NDArray[np.bool_] | None = None, start: list[int] | None = None) -> list[int]:
-    """The set that pivoting and exchange find, in ascending order; from `start` too, where one is given.
+    """Best set found by pivoting and exchange, in ascending order; also starting from `start`, if given.
 
     Parameters
     ----------
@@ -201,7 +201,7 @@ def best_set(W: Array, allowed: NDArray[np.bool_] | None = None, start: list[int
 
 
 def by_elimination(C: Array, rank: int, allowed: NDArray[np.bool_] | None = None) -> list[int]:
-    """The coordinates that elimination with complete pivoting leaves: those that are not allowed are used up first.
+    """Coordinates that elimination with complete pivoting leaves; those that are not allowed are eliminated first.
 
     Examples
     --------
@@ -227,7 +227,7 @@ def by_elimination(C: Array, rank: int, allowed: NDArray[np.bool_] | None = None
 
 
 def independent_rows(B: Array, holonomic: NDArray[np.bool_], count: int) -> list[int]:
-    """`count` rows of B, the most independent ones; as many as possible of them hold positions.
+    """The `count` most independent rows of B; as many holonomic ones as possible.
 
     Examples
     --------

@@ -1,18 +1,18 @@
-"""`Partition`: minimal equations in coordinates of the mechanism itself, the best ones at each time.
+"""`Partition`: minimal equations in independent joint coordinates, the best ones at each time.
 
-Of the n speeds of the tree as many are independent as the mechanism has freedoms; the others follow from the
-constraint rows. What is computed at a state is in :mod:`loopdyn.formulations.partition.kernels`, equation by equation;
-how coordinates are compared, in :mod:`loopdyn.formulations.partition.criteria`. Here a set is chosen, used, and
-exchanged for a better one.
+The number of independent speeds is that of the degrees of freedom; the other speeds of the tree follow from the
+constraint rows. The computation at a state is in :mod:`loopdyn.formulations.partition.kernels`, equation by equation;
+the comparison of coordinates in :mod:`loopdyn.formulations.partition.criteria`. This module chooses a set, uses it, and
+switches to a better one.
 
 The state that is integrated has one of two forms (end of section 2 of the paper):
 
-* ``k+n``: v_I and all q. At every evaluation v_D = A v_I + eta. Positions drift as slowly as the tolerance allows, and
-  are projected where the run asks for it.
+* ``k+n``: v_I and all q. At every evaluation v_D = A v_I + eta. Positions drift within the tolerance, and are projected
+  by the drift control of the run.
 * ``2k``: v_I and q_I. At every evaluation q_D is solved from phi(t, q) = 0, then v_D. Nothing drifts.
 
-Integrators keep full states and derivatives in any case; the dependent ones are overwritten by what follows from the
-independent ones. So a change of coordinates between two steps changes nothing that a multistep method remembers.
+Integrators keep full states and derivatives in any case; the dependent ones are overwritten by functions of the
+independent ones. So a coordinate switch between two steps does not affect the history of a multistep method.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ from loopdyn.system.system import State, System
 from loopdyn.tree.functions import add_user_forces, constraint_equations, require_rows
 from loopdyn.tree.user_rows import user_rows
 
-# Share of the smallest pivot of C_D, when a set was taken, below which the set is no longer followed, there being none
-# better: rounding in q_D grows with the inverse of the pivot and in v_D with its square, 1e-16 becomes 1e-10. Nearer to
-# a pose where all sets are singular, steps are spent on that, or the run slips onto another branch of the motion.
+# Share of the smallest pivot of C_D at the choice of a set, below which the run ends if there is no better set:
+# rounding in q_D grows with the inverse of the pivot and in v_D with its square, 1e-16 becomes 1e-10. Closer to a pose
+# where all sets are singular, rounding limits the steps, or the run switches to another branch.
 FOLLOWED = 1e-3
 
 
@@ -76,7 +76,7 @@ class WorkArrays:
         )  # fmt: skip
 
     def reopen(self) -> None:
-        """Views of the arrays as they are now."""
+        """Open the views of the present arrays."""
         self.arrays = (self.ints, self.floats, self.work)
         self.state = self.system.open_work(self.work)
         self.views: layout.Partitioned = opened(layout.open_partition, *self.arrays)
@@ -104,7 +104,7 @@ class WorkArrays:
 
 
 def _above(system: System) -> NDArray[np.int64]:
-    """For each speed the next one towards the root of the tree, or -1."""
+    """Next speed towards the root of the tree for each speed, or -1."""
     tree = system.model.tree
     last = np.full(len(tree), -1)  # the last speed of each body, or of the next body towards the root that has any
     above = np.full(system.nv, -1, np.int64)
@@ -123,7 +123,7 @@ class PartitionSolver(ChoosingSolver):
     Attributes
     ----------
     active : tuple of str
-        Speeds that are independent now in the run that is driven by `kernels`; calls choose for themselves.
+        Present independent speeds of the run that uses `kernels`; calls from Python choose their own.
 
     Examples
     --------
@@ -151,13 +151,13 @@ class PartitionSolver(ChoosingSolver):
 
     @property
     def independent(self) -> tuple[int, ...]:
-        """Those of the choice."""
+        """Independent speeds of the present choice."""
         return self.choice.independent
 
-    # -------------------------------------------------------------------------------------------- choosing
+    # ------------------------------------------------------------------------------------- choice of a set
 
     def choose(self, state: State, current: Choice | None) -> Choice:
-        """The best set at a state, or the current one with rows chosen anew where the gain is not worth a switch."""
+        """Best set at a state, or the current one with rows chosen again if the gain is not worth a switch."""
         if current is not None and (self.forced or not self._is_singular(current.independent, state)):
             now, wanted = self._with_rows(current.independent, state), self.options.switch
         else:
@@ -174,7 +174,7 @@ class PartitionSolver(ChoosingSolver):
         return self._with_rows(found, state) if is_better else now
 
     def _is_singular(self, independent: Sequence[int], state: State) -> bool:
-        """Whether the other speeds do not follow from these, by the judgement of :mod:`loopdyn.loops.rank`."""
+        """Whether these speeds do not determine the others, as decided by :mod:`loopdyn.loops.rank`."""
         J = scaled(self.system, constraint_equations(self.system, state)[1])
         return of_matrix(np.delete(J, list(independent), axis=1)).count < self.rank.count
 
@@ -190,7 +190,7 @@ class PartitionSolver(ChoosingSolver):
         return np.asarray(np.linalg.qr((D / P.unit).T)[0].T, float)
 
     def _with_rows(self, independent: Sequence[int], state: State) -> Choice:
-        """Rows for a set, chosen by pivots, and the evaluation there."""
+        """Choice of rows for a set by pivots, and the evaluation with them."""
         if self._is_singular(independent, state):
             raise self.singular(state.t, independent)
         s, c = self.system, self.calls
@@ -203,9 +203,9 @@ class PartitionSolver(ChoosingSolver):
         return Choice(tuple(int(i) for i in P.I), tuple(int(i) for i in P.rows), *P.notes[[layout.SIGN, layout.PIVOT]])
 
     def criterion(self, t: Array, q: Array, v: Array, active: NDArray[np.bool_]) -> Array:
-        """How well each speed would serve as an independent one, at many states with sets that are good there.
+        """Criterion of each speed as an independent one, at many states with regular sets.
 
-        Not a number where a set is singular, as at the end of a run that failed there.
+        NaN where a set is singular, as at the end of a run that failed there.
         """
         found = np.full((len(t), self.system.nv), np.nan)
         chosen = False
@@ -230,7 +230,7 @@ class PartitionSolver(ChoosingSolver):
     # ----------------------------------------------------------------------------------------------- solving
 
     def _evaluate(self, t: float, q: Array, v: Array) -> None:
-        """Everything at a state with the set that the arrays hold; raises what a status means."""
+        """Evaluate a state with the set in the arrays; raises the error of a status."""
         c = self.calls
         c.put(t, q, v)
         if self.functions:
@@ -245,7 +245,7 @@ class PartitionSolver(ChoosingSolver):
     def accelerations(self, t: float, q: Array, v: Array) -> Array:
         """Accelerations (nv,) alone, as a view that the next call overwrites: the fastest call from Python.
 
-        Where another set is better by the factor `switch` it is taken.
+        Switches to another set if that is better by the factor `switch`.
         """
         c = self.calls
         if self._held is not self.called:
@@ -264,7 +264,7 @@ class PartitionSolver(ChoosingSolver):
         return result
 
     def __call__(self, t: float, q: Array, v: Array) -> Solution:
-        """Accelerations and multipliers at one state, which is taken as it is given."""
+        """Accelerations and multipliers at one state, which is not corrected."""
         c, s, P = self.calls, self.system, self.calls.views
         self.accelerations(t, q, v)
         a = c.state.a.copy()
@@ -278,7 +278,7 @@ class PartitionSolver(ChoosingSolver):
         }
         return Solution(a, lam, diagnostics)
 
-    # ----------------------------------------------------------------------------------------------- driving
+    # -------------------------------------------------------------------------------------------------- runs
 
     @property
     def kernels(self) -> SolverKernels | None:
@@ -300,7 +300,7 @@ class PartitionSolver(ChoosingSolver):
         )
 
     def choose_again(self) -> SolverKernels:
-        """After an accepted step whose end asks for it: the choice at that state, with hysteresis."""
+        """Choose again, with hysteresis, after an accepted step whose end asks for it."""
         w = self.run.state
         state = State(float(w.t[0]), w.q.copy(), w.v.copy())
         before, self.choice = self.choice, self.choose(state, self.choice)
@@ -312,14 +312,14 @@ class PartitionSolver(ChoosingSolver):
         return self._kernels()
 
     def _may_switch_branch(self, state: State) -> bool:
-        """Whether another branch of the motion is near a state at which the set is nearly singular."""
+        """Whether the run may switch to another branch near a state at which the set is nearly singular."""
         return True
 
     def _taken(self, state: State) -> None:
-        """What else changes where another set is taken at a state."""
+        """Update other data when another set is chosen at a state."""
 
     def save_choices(self) -> dict[str, NDArray[Any]]:
-        """Choices of the run and of calls, for a checkpoint: chosen anew, rows and with them last digits may differ."""
+        """Choices of the run and of calls, for a checkpoint: choosing again could change the last digits."""
         found: dict[str, NDArray[Any]] = {"pivot_taken": np.array(self._pivot_taken)}
         found["fastest"] = np.array(self.run.views.notes[layout.FASTEST])
         for name, c in (("run", self.choice), ("called", self.called)):
@@ -329,7 +329,7 @@ class PartitionSolver(ChoosingSolver):
         return found
 
     def restore_choices(self, saved: Mapping[str, NDArray[Any]]) -> SolverKernels:
-        """Take them up again."""
+        """Restore saved choices."""
 
         def choice(name: str) -> Choice:
             sign, pivot = (float(x) for x in saved[f"{name}_scale"])
@@ -342,7 +342,7 @@ class PartitionSolver(ChoosingSolver):
         return self._kernels()
 
     def explain(self, status: int, t: float) -> LoopdynError:
-        """The error that a status means at the time t."""
+        """Error of a status at the time t."""
         if status == SINGULAR_SET:
             at = State(t, self.run.state.q.copy(), self.run.state.v.copy())
             moved = bool(self.system.mechanism.drivers or self.system.mechanism.base)  # by given motions
@@ -371,16 +371,16 @@ class Partition(Choosing):
     Parameters
     ----------
     criterion : str
-        By what coordinates are compared: "tangent", "orthogonal" (the projective criterion in its two forms, equal in
-        value), "svd", "lu" (geometry alone).
+        Criterion by which coordinates are compared: "tangent", "orthogonal" (the projective criterion in its two forms,
+        equal in value), "svd", "lu" (geometry alone).
     switch : float
-        Another set is taken after an accepted step where its measure is larger by this factor.
+        Another set is chosen after an accepted step if its measure is larger by this factor.
     independent : list of str, optional
-        Speeds that are independent, whatever the criterion says.
+        Speeds that are independent, regardless of the criterion.
     candidates : list of str, optional
         Speeds among which the independent ones are chosen; by default all.
     form : str
-        What is integrated: "k+n" (independent speeds, all coordinates) or "2k" (independent speeds and coordinates).
+        Integrated state: "k+n" (independent speeds, all coordinates) or "2k" (independent speeds and coordinates).
 
     Examples
     --------
@@ -404,7 +404,7 @@ class Partition(Choosing):
         super().__post_init__()
 
     def supports(self, system: System) -> str | None:
-        """Everything, but for positions solved where rows constrain velocities alone."""
+        """All systems, except form "2k" with rows that constrain velocities alone."""
         return self.positions_refused(system, "form='k+n'") if self.form == "2k" else None
 
     def plan(self, system: System) -> str:

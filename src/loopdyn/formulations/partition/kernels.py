@@ -1,15 +1,15 @@
 """Coordinate partitioning and its projective criterion, equation by equation.
 
 Blajer, Schiehlen, Schirm 1994, "A projective criterion to the coordinate partitioning method for multibody dynamics".
-:mod:`loopdyn.formulations.partition.formulation` chooses the coordinates, between steps; here is what is done at every
-state.
+:mod:`loopdyn.formulations.partition.formulation` chooses the coordinates between steps; this module has the computation
+at every state.
 
 ====================  ====================  ==========================================================
 paper                 code                  meaning
 ====================  ====================  ==========================================================
 q_I, q_D              ``I`` (k), ``D`` (r)  which speeds are independent, which dependent
 C, C_D                ``J[rows]``, ``CD``   Jacobian of the rows that are kept, its dependent columns (r, r)
-a                     ``rate``              phi_t; as J v + phi_t it is what is missing at velocity level
+a                     ``rate``              phi_t; as J v + phi_t the residual at velocity level
 b                     ``-gamma``            right side at acceleration level
 A, eta                ``A`` (r, k)          q'_D = A q'_I + eta
 xi                    ``xi`` (r)            q''_D = A q''_I + xi
@@ -29,8 +29,8 @@ Deviations:
 * v_D is corrected, v_D <- v_D - C_D^-1 (C v + a), which is (7) where rows are affine in the speeds and a Newton step
   for those that are not.
 * k_i of (16)-(23) is the dual base vector, whose squared length is M^-1(i, i).
-* M may be singular as long as M_d is not. For the criterion alone a coordinate without inertia in the open tree counts
-  as if it had very little: its projection is nearly zero, as in the limit of vanishing mass.
+* M may be singular as long as M_d is not. In the criterion a coordinate without inertia in the open tree is given a
+  very small one: its projection is nearly zero, as in the limit of vanishing mass.
 """
 
 import numpy as np
@@ -62,15 +62,15 @@ from loopdyn.tree.jacobian import all_rows
 from loopdyn.tree.kinematics import kinematics
 from loopdyn.tree.rnea import inverse_dynamics
 
-CLOSING_STEPS = 10  # of the position solve; a good start needs two or three
+CLOSING_STEPS = 10  # largest number of Newton steps for positions; a good start needs two or three
 LAST_CORRECTION = 1e-13  # rad or sizes of the mechanism: a correction below it is the last one
-# Share of the fastest speed by which dependent speeds may be off before they are made to follow, and speed, rad or
-# sizes of the mechanism per s, below which all is at rest. More is no error of a step but another branch of the motion.
-# Where all speeds pass zero together, as drivers may have it, they are compared with SLOW of the fastest so far: errors
-# that the tolerance of a step allows are much smaller.
+# Largest error of dependent speeds before they are corrected, as a share of the fastest speed, and speed, in natural
+# units per s, below which the mechanism is at rest. A larger error is not one of the step but a switch to another
+# branch. Where all speeds pass zero together, as drivers may prescribe, they are compared with SLOW of the fastest so
+# far: errors within the tolerance of a step are much smaller.
 SMOOTH, AT_REST, SLOW = 0.3, 1e-9, 1e-3
-WEAK_PIVOT = 0.1  # share of the smallest pivot of C_D at the choice, below which rows and coordinates are chosen anew
-# Of its own inertia, and of the largest one in natural units: below it a coordinate counts as if it had that much.
+WEAK_PIVOT = 0.1  # share of the smallest pivot of C_D at the choice, below which rows and coordinates are chosen again
+# Smallest inertia of a coordinate in the criterion: share of its own terms, and of the largest one in natural units.
 LEAST_SHARE, LEAST = 1e-12, 1e-18
 
 
@@ -96,7 +96,7 @@ def take_dependent(P):
 
 @inline
 def dependent_speeds(data, P):
-    """v_D from v_I: what is missing in the rows, J v + phi_t, is taken up by v_D [Blajer1994 eq. (7)]."""
+    """v_D from v_I: v_D is corrected so that the residual J v + phi_t vanishes [Blajer1994 eq. (7)]."""
     for i in range(P.rows.shape[0]):
         P.xi[i, 0] = P.rate[P.rows[i]] / P.row_unit[P.rows[i]]
     solve(P.CD, P.order, P.xi)
@@ -113,7 +113,7 @@ def dependent_speeds(data, P):
 
 @inline
 def dependent_corrections(data, P):
-    """P.xi <- -C_D^-1 phi, rows that constrain velocities alone left out; returns the largest, in natural units."""
+    """P.xi <- -C_D^-1 phi without rows that constrain velocities alone; returns the largest entry in natural units."""
     for i in range(P.rows.shape[0]):
         n = P.rows[i]
         P.xi[i, 0] = -data.phi[n] / P.row_unit[n] if P.holonomic[n] == 1 else 0.0
@@ -137,7 +137,7 @@ def move(model, data, motion):
 def dependent_positions(model, data, P):
     """q_D from q_I: phi(t, q_I, q_D) = 0 solved for q_D by Newton's method with one factorisation [Blajer1994 eq. (2)].
 
-    The start is the q_D that is integrated along, so the assembly branch is kept.
+    The start is the integrated q_D, so the assembly branch is kept.
     """
     before = np.inf
     for step in range(CLOSING_STEPS):
@@ -186,7 +186,7 @@ def dependence(data, P):
 
 @inline
 def minimal_mass(P):
-    """M_d = D M D^T, factorised [Blajer1994 eq. (13)]; False where it is not positive definite."""
+    """M_d = D M D^T, factorised [Blajer1994 eq. (13)]; False if it is not positive definite."""
     k, r = P.I.shape[0], P.D.shape[0]
     for i in range(P.M.shape[0]):
         for m in range(k):
@@ -210,7 +210,7 @@ def minimal_mass(P):
 def minimal_motion(P, h, out):
     """out = D^T z + [0; xi] with M_d z = D (h - M [0; xi]) [Blajer1994 eqs. (12), (14), (10)].
 
-    Of all motions whose dependent part is xi at rest of the independent ones, the one that h drives; with h = 0 the
+    Among all motions whose dependent part is xi for zero independent ones, it is the motion driven by h; with h = 0 the
     smallest in the mass metric.
     """
     k, r = P.I.shape[0], P.D.shape[0]
@@ -237,7 +237,7 @@ def minimal_motion(P, h, out):
 
 @kernel
 def accelerate(ints, floats, work):
-    """Accelerations `work.a` at the state in `work`; its dependent part is first made to follow, as the form says."""
+    """Accelerations `work.a` at the state in `work`, whose dependent part is first computed as the form requires."""
     model, data = open_model(ints, floats), open_work(ints, work)
     P = open_partition(ints, floats, work)
     o = ints[H_SOLVER]
@@ -267,7 +267,7 @@ def accelerate(ints, floats, work):
 
 @kernel
 def correct(ints, floats, work):
-    """One linear correction of the positions in `work`, the smallest in the mass metric; speeds follow from v_I."""
+    """One linear correction of the positions in `work`, smallest in the mass metric; speeds follow from v_I."""
     model, data = open_model(ints, floats), open_work(ints, work)
     P = open_partition(ints, floats, work)
     status = accelerate(ints, floats, work)
@@ -355,7 +355,7 @@ def _length(R, x, first):
 
 @inline
 def best_exchange(P):
-    """The largest factor by which the measure of the set grows when one coordinate gives way to another.
+    """Largest factor by which the measure of the set grows when one coordinate is replaced by another.
 
     With N_ij = G_ij / sqrt(free_i free_j), G = D^T M_d^-1 D of rank k, the columns I of G are D^T G_II. So det N_II
     is multiplied by A_ji^2 free_i / free_j where j takes the place of i; for k = 1 that is cos^2 alpha_j over
@@ -373,7 +373,7 @@ def best_exchange(P):
 
 @kernel
 def check(ints, floats, work):
-    """After an accepted step: AGAIN if other coordinates or rows should be chosen. `accelerate` was just run.
+    """AGAIN if other coordinates or rows should be chosen after an accepted step; `accelerate` was just run.
 
     Leaves the criterion in `cosine` and the gain of the best exchange in `notes`.
     """

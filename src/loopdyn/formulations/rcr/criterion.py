@@ -1,4 +1,4 @@
-"""The choice of coordinates of `rcr`: how good the present one is, group by group.
+"""Criterion for the choice of coordinates of `rcr`, group by group.
 
 Paper, symbols and deviations: :mod:`loopdyn.formulations.rcr.kernels`.
 """
@@ -38,8 +38,8 @@ from loopdyn.spatial.plucker import (
 )
 from loopdyn.tree.kinematics import rigid_bodies
 
-WEAK_PIVOT = 0.1  # share of the pivot at the choice, below which rows and coordinates are chosen anew
-# Share of the largest term of its inertia: below it a freedom counts in the criterion as if it had that much.
+WEAK_PIVOT = 0.1  # share of the pivot at the choice, below which rows and coordinates are chosen again
+# Smallest inertia of a freedom in the criterion, as a share of the largest term of its inertia.
 LEAST_SHARE = 1e-12
 
 
@@ -59,8 +59,8 @@ def mobilities(model, work, G):
     """M^-1(i, i) of every speed in the open tree, in linear time, into `free`.
 
     Accelerations of a tree under random loads of covariance M have the covariance M^-1. Along the articulated-body
-    algorithm a = u - U . a' / d with u independent of all inward, of variance 1/d: so variances go outward body by
-    body. `spread` is the covariance of a body's acceleration, (linear, mixed, angular) blocks.
+    algorithm a = u - U . a' / d with u of variance 1/d and independent of all bodies inward: so variances are computed
+    outward, body by body. `spread` is the covariance of a body's acceleration, (linear, mixed, angular) blocks.
     """
     B, D = work.body, work.dof
     for i in range(model.tree.shape[0] - 1, model.n_bases - 1, -1):
@@ -108,9 +108,9 @@ def mobilities(model, work, G):
 
 @inline(always=True)
 def best_exchange(model, P, G):
-    """The largest factor by which the measure of a set grows when one independent speed gives way to another.
+    """Largest factor by which the measure of a set grows when one independent speed is replaced by another.
 
-    Q is multiplied by E_ji^2 free_i / free_j where j takes the place of i (see blajer.best_exchange).
+    Replacing i by j multiplies Q by E_ji^2 free_i / free_j (see blajer.best_exchange).
     """
     best = 0.0
     for g in range(P.group.shape[0]):
@@ -129,7 +129,7 @@ def best_exchange(model, P, G):
 
 @kernel(short_loops=True)
 def check(ints, floats, work):
-    """After an accepted step: AGAIN if other coordinates or rows should be chosen. `accelerate` was just run.
+    """AGAIN if other coordinates or rows should be chosen after an accepted step; `accelerate` was just run.
 
     Leaves the mobilities in `free` and the gain of the best exchange in `notes`.
     """

@@ -1,4 +1,4 @@
-"""Cells of `rcr`: how dependent speeds follow from tentative ones, and what is missing in the rows.
+"""Dependent speeds of `rcr` from tentative ones, cell by cell, and the right sides of the rows.
 
 Paper, symbols and deviations: :mod:`loopdyn.formulations.rcr.kernels`.
 """
@@ -85,7 +85,7 @@ from loopdyn.tree.jacobian import freedom_of_cut, linear_terms
 
 @inline(always=True)
 def close_at(model, work, P, G, part):
-    """Where the rows of a part act, into `point`."""
+    """Point at which the rows of a part act, into `point`."""
     e = P.part[part, Y_ENTRY]
     if e < 0:
         n = P.part[part, Y_CUT]
@@ -115,7 +115,7 @@ def take_rows(work, P, G, c, part):
 def reduce_rows(model, work, P, G, c):
     """Rows of cell c: columns of dependent speeds into `Y`, of tentative ones, moved to the right, into `reduced`.
 
-    [Anderson2003 eqs. (41), (43)]: P_k shifted to where the loop closes.
+    [Anderson2003 eqs. (41), (43)]: P_k shifted to the point where the loop closes.
     """
     B, D = work.body, work.dof
     first, t = P.cell[c, K_ROWS], P.cell[c, K_WIDTH]
@@ -164,7 +164,7 @@ def reduce_rows(model, work, P, G, c):
 
 @inline(always=True)
 def note_pivot(G, c, sign, pivot):
-    """Compare the pivot of a cell with what it was at the choice; at the choice itself keep it."""
+    """Compare the pivot of a cell with its value at the choice; store it if none is stored."""
     if G.chosen[c, 1] == 0.0:
         G.chosen[c, 0], G.chosen[c, 1] = sign, pivot
     if G.chosen[c, 0].real != sign:
@@ -211,7 +211,7 @@ def place_columns(model, work, P, G, b, base, t):
 
 @inline
 def close_last(ints, floats, work, g):
-    """The closing rows of a group, which few have: inverse of the columns of the speeds that follow."""
+    """Closing rows of a group, which few groups have: inverse of the columns of the tentative speeds that follow."""
     model, data = open_model(ints, floats), open_work(ints, work)
     P, G = open_cells(ints), open_numbers(ints, floats, work)
     t, d = P.group[g, G_WIDTH], P.group[g, G_FREEDOMS]
@@ -227,13 +227,13 @@ def close_last(ints, floats, work, g):
 
 @inline
 def narrow(ints, floats, work, g):
-    """Independent columns alone: those of the speeds that follow are added to them."""
+    """Reduce columns to independent speeds: columns of tentative speeds that follow are added to these."""
     model = open_model(ints, floats)
     P, G = open_cells(ints), open_numbers(ints, floats, work)
     t, d, x, r = P.group[g, G_WIDTH], P.group[g, G_FREEDOMS], P.group[g, G_X], P.group[g, G_REDUCED]
     n = t - d
     for m in range(d):
-        for i in range(n):  # how follower i follows from m
+        for i in range(n):  # dependence of follower i on m
             total = 0.0
             for j in range(n):
                 total += G.X[x + i * n + j] * G.reduced[r + j * t + m]
@@ -276,7 +276,7 @@ def columns(ints, floats, work):
 
 @inline(always=True)
 def remaining(model, work, P, G, c, biased):
-    """Right sides of the rows of cell c less what is known already, into `side`."""
+    """Right sides of the rows of cell c less the contributions known already, into `side`."""
     B, D = work.body, work.dof
     first = P.cell[c, K_ROWS]
     n = P.cell[c, K_ROWS_END] - first
@@ -330,7 +330,7 @@ def place_motion(model, work, G, b, base, biased):
 
 @inline
 def follow_last(ints, floats, work, g, biased):
-    """Tentative speeds that follow at the end, where the others are at rest, and what that does to all."""
+    """Tentative speeds that follow at the end, for zero independent speeds, and their effect on all others."""
     model, data = open_model(ints, floats), open_work(ints, work)
     P, G = open_cells(ints), open_numbers(ints, floats, work)
     t, d, x = P.group[g, G_WIDTH], P.group[g, G_FREEDOMS], P.group[g, G_X]
@@ -359,9 +359,9 @@ def follow_last(ints, floats, work, g, biased):
 
 @kernel(short_loops=True)
 def follow(ints, floats, work, biased):
-    """Motions `x` of speeds and `motion` of bodies for the right sides `right` of the rows, independent speeds at rest.
+    """Motions `x` of speeds and `motion` of bodies for the right sides `right` of the rows, independent speeds zero.
 
-    `biased`: with velocity terms and the given accelerations of bases.
+    `biased`: with velocity terms and the prescribed accelerations of bases.
     """
     model, data = open_model(ints, floats), open_work(ints, work)
     P, G = open_cells(ints), open_numbers(ints, floats, work)
@@ -391,9 +391,9 @@ def follow(ints, floats, work, biased):
 
 @inline(always=True)
 def follow_steadily(work, P, G):
-    """Corrections `x` of all speeds by E alone, which is enough where nothing in the rows depends on time.
+    """Corrections `x` of all speeds by E alone, which suffices if no row depends on time.
 
-    No more than the sums of (45), (51): in such groups dependent speeds are zero where the independent ones are.
+    These are the sums of (45), (51): in such groups dependent speeds are zero if the independent ones are.
     """
     for g in range(P.group.shape[0]):
         t, at = P.group[g, G_WIDTH], P.group[g, G_TENTATIVE]
@@ -417,7 +417,7 @@ def follow_steadily(work, P, G):
 
 @inline
 def relations(ints, floats, work):
-    """Terms of the relations of coordinates, which few mechanisms have; bodies are left unaccelerated.
+    """Terms of the relations between coordinates, which few mechanisms have; for zero accelerations of the bodies.
 
     phi, gamma and `rate` of their rows; torque, force and point of their entries that act on cut joints.
     """
@@ -440,7 +440,7 @@ def relations(ints, floats, work):
 
 @inline(always=True)
 def speed_right_sides(model, work, G):
-    """Right sides for a correction of the speeds: less the rate of each row."""
+    """Right sides for a correction of the speeds: the negative rate of each row."""
     B = work.body
     for n in range(model.cut.shape[0]):
         i, j = model.cut[n, C_PARENT], model.cut[n, C_CHILD]
@@ -456,7 +456,7 @@ def speed_right_sides(model, work, G):
 
 @inline(always=True)
 def acceleration_right_sides(model, work, G):
-    """Right sides of the rows for bodies without acceleration."""
+    """Right sides of the rows for zero accelerations of the bodies."""
     B = work.body
     for n in range(model.cut.shape[0]):
         i, j = model.cut[n, C_PARENT], model.cut[n, C_CHILD]
@@ -471,7 +471,7 @@ def acceleration_right_sides(model, work, G):
 
 @inline(always=True)
 def position_right_sides(model, work, P, G):
-    """Right sides for a correction of the positions, and nothing else: no loads, no velocity terms, bases at rest."""
+    """Right sides for a correction of the positions alone: no loads, no velocity terms, bases at rest."""
     B, zero = work.body, (0.0, 0.0, 0.0)
     for k in range(model.nc):
         G.right[k] = -work.phi[k] if P.holonomic[k] == 1 else 0.0

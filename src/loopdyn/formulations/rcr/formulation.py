@@ -1,12 +1,12 @@
 """`Rcr`: recursive coordinate reduction, linear in bodies and loops, velocities satisfied exactly.
 
-What is computed at a state is in :mod:`loopdyn.formulations.rcr.kernels`, equation by equation; which loops close in
-what order, in :mod:`loopdyn.formulations.rcr.plan`. Here independent speeds are chosen, used, and exchanged for better
-ones by the projective criterion of :mod:`loopdyn.formulations.partition.criteria`, as `partition` does, group by group.
+The computation at a state is in :mod:`loopdyn.formulations.rcr.kernels`, equation by equation; the order in which loops
+are closed in :mod:`loopdyn.formulations.rcr.plan`. This module chooses independent speeds and switches to better ones
+by the projective criterion of :mod:`loopdyn.formulations.partition.criteria`, as `partition` does, group by group.
 
 The state that is integrated has all coordinates and the independent speeds: at every evaluation the dependent speeds
-follow. Integrators keep full states in any case; the dependent speeds are overwritten, so that a change of coordinates
-between two steps changes nothing that a multistep method remembers.
+follow. Integrators keep full states in any case; the dependent speeds are overwritten, so that a coordinate switch
+between two steps does not affect the history of a multistep method.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ from loopdyn.system.system import State, System
 from loopdyn.tree.functions import terms
 from loopdyn.tree.rnea import rnea
 
-# Tentative speeds of a group above which it is handed to `graph`. An evaluation takes 0.8 to 1.7 times that of `graph`
-# up to a width of 6 and 1.3 to 2.5 times from 8 to 28; towers take 2.0 at 13, 2.2 at 22, 2.4 at 26, 3.5 at 48
-# (benchmarks/rcr.py): from about here on exact velocities cost more than a second evaluation.
+# Width (number of tentative speeds) of a group above which `graph` is used instead. An evaluation takes 0.8 to 1.7
+# times that of `graph` up to a width of 6 and 1.3 to 2.5 times from 8 to 28; towers take 2.0 at 13, 2.2 at 22, 2.4 at
+# 26, 3.5 at 48 (benchmarks/rcr.py): from about here on exact velocities cost more than a second evaluation.
 WIDEST = 24
 
 
@@ -50,7 +50,7 @@ class RcrSolver(ChoosingSolver):
     Attributes
     ----------
     active : tuple of str
-        Speeds that are independent now in the run that is driven by `kernels`; calls choose for themselves.
+        Present independent speeds of the run that uses `kernels`; calls from Python choose their own.
 
     Examples
     --------
@@ -67,7 +67,7 @@ class RcrSolver(ChoosingSolver):
         self._tree = Tree(system)
         self._chosen: tuple[State, tuple[int, ...]] = rank.state or system.state(), ()  # where, and the set before
         self.plan_ = self.choose(self._chosen[0], None)
-        # for calls, whose states are taken as they are given, and for runs
+        # for calls, whose states are not corrected, and for runs
         self.calls, self.run = (self._arrays(self.plan_, form) for form in (layout.FULL, layout.K_PLUS_N))
 
     def _arrays(self, plan: ReductionPlan, form: int) -> WorkArrays:
@@ -75,7 +75,7 @@ class RcrSolver(ChoosingSolver):
 
     @property
     def independent(self) -> tuple[int, ...]:
-        """Those of the plan."""
+        """Independent speeds of the plan."""
         return self.plan_.independent
 
     @property
@@ -83,7 +83,7 @@ class RcrSolver(ChoosingSolver):
         """The plan, for the record of a run."""
         return str(self.plan_)
 
-    # -------------------------------------------------------------------------------------------- choosing
+    # ------------------------------------------------------------------------------------- choice of a set
 
     def _with(self, independent: list[int], state: State) -> ReductionPlan:
         """The plan for a set at a state."""
@@ -96,11 +96,11 @@ class RcrSolver(ChoosingSolver):
         """Rows at a state, for the planner."""
         arrays = self._arrays(ReductionPlan(self.system, (), (), ()), layout.FULL)
         arrays.put(state.t, state.q, state.v)
-        kernels.accelerate(*arrays.arrays)  # of the tree: what is wanted of it is where the rows act
+        kernels.accelerate(*arrays.arrays)  # for the points at which the rows act
         return JacobianEntries(self.system, self._tree, arrays.state, arrays.views.entry)
 
     def choose(self, state: State, current: Sequence[int] | None) -> ReductionPlan:
-        """The best plan at a state, or the current set with cells chosen anew where the gain is not worth a switch."""
+        """Best plan at a state, or the current set with cells chosen again if the gain is not worth a switch."""
         numbers, count = self._numbers(state), self.rank.count
         forced = np.flatnonzero(self.allowed).tolist() if self.forced else None
         wanted, plan = self.options.switch, None
@@ -115,7 +115,7 @@ class RcrSolver(ChoosingSolver):
         better, gain = self._better(plan, state, wanted)
         other = None if better is None else plan_reduction(numbers, count, better, self.allowed)
         if other is None or (other.width > plan.width and not gain > self.options.switch):
-            return plan  # nothing better, or so little that it is not worth a wider group
+            return plan  # no better set, or the gain is not worth a wider group
         return other
 
     def _better(self, plan: ReductionPlan, state: State, wanted: float) -> tuple[list[int] | None, float]:
@@ -143,7 +143,7 @@ class RcrSolver(ChoosingSolver):
     def _best_set(
         self, W: Array, speeds: NDArray[np.int64], before: list[int], near: list[int], wanted: float
     ) -> list[int]:
-        """The best set, or one from `near` that is nearly as good: speeds far apart may make a group wider."""
+        """Best set, or a nearly equally good one from `near`: speeds far apart may make a group wider."""
         allowed = self.allowed[speeds]
         best = criteria.best_set(W, allowed, before)
         local = allowed & np.isin(speeds, near)
@@ -154,14 +154,14 @@ class RcrSolver(ChoosingSolver):
         return found if good * self.options.switch > top and good > wanted * now else best
 
     def _first_speeds(self, plan: ReductionPlan, g: CoupledGroup) -> list[int]:
-        """Speeds bound by the cell of a group that closes first."""
+        """Speeds bound by the first cell of a group."""
         first = next((plan.cells[-1 - x] for x in g.steps if x < 0), None)
         return [] if first is None else bound_speeds(plan.elements[first.element], self._tree)
 
     def criterion(self, t: Array, q: Array, v: Array, active: NDArray[np.bool_]) -> Array:
-        """How well each speed would serve as an independent one, at many states with sets that are good there.
+        """Criterion of each speed as an independent one, at many states with regular sets.
 
-        The projections of `partition`, by a dense mass matrix; not a number for systems too large for that.
+        These are the projections of `partition` with a dense mass matrix; NaN for systems too large for that.
         """
         found = np.full((len(t), self.system.nv), np.nan)
         if is_large(self.system):
@@ -182,7 +182,7 @@ class RcrSolver(ChoosingSolver):
     def accelerations(self, t: float, q: Array, v: Array) -> Array:
         """Accelerations (nv,) alone, as a view that the next call overwrites: the fastest call from Python.
 
-        Where another set is better by the factor `switch`, or the cells have become weak, they are chosen anew.
+        Set and cells are chosen again if another set is better by the factor `switch`, or the cells have become weak.
         """
         c = self.calls
         c.put(t, q, v)
@@ -197,7 +197,7 @@ class RcrSolver(ChoosingSolver):
         return result
 
     def __call__(self, t: float, q: Array, v: Array) -> Solution:
-        """Accelerations and multipliers at one state, which is taken as it is given."""
+        """Accelerations and multipliers at one state, which is not corrected."""
         a = self.accelerations(t, q, v).copy()
         c, lam = self.calls, np.empty(self.system.nc)
         rnea(*c.arrays)
@@ -209,7 +209,7 @@ class RcrSolver(ChoosingSolver):
         }
         return Solution(a, lam, diagnostics)
 
-    # ----------------------------------------------------------------------------------------------- driving
+    # -------------------------------------------------------------------------------------------------- runs
 
     @property
     def kernels(self) -> SolverKernels:
@@ -226,20 +226,20 @@ class RcrSolver(ChoosingSolver):
         )
 
     def _use_plan(self, plan: ReductionPlan) -> None:
-        """Use a plan in the run; its state stays."""
+        """Use a plan in the run and keep the state."""
         head = self.run.work[: len(self.system.work())]
         self.plan_, self.run = plan, self._arrays(plan, layout.K_PLUS_N)
         self.run.work[: len(head)] = head
 
     def choose_again(self) -> SolverKernels:
-        """After an accepted step whose end asks for it: the choice at that state, with hysteresis."""
+        """Choose again, with hysteresis, after an accepted step whose end asks for it."""
         w = self.run.state
         self._chosen = State(float(w.t[0]), w.q.copy(), w.v.copy()), self.plan_.independent
         self._use_plan(self.choose(*self._chosen))
         return self.kernels
 
     def save_choices(self) -> dict[str, NDArray[Any]]:
-        """Where the plan was chosen, after which set, and its cells there, for a checkpoint."""
+        """State at which the plan was chosen, the set before, and its cells there, for a checkpoint."""
         state, before = self._chosen
         return {
             "state": np.array([state.t, *state.q, *state.v]),
@@ -258,7 +258,7 @@ class RcrSolver(ChoosingSolver):
 
 
 class WideGroupSolver(GraphSolver):
-    """The solver of `graph`, with the plan that was too wide for the record of a run."""
+    """Solver of `graph` that keeps the plan that was too wide, for the record of a run."""
 
     def __init__(self, system: System, rank: Rank, too_wide: str):
         super().__init__(system, rank)
@@ -272,16 +272,16 @@ class WideGroupSolver(GraphSolver):
 
 @dataclass(frozen=True)
 class Rcr(Choosing):
-    """Recursive coordinate reduction: loops closed one after another, in linear time, each speed by those before.
+    """Recursive coordinate reduction: loops are closed one after another, in linear time, and velocities exactly.
 
     Parameters
     ----------
     independent : list of str, optional
-        Speeds that are independent, whatever the criterion says.
+        Speeds that are independent, regardless of the criterion.
     candidates : list of str, optional
         Speeds among which the independent ones are chosen; by default all.
     switch : float
-        Another set is taken after an accepted step where its measure is larger by this factor.
+        Another set is chosen after an accepted step if its measure is larger by this factor.
 
     Examples
     --------
@@ -299,11 +299,11 @@ class Rcr(Choosing):
     switch: float = 2.0
 
     def supports(self, system: System) -> str | None:
-        """No functions in Python."""
+        """All systems without functions in Python."""
         return self.functions_refused(system)
 
     def plan(self, system: System) -> str:
-        """Groups, cells, what follows from what, at the reference pose; what is handed to `graph`."""
+        """Groups, cells and dependent speeds at the reference pose; groups too wide, for which `graph` is used."""
         rank = decide(system, system.state())
         solver = RcrSolver(system, rank, self)
         return str(solver.plan_) + self._too_wide(system, solver.plan_)

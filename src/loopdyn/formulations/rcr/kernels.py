@@ -1,8 +1,8 @@
 """Recursive coordinate reduction, equation by equation.
 
 Anderson, Critchley 2003, "Improved 'Order-N' performance algorithm for the simulation of constrained multi-rigid-body
-dynamic systems". :mod:`loopdyn.formulations.rcr.plan` decides what is done in which order; here it is done at every
-state.
+dynamic systems". :mod:`loopdyn.formulations.rcr.plan` decides the order of the operations; this module performs them at
+every state.
 
 ====================  ======================  ==================================================================
 paper                 code                    meaning
@@ -13,9 +13,9 @@ E_i                   ``work.rows``           wrenches of the closing joint; the
 Delta^-1 P^T S tau    ``X``                   inverse of the dependent columns of the rows of a cell
 u_k by u_1 .. u_p     ``E``                   one row per speed: how it follows from the tentative speeds
 Gamma^k P             ``W``                   partial velocities (58): columns of body k, one per tentative speed
-Xi A_t + Theta        ``motion``              what body k does where the tentative speeds do not change
+Xi A_t + Theta        ``motion``              acceleration of body k for constant tentative speeds
 I^, F^                ``IJ .. PV``            articulated inertia and (less) force of a body
-I^{p;0}, M_p          ``H``, ``M``            inertia of a group that couples it to its base, and its own
+I^{p;0}, M_p          ``H``, ``M``            inertia that couples a group to its base, and its own mass matrix
 ====================  ======================  ==================================================================
 
 Deviations:
@@ -26,9 +26,9 @@ Deviations:
 * Gamma is multiplied by the subspace of the independent joints at once, (58): columns instead of 6 x 6 matrices, and
   (61)-(66) become one small matrix. (51), (55) contain Gamma^(k-1), not Gamma^k.
 * One vector replaces Xi and Theta, (74)-(80).
-* After (66) the paper lets the inertia of a loop become that of its base as it is, which loses the load of the closing
-  joint on a base that moves. Here the base receives H00 - H M^-1 H^T.
-* Tentative speeds that rows put aside still bind are solved for at the end of a group.
+* After (66) the paper adds the inertia of a loop to its base unchanged, which loses the load of the closing joint on a
+  moving base. Here the base receives H00 - H M^-1 H^T.
+* Tentative speeds that are still bound by rows put aside are solved for at the end of a group.
 """
 
 from __future__ import annotations
@@ -147,8 +147,9 @@ from loopdyn.tree.aba import eliminate, eliminate_pin, propagate_to_parent
 from loopdyn.tree.jacobian import constraint_rows
 from loopdyn.tree.kinematics import place_bodies
 
-# Share of the fastest speed by which dependent speeds may be off before they are made to follow, and speed, rad or
-# sizes of the mechanism per s, below which all is at rest. More is no error of a step but another branch of the motion.
+# Largest error of dependent speeds before they are corrected, as a share of the fastest speed, and speed, in natural
+# units per s, below which the mechanism is at rest. A larger error is not one of the step but a switch to another
+# branch.
 SMOOTH, AT_REST = 0.3, 1e-9
 
 
@@ -157,9 +158,9 @@ SMOOTH, AT_REST = 0.3, 1e-9
 
 @inline(always=True)
 def reduce_group(model, work, P, G, g):
-    """Mass matrix and right side of a group, and what it hands on to its base; False without inertia.
+    """Mass matrix and right side of a group, and its contribution to its base; False without inertia.
 
-    [Anderson2003 eqs. (56)-(66)], with what the closing joint puts on the base: H00 - H M^-1 H^T.
+    [Anderson2003 eqs. (56)-(66)], with the load of the closing joint on the base: H00 - H M^-1 H^T.
     """
     B = work.body
     base, d = P.group[g, G_BASE], P.group[g, G_FREEDOMS]
@@ -190,7 +191,7 @@ def reduce_group(model, work, P, G, g):
                 add3(G.H, at + m, 0, add(uw, cross(r, uv)))
                 add3(G.H, at + m, 3, uv)
         for k in range(model.tree[b, V0], model.tree[b, V0] + model.tree[b, NV]):
-            push = work.load[k] - model.armature[k] * G.x[k]  # less what turns the rotor without the independent speeds
+            push = work.load[k] - model.armature[k] * G.x[k]  # less the load of the rotor at the acceleration `x`
             if push != 0.0:
                 for m in range(d):
                     G.F[at + m] += G.E[P.e[k] + m] * push
@@ -297,7 +298,7 @@ def inward(ints, floats, work):
 
 @kernel(short_loops=True)
 def outward(ints, floats, work):
-    """Accelerations from the bases to the tips [Anderson2003 eqs. (67)-(71)]; of bodies, where they are asked for."""
+    """Accelerations from the bases to the tips [Anderson2003 eqs. (67)-(71)]; of bodies only where they are needed."""
     model, data = open_model(ints, floats), open_work(ints, work)
     P, G = open_cells(ints), open_numbers(ints, floats, work)
     B, D = data.body, data.dof
@@ -337,7 +338,7 @@ def weigh(ints, floats, work, stage):
     if stage == ACCELERATIONS:
         if model.force.shape[0] > 0:
             add_loads(model, data)
-        else:  # spares a small mechanism the call
+        else:  # saves a small mechanism the call
             for k in range(model.nv):
                 data.load[k] = data.tau[k]
     constraint_rows(model, data)
@@ -360,7 +361,7 @@ def right_sides(ints, floats, work, stage):
 
 @inline(always=True)
 def take_speeds(work, P, G):
-    """Add the correction to the speeds of all groups; notes how large it was."""
+    """Add the correction to the speeds of all groups; notes its size."""
     jump, fastest = 0.0, AT_REST
     for k in range(work.v.shape[0]):
         if P.e[k] >= 0:
@@ -374,10 +375,10 @@ def take_speeds(work, P, G):
 
 @kernel(short_loops=True)
 def accelerate(ints, floats, work):
-    """Accelerations `work.a` at the state in `work`; dependent speeds are first made to follow, as the form says.
+    """Accelerations `work.a` at the state in `work`, whose dependent speeds are first computed as the form requires.
 
-    Where `correct` asks for it, a correction of the positions in `work.a` instead. Stages are turns of a loop, so that
-    each pass is compiled once.
+    For `correct` it computes a correction of the positions in `work.a` instead. Stages are iterations of a loop, so
+    that each pass is compiled once.
     """
     return accelerate_in(whole(ints), whole(floats), whole(work))
 
@@ -419,7 +420,7 @@ def accelerate_in(ints, floats, work):
 
 @kernel(short_loops=True)
 def correct(ints, floats, work):
-    """One linear correction of the positions in `work`, the smallest in the mass metric; speeds follow later."""
+    """One linear correction of the positions in `work`, smallest in the mass metric; speeds follow later."""
     data, tree = open_head(ints, work), open_tree(ints)
     G = open_numbers(ints, floats, work)
     G.notes[ASKED], G.notes[JUMP] = POSITIONS, 0.0
@@ -435,9 +436,10 @@ def correct(ints, floats, work):
 
 @inline(always=True)
 def load_rows(model, work, P, G, c, lam, first):
-    """Take the load of the rows of cell c, with multipliers lam[first:] in natural units, off what is to be carried.
+    """Subtract the load of the rows of cell c, with multipliers lam[first:] in natural units, from the load to balance.
 
-    From speeds on its ways (`x`), and from bodies at their ends (`motion`: torque about the joint point, and force).
+    It acts on the speeds of its paths (`x`) and on the bodies at their ends (`motion`: torque about the joint point,
+    and force).
     """
     B, D = work.body, work.dof
     n = P.cell[c, K_ROWS_END] - P.cell[c, K_ROWS]
@@ -470,7 +472,7 @@ def load_rows(model, work, P, G, c, lam, first):
 
 @inline(always=True)
 def lift(model, work, G, b, base):
-    """Let the loads on body b pass its joint, inward."""
+    """Propagate the loads on body b inward past its joint."""
     B, D = work.body, work.dof
     w, v, p = get3(G.motion, b, 0), get3(G.motion, b, 3), model.tree[b, PARENT]
     for k in range(model.tree[b, V0], model.tree[b, V0] + model.tree[b, NV]):
@@ -484,7 +486,7 @@ def lift(model, work, G, b, base):
 def multipliers(ints, floats, work, lam):
     """Multipliers (nc) of all rows, zero for those that are not kept, after `accelerate`; `work.tau` has M a - h.
 
-    What the rows must put on the speeds is shared out along the steps in reverse: the transposed of `columns`, in
+    The load on the speeds is distributed over the rows along the steps in reverse: the transpose of `columns`, in
     linear time.
     """
     model, data = open_model(ints, floats), open_work(ints, work)
@@ -499,7 +501,7 @@ def multipliers(ints, floats, work, lam):
     for g in range(P.group.shape[0]):
         base, t, d = P.group[g, G_BASE], P.group[g, G_WIDTH], P.group[g, G_FREEDOMS]
         n, at, x = t - d, P.group[g, G_TENTATIVE], P.group[g, G_X]
-        for i in range(n):  # what the tentative speeds that follow must be given
+        for i in range(n):  # load on the tentative speeds that follow
             G.side[i] = 0.0
             for s in range(P.group[g, G_STEPS], P.group[g, G_STEPS_END]):
                 b = P.step[s]

@@ -1,16 +1,16 @@
-"""The plan of `Rcr`: which loops make a group, on which base, in what order they close, which speeds then follow.
+"""The plan of `Rcr`: groups of loops, their bases, the order in which loops are closed, and the dependent speeds.
 
-An *element* is what closes loops together: a cut joint, a constraint between two bodies, a relation of coordinates. It
-binds the tree joints on its loop. Elements that share tree joints are coupled and make a *group*, whose joints are a
-connected part of the tree; the body it stands on is its *base*, ground or any other body. Groups that merely touch are
-solved apart: the one that stands on a body of the other is first reduced to inertia and force of that body.
+An *element* closes loops: a cut joint, a constraint between two bodies, or a relation between coordinates. It binds the
+tree joints on its loop. Elements that share tree joints are coupled and make a *group*, whose joints are a
+connected part of the tree; the body that carries it is its *base*, ground or any other body. Groups that share only a
+body are solved separately: a group carried by a body of another is first reduced to inertia and force of that body.
 
-Inside a group the elements close one after another. The next one is always one with few speeds that do not follow yet:
-as many of these as its rows determine are *dependent*, the rest is *tentative*, and its rows that are left over are put
-aside. With the cells of a ladder that is the order of the paper, on any tree. Rows put aside say something about
-tentative speeds alone; where they do (their number follows from the rank), so many tentative speeds depend on the
-others and are solved for together, at the end: the aggregate part of a group, dense in the number of tentative speeds,
-its *width*. Everything else is linear in the number of bodies.
+Inside a group the elements are closed one after another, always one with the fewest unknown speeds next: as many of
+these as its rows determine are *dependent*, the others *tentative*, and its remaining rows are put aside. For the cells
+of a ladder this is the order of the paper, on any tree. Rows put aside constrain tentative speeds alone; as many of
+them as the rank requires determine as many tentative speeds, which are solved for together at the end: the aggregate
+part of a group, dense in the number of tentative speeds, its *width*. Everything else is linear in the number of
+bodies.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ from loopdyn.thresholds import CANDIDATE
 
 Array = NDArray[np.float64]
 
-# Of the largest pivot of an element, in natural units: below it the speed becomes tentative instead of dependent, and
-# the row is put aside. Which of the two is exact in any case; dividing by small pivots loses digits.
+# Share of the largest pivot of an element, in natural units, below which the speed becomes tentative instead of
+# dependent and the row is put aside. Both are exact; dividing by small pivots loses digits.
 SMALL_PIVOT = 1e-3
 
 
 @dataclass(frozen=True)
 class Part:
-    """A pair of bodies on which rows of an element act, and the tree joints between them, by the bodies they lead to.
+    """A pair of bodies on which rows of an element act, and the tree joints between them, by the bodies they carry.
 
-    `entry` is that of the relation it belongs to, -1 for a cut joint.
+    `entry` is the entry of the relation it belongs to, -1 for a cut joint.
     """
 
     cut: int
@@ -53,20 +53,20 @@ class Part:
 
 @dataclass(frozen=True)
 class LoopElement:
-    """Rows that close together, the bodies they act on, the speeds they bind."""
+    """Rows that are closed together, the bodies they act on, and the speeds they bind."""
 
     name: str
     rows: tuple[int, ...]
     parts: tuple[Part, ...]
-    direct: tuple[tuple[int, int], ...]  # entry and speed, where a relation acts on a tree coordinate itself
+    direct: tuple[tuple[int, int], ...]  # entry and speed, if a relation acts on a tree coordinate
     joints: tuple[int, ...]  # tree joints of its group, by body
-    base: int  # the body on which they stand
+    base: int  # the body that carries them
     linear: int = -1
 
 
 @dataclass(frozen=True)
 class Cell:
-    """An element in its group: the speeds that follow from some of its rows. Without such speeds its rows close last.
+    """An element in its group, with the speeds that follow from some of its rows; if none do, its rows close last.
 
     `sides` are, for each part, the tree joints whose speeds enter (body, sign) and the two bodies, or -1, whose motion
     is known when the cell is closed and enters as a whole.
@@ -91,7 +91,7 @@ class CoupledGroup:
     steps: tuple[int, ...]
     closing: tuple[int, ...]
     tentative: tuple[int, ...]
-    followers: int  # how many of the tentative speeds follow at the end
+    followers: int  # number of tentative speeds that follow at the end
 
     @property
     def freedoms(self) -> int:
@@ -101,7 +101,7 @@ class CoupledGroup:
 
 @dataclass(frozen=True)
 class ReductionPlan:
-    """Groups and cells of a system at one state; see the module."""
+    """Groups and cells of a system at one state; see the docstring of the module."""
 
     system: System
     elements: tuple[LoopElement, ...] = field(repr=False)
@@ -110,12 +110,12 @@ class ReductionPlan:
 
     @property
     def width(self) -> int:
-        """Of the widest group."""
+        """Width of the widest group."""
         return max((len(g.tentative) for g in self.groups), default=0)
 
     @cached_property
     def independent(self) -> tuple[int, ...]:
-        """Speeds that are independent, those outside of all loops included, ascending."""
+        """Independent speeds, including those outside of all loops, ascending."""
         dependent = {k for c in self.cells for k in c.dependent}
         for g in self.groups:
             dependent |= set(g.tentative[g.freedoms :])
@@ -123,7 +123,7 @@ class ReductionPlan:
 
     @property
     def rows_kept(self) -> int:
-        """Rows from which something follows."""
+        """Number of rows that determine speeds."""
         return sum(len(c.rows) for c in self.cells)
 
     def __str__(self) -> str:
@@ -187,7 +187,7 @@ class Tree:
         return range(self.first[b], self.first[b] + self.count[b])
 
     def ways(self, a: int, b: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """From two bodies inward to the body where they meet, that one left out."""
+        """Paths from two bodies inward to the body where they meet, without that body."""
         up: tuple[list[int], list[int]] = ([], [])
         a, b = self.root(a), self.root(b)
         while a != b:
@@ -199,7 +199,7 @@ class Tree:
         return tuple(up[0]), tuple(up[1])
 
     def joints(self, starts: Iterable[int]) -> tuple[tuple[int, ...], int]:
-        """Tree joints between all of the bodies, and the body on which they stand."""
+        """Tree joints between all of the bodies, and the body that carries them."""
         heap = [(-self.depth[x], x) for x in {self.root(b) for b in starts}]
         heapq.heapify(heap)
         found: list[int] = []
@@ -275,7 +275,7 @@ def _coupled(elements: Sequence[LoopElement]) -> list[list[int]]:
 
 
 class JacobianEntries:
-    """Entries of J at one state, made where they are asked for: J itself would be too large for many loops.
+    """Entries of J at one state, computed on demand: J itself would be too large for many loops.
 
     `entry` has torque, force and point of each entry of the relations that acts on a cut joint.
     """
@@ -309,7 +309,7 @@ class JacobianEntries:
         return out * s.speed_units[list(speeds)] / s.row_units[list(element.rows), None]
 
     def local_columns(self, element: LoopElement, speeds: Sequence[int]) -> Array:
-        """The same with the size of the element's own loops as the unit of length: of many cells each is small."""
+        """Columns of J with the size of the element's own loops as the unit of length: each of many cells is small."""
         s = self.system
         size = max((self._reach(part) for part in element.parts), default=0.0) / s.size or 1.0
         rows = np.array([size if s.row_dimensions[r] == "length" else 1.0 for r in element.rows])
@@ -317,14 +317,14 @@ class JacobianEntries:
         return np.asarray(self.columns(element, speeds) * columns / rows[:, None], float)
 
     def _reach(self, part: Part) -> float:
-        """Largest distance of a joint of its loop from where it closes."""
+        """Largest distance of a joint of its loop from the point where it closes."""
         point = self.X[part.child] if part.child >= self.tree.n_bases else self.X[part.parent]
         arms = self.X[[*part.child_side, *part.parent_side]] - point
         return float(np.linalg.norm(arms, axis=1).max(initial=0.0))
 
 
 def _dependent(Y: Array, preferred: NDArray[np.bool_], small: float) -> list[int]:
-    """Columns that are solved for: as many as have pivots that are not `small`; those that are preferred come first."""
+    """Columns to solve for: those with pivots above `small`, preferred ones first."""
     found: list[int] = []
     rest = Y.copy()
     for pool in (preferred, ~preferred):
@@ -346,7 +346,7 @@ def _dependent(Y: Array, preferred: NDArray[np.bool_], small: float) -> list[int
 
 
 class _Grouping:
-    """One group in the making; `allowed`: speeds that may be independent, `wanted`: those that are to be."""
+    """A group under construction; `allowed`: speeds that may be independent, `wanted`: those that shall be."""
 
     def __init__(
         self, numbers: JacobianEntries, elements: Sequence[LoopElement], members: list[int], allowed: set[int]
@@ -370,7 +370,7 @@ class _Grouping:
         self.aside: list[tuple[int, list[int]]] = []  # element, places of rows in it
 
     def close_all(self, wanted: set[int]) -> None:
-        """Close the elements in turn: always one with few speeds that do not follow yet."""
+        """Close the elements in turn, always one with the fewest unknown speeds next."""
         self._know([k for b in self.bodies for k in self.tree.speeds(b) if k in wanted], tentative=True)
         self._place(self.roots)
         users: dict[int, list[int]] = {}
@@ -417,7 +417,7 @@ class _Grouping:
             stack += reversed(self.outward[b])
 
     def _close(self, e: int) -> list[int]:
-        """Close an element; returns the speeds that are known by that."""
+        """Close an element; returns the speeds that become known."""
         element = self.elements[e]
         unknown = [k for k in self.bound[e] if k not in self.known]
         Y = self.numbers.local_columns(element, unknown)
@@ -438,11 +438,11 @@ class _Grouping:
         return unknown
 
     def _place_anew(self, e: int) -> None:
-        """Bodies whose motion is known by what was learnt about the joints of an element."""
+        """Note bodies whose motion has become known with the joints of an element."""
         self._place({self.tree.body[k] for k in self.bound[e]})
 
     def _side(self, part: Part) -> tuple[tuple[tuple[int, int], ...], int, int]:
-        """See :class:`Cell`: ways inward from both bodies to one whose motion is known, or to where they meet."""
+        """Paths inward from both bodies to one whose motion is known, or to where they meet; see :class:`Cell`."""
         path: list[tuple[int, int]] = []
         ends = []
         for way, start, sign in ((part.child_side, part.child, 1), (part.parent_side, part.parent, -1)):
@@ -455,7 +455,7 @@ class _Grouping:
             # a relation's right side contains the given acceleration of a base that it acts on itself
             ends.append(-1 if end == self.base or (end < self.tree.n_bases and not way and part.entry >= 0) else end)
         if ends[0] == ends[1]:
-            ends = [-1, -1]  # what both sides share moves them alike
+            ends = [-1, -1]  # a motion that both sides share does not matter
         return tuple(path), ends[0], ends[1]
 
     # ------------------------------------------------------------------------------------------- rows put aside
@@ -482,7 +482,7 @@ class _Grouping:
         return self.numbers.columns(element, self.bound[cell.element])[[element.rows.index(r) for r in cell.rows]]
 
     def closing(self, R: Array, count: int) -> tuple[list[Cell], list[int]] | None:
-        """Cells of `count` of the rows put aside, and the tentative speeds that follow; None if too few do."""
+        """Cells for `count` of the rows put aside, and the tentative speeds that follow; None if there are too few."""
         places = [(e, self.elements[e].rows[r]) for e, rows in self.aside for r in rows]
         holonomic = self.numbers.system.holonomic[[row for _, row in places]]
         rows = criteria.independent_rows(R, holonomic, count)
@@ -500,18 +500,18 @@ class _Grouping:
 def plan_reduction(
     numbers: JacobianEntries, count: int, wanted: Sequence[int] | None, allowed: NDArray[np.bool_]
 ) -> ReductionPlan | None:
-    """Groups, cells and their order; None where the speeds `wanted`, or any that are allowed, cannot be independent.
+    """Groups, cells and their order; None if the speeds `wanted`, or any allowed ones, cannot be independent.
 
     Parameters
     ----------
     numbers : Numbers
-        Of the state at which the choice is made.
+        Numbers of the state at which the choice is made.
     count : int
         Number of independent rows.
     wanted : sequence of int, optional
-        Speeds that are to be independent.
+        Speeds that shall be independent.
     allowed : (nv,) array of bool
-        Speeds that may be.
+        Speeds that may be independent.
     """
     system, tree = numbers.system, numbers.tree
     elements = find_elements(system, tree)
@@ -550,7 +550,7 @@ def plan_reduction(
 
 
 def _shares(groupings: Sequence[_Grouping], left: int) -> list[tuple[Array, int] | None]:
-    """For each group the rows put aside and how many of them count, `left` in all: those with the largest pivots."""
+    """Rows put aside of each group and how many of them count, `left` in all: those with the largest pivots."""
     if not left:
         return [None] * len(groupings)
     reduced = [g.reduced() for g in groupings]
