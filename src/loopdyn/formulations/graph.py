@@ -25,7 +25,7 @@ from loopdyn.formulations import failures
 from loopdyn.formulations.base import Array, Formulation, Solution, Solver, SolverKernels
 from loopdyn.loops.elimination import layout
 from loopdyn.loops.elimination.passes import accelerate, correct
-from loopdyn.loops.elimination.plan import Plan
+from loopdyn.loops.elimination.plan import EliminationPlan
 from loopdyn.loops.elimination.solver import Elimination
 from loopdyn.loops.rank import Rank
 from loopdyn.system.system import State, System
@@ -48,7 +48,9 @@ class GraphSolver(Solver):
     True
     """
 
-    def __init__(self, system: System, rank: Rank, add: Callable[[Plan], tuple[Ints, Array, int]] | None = None):
+    def __init__(
+        self, system: System, rank: Rank, add: Callable[[EliminationPlan], tuple[Ints, Array, int]] | None = None
+    ):
         self.rank = rank
         self._has_functions = bool(system.mechanism.user_forces)
         self.elimination = Elimination(system, rank.state or system.state(), rank.count, add)

@@ -30,7 +30,7 @@ from loopdyn.formulations.auto.layout import LAST, LEAST, LONGEST, NOW, open_mon
 from loopdyn.formulations.momentum.kernels import INDICATOR, factor_rows, natural_rows
 from loopdyn.loops.elimination import passes
 from loopdyn.loops.elimination.layout import open_elimination
-from loopdyn.loops.elimination.plan import Plan
+from loopdyn.loops.elimination.plan import EliminationPlan
 from loopdyn.tree.jacobian import all_rows
 
 LOW, NEAR, AHEAD = 0.2, 1e-3, 2.5
@@ -42,7 +42,7 @@ POOR = 1e-2  # of the longest so far: a correction amplifies what is missing by 
 SMALL = 5000
 
 
-def add_monitor(plan: Plan, rank: int) -> tuple[Ints, Floats, int]:
+def add_monitor(plan: EliminationPlan, rank: int) -> tuple[Ints, Floats, int]:
     """Arrays of a plan with a block for the monitor behind them; of the work array, the length.
 
     Rows may be chosen anew in small systems, not where joints are severed: the kernels then see their rows among those
