@@ -32,7 +32,7 @@ def tree_freedom(model, work, n):
 
 @inline
 def cut_freedom(model, work, n):
-    """Coordinate and speed of a cut joint that force n depends on; torque and force at xM of a unit load on the child."""
+    """Coordinate and speed of a cut joint that force n depends on; torque, force at xM of a unit load on the child."""
     B = work.body
     cut, index = model.force[n, FORCE_CUT], model.force[n, FORCE_FREEDOM]
     i, j = model.cut[cut, C_PARENT], model.cut[cut, C_CHILD]
