@@ -200,7 +200,7 @@ def test_locked_runs_are_saved_loaded_and_resumed(tmp_path, interrupt_at):
     ("action", "words"),
     [
         (ld.Lock("X"), "no joint coordinate 'X' to lock. Known: A, B"),
-        (ld.Release("A"), r"part of the tree.*compile\(cuts=\[\"A\""),
+        (ld.Release("A"), r"is a tree joint.*compile\(cuts=\[\"A\""),
         (ld.Release("X"), "nothing called 'X' to release"),
     ],
 )

@@ -1,13 +1,13 @@
-"""A run as a small state machine: its states have names, and what its steps ended with decides what follows.
+"""Driver of a run: a small state machine with named states; the outcome of its steps decides the next state.
 
-    regular            steps of the integrator and the formulation that were asked for
-    stiff              the same by the stiff integrator, since stability limited the steps
-    singular passage   momentum steps through or beside a singular pose
-    near miss          small regular steps beside a singular pose, which two circuits come close to without meeting
-    finished, stopped, interrupted, failed            it has ended, see `RunDriver.ended`
+    regular            steps of the chosen integrator and formulation
+    stiff              steps of the stiff integrator, since stability limited the step size
+    singular passage   momentum steps through or near a singular pose
+    near miss          small regular steps near a singular pose, where two circuits come close without meeting
+    finished, stopped, interrupted, failed            the run has ended, see `RunDriver.ended`
 
-From `regular` and `stiff` a run goes over to `singular passage` where a step leads to a singular pose, from there to
-`near miss` and perhaps back, and behind the pose to where it came from.
+A run changes from `regular` or `stiff` to `singular passage` where a step leads to a singular pose, from there possibly
+to `near miss` and back, and returns to its former state after the pose.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from loopdyn.analysis.contradictions import beyond_tolerance, choose_again, look
+from loopdyn.analysis.contradictions import beyond_tolerance, check_open_rows, choose_again
 from loopdyn.engine.status import FINE, TURNED
 from loopdyn.errors import LoopdynError, SingularityError, warn
 from loopdyn.files import WritingError
@@ -38,8 +38,8 @@ from loopdyn.run.restart import Checkpoint
 from loopdyn.run.singular_passage import SingularPoses, moving_energy
 from loopdyn.system.system import State, System
 
-WORTH = 100  # steps still to go, at their present size, from which it is worth going over to the stiff integrator
-PATIENCE = 10  # times a solver may ask to be prepared anew without a step in between
+WORTH = 100  # remaining steps, at their current size, from which switching to the stiff integrator pays
+PATIENCE = 10  # times a solver may request to be prepared again without a step in between
 SAVE_EVERY = 10.0  # seconds of computing between two segments of a checkpoint
 
 
@@ -50,7 +50,7 @@ class RunDriver:
     ----------
     course : Course
     first : State
-        Where the run starts.
+        Start of the run.
     singular : bool
         Whether that is a singular pose.
     """
@@ -61,9 +61,9 @@ class RunDriver:
         self.events = EventHandler(course, self.poses)
         self.ended: Ending | None = None
         self.landed = False  # a step has been taken whose outputs are still to be written
-        self.asked = 0  # times that the solver has asked to be prepared anew, without a step in between
-        self.seconds = 0.0  # that the last steps took
-        self.complete = True  # no step was left in the middle: it can be gone on from here
+        self.asked = 0  # times the solver has requested to be prepared again, without a step in between
+        self.seconds = 0.0  # computing time of the last steps
+        self.complete = True  # no step was left unfinished: the run can be resumed from here
         course.stepper.allow(first.t, course.end)
         course.recorder.reference = moving_energy(course.system, first)
         if course.watch.compiled:
@@ -78,7 +78,7 @@ class RunDriver:
             return "singular passage" if self.poses.ongoing.through else "near miss"
         return "stiff" if isinstance(self.course.stepper.integrator, Stiff) else "regular"
 
-    # -------------------------------------------------------------------------------------------- beginning
+    # ------------------------------------------------------------------------------------------------ start
 
     def begin(self) -> None:
         """Begin at the first state, which may be a singular pose."""
@@ -104,13 +104,13 @@ class RunDriver:
             if not self.poses.begin(self.first):
                 raise
 
-    # ------------------------------------------------------------------------------------------------ going
+    # ------------------------------------------------------------------------------------------------ steps
 
     def run(self, progress: Progress, stop: Stop, checkpoint: Checkpoint | None) -> None:
-        """Go on until something ends the run; what was recorded before that is kept."""
+        """Make steps until the run ends; recorded outputs are kept whatever ends it."""
         try:
             self._run(progress, stop, checkpoint)
-        except KeyboardInterrupt:  # perhaps in the middle of a step: what was looked at is kept
+        except KeyboardInterrupt:  # perhaps in the middle of a step: checked outputs are kept
             self.course.recorder.keep(self.course.recorder.checked)
             self.complete = False
             self._interrupt()
@@ -135,17 +135,17 @@ class RunDriver:
         self.ended = Ending("interrupted", f"stopped by the user at t = {self.course.stepper.t:g} s")
 
     def advance(self, limit: int) -> bool:
-        """Make at most `limit` steps, and do what follows from their outcome.
+        """Make at most `limit` steps and act on their outcome.
 
-        True if outputs were looked at; False if the last step is to be completed or made again before.
+        Return True if outputs were checked, False if the last step must first be completed or repeated.
         """
-        closely = self._must_look_closely()
-        outcome = self._take_steps(0 if self.landed else 1 if closely else limit)
-        if self._must_go_back(outcome):
+        check_each = self._must_check_each_step()
+        outcome = self._take_steps(0 if self.landed else 1 if check_each else limit)
+        if self._must_repeat_step(outcome):
             return False
         ongoing, stepper, ended = self.poses.ongoing, self.course.stepper, None
         if outcome.succeeded:
-            ended = self.events.handle(outcome.stepped and (closely or outcome.may_hold_event))
+            ended = self.events.handle(outcome.stepped and (check_each or outcome.may_hold_event))
         self.poses.note_steps()
         wrong = self.course.recorder.check(self.course.journal.phases)
         if not wrong and ended is None and outcome.stepped and outcome.end == "running":
@@ -159,11 +159,11 @@ class RunDriver:
         if outcome.stepped and ongoing is not None and self.course.stepper is stepper and ongoing.is_over():
             self.poses.go_on_regularly()
         if self.course.stepper.stiffness_detected:
-            self._go_stiff_if_worth_it()
+            self._switch_to_stiff_if_it_pays()
         return True
 
-    def _must_look_closely(self) -> bool:
-        """Whether the next step is to be looked at before others follow."""
+    def _must_check_each_step(self) -> bool:
+        """Whether the next step must be checked before more steps follow."""
         course, stepper = self.course, self.course.stepper
         return (
             course.search_events_in_python
@@ -182,23 +182,23 @@ class RunDriver:
         self.landed = outcome.landed
         return outcome
 
-    def _must_go_back(self, outcome: Outcome) -> bool:
-        """Whether the last step is to be made again, or completed, after a change; ends the run where none helps."""
+    def _must_repeat_step(self, outcome: Outcome) -> bool:
+        """Whether the last step must be repeated or completed after a change; ends the run if no change helps."""
         asks = outcome.end == "asks"
         if asks and self.poses.blocked:
             if not self.poses.steps_past_stop():
                 self.ended = Ending("failed", self.poses.what_blocks())
             return True
-        if self.poses.makes_step_again(outcome):
+        if self.poses.repeat_if_wrong_circuit(outcome):
             return True
         if asks and self.asked <= PATIENCE:
-            if not self._passes_instead():
+            if not self._reprepare_or_pass():
                 self.course.journal.note_independent(self.course.stepper.t, self.course.stepper)
             return True
         return False
 
-    def _passes_instead(self) -> bool:
-        """Prepare the solver anew, as it asks; where the pose is nearly singular, begin a passage and return True."""
+    def _reprepare_or_pass(self) -> bool:
+        """Prepare the solver again, as requested; if the pose is nearly singular, begin a passage and return True."""
         try:
             if self.poses.near_singular() and self.poses.begin():
                 return True
@@ -210,7 +210,7 @@ class RunDriver:
         return False
 
     def _recover(self, outcome: Outcome) -> None:
-        """Go on where steps failed: past or through a singular pose; ends the run where that is not the reason."""
+        """Recover from failed steps near a singular pose; end the run if a singular pose is not the reason."""
         if outcome.status != TURNED:
             self.landed = self.poses.step_avoids_singularity(outcome)
             if self.landed or self.poses.begin():
@@ -218,17 +218,17 @@ class RunDriver:
         self.ended = Ending("failed", self._why_failed(outcome))
 
     def _why_failed(self, outcome: Outcome) -> str:
-        """What made steps fail, in words."""
+        """Reason in words why steps failed."""
         if outcome.status == FINE and self.poses.ongoing is not None:
             return (
-                f"steps shrink to nothing at t = {self.course.stepper.step_start:.9g} s beside a singular pose, from "
-                "which the mechanism hardly moves on: rounding would decide on which branch. End the run before, or "
-                "use larger tolerances."
+                f"the step size becomes zero at t = {self.course.stepper.step_start:.9g} s near a singular pose, which "
+                "the mechanism leaves very slowly: rounding would decide on which branch. End the run earlier, or use "
+                "larger tolerances."
             )
         return self.course.stepper.why_failed()
 
-    def _go_stiff_if_worth_it(self) -> None:
-        """Hand over to the stiff integrator, and say so, unless the end is near."""
+    def _switch_to_stiff_if_it_pays(self) -> None:
+        """Switch to the stiff integrator, and record it as an event, unless the end is near."""
         before = self.course.stepper
         h, state = before.step_size, before.state()
         if isinstance(before.integrator, AutoIntegrator) and self.course.end - state.t > WORTH * h:
@@ -241,16 +241,16 @@ class RunDriver:
     # -------------------------------------------------------------------------------- rows left open
 
     def _check_tolerated(self) -> str:
-        """Look at the redundant rows that are left open within a tolerance; what is wrong, if the run cannot go on.
+        """Check the redundant constraint rows that are left open within a tolerance; return an error message, or "".
 
-        Where they leave the tolerance, or those that are kept get close to depending on each other, others are left
-        open from here on, which is an event.
+        If they exceed the tolerance, or the rows that are kept become nearly dependent, other rows are left open from
+        now on, which is an event.
         """
         system = self.course.journal.phase.system
         if system.tolerated is None or system.exact is None or self.poses.ongoing is not None:
             return ""
         state = self.course.stepper.state()
-        watched = look(system, state)
+        watched = check_open_rows(system, state)
         if not (watched.beyond or watched.weak):
             return ""
         found = choose_again(system, state)
@@ -260,7 +260,7 @@ class RunDriver:
         return beyond_tolerance(watched, f"t = {state.t:g} s")
 
     def _leave_open(self, system: System, after: State, state: State) -> None:
-        """Go on with other redundant rows left open."""
+        """Continue with other redundant rows left open."""
         course, before, works = self.course, self.course.journal.phase, self.course.stepper.works_reached
         course.enter(replace(before, system=system, first=course.recorder.written, tolerated=system.tolerated), after)
         loss = moving_energy(before.system, state) - moving_energy(system, after)
@@ -273,7 +273,7 @@ class RunDriver:
     # ----------------------------------------------------------------------------------------- checkpoints
 
     def save(self, checkpoint: Checkpoint | None) -> None:
-        """Add all that is needed to go on to a checkpoint; not where that is only for a short time."""
+        """Add a segment with all that is needed to resume to the checkpoint; not inside a singular passage."""
         course = self.course
         if checkpoint is None or self.poses.ongoing is not None or course.passed > course.stepper.step_start:
             return
@@ -285,7 +285,7 @@ class RunDriver:
         course.recorder.saved = course.recorder.written
 
     def resume(self, checkpoint: Checkpoint | None) -> bool:
-        """Go on where the last segment of a checkpoint ended; False if there is none."""
+        """Resume from the last segment of a checkpoint; False if there is none."""
         last: dict[str, Any] = {}
         if checkpoint is None:
             return False
@@ -310,7 +310,7 @@ class RunDriver:
     # ------------------------------------------------------------------------------------------- the result
 
     def result(self, seconds: float, integrating: float, checkpoint: Checkpoint | None) -> Run:
-        """What there is, after the run has ended."""
+        """Run with everything recorded, after it has ended."""
         course, recorder, journal = self.course, self.course.recorder, self.course.journal
         assert self.ended is not None
         status, message = self.ended
@@ -338,10 +338,10 @@ class RunDriver:
         )
 
     def _last_pose(self) -> State:
-        """Pose at the end of the last step that was accepted, at rest."""
+        """Pose at the end of the last accepted step, at rest."""
         reached = self.course.stepper.state()
         return State(reached.t, reached.q, np.zeros(self.course.system.nv))
 
     def suspicious(self) -> Iterable[str]:
-        """What is to be warned of after the run, in words."""
+        """Warnings to issue after the run."""
         return [*self.course.watch.suspicious(self.course.journal.events), *self.course.recorder.suspicious()]

@@ -1,4 +1,4 @@
-"""What events do to a run: they are found in the last step, booked, and the integration begins anew behind them."""
+"""Handling of events in a run: locate them in the last step, record them, and restart the integration after them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loopdyn.errors import ConvergenceError, LoopdynError
-from loopdyn.run.corners import goes_beyond, leaves, passes_corner
+from loopdyn.run.breakpoints import crosses_breakpoint, goes_beyond, leaves
 from loopdyn.run.course import Course
 from loopdyn.run.events import Action, Found, apply
 from loopdyn.run.locking import Lock, Release, change
@@ -22,14 +22,14 @@ Array = NDArray[np.float64]
 
 
 class Ending(NamedTuple):
-    """How a run ended: "finished", "stopped", "interrupted" or "failed", and why."""
+    """End of a run: its status "finished", "stopped", "interrupted" or "failed", and the reason."""
 
     status: str
     message: str
 
 
 class _Due(NamedTuple):
-    """An event that is about to happen at a state, up to which works were done."""
+    """A due event, with the state at which it happens and the works done up to it."""
 
     kind: str
     name: str
@@ -41,22 +41,22 @@ class _Due(NamedTuple):
 
 
 class EventHandler:
-    """Finds events in the last step of a run and does what they ask for.
+    """Finds events in the last step of a run and carries out their actions.
 
     Parameters
     ----------
     course : Course
     poses : SingularPoses
-        A passage that is being made ends where an event begins the integration anew.
+        An ongoing passage ends where an event restarts the integration.
     """
 
     def __init__(self, course: Course, poses: SingularPoses):
         self.course, self.poses = course, poses
 
     def handle(self, look: bool) -> Ending | None:
-        """Find crossings, if they are to be looked for, and time events in the last step, in their order.
+        """Handle time events and, if `look` is set, crossings in the last step, in the order of time.
 
-        How the run ends, if they end it, or the last time is reached.
+        Return how the run ends if an event ends it or the last time is reached.
         """
         course = self.course
         while True:
@@ -73,9 +73,9 @@ class EventHandler:
                 return Ending("finished", f"reached t = {course.end:g} s")
 
     def start_anew(self, state: State, works: Array, before: State) -> None:
-        """Begin once more behind what happened at the state `before`, up to which `works` were done.
+        """Restart at `state` after an event at the state `before`, up to which `works` were done.
 
-        Inside a passage another one begins: momentum steps go on.
+        Inside a singular passage another passage begins: momentum steps continue.
         """
         course, ongoing = self.course, self.poses.ongoing
         end = course.next_stop(state.t)
@@ -89,14 +89,14 @@ class EventHandler:
     # ------------------------------------------------------------------------------------------- crossings
 
     def _crossings(self, stop: float) -> str:
-        """Look for crossings in the last step until the next stop; why the run stops, if it does."""
+        """Handle crossings in the last step before the next stop; return why the run stops, or ""."""
         try:
             return self._crossings_in_step(stop)
         except ConvergenceError:
             ongoing, made = self.poses.ongoing, self.course.stepper.stepping
             if ongoing is None or made is None or made.poses:
                 raise
-            self.poses.change(ongoing)  # the motion is not smooth beside a singular pose, which it misses
+            self.poses.change(ongoing)  # the motion is not smooth near a singular pose that it narrowly misses
             return ""
 
     def _crossings_in_step(self, stop: float) -> str:
@@ -111,7 +111,7 @@ class EventHandler:
         while (found := watch.find(curve, start, stop, end)) is not None:
             state, works = stepper.interpolate(found.t), stepper.works
             event, table = found.watched.event, found.watched.table
-            if table is not None and passes_corner(watch.system, found, curve(start), end):
+            if table is not None and crosses_breakpoint(watch.system, found, curve(start), end):
                 left = leaves(watch.system, found, state)
                 left = left and goes_beyond(watch.system, table, curve, found.t, stop)
                 course.recorder.take_back(found.t)
@@ -129,7 +129,7 @@ class EventHandler:
         return ""
 
     def _leave_table(self, table: TableUse, state: State) -> None:
-        """Say once that a table is left; raises where that is an error."""
+        """Report once that a table is left; raises if that is an error."""
         name, journal = f"{table.element} leaves its table of {table.of}", self.course.journal
         if table.lookup.outside != "extend" and all((e.kind, e.name) != ("table", name) for e in journal.events):
             journal.book("table", name, state)
@@ -138,12 +138,12 @@ class EventHandler:
     # ----------------------------------------------------------------------------------------------- times
 
     def _time_events(self, now: float) -> str:
-        """Whatever is due now; why the run stops, if it does. What follows begins just behind it."""
+        """Handle events due now and restart just after them; return why the run stops, or ""."""
         course = self.course
         behind = float(np.nextafter(now, np.inf))
         due = [e for e in course.watch.times if now <= e.t <= behind]
-        corner = course.corners[np.searchsorted(course.corners, now) :][:1]
-        if not due and not (corner <= behind).any():
+        breakpoint = course.breakpoints[np.searchsorted(course.breakpoints, now) :][:1]
+        if not due and not (breakpoint <= behind).any():
             return ""
         reached, works = course.stepper.interpolate(now), course.stepper.works
         if course.stepper.t > now and not any(e.stop or e.action for e in due):  # see `steps_past_stop`
@@ -154,10 +154,10 @@ class EventHandler:
             return ""
         course.recorder.take_back(now)
         for table in course.system.tables:
-            if table_place(course.system, table) == 0 and (table.lookup.knots[-1] == corner).any():
+            if table_place(course.system, table) == 0 and (table.lookup.knots[-1] == breakpoint).any():
                 self._leave_table(table, reached)
         if not due:
-            reached = State(float(np.nextafter(corner[0], np.inf)), reached.q, reached.v)
+            reached = State(float(np.nextafter(breakpoint[0], np.inf)), reached.q, reached.v)
         for event in due:
             stopped, after = self._happen(_Due("time", event.name, reached, works, event.stop, event.action))
             if stopped:
@@ -169,9 +169,9 @@ class EventHandler:
     # -------------------------------------------------------------------------------- what an event changes
 
     def _happen(self, due: _Due) -> tuple[str, State]:
-        """Book an event that stops the run or changes its state, and begin anew behind it.
+        """Record an event that stops the run or changes its state, and restart after it.
 
-        Why the run stops, if it does, and the state behind it.
+        Return why the run stops (or ""), and the state after the event.
         """
         course, state, action = self.course, due.state, due.action
         impulse, loss, after = None, 0.0, state
@@ -179,7 +179,7 @@ class EventHandler:
             phase, jump = change(course.system, course.journal.phase, state, action, course.recorder.written)
             after, loss, impulse = jump.state, jump.energy_loss, jump.impulse
             if not due.stop:
-                self.poses.leave(state, due.works)  # the regular method goes on with the new constraints
+                self.poses.leave(state, due.works)  # the regular method continues with the new constraints
                 course.enter(phase, after)
         elif action is not None:
             after = apply(action, state, due.name)
@@ -197,16 +197,16 @@ class EventHandler:
         return "", after
 
     def _check_action(self, name: str, after: State) -> None:
-        """Refuse a state behind an action from which the run cannot go on."""
+        """Raise if the run cannot continue from the state after an action."""
         course, watch = self.course, self.course.watch
-        inexact = 10.0 * float(course.settings["rtol"])  # as the state before is
+        inexact = 10.0 * float(course.settings["rtol"])  # accuracy of the state before the action
         check_closed(watch.system, after, f"after the action of '{name}'", max(CONSISTENT, inexact))
-        if course.stepper.integrator.drives_steppers:  # beside singular poses, as far as one knows
+        if course.stepper.integrator.drives_steppers:  # steps of momentum may be at a singular pose
             require_branch(watch.system, after, watch.rank, inexact)
 
     @staticmethod
     def _why_it_stops(due: _Due, after: State) -> str:
-        """Why the run stops at an event, if it does."""
+        """Reason why the run stops at an event, or ""."""
         t, rest = due.state.t, None if due.found is None else due.found.watched.rest
         if due.stop:
             return f"{due.name} at t = {t:g} s"
@@ -216,7 +216,7 @@ class EventHandler:
 
 
 def check_closed(system: System, state: State, when: str, allowed: float = CONSISTENT) -> None:
-    """Refuse a state whose loops are open, or opening, by more than allowed."""
+    """Raise if constraint equations are violated, in position or velocity, by more than `allowed`."""
     if system.nc == 0:
         return
     now, unit = terms(system, state), system.row_units
@@ -227,6 +227,6 @@ def check_closed(system: System, state: State, when: str, allowed: float = CONSI
         k = int(np.argmax(np.abs(values)))
         if abs(values[k]) > allowed * scale:
             raise LoopdynError(
-                f"row '{system.constraint_rows[k]}' is {what} by {abs(values[k]):.2g} (rad or sizes of the mechanism"
-                f"{', per s' if what == 'opening' else ''}) {when}. Close it first: ld.assemble(system, ...)."
+                f"row '{system.constraint_rows[k]}' is {what} by {abs(values[k]):.2g} in natural units"
+                f"{' per s' if what == 'opening' else ''} {when}. Close it first: ld.assemble(system, ...)."
             )
