@@ -1,7 +1,7 @@
 """`drive`: kinematic analysis of a mechanism over a range of its inputs, or along a motion of them.
 
-The curve is followed by :mod:`loopdyn.analysis.following`; this module checks the inputs and starts the analysis, and
-:mod:`loopdyn.results.drive` has the result.
+The curve is followed by :mod:`loopdyn.analysis.path_following`; this module checks the inputs and starts the analysis,
+and :mod:`loopdyn.results.drive` has the result.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from loopdyn.analysis.assembly import assemble
 from loopdyn.analysis.contradictions import beyond_tolerance, check_open_rows, choose_again, largest_open
 from loopdyn.analysis.drive_inputs import InputCourse, course_of, straight_line
-from loopdyn.analysis.following import CurveEnd, CurvePoint, Follower, Inputs
 from loopdyn.analysis.measured_rows import MeasuredRows
 from loopdyn.analysis.mobility import mobility
+from loopdyn.analysis.path_following import CurveEnd, CurvePoint, Follower, Inputs
 from loopdyn.errors import LoopdynError, ModelError, Problem
 from loopdyn.loops.projection import project
 from loopdyn.loops.rank import dead_drivers, of_matrix

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from loopdyn.analysis.following import Inputs
+from loopdyn.analysis.path_following import Inputs
 from loopdyn.constraints import Driver
 from loopdyn.errors import LoopdynError, ModelError, warn
 from loopdyn.forces.base import Table, law_program

@@ -11,7 +11,7 @@ from loopdyn.thresholds import CANDIDATE
 from loopdyn.tree.functions import difference, increment
 
 if TYPE_CHECKING:
-    from loopdyn.analysis.following import Follower
+    from loopdyn.analysis.path_following import Follower
 
 Array = NDArray[np.float64]
 

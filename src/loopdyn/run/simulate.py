@@ -24,7 +24,7 @@ from loopdyn.loops.rank import Rank, decide, require_regular
 from loopdyn.quantities.wording import nearest
 from loopdyn.results.run import Run
 from loopdyn.run.breakpoints import table_breakpoints, time_breakpoints
-from loopdyn.run.course import Course
+from loopdyn.run.context import RunContext
 from loopdyn.run.driver import RunDriver
 from loopdyn.run.event_handling import check_closed
 from loopdyn.run.events import Given, watch, with_limits_of_model
@@ -142,12 +142,12 @@ def simulate(
     watched.crossings += table_breakpoints(system)
     recorder, journal = Recorder(system, times, stepper.sources, drift), Journal(system, solver)
     driven = time_breakpoints(system, start, end)
-    course = Course(system, stepper, method, watched, end, driven, recorder, journal, settings)
+    context = RunContext(system, stepper, method, watched, end, driven, recorder, journal, settings)
     segments = None
     if checkpoint is not None:
         methods = {"formulation": method, "integrator": stepping}
         segments = Checkpoint(checkpoint, description(system, first, times, end, events, methods, settings))
-    return _drive(RunDriver(course, first, singular), progress, segments, begin)
+    return _drive(RunDriver(context, first, singular), progress, segments, begin)
 
 
 def _drive(
@@ -158,7 +158,7 @@ def _drive(
     ready = time.perf_counter()
     if not resumed:
         driver.begin()
-    name, start, end = driver.course.system.name, driver.first.t, driver.course.end
+    name, start, end = driver.context.system.name, driver.first.t, driver.context.end
     with deferred() as stop, Progress(name, start, end, progress, stop) as bar:
         driver.run(bar, stop, checkpoint)
     integrating = time.perf_counter() - ready

@@ -26,7 +26,7 @@ from loopdyn.system.system import State, System
 from loopdyn.tree.functions import energy, terms
 
 if TYPE_CHECKING:
-    from loopdyn.run.course import Course
+    from loopdyn.run.context import RunContext
 
 Array = NDArray[np.float64]
 
@@ -403,11 +403,11 @@ class SingularPoses:
 
     Parameters
     ----------
-    course : Course
+    context : RunContext
     """
 
-    def __init__(self, course: Course):
-        self.course = course
+    def __init__(self, context: RunContext):
+        self.context = context
         self.ongoing: OngoingPassage | None = None
         self.farthest = 0.0  # largest indicator, by momentum, of the steps that were checked closely
 
@@ -415,21 +415,21 @@ class SingularPoses:
 
     def begin(self, start: State | None = None, works: Array | None = None, largest: float = 0.0) -> bool:
         """Switch to momentum steps if the regular method cannot continue or start; False if that is not possible."""
-        monitor = self.course.stepper.monitor
+        monitor = self.context.stepper.monitor
         if self.ongoing is not None or monitor is None:
             return False
-        self.ongoing = OngoingPassage(self.course.stepper, monitor, start, works, largest)
-        self.course.stepper = self.ongoing.stepper
+        self.ongoing = OngoingPassage(self.context.stepper, monitor, start, works, largest)
+        self.context.stepper = self.ongoing.stepper
         return True
 
     def near_singular(self) -> bool:
         """Whether the pose at which the solver requests to be prepared again is close to a singular one."""
-        monitor = self.course.stepper.monitor
-        return monitor is not None and monitor.near_singular(self.course.stepper.evaluated())
+        monitor = self.context.stepper.monitor
+        return monitor is not None and monitor.near_singular(self.context.stepper.evaluated())
 
     def step_avoids_singularity(self, outcome: Outcome) -> bool:
         """Check closely a step that may lead to a singular pose; True if it does not and is accepted."""
-        stepper, monitor = self.course.stepper, self.course.stepper.monitor
+        stepper, monitor = self.context.stepper, self.context.stepper.monitor
         if monitor is None or self.ongoing is not None or outcome.status != PASSAGE:
             return False
         monitor.hold_step()
@@ -455,7 +455,7 @@ class SingularPoses:
     @property
     def blocked(self) -> bool:
         """Whether the next stop of the run is in a singular pose, where no step can end."""
-        made = self.course.stepper.stepping
+        made = self.context.stepper.stepping
         return made is not None and made.blocked
 
     def steps_past_stop(self) -> bool:
@@ -463,20 +463,20 @@ class SingularPoses:
 
         The state there is interpolated inside a step, which is possible as long as no force may jump in it.
         """
-        course, stop = self.course, self.course.stop
-        made = course.stepper.stepping
+        context, stop = self.context, self.context.stop
+        made = context.stepper.stepping
         assert made is not None
-        due = any(e.t == stop for e in course.watch.times) or bool((course.breakpoints == stop).any())
-        if (stop < course.end or due) and depends_on_time(course.system):
+        due = any(e.t == stop for e in context.watch.times) or bool((context.breakpoints == stop).any())
+        if (stop < context.end or due) and depends_on_time(context.system):
             return False
-        course.stepper.aim(course.stepper.target + made.first)
-        course.stepper.propose(made.first)
+        context.stepper.aim(context.stepper.target + made.first)
+        context.stepper.propose(made.first)
         return True
 
     def what_blocks(self) -> str:
         """Reason in words why no step can end at the next stop."""
-        stop = self.course.stop
-        due = next((e for e in self.course.watch.times if stop <= e.t <= np.nextafter(stop, np.inf)), None)
+        stop = self.context.stop
+        due = next((e for e in self.context.watch.times if stop <= e.t <= np.nextafter(stop, np.inf)), None)
         what = "a breakpoint of a profile or table" if due is None else f"'{due.name}'"
         return (
             f"no step can end at t = {stop:.9g} s, the time of {what}: the pose is singular there, and forces, which "
@@ -502,12 +502,12 @@ class SingularPoses:
         self._go_on_with(ongoing.change())
 
     def _go_on_with(self, stepper: Stepper) -> None:
-        self.course.stepper = stepper
-        self.course.recorder.take_back(stepper.t)
+        self.context.stepper = stepper
+        self.context.recorder.take_back(stepper.t)
 
     def note_steps(self) -> None:
         """Record estimated states and singular poses in steps that a stepping formulation made itself."""
-        stepper, journal = self.course.stepper, self.course.journal
+        stepper, journal = self.context.stepper, self.context.journal
         made = stepper.stepping
         if made is None:
             return
@@ -533,32 +533,32 @@ class SingularPoses:
         ongoing, self.ongoing = self.ongoing, None
         assert ongoing is not None
         self._book(ongoing)
-        stepper = self.course.stepper = ongoing.leave()
-        stepper.aim(self.course.next_stop(stepper.t))  # momentum steps may have aimed beyond the end
+        stepper = self.context.stepper = ongoing.leave()
+        stepper.aim(self.context.next_stop(stepper.t))  # momentum steps may have aimed beyond the end
 
     def leave(self, state: State, works: Array) -> None:
         """End an ongoing passage where the run restarts."""
         ongoing, self.ongoing = self.ongoing, None
         if ongoing is None:
             return
-        made = self.course.stepper
+        made = self.context.stepper
         if made.counts.steps > ongoing.steps:
             ongoing.end_at(state, works)
             self._book(ongoing)
         ongoing.regular.take_counts(made)
-        self.course.stepper = ongoing.regular
+        self.context.stepper = ongoing.regular
 
     def book_rest(self) -> None:
         """Record a passage in which the run ends."""
-        if self.ongoing is not None and self.course.stepper.t > self.ongoing.start.t:
-            self.course.journal.book_passage(self.ongoing.passage(), self.ongoing.start, self.ongoing.reached)
+        if self.ongoing is not None and self.context.stepper.t > self.ongoing.start.t:
+            self.context.journal.book_passage(self.ongoing.passage(), self.ongoing.start, self.ongoing.reached)
 
     def _book(self, ongoing: OngoingPassage) -> None:
         """Record a passage; raises if it did not follow the motion."""
         made = ongoing.passage()
         ends = ongoing.start, ongoing.reached
-        self.course.journal.book_passage(made, *ends)
-        self.course.recorder.check_passage(ongoing.stepper.system, made, *ends)
+        self.context.journal.book_passage(made, *ends)
+        self.context.recorder.check_passage(ongoing.stepper.system, made, *ends)
 
 
 def is_clear(seen: Array, least: float) -> bool:

@@ -21,7 +21,7 @@ Array = NDArray[np.float64]
 
 
 @dataclass
-class Course:
+class RunContext:
     """Mutable state of a run, shared by its driver, event handler and singular passages.
 
     Parameters
