@@ -23,7 +23,7 @@ import numpy as np
 from common import Figure, command_line, repeated, save, settings, shortest, show
 
 import loopdyn as ld
-from loopdyn.analysis.schemes import scheme_35, scheme_37, scheme_38
+from loopdyn.analysis.reaction_schemes import scheme_35, scheme_37, scheme_38
 from loopdyn.engine.jit import kernel
 from loopdyn.formulations.partition import kernels
 from loopdyn.formulations.partition.formulation import PartitionSolver

@@ -1,7 +1,7 @@
-"""Arguments of public functions, checked against their annotations where a user enters.
+"""Checks of the arguments of public functions against their annotations.
 
-A wrong kind of argument is told in words, with what is needed and how to get it, before anything is computed. The
-package has all its public names checked where they are found (:func:`check`); inside, functions trust each other.
+A wrong kind of argument raises an error that says what is needed and how to get it, before anything is computed. All
+public names of the package are checked where they are looked up (:func:`check`); inside, functions trust each other.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 import numpy as np
 
 import loopdyn
-import loopdyn.tree as tree  # not `from loopdyn`, which would have it checked by what is not yet here
+import loopdyn.tree as tree  # not `from loopdyn`, which would check it by functions not yet defined
 from loopdyn.errors import ModelError, Problem
 from loopdyn.formulations.base import Formulation
 from loopdyn.integrators.base import Integrator
@@ -34,9 +34,9 @@ from loopdyn.system.system import State, System, require_state
 
 F = TypeVar("F", bound=Callable[..., Any])
 CHECKED = "__checked__"  # mark of a function whose arguments are checked
-# Functions that hand their options on, and to which.
+# Functions that pass their options on, and to which.
 FORWARDS = {"variants": "loopdyn.run.simulate:simulate", "report": "loopdyn.run.simulate:simulate"}
-# Names that stand in annotations only; what they name is loaded by the functions that have them.
+# Names that occur in annotations only; their modules are loaded by the functions that use them.
 LATE = {"pandas": "pandas", "Axes": "matplotlib.axes:Axes", "Stepper": "loopdyn.integrators.stepper:Stepper"}
 # Classes whose objects users make; results are made by loopdyn.
 MADE_BY_USERS = (State, Formulation, Integrator, Baumgarte, At, Crossing, Limits, Lock, Release)
@@ -59,7 +59,7 @@ HINTS = {
 
 @dataclass(frozen=True)
 class Kind:
-    """What an argument may be: a test, and words for it and for how to get it."""
+    """Kind of argument: a test, its description, and a hint how to get one."""
 
     fits: Callable[[Any], bool]
     words: str
@@ -78,7 +78,7 @@ class Numbers:
 
 
 def is_number(value: Any) -> bool:
-    """Whether a value is one real number; NaN is none.
+    """Whether a value is one real number and not NaN.
 
     Examples
     --------
@@ -98,7 +98,7 @@ def _is_whole(value: Any) -> bool:
 
 
 def _is_numeric(value: Any) -> bool:
-    """Whether NumPy reads real numbers in it, none of them NaN."""
+    """Whether NumPy reads it as real numbers without NaN."""
     try:
         array = np.asarray(value)
         array = array.astype(float) if array.dtype.kind == "O" else array
@@ -126,7 +126,7 @@ SIMPLE = {
 
 @functools.cache
 def kind_of(annotation: Any) -> Kind:
-    """What a value annotated so may be.
+    """Kind of the values of an annotation.
 
     Examples
     --------
@@ -202,7 +202,7 @@ def _list_of(entry: Kind) -> Kind:
 
 @dataclass(frozen=True)
 class Expected:
-    """Kinds of the arguments of a function: in order, by name, and of all further ones if it takes them."""
+    """Kinds of the arguments of a function: in order, by name, and of further ones if it accepts any."""
 
     order: tuple[tuple[str, Kind], ...]
     by_name: Mapping[str, Kind]
@@ -210,7 +210,7 @@ class Expected:
     options: Kind | None = None
 
     def problem(self, values: Sequence[Any], named: Mapping[str, Any]) -> str:
-        """What is wrong with given arguments, in words; empty if nothing is."""
+        """Error message for given arguments; empty if they are valid."""
         for (name, kind), value in zip(self.order, values):
             if not kind.fits(value):
                 return _wrong(name, kind, value)
@@ -229,7 +229,7 @@ class Expected:
 
 
 def checked(function: F) -> F:
-    """The same function with its arguments checked against their annotations.
+    """Function with its arguments checked against their annotations.
 
     Examples
     --------
@@ -285,7 +285,7 @@ def _found(value: Any) -> str:
 
 
 def _misfit(given: Sequence[tuple[str, Any]]) -> str:
-    """What is wrong with states beside the system that they are given with: their size, or a number that is none."""
+    """Error message for states that do not fit the system: their size, or NaN."""
     system = next((value for _, value in given if isinstance(value, System)), None)
     for name, state in given:
         if system is None or not isinstance(state, State):
@@ -323,7 +323,7 @@ def _expected(function: Callable[..., Any]) -> Expected:
 
 
 def _evaluated(annotation: Any, function: Callable[..., Any]) -> Any:
-    """An annotation that was written as text, names that are imported for type checkers only included."""
+    """Evaluated annotation that was written as text, including names imported for type checkers only."""
     if annotation is inspect.Parameter.empty:
         return Any
     if not isinstance(annotation, str):
@@ -332,7 +332,7 @@ def _evaluated(annotation: Any, function: Callable[..., Any]) -> Any:
 
 
 class _Names(dict[str, Any]):
-    """Names in annotations: those of a module, public ones, what is imported when it is needed."""
+    """Names in annotations: those of a module, public ones, and those imported when needed."""
 
     def __getitem__(self, name: str) -> Any:
         if name in self:
@@ -350,10 +350,10 @@ class _Names(dict[str, Any]):
 
 
 def check(thing: Any, place: str) -> Any:
-    """Something public with its arguments checked: a function, the methods of a class, all that a module offers.
+    """Public object with its arguments checked: a function, the methods of a class, all public names of a module.
 
-    A function keeps its own arguments unchecked where it is defined, for use inside. `place` is the module in which the
-    checked one is public, where pickle finds it.
+    The function stays unchecked where it is defined, for internal use. `place` is the module in which the checked one
+    is public, where pickle finds it.
     """
     if inspect.ismodule(thing):
         check_public(vars(thing), thing.__all__)
@@ -366,11 +366,11 @@ def check(thing: Any, place: str) -> Any:
     return thing
 
 
-_LOOKED_AT: set[str] = set()  # modules in which nothing is left to check
+_LOOKED_AT: set[str] = set()  # modules whose names are all checked
 
 
 def check_loaded(public: Collection[str]) -> None:
-    """Have all public classes in the modules loaded so far checked: a user meets them as results, too."""
+    """Check arguments of all public classes in the modules loaded so far: users get them as results, too."""
     for name, module in list(sys.modules.items()):
         if name in _LOOKED_AT or not name.startswith("loopdyn."):
             continue
@@ -381,13 +381,13 @@ def check_loaded(public: Collection[str]) -> None:
 
 
 def check_public(namespace: dict[str, Any], names: Iterable[str]) -> None:
-    """Have the arguments of all that a module offers checked."""
+    """Check arguments of all public names of a module."""
     for name in names:
         namespace[name] = check(namespace[name], namespace["__name__"])
 
 
 def check_class(kind: type) -> None:
-    """Have the arguments of the public methods of a class checked, and of what makes one, if users make them.
+    """Check arguments of the public methods of a class, and of its constructor if users call it.
 
     Parts of a model check themselves as they are made (:class:`loopdyn.quantities.units.Spec`).
     """
@@ -407,4 +407,4 @@ def check_class(kind: type) -> None:
             setattr(base, name, classmethod(made) if isinstance(found, classmethod) else made)
 
 
-check_public(vars(tree), tree.__all__)  # public as it stands, and imported by others before a user asks for it
+check_public(vars(tree), tree.__all__)  # public itself, and imported by others before a user accesses it

@@ -1,4 +1,4 @@
-"""The errors and warnings of loopdyn: each names an element, says what is wrong and what to do next."""
+"""Errors and warnings of loopdyn: each names an element, says what is wrong and what to do."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ class LoopdynError(Exception):
 
 
 class LoopdynWarning(UserWarning):
-    """Something legal but suspicious; shown by Python's :mod:`warnings`, whose filters hide it or make it an error."""
+    """Something legal but suspicious; issued by :mod:`warnings`, whose filters can hide it or make it an error."""
 
 
 def warn(text: str) -> None:
-    """Give a :class:`LoopdynWarning` at the line of the user's code that called loopdyn."""
+    """Issue a :class:`LoopdynWarning` at the line of the user's code that called loopdyn."""
     inside = os.path.dirname(__file__) + os.sep
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and frame.f_code.co_filename.startswith(inside):
@@ -30,18 +30,18 @@ def warn(text: str) -> None:
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing that is wrong with a model.
+    """Problem of a model.
 
     Attributes
     ----------
     element : str
-        What it concerns, as the user wrote it: ``"joint 'A'"``, ``"body 'crank'"``.
+        Element concerned, as the user wrote it: ``"joint 'A'"``, ``"body 'crank'"``.
     message : str
         What is wrong.
     hint : str
         What to do about it.
     file, line : str, int, optional
-        Where it stands, for models that come from a file.
+        Position in the model file, for models that come from a file.
     path : tuple
         Keys that lead to the value in a model file, e.g. ``("joints", "A", "axis")``.
     """
@@ -99,7 +99,7 @@ class AssemblyError(LoopdynError):
     nearest : State or None
         The nearest pose that was found.
     gap : float
-        Largest residual that is left there, in m or rad.
+        Largest residual there, in m or rad.
     """
 
     def __init__(self, message: str, nearest: object = None, gap: float = 0.0):

@@ -1,4 +1,4 @@
-"""Files are written beside their place and renamed: at every moment the old or the new one is there, complete."""
+"""Atomic writing of files: under a temporary name, then renamed, so that the old or the new file is always complete."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from loopdyn.errors import LoopdynError
 
 FilePath = str | os.PathLike[str]
 
-LONGEST_STEM = 40  # letters of a name that the file beside it keeps: longer names could become too long
-# What to do about a reason for which a file cannot be written.
+LONGEST_STEM = 40  # letters of a name that the temporary name keeps: longer names could become too long
+# Hints for the reasons why a file cannot be written.
 HINTS = {
     errno.ENOSPC: "Free some space, or choose another folder.",
     errno.EDQUOT: "Free some space, or choose another folder.",
@@ -35,15 +35,15 @@ HINTS = {
 
 
 class WritingError(LoopdynError):
-    """A file cannot be written; what was there before is unchanged."""
+    """A file cannot be written; the old file is unchanged."""
 
 
 class Misfit(LoopdynError):
-    """What was saved does not fit what is to go on from it."""
+    """Saved data does not fit the object that is restored from it."""
 
 
 def fitting(name: str, given: Any, like: NDArray[Any]) -> NDArray[Any]:
-    """An array that was saved under a name, which must be of the type and shape of another.
+    """Saved array, which must have the type and shape of `like`.
 
     Raises
     ------
@@ -56,9 +56,9 @@ def fitting(name: str, given: Any, like: NDArray[Any]) -> NDArray[Any]:
 
 @contextlib.contextmanager
 def replacing(path: FilePath) -> Iterator[Path]:
-    """Give a file to write to, which takes the place of `path` when it is complete.
+    """Yield a temporary file to write to, which replaces `path` when it is complete.
 
-    If anything goes wrong, `path` is left as it was. What is no regular file (a pipe, a device) is written to directly.
+    After an error `path` is left as it was. A pipe or device is written to directly.
 
     Parameters
     ----------
@@ -67,12 +67,12 @@ def replacing(path: FilePath) -> Iterator[Path]:
     Yields
     ------
     Path
-        A new name beside `path`, with the same ending.
+        New name in the same folder, with the same ending.
 
     Raises
     ------
     WritingError
-        Where the file system refuses: no space, no permission, no folder.
+        If the file system refuses: no space, no permission, no folder.
 
     Examples
     --------
@@ -124,9 +124,9 @@ def write(path: FilePath, content: str | bytes) -> None:
 
 
 def write_figure(path: FilePath, figure: Any, **options: Any) -> None:
-    """Write a figure of matplotlib, of the kind that its ending tells.
+    """Write a matplotlib figure in the format of the file's ending.
 
-    It is made in memory: what draws pictures says nothing about a full disk but a number.
+    It is rendered in memory first, since drawing libraries report a full disk poorly.
     """
     buffer = io.BytesIO()
     figure.savefig(buffer, format=Path(path).suffix[1:].lower(), **options)
@@ -135,7 +135,7 @@ def write_figure(path: FilePath, figure: Any, **options: Any) -> None:
 
 @contextlib.contextmanager
 def in_words(path: FilePath) -> Iterator[None]:
-    """Say in words why `path` cannot be written, where the file system refuses."""
+    """Turn an error of the file system into a message why `path` cannot be written."""
     try:
         yield
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Ctrl-C that ends what is being computed without losing what was computed."""
+"""Ctrl-C that ends a computation without losing its results so far."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class Stop:
-    """Whether the user has asked to stop.
+    """Request of the user to stop.
 
     Examples
     --------
@@ -29,25 +29,25 @@ class Stop:
         self.wanted = False
 
     def ask(self) -> None:
-        """Ask to stop at the next occasion."""
+        """Request to stop at the next opportunity."""
         self.wanted = True
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
-        """Take a first Ctrl-C as a wish, a second one as an order."""
+        """Record the first Ctrl-C as a request; raise at the second."""
         if self.wanted:
             signal.default_int_handler(number, frame)
         self.wanted = True
 
 
-_current: Stop | None = None  # of the main thread, which alone receives signals
+_current: Stop | None = None  # in the main thread, which alone receives signals
 
 
 @contextlib.contextmanager
 def deferred() -> Iterator[Stop]:
-    """Note a Ctrl-C instead of raising KeyboardInterrupt; a second one is raised at once.
+    """Record a Ctrl-C instead of raising KeyboardInterrupt; a second one is raised at once.
 
-    Whoever computes inside looks at `wanted` and ends early. Inside another such block the wish is the same. Where the
-    program handles Ctrl-C in its own way, and in other threads than the main one, nothing is changed.
+    Code inside checks `wanted` and ends early. Nested blocks share one request. If the program handles Ctrl-C itself,
+    and in threads other than the main one, nothing is changed.
 
     Examples
     --------
@@ -78,7 +78,7 @@ def deferred() -> Iterator[Stop]:
 
 
 def deferring(function: Callable[P, T]) -> Callable[P, T]:
-    """Run a function inside :func:`deferred`: from its first line to its last no Ctrl-C is raised in it.
+    """Run a function inside :func:`deferred`, so that no Ctrl-C is raised in it.
 
     Examples
     --------

@@ -20,7 +20,7 @@ NOT_IN_XML = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 
 
 def as_text(value: Any) -> Any:
-    """Text that spreadsheets would evaluate, with an apostrophe before it; numbers and all else as they are.
+    """Value with an apostrophe before text that spreadsheets would evaluate; all else unchanged.
 
     Examples
     --------
@@ -37,7 +37,7 @@ def as_text(value: Any) -> Any:
 
 
 def csv_text(frame: pandas.DataFrame) -> str:
-    r"""Text of a CSV file, all digits kept, names and words made safe by :func:`as_text`.
+    r"""Text of a CSV file with all digits; names and text are made safe by :func:`as_text`.
 
     Examples
     --------
@@ -50,7 +50,7 @@ def csv_text(frame: pandas.DataFrame) -> str:
 
 
 def workbook(sheets: Mapping[str, pandas.DataFrame]) -> bytes:
-    """Content of an .xlsx file with these sheets, whose cells are numbers and text and never formulas."""
+    """Content of an .xlsx file with these sheets; cells are numbers or text, never formulas."""
     import pandas as pd
 
     buffer = io.BytesIO()
@@ -61,7 +61,7 @@ def workbook(sheets: Mapping[str, pandas.DataFrame]) -> bytes:
                 for cell in row:
                     if cell.data_type == "f":
                         cell.data_type = "s"
-                        cell.quotePrefix = True  # it stays text if somebody edits it
+                        cell.quotePrefix = True  # it stays text when edited
     return buffer.getvalue()
 
 
@@ -70,7 +70,7 @@ def _for_xml(value: Any) -> Any:
 
 
 def _words_mapped(frame: pandas.DataFrame, change: Any) -> pandas.DataFrame:
-    """The same table with all names and words changed."""
+    """Table with all names and text changed."""
     import pandas as pd
     from pandas.api.types import is_bool_dtype, is_numeric_dtype
 

@@ -43,7 +43,8 @@ def test_the_commands_of_the_page_do_what_it_says(code, command, folder):
         assert "5 variants, 1 of them failed" in result.output
     if words[1] == "report":
         page = (folder / "report.html").read_text()
-        for part in ("Mobility and redundancy", "Drive", "Loads of bearings", "Energy proof", "Settings and versions"):
+        parts = ("Mobility and redundancy", "Drive", "Loads of bearings", "Energy balance", "Settings and versions")
+        for part in parts:
             assert f"<h2>{part}</h2>" in page
         assert not re.search(r'(src|href)="(?!data:)', page)  # no other file
 
@@ -88,7 +89,7 @@ def test_variants_and_reports_say_what_is_wrong(folder):
         ld.variants(m, "nothing.csv", 0.1)
     with pytest.raises(ld.LoopdynError, match="empty"):
         ld.variants(m, [], 0.1)
-    with pytest.raises(ld.LoopdynError, match=r"end the name 'page.txt' in \.html"):
+    with pytest.raises(ld.LoopdynError, match=r"the name 'page.txt' must end in \.html"):
         ld.report(m, folder / "page.txt")
     found = ld.variants(m, [{"name": "text", "rod": "3*crank"}, {"name": "bad", "rod": "3*"}], 0.01, progress=False)
     assert found["text"].why == ""

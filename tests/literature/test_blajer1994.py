@@ -17,7 +17,7 @@ from tests.literature import test_constraint_changes as changes
 from tests.literature import test_mufti1983 as mufti
 
 import loopdyn as ld
-from loopdyn.analysis.schemes import reactions_by, scheme_35, scheme_37, scheme_38
+from loopdyn.analysis.reaction_schemes import reactions_by, scheme_35, scheme_37, scheme_38
 from loopdyn.formulations.partition import criteria
 from loopdyn.formulations.partition.formulation import PartitionSolver
 from loopdyn.loops.rank import decide

@@ -119,7 +119,7 @@ def test_a_joint_with_armature_is_not_cut_if_another_one_can_be():
 def test_a_cut_joint_with_armature_is_refused_in_words():
     m = with_armature(ld.library.four_bar(), {"A": 0.1})
     with pytest.raises(
-        ld.ModelError, match=r"joint 'A': has armature and is cut.*Cut a joint of the loop that has none"
+        ld.ModelError, match=r"joint 'A': has armature and is cut.*Cut a joint of the loop without armature"
     ):
         m.compile(cuts=["A"])
     with pytest.raises(ld.ModelError, match="has armature and is cut"):

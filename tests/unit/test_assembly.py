@@ -429,7 +429,7 @@ def test_speeds_that_no_motion_can_have_are_refused_by_the_rows():
     m.add_driver("push", "slide.x", "0.3*t")
     system = m.compile()
     for v in (None, [1.0, 0.0, 0.0]):
-        with pytest.raises(ld.AssemblyError, match=r"no speeds meet the constraints .*roll\.slip_.*push"):
+        with pytest.raises(ld.AssemblyError, match=r"no speeds satisfy the constraints .*roll\.slip_.*push"):
             ld.assemble(system, v=v)
 
 
@@ -482,7 +482,7 @@ def test_search_counts_both_closures_of_a_four_bar_and_takes_the_nearer(crank):
 def test_search_says_that_closures_are_endless_where_a_freedom_is_left():
     system = ld.library.five_bar().compile()
     note = ld.assemble(system, q={"A": 0.1}, search=True, tries=10).note
-    assert note == "nearest of the closures found from 10 starts; 1 freedom is left, so there are more"
+    assert note == "nearest of the closures found from 10 starts; 1 degree of freedom is left, so there are more"
 
 
 def test_closure_within_the_limits_is_taken_though_another_is_nearer():
@@ -505,7 +505,7 @@ def test_freedom_is_used_to_reach_the_limits(cuts):
     k = motion.bodies.index("rocker")
     assert np.arctan2(motion.rotation[k][1, 0], motion.rotation[k][0, 0]) == pytest.approx(0.1, abs=1e-10)
     assert gap(system, state) < CLOSED
-    assert state.note == "closed with D = 0.1 at the limit: nearer closures are outside"
+    assert state.note == "assembled with D = 0.1 at the limit: nearer closures are outside"
 
 
 def test_value_given_outside_the_limits_is_kept_and_said():

@@ -772,7 +772,7 @@ def test_a_force_that_jumps_inside_a_passage_leaves_it_a_passage():
     (passage,) = run.passages
     assert passage.crossed
     assert passage.unbounded
-    assert "passage of a singular pose at t = " in str(passage)
+    assert "passage through a singular pose at t = " in str(passage)
     # constant torque on cranks and coupler that turn like one: inertia 1/3, from the start at -2 pi
     (pose,) = passage.poses
     assert 2 * np.pi * pose + 0.5 * 6.0 * pose**2 == pytest.approx(0.5 * np.pi, abs=1e-4)

@@ -107,7 +107,7 @@ def test_undetermined_components_are_marked_in_all_axes_and_in_the_table(crank):
     assert loads.parts("D")["fx"][2] != loads.parts("D")["fy"][2]
     assert "guiding force" not in loads.parts("D")
     text = str(loads)
-    assert "not determined by the rigid model" in text
+    assert "statically indeterminate" in text
     assert "A axial force" in text.splitlines()[-1]
 
 
@@ -142,7 +142,7 @@ def test_polar_plot_shows_the_line_in_each_body_and_refuses_what_is_not_known(cr
     assert [ax.get_title().split(";")[0] for ax in crank.plot.polar("B").axes] == [
         "in axes of the world", "in axes of crank", "in axes of rod",
     ]  # fmt: skip
-    with pytest.raises(ld.LoopdynError, match=r"'D' is not determined.*plot.reactions\('D'\)"):
+    with pytest.raises(ld.LoopdynError, match=r"'D' is statically indeterminate.*plot.reactions\('D'\)"):
         crank.plot.polar("D")
     with pytest.raises(ld.LoopdynError, match="there is no joint 'X'"):
         crank.plot.polar("X")
@@ -196,7 +196,7 @@ def test_a_counterweight_on_a_crank_changes_what_the_kinematics_of_its_point_say
     assert after.load("B")[0][:, :2] == pytest.approx(before.load("B")[0][:, :2], abs=EXACT * size)
     table = change.table()
     assert table.loc["B radial force", "peak before"] == pytest.approx(table.loc["B radial force", "peak after"])
-    assert "the motion is taken as kept" in str(change)
+    assert "the motion is assumed unchanged" in str(change)
     assert "motor A" in table.index
 
 
@@ -241,7 +241,7 @@ def test_reactions_with_the_load_of_a_motor_that_the_model_does_not_have():
     assert found.residual < 1e-12
     with pytest.raises(ld.LoopdynError, match="there is no joint speed 'B'"):
         ld.reactions(system, system.state(), np.zeros(1), loads={"B": 10.0})
-    with pytest.raises(ld.LoopdynError, match="Give these too"):
+    with pytest.raises(ld.LoopdynError, match="Give the accelerations too"):
         ld.reactions(system, system.state(), loads={"A": 10.0})
 
 
@@ -253,7 +253,7 @@ def test_a_weight_of_nothing_changes_nothing_and_motors_that_are_too_many_must_b
     m.add_force(ld.Motor(joint=slide, force=-200.0), "gas")
     system = m.compile()
     run = ld.simulate(system, ld.assemble(system), (0.0, 0.1), progress=False)
-    with pytest.raises(ld.LoopdynError, match="more motors than the motion needs"):
+    with pytest.raises(ld.LoopdynError, match="are redundant"):
         run.counterweight("crank", 0.0, (0, 0, 0)).table()
     before, after = run.counterweight("crank", 0.0, (0, 0, 0), motors=["A"]).bearings()
     # the motor gives 3 N m in the run and in the inverse, so the loads are those of the run

@@ -144,7 +144,7 @@ BROKEN = [
         9,
     ),
     Broken("zero pitch", joint(type="helical", pitch="0"), ("'pitch' is zero", "revolute"), 9),
-    Broken("no place", joint(at=""), ("has no place", "parent_frame"), 3),
+    Broken("no placement", joint(at=""), ("has no place", "parent_frame"), 3),
     Broken("two places", joint(parent_frame="{}", child_frame="{}"), ("is placed twice",), 7),
     Broken("unknown frame", joint(at="", parent_frame="{}", child_frame="tip"), ("body 'arm' has no frame 'tip'",), 9),
     Broken("limits the wrong way", joint(limits="[1, -1]"), ("lower limit is above the upper one",), 9),

@@ -52,8 +52,8 @@ def test_inspect_prints_topology_mobility_redundancy_and_uniqueness_in_one_scree
         "cut: C, revolute",
         "1 degree of freedom, 3 redundant constraints",
         "verdict: overconstrained",
-        "dependent, reactions not unique: A, B, C, D (mx, my, fz)",
-        "8 of 20 components are determined",
+        "dependent constraints, statically indeterminate reactions: A, B, C, D (mx, my, fz)",
+        "8 of 20 components are statically determinate",
     ):
         assert text in result.output
     assert len(result.output.splitlines()) <= 30
@@ -93,7 +93,7 @@ def test_inspect_of_what_cannot_be_closed_shows_the_topology_and_says_so(unclosa
     assert "crank  (A, revolute)" in result.stdout
     assert "constraint rows   nc = 5" in result.stdout
     assert "cannot be closed" in result.stderr
-    assert "The topology is right" in result.stderr
+    assert "The topology is valid" in result.stderr
     assert f"loopdyn inspect {unclosable}" in result.stderr
     assert "Traceback" not in result.output
 
@@ -332,7 +332,7 @@ def test_inverse_prints_tables_and_writes_files(tmp_path):
         (("equilibrium", "--search", "A=2:1"), 2, "does not ascend"),
         (("equilibrium", "--search", "A"), 2, "NAME=VALUE"),
         (("equilibrium",), 1, "as a load on"),
-        (("inverse",), 1, "leaves 1 open. Give the motion of 1 more"),
+        (("inverse",), 1, "leaves 1 free. Give the motion of 1 more"),
         (("inverse", "--motion", "Z=t"), 2, "no joint coordinate 'Z'"),
         (("inverse", "--motion", "A=t", "--weight", "A=x"), 2, "not a number"),
         (("inverse", "--motion", "A=t", "--motion", "A=2*t"), 2, "twice"),

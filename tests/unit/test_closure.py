@@ -631,7 +631,7 @@ def test_branches_that_are_searched_for_are_said_to_be_perhaps_incomplete():
 
 def test_branches_need_as_many_coordinates_as_there_are_freedoms():
     system = ld.library.five_bar().compile()
-    with pytest.raises(ld.LoopdynError, match="2 freedoms"):
+    with pytest.raises(ld.LoopdynError, match="2 degrees of freedom"):
         ld.branches(system, {"A": 0.0})
     with pytest.raises(ld.LoopdynError, match="no independent coordinate"):
         ld.branches(system, {"A": 0.0, "nothing": 0.0})
@@ -705,9 +705,9 @@ def test_equations_of_rods_with_two_balls_equal_the_numerical_ones(slide):
 
 
 def test_equations_refuse_in_words_what_has_none():
-    with pytest.raises(ld.LoopdynError, match="neither a pin, nor a slide, nor a ball"):
+    with pytest.raises(ld.LoopdynError, match="neither revolute, nor prismatic, nor spherical"):
         ld.equations(closed_forms.hooked_rod().compile(), ["A"])
-    with pytest.raises(ld.LoopdynError, match="cut at 'D', which is no ball"):
+    with pytest.raises(ld.LoopdynError, match="cut at 'D', which is not spherical"):
         ld.equations(ld.library.rssr().compile(cuts=["D"]), ["A", "B.wx"])
-    with pytest.raises(ld.LoopdynError, match="neither a pin nor a slide"):
+    with pytest.raises(ld.LoopdynError, match="neither revolute nor prismatic"):
         ld.equations(closed_forms.shafts().compile(), ["A"])

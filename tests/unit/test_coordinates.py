@@ -102,7 +102,7 @@ def test_sweep_needs_one_freedom_and_a_coordinate(four_bar):
     with pytest.raises(ld.LoopdynError, match="no coordinate 'Z'"):
         four_bar.sweep("Z")
     system = ld.library.five_bar().compile()
-    with pytest.raises(ld.LoopdynError, match="has 2 freedoms here, and a sweep needs one"):
+    with pytest.raises(ld.LoopdynError, match="has 2 degrees of freedom here, but a sweep needs one"):
         ld.coordinates(system, ld.assemble(system)).sweep("A")
 
 

@@ -312,7 +312,7 @@ def test_zero_force_positions_of_a_spring():
         ld.zero_force(m.compile(), "sprong", {"A": (0.0, 1.0)})
     five = ld.library.five_bar()
     five.add_force(ld.JointSpring(joint="A", stiffness=1.0), "spring")
-    with pytest.raises(ld.LoopdynError, match="has 2 freedoms"):
+    with pytest.raises(ld.LoopdynError, match="has 2 degrees of freedom"):
         ld.zero_force(five.compile(), "spring", {"A": (0.0, 1.0)})
 
 
@@ -355,7 +355,7 @@ def test_preload_of_a_spring_between_points_and_where_none_helps():
     with pytest.raises(ld.LoopdynError, match="'motor' alone cannot hold 'five_bar'"):
         ld.preload(system, ld.assemble(system), "motor")
     soft = sprung(k=0.0).compile()
-    with pytest.raises(ld.LoopdynError, match="does not push along any motion"):
+    with pytest.raises(ld.LoopdynError, match="exerts no force along any motion"):
         ld.preload(soft, ld.assemble(soft), "spring")
     with pytest.raises(ld.LoopdynError, match="there is no force 'x'"):
         ld.preload(soft, ld.assemble(soft), "x")

@@ -294,7 +294,7 @@ def test_errors_of_the_sidecar_have_its_lines(tmp_path):
     [
         ([link("a"), joint("A", "ball", "world", "a")], "joint 'A': joints of type 'ball' are not known"),
         ([link("a"), joint("A", "fixed", "world", "arm")], "there is no link 'arm' for its child"),
-        ([link("a"), link("b"), joint("A", "fixed", "world", "a")], "hang on 2 roots"),
+        ([link("a"), link("b"), joint("A", "fixed", "world", "a")], "have 2 roots"),
         ([link("a"), joint("A", "fixed", "world", "a"), joint("B", "fixed", "world", "a")], "URDF is a tree"),
         ([link("a"), joint("A", "continuous", "world", "a", '<axis xyz="0 0 0"/>')], "axis has length zero"),
         ([link("a"), joint("A", "continuous", "world", "a", '<axis xyz="0 1"/>')], "in place of 3 numbers"),
@@ -302,7 +302,10 @@ def test_errors_of_the_sidecar_have_its_lines(tmp_path):
             [link("a").replace('value="1.3"', 'value="heavy"'), joint("A", "fixed", "world", "a")],
             "in place of a number",
         ),
-        ([link("a"), link("b"), joint("A", "fixed", "a", "b"), joint("B", "fixed", "b", "a")], "it hangs on itself"),
+        (
+            [link("a"), link("b"), joint("A", "fixed", "a", "b"), joint("B", "fixed", "b", "a")],
+            "it is its own ancestor",
+        ),
         ([link("a"), link("a"), joint("A", "fixed", "world", "a")], "two of the name 'a'"),
         ([link("a"), joint("A", "continuous", "world", "a", '<mimic joint="X"/>')], "mimics the joint 'X'"),
         ([link("a").replace("<mass", "<m"), joint("A", "fixed", "world", "a")], "needs <mass> and <inertia>"),

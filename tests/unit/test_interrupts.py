@@ -132,7 +132,7 @@ def test_ctrl_c_stops_a_sweep_and_keeps_what_was_computed(table, interrupt_at):
     found = ld.variants(rod(), table, 1.0, progress=False)
     begun = len(found.variants)
     assert 1 <= begun < 50
-    assert found.stopped == f"stopped by the user: {begun} of 50 variants were begun"
+    assert found.stopped == f"stopped by the user: {begun} of 50 variants were started"
     assert [v.run.status for v in found.variants] == ["finished"] * (begun - 1) + ["interrupted"]
     assert list(found.table()["status"]) == [v.run.status for v in found.variants]
     assert str(found).endswith(found.stopped)
@@ -151,14 +151,14 @@ def test_ctrl_c_between_two_runs_of_a_sweep_stops_it(table, monkeypatch):
     monkeypatch.setattr(sweeps, "assemble", assemble)
     found = ld.variants(rod(), table, 0.1, progress=False)
     assert [v.run.status for v in found.variants] == ["finished", "finished"]
-    assert found.stopped == "stopped by the user: 2 of 50 variants were begun"
+    assert found.stopped == "stopped by the user: 2 of 50 variants were started"
 
 
 def test_a_sweep_that_is_stopped_at_once_has_an_empty_table(table, monkeypatch):
     monkeypatch.setattr(sweeps, "assemble", lambda s, **options: signal.raise_signal(signal.SIGINT))
     found = ld.variants(rod(), table, 0.1, progress=False)
     assert len(found.table()) == 0
-    assert found.stopped == "stopped by the user: 0 of 50 variants were begun"
+    assert found.stopped == "stopped by the user: 0 of 50 variants were started"
 
 
 def test_the_command_writes_what_was_computed_and_exits_with_130(tmp_path, table, interrupt_at):
@@ -183,7 +183,7 @@ def test_ctrl_c_in_any_command_is_answered_in_words(tmp_path, monkeypatch):
     for command in ("inspect", "compare", "run", "equilibrium", "inverse", "report"):
         ended = CliRunner().invoke(app, [command, str(tmp_path / "rod.yaml")])
         assert (command, ended.exit_code) == (command, 130)
-        assert ended.output == "stopped by Ctrl-C: files that were not complete are as they were before\n"
+        assert ended.output == "stopped by Ctrl-C: incomplete files were left as they were before\n"
 
 
 def test_ctrl_c_while_loopdyn_is_imported_is_answered_in_words():

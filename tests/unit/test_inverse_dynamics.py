@@ -233,13 +233,13 @@ def test_a_motion_that_too_few_motors_cannot_make_is_refused_and_its_residual_is
     system = ld.library.five_bar().compile()
     motion = {"A": "0.2*sin(t)", "E": "0.1*t"}
     times = np.linspace(0, 1, 5)
-    with pytest.raises(ld.LoopdynError, match=r"cannot make this motion of 'five_bar'.*none of them can supply"):
+    with pytest.raises(ld.LoopdynError, match=r"cannot produce this motion of 'five_bar'.*none of them can supply"):
         ld.inverse_dynamics(system, motion, times, motors=["A"])
     full = ld.inverse_dynamics(system, motion, times)
     part = ld.inverse_dynamics(system, motion, times, motors=["A"], impossible="mark")
-    assert part.verdict == "under-actuated: 1 of 2 freedoms without a motor"
+    assert part.verdict == "under-actuated: 1 of 2 degrees of freedom without a motor"
     assert not part.possible.any()
-    assert "cannot make this motion" in str(part)
+    assert "cannot produce this motion" in str(part)
     # loads and residual together do the work that the full set of motors does, for every motion
     units = system.speed_units
     for k in range(len(times)):
@@ -270,7 +270,7 @@ def test_states_with_accelerations_are_a_motion_and_states_alone_are_not(four_ba
     assert np.array_equal(ld.inverse_dynamics(four_bar, found, motors=["A"]).load, found.load)  # has t, q, v, a
     with pytest.raises(ld.LoopdynError, match="Give accelerations"):
         ld.inverse_dynamics(four_bar, states, motors=["A"])
-    with pytest.raises(ld.LoopdynError, match="accelerations break the constraints"):
+    with pytest.raises(ld.LoopdynError, match="accelerations violate the constraints"):
         ld.inverse_dynamics(four_bar, states, accelerations=np.ones_like(found.a), motors=["A"])
 
 
@@ -286,11 +286,11 @@ def test_states_with_accelerations_are_a_motion_and_states_alone_are_not(four_ba
         ({"motors": ["A", "D"], "rule": "fair"}, "rule is 'fair'. Give"),
         ({"motors": ["A", "D"], "weights": {"A": 1.0}}, "weights of D are missing"),
         ({"motors": ["A", "D"], "weights": {"A": 1.0, "D": 0.0}}, "must be positive"),
-        ({"motors": ["A", "D"], "rule": "minimum norm", "weights": {"A": 1.0, "D": 1.0}}, "weights go with"),
+        ({"motors": ["A", "D"], "rule": "minimum norm", "weights": {"A": 1.0, "D": 1.0}}, "weights need"),
         ({"motors": ["A", "D"], "preload": {"B": 1.0}}, "'B' is not among the motors"),
         ({"motors": ["A", "D"], "preload": {"A": [1.0, 2.0]}}, "one per time"),
         ({"impossible": "ignore"}, "Give 'raise' or 'mark'"),
-        ({"tolerance": 0.0}, "positive share"),
+        ({"tolerance": 0.0}, "positive fraction"),
     ],
 )
 def test_wrong_options_are_refused_with_what_to_do(four_bar, options, words):

@@ -100,7 +100,7 @@ def test_limits_a_turn_apart_at_a_cut_joint_are_said_to_be_unwatched():
     m = ld.library.four_bar()
     m.joints["A"] = m.joints["A"].model_copy(update={"limits": (-4.0, 4.0)})
     system = m.compile(cuts=["A"])
-    with pytest.warns(ld.LoopdynWarning, match="'A' belongs to a cut joint.*not watched"):
+    with pytest.warns(ld.LoopdynWarning, match="'A' belongs to a cut joint.*not monitored"):
         ld.simulate(system, ld.assemble(system), (0, 0.1), progress=False)
 
 

@@ -6,7 +6,7 @@ from tests.literature import test_constraint_changes as literature
 
 import loopdyn as ld
 from loopdyn.integrators.stepper import Stepper
-from loopdyn.run.course import Course
+from loopdyn.run.context import RunContext
 from loopdyn.run.events import watch
 from loopdyn.run.locking import Phase
 from loopdyn.run.recorder import Journal, Recorder
@@ -169,9 +169,9 @@ def test_constraints_that_a_formulation_cannot_treat_end_the_run_in_words():
     stepper = Stepper(system, solver, ld.DOP853(), "none", 2, 1e-8, 0.0)
     watched, recorder = watch(system, [], 2, 0.0, 1.0), Recorder(system, np.array([0.0]), stepper.sources, "none")
     journal = Journal(system, solver)
-    course = Course(system, stepper, method, watched, 1.0, np.zeros(0), recorder, journal, {})
+    context = RunContext(system, stepper, method, watched, 1.0, np.zeros(0), recorder, journal, {})
     with pytest.raises(ld.LoopdynError, match="closure cannot treat 'four_bar'"):
-        course.enter(Phase(unsupported.compile()), system.state(*literature.START))
+        context.enter(Phase(unsupported.compile()), system.state(*literature.START))
 
 
 def test_locked_runs_are_saved_loaded_and_resumed(tmp_path, interrupt_at):
@@ -200,7 +200,7 @@ def test_locked_runs_are_saved_loaded_and_resumed(tmp_path, interrupt_at):
     ("action", "words"),
     [
         (ld.Lock("X"), "no joint coordinate 'X' to lock. Known: A, B"),
-        (ld.Release("A"), r"part of the tree.*compile\(cuts=\[\"A\""),
+        (ld.Release("A"), r"is a tree joint.*compile\(cuts=\[\"A\""),
         (ld.Release("X"), "nothing called 'X' to release"),
     ],
 )

@@ -138,7 +138,7 @@ def test_change_point_of_a_four_bar_is_singular_at_this_pose_alone(variant):
     assert (result.dof, result.dof_here) == (1, 2)
     assert (result.redundant, result.redundant_here) == (3, 4)
     assert result.verdict == "singular here"
-    assert "at this pose: 2 freedoms of velocity, 4 redundant" in str(result)
+    assert "at this pose: 2 instantaneous degrees of freedom, 4 redundant" in str(result)
 
 
 @EVERY_VARIANT
@@ -357,8 +357,8 @@ def test_report_says_it_in_words():
     text = str(found(ld.library.four_bar()))
     assert text.startswith("four_bar: 1 degree of freedom, 3 redundant constraints")
     assert "verdict: overconstrained" in text
-    assert "rows of all joints: 20, independent 17; Grübler count -2" in text
-    assert "reactions: 8 of 20 components are determined" in text
+    assert "constraint equations: 20, rank 17; Grübler count -2" in text
+    assert "reactions: 8 of 20 components are statically determinate" in text
     assert "idle: coupler" in str(found(ld.library.rssr()))
 
 

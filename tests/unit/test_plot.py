@@ -63,7 +63,7 @@ def test_undetermined_components_of_reactions_are_hatched(run):
     hatched = {
         c.get_label(): c.get_hatch() for ax in figure.axes for c in ax.collections if isinstance(c, PolyCollection)
     }
-    assert hatched == {f"{name}, undetermined": "////" for name in ("fz", "tx", "ty")}
+    assert hatched == {f"{name}, indeterminate": "////" for name in ("fz", "tx", "ty")}
     assert "rocker" in figure.get_suptitle()
     assert [ax.get_ylabel() for ax in figure.axes] == ["N", "N m"]
     assert legends_are_beside_the_data(figure)

@@ -55,7 +55,7 @@ def test_files_that_are_no_runs_are_refused_in_words(tmp_path, run):
         ld.load_run(tmp_path / "x.nc")
     with pytest.raises(ld.LoopdynError, match="cannot be read: No such file"):
         ld.load_run(tmp_path / "nowhere.nc")
-    with pytest.raises(ld.LoopdynError, match=r"End the name in \.nc"):
+    with pytest.raises(ld.LoopdynError, match=r"must end in \.nc"):
         run.save(tmp_path / "x.txt")
 
 

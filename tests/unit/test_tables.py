@@ -9,7 +9,7 @@ import pytest
 from scipy.interpolate import CubicSpline
 
 import loopdyn as ld
-from loopdyn.run.corners import corners
+from loopdyn.run.breakpoints import time_breakpoints
 
 # Force of a press in N over the position of its slide in mm, as a user wrote it: nothing beyond -10 mm.
 PRESS = [[-15, 100000], [-14, 80000], [-10, 0], [0, 0], [40, 0]]
@@ -253,7 +253,7 @@ def test_a_run_ends_where_a_table_that_must_not_be_left_ends():
 def test_knots_of_a_table_of_time_are_corners_and_its_end_is_said():
     points = [[0, 0], [0.1, 3], [0.2, 0]]
     system = slide({"points": points, "interpolation": "linear"})
-    assert corners(system, 0.0, 1.0).tolist() == [0.1, 0.2]
+    assert time_breakpoints(system, 0.0, 1.0).tolist() == [0.1, 0.2]
     with pytest.warns(ld.LoopdynWarning, match=r"its table of t goes from 0 to 0.2 and is left at t = 0.2 s"):
         run = ld.simulate(system, system.state(), (0, 1.0), t_eval=[0, 0.2, 1.0], progress=False)
     # a triangular pulse of 0.3 N s on 1 kg: half of it after half the time
@@ -263,7 +263,7 @@ def test_knots_of_a_table_of_time_are_corners_and_its_end_is_said():
 
 def test_a_smooth_table_has_no_corners_inside():
     system = slide({"points": [[0, 0], [1, 1], [2, 4], [3, 2]], "interpolation": "cubic", "outside": "extend"})
-    assert corners(system, 0.0, 10.0).size == 0
+    assert time_breakpoints(system, 0.0, 10.0).size == 0
 
 
 def test_a_run_within_its_tables_says_nothing():

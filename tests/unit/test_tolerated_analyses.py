@@ -11,7 +11,7 @@ import pytest
 
 import loopdyn as ld
 from loopdyn.analysis.comparing import compare
-from loopdyn.analysis.schemes import reactions_by
+from loopdyn.analysis.reaction_schemes import reactions_by
 from loopdyn.tree import terms
 
 ROUNDED, EXACT = "1.5708", "1.5707963267948966"

@@ -630,8 +630,8 @@ def test_body_that_is_on_no_joint_is_worth_a_note():
         m.add_body(name, ld.Inertia.sphere(mass=1.0, radius=0.1))
     assert m.compile().warnings == ()
     m.add_joint("A", ld.Revolute(axis=(0, 0, 1)), "ground", "arm", at=(0, 0, 0))
-    with pytest.warns(ld.LoopdynWarning, match="body 'tool' is on no joint"):
-        assert m.compile().warnings == ("body 'tool' is on no joint and moves freely. Join it if that is not meant.",)
+    with pytest.warns(ld.LoopdynWarning, match="body 'tool' has no joint"):
+        assert m.compile().warnings == ("body 'tool' has no joint and moves freely. Join it if that is not intended.",)
     m.add_joint("B", ld.Revolute(axis=(0, 0, 1)), "arm", "tool", at=(1, 0, 0))
     assert m.compile().warnings == ()
 
@@ -661,7 +661,7 @@ def test_free_bodies_that_make_no_sense_are_refused_in_words():
         m.compile(cuts=["S1"], free=["platform"])
     with pytest.raises(ld.ModelError, match="Give a list"):
         m.compile(free="platform")
-    with pytest.raises(ld.ModelError, match="no body 'ground' to hang"):
+    with pytest.raises(ld.ModelError, match="no body 'ground' to make free"):
         m.compile(free=["ground"])
 
 

@@ -1,1 +1,1 @@
-"""Questions about a mechanism: does it close, how can it move, what do its joints carry."""
+"""Analyses of a mechanism: assembly, mobility, kinematics, statics, loads, linearization, sensitivity."""

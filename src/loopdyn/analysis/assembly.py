@@ -1,13 +1,13 @@
 """Assembly: close all loops in position and velocity, keep what the user fixed, move the rest as little as possible.
 
-Newton steps that are smallest in the mass metric close the loops. Coordinates that are to have given values
-are brought there in small steps, the loops being closed after each, so that the mechanism stays on the
-branch it starts on. Where that path is blocked, and where the start is far from closed, it is tried again
-from other poses around it; the note of the state says so. A closure outside the limits of a joint is moved to
-these limits if the freedoms left allow it; otherwise another one is looked for in the same way.
+Newton steps of least length in the mass metric close the loops. Prescribed coordinates are moved to their values
+in small steps, and the loops are closed after each, so that the mechanism stays on its branch. If that path is
+blocked, or the start is far from closed, other starts around the pose are tried; the note of the state says so.
+A closure outside a joint limit is moved to the limit if the remaining degrees of freedom allow it; otherwise
+another closure is searched in the same way.
 
-Where redundant constraints contradict each other by rounded dimensions no pose closes all of them. The error then says
-so, and with a tolerance the mechanism is closed in all rows but those (:mod:`loopdyn.analysis.contradictions`).
+If redundant constraints contradict each other, because dimensions are rounded, no pose satisfies all of them. The error
+says so, and with a tolerance all other rows are closed (:mod:`loopdyn.analysis.contradictions`).
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ from loopdyn.analysis.assembly_contradictions import contradicted, rounded_error
 from loopdyn.analysis.assembly_speeds import speeds_for
 from loopdyn.analysis.contradictions import (
     Contradiction,
+    check_open_rows,
     contradiction,
-    look,
 )
 from loopdyn.errors import AssemblyError, LoopdynError, ModelError, Problem
 from loopdyn.loops.rank import of_matrix
@@ -53,12 +53,12 @@ from loopdyn.tree.functions import (
 )
 
 Array = NDArray[np.float64]
-RESOLVED = 1e9  # rad or sizes of the mechanism: beyond, neighbouring floats are poses that differ by 1e-7
-# ... unless closing them has taken so many evaluations of a small mechanism, three of which take a millisecond or so.
-# The clock is not asked, so that results do not depend on what else a machine does.
+RESOLVED = 1e9  # natural units: beyond, neighbouring floats are poses that differ by 1e-7
+# ... unless closing them has taken this many evaluations of a small mechanism, about three per millisecond. Evaluations
+# are counted, not time, so that results do not depend on the load of the machine.
 PATIENCE = 10000.0
-SPREAD = 0.8  # rad or sizes of the mechanism: how far around
-EVERYWHERE = np.pi  # the same where other closures are looked for than the next one: any angle
+SPREAD = 0.8  # natural units: distance of other starts
+EVERYWHERE = np.pi  # ... in a search for closures other than the nearest: any angle
 
 
 def assemble(
@@ -80,42 +80,42 @@ def assemble(
     ----------
     system : System
     q, v : mapping of label to value, or array, optional
-        Coordinates and speeds in SI units. Those given by label, of tree joints or of cut joints, are kept; an
-        array is an approximate pose. By default the start values of the model. Full turns of angles count from the
-        start; those of a cut joint are kept if its loop has parallel axes or something reads the angle.
+        Coordinates and speeds in SI units. Values given by label, of tree joints or of cut joints, are met exactly;
+        an array is an approximate pose. By default the start values of the model. Full turns of angles count from the
+        start; those of a cut joint are kept if its loop has parallel axes or an element depends on the angle.
     fix : list of labels, optional
-        Which values are kept exactly; by default all that were given by label. A label that was given no value is
-        kept where it is at the start: in the array `q`, in `near`, or at the reference pose.
+        Coordinates whose values are met exactly; by default all that were given by label. A label without a value
+        keeps its value at the start: in the array `q`, in `near`, or at the reference pose.
     near : State, optional
         Pose to start from; by default the reference pose. The tolerance with which it was closed holds here, too.
     t : float, optional
         Time in s; by default that of `near`, or zero.
     tries : int, optional
-        Starts around the given pose before giving up. By default 60; fewer in large mechanisms, where the work of some
-        3 s, counted in evaluations and not by the clock, is the limit, and the error then says so.
+        Number of starts around the given pose before giving up. By default 60; fewer in large mechanisms, where the
+        search is limited to about 3 s of work, counted in evaluations, and the error then says so.
     limits : bool
         Whether coordinates must be within the limits of their joints; values given in `q` are kept in any case.
     search : bool
-        Whether to close from all `tries` starts, not from the first that succeeds: the nearest of all closures found
-        is taken, and the note says how many there were.
+        Close from all `tries` starts instead of stopping at the first success: the nearest of all closures found is
+        returned, and the note says how many there were.
     tolerance : float or (angle, length), optional
-        By how much redundant constraints may be open that rounded dimensions keep from agreeing with the others, in
-        rad and in m; one number holds for both. All other constraints are met exactly. By default that of `near`, or
-        none may be open. Which are open is in `tolerated` of the state; analyses and runs that begin at the state leave
-        them open. A system that leaves rows open itself, as that of a run from such a state, goes on leaving these open
-        unless a tolerance is given.
+        Largest residual, in rad and in m, of redundant constraints that contradict others because dimensions are
+        rounded; one number holds for both. All other constraints are satisfied exactly. By default that of `near`, or
+        zero. `tolerated` of the state lists the constraints that stay open; analyses and runs from this state leave
+        them open. A system that already leaves rows open, like that of a run from such a state, leaves the same rows
+        open unless a tolerance is given.
 
     Returns
     -------
     State
-        Closed to 1e-12 of the size of the mechanism, but for what `tolerance` allows; its `note` says how it was found.
+        Closed to 1e-12 of the mechanism's size, except for what `tolerance` allows; its `note` says how it was found.
 
     Raises
     ------
     AssemblyError
-        Naming the joints that stay open, the gap, and the nearest pose; or the limits that no closure found keeps;
-        or the speeds or constraints that contradict each other. Where rounded dimensions keep redundant constraints
-        from agreeing: which, by how much, and the smallest change of dimensions that closes the mechanism.
+        Names the joints that stay open, the gap, and the nearest pose; or the limits that every closure found
+        violates; or the speeds or constraints that contradict each other. If rounded dimensions make redundant
+        constraints contradict: which, by how much, and the smallest change of dimensions that closes the mechanism.
 
     Examples
     --------
@@ -134,8 +134,8 @@ def assemble(
     if q is not None and not isinstance(q, Mapping):
         start = State(t, system.state(q).q, start.v)
     _check_labels(system, q, v, fix)
-    targets, loose = _targets(system, start, q if isinstance(q, Mapping) else {}, fix)
-    start = State(t, _moved(system, start.q, loose), start.v)
+    targets, guesses = _targets(system, start, q if isinstance(q, Mapping) else {}, fix)
+    start = State(t, _moved(system, start.q, guesses), start.v)
     allowed = None if tolerance is None else _tolerances(tolerance)
     if allowed is None and system.tolerated is None and near is not None and near.tolerated is not None:
         allowed = near.tolerated.angle, near.tolerated.length
@@ -160,7 +160,7 @@ def _tolerances(given: float | tuple[float, float]) -> tuple[float, float]:
 
 
 def _check_labels(system: System, q: object, v: object, fix: Sequence[str] | None) -> None:
-    """Refuse names that are not there, and values that are no pose."""
+    """Raise if a label is unknown or a value cannot be a coordinate."""
     coordinates, speeds = system.labels.coordinates, system.labels.speeds
     problems = []
     for given, known, kind in (
@@ -176,7 +176,7 @@ def _check_labels(system: System, q: object, v: object, fix: Sequence[str] | Non
 
 
 def _beyond_numbers(system: System, given: Mapping[str, float]) -> list[Problem]:
-    """Coordinates that are not finite, or too large to say where a body is."""
+    """Coordinates that are not finite, or too large to locate a body."""
     found = []
     for label, of in system.labels.coordinates.items():
         most = RESOLVED * (system.size if of.dimension == "length" else 1.0)
@@ -192,10 +192,10 @@ def _beyond_numbers(system: System, given: Mapping[str, float]) -> list[Problem]
 def _targets(
     system: System, start: State, given: Mapping[str, float], fix: Sequence[str] | None
 ) -> tuple[list[Target], list[Target]]:
-    """Coordinates that must have their values, and those whose values are only where to start."""
+    """Prescribed coordinates, and coordinates whose values are only a starting point."""
     kept = set(given if fix is None else fix)
     fixed: list[Target] = []
-    loose: list[Target] = []
+    guesses: list[Target] = []
     problems = []
     for j in system.joints.values():
         labels = j.spec.labels(j.name)[0]
@@ -206,7 +206,7 @@ def _targets(
             column = j.v0 + k if j.in_tree and scalar else -1
             target = Target(label, 0.0, column, j.q0 + k if j.in_tree else k, j)
             value = given[label] if label in given else values_of(system, start, [target])[0]
-            (fixed if label in kept else loose).append(replace(target, value=float(value)))
+            (fixed if label in kept else guesses).append(replace(target, value=float(value)))
             if label in kept and not scalar and not j.in_tree:
                 hint = "Give it as an approximate pose, or choose other cuts."
                 problems.append(Problem("assemble", f"'{label}' belongs to a cut joint with a quaternion", hint))
@@ -216,12 +216,12 @@ def _targets(
             problems.append(Problem("assemble", f"a part of the quaternion of '{j.name}' cannot be kept", hint))
     if problems:
         raise ModelError(problems)
-    return fixed, loose
+    return fixed, guesses
 
 
-def _moved(system: System, q: Array, loose: Sequence[Target]) -> Array:
+def _moved(system: System, q: Array, guesses: Sequence[Target]) -> Array:
     out = np.array(q, float)
-    for target in loose:
+    for target in guesses:
         if target.joint.in_tree:
             out[target.coordinate] = target.value
     return system.state(out).q
@@ -229,7 +229,7 @@ def _moved(system: System, q: Array, loose: Sequence[Target]) -> Array:
 
 @dataclass(frozen=True)
 class _Request:
-    """What a closure must meet, and how it is looked for: see :func:`assemble`."""
+    """Requirements on a closure, and options of the search: see :func:`assemble`."""
 
     targets: tuple[Target, ...]
     tries: int | None
@@ -239,19 +239,19 @@ class _Request:
 
 
 def _close(system: System, start: State, request: _Request) -> tuple[State, str]:
-    """A closed pose with the targets met, within the limits."""
+    """Closed pose with the targets met, within the limits."""
     targets, tries, limits, search, allowed = (getattr(request, f.name) for f in fields(request))
     best = follow_targets(system, start, targets)
     if best.gap is not None:
         clash = contradicted(system, (start, best.pose), targets)
-    else:  # closed, but held there by contradictions beside it
+    else:  # closed, but contradictions hold it at this pose
         clash = None if allowed is None else contradiction(system, best.pose, max(allowed[0], allowed[1] / system.size))
     if clash is not None:
         return _close_but(system, request, clash)
     beyond: FoundPose | None = None  # a closure outside the limits
     n, work = 0, SearchBudget(system, np.inf if tries is not None else PATIENCE)
     closures = []
-    far = EVERYWHERE if search or best.gap is None else SPREAD  # closed, yet not the end: it is beyond the limits
+    far = EVERYWHERE if search or best.gap is None else SPREAD  # closed, but beyond the limits
     for n, found in enumerate(_attempts(system, start, targets, best, tries or TRIES, far, work), 1):
         if found.gap is None:
             inside = brought_inside(system, found, targets, work) if limits else found
@@ -282,9 +282,9 @@ def _attempts(
     far: float,
     work: SearchBudget,
 ) -> Iterator[FoundPose]:
-    """The first attempt, then those from other starts around the given pose, none of them begun when `work` is done.
+    """First attempt, then attempts from other starts around the given pose until `work` is used up.
 
-    Where the first one is closed already, limits are in the way: every second start is then within all of them.
+    If the first one is closed already, it violates limits: every second start is then within all limits.
     """
     yield first
     rng = np.random.default_rng(0)
@@ -299,7 +299,7 @@ def _attempts(
 
 
 def _within_limits(system: System, q: Array, rng: np.random.Generator) -> Array:
-    """Coordinates of a pose, those of tree joints with limits at random between them."""
+    """Coordinates of a pose, with those of limited tree joints at random values within their limits."""
     out = np.array(q, float)
     for label, (low, high) in system.limits.items():
         if label in system.coordinates and np.isfinite([low, high]).all():
@@ -308,8 +308,8 @@ def _within_limits(system: System, q: Array, rng: np.random.Generator) -> Array:
 
 
 def _note(system: System, found: FoundPose, targets: Sequence[Target], n: int, beyond: FoundPose | None) -> str:
-    """How a closure was found."""
-    note = found.note if n == 1 else f"closed from start {n} around the given pose: other closures may exist"
+    """Note that says how a closure was found."""
+    note = found.note if n == 1 else f"assembled from start {n} around the given pose: other closures may exist"
     if beyond is not None:
         passed = ", ".join(k.label for k in outside_limits(system, beyond.pose, targets))
         note += f"; a closure nearer to the start is outside the limits of {passed}"
@@ -322,7 +322,7 @@ def _note(system: System, found: FoundPose, targets: Sequence[Target], n: int, b
 def _nearest(
     system: System, start: State, targets: Sequence[Target], closures: Sequence[FoundPose], starts: str
 ) -> tuple[State, str]:
-    """Of several closures the nearest to the start in the mass metric."""
+    """Nearest of several closures to the start, in the mass metric."""
     M = mass_matrix(system, start)
 
     def distance(found: FoundPose) -> float:
@@ -338,27 +338,27 @@ def _nearest(
     A = (loops.evaluate(taken.q)[1] * system.speed_units)[:, loops.free]
     left = A.shape[1] - of_matrix(A).count
     if left:
-        noun = "freedom is" if left == 1 else "freedoms are"
+        noun = "degree of freedom is" if left == 1 else "degrees of freedom are"
         return taken, f"nearest of the closures found from {starts}; {left} {noun} left, so there are more"
     count = "1 closure" if len(distinct) == 1 else f"{len(distinct)} closures"
     return taken, f"nearest of {count} found from {starts}"
 
 
 def _same(system: System, one: State, other: State) -> bool:
-    """Whether all bodies are in the same places: coordinates may differ by whole turns."""
+    """Whether all bodies have the same poses: coordinates may differ by full turns."""
     a, b = body_motion(system, one), body_motion(system, other)
     apart = max(np.abs(a.position - b.position).max() / system.size, np.abs(a.rotation - b.rotation).max())
     return bool(apart < SAME_POSE)
 
 
 def _close_but(system: System, request: _Request, found: Contradiction) -> tuple[State, str]:
-    """Close all rows but those that contradict others, where a tolerance allows it."""
+    """Close all rows except contradicting ones, if a tolerance allows it."""
     if request.allowed is None:
         raise rounded_error(system, found, request.targets)
     kept = system.tolerating(Tolerated(found.rows, *request.allowed))
-    # from where the rows were chosen: on the way from the start they may depend on each other
+    # from the pose at which the rows were chosen: elsewhere they may be dependent
     pose, note = _close(kept, found.pose, replace(request, allowed=None))
-    if look(kept, pose).beyond is not None:
+    if check_open_rows(kept, pose).beyond is not None:
         raise rounded_error(system, found, request.targets, request.allowed)
     return with_rows_open(kept, pose, note)
 
@@ -375,7 +375,7 @@ def _beyond_limits(system: System, pose: State, targets: Sequence[Target], start
     text = ", ".join(f"{k.label} = {x:.4g} {_range(system, k.label)}" for k, x in zip(passed, values, strict=True))
     return AssemblyError(
         f"the mechanism closes{held}, but all closures found from {starts} are outside the limits of its "
-        f"joints, the nearest with {text} (rad or m). If there is one inside, start nearer to it with near=... or "
+        f"joints, the nearest with {text} (rad or m). If one is inside, start nearer to it with near=... or "
         "'start' in the model; otherwise correct the limits or the values given, or assemble with limits=False.",
         nearest=pose,
     )

@@ -1,7 +1,7 @@
-"""One closure: loops closed from a pose, directly or by bringing coordinates to their values in small steps.
+"""One closure: close the loops from a pose, directly or while moving coordinates to prescribed values in small steps.
 
-A coordinate that is to have a value is a :class:`Target`. Cut joints whose axes point against each other are not
-closed, though their rows vanish.
+A prescribed coordinate is a :class:`Target`. Cut joints whose axes are antiparallel are not closed, though their rows
+vanish.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ from loopdyn.tree.functions import (
 
 Array = NDArray[np.float64]
 
-STEP = 0.15  # rad or sizes of the mechanism: how far fixed coordinates are moved before loops are closed again
-LEAP = 10.0 * STEP  # ... and how far any coordinate may move by that
-# Share of LEAP at which the way counts as blocked. Often it is, and closing directly costs less than a finer search.
+STEP = 0.15  # natural units: step of prescribed coordinates before loops are closed again
+LEAP = 10.0 * STEP  # ... and largest motion of any coordinate in such a step
+# Fraction of LEAP at which the path counts as blocked. Often it is, and closing directly costs less than finer steps.
 BLOCKED = 1e-4
-FOLLOWED = 1000.0  # rad or sizes of the mechanism: paths longer than some 160 turns are not followed
+FOLLOWED = 1000.0  # natural units: paths longer than some 160 turns are not followed
 FAR = Rule(steps=40, longest=1.0, damped=True)  # a start may be anywhere
-TRIES = 60  # starts around the given pose before giving up ...
+TRIES = 60  # number of starts around the given pose before giving up ...
 BODIES, DENSE = 40.0, 4e5  # speeds, and rows times speeds squared, that double the work of an evaluation
 
 
 @dataclass(frozen=True)
 class Target:
-    """A coordinate that is to have a value: of a tree joint (column), or measured at a cut joint."""
+    """Prescribed coordinate: of a tree joint (column), or measured at a cut joint."""
 
     label: str
     value: float
@@ -52,7 +52,7 @@ class Target:
 
 
 class SearchBudget:
-    """Evaluations of rows, in those of a small mechanism, that the search for a closure has taken and may take."""
+    """Budget of a search for closures: row evaluations used and allowed, counted in those of a small mechanism."""
 
     def __init__(self, system: System, most: float = np.inf):
         self.each = 1.0 + system.nv / BODIES + system.nc * system.nv**2 / DENSE
@@ -64,11 +64,11 @@ class SearchBudget:
 
     @property
     def done(self) -> bool:
-        """Whether no more may be begun."""
+        """Whether the budget is used up."""
         return self.left <= 0.0
 
     def starts(self, n: int) -> str:
-        """How many starts there were, in words, and whether more would have been made."""
+        """Number of starts, in words, and whether the search ended early."""
         if not self.done or n >= TRIES:
             return "1 start" if n == 1 else f"{n} starts"
         return f"{n} of {TRIES} starts (the search of so large a mechanism ends there; tries={TRIES} makes all)"
@@ -78,7 +78,7 @@ class SearchBudget:
 
 
 def within_limits(system: System, target: Target, value: float) -> bool:
-    """Whether a coordinate may have this value; an angle may be off by whole turns."""
+    """Whether a value is within the limits of a coordinate; angles are compared modulo full turns."""
     low, high = system.limits[target.label]
     length = _dimension(target) == "length"
     if target.joint.spec.is_periodic(_number(target)):
@@ -88,7 +88,7 @@ def within_limits(system: System, target: Target, value: float) -> bool:
 
 
 def outside_limits(system: System, pose: State, targets: Sequence[Target]) -> list[Target]:
-    """Coordinates beyond their limits but for those that were given, each to be brought to the nearer limit."""
+    """Targets at the nearer limit for coordinates beyond their limits that are not prescribed."""
     given = {k.label for k in targets}
     found = []
     for label, (low, high) in system.limits.items():
@@ -103,12 +103,12 @@ def outside_limits(system: System, pose: State, targets: Sequence[Target]) -> li
 
 
 def beyond_limits(system: System, pose: State) -> bool:
-    """Whether a coordinate, also of a cut joint, is beyond its limits; angles may be off by whole turns."""
+    """Whether a coordinate of a tree or cut joint is beyond its limits; angles are compared modulo full turns."""
     return bool(outside_limits(system, pose, []))
 
 
 def brought_inside(system: System, found: FoundPose, targets: Sequence[Target], work: SearchBudget) -> FoundPose | None:
-    """The closure, brought within the limits of all joints along its branch; None if that is not possible."""
+    """Closure moved within the limits of all joints along its branch; None if that is not possible."""
     at_limit: list[Target] = []
     while new := outside_limits(system, found.pose, [*targets, *at_limit]):
         at_limit += new
@@ -116,7 +116,7 @@ def brought_inside(system: System, found: FoundPose, targets: Sequence[Target], 
         if moved.gap is not None:
             return None
         labels = ", ".join(f"{k.label} = {k.value:g}" for k in at_limit)
-        found = FoundPose(moved.pose, None, f"closed with {labels} at the limit: nearer closures are outside")
+        found = FoundPose(moved.pose, None, f"assembled with {labels} at the limit: nearer closures are outside")
     return found
 
 
@@ -125,7 +125,7 @@ def brought_inside(system: System, found: FoundPose, targets: Sequence[Target], 
 
 @dataclass(frozen=True)
 class FoundPose:
-    """A pose, the gap that is left there (None if closed), and how it was reached."""
+    """Pose, the gap that remains there (None if closed), and how it was reached."""
 
     pose: State
     gap: float | None
@@ -135,26 +135,26 @@ class FoundPose:
 def directly(
     system: System, start: State, targets: Sequence[Target], note: str, work: SearchBudget | None = None
 ) -> FoundPose:
-    """Put the targets at their values at once and close the loops."""
+    """Set the targets to their values at once and close the loops."""
     return FoundPose(*newton(system, put(system, start, targets), targets, work), note)
 
 
 def follow_targets(
     system: System, start: State, targets: Sequence[Target], work: SearchBudget | None = None
 ) -> FoundPose:
-    """Bring the targets to their values step by step, the loops being closed after each step.
+    """Move the targets to their values step by step, closing the loops after each step.
 
-    When `work` is done, a step that fails is not made shorter: the targets are put at their values directly.
+    When `work` is used up, a failed step is not shortened: the targets are set to their values directly.
     """
     work = work or SearchBudget(system)
     pose, gap = newton(system, start, [], work)
     if not targets:
-        return FoundPose(pose, gap, "closed from the pose it started at")
+        return FoundPose(pose, gap, "assembled directly from the start pose")
     if gap is not None:
-        return directly(system, start, targets, "closed from the pose it started at", work)
+        return directly(system, start, targets, "assembled directly from the start pose", work)
     distance = distance_to(system, pose, targets)
     if distance > FOLLOWED:
-        return directly(system, start, targets, "too far to follow; closed directly, perhaps on another branch", work)
+        return directly(system, start, targets, "too far to follow: assembled directly, maybe on another branch", work)
     distance = max(distance, STEP)
     done, step = 0.0, StepLength(LEAP / distance, BLOCKED, first=STEP / distance)
     origin = values_of(system, pose, targets)
@@ -171,13 +171,13 @@ def follow_targets(
             pose, done = trial, share
             step.counted()
         elif not step.failed() or work.done:
-            blocked = "the way from the start is blocked; closed directly, perhaps on another assembly branch"
+            blocked = "the path from the start is blocked: assembled directly, maybe on another branch"
             return directly(system, start, targets, blocked, work)
-    return FoundPose(pose, None, "closed by following the path from the start")
+    return FoundPose(pose, None, "assembled by following the path from the start")
 
 
 def put(system: System, pose: State, targets: Sequence[Target]) -> State:
-    """Put tree coordinates at their values; cut joints follow by Newton."""
+    """Set tree coordinates to their values; Newton's method then adapts the cut joints."""
     q = np.array(pose.q)
     for k in targets:
         if k.joint.in_tree:
@@ -186,7 +186,7 @@ def put(system: System, pose: State, targets: Sequence[Target]) -> State:
 
 
 def _predicted(system: System, pose: State, targets: Sequence[Target]) -> State:
-    """Along the tangent from a closed pose to where the targets have their values: nearly closed, same branch."""
+    """Pose on the tangent from a closed pose, with the targets at their values: nearly closed, on the same branch."""
     loops, x = Held(system, pose.t, targets), np.zeros(system.nv)
     for k in targets:
         if k.column >= 0:
@@ -199,7 +199,7 @@ def _predicted(system: System, pose: State, targets: Sequence[Target]) -> State:
 
 
 def distance_to(system: System, pose: State, targets: Sequence[Target]) -> float:
-    """How far the targets are from their values, natural units."""
+    """Distance of the targets from their values, natural units."""
     away = 0.0
     for k, x in zip(targets, values_of(system, pose, targets), strict=True):
         length = len(k.joint.spec.dimensions) > 0 and _dimension(k) == "length"
@@ -208,7 +208,7 @@ def distance_to(system: System, pose: State, targets: Sequence[Target]) -> float
 
 
 def _number(target: Target) -> int:
-    """Number of a coordinate among those of its joint."""
+    """Index of a coordinate within its joint."""
     j = target.joint
     return target.coordinate - (j.q0 if j.in_tree else 0)
 
@@ -218,7 +218,7 @@ def _dimension(target: Target) -> str:
 
 
 def values_of(system: System, pose: State, targets: Sequence[Target]) -> list[float]:
-    """Present values of the targets."""
+    """Current values of the targets."""
     motion = None
     out = []
     for k in targets:
@@ -232,7 +232,7 @@ def values_of(system: System, pose: State, targets: Sequence[Target]) -> list[fl
 
 
 class Held(Loops):
-    """Constraint equations with targets: coordinates of tree joints stand still, others have rows of their own."""
+    """Constraint equations with targets: target coordinates of tree joints are fixed, others add rows."""
 
     def __init__(self, system: System, t: float, targets: Sequence[Target], work: SearchBudget | None = None):
         free, self.rows, self.weight = _free_and_rows(system, targets)
@@ -240,7 +240,7 @@ class Held(Loops):
         self.work = work or SearchBudget(system)
 
     def evaluate(self, q: Array) -> tuple[Array, Array]:
-        """Residuals and Jacobian; infinite where rows are not defined, e.g. beyond the end of a curve."""
+        """Residuals and Jacobian; infinite if rows are undefined, e.g. beyond the end of a curve."""
         try:
             J, r = _rows(self.system, self.state(q), self.rows)
         except SingularityError:
@@ -248,7 +248,7 @@ class Held(Loops):
         return r * self.weight, J * self.weight[:, None]
 
     def moved(self, q: Array, x: Array) -> Array:
-        """The pose moved by x, an evaluation of which is counted."""
+        """Pose moved by x; counts an evaluation."""
         self.work.evaluated()
         return super().moved(q, x)
 
@@ -256,14 +256,14 @@ class Held(Loops):
 def newton(
     system: System, start: State, targets: Sequence[Target], work: SearchBudget | None = None
 ) -> tuple[State, float | None]:
-    """Close the loops with the targets held; the gap that is left, or None if closed."""
+    """Close the loops with the targets fixed; return the remaining gap, or None if closed."""
     found = close(Held(system, start.t, targets, work), start.q, FAR)
     pose = State(start.t, found.y, start.v)
     return pose, None if found.closed and not flipped(system, pose) else _gap(system, pose, found.size)
 
 
 def _free_and_rows(system: System, targets: Sequence[Target]) -> tuple[NDArray[np.bool_], list[Target], Array]:
-    """Speeds that targets leave free, targets that need rows of their own, and the weights of all rows."""
+    """Speeds that are not prescribed, targets that need rows, and the weights of all rows."""
     free = np.ones(system.nv, bool)
     for k in targets:
         if k.column >= 0:
@@ -277,7 +277,7 @@ def _free_and_rows(system: System, targets: Sequence[Target]) -> tuple[NDArray[n
 
 
 def _gap(system: System, pose: State, size: float) -> float:
-    """What is left of a pose that is not closed: the residual, or the angle between opposed axes."""
+    """Gap of a pose that is not closed: the residual, or the angle between antiparallel axes."""
     return max(size, CLOSED, *opposed(system, pose).values())
 
 

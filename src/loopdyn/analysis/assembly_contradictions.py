@@ -1,7 +1,7 @@
 """Assembly where redundant constraints contradict each other by rounded dimensions.
 
-No pose closes all of them. What contradicts is found at the pose of least residual, and said with the smallest change
-of dimensions that closes the mechanism; with a tolerance, all other rows are closed.
+No pose closes all of them. The contradicting rows are found at the pose of least residual and reported with the
+smallest change of dimensions that closes the mechanism; with a tolerance, all other rows are closed.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from loopdyn.analysis.contradictions import (
     FrameChange,
     beyond_tolerance,
     changes_that_close,
+    check_open_rows,
     contradiction,
-    look,
 )
 from loopdyn.errors import AssemblyError
 from loopdyn.loops.continuation import Rule, close, euclidean, largest
@@ -31,17 +31,17 @@ from loopdyn.tree.functions import (
 
 Array = NDArray[np.float64]
 LEAST_RESIDUAL = Rule(steps=40, longest=1.0, enough=0.0, closed=0.0, falls=0.99, norm=euclidean)
-# Singular values below so many residuals, within these bounds, are left out of steps to the pose of least residual.
+# Singular values below this multiple of the residual, within bounds, are left out of steps to the least residual.
 CONTRADICTING, LEAST_SINGULAR, MOST_SINGULAR = 30.0, 1e-7, 1e-2
 NAMED = 4  # changes of dimensions that an error names
-MOST_STEPS = 100  # to a pose of least residual: five turns follow a branch well enough to see what contradicts
+MOST_STEPS = 100  # steps to a pose of least residual: five turns are enough to find the contradicting rows
 
 
 # -------------------------------------------------------------------------------------- rounded dimensions
 
 
 def contradicted(system: System, starts: Sequence[State], targets: Sequence[Target]) -> Contradiction | None:
-    """Redundant rows that keep the mechanism open by contradicting others; None if it is something else."""
+    """Redundant rows that contradict others and so keep the mechanism open; None if the reason is another."""
     if system.tolerated is not None:
         return None
     for start in starts:
@@ -52,7 +52,7 @@ def contradicted(system: System, starts: Sequence[State], targets: Sequence[Targ
 
 
 def _follow_least_residual(system: System, start: State, targets: Sequence[Target]) -> State:
-    """Pose of least residual with the targets at their values, to which they are brought in small steps."""
+    """Pose of least residual with the targets at their values, reached in small steps."""
     pose = _least_residual(system, start, [])
     origin = values_of(system, pose, targets)
     steps = min(int(np.ceil(distance_to(system, pose, targets) / STEP)), MOST_STEPS)
@@ -69,8 +69,8 @@ def _least_residual(system: System, start: State, targets: Sequence[Target]) -> 
 
 
 def with_rows_open(kept: System, pose: State, note: str) -> tuple[State, str]:
-    """A pose that closes a system but for the rows it leaves open within their tolerance, and which are open there."""
-    wrong = beyond_tolerance(look(kept, pose), "the closed pose")
+    """State at a pose that closes all rows except those left open within a tolerance, with a list of these."""
+    wrong = beyond_tolerance(check_open_rows(kept, pose), "the closed pose")
     if wrong:
         raise AssemblyError(wrong, nearest=pose)
     system = kept.exact or kept
@@ -89,7 +89,7 @@ def with_rows_open(kept: System, pose: State, note: str) -> tuple[State, str]:
 def rounded_error(
     system: System, found: Contradiction, targets: Sequence[Target], allowed: tuple[float, float] | None = None
 ) -> AssemblyError:
-    """Redundant constraints contradict each other: which, by how much, and what would help."""
+    """Error for contradicting redundant constraints: which, by how much, and which changes help."""
     angle, length = found.largest(system)
     amounts = [f"{x:.2g} {unit}" for x, unit in ((angle, "rad"), (length, "m")) if x > 0.0]
     held = f" with {', '.join(f'{k.label} = {k.value:g}' for k in targets)}" if targets else ""
@@ -98,7 +98,7 @@ def rounded_error(
     cure += f" One change alone that does: move {_listed(alone[0])}." if alone else ""
     text = (
         f"the mechanism cannot be closed{held}: redundant constraints contradict each other by up to "
-        f"{' and '.join(amounts)} ({', '.join(found.residual)}), as rounded dimensions make them; all others close."
+        f"{' and '.join(amounts)} ({', '.join(found.residual)}), as rounded dimensions do; all others close."
     )
     if allowed is not None:
         text += f" The tolerance allows {allowed[0]:.2g} rad and {allowed[1]:.2g} m."
@@ -112,7 +112,7 @@ def rounded_error(
 
 
 def _listed(changes: Sequence[FrameChange]) -> str:
-    """Changes of dimensions in words, the largest ones."""
+    """Largest changes of dimensions, in words."""
     more = f" and {len(changes) - NAMED} smaller ones" if len(changes) > NAMED else ""
     return ", ".join(str(change) for change in changes[:NAMED]) + more
 
@@ -123,10 +123,10 @@ def _rounded_up(x: float) -> float:
 
 
 class _Contradicted(Held):
-    """The same where rows contradict each other: corrections without the singular values that contradictions make."""
+    """Equations with contradicting rows: corrections leave out the singular values that contradictions cause."""
 
     def correction(self, q: Array, r: Array, J: Array) -> Array:
-        """The smallest motion in natural units that brings the other residuals to zero."""
+        """Smallest motion in natural units that makes the other residuals zero."""
         least = float(np.clip(CONTRADICTING * largest(r), LEAST_SINGULAR, MOST_SINGULAR))
         x = np.zeros(self.system.nv)
         x[self.free] = np.linalg.pinv((J * self.units)[:, self.free], rcond=least) @ -r

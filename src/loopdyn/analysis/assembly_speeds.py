@@ -1,4 +1,4 @@
-"""Speeds that keep the loops closed, and why given ones cannot be met."""
+"""Speeds that keep the loops closed, and the reasons why given speeds are impossible."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from loopdyn.tree.functions import (
 )
 
 Array = NDArray[np.float64]
-SPEED_STEPS = 40  # to speeds under rows that are not affine in them
-SPEEDS = 1e-9  # share of the largest speed by which constraints may be violated at velocity level
+SPEED_STEPS = 40  # steps to speeds that satisfy rows not affine in them
+SPEEDS = 1e-9  # fraction of the largest speed by which constraints may be violated at velocity level
 PARALLEL = 1e-9  # rad
 
 
@@ -35,7 +35,7 @@ PARALLEL = 1e-9  # rad
 def speeds_for(
     system: System, pose: State, given: Mapping[str, float] | ArrayLike | None, fix: Sequence[str] | None
 ) -> Array:
-    """Speeds that keep the loops closed, have the given values, and move the rest as little as possible."""
+    """Speeds that keep the loops closed, have the given values, and are otherwise as small as possible."""
     wanted: Mapping[str, float] = given if isinstance(given, Mapping) else {}
     v = np.zeros(system.nv) if given is None or isinstance(given, Mapping) else np.array(system.state(v=given).v)
     kept = {label: x for label, x in wanted.items() if fix is None or label in fix}
@@ -63,24 +63,24 @@ def _nearest_speeds(system: System, pose: State, v: Array, rows: Array, values: 
 def _speed_error(
     system: System, pose: State, labels: Sequence[str], rows: Array, gap: Array, scale: float
 ) -> AssemblyError:
-    """Speeds that were given cannot be met, or the constraints themselves cannot."""
+    """Error for given speeds, or constraints, that cannot be satisfied."""
     still = _held_still(system, pose, labels, rows)
     if still:
-        text = f"the constraints let {', '.join(still)} not move at this pose: {_why_still(system, pose)} "
-        hint = "Correct what holds it, or give no speed."
+        text = f"the constraints keep {', '.join(still)} from moving at this pose: {_why_still(system, pose)} "
+        hint = "Correct the constraints, or give no speed."
     elif labels:
         unmet = [label for label, x in zip(labels, gap[system.nc :], strict=True) if x > scale] or labels
         text = f"the speeds of {', '.join(unmet)} contradict the constraints or each other at this pose. "
-        hint = "Give fewer speeds, or values that fit together."
+        hint = "Give fewer speeds, or consistent values."
     else:
         unmet = [row for row, x in zip(system.constraint_rows, gap, strict=False) if x > scale]
-        text = f"no speeds meet the constraints {', '.join(unmet)} together at this pose and time. "
-        hint = "Remove one of them, or change a driver that leads where the others do not let it go."
+        text = f"no speeds satisfy the constraints {', '.join(unmet)} together at this pose and time. "
+        hint = "Remove one of them, or change a driver that contradicts the others."
     return AssemblyError(text + hint, nearest=pose, gap=float(gap.max()))
 
 
 def _held_still(system: System, pose: State, labels: Sequence[str], rows: Array) -> list[str]:
-    """Speeds among those given that the constraints hold at zero at the pose; none where constraints move in time."""
+    """Given speeds that the constraints keep at zero at the pose; none if constraints depend on time."""
     now = terms(system, pose)
     if now.phi_t.any():
         return []
@@ -92,28 +92,26 @@ def _held_still(system: System, pose: State, labels: Sequence[str], rows: Array)
 
 
 def _why_still(system: System, pose: State) -> str:
-    """What keeps a mechanism from moving: freedoms left, an axis out of parallel, small contradictions."""
+    """Reasons why a mechanism cannot move: degrees of freedom, an axis that is not parallel, contradictions."""
     left = system.nv - of_matrix(scaled(system, terms(system, pose).J), SPEEDS).count
     text = f"{left} degree{'' if left == 1 else 's'} of freedom {'is' if left == 1 else 'are'} left there."
     for loop in system.topology.loops:
         odd = _odd_axis(system, pose, loop.joints)
         if odd is not None:
-            return (
-                f"{text} In the loop {loop} the axis of '{odd[0]}' is {odd[1]:.3g} rad out of parallel to the others."
-            )
+            return f"{text} In the loop {loop} the axis of '{odd[0]}' is {odd[1]:.3g} rad off parallel to the others."
     found = contradiction(system, pose, LARGEST)
     if found is not None:
-        text += f" Only {', '.join(found.residual)} hold it, by small contradictions: see ld.mobility(system, state)."
+        text += f" Only small contradictions of {', '.join(found.residual)} prevent it: see ld.mobility(system, state)."
     return text
 
 
 def _odd_axis(system: System, pose: State, joints: Sequence[str]) -> tuple[str, float] | None:
-    """The only axis of a loop that is not parallel to the others, and the angle between them in rad."""
+    """Only axis of a loop that is not parallel to the others, and the angle between them in rad."""
     motion = body_motion(system, pose)
     own = [system.joints[name] for name in joints]
     turning = [j for j in own if j.spec.turning == "about z" and len(j.spec.speeds) == 1]
     axes = {j.name: motion.rotation[j.parent] @ j.F[1][:, 2] for j in turning}
-    if len(axes) < 4:  # of three axes two may be parallel by chance
+    if len(axes) < 4:  # with three axes two may be parallel by chance
         return None
     for name, axis in axes.items():
         others = [other for key, other in axes.items() if key != name]
@@ -125,7 +123,7 @@ def _odd_axis(system: System, pose: State, joints: Sequence[str]) -> tuple[str, 
 
 
 def speed_rows(system: System, pose: State, labels: Sequence[str]) -> Array:
-    """Rows (labels, nv) that give joint speeds, of tree or cut joints, from those of the tree; bases at rest.
+    """Rows (labels, nv) that map the speeds of the tree to speeds of tree or cut joints; bases at rest.
 
     Their transposes are the generalised forces of unit loads on these speeds.
     """

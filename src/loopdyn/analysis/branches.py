@@ -1,4 +1,4 @@
-"""Assembly branches: all closures of a mechanism for given independent coordinates, and where they meet.
+"""Assembly branches: all closures of a mechanism for given independent coordinates, and the poses where they meet.
 
 [Blajer1993 section 4, Fig. 3], with the groups of :mod:`loopdyn.formulations.closure.plan`: a group of joints has two
 closures, told apart by the sign of its determinant, which meet where the group is singular. A mechanism all of whose
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loopdyn.analysis.assembly_closure import flipped
-from loopdyn.analysis.contradictions import largest_open, look, said_open
+from loopdyn.analysis.contradictions import check_open_rows, largest_open, said_open
 from loopdyn.errors import LoopdynError
 from loopdyn.formulations.closure.formulation import Closer, plan_for
 from loopdyn.formulations.closure.plan import ClosurePlan
@@ -30,15 +30,15 @@ from loopdyn.tree.functions import apart, constraint_equations, increment
 
 Array = NDArray[np.float64]
 
-MOST_GROUPS = 16  # groups with two closures each whose combinations are all tried
-STARTS = 60  # of the search where coordinates are iterated
-# Starts are at random, so that most are far away: steps are limited, and not damped, as a least gap is no closure.
+MOST_GROUPS = 16  # most groups with two closures each whose combinations are all tried
+STARTS = 60  # starts of the search if coordinates are iterated
+# Starts are random, so most are far away: steps are limited but not damped, since a local minimum is no closure.
 SEARCH = Rule(steps=40, longest=0.5)
-SAMPLES = 2000  # of a range that is searched for singular poses
+SAMPLES = 2000  # samples of a range that is searched for singular poses
 TOUCHING = 1e-10  # discriminant, in natural units, of a group that is singular without being at a limit
-CLOSE_BY = 1e-3  # ... of a sample that is looked at for that
-# Share that a coordinate has in the motion at a singular pose below which it is singular too, and ratio of singular
-# values below which the rows lose rank: the pose is located to the root of rounding, 1e-7 or so.
+CLOSE_BY = 1e-3  # ... of a sample near which one is searched
+# Component of a coordinate in the motion at a singular pose below which it is singular too, and ratio of singular
+# values below which the rows lose rank: the pose is located to the square root of rounding, about 1e-7.
 STANDS_STILL = 1e-5
 
 
@@ -49,7 +49,7 @@ class Branch:
     Attributes
     ----------
     name : str
-        Signs of the determinants of the groups, e.g. "B-C-D +"; of a pose that was searched for, its number.
+        Signs of the determinants of the groups, e.g. "B-C-D +"; the number of a pose that was found by search.
     signs : dict
         +1 or -1 by group.
     state : State
@@ -63,7 +63,7 @@ class Branch:
 
 @dataclass(frozen=True)
 class Branches:
-    """Closures for given independent coordinates; print it, or go through it.
+    """Closures for given independent coordinates; can be printed and iterated over.
 
     Attributes
     ----------
@@ -73,7 +73,7 @@ class Branches:
         The independent coordinates.
     found : tuple of Branch
     complete : bool
-        Whether there are no others.
+        Whether these are all closures.
     """
 
     plan: ClosurePlan
@@ -90,7 +90,7 @@ class Branches:
     def __str__(self) -> str:
         s = self.plan.system
         at = ", ".join(f"{k} = {x:.6g}" for k, x in self.given.items()) or "nothing given"
-        how = "all there are" if self.complete else "found by search, there may be more"
+        how = "all there are" if self.complete else "found by search, so there may be more"
         lines = [f"{s.name} at {at}: {len(self)} closures, {how}"]
         open_ = largest_open((s, branch.state) for branch in self)
         lines += [f"  {said_open(open_)}"] if open_ else []
@@ -103,12 +103,12 @@ class Branches:
 
 @dataclass(frozen=True)
 class SingularPose:
-    """A pose at which dependent coordinates do not follow from the independent one.
+    """Singular pose: the dependent coordinates are not determined by the independent one.
 
     Attributes
     ----------
     group : str
-        Joints of the group that is stretched or folded there.
+        Joints of the group that is extended or folded there.
     value : float
         Independent coordinate.
     limit : bool
@@ -116,8 +116,7 @@ class SingularPose:
     state : State
         The pose, at rest.
     singular : tuple of str
-        All coordinates that cannot be independent there: the one that was asked for and, where singularities meet,
-        others.
+        All coordinates that cannot be independent there: the given one and, where singularities coincide, others.
     """
 
     group: str
@@ -134,13 +133,13 @@ def branches(system: System, q: Mapping[str, float], t: float = 0.0, near: State
     ----------
     system : System
     q : mapping of label to value
-        As many coordinates as the mechanism has freedoms; the idle spin of rods need not be given. The pose of a body
-        on a free joint is given by its coordinates; those that are left out are as they are at `near`.
+        As many coordinates as the mechanism has degrees of freedom; idle spins of rods need not be given. The pose of a
+        body on a free joint is given by its coordinates; omitted ones have their values at `near`.
     t : float
         Time in s, for mechanisms with drivers.
     near : State, optional
-        A closed state at which joints are compared; by default the one next to the reference pose. Where it leaves
-        redundant constraints open within a tolerance, closures that do so are searched for.
+        Closed state at which the geometry is examined; by default the one nearest to the reference pose. If it leaves
+        redundant constraints open within a tolerance, closures that do so are searched.
 
     Examples
     --------
@@ -153,17 +152,17 @@ def branches(system: System, q: Mapping[str, float], t: float = 0.0, near: State
     state, chosen = _given(system, q, near)
     plan = plan_for(system, state, chosen)
     start = system.state(dict(zip(system.coordinates, state.q, strict=True)) | dict(q)).q
-    if plan.explicit and system.tolerated is None:  # formulas leave nothing open
+    if plan.explicit and system.tolerated is None:  # closed forms leave no row open
         found = tuple(_all(plan, t, start))
         return Branches(plan, dict(q), found, True)
     return Branches(plan, dict(q), tuple(_searched(plan, t, start, chosen)), False)
 
 
 def _given(system: System, q: Mapping[str, float], near: State | None) -> tuple[State, list[int]]:
-    """A closed state, and the independent speeds by number.
+    """Closed state, and the indices of the independent speeds.
 
-    Coordinates of a quaternion belong to all speeds of their joint. What is missing to the number of freedoms is made
-    up by speeds of balls, which have no coordinate of their own: the spin of a rod.
+    Coordinates of a quaternion belong to all speeds of their joint. If degrees of freedom are missing, speeds of ball
+    joints, which have no coordinate of their own, are added: the spins of rods.
     """
     chosen: list[int] = []
     known = system.labels.coordinates
@@ -183,7 +182,7 @@ def _given(system: System, q: Mapping[str, float], near: State | None) -> tuple[
     best = max(sets, key=lambda c: measure(W, c), default=chosen)
     if len(best) != freedoms:
         raise LoopdynError(
-            f"{len(chosen)} coordinates are given, and '{system.name}' has {freedoms} freedoms. Give as many."
+            f"{len(chosen)} coordinates are given, but '{system.name}' has {freedoms} degrees of freedom. Give as many."
         )
     return state, best
 
@@ -192,7 +191,7 @@ def _all(plan: ClosurePlan, t: float, start: Array) -> Iterator[Branch]:
     two = sum(len(g.closures) > 1 for g in plan.groups)
     if two > MOST_GROUPS:
         raise LoopdynError(
-            f"'{plan.system.name}' has {two} groups with two closures each, too many to go through. Find the one you "
+            f"'{plan.system.name}' has {two} groups with two closures each, too many to list. Find the one you "
             "want with ld.assemble."
         )
     close = Closer(plan)
@@ -211,7 +210,7 @@ def _all(plan: ClosurePlan, t: float, start: Array) -> Iterator[Branch]:
 
 
 def _searched(plan: ClosurePlan, t: float, start: Array, chosen: list[int]) -> list[Branch]:
-    """Closed poses that Newton's method finds from random starts; the independent speeds stand still."""
+    """Closed poses that Newton's method finds from random starts with the independent speeds fixed."""
     system = plan.system
     rng, units = np.random.default_rng(0), system.speed_units
     D = np.array([k not in chosen for k in range(system.nv)])
@@ -230,10 +229,10 @@ def _searched(plan: ClosurePlan, t: float, start: Array, chosen: list[int]) -> l
 
 
 def _closed(system: System, t: float, q: Array, D: NDArray[np.bool_]) -> Array | None:
-    """The closure that Newton's method finds from a pose, only the speeds D moving; None if it finds no real one."""
+    """Closure that Newton's method finds from a pose by moving only the speeds D; None if it finds none."""
     found = close(Loops(system, t, free=D), q, SEARCH)
     at = State(t, found.y, np.zeros(system.nv))
-    wrong = not found.closed or flipped(system, at) or look(system, at).beyond is not None
+    wrong = not found.closed or flipped(system, at) or check_open_rows(system, at).beyond is not None
     return None if wrong else found.y
 
 
@@ -247,7 +246,7 @@ def singular_poses(
     t: float = 0.0,
     near: State | None = None,
 ) -> tuple[SingularPose, ...]:
-    """Poses at which a coordinate cannot be the independent one, for a mechanism with one freedom in closed form.
+    """Poses at which a coordinate cannot be independent, for a mechanism with one degree of freedom in closed form.
 
     Parameters
     ----------
@@ -255,12 +254,12 @@ def singular_poses(
     label : str
         The independent coordinate.
     span : (2,), optional
-        Where it is looked for; by default one turn about the pose `near`, or for a slide two sizes of the mechanism to
+        Range of the search; by default one turn about the pose `near`, or for a slide twice the mechanism's size to
         both sides.
     t : float
         Time in s.
     near : State, optional
-        A closed state at which joints are compared; by default the one next to the reference pose.
+        Closed state at which the geometry is examined; by default the one nearest to the reference pose.
 
     Examples
     --------
@@ -271,7 +270,7 @@ def singular_poses(
     >>> sorted({round(p.value, 3) for p in found if p.limit})
     [-3.088, -0.08, 0.972, 2.144]
     """
-    require_exact(system, near, "singular_poses", f"ld.drive(system, '{label}', ..., near=...), whose events they are")
+    require_exact(system, near, "singular_poses", f"ld.drive(system, '{label}', ..., near=...), which lists them")
     state, chosen = _given(system, {label: 0.0}, near)
     plan = plan_for(system, state, chosen)
     if not plan.explicit:
@@ -302,7 +301,7 @@ def _on_branch(
     close = Closer(plan)
 
     def margin(g: int) -> Callable[[float], float]:
-        """Discriminant of group g; nan where an earlier one cannot be closed."""
+        """Discriminant of group g; NaN if an earlier group cannot be closed."""
 
         def of(x: float) -> float:
             trial = np.array(q)
@@ -341,6 +340,6 @@ def _standing(plan: ClosurePlan, state: State) -> tuple[str, ...]:
     system, rank = plan.system, plan.system.nv - len(plan.independent)
     _, values, V = np.linalg.svd(scaled(system, constraint_equations(system, state)[1]))
     if values[rank - 1] < STANDS_STILL * values[0]:
-        return system.speeds  # the rows lose rank: no coordinate tells which motion goes on
+        return system.speeds  # the rows lose rank: no coordinate determines the motion
     shares = np.linalg.norm(V[rank:], axis=0)
     return tuple(label for label, x in zip(system.speeds, shares, strict=True) if x < STANDS_STILL)

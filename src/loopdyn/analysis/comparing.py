@@ -1,4 +1,4 @@
-"""Every formulation on one mechanism: accelerations, reactions and time side by side."""
+"""Comparison of all formulations on one mechanism: accelerations, reactions and computing time."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from loopdyn.system.system import State, System
 
 Array = NDArray[np.float64]
 
-SHOWN = 24  # rows of each table; the rest is in `as_data`
+SHOWN = 24  # rows shown of each table; `as_data` has all
 LONG = 0.02  # seconds of repeated evaluations that are timed
 
 
 @dataclass(frozen=True)
 class Result:
-    """What one formulation found: accelerations, wrenches of all joints, seconds of one evaluation."""
+    """Result of one formulation: accelerations, wrenches of all joints, seconds of one evaluation."""
 
     a: Array
     wrench: Array
@@ -44,7 +44,7 @@ class Comparison:
     speeds : tuple of str
     joints : tuple of str
     unique : (n, 6) array of bool
-        Whether the rigid model determines each component of a reaction.
+        Whether each component of a reaction is statically determinate.
     results : dict of Result
         By name of the formulation.
     unsupported : dict
@@ -67,7 +67,7 @@ class Comparison:
     approximate: tuple[str, ...]
 
     def as_data(self) -> dict[str, Any]:
-        """The same as plain data, for JSON."""
+        """Plain data of the comparison, for JSON."""
         return {
             "name": self.name,
             "note": self.note,
@@ -100,7 +100,7 @@ class Comparison:
         rows = list(zip(self.speeds, np.array([r.a for r in self.results.values()]).T.tolist(), strict=True))
         lines += _table(rows, wide)
         lines += ["", "reactions on each joint's child, N and N m, in axes of the joint's frame (z is its axis);"]
-        lines += ["? is not determined by the rigid model"]
+        lines += ["?: statically indeterminate"]
         wrenches = np.array([r.wrench for r in self.results.values()])
         largest = np.abs(wrenches).max(initial=0.0)
         cells = []
@@ -129,7 +129,7 @@ def _table(rows: list[tuple[str, list[float]]], wide: int) -> list[str]:
 
 
 def every_formulation() -> dict[str, Formulation]:
-    """All registered formulations by name, those with several solvers once for each.
+    """All registered formulations by name; a formulation with several solvers appears once for each.
 
     Examples
     --------
@@ -164,7 +164,7 @@ def compare(system: System, state: State | None = None) -> Comparison:
     AssemblyError
         If the loops cannot be closed.
     SingularityError
-        If some motion has no inertia, so that no formulation can know its acceleration.
+        If some motion has no inertia, so that its acceleration is not determined.
 
     Examples
     --------

@@ -1,9 +1,10 @@
-"""Contradictions: redundant constraints of which rounded dimensions make contradicting ones.
+"""Contradictions: redundant constraints that contradict each other because dimensions are rounded.
 
-An overconstrained mechanism moves because some of its rows repeat others. With dimensions rounded to six digits they
-do so but for 1e-6: no pose meets all rows, though every pose meets all but these nearly. Such rows are told from a
-loop that is too short by three signs: the rows have singular values of the size of the residual and others far above;
-those that are kept can be closed exactly; and the residual of the others stays as small beside the pose as it is there.
+An overconstrained mechanism moves because some of its rows are linear combinations of others. With dimensions rounded
+to six digits they are so only to 1e-6: no pose satisfies all rows exactly, though every pose of the motion satisfies
+all of them to 1e-6. Such rows differ from a loop that is too short in three ways: singular values are either of the
+size of the residual or far above it; the rows that are kept can be closed exactly; and the residual of the others
+remains as small at neighbouring poses.
 """
 
 from __future__ import annotations
@@ -26,36 +27,36 @@ from loopdyn.tree.functions import body_motion, difference, increment, terms
 
 Array = NDArray[np.float64]
 
-# Residual, rad or sizes of the mechanism, up to which rows may be meant to agree: pi/2 written as 1.57 is off by 8e-4.
+# Largest residual, natural units, of rows that may be meant to agree: pi/2 written as 1.57 is off by 8e-4.
 LARGEST = 2e-3
-SPREAD = 30.0  # singular values below this many residuals may come from what makes the residual ...
-SMALLEST_GAP = 10.0  # ... if those above are so many times larger
-ROUNDING = 1e-14  # rad or m: residual that is not worth naming
-BESIDE = 0.2  # rad or sizes of the mechanism to the poses beside
-# Residual beside the pose against that at the pose. Where a loop is too short by 2e-3, the other rows lead to poses in
-# which it is open by the square of the way, 0.2**2 / 2.
+SPREAD = 30.0  # singular values below this multiple of the residual may come from rounded dimensions ...
+SMALLEST_GAP = 10.0  # ... if those above are larger by this factor
+ROUNDING = 1e-14  # rad or m: residual that is not reported
+NEARBY = 0.2  # natural units: distance of neighbouring poses
+# Largest ratio of the residual at neighbouring poses to that at the pose. If a loop is too short by 2e-3, the other
+# rows lead to poses at which it is open by the square of the distance, 0.2**2 / 2.
 GROWS = 5.0
-# Rows are chosen again where the smallest singular value of those that are kept falls below this share of what the
-# same number of all rows has: the best choice has nearly all of it.
+# Rows are chosen again if the smallest singular value of the n rows that are kept falls below this fraction of the
+# n-th singular value of all rows: with the best choice they are nearly equal.
 WEAK = 0.3
-POSES = 4  # beside the pose
-WALKS, STEPS = 4, 10  # walks of so many steps from the pose, along which a change of dimensions must hold
-ALONE = 1e-3  # share of the residual that is left where a change of one frame closes the mechanism
+POSES = 4  # neighbouring poses
+PATHS, STEPS = 4, 10  # number and length of random paths from the pose along which a change of dimensions must hold
+ALONE = 1e-3  # fraction of the residual that remains if a change of one frame closes the mechanism
 AXES = ("rx", "ry", "rz", "x", "y", "z")
 
 
 @dataclass(frozen=True)
 class Contradiction:
-    """Rows that repeat others but for a small residual.
+    """Redundant rows with a small residual, and the pose at which they were found.
 
     Attributes
     ----------
     pose : State
-        Where all other rows are met exactly.
+        Pose at which all other rows are satisfied exactly.
     rows : tuple of str
         The rows that are not kept.
     residual : mapping
-        Of those that are open there or beside, the largest residual, rad or m.
+        Largest residual there or at neighbouring poses of each row that is open, rad or m.
     """
 
     pose: State
@@ -73,16 +74,16 @@ class Contradiction:
 
 
 def contradiction(system: System, pose: State, within: float = 0.0) -> Contradiction | None:
-    """Rows that contradict others at a pose of least residual; None if that is not what keeps it open.
+    """Rows that contradict others at a pose of least residual; None if it is open for another reason.
 
-    At a pose that is closed rows may agree and still keep the mechanism from moving, since they contradict each other
-    beside it. They are found if their residual, rad or sizes of the mechanism, stays below `within`.
+    At a closed pose rows may agree and still prevent motion, since they contradict each other at neighbouring poses.
+    They are found if their residual, in natural units, stays below `within`.
     """
     open_by = float(np.abs(_residual(system, pose)).max(initial=0.0))
     if is_large(system) or system.nc == 0 or not max(open_by, within) > EXACT or open_by > LARGEST:
         return None
     rows = dependent_rows(system, pose, max(SPREAD * open_by, 2.0 * within))
-    # rows that agree but for rounding do so beside the pose, too
+    # rows that agree up to rounding do so at neighbouring poses, too
     agree = open_by < EXACT and len(rows) == of_matrix(scaled(system, terms(system, pose).J), EXACT).redundant
     if not rows or agree:
         return None
@@ -91,7 +92,7 @@ def contradiction(system: System, pose: State, within: float = 0.0) -> Contradic
     closed = _closed(kept, at_rest)
     if closed is None:
         return None
-    beside = _beside(kept, closed)
+    beside = _neighbouring_poses(kept, closed)
     if beside is None:
         return None
     found = np.array([np.abs(_residual(system, p)) for p in (closed, *beside)])
@@ -104,7 +105,7 @@ def contradiction(system: System, pose: State, within: float = 0.0) -> Contradic
 
 
 def dependent_rows(system: System, pose: State, least: float) -> tuple[str, ...]:
-    """Rows that depend on others where singular values below `least` count as zero; none if that is not clear."""
+    """Rows that depend on others if singular values below `least` count as zero; none if that is not clear."""
     A = scaled(system, terms(system, pose).J)
     s = np.linalg.svd(A, compute_uv=False)
     top = max(float(s[:1].sum()), 1.0)
@@ -129,7 +130,7 @@ def _may_go(system: System) -> NDArray[np.bool_]:
 
 
 def _residual(system: System, pose: State) -> Array:
-    """Residuals of the rows of positions, in rad or sizes of the mechanism."""
+    """Residuals of the holonomic rows, in natural units."""
     result: Array = np.where(system.holonomic, terms(system, pose).phi / system.row_units, 0.0)
     return result
 
@@ -139,17 +140,17 @@ def _closed(kept: System, pose: State) -> State | None:
     return found if np.abs(_residual(kept, found)).max(initial=0.0) < EXACT else None
 
 
-def _beside(kept: System, pose: State) -> list[State] | None:
-    """Poses beside one in which the rows that are kept are met; none if they allow no motion, None if none is found."""
+def _neighbouring_poses(kept: System, pose: State) -> list[State] | None:
+    """Neighbouring poses that satisfy the kept rows; empty if these allow no motion, None if none is found."""
     N = kept.speed_units[:, None] * _freedoms(kept, pose)
     if N.shape[1] == 0:
         return []
     rng, found = np.random.default_rng(0), []
     for _ in range(POSES):
         x = N @ rng.normal(size=N.shape[1])
-        x *= BESIDE * rng.uniform(0.5, 1.0) / np.abs(x / kept.speed_units).max()
+        x *= NEARBY * rng.uniform(0.5, 1.0) / np.abs(x / kept.speed_units).max()
         there = _closed(kept, State(pose.t, increment(kept, pose.q, x), pose.v))
-        if there is not None and np.abs(difference(kept, pose.q, there.q) / kept.speed_units).max() > 0.1 * BESIDE:
+        if there is not None and np.abs(difference(kept, pose.q, there.q) / kept.speed_units).max() > 0.1 * NEARBY:
             found.append(there)
     return found or None
 
@@ -165,18 +166,18 @@ def _freedoms(kept: System, pose: State) -> Array:
 
 
 @dataclass(frozen=True)
-class Look:
-    """Rows that are left open, at a state."""
+class OpenRowsCheck:
+    """Check of the rows that are left open, at a state."""
 
-    beyond: tuple[str, float, float] | None  # a row that left the tolerance: its residual, and what is allowed
-    weak: bool  # whether the rows that are kept get close to depending on each other, and all together do not
+    beyond: tuple[str, float, float] | None  # a row that exceeds the tolerance, its residual, and the tolerance
+    weak: bool  # whether the kept rows become nearly dependent although all rows together do not
 
 
-def look(system: System, state: State) -> Look:
+def check_open_rows(system: System, state: State) -> OpenRowsCheck:
     """Compare the rows that a system leaves open with its tolerance."""
     exact, tolerated = system.exact, system.tolerated
     if exact is None or tolerated is None:
-        return Look(None, False)
+        return OpenRowsCheck(None, False)
     now, allowed = terms(exact, state), np.maximum(tolerated.of(exact), EXACT * exact.row_units)
     kept = np.array([row not in tolerated.rows for row in exact.constraint_rows])
     over = np.where(kept, 0.0, np.abs(now.phi) / allowed)
@@ -185,11 +186,11 @@ def look(system: System, state: State) -> Look:
     A = scaled(exact, now.J)
     of_all, of_kept = (np.linalg.svd(rows, compute_uv=False) for rows in (A, A[kept]))
     n = int(np.count_nonzero(kept))
-    return Look(beyond, bool(n and n <= len(of_all) and of_kept[n - 1] < WEAK * of_all[n - 1]))
+    return OpenRowsCheck(beyond, bool(n and n <= len(of_all) and of_kept[n - 1] < WEAK * of_all[n - 1]))
 
 
 def choose_again(system: System, state: State) -> tuple[System, State] | None:
-    """The system with other rows left open, as many as before, and the state next to one that closes it.
+    """System with as many other rows left open, and the nearest state that closes it.
 
     None if no others can be left open within the tolerance.
     """
@@ -202,11 +203,11 @@ def choose_again(system: System, state: State) -> tuple[System, State] | None:
     other = exact.tolerating(replace(tolerated, rows=rows))
     after = project(other, state).state
     closed = np.abs(_residual(other, after)).max(initial=0.0) < EXACT
-    return (other, after) if closed and look(other, after).beyond is None else None
+    return (other, after) if closed and check_open_rows(other, after).beyond is None else None
 
 
-def beyond_tolerance(watched: Look, where: str) -> str:
-    """What it means that a row has left the tolerance, in words; nothing if none has."""
+def beyond_tolerance(watched: OpenRowsCheck, where: str) -> str:
+    """Error message for a row that exceeds the tolerance; empty if none does."""
     if watched.beyond is None:
         return ""
     row, x, most = watched.beyond
@@ -217,13 +218,13 @@ def beyond_tolerance(watched: Look, where: str) -> str:
 
 
 def within_tolerance(system: System, state: State, where: str) -> tuple[System, State]:
-    """The system and the state, or those with other rows left open where the ones that are kept get weak.
+    """System and state, with other rows left open if the kept ones become nearly dependent.
 
-    Raises LoopdynError, with `where` in its words, where rows leave the tolerance and no others can be left open.
+    Raises LoopdynError, which mentions `where`, if rows exceed the tolerance and no others can be left open.
     """
     if system.tolerated is None:
         return system, state
-    watched = look(system, state)
+    watched = check_open_rows(system, state)
     if watched.beyond or watched.weak:
         found = choose_again(system, state)
         if found is not None:
@@ -249,16 +250,16 @@ def said_open(residuals: Mapping[str, float]) -> str:
     return f"left open within the tolerance (rad or m): {rows or 'none by more than rounding'}"
 
 
-# ------------------------------------------------------------------------------------------------ the cure
+# ---------------------------------------------------------------------------------- changes of dimensions
 
 
 @dataclass(frozen=True)
 class FrameChange:
-    """A change of the place of a joint on a body."""
+    """Change of the placement of a joint on a body."""
 
     joint: str
     body: str
-    axis: str  # of the body's own frame: rx, ry, rz rotations, x, y, z displacements
+    axis: str  # axis of the body's frame: rx, ry, rz rotations, x, y, z displacements
     amount: float  # rad or m
 
     def __str__(self) -> str:
@@ -270,11 +271,10 @@ class FrameChange:
 def changes_that_close(
     system: System, found: Contradiction
 ) -> tuple[tuple[FrameChange, ...], tuple[tuple[FrameChange, ...], ...]]:
-    """Changes of the places of joints that make the rows agree, to first order, along motions from the pose.
+    """Changes of joint placements that make the rows agree, to first order, along motions from the pose.
 
-    First the smallest change of all places together, in the sum of squares of rad and sizes of the mechanism, the
-    largest parts first; empty if such changes do not help. Then, for each place of a joint on a body whose change alone
-    is enough, that change; the smallest first.
+    First the smallest change of all placements together, in the sum of squares in natural units, largest parts first;
+    empty if such changes do not help. Then each change of a single placement that is sufficient, the smallest first.
     """
     A, b, names = _equations(system, found)
     x, left = _least_norm(A, b)
@@ -287,17 +287,17 @@ def changes_that_close(
     return together, tuple(changes for _, changes in sorted(cures, key=lambda cure: cure[0]))
 
 
-def _along(kept: System, pose: State) -> list[State]:
-    """Poses along walks from one; the pose itself is the first."""
+def _poses_along_paths(kept: System, pose: State) -> list[State]:
+    """Poses along random paths from a pose; the pose itself is the first."""
     found, rng = [pose], np.random.default_rng(0)
-    for _ in range(WALKS):
+    for _ in range(PATHS):
         at, step = pose, rng.normal(size=kept.nv)
         for _ in range(STEPS):
             N = _freedoms(kept, at)
             if N.shape[1] == 0:
                 return found
             x = N @ (N.T @ step)
-            step = x * BESIDE / np.abs(x).max()
+            step = x * NEARBY / np.abs(x).max()
             there = _closed(kept, State(at.t, increment(kept, at.q, kept.speed_units * step), at.v))
             if there is None:
                 break
@@ -307,7 +307,7 @@ def _along(kept: System, pose: State) -> list[State]:
 
 
 def _least_norm(A: Array, b: Array) -> tuple[Array, float]:
-    """Least-norm solution of A x = b, and the share of b that is left."""
+    """Least-norm solution of A x = b, and the fraction of b that remains."""
     size = max(float(np.abs(b).max(initial=0.0)), 1e-300)
     x = np.linalg.lstsq(A, b / size, rcond=1e-6)[0]
     return np.asarray(size * x, float), float(np.abs(A @ x - b / size).max(initial=0.0))
@@ -324,15 +324,15 @@ def _changes(system: System, names: Sequence[tuple[str, str, str]], x: Array) ->
 def _equations(system: System, found: Contradiction) -> tuple[Array, Array, list[tuple[str, str, str]]]:
     """A x = b for changes x of the frames of joints, in natural units.
 
-    In the bodies' own freedoms the rows of all joints, with residual phi, can be met near a pose if and only if
-    U^T phi = 0 for all U with U^T J = 0. A change of a frame moves phi of its own joint only: that of F with the other
-    sign, that of M with its own; both changes are in axes of the body, phi is in axes of F.
+    With six degrees of freedom for each body, the rows of all joints, with residual phi, can be satisfied near a pose
+    if and only if U^T phi = 0 for all U with U^T J = 0. A change of a frame changes phi of its own joint only: with a
+    negative sign for F, a positive one for M; both changes are in axes of the body, phi is in axes of F.
     """
     joints = [j for j in system.joints.values() if j.name in system.mechanism.joints]
     names = [(j.name, system.bodies[body], axis) for j in joints for body in (j.parent, j.child) for axis in AXES]
     blocks, rights = [], []
     lost = len(found.rows)
-    for pose in _along(system.tolerating(Tolerated(found.rows, np.inf, np.inf)), found.pose):
+    for pose in _poses_along_paths(system.tolerating(Tolerated(found.rows, np.inf, np.inf)), found.pose):
         free, _, now = free_terms(system, State(pose.t, pose.q, np.zeros(system.nv)))
         place = {label: k for k, label in enumerate(free.constraint_rows)}
         U = np.linalg.svd(scaled(free, now.J))[0]
@@ -358,11 +358,11 @@ __all__ = [
     "FrameChange",
     "beyond_tolerance",
     "changes_that_close",
+    "check_open_rows",
     "choose_again",
     "contradiction",
     "dependent_rows",
     "largest_open",
-    "look",
     "said_open",
     "within_tolerance",
 ]

@@ -1,9 +1,8 @@
-"""`coordinates`: which coordinates of a mechanism serve best as independent ones, and where to cut it.
+"""`coordinates`: the best independent coordinates of a mechanism, and the best joints to cut.
 
 The projective criterion of Blajer, Schiehlen and Schirm (1994) ranks coordinates and sets of them at a state; along the
-motion of a mechanism with one freedom it gives their Fig. 3. What a cut makes of the mechanism is judged by the same
-criterion, and a cut that leaves a body without inertia at the end of the tree is refused: methods that go along the
-tree divide by that inertia.
+motion of a mechanism with one degree of freedom it gives their Fig. 3. Cuts are ranked by the same criterion, and a cut
+that leaves a body without inertia at the end of the tree is refused: recursive methods divide by that inertia.
 """
 
 from __future__ import annotations
@@ -37,28 +36,28 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-MANY_SETS = 5000  # sets that are all looked at; of more, the best one found and those that differ from it by one
-MANY_CUTS = 200  # ... and the same for sets of cut joints
+MANY_SETS = 5000  # sets that are all examined; of more, the best one found and those that differ from it by one
+MANY_CUTS = 200  # ... and of cut joints
 SHOWN = 8  # sets and cuts that are printed
-STEP = 0.02  # rad or sizes of the mechanism that the fastest coordinate moves between two poses of a sweep
-MOST_STEPS = 5000  # of a sweep; a mechanism that goes on for ever, as a slide without limits does, ends there
-FEW = 10  # poses after which the motion can have come back to its start
+STEP = 0.02  # natural units: motion of the fastest coordinate between two poses of a sweep
+MOST_STEPS = 5000  # most poses of a sweep; an unlimited motion, as of a slide without limits, ends there
+FEW = 10  # poses before which the motion cannot have returned to its start
 
 
 @dataclass(frozen=True)
 class Cut:
-    """One way to cut the loops.
+    """Set of joints that cuts all loops.
 
     Attributes
     ----------
     joints : tuple of str
         Joints that are cut.
     best : tuple of str
-        The best independent speeds of what remains.
+        Best independent speeds of the tree that remains.
     measure : float
-        Their measure: for one freedom cos^2 alpha.
+        Their measure: for one degree of freedom cos^2 alpha.
     refused : str
-        Why methods that go along the tree cannot use this cut, or nothing.
+        Reason why recursive methods cannot use this cut, or empty.
     """
 
     joints: tuple[str, ...]
@@ -69,16 +68,16 @@ class Cut:
 
 @dataclass(frozen=True)
 class Sweep:
-    """The criterion along the motion of a mechanism with one freedom.
+    """Criterion along the motion of a mechanism with one degree of freedom.
 
     Attributes
     ----------
     label : str
-        Coordinate that the motion is shown over.
+        Coordinate over which the motion is shown.
     value : (n,) array
         Its values.
     cosine, svd : (n, nv) arrays
-        The projective criterion, and that of the singular value decomposition, of each speed.
+        Projective criterion, and criterion of the singular value decomposition, of each speed.
     q : (n, nq) array
         The poses.
     """
@@ -91,7 +90,7 @@ class Sweep:
     q: Array
 
     def plot(self) -> Figure:
-        """The projective criterion of every coordinate over the one that was swept, as Fig. 3 of the paper."""
+        """Plot the projective criterion of every coordinate over the swept one, as in Fig. 3 of the paper."""
         from loopdyn.output.plot.criterion import plot_criterion
 
         return plot_criterion(self)
@@ -99,20 +98,20 @@ class Sweep:
 
 @dataclass(frozen=True)
 class Coordinates:
-    """Ranking of coordinates at a state; print it, or see its attributes.
+    """Ranking of coordinates at a state; can be printed.
 
     Attributes
     ----------
     freedoms : int
-        How many speeds are independent.
+        Number of independent speeds.
     cosine : dict
-        cos^2 alpha of eq. (23a) for each speed: its mobility with the constraints over that without.
+        cos^2 alpha of eq. (23a) for each speed: its mobility with the constraints divided by that without.
     svd : dict
-        The same by the singular value decomposition, which knows of no inertia.
+        Criterion of each speed by the singular value decomposition, which ignores inertia.
     sets : tuple
-        Sets of speeds with their measures, the best first.
+        Sets of speeds with their measures, best first.
     complete : bool
-        Whether `sets` has them all.
+        Whether `sets` has all sets.
     singular : tuple of str
         Speeds that are in no admissible set here.
     """
@@ -133,12 +132,12 @@ class Coordinates:
 
     @cached_property
     def cuts(self) -> tuple[Cut, ...]:
-        """Ways to cut the loops, the advised one first, refused ones last; computed when first asked for."""
+        """Sets of joints that cut all loops, the best first, refused ones last; computed on first access."""
         found = [_judge(self.system, self.state, joints) for joints in _possible_cuts(self.system)]
         return tuple(sorted(found, key=lambda c: (bool(c.refused), -c.measure)))
 
     def sweep(self, label: str) -> Sweep:
-        """The criterion along the whole motion, for a mechanism with one freedom.
+        """Criterion along the whole motion, for a mechanism with one degree of freedom.
 
         Parameters
         ----------
@@ -171,7 +170,7 @@ class Coordinates:
         if len(self.sets) > SHOWN:
             lines.append(f"    ... {len(self.sets) - SHOWN} more")
         if s.topology.cuts:
-            lines.append("  where to cut, best first:")
+            lines.append("  sets of joints to cut, best first:")
             for cut in self.cuts[:SHOWN]:
                 said = f"refused: {cut.refused}" if cut.refused else f"{cut.measure:.4g} with {', '.join(cut.best)}"
                 lines.append(f"    {', '.join(cut.joints):<30}{said}")
@@ -179,7 +178,7 @@ class Coordinates:
 
 
 def coordinates(system: System, state: State) -> Coordinates:
-    """Rank coordinates, and sets of them, as independent ones at a closed state.
+    """Rank coordinates and sets of coordinates by their suitability as independent ones at a closed state.
 
     Parameters
     ----------
@@ -220,14 +219,14 @@ def coordinates(system: System, state: State) -> Coordinates:
 
 
 def _criteria(system: System, state: State) -> tuple[Array, Array]:
-    """W (k, nv) of the projective criterion, and of the singular value decomposition."""
+    """Matrices W (k, nv) of the projective criterion and of the singular value decomposition."""
     solver = PartitionSolver(system, decide(system, state), Partition())
     J = scaled(system, constraint_equations(system, state)[1])
     return solver.projections(), criteria.null_space(J, solver.rank.count).T
 
 
 def _all_sets(W: Array, Z: Array) -> tuple[list[tuple[tuple[int, ...], float]], bool]:
-    """Sets with their measures, best first; a set that geometry makes singular has none."""
+    """Sets with their measures, best first; sets that are singular by geometry are left out."""
     k, n = W.shape
     complete = comb(n, k) <= MANY_SETS
     chosen: list[tuple[int, ...]]
@@ -249,7 +248,7 @@ def _all_sets(W: Array, Z: Array) -> tuple[list[tuple[tuple[int, ...], float]], 
 
 
 def _possible_cuts(system: System) -> list[tuple[str, ...]]:
-    """Sets of joints that open all loops and no more; of many, those that differ from the present one by a joint."""
+    """Minimal sets of joints that open all loops; of many, those that differ from the current one by a joint."""
     edges, names = system.topology.edges, system.topology.names
     now = {k for k, e in enumerate(edges) if e.name in system.topology.cuts}
 
@@ -265,7 +264,7 @@ def _possible_cuts(system: System) -> list[tuple[str, ...]]:
 
 
 def _judge(system: System, state: State, joints: tuple[str, ...]) -> Cut:
-    """What a cut makes of the mechanism at a state."""
+    """Evaluate a cut at a state."""
     other = build(system.mechanism, cuts=list(joints))
     there = reconnect(system, state, other).state
     other = other.for_state(there)
@@ -282,8 +281,8 @@ def _sweep(found: Coordinates, label: str) -> Sweep:
     system = found.system
     if found.freedoms != 1:
         raise LoopdynError(
-            f"'{system.name}' has {found.freedoms} freedoms here, and a sweep needs one. Add drivers, or look at "
-            "single states with ld.coordinates(system, state)."
+            f"'{system.name}' has {found.freedoms} degrees of freedom here, but a sweep needs one. Add drivers, or "
+            "examine single states with ld.coordinates(system, state)."
         )
     if label not in system.coordinates:
         raise LoopdynError(f"there is no coordinate '{label}'. {nearest(label, system.coordinates)}")
@@ -296,9 +295,9 @@ def _sweep(found: Coordinates, label: str) -> Sweep:
 
 
 def _poses(system: System, state: State, k: int) -> list[tuple[System, Array]]:
-    """Closed poses along the only motion there is, in steps of STEP, beginning with coordinate k growing.
+    """Closed poses along the only motion, in steps of STEP, starting in the direction of growing coordinate k.
 
-    With each the system that is closed there: redundant rows that it leaves open may change on the way.
+    Each comes with the system that is closed there: redundant rows that are left open may change along the motion.
     """
     curve = PoseCurve(system, state.t, decide(system, state).count, mass_metric=True, norm=np.inf)
     z = curve.tangent(state.q)

@@ -1,7 +1,7 @@
 """`drive`: kinematic analysis of a mechanism over a range of its inputs, or along a motion of them.
 
-The curve is followed by :mod:`loopdyn.analysis.following`; here are the question and its checks, in
-:mod:`loopdyn.results.drive` the answer.
+The curve is followed by :mod:`loopdyn.analysis.path_following`; this module checks the inputs and starts the analysis,
+and :mod:`loopdyn.results.drive` has the result.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loopdyn.analysis.assembly import assemble
-from loopdyn.analysis.contradictions import beyond_tolerance, choose_again, largest_open, look
+from loopdyn.analysis.contradictions import beyond_tolerance, check_open_rows, choose_again, largest_open
 from loopdyn.analysis.drive_inputs import InputCourse, course_of, straight_line
-from loopdyn.analysis.following import CurveEnd, CurvePoint, Follower, Inputs
 from loopdyn.analysis.measured_rows import MeasuredRows
 from loopdyn.analysis.mobility import mobility
+from loopdyn.analysis.path_following import CurveEnd, CurvePoint, Follower, Inputs
 from loopdyn.errors import LoopdynError, ModelError, Problem
 from loopdyn.loops.projection import project
 from loopdyn.loops.rank import dead_drivers, of_matrix
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-SHARE = 0.3  # of the largest motion in which a coordinate takes part to be named in a message
+SHARE = 0.3  # fraction of the largest motion from which a coordinate is named in a message
 NAMED = 6  # coordinates named at most
-AT_START = 1e-9  # rad or sizes of the mechanism: a dead point as near as this to the start of a range is at the start
-BESIDE = 1e-2  # rad or sizes of the mechanism, to a pose beside a dead point
+AT_START = 1e-9  # natural units: a dead point as near as this to the start of a range is at the start
+NEARBY = 1e-2  # natural units: distance of a pose near a dead point
 
 
 def drive(
@@ -50,7 +50,7 @@ def drive(
     limits: bool = True,
     units: Literal["SI", "model"] = "SI",
 ) -> Drive:
-    """Move the inputs of a mechanism and see what all of it does: positions, velocities, accelerations, dead points.
+    """Kinematic analysis over a range of inputs: positions, velocities, accelerations, ratios, dead points.
 
     Parameters
     ----------
@@ -59,28 +59,28 @@ def drive(
         Joint coordinate that is driven, or several with their ranges or motions. Together, with the drivers of the
         model, they must determine the motion.
     motion : tuple, array, profile, formula or Table
-        Of a single input. A tuple ``(start, stop)`` or ``(start, stop, n)`` is a range of n steps, a list or array are
-        values; joint coordinates, zero at the reference pose. A profile of :mod:`loopdyn.quantities.profiles`, a
-        formula of ``t`` or a table are motions in time, in the units of the model.
+        Motion of a single input. A tuple ``(start, stop)`` or ``(start, stop, n)`` is a range of n steps, a list or
+        array are values; joint coordinates, zero at the reference pose. A profile of
+        :mod:`loopdyn.quantities.profiles`, a formula of ``t`` or a table are motions in time, in units of the model.
     times : tuple or array, optional
         Times of a motion: ``(start, stop)``, ``(start, stop, n)`` or values, s; by default the whole of a profile.
     near : State, optional
-        Where the way to the start of the range begins, which decides the branch; by default the start of the model.
-        Redundant constraints that it leaves open within a tolerance are left open on the way.
+        Pose from which the start of the range is approached, which decides the branch; by default the start of the
+        model. Redundant constraints that it leaves open within a tolerance are left open in the analysis.
     limits : bool
-        Whether the motion ends at the limits of joints.
+        Whether the motion ends at joint limits.
     units : {"SI", "model"}
-        Of ranges and values, and of what is printed and plotted; results in `data` are in SI units in any case.
+        Units of ranges and values, and of text and plots; results in `data` are always in SI units.
 
     Returns
     -------
     Drive
-        Up to where the inputs can go; ``.status`` and ``.message`` say whether that is the end of the range.
+        Results as far as the inputs can go; ``.status`` and ``.message`` say whether that is the end of the range.
 
     Raises
     ------
     LoopdynError
-        If the inputs do not determine the motion, are not there, or cannot be brought to the start of the range.
+        If the inputs do not determine the motion, do not exist, or cannot reach the start of the range.
 
     Examples
     --------
@@ -103,7 +103,7 @@ def drive(
     if not system.holonomic.all():
         row = system.constraint_rows[int(np.argmin(system.holonomic))]
         raise LoopdynError(
-            f"the row '{row}' constrains velocities only, so positions depend on the way and not on the inputs alone. "
+            f"the row '{row}' constrains velocities only, so positions depend on the path and not on the inputs alone. "
             "Add a driver and use ld.simulate."
         )
     rows = MeasuredRows(system)
@@ -119,7 +119,7 @@ def drive(
 
 @dataclass(frozen=True)
 class _Stretch:
-    """A part of the way with one choice of rows: see :meth:`Follower.follow`."""
+    """Part of the path with one choice of rows: see :meth:`Follower.follow`."""
 
     follower: Follower
     first: CurvePoint
@@ -128,12 +128,12 @@ class _Stretch:
     end: CurveEnd | None
 
     def state(self, s: float, q: Array) -> State:
-        """A pose of it, at rest."""
+        """State at rest at a pose of this part."""
         return State(self.follower.time(s), q, np.zeros(self.follower.nv))
 
 
 class _Driving:
-    """One drive: from the start of the model to the start of the range, then along it."""
+    """One kinematic analysis: from the start of the model to the start of the range, then along it."""
 
     def __init__(
         self, system: System, rows: MeasuredRows, course: InputCourse, limits: bool, units: Literal["SI", "model"]
@@ -143,16 +143,16 @@ class _Driving:
         self.t = course.time
 
     def follower(self, inputs: Inputs, unit: float, *, moving: bool = False, held: Sequence[int] = ()) -> Follower:
-        """The curve for these inputs; time stands still unless it moves."""
+        """Follower of the curve for these inputs; time is constant unless `moving`."""
         time = (lambda s: s) if moving else (lambda s: self.t)
         return Follower(self.rows, self.course.labels, inputs, unit, time, moving, held, self.limits, self._watch)
 
     def _watch(self, p: CurvePoint) -> tuple[Literal["tolerance", "left open"], str] | None:
-        """Whether redundant rows that are left open leave the tolerance at a point, or others are to be."""
+        """Reason to stop if redundant rows that are left open exceed the tolerance at a point, or others must be."""
         system, state = self.rows.system, State(p.t, p.q, np.zeros(self.system.nv))
         if system.tolerated is None:
             return None
-        watched = look(system, state)
+        watched = check_open_rows(system, state)
         again = choose_again(system, state) if watched.beyond or watched.weak else None
         if again is not None and again[0].tolerated is not None:
             self.rows = MeasuredRows(again[0])
@@ -170,7 +170,7 @@ class _Driving:
         moving: bool = False,
         held: Sequence[int] = (),
     ) -> list[_Stretch]:
-        """Along the inputs from a point to the targets, in stretches with one choice of rows each."""
+        """Follow the inputs from a point to the targets, in parts with one choice of rows each."""
         stretches: list[_Stretch] = []
         s, q, near, left = float(p.s), p.q, p.near, [float(x) for x in targets]
         while True:
@@ -189,7 +189,7 @@ class _Driving:
             s, q, near, left = end.s, end.state.q, end.near, left[len(found) :]
 
     def run(self, near: State | None) -> Drive:
-        """Follow the whole course."""
+        """Follow the whole motion of the inputs."""
         c, zero = self.course, np.zeros(len(self.rows.cut))
         start = assemble(self.system, near=near, t=self.t if c.parameter == "time" else None)
         self.t = start.t
@@ -199,7 +199,7 @@ class _Driving:
         here = still.coordinates(start.q, phi)[still.index]
         self._turn_limits(still.coordinates(start.q, phi))
         held = self._check(still, start)
-        # the way to the start of the range
+        # path to the start of the range
         way = self.follower(straight_line(here, c.start, 0.0, 1.0), 1.0, held=held)
         p = way.point(0.0, start.q, zero)
         if np.abs((c.start - here) / way.input_units).max() > 0.0:
@@ -233,18 +233,18 @@ class _Driving:
         )  # fmt: skip
 
     def _turn_limits(self, x: Array) -> None:
-        """Limits of angles are meant but for whole turns: those that hold the start, or are next to it, are taken."""
+        """Shift limits of angles by full turns so that they contain the start, or are nearest to it."""
         for label, (low, high) in self.limits.items():
             of, here = self.system.labels.coordinates[label], x[self.rows.labels.index(label)]
             turning = of.joint.spec.is_periodic(of.k)
-            if turning and not low <= here <= high:  # limits more than a turn apart may hold it as they are
+            if turning and not low <= here <= high:  # limits more than a turn apart may contain it as they are
                 turns = 2 * np.pi * np.round((here - (low + high) / 2) / (2 * np.pi))
                 self.limits[label] = (low + turns, high + turns)
 
     # ------------------------------------------------------------------------------------------------ checks
 
     def _check(self, follower: Follower, start: State) -> tuple[int, ...]:
-        """Refuse inputs that do not determine the motion, or contradict it; idle speeds that are to be kept at zero."""
+        """Raise if the inputs do not determine the motion, or contradict it; return idle speeds to keep at zero."""
         s, k = self.system, len(self.course.labels)
         J = self.rows(start.t, start.q, np.zeros(s.nv), np.zeros(len(self.rows.cut)))[1]
         D = follower.matrix(J)
@@ -259,8 +259,8 @@ class _Driving:
         found = mobility(s, start)
         if found.verdict == "singular here":
             raise LoopdynError(
-                f"'{s.name}' starts at a change point, where {names} does not tell which branch of motion is meant. "
-                "Start beside it: near=ld.assemble(system, q={...})."
+                f"'{s.name}' starts at a change point, where {names} does not determine the branch. "
+                "Start next to it: near=ld.assemble(system, q={...})."
             )
         N = np.linalg.svd(D)[2][all_.count :].T
         if len(found.idle) == left:
@@ -273,31 +273,32 @@ class _Driving:
         listed = ", ".join(moving[:NAMED]) + (", ..." if len(moving) > NAMED else "")
         raise LoopdynError(
             f"{names} {'does' if k == 1 else 'do'} not determine the motion of '{s.name}': {left} of its {freedoms} "
-            f"freedoms {'is' if left == 1 else 'are'} left, in {listed}. Drive {freedoms} coordinates, {hint}."
+            f"degrees of freedom {'is' if left == 1 else 'are'} left, in {listed}. "
+            f"Drive {freedoms} coordinates, {hint}."
         )
 
     def _refuse_dependent(self, follower: Follower, start: State, D: Array, rank: int, freedoms: int) -> NoReturn:
-        """Inputs that are not independent at the start: because it is a dead point, or anywhere."""
+        """Raise if inputs are dependent at the start: because it is a dead point, or at every pose."""
         s, names = self.system, ", ".join(self.course.labels)
         N = np.linalg.svd(D[: s.nc])[2][rank:] if s.nc else np.eye(s.nv)
-        step = BESIDE * s.speed_units * (np.random.default_rng(0).normal(size=len(N)) @ N)
-        beside = project(s, State(start.t, increment(s, start.q, step), np.zeros(s.nv))).state
-        J = self.rows(beside.t, beside.q, np.zeros(s.nv), np.zeros(len(self.rows.cut)))[1]
+        step = NEARBY * s.speed_units * (np.random.default_rng(0).normal(size=len(N)) @ N)
+        nearby = project(s, State(start.t, increment(s, start.q, step), np.zeros(s.nv))).state
+        J = self.rows(nearby.t, nearby.q, np.zeros(s.nv), np.zeros(len(self.rows.cut)))[1]
         there = follower.matrix(J)
         if of_matrix(there).count - of_matrix(there[: s.nc]).count == len(self.course.labels):
             raise LoopdynError(
-                f"'{s.name}' starts at a dead point of {names}, from which it can go two ways. Start beside it: "
+                f"'{s.name}' starts at a dead point of {names}, from which it can move in two ways. Start next to it: "
                 "near=ld.assemble(system, q={...}), or start: {q: {...}} in the model."
             )
         one = len(self.course.labels) == 1
         raise LoopdynError(
-            f"'{s.name}' has {freedoms} freedom{'' if freedoms == 1 else 's'}, and {names} {'is' if one else 'are'} "
-            f"not independent: the loops, drivers or other inputs fix {'it' if one else 'one of them'}. Drive other "
-            "coordinates, or fewer."
+            f"'{s.name}' has {freedoms} degree{'' if freedoms == 1 else 's'} of freedom, but {names} "
+            f"{'is' if one else 'are'} not independent: the loops, drivers or other inputs fix "
+            f"{'it' if one else 'one of them'}. Drive other coordinates, or fewer."
         )
 
     def _to_drive(self, moves: Array, left: int) -> list[str]:
-        """Coordinates that, driven too, would determine the motions left; on the ground if that is possible."""
+        """Coordinates that, if driven too, would determine the remaining motions; on the ground if possible."""
         from scipy.linalg import qr
 
         s = self.system
@@ -312,7 +313,7 @@ class _Driving:
         return []
 
     def _idle(self, N: Array, left: int) -> tuple[int, ...]:
-        """Speeds of the tree that, kept at zero, stop the idle motions N; those of balls where that is possible."""
+        """Speeds of the tree that, kept at zero, stop the idle motions N; of ball joints if possible."""
         from scipy.linalg import qr
 
         s = self.system
@@ -324,17 +325,17 @@ class _Driving:
         return ()
 
     def _unreachable(self, follower: Follower, end: CurveEnd) -> LoopdynError:
-        """The range begins where the mechanism cannot go."""
+        """Error for a range that begins outside the reach of the mechanism."""
         wanted = self._said(dict(zip(self.course.labels, self.course.start, strict=True)))
         missing = np.abs((self.course.start - follower.inputs(end.s)[0]) / follower.input_units).max()
         if end.kind == "dead point" and missing < AT_START:
             return LoopdynError(
-                f"'{self.system.name}' has a dead point at {wanted}, where the range begins, and can go on from it in "
-                "two ways. Begin beside it, or drive another coordinate through it."
+                f"'{self.system.name}' has a dead point at {wanted}, where the range begins, and can leave it in "
+                "two ways. Begin next to it, or drive another coordinate through it."
             )
         there = self._event(follower, end.kind, end.s, end.state, end.label, end.reason, end.value).text
         return LoopdynError(
-            f"'{self.system.name}' cannot be brought to {wanted}, where the range begins: {there}. Begin within reach, "
+            f"'{self.system.name}' cannot reach {wanted}, where the range begins: {there}. Begin within reach, "
             "or start from another pose or branch with near=ld.assemble(system, q={...})."
         )
 
@@ -343,7 +344,7 @@ class _Driving:
     def _events(
         self, follower: Follower, path: list[CurvePoint], found: list[CurvePoint], end: CurveEnd | None
     ) -> list[DriveEvent]:
-        """What happened on a piece of the way, in order."""
+        """Events on a part of the path, in order."""
         last = found[-1].s if end is None and found else path[-1].s
         direction = 1.0 if path[-1].s >= path[0].s else -1.0
         monotonic = all((b.s - a.s) * direction >= 0.0 for a, b in itertools.pairwise(path))
@@ -351,7 +352,7 @@ class _Driving:
 
         def add(kind: Kind, place: int, p: CurvePoint, label: str, reason: str = "") -> None:
             if monotonic and (p.s - last) * direction > 1e-12 * follower.unit:
-                return  # behind the end of the range: a point that was needed to pass a crossing
+                return  # beyond the end of the range: a point that was needed to pass a crossing
             value = float(p.x[self.rows.labels.index(label)]) if label else 0.0
             event = self._event(follower, kind, p.s, State(p.t, p.q, np.zeros(follower.nv)), label, reason, value)
             onward = 1.0 if place + 1 == len(path) or path[place + 1].s >= path[place].s else -1.0
@@ -372,7 +373,7 @@ class _Driving:
         return found_events
 
     def _said(self, inputs: Mapping[str, float]) -> str:
-        """Values of coordinates in the units that are shown."""
+        """Text with values of coordinates in display units."""
         parts, units = [], self.system.mechanism.units
         for label, value in inputs.items():
             dimension = self.system.labels.scalars[label].dimension
@@ -384,23 +385,23 @@ class _Driving:
     def _event(
         self, follower: Follower, kind: Kind, s: float, state: State, label: str, reason: str, value: float = 0.0
     ) -> DriveEvent:
-        """An event in words; `value` is that of the coordinate that turns back or is at its limit."""
+        """Event with its text; `value` is that of the coordinate that reverses or is at its limit."""
         u, _, _ = follower.inputs(s)
         inputs = dict(zip(self.course.labels, u.tolist(), strict=True))
         at = self._said(inputs) + (f", t = {s:.9g} s" if follower.moving else "")
         names = ", ".join(self.course.labels)
         if kind == "dead point":
             moving = self._moving_there(follower, s, state)
-            own = dead_drivers(follower.system, state)[0]  # of the model, which may stop before the inputs do
+            own = dead_drivers(follower.system, state)[0]  # drivers of the model, which may stop before the inputs do
             stopped = "driver " + ", ".join(repr(n) for n in own) if own else names
             text = (
                 f"dead point at {at}: {stopped} cannot go on, the loops would open; there {moving} can move without it"
             )
         elif kind == "turning point":
             limit = self._said({label: value})
-            text = f"turning point of {label} at {at}: {limit} is a limit of {label}, its ratio to {names} is zero"
+            text = f"turning point of {label} at {at}: {limit} is a limit position, its ratio to {names} is zero"
         elif kind == "change point":
-            why = reason or "rows of the loops become dependent and branches of motion cross"
+            why = reason or "rows of the loops become dependent and branches cross"
             text = f"change point at {at}: {why}"
         elif kind == "limit":
             text = f"limit of joint coordinate {self._said({label: value})} at {at}"
@@ -416,7 +417,7 @@ class _Driving:
         return DriveEvent(kind, float(s), inputs, label, text, state)
 
     def _moving_there(self, follower: Follower, s: float, state: State) -> str:
-        """Coordinates that move at a dead point, at which the inputs stand."""
+        """Coordinates that move at a dead point, where the inputs are stationary."""
         J = follower.rows(state.t, state.q, np.zeros(follower.nv), np.zeros(len(self.rows.cut)))[1]
         z = np.linalg.svd(follower.matrix(J))[2][follower.nv - 1]
         shares = np.abs(follower.gradients(J) @ (follower.units * z)) / follower.all_units
@@ -424,7 +425,7 @@ class _Driving:
         return ", ".join(moving[:NAMED]) + (", ..." if len(moving) > NAMED else "")
 
     def _without_derivatives(self, p: CurvePoint) -> CurvePoint:
-        """A dead point: but for those of the inputs, derivatives are unbounded, or do not follow from them."""
+        """Point with NaN derivatives except those of the inputs: at a dead point they may be unbounded."""
         own = [self.rows.labels.index(label) for label in self.course.labels]
         unknown = {name: np.full_like(getattr(p, name), np.nan) for name in ("v", "a", "ratio", "ratio2")}
         for name, values in unknown.items():
@@ -432,7 +433,7 @@ class _Driving:
         return replace(p, regular=False, **unknown)
 
     def _dataset(self, points: Sequence[CurvePoint]) -> xarray.Dataset:
-        """Everything with labels and units."""
+        """Dataset of all results, with labels and units."""
         from loopdyn.quantities.labels import dataset
 
         s, c, rows = self.system, self.course, self.rows
@@ -447,7 +448,7 @@ class _Driving:
 
         units = [s.labels.coordinates[label].unit for label in coordinates]
         per = {"input": f"per {s.labels.scalars[c.labels[0]].unit} of {c.labels[0]}",
-               "share": "over the whole way", "time": "per s"}[c.parameter]  # fmt: skip
+               "share": "over the whole path", "time": "per s"}[c.parameter]  # fmt: skip
         data = {
             "q": (("step", "coordinate"), q, {"units": "rad, m or 1 (quaternion)"}),
             "v": (("step", "speed"), stacked("v", nl), {"units": f"rad or m, {per}"}),
@@ -474,13 +475,13 @@ class _Driving:
 
 
 def _is_dead(p: CurvePoint) -> bool:
-    """Whether the inputs stand in a dead point; crossings of branches are passed by points that are not regular."""
+    """Whether the inputs are at a dead point; points at crossings of branches are not regular either."""
     return p.regular and p.quality < CANDIDATE
 
 
 _NEXT = {
     "dead point": "End the range before it, or drive another coordinate through it",
-    "change point": "Begin a second range on the other side of it, from a pose on the branch that is meant",
+    "change point": "Begin a second range on the other side of it, from a pose on the intended branch",
     "limit": "Give a shorter range, or limits=False",
     "end of a curve": "Make the curve longer, or the range shorter",
     "tolerance": "Correct the dimensions that ld.assemble names without a tolerance, or allow a larger one",

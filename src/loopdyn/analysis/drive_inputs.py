@@ -1,4 +1,4 @@
-"""What the inputs of a drive are to do: ranges, or motions in time."""
+"""Inputs of a kinematic analysis: ranges, or motions in time."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from loopdyn.analysis.following import Inputs
+from loopdyn.analysis.path_following import Inputs
 from loopdyn.constraints import Driver
 from loopdyn.errors import LoopdynError, ModelError, warn
 from loopdyn.forces.base import Table, law_program
@@ -20,14 +20,14 @@ from loopdyn.tree.tables import leave_table
 
 Array = NDArray[np.float64]
 
-POINTS = 361  # of a range without a number of its own: a turn by degrees
-MOST_POINTS = 1_000_000  # of a range: more is a slip
-MANY_TURNS = 10.0  # of a range in rad: more are likely degrees
+POINTS = 361  # default number of steps of a range: a turn by degrees
+MOST_POINTS = 1_000_000  # most points of a range: more is a mistake
+MANY_TURNS = 10.0  # turns of a range in rad: more are likely degrees
 
 
 @dataclass(frozen=True)
 class InputCourse:
-    """What the inputs are to do: in pieces, each with its function, its parameters and its first value."""
+    """Motion of the inputs: pieces, each with its function, its parameter values and its first value."""
 
     labels: tuple[str, ...]
     parameter: str
@@ -38,11 +38,11 @@ class InputCourse:
 
 
 def course_of(system: System, given: Mapping[str, Any], times: Any, units: str) -> InputCourse:
-    """What was given for the inputs, checked."""
+    """Motion of the inputs, from checked arguments."""
     labels = tuple(given)
     in_time = [isinstance(m, (str | Profile | Table, Mapping)) for m in given.values()]
     if any(in_time) and not all(in_time):
-        raise LoopdynError("some inputs have a range and others a motion in time. Give all of them one or the other.")
+        raise LoopdynError("some inputs have a range and others a motion in time. Give only ranges or only motions.")
     if all(in_time):
         return _motion_course(system, given, times)
     if times is not None:
@@ -72,7 +72,7 @@ def course_of(system: System, given: Mapping[str, Any], times: Any, units: str) 
 
 
 def straight_line(u0: Array, u1: Array, s0: float, s1: float) -> Inputs:
-    """From values u0 at s0 to u1 at s1."""
+    """Linear function from values u0 at s0 to u1 at s1."""
     slope, none = (u1 - u0) / (s1 - s0), np.zeros(len(u0))
     return lambda s: (u0 + slope * (s - s0), slope, none)
 
@@ -94,7 +94,7 @@ def _range(label: str, given: Any) -> Array:
 
 
 def _note_many_turns(ranges: Mapping[str, Array]) -> None:
-    """Warn of ranges in rad that look like degrees."""
+    """Warn of ranges in rad that are probably in degrees."""
     for label, values in ranges.items():
         turns = float(np.ptp(values)) / (2.0 * np.pi)
         if turns > MANY_TURNS:
@@ -108,7 +108,7 @@ def _motion_course(system: System, given: Mapping[str, Any], times: Any) -> Inpu
     programs, ends = [], []
     for label, law in given.items():
         element = f"motion of '{label}'"
-        motion = Driver(joint=label, motion=law).motion  # which says what is wrong with its form
+        motion = Driver(joint=label, motion=law).motion  # raises if the form is wrong
         dimension = system.labels.scalars[label].dimension
         programs.append(law_program(motion, {"t": "number"}, dimension, r, element, (), motion=True))
         if isinstance(motion, Profile):

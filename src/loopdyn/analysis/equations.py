@@ -1,9 +1,9 @@
-"""Closing conditions and minimal equations in symbols, as the papers write them.
+"""Closing conditions and minimal equations in symbols, as in the papers.
 
-[Blajer1993 eqs. (5)-(7), (12)-(14)]. The plan of `closure` is gone through once more, with SymPy: each step gives one
-or more definitions that use those before it. Lengths and directions are symbols with values; angles of bodies are
-counted from the reference pose, in the plane in which the mechanism moves. A loop in space that a rod with two balls
-closes is in :mod:`loopdyn.analysis.equations_in_space`.
+[Blajer1993 eqs. (5)-(7), (12)-(14)]. The plan of `closure` is executed with SymPy: each step gives one or more
+definitions that use those before it. Lengths and directions are symbols with values; angles of bodies are counted
+from the reference pose, in the plane in which the mechanism moves. A spatial loop that is closed by a rod with two
+ball joints is in :mod:`loopdyn.analysis.equations_in_space`.
 """
 
 from __future__ import annotations
@@ -42,20 +42,20 @@ class Equations:
     ----------
     plan : Plan
     g : tuple of (Symbol, expression)
-        Definitions one after another; the last ones are the dependent coordinates. eq. (5)
+        Definitions in order; the last ones are the dependent coordinates. eq. (5)
     A, xi : Matrix
         v_D = A v_I, a_D = A a_I + xi, with all coordinates and speeds as symbols; eta = 0. eqs. (6), (7)
     M, h : Matrix
-        Of the tree. eq. (1)
+        Mass matrix and generalised forces of the tree. eq. (1)
     M_minimal, h_minimal : Matrix
         M' a_I = h'. eqs. (12)-(14)
     dependent : tuple of str
         Rows of A and xi.
     values : dict
-        Numbers of the constants.
+        Values of the constants.
     where : tuple of (Symbol, expression)
-        Definitions one after another, with all coordinates and speeds as symbols, that A, xi, M and h are written with;
-        none for planar mechanisms.
+        Definitions in order, with all coordinates and speeds as symbols, that A, xi, M and h use; none for planar
+        mechanisms.
     """
 
     plan: ClosurePlan
@@ -71,14 +71,14 @@ class Equations:
     where: tuple[tuple[sympy.Symbol, sympy.Expr], ...] = ()
 
     def latex(self) -> str:
-        """The definitions g, then those of A and xi and these, as lines of LaTeX."""
+        """Definitions g, then the definitions used by A and xi, then A and xi, as lines of LaTeX."""
         import sympy as sp
 
         lines = [f"{sp.latex(x)} = {sp.latex(e)}" for x, e in (*self.g, *self.where)]
         return "\n".join([*lines, f"A = {sp.latex(self.A)}", f"\\xi = {sp.latex(self.xi)}"])
 
     def python(self) -> str:
-        """The definitions g as lines of Python with NumPy, the constants first."""
+        """Definitions g as lines of Python, constants first."""
         import sympy as sp
 
         lines = [f"{x} = {value!r}" for x, value in self.values.items()]
@@ -100,8 +100,8 @@ class Equations:
     def evaluate(self, q: Mapping[str, float], v: Mapping[str, float]) -> dict[str, Any]:
         """Numbers at independent coordinates and speeds: all q and v, A, xi, M', h' and the accelerations.
 
-        Of the ball of a rod that can spin `q` holds the quaternion too, as it was before: the rod is turned the
-        shortest way from there.
+        For a ball joint of a rod that can spin, `q` also has its previous quaternion: the rod is rotated from there by
+        the smallest angle.
         """
         defined = {x for x, _ in self.g}
         known: dict[Any, Any] = dict(self.values)
@@ -132,12 +132,12 @@ def equations(system: System, independent: Sequence[str], state: State | None = 
     Parameters
     ----------
     system : System
-        With pins and slides in one plane and a plan in closed form, or one loop of pins and slides that a rod with two
-        balls closes (RSSR, RSSP); gravity is its only force.
+        Mechanism of revolute and prismatic joints in one plane with a plan in closed form, or one loop of revolute and
+        prismatic joints closed by a rod with two ball joints (RSSR, RSSP); gravity is its only force.
     independent : list of str
         The independent coordinates.
     state : State, optional
-        A closed state, whose branch is written; by default that next to the reference pose.
+        Closed state, whose branch is used; by default the one nearest to the reference pose.
 
     Examples
     --------
@@ -155,8 +155,8 @@ def equations(system: System, independent: Sequence[str], state: State | None = 
     closed = rank.state or system.state()
     if len(independent) != system.nv - rank.count:
         raise LoopdynError(
-            f"{len(independent)} coordinates are given, and '{system.name}' has {system.nv - rank.count} freedoms. "
-            "Give as many."
+            f"{len(independent)} coordinates are given, but '{system.name}' has {system.nv - rank.count} degrees of "
+            "freedom. Give as many."
         )
     plan = plan_for(system, closed, [system.speeds.index(x) for x in independent])
     try:
@@ -178,20 +178,20 @@ def _check_loads(plan: ClosurePlan) -> None:
     m = s.mechanism
     if s.forces or m.user_forces or m.constraints or m.drivers or m.base or s.model.armature.any():
         raise LoopdynError(
-            f"the equations of '{s.name}' are not written in symbols: it has forces, constraints, drivers, armature or "
-            "a moving base beside joints and gravity. Use formulation='closure' instead."
+            f"the equations of '{s.name}' cannot be written in symbols: it has forces, constraints, drivers, armature "
+            "or a moving base besides joints and gravity. Use formulation='closure' instead."
         )
 
 
 def symbol(kind: str, label: str) -> sympy.Symbol:
-    """Of a coordinate (kind "q") or a speed ("v"); "q0" is a coordinate as it was before."""
+    """Symbol of a coordinate (kind "q") or a speed ("v"); "q0" is a previous coordinate."""
     import sympy as sp
 
     return sp.Symbol(f"{kind}_{label.replace('.', '_')}", real=True)
 
 
 class _Writer:
-    """Goes through a plan with symbols; a pose is (angle, x, y): a point r at the reference pose is at R r + (x, y)."""
+    """Executes a plan with symbols; a pose is (angle, x, y): a point r at the reference pose is at R r + (x, y)."""
 
     def __init__(self, plan: ClosurePlan, state: State):
         import sympy as sp
@@ -212,7 +212,7 @@ class _Writer:
             off = np.linalg.norm(np.cross(z, n)) if j.spec.type == "revolute" else abs(z @ n)
             if off > PARALLEL:
                 raise LoopdynError(
-                    f"'{j.name}' does not move in the plane of the others. Equations are written in one."
+                    f"'{j.name}' does not move in the plane of the others. The equations need a planar mechanism."
                 )
         self.joints = list(self.system.joints.values())
         self.pose: dict[int, Any] = {}
@@ -222,12 +222,12 @@ class _Writer:
         wrong = [j.name for j in s.joints.values() if j.spec.type not in ("revolute", "prismatic")]
         reason = ""
         if wrong or not any(j.spec.type == "revolute" for j in s.joints.values()):
-            reason = f"joint '{wrong[0]}' is neither a pin nor a slide" if wrong else "there is no pin"
+            reason = f"joint '{wrong[0]}' is neither revolute nor prismatic" if wrong else "there is no revolute joint"
         elif not self.plan.explicit:
             reason = f"{', '.join(self.plan.iterated)} are iterated"
         if reason:
             raise LoopdynError(
-                f"the equations of '{s.name}' are not written in symbols: {reason}. Use formulation='closure' instead."
+                f"the equations of '{s.name}' cannot be written in symbols: {reason}. Use formulation='closure'."
             )
 
     # ------------------------------------------------------------------------------------------------ numbers
@@ -243,7 +243,7 @@ class _Writer:
         return x
 
     def _point(self, j: JointData, end: int) -> Any:
-        """Where a joint is on one of its bodies at the reference pose."""
+        """Position of a joint on one of its bodies at the reference pose."""
         p = self.plane[:2] @ self._frame(j, end)[0]
         on = self.system.bodies[(j.parent, j.child)[end]]
         return self.sp.Matrix([self._constant(f"{c}_{j.name}_{on}", p[k]) for k, c in enumerate("xy")])
@@ -271,21 +271,21 @@ class _Writer:
         return x
 
     def _reference(self, j: JointData) -> float:
-        """Coordinate of a joint at the reference pose, of a cut one too."""
+        """Coordinate of a tree or cut joint at the reference pose."""
         (p, F), (x, M) = self._frame(j, 0), self._frame(j, 1)
         if j.in_tree:
             return float(self.system.q_reference[j.q0])
         return float(j.spec.measure(F.T @ M, F.T @ (x - p), j.par)[0])
 
     def _attached(self, j: JointData, end: int, pose: Any, q: Any) -> Any:
-        """Pose of the body at the other end of a joint, from that of the one at `end` and the coordinate q."""
+        """Pose of the body at the other end of a joint, from that of the body at `end` and the coordinate q."""
         way = 1 if end == 0 else -1
         r, goal = self._point(j, 1 - end), self._point(j, end)
         if j.spec.type == "revolute":
             angle = pose[0] + way * self._sense(j) * (q - self._constant(f"q0_{j.name}", self._reference(j)))
         else:
             F, M = self._frame(j, 0)[1], self._frame(j, 1)[1]
-            askew = float(np.arctan2(np.cross(F[:, 0], M[:, 0]) @ self.n, F[:, 0] @ M[:, 0]))  # of an open slide
+            askew = float(np.arctan2(np.cross(F[:, 0], M[:, 0]) @ self.n, F[:, 0] @ M[:, 0]))  # offset of an open slide
             angle = pose[0] - way * self._constant(f"askew_{j.name}", askew)
             goal = goal + way * q * self._way(j, end)
         return angle, self._put(pose, goal) - self._turn(angle) * r
@@ -304,7 +304,7 @@ class _Writer:
             self.pose[b] = (phi + angle, self._turn(angle) * t + shift)
 
     def _attach(self, j: JointData, end: int, bodies: Sequence[int], q: Any) -> None:
-        """Move a part so that joint j has the coordinate q; `end` stands still."""
+        """Move a part so that joint j has the coordinate q; the body at `end` is fixed."""
         still, other = (j.parent, j.child)[end], (j.parent, j.child)[1 - end]
         angle, t = self._attached(j, end, self.pose[still], q)
         turn = angle - self.pose[other][0]
@@ -367,7 +367,7 @@ class _Writer:
         self._about(first, a, turn)
 
     def _positions(self) -> None:
-        """g: the steps of the plan."""
+        """Definitions g: the steps of the plan."""
         sp, lists = self.sp, self.plan.lists
         self.pose = {b: (sp.Integer(0), sp.zeros(2, 1)) for b in range(len(self.system.bodies))}
         for step in self.plan.steps:
@@ -428,7 +428,7 @@ class _Writer:
         return M, h
 
     def write(self) -> Equations:
-        """Everything."""
+        """Equations with all their parts."""
         sp, s = self.sp, self.system
         self._positions()
         self._tree()

@@ -1,8 +1,8 @@
-"""The same as :mod:`loopdyn.analysis.equations` for a loop in space that a rod with two balls closes (RSSR, RSSP).
+"""Symbolic equations of a spatial loop that is closed by a rod with two ball joints (RSSR, RSSP).
 
-A body is seen in axes that are those of the world at the reference pose. Its pose there is (R, t): a point r at the
-reference pose is at R r + t. Motions are written body by body from the root, in body axes, each about the point of its
-joint: velocities are columns for the speeds, accelerations those at constant speeds.
+The planar case is :mod:`loopdyn.analysis.equations`. Body axes coincide with world axes at the reference pose. A pose
+is (R, t): a point r at the reference pose is at R r + t. Motions are written body by body from the root, in body axes,
+each about the point of its joint: velocities as columns for the speeds, accelerations for constant speeds.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from loopdyn.tree.functions import body_motion
 
 Array = NDArray[np.float64]
 
-SAME = 1e-12  # sizes of the mechanism, or of a matrix: frames that coincide; numbers that are 0 or 1
+SAME = 1e-12  # relative to the mechanism's size, or to a matrix: frames that coincide; numbers that are 0 or 1
 
 
 class SpatialWriter:
-    """Goes through a plan with symbols."""
+    """Executes a plan with symbols."""
 
     def __init__(self, plan: ClosurePlan, state: State):
         import sympy as sp
@@ -38,7 +38,7 @@ class SpatialWriter:
         self.values: dict[Any, float] = {}
         self.g: list[tuple[Any, Any]] = []
         self.where: list[tuple[Any, Any]] = []
-        self.found: dict[str, Any] = {}  # coordinates of pins and slides that groups have solved
+        self.found: dict[str, Any] = {}  # coordinates of revolute and prismatic joints solved by groups
         self._check()
 
     def _check(self) -> None:
@@ -46,29 +46,29 @@ class SpatialWriter:
         for j in s.joints.values():
             (p, F), (x, M) = self._frame(j, 0), self._frame(j, 1)
             if j.spec.type not in ("revolute", "prismatic", "spherical"):
-                reason = f"joint '{j.name}' is neither a pin, nor a slide, nor a ball"
+                reason = f"joint '{j.name}' is neither revolute, nor prismatic, nor spherical"
             elif j.in_tree and j.child != j.body:
-                reason = f"joint '{j.name}' leads from the ground outwards from its child to its parent; exchange them"
+                reason = f"the child of joint '{j.name}' is nearer to the ground than its parent; exchange them"
             elif not j.in_tree and j.spec.type != "spherical":
-                reason = f"the loop is cut at '{j.name}', which is no ball; compile with other cuts"
+                reason = f"the loop is cut at '{j.name}', which is not spherical; compile with other cuts"
             elif np.abs(x - p).max() > SAME * s.size or np.abs(F - M).max() > SAME:
-                reason = f"joint '{j.name}' is open or turned at the reference pose; place it by at="
+                reason = f"joint '{j.name}' is open or rotated at the reference pose; place it by at="
         rods = (layout.ROD_PIN, layout.ROD_SLIDE)
         kinds = [step[layout.S_KIND] for step in self.plan.steps]
         if not reason and (
             not self.plan.explicit or len(self.plan.groups) != 1 or self.plan.groups[0].kind not in rods
         ):
-            reason = "it is not one loop that a rod with two balls closes, given these coordinates"
+            reason = "it is not a single loop closed by a rod with two ball joints for these coordinates"
         if not reason and any(k not in (layout.JOIN, layout.READ, *rods) for k in kinds):
-            reason = "some coordinates follow by relations"
+            reason = "some coordinates are given by relations"
         if not reason:
             step = self.plan.steps[next(n for n, k in enumerate(kinds) if k in rods)]
             moved = self.plan.lists[step[layout.S_MOVED] : step[layout.S_MOVED + 2]]
             if s.bodies.index("ground") in moved:
-                reason = "its rod stands on the ground; choose other coordinates"
+                reason = "its rod is connected to the ground; choose other coordinates"
         if reason:
             raise LoopdynError(
-                f"the equations of '{s.name}' are not written in symbols: {reason}. Or use formulation='closure'."
+                f"the equations of '{s.name}' cannot be written in symbols: {reason}. Or use formulation='closure'."
             )
 
     # ------------------------------------------------------------------------------------------------ numbers
@@ -94,7 +94,7 @@ class SpatialWriter:
         return self._vector(f"axis_{j.name}", self._frame(j, 0)[1][:, 2])
 
     def _axes(self, j: JointData) -> Any:
-        """Axes of a ball at the reference pose, as columns."""
+        """Axes of a ball joint at the reference pose, as columns."""
         E = self._frame(j, 0)[1]
         return self.sp.Matrix(3, 3, lambda a, b: self._number(f"e{a}{b}_{j.name}", float(E[a, b])))
 
@@ -109,7 +109,7 @@ class SpatialWriter:
         return self.sp.Matrix([self._define(f"{name}{c}", x) for c, x in zip("xyz", u, strict=True)])
 
     def _named(self, name: str, X: Any) -> Any:
-        """The same matrix with names for entries that are more than a number or a name."""
+        """Matrix with symbols for entries that are more than a number or a symbol."""
 
         def entry(i: int, k: int) -> Any:
             e = X[i, k]
@@ -129,7 +129,7 @@ class SpatialWriter:
         return c * sp.eye(3) + s * skew + (1 - c) * n * n.T
 
     def _ball(self, j: JointData, given: Sequence[Any]) -> Any:
-        """Rotation of a ball, in the axes of bodies, of a quaternion."""
+        """Rotation matrix of a ball joint in body axes, from its quaternion."""
         w, x, y, z = given
         Q = self.sp.Matrix(
             [
@@ -142,7 +142,7 @@ class SpatialWriter:
         return E * Q * E.T
 
     def _turn(self, j: JointData) -> Any:
-        """Rotation of the child against the parent by the coordinates of a joint."""
+        """Rotation of the child relative to the parent, from the coordinates of a joint."""
         if j.spec.type == "revolute":
             return self._about(self._axis(j), symbol("q", j.name))
         if j.spec.type == "prismatic":
@@ -167,9 +167,9 @@ class SpatialWriter:
             self.pose[b] = R * R0, R * t0 + t
 
     def _attach(self, j: JointData, end: int, bodies: Sequence[int], turn: Any, shift: Any) -> None:
-        """Move a part so that joint j is turned and shifted so much; `end` stands still, the part was not moved yet."""
+        """Move a part, not moved before, so that joint j has this rotation and shift; the body at `end` is fixed."""
         p = self._point(j)
-        if end == 1:  # the parent moves
+        if end == 1:  # the parent is the part that moves
             turn = turn.T
             shift = -(turn * shift)
         R, t = self.pose[(j.parent, j.child)[end]]
@@ -215,15 +215,15 @@ class SpatialWriter:
         self._attach(tree, 0, rod, self._turn(tree), none)
 
     def _spin(self, j: JointData, other: JointData) -> None:
-        """The ball j of the rod turned the shortest way from where it was, q0, until the rod points to the other ball.
+        """Quaternion of ball joint j after the smallest rotation from q0 that points the rod at the other ball joint.
 
-        In the axes of the ball on its parent: u is the rod as it was, s as it is to be.
+        In the axes of the joint on its parent, u is the old direction of the rod and s the new one.
         """
         sp, E = self.sp, self._axes(j)
         old = self._quaternion(j, "q0")
         rod = self._point(other) - self._point(j)
         R, _ = self.pose[j.parent]
-        far = other.parent if other.child == j.child else other.child  # the body there that is not the rod
+        far = other.parent if other.child == j.child else other.child  # the other body at this joint
         goal = self._placed(far, self._point(other)) - self._placed(j.parent, self._point(j))
         u = self._define_vector("v", E.T * self._ball(j, old) * rod)
         s = self._define_vector("s", E.T * R.T * goal)
@@ -241,7 +241,7 @@ class SpatialWriter:
             self.g.append((x, e))
 
     def _positions(self) -> None:
-        """g: the steps of the plan."""
+        """Definitions g: the steps of the plan."""
         sp = self.sp
         self.pose = {b: (sp.eye(3), sp.zeros(3, 1)) for b in range(len(self.system.bodies))}
         for step in self.plan.steps:
@@ -257,7 +257,7 @@ class SpatialWriter:
     # ---------------------------------------------------------------------------------------------- the tree
 
     def _columns(self, J: Any, r: Any) -> Any:
-        """Velocity of a point at r that the angular velocities J give, column by column."""
+        """Velocity of a point at r due to the angular velocities J, column by column."""
         return self.sp.Matrix.hstack(*(J[:, k].cross(r) for k in range(J.cols)))
 
     def _tree(self, v: Any) -> None:
@@ -290,7 +290,7 @@ class SpatialWriter:
             self.origin[j.body] = p
 
     def _dynamics(self, v: Any) -> tuple[Any, Any]:
-        """M and h of the tree, by the equations of Newton and Euler."""
+        """M and h of the tree, by the Newton-Euler equations."""
         sp, s = self.sp, self.system
         M, h = sp.zeros(s.nv, s.nv), sp.zeros(s.nv, 1)
         for b in range(s.n_bases, len(s.bodies)):
@@ -312,7 +312,7 @@ class SpatialWriter:
         return M, h
 
     def _closing_rows(self, v: Any) -> tuple[Any, Any]:
-        """C and C' v of the ball that is cut, in world axes."""
+        """C and C' v of the cut ball joint, in world axes."""
         (j,) = (j for j in self.system.joints.values() if not j.in_tree)
         found = []
         for b in (j.parent, j.child):
@@ -322,7 +322,7 @@ class SpatialWriter:
         return found[1][0] - found[0][0], found[1][1] - found[0][1]
 
     def write(self) -> Equations:
-        """Everything."""
+        """Equations with all their parts."""
         sp, s = self.sp, self.system
         self._positions()
         v = sp.Matrix([symbol("v", x) for x in s.speeds])

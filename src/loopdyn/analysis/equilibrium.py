@@ -8,13 +8,13 @@ and its reduced stiffness is the change of -g along these motions. With multipli
 along N's complement, K = -N^T d(f + J^T lam)/dq N, to first order exact also off the manifold. An equilibrium is
 stable if the eigenvalues of K have positive real parts, neutral if one vanishes.
 
-Nothing here needs an energy: forces may be any functions of position. Where they have none (K is not symmetric), a
-positive K excludes that the mechanism drifts away, not that it starts to swing by itself (flutter), which depends on
-its inertia and damping; the result says so. Loads that depend on speed are taken at rest. Coulomb friction is none
-at rest here: with it, every pose near enough to an equilibrium is one.
+Forces may be any functions of position and need no potential. Without a potential (K is not symmetric), a positive K
+excludes divergence, but not flutter, which depends on inertia and damping; the result says so. Loads that depend on
+speed are evaluated at rest. Coulomb friction is zero at rest here: with it, every pose near enough to an equilibrium is
+an equilibrium.
 
-One freedom: the curve of all poses is followed from the start in both directions, beyond dead points of the coordinate
-too, and every sign change and every touching of zero of g is located. More freedoms: from many starts.
+With one degree of freedom the curve of all poses is followed from the start in both directions, also beyond dead points
+of the coordinate, and every sign change and every double root of g is located. With more, many starts are used.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from loopdyn.thresholds import SAME_POSE
 from loopdyn.tree.functions import apart, increment
 
 Array = NDArray[np.float64]
-STARTS = 64  # of a search with several freedoms
+STARTS = 64  # number of starts of a search with several degrees of freedom
 
 
 @overload
@@ -63,20 +63,20 @@ def equilibrium(
     *,
     t: float | None = None,
 ) -> Equilibrium | Equilibria:
-    """Static equilibrium, from a start, or all of them over a range.
+    """Find a static equilibrium from a start, or all equilibria over a range, and their stability.
 
     Parameters
     ----------
     system : System
     start : State, optional
-        Where to start, near or far; by default the start of the model. Without `search` the mechanism is let go there
-        and followed downhill, so that it comes to rest in a stable equilibrium; an exact equilibrium is kept. Redundant
-        constraints that it leaves open within a tolerance are left open on the way.
+        Pose to start from; by default the start of the model. Without `search` the mechanism is released there and
+        follows the static force, so that it comes to rest in a stable equilibrium; an exact equilibrium is kept.
+        Redundant constraints that are left open within a tolerance stay open.
     search : mapping, optional
-        Range of a joint coordinate in rad or m, ``{"A": (0, 2*pi)}``. With one freedom all equilibria on the circuit of
-        the start are found; with more, those that can be reached from many starts within the ranges.
+        Range of a joint coordinate in rad or m, ``{"A": (0, 2*pi)}``. With one degree of freedom all equilibria on the
+        circuit of the start are found; with more, those that can be reached from many starts within the ranges.
     t : float, optional
-        Time in s at which drivers, motors and forces are held; by default that of the start, or zero.
+        Time in s at which drivers, motors and forces are evaluated; by default that of the start, or zero.
 
     Returns
     -------
@@ -85,13 +85,13 @@ def equilibrium(
     Raises
     ------
     LoopdynError
-        If the mechanism cannot stand still at `t`, since a driver or a base moves.
+        If the mechanism cannot be at rest at `t`, since a driver or a base moves.
     ConvergenceError
-        If no equilibrium is found; names what pushes the mechanism away.
+        If no equilibrium is found; names the remaining force.
 
     Examples
     --------
-    A rod of 2 kg and 1 m hangs at rest, and stands on its head unstably:
+    A rod of 2 kg and 1 m has a stable equilibrium hanging down and an unstable one upright:
 
     >>> import numpy as np, loopdyn as ld
     >>> m = ld.Mechanism("rod", gravity=(0, -10, 0))
@@ -112,8 +112,8 @@ def equilibrium(
     ranges = _ranges(system, search)
     if statics.freedoms == 0:
         raise LoopdynError(
-            f"'{system.name}' has no freedom left at t = {here.t:g} s, so there is nothing to search. Remove a driver, "
-            "or see ld.reactions for what its joints carry."
+            f"'{system.name}' has no degree of freedom left at t = {here.t:g} s, so there is nothing to search. "
+            "Remove a driver, or see ld.reactions for the loads of its joints."
         )
     if statics.freedoms == 1 and len(ranges) == 1:
         return _along(statics, *next(iter(ranges.items())))
@@ -123,7 +123,7 @@ def equilibrium(
 def zero_force(
     system: System, force: str, search: Mapping[str, tuple[float, float]], start: State | None = None
 ) -> tuple[State, ...]:
-    """Poses of a mechanism with one freedom at which the load of a spring, actuator or motor vanishes.
+    """Poses of a mechanism with one degree of freedom at which the load of a spring, actuator or motor vanishes.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ def zero_force(
     search : mapping
         Range of one joint coordinate in rad or m.
     start : State, optional
-        On the circuit that is searched; by default the start of the model.
+        State on the circuit that is searched; by default the start of the model.
 
     Examples
     --------
@@ -152,8 +152,8 @@ def zero_force(
     ranges = _ranges(system, search)
     if statics.freedoms != 1 or len(ranges) != 1:
         raise LoopdynError(
-            f"'{system.name}' has {statics.freedoms} freedoms, and zero_force goes along one. Search one coordinate of "
-            "a mechanism with one freedom; hold the others by drivers."
+            f"'{system.name}' has {statics.freedoms} degrees of freedom, but zero_force needs a mechanism with one. "
+            "Hold the others by drivers."
         )
     label, span = next(iter(ranges.items()))
     k = system.forces.index(force)
@@ -169,7 +169,7 @@ def preload(system: System, pose: State, force: str) -> Preload:
     ----------
     system : System
     pose : State
-        A closed pose; speeds do not matter.
+        Closed pose; speeds are ignored.
     force : str
         A spring with a stiffness, whose free length (`length`, `rest`) is found, or an actuator or motor, whose law is
         replaced by a constant load.
@@ -206,22 +206,22 @@ def preload(system: System, pose: State, force: str) -> Preload:
         statics = Statics(changed, pose)
         return statics.push(pose.q)[0]
 
-    # loads are affine in a free length and in a constant load
+    # forces are affine in a free length and in a constant load
     g0, g1 = pushes(0.0), pushes(1.0)
     slope = g1 - g0
     size = float(slope @ slope)
     scale = Statics(system, pose).scale(pose.q)
     if size <= (NEUTRAL * NEUTRAL) * max(float(g0 @ g0), scale * scale) or size == 0.0:
         raise LoopdynError(
-            f"preload: '{force}' does not push along any motion of '{system.name}' at this pose (no stiffness, or a "
-            "dead point of it). Give it a stiffness, or take another pose."
+            f"preload: '{force}' exerts no force along any motion of '{system.name}' at this pose (no stiffness, or "
+            "a dead point). Give it a stiffness, or use another pose."
         )
     value = float(-(slope @ g0) / size)
     left = g0 + value * slope
     if np.abs(left).max(initial=0.0) > NEUTRAL * max(np.abs(g0).max(initial=0.0), scale):
         raise LoopdynError(
-            f"preload: '{force}' alone cannot hold '{system.name}' at this pose: it has {len(g0)} freedoms, and what "
-            "remains pushes along another one. Preload a force for each freedom, or hold the others by drivers."
+            f"preload: '{force}' alone cannot hold '{system.name}' at this pose: it has {len(g0)} degrees of freedom, "
+            "and a force remains along another one. Preload a force for each, or hold the others by drivers."
         )
     if what == "length" and value < 0.0:
         raise LoopdynError(
@@ -265,7 +265,7 @@ def _along(statics: Statics, label: str, span: tuple[float, float]) -> Equilibri
     size = max(statics.scale(q) for q, _ in curve.points[:: max(1, len(curve.points) // 20)])
     low, high = (min(curve.value(q) for q, _ in curve.points), max(curve.value(q) for q, _ in curve.points))
     factor, unit = units_of(system, label)
-    where = f"{label} from {low / factor:.6g} to {high / factor:.6g} {unit}, {len(curve.points)} poses on the way"
+    where = f"{label} from {low / factor:.6g} to {high / factor:.6g} {unit}, {len(curve.points)} poses"
     crossed = list(dict.fromkeys(f"{x / factor:.5g}" for x in curve.singular()))
     if crossed:
         where += (
@@ -287,9 +287,9 @@ def _along(statics: Statics, label: str, span: tuple[float, float]) -> Equilibri
         moved = label if abs(ratio) > NEUTRAL else system.speeds[int(np.argmax(np.abs(n)))]
         x = x / (ratio if moved == label else x[system.speeds.index(moved)])
         raise ConvergenceError(
-            f"'{system.name}' has no equilibrium for {where}. It is pushed least at {label} = "
+            f"'{system.name}' has no equilibrium for {where}. The force is smallest at {label} = "
             f"{curve.value(q) / factor:.6g} {unit}, {statics.pushed(q, x, moved)}. Search a wider range, or change "
-            "what pushes."
+            "the forces."
         )
     return Equilibria(system, tuple(every), (label,), complete, where)
 
@@ -306,7 +306,7 @@ def _from_many_starts(statics: Statics, ranges: Mapping[str, tuple[float, float]
         try:
             begin = assemble(system, q=given, near=statics.state(statics.start), t=statics.t, tries=1, limits=False)
         except LoopdynError:
-            continue  # a corner of the ranges that the mechanism does not reach
+            continue  # a part of the ranges that the mechanism does not reach
         for q in (_newton(statics, begin.q), _settled(statics, begin.q)):
             if q is None or any(apart(system, q, p) < SAME_POSE for p in found):
                 continue
@@ -316,7 +316,7 @@ def _from_many_starts(statics: Statics, ranges: Mapping[str, tuple[float, float]
     if not found:
         raise ConvergenceError(
             f"no equilibrium of '{system.name}' was found in the ranges of {', '.join(ranges)}, from {STARTS} starts. "
-            "Give wider ranges, or leave out search to be led downhill from the start of the model."
+            "Give wider ranges, or leave out search to find the one next to the start of the model."
         )
     wanted = tuple(ranges)
     every = [statics.classified(q, wanted) for q in found]
@@ -327,7 +327,7 @@ def _from_many_starts(statics: Statics, ranges: Mapping[str, tuple[float, float]
 
 def _newton(statics: Statics, q: Array) -> Array | None:
     """Newton's method for g = 0, stable or not."""
-    scale = 0.0  # the largest on the way: where springs are relaxed and nothing weighs, none is left at the end
+    scale = 0.0  # the largest force so far: with relaxed springs and no weight, none remains at the end
     for _ in range(STEPS // 5):
         g, N = statics.push(q)
         scale = max(scale, statics.scale(q))

@@ -1,4 +1,4 @@
-"""All poses of a mechanism with one freedom in a range of a coordinate, and where functions vanish on them."""
+"""Sampled curve of the poses of a mechanism with one degree of freedom, and roots of functions along it."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from loopdyn.tree.functions import apart, constraint_equations, difference, incr
 
 Array = NDArray[np.float64]
 ALONG = 0.04  # step along the curve of poses
-MOST = 20_000  # steps along the curve
-RESOLUTION = 1e-15  # share of a step to which it is cut where it leaves the range: rounding
-FEW = 4  # steps after which the curve can have come back to its start ...
-CLOSE_BY, SINGULAR = 0.1, 1e-6  # ratio of singular values of a sample that is looked at, and of a singular pose
-OVERLAP = 3  # ... and how many more are then made, so that no gap is left
-TOUCHING = 1e-9  # share of the largest g on the curve at which a minimum of |g| counts as zero
-ARGUMENT = 1e-13  # share of a step to which a root on the curve is located
-MINIMUM = 1e-9  # share of a step to which a minimum is located: the root of rounding
+MOST = 20_000  # most steps along the curve
+RESOLUTION = 1e-15  # fraction of a step to which the end of the range is located: rounding
+FEW = 4  # steps before which the curve cannot have returned to its start ...
+CLOSE_BY, SINGULAR = 0.1, 1e-6  # ratio of singular values: of a sample that is examined, and of a singular pose
+OVERLAP = 3  # ... and number of steps added then, so that no gap remains
+TOUCHING = 1e-9  # fraction of the largest g on the curve below which a minimum of |g| counts as zero
+ARGUMENT = 1e-13  # fraction of a step to which a root on the curve is located
+MINIMUM = 1e-9  # fraction of a step to which a minimum is located: the square root of rounding
 
 
 # ------------------------------------------------------------------------------------ along the curve of poses
 
 
 class SampledCurve:
-    """All poses of a mechanism with one freedom that are reached from a start within a range of a coordinate."""
+    """All poses of a mechanism with one degree of freedom reachable from a start within a range of a coordinate."""
 
     def __init__(self, statics: Statics, label: str, span: tuple[float, float]):
         self.statics, self.label, self.span = statics, label, span
@@ -41,7 +41,7 @@ class SampledCurve:
         n = statics.poses.motions(q)[0][:, 0]
         if (speed_rows(statics.system, statics.state(q), [label]) @ (statics.units * n))[0] < 0.0:
             n = -n
-        self.lost: list[float] = []  # values of the coordinate where the curve could not be followed further
+        self.lost: list[float] = []  # values of the coordinate beyond which the curve could not be followed
         ahead, closed = self._march(q, n)
         behind: list[tuple[Array, Array]] = []
         if not closed:
@@ -50,7 +50,7 @@ class SampledCurve:
         self.points = [(p, -x) for p, x in reversed(behind[1:])] + ahead
 
     def value(self, q: Array) -> float:
-        """The coordinate, without jumps by whole turns for tree joints."""
+        """Value of the coordinate, without jumps by full turns for tree joints."""
         return coordinate(self.statics.system, self.statics.state(q), self.label)
 
     def _into_range(self) -> Array:
@@ -63,7 +63,7 @@ class SampledCurve:
         return assemble(s.system, q={self.label: nearer}, near=s.state(s.start), t=s.t).q
 
     def _march(self, q: Array, n: Array) -> tuple[list[tuple[Array, Array]], bool]:
-        """Poses one after another until the range is left or the start is reached again."""
+        """Successive poses until the range is left or the start is reached again."""
         low, high = self.span
         points, overlap = [(q, n)], 0
         for h, there, m in follow(self.statics.poses, q, n, ALONG, MOST):
@@ -82,7 +82,7 @@ class SampledCurve:
         return points, False
 
     def singular(self) -> list[float]:
-        """Values of the coordinate at singular poses on the curve: there others cross it."""
+        """Values of the coordinate at singular poses, where other branches cross the curve."""
         s = self.statics
         if not s.poses.count:
             return []
@@ -111,7 +111,7 @@ class SampledCurve:
         return found
 
     def _again(self, q: Array, first: Array) -> bool:
-        """Whether q is next to the first pose, but for whole turns that no force knows of."""
+        """Whether q is next to the first pose, modulo full turns on which no force depends."""
         s = self.statics
         turns = np.where(s.system.turning, np.round(difference(s.system, first, q) / (2.0 * np.pi)), 0.0)
         wound = increment(s.system, first, 2.0 * np.pi * turns)
@@ -121,11 +121,11 @@ class SampledCurve:
         return apart(s.system, q, first) <= 0.6 * ALONG and self._as_loaded(wound, first)
 
     def step(self, q: Array, n: Array, h: float) -> tuple[Array, Array] | None:
-        """The pose at a distance h along n and the direction there; None if it is not near the tangent."""
+        """Pose at a distance h along n and the direction there; None if it is not near the tangent."""
         return along(self.statics.poses, q, n, h)
 
     def _at_bound(self, q: Array, n: Array, h: float) -> float:
-        """Share of a step that ends outside at which the range is left, on its inner side."""
+        """Fraction of a step out of the range at which the range ends, just inside it."""
         low, high = self.span
 
         def inside(share: float) -> bool:
@@ -135,7 +135,7 @@ class SampledCurve:
         return last_before(inside, 0.0, 1.0, RESOLUTION)
 
     def roots(self, function: Callable[[Array, Array], float]) -> list[Array]:
-        """Poses at which a function of pose and direction vanishes: sign changes, and touchings of zero."""
+        """Poses at which a function of pose and direction vanishes: sign changes, and double roots."""
         values = np.array([function(q, n) for q, n in self.points])
         largest = float(np.abs(values).max(initial=0.0))
         found: list[Array] = []
@@ -146,7 +146,7 @@ class SampledCurve:
 
             def of(share: float) -> float:
                 end = (q, n) if share == 0.0 else self.step(q, n, share * h)
-                if end is None:  # not reached for steps that reached their ends
+                if end is None:  # cannot happen within a step that succeeded
                     raise ConvergenceError(f"the curve of poses was lost at {self.label} = {self.value(q):.6g}.")
                 return function(*end)
 
@@ -187,7 +187,7 @@ class SampledCurve:
         between: Callable[[int], Callable[[float], float]],
         pose: Callable[[int, float], Array],
     ) -> list[Array]:
-        """Roots next to a sample where |function| is smallest and does not change its sign: none, one or two."""
+        """Roots near a sample where |function| has a minimum without a sign change: none, one or two."""
         found: list[Array] = []
         for n in (k - 1, k):
             of = between(n)
@@ -203,6 +203,6 @@ class SampledCurve:
         return found
 
     def _as_loaded(self, q: Array, p: Array) -> bool:
-        """Whether forces are the same: a torsion spring knows how often it was wound."""
+        """Whether forces are equal: that of a torsion spring depends on its full turns."""
         a, b = self.statics.loads(q), self.statics.loads(p)
         return bool(np.allclose(a, b, rtol=SAME_POSE, atol=SAME_POSE * self.statics.scale(q), equal_nan=True))

@@ -1,4 +1,4 @@
-"""Equations of the poses of a driven mechanism: at a parameter, and as a curve of poses and parameters."""
+"""Equations for the poses of a driven mechanism: at a fixed parameter, and as a curve of poses and parameters."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from loopdyn.thresholds import CANDIDATE
 from loopdyn.tree.functions import difference, increment
 
 if TYPE_CHECKING:
-    from loopdyn.analysis.following import Follower
+    from loopdyn.analysis.path_following import Follower
 
 Array = NDArray[np.float64]
 
 
 class AtParameter:
-    """Equations of a pose at a given parameter."""
+    """Equations of a pose at a fixed parameter."""
 
     def __init__(self, follower: Follower, s: float, near: Array):
         self.follower, self.near = follower, near
@@ -30,16 +30,16 @@ class AtParameter:
         return f.residual(phi, f.coordinates(q, phi), self.u), f.matrix(J)
 
     def correction(self, q: Array, r: Array, D: Array) -> Array:
-        """The smallest motion."""
+        """Smallest motion that closes the linearised equations."""
         return np.asarray(np.linalg.lstsq(D, -r, rcond=None)[0], float)
 
     def moved(self, q: Array, x: Array) -> Array:
-        """The pose moved by x."""
+        """Pose moved by x."""
         return increment(self.follower.system, q, self.follower.units * x)
 
 
 class CurvePlace(NamedTuple):
-    """A pose and a parameter; angles of cut joints are read near those of the last place."""
+    """Pose and parameter; angles of cut joints are taken nearest to their previous values."""
 
     q: Array
     s: float
@@ -47,7 +47,7 @@ class CurvePlace(NamedTuple):
 
 
 class InputCurve:
-    """The curve of poses and parameters (nv + 1)."""
+    """Curve of poses and parameters, in nv + 1 dimensions."""
 
     def __init__(self, follower: Follower):
         self.follower = follower
@@ -61,26 +61,26 @@ class InputCurve:
         return r, np.column_stack([f.matrix(J), f.column(rate, u1)])
 
     def correction(self, y: CurvePlace, r: Array, A: Array) -> Array:
-        """The smallest motion, across the curve."""
+        """Smallest motion, orthogonal to the curve, that closes the linearised equations."""
         return np.asarray(np.linalg.lstsq(A, -r, rcond=None)[0], float)
 
     def moved(self, y: CurvePlace, x: Array) -> CurvePlace:
-        """The place moved by x."""
+        """Place moved by x."""
         f = self.follower
         return CurvePlace(increment(f.system, y.q, x[:-1] * f.units), y.s + float(x[-1]) * f.unit, y.near)
 
     def difference(self, y: CurvePlace, other: CurvePlace) -> Array:
-        """The motion from one place to another."""
+        """Motion from one place to another."""
         f = self.follower
         return np.append(difference(f.system, y.q, other.q) / f.units, (other.s - y.s) / f.unit)
 
     def settled(self, y: CurvePlace) -> CurvePlace:
-        """A closed place, with the angles of cut joints there."""
+        """Closed place, with the current angles of cut joints."""
         f = self.follower
         phi = f.rows(f.time(y.s), y.q, np.zeros(f.nv), y.near)[0]
         return CurvePlace(y.q, y.s, phi[f.rows.measured])
 
     def tangent(self, y: CurvePlace) -> Array | None:
-        """The null vector of A; None where A loses rank."""
+        """Null vector of A; None if A loses rank."""
         rank, z = self.follower.whole(y.s, y.q, y.near)
         return None if rank < CANDIDATE else z

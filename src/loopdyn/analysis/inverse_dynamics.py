@@ -1,17 +1,17 @@
-"""Inverse dynamics of closed loops: what motors must give for a motion.
+"""Inverse dynamics of closed loops: motor loads for a given motion.
 
-With the motors taken out, the equations of motion along the motions N that the constraints allow (J N = 0) are
+With the motors removed, the equations of motion along the motions N that the constraints allow (J N = 0) are
 
     N^T W u = N^T (M a - h)
 
 where column j of W is the generalised force of a unit load on motor j (virtual work), and u are the loads. Forces of
-the model (gravity, springs, friction, other motors) are in h. What a motor or driver of the model does on a coordinate
-that is among the motors is left out: its load is what is asked for.
+the model (gravity, springs, friction, other motors) are in h. A motor or driver of the model on a coordinate that is
+among the motors is left out: its load is the unknown.
 
-With as many independent motors as freedoms u is exact. With fewer, the motion must be one that the mechanism can make:
-what is missing is the residual, a generalised force that no motor can supply. With more, u is the one nearest to a
-preload in a stated norm, by default the least; what is between is self-balanced: loads against each other that move
-nothing.
+With as many independent motors as degrees of freedom u is unique. With fewer, the motion must be a possible one: the
+residual is the generalised force that no motor can supply. With more, u is the solution nearest to a preload in a
+stated norm, by default the one of least norm; the difference of two solutions is self-balanced: loads that act against
+each other and do not affect the motion.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 Rule = Literal["minimum norm", "weights", "preload"]
 
-# Share of the largest generalised force on the way that may be missing in a motion that counts as possible: above the
-# rounding of accelerations that a solver found (1e-12), below an error that matters.
+# Largest residual of a possible motion, as a fraction of the largest generalised force along it: above the rounding of
+# accelerations from a solver (1e-12), below an error that matters.
 POSSIBLE = 1e-8
 
 
@@ -62,40 +62,40 @@ def inverse_dynamics(
     impossible: Literal["raise", "mark"] = "raise",
     tolerance: float = POSSIBLE,
 ) -> InverseDynamics:
-    """Loads of motors that give a mechanism a motion.
+    """Inverse dynamics: motor loads for a given motion.
 
     Parameters
     ----------
     system : System
     motion : Run, samples, list of State, or mapping
         A run of this system; anything with arrays ``t, q, v, a``; states, with `accelerations`; or joint coordinates
-        by label, each as a formula of ``t``, a number or a table in the units of the model, at the `times` given. The
-        mapping must leave nothing open: the mechanism is closed along its branch, and speeds and accelerations follow
-        from the constraints.
+        by label, each as a formula of ``t``, a number or a table in the units of the model, at the given `times`. The
+        mapping must determine the motion: the mechanism is closed along its branch, and speeds and accelerations
+        follow from the constraints.
     times : array, optional
         Times in s, ascending, for a motion by formulas.
     accelerations : (n, nv) array, optional
         For a motion by states.
     motors : list of labels, optional
-        Joint coordinates with a motor, of tree or cut joints. By default those of the mapping on which the
-        model has a motor or a driver, or all on which it has one, or those of the mapping. What the model has there is
-        left out, the rest of it acts.
+        Joint coordinates with a motor, of tree or cut joints. By default those of the mapping on which the model has
+        a motor or a driver; else all on which it has one; else those of the mapping. Motors and drivers of the model on
+        these coordinates are left out, all others act.
     rule : {"minimum norm", "weights", "preload"}, optional
-        How loads are shared where motors are redundant. "minimum norm" (default): the sum of force^2 + (torque/size of
-        the mechanism)^2 is least. "weights": the sum of weight*load^2. "preload": loads nearest to the preload, in the
-        norm of the weights if they are given. Follows from `weights` and `preload` where it is not said.
+        Distribution of loads among redundant motors. "minimum norm" (default): the sum of force^2 + (torque/size of
+        the mechanism)^2 is least. "weights": the sum of weight*load^2 is least. "preload": loads nearest to the
+        preload, in the norm of the weights if they are given. By default chosen from `weights` and `preload`.
     weights : mapping, optional
-        For each motor, positive, of load^2 in SI.
+        Positive weight of load^2, in SI, for each motor.
     preload : mapping, optional
-        Loads by motor, numbers or one value per time, in SI; others zero. The motion leaves only their self-balanced
-        part free: the result has as much of them as possible.
+        Loads by motor, numbers or one value per time, in SI; others zero. Only their self-balanced part can be chosen
+        for a given motion: the result is as near to them as possible.
     start : State, optional
-        Where a motion by formulas starts to be closed: chooses the assembly branch. By default the start of the model.
+        Pose from which a motion by formulas is assembled: chooses the branch. By default the start of the model.
         Redundant constraints that it leaves open within a tolerance are left open along the motion.
     impossible : {"raise", "mark"}
-        What happens if the motors cannot make the motion: an error, or marks in ``possible`` with the ``residual``.
+        Behaviour if the motors cannot produce the motion: an error, or marks in ``possible`` with the ``residual``.
     tolerance : float
-        Share of the largest generalised force that may be missing.
+        Largest residual, as a fraction of the largest generalised force.
 
     Returns
     -------
@@ -103,7 +103,7 @@ def inverse_dynamics(
 
     Examples
     --------
-    A rod of 2 kg and 1 m, turned at a constant rate from the horizontal, needs the torque of its weight:
+    A rod of 2 kg and 1 m that rotates at a constant rate from the horizontal needs the torque of its weight:
 
     >>> import numpy as np, loopdyn as ld
     >>> m = ld.Mechanism("rod", gravity=(0, -10, 0))
@@ -129,14 +129,14 @@ def inverse_dynamics(
     redundant = max(len(chosen) - p.rank for p in found)
     if redundant == 0 and (weights is not None or preload is not None or rule not in (None, "minimum norm")):
         raise LoopdynError(
-            f"the motors {', '.join(chosen)} are not redundant, so the motion fixes their loads and there is nothing "
-            "to share. Leave out rule, weights and preload."
+            f"the motors {', '.join(chosen)} are not redundant, so the motion determines their loads. Leave out "
+            "rule, weights and preload."
         )
     result = _joined(parts, pieces, samples, chosen, known, tolerance, name if redundant else "")
     if impossible == "raise" and not result.possible.all():
         raise LoopdynError(
             what_is_missing(result)
-            + " Add motors, take a motion of a run or of the free mechanism, or see the residual "
+            + " Add motors, use the motion of a run or of the free mechanism, or see the residual "
             "with impossible='mark'."
         )
     return result
@@ -167,7 +167,7 @@ def _sampled(
     accelerations: ArrayLike | None,
     start: State | None,
 ) -> tuple[Samples, Sequence[tuple[System, int, int]], NDArray[np.bool_]]:
-    """Samples of the motion, parts with one set of constraints, and where accelerations may be unbounded."""
+    """Samples of the motion, parts with one set of constraints, and flags of unbounded accelerations."""
     samples: Samples
     if isinstance(motion, Mapping):
         samples, pieces = followed(system, motion, np.asarray(times, float), start)
@@ -194,7 +194,7 @@ def _joined(
     tolerance: float,
     rule: str,
 ) -> InverseDynamics:
-    """The answers of all parts of the motion as one."""
+    """Results of all parts of the motion joined."""
     found = [part for _, _, part in parts]
     t, q, v, a = (np.array(x, float) for x in (samples.t, samples.q, samples.v, samples.a))
     return InverseDynamics(
@@ -231,13 +231,13 @@ def _check_options(
         raise LoopdynError("times belong to a motion by formulas; this one has its own. Leave them out.")
     states = isinstance(motion, Sequence)
     if states and accelerations is None:
-        raise LoopdynError("states alone do not say how speeds change. Give accelerations (n, nv) with them.")
+        raise LoopdynError("states alone do not determine accelerations. Give accelerations (n, nv) with them.")
     if not states and accelerations is not None:
         raise LoopdynError("accelerations belong to a motion by states; this one has its own. Leave them out.")
     if impossible not in ("raise", "mark"):
         raise LoopdynError(f"impossible='{impossible}' is unknown. Use 'raise' or 'mark'.")
     if not tolerance > 0.0:
-        raise LoopdynError(f"tolerance is {tolerance}. Give a positive share, e.g. 1e-8.")
+        raise LoopdynError(f"tolerance is {tolerance}. Give a positive fraction, e.g. 1e-8.")
 
 
 def _motor_labels(system: System) -> dict[str, str]:
@@ -249,13 +249,13 @@ def _motor_labels(system: System) -> dict[str, str]:
 def _default_motors(system: System, motion: object) -> tuple[str, ...]:
     m = system.mechanism
     own = [f.joint for f in m.forces.values() if isinstance(f, Motor)] + [d.joint for d in m.drivers.values()]
-    if isinstance(motion, Mapping):  # a motor elsewhere may stand for a load, such as that of a gas
+    if isinstance(motion, Mapping):  # a motor elsewhere may represent a load, such as gas pressure
         own = [label for label in own if label in motion] or own or list(motion)
     return tuple(dict.fromkeys(own))
 
 
 def _plant(system: System, motors: Sequence[str], driven: Mapping[str, Any]) -> tuple[System, tuple[str, ...]]:
-    """The mechanism without motors and drivers on these coordinates, nor drivers of those whose motion is given."""
+    """Mechanism without motors and drivers on these coordinates, and without drivers of prescribed coordinates."""
     m = system.mechanism
     forces = [name for name, f in m.forces.items() if isinstance(f, Motor) and f.joint in motors]
     drivers = [name for name, d in m.drivers.items() if d.joint in motors or d.joint in driven]
@@ -267,13 +267,13 @@ def _plant(system: System, motors: Sequence[str], driven: Mapping[str, Any]) -> 
 
 @dataclass(frozen=True)
 class _Part:
-    """What is found along a piece of a motion."""
+    """Results along a part of a motion."""
 
     load: Array
     speed: Array
     internal: Array
     residual: Array
-    missing: Array  # (n,) size of the residual in natural units
+    missing: Array  # (n,) norm of the residual in natural units
     scale: float  # largest generalised force in natural units
     freedoms: int
     rank: int
@@ -284,7 +284,7 @@ def _solve(
 ) -> _Part:
     n, m, units = len(path.t), len(motors), plant.speed_units
     equations = [_equations(plant, path, k, motors) for k in range(n)]
-    rank = max(r for r, *_ in equations)  # of the constraints where no pose is singular
+    rank = max(r for r, *_ in equations)  # rank of the constraints if no pose is singular
     freedoms = plant.nv - rank
     out = _Part(np.full((n, m), np.nan), np.zeros((n, m)), np.full((n, m), np.nan), np.zeros((n, plant.nv)),
                 np.zeros(n), max(scale for *_, scale in equations), freedoms, 0)  # fmt: skip
@@ -326,27 +326,27 @@ def _equations(
 
 
 def _check_consistent(plant: System, now: Terms, state: State, a: Array) -> None:
-    """Refuse a motion that breaks the constraints: its loads would have no meaning."""
+    """Raise if a motion violates the constraints: its loads would be meaningless."""
     rows, units = plant.row_units, plant.speed_units
     J = np.abs(scaled(plant, now.J))
     v, acc = np.abs(state.v / units), np.abs(a / units)
     levels = (
         ("loops are open", now.phi / rows, np.ones(plant.nc)),
-        ("speeds break the constraints", (now.J @ state.v + now.phi_t) / rows, J @ v + np.abs(now.phi_t / rows)),
-        ("accelerations break the constraints", (now.J @ a - now.gamma) / rows, J @ acc + np.abs(now.gamma / rows)),
+        ("speeds violate the constraints", (now.J @ state.v + now.phi_t) / rows, J @ v + np.abs(now.phi_t / rows)),
+        ("accelerations violate the constraints", (now.J @ a - now.gamma) / rows, J @ acc + np.abs(now.gamma / rows)),
     )
     for what, residual, size in levels:
         worst = int(np.argmax(np.abs(residual))) if plant.nc else 0
         if plant.nc and abs(residual[worst]) > CONSISTENT * max(float(size.max()), 1.0):
             raise LoopdynError(
-                f"the motion is not one of '{plant.name}': at t = {state.t:g} s its {what}, most in row "
+                f"the motion is impossible for '{plant.name}': at t = {state.t:g} s its {what}, most in row "
                 f"'{plant.constraint_rows[worst]}' (by {abs(residual[worst]):.2g}). Close states with ld.assemble and "
-                "take accelerations that fit, or give the motion as formulas."
+                "use consistent accelerations, or give the motion as formulas."
             )
 
 
 def _motor_speeds(plant: System, state: State, motors: Sequence[str], W: Array) -> Array:
-    """Speeds of the coordinates with motors; the motion of bases, which the rows leave out, is added."""
+    """Speeds of the coordinates with motors, including the motion of bases, which the rows leave out."""
     speeds = W.T @ state.v
     if not plant.mechanism.base:
         return np.asarray(speeds, float)
@@ -370,16 +370,16 @@ def _rule(
     weights: Mapping[str, float] | None,
     preload: Mapping[str, ArrayLike] | None,
 ) -> tuple[str, Array]:
-    """The rule in words, and the square roots of the weights of the loads."""
+    """Rule in words, and the square roots of the weights of the loads."""
     rule = rule or ("preload" if preload is not None else "weights" if weights is not None else "minimum norm")
     if rule not in ("minimum norm", "weights", "preload"):
         raise LoopdynError(f"the rule '{rule}' is unknown. Use 'minimum norm', 'weights' or 'preload'.")
     if (preload is not None) != (rule == "preload"):
-        raise LoopdynError("a preload goes with rule='preload', and this rule with a preload. Give both or neither.")
+        raise LoopdynError("preload and rule='preload' belong together. Give both or neither.")
     if rule == "weights" and weights is None:
         raise LoopdynError("rule='weights' needs weights. Give them: weights={'A': 1.0, ...}.")
     if rule == "minimum norm" and weights is not None:
-        raise LoopdynError("weights go with rule='weights' or 'preload'. Choose one of them, or leave weights out.")
+        raise LoopdynError("weights need rule='weights' or rule='preload'. Choose one of them, or leave weights out.")
     for what, given in (("weights", weights), ("preload", preload)):
         wrong = [label for label in given or {} if label not in motors]
         if wrong:
@@ -392,9 +392,7 @@ def _rule(
             raise LoopdynError(f"weights of {', '.join(missing)} are missing. Give one for every motor.")
         plain = np.array([float(weights[label]) for label in motors])
         if not (np.isfinite(plain).all() and (plain > 0.0).all()):
-            raise LoopdynError(
-                "weights must be positive numbers. A large weight spares a motor, a small one burdens it."
-            )
+            raise LoopdynError("weights must be positive numbers. A motor with a large weight gets a small load.")
         text = "least sum of weight*load^2, weights " + ", ".join(f"{k} {float(w):g}" for k, w in weights.items())
     if preload is not None:
         text = f"preload {', '.join(preload)}: its self-balanced part is added to the {text}"

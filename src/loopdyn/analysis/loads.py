@@ -25,7 +25,7 @@ def reactions(
     compliance: Mapping[str, ArrayLike] | None = None,
     loads: Mapping[str, float] | None = None,
 ) -> Reactions:
-    """What the joints carry at a closed state: forces and moments on each joint's child.
+    """Joint reactions at a closed state: forces and moments on each joint's child.
 
     Parameters
     ----------
@@ -35,21 +35,21 @@ def reactions(
     a : (nv,) array, optional
         Accelerations of the tree coordinates; by default those of `formulation`.
     formulation : str or Formulation
-        How accelerations are found where they are not given. Reactions do not depend on it.
+        Method that computes accelerations if they are not given. Reactions do not depend on it.
     length : float, optional
         Under redundancy the sum of force^2 + (moment/length)^2 is minimised; by default with the size of the
         mechanism.
     compliance : mapping, optional
         Compliances of joints, one number or six (mx, my, mz, fx, fy, fz) each: the elastic energy is minimised.
-        Joints that are not named keep the weights above.
+        Other joints keep the weights above.
     loads : mapping, optional
-        Loads on joint speeds beside those of the model, N m or N by label, as :func:`loopdyn.inverse_dynamics` gives
-        them; `a` must be given with them.
+        Loads on joint speeds in addition to those of the model, N m or N by label, as from
+        :func:`loopdyn.inverse_dynamics`; `a` must be given with them.
 
     Returns
     -------
     Reactions
-        With marks at the components that redundancy leaves undetermined.
+        Statically indeterminate components are marked.
 
     Examples
     --------
@@ -65,7 +65,7 @@ def reactions(
     """
     method = chosen(formulation)
     if a is None and loads:
-        raise LoopdynError("loads beside those of the model change the accelerations. Give these too, as a=...")
+        raise LoopdynError("additional loads change the accelerations. Give the accelerations too, as a=...")
     check_tables(system, [state])
     if a is None:
         a = prepare(system, method, state)(state.t, state.q, state.v).a

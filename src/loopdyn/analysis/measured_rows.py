@@ -21,8 +21,8 @@ Array = NDArray[np.float64]
 class MeasuredRows:
     """All constraint rows and all joint coordinates, also those of cut joints, at any pose.
 
-    Coordinates of cut joints are read by drivers that are added to a copy of the mechanism, as the rows they would
-    have: their values, gradients and second derivatives come from the kernel that every row comes from.
+    Coordinates of cut joints are measured by drivers that are added to a copy of the mechanism: their rows give the
+    values, gradients and second derivatives by the same kernel as all other rows.
 
     Attributes
     ----------
@@ -39,13 +39,15 @@ class MeasuredRows:
             m.add_driver(name, label, 0.0)
         s = build(m, list(system.topology.cuts), counted=system.counted).tolerating_as(system)
         if s.coordinates != system.coordinates or s.speeds != system.speeds:
-            raise LoopdynError(f"'{system.name}' has a tree that its cuts do not give. Compile it with cuts alone.")
+            raise LoopdynError(
+                f"the spanning tree of '{system.name}' is not that of its cuts. Compile it with cuts only."
+            )
         self.measuring = s
         self.labels = (*system.speeds, *self.cut)
         self.own = np.array([s.constraint_rows.index(label) for label in system.constraint_rows], int)
         self.measured = np.array([s.constraint_rows.index(name) for name in names], int)
         self._near = self._entries()
-        # whether rows may depend on time; formulas of constraints are not looked into
+        # whether rows may depend on time; formulas of constraints are not examined
         self.steady = not (system.mechanism.drivers or m.base or m.constraints or m.user_constraints)
         self._work = s.work()
         self._w = s.open_work(self._work)
@@ -53,7 +55,7 @@ class MeasuredRows:
         self._user = user_rows(s) if m.user_constraints else None
 
     def _entries(self) -> NDArray[np.int64]:
-        """For each entry of relations, the cut coordinate it reads, or -1."""
+        """Cut coordinate that each entry of a relation depends on, or -1."""
         model = self.measuring.model
         entry = model.entry
         first = {int(line[rec.L_ROW]): int(line[rec.L_FIRST]) for line in model.linear}

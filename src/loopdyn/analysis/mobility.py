@@ -1,13 +1,13 @@
-"""Mobility: how a mechanism can move, which constraints are redundant, which reactions are unique.
+"""Mobility: degrees of freedom of a mechanism, redundant constraints, and statically indeterminate reactions.
 
-At a closed pose the rank of the constraint rows gives the freedoms and the redundant rows *here*. Whether a
-loss of rank is permanent (an overconstrained mechanism) or belongs to this pose alone (a change point) is
-decided to second order: with U0 a basis of the dependencies between rows and N one of the velocities the
-rows allow, a loss belongs to the pose if U0^T phi''(v, v) does not vanish for all v in N. A walk over closed
-neighbours, whose rank is counted anew, is the second opinion; it sets out along velocities for which these forms
-vanish, as they do along every finite motion. Where the walk does not regain what the forms say is lost, either
-some velocities lead to no finite motion (a shaky part), which is tried by steps along all of them, or the
-verdict is "undecided".
+At a closed pose the rank of the constraint rows gives the instantaneous degrees of freedom and the redundant rows
+*here*. Whether a loss of rank is permanent (an overconstrained mechanism) or belongs to this pose alone (a change
+point) is decided to second order: with U0 a basis of the left null space of the rows and N a basis of their null
+space, a loss belongs to the pose if the quadratic forms U0^T phi''(v, v) do not vanish for all v in N. A random walk
+over neighbouring closed poses, whose rank is computed, is an independent check; it starts along velocities for which
+these forms vanish, as they do along every finite motion. If the walk does not regain the rank that the forms say is
+lost, either some velocities lead to no finite motion (a shaky mechanism), which is tested by steps along all of
+them, or the verdict is "undecided".
 """
 
 from __future__ import annotations
@@ -30,59 +30,59 @@ from loopdyn.tree.functions import body_jacobian, difference, increment, terms
 
 Array = NDArray[np.float64]
 
-SECOND_ORDER = 1e-6  # share of the largest form below which a quadratic form counts as zero
-IDLE = 1e-7  # motion of other bodies, against that of the idle one, that counts as none
-STEP = 0.05  # rad or sizes of the mechanism: length of a step of the walk
+SECOND_ORDER = 1e-6  # fraction of the largest form below which a quadratic form counts as zero
+IDLE = 1e-7  # motion of other bodies, relative to that of the idle one, that counts as zero
+STEP = 0.05  # natural units: length of a step of the walk
 WALKS, GENERATIONS = 6, 3
-MORE_WALKS = 30  # at most, of one step each, where the forms say that rank is lost and no neighbour has regained it
-# Residual, in sizes of the mechanism, up to which a neighbour is taken as closed: EXACT, or so many times what rounded
-# dimensions leave open at the pose itself, or on the way by singular values that count as zero.
+MORE_WALKS = 30  # most walks of one step, if the forms say that rank is lost and no neighbour has regained it
+# Residual, in natural units, below which a neighbour counts as closed: EXACT, or this multiple of the residual that
+# rounded dimensions leave at the pose itself, or that singular values counted as zero cause along a step.
 AS_NEAR = 3.0
-# Where rows touch each other instead of crossing, a residual EXACT leaves coordinates open by its root: singular
-# values of a neighbour below this are zero. Those that the pose alone has lost are of the order of STEP there.
+# If the surfaces phi = 0 touch instead of crossing, a residual EXACT leaves coordinates uncertain by its square root:
+# singular values of a neighbour below this are zero. Those lost at the pose alone are of the order of STEP there.
 ZERO_THERE = 1e-5
-CONE_STEPS = 40  # Newton steps to such a velocity; where forms touch zero they halve the distance only
-REACHED = 0.1  # share of a step that is left of it when the loops are closed: about one, or nearly none
+CONE_STEPS = 40  # Newton steps to such a velocity; at double roots each only halves the distance
+REACHED = 0.1  # fraction of a step that remains when the loops are closed: about one, or nearly zero
 
 
 @dataclass(frozen=True)
 class Mobility:
-    """How a mechanism can move at and around a pose.
+    """Mobility of a mechanism at and around a pose.
 
     Attributes
     ----------
     dof : int
-        Freedoms of finite motion, idle ones included.
+        Degrees of freedom of finite motion, idle ones included.
     dof_here : int
-        Freedoms of velocity at this pose.
+        Instantaneous degrees of freedom at this pose.
     idle : tuple of str
-        Bodies within a loop that can move without moving anything else, e.g. a rod between two balls about its axis.
-        Bodies that do so together, welded or on one joint, stand together: ``"cylinder + piston"``.
+        Bodies within a loop that can move without moving anything else, e.g. a rod that spins between two ball joints.
+        Bodies that move together, welded or on one joint, are listed together: ``"cylinder + piston"``.
     redundant, redundant_here : int
-        Rows that say nothing new, permanently and at this pose.
+        Redundant rows, permanently and at this pose.
     rank : int
-        Independent rows among those of all joints and constraints.
+        Rank of the constraint equations of all joints and constraints.
     rows : int
-        All these rows.
+        Number of these constraint equations.
     grubler : int
-        Freedoms counted as 6 per body less the rows.
+        Grübler count: 6 per body minus the constraint equations.
     verdict : str
         "regular", "overconstrained", "singular here", "shaky" or "undecided".
     dependent : dict
-        For each joint that takes part in a dependency, its rows that do.
+        Rows of each joint that take part in a dependency.
     unique : dict
-        For each joint, its reaction rows and whether each is determined.
+        For each joint, its reaction components and whether each is statically determinate.
     gap : float
-        How clear the decision on rank was: smallest singular value kept over the largest dropped.
+        Clarity of the rank decision: ratio of the smallest singular value kept to the largest dropped.
     tolerated : dict
-        Redundant rows that are left open within a tolerance, and by how much at this pose, rad or m.
+        Redundant rows that are left open within a tolerance, and their residuals at this pose, rad or m.
     driven : int
-        Drivers.
+        Number of drivers.
     held : dict
-        Where nothing can move, but for small contradictions of redundant rows could: these rows, and by how much they
-        would be open beside the pose, rad or m.
+        If only small contradictions of redundant rows prevent motion: these rows, and their residuals at neighbouring
+        poses, rad or m.
     nearly : int
-        How many of the rows that hold it then are independent by so little that runs count them as dependent.
+        Number of these rows that are so nearly dependent that simulations count them as dependent.
     """
 
     name: str
@@ -105,17 +105,17 @@ class Mobility:
 
     @property
     def rigid(self) -> bool:
-        """Whether it is a structure: its constraints allow no motion, and no driver moves it."""
+        """Whether it is a structure: the constraints allow no motion, and no driver moves it."""
         return self.dof == self.dof_here == self.driven == 0
 
     @property
     def _explained(self) -> str:
         if self.verdict not in ("regular", "overconstrained") or self.dof or self.dof_here:
             return EXPLAIN[self.verdict]
-        repeated = "; some constraints repeat others, so loads may come from misfits" if self.redundant else ""
+        repeated = "; some constraints are redundant, so misfits may cause loads" if self.redundant else ""
         if self.rigid:
             return "a structure (rigid): the constraints allow no motion" + repeated
-        return "drivers give all motion, no freedom is left" + repeated
+        return "drivers determine the motion, no degree of freedom is left" + repeated
 
     def __str__(self) -> str:
         lines = [
@@ -123,9 +123,9 @@ class Mobility:
         ]
         lines.append(f"  verdict: {self.verdict}; {self._explained}")
         if self.dof_here != self.dof or self.redundant_here != self.redundant:
-            here = f"{_count(self.dof_here, 'freedom')} of velocity, {self.redundant_here} redundant"
+            here = f"{_count(self.dof_here, 'instantaneous degree')} of freedom, {self.redundant_here} redundant"
             lines.append(f"  at this pose: {here}")
-        lines.append(f"  rows of all joints: {self.rows}, independent {self.rank}; Grübler count {self.grubler}")
+        lines.append(f"  constraint equations: {self.rows}, rank {self.rank}; Grübler count {self.grubler}")
         if self.tolerated:
             left = ", ".join(f"{row} by {x:.2g}" for row, x in self.tolerated.items())
             lines.append(f"  left open within the tolerance (rad or m): {left}")
@@ -138,7 +138,7 @@ class Mobility:
         if self.nearly:
             lines.append(
                 f"  {self.nearly} of its rows {'is' if self.nearly == 1 else 'are'} independent by less than "
-                f"{CANDIDATE:g}, which runs count as dependent: they may move it with a residual as small as that"
+                f"{CANDIDATE:g}, which simulations count as dependent: it may move there with such a residual"
             )
         if self.idle:
             lines.append(f"  idle: {', '.join(self.idle)} can turn alone")
@@ -147,19 +147,19 @@ class Mobility:
             groups.setdefault(rows, []).append(joint)
         for rows, joints in groups.items():
             which = f" ({', '.join(rows)})" if any(rows) else ""
-            lines.append(f"  dependent, reactions not unique: {', '.join(joints)}{which}")
-        loose = sum(not known for rows in self.unique.values() for known in rows.values())
+            lines.append(f"  dependent constraints, statically indeterminate reactions: {', '.join(joints)}{which}")
+        indeterminate = sum(not known for rows in self.unique.values() for known in rows.values())
         total = sum(len(rows) for rows in self.unique.values())
-        lines.append(f"  reactions: {total - loose} of {total} components are determined by the rigid model")
+        lines.append(f"  reactions: {total - indeterminate} of {total} components are statically determinate")
         return "\n".join(lines)
 
 
 EXPLAIN = {
     "regular": "all constraints are independent",
-    "overconstrained": "some constraints repeat others at every pose; the motion is not affected",
-    "singular here": "constraints lose independence at this pose alone: branches of motion may meet",
+    "overconstrained": "some constraints are redundant at every pose; the motion is not affected",
+    "singular here": "constraints become dependent at this pose only: branches may meet",
     "shaky": "some velocities that the constraints allow at this pose lead to no finite motion",
-    "undecided": "second-order test and walk do not agree; look at neighbouring poses",
+    "undecided": "the second-order test and the check at neighbouring poses disagree; examine neighbouring poses",
 }
 
 
@@ -168,7 +168,7 @@ def _count(n: int, noun: str) -> str:
 
 
 def mobility(system: System, state: State) -> Mobility:
-    """How the mechanism can move at and around a closed state.
+    """Degrees of freedom, redundant constraints and determinate reactions at and around a closed state.
 
     Parameters
     ----------
@@ -202,7 +202,7 @@ def mobility(system: System, state: State) -> Mobility:
     verdict, dof, best = _finite(system, pose, here, U0, N)
     lost = 0 if best is None else max(0, best.rank - here.count)
     held, nearly = _held_by(system, pose) if dof == 0 else {}, 0
-    if held and verdict == "undecided":  # rows that count as dependent, and are so but for more than rounding
+    if held and verdict == "undecided":  # rows that count as dependent, but are independent by more than rounding
         nearly = of_matrix(A, EXACT).count - here.count
         here, N = of_matrix(A, EXACT), N[:, : N.shape[1] - nearly]
         verdict = "overconstrained" if here.redundant else "regular"
@@ -235,7 +235,7 @@ def mobility(system: System, state: State) -> Mobility:
 
 
 def _held_by(system: System, pose: State) -> dict[str, float]:
-    """Rows that hold a structure by small contradictions only, and how much they would be open, rad or m."""
+    """Rows whose small contradictions alone prevent motion, and their residuals if it moved, rad or m."""
     found = None if system.tolerated is not None else contradiction(system, pose, LARGEST)
     return {} if found is None else dict(found.residual)
 
@@ -247,7 +247,7 @@ def _left_open(exact: System, pose: State, rows: tuple[str, ...]) -> dict[str, f
 
 
 def _finite(system: System, pose: State, here: Rank, U0: Array, N: Array) -> tuple[str, int, _Neighbour | None]:
-    """Verdict, freedoms of finite motion, and a pose nearby where no rank is lost; None if nothing can move."""
+    """Verdict, degrees of freedom of finite motion, and a pose nearby without rank loss (None if nothing can move)."""
     dof_here = N.shape[1]
     if here.redundant == 0:
         return "regular", dof_here, _Neighbour(pose, here.count, N)
@@ -255,12 +255,12 @@ def _finite(system: System, pose: State, here: Rank, U0: Array, N: Array) -> tup
         return "overconstrained" if here.clear else "undecided", 0, None
     forms = second_order(system, pose, U0, N)
     s = np.linalg.svd(forms.reshape(len(forms), -1), compute_uv=False)
-    # rows and columns are scaled to one, so a form of a true loss is of the order of one
+    # rows and columns are scaled to one, so the form of a true rank loss is of the order of one
     pose_only = int(np.count_nonzero(s > SECOND_ORDER * max(1.0, s[0])))
     near = _near(system, pose, here)
-    best = _walk(system, pose, N, forms, here.count + pose_only, near)
+    best = _largest_rank(system, pose, N, forms, here.count + pose_only, near)
     lost = 0 if best is None else max(0, best.rank - here.count)
-    if best is not None and lost == pose_only:  # the walk explains what the forms say
+    if best is not None and lost == pose_only:  # the walk confirms the forms
         verdict, dof = "singular here" if lost else "overconstrained", dof_here - lost
     else:
         dof = 0 if best is None else _reached(system, best, near)
@@ -269,7 +269,7 @@ def _finite(system: System, pose: State, here: Rank, U0: Array, N: Array) -> tup
 
 
 def second_order(system: System, pose: State, U0: Array, N: Array) -> Array:
-    """Quadratic forms U0^T phi''(v, v) on N, (dependencies, freedoms, freedoms)."""
+    """Quadratic forms U0^T phi''(v, v) on N, (dependencies, dof, dof)."""
     k, n = U0.shape[1], N.shape[1]
 
     def gamma(v: Array) -> Array:
@@ -278,7 +278,7 @@ def second_order(system: System, pose: State, U0: Array, N: Array) -> Array:
     still = gamma(np.zeros(system.nv))
 
     def phi2(v: Array) -> Array:
-        """U0^T phi''(v, v) in scaled rows: velocity terms, J a drops out; those of first order belong to phi_t."""
+        """U0^T phi''(v, v) in scaled rows: terms quadratic in v; J a drops out, linear terms belong to phi_t."""
         value: Array = -U0.T @ ((0.5 * (gamma(v) + gamma(-v)) - still) / system.row_units)
         return value
 
@@ -293,7 +293,7 @@ def second_order(system: System, pose: State, U0: Array, N: Array) -> Array:
 
 
 def _possible(forms: Array, rng: np.random.Generator) -> Array:
-    """A velocity in N, drawn at random, for which all forms vanish: by Newton steps, as far as there is one."""
+    """Random velocity in N for which all forms vanish, by Newton steps, if there is one."""
     x: Array = np.asarray(rng.normal(size=forms.shape[1]))
     for _ in range(CONE_STEPS):
         x = x / np.linalg.norm(x)
@@ -304,7 +304,7 @@ def _possible(forms: Array, rng: np.random.Generator) -> Array:
 
 @dataclass(frozen=True)
 class _Neighbour:
-    """A closed pose, the rank of its rows, and a basis of the velocities that they allow, in natural units."""
+    """Closed pose, the rank of its rows, and a basis of their null space in natural units."""
 
     pose: State
     rank: int
@@ -312,14 +312,14 @@ class _Neighbour:
 
 
 def _near(system: System, pose: State, here: Rank) -> float:
-    """Residual up to which a neighbour of a pose counts as closed."""
+    """Residual below which a neighbour of a pose counts as closed."""
     dropped = float(here.singular_values[here.count : here.count + 1].sum())
     residual = float(np.abs(terms(system, pose).phi / system.row_units).max(initial=0.0))
     return max(EXACT, AS_NEAR * residual, AS_NEAR * GENERATIONS * STEP * dropped)
 
 
 def _neighbour(system: System, at: State, step: Array, near: float) -> _Neighbour | None:
-    """The closed pose next to `at` moved by `step`; None if none was found."""
+    """Closed pose next to `at` moved by `step`; None if none was found."""
     columns = system.speed_units
     found = project(system, State(at.t, increment(system, at.q, step), np.zeros(system.nv)), most=50).state
     now = terms(system, found)
@@ -330,8 +330,8 @@ def _neighbour(system: System, at: State, step: Array, near: float) -> _Neighbou
     return _Neighbour(found, count, columns[:, None] * Vt[count:].T)
 
 
-def _walk(system: System, pose: State, N: Array, forms: Array, expected: int, near: float) -> _Neighbour | None:
-    """The neighbour of largest rank reached in a few generations of steps; None if nothing can move."""
+def _largest_rank(system: System, pose: State, N: Array, forms: Array, expected: int, near: float) -> _Neighbour | None:
+    """Neighbour of largest rank reached by random steps; None if nothing can move."""
     rng = np.random.default_rng(0)
     columns = system.speed_units
     best: _Neighbour | None = None
@@ -352,7 +352,7 @@ def _walk(system: System, pose: State, N: Array, forms: Array, expected: int, ne
 
 
 def _reached(system: System, at: _Neighbour, near: float) -> int:
-    """In how many independent directions a neighbour can move by a step: forth less back, so that curvature drops."""
+    """Number of independent finite motions of a neighbour, from steps forward minus back, which cancels curvature."""
     columns = system.speed_units
     moves = []
     for x in at.N.T:
@@ -364,7 +364,7 @@ def _reached(system: System, at: _Neighbour, near: float) -> int:
 
 
 def _idle(system: System, pose: State, N: Array) -> tuple[str, ...]:
-    """Bodies, or two on one joint, that some allowed velocity moves as one rigid body and nothing else."""
+    """Bodies, or pairs on one joint, that some allowed velocity moves as one rigid body and nothing else."""
     if N.shape[1] == 0:
         return ()
     names = system.bodies
@@ -381,7 +381,7 @@ def _idle(system: System, pose: State, N: Array) -> tuple[str, ...]:
         if not any(_passes(loop.bodies, {names[k] for k in members}) for loop in system.topology.loops):
             continue
         still = [move for k, move in enumerate(moves) if k not in members]
-        for k in heads[1:]:  # together as one body
+        for k in heads[1:]:  # both as one body
             arm = motion.position[k] - motion.position[heads[0]]
             turn, slide = moves[heads[0]][:3], moves[heads[0]][3:]
             still.append(moves[k] - np.vstack([turn, slide + np.cross(turn.T, arm).T]))
@@ -396,7 +396,7 @@ def _idle(system: System, pose: State, N: Array) -> tuple[str, ...]:
 
 
 def _welded(system: System) -> list[int]:
-    """For each body the first one of those it is welded to, itself included."""
+    """First body of the welded group of each body."""
     group = list(range(len(system.bodies)))
     for j in system.joints.values():
         if not j.spec.speeds:
@@ -406,14 +406,14 @@ def _welded(system: System) -> list[int]:
 
 
 def _passes(loop: tuple[str, ...], members: set[str]) -> bool:
-    """Whether a loop runs through some of these bodies and two or more others: a door on two hinges is not idle."""
+    """Whether a loop contains some of these bodies and two or more others: a door on two hinges is not idle."""
     return bool(members & set(loop)) and len(set(loop) - members) > 1
 
 
 def _dependencies(
     system: System, J: Array, rank: Rank, least: float
 ) -> tuple[dict[str, tuple[str, ...]], dict[str, dict[str, bool]]]:
-    """Which rows of which joints take part in dependencies; for each row whether its reaction is determined."""
+    """Rows of each joint that take part in dependencies; for each row whether its reaction is determinate."""
     free = free_system(system)
     A = scaled(free, J)
     U0 = np.linalg.svd(A, full_matrices=True)[0][:, rank.count :] if len(A) else np.zeros((0, 0))

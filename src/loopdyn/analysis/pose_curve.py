@@ -1,4 +1,4 @@
-"""All poses of a mechanism with one freedom, as a curve that :mod:`loopdyn.loops.continuation` follows."""
+"""Poses of a mechanism with one degree of freedom, as a curve for :mod:`loopdyn.loops.continuation`."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ Array = NDArray[np.float64]
 class PoseCurve(Loops):
     """Closed poses at a time, v = 0, and the motions that the constraints allow there.
 
-    Redundant rows that the system leaves open within a tolerance are chosen again where those that are kept get weak:
-    `system` is the one that is closed at the last pose.
+    Redundant rows that the system leaves open within a tolerance are chosen again if the kept rows become nearly
+    dependent: `system` is the one that is closed at the last pose.
     """
 
     def __init__(self, system: System, t: float, rank: int, *, mass_metric: bool = False, norm: float = 2):
@@ -26,12 +26,12 @@ class PoseCurve(Loops):
         self.count, self.norm = rank, norm
 
     def state(self, q: Array) -> State:
-        """The pose at rest, with the rows that it leaves open."""
+        """State at rest, with the rows that it leaves open."""
         return State(self.t, q, self.still, tolerated=self.system.tolerated)
 
     def settled(self, q: Array) -> Array:
-        """A closed pose, redundant rows chosen again if they must be."""
-        self.system, state = within_tolerance(self.system, self.state(q), "a pose on the way")
+        """Closed pose; redundant rows are chosen again if necessary."""
+        self.system, state = within_tolerance(self.system, self.state(q), "a pose on the curve")
         return state.q
 
     def motions(self, q: Array) -> tuple[Array, Array]:
@@ -42,6 +42,6 @@ class PoseCurve(Loops):
         return np.linalg.svd(J)[2][self.count :].T, J
 
     def tangent(self, q: Array) -> Array:
-        """The only motion, of length one in the norm by which lengths of the curve are measured."""
+        """Only motion, of unit length in the norm of the curve's arc length."""
         n: Array = self.motions(q)[0][:, 0]
         return n / float(np.linalg.norm(n, self.norm))

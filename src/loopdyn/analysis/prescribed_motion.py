@@ -1,4 +1,4 @@
-"""A motion that is given by formulas, states or samples, closed along its branch, with speeds and accelerations.
+"""Motion given by formulas, states or samples, closed along its branch, with speeds and accelerations.
 
 Speeds and accelerations of a motion by formulas follow from the constraints, with the formulas as drivers.
 """
@@ -32,17 +32,17 @@ if TYPE_CHECKING:
     pass
 
 Array = NDArray[np.float64]
-LONGEST = 0.1  # rad or sizes of the mechanism of one step along a given motion
-# rad or sizes by which closing may move the end of a step; more means another branch. Not a share of the step: that of
-# a motion that starts from rest with a third power of the time is predicted as none.
+LONGEST = 0.1  # natural units: step along a given motion
+# Natural units: largest correction at the end of a step; more means another branch. It is not relative to the step: for
+# a motion that starts from rest as the third power of time the predicted step is zero.
 CORRECTION = 0.03
 BLOCKED = (
     2.0**-12
-)  # share of the longest step at which the motion counts as blocked: nearer, speeds do not follow from it
+)  # fraction of the longest step at which the motion counts as blocked: closer, it does not determine speeds
 
 
 class Samples(Protocol):
-    """A motion by samples: row k of q, v, a at time t[k]; a :class:`Run` has one as ``run.path``."""
+    """Sampled motion: row k of q, v, a at time t[k]; a :class:`Run` has one as ``run.path``."""
 
     @property
     def t(self) -> Array:
@@ -63,7 +63,7 @@ class Samples(Protocol):
 
 @dataclass(frozen=True)
 class Sampled:
-    """A motion by samples."""
+    """Sampled motion."""
 
     t: Array
     q: Array
@@ -72,7 +72,7 @@ class Sampled:
 
 
 def check_same(system: System, other: System) -> None:
-    """Refuse a run of a system with other coordinates."""
+    """Raise if a run is of a system with other coordinates."""
     if system.coordinates != other.coordinates or system.speeds != other.speeds:
         raise LoopdynError(
             f"the run is one of '{other.name}' with other coordinates. Use run.system, or compile with the same cuts."
@@ -86,9 +86,9 @@ def without(
     new: Mapping[str, tuple[str, Any]] | None = None,
     counting: Sequence[str] = (),
 ) -> System:
-    """The same tree without some forces and drivers, and with new drivers (joint, motion) by name.
+    """System with the same tree, without some forces and drivers, and with new drivers (joint, motion) by name.
 
-    Angles of cut joints in `counting`, whose turns the system does not count, become coordinates that are counted.
+    Full turns of the cut joints in `counting`, which the system does not count, are counted by added coordinates.
     """
     if not forces and not drivers and not new:
         return system
@@ -124,12 +124,12 @@ def given_samples(system: System, motion: Any, accelerations: ArrayLike | None) 
     n = len(samples.t)
     for name, x, width in (("q", samples.q, system.nq), ("v", samples.v, system.nv), ("a", samples.a, system.nv)):
         if n and x.shape != (n, width):
-            raise LoopdynError(f"the motion has {name} of shape {x.shape}, ({n}, {width}) is needed. Check its order.")
+            raise LoopdynError(f"the motion has {name} of shape {x.shape}, ({n}, {width}) is needed. Check its axes.")
     return samples
 
 
 def pieces_of(systems: Sequence[System]) -> list[tuple[System, int, int]]:
-    """Runs of samples that leave the same redundant rows open: the system, the first and the one behind the last."""
+    """Ranges of samples that leave the same redundant rows open: the system, the first sample and one past the last."""
     found: list[tuple[System, int, int]] = []
     for k, system in enumerate(systems):
         if found and found[-1][0].tolerated == system.tolerated:
@@ -142,9 +142,9 @@ def pieces_of(systems: Sequence[System]) -> list[tuple[System, int, int]]:
 def followed(
     system: System, motion: Mapping[str, Any], times: Array, start: State | None
 ) -> tuple[Samples, list[tuple[System, int, int]]]:
-    """A motion by formulas, closed along its branch, with speeds and accelerations from the constraints.
+    """Motion by formulas, closed along its branch, with speeds and accelerations from the constraints.
 
-    With it the pieces in which the same redundant rows are left open.
+    Also returned are the pieces in which the same redundant rows are left open.
     """
     system = system if start is None else system.for_state(start)
     if times.ndim != 1 or not len(times) or not np.isfinite(times).all() or np.any(np.diff(times) <= 0.0):
@@ -182,7 +182,7 @@ def followed(
 
 
 def _uncounted(system: System, labels: Iterable[str]) -> tuple[str, ...]:
-    """Angles of cut joints among the labels whose full turns no coordinate of the system tells."""
+    """Angles of cut joints among the labels whose full turns the system does not count."""
     found = []
     for label in labels:
         joint, k, *_ = system.labels.coordinates[label]
@@ -192,13 +192,13 @@ def _uncounted(system: System, labels: Iterable[str]) -> tuple[str, ...]:
 
 
 def _counted(system: System, driven: System, t: float, q: Array, near: Mapping[str, float]) -> Array:
-    """Coordinates of the driven system: those of the system, and angles that it counts alone, next to given values."""
+    """Coordinates of the driven system: those of the system, and additional counted angles nearest to given values."""
     known = dict(zip(system.coordinates, q.tolist(), strict=True))
     return counted(driven, t, [known[label] if label in known else near[label] for label in driven.coordinates])
 
 
 def _check_turns(driven: System, names: Mapping[str, tuple[str, Any]], times: Array) -> None:
-    """Refuse motions of more than half a turn of a cut joint where a base turns, so that its turns are not counted."""
+    """Raise if a cut joint on a turning base, whose full turns are not counted, moves by more than half a turn."""
     for name, (label, _) in names.items():
         if label not in driven.counted:
             continue
@@ -210,7 +210,7 @@ def _check_turns(driven: System, names: Mapping[str, tuple[str, Any]], times: Ar
         ]
         if np.abs(values).max() > np.pi:
             raise LoopdynError(
-                f"'{label}' belongs to a cut joint in a loop with skew axes, on a base that turns, so that "
+                f"'{label}' belongs to a cut joint in a loop with skew axes, on a rotating base, so that "
                 "its motion cannot be followed by more than half a turn. Cut another joint: compile(cuts=[...])."
             )
 
@@ -223,11 +223,11 @@ def _check_determined(system: System, free: System, rank: int, here: State, moti
     open_ -= len(found.idle)
     if open_ > 0:
         can = [label for label in system.coordinates if label in system.speeds and label not in motion]
-        of = f"the motion of {', '.join(motion)}" if motion else "what is given"
-        count = "1 freedom" if found.dof == 1 else f"{found.dof} freedoms"
+        of = f"the motion of {', '.join(motion)}" if motion else "the given motion"
+        count = "1 degree of freedom" if found.dof == 1 else f"{found.dof} degrees of freedom"
         raise LoopdynError(
-            f"'{system.name}' has {count}, and {of} leaves {open_} open. Give the motion of {open_} more, e.g. of "
-            f"{', '.join(can[:4])}."
+            f"'{system.name}' has {count}, and {of} leaves {open_} free. Give the motion of {open_} more, "
+            f"e.g. of {', '.join(can[:4])}."
         )
 
 
@@ -240,12 +240,12 @@ def _moving(driven: System, state: State, rank: int) -> tuple[System, State, Arr
     U, s, Vt = np.linalg.svd(A, full_matrices=False)
     if rank and s[rank - 1] < CANDIDATE * max(float(s[0]), 1.0):
         raise SingularityError(
-            f"at t = {state.t:g} s '{driven.name}' is in a dead point of the given motion, where its speeds and "
-            "accelerations do not follow from it. Give the motion of another coordinate, or times beside this one."
+            f"at t = {state.t:g} s '{driven.name}' is at a dead point of the given motion, which does not determine "
+            "speeds and accelerations there. Give the motion of another coordinate, or other times."
         )
     if np.abs(now.phi / driven.row_units).max(initial=0.0) > CONSISTENT:
         raise AssemblyError(_blocked(driven, closed.state), closed.state)
-    if rank < driven.nv:  # idle freedoms (the spin of a rod) move as forces let them
+    if rank < driven.nv:  # idle degrees of freedom (the spin of a rod) follow the forces
         a = prepare(driven, "oracle", closed.state)(state.t, closed.state.q, closed.state.v).a
         return driven, closed.state, a
     a = driven.speed_units * (Vt[:rank].T @ ((U[:, :rank].T @ (now.gamma / driven.row_units)) / s[:rank]))
@@ -259,16 +259,16 @@ def _blocked(driven: System, pose: State) -> str:
     reason = (
         f"{' and '.join(dead)} {'is' if len(dead) == 1 else 'are'} at a dead point"
         if dead
-        else "the mechanism does not reach so far, or a dead point is in the way"
+        else "it is out of reach, or beyond a dead point"
     )
     return (
         f"the motion of '{driven.name}' cannot be followed beyond t = {pose.t:.6g} s: {reason}. Give a smaller motion, "
-        "or the motion of another coordinate; ld.singular_poses and ld.mobility show where it locks."
+        "or the motion of another coordinate; ld.singular_poses and ld.mobility show its dead points."
     )
 
 
 def _advance(driven: System, state: State, a: Array, end: float, rank: int) -> tuple[System, State, Array]:
-    """From one time to the next along the branch, in steps short enough to stay on it."""
+    """Advance from one time to the next in steps short enough to stay on the branch."""
     step = StepLength(end - state.t, BLOCKED)
     while state.t < end:
         fastest = float(np.abs(state.v / driven.speed_units).max(initial=0.0))

@@ -1,11 +1,11 @@
-"""Adding and deleting constraints at a state: joints released, locked, caught.
+"""Adding and removing constraints at a state, e.g. joints that are released or locked.
 
-The bodies keep their poses. Deleting constraints keeps the velocities too. Where constraints are added the
+The bodies keep their poses. Removing constraints keeps the velocities too. If constraints are added, the
 velocities jump to the nearest ones that the new mechanism allows, in the metric of kinetic energy,
 
     minimise 1/2 (v+ - v-)^T M (v+ - v-)   subject to   J v+ = -phi_t
 
-whose multipliers are the impulses. Kinetic energy is lost, never gained, if no constraint moves by itself.
+whose multipliers are the impulses. Kinetic energy never increases if no constraint depends on time.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from loopdyn.tree.functions import Motion, body_jacobian, body_motion, energy, m
 
 Array = NDArray[np.float64]
 
-NEWTON = 20  # steps at most for velocities under rows that are not affine in the speeds
-OPEN = 1e-7  # residual, in sizes of the mechanism, up to which the poses fit the new constraints
+NEWTON = 20  # most steps to velocities that satisfy rows not affine in the speeds
+OPEN = 1e-7  # residual, natural units, below which the poses satisfy the new constraints
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Change:
     Attributes
     ----------
     state : State
-        Of the new system.
+        State of the new system.
     impulse : Reactions
         Impulses of all joints, N s and N m s, on their declared children at M's origin in F axes.
     energy_loss : float
@@ -50,12 +50,12 @@ class Change:
 
 
 def reconnect(system: System, state: State, other: System) -> Change:
-    """Carry a state over to the same bodies joined in another way.
+    """Transfer a state to a system of the same bodies with other joints or constraints.
 
     Parameters
     ----------
     system, other : System
-        The mechanism before and after; same bodies, other joints, constraints or drivers.
+        Mechanism before and after; same bodies, other joints, constraints or drivers.
     state : State
         State of `system`.
 
@@ -66,11 +66,11 @@ def reconnect(system: System, state: State, other: System) -> Change:
     Raises
     ------
     AssemblyError
-        If the poses of the bodies do not fit the new constraints.
+        If the poses of the bodies violate the new constraints.
 
     Examples
     --------
-    A pin that is released changes nothing at first:
+    Releasing a joint dissipates no energy:
 
     >>> import loopdyn as ld
     >>> closed = ld.library.four_bar()
@@ -98,8 +98,8 @@ def reconnect(system: System, state: State, other: System) -> Change:
     gap = _misfit(other, pose, motion)
     if gap > allowed:
         raise AssemblyError(
-            f"the bodies do not fit the new constraints: gap {gap:.3g} sizes of the mechanism. Change constraints at a "
-            "state where the new ones hold.",
+            f"the poses of the bodies violate the new constraints by {gap:.3g} of the mechanism's size. Change "
+            "constraints at a state that satisfies the new ones.",
             pose,
             gap,
         )
@@ -115,7 +115,7 @@ def reconnect(system: System, state: State, other: System) -> Change:
 
 
 def _keep_turns(system: System, state: State, other: System, q: Array) -> None:
-    """Angles that are coordinates of both systems keep their whole turns."""
+    """Coordinates q with the full turns of angles that both systems have."""
     for n, label in enumerate(other.coordinates):
         j, k, *_ = other.labels.coordinates[label]
         same = system.joints.get(j.name)
@@ -125,7 +125,7 @@ def _keep_turns(system: System, state: State, other: System, q: Array) -> None:
 
 
 def _misfit(other: System, pose: State, motion: Motion) -> float:
-    """How far the poses that the new coordinates give are from those of the bodies, and open loops."""
+    """Distance of the poses given by the new coordinates from those of the bodies, and the gap of the loops."""
     now = terms(other, pose)
     row = {name: k for k, name in enumerate(motion.bodies)}
     order = [row[name] for name in other.bodies]
@@ -136,7 +136,7 @@ def _misfit(other: System, pose: State, motion: Motion) -> float:
 
 
 def _momentum(system: System, state: State, other: System, pose: State) -> Array:
-    """Generalised momentum of the bodies' present velocities in the coordinates of `other`."""
+    """Generalised momentum of the bodies' current velocities in the coordinates of `other`."""
     free = free_system(system)
     there = free_state(system, body_motion(system, state))
     per_body = mass_matrix(free, there) @ there.v
@@ -155,14 +155,14 @@ def _momentum(system: System, state: State, other: System, pose: State) -> Array
 
 
 def _speeds_of_rotors(system: System, v: Array, other: System) -> Array:
-    """Speeds of the freedoms of `other` that have armature, as they are in `system`; others are zero."""
+    """Speeds in `other` of the freedoms that have armature, taken from `system`; others are zero."""
     out = np.zeros(other.nv)
     for there, here in ((other, system), (system, other)):
         for j in there.joints.values():
             if j.in_tree and there.model.armature[j.v0 : j.v0 + len(j.spec.speeds)].any():
                 same = here.joints.get(j.name)
                 if same is None or not same.in_tree or same.spec.armature != j.spec.armature:
-                    message = "has armature, which the change of constraints would take away or add"
+                    message = "has armature, which the change of constraints would remove or add"
                     raise ModelError([Problem(f"joint '{j.name}'", message, "Keep the joint as it is.")])
                 if there is other:
                     n = len(j.spec.speeds)
@@ -179,7 +179,7 @@ def _impulses(system: System, state: State, other: System, after: State) -> Reac
     jump = mass_matrix(free, v1) @ (v1.v - before)  # in the bodies' own axes
     motion = body_motion(other, after)
     rotors = other.model.armature * (after.v - _speeds_of_rotors(system, state.v, other))
-    jump += joint_loads(other, free, motion) @ rotors  # what turns rotors acts between the bodies of their joints
+    jump += joint_loads(other, free, motion) @ rotors  # torques on rotors act between the bodies of their joints
     load = np.zeros((len(other.bodies), 6))
     for j in free.joints.values():
         if j.in_tree:

@@ -1,6 +1,6 @@
 """Forces on a mechanism at rest, along the motions that its constraints allow.
 
-With N a basis of these motions (J N = 0) and f the forces at rest, g = N^T f pushes the mechanism, and its reduced
+With N a basis of these motions (J N = 0) and f the forces at rest, g = N^T f is the reduced force, and the reduced
 stiffness is the change of -g along N. With multipliers lam for which f + J^T lam vanishes along N's complement,
 K = -N^T d(f + J^T lam)/dq N, to first order exact also off the manifold.
 """
@@ -41,17 +41,17 @@ from loopdyn.tree.tables import check_tables, table_variable
 
 Array = NDArray[np.float64]
 
-# Natural units: rad, sizes of the mechanism; forces in N m, or N times the size.
-DIFFERENCE = 1e-5  # step of central differences of forces: errors of 1e-10 by curvature and by rounding
+# Natural units; forces in N m, or N times the mechanism's size.
+DIFFERENCE = 1e-5  # step of central differences of forces: errors of 1e-10 by truncation and by rounding
 CONVERGED = 1e-11  # Newton step that is rounding
-BALANCED = 1e-13  # share of the loads at a pose that is rounding
-STEPS = 300  # of the way to one equilibrium
-LONGEST = 0.4  # of a step on this way
-SHORTEST = 1e-9  # of a step that still counts as one
-NEUTRAL = 1e-7  # share of the loads and stiffnesses at a pose below which an eigenvalue counts as zero
-ASYMMETRY = 1e-6  # share of the largest stiffness by which that of conservative forces may be unsymmetric
-SHOWN = 1e-6  # share of what pushes most that is worth a word
-STATIC = 1e-12  # speeds, in rad or sizes per s, that are rounding
+BALANCED = 1e-13  # fraction of the loads at a pose that is rounding
+STEPS = 300  # most steps to an equilibrium
+LONGEST = 0.4  # largest such step
+SHORTEST = 1e-9  # smallest such step
+NEUTRAL = 1e-7  # fraction of the loads and stiffnesses at a pose below which an eigenvalue counts as zero
+ASYMMETRY = 1e-6  # fraction of the largest stiffness by which that of conservative forces may be unsymmetric
+SHOWN = 1e-6  # fraction of the largest contribution from which a force is named
+STATIC = 1e-12  # speeds, natural units per s, that are rounding
 
 
 # ---------------------------------------------------------------------------------------------- a pose at rest
@@ -76,15 +76,15 @@ class Statics:
 
     @property
     def system(self) -> System:
-        """The system that is closed at the last pose."""
+        """System that is closed at the last pose."""
         return self.poses.system
 
     def state(self, q: Array) -> State:
-        """The pose at rest."""
+        """State at rest."""
         return self.poses.state(q)
 
     def _require_static(self, start: State) -> None:
-        """Refuse what cannot stand still: moving bases, drivers with a speed or an acceleration."""
+        """Raise if the mechanism cannot be at rest: moving bases, drivers with a speed or an acceleration."""
         system = self.system
         moving = body_motion(system, self.state(start.q))
         for k in range(system.n_bases):
@@ -92,7 +92,7 @@ class Statics:
             if max(float(np.abs(x[k]).max()) for x in rates) > STATIC:
                 raise LoopdynError(
                     f"'{system.name}' has no static equilibrium at t = {self.t:g} s: its base '{system.bodies[k]}' "
-                    "moves. Take a time at which it rests, or simulate: ld.simulate(...)."
+                    "moves. Choose a time at which it is at rest, or simulate: ld.simulate(...)."
                 )
         now = terms(system, self.state(start.q))
         for level, values in (("moves", now.phi_t), ("accelerates", now.gamma)):
@@ -101,14 +101,13 @@ class Statics:
                 row = system.row_elements[int(np.argmax(rate))]
                 kind = "driver" if row in system.mechanism.drivers else "constraint"
                 raise LoopdynError(
-                    f"'{system.name}' has no static equilibrium at t = {self.t:g} s: {kind} '{row}' {level} it, and "
-                    "what turns or speeds up is not at rest (a governor at speed hangs on inertia forces). Take a time "
-                    "at which it rests, make its motion a constant, or let ld.simulate with damping find where it "
-                    "settles."
+                    f"'{system.name}' has no static equilibrium at t = {self.t:g} s: {kind} '{row}' {level} it "
+                    "(a governor at speed, for example, depends on inertia forces). Choose a time at which it is at "
+                    "rest, make its motion a constant, or find a steady motion by ld.simulate with damping."
                 )
 
     def close(self, q: Array) -> Array | None:
-        """The closed pose next to q, or None."""
+        """Closed pose next to q, or None."""
         found = close(self.poses, q, PREDICTED)
         return self.poses.settled(found.y) if found.closed else None
 
@@ -117,7 +116,7 @@ class Statics:
         return -self.units * inverse_dynamics(self.system, self.state(q), self.still)
 
     def push(self, q: Array) -> tuple[Array, Array]:
-        """g along the motions N, and N."""
+        """Reduced force g = N^T f, and N."""
         N, _ = self.poses.motions(q)
         return N.T @ self.force(q), N
 
@@ -136,7 +135,7 @@ class Statics:
         return powers, loads
 
     def scale(self, q: Array) -> float:
-        """Size of what acts: weight and loads, in natural units."""
+        """Size of weight and loads, in natural units."""
         s = self.system
         weight = float(s.model.body[s.n_bases :, rec.MASS].sum() * np.linalg.norm(s.model.gravity)) * s.size
         loads = np.abs(self.loads(q))
@@ -161,7 +160,7 @@ class Statics:
         for n, x in enumerate(N.T):
             if kinked is None:
                 K[:, n] = -N.T @ (balance(moved(x)) - balance(moved(-x))) / (2.0 * DIFFERENCE)
-            else:  # to the side of larger values of the variable of the table
+            else:  # towards larger values of the variable of the table
                 y = x if self.read(kinked, moved(x)) >= self.read(kinked, moved(-x)) else -x
                 side = 1.0 if y is x else -1.0
                 K[:, n] = -side * N.T @ (balance(moved(y)) - balance(q)) / DIFFERENCE
@@ -172,7 +171,7 @@ class Statics:
         return table_variable(self.system, table, self.state(q))
 
     def kink(self, q: Array) -> TableUse | None:
-        """A table whose slope jumps at this pose, if there is one: what is linearised there holds to one side."""
+        """Table whose slope jumps at this pose, if any: a linearization there holds to one side only."""
         near = DIFFERENCE * float(np.max(self.units, initial=1.0))
         for table in self.system.tables:
             moves = table.of in ("position", "length") and len(table.lookup.kinks)
@@ -183,10 +182,10 @@ class Statics:
     # ------------------------------------------------------------------------------------- one equilibrium
 
     def settle(self, q: Array) -> Array:
-        """Downhill from a pose to where nothing pushes: steps of Newton's method where the stiffness is positive.
+        """Follow the reduced force from a pose to an equilibrium: Newton steps where the stiffness is positive.
 
-        Elsewhere the stiffness is raised until it is. A step counts if forces do positive work along it (trapezoidal
-        rule), for which no energy is needed.
+        Elsewhere the stiffness is raised until it is. A step is accepted if forces do positive work along it
+        (trapezoidal rule), which needs no potential.
         """
         longest = LONGEST
         for _ in range(STEPS):
@@ -210,7 +209,7 @@ class Statics:
                     longest = 0.3 * min(longest, float(np.abs(step).max()))
                     if longest < SHORTEST:
                         if np.abs(np.linalg.lstsq(K, g, rcond=None)[0]).max() < np.sqrt(CONVERGED):
-                            return q  # forces are rounding there: no step is downhill for sure
+                            return q  # forces are rounding there: the sign of their work is uncertain
                         raise self.not_found(q)
             q = moved
             longest = min(LONGEST, 2.0 * longest)
@@ -226,18 +225,18 @@ class Statics:
         return there if done > 0.0 else None
 
     def not_found(self, q: Array) -> ConvergenceError:
-        """The error at a pose where the way to an equilibrium ended."""
+        """Error for a search that ended at a pose out of equilibrium."""
         g, N = self.push(q)
         x = self.units * (N @ g)
         k = int(np.argmax(np.abs(x / self.units)))
         return ConvergenceError(
-            f"no equilibrium of '{self.system.name}' was found from this start: after many steps it is still pushed, "
+            f"no equilibrium of '{self.system.name}' was found from this start: after many steps a force remains, "
             f"{self.pushed(q, x / x[k], self.system.speeds[k])}. Start elsewhere, search a range (search={{...}}), or "
-            "change what pushes."
+            "change the forces."
         )
 
     def pushed(self, q: Array, x: Array, label: str) -> str:
-        """What pushes along a motion x in which a coordinate moves by one, in words."""
+        """Forces along a motion x in which a coordinate moves by one, in words."""
         unit = stiffness_unit(self.system, label).partition("/")[0]
         total = float(self.force(q) @ (x / self.units))
         shares = self.shares(q, x)
@@ -247,7 +246,7 @@ class Statics:
 
     def shares(self, q: Array, x: Array) -> list[tuple[str, float]]:
         """Work of each force and of gravity per unit of the motion x, the largest first."""
-        small = DIFFERENCE  # slow enough for friction and damping to be nothing beside the rest
+        small = DIFFERENCE  # slow enough for friction and damping to be negligible
         powers, _ = self._powers(q, small * x)
         names = [*self.system.forces, "user forces"]
         found = dict(zip(names, powers[: len(names)] / small, strict=False))
@@ -256,8 +255,8 @@ class Statics:
         return sorted(((n, float(w)) for n, w in found.items() if w != 0.0), key=lambda item: -abs(item[1]))
 
     def classified(self, q: Array, wanted: Sequence[str]) -> Equilibrium:
-        """The equilibrium at a pose, with its stiffness on coordinates among which are those wanted, if they move."""
-        if self.system.tolerated is not None:  # it may have been found with other rows left open
+        """Equilibrium at a pose, with its stiffness for coordinates that include those wanted, if they can move."""
+        if self.system.tolerated is not None:  # the pose may have been found with other rows left open
             q = self.poses.settled(project(self.system, self.state(q)).state.q)
         system = self.system
         N, _ = self.poses.motions(q)
@@ -274,11 +273,11 @@ class Statics:
         if stability == "stable" and flat:
             idle = mobility(system, self.state(q)).idle
             stability = "stable" if flat == len(idle) else "neutral"
-            notes += [f"{', '.join(idle)} can turn alone, which counts as nothing here"] if flat == len(idle) else []
+            notes += [f"{', '.join(idle)} can turn alone, which is ignored here"] if flat == len(idle) else []
         kinked = self.kink(q)
         if kinked is not None:
             notes.append(
-                f"{kinked.element} stands at a corner of its table: stiffness and stability are those towards larger "
+                f"{kinked.element} is at a corner of its table: stiffness and stability are those towards larger "
                 f"values of {kinked.of}"
             )
         check_tables(system, [self.state(q)])
@@ -287,12 +286,12 @@ class Statics:
         if not len(values):
             notes.append("nothing can move")
         if not conservative:
-            notes.append("forces without energy: the stiffness tells drifting away, not swinging up (flutter)")
+            notes.append("forces without a potential: the stiffness shows divergence, but not flutter")
         if any(f.sticks() for f in system.mechanism.forces.values()):
-            notes.append("friction would hold it in poses around an equilibrium, too")
+            notes.append("friction can also hold it at poses around an equilibrium")
         for label, (low, high) in system.limits.items():
             if not low - SAME_POSE <= coordinate(system, self.state(q), label) <= high + SAME_POSE:
-                notes.append(f"outside the limits of {label}, which are not stops here")
+                notes.append(f"outside the limits of {label}, which do not act here")
         if system.tolerated is not None:
             notes.append(said_open(largest_open([(system, self.state(q))])))
         loads = dict(zip(system.forces, self.loads(q).tolist(), strict=True))
@@ -302,7 +301,7 @@ class Statics:
         )  # fmt: skip
 
     def _chosen(self, q: Array, N: Array, wanted: Sequence[str]) -> tuple[tuple[str, ...], Array]:
-        """Independent speeds, those wanted first where they can be, and their rows over the motions N."""
+        """Independent speeds, the wanted ones first if possible, and their rows over the motions N."""
         from scipy.linalg import qr
 
         k = N.shape[1]

@@ -1,4 +1,4 @@
-"""The transmission angle at the output link of a planar mechanism."""
+"""Transmission angle at the output link of a planar mechanism."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Array = NDArray[np.float64]
 
 
 def transmission_angles(system: System, motions: Sequence[Motion], output: str, at: str | None) -> Array:
-    """Angles (n,) between the line of force and the normal of the path, of the point at which the output is moved."""
+    """Angles (n,) between the line of force and the path normal at the point where the coupler moves the output."""
     out, joint, other = _linkage(system, output, at)
     ground_is_parent = out.parent < system.n_bases
     link = out.child if ground_is_parent else out.parent
@@ -44,15 +44,17 @@ def transmission_angles(system: System, motions: Sequence[Motion], output: str, 
 
 
 def _linkage(system: System, output: str, at: str | None) -> tuple[JointData, JointData, JointData]:
-    """The output joint, that between output link and coupler, and the other one of the coupler."""
-    use = "Use drive.data['quality'], which any mechanism has."
+    """Output joint, joint between output link and coupler, and other joint of the coupler."""
+    use = "Use drive.data['quality'], which is defined for any mechanism."
     if output not in system.joints:
         raise ModelError(
             [Problem("transmission angle", f"there is no joint '{output}'", nearest(output, system.joints))]
         )
     out = system.joints[output]
     if out.spec.type not in ("revolute", "prismatic") or (out.parent < system.n_bases) == (out.child < system.n_bases):
-        raise LoopdynError(f"the transmission angle needs a pin or slide on the ground, '{output}' is none. {use}")
+        raise LoopdynError(
+            f"'{output}' is not a revolute or prismatic joint on the ground: no transmission angle. {use}"
+        )
     link = out.child if out.parent < system.n_bases else out.parent
 
     def joints_of(body: int, but: JointData) -> list[JointData]:
@@ -74,8 +76,8 @@ def _linkage(system: System, output: str, at: str | None) -> tuple[JointData, Jo
                 f"body '{link_name}' is moved at {names}. Name one: transmission_angle('{output}', at=...)."
             )
         raise LoopdynError(
-            f"no body with two joints, the other one a pin, moves '{link_name}'{f' at {at}' if at else ''}: it has no "
-            f"transmission angle. {use}"
+            f"no body with two joints, the other one revolute, moves '{link_name}'{f' at {at}' if at else ''}: "
+            f"it has no transmission angle. {use}"
         )
     joint, other = choice[0]
     kinds = {out.spec.type, joint.spec.type, other.spec.type}

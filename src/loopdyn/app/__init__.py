@@ -1,1 +1,1 @@
-"""The command line and what is started from it."""
+"""Command line, studio, demonstration, benchmarks and diagnostics."""

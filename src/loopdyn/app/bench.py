@@ -1,4 +1,4 @@
-"""Benchmark problems of the IFToMM library and growing ladders, with errors against solutions that are known otherwise.
+"""Benchmark problems of the IFToMM library and ladders of growing size, with errors against independent solutions.
 
 | name | problem | known solution |
 |---|---|---|
@@ -43,14 +43,14 @@ Error = Callable[[Run], float]
 BETA = 15.81077119515371673 - -0.0617138900142764496
 # Quarter of the period of Bricard's linkage of square rods in s, quadrature with 30 digits: P3 = (0, -sqrt(3)/2, -1/2).
 QUARTER = 1.247927878422180722442
-FINEST = 1e-12  # tolerance of a run of our own that others are compared with
-OUTPUTS, FIRST = 101, 1e-3  # of a run; share of it that is run before it is timed
-STEP = 1e-3  # s, of other engines
+FINEST = 1e-12  # tolerance of loopdyn's reference run
+OUTPUTS, FIRST = 101, 1e-3  # number of outputs of a run; fraction of it that is run before timing
+STEP = 1e-3  # step of other engines, s
 
 
 @dataclass(frozen=True)
 class Problem:
-    """A mechanism, how long it runs, and how far a run is from what is known of it."""
+    """Mechanism, duration of its run, and a function for the error of a run."""
 
     title: str
     build: Callable[[], Mechanism]
@@ -61,7 +61,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class Result:
-    """What a run of a problem came to."""
+    """Result of a run of a problem."""
 
     name: str
     title: str
@@ -70,7 +70,7 @@ class Result:
     message: str
     error: float | None  # rad or m
     against: str
-    energy_error: float | None  # of other engines it is not known
+    energy_error: float | None  # unknown for other engines
     passages: int
     steps: int
     evaluations: int
@@ -153,7 +153,7 @@ def run_problem(name: str, formulation: str | Formulation = "auto", rtol: float 
     state = assemble(system)
     times = np.linspace(0.0, problem.time, OUTPUTS)
     options: dict[str, Any] = {"formulation": formulation, "rtol": rtol, "progress": False}
-    simulate(system, state, (0.0, FIRST * problem.time), **options)  # kernels are loaded, and not timed
+    simulate(system, state, (0.0, FIRST * problem.time), **options)  # loads kernels, not timed
     run = simulate(system, state, (0.0, problem.time), t_eval=times, **options)
     error = problem.error(run) if problem.error is not None and run.status == "finished" else None
     count = run.statistics
@@ -174,10 +174,10 @@ def run_problem(name: str, formulation: str | Formulation = "auto", rtol: float 
 
 
 def run_by_mujoco(name: str, step: float = STEP) -> Result:
-    """The same problem by MuJoCo, whose loops are springs: as stiff as it allows (a time constant of two steps).
+    """Run a problem by MuJoCo, whose loops are springs, as stiff as it allows (a time constant of two steps).
 
-    By its Runge-Kutta method of order 4 with steps of one size, from the same start, on the model that
-    :func:`loopdyn.write_mjcf` gives.
+    It uses its Runge-Kutta method of order 4 with fixed steps, from the same start, on the model of
+    :func:`loopdyn.write_mjcf`.
 
     Raises
     ------
@@ -203,7 +203,7 @@ def run_by_mujoco(name: str, step: float = STEP) -> Result:
     data.qpos[:], data.qvel[:] = found.to_mujoco(system, state)
     states, seconds = [state], 0.0
     warnings: list[str] = []
-    mujoco.set_mju_user_warning(warnings.append)  # it would write them to a file, and begin anew where it blows up
+    mujoco.set_mju_user_warning(warnings.append)  # it would write warnings to a file, and restart after a blow-up
     try:
         for t in times[1:]:
             begin = time.perf_counter()
@@ -221,7 +221,7 @@ def run_by_mujoco(name: str, step: float = STEP) -> Result:
 
 
 def _as_run(system: System, times: Array, states: Sequence[State]) -> Run:
-    """States of another engine as a run: positions and speeds, nothing else."""
+    """Run from the states of another engine: positions and speeds only."""
     q, v = np.array([s.q for s in states]), np.array([s.v for s in states])
     path = Trajectory(times, q, v, np.zeros_like(v), np.zeros((len(times), 0)), np.zeros(len(times), np.int64))
     none = Statistics(0, 0, 0, 0.0, 0.0)
@@ -229,7 +229,7 @@ def _as_run(system: System, times: Array, states: Sequence[State]) -> Run:
 
 
 def chosen(names: Sequence[str]) -> list[str]:
-    """The problems of these names; "A02" is one, "all" are all.
+    """Names of the chosen problems; "all" stands for all of them.
 
     Examples
     --------
@@ -246,7 +246,7 @@ def chosen(names: Sequence[str]) -> list[str]:
 
 
 def table(results: Sequence[Result]) -> list[list[str]]:
-    """Rows of words, the first one being the heads."""
+    """Rows of text; the first one has the headings."""
     rows = [["problem", "formulation", "error, rad or m", "against", "energy error", "passages", "steps", "seconds"]]
     for r in results:
         error = "" if r.error is None else f"{r.error:.1e}"
@@ -267,12 +267,12 @@ def table(results: Sequence[Result]) -> list[list[str]]:
 
 
 def as_data(results: Sequence[Result]) -> list[dict[str, Any]]:
-    """Plain numbers and words."""
+    """Plain numbers and text."""
     return [asdict(r) for r in results]
 
 
 def plot(results: Sequence[Result], path: str) -> None:
-    """Errors against seconds, one mark per run."""
+    """Plot errors over seconds, one mark per run."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(7.0, 4.5), layout="constrained")

@@ -1,4 +1,4 @@
-"""`loopdyn demo`: a four-bar and a 6-UPS platform, from description to motion, by every formulation, and a page."""
+"""`loopdyn demo`: a four-bar and a 6-UPS platform, compared by all formulations, simulated, and shown on a page."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from loopdyn.model.mechanism import Mechanism
 from loopdyn.results.run import Run
 from loopdyn.run.simulate import simulate
 
-SECONDS = 4.0  # of both motions
+SECONDS = 4.0  # duration of both motions
 FRAMES = 300  # of each part of the page
 
 
 def platform() -> Mechanism:
-    """The 6-UPS platform with legs that follow a wave, each a sixth of a period behind the one before.
+    """6-UPS platform whose legs follow a wave, each a sixth of a period after the previous one.
 
     Examples
     --------
@@ -40,7 +40,7 @@ def platform() -> Mechanism:
 
 
 def main(page: Path = Path("loopdyn_demo.html")) -> None:
-    """Show what loopdyn does, and write a page that shows the mechanisms move."""
+    """Run the demonstration, and write a page with animated mechanisms."""
     console = Console(highlight=False, soft_wrap=True)
     four_bar = library.four_bar().compile()
     console.print("[bold]A four-bar linkage: bodies and joints. loopdyn finds the loop, cuts and closes it:[/bold]")
@@ -64,7 +64,7 @@ def _run(mechanism: Mechanism) -> Run:
 
 
 def rows_of(comparisons: list[Comparison]) -> list[list[str]]:
-    """For each formulation: its difference from the oracle and microseconds, for each mechanism."""
+    """Difference from the oracle and microseconds of each formulation, for each mechanism."""
     rows = []
     for name in dict.fromkeys(name for c in comparisons for name in c.results):
         row = [name]
@@ -124,7 +124,7 @@ Python, on the machine that made this page. Penalty is approximate by nature.</p
 
 
 def write_page(page: Path, runs: list[Run], comparisons: list[Comparison]) -> None:
-    """One page with the pages of all runs inside it, and the table of formulations."""
+    """Write one page that contains the pages of all runs, and the table of formulations."""
     parts = []
     with tempfile.TemporaryDirectory() as folder:
         for run in runs:

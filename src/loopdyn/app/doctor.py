@@ -1,4 +1,4 @@
-"""`loopdyn doctor`: versions, where kernels come from, what is missing."""
+"""`loopdyn doctor`: versions, source of compiled kernels, missing packages."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import shutil
 import sys
 from collections.abc import Iterator
 
-EXTRAS = {  # what an import brings, and the extra that installs it
+EXTRAS = {  # what each import is needed for, and the extra that installs it
     "mujoco": ("reading and writing MJCF", "mjcf"),
     "nicegui": ("loopdyn studio", "studio"),
     "sympy": ("equations in symbols", "symbols"),
@@ -19,7 +19,7 @@ EXTRAS = {  # what an import brings, and the extra that installs it
 
 
 def report() -> list[tuple[str, str]]:
-    """What a maintainer would ask first, as names and values.
+    """Diagnostics of the installation, as names and values.
 
     Examples
     --------
@@ -57,10 +57,10 @@ def _kernels() -> Iterator[tuple[str, str]]:
     yield "kernels", f"{len(entries)} compiled, {size / 1e6:.0f} MB, in {cache.root()} ({why})"
     damaged = sum(1 for _ in cache.root().glob(f"*/*/*{cache.DAMAGED}"))
     if damaged:
-        yield "damaged", f"{damaged} set aside; they are compiled again where they are needed"
+        yield "damaged", f"{damaged} set aside; they are compiled again when needed"
     others = sorted(p.name for p in cache.root().glob("numba*") if p.name != cache.versions())
     if others:
-        yield "others", f"kernels of {', '.join(others)} are kept beside"
+        yield "others", f"kernels of {', '.join(others)} are kept, too"
     target = cpu_target.target_context.codegen().magic_tuple()
     yield "compiled for", f"{target[1]} ({target[0]})"
     if not os.access(_existing(cache.root()), os.W_OK):
@@ -68,12 +68,12 @@ def _kernels() -> Iterator[tuple[str, str]]:
     elif not entries:
         yield "next", "loopdyn warm --all compiles the kernels in advance"
     free = shutil.disk_usage(_existing(cache.root())).free
-    if free < 200e6:  # bytes: ten times the kernels of the default way
+    if free < 200e6:  # bytes: ten times the default kernels
         yield "problem", f"{free / 1e6:.0f} MB are left on the disk of {cache.root()}"
 
 
 def _existing(path: os.PathLike[str]) -> str:
-    """The folder itself, or the nearest one above it that is there."""
+    """Folder itself, or its nearest existing parent."""
     where = os.fspath(path)
     while not os.path.isdir(where):
         where = os.path.dirname(where) or os.sep

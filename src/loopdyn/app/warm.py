@@ -1,7 +1,7 @@
 """Compile kernels in advance, so that no later call waits for them: ``loopdyn warm``.
 
-Uses are worked off in the order in which a user meets them, by one process a core. A kernel that several uses need is
-compiled once: a process that meets it while another compiles it waits (`engine.cache`).
+Uses are compiled in the order in which a user needs them, by one process per core. A kernel that several uses need is
+compiled once: a process that needs it while another compiles it waits (`engine.cache`).
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 import loopdyn as ld
 from loopdyn.engine import cache
 
-# What README's example, the demonstration, the tutorial and the gallery compute, in the order in which it is met.
-# Parts that do not need each other come first, so that all cores have work.
+# Uses of README's example, the demonstration, the tutorial and the gallery, in that order. Uses that share few kernels
+# come first, so that all cores have work.
 DEFAULT = ("elimination", "matrices", "steps", "corrections", "reactions", "accelerations", "runs")
 MORE = (
     "singular passages",
@@ -38,7 +38,7 @@ MORE = (
 
 
 class Uses:
-    """What each use computes, on a small mechanism of the library."""
+    """Computations of each use, on small mechanisms of the library."""
 
     def __init__(self) -> None:
         self.system = ld.library.four_bar().compile()
@@ -51,7 +51,7 @@ class Uses:
         return ld.simulate(self.system, self.state, (0.0, 0.02), t_eval=[0.01], progress=False, **settings)  # type: ignore[arg-type]
 
     def steps(self) -> None:
-        """Steps with a solver that changes no speed: they call solvers by address, so they are the same for each."""
+        """Steps with a solver that changes no speed: solvers are called by address, so all share these kernels."""
         from loopdyn.errors import LoopdynError
         from loopdyn.formulations.base import FunctionSolver, Solution, SolverKernels
         from loopdyn.integrators.loop import nothing
@@ -83,11 +83,11 @@ class Uses:
         ld.tree.increment(system, state.q, state.v)
         ld.tree.difference(system, state.q, state.q)
         joint = next(iter(system.joints.values()))
-        twists(joint.spec, np.eye(3), np.eye(3), joint.par)  # of bodies without inertia
+        twists(joint.spec, np.eye(3), np.eye(3), joint.par)  # with bodies without inertia
         wrenches(joint.spec, np.eye(3), np.eye(3), joint.par)
 
     def passage(self) -> None:
-        """A mechanism that folds flat on the way."""
+        """Run through a singular pose, of a mechanism that folds flat."""
         flat = ld.library.n_four_bar(2).compile()
         ld.simulate(flat, ld.assemble(flat), (0.0, 1.0), progress=False)
 
@@ -109,7 +109,7 @@ class Uses:
 
 
 def uses() -> dict[str, Callable[[], object]]:
-    """What each use computes, by name."""
+    """Computation of each use, by name."""
     from loopdyn.engine.jit import pointer
     from loopdyn.formulations.registry import CLASSES
     from loopdyn.loops.elimination import passes
@@ -145,18 +145,19 @@ def compile_use(name: str) -> str:
     """Compile the kernels of one use."""
     from loopdyn.engine.compile_notice import NOTICE
 
-    NOTICE.said = True  # the progress line says it
+    NOTICE.said = True  # the progress line shows it
     uses()[name]()
     return name
 
 
 def main(everything: bool = False) -> None:
-    """Compile the kernels of the default way, or of all uses, with a line that counts kernels.
+    """Compile the default kernels, or those of all uses, with a line that counts kernels.
 
     Parameters
     ----------
     everything : bool
-        All that README, demonstration, tutorial and gallery use, in place of `assemble`, `simulate` and `reactions`.
+        Compile all that README, demonstration, tutorial and gallery use, not only `assemble`, `simulate` and
+        `reactions`.
 
     Examples
     --------

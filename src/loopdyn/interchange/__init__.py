@@ -1,4 +1,4 @@
-"""Models in the formats of other tools: reading them with their loops, writing them, and what is lost on the way."""
+"""Models in the formats of other tools: reading and writing them with their loops, and reports of losses."""
 
 from loopdyn.interchange.loading import load
 from loopdyn.interchange.mjcf.imported import ImportedMJCF

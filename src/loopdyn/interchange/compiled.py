@@ -1,4 +1,4 @@
-"""A compiled system as writers of other formats see it: bodies with their joints, frames of cut joints, loads in SI.
+"""Compiled system for writers of other formats: bodies with their joints, frames of cut joints, loads in SI.
 
 Poses are those of the tree at the reference coordinates, so that every tree joint is met exactly, however it was drawn.
 """
@@ -24,7 +24,7 @@ from loopdyn.tree.functions import body_motion, increment
 
 Array = NDArray[np.float64]
 
-# Where a formula is tried to tell whether it is affine: beyond the three points that fix its coefficients.
+# Points at which a formula is tested for being affine: beyond the three points that determine its coefficients.
 PROBES = ((2.3, -1.7), (-5.1, 3.3), (0.01, 40.0))
 AFFINE = 1e-9  # ... and how well it must agree there, relative to its values
 STEP = 1e-5  # s: speeds of cut joints are differences of their coordinates over this time; error of the order STEP^2
@@ -32,7 +32,7 @@ STEP = 1e-5  # s: speeds of cut joints are differences of their coordinates over
 
 @dataclass(frozen=True)
 class Link:
-    """A body of the tree: mass properties in its own frame, its pose, and the joint that carries it."""
+    """Body of the tree: mass properties in its own frame, its pose, and its inboard joint."""
 
     name: str
     parent: str
@@ -45,7 +45,7 @@ class Link:
 
 
 class Compiled:
-    """What writers ask of a mechanism."""
+    """Data of a mechanism for writers."""
 
     def __init__(self, mechanism: Mechanism, system: System):
         self.mechanism = mechanism
@@ -61,7 +61,7 @@ class Compiled:
 
     @property
     def cuts(self) -> list[JointData]:
-        """Joints that close loops. A cut free joint is none: it holds nothing."""
+        """Joints that close loops; a cut free joint does not."""
         return [j for j in self.system.joints.values() if not j.in_tree and j.spec.rows_when_cut]
 
     def _poses(self, state: State) -> dict[str, Pose]:
@@ -89,7 +89,7 @@ class Compiled:
         return compose(at[parent], j.F), compose(at[child], j.M)
 
     def body_point(self, body: str, p: Array) -> Array:
-        """A world point at the declared reference pose, in the frame of a body."""
+        """World point at the declared reference pose, in the frame of a body."""
         x, R = self.system.reference_poses[self.system.bodies.index(body)]
         result: Array = R.T @ (p - x)
         return result
@@ -156,7 +156,7 @@ class Compiled:
 
 
 def not_held(kind: str, name: str, what: str, format_name: str) -> Problem:
-    """The problem of an element that a format has no place for."""
+    """Problem of an element that a format cannot describe."""
     hint = "Remove it first, or leave it out on purpose: leave_out=True (--leave-out)."
     return Problem(f"{kind} '{name}'", f"{what} cannot be said in {format_name}", hint)
 
@@ -172,7 +172,7 @@ def unwritable(m: Mechanism, format_name: str) -> list[Problem]:
 
 
 def principal(inertia: Array) -> tuple[Array, Array]:
-    """Principal moments, as large as a body can have them, and axes as columns of a right-handed rotation."""
+    """Principal moments, limited to those of a possible body, and axes as columns of a right-handed rotation."""
     moments, axes = np.linalg.eigh(0.5 * (inertia + inertia.T))
     if np.linalg.det(axes) < 0.0:
         axes[:, 0] *= -1.0
@@ -187,7 +187,7 @@ def relative(a: Pose, b: Pose) -> Pose:
 
 
 def unique(wanted: str, taken: set[str]) -> str:
-    """A name that is not taken; it is then."""
+    """Reserve a new name that is not in use."""
     found = next(n for n in itertools.chain([wanted], (f"{wanted}_{k}" for k in itertools.count(2))) if n not in taken)
     taken.add(found)
     return found

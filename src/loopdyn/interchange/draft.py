@@ -1,4 +1,4 @@
-"""A mechanism in the making: what readers of other formats write their findings into.
+"""Draft of a mechanism, which readers of other formats fill.
 
 Everything is in SI units and radians. Bodies have the pose of the source's link frame at its zero or start position;
 joints are given by frames on both bodies, so that their coordinates are those of the source.
@@ -59,7 +59,7 @@ def inverse(a: Pose) -> Pose:
 
 
 def frame(a: Pose) -> dict[str, Any]:
-    """A pose as a frame of a model file."""
+    """Pose as a frame of a model file."""
     said: dict[str, Any] = {"position": a[0].tolist()}
     if not np.array_equal(a[1], np.eye(3)):
         said["rotation"] = {"quaternion": from_matrix(a[1]).tolist()}
@@ -68,7 +68,7 @@ def frame(a: Pose) -> dict[str, Any]:
 
 @dataclass(frozen=True, eq=False)
 class Origin:
-    """Where the elements of a mechanism came from, for messages."""
+    """Positions of the elements in their source, for messages."""
 
     file: str
     lines: Mapping[tuple[str | int, ...], int]  # by section and name
@@ -97,7 +97,7 @@ class Draft:
         self.rough: list[str] = []  # coordinates with dry friction
 
     def name(self, section: str, wanted: str) -> str:
-        """A legal and new name for an element, noted in the report if it differs from what the source says."""
+        """Valid, unused name for an element, noted in the report if it differs from that in the source."""
         taken = self.data[section]
         if section in ("joints", "constraints"):  # rows of both are labelled by these names
             taken = {**self.data["joints"], **self.data["constraints"]}
@@ -124,12 +124,12 @@ class Draft:
         self.lines["bodies", name] = line
 
     def _possible(self, name: str, mass: float, inertia: Array) -> Array:
-        """An inertia that some body can have, if it is to be mended; otherwise a note that none can."""
+        """Nearest possible inertia, if it is to be corrected; otherwise a note that it is impossible."""
         problem = impossible(mass, inertia)
         if problem is None or mass < 0.0:
             return inertia
         if not self.mend:
-            self.report.notes.append(f"body '{name}': {problem[0]}; mend=True (--mend) takes the nearest possible one")
+            self.report.notes.append(f"body '{name}': {problem[0]}; mend=True (--mend) uses the nearest possible one")
             return inertia
         mended = nearest_possible(inertia)
         self.report.changed.append(
@@ -170,7 +170,7 @@ class Draft:
             self.rough.append(joint)
 
     def mechanism(self) -> Mechanism:
-        """The mechanism; values that cannot be right are reported with their lines."""
+        """Mechanism; invalid values are reported with their lines."""
         smooth = f"dry friction is smooth about zero speed (joint_friction): {', '.join(self.rough)}"
         if self.rough and smooth not in self.report.changed:
             self.report.changed.append(smooth)
@@ -181,7 +181,7 @@ class Draft:
 
 
 def made(data: Mapping[str, Any], origin: Origin) -> Mechanism:
-    """The mechanism that plain data describe.
+    """Mechanism from plain data.
 
     Raises
     ------
@@ -200,7 +200,7 @@ def made(data: Mapping[str, Any], origin: Origin) -> Mechanism:
 
 
 def nearest_possible(inertia: Array) -> Array:
-    """The possible inertia whose matrix of second moments (the integral of x x^T dm) is nearest to the given one's.
+    """Possible inertia whose matrix of second moments (the integral of x x^T dm) is nearest to the given one's.
 
     That matrix is trace/2 - inertia, and a body can have it if no principal value is negative.
 

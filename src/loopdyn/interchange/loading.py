@@ -30,15 +30,15 @@ def load(
 ) -> Mechanism:
     r"""Read a model: a loopdyn model file, MJCF, URDF or SDF.
 
-    What a file of another tool lost on the way is a :class:`LoopdynWarning`; :func:`read_mjcf`, :func:`read_urdf` and
-    :func:`read_sdf` return the whole report.
+    Losses in the conversion of another tool's file are a :class:`LoopdynWarning`; :func:`read_mjcf`, :func:`read_urdf`
+    and :func:`read_sdf` return the whole report.
 
     Parameters
     ----------
     path : str or Path
         A file that ends in ``.yaml``, ``.xml`` (MJCF), ``.urdf`` or ``.sdf``.
     loops : str or Path, optional
-        Sidecar of a URDF; by default the file ``NAME.loops.yaml`` beside ``NAME.urdf``, if there is one.
+        Sidecar of a URDF; by default the file ``NAME.loops.yaml`` next to ``NAME.urdf``, if there is one.
     keyframe : str or int, optional
         Keyframe of MJCF to start from.
     model : str, optional

@@ -71,7 +71,7 @@ class Element:
 
 
 def not_asked_for(root: Element, kinds: Mapping[str, str]) -> list[str]:
-    """What a reader left unread, one line per kind of thing.
+    """Parts that a reader left unread, one line per kind.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ def parse(text: str, shown: str) -> Element:
     Raises
     ------
     ModelError
-        If it is not well-formed or has what is not read, with the line.
+        If it is not well-formed or has unsupported constructs, with the line.
 
     Examples
     --------
@@ -180,7 +180,7 @@ class Source:
             raise ModelError([Problem("XML", message, hint, self.shown, self.root.line)])
 
     def problem(self, what: str, message: str, hint: str, element: Element) -> None:
-        """Note one problem; reading goes on, so that all are reported at once."""
+        """Record a problem; reading continues, so that all are reported at once."""
         self.problems.append(Problem(what, message, hint, self.shown, element.line))
 
     def check(self) -> None:

@@ -1,4 +1,4 @@
-"""What became of a model on its way from one format to another, for its user to read."""
+"""Report of a conversion between formats, for the user."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from loopdyn.model.mechanism import Mechanism
 
 @dataclass
 class Report:
-    """What was carried over, what was changed, and what was left out. Print it.
+    """Report of what was converted, changed and left out; can be printed.
 
     Attributes
     ----------
@@ -20,7 +20,7 @@ class Report:
     carried, changed, left_out : list of str
         One line for each thing, or for each kind of thing.
     notes : list of str
-        What looks odd and is worth a check.
+        Suspicious parts that should be checked.
 
     Examples
     --------
@@ -40,7 +40,7 @@ class Report:
         return "\n".join([self.title, *(f"  {'carried over:':<13} {line}" for line in self.carried), *self.losses()])
 
     def losses(self) -> list[str]:
-        """Lines of what is not as in the source, or odd."""
+        """Lines about parts that differ from the source, or are suspicious."""
         kinds = (("changed", self.changed), ("left out", self.left_out), ("note", self.notes))
         return [f"  {kind + ':':<13} {line}" for kind, lines in kinds for line in lines]
 
@@ -69,14 +69,14 @@ def listed(names: Sequence[str], most: int = 12) -> str:
 
 @dataclass(frozen=True)
 class Imported:
-    """A model that was read from another format.
+    """Model that was read from another format.
 
     Attributes
     ----------
     mechanism : Mechanism
         Ready to be compiled or saved.
     report : Report
-        What was carried over, changed and left out.
+        Report of what was converted, changed and left out.
     loops : tuple of str
         Joints that close loops over the tree of the source: ``mechanism.compile(cuts=loops)`` keeps that tree.
     """

@@ -32,7 +32,7 @@ class Servo:
 
 
 def servo(c: Compiled, law: object, first: str, dimension: str, speed: str, out: str) -> Servo | None:
-    """The law of the variables `first` and ``speed`` as a servo; None if it is none. Arguments as for `c.affine`."""
+    """Servo with the law of the variables `first` and ``speed``; None if it is not one. Arguments as for `c.affine`."""
     plain = c.affine(law, first, dimension, speed, out)
     if plain is not None and not (isinstance(law, str) and CONTROL in law):
         return Servo((0.0, 0.0, 0.0), plain)
@@ -65,7 +65,7 @@ def servo(c: Compiled, law: object, first: str, dimension: str, speed: str, out:
 
 
 def _peel(node: ast.expr) -> tuple[ast.expr, float, Range] | None:
-    """What is inside of ``number*x`` or ``clip(x, low, high)``, the number, and the limits; None for anything else."""
+    """Formula x of ``number*x`` or ``clip(x, low, high)``, the number, and the limits; None for other formulas."""
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult) and (x := _number(node.left)) is not None:
         return node.right, x, EVERYTHING
     limits = _limits(node)
@@ -93,7 +93,7 @@ def _both(a: Range, b: Range) -> Range:
 
 
 def _control(node: ast.expr) -> tuple[str, Range, ast.expr] | None:
-    """The only control of a formula, its limits, and the formula without these; None if there are several."""
+    """Single control of a formula, its limits, and the formula without the limits; None if there are several."""
     names = {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and n.id.startswith(CONTROL)}
     if len(names) > 1:
         return None
@@ -117,7 +117,7 @@ def _control(node: ast.expr) -> tuple[str, Range, ast.expr] | None:
 
 
 def _text(node: ast.expr, name: str, value: float) -> str:
-    """The formula with a number in place of the control."""
+    """Formula with a number in place of the control."""
 
     class _Put(ast.NodeTransformer):
         def visit_Name(self, n: ast.Name) -> ast.expr:

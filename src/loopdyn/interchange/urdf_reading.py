@@ -44,7 +44,7 @@ SIDECAR = ("loopdyn", "name", "units", "parameters", "gravity", "reference", "jo
 ROOT = "world"  # a root link of this name is the ground
 GRAVITY = (0.0, 0.0, -9.81)
 NO_LIMIT = 1e9  # limits of this size mean none, on joints for which URDF demands some
-UNLIMITED = 1e16  # the number in place of a limit that is infinite, beside one that is not
+UNLIMITED = 1e16  # the number in place of an infinite limit, if the other limit is finite
 
 
 def read_urdf(
@@ -159,17 +159,19 @@ class _Reader:
     def _root(self) -> str:
         roots = [name for name in self.links if name not in self.carried_by]
         if len(roots) != 1:
-            message = f"the links hang on {len(roots)} roots ({', '.join(roots)})" if roots else "the links form a ring"
+            message = f"the links have {len(roots)} roots ({', '.join(roots)})" if roots else "the links form a ring"
             message = message if self.links else "there are no links"
             self.s.problem("<robot>", message, "Every link but one must be the child of one joint.", self.s.root)
             return ""
         seen = {roots[0]}
-        for link in self.links:  # a ring beside the tree has no root
+        for link in self.links:  # a ring apart from the tree has no root
             way = [link]
             while way[-1] not in seen and way[-1] in self.carried_by:
                 way.append(self.carried_by[way[-1]][1])
                 if len(way) > len(self.links):
-                    self.s.problem(f"link '{link}'", "it hangs on itself", "Joints must form a tree.", self.links[link])
+                    self.s.problem(
+                        f"link '{link}'", "it is its own ancestor", "Joints must form a tree.", self.links[link]
+                    )
                     return roots[0]
             seen |= set(way)
         return roots[0]
@@ -251,7 +253,7 @@ class _Reader:
             return False
         mass, inertia = inertial.first("mass"), inertial.first("inertia")
         if mass is None or inertia is None:
-            s.problem(what, "its <inertial> needs <mass> and <inertia>", "Add what is missing.", inertial)
+            s.problem(what, "its <inertial> needs <mass> and <inertia>", "Add the missing values.", inertial)
             return True
         keys = ("ixx", "iyy", "izz", "ixy", "ixz", "iyz")
         xx, yy, zz, xy, xz, yz = (s.number(inertia.get(k, "0"), what, inertia) for k in keys)
@@ -363,7 +365,7 @@ class _Reader:
         self.draft.add("constraints", name, type="coupler", terms=terms)
 
     def _side(self, e: Element, key: str, what: str) -> str:
-        """Link that a side of a loop or coupling names; the problem is noted if there is none."""
+        """Link that a side of a loop or coupling names; records a problem if there is none."""
         side = e.first(key)
         link = "" if side is None else side.get("link")
         if side is None:
@@ -407,7 +409,7 @@ class _Reader:
     # ------------------------------------------------------------------------------------------------ the sidecar
 
     def _with_sidecar(self, gravity_given: bool) -> Mechanism:
-        """The mechanism of both files, in the units of the sidecar."""
+        """Mechanism of both files, in the units of the sidecar."""
         if self.sidecar is None:
             return self.draft.mechanism()
         said = dict(self.said)
@@ -428,7 +430,7 @@ class _Reader:
 
 
 def _check_sidecar(document: Document) -> dict[str, Any]:
-    """What a sidecar says; keys that cannot stand there are problems."""
+    """Content of a sidecar; unknown keys are problems."""
     problems = list(document.problems)
     said = document.root.plain()
     shown = document.root.file
@@ -468,7 +470,7 @@ class _Both(Origin):
 
 
 def _in_units(data: Mapping[str, Any], units: Units) -> dict[str, Any]:
-    """The sections that came from URDF, which is in SI units, in other units."""
+    """Convert the sections from URDF, which is in SI units, to other units."""
     length, angle, mass = (units.factor(d) for d in ("length", "angle", "mass"))
     inertia, found = units.factor("inertia"), dict(data)
 
@@ -506,7 +508,7 @@ def _in_units(data: Mapping[str, Any], units: Units) -> dict[str, Any]:
 
 
 def _force_in_units(force: Mapping[str, Any], joints: Mapping[str, Any], units: Units) -> dict[str, Any]:
-    """A damper or friction on a joint in other units."""
+    """Convert a damper or friction on a joint to other units."""
     turn = "angular_" if joints[force["joint"]]["type"] == "revolute" else ""
     load = "torque" if turn else "force"
     by = {"damping": turn + "damping", "stiffness": turn + "stiffness", "coulomb": load}

@@ -121,7 +121,7 @@ class _Writer:
         self.report.count("joints in the sidecar", list(self.sidecar_joints))
         self.report.carried.append("gravity, forces, constraints, drivers and start, in the sidecar")
         if self.placeholders:
-            how = "joints that URDF does not know are floating there; the sidecar replaces them"
+            how = "joints that URDF does not have are floating there; the sidecar replaces them"
             self.report.changed.append(f"{how}: {listed(self.placeholders)}")
         rotors = [name for name, said in self.sidecar_joints.items() if "armature" in said]
         if rotors:
@@ -132,7 +132,7 @@ class _Writer:
         return ET.tostring(root, encoding="unicode") + "\n", kept
 
     def _check_drawing(self) -> None:
-        """World points of forces and constraints are meant at the drawn pose, which the joints must allow."""
+        """Check that the joints allow the drawn pose, at which world points of forces and constraints are given."""
         named = [*self.m.forces, *self.m.constraints]
         for k, name in enumerate(self.c.system.bodies):
             (x, R), (y, Q) = self.c.system.reference_poses[k], self.c.poses[name]
@@ -142,7 +142,7 @@ class _Writer:
                 self.problems.append(Problem(f"body '{name}'", message, "Correct its pose or its joint."))
 
     def _link(self, root: ET.Element, link: Link) -> None:
-        """A link and the joint that carries it."""
+        """Write a link and its joint."""
         j = link.joint
         native = j.spec.type in NATIVE
         inboard, outboard = (j.M, j.F) if link.backwards else (j.F, j.M)
@@ -188,7 +188,7 @@ class _Writer:
         ET.SubElement(inertial, "inertia", {k: repr(float(I[a, b])) for k, a, b in entries})
 
     def _aside(self, j: JointData, name: str) -> None:
-        """A joint in the sidecar, by frames on both links."""
+        """Write a joint to the sidecar, by frames on both links."""
         ends = self.c.ends(j)
         unit = self.m.units.factor("length")
         said: dict[str, Any] = {"type": j.spec.type}

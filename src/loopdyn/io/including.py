@@ -15,9 +15,9 @@ MAX_INCLUDES = 20  # files that include one another in a row
 
 
 def gather(main: Document, path: FilePath, shown: str, within: FilePath | None = None) -> tuple[Node, list[Problem]]:
-    """The main file with everything it includes, as one tree, and all problems found on the way.
+    """Main file with everything it includes, as one tree, and all problems found.
 
-    Meshes given by absolute paths must lie in the folder `within`, if there is one.
+    Meshes given by absolute paths must be in the folder `within`, if there is one.
     """
     gatherer = _Gatherer(path, shown, within)
     gatherer.add(main, path, shown, ())
@@ -39,7 +39,7 @@ class _Gatherer:
         self.problems.append(Problem(element, message, hint, node.file, node.line, path))
 
     def add(self, document: Document, path: FilePath, shown: str, chain: tuple[tuple[FilePath, str], ...]) -> None:
-        """Add one file, then what it includes; `chain` is the way from the main file to it."""
+        """Add one file, then the files it includes; `chain` is the path of includes from the main file to it."""
         real = path.resolve()
         self.done.add(real)
         self.problems.extend(document.problems)
@@ -74,7 +74,7 @@ class _Gatherer:
             self.problem(node, "model file", f"version {version} of the file format is not known", hint)
 
     def _merge_section(self, parent: Node, key: str, node: Node, section: str, kind: str) -> None:
-        """Join the entries of a section with those of other files; nothing behind the key means none."""
+        """Merge the entries of a section with those of other files; an empty value means none."""
         if not isinstance(node.value, dict):
             if node.value is not None:
                 message = f"expected a mapping of names, found {short(repr(node.plain()))}"
@@ -117,7 +117,7 @@ class _Gatherer:
             self.problem(node, "gravity", message, "Keep one of them.")
 
     def _place_meshes(self, top: dict[str, Node], folder: FilePath) -> None:
-        """Make the mesh files of a model absolute: they are meant relative to the file that names them."""
+        """Make the paths of mesh files absolute: they are relative to the file that names them."""
         for name, body in top["bodies"].entries.items() if "bodies" in top else ():
             mesh = body.entries.get("mesh")
             shapes = [] if mesh is None else mesh.value if isinstance(mesh.value, list) else [mesh]
@@ -133,7 +133,7 @@ class _Gatherer:
                     continue
                 target = os.path.abspath(folder / node.value)
                 if not _is_inside(target, self.folder):
-                    hint = "Put the mesh beside the model file, or give its absolute path."
+                    hint = "Put the mesh next to the model file, or give its absolute path."
                     message = f"{node.value!r} leaves the folder of the model"
                     self.problem(node, f"body '{name}', mesh", message, hint, ("bodies", name))
                 node.value = target
@@ -172,7 +172,7 @@ class _Gatherer:
                 self._at_include(item, error)
 
     def _at_include(self, item: Node, error: ModelError) -> None:
-        """Say where a file was asked for that cannot be opened; an error inside it has its own place."""
+        """Report the line of an include that cannot be opened; an error inside the file has its own line."""
         for p in error.problems:
             if p.line is None:
                 self.problem(item, "include", f"{item.value!r}: {p.message}", p.hint)

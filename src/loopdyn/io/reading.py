@@ -1,8 +1,8 @@
-"""Reading model files safely: YAML text becomes plain values, each with the place where it stands.
+"""Safe reading of model files: YAML text becomes plain values, each with its position.
 
-Nothing in a file is ever executed or looked up: only mappings, lists, texts, numbers, true/false and nothing
-exist here. What could make a small file expensive (aliases, tags, deep nesting, sheer size) is refused before
-it costs anything.
+Nothing in a file is ever executed or looked up: only mappings, lists, texts, numbers, true/false and null exist
+here. Features that could make a small file expensive (aliases, tags, deep nesting, sheer size) are refused before
+they cost anything.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ Scalar = str | int | float | bool | None
 
 @dataclass(slots=True)
 class Node:
-    """One value of a file and where it stands.
+    """Value of a file and its position.
 
     `value` is a scalar, a list of nodes or a mapping of texts to nodes. `line` counts from 1 and is that of the
     key, if the value has one. `key`, `start` and `end` are positions in the text: where the entry (with its
@@ -73,7 +73,7 @@ class Node:
         return self.value if isinstance(self.value, dict) else {}
 
     def plain(self) -> Any:
-        """The value as ordinary Python data."""
+        """Value as ordinary Python data."""
         if isinstance(self.value, dict):
             return {k: v.plain() for k, v in self.value.items()}
         if isinstance(self.value, list):
@@ -81,10 +81,10 @@ class Node:
         return self.value
 
     def follow(self, path: Path) -> Node:
-        """The node at the end of `path`, or the last one on the way that exists.
+        """Node at the end of `path`, or the last existing one along it.
 
-        A number in the path that leads nowhere is skipped: a single shape may stand without the list that
-        several would need.
+        A number in the path that leads nowhere is skipped: a single shape may be given without the list that several
+        would need.
         """
         node = self
         for step in path:
@@ -99,7 +99,7 @@ class Node:
 
 
 def element_name(path: Path) -> str:
-    """What a path of keys leads to, as its user calls it.
+    """Name of the element at a path of keys, as the user calls it.
 
     Examples
     --------
@@ -116,7 +116,7 @@ def element_name(path: Path) -> str:
 
 @dataclass(frozen=True)
 class Document:
-    """A file that was read: its text, its values, and what is wrong with single keys."""
+    """File that was read: its text, its values, and problems of single keys."""
 
     text: str
     root: Node
@@ -195,7 +195,7 @@ def parse_document(text: str, shown: str) -> Document:
 
 
 class _Reader:
-    """Builds nodes from the events of the YAML parser, which does not recurse by itself."""
+    """Builds nodes from the events of the YAML parser, which does not recurse itself."""
 
     def __init__(self, text: str, file: str):
         self.text = text
@@ -266,7 +266,7 @@ class _Reader:
             self.path.pop()
             value.line, value.key = key.line, key.key
             if value.value is None and value.start == value.end:
-                # an empty value is reported where the next entry begins: it belongs behind its colon
+                # the parser reports an empty value where the next entry begins: it belongs after its colon
                 value.start = value.end = self.text.find(":", key.end) + 1
             node.end = value.end
             if self._is_new(key, entries):
@@ -311,7 +311,7 @@ _WORDS: dict[str, Scalar] = {
 
 
 def plain_scalar(text: str) -> Scalar:
-    """What an unquoted word means, by the core rules of YAML 1.2.
+    """Value of an unquoted word by the core rules of YAML 1.2.
 
     Examples
     --------

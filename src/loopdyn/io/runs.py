@@ -26,8 +26,8 @@ from loopdyn.system.system import State, System
 
 ENGINE: Literal["h5netcdf"] = "h5netcdf"
 HDF5 = b"\x89HDF\r\n\x1a\n"  # first bytes of such a file
-MARK = b"loopdyn run, sha256:"  # before the checksum, at the end of the file, where readers of HDF5 do not look
-# What a run file must hold beside what is computed from it: dimensions of variables, types.
+MARK = b"loopdyn run, sha256:"  # before the checksum, at the end of the file, which readers of HDF5 ignore
+# Required content of a run file, besides derived results: dimensions and types of variables.
 VARIABLES = {
     "time": (("time",), "f"),
     "q": (("time", "coordinate"), "f"),
@@ -48,10 +48,10 @@ STATUSES = ("finished", "stopped", "interrupted", "failed")
 
 
 def save_run(run: Run, path: str | os.PathLike[str]) -> None:
-    """Write a run; a file that is there is replaced when the new one is complete."""
+    """Write a run; an existing file is replaced when the new one is complete."""
     file = Path(path)
     if file.suffix not in (".nc", ".h5"):
-        raise LoopdynError(f"a run is saved as NetCDF, not as '{file.name}'. End the name in .nc.")
+        raise LoopdynError(f"a run is saved as NetCDF, not as '{file.name}'. The name must end in .nc.")
     system = run.system
     data = run.data.copy()
     data.attrs |= {
@@ -71,13 +71,13 @@ def save_run(run: Run, path: str | os.PathLike[str]) -> None:
         states = [getattr(e, name) for e in run.events]
         data[f"event_{name}_q"] = (("event", "coordinate"), np.array([s.q for s in states]).reshape(-1, system.nq))
         data[f"event_{name}_v"] = (("event", "speed"), np.array([s.v for s in states]).reshape(-1, system.nv))
-    # made in memory: HDF5 can crash the process where a disk is full
+    # made in memory: HDF5 can crash the process if the disk is full
     content = bytes(data.to_netcdf(engine=ENGINE))
     write(file, content + MARK + hashlib.sha256(content).digest())
 
 
 def _model_text(system: System) -> str:
-    """The model file; empty if the model has functions, which a file cannot hold."""
+    """Text of the model file; empty if the model has functions, which a file cannot contain."""
     if system.mechanism.user_forces or system.mechanism.user_constraints:
         return ""
     with tempfile.TemporaryDirectory() as folder:
@@ -93,7 +93,7 @@ def load_run(path: str | os.PathLike[str], system: System | None = None) -> Run:
     ----------
     path : str or Path
     system : System, optional
-        The system of the run; by default made from the model in the file.
+        System of the run; by default built from the model in the file.
 
     Examples
     --------
@@ -120,7 +120,7 @@ def load_run(path: str | os.PathLike[str], system: System | None = None) -> Run:
 
 
 def _read(path: str | os.PathLike[str]) -> Any:
-    """Everything that is in a file, after its checksum was compared: HDF5 trusts what it reads."""
+    """Content of a file, after its checksum was verified: HDF5 trusts its input."""
     import xarray as xr
 
     try:
@@ -142,7 +142,7 @@ def _read(path: str | os.PathLike[str]) -> Any:
 
 @contextlib.contextmanager
 def _understood(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Say in words that the content of a file cannot be used, whatever stumbles over it."""
+    """Turn any error in reading the content of a file into a message that names the file."""
     try:
         yield
     except LoopdynError:
@@ -154,13 +154,13 @@ def _understood(path: str | os.PathLike[str]) -> Iterator[None]:
 
 
 def _check(data: Any, attributes: dict[str, Any]) -> None:
-    """Refuse variables of other shapes and types, and words that no run has."""
+    """Raise if variables have other shapes or types, or attributes are unknown."""
     for name, (dimensions, kinds) in VARIABLES.items():
         if data[name].dims != dimensions or data[name].dtype.kind not in kinds:
             raise ValueError(f"'{name}' is {data[name].dtype} over {data[name].dims}")
     t, q = data["time"].values, data["q"].values
     if not (np.isfinite(t).all() and np.isfinite(q).all()) or np.any(np.diff(t) <= 0.0):
-        raise ValueError("times or coordinates are no ascending, finite numbers")
+        raise ValueError("times or coordinates are not ascending, finite numbers")
     if "event_kinds" not in attributes:
         raise ValueError("its events have no kind: an earlier version saved it")
     counts = {len(json.loads(attributes[name])) for name in ("event_names", "event_kinds")}
@@ -173,7 +173,7 @@ def _check(data: Any, attributes: dict[str, Any]) -> None:
 def _system(model: str, cuts: list[str], path: Any) -> System:
     if not model:
         raise LoopdynError(
-            f"'{path}' holds no model, since it had user functions. Give the system: load_run(path, system)."
+            f"'{path}' contains no model, since it had user functions. Give the system: load_run(path, system)."
         )
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "model.yaml"
@@ -218,7 +218,7 @@ def _run(data: Any, attributes: dict[str, Any], system: System) -> Run:
         **chosen,
         passages=tuple(passage_of(p) for p in passages),
     )
-    # what was computed is not computed again
+    # saved results are not computed again
     run.__dict__["data"] = dataset(dict(kept.data_vars), dict(kept.coords), attributes)
     run.__dict__["wrench"] = (kept["wrench"].values, kept["unique"].values, kept["constraint_load"].values)
     return run

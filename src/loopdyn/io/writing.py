@@ -1,7 +1,7 @@
-"""Writing model files: laid out like a hand-written one, or merged into the text of the file that was read.
+"""Writing of model files: formatted like hand-written ones, or merged into the text of the file that was read.
 
-Only what differs from the defaults is written. Where a mechanism came from a file, the text of that file is
-edited in place: entries that have not changed keep their notation, their alignment and their comments.
+Only values that differ from the defaults are written. If a mechanism came from a file, the text of that file is
+edited in place: unchanged entries keep their notation, alignment and comments.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from loopdyn.model.inertia import Mesh
 from loopdyn.model.mechanism import Mechanism
 
 LINE = 110  # longest line with a mapping in it; longer ones get one line per key
-KINDS_OF_PARTS = ("type", "profile")  # always written: they say what a part is
+KINDS_OF_PARTS = ("type", "profile")  # always written: they identify a part
 ELEMENTS = ("bodies", "joints", "constraints", "drivers", "forces", "base")  # always one line or more for each
 
 
 class Formula(str):
-    """A text that is a formula; written in quotes, so that it is seen not to be a name."""
+    """Text of a formula; written in quotes, to distinguish it from a name."""
 
 
 # ------------------------------------------------------------------------------------ mechanism to plain data
 
 
 def plain(mechanism: Mechanism, folder: FilePath) -> dict[str, Any]:
-    """What a model file in `folder` says about a mechanism: no defaults, short forms where there are any.
+    """Content of a model file in `folder` for a mechanism: without defaults, in short forms if there are any.
 
     Examples
     --------
@@ -56,7 +56,7 @@ def _part(part: BaseModel, folder: str) -> dict[str, Any]:
         said[field.alias or name] = plain_value[0] if single else plain_value
     for key in ("limits", "at_limit"):
         if key in said:
-            said[key] = said.pop(key)  # last, as one reads a joint
+            said[key] = said.pop(key)  # last, in the order in which a joint is read
     return said
 
 
@@ -173,13 +173,14 @@ Edit = tuple[int, int, str]  # from, to, new text
 
 
 def merged(text: str, root: Node, old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
-    """The text of a file that said `old`, changed so that it says `new`.
+    """Text of a file with the content `old`, changed so that its content is `new`.
 
-    Entries that say the same in both stay as they are written, and so do those that only spell out a default
-    (in neither).
+    Entries that are equal in both stay as they are written, and so do those that only spell out a default (in
+    neither).
     """
     edits = list(_mapping_edits(text, root, old, new))
-    # From the end, so that places stay right; of two at one place the inner, which comes later, must end up first.
+    # From the end, so that positions stay valid; of two at one position the inner, which comes later, must end up
+    # first.
     for start, end, replacement in sorted(edits, key=lambda edit: edit[0], reverse=True):
         text = text[:start] + replacement + text[end:]
     return text
@@ -197,9 +198,9 @@ def _mapping_edits(text: str, node: Node, old: Mapping[str, Any], new: Mapping[s
 
 
 def _change(text: str, key: str, node: Node, old: Any, new: Any, in_flow: bool) -> Iterator[Edit]:
-    """Edits that make the entry `key` say `new`: inside it where both are mappings, else as a whole."""
+    """Edits that change the entry `key` to `new`: inside it if both are mappings, else as a whole."""
     mappings = isinstance(old, Mapping) and isinstance(new, Mapping)
-    if mappings and any(k in new or k not in old for k in node.entries):  # something stays
+    if mappings and any(k in new or k not in old for k in node.entries):  # some entries stay
         yield from _mapping_edits(text, node, old, new)
         return
     whole = one_line(new) if in_flow else entry(key, new, _column(text, node.key))
@@ -224,7 +225,7 @@ def _block_edits(text: str, nodes: list[Node], gone: list[bool], added: Mapping[
 
 
 def _flow_edits(text: str, nodes: list[Node], gone: list[bool], added: Mapping[str, Any]) -> Iterator[Edit]:
-    """Remove entries with the comma behind them; those at the end, with the comma before."""
+    """Remove entries with the comma after them; those at the end, with the comma before."""
     last = max(k for k, is_gone in enumerate(gone) if not is_gone)
     for k in range(last):
         if gone[k]:

@@ -35,21 +35,21 @@ def load(path: str | os.PathLike[str]) -> Mechanism:
 
 
 def load_text(text: str, path: str | os.PathLike[str], within: str | os.PathLike[str] | None = None) -> Mechanism:
-    r"""Read a model from text, as if it stood in a file.
+    r"""Read a model from text, as if it were in a file.
 
     Parameters
     ----------
     text : str
-        What would stand in the file.
+        Content of the file.
     path : str or Path
-        The file, which need not exist: what it includes and its meshes are looked for beside it.
+        The file, which need not exist: included files and meshes are searched in its folder.
     within : str or Path, optional
-        Folder in which meshes with absolute paths must lie.
+        Folder in which meshes with absolute paths must be.
 
     Raises
     ------
     ModelError
-        With every problem and its line.
+        Lists every problem with its line.
 
     Examples
     --------
@@ -85,7 +85,7 @@ def _mechanism(main: Document, file: FilePath, shown: str, within: FilePath | No
 
 
 def _builder_keys(data: dict[str, Any]) -> Iterable[Problem]:
-    """Problems with keys that only the builder knows; they are taken out of `data`."""
+    """Problems with keys that only the builder knows; these keys are removed from `data`."""
     for name, force in data.get("forces", {}).items():
         if isinstance(force, dict) and "name" in force:
             del force["name"]
@@ -94,17 +94,17 @@ def _builder_keys(data: dict[str, Any]) -> Iterable[Problem]:
     for key, add in (("user_forces", "add_force"), ("user_constraints", "add_constraint")):
         if key in data:
             del data[key]
-            hint = f"Functions cannot stand in a file; add them with '{add}' in Python."
+            hint = f"Functions cannot be in a file; add them with '{add}' in Python."
             yield Problem("model file", f"unknown key '{key}'", hint, path=(key,))
 
 
 def _further_problems(data: dict[str, Any], problems: Sequence[Problem]) -> list[Problem]:
-    """What compiling finds in the rest of a model that cannot be read as a whole, so that all is said at once."""
-    keys_first = sorted(problems, key=lambda p: not _is_unknown_key(p))  # before the elements they stand in
+    """Problems that compile() finds in the readable rest of a model, so that all are reported at once."""
+    keys_first = sorted(problems, key=lambda p: not _is_unknown_key(p))  # before the elements that contain them
     missing = {name for p in keys_first for name in _remove(data, p)}
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", LoopdynWarning)  # the model is wrong: only that is said
+            warnings.simplefilter("ignore", LoopdynWarning)  # the model is wrong: only that is reported
             Mechanism.model_validate(data).compile()
     except ValidationError:
         return []
@@ -114,7 +114,7 @@ def _further_problems(data: dict[str, Any], problems: Sequence[Problem]) -> list
 
 
 def _remove(data: Any, problem: Problem) -> Iterator[str]:
-    """Take what cannot be read out of `data`: a key, an element (whose name is given) or a whole section."""
+    """Remove the unreadable part from `data`: a key, an element (whose name is returned) or a whole section."""
     path = problem.path
     if not _is_unknown_key(problem):
         in_section = len(path) > 1 and path[0] in KINDS
@@ -138,7 +138,7 @@ def _placed(root: Node, problem: Problem) -> Problem:
 
 
 def _in_order(problems: Iterable[Problem]) -> list[Problem]:
-    """By line within each file, files in the order in which they occur, nothing said twice."""
+    """Problems by line within each file, files in the order in which they occur, without duplicates."""
     found = list(dict.fromkeys(problems))
     files = list(dict.fromkeys(p.file for p in found))
     return sorted(found, key=lambda p: (files.index(p.file), p.line or 0))
@@ -146,11 +146,11 @@ def _in_order(problems: Iterable[Problem]) -> list[Problem]:
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """The file a mechanism was read from: lines for messages, text and comments for saving."""
+    """File a mechanism was read from: lines for messages, text and comments for saving."""
 
     file: FilePath
     main: Document
-    root: Node  # of the main file with all it includes
+    root: Node  # main file with all it includes
 
     def __deepcopy__(self, memo: Any) -> Source:
         return self  # never changed
@@ -160,12 +160,12 @@ class Source:
         return _in_order(_placed(self.root, p) for p in problems)
 
     def text_for(self, mechanism: Mechanism, target: FilePath) -> str | None:
-        """The text of the file, changed so that at `target` it says `mechanism`; None if that does not work out."""
+        """Text of the file, changed so that at `target` it describes `mechanism`; None if that is impossible."""
         own = {k: v for k, v in self.main.root.entries.items() if k != "include"}
         said, _ = gather(replace(self.main, root=replace(self.main.root, value=own)), self.file, "")
-        old = plain(Mechanism.model_validate(said.plain()), self.file.parent)  # by the main file alone
+        old = plain(Mechanism.model_validate(said.plain()), self.file.parent)  # from the main file alone
         if len(own) < len(self.main.root.entries) and self.main.root.entries["include"].value:
-            old["include"] = []  # not kept: what was included becomes part of the file
+            old["include"] = []  # dropped: included content becomes part of the file
         new = plain(mechanism, target.parent)
         text = merged(self.main.text, self.main.root, old, new)
         try:
@@ -181,13 +181,13 @@ class Source:
 def save(mechanism: Mechanism, path: str | os.PathLike[str]) -> None:
     """Write a model file: ``load(path)`` gives an equal mechanism.
 
-    A mechanism that was loaded keeps the comments, order and notation of its file; only what changed is written
-    anew. The file is replaced as a whole at the end, so a failure leaves the old one as it was.
+    A mechanism that was loaded keeps the comments, order and notation of its file; only changed values are
+    rewritten. The file is replaced as a whole at the end, so a failure leaves the old one as it was.
 
     Parameters
     ----------
     mechanism : Mechanism
-        What to save.
+        Mechanism to save.
     path : str or Path
         Name of the file, ending in ``.yaml``.
 
@@ -225,7 +225,7 @@ def save(mechanism: Mechanism, path: str | os.PathLike[str]) -> None:
 
 
 class _FileSchema(GenerateJsonSchema):
-    """Leaves out what only the Python builder knows."""
+    """Leaves out fields that only the Python builder has."""
 
     def field_is_present(self, field: Any) -> bool:
         return not field.get("serialization_exclude", False)

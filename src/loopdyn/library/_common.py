@@ -1,4 +1,4 @@
-"""What several families of the library share."""
+"""Functions shared by several families of the library."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 from loopdyn.errors import LoopdynError
 from loopdyn.joints import Revolute
 
-PIN = Revolute(axis=(0, 0, 1))  # of plane mechanisms
+PIN = Revolute(axis=(0, 0, 1))  # gravity of planar mechanisms
 
 
 def vec3(a: ArrayLike, digits: int | None = None) -> tuple[float, float, float]:
@@ -19,6 +19,6 @@ def vec3(a: ArrayLike, digits: int | None = None) -> tuple[float, float, float]:
 
 
 def at_least_one(name: str, n: int) -> None:
-    """Refuse a size below one."""
+    """Raise if a size is below one."""
     if n < 1:
         raise LoopdynError(f"{name} = {n}: must be at least 1")

@@ -1,4 +1,4 @@
-"""Families of any size, to see how time and accuracy grow with the number of loops."""
+"""Families of any size, to show how time and error grow with the number of loops."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def double_pendulum() -> Mechanism:
     """Two equal links in a row on parallel pins, released at rest from the horizontal: Huang et al. (2002), Fig. 8.
 
     Two bodies, no loop, two degrees of freedom. The paper's numbers are 1 slug, 1 slug ft^2 and 2 ft from pin to mass
-    centre, printed as 14.59 kg, 1.36 kg m^2 and 0.61 m. Where it starts from is lost with its Fig. 9.
+    centre, printed as 14.59 kg, 1.36 kg m^2 and 0.61 m. Its start is only in Fig. 9, which is missing.
 
     Parameters of the mechanism: `mass`, `inertia` about the mass centre, `half` the length of a link; `g`.
 

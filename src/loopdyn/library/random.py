@@ -32,7 +32,7 @@ from loopdyn.model.mechanism import GROUND, Mechanism
 Array = NDArray[np.float64]
 Generator = np.random.Generator
 
-# Smallest singular value that the rows of a loop may have beside those of the others (lengths are of order one).
+# Smallest singular value of the rows of a loop orthogonal to those of the others (lengths are of order one).
 INDEPENDENT = 0.02
 DIGITS = 6  # of all lengths, axes and inertias: files can be read and are the same everywhere
 TREES = 20  # to be tried
@@ -49,7 +49,7 @@ def random_mechanism(
     floating: bool = False,
     forces: bool = False,
 ) -> Mechanism:
-    """A mechanism drawn at random: the same seed and options give the same mechanism.
+    """Random mechanism: the same seed and options give the same mechanism.
 
     A tree of bodies grows from the ground, then further joints close loops. All joints are placed in the world at the
     reference pose, so that every loop is closed there. Places, axes, mass properties and gravity are generic, and
@@ -59,15 +59,15 @@ def random_mechanism(
     Parameters
     ----------
     seed : int
-        Of the random numbers.
+        Seed of the random numbers.
     bodies : int
         Number of bodies.
     loops : int
-        Number of joints that close a loop, beside the doubled ones; 0 gives a tree.
+        Number of joints that close a loop, in addition to the doubled ones; 0 gives a tree.
     joints : list of str, optional
         Types to draw from, as in a model file, e.g. ``["revolute", "spherical"]``; all by default.
     redundant : int
-        So many joints are doubled, as a door has two hinges: their rows are redundant at every pose.
+        Number of joints that are doubled, like the two hinges of a door: their rows are redundant at every pose.
     floating : bool
         Whether nothing is fixed to the ground; the first body is then free.
     forces : bool
@@ -76,7 +76,7 @@ def random_mechanism(
     Raises
     ------
     ValueError
-        Where the tree has too few freedoms for so many loops, and for an unknown joint type.
+        If the tree has too few freedoms for so many loops, or a joint type is unknown.
 
     Examples
     --------
@@ -219,7 +219,7 @@ class _Draft:
     names: list[str] = field(default_factory=lambda: [GROUND])
     centres: dict[str, Array] = field(default_factory=lambda: {GROUND: np.zeros(3)})
     placed: list[_Placed] = field(default_factory=list)
-    # Of each body: the one it hangs on, number of its first freedom, its freedoms as twists at the world origin.
+    # For each body: its parent, the index of its first freedom, its freedoms as twists at the world origin.
     tree: dict[str, tuple[str, int, Array]] = field(default_factory=dict)
     freedoms: int = 0
     basis: Array = field(default_factory=lambda: np.zeros((0, 0)))  # of the rows of all loops, orthonormal
@@ -239,7 +239,7 @@ class _Draft:
 
     def grow_tree(self, bodies: int, floating: bool) -> None:
         """Join each body to one of those before it, or to the ground."""
-        if floating:  # the first body is free without a joint, and no other one hangs on the ground
+        if floating:  # the first body is free without a joint, and no other one is joined to the ground
             self.add("body1", _near(self.rng, 0.0, 1.0), GROUND, np.eye(6))
         for k in range(len(self.names), bodies + 1):
             parent = self.names[self.rng.integers(int(floating), k)]
@@ -262,7 +262,7 @@ class _Draft:
         return False
 
     def loop_rows(self, a: str, b: str, at: Array, twists: Array) -> Array:
-        """Motion of b against a at the joint, in the directions that the joint forbids: (rows, freedoms)."""
+        """Motion of b relative to a at the joint, in the directions that the joint constrains: (rows, freedoms)."""
         relative = np.zeros((self.freedoms, 6))
         for end, sign in ((b, 1), (a, -1)):
             while end != GROUND:
@@ -278,7 +278,7 @@ class _Draft:
         if len(basis) + len(rows) >= self.freedoms:
             return False
         left = rows - rows @ basis.T @ basis
-        left -= left @ basis.T @ basis  # once more, against rounding
+        left -= left @ basis.T @ basis  # repeated to remove rounding
         sizes, directions = np.linalg.svd(left, full_matrices=False)[1:]
         if sizes[-1] < INDEPENDENT:
             return False
@@ -286,7 +286,7 @@ class _Draft:
         return True
 
     def double(self, count: int) -> None:
-        """Repeat joints: hinges and slides further along their axis, others in the same place."""
+        """Double joints: hinges and slides further along their axis, others in the same place."""
         candidates = [p for p in self.placed if not isinstance(p.joint, Free)]
         if count > len(candidates):
             raise LoopdynError(f"redundant = {count}: there are only {len(candidates)} joints to double")
@@ -298,7 +298,7 @@ class _Draft:
             self.placed.append(_Placed(f"{p.name}_twin", p.joint, p.a, p.b, at))
 
     def mechanism(self, name: str, forces: bool) -> Mechanism:
-        """What has been placed, in a random order."""
+        """Mechanism with all placed elements, in random order."""
         m = Mechanism(name, gravity=10 * _direction(self.rng))
         for k in self.rng.permutation(len(self.names) - 1) + 1:
             m.add_body(self.names[k], _inertia(self.rng, self.centres[self.names[k]]))

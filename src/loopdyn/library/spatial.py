@@ -136,8 +136,8 @@ def stewart_3rrs(reading: Literal["S", "C"] = "S") -> Mechanism:
 
     Seven bodies (plate, three legs, three shafts), nine joints with 39 rows in all, two loops, three degrees of
     freedom, nothing redundant. Numbers of the paper's Fig. 10, as printed there with two or three digits. They
-    contradict each other: the mass centre of the first shaft, from J4, lies on the way to the place of J8, that of the
-    second, from J5, on the way to J7. Legs and shafts have their first principal axis along the link, the plate has its
+    contradict each other: the mass centre of the first shaft, seen from J4, lies towards the place of J8, that of the
+    second, seen from J5, towards J7. Legs and shafts have their first principal axis along the link, the plate has its
     second one upwards. The paper does not say whether gravity acts; ``with_(g=0)`` removes it.
 
     Parameters of the mechanism: `torque` of each motor, `g`.

@@ -1,4 +1,4 @@
-"""The same mechanism in another orientation."""
+"""Mechanism in another orientation."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ GENERIC = (0.76, 0.31, -0.47, 0.33)  # quaternion, no axis or angle in particula
 
 
 def turned(mechanism: Mechanism, rotation: ArrayLike = GENERIC) -> Mechanism:
-    """The same mechanism and its gravity, rigidly turned about the origin.
+    """Mechanism with its gravity, rotated about the origin.
 
-    In a generic orientation no component is zero by chance, so that a test or a benchmark is not flattered. Joint
+    In a generic orientation no component is zero by chance, which would make a test or a benchmark easier. Joint
     coordinates keep their meaning, and `start`, motors and limits with them: ball, free and translational joints,
     whose axes would be the world's, get turned frames. So do the bodies. Formulas are replaced by their values
     where a vector had to be turned.
@@ -32,7 +32,7 @@ def turned(mechanism: Mechanism, rotation: ArrayLike = GENERIC) -> Mechanism:
     Parameters
     ----------
     mechanism : Mechanism
-        Is left as it is.
+        It is not changed.
     rotation : (4,) or (3, 3)
         Quaternion (w, x, y, z) or rotation matrix; by default a generic one.
 

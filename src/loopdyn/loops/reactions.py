@@ -104,7 +104,7 @@ class Reactions:
             cells = "".join(f"{v:>11.5g}{' ' if u else '?'}" for v, u in zip(values, known, strict=True))
             lines.append(f"{name:<{width}} {cells}")
         if not self.unique.all():
-            lines.append(f"?: not determined by the rigid model; distribution: {self.norm}")
+            lines.append(f"?: statically indeterminate; distribution: {self.norm}")
         return "\n".join(lines)
 
 

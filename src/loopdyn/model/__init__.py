@@ -1,1 +1,1 @@
-"""A mechanism as a user describes it: names, bodies, joints, forces, parameters. No mathematics."""
+"""Description of a mechanism: names, bodies, joints, forces, parameters. No mathematics."""

@@ -1,7 +1,7 @@
 """Mass properties: given directly, from simple shapes, or from a mesh and a density.
 
 Every shape gives a mass, a centre of mass and an inertia matrix about it, in the axes its numbers are
-written in: world axes at the reference pose, or body axes where the body says so.
+written in: world axes at the reference pose, or body axes if the body says so.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ MatrixField = Annotated[Matrix, BeforeValidator(_matrix, json_schema_input_type=
 
 
 def too_dense(density: float, units: Units) -> str:
-    """What to say about a density in kg/m^3 above that of all materials."""
+    """Warning about a density in kg/m^3 above that of all materials."""
     steel = f"{7850.0 / units.factor('density'):.4g} {units.mass}/{units.length}^3"
     return (
         f"its density is {density:.4g} kg/m^3, more than any material has. Steel has {steel} in the units of the model."
@@ -288,7 +288,7 @@ class Mesh(Spec):
             return nothing
         volume, c, second = volume_integrals(triangles)
         if volume <= 0.0:
-            r.problem(element, f"mesh {self.file!r} is inside out", "Turn its triangles about.", (*path, "file"))
+            r.problem(element, f"mesh {self.file!r} is inside out", "Reverse its triangles.", (*path, "file"))
             return nothing
         m = density * volume
         covariance = density * second - m * np.outer(c, c)
@@ -490,9 +490,9 @@ ROUNDING = 1e-9
 
 
 def impossible(mass: float, inertia: Array) -> tuple[str, str] | None:
-    """Why no body can have this mass and inertia about its centre, and what to do; None if one can."""
+    """Reason why no body can have this mass and inertia about its centre, and a hint; None if one can."""
     if math.isnan(mass) or np.isnan(inertia).any():
-        return None  # reported where the number was read
+        return None  # reported when the number was read
     if mass < 0.0:
         return f"mass is negative ({mass:g} kg)", "Give zero or a positive mass."
     moments = np.linalg.eigvalsh(inertia)

@@ -1,4 +1,4 @@
-"""`Mechanism`: what a user describes. Names, bodies, joints, forces, parameters, units. No mathematics.
+"""`Mechanism`: description of a mechanism. Names, bodies, joints, forces, parameters, units. No mathematics.
 
 A mechanism keeps every number as it was written. :meth:`Mechanism.compile` checks it all at once, reports
 every problem found, and freezes it into a :class:`loopdyn.System`.
@@ -35,7 +35,7 @@ GROUND = "ground"
 
 
 class Body(Inertia):
-    """A rigid body: mass properties, and where its own frame is at the reference pose.
+    """Rigid body: mass properties, and the pose of its own frame at the reference pose.
 
     Without a `pose` its frame has world axes and the world origin at the reference pose. `axes` says in which
     axes the mass properties are written: ``"world"`` at the reference pose, or ``"body"``.
@@ -92,7 +92,7 @@ PARTS = {
 
 
 class Mechanism(BaseModel):
-    """A mechanism as its user describes it.
+    """Description of a mechanism.
 
     Parameters
     ----------
@@ -154,12 +154,12 @@ class Mechanism(BaseModel):
             raise ModelError(explain(error, type(self), element, {name: value})) from None
 
     def __eq__(self, other: object) -> bool:
-        # what it says counts, not the file it was read from
+        # the content counts, not the file it was read from
         return isinstance(other, Mechanism) and self.__dict__ == other.__dict__
 
     @property
     def ground(self) -> str:
-        """The body everything stands on."""
+        """Name of the ground, the fixed body."""
         return GROUND
 
     # ------------------------------------------------------------------------------------------ building
@@ -228,7 +228,7 @@ class Mechanism(BaseModel):
         limits : optional
             Range of the coordinate(s).
         at_limit : optional
-            What a run does at the ends of the range: "warn" (the default), "stop", ``{"rebound": 0.5}``.
+            Behaviour of a run at the limits: "warn" (the default), "stop", ``{"rebound": 0.5}``.
         armature : optional
             Inertia of a rotor that turns with the coordinate(s).
         """
@@ -336,7 +336,7 @@ class Mechanism(BaseModel):
         self.base[body] = _named(BaseMotion, motion, f"base motion of '{body}'")
 
     def _row_names(self) -> dict[str, Any]:
-        """Everything whose rows are labelled by its name."""
+        """All elements whose rows are labelled by their names."""
         return {**self.constraints, **self.user_constraints, **self.drivers, **self.joints}
 
     def _check_new(self, kind: str, name: Any, existing: Mapping[str, Any], reserved: str | None = None) -> None:
@@ -351,7 +351,7 @@ class Mechanism(BaseModel):
     # ------------------------------------------------------------------------------------------- variants
 
     def with_(self, **parameters: Any) -> Mechanism:
-        """A copy with other values of parameters.
+        """Copy with overridden parameters.
 
         Examples
         --------
@@ -377,20 +377,21 @@ class Mechanism(BaseModel):
         ----------
         cuts : list of joint names or "all", optional
             Joints to cut. By default loopdyn chooses them; ``"all"`` frees every body (absolute coordinates). Joints
-            whose angles springs, motors, drivers or constraints read are cut only if all joints of a loop are read.
+            on whose angles springs, motors, drivers or constraints depend are cut only if that holds for all joints of
+            a loop.
         free : list of body names
-            Bodies that hang on an added free joint instead of on their neighbours, as a platform on legs: the joints
-            between them and what stands without them are cut, and their poses are among the coordinates.
+            Bodies that get a free joint to the ground, as a platform on legs: joints that connect them to the rest of
+            the tree are cut, and their poses are among the coordinates.
 
         Raises
         ------
         ModelError
-            With every problem of the model.
+            Lists every problem of the model.
 
         Warns
         -----
         LoopdynWarning
-            For what is legal but suspicious; also in :attr:`System.warnings`.
+            For legal but suspicious values; also in :attr:`System.warnings`.
 
         Examples
         --------
@@ -408,7 +409,7 @@ class Mechanism(BaseModel):
         return system
 
     def _require_parts(self) -> None:
-        """Raise ModelError if something was put among the elements that is none."""
+        """Raise ModelError if an object among the elements is not an element."""
         problems = [
             Problem(f"{section} '{name}'", f"this is {describe(part)}", f"Give a {kind.__name__}.")
             for section, kind in PARTS.items()
@@ -443,7 +444,7 @@ class Mechanism(BaseModel):
 
 
 def name_problem(kind: str, name: Any) -> Problem | None:
-    """What is wrong with the name of an element, if anything."""
+    """Problem of the name of an element, if any."""
     if not isinstance(name, str) or not name.strip():
         return Problem(f"{kind} {name!r}", "the name is not a text", "Give a short name.")
     if any(c in name for c in ".:") or name != name.strip() or any(ord(c) < 32 for c in name):
@@ -452,14 +453,14 @@ def name_problem(kind: str, name: Any) -> Problem | None:
 
 
 def unrelated(problems: Sequence[Problem], missing: set[str]) -> list[Problem]:
-    """Problems that were found while elements were missing and have nothing to do with them."""
+    """Problems that are unrelated to missing elements."""
     kept = [p for p in problems if not missing & _names_in(p)]
     # a list of known names would lack the missing ones
     return [replace(p, hint="Check the name.") if p.hint.startswith("Known: ") else p for p in kept]
 
 
 def _names_in(problem: Problem) -> set[str]:
-    """Names that a problem mentions in quotes; of labels such as 'A.angle' and of formulas, their parts as well."""
+    """Names that a problem mentions in quotes, including the parts of labels such as 'A.angle' and of formulas."""
     quoted = re.findall(r"'([^']*)'", f"{problem.element} {problem.message}")
     return {*quoted, *(label.split(".")[0] for label in quoted), *re.findall(r"\w+", " ".join(quoted))}
 

@@ -30,7 +30,7 @@ def animate(run: RunLike, path: str | Path, **options: Any) -> Path:
         ``.html``: a page, see :func:`loopdyn.output.viewer.page.write_page`; ``.gif``, ``.mp4`` or ``.png``: see
         :func:`loopdyn.output.plot.film.write_film`.
     **options
-        Those of the function that writes it.
+        Options of the function that writes it.
     """
     write: Callable[..., Path] = write_page
     kind = Path(path).suffix.lower()
@@ -46,20 +46,20 @@ def animate(run: RunLike, path: str | Path, **options: Any) -> Path:
 
 
 def animate_drive(drive: Drive, path: Path, seconds: float, **options: Any) -> Path:
-    """Write a drive by :func:`animate`; a range is passed through in so many seconds."""
+    """Write a kinematic analysis by :func:`animate`; a range takes `seconds`."""
     if not drive.steps:
-        raise LoopdynError("there is no pose to show: the drive ended at its start. Give another range.")
+        raise LoopdynError("there is no pose to show: the analysis ended at its start. Give another range.")
     return animate(_Film(drive, seconds), path, **options)
 
 
 class _Film:
-    """A drive as what pages and films need of a run; a range is passed through in a given time."""
+    """Kinematic analysis with the attributes of a run that pages and films need; a range takes a given time."""
 
     def __init__(self, drive: Drive, seconds: float):
         self.system, self._drive = drive.system, drive
         s, d = drive.system, drive.data
         time, rate = d["time"].values, np.ones(drive.steps)
-        if drive.parameter != "time":  # evenly along the parameter, forth and back
+        if drive.parameter != "time":  # uniformly along the parameter, forward and back
             way = np.diff(d["parameter"].values, prepend=d["parameter"].values[:1])
             total = float(np.abs(way).sum()) or 1.0
             time = seconds * np.cumsum(np.abs(way)) / total
@@ -74,5 +74,5 @@ class _Film:
         )
 
     def poses(self) -> tuple[Array, Array]:
-        """Those of the drive."""
+        """Poses of the analysis."""
         return self._drive.poses()

@@ -1,4 +1,4 @@
-"""What a picture of a mechanism shows: shapes of the bodies, joints, springs, and how to look at it.
+"""Geometry of a picture of a mechanism: shapes of the bodies, joints, springs, and the view.
 
 Only geometry, in body frames; :mod:`loopdyn.output.plot` and :mod:`loopdyn.output.viewer` draw it. A body looks like
 the parts its mass properties were given by (rods, boxes, cylinders, spheres, meshes, discs that roll). Joint points
@@ -39,11 +39,11 @@ GROUND_COLOUR = "#8a8f98"
 
 
 class RunLike(Protocol):
-    """What plots and pages need of a run."""
+    """Attributes of a run that plots and pages need."""
 
     @property
     def system(self) -> System:
-        """The mechanism that moves."""
+        """Mechanism of the run."""
 
     @property
     def data(self) -> Any:
@@ -61,19 +61,19 @@ def poses_of(run: RunLike) -> tuple[Array, Array]:
 
 
 def determined(data: Any) -> Any:
-    """Which components of the reactions are determined: the marks (joint, component) of a run's data."""
+    """Flags (joint, component) of statically determinate reactions, from a run's data."""
     for variable in data.data_vars.values():
         if variable.dims == ("joint", "component") and variable.dtype == bool:
             return variable
     raise LoopdynError(
-        "the run has reactions but no marks of undetermined components (bool by joint and component). "
-        "Keep them beside 'wrench' in its data."
+        "the run has reactions but no marks of indeterminate components (bool by joint and component). "
+        "Keep them with 'wrench' in its data."
     )
 
 
 @dataclass(frozen=True)
 class Shape:
-    """A part of a body, in the body's own frame.
+    """Shape of a part of a body, in the body's own frame.
 
     ``size`` is (radius, length) of a rod or cylinder along z, the edges of a box, (radius,) of a sphere, (thickness,)
     of a plate normal to z. ``points`` are the corners (n, 2) of a plate, in order, or the triangles (n, 3, 3) of a
@@ -115,7 +115,7 @@ class Shape:
             return bool(np.all(np.abs((x, y, z)) <= np.array(self.size) / 2 + margin))
         if self.kind in ("rod", "cylinder"):
             return bool(np.hypot(x, y) <= self.size[0] + margin and abs(z) <= self.size[1] / 2 + margin)
-        return True  # of a mesh its owner knows where it is fastened
+        return True  # the fastening points of a mesh are not known here
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ class DrawnBody:
 
 @dataclass(frozen=True)
 class Span:
-    """A spring, an actuator or a distance: a line between points of two bodies, each in its body's frame."""
+    """Spring, actuator or distance: a line between points of two bodies, each in its body's frame."""
 
     name: str
     kind: Literal["coil", "piston", "rod"]
@@ -142,7 +142,7 @@ class Span:
 
 @dataclass(frozen=True)
 class Drawing:
-    """Everything that is drawn of a system."""
+    """Elements to draw of a system."""
 
     system: System
 
@@ -162,7 +162,7 @@ class Drawing:
 
     @cached_property
     def joints(self) -> tuple[JointData, ...]:
-        """Joints that have a symbol: all but the free ones, which hold nothing."""
+        """Joints that have a symbol: all except free joints."""
         return tuple(j for j in self.system.joints.values() if j.spec.rows_when_cut)
 
     @cached_property
@@ -186,7 +186,7 @@ class Drawing:
 
     @cached_property
     def up(self) -> Array:
-        """Unit vector against gravity; without gravity z, or y for what moves in the xy plane."""
+        """Unit vector opposite to gravity; without gravity z, or y for a mechanism in the xy plane."""
         g = self.system.model.gravity
         if np.linalg.norm(g) > 0.0:
             result: Array = -g / np.linalg.norm(g)

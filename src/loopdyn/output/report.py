@@ -1,4 +1,4 @@
-"""A report of a mechanism: one self-contained page with pictures, tables and the settings that made them."""
+"""Report of a mechanism: one self-contained page with pictures, tables and settings."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     import pandas
 
 DPI = 110
-POLAR = 6  # bearings whose rotating load is drawn
+POLAR = 6  # most bearings whose polar load is drawn
 PACKAGES = ("loopdyn", "numpy", "scipy", "numba")
 
 STYLE = """
@@ -68,7 +68,7 @@ class _Page:
         self.parts.append(f"<pre>{escape(text)}</pre>")
 
     def picture(self, figure: Any, about: str) -> None:
-        """A figure, which is closed."""
+        """Add a figure and close it."""
         import matplotlib.pyplot as plt
 
         with io.BytesIO() as data:
@@ -89,7 +89,7 @@ class _Page:
         )
 
     def frame(self, frame: pandas.DataFrame, first: str) -> None:
-        """A data frame, with its index as the first column."""
+        """Add a data frame, with its index as the first column."""
         rows = [[str(name), *row] for name, row in zip(frame.index, frame.itertuples(index=False), strict=True)]
         self.table(rows, [first, *(str(c) for c in frame.columns)])
 
@@ -113,9 +113,9 @@ def report(
     tolerance: float | tuple[float, float] | None = None,
     **options: Any,
 ) -> Path:
-    """Write a page about a mechanism: picture, mobility, drive curves, a run, loads, energy proof, settings.
+    """Write a page about a mechanism: picture, mobility, kinematic analysis, a run, loads, energy balance, settings.
 
-    What cannot be computed for this mechanism is said in its place.
+    If a part cannot be computed for this mechanism, the page says why.
 
     Parameters
     ----------
@@ -124,15 +124,15 @@ def report(
     time : float
         Seconds to simulate.
     turn : str, optional
-        The joint coordinate that is turned for the drive curves; by default that of the first driver or motor.
+        Input of the kinematic analysis; by default the coordinate of the first driver or motor.
     over : (2,), optional
         Its range in the units of the model; by default a full turn from the start, for an angle.
     variants : Variants, optional
-        Runs of :func:`loopdyn.variants` to set beside it.
+        Runs of :func:`loopdyn.variants` to compare with it.
     tolerance : float or (angle, length), optional
-        By how much redundant constraints may be open, rad and m: see :func:`loopdyn.assemble`.
+        Largest residual of redundant constraints, rad and m: see :func:`loopdyn.assemble`.
     **options
-        Of :func:`loopdyn.simulate`.
+        Options of :func:`loopdyn.simulate`.
 
     Returns
     -------
@@ -148,7 +148,7 @@ def report(
     """
     file = Path(path)
     if file.suffix != ".html":
-        raise LoopdynError(f"a report is a page: end the name '{file.name}' in .html.")
+        raise LoopdynError(f"a report is a page: the name '{file.name}' must end in .html.")
     if not file.parent.is_dir():
         raise LoopdynError(f"there is no folder '{file.parent}' for the report. Create it first.")
     system = mechanism.compile()
@@ -161,7 +161,7 @@ def report(
     _mobility(page, mobility(system, state))
     _drive(page, system, state, turn or _input(system), over)
     run = simulate(system, state, (state.t, state.t + time), **options)
-    if run.status == "interrupted":  # a page about a part of a run would mislead
+    if run.status == "interrupted":  # a page about a part of a run would be misleading
         raise KeyboardInterrupt
     _run(page, run)
     _loads(page, run)
@@ -196,7 +196,7 @@ def _mobility(page: _Page, found: Mobility) -> None:
 
 
 def _input(system: System) -> str | None:
-    """The coordinate of the first driver or motor."""
+    """Coordinate of the first driver or motor."""
     m = system.mechanism
     given = [d.joint for d in m.drivers.values()] + [f.joint for f in m.forces.values() if f.type == "motor"]
     return next((str(j) for j in given if isinstance(j, str)), None)
@@ -205,7 +205,7 @@ def _input(system: System) -> str | None:
 def _drive(page: _Page, system: System, state: State, label: str | None, over: tuple[float, float] | None) -> None:
     page.head("Drive")
     if label is None:
-        page.say("The model has no driver or motor; name the coordinate to turn to see its curves here.")
+        page.say("The model has no driver or motor; name an input coordinate to see its curves here.")
         return
     try:
         found = _driven(system, state, label, over)
@@ -217,7 +217,7 @@ def _drive(page: _Page, system: System, state: State, label: str | None, over: t
 
 
 def _driven(system: System, state: State, label: str, over: tuple[float, float] | None) -> Drive:
-    """Over the range, or over a turn from the start. The input takes the place of a driver of the same coordinate."""
+    """Kinematic analysis over the range, or a turn from the start. The input replaces a driver of its coordinate."""
     m = system.mechanism
     if any(d.joint == label for d in m.drivers.values()):
         m = copy.deepcopy(m)
@@ -225,7 +225,7 @@ def _driven(system: System, state: State, label: str, over: tuple[float, float] 
         system = m.compile()
     if over is None:
         if label in system.coordinates and coordinate_units(system)[system.coordinates.index(label)] != "rad":
-            raise LoopdynError(f"'{label}' is no angle, so there is no full turn of it. Give its range.")
+            raise LoopdynError(f"'{label}' is not an angle and has no full turn. Give its range.")
         degree = m.units.factor("angle")
         start = float(state.q[system.coordinates.index(label)]) / degree if label in system.coordinates else 0.0
         over = (start, start + 2.0 * np.pi / degree)
@@ -238,7 +238,7 @@ def _run(page: _Page, run: Run) -> None:
     page.head("Run")
     page.say(f"{run.status}: {run.message}", "" if run.status in ("finished", "stopped") else "why")
     if run.decided:
-        page.say(f"Decided on the way: {run.decided}.")
+        page.say(f"Automatic decisions: {run.decided}.")
     if run.events:
         page.table([[float(e.t), e.name] for e in run.events], ["t in s", "event"])
     if len(run.path) > 1:
@@ -257,17 +257,17 @@ def _loads(page: _Page, run: Run) -> None:
             page.picture(run.plot.polar(joint), f"Rotating load of {joint}")
         except LoopdynError as error:
             page.say(str(error))
-    page.say("Smallest and largest values with their times, and RMS; '?' marks what the rigid model leaves open.")
+    page.say("Smallest and largest values with their times, and RMS; '?' marks statically indeterminate components.")
     page.frame(run.summary(), "quantity")
-    page.head("Shaking of the frame")
+    page.head("Shaking forces")
     page.picture(run.plot.shaking(), f"{run.system.name}: shaking force and moment")
 
 
 def _energy(page: _Page, run: Run) -> None:
-    page.head("Energy proof")
+    page.head("Energy balance")
     page.say(
-        f"Error of the energy balance: {run.energy_error:.1e} of the largest energy that moved. Largest open residual "
-        f"of a loop: {run.largest_residual:.1e} rad or sizes of the mechanism."
+        f"Relative energy-balance error: {run.energy_error:.1e}. Largest residual "
+        f"of a loop: {run.largest_residual:.1e} rad, or relative to the mechanism's size."
     )
     if len(run.path) > 1:
         page.picture(run.plot.energies(), f"{run.system.name}: energies")

@@ -1,4 +1,4 @@
-"""What joints, forces and constraints are written in: units, labels, expressions, profiles, words."""
+"""Quantities of a model: units, labels, expressions, profiles, and the wording of problems."""
 
 import lazy_loader
 

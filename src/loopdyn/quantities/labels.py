@@ -1,4 +1,4 @@
-"""Labelled results (xarray) in which an unknown label is told in words, with the nearest known one."""
+"""Labelled results (xarray) in which an unknown label raises an error with the nearest known one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from loopdyn.quantities.wording import nearest
 
 
 class UnknownLabelError(LoopdynError, KeyError):
-    """There is nothing of this name; a KeyError too, which xarray expects."""
+    """There is no such label; also a KeyError, as xarray expects."""
 
     def __str__(self) -> str:
         return str(self.args[0])
@@ -24,7 +24,7 @@ class LabelIndex(PandasIndex):
     """Index of names along a dimension."""
 
     def sel(self, labels: dict[Any, Any], method: Any = None, tolerance: Any = None) -> Any:
-        """Where the labels are; xarray calls this for ``.sel`` and ``.loc``."""
+        """Positions of the labels; xarray calls this for ``.sel`` and ``.loc``."""
         try:
             return super().sel(labels, method, tolerance)
         except KeyError:
@@ -36,7 +36,7 @@ class LabelIndex(PandasIndex):
 
 
 class Dataset(xr.Dataset):  # type: ignore[no-untyped-call]
-    """An :class:`xarray.Dataset` whose variables and names are looked up with an error in words."""
+    """An :class:`xarray.Dataset` whose errors for unknown variables and names suggest the nearest known one."""
 
     __slots__ = ()
 
@@ -53,7 +53,7 @@ class Dataset(xr.Dataset):  # type: ignore[no-untyped-call]
 def dataset(
     data: Mapping[Any, Any], coords: Mapping[Any, Any], attributes: Mapping[Any, Any] | None = None
 ) -> xr.Dataset:
-    """A dataset of results; dimensions whose coordinates are names get a :class:`LabelIndex`.
+    """Dataset of results; dimensions whose coordinates are names get a :class:`LabelIndex`.
 
     Examples
     --------

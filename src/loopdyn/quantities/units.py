@@ -26,7 +26,7 @@ from loopdyn.quantities.wording import describe, explain, nearest
 # ------------------------------------------------------------------------------------- types of fields
 
 
-LARGEST = 1e60  # of any number of a model: products of a few, and their squares, stay finite
+LARGEST = 1e60  # largest number of a model: products of a few, and their squares, stay finite
 
 
 def _scalar(value: Any) -> float | str:
@@ -108,7 +108,7 @@ class Spec(BaseModel):
 
     @classmethod
     def _own_fields(cls) -> list[str]:
-        """Fields in the order of their declaration, those of the base of a kind (joint, force, ...) left out."""
+        """Fields in the order of their declaration, without those of the base of a kind (joint, force, ...)."""
         kinds = [c for c in cls.__mro__ if issubclass(c, Spec) and c is not Spec]
         declared = [key for c in reversed(kinds[:-1] or kinds) for key in inspect.get_annotations(c)]
         return [key for key in declared if key in cls.model_fields and key not in ("type", "profile")]
@@ -212,7 +212,7 @@ _parse = lru_cache(maxsize=4096)(parse)
 
 
 class Resolver:
-    """Turns the numbers of a model into SI floats and collects everything that is wrong on the way.
+    """Turns the numbers of a model into SI floats and collects all problems.
 
     Parameters
     ----------
@@ -232,12 +232,12 @@ class Resolver:
         self.parameters = dict(parameters)
         self.units = units
         self.problems: list[Problem] = []
-        self.notes: list[str] = []  # what is legal but suspicious
-        self.tables: list[tuple[str, str, Lookup]] = []  # element, name of the variable, and what is looked up
+        self.notes: list[str] = []  # legal but suspicious values
+        self.tables: list[tuple[str, str, Lookup]] = []  # element, name of the variable, and its table
         self._factors = _factors(units)
 
     def problem(self, element: str, message: str, hint: str = "", path: Path = ()) -> None:
-        """Record one problem; compiling goes on, so that all are reported at once."""
+        """Record a problem; compilation continues, so that all are reported at once."""
         self.problems.append(Problem(element, message, hint, path=path))
 
     def expression(self, text: str, element: str, path: Path) -> Expression | None:

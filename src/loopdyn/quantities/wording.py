@@ -1,4 +1,4 @@
-"""What is wrong with data, in words: pydantic's errors without its jargon, with a hint what to do."""
+"""Error messages for data: pydantic's errors without its jargon, with a hint what to do."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pydantic import BaseModel, ValidationError
 
 from loopdyn.errors import Path, Problem
 
-# What people look for and loopdyn does not have, by what they call it: said where it is asked for.
+# Features that loopdyn does not have, by their usual names: reported where a user asks for them.
 NOT_OFFERED = {
     word: f"{what} Read docs/howto/not_offered.md."
     for what, words in {
@@ -41,12 +41,12 @@ def element_of(label: str) -> str:
 
 
 def short(text: str, most: int = 60) -> str:
-    """A text cut to a length that fits into a message."""
+    """Text cut to a length that fits into a message."""
     return text if len(text) <= most else text[: most - 3] + "..."
 
 
 def describe(value: Any) -> str:
-    """What a user gave in place of what was expected."""
+    """Description of a value that a user gave instead of the expected one."""
     if value is None:
         return "nothing"
     if isinstance(value, Mapping):
@@ -59,7 +59,7 @@ def describe(value: Any) -> str:
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """A hint that names the known word nearest to `word`, or all of them if none is near.
+    """Hint with the known word nearest to `word`, or all of them if none is near.
 
     Examples
     --------
@@ -78,7 +78,7 @@ def nearest(word: str, known: Iterable[str]) -> str:
 
 @dataclass(frozen=True)
 class Finding:
-    """One error of pydantic in words: what it concerns, where the value stands, what is wrong and what to do."""
+    """Error of pydantic in words: the element, the path of the value, what is wrong and what to do."""
 
     subject: Path
     path: Path
@@ -98,8 +98,8 @@ def explain(error: ValidationError, model: type[BaseModel], element: str, data: 
 def findings(error: ValidationError, model: type[BaseModel], data: Any) -> list[Finding]:
     """Pydantic's errors on `data`, without its jargon.
 
-    Where a value may have several forms, pydantic reports the errors of each form; only those of the form
-    that the user evidently meant are kept.
+    If a value may have several forms, pydantic reports the errors of each form; only those of the form that the
+    user evidently intended are kept.
     """
     raw: dict[Path, list[Any]] = {}
     for item in error.errors():
@@ -107,7 +107,7 @@ def findings(error: ValidationError, model: type[BaseModel], data: Any) -> list[
     found = []
     for path, items in raw.items():
         if any(len(other) > len(path) and other[: len(path)] == path for other in raw):
-            continue  # the form that was meant has its own errors further inside
+            continue  # the intended form has its own errors further inside
         other_forms = ("model_type", "model_attributes_type", "dict_type", "string_type")
         meant = [item for item in items if item["type"] not in other_forms]
         if meant or len(items) == 1:
@@ -116,7 +116,7 @@ def findings(error: ValidationError, model: type[BaseModel], data: Any) -> list[
             message = f"expected a name or a mapping, found {describe(items[0]['input'])}"
             found.append(Finding(path, path, message, "Give the name, or 'key: value' pairs."))
     meant_keys = {(f.subject, f.hint) for f in found if f.message.startswith("unknown key")}
-    return [f for f in found if (f.subject, _did_you_mean(f.path)) not in meant_keys]  # one mistake, said once
+    return [f for f in found if (f.subject, _did_you_mean(f.path)) not in meant_keys]  # one mistake, reported once
 
 
 def _did_you_mean(path: Path) -> str:
@@ -124,7 +124,7 @@ def _did_you_mean(path: Path) -> str:
 
 
 def _path_in(data: Any, item: Any) -> Path:
-    """Path of an error through the data as they were given, without the names of forms that pydantic adds."""
+    """Path of an error through the given data, without the names of forms that pydantic adds."""
     path: list[str | int] = []
     last = len(item["loc"]) - 1
     for k, step in enumerate(item["loc"]):
@@ -184,12 +184,12 @@ _HINTS = {
 
 
 def _fields(model: type[BaseModel]) -> list[str]:
-    """Keys that may be written for a part; fields left out when it is saved are not for files."""
+    """Keys of a part in files; fields left out when it is saved are not for files."""
     return [f.alias or name for name, f in model.model_fields.items() if not f.exclude]
 
 
 def _models_at(model: type[BaseModel], loc: Path) -> list[type[BaseModel]]:
-    """Classes of parts that may stand at `loc`, a path as pydantic reports it, with the names of forms in it."""
+    """Classes of parts possible at `loc`, a path as pydantic reports it, with the names of forms in it."""
     here = _forms(model)
     for step in loc:
         inside = [form for outer in here for form in _step_into(outer, step)]
@@ -202,7 +202,7 @@ def _models_at(model: type[BaseModel], loc: Path) -> list[type[BaseModel]]:
 
 
 def _type_of(model: Any) -> Any:
-    """What a class is called in files: the value of its 'type', or of its 'profile'."""
+    """Name of a class in files: the value of its 'type', or of its 'profile'."""
     fields = getattr(model, "model_fields", {})
     return next((fields[key].default for key in ("type", "profile") if key in fields), None)
 

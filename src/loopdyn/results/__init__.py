@@ -1,1 +1,1 @@
-"""Runs and what is computed from them."""
+"""Results of simulations and analyses, and quantities computed from them."""

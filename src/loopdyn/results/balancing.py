@@ -1,4 +1,4 @@
-"""Counterweights: what a mass on a body changes in a given motion."""
+"""Counterweights: effect of a mass on a body in a given motion."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Counterweight:
-    """A point mass on a body, and what it changes in the motion of a run, which is taken as kept.
+    """Point mass on a body, and its effect on loads in the motion of a run, which is assumed unchanged.
 
     Attributes
     ----------
@@ -41,7 +41,7 @@ class Counterweight:
     at : (3,)
         World coordinates in m at the reference pose.
     motors : list of labels or None
-        Who keeps the motion; None: the motors and drivers of the model, if there are no more than the motion needs.
+        Motors that produce the motion; None: those and the drivers of the model, if they are not redundant.
     """
 
     run: Run = field(repr=False)
@@ -53,15 +53,15 @@ class Counterweight:
     def __post_init__(self) -> None:
         moving = self.run.system.bodies[self.run.system.n_bases :]
         if self.body not in moving:
-            text = "it does not move, so a mass there changes nothing" if self.body in self.run.system.bodies else None
+            text = "it does not move, so a mass there has no effect" if self.body in self.run.system.bodies else None
             message = text or f"there is no body '{self.body}'"
             raise ModelError([Problem(f"counterweight on '{self.body}'", message, nearest(self.body, moving))])
         if len(self.at) != 3 or not np.isfinite([self.mass, *self.at]).all():
-            raise LoopdynError(f"counterweight on '{self.body}': give a mass in kg and a place of three numbers in m.")
+            raise LoopdynError(f"counterweight on '{self.body}': give a mass in kg and a point of three numbers in m.")
 
     @cached_property
     def system(self) -> System:
-        """The mechanism with the mass."""
+        """Mechanism with the mass."""
         old = self.run.system
         m = old.mechanism.model_copy(deep=True)
         body, units = m.bodies[self.body], m.units
@@ -75,29 +75,29 @@ class Counterweight:
 
     @property
     def before(self) -> Array:
-        """Force and moment (n, 6) on the frame without the mass, as :attr:`Run.shaking`."""
+        """Shaking force and moment (n, 6) without the mass, as :attr:`Run.shaking`."""
         return self.run.shaking
 
     @cached_property
     def after(self) -> Array:
-        """Force and moment (n, 6) on the frame with the mass."""
+        """Shaking force and moment (n, 6) with the mass."""
         return replace(self.run, system=self.system, phases=()).shaking
 
     @cached_property
     def loads(self) -> tuple[InverseDynamics, InverseDynamics]:
-        """Loads of the motors, and with them of the bearings, without and with the mass."""
+        """Inverse dynamics without and with the mass: loads of the motors and of the bearings."""
         from loopdyn.analysis.inverse_dynamics import inverse_dynamics
 
         if len(self.run.pieces) > 1:
             raise LoopdynError(
-                "constraints change within the run, and a counterweight is for one motion. Split the run."
+                "constraints change within the run, but a counterweight needs one set of them. Split the run."
             )
         moved = replace(self.run, system=self.system, phases=())
         without = inverse_dynamics(self.run.system, self.run, motors=self.motors)
-        if self.motors is None and len(without.motors) > without.rank:  # the loads of the run would be shared anew
+        if self.motors is None and len(without.motors) > without.rank:  # loads would be distributed otherwise
             raise LoopdynError(
-                f"counterweight on '{self.body}': {', '.join(without.motors)} are more motors than the motion needs. "
-                "Say which of them keep it, with motors=[...]; the others stay as they are in the run."
+                f"counterweight on '{self.body}': the motors {', '.join(without.motors)} are redundant. "
+                "Choose those that produce the motion with motors=[...]; the others act as in the run."
             )
         return without, inverse_dynamics(self.system, moved, motors=self.motors)
 
@@ -109,7 +109,7 @@ class Counterweight:
     def table(self) -> pandas.DataFrame:
         """Peaks and RMS without and with the mass: shaking, bearings, motors.
 
-        Of the shaking force the weight is taken off: it does not shake.
+        The weight is subtracted from the shaking force, since it is constant.
         """
         import pandas as pd
 
@@ -124,7 +124,7 @@ class Counterweight:
                 rows[name] = (unit, float(np.abs(a).max()), float(np.abs(b).max()), *rms)
 
         moving = [self._moving(s, force) for s, force in ((self.run.system, self.before), (self.system, self.after))]
-        add("shaking force, weight taken off", "N", *(np.linalg.norm(x, axis=1) for x in moving))
+        add("shaking force without weight", "N", *(np.linalg.norm(x, axis=1) for x in moving))
         turning = [np.linalg.norm(x[:, 3:], axis=1) for x in (self.before, self.after)]
         add("shaking moment about the origin", "N m", *turning)
         one, other = self.loads
@@ -149,12 +149,12 @@ class Counterweight:
 
     def __str__(self) -> str:
         place = ", ".join(f"{x:g}" for x in self.at)
-        lines = [f"{self.mass:g} kg on {self.body} at ({place}) m; the motion is taken as kept"]
+        lines = [f"{self.mass:g} kg on {self.body} at ({place}) m; the motion is assumed unchanged"]
         table = self.table()
         width = max(len(str(name)) for name in table.index) + 2
         lines.append(f"{'':<{width}}{'peak':>12}{'with it':>12}{'RMS':>12}{'with it':>12}  unit")
         for name, (unit, *numbers) in table.iterrows():
             lines.append(f"{name!s:<{width}}" + "".join(f"{x:>12.5g}" for x in numbers) + f"  {unit}")
         if any(str(name).endswith("?") for name in table.index):
-            lines.append("?: not determined by the rigid model")
+            lines.append("?: statically indeterminate")
         return "\n".join(lines)

@@ -1,8 +1,8 @@
 """Loads of bearings over a motion, for a report: in world axes and in axes of the bodies, peaks, means, RMS.
 
-Of each joint: force and moment on its declared child at the origin of M. Loads of motors, springs and friction that
-act on the joint's own freedom are not among them (docs/notation.md). Components that redundancy leaves undetermined
-are marked; what is the sum of marked components is marked, too.
+For each joint: force and moment on its declared child at the origin of M. Loads of motors, springs and friction on the
+joint's own freedom are not included (docs/notation.md). Statically indeterminate components are marked, and so are
+sums that contain them.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ Array = NDArray[np.float64]
 Marks = NDArray[np.bool_]
 
 FRAMES = ("world", "parent", "child")  # axes in which loads are given: of the world, of the joint's two bodies
-MIXED = 1e-9  # share of a component in another axis below which it is rounding
+MIXED = 1e-9  # fraction of a component in another axis below which it is rounding
 
 
 @dataclass(frozen=True, eq=False)
 class Bearings:
-    """Loads of all bearings over a motion; print it for a table.
+    """Loads of all bearings over a motion; prints as a table.
 
     Attributes
     ----------
@@ -42,11 +42,11 @@ class Bearings:
     t : (n,) array
     joints : tuple of str
     wrench : (n, joints, 6) array
-        Moment and force on the child at M, in axes of F. Not a number where forces are unbounded.
+        Moment and force on the child at M, in axes of F. NaN where forces are unbounded.
     unique : (joints, 6) array of bool
-        False for components that redundancy leaves undetermined.
+        False for statically indeterminate components.
     axes : (n, joints, 3, 3, 3) array
-        For each of :data:`FRAMES` the rotation that turns components in F into components in it.
+        Rotation from components in F to components in each of :data:`FRAMES`.
     """
 
     system: System = field(repr=False)
@@ -58,7 +58,7 @@ class Bearings:
 
     @classmethod
     def of(cls, system: System, t: Array, q: Array, joints: Sequence[str], wrench: Array, unique: Marks) -> Bearings:
-        """From reactions along a motion."""
+        """Bearing loads from reactions along a motion."""
         axes = np.zeros((len(t), len(joints), len(FRAMES), 3, 3))
         still = np.zeros(system.nv)
         for k in range(len(t)):
@@ -70,19 +70,19 @@ class Bearings:
         return cls(system, t, tuple(joints), wrench, unique, axes)
 
     def index(self, joint: str) -> int:
-        """Number of a joint."""
+        """Index of a joint."""
         if joint not in self.joints:
             raise ModelError([Problem("bearing", f"there is no joint '{joint}'", nearest(joint, self.joints))])
         return self.joints.index(joint)
 
     def load(self, joint: str, axes: str = "world") -> tuple[Array, Array, Marks]:
-        """Force (n, 3) in N and moment (n, 3) in N m in the axes named, and which of fx, fy, fz, mx, my, mz are known.
+        """Force (n, 3) in N, moment (n, 3) in N m, and which of fx, fy, fz, mx, my, mz are determinate.
 
         Parameters
         ----------
         joint : str
         axes : {"world", "parent", "child"}
-            Of the world, or turning with the joint's parent or child (their own frames).
+            World axes, or the body axes of the joint's parent or child.
         """
         if axes not in FRAMES:
             raise LoopdynError(f"there are no axes '{axes}' of a bearing. Use one of: {', '.join(FRAMES)}.")
@@ -121,18 +121,18 @@ class Bearings:
         )
 
     def parts(self, joint: str) -> dict[str, tuple[str, Array, bool]]:
-        """What a bearing is chosen by: unit, values (n,) and whether they are determined, by name.
+        """Loads that a bearing is selected by: unit, values (n,) and whether they are determinate, by name.
 
         Radial and axial force and tilting and axial moment for bearings with an axis, guiding force of a slide, normal
-        force of a plane, force and moment for others; single components in axes of F where only some of them are
-        determined.
+        force of a plane, force and moment for others; single components in axes of F if only some of them are
+        determinate.
         """
         n = self.index(joint)
         w, known = self.wrench[:, n], self.unique[n]
         found = {}
         for name, group in self.system.joints[joint].spec.bearing_loads.items():
             alike = len(set(known[list(group)].tolist())) == 1
-            # a sum of what is known and what is not is neither: its components are given instead
+            # a sum with indeterminate components is useless: the components are given instead
             for label, columns in {name: group}.items() if alike else [(COMPONENTS[k], (k,)) for k in group]:
                 unit = "N" if columns[0] > 2 else "N m"
                 found[label] = unit, np.linalg.norm(w[:, columns], axis=1), bool(known[list(columns)].all())
@@ -141,8 +141,8 @@ class Bearings:
     def table(self) -> pandas.DataFrame:
         """Peak with its time, mean and RMS over time of each part of each bearing's load, N and N m.
 
-        Parts that are zero throughout are left out; those that are not determined have a question mark and the values
-        of the stated distribution. Times of unbounded forces do not count.
+        Parts that are zero throughout are left out; indeterminate ones have a question mark and the values of the
+        stated distribution. Times of unbounded forces are excluded.
         """
         import pandas as pd
 
@@ -170,28 +170,28 @@ class Bearings:
         for name, (unit, peak, t, mean, rms, _) in table.iterrows():
             lines.append(f"{name!s:<{width}}{peak:>12.5g}{t:>12.5g}{mean:>12.5g}{rms:>12.5g}  {unit}")
         if not table["determined"].all():
-            lines.append("?: not determined by the rigid model; values of one distribution, see ld.reactions")
+            lines.append("?: statically indeterminate; values of one distribution, see ld.reactions")
         if open_:
-            lines.append(f"not determined by the rigid model, and zero in this distribution: {', '.join(open_)}")
+            lines.append(f"statically indeterminate, and zero in this distribution: {', '.join(open_)}")
         unbounded = int(np.count_nonzero(~np.isfinite(self.wrench).all(axis=(1, 2))))
         if unbounded:
-            lines.append(f"left out: {unbounded} times in passages of singular poses, where forces may be unbounded")
+            lines.append(f"left out: {unbounded} times in singular passages, where forces may be unbounded")
         return "\n".join(lines)
 
 
-# Share of the largest load of all bearings below which a load is rounding.
+# Fraction of the largest load of all bearings below which a load is rounding.
 ROUNDING = 1e-10
 
 
 def over_time(values: Array, t: Array) -> float:
-    """Mean over time by the trapezoidal rule; of the values alone where time stands still."""
+    """Mean over time by the trapezoidal rule; mean of the values if all times are equal."""
     if len(t) < 2 or t[-1] <= t[0]:
         return float(np.mean(values))
     return float(np.trapezoid(values, t) / (t[-1] - t[0]))
 
 
 def rms(values: Array, t: Array) -> float:
-    """Root of the mean square over time.
+    """Root mean square over time.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Runs beside each other."""
+"""Comparison of runs."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ Array = NDArray[np.float64]
 
 
 def compare_runs(runs: Sequence[Run], names: Sequence[str] | None = None) -> xarray.Dataset:
-    """Several runs of variants beside each other: q, v and energies along a new dimension ``run``.
+    """Combine runs of variants: q, v and energies along a new dimension ``run``.
 
     Parameters
     ----------
     runs : list of Run
-        They may have different systems; what one of them does not have is not a number there.
+        They may have different systems; quantities that a run does not have are NaN.
     names : list of str, optional
         By default the names of the systems, numbered.
 
@@ -52,7 +52,7 @@ def compare_runs(runs: Sequence[Run], names: Sequence[str] | None = None) -> xar
 
 
 def differences(run: Run, other: Run) -> pandas.DataFrame:
-    """Largest differences of two runs at the times of the first: what :meth:`Run.compare` gives."""
+    """Largest differences of two runs at the times of the first: the result of :meth:`Run.compare`."""
     import pandas as pd
 
     a, b = _common([run, other])

@@ -1,4 +1,4 @@
-"""Everything that is known of a run, with labels and units."""
+"""Dataset of a run, with labels and units."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def labelled(run: Run) -> xarray.Dataset:
-    """What :attr:`Run.data` gives."""
+    """Dataset of :attr:`Run.data`."""
     from loopdyn.quantities.labels import dataset
 
     s, p, d = run.system, run.path, run.diagnostics
@@ -41,7 +41,7 @@ def labelled(run: Run) -> xarray.Dataset:
         "residual_velocity": (per_row, d.residual[:, 1], {"units": "rad/s or m/s"}),
         "residual_acceleration": (per_row, d.residual[:, 2], {"units": "rad/s2 or m/s2"}),
         "steps": ("time", p.steps),
-        "unbounded": ("time", run.unbounded, {"means": "in the passage of a singular pose: no forces are given"}),
+        "unbounded": ("time", run.unbounded, {"means": "in a singular passage: no forces are given"}),
     }
     coords: dict[str, Any] = {
         "time": ("time", p.t, {"units": "s"}),

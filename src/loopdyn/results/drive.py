@@ -1,4 +1,4 @@
-"""What :func:`loopdyn.drive` found: poses, derivatives and events over the parameter, in words, tables and plots."""
+"""Result of :func:`loopdyn.drive`: poses, derivatives and events over the parameter, as text, tables and plots."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-FILM = 4.0  # seconds that a film of a range takes
+FILM = 4.0  # default length of a film of a range, s
 
 Kind = Literal[
     "dead point", "change point", "turning point", "limit", "end of a curve", "tolerance", "left open", "lost"
@@ -36,25 +36,25 @@ Kind = Literal[
 
 @dataclass(frozen=True)
 class DriveEvent:
-    """A pose that matters, located to rounding.
+    """Special pose of a kinematic analysis, located to rounding.
 
     Attributes
     ----------
     kind : str
-        "dead point": the inputs cannot go on, the loops would open; other coordinates move while the inputs stand.
-        "turning point": a coordinate turns back, its transmission ratio is zero; as an input it would be dead here.
-        "change point": rows of the loops become dependent and branches of motion cross; the drive keeps to its own.
-        "limit": a joint has reached its limit. "end of a curve": a row is undefined beyond. "tolerance": a redundant
-        constraint that is left open leaves its tolerance. "left open": others are left open from here on, the pose
-        jumps by the tolerance at most. "lost": none of these.
+        "dead point": the inputs cannot go on, the loops would open; other coordinates can move while the inputs are
+        fixed. "turning point": a coordinate reverses, its transmission ratio is zero; as an input it would have a dead
+        point here. "change point": rows of the loops become dependent and branches cross; the analysis stays on its
+        branch. "limit": a joint has reached its limit. "end of a curve": a row is undefined beyond. "tolerance": a
+        redundant constraint that is left open exceeds its tolerance. "left open": others are left open from here on,
+        the pose jumps by the tolerance at most. "lost": none of these.
     value : float
-        Parameter of the drive there: value of a single input, share of the way for several, or the time. SI.
+        Parameter there: value of a single input, fraction of the ranges of several, or time. SI.
     inputs : dict
         Values of the inputs, SI.
     label : str
-        Coordinate that turns back or is at its limit.
+        Coordinate that reverses or is at its limit.
     text : str
-        The same in words.
+        Description in words.
     state : State
         The pose, at rest.
     """
@@ -69,26 +69,27 @@ class DriveEvent:
 
 @dataclass(frozen=True, eq=False)
 class Drive:
-    """What a mechanism does when its inputs are moved; print it for a summary.
+    """Kinematic analysis of a mechanism over its inputs; prints a summary.
 
     Attributes
     ----------
     system : System
     inputs : tuple of str
     parameter : str
-        What the motion is given over: "input" (a range of one input), "share" (ranges of several, from 0 to 1), "time".
+        Independent variable: "input" (a range of one input), "share" (ranges of several, from 0 to 1) or "time".
     status : str
         "complete", or "stopped" before the end of the range.
     message : str
-        Why it stopped, and what to do next.
+        Reason why it stopped, and what to do.
     events : tuple of DriveEvent
         In the order of the motion.
     data : xarray.Dataset
         By step: `q` of all coordinates, those of cut joints included; `v` and `a`, their first and second derivatives
         by the parameter (for a range of one input: per unit of its speed, the kinematic influence coefficients);
-        `ratio` and `ratio2`, first and second derivatives by the inputs; `quality`; `regular`. SI units.
+        `ratio` and `ratio2`, first and second derivatives by the inputs; `quality`, the smallest singular value;
+        `regular`. SI units.
     units : str
-        "SI" or "model": of what is printed, plotted and tabulated. `data` is always in SI units.
+        "SI" or "model": units of text, plots and tables. `data` is always in SI units.
     tolerated : tuple
         By step, the redundant constraints that are left open within a tolerance, see :func:`loopdyn.assemble`, or None.
     left_open : dict
@@ -108,16 +109,16 @@ class Drive:
 
     @property
     def limit(self) -> DriveEvent | None:
-        """Where the motion had to stop, if it had to."""
+        """Event at which the motion had to stop, if it had to."""
         return self.events[-1] if self.status == "stopped" and self.events else None
 
     @property
     def steps(self) -> int:
-        """How many poses there are."""
+        """Number of poses."""
         return int(self.data.sizes["step"])
 
     def state(self, k: int) -> State:
-        """State of step k: derivatives by the parameter as speeds."""
+        """State of step k, with derivatives by the parameter as speeds."""
         if not -self.steps <= k < self.steps:
             raise LoopdynError(f"the drive has steps 0 to {self.steps - 1}, not {k}.")
         d = self.data
@@ -125,7 +126,7 @@ class Drive:
         v = np.array(d["v"].values[k, : self.system.nv])
         return State(float(d["time"].values[k]), np.array(q), v, tolerated=self.tolerated[k])
 
-    # ------------------------------------------------------------------------------------------- what it says
+    # --------------------------------------------------------------------------------------------- quantities
 
     def ratio(self, output: str, by: str | None = None) -> xarray.DataArray:
         """Transmission ratio of two coordinates: the speed of `output` per speed of `by` along the motion.
@@ -133,8 +134,8 @@ class Drive:
         Parameters
         ----------
         output, by : str
-            Labels, also of cut joints; `by` is the first input unless it is given. Where `by` stands still the ratio is
-            infinite.
+            Labels of tree or cut joints; by default `by` is the first input. Where the speed of `by` is zero the ratio
+            is infinite.
 
         Examples
         --------
@@ -161,7 +162,7 @@ class Drive:
     def _motions(self) -> list[Motion]:
         """Motion of all bodies at each step; derivatives are by the parameter."""
         s, d = self.system, self.data
-        frozen = self.parameter != "time" and bool(s.mechanism.base)  # a base in motion is to stand still
+        frozen = self.parameter != "time" and bool(s.mechanism.base)  # a moving base is taken at rest
         found = []
         for k in range(self.steps):
             state, a = self.state(k), d["a"].values[k, : s.nv]
@@ -231,20 +232,20 @@ class Drive:
     def transmission_angle(self, output: str, at: str | None = None) -> xarray.DataArray:
         """Transmission angle at the output link of a planar mechanism, rad, from 0 (dead) to pi/2 (best).
 
-        The output link is the one that the joint `output`, a pin or a slide, holds to the ground. It is moved by a
-        coupler, a body with two joints, through their common joint `at`. The force between them acts, but for weight,
-        inertia and friction, along the line through both pins of the coupler (for a slide between them, square to it),
-        and the angle is 90 degrees less that between this line and the direction in which the point of the output link
-        moves: for a four-bar the angle between coupler and rocker, for a slider-crank that between the rod and the
-        normal of the slide. It concerns the output link alone; `quality` in the data, the smallest singular value of
-        the Jacobian of all rows and inputs in natural units (rad, sizes of the mechanism), is meant for any mechanism.
+        The joint `output`, revolute or prismatic, connects the output link to the ground. A coupler, a body with two
+        joints, moves it through their common joint `at`. Without weight, inertia and friction the force between them
+        acts along the line through both revolute joints of the coupler (perpendicular to the axis of a prismatic joint
+        between them), and the angle is 90 degrees minus that between this line and the direction of motion of the point
+        on the output link: for a four-bar the angle between coupler and rocker, for a slider-crank that between the rod
+        and the normal of the slide. It concerns the output link alone; `quality` in the data, the smallest singular
+        value of the Jacobian of all rows and inputs in natural units, is defined for any mechanism.
 
         Parameters
         ----------
         output : str
             Joint between the ground and the output link.
         at : str, optional
-            Joint between coupler and output link, where there are several.
+            Joint between coupler and output link, if there are several.
 
         Examples
         --------
@@ -259,10 +260,10 @@ class Drive:
         name = f"transmission angle at {output}"
         return xr.DataArray(value, dims="step", coords=self._coords(), name=name, attrs={"units": "rad"})
 
-    # --------------------------------------------------------------------------------------------- in words
+    # -------------------------------------------------------------------------------------- text and tables
 
     def _scale(self, dimension: str) -> float:
-        """SI value of one unit of what is shown."""
+        """SI value of one display unit."""
         return self.system.mechanism.units.factor(dimension) if self.units == "model" and dimension else 1.0
 
     def _dimension(self, label: str) -> str:
@@ -287,7 +288,7 @@ class Drive:
         """Name and unit of the parameter, for axes and tables."""
         if self.parameter == "time":
             return "time in s"
-        return "share of the way" if self.parameter == "share" else f"{self.inputs[0]} in {self.unit(self.inputs[0])}"
+        return "fraction of range" if self.parameter == "share" else f"{self.inputs[0]} in {self.unit(self.inputs[0])}"
 
     def parameter_values(self) -> Array:
         """Values of the parameter in the unit in which it is shown."""
@@ -295,7 +296,7 @@ class Drive:
         return np.asarray(self.shown(self.inputs[0], values) if self.parameter == "input" else values)
 
     def to_dataframe(self) -> pandas.DataFrame:
-        """One row per step in the units that are shown, which the names of the columns tell."""
+        """Data frame with one row per step, in the display units, which the column names contain."""
         import pandas as pd
 
         d = self.data
@@ -340,13 +341,14 @@ class Drive:
                 cells = "".join(f"{n:>13.6g}" for n in numbers) + f"{ratios.get(label, ''):>19}"
                 lines.append(f"  {label:<16}{self.unit(label):<6}{cells}")
             worst = int(np.argmin(d["quality"].values))
-            lines.append(f"  quality (0 is singular) at least {d['quality'].values[worst]:.3g}, at {span[worst]:.6g}")
+            least = float(d["quality"].values[worst])
+            lines.append(f"  smallest singular value (quality) at least {least:.3g}, at {span[worst]:.6g}")
         lines += [f"  {e.text}" for e in self.events] or ["  no dead, turning or change points"]
         lines += [f"  {said_open(self.left_open)}"] if self.left_open else []
         return "\n".join(lines)
 
     def _largest_ratios(self) -> dict[str, str]:
-        """Largest speed of each coordinate per speed of the input, in the units that are shown; of one input only."""
+        """Largest speed of each coordinate per speed of the input, in display units; for one input only."""
         if len(self.inputs) != 1 or not self.steps:
             return {}
         one = self.shown(self.inputs[0], 1.0)
@@ -358,7 +360,7 @@ class Drive:
         return out
 
     def as_data(self) -> dict[str, Any]:
-        """The summary as plain data, in the units that are shown."""
+        """Summary as plain data, in display units."""
         span = self.parameter_values()
         return {
             "name": self.system.name,
@@ -391,10 +393,10 @@ class Drive:
             ],
         }
 
-    # -------------------------------------------------------------------------------------------- looking at it
+    # -------------------------------------------------------------------------------------------------- plots
 
     def plot(self, *labels: str) -> Figure:
-        """Coordinates, their first and second derivatives and the quality over the parameter, with the events.
+        """Plot coordinates, their first and second derivatives and the smallest singular value, with the events.
 
         Parameters
         ----------
@@ -406,7 +408,7 @@ class Drive:
         return plot_drive(self, [self._known(label) for label in labels])
 
     def plot_point(self, body: str, at: ArrayLike) -> Figure:
-        """The path of a point of a body, drawn in the plane in which it is widest; arguments as in :meth:`point`."""
+        """Plot the path of a point of a body in the plane of its largest extent; arguments as in :meth:`point`."""
         from loopdyn.output.plot.drives import plot_drive_point
 
         return plot_drive_point(self, body, self.point(body, at))
@@ -418,7 +420,7 @@ class Drive:
         ----------
         path : str or Path
         seconds : float
-            How long a film of a range takes; a motion of time takes its own.
+            Length of a film of a range; a motion in time has its own.
         **options
             Those of :func:`loopdyn.output.viewer.page.write_page` and :func:`loopdyn.output.plot.film.write_film`.
         """

@@ -1,4 +1,4 @@
-"""What `equilibrium` and `preload` found, in words and as data."""
+"""Results of `equilibrium` and `preload`, as text and data."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Equilibrium:
-    """A pose at which nothing pushes the mechanism away; print it.
+    """Static equilibrium and its stability; prints a summary.
 
     Attributes
     ----------
@@ -32,17 +32,17 @@ class Equilibrium:
     stability : str
         "stable", "unstable" or "neutral", by the eigenvalues of the reduced stiffness.
     freedoms : tuple of str
-        Speeds on which the stiffness is written, as many as the mechanism has freedoms.
+        Speeds for which the stiffness is given, as many as the mechanism has degrees of freedom.
     stiffness : (k, k) array
-        Reduced stiffness: load that pushes back, per displacement of these coordinates; N m/rad, N/m.
+        Reduced stiffness: restoring load per displacement of these coordinates; N m/rad, N/m.
     eigenvalues : (k,) array
-        Of the stiffness in natural units (rad, sizes of the mechanism), ascending by their real parts, N m.
+        Eigenvalues of the stiffness in natural units, ascending by their real parts, N m.
     conservative : bool
         Whether the stiffness is symmetric.
     loads : dict
-        Load of each force of the model: pull of a line, torque or force on a coordinate; SI.
+        Load of each force of the model: tension of a line, torque or force on a coordinate; SI.
     note : str
-        What to bear in mind.
+        Remarks on the result.
     """
 
     system: System = field(repr=False)
@@ -56,16 +56,16 @@ class Equilibrium:
     note: str = ""
 
     def __getitem__(self, label: str) -> float:
-        """Value of a joint coordinate, of cut joints too, rad or m."""
+        """Value of a coordinate of a tree or cut joint, rad or m."""
         return coordinate(self.system, self.state, label)
 
     @cached_property
     def reactions(self) -> Reactions:
-        """What the joints carry there."""
+        """Joint reactions there."""
         return reactions(self.system, self.state, np.zeros(self.system.nv))
 
     def as_data(self) -> dict[str, Any]:
-        """Everything as plain data, SI."""
+        """Plain data of the equilibrium, SI."""
         carried = self.reactions
         open_ = [f"{j}.{c}" for j, marks in zip(carried.joints, carried.unique, strict=True)
                  for c, known in zip(COMPONENTS, marks, strict=True) if not known]  # fmt: skip
@@ -98,7 +98,7 @@ class Equilibrium:
 
 @dataclass(frozen=True, eq=False)
 class Equilibria(Sequence[Equilibrium]):
-    """Equilibria found in a range, in the order of the coordinate searched; print them.
+    """Equilibria found in a range, in the order of the searched coordinate; prints a table.
 
     Attributes
     ----------
@@ -106,9 +106,9 @@ class Equilibria(Sequence[Equilibrium]):
     labels : tuple of str
         Coordinates that were searched.
     complete : bool
-        Whether all poses on the way were gone through, so that there are no others on this circuit.
+        Whether all poses were examined, so that there are no other equilibria on this circuit.
     note : str
-        Where the search went.
+        Range of the search.
     """
 
     system: System = field(repr=False)
@@ -146,7 +146,7 @@ class Equilibria(Sequence[Equilibrium]):
 
 @dataclass(frozen=True)
 class Preload:
-    """What makes a pose an equilibrium.
+    """Value of a force that makes a pose an equilibrium.
 
     Attributes
     ----------
@@ -157,7 +157,7 @@ class Preload:
     value : float
         SI.
     mechanism : Mechanism
-        The model with it.
+        Model with this value.
     """
 
     force: str
@@ -170,7 +170,7 @@ class Preload:
 
 
 def units_of(system: System, label: str) -> tuple[float, str]:
-    """SI value and name of the unit in which the model writes a coordinate."""
+    """SI value and name of the model's unit of a coordinate."""
     dimension = system.labels.coordinates[label].dimension
     units = system.mechanism.units
     return units.factor(dimension), {"angle": units.angle, "length": units.length}.get(dimension, "")
@@ -183,7 +183,7 @@ def _shown(system: System, state: State, label: str) -> str:
 
 
 def positions(system: System, state: State) -> list[tuple[str, str]]:
-    """Coordinates of the tree with units as the model has them."""
+    """Coordinates of the tree in the units of the model."""
     return [(label, _shown(system, state, label)) for label in system.coordinates if label in system.speeds]
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 TURNS = 12  # corrections of speeds whose rates are known
-SMALL = 1e-4  # share of an output interval over which rates are differenced; its square is the relative error
+SMALL = 1e-4  # fraction of an output interval for differences of rates; its square is the relative error
 
 
 def between(s: System, p: Trajectory, k: int, t: float) -> State:
@@ -32,14 +32,14 @@ def between(s: System, p: Trajectory, k: int, t: float) -> State:
     moved = h * x * v0 + (h * x) ** 2 / 2 * a0 + x**3 * (c[0] + x * (c[1] + x * c[2]))
     rate = v0 + h * x * a0 + x * x / h * (3.0 * c[0] + x * (4.0 * c[1] + x * 5.0 * c[2]))
     v, found = rate.copy(), np.empty(s.nv)
-    for _ in range(TURNS):  # rates differ from speeds by half the turn within an interval, so errors fade fast
+    for _ in range(TURNS):  # rates differ from speeds by half the rotation within an interval: fast convergence
         rates(s.ints, moved, v, found)
         v += rate - found
     return State(float(t), increment(s, p.q[k], moved), v)
 
 
 def _rates(system: System, xi: Array, v: Array, a: Array, h: float) -> tuple[Array, Array]:
-    """First and second derivative of increments xi at speeds v and accelerations a: v and a but for quaternions."""
+    """First and second derivative of increments xi at speeds v and accelerations a: v and a except for quaternions."""
     d = SMALL * h
     first, ahead, behind = (np.empty(system.nv) for _ in range(3))
     rates(system.ints, xi, v, first)

@@ -1,4 +1,4 @@
-"""What `inverse_dynamics` found: loads of motors along a motion, in words, tables and plots."""
+"""Result of `inverse_dynamics`: motor loads along a motion, as text, tables and plots."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class InverseDynamics:
-    """Loads of motors along a motion; print it for a table.
+    """Motor loads along a motion; prints as a table.
 
     Attributes
     ----------
     system : System
-        The mechanism without what the motors replace.
+        Mechanism without the motors and drivers that the motors replace.
     motors : tuple of str
         Labels of the joint speeds on which the motors act.
     units : tuple of str
@@ -43,22 +43,22 @@ class InverseDynamics:
     t, q, v, a : arrays
         The motion.
     load, speed : (n, motors) arrays
-        SI. Not a number where the mechanism is in a singular pose.
+        SI. NaN where the mechanism is in a singular pose.
     internal : (n, motors) array
-        Part of the loads that is self-balanced: it moves nothing.
+        Self-balanced part of the loads, which does not affect the motion.
     residual : (n, nv) array
         Generalised forces, by speed of the tree, that the motion needs and no motor can supply.
     possible : (n,) array of bool
-        Where the residual is zero but for rounding.
+        Whether the residual is zero up to rounding.
     freedoms, rank : int
-        Freedoms of the mechanism, and how many of them the motors can drive independently.
+        Degrees of freedom of the mechanism, and number of them that the motors can drive independently.
     rule : str
-        How loads are shared among redundant motors; empty if there is nothing to share.
+        Distribution of loads among redundant motors; empty if none is redundant.
     replaced : tuple of str
         Motors and drivers of the model that were left out.
     pieces : tuple
-        Of a run whose constraints change on the way: the mechanism, first sample and the one behind the last of each
-        part; one otherwise.
+        Parts with one set of constraints: the mechanism, the first sample and one past the last; a single part unless
+        constraints change within the motion.
     """
 
     system: System = field(repr=False)
@@ -81,9 +81,9 @@ class InverseDynamics:
 
     @property
     def verdict(self) -> str:
-        """Whether the mechanism is fully, under- or over-actuated, in words."""
+        """Statement whether the mechanism is fully, under- or over-actuated."""
         n = len(self.motors)
-        under = f"{self.freedoms - self.rank} of {self.freedoms} freedoms without a motor"
+        under = f"{self.freedoms - self.rank} of {self.freedoms} degrees of freedom without a motor"
         over = f"{n - self.rank} of {n} motors redundant"
         if self.rank < self.freedoms:
             return f"under-actuated: {under}" + (f"; {over}" if n > self.rank else "")
@@ -96,7 +96,7 @@ class InverseDynamics:
 
     @cached_property
     def data(self) -> xarray.Dataset:
-        """Everything with labels and units."""
+        """Dataset of all results, with labels and units."""
         from loopdyn.quantities.labels import dataset
 
         by_motor = ("time", "motor")
@@ -153,9 +153,9 @@ class InverseDynamics:
     def __str__(self) -> str:
         lines = [f"{self.system.name}: {self.verdict}, {len(self.t)} times from {self.t[0]:g} to {self.t[-1]:g} s"]
         if self.rule:
-            lines.append(f"shared by: {self.rule}")
+            lines.append(f"distribution: {self.rule}")
         if self.replaced:
-            lines.append(f"left out of the model, replaced by these loads: {', '.join(self.replaced)}")
+            lines.append(f"motors and drivers of the model replaced by these loads: {', '.join(self.replaced)}")
         lines.append(f"{'':<14}{'peak':>12}{'at t in s':>12}{'RMS':>12}  unit")
         for name, (unit, peak, t, rms, *_) in self.table().iterrows():
             lines.append(f"{name!s:<14}{peak:>12.5g}{t:>12.5g}{rms:>12.5g}  {unit}")
@@ -184,7 +184,7 @@ class InverseDynamics:
         write(path, csv_text(self.to_dataframe()))
 
     def state(self, k: int) -> State:
-        """State number k of the motion."""
+        """State k of the motion."""
         if not -len(self.t) <= k < len(self.t):
             raise LoopdynError(f"the motion has states 0 to {len(self.t) - 1}, not {k}.")
         piece = next(s for s, first, end in self.pieces if first <= k % len(self.t) < end)
@@ -197,7 +197,7 @@ class InverseDynamics:
 
     @cached_property
     def wrench(self) -> tuple[Array, NDArray[np.bool_]]:
-        """Reactions (n, joints, 6) with these loads, and which are unique (joints, 6), as of :attr:`Run.wrench`."""
+        """Reactions (n, joints, 6) with these loads, and which are unique (joints, 6), as in :attr:`Run.wrench`."""
         names = tuple(self.system.mechanism.joints)
         wrench, unique = np.full((len(self.t), len(names), 6), np.nan), np.ones((len(names), 6), bool)
         for system, first, end in self.pieces:
@@ -206,28 +206,26 @@ class InverseDynamics:
                     loads = dict(zip(self.motors, self.load[k].tolist(), strict=True))
                     found = reactions(system, self.state(k), self.a[k], loads=loads)
                     order = [names.index(name) for name in found.joints]
-                    wrench[k] = 0.0  # of joints that are released then
+                    wrench[k] = 0.0  # reactions of joints that are released then
                     wrench[k, order] = found.wrench
                     unique[order] &= found.unique
         return wrench, unique
 
     def bearings(self) -> Bearings:
-        """Loads of all bearings along the motion, as :meth:`Run.bearings` gives them."""
+        """Loads of all bearings along the motion, as in :meth:`Run.bearings`."""
         wrench, unique = self.wrench
         return Bearings.of(self.system, self.t, self.q, tuple(self.system.mechanism.joints), wrench, unique)
 
     def mechanism(self) -> Mechanism:
-        """The model with a motor for each load, as a table of ``t``: simulated, it makes the motion.
+        """Model with a motor for each load, given as a table of ``t``: its simulation reproduces the motion.
 
-        Between the times loads follow a smooth curve through the samples. Motors are called ``"motor_A"``, after their
-        coordinates.
+        Between the times loads follow a smooth curve through the samples. Motors are named after their coordinates,
+        e.g. ``"motor_A"``.
         """
         if len(self.pieces) > 1:
-            raise LoopdynError("constraints change within the motion, and a model has one set of them. Split the run.")
+            raise LoopdynError("constraints change within the motion, but a model has one set of them. Split the run.")
         if len(self.t) < 2 or np.any(np.diff(self.t) <= 0.0) or not np.isfinite(self.load).all():
-            raise LoopdynError(
-                "loads become motors of a model only if they are known at two or more ascending times. Give such times."
-            )
+            raise LoopdynError("motors of a model need loads at two or more ascending times. Give such times.")
         m = self.system.mechanism.model_copy(deep=True)
         for k, (label, unit) in enumerate(zip(self.motors, self.units, strict=True)):
             key = "torque" if unit == "N m" else "force"
@@ -237,32 +235,32 @@ class InverseDynamics:
         return m
 
     def plot(self) -> Figure:
-        """Load over speed of each motor, as beside the curve of a catalogue: a closed line over a cycle."""
+        """Plot load over speed of each motor, for comparison with its characteristic: a closed curve over a cycle."""
         from loopdyn.output.plot.motors import plot_motors
 
         return plot_motors(self)
 
 
 def what_is_missing(found: InverseDynamics) -> str:
-    """The largest load that the motion needs and no motor supplies, in words."""
+    """Message with the largest load that the motion needs and no motor can supply."""
     worst = np.abs(found.residual / np.where(found.system.turning, 1.0, 1.0 / found.system.size))
     k, n = np.unravel_index(int(np.argmax(worst)), worst.shape)
     label = found.system.speeds[int(n)]
     unit = "N m" if found.system.turning[int(n)] else "N"
     return (
-        f"the motors {', '.join(found.motors)} cannot make this motion of '{found.system.name}' ({found.verdict}): at "
-        f"t = {found.t[int(k)]:g} s a load of {found.residual[k, n]:.4g} {unit} is missing on {label}, which none of "
-        "them can supply."
+        f"the motors {', '.join(found.motors)} cannot produce this motion of '{found.system.name}' ({found.verdict}): "
+        f"at t = {found.t[int(k)]:g} s a load of {found.residual[k, n]:.4g} {unit} is missing on {label}, which none "
+        "of them can supply."
     )
 
 
 def element_name(what: str, label: str) -> str:
-    """Name of an element that acts on a coordinate, which may be one of several of its joint."""
+    """Name of an element that acts on a coordinate, with dots of the label replaced."""
     return f"{what}_{label.replace('.', '_')}"
 
 
 def _rms(values: Array, t: Array) -> float:
-    """Root of the mean square over time; of the samples where times do not ascend."""
+    """Root mean square over time; of the samples if times do not ascend."""
     if len(t) < 2 or t[-1] <= t[0] or np.any(np.diff(t) < 0.0):
         return float(np.sqrt(np.mean(values**2)))
     return float(np.sqrt(np.trapezoid(values**2, t) / (t[-1] - t[0])))

@@ -1,4 +1,4 @@
-"""`Run`: what a simulation gives."""
+"""`Run`: result of a simulation."""
 
 from __future__ import annotations
 
@@ -39,23 +39,23 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-# Share of the weight times the size of the mechanism below which energies are rounding.
+# Fraction of the weight times the size of the mechanism below which energies are rounding.
 NO_ENERGY = 1e-6
 
 
 @dataclass(frozen=True)
 class Statistics:
-    """Work of an integrator, and the seconds it took: altogether, and of these for the motion itself."""
+    """Counts of an integrator, and computing time in seconds: in all, and for the integration alone."""
 
     steps: int = 0
     rejected: int = 0
     evaluations: int = 0
     seconds: float = 0.0
-    integrating: float = 0.0  # without what was prepared before; looks at the outputs and events included
+    integrating: float = 0.0  # without preparation; includes checks of outputs and events
 
 
 class RunError(LoopdynError):
-    """A run ended before its time."""
+    """A run ended early."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Trajectory:
     q: Array
     v: Array
     a: Array
-    work: Array  # (n, sources) of forces, user forces, drivers and bases; no columns where there is nothing of it
+    work: Array  # (n, sources) of forces, user forces, drivers and bases; no columns for absent sources
     steps: NDArray[np.int64]
 
     def __len__(self) -> int:
@@ -78,7 +78,7 @@ class Trajectory:
 
 @dataclass(frozen=True)
 class Diagnostics:
-    """What is measured at the output times: energies and residuals of the constraints."""
+    """Diagnostics at the output times: energies, momenta and residuals of the constraints."""
 
     energy: Array  # (n, 2) kinetic, in gravity
     momentum: Array  # (n, 6) linear, angular about the world origin
@@ -104,7 +104,7 @@ def measure(system: System, path: Trajectory) -> Diagnostics:
 
 
 def pieces(phases: Sequence[Phase], start: int, stop: int) -> list[tuple[System, int, int]]:
-    """Outputs from `start` to `stop` by phase: system, first, and the one behind the last."""
+    """Outputs from `start` to `stop` by phase: system, first output, and one past the last."""
     ends = [*(p.first for p in phases[1:]), stop]
     found = [(p.system, max(p.first, start), min(end, stop)) for p, end in zip(phases, ends, strict=True)]
     return [(system, a, b) for system, a, b in found if b > a]
@@ -112,23 +112,23 @@ def pieces(phases: Sequence[Phase], start: int, stop: int) -> list[tuple[System,
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """A trajectory with everything that is known about it.
+    """Result of a simulation: a trajectory, its events, statistics and derived quantities.
 
     Attributes
     ----------
     system : System
     path : Trajectory
-        Plain arrays at the output times; :attr:`data` has the same with labels, and more.
+        Plain arrays at the output times; :attr:`data` has them with labels, and more.
     status : str
         "finished", "stopped" (by an event), "interrupted" (by the user) or "failed".
     message : str
-        Why it ended where it did, and what to do next.
+        Reason why it ended, and what to do.
     events : tuple of Event
     statistics : Statistics
     settings : mapping
-        Formulation, integrator, tolerances, drift control: as words and numbers.
+        Formulation, integrator, tolerances, drift control, as text and numbers.
     passages : tuple of Passage
-        Through singular poses, and close to them.
+        Singular passages and near misses.
     """
 
     system: System = field(repr=False)
@@ -138,9 +138,9 @@ class Run:
     events: tuple[Event, ...] = ()
     statistics: Statistics = field(default_factory=Statistics)
     settings: Mapping[str, Any] = field(default_factory=dict)
-    jumps: Array = field(default_factory=lambda: np.zeros(0), repr=False)  # (n,) energy that events took away so far
-    phases: tuple[Phase, ...] = field(default=(), repr=False)  # constraints that events changed; none: those of system
-    # (n, nv) which speeds were independent, and how well each would serve; empty for other formulations
+    jumps: Array = field(default_factory=lambda: np.zeros(0), repr=False)  # (n,) energy dissipated by events so far
+    phases: tuple[Phase, ...] = field(default=(), repr=False)  # with changed constraints; empty: one phase
+    # (n, nv) independent speeds, and the criterion of their choice; empty for other formulations
     active: NDArray[np.bool_] = field(default_factory=lambda: np.zeros((0, 0), bool), repr=False)
     criterion: Array = field(default_factory=lambda: np.zeros((0, 0)), repr=False)
     passages: tuple[Passage, ...] = ()
@@ -149,7 +149,7 @@ class Run:
 
     @cached_property
     def pieces(self) -> list[tuple[System, int, int]]:
-        """System, first and last output but one, of each phase."""
+        """System, first output and one past the last of each phase."""
         return pieces(self.phases or (Phase(self.system),), 0, len(self.path))
 
     @cached_property
@@ -160,18 +160,18 @@ class Run:
 
     @cached_property
     def diagnostics(self) -> Diagnostics:
-        """Energies and residuals at the output times; residuals of rows that do not act then are zero."""
+        """Energies and residuals at the output times; residuals of rows that are inactive then are zero."""
         n, rows = len(self.path), list(self._rows)
         found = Diagnostics(np.zeros((n, 2)), np.zeros((n, 6)), np.zeros((n, 3, len(rows))))
         for system, a, b in self.pieces:
-            part = measure(system.exact or system, self.path[a:b])  # residuals of rows that are left open, too
+            part = measure(system.exact or system, self.path[a:b])  # including residuals of rows that are left open
             found.energy[a:b], found.momentum[a:b] = part.energy, part.momentum
             found.residual[a:b, :, [rows.index(label) for label in system.constraint_rows]] = part.residual
         return found
 
     @cached_property
     def energy_balance(self) -> Array:
-        """Energy at each output time less that of the first one and all work done since, J: zero but for errors."""
+        """Energy at each output time minus the initial energy and all work done since, J: zero up to errors."""
         jumps = self.jumps if len(self.jumps) else 0.0
         known: Array = self.diagnostics.energy.sum(axis=1) - self.path.work.sum(axis=1) + jumps
         balance: Array = known - known[:1]
@@ -179,10 +179,10 @@ class Run:
 
     @property
     def energy_error(self) -> float:
-        """Largest error of the energy balance, relative to the largest energy that moved.
+        """Relative energy-balance error: the largest error divided by the largest energy exchanged.
 
-        What moved counts as no less than a millionth of the weight times the size of the mechanism: at rest it is
-        rounding.
+        The energy exchanged is taken as at least a millionth of the weight times the size of the mechanism: at rest it
+        is rounding.
         """
         if not len(self.path):
             return 0.0
@@ -191,21 +191,21 @@ class Run:
 
     @property
     def decided(self) -> str:
-        """What the run decided by itself, in one line; empty if nothing."""
+        """Automatic decisions of the run, in one line; empty if none."""
         auto = str(self.settings.get("formulation", "")).startswith("Auto")
         choice = [str(self.settings["plan"]).replace("\n", "; ")] if auto and "plan" in self.settings else []
         through = sum(p.unbounded for p in self.passages)
         missed = sum(not (p.through or p.unbounded) for p in self.passages)
         beside = len(self.passages) - through - missed
         counted = {
-            "passages of singular poses by momentum steps": through,
-            "near misses of singular poses, by small steps": missed,
-            "nearly singular poses, by momentum steps": beside,
+            "singular passages by momentum steps": through,
+            "near misses of singular poses by small steps": missed,
+            "nearly singular poses by momentum steps": beside,
         }
         found = choice + [f"{what}: {count}" for what, count in counted.items() if count]
-        found += ["a stiff integrator on the way" for e in self.events if e.kind == "stiff"]
+        found += ["a switch to the stiff integrator" for e in self.events if e.kind == "stiff"]
         switches = sum(e.kind == "coordinate switch" for e in self.events)
-        found += [f"changes of independent coordinates: {switches}"] if switches else []
+        found += [f"coordinate switches: {switches}"] if switches else []
         if self.left_open:
             left = ", ".join(f"{row} {x:.1e}" for row, x in self.left_open.items())
             found.append(f"redundant constraints left open within the tolerance, largest residual in rad or m: {left}")
@@ -213,9 +213,9 @@ class Run:
 
     @property
     def largest_residual(self) -> float:
-        """Largest residual of a loop or constraint at position level, in rad or sizes of the mechanism.
+        """Largest residual of a loop or constraint at position level, in natural units (rad, or relative to the size).
 
-        Redundant constraints that are left open within a tolerance are not in it, see :attr:`left_open`.
+        Redundant constraints that are left open within a tolerance are excluded, see :attr:`left_open`.
         """
         units = np.array(list(self._rows.values()))
         kept = np.where(self._tolerated, 0.0, self.diagnostics.residual[:, 0] / units)
@@ -223,7 +223,7 @@ class Run:
 
     @cached_property
     def _tolerated(self) -> NDArray[np.bool_]:
-        """Which rows (n, rows) are left open within a tolerance at the output times."""
+        """Flags (n, rows) of rows that are left open within a tolerance at the output times."""
         rows, found = list(self._rows), np.zeros((len(self.path), len(self._rows)), bool)
         for system, a, b in self.pieces:
             if system.tolerated is not None:
@@ -241,8 +241,8 @@ class Run:
     def wrench(self) -> tuple[Array, NDArray[np.bool_], Array]:
         """Reactions (n, joints, 6), which components are unique (joints, 6), and loads of other rows (n, rows).
 
-        What does not act at a time is zero then. In passages of singular poses forces may be unbounded: they are left
-        out there, as numbers that are none; ``passages`` have the impulses.
+        Inactive elements have zero loads. In singular passages forces may be unbounded and are NaN; ``passages`` have
+        the impulses.
         """
         n, names, rows = len(self.path), self.joints, list(self._other_rows)
         wrench, unique, others = np.zeros((n, len(names), 6)), np.ones((len(names), 6), bool), np.zeros((n, len(rows)))
@@ -258,7 +258,7 @@ class Run:
 
     @cached_property
     def unbounded(self) -> NDArray[np.bool_]:
-        """Output times (n,) inside passages of singular poses, where forces may grow without bound."""
+        """Flags (n,) of output times inside singular passages, where forces may be unbounded."""
         inside = np.zeros(len(self.path), bool)
         for p in self.passages:
             inside |= p.unbounded & (self.path.t >= p.start) & (self.path.t <= p.stop)
@@ -282,7 +282,7 @@ class Run:
 
     @cached_property
     def data(self) -> xarray.Dataset:
-        """Everything with labels and units; reactions are computed when this is first asked for.
+        """Dataset of all results with labels and units; reactions are computed on first access.
 
         Examples
         --------
@@ -298,9 +298,9 @@ class Run:
     def loads(self) -> tuple[Array, Array]:
         """Loads (n, forces), and powers (n, sources) of all sources of work.
 
-        The load of a spring or actuator between two points is its pull, that of a motor, spring or friction on a joint
-        acts on its coordinate; a bushing or an applied force has the size of its force or, where it has torques only,
-        of its torque.
+        The load of a spring or actuator between two points is its tension, that of a motor, spring or friction on a
+        joint acts on its coordinate; that of a bushing or an applied force is the magnitude of its force or, if it has
+        torques only, of its torque.
         """
         s, p = self.system, self.path
         forces = len(s.forces)
@@ -316,7 +316,7 @@ class Run:
 
     @cached_property
     def elastic_energy(self) -> Array:
-        """Energy in springs between points and on joint coordinates, cut or not, and in bushings, J."""
+        """Elastic energy of springs between points and on joint coordinates, and of bushings, J."""
         s, p = self.system, self.path
         out = np.zeros(len(p))
         work = s.work()
@@ -373,10 +373,10 @@ class Run:
         return State(float(self.path.t[k]), self.path.q[k], self.path.v[k], tolerated=system.tolerated)
 
     def at(self, t: float) -> State:
-        """State at any time of the run: that of an output time, or in between a curve through both neighbours.
+        """State at any time of the run, interpolated between outputs.
 
-        Between outputs coordinates follow the curve of degree five through q, v and a of both, and speeds its
-        derivative; the state is as near to closed as the outputs are dense.
+        Between two outputs coordinates follow the quintic polynomial through q, v and a of both, and speeds its
+        derivative; the denser the outputs, the better the state is closed.
 
         Examples
         --------
@@ -396,13 +396,13 @@ class Run:
         state = between(self.system, p, k, t)
         return replace(state, tolerated=self._state(k).tolerated)
 
-    # ------------------------------------------------------------------------------------- summing up, comparing
+    # ------------------------------------------------------------------------------------- summary, comparison
 
     @cached_property
     def shaking(self) -> Array:
-        """Force and moment (n, 6) about the world origin that the mechanism puts on what it stands on, weight included.
+        """Shaking force and moment (n, 6) on the ground, moment about the world origin, weight included.
 
-        Force first. Applied forces are counted as if what exerts them stood there too.
+        Force first. Reactions of applied forces are counted as if they acted on the ground.
         """
         s, p = self.system, self.path
         body, g = s.model.body[s.n_bases :], np.asarray(s.model.gravity)
@@ -427,7 +427,7 @@ class Run:
         return out
 
     def bearings(self) -> Bearings:
-        """Loads of all bearings in world and body axes, their peaks, means and RMS; print it for a table.
+        """Loads of all bearings in world and body axes, with peaks, means and RMS; prints as a table.
 
         Examples
         --------
@@ -444,21 +444,21 @@ class Run:
     def counterweight(
         self, body: str, mass: float, at: ArrayLike, *, motors: Sequence[str] | None = None
     ) -> Counterweight:
-        """What a mass added to a body would change in the same motion: shaking, bearings, motors.
+        """Effect of a mass added to a body in the same motion: shaking, bearings, motors.
 
-        The motion is taken as kept, by motors that give what the mass needs; a run of the changed model would move
-        otherwise unless drivers hold it.
+        The motion is assumed unchanged, with motor loads adapted to the mass; a run of the changed model would move
+        differently unless drivers prescribe its motion.
 
         Parameters
         ----------
         body : str
         mass : float
-            Point mass in kg; negative for material that is taken away.
+            Point mass in kg; negative for removed material.
         at : (3,)
-            Where, in world coordinates in m at the reference pose.
+            Position in world coordinates in m at the reference pose.
         motors : list of labels, optional
-            Who keeps the motion, see :func:`loopdyn.inverse_dynamics`; by default the motors and drivers of the model.
-            Where these are more than the motion needs, it must be said.
+            Motors that produce the motion, see :func:`loopdyn.inverse_dynamics`; by default the motors and drivers of
+            the model. Required if these are redundant.
 
         Examples
         --------
@@ -474,7 +474,7 @@ class Run:
     def summary(self) -> pandas.DataFrame:
         """Smallest and largest value with their times, and RMS over time, of reactions, loads, powers and the shaking.
 
-        Components that redundancy leaves undetermined are marked by a question mark.
+        Statically indeterminate components are marked by a question mark.
 
         Examples
         --------
@@ -489,7 +489,7 @@ class Run:
     def compare(self, other: Run) -> pandas.DataFrame:
         """Largest differences from another run at the times of this one, with their times.
 
-        Coordinates, speeds and unique reactions that both runs have, and the energies.
+        Compares coordinates, speeds and unique reactions that both runs have, and the energies.
 
         Examples
         --------
@@ -501,7 +501,7 @@ class Run:
         """
         return differences(self, other)
 
-    # -------------------------------------------------------------------------------------------- looking at it
+    # -------------------------------------------------------------------------------------------------- plots
 
     @property
     def plot(self) -> RunPlots:
@@ -520,12 +520,12 @@ class Run:
 
         return animate(self, Path(path), **options)
 
-    # ------------------------------------------------------------------------------------------- handing on
+    # ------------------------------------------------------------------------------------------- files
 
     def to_dataframe(self) -> pandas.DataFrame:
         """One row per time: coordinates, speeds, accelerations, reactions, energies, residuals.
 
-        ``unbounded`` marks times in passages of singular poses, at which no forces are given.
+        ``unbounded`` marks times in singular passages, at which no forces are given.
         """
         return dataframe(self)
 
@@ -534,7 +534,7 @@ class Run:
         write(path, csv_text(self.to_dataframe()))
 
     def to_excel(self, path: str | os.PathLike[str]) -> None:
-        """Write :meth:`summary`, the table of :meth:`bearings`, events and settings to a workbook, a sheet each.
+        """Write :meth:`summary`, the table of :meth:`bearings`, events and settings to sheets of a workbook.
 
         Examples
         --------
@@ -559,7 +559,7 @@ class Run:
 
 
 def _energy_scale(energy: Array, work: Array) -> float:
-    """The largest energy that moved: kinetic, in gravity since the start, work of forces."""
+    """Largest energy exchanged: kinetic, change of potential energy of gravity, work of forces."""
     return float(
         max(
             energy[:, 0].max(initial=0.0),
@@ -570,11 +570,11 @@ def _energy_scale(energy: Array, work: Array) -> float:
 
 
 def weight(system: System) -> float:
-    """Mass times gravity of all bodies, or their mass where there is no gravity, in N."""
+    """Mass times gravity of all bodies, in N, or their mass if there is no gravity."""
     g = float(np.linalg.norm(system.model.gravity)) or 1.0
     return g * float(system.model.body[system.n_bases :, rec.MASS].sum())
 
 
 def least_energy(system: System) -> float:
-    """Energy in J below which what moved is rounding."""
+    """Energy in J below which an exchange of energy is rounding."""
     return NO_ENERGY * weight(system) * system.size

@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-OTHER_SOURCES = ("user forces", "drivers and bases")  # of work, beside the forces of the model
+OTHER_SOURCES = ("user forces", "drivers and bases")  # sources of work, besides the forces of the model
 
 
 def summary_table(run: Run) -> pandas.DataFrame:
-    """What :meth:`Run.summary` gives."""
+    """Table of :meth:`Run.summary`."""
     import pandas as pd
 
     wrench, unique, others = run.wrench
@@ -58,7 +58,7 @@ def summary_table(run: Run) -> pandas.DataFrame:
 
 
 def dataframe(run: Run) -> pandas.DataFrame:
-    """What :meth:`Run.to_dataframe` gives."""
+    """Data frame of :meth:`Run.to_dataframe`."""
     import pandas as pd
 
     d = run.data
@@ -74,16 +74,16 @@ def dataframe(run: Run) -> pandas.DataFrame:
         columns[name] = d[name].values
     for name in ("residual_position", "residual_velocity", "residual_acceleration"):
         columns[name] = np.abs(d[name].values).max(axis=1, initial=0.0)
-    columns["unbounded"] = d["unbounded"].values  # where no forces are given
+    columns["unbounded"] = d["unbounded"].values  # times at which no forces are given
     return pd.DataFrame(columns, index=pd.Index(d["time"].values, name="time"))
 
 
 def write_workbook(run: Run, file: Path) -> None:
-    """What :meth:`Run.to_excel` writes."""
+    """Write the workbook of :meth:`Run.to_excel`."""
     import pandas as pd
 
     if file.suffix != ".xlsx":
-        raise LoopdynError(f"a workbook is not written as '{file.name}'. End the name in .xlsx.")
+        raise LoopdynError(f"a workbook cannot be written as '{file.name}'. The name must end in .xlsx.")
     events = pd.DataFrame([(e.t, e.name, e.energy_loss) for e in run.events], columns=["t", "name", "energy_loss"])
     about: dict[str, Any] = {"name": run.system.name, "status": run.status, "message": run.message}
     about |= {"energy_error": run.energy_error, "largest_residual": run.largest_residual}
@@ -94,5 +94,5 @@ def write_workbook(run: Run, file: Path) -> None:
         "events": events.set_index("t"),
         "run": pd.Series(about, name="value").to_frame().rename_axis("what"),
     }
-    with in_words(file):  # sheets are put together in temporary files
+    with in_words(file):  # sheets are assembled in temporary files
         write(file, workbook(sheets))

@@ -12,7 +12,7 @@ def coordinate_units(system: System) -> list[str]:
 
 
 def load_units(system: System) -> list[str]:
-    """Unit of the load of each force: of a torque on a freedom that turns or of what has torques only, of a force else.
+    """Unit of the load of each force: N m on a rotation or for torques only, N otherwise.
 
     Examples
     --------

@@ -1,13 +1,13 @@
-"""A run as a small state machine: its states have names, and what its steps ended with decides what follows.
+"""Driver of a run: a small state machine with named states; the outcome of its steps decides the next state.
 
-    regular            steps of the integrator and the formulation that were asked for
-    stiff              the same by the stiff integrator, since stability limited the steps
-    singular passage   momentum steps through or beside a singular pose
-    near miss          small regular steps beside a singular pose, which two circuits come close to without meeting
-    finished, stopped, interrupted, failed            it has ended, see `RunDriver.ended`
+    regular            steps of the chosen integrator and formulation
+    stiff              steps of the stiff integrator, since stability limited the step size
+    singular passage   momentum steps through or near a singular pose
+    near miss          small regular steps near a singular pose, where two circuits come close without meeting
+    finished, stopped, interrupted, failed            the run has ended, see `RunDriver.ended`
 
-From `regular` and `stiff` a run goes over to `singular passage` where a step leads to a singular pose, from there to
-`near miss` and perhaps back, and behind the pose to where it came from.
+A run changes from `regular` or `stiff` to `singular passage` where a step leads to a singular pose, from there possibly
+to `near miss` and back, and returns to its former state after the pose.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from loopdyn.analysis.contradictions import beyond_tolerance, choose_again, look
+from loopdyn.analysis.contradictions import beyond_tolerance, check_open_rows, choose_again
 from loopdyn.engine.status import FINE, TURNED
 from loopdyn.errors import LoopdynError, SingularityError, warn
 from loopdyn.files import WritingError
@@ -30,7 +30,7 @@ from loopdyn.integrators.stiff import Stiff
 from loopdyn.interrupts import Stop
 from loopdyn.loops.rank import dead_point
 from loopdyn.results.run import Run, Statistics
-from loopdyn.run.course import Course
+from loopdyn.run.context import RunContext
 from loopdyn.run.event_handling import Ending, EventHandler
 from loopdyn.run.locking import phase_of
 from loopdyn.run.progress import Progress
@@ -38,8 +38,8 @@ from loopdyn.run.restart import Checkpoint
 from loopdyn.run.singular_passage import SingularPoses, moving_energy
 from loopdyn.system.system import State, System
 
-WORTH = 100  # steps still to go, at their present size, from which it is worth going over to the stiff integrator
-PATIENCE = 10  # times a solver may ask to be prepared anew without a step in between
+WORTH = 100  # remaining steps, at their current size, from which switching to the stiff integrator pays
+PATIENCE = 10  # times a solver may request to be prepared again without a step in between
 SAVE_EVERY = 10.0  # seconds of computing between two segments of a checkpoint
 
 
@@ -48,26 +48,26 @@ class RunDriver:
 
     Parameters
     ----------
-    course : Course
+    context : RunContext
     first : State
-        Where the run starts.
+        Start of the run.
     singular : bool
         Whether that is a singular pose.
     """
 
-    def __init__(self, course: Course, first: State, singular: bool = False):
-        self.course, self.first, self.singular = course, first, singular
-        self.poses = SingularPoses(course)
-        self.events = EventHandler(course, self.poses)
+    def __init__(self, context: RunContext, first: State, singular: bool = False):
+        self.context, self.first, self.singular = context, first, singular
+        self.poses = SingularPoses(context)
+        self.events = EventHandler(context, self.poses)
         self.ended: Ending | None = None
         self.landed = False  # a step has been taken whose outputs are still to be written
-        self.asked = 0  # times that the solver has asked to be prepared anew, without a step in between
-        self.seconds = 0.0  # that the last steps took
-        self.complete = True  # no step was left in the middle: it can be gone on from here
-        course.stepper.allow(first.t, course.end)
-        course.recorder.reference = moving_energy(course.system, first)
-        if course.watch.compiled:
-            course.stepper.watch(*course.watch.functions())
+        self.asked = 0  # times the solver has requested to be prepared again, without a step in between
+        self.seconds = 0.0  # computing time of the last steps
+        self.complete = True  # no step was left unfinished: the run can be resumed from here
+        context.stepper.allow(first.t, context.end)
+        context.recorder.reference = moving_energy(context.system, first)
+        if context.watch.compiled:
+            context.stepper.watch(*context.watch.functions())
 
     @property
     def mode(self) -> str:
@@ -76,46 +76,46 @@ class RunDriver:
             return self.ended.status
         if self.poses.ongoing is not None:
             return "singular passage" if self.poses.ongoing.through else "near miss"
-        return "stiff" if isinstance(self.course.stepper.integrator, Stiff) else "regular"
+        return "stiff" if isinstance(self.context.stepper.integrator, Stiff) else "regular"
 
-    # -------------------------------------------------------------------------------------------- beginning
+    # ------------------------------------------------------------------------------------------------ start
 
     def begin(self) -> None:
         """Begin at the first state, which may be a singular pose."""
-        course, first = self.course, self.first
-        course.journal.note_independent(first.t, course.stepper)
-        for watched in course.watch.crossings:
+        context, first = self.context, self.first
+        context.journal.note_independent(first.t, context.stepper)
+        for watched in context.watch.crossings:
             if watched.beyond_at_start:
-                course.journal.book(watched.kind, watched.event.name, first)
-        if course.settings["atol"] is None:
-            course.stepper.set_slowest(first)
+                context.journal.book(watched.kind, watched.event.name, first)
+        if context.settings["atol"] is None:
+            context.stepper.set_slowest(first)
         self._start()
-        if course.recorder.times[0] == first.t:
-            course.stepper.write(course.recorder.out)
+        if context.recorder.times[0] == first.t:
+            context.stepper.write(context.recorder.out)
 
     def _start(self) -> None:
-        end = self.course.next_stop(self.first.t)
-        self.course.stepper.aim(end)
+        end = self.context.next_stop(self.first.t)
+        self.context.stepper.aim(end)
         if self.singular and self.poses.begin(self.first):
             return
         try:
-            self.course.stepper.start(self.first, end)
+            self.context.stepper.start(self.first, end)
         except SingularityError:
             if not self.poses.begin(self.first):
                 raise
 
-    # ------------------------------------------------------------------------------------------------ going
+    # ------------------------------------------------------------------------------------------------ steps
 
     def run(self, progress: Progress, stop: Stop, checkpoint: Checkpoint | None) -> None:
-        """Go on until something ends the run; what was recorded before that is kept."""
+        """Make steps until the run ends; recorded outputs are kept whatever ends it."""
         try:
             self._run(progress, stop, checkpoint)
-        except KeyboardInterrupt:  # perhaps in the middle of a step: what was looked at is kept
-            self.course.recorder.keep(self.course.recorder.checked)
+        except KeyboardInterrupt:  # perhaps in the middle of a step: checked outputs are kept
+            self.context.recorder.keep(self.context.recorder.checked)
             self.complete = False
             self._interrupt()
         except LoopdynError as error:
-            self.ended = Ending("failed", f"at t = {self.course.stepper.t:g} s: {error}")
+            self.ended = Ending("failed", f"at t = {self.context.stepper.t:g} s: {error}")
 
     def _run(self, progress: Progress, stop: Stop, checkpoint: Checkpoint | None) -> None:
         saved = time.perf_counter()
@@ -126,28 +126,28 @@ class RunDriver:
             settled = self.advance(progress.limit)
             progress.keep_pace(self.seconds)
             if settled and self.ended is None:
-                progress.show(self.course.stepper.t, self.course.recorder.error)
+                progress.show(self.context.stepper.t, self.context.recorder.error)
                 if not self.landed and time.perf_counter() - saved > SAVE_EVERY:
                     self.save(checkpoint)
                     saved = time.perf_counter()
 
     def _interrupt(self) -> None:
-        self.ended = Ending("interrupted", f"stopped by the user at t = {self.course.stepper.t:g} s")
+        self.ended = Ending("interrupted", f"stopped by the user at t = {self.context.stepper.t:g} s")
 
     def advance(self, limit: int) -> bool:
-        """Make at most `limit` steps, and do what follows from their outcome.
+        """Make at most `limit` steps and act on their outcome.
 
-        True if outputs were looked at; False if the last step is to be completed or made again before.
+        Return True if outputs were checked, False if the last step must first be completed or repeated.
         """
-        closely = self._must_look_closely()
-        outcome = self._take_steps(0 if self.landed else 1 if closely else limit)
-        if self._must_go_back(outcome):
+        check_each = self._must_check_each_step()
+        outcome = self._take_steps(0 if self.landed else 1 if check_each else limit)
+        if self._must_repeat_step(outcome):
             return False
-        ongoing, stepper, ended = self.poses.ongoing, self.course.stepper, None
+        ongoing, stepper, ended = self.poses.ongoing, self.context.stepper, None
         if outcome.succeeded:
-            ended = self.events.handle(outcome.stepped and (closely or outcome.may_hold_event))
+            ended = self.events.handle(outcome.stepped and (check_each or outcome.may_hold_event))
         self.poses.note_steps()
-        wrong = self.course.recorder.check(self.course.journal.phases)
+        wrong = self.context.recorder.check(self.context.journal.phases)
         if not wrong and ended is None and outcome.stepped and outcome.end == "running":
             wrong = self._check_tolerated()
         self.ended = Ending("failed", wrong) if wrong else ended
@@ -156,53 +156,53 @@ class RunDriver:
         if not outcome.succeeded:
             self._recover(outcome)
             return True
-        if outcome.stepped and ongoing is not None and self.course.stepper is stepper and ongoing.is_over():
+        if outcome.stepped and ongoing is not None and self.context.stepper is stepper and ongoing.is_over():
             self.poses.go_on_regularly()
-        if self.course.stepper.stiffness_detected:
-            self._go_stiff_if_worth_it()
+        if self.context.stepper.stiffness_detected:
+            self._switch_to_stiff_if_it_pays()
         return True
 
-    def _must_look_closely(self) -> bool:
-        """Whether the next step is to be looked at before others follow."""
-        course, stepper = self.course, self.course.stepper
+    def _must_check_each_step(self) -> bool:
+        """Whether the next step must be checked before more steps follow."""
+        context, stepper = self.context, self.context.stepper
         return (
-            course.search_events_in_python
-            or course.system.tolerated is not None
+            context.search_events_in_python
+            or context.system.tolerated is not None
             or self.poses.ongoing is not None
-            or stepper.target > course.stop
-            or course.watch.holds(stepper.step_start if self.landed else stepper.t)
+            or stepper.target > context.stop
+            or context.watch.holds(stepper.step_start if self.landed else stepper.t)
         )
 
     def _take_steps(self, limit: int) -> Outcome:
         tick = time.perf_counter()
-        outcome = self.course.stepper.advance(self.course.recorder.out, limit)
+        outcome = self.context.stepper.advance(self.context.recorder.out, limit)
         self.seconds = time.perf_counter() - tick
         outcome = replace(outcome, stepped=outcome.stepped or self.landed)
         self.asked = self.asked + 1 if outcome.end == "asks" and not outcome.stepped else 0
         self.landed = outcome.landed
         return outcome
 
-    def _must_go_back(self, outcome: Outcome) -> bool:
-        """Whether the last step is to be made again, or completed, after a change; ends the run where none helps."""
+    def _must_repeat_step(self, outcome: Outcome) -> bool:
+        """Whether the last step must be repeated or completed after a change; ends the run if no change helps."""
         asks = outcome.end == "asks"
         if asks and self.poses.blocked:
             if not self.poses.steps_past_stop():
                 self.ended = Ending("failed", self.poses.what_blocks())
             return True
-        if self.poses.makes_step_again(outcome):
+        if self.poses.repeat_if_wrong_circuit(outcome):
             return True
         if asks and self.asked <= PATIENCE:
-            if not self._passes_instead():
-                self.course.journal.note_independent(self.course.stepper.t, self.course.stepper)
+            if not self._reprepare_or_pass():
+                self.context.journal.note_independent(self.context.stepper.t, self.context.stepper)
             return True
         return False
 
-    def _passes_instead(self) -> bool:
-        """Prepare the solver anew, as it asks; where the pose is nearly singular, begin a passage and return True."""
+    def _reprepare_or_pass(self) -> bool:
+        """Prepare the solver again, as requested; if the pose is nearly singular, begin a passage and return True."""
         try:
             if self.poses.near_singular() and self.poses.begin():
                 return True
-            self.course.stepper.prepare_again()
+            self.context.stepper.prepare_again()
         except SingularityError:
             if not self.poses.begin():
                 raise
@@ -210,7 +210,7 @@ class RunDriver:
         return False
 
     def _recover(self, outcome: Outcome) -> None:
-        """Go on where steps failed: past or through a singular pose; ends the run where that is not the reason."""
+        """Recover from failed steps near a singular pose; end the run if a singular pose is not the reason."""
         if outcome.status != TURNED:
             self.landed = self.poses.step_avoids_singularity(outcome)
             if self.landed or self.poses.begin():
@@ -218,39 +218,39 @@ class RunDriver:
         self.ended = Ending("failed", self._why_failed(outcome))
 
     def _why_failed(self, outcome: Outcome) -> str:
-        """What made steps fail, in words."""
+        """Reason in words why steps failed."""
         if outcome.status == FINE and self.poses.ongoing is not None:
             return (
-                f"steps shrink to nothing at t = {self.course.stepper.step_start:.9g} s beside a singular pose, from "
-                "which the mechanism hardly moves on: rounding would decide on which branch. End the run before, or "
-                "use larger tolerances."
+                f"the steps shrink to zero at t = {self.context.stepper.step_start:.9g} s near a singular pose, which "
+                "the mechanism leaves very slowly: rounding would decide on which branch. End the run earlier, or use "
+                "larger tolerances."
             )
-        return self.course.stepper.why_failed()
+        return self.context.stepper.why_failed()
 
-    def _go_stiff_if_worth_it(self) -> None:
-        """Hand over to the stiff integrator, and say so, unless the end is near."""
-        before = self.course.stepper
+    def _switch_to_stiff_if_it_pays(self) -> None:
+        """Switch to the stiff integrator, and record it as an event, unless the end is near."""
+        before = self.context.stepper
         h, state = before.step_size, before.state()
-        if isinstance(before.integrator, AutoIntegrator) and self.course.end - state.t > WORTH * h:
-            after = self.course.stepper = before.with_integrator(before.integrator.stiff())
+        if isinstance(before.integrator, AutoIntegrator) and self.context.end - state.t > WORTH * h:
+            after = self.context.stepper = before.with_integrator(before.integrator.stiff())
             after.start(state, before.target, before.works_reached)
             after.propose(h)
             name = f"stiff: stability, not accuracy, limits steps to {h:.2g} s; {after.integrator!r} goes on"
-            self.course.journal.book("stiff", name, state)
+            self.context.journal.book("stiff", name, state)
 
     # -------------------------------------------------------------------------------- rows left open
 
     def _check_tolerated(self) -> str:
-        """Look at the redundant rows that are left open within a tolerance; what is wrong, if the run cannot go on.
+        """Check the redundant constraint rows that are left open within a tolerance; return an error message, or "".
 
-        Where they leave the tolerance, or those that are kept get close to depending on each other, others are left
-        open from here on, which is an event.
+        If they exceed the tolerance, or the rows that are kept become nearly dependent, other rows are left open from
+        now on, which is an event.
         """
-        system = self.course.journal.phase.system
+        system = self.context.journal.phase.system
         if system.tolerated is None or system.exact is None or self.poses.ongoing is not None:
             return ""
-        state = self.course.stepper.state()
-        watched = look(system, state)
+        state = self.context.stepper.state()
+        watched = check_open_rows(system, state)
         if not (watched.beyond or watched.weak):
             return ""
         found = choose_again(system, state)
@@ -260,62 +260,62 @@ class RunDriver:
         return beyond_tolerance(watched, f"t = {state.t:g} s")
 
     def _leave_open(self, system: System, after: State, state: State) -> None:
-        """Go on with other redundant rows left open."""
-        course, before, works = self.course, self.course.journal.phase, self.course.stepper.works_reached
-        course.enter(replace(before, system=system, first=course.recorder.written, tolerated=system.tolerated), after)
+        """Continue with other redundant rows left open."""
+        context, before, works = self.context, self.context.journal.phase, self.context.stepper.works_reached
+        context.enter(replace(before, system=system, first=context.recorder.written, tolerated=system.tolerated), after)
         loss = moving_energy(before.system, state) - moving_energy(system, after)
         rows = [", ".join(s.tolerated.rows) if s.tolerated else "none" for s in (before.system, system)]
-        course.journal.book("rows left open", f"left open: {rows[0]} -> {rows[1]}", state, after, energy_loss=loss)
-        course.recorder.lose(loss)
+        context.journal.book("rows left open", f"left open: {rows[0]} -> {rows[1]}", state, after, energy_loss=loss)
+        context.recorder.lose(loss)
         self.events.start_anew(after, works, state)
-        course.journal.note_independent(state.t, course.stepper)
+        context.journal.note_independent(state.t, context.stepper)
 
     # ----------------------------------------------------------------------------------------- checkpoints
 
     def save(self, checkpoint: Checkpoint | None) -> None:
-        """Add all that is needed to go on to a checkpoint; not where that is only for a short time."""
-        course = self.course
-        if checkpoint is None or self.poses.ongoing is not None or course.passed > course.stepper.step_start:
+        """Add a segment with all that is needed to resume to the checkpoint; not inside a singular passage."""
+        context = self.context
+        if checkpoint is None or self.poses.ongoing is not None or context.passed > context.stepper.step_start:
             return
-        parts = course.stepper, course.recorder, course.journal, course.watch
-        data: dict[str, Any] = {"stiff": np.array(isinstance(course.stepper.integrator, Stiff))}
+        parts = context.stepper, context.recorder, context.journal, context.watch
+        data: dict[str, Any] = {"stiff": np.array(isinstance(context.stepper.integrator, Stiff))}
         for part in parts:
             data |= part.save()
         checkpoint.add(data)
-        course.recorder.saved = course.recorder.written
+        context.recorder.saved = context.recorder.written
 
     def resume(self, checkpoint: Checkpoint | None) -> bool:
-        """Go on where the last segment of a checkpoint ended; False if there is none."""
+        """Resume from the last segment of a checkpoint; False if there is none."""
         last: dict[str, Any] = {}
         if checkpoint is None:
             return False
         for last in checkpoint.read():
             with checkpoint.understood():
-                self.course.recorder.restore_outputs(last)
+                self.context.recorder.restore_outputs(last)
         if last:
             with checkpoint.understood():
                 self._restore(last)
         return bool(last)
 
     def _restore(self, saved: dict[str, Any]) -> None:
-        course, nq = self.course, self.course.system.nq
-        phases = [phase_of(course.system, data) for data in json.loads(str(saved["phases"]))[1:]]
+        context, nq = self.context, self.context.system.nq
+        phases = [phase_of(context.system, data) for data in json.loads(str(saved["phases"]))[1:]]
         for phase, (t, *qv) in zip(phases, saved["entered"], strict=True):
-            course.enter(phase, State(float(t), np.array(qv[:nq]), np.array(qv[nq:])))
-        if saved["stiff"] and isinstance(course.stepper.integrator, AutoIntegrator):
-            course.stepper = course.stepper.with_integrator(course.stepper.integrator.stiff())
-        for part in (course.stepper, course.recorder, course.journal, course.watch):
+            context.enter(phase, State(float(t), np.array(qv[:nq]), np.array(qv[nq:])))
+        if saved["stiff"] and isinstance(context.stepper.integrator, AutoIntegrator):
+            context.stepper = context.stepper.with_integrator(context.stepper.integrator.stiff())
+        for part in (context.stepper, context.recorder, context.journal, context.watch):
             part.restore(saved)
 
     # ------------------------------------------------------------------------------------------- the result
 
     def result(self, seconds: float, integrating: float, checkpoint: Checkpoint | None) -> Run:
-        """What there is, after the run has ended."""
-        course, recorder, journal = self.course, self.course.recorder, self.course.journal
+        """Run with everything recorded, after it has ended."""
+        context, recorder, journal = self.context, self.context.recorder, self.context.journal
         assert self.ended is not None
         status, message = self.ended
-        if status == "failed" and (dead := dead_point(course.system, self._last_pose())):
-            message = f"{message} At t = {course.stepper.t:.9g} s {dead}"
+        if status == "failed" and (dead := dead_point(context.system, self._last_pose())):
+            message = f"{message} At t = {context.stepper.t:.9g} s {dead}"
         if status in ("finished", "interrupted") and self.complete:
             try:
                 self.save(checkpoint)
@@ -324,13 +324,13 @@ class RunDriver:
         self.poses.book_rest()
         path = recorder.path()
         return Run(
-            course.system,
+            context.system,
             path,
             status,
             message,
             tuple(sorted(journal.events, key=lambda e: e.t)),
-            Statistics(*course.stepper.counts, seconds, integrating),
-            course.settings,
+            Statistics(*context.stepper.counts, seconds, integrating),
+            context.settings,
             recorder.jumps[: len(path)],
             tuple(journal.phases),
             *journal.independent_at(path),
@@ -338,10 +338,10 @@ class RunDriver:
         )
 
     def _last_pose(self) -> State:
-        """Pose at the end of the last step that was accepted, at rest."""
-        reached = self.course.stepper.state()
-        return State(reached.t, reached.q, np.zeros(self.course.system.nv))
+        """Pose at the end of the last accepted step, at rest."""
+        reached = self.context.stepper.state()
+        return State(reached.t, reached.q, np.zeros(self.context.system.nv))
 
     def suspicious(self) -> Iterable[str]:
-        """What is to be warned of after the run, in words."""
-        return [*self.course.watch.suspicious(self.course.journal.events), *self.course.recorder.suspicious()]
+        """Warnings to issue after the run."""
+        return [*self.context.watch.suspicious(self.context.journal.events), *self.context.recorder.suspicious()]

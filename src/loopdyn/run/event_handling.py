@@ -1,4 +1,4 @@
-"""What events do to a run: they are found in the last step, booked, and the integration begins anew behind them."""
+"""Handling of events in a run: locate them in the last step, record them, and restart the integration after them."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loopdyn.errors import ConvergenceError, LoopdynError
-from loopdyn.run.corners import goes_beyond, leaves, passes_corner
-from loopdyn.run.course import Course
+from loopdyn.run.breakpoints import crosses_breakpoint, goes_beyond, leaves
+from loopdyn.run.context import RunContext
 from loopdyn.run.events import Action, Found, apply
 from loopdyn.run.locking import Lock, Release, change
 from loopdyn.run.singular_passage import SingularPoses, moving_energy, require_branch
@@ -22,14 +22,14 @@ Array = NDArray[np.float64]
 
 
 class Ending(NamedTuple):
-    """How a run ended: "finished", "stopped", "interrupted" or "failed", and why."""
+    """End of a run: its status "finished", "stopped", "interrupted" or "failed", and the reason."""
 
     status: str
     message: str
 
 
 class _Due(NamedTuple):
-    """An event that is about to happen at a state, up to which works were done."""
+    """A due event, with the state at which it happens and the works done up to it."""
 
     kind: str
     name: str
@@ -41,67 +41,67 @@ class _Due(NamedTuple):
 
 
 class EventHandler:
-    """Finds events in the last step of a run and does what they ask for.
+    """Finds events in the last step of a run and carries out their actions.
 
     Parameters
     ----------
-    course : Course
+    context : RunContext
     poses : SingularPoses
-        A passage that is being made ends where an event begins the integration anew.
+        An ongoing passage ends where an event restarts the integration.
     """
 
-    def __init__(self, course: Course, poses: SingularPoses):
-        self.course, self.poses = course, poses
+    def __init__(self, context: RunContext, poses: SingularPoses):
+        self.context, self.poses = context, poses
 
     def handle(self, look: bool) -> Ending | None:
-        """Find crossings, if they are to be looked for, and time events in the last step, in their order.
+        """Handle time events and, if `look` is set, crossings in the last step, in the order of time.
 
-        How the run ends, if they end it, or the last time is reached.
+        Return how the run ends if an event ends it or the last time is reached.
         """
-        course = self.course
+        context = self.context
         while True:
-            stop = course.stop
-            stopped = self._crossings(stop) if look and course.watch.crossings else ""
-            if not stopped and course.stepper.t < stop:
+            stop = context.stop
+            stopped = self._crossings(stop) if look and context.watch.crossings else ""
+            if not stopped and context.stepper.t < stop:
                 return None
             stopped = stopped or self._time_events(stop)
             if stopped:
                 return Ending("stopped", stopped)
-            if stop >= course.end:
+            if stop >= context.end:
                 if self.poses.ongoing is not None:
-                    self.poses.end_at(course.stepper.interpolate(stop), course.stepper.works)
-                return Ending("finished", f"reached t = {course.end:g} s")
+                    self.poses.end_at(context.stepper.interpolate(stop), context.stepper.works)
+                return Ending("finished", f"reached t = {context.end:g} s")
 
     def start_anew(self, state: State, works: Array, before: State) -> None:
-        """Begin once more behind what happened at the state `before`, up to which `works` were done.
+        """Restart at `state` after an event at the state `before`, up to which `works` were done.
 
-        Inside a passage another one begins: momentum steps go on.
+        Inside a singular passage another passage begins: momentum steps continue.
         """
-        course, ongoing = self.course, self.poses.ongoing
-        end = course.next_stop(state.t)
+        context, ongoing = self.context, self.poses.ongoing
+        end = context.next_stop(state.t)
         if ongoing is None:
-            course.stepper.start(state, end, works)
+            context.stepper.start(state, end, works)
         else:
             self.poses.leave(before, works)
-            course.stepper.aim(end)
+            context.stepper.aim(end)
             self.poses.begin(state, works, ongoing.largest)
 
     # ------------------------------------------------------------------------------------------- crossings
 
     def _crossings(self, stop: float) -> str:
-        """Look for crossings in the last step until the next stop; why the run stops, if it does."""
+        """Handle crossings in the last step before the next stop; return why the run stops, or ""."""
         try:
             return self._crossings_in_step(stop)
         except ConvergenceError:
-            ongoing, made = self.poses.ongoing, self.course.stepper.stepping
+            ongoing, made = self.poses.ongoing, self.context.stepper.stepping
             if ongoing is None or made is None or made.poses:
                 raise
-            self.poses.change(ongoing)  # the motion is not smooth beside a singular pose, which it misses
+            self.poses.change(ongoing)  # the motion is not smooth near a singular pose that it narrowly misses
             return ""
 
     def _crossings_in_step(self, stop: float) -> str:
-        course, stepper, watch = self.course, self.course.stepper, self.course.watch
-        start, stop = max(stepper.step_start, course.passed), min(stepper.step_end, stop)
+        context, stepper, watch = self.context, self.context.stepper, self.context.watch
+        start, stop = max(stepper.step_start, context.passed), min(stepper.step_end, stop)
         end = stepper.state() if stop == stepper.step_end else stepper.interpolate(stop)
         curve = stepper.dense_output
         if stepper.stepping is not None and stepper.stepping.extrapolate:
@@ -111,26 +111,26 @@ class EventHandler:
         while (found := watch.find(curve, start, stop, end)) is not None:
             state, works = stepper.interpolate(found.t), stepper.works
             event, table = found.watched.event, found.watched.table
-            if table is not None and passes_corner(watch.system, found, curve(start), end):
+            if table is not None and crosses_breakpoint(watch.system, found, curve(start), end):
                 left = leaves(watch.system, found, state)
                 left = left and goes_beyond(watch.system, table, curve, found.t, stop)
-                course.recorder.take_back(found.t)
+                context.recorder.take_back(found.t)
                 if left:
                     self._leave_table(table, state)
                 self.start_anew(state, works, state)
                 return ""
             if event.stop or event.action is not None:
-                course.recorder.take_back(found.t)
+                context.recorder.take_back(found.t)
                 due = _Due(found.watched.kind, event.name, state, works, event.stop, event.action, found)
                 return self._happen(due)[0]
             if table is None:
-                course.journal.book(found.watched.kind, event.name, state)
+                context.journal.book(found.watched.kind, event.name, state)
             start = found.t
         return ""
 
     def _leave_table(self, table: TableUse, state: State) -> None:
-        """Say once that a table is left; raises where that is an error."""
-        name, journal = f"{table.element} leaves its table of {table.of}", self.course.journal
+        """Report once that a table is left; raises if that is an error."""
+        name, journal = f"{table.element} leaves its table of {table.of}", self.context.journal
         if table.lookup.outside != "extend" and all((e.kind, e.name) != ("table", name) for e in journal.events):
             journal.book("table", name, state)
             leave_table(table, f" at t = {state.t:.6g} s")
@@ -138,75 +138,75 @@ class EventHandler:
     # ----------------------------------------------------------------------------------------------- times
 
     def _time_events(self, now: float) -> str:
-        """Whatever is due now; why the run stops, if it does. What follows begins just behind it."""
-        course = self.course
+        """Handle events due now and restart just after them; return why the run stops, or ""."""
+        context = self.context
         behind = float(np.nextafter(now, np.inf))
-        due = [e for e in course.watch.times if now <= e.t <= behind]
-        corner = course.corners[np.searchsorted(course.corners, now) :][:1]
-        if not due and not (corner <= behind).any():
+        due = [e for e in context.watch.times if now <= e.t <= behind]
+        breakpoint = context.breakpoints[np.searchsorted(context.breakpoints, now) :][:1]
+        if not due and not (breakpoint <= behind).any():
             return ""
-        reached, works = course.stepper.interpolate(now), course.stepper.works
-        if course.stepper.t > now and not any(e.stop or e.action for e in due):  # see `steps_past_stop`
+        reached, works = context.stepper.interpolate(now), context.stepper.works
+        if context.stepper.t > now and not any(e.stop or e.action for e in due):  # see `steps_past_stop`
             for event in due:
-                course.journal.book("time", event.name, reached)
-            course.passed = behind
-            course.stepper.aim(max(course.stepper.t, course.stop))
+                context.journal.book("time", event.name, reached)
+            context.passed = behind
+            context.stepper.aim(max(context.stepper.t, context.stop))
             return ""
-        course.recorder.take_back(now)
-        for table in course.system.tables:
-            if table_place(course.system, table) == 0 and (table.lookup.knots[-1] == corner).any():
+        context.recorder.take_back(now)
+        for table in context.system.tables:
+            if table_place(context.system, table) == 0 and (table.lookup.knots[-1] == breakpoint).any():
                 self._leave_table(table, reached)
         if not due:
-            reached = State(float(np.nextafter(corner[0], np.inf)), reached.q, reached.v)
+            reached = State(float(np.nextafter(breakpoint[0], np.inf)), reached.q, reached.v)
         for event in due:
             stopped, after = self._happen(_Due("time", event.name, reached, works, event.stop, event.action))
             if stopped:
                 return stopped
-            reached = State(min(float(np.nextafter(event.t, np.inf)), course.end), after.q, after.v)
+            reached = State(min(float(np.nextafter(event.t, np.inf)), context.end), after.q, after.v)
         self.start_anew(reached, works, reached)
         return ""
 
     # -------------------------------------------------------------------------------- what an event changes
 
     def _happen(self, due: _Due) -> tuple[str, State]:
-        """Book an event that stops the run or changes its state, and begin anew behind it.
+        """Record an event that stops the run or changes its state, and restart after it.
 
-        Why the run stops, if it does, and the state behind it.
+        Return why the run stops (or ""), and the state after the event.
         """
-        course, state, action = self.course, due.state, due.action
+        context, state, action = self.context, due.state, due.action
         impulse, loss, after = None, 0.0, state
         if isinstance(action, Lock | Release):
-            phase, jump = change(course.system, course.journal.phase, state, action, course.recorder.written)
+            phase, jump = change(context.system, context.journal.phase, state, action, context.recorder.written)
             after, loss, impulse = jump.state, jump.energy_loss, jump.impulse
             if not due.stop:
-                self.poses.leave(state, due.works)  # the regular method goes on with the new constraints
-                course.enter(phase, after)
+                self.poses.leave(state, due.works)  # the regular method continues with the new constraints
+                context.enter(phase, after)
         elif action is not None:
             after = apply(action, state, due.name)
             self._check_action(due.name, after)
-            loss = moving_energy(course.system, state) - moving_energy(course.system, after)
-        course.journal.book(due.kind, due.name, state, after, energy_loss=loss, impulse=impulse)
+            loss = moving_energy(context.system, state) - moving_energy(context.system, after)
+        context.journal.book(due.kind, due.name, state, after, energy_loss=loss, impulse=impulse)
         why = self._why_it_stops(due, after)
         if why:
-            course.recorder.write_end(course.stepper, state.t)
+            context.recorder.write_end(context.stepper, state.t)
             self.poses.end_at(state, due.works)
             return why, after
-        course.recorder.lose(loss)
+        context.recorder.lose(loss)
         self.start_anew(after, due.works, state)
-        course.journal.note_independent(state.t, course.stepper)
+        context.journal.note_independent(state.t, context.stepper)
         return "", after
 
     def _check_action(self, name: str, after: State) -> None:
-        """Refuse a state behind an action from which the run cannot go on."""
-        course, watch = self.course, self.course.watch
-        inexact = 10.0 * float(course.settings["rtol"])  # as the state before is
+        """Raise if the run cannot continue from the state after an action."""
+        context, watch = self.context, self.context.watch
+        inexact = 10.0 * float(context.settings["rtol"])  # accuracy of the state before the action
         check_closed(watch.system, after, f"after the action of '{name}'", max(CONSISTENT, inexact))
-        if course.stepper.integrator.drives_steppers:  # beside singular poses, as far as one knows
+        if context.stepper.integrator.drives_steppers:  # steps of momentum may be at a singular pose
             require_branch(watch.system, after, watch.rank, inexact)
 
     @staticmethod
     def _why_it_stops(due: _Due, after: State) -> str:
-        """Why the run stops at an event, if it does."""
+        """Reason why the run stops at an event, or ""."""
         t, rest = due.state.t, None if due.found is None else due.found.watched.rest
         if due.stop:
             return f"{due.name} at t = {t:g} s"
@@ -216,7 +216,7 @@ class EventHandler:
 
 
 def check_closed(system: System, state: State, when: str, allowed: float = CONSISTENT) -> None:
-    """Refuse a state whose loops are open, or opening, by more than allowed."""
+    """Raise if constraint equations are violated, in position or velocity, by more than `allowed`."""
     if system.nc == 0:
         return
     now, unit = terms(system, state), system.row_units
@@ -227,6 +227,6 @@ def check_closed(system: System, state: State, when: str, allowed: float = CONSI
         k = int(np.argmax(np.abs(values)))
         if abs(values[k]) > allowed * scale:
             raise LoopdynError(
-                f"row '{system.constraint_rows[k]}' is {what} by {abs(values[k]):.2g} (rad or sizes of the mechanism"
-                f"{', per s' if what == 'opening' else ''}) {when}. Close it first: ld.assemble(system, ...)."
+                f"row '{system.constraint_rows[k]}' is {what} by {abs(values[k]):.2g} in natural units"
+                f"{' per s' if what == 'opening' else ''} {when}. Close it first: ld.assemble(system, ...)."
             )

@@ -1,13 +1,13 @@
-"""Events of a simulation: what is watched, where it happened, and what it does.
+"""Events of a simulation: event functions, where they cross zero, and their actions.
 
-An event is found on the dense output of a step, and a change of the state begins the integration anew.
+An event is located on the dense output of a step; an event that changes the state restarts the integration.
 
-**What is found.** A function is sampled at nine points of every step and one beyond either end, see
+**Which crossings are found.** A function is sampled at nine points of every step and one beyond either end, see
 :mod:`loopdyn.integrators.event_sampling`. Each change of sign between samples is a crossing, located to rounding. Where
-three samples in a row come near to zero and turn away again, the smallest value between them is looked for: so two
-crossings are found however short the time between them, as long as the function turns only once within three samples,
-at most 0.4 of a step. A function that is smooth on the scale of the motion does; one that oscillates faster than the
-mechanism moves needs shorter steps: ``ld.DOP853(longest=...)``. After an `action` a function is watched again from the
+three successive samples approach zero and recede again, the extremum between them is located: so two crossings are
+found however short the time between them, as long as the function has only one extremum within three samples, at most
+0.4 of a step. A function that is smooth on the time scale of the motion has; one that oscillates faster than the
+mechanism moves needs shorter steps: ``ld.DOP853(longest=...)``. After an `action` a function is sampled again from the
 second sample on, 4 % of a step later.
 """
 
@@ -39,11 +39,11 @@ Array = NDArray[np.float64]
 Function = Callable[[float, Array, Array], float]
 Action = Callable[[State], State] | Lock | Release
 
-HALVINGS = 30  # how near to the start of a bounce its height is looked for
-TINY = 1e-300  # stands for a value that is positive or negative and nothing else
-TOGETHER = 1e-12  # share of a step within which two crossings happen at one time
-DIP = 1e-9  # share of an interval to which the time of a smallest value is found
-REST = 1e-3  # speed, rad/s or sizes of the mechanism per s, below which a rebound is none
+HALVINGS = 30  # halvings of a step towards the start of a bounce, in search of a moment off the limit
+TINY = 1e-300  # stands for a value of which only the sign is known
+TOGETHER = 1e-12  # fraction of a step within which two crossings count as simultaneous
+DIP = 1e-9  # fraction of an interval to which the time of an extremum is located
+REST = 1e-3  # speed, in natural units per s, below which a joint does not rebound but comes to rest
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Crossing:
         ``action(state) -> state``: the state to go on from, which must be closed; or a joint locked, or a constraint
         released, with the impulses that it takes.
     coordinates, speeds : mapping
-        For a formula: names used in it beside ``t``, and the coordinates and speeds they stand for.
+        For a formula: names used in it besides ``t``, and the coordinates and speeds they stand for.
 
     Examples
     --------
@@ -85,7 +85,7 @@ class Crossing:
 
 @dataclass(frozen=True)
 class At:
-    """Something happens at a time: the integration stops there exactly and begins anew, e.g. where a motor switches.
+    """Event at a given time: the integration stops exactly there and restarts, e.g. where a motor is switched.
 
     Examples
     --------
@@ -101,20 +101,19 @@ class At:
 
 @dataclass(frozen=True)
 class Limits:
-    """The limits of the joints: a coordinate that reaches one ends the run, or rebounds.
+    """Joint limits as events: a coordinate that reaches a limit ends the run, or rebounds.
 
-    It takes the place of what `at_limit` of these joints says in the model. A stop that a joint comes to rest on is not
-    offered.
+    It overrides `at_limit` of these joints in the model. Resting contact at a limit is not modelled.
 
     Parameters
     ----------
     restitution : float, optional
-        Speed after the impact over that before, 0 to 1; the impulse acts on the whole mechanism. Without it the run
-        stops at the limit.
+        Coefficient of restitution (speed after the impact divided by speed before), 0 to 1; the impulse acts on the
+        whole mechanism. Without it the run stops at the limit.
     joints : list of labels, optional
-        Which coordinates; by default all that have limits in the model.
+        Coordinates; by default all that have limits in the model.
     warn : bool
-        Go on beyond the limit, with an event and a warning.
+        Continue beyond the limit, with an event and a warning.
 
     Examples
     --------
@@ -130,13 +129,13 @@ class Limits:
         if self.restitution is not None and not 0.0 <= self.restitution <= 1.0:
             raise LoopdynError(f"restitution is {self.restitution}. Give a number from 0 to 1.")
         if self.restitution is not None and self.warn:
-            raise LoopdynError("ld.Limits: a coordinate either rebounds or goes on. Leave out restitution or warn.")
+            raise LoopdynError("ld.Limits: restitution and warn exclude each other. Leave one of them out.")
 
 
 Given = Crossing | At | Limits | Function
-# What can happen in a run: a function that the user gave passes zero; a time that the user gave; a joint at or beyond a
-# limit; a table that is left; steps limited by stability; other coordinates, or other redundant rows left open, from
-# then on; momentum steps through or beside a singular pose; small steps beside one; a state that is found in none.
+# Kinds of events: zero crossing of a user's function; a time given by the user; a joint at or beyond a limit; a table
+# left; steps limited by stability; other independent coordinates, or other redundant rows left open, from then on;
+# momentum steps through or near a singular pose; small steps near one; an estimated state in a singular pose.
 KINDS = (
     "crossing",
     "time",
@@ -153,7 +152,7 @@ KINDS = (
 
 @dataclass(frozen=True)
 class Event:
-    """Something that happened during a run.
+    """Event of a run.
 
     Attributes
     ----------
@@ -161,16 +160,16 @@ class Event:
         Time in s.
     name : str
     state, after : State
-        Before and after the event changed anything; the same where it did not.
+        State before and after the event; equal if it changed nothing.
     energy_loss : float
-        Energy that the event took away, J.
+        Energy dissipated by the event, J.
     impulse : Reactions, optional
-        Where constraints changed or momentum steps went through a singular pose: impulses of all joints, N s and N m s,
-        and in its `multipliers` those of constraints, drivers and locks.
+        Impulses of all joints, N s and N m s, if constraints changed or momentum steps passed a singular pose; its
+        `multipliers` have those of constraints, drivers and locks.
     kind : str
-        "crossing", "time", "limit", "table" (it is left), "stiff" (the stiff integrator takes over), "coordinate
-        switch" (other speeds are independent), "rows left open" (other redundant constraints), "singular passage",
-        "near miss" or "singular pose" (a state in it is guessed).
+        "crossing", "time", "limit", "table" (left), "stiff" (the stiff integrator takes over), "coordinate switch" (of
+        the independent speeds), "rows left open" (other redundant constraints), "singular passage", "near miss" or
+        "singular pose" (the state there is estimated).
     """
 
     t: float
@@ -193,7 +192,7 @@ class Event:
 
 
 def event_of(system: System, data: Mapping[str, Any]) -> Event:
-    """The event of :meth:`Event.as_data`."""
+    """Event from the data of :meth:`Event.as_data`."""
     t, states = float(data["t"]), []
     for name in ("state", "after"):
         q, v = (np.array(x, float) for x in data[name])
@@ -208,16 +207,16 @@ def event_of(system: System, data: Mapping[str, Any]) -> Event:
 
 @dataclass
 class Watched:
-    """A crossing that is looked for."""
+    """Zero crossing to detect, with what is known of its function."""
 
     event: Crossing
-    program: Program | None = None  # of the formula, if it is one; its variables are t, q, v
+    program: Program | None = None  # of a formula; its variables are t, q, v
     kind: str = "crossing"  # of the event
     rest: Callable[[State], bool] | None = None  # whether the state after the action is at rest at a limit
-    table: TableUse | None = None  # a table whose corners these are: the integration begins anew, which is no event
-    leaves: bool = False  # a limit beyond which the run goes on: to be warned of
-    beyond_at_start: str = ""  # where the run starts beyond it, in words
-    # where it has just happened: the time, and what stands for the value there, which is zero but for rounding
+    table: TableUse | None = None  # table whose breakpoints these are: the integration restarts, without an event
+    leaves: bool = False  # a limit beyond which the run continues, with a warning
+    beyond_at_start: str = ""  # text of the warning if the run starts beyond it
+    # time of the last crossing, and a value with the right sign to use there, where the function is zero up to rounding
     since: float = np.nan
     held: float = np.nan
 
@@ -227,10 +226,10 @@ class Watched:
         return self.program is not None or hasattr(self.event.function, "py_func")
 
     def value(self, state: State) -> float:
-        """Value at a state; one that is not a number is an error."""
+        """Value at a state; raises if it is NaN."""
         value = self.guess(state)
         if np.isnan(value):
-            raise LoopdynError(f"event '{self.event.name}' is not a number at t = {state.t:g} s. Mend its function.")
+            raise LoopdynError(f"event '{self.event.name}' is NaN at t = {state.t:g} s. Correct its function.")
         return value
 
     def guess(self, state: State) -> float:
@@ -241,7 +240,7 @@ class Watched:
         return float(self.event.function(state.t, state.q, state.v))
 
     def hold(self, t: float, value: float) -> None:
-        """Take `value` as that at the time t."""
+        """Use `value` as the function's value at the time t."""
         self.since, self.held = t, value
 
 
@@ -256,43 +255,43 @@ class Found:
 
 @dataclass
 class Watch:
-    """All events of a run; `system` and `rank` of its rows are those of the present phase."""
+    """All events to detect in a run; `system` and the `rank` of its rows are those of the current phase."""
 
     system: System
     rank: int
     crossings: list[Watched] = field(default_factory=list)
     times: list[At] = field(default_factory=list)
-    unseen: list[str] = field(default_factory=list)  # what cannot be watched, in words
+    unseen: list[str] = field(default_factory=list)  # warnings on limits that cannot be monitored
 
     @property
     def compiled(self) -> bool:
-        """Whether all crossings can be looked for without Python."""
+        """Whether all event functions are compiled."""
         return all(w.compiled for w in self.crossings)
 
     def holds(self, t: float) -> bool:
-        """Whether something has just happened at the time t: what follows needs a close look."""
+        """Whether a crossing has just happened at the time t, so that the next step must be checked on its own."""
         return any(w.since == t for w in self.crossings)
 
     def save(self) -> dict[str, Any]:
-        """What is held, by names for a file."""
+        """Times and values of :meth:`Watched.hold`, by names for a file."""
         return {"held": np.array([(w.since, w.held) for w in self.crossings])}
 
     def restore(self, saved: Mapping[str, Any]) -> None:
-        """Hold what :meth:`save` gave."""
+        """Restore the data of :meth:`save`."""
         for watched, (since, held) in zip(self.crossings, saved["held"], strict=True):
             watched.hold(float(since), float(held))
 
     def suspicious(self, events: Iterable[Event]) -> list[str]:
-        """What is to be warned of after a run with these events, in words: limits that were left, or not watched."""
+        """Warnings after a run with these events: limits that were exceeded or could not be monitored."""
         found, happened = list(self.unseen), list(events)
         for w in self.crossings:
             times = [e.t for e in happened if w.leaves and e.name == w.event.name]
             if w.beyond_at_start:
-                found.append(f"{w.beyond_at_start}. The run goes on there: at_limit: warn.")
+                found.append(f"{w.beyond_at_start}. The run continues there: at_limit: warn.")
             elif times:
                 found.append(
-                    f"{w.event.name} from t = {min(times):.6g} s on: the run goes on as if there were none. With "
-                    "at_limit: stop, or {rebound: 0.5}, beside the limits of the joint it ends there, or rebounds."
+                    f"{w.event.name} from t = {min(times):.6g} s on: the run continues as if there were no limit. With "
+                    "at_limit: stop, or {rebound: 0.5}, next to the limits of the joint, it ends or rebounds there."
                 )
         return found
 
@@ -315,10 +314,11 @@ class Watch:
         return [f for w in self.crossings if (f := _first(w, inside, times, states)) is not None]
 
     def find(self, inside: Callable[[float], State], start: float, stop: float, end: State) -> Found | None:
-        """The first crossing in the step from `start` to `stop`.
+        """First crossing in the step from `start` to `stop`.
 
-        It is held from there on: behind a crossing that changes nothing the function is beyond zero, behind a limit it
-        is before it, behind another action nobody knows. What crosses at the same time is still to be found.
+        The sign of the function just after the crossing is kept: the new one if nothing else changes, the old one at a
+        limit that is not passed, NaN (unknown) after any other action. Simultaneous crossings of other functions remain
+        to be found.
         """
         found = self._all(inside, start, stop, end)
         if not found:
@@ -358,7 +358,7 @@ def _first(w: Watched, inside: Callable[[float], State], times: Array, states: l
 def _smallest(
     w: Watched, inside: Callable[[float], State], low: float, high: float, near: float
 ) -> tuple[float, float]:
-    """Time and value where a function that has the sign of `near` around comes nearest to zero, or beyond it."""
+    """Time and value of the extremum towards or beyond zero of a function that has the sign of `near` around it."""
     from scipy.optimize import minimize_scalar
 
     sign = float(np.sign(near))
@@ -371,8 +371,8 @@ def _smallest(
 def _root(w: Watched, inside: Callable[[float], State], low: float, high: float, b: float) -> float:
     """Time of the crossing, to rounding; b is the value at its end.
 
-    At the start of a bounce the value is zero but for rounding: a moment of the right sign is looked for behind it; if
-    there is none the coordinate does not leave its limit.
+    At the start of a bounce the value is zero up to rounding: a later moment with the right sign is searched; if there
+    is none, the coordinate does not leave its limit.
     """
     from scipy.optimize import brentq
 
@@ -391,7 +391,7 @@ def _root(w: Watched, inside: Callable[[float], State], low: float, high: float,
 
 
 def with_limits_of_model(system: System, given: Sequence[Given]) -> list[Given]:
-    """The events given and those that `at_limit` of joints asks for, but for limits that are among them already."""
+    """Given events and those required by `at_limit` of joints, without limits that are given already."""
     said = [e.joints if e.joints is not None else system.limits for e in given if isinstance(e, Limits)]
     left = {label: mode for label, mode in system.at_limit.items() if all(label not in labels for labels in said)}
     found: list[Given] = list(given)
@@ -403,7 +403,7 @@ def with_limits_of_model(system: System, given: Sequence[Given]) -> list[Given]:
 
 
 def watch(system: System, given: Iterable[Given], rank: int, first: State, end: float) -> Watch:
-    """What is to be looked for from a state on, with limits taken apart and plain functions given a name."""
+    """Events to detect from a state on: limits split by coordinate and side, plain functions with a name."""
     found = Watch(system, rank)
     for k, event in enumerate(given):
         action = getattr(event, "action", None)
@@ -427,7 +427,7 @@ def watch(system: System, given: Iterable[Given], rank: int, first: State, end: 
 
 
 def _program(system: System, event: Crossing) -> Program | None:
-    """A formula as a program whose variables are t, all coordinates, all speeds; None for a function."""
+    """Program of a formula with the variables t, all coordinates, all speeds; None for a function."""
     if not isinstance(event.function, str):
         return None
     names, places = ["t"], [0]
@@ -462,12 +462,12 @@ def _limits(present: Watch, event: Limits, first: State) -> list[Watched]:
         low, high = system.limits[label]
         if c.place is None and c.periodic and high - low >= FULL_TURN:
             present.unseen.append(
-                f"'{label}' belongs to a cut joint, whose angle is known within one turn: its limits, a turn or more "
-                "apart, are not watched. Compile with other cuts=[...]."
+                f"'{label}' belongs to a cut joint, whose angle is known modulo one turn: its limits, a turn or more "
+                "apart, are not monitored. Compile with other cuts=[...]."
             )
             continue
         x = c.value(first)
-        turns = c.turns_to_range(x)  # limits less than a turn apart are meant but for whole turns
+        turns = c.turns_to_range(x)  # limits less than a turn apart hold modulo full turns
         turns = turns if low <= x - turns <= high and high - low < FULL_TURN else 0.0
         for bound, side, direction in zip((low, high), ("lower", "upper"), (-1, 1), strict=True):
             if np.isfinite(bound):
@@ -478,7 +478,7 @@ def _limits(present: Watch, event: Limits, first: State) -> list[Watched]:
 
 
 def _begin(watched: Watched, c: _Coordinate, first: State, beyond: float, event: Limits) -> None:
-    """Hold a limit at which the coordinate starts; a start beyond it is warned of, or refused where it is a stop."""
+    """Fix the sign at a limit at which the coordinate starts; a start beyond it is a warning, or an error at a stop."""
     if beyond > AT_LIMIT * c.unit:
         low, high = c.system.limits[c.label]
         where = f"'{c.label}' starts outside its limits [{low:.6g}, {high:.6g}] (rad or m), by {beyond:.3g}"
@@ -501,14 +501,14 @@ class _Coordinate:
         self.place = system.coordinates.index(label) if label in system.coordinates else None
 
     def value(self, state: State) -> float:
-        """At a state; the angle of a cut joint within half a turn of the middle of its range."""
+        """Value at a state; the angle of a cut joint is within half a turn of the middle of its range."""
         if self.place is not None:
             return float(state.q[self.place])
         x = float(joint_coordinates(self.joint, body_motion(self.system, state))[self.k])
         return x - self.turns_to_range(x) if self.periodic else x
 
     def turns_to_range(self, x: float) -> float:
-        """Whole turns, rad, by which an angle x is off the range of the joint; none inside it."""
+        """Full turns, rad, by which an angle x is off the range of the joint; zero inside it."""
         low, high = self.system.limits[self.label]
         middle = 0.5 * (low + high)
         if low <= x <= high or not self.periodic or not np.isfinite(middle):
@@ -516,13 +516,13 @@ class _Coordinate:
         return FULL_TURN * round((x - middle) / FULL_TURN)
 
     def rate(self, state: State) -> tuple[Array, float]:
-        """Its gradient (nv,) by the speeds, and its rate."""
+        """Gradient (nv,) of the rate by the speeds, and the rate."""
         return freedom_rate(self.system, state, body_motion(self.system, state), self.joint, self.k)
 
 
 def _limit(present: Watch, event: Limits, c: _Coordinate, bound: float, side: str, direction: int) -> Watched:
     name = f"{c.label} {'beyond' if event.warn else 'at'} its {side} limit"
-    at = bound + direction * AT_LIMIT * c.unit if event.warn else bound  # rounding does not leave a range
+    at = bound + direction * AT_LIMIT * c.unit if event.warn else bound  # rounding does not exceed a limit
     stop = event.restitution is None and not event.warn
     if c.place is not None:
         crossing = Crossing(f"x - ({at!r})", name, direction, stop, coordinates={"x": c.label})
@@ -535,7 +535,7 @@ def _limit(present: Watch, event: Limits, c: _Coordinate, bound: float, side: st
 
     def rebound(state: State) -> State:
         q = state.q.copy()
-        if present.system.nc == 0 and c.place is not None:  # a loop would be opened by it
+        if present.system.nc == 0 and c.place is not None:  # rounding here would open a loop
             q[c.place] = bound
         state = State(state.t, q, state.v)
         return State(state.t, q, impact(present.system, state, *c.rate(state), c.unit, e, present.rank))
@@ -547,14 +547,14 @@ def _limit(present: Watch, event: Limits, c: _Coordinate, bound: float, side: st
 
 
 def impact(system: System, state: State, row: Array, rate: float, unit: float, restitution: float, rank: int) -> Array:
-    """Speeds after an impact that turns the rate of a coordinate about while loops stay closed.
+    """Speeds after an impact that reverses the rate of a coordinate while loops stay closed.
 
     The change is the smallest one in the mass metric. `row` is the gradient of the coordinate by the speeds, `unit` its
     natural unit.
 
     Examples
     --------
-    A single mass only changes its sign:
+    The speed of a single mass is reversed and halved:
 
     >>> import loopdyn as ld
     >>> system = ld.library.pendulum().compile()
@@ -569,7 +569,7 @@ def impact(system: System, state: State, row: Array, rate: float, unit: float, r
 
 
 def apply(action: Callable[[State], State], state: State, name: str) -> State:
-    """The state after an action, at the same time."""
+    """State after an action, at the same time."""
     after: Any = action(state)
     if not isinstance(after, State) or after.q.shape != state.q.shape or after.v.shape != state.v.shape:
         raise LoopdynError(f"event '{name}': its action must return a State of the same system.")

@@ -3,7 +3,7 @@
 A run then has phases, each with a system of its own: the same bodies and the same tree, so the same coordinates and
 speeds, but other constraint rows. A lock is a driver that holds a coordinate where it is. Velocities jump to the
 nearest ones that the new rows allow in the metric of kinetic energy (:func:`loopdyn.reconnect`): a plastic impact, in
-which the momentum along all remaining freedoms is conserved. Where rows are released nothing jumps.
+which the momentum along all remaining freedoms is conserved. Releasing rows causes no jump.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ class Lock:
 
 @dataclass(frozen=True)
 class Release:
-    """Action of an event: unlock a joint coordinate, or take away a constraint, a driver or a cut joint.
+    """Action of an event: unlock a joint coordinate, or remove a constraint, a driver or a cut joint.
 
-    A joint of the tree cannot be released, since its coordinates would be missing: compile with it among the cuts.
+    A tree joint cannot be released, since its coordinates would be missing: compile with it among the cuts.
 
     Examples
     --------
@@ -59,7 +59,7 @@ class Release:
 
 @dataclass(frozen=True)
 class Phase:
-    """The constraints that act from an output on."""
+    """Constraints that act from a given output on."""
 
     system: System = field(repr=False)
     first: int = 0  # output
@@ -68,7 +68,7 @@ class Phase:
     tolerated: Tolerated | None = None  # redundant rows that are left open, see `loopdyn.assemble`
 
     def as_data(self) -> dict[str, Any]:
-        """All but the system, as plain data."""
+        """Plain data of the phase, without its system."""
         tolerated = None if self.tolerated is None else asdict(self.tolerated)
         return {
             "first": self.first,
@@ -86,14 +86,14 @@ def phase_of(base: System, data: Mapping[str, Any]) -> Phase:
 
 
 def change(base: System, phase: Phase, state: State, action: Lock | Release, first: int) -> tuple[Phase, Change]:
-    """The phase that follows from the output `first` on, and the jump that leads to it.
+    """Next phase, from the output `first` on, and the velocity jump that leads to it.
 
     Parameters
     ----------
     base : System
-        Of the first phase of the run.
+        System of the first phase of the run.
     phase : Phase
-        The present one.
+        Current phase.
     state : State
     action : Lock or Release
     first : int
@@ -108,12 +108,12 @@ def change(base: System, phase: Phase, state: State, action: Lock | Release, fir
         released = (*released, action.name)
     following = _compiled(base, replace(phase, first=first, locks=locks, released=released))
     jump = reconnect(phase.system, state, following.system)
-    # the bodies keep their poses, so the coordinates are those before, without the rounding of measuring them
+    # the bodies keep their poses, so the coordinates are kept as they were, without the rounding of measuring them
     return following, replace(jump, state=State(state.t, state.q, jump.state.v))
 
 
 def require_lockable(system: System, label: str) -> None:
-    """Raise LoopdynError if there is no joint coordinate of this label, in the tree or of a cut joint."""
+    """Raise LoopdynError if no tree joint or cut joint has a coordinate with this label."""
     if label not in system.labels.coordinates:
         raise _not_lockable(system, label)
 
@@ -124,7 +124,7 @@ def _not_lockable(system: System, label: str) -> LoopdynError:
 
 
 def coordinate(system: System, state: State, label: str) -> float:
-    """Value of a joint coordinate, also of a cut joint, rad or m; full turns of the latter included if known."""
+    """Value of a coordinate of a tree or cut joint, rad or m; full turns of a cut joint are included if known."""
     found = system.labels.coordinates.get(label)
     if found is None or (found.joint.in_tree and not found.scalar):
         raise _not_lockable(system, label)
@@ -142,7 +142,7 @@ def _check_release(base: System, phase: Phase, name: str) -> None:
         return
     if name in m.joints and name not in phase.released:
         raise LoopdynError(
-            f"ld.Release: joint '{name}' is part of the tree, its coordinates would be missing. Cut it from the start: "
+            f"ld.Release: joint '{name}' is a tree joint, so its coordinates would be missing. Cut it from the start: "
             f'compile(cuts=["{name}", ...]).'
         )
     raise LoopdynError(
@@ -151,7 +151,7 @@ def _check_release(base: System, phase: Phase, name: str) -> None:
 
 
 def _compiled(base: System, phase: Phase) -> Phase:
-    """The phase with its system."""
+    """Phase with its compiled system."""
     m = base.mechanism.model_copy(deep=True)
     for name in phase.released:
         for group in (m.joints, m.constraints, m.drivers, m.user_constraints):
@@ -165,7 +165,7 @@ def _compiled(base: System, phase: Phase) -> Phase:
     system = build(m, cuts, counted=base.counted)
     if system.coordinates != base.coordinates or system.speeds != base.speeds:
         raise LoopdynError(
-            f"without {', '.join(phase.released)} the mechanism has another tree. Compile with other cuts."
+            f"without {', '.join(phase.released)} the mechanism has another spanning tree. Compile with other cuts."
         )
     if phase.tolerated is not None:
         left = tuple(row for row in phase.tolerated.rows if row in system.constraint_rows)

@@ -1,4 +1,4 @@
-"""Progress of a run: how many steps are made between two looks at it, and what is shown."""
+"""Progress bar of a run, and the number of steps between two updates."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 
 from loopdyn.interrupts import Stop
 
-PULSE, MANY = 0.1, 1_000_000  # seconds of computing, and steps, between two looks at the progress
-FEW = 16  # steps before the first look
+PULSE, MANY = 0.1, 1_000_000  # seconds of computing, and steps, between two updates
+FEW = 16  # steps before the first update
 
 
 class Progress:
-    """A progress bar: simulated time, its speed against real time, and the error of the energy.
+    """Progress bar with simulated time, speed relative to real time, and energy-balance error.
 
     Parameters
     ----------
@@ -21,15 +21,15 @@ class Progress:
     start, end : float
         Simulated times in s.
     wanted : bool or function
-        Whether a bar is shown, where the output is a terminal; or what is called with the time reached.
+        Show a bar if the output is a terminal; or a function to call with the time reached.
     stop : Stop
-        Asked where that function raises KeyboardInterrupt.
+        Set if that function raises KeyboardInterrupt.
     """
 
     def __init__(self, name: str, start: float, end: float, wanted: bool | Callable[[float], object], stop: Stop):
         self.start, self.name, self.wanted, self.end, self.stop = start, name, wanted, end, stop
         self.begin = time.perf_counter()
-        self.limit = FEW  # steps until the next look
+        self.limit = FEW  # steps until the next update
         self.bar: Any = None
 
     def __enter__(self) -> Progress:
@@ -53,7 +53,7 @@ class Progress:
         return self
 
     def keep_pace(self, seconds: float) -> None:
-        """Let the next steps take about one pulse, where the last ones took these seconds."""
+        """Choose the number of next steps so that they take about one update interval; the last took `seconds`."""
         self.limit = max(1, int(min(4 * self.limit, self.limit * PULSE / max(seconds, 1e-6), MANY)))
 
     def show(self, t: float, error: float) -> None:

@@ -1,4 +1,4 @@
-"""What is kept of a run while it is made: outputs, which are checked as they come, and a journal of what happened."""
+"""Recorder of a run: its outputs, which are checked as they are written, and a journal of its events."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from loopdyn.tree.functions import energy
 
 Array = NDArray[np.float64]
 
-# Residual, rad or sizes of the mechanism, at which loops count as open during a run: with corrections, and without.
+# Residual, in natural units, above which loops count as open during a run: with corrections, and without.
 OPEN, OPEN_UNCORRECTED = 1e-3, 0.1
-# Error of the energy balance, as a share of the largest energy that moved, that counts as a blow-up ...
+# Relative energy-balance error that counts as a blow-up ...
 BLOW_UP = 0.5
-SUSPICIOUS = 0.01  # ... and one that is warned of
-LOST_WAY = 0.01  # ... the same in a passage of a singular pose
+SUSPICIOUS = 0.01  # ... that causes a warning
+LOST_WAY = 0.01  # ... and that counts as an error in a singular passage
 
 
 @dataclass(frozen=True)
 class Independent:
-    """Since when, in which phase, which speeds are independent."""
+    """Independent speeds, with the time and phase from which they are."""
 
     t: float
     phase: int
@@ -43,12 +43,12 @@ class Independent:
 
 
 class Journal:
-    """What happened in a run: events, singular passages, phases, and coordinate switches.
+    """Journal of a run: events, singular passages, phases, and coordinate switches.
 
     Parameters
     ----------
     system : System
-        Of the first phase.
+        System of the first phase.
     solver : Solver
     """
 
@@ -58,20 +58,20 @@ class Journal:
         self.passages: list[Passage] = []
         self.independent: list[Independent] = []
         self.phases, self.solvers = [Phase(system, tolerated=system.tolerated)], [solver]
-        self.entered: list[State] = []  # where each phase after the first one began
+        self.entered: list[State] = []  # state at which each phase after the first began
 
     @property
     def phase(self) -> Phase:
-        """The present one."""
+        """Current phase."""
         return self.phases[-1]
 
     def book(self, kind: str, name: str, state: State, after: State | None = None, **more: Any) -> None:
-        """Add an event at a state, which it may have changed; `more` are other fields of :class:`Event`."""
+        """Record an event at a state, which it may have changed; `more` are other fields of :class:`Event`."""
         given = {"t": state.t, "state": state, "after": state if after is None else after, **more}
         self.events.append(Event(name=name, kind=kind, **given))
 
     def book_passage(self, made: Passage, start: State, stop: State) -> None:
-        """Add a passage of a singular pose, which is an event, too."""
+        """Record a singular passage, which is also an event."""
         self.passages.append(made)
         kind = "singular passage" if made.through else "near miss"
         self.book(kind, str(made), start, stop, t=made.start, impulse=made.impulses)
@@ -83,7 +83,7 @@ class Journal:
         self.entered.append(state)
 
     def note_independent(self, t: float, stepper: Stepper) -> None:
-        """Note which speeds are independent from now on, where a solver has such; a change is an event."""
+        """Record the speeds that are independent from now on, if the solver has any; a change is an event."""
         coordinates = stepper.coordinates
         active = None if coordinates is None else coordinates.active
         phase = len(self.phases) - 1
@@ -96,7 +96,7 @@ class Journal:
         self.independent.append(Independent(t, phase, active))
 
     def independent_at(self, path: Trajectory) -> tuple[NDArray[np.bool_], Array]:
-        """Which speeds were independent at outputs, and the criterion by which they are chosen there."""
+        """Independent speeds at the outputs, and the criterion of their choice there."""
         if not self.independent:
             return np.zeros((0, 0), bool), np.zeros((0, 0))
         n, labels = len(path), self.system.speeds
@@ -114,7 +114,7 @@ class Journal:
         return active, criterion
 
     def save(self) -> dict[str, Any]:
-        """All of it, by names for a file."""
+        """Data of the journal, by names for a file."""
         return {
             "phases": np.array(json.dumps([p.as_data() for p in self.phases])),
             "entered": np.array([[s.t, *s.q, *s.v] for s in self.entered]),
@@ -124,7 +124,7 @@ class Journal:
         }
 
     def restore(self, saved: Mapping[str, Any]) -> None:
-        """All but the phases, which have been entered again."""
+        """Restore the data of :meth:`save`, without the phases, which have been entered again."""
         self.events = [event_of(self.system, x) for x in json.loads(str(saved["events"]))]
         self.passages = [passage_of(x) for x in json.loads(str(saved["passages"]))]
         found = json.loads(str(saved["partition"]))
@@ -133,11 +133,11 @@ class Journal:
 
 @dataclass(frozen=True)
 class _Checks:
-    """What is looked at in n new outputs."""
+    """Checked quantities of n new outputs."""
 
-    gap: Array  # (n, nc) of the loops, rad or sizes of the mechanism
-    balance: Array  # (n,) error of the energy, J
-    scale: Array  # (n,) largest energy that moved so far, J
+    gap: Array  # (n, nc) of the loops, natural units
+    balance: Array  # (n,) energy-balance error, J
+    scale: Array  # (n,) largest energy exchanged so far, J
     wrong: NDArray[np.bool_]  # (n,)
 
 
@@ -148,26 +148,26 @@ class Recorder:
     ----------
     system : System
     times : (n,)
-        Of outputs, s.
+        Output times, s.
     works : int
-        Number of works that are recorded beside the state.
+        Number of works that are recorded with the state.
     drift : str or Baumgarte
     """
 
     def __init__(self, system: System, times: Array, works: int, drift: Drift):
         n = len(times)
-        m = n + 1  # one more for the place where an event stops the run
+        m = n + 1  # one more for the time at which an event stops the run
         self.times, self.t = times, np.append(times, np.nan)
         q, v, a, work = (np.zeros((m, k)) for k in (system.nq, system.nv, system.nv, works))
         self.out = Output(self.t[:n], q, v, a, work, steps=np.zeros(m, np.int64), written=np.zeros(1, np.int64))
-        self.jumps = np.zeros(m)  # energy that events took away until then, J
-        self.checked = 0  # outputs that have been looked at
+        self.jumps = np.zeros(m)  # energy dissipated by events until then, J
+        self.checked = 0  # outputs that have been checked
         self.saved = 0  # outputs that are in a file
         self.weight = weight(system)
-        self.scale = least_energy(system)  # largest energy that moved so far, J
+        self.scale = least_energy(system)  # largest energy exchanged so far, J
         self.reference = 0.0  # energy at the start, J
-        self.lost = 0.0  # energy that events took away so far, J
-        self.error = 0.0  # of the energy balance at the last output, relative
+        self.lost = 0.0  # energy dissipated by events so far, J
+        self.error = 0.0  # relative energy-balance error at the last output
         self.largest_error = 0.0  # ... and the largest so far, J
         self.corrects = corrects_positions(drift)
 
@@ -175,7 +175,7 @@ class Recorder:
 
     @property
     def written(self) -> int:
-        """Outputs so far."""
+        """Number of outputs so far."""
         return int(self.out.written[0])
 
     def keep(self, n: int) -> None:
@@ -183,34 +183,34 @@ class Recorder:
         self.out.written[0] = n
 
     def take_back(self, t: float) -> None:
-        """Remove outputs after t: the steps that gave them are not taken."""
+        """Remove outputs after t, since the steps that wrote them are rejected."""
         n = int(np.searchsorted(self.times, t, side="right"))
         self.checked = min(self.checked, n)
         self.keep(min(self.written, n))
 
     def write_end(self, stepper: Stepper, t: float) -> None:
-        """Write an output where the run stops, inside the last step, unless there is one."""
+        """Write an output at the time inside the last step at which the run stops, unless there is one."""
         if self.written == 0 or self.t[self.written - 1] < t:
             self.t[self.written] = t
             stepper.interpolate(t)
             stepper.write(self.out)
 
     def lose(self, loss: float) -> None:
-        """Count the energy that an event took away, J, from the next output on."""
+        """Add energy dissipated by an event, J, from the next output on."""
         self.lost += loss
         self.jumps[self.written :] = self.lost
 
     def path(self, start: int = 0, stop: int | None = None) -> Trajectory:
-        """Outputs from one on up to another, or all."""
+        """Outputs from `start` to `stop`, by default all."""
         o, part = self.out, slice(start, self.written if stop is None else stop)
         return Trajectory(self.t[part], o.q[part], o.v[part], o.a[part], o.work[part], o.steps[part])
 
     # ------------------------------------------------------------------------------------------------ checks
 
     def check(self, phases: Sequence[Phase]) -> str:
-        """Check the outputs that are new; the first one that is wrong and all after it are removed.
+        """Check new outputs; remove the first wrong one and all after it.
 
-        What is wrong, in words, if anything is.
+        Return an error message, or "".
         """
         for system, start, stop in pieces(phases, self.checked, self.written):
             path = self.path(start, stop)
@@ -233,7 +233,7 @@ class Recorder:
         balance = np.abs(moved - path.work.sum(axis=1) + self.jumps[self.checked : self.checked + len(path)])
         largest = np.max([found.energy[:, 0], np.abs(moved), np.abs(path.work).max(axis=1, initial=0.0)], axis=0)
         scale = np.maximum.accumulate(np.append(self.scale, largest))[1:]
-        # at rest at both ends of a swing nothing seems to have moved: what gravity could move is counted too
+        # at rest at both ends of a swing no energy seems to have been exchanged: potential energy is counted, too
         lifted = self.weight * s.size if s.model.gravity.any() else 0.0
         wrong = ~finite | (gap.max(axis=1, initial=0.0) > self._open)
         return _Checks(gap, balance, scale, wrong | (balance > BLOW_UP * np.maximum(scale, lifted)))
@@ -244,51 +244,51 @@ class Recorder:
         return OPEN if self.corrects else OPEN_UNCORRECTED
 
     def _what(self, s: System, path: Trajectory, checks: _Checks, k: int) -> str:
-        """What is wrong with output k."""
+        """Error message for output k."""
         t = path.t[k]
         for values, labels, what in ((path.q, s.coordinates, "coordinate"), (path.a, s.speeds, "acceleration")):
             bad = np.flatnonzero(~np.isfinite(values[k]))
             if bad.size:
-                return f"the {what} of '{labels[bad[0]]}' is not a finite number at t = {t:g} s. Use smaller steps."
+                return f"the {what} of '{labels[bad[0]]}' is not finite at t = {t:g} s. Use smaller steps."
         gap = checks.gap[k]
         if gap.max(initial=0.0) > self._open:
             row = s.constraint_rows[int(np.argmax(gap))]
             hint = "Use smaller tolerances or steps"
             hint = hint if self.corrects else 'Use drift="projection", or smaller tolerances'
             return (
-                f"'{row}' is open by {gap.max():.2g} (rad or sizes of the mechanism) at t = {t:g} s. {hint}, and look "
-                "at the pose: near a singular one, try another formulation."
+                f"'{row}' is open by {gap.max():.2g} (natural units) at t = {t:g} s. {hint}, and "
+                "check the pose: near a singular pose, try another formulation."
             )
         fast = int(np.argmax(np.abs(path.v[k] / s.speed_units)))
         return (
-            f"energy is off by {checks.balance[k]:.3g} J at t = {t:g} s, more than half of what moves; the fastest is "
-            f"'{s.speeds[fast]}' at {path.v[k, fast]:.3g} (rad/s or m/s). Use smaller steps or tolerances."
+            f"energy is off by {checks.balance[k]:.3g} J at t = {t:g} s, more than half of the energy exchanged; the "
+            f"fastest speed is '{s.speeds[fast]}', {path.v[k, fast]:.3g} rad/s or m/s. Use smaller steps or tolerances."
         )
 
     def check_passage(self, system: System, made: Passage, start: State, stop: State) -> None:
-        """Refuse to go on behind a passage in which energy came or went: it did not follow the motion."""
+        """Raise if energy changed in a singular passage: its steps did not follow the motion."""
         jump, ends = made.energy_jump, (start, stop)
         moved = [abs(moving_energy(system, s) - self.reference) for s in ends]
         moved += [energy(system, s).kinetic for s in ends]
         if abs(jump) > LOST_WAY * max(self.scale, *moved):  # outputs may be far apart
             raise LoopdynError(
-                f"energy changed by {jump:.2g} J in the passage of a singular pose, more than {LOST_WAY:.0%} of what "
-                "moves. Use smaller tolerances, or move what happens there."
+                f"energy changed by {jump:.2g} J in a singular passage, more than {LOST_WAY:.0%} of the energy "
+                "exchanged. Use smaller tolerances, or move events and jumps of forces away from there."
             )
 
     def suspicious(self) -> list[str]:
-        """What is to be warned of after the run, in words."""
+        """Warnings to issue after the run."""
         if not self.largest_error > SUSPICIOUS * self.scale > 0.0:
             return []
         return [
             f"the relative energy-balance error of the run is {self.largest_error / self.scale:.1%}, more than "
-            f"{SUSPICIOUS:.0%}. Use a smaller rtol or smaller steps; a force that jumps needs an event."
+            f"{SUSPICIOUS:.0%}. Use a smaller rtol or smaller steps; a discontinuous force needs an event."
         ]
 
     # ------------------------------------------------------------------------------------------------- files
 
     def save(self) -> dict[str, Any]:
-        """Outputs that are in no file yet, and sums over all of them, by names for a file."""
+        """Outputs that are in no file yet, and sums over all outputs, by names for a file."""
         n = self.written
         first = min(self.saved, n)
         return {
@@ -308,7 +308,7 @@ class Recorder:
         self.saved = first + n
 
     def restore(self, saved: Mapping[str, Any]) -> None:
-        """Take over the sums of the last file, and count its outputs."""
+        """Restore the sums of the last file, and count its outputs."""
         scalars = fitting("scalars", saved.get("scalars"), np.zeros(4))
         self.scale, self.reference, self.lost, self.error = scalars.tolist()
         self.keep(self.saved)

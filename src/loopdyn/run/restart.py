@@ -1,12 +1,12 @@
-"""Checkpoints of a simulation: segments that are only ever added, each put in place by an atomic rename.
+"""Checkpoints of a simulation: append-only segments, each put in place by an atomic rename.
 
-A folder holds ``run.json``, which says what is being simulated, and ``segment_000001.npz`` and so on: the outputs
-since the segment before, and everything that is needed to go on. A process that is killed at any moment leaves whole
+A folder holds ``run.json``, which describes the simulation, and ``segment_000001.npz`` and so on: the outputs since
+the previous segment, and everything that is needed to resume. A process that is killed at any moment leaves complete
 segments behind, and perhaps a file with ``.part`` in its name, which is ignored.
 
-A segment ends in a checksum of its content, of the checksum before it and, the first one, of what is being simulated.
-One that does not fit is damaged, or was never part of this run: it and those behind it are set aside (``.damaged``), a
-warning says so, and the run goes on from the one before.
+A segment ends in a checksum of its content, of the previous checksum and, for the first one, of the description. A
+segment whose checksum is wrong is damaged or from another run: it and all later ones are set aside (``.damaged``) with
+a warning, and the run resumes from the segment before.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ FORMAT = 3  # of the segments: it changes with their content
 CHECKSUM = hashlib.sha256().digest_size
 
 
-# ----------------------------------------------------------------------------------------- what it belongs to
+# ------------------------------------------------------------------------------------------------ description
 
 
 def description(
@@ -48,28 +48,28 @@ def description(
     methods: Mapping[str, Any],
     settings: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Everything that a run is asked for, as plain data: two runs that could differ have different ones.
+    """Description of a simulation as plain data: two simulations that could differ have different descriptions.
 
     Parameters
     ----------
     system : System
     first : State
-        Where it starts.
+        Start of the run.
     times : array
-        Of outputs.
+        Output times.
     end : float
     events : list
         As they were given: with their functions, actions and names.
     methods : mapping
-        Formulation, integrator and others that may carry options.
+        Formulation, integrator and others that may have options.
     settings : mapping
-        Words and numbers.
+        Text and numbers.
     """
     mechanism = system.mechanism
     found: dict[str, Any] = {
         "format": FORMAT,
         "loopdyn": _version(),
-        "python": f"{sys.version_info.major}.{sys.version_info.minor}",  # functions are known by their bytecode
+        "python": f"{sys.version_info.major}.{sys.version_info.minor}",  # functions are identified by their bytecode
         "model": content_digest(_numbers(system)),
         "start": content_digest([first.q, first.v]),
         "t_eval": content_digest(times),
@@ -85,8 +85,8 @@ def description(
             found[name] = content_digest(value, {System: _content})
         except LoopdynError as error:
             raise LoopdynError(
-                f"{name}: {error}. A checkpoint must know whether it belongs to the same simulation: leave that "
-                "object out of the function, or simulate without a checkpoint."
+                f"{name}: {error}. A checkpoint must be able to tell whether it belongs to the same simulation: leave "
+                "that object out of the function, or simulate without a checkpoint."
             ) from None
     return json.loads(json.dumps(found))  # type: ignore[no-any-return]
 
@@ -103,13 +103,13 @@ def _name(event: Any) -> str:
 
 
 def _numbers(system: System) -> list[Any]:
-    """What a system computes with, and the names by which it is asked."""
+    """Arrays and names of a system."""
     labels = [system.coordinates, system.speeds, system.constraint_rows, system.bodies, system.forces, system.limits]
     return [system.ints, system.floats, labels]
 
 
 def _content(system: System) -> list[Any]:
-    """The same with functions of the user; not what a system keeps for later use."""
+    """Arrays, names and user functions of a system, without its caches."""
     users = system.mechanism.user_forces, system.mechanism.user_constraints
     return [_numbers(system), [{name: vars(x) for name, x in some.items()} for some in users]]
 
@@ -124,7 +124,7 @@ class Checkpoint:
     ----------
     folder : str or Path
     wanted : mapping
-        What is simulated, by :func:`description`; a folder of another simulation is refused.
+        Simulation, by :func:`description`; a folder of another simulation is refused.
     """
 
     def __init__(self, folder: str | os.PathLike[str], wanted: Mapping[str, Any]):
@@ -134,13 +134,13 @@ class Checkpoint:
             self.folder.mkdir(parents=True, exist_ok=True)
             is_new = not (self.folder / DESCRIPTION).exists()
         if is_new and self._file(1).exists():
-            raise self._refusal(f"has segments, but no {DESCRIPTION} that says of what")
+            raise self._refusal(f"has segments, but no {DESCRIPTION} that describes their simulation")
         if is_new:
             write(self.folder / DESCRIPTION, text)
         else:
             self._compare(wanted)
         self.checksum = hashlib.sha256(text.encode()).digest()  # of the last segment
-        self.count = 0  # segments that are read or written
+        self.count = 0  # number of segments read or written
 
     def _compare(self, wanted: Mapping[str, Any]) -> None:
         """Refuse a folder of another simulation."""
@@ -148,7 +148,7 @@ class Checkpoint:
             there = json.loads((self.folder / DESCRIPTION).read_text(encoding="utf-8"))
             differ = sorted(key for key in {*there, *wanted} if there.get(key) != wanted.get(key))
         except (OSError, ValueError, TypeError, AttributeError, RecursionError):
-            raise self._refusal(f"has a damaged {DESCRIPTION}, which says of what it is") from None
+            raise self._refusal(f"has a damaged {DESCRIPTION}, which describes its simulation") from None
         if differ:
             raise self._refusal(f"belongs to another simulation: {', '.join(differ)} differ")
 
@@ -159,7 +159,7 @@ class Checkpoint:
         return self.folder / f"segment_{k:06d}.npz"
 
     def read(self) -> Iterator[dict[str, NDArray[Any]]]:
-        """All segments that are whole, oldest first; others are set aside, with a warning."""
+        """All complete segments, oldest first; others are set aside, with a warning."""
         while (file := self._file(self.count + 1)).exists():
             try:
                 data = file.read_bytes()
@@ -175,20 +175,20 @@ class Checkpoint:
             yield found
 
     def _set_aside(self, why: str) -> None:
-        """Rename the next segment and all behind it, whatever is in them."""
+        """Rename the next segment and all after it, whatever their content."""
         files = sorted(file for file in self.folder.glob("segment_*.npz") if file.name > self._file(self.count).name)
         with in_words(self.folder):
             for file in files:
                 os.replace(file, file.with_suffix(".npz.damaged"))
-        goes_on = f"goes on from segment {self.count}" if self.count else "begins anew"
-        others = f" and the {len(files) - 1} behind it" if len(files) > 1 else ""
+        goes_on = f"resumes from segment {self.count}" if self.count else "starts again"
+        others = f" and the {len(files) - 1} after it" if len(files) > 1 else ""
         warn(
             f"checkpoint '{self.folder}': {files[0].name} is damaged ({why}). It{others} was renamed to end in "
             f".damaged; the run {goes_on}."
         )
 
     def add(self, data: Mapping[str, Any]) -> None:
-        """One more segment."""
+        """Add a segment."""
         buffer = io.BytesIO()
         np.savez(buffer, **data)
         content = buffer.getvalue()
@@ -200,7 +200,7 @@ class Checkpoint:
         return hashlib.sha256(self.checksum + content).digest()
 
     def misfit(self, what: str) -> LoopdynError:
-        """What is wrong with the last segment, although it is as it was written."""
+        """Error for a last segment that is undamaged but cannot be used."""
         return LoopdynError(
             f"checkpoint '{self.folder}', {self._file(self.count).name}: {what}, so it is not of this simulation. "
             "Give another folder, or remove this one."
@@ -208,7 +208,7 @@ class Checkpoint:
 
     @contextlib.contextmanager
     def understood(self) -> Iterator[None]:
-        """Say of what the content of a segment is not, whatever part of the run cannot use it."""
+        """Turn any error in restoring a segment into one that names its file."""
         try:
             yield
         except Misfit as error:

@@ -1,4 +1,4 @@
-"""From a closed state to a trajectory: solver, integrator, outputs, checks, progress."""
+"""Simulation of a mechanism from a closed state: solver, integrator, outputs, checks, progress."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from loopdyn.interrupts import deferred, deferring
 from loopdyn.loops.rank import Rank, decide, require_regular
 from loopdyn.quantities.wording import nearest
 from loopdyn.results.run import Run
-from loopdyn.run.corners import corners, table_corners
-from loopdyn.run.course import Course
+from loopdyn.run.breakpoints import table_breakpoints, time_breakpoints
+from loopdyn.run.context import RunContext
 from loopdyn.run.driver import RunDriver
 from loopdyn.run.event_handling import check_closed
 from loopdyn.run.events import Given, watch, with_limits_of_model
@@ -37,13 +37,13 @@ from loopdyn.tree.tables import check_tables
 
 Array = NDArray[np.float64]
 
-# Outputs where none are asked for: one every 10 ms, but within these numbers.
+# Default number of outputs: one every 10 ms, but within these numbers.
 INTERVAL, FEWEST, MOST = 0.01, 200, 5000
-# Floating-point numbers that a span must hold, so that outputs and steps have times of their own, and seconds, so that
-# squares of steps are no zeros.
+# Smallest number of floating-point numbers in a span, so that outputs and steps have distinct times, and of seconds,
+# so that squares of steps do not underflow.
 RESOLVED, SHORTEST_SPAN = 1e5, 1e-100
-MOST_OUTPUTS = 100_000_000  # times of a run: more is a slip, and would not fit into memory
-OWN = "by the steps themselves"  # drift control of formulations that make steps
+MOST_OUTPUTS = 100_000_000  # most output times of a run: more is a mistake, and would not fit into memory
+OWN = "by the steps themselves"  # drift control of stepping formulations
 
 
 @deferring
@@ -75,36 +75,37 @@ def simulate(
         Output times, ascending, inside the span. By default one every 10 ms, at least 200 and at most 5000 over the
         span. Steps of the integrator do not depend on them.
     formulation : str or Formulation
-        How accelerations are found.
+        Method that computes accelerations.
     integrator : str or Integrator
         "auto" (DOP853, and Stiff from where stability limits its steps, see ``run.events``), "dop853", "dp5", "stiff",
         or one with its options, e.g. ``ld.RK4(step=1e-3)``.
     rtol : float
-        Error of a step: of positions in rad or sizes of the mechanism, of speeds relative to the fastest so far.
+        Error of a step: of positions in natural units (rad, or lengths relative to the mechanism's size), of speeds
+        relative to the fastest so far.
     atol : float, optional
-        Added to it: rad or sizes of the mechanism, and the same per second. By default nothing is added, and the
-        fastest speed so far counts as no smaller than a natural floor, a millionth of what gravity and stiffness give:
-        in an equilibrium it is rounding. With a number there is no such floor.
+        Absolute error added to it, in natural units and natural units per second. By default nothing is added, and the
+        fastest speed so far is at least a floor, a millionth of the speed that gravity and stiffness give, since at an
+        equilibrium it is only rounding. With a number there is no such floor.
     drift : str or Baumgarte
-        What keeps loops closed: "projection" (one linear correction of position and velocity per step), "velocity"
-        (of velocity alone), "baumgarte" (feedback), "none".
+        Drift control: "projection" (one linear correction of position and velocity per step), "velocity" (correction of
+        velocity alone), "baumgarte" (feedback), "none".
     events : list
-        What is watched: :class:`Crossing`, :class:`At`, :class:`Limits`, or functions ``f(t, q, v)`` whose zeros are
-        recorded. What happened is in ``run.events``. Limits of joints are watched in every run: what happens there is
-        said by `at_limit` of the joint, if no :class:`Limits` is among the events.
+        Events to detect: :class:`Crossing`, :class:`At`, :class:`Limits`, or functions ``f(t, q, v)`` whose zeros are
+        recorded. Those that happened are in ``run.events``. Joint limits are monitored in every run: `at_limit` of the
+        joint says what happens there, if no :class:`Limits` is among the events.
     progress : bool or function
-        Show a progress bar, where the output is a terminal; or call this function with the time reached, some ten times
-        a second. Where it raises KeyboardInterrupt, the run ends with what was computed, as by Ctrl-C (a second Ctrl-C
-        ends it at once).
+        Show a progress bar if the output is a terminal; or call this function with the time reached, about ten times a
+        second. If it raises KeyboardInterrupt, the run ends with the outputs computed so far, as on Ctrl-C (a second
+        Ctrl-C ends it at once).
     checkpoint : path, optional
-        Folder to which segments of the run are added as it goes. Called again with the same arguments, a run that was
-        interrupted or killed goes on from the last segment that is whole. With other arguments, functions of user
-        forces and events included, it is refused.
+        Folder to which segments of the run are added as it proceeds. Called again with the same arguments, a run that
+        was interrupted or killed resumes from the last complete segment. With other arguments, including functions of
+        user forces and events, the folder is refused.
 
     Returns
     -------
     Run
-        Also where the simulation could not reach the end: see its `status` and `message`.
+        Returned also if the simulation could not reach the end: see its `status` and `message`.
 
     Warns
     -----
@@ -129,7 +130,7 @@ def simulate(
     method = chosen(formulation)
     stepping = for_formulation(integrator, method)
     if stepping.drives_steppers and drift != "projection":
-        raise LoopdynError(f"{method.name} closes loops by its own steps, in its own way. Leave drift out.")
+        raise LoopdynError(f"the steps of {method.name} close loops themselves. Leave drift out.")
     require_support(system, method)
     decided, singular = _rank_at(system, method, first)
     solver, rank = prepare_at(system, method, first, decided), decided.count
@@ -138,26 +139,26 @@ def simulate(
     settings = _settings(method, stepper, rtol, atol)
     check_tables(system, [first])
     watched = watch(system, events, rank, first, end)
-    watched.crossings += table_corners(system)
+    watched.crossings += table_breakpoints(system)
     recorder, journal = Recorder(system, times, stepper.sources, drift), Journal(system, solver)
-    driven = corners(system, start, end)
-    course = Course(system, stepper, method, watched, end, driven, recorder, journal, settings)
+    driven = time_breakpoints(system, start, end)
+    context = RunContext(system, stepper, method, watched, end, driven, recorder, journal, settings)
     segments = None
     if checkpoint is not None:
         methods = {"formulation": method, "integrator": stepping}
         segments = Checkpoint(checkpoint, description(system, first, times, end, events, methods, settings))
-    return _drive(RunDriver(course, first, singular), progress, segments, begin)
+    return _drive(RunDriver(context, first, singular), progress, segments, begin)
 
 
 def _drive(
     driver: RunDriver, progress: bool | Callable[[float], object], checkpoint: Checkpoint | None, begin: float
 ) -> Run:
-    """Start or resume a run, go on until something ends it, and give what there is."""
+    """Start or resume a run, drive it until it ends, and return its result."""
     resumed = driver.resume(checkpoint)
     ready = time.perf_counter()
     if not resumed:
         driver.begin()
-    name, start, end = driver.course.system.name, driver.first.t, driver.course.end
+    name, start, end = driver.context.system.name, driver.first.t, driver.context.end
     with deferred() as stop, Progress(name, start, end, progress, stop) as bar:
         driver.run(bar, stop, checkpoint)
     integrating = time.perf_counter() - ready
@@ -168,9 +169,9 @@ def _drive(
 
 
 def _rank_at(system: System, method: Formulation, state: State) -> tuple[Rank, bool]:
-    """Rank of the rows at a state or, where it is singular and the method can go through, where its speeds lead.
+    """Rank of the constraint rows at a state, and whether the state is singular.
 
-    And whether it is singular.
+    At a singular state that the method can pass, it is the rank a short way along its speeds.
     """
     decided = decide(system, state)
     try:
@@ -184,7 +185,7 @@ def _rank_at(system: System, method: Formulation, state: State) -> tuple[Rank, b
 
 
 def _settings(method: Formulation, stepper: Stepper, rtol: float, atol: float | None) -> dict[str, Any]:
-    """How a run is made, as words and numbers."""
+    """Settings of a run, as text and numbers."""
     drift, plan = stepper.drift, method.explains(stepper.system, stepper.solver)
     return {
         **({"plan": plan} if plan else {}),
@@ -199,7 +200,7 @@ def _settings(method: Formulation, stepper: Stepper, rtol: float, atol: float | 
     }
 
 
-# --------------------------------------------------------------------------------------------- what is given
+# ------------------------------------------------------------------------------------------------- arguments
 
 
 def _span(t_span: tuple[float, float]) -> tuple[float, float]:
@@ -209,7 +210,7 @@ def _span(t_span: tuple[float, float]) -> tuple[float, float]:
     start, end = span.tolist()
     if not SHORTEST_SPAN <= end - start < np.inf:
         raise LoopdynError(f"t_span is {t_span}, {end - start:g} s long. Give a span from {SHORTEST_SPAN:g} s on.")
-    apart = float(np.spacing(max(abs(start), abs(end))))  # of two floating-point numbers there
+    apart = float(np.spacing(max(abs(start), abs(end))))  # distance of two floating-point numbers there
     if end - start < RESOLVED * apart:
         raise LoopdynError(
             f"t_span is {t_span}: numbers as large as these times are {apart:.2g} s apart, too far for a span of "
@@ -219,7 +220,7 @@ def _span(t_span: tuple[float, float]) -> tuple[float, float]:
 
 
 def output_times(start: float, end: float, every: float) -> Array:
-    """Times at a distance of `every`, the last one of the span included.
+    """Output times `every` apart, including the end of the span.
 
     Examples
     --------
@@ -247,7 +248,7 @@ def _times(t_eval: ArrayLike | None, start: float, end: float) -> Array:
 
 
 def check_settings(rtol: float, atol: float | None, drift: Any) -> None:
-    """Refuse tolerances and drift controls that make no sense.
+    """Raise if a tolerance or the drift control is invalid.
 
     Examples
     --------

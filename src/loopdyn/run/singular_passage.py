@@ -1,7 +1,7 @@
-"""Passages of a run through singular poses: momentum steps take over, and the regular method goes on behind them.
+"""Singular passages of a run: momentum steps take over near a singular pose, and the regular method resumes after it.
 
-Near a singular pose accelerations are found with fewer and fewer digits, and forces may grow without bound. Momentum
-steps need neither: the reactions over a step are those that close the joints at its end.
+Near a singular pose accelerations lose accuracy, and forces may grow without bound. Momentum steps need neither: the
+impulses over a step are those that close the joints at its end.
 """
 
 from __future__ import annotations
@@ -26,54 +26,52 @@ from loopdyn.system.system import State, System
 from loopdyn.tree.functions import energy, terms
 
 if TYPE_CHECKING:
-    from loopdyn.run.course import Course
+    from loopdyn.run.context import RunContext
 
 Array = NDArray[np.float64]
 
-# A passage is over where the indicator rises, is above this share of the largest so far, as large as at the entry or
-# above ENOUGH, and would have been zero at least BEHIND steps of the regular method ago; or where it is above FAR.
+# A passage ends when the indicator rises, is above RISEN (a fraction of the largest so far), as large as at the entry
+# or above ENOUGH, and would have been zero at least BEHIND regular steps ago; or when it is above FAR.
 RISEN, ENOUGH, BEHIND, FAR = 0.02, 0.2, 2.0, 0.5
-TOUCHED = (
-    LANDING  # share of the farthest indicator, below which a passage that does not cross a pose begins or ends in it
-)
-# Share of the largest singular value, below which one is zero: the pose is singular; and share of the fastest speed, by
-# which speeds there may differ from those of a branch.
+TOUCHED = LANDING  # fraction of the largest indicator, below which a passage that crosses no pose begins or ends in one
+# Fraction of the largest singular value below which a singular value is zero, so that the pose is singular; and
+# fraction of the fastest speed by which speeds there may differ from those of a branch.
 ZERO, ALONG = 1e-7, 1e-6
-RELAXED = 100.0  # times the tolerances, where rounding leaves them out of reach
-# A step that may lead to a singular pose is taken if the indicator is above CLEAR at the ends of so many parts of it
-# (more of them where it has a dip inside) and, by a parabola through them, over the next step.
+RELAXED = 100.0  # factor on the tolerances if rounding makes them unreachable
+# A step that may lead to a singular pose is accepted if the indicator is above CLEAR at the ends of this many parts of
+# it (the larger number if it has a minimum inside) and, extrapolated by a parabola, over the next step.
 CLEAR, LOOKS = 0.03, (2, 6)
-GUESSED = "state in a singular pose, where no step ends: it is taken from both ends of a step"
-COLLAPSED = 1e3  # shortest possible steps, below which the size of a step tells nothing
+GUESSED = "state in a singular pose, where no step ends: interpolated between both ends of a step"
+COLLAPSED = 1e3  # multiple of the shortest possible step, below which the step size is no guide
 
 
 @dataclass(frozen=True)
 class Passage:
-    """A part of a run beside or through a singular pose.
+    """Part of a run near or through a singular pose.
 
     Attributes
     ----------
     start, stop : float
         Times in s.
     through : bool
-        Whether the mechanism went by the pose, or through it, by momentum steps; if not, two circuits of the mechanism
-        come close to each other without meeting, and it stayed on its own, by small regular steps.
+        True if momentum steps went past the pose or through it; False if two circuits of the mechanism come close
+        without meeting (a near miss), and small regular steps stayed on the same circuit.
     poses : tuple of float
-        When it went through singular poses, s, each known to within 1e-5 rad or sizes of the mechanism.
+        Times of singular poses, s, each located to 1e-5 in natural units.
     indicator : float
-        Smallest length of a constraint row beyond the others at the ends of its steps, as a share of the largest of
-        the run: zero in a singular pose.
+        Singularity indicator: smallest length of a constraint row orthogonal to the others at the ends of the steps,
+        relative to the largest of the run. It is zero in a singular pose.
     relaxed : float
-        Times the tolerances of the run that were used; more than one where rounding left those out of reach.
+        Factor on the tolerances of the run; more than one if rounding made them unreachable.
     steps : int
     energy_jump : float
-        Energy at its end less that at its start and the work done, J.
+        Energy at the end minus energy at the start and work done, J.
     impulses : Reactions, optional
-        Of all joints and constraints over the momentum steps, N m s and N s; none where only regular steps were made.
-        Components in the direction in which forces are unbounded are not unique: they depend on where the steps end.
+        Impulses of all joints and constraints over the momentum steps, N m s and N s; None if there were only regular
+        steps. Components in the direction of unbounded forces are not unique: they depend on where the steps end.
     branches : tuple of (nv,) arrays
-        Speeds along the branches that meet in the pose, the fastest one being 1 rad/s or size of the mechanism per s;
-        empty where they are not known: they are found where one row is lost and the mechanism has one freedom.
+        Speeds along the branches that meet in the pose, scaled so that the fastest is 1 in natural units; empty if
+        unknown: they are found if one row is lost and the mechanism has one degree of freedom.
     """
 
     start: float
@@ -94,7 +92,7 @@ class Passage:
 
     @property
     def unbounded(self) -> bool:
-        """Whether forces may grow without bound in it: it goes through a singular pose, or begins or ends in one."""
+        """Whether forces may be unbounded: the passage goes through a singular pose, or begins or ends in one."""
         return self.crossed or self.indicator < TOUCHED
 
     def as_data(self) -> dict[str, Any]:
@@ -107,13 +105,14 @@ class Passage:
         kind = "momentum" if self.through else "small"
         when = ", ".join(f"{t:.6g}" for t in self.poses)
         if self.crossed:
-            what = f"passage of {'singular poses' if len(self.poses) > 1 else 'a singular pose'} at t = {when} s by"
+            poses = "singular poses" if len(self.poses) > 1 else "a singular pose"
+            what = f"passage through {poses} at t = {when} s by"
         elif not self.through:
-            what = "near miss of a singular pose, followed by"
+            what = "near miss of a singular pose by"
         elif self.unbounded:
-            what = "way out of or into a singular pose by"
+            what = "start or end in a singular pose by"
         else:
-            what = "pose that is nearly singular, passed by"
+            what = "nearly singular pose passed by"
         met = f", {len(self.branches)} branches meet there" if self.branches else ""
         relaxed = f", tolerances times {self.relaxed:g}" if self.relaxed > 1.0 else ""
         return (
@@ -123,17 +122,17 @@ class Passage:
 
 
 def passage_of(data: dict[str, Any]) -> Passage:
-    """The passage of :meth:`Passage.as_data`."""
+    """Passage from the data of :meth:`Passage.as_data`."""
     known = {f.name: data[f.name] for f in fields(Passage) if f.name in data}
     branches, poses = tuple(np.array(b) for b in data["branches"]), tuple(data.get("poses", ()))
     return Passage(**{**known, "branches": branches, "poses": poses, "impulses": impulse_of(data.get("impulses"))})
 
 
 def tangents(system: System, pose: State, rank: int) -> tuple[Array, ...]:
-    """Speeds along the branches that meet in a singular pose; none for large systems, or where more rows are lost.
+    """Speeds along the branches that meet in a singular pose; none for large systems, or if more than one row is lost.
 
-    With U0 the dependency of the rows and N the two motions that they allow to first order, the branches are those x of
-    N for which the form U0^T phi''(x, x) vanishes.
+    With U0 the left null vector of J and N its two-dimensional null space, the branches are those x in N for which the
+    quadratic form U0^T phi''(x, x) vanishes.
     """
     if is_large(system):
         return ()
@@ -147,22 +146,22 @@ def tangents(system: System, pose: State, rank: int) -> tuple[Array, ...]:
     root = b * b - a * c
     if root <= 0.0:
         return ()  # an isolated pose, or branches that touch
-    # of a x^2 + 2 b x y + c y^2 = 0 without a small difference
+    # roots of a x^2 + 2 b x y + c y^2 = 0 without cancellation
     largest = -(b + np.copysign(np.sqrt(root), b))
     found = [N @ np.array(x) for x in ((largest, a), (c, largest))]
     return tuple(v / np.abs(v / units).max() for v in found)
 
 
 def require_branch(system: System, state: State, rank: int, inexact: float = 0.0) -> None:
-    """Refuse speeds in a singular pose that are along none of its branches; not in large systems.
+    """Raise if the speeds in a singular pose are along none of its branches; large systems are not checked.
 
-    Along a branch there are accelerations with J a = gamma, though of the rows fewer than `rank` are independent.
-    Speeds may be `inexact` by this share of the fastest.
+    Along a branch there are accelerations with J a = gamma, though fewer than `rank` rows are independent. Speeds may
+    be `inexact` by this fraction of the fastest.
 
     Raises
     ------
     SingularityError
-        With the branches, where they are found.
+        Names the branches, if they were found.
     """
     if is_large(system) or not system.nc:
         return
@@ -179,26 +178,26 @@ def require_branch(system: System, state: State, rank: int, inexact: float = 0.0
     known = f" ({'; '.join(found)})" if found else ""
     what = "at rest" if fastest == 0.0 else "moves along none of its branches"
     raise SingularityError(
-        f"'{system.name}' is in a singular pose at t = {state.t:g} s and {what}: where it goes is not determined. "
-        f"Give it speeds along one of its branches{known}, or start beside the pose."
+        f"'{system.name}' is in a singular pose at t = {state.t:g} s and {what}: its motion is not determined. "
+        f"Give it speeds along one of its branches{known}, or start near the pose."
     )
 
 
 class OngoingPassage:
-    """A passage in the making: the regular stepper it came from, and the one that makes its steps.
+    """Passage in progress: the regular stepper that it replaces, and the stepper that makes its steps.
 
     Parameters
     ----------
     regular : Stepper
-        It has stopped at the start of a step that it should not take.
+        Stopped at the start of a step that it should not take.
     monitor : SingularityMonitor
-        Of its solver.
+        Singularity monitor of its solver.
     start : State, optional
-        The start of the run, or where it begins anew, if it could not even begin there.
+        Start or restart of the run, if the regular stepper could not start there.
     works : array, optional
-        Those until then.
+        Works until then.
     largest : float
-        Indicator so far, where it is known.
+        Largest indicator so far, if known.
     """
 
     def __init__(
@@ -222,7 +221,7 @@ class OngoingPassage:
         if start is None and self.size > COLLAPSED * regular.shortest_step:
             self.stepper.propose(self.size)
         self.entry = self.last = self.smallest = self._indicator(self.start)
-        # the largest of the run is known to the regular solver, in its own measure
+        # the regular solver knows the largest indicator of the run, in its own measure
         self.largest = max(largest, self.entry / self.monitor.indicator)
         self._steps.farthest = self.largest
         self.time = self.start.t
@@ -230,11 +229,11 @@ class OngoingPassage:
         self.ended, self.reached, self.done = False, self.start, self.works  # state and works where it ended
         self.branches: tuple[Array, ...] = ()
         self.across: list[Crossed] = []  # momentum steps through singular poses
-        self.meets = False  # whether small regular steps came to a singular pose: it is no near miss
+        self.meets = False  # whether small regular steps reached a singular pose, so that it is no near miss
 
     @property
     def _steps(self) -> SteppingDriver:
-        """What makes the momentum steps."""
+        """Driver of the momentum steps."""
         made = self.stepper.stepping
         assert made is not None
         return made
@@ -249,9 +248,9 @@ class OngoingPassage:
         return stepper
 
     def change(self) -> Stepper:
-        """Go on by small regular steps: it seems that two circuits come close here and do not meet.
+        """Switch to small regular steps: two circuits seem to come close here without meeting.
 
-        Where that cannot be, since the pose is singular, begin once more with a larger tolerance.
+        If that is impossible, since the pose is singular, restart the passage with a larger tolerance.
         """
         self.across = [c for c in self._steps.crossed if c.stop.t <= self.stepper.step_start]
         if self.stepper.undo():
@@ -264,7 +263,7 @@ class OngoingPassage:
         return self.stepper
 
     def _begin_again(self) -> None:
-        """Momentum steps from the entry on, with a larger tolerance: rounding left the given one out of reach."""
+        """Restart momentum steps at the entry with a larger tolerance: rounding makes the given one unreachable."""
         before = self.stepper.counts
         self.through, self.relaxed = True, RELAXED
         self.stepper = self._by_momentum(self.regular, self.start, self.works)
@@ -278,15 +277,15 @@ class OngoingPassage:
     def _regular_at(self, state: State, works: Array) -> Stepper:
         here = self.stepper
         after = here.with_solver(self.regular.solver, self.regular.integrator)
-        after.tolerances = self.regular.tolerances  # also where the passage was made with larger ones
+        after.tolerances = self.regular.tolerances  # the passage may have used larger ones
         self.monitor.restart()
         after.start(state, here.target, works)
         return after
 
     def must_be_undone(self) -> bool:
-        """Whether the last regular step of a near miss led to the other circuit, or turned so far that it may have.
+        """Whether the last regular step of a near miss may have led to the other circuit or to a singular pose.
 
-        Or into a singular pose: then it is no near miss.
+        With a singular pose it is no near miss.
         """
         if self.through:
             return False
@@ -298,7 +297,7 @@ class OngoingPassage:
         return self.meets or not momentum.same_side(end)
 
     def undo(self) -> Stepper:
-        """Begin the last step, taken or not, again with half its size, by rows that are chosen where it begins."""
+        """Repeat the last step, taken or not, with half its size and with the pivot rows chosen at its start."""
         stepper, half = self.stepper, 0.5 * self.stepper.step_size
         stepper.undo()
         stepper.count_rejected()
@@ -309,9 +308,9 @@ class OngoingPassage:
         return self.stepper
 
     def _starts_anew(self) -> bool:
-        """Prepare the regular solver at the start of the step, with whose pivots others are then compared.
+        """Prepare the regular solver at the start of the step, with whose pivots later ones are compared.
 
-        False where that is singular.
+        Return False if that pose is singular.
         """
         state, works = self.stepper.start_of_step()
         try:
@@ -323,7 +322,7 @@ class OngoingPassage:
         return True
 
     def is_over(self) -> bool:
-        """Look at the step that was taken last."""
+        """Whether the passage is over after the last step."""
         state = self.stepper.state()
         s, h = self._indicator(state), state.t - self.time
         self.smallest = min(self.smallest, s)
@@ -341,11 +340,11 @@ class OngoingPassage:
         return (risen and s > BEHIND * rate * self.size) or s > FAR * self.largest
 
     def leave(self) -> Stepper:
-        """The regular stepper, started where the passage ends."""
+        """Regular stepper, started where the passage ends."""
         return self._regular_at(self.stepper.state(), self.stepper.works_reached)
 
     def end_at(self, state: State, works: Array) -> None:
-        """Let it end inside the last step: something happens there."""
+        """End the passage inside the last step, at an event or the end of the run."""
         self.ended, self.reached, self.done = True, state, works
         if self.through:
             self.path = [s for s in self.path if s.t < state.t] + [state]
@@ -355,9 +354,9 @@ class OngoingPassage:
             self.smallest = min(self.smallest, momentum.indicator_at(there))
 
     def passage(self) -> Passage:
-        """What happened."""
+        """Record of the passage."""
         here = self.stepper
-        if not self.ended:  # it does with the last step
+        if not self.ended:  # it ends with the last step
             self.end_at(here.state(), here.works_reached)
         now, works = self.reached, self.done
         before, after = (moving_energy(here.system, state) for state in (self.start, now))
@@ -384,7 +383,7 @@ class OngoingPassage:
 
 
 def passage_by_one_step(system: System, made: Crossed, rank: int) -> Passage:
-    """A step of `momentum` alone that went through a singular pose."""
+    """Passage made of one step of the `momentum` formulation through a singular pose."""
     jump = moving_energy(system, made.stop) - moving_energy(system, made.start) - made.work
     branches = tangents(system, made.poses[0], rank)
     times = made.start.t, made.stop.t
@@ -394,43 +393,43 @@ def passage_by_one_step(system: System, made: Crossed, rank: int) -> Passage:
 
 
 def moving_energy(system: System, state: State) -> float:
-    """Kinetic energy and that of gravity, J: what works of forces change."""
+    """Kinetic energy and potential energy of gravity, J, which the work of forces changes."""
     found = energy(system, state)
     return found.kinetic + found.gravity
 
 
 class SingularPoses:
-    """Singular poses of a run: begins passages where its steps lead to one, and ends them behind it.
+    """Singular passages of a run: begins one where a step leads to a singular pose, and ends it after the pose.
 
     Parameters
     ----------
-    course : Course
+    context : RunContext
     """
 
-    def __init__(self, course: Course):
-        self.course = course
+    def __init__(self, context: RunContext):
+        self.context = context
         self.ongoing: OngoingPassage | None = None
-        self.farthest = 0.0  # from a singular pose at which a step was looked at closely: indicator of momentum
+        self.farthest = 0.0  # largest indicator, by momentum, of the steps that were checked closely
 
     # ------------------------------------------------------------------------------------------ beginning
 
     def begin(self, start: State | None = None, works: Array | None = None, largest: float = 0.0) -> bool:
-        """Hand over to momentum steps where the regular method cannot go on or start, if it may; False if not."""
-        monitor = self.course.stepper.monitor
+        """Switch to momentum steps if the regular method cannot continue or start; False if that is not possible."""
+        monitor = self.context.stepper.monitor
         if self.ongoing is not None or monitor is None:
             return False
-        self.ongoing = OngoingPassage(self.course.stepper, monitor, start, works, largest)
-        self.course.stepper = self.ongoing.stepper
+        self.ongoing = OngoingPassage(self.context.stepper, monitor, start, works, largest)
+        self.context.stepper = self.ongoing.stepper
         return True
 
     def near_singular(self) -> bool:
-        """Whether the pose at which the solver asks to be prepared anew is close to a singular one."""
-        monitor = self.course.stepper.monitor
-        return monitor is not None and monitor.near_singular(self.course.stepper.evaluated())
+        """Whether the pose at which the solver requests to be prepared again is close to a singular one."""
+        monitor = self.context.stepper.monitor
+        return monitor is not None and monitor.near_singular(self.context.stepper.evaluated())
 
     def step_avoids_singularity(self, outcome: Outcome) -> bool:
-        """Look closely at a step that may lead to a singular pose; True if it does not and is taken."""
-        stepper, monitor = self.course.stepper, self.course.stepper.monitor
+        """Check closely a step that may lead to a singular pose; True if it does not and is accepted."""
+        stepper, monitor = self.context.stepper, self.context.stepper.monitor
         if monitor is None or self.ongoing is not None or outcome.status != PASSAGE:
             return False
         monitor.hold_step()
@@ -438,7 +437,7 @@ class SingularPoses:
         parts = np.arange(1, looks := LOOKS[monitor.dips]) / looks
         try:
             inside = [stepper.interpolate(start.t + x * (end.t - start.t)) for x in parts]
-        except SingularityError:  # states between its ends are not closed: it leads across a singular pose
+        except SingularityError:  # no closed states between its ends: it leads across a singular pose
             return False
         # the indicator of momentum does not depend on which rows `graph` has chosen
         seen = [momentum.begin(start.t, start.q, start.v)]
@@ -455,38 +454,38 @@ class SingularPoses:
 
     @property
     def blocked(self) -> bool:
-        """Whether the run is to stop in a singular pose next, where no step ends."""
-        made = self.course.stepper.stepping
+        """Whether the next stop of the run is in a singular pose, where no step can end."""
+        made = self.context.stepper.stepping
         return made is not None and made.blocked
 
     def steps_past_stop(self) -> bool:
-        """Allow momentum steps to end behind the next stop, where the mechanism is in a singular pose.
+        """Allow momentum steps to end after the next stop, at which the mechanism is in a singular pose.
 
-        The state there is then taken from inside a step, as long as no force may jump in it.
+        The state there is interpolated inside a step, which is possible as long as no force may jump in it.
         """
-        course, stop = self.course, self.course.stop
-        made = course.stepper.stepping
+        context, stop = self.context, self.context.stop
+        made = context.stepper.stepping
         assert made is not None
-        due = any(e.t == stop for e in course.watch.times) or bool((course.corners == stop).any())
-        if (stop < course.end or due) and depends_on_time(course.system):
+        due = any(e.t == stop for e in context.watch.times) or bool((context.breakpoints == stop).any())
+        if (stop < context.end or due) and depends_on_time(context.system):
             return False
-        course.stepper.aim(course.stepper.target + made.first)
-        course.stepper.propose(made.first)
+        context.stepper.aim(context.stepper.target + made.first)
+        context.stepper.propose(made.first)
         return True
 
     def what_blocks(self) -> str:
-        """Why no step can end at the next stop, in words."""
-        stop = self.course.stop
-        due = next((e for e in self.course.watch.times if stop <= e.t <= np.nextafter(stop, np.inf)), None)
-        what = "a corner of a profile or table" if due is None else f"'{due.name}'"
+        """Reason in words why no step can end at the next stop."""
+        stop = self.context.stop
+        due = next((e for e in self.context.watch.times if stop <= e.t <= np.nextafter(stop, np.inf)), None)
+        what = "a breakpoint of a profile or table" if due is None else f"'{due.name}'"
         return (
             f"no step can end at t = {stop:.9g} s, the time of {what}: the pose is singular there, and forces, which "
-            "depend on time, may jump. Move it a little, or use a larger rtol; if nothing happens there, ask for "
-            "an output instead (t_eval)."
+            "depend on time, may jump. Move it slightly, or use a larger rtol; if nothing happens there, use an "
+            "output time instead (t_eval)."
         )
 
-    def makes_step_again(self, outcome: Outcome) -> bool:
-        """Whether the last step of a passage led to another circuit, and is made again."""
+    def repeat_if_wrong_circuit(self, outcome: Outcome) -> bool:
+        """Repeat the last step of a passage if it led to another circuit; False if it did not."""
         ongoing = self.ongoing
         if ongoing is None:
             return False
@@ -499,16 +498,16 @@ class SingularPoses:
         return True
 
     def change(self, ongoing: OngoingPassage) -> None:
-        """Go on by small regular steps from the start of the last step on."""
+        """Switch to small regular steps from the start of the last step."""
         self._go_on_with(ongoing.change())
 
     def _go_on_with(self, stepper: Stepper) -> None:
-        self.course.stepper = stepper
-        self.course.recorder.take_back(stepper.t)
+        self.context.stepper = stepper
+        self.context.recorder.take_back(stepper.t)
 
     def note_steps(self) -> None:
-        """Book what happened in steps that the formulation made itself, which nothing else tells."""
-        stepper, journal = self.course.stepper, self.course.journal
+        """Record estimated states and singular poses in steps that a stepping formulation made itself."""
+        stepper, journal = self.context.stepper, self.context.journal
         made = stepper.stepping
         if made is None:
             return
@@ -518,55 +517,55 @@ class SingularPoses:
         made.guessed.clear()
         if self.ongoing is None:
             for step in made.crossed:
-                if step.poses[0].t <= stepper.t:  # an event may have taken the step back
+                if step.poses[0].t <= stepper.t:  # an event may have undone the step
                     journal.book_passage(passage_by_one_step(stepper.system, step, stepper.rank), step.start, step.stop)
             made.crossed.clear()
 
     # ---------------------------------------------------------------------------------------------- ending
 
     def end_at(self, state: State, works: Array) -> None:
-        """Let a passage, if there is one, end inside the last step: the run ends there."""
+        """End an ongoing passage inside the last step, where the run ends."""
         if self.ongoing is not None:
             self.ongoing.end_at(state, works)
 
     def go_on_regularly(self) -> None:
-        """Take up the regular method behind a singular pose, and book the passage."""
+        """Resume the regular method after a singular pose, and record the passage."""
         ongoing, self.ongoing = self.ongoing, None
         assert ongoing is not None
         self._book(ongoing)
-        stepper = self.course.stepper = ongoing.leave()
-        stepper.aim(self.course.next_stop(stepper.t))  # momentum steps may have aimed behind the end
+        stepper = self.context.stepper = ongoing.leave()
+        stepper.aim(self.context.next_stop(stepper.t))  # momentum steps may have aimed beyond the end
 
     def leave(self, state: State, works: Array) -> None:
-        """End a passage that is being made, if there is one, where the run begins anew."""
+        """End an ongoing passage where the run restarts."""
         ongoing, self.ongoing = self.ongoing, None
         if ongoing is None:
             return
-        made = self.course.stepper
+        made = self.context.stepper
         if made.counts.steps > ongoing.steps:
             ongoing.end_at(state, works)
             self._book(ongoing)
         ongoing.regular.take_counts(made)
-        self.course.stepper = ongoing.regular
+        self.context.stepper = ongoing.regular
 
     def book_rest(self) -> None:
-        """Book a passage in which the run ends."""
-        if self.ongoing is not None and self.course.stepper.t > self.ongoing.start.t:
-            self.course.journal.book_passage(self.ongoing.passage(), self.ongoing.start, self.ongoing.reached)
+        """Record a passage in which the run ends."""
+        if self.ongoing is not None and self.context.stepper.t > self.ongoing.start.t:
+            self.context.journal.book_passage(self.ongoing.passage(), self.ongoing.start, self.ongoing.reached)
 
     def _book(self, ongoing: OngoingPassage) -> None:
-        """Book a passage; raises if it did not follow the motion."""
+        """Record a passage; raises if it did not follow the motion."""
         made = ongoing.passage()
         ends = ongoing.start, ongoing.reached
-        self.course.journal.book_passage(made, *ends)
-        self.course.recorder.check_passage(ongoing.stepper.system, made, *ends)
+        self.context.journal.book_passage(made, *ends)
+        self.context.recorder.check_passage(ongoing.stepper.system, made, *ends)
 
 
 def is_clear(seen: Array, least: float) -> bool:
-    """Whether an indicator stays away from zero over a step, seen at the ends of equal parts of it, and over the next.
+    """Whether an indicator, sampled at the ends of equal parts of a step, stays off zero over this step and the next.
 
-    It falls to zero and rises again along two lines: none that leads through two neighbouring points may reach zero
-    within another part. Over the next step it is continued by a parabola.
+    Near a singular pose it falls to zero and rises again linearly: no line through two neighbouring samples may reach
+    zero within another part. Over the next step it is extrapolated by a parabola.
     """
     x = np.linspace(0.0, 1.0, len(seen))
     ahead = np.polyval(np.polyfit(x, seen, 2), 1.0 + x)

@@ -1,1 +1,1 @@
-"""Many runs of one mechanism."""
+"""Studies: many runs of one mechanism."""

@@ -1,4 +1,4 @@
-"""Variants of a mechanism: the same model with other values of its parameters, run side by side."""
+"""Variants of a mechanism: runs of one model with overridden parameters, and their comparison."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ NAME = "name"  # column of a table that names its variants
 
 @dataclass(frozen=True)
 class Variant:
-    """One variant: what was changed, and what came of it.
+    """Variant of a mechanism: its parameters and its run.
 
     Attributes
     ----------
@@ -40,9 +40,9 @@ class Variant:
     parameters : dict
         Values that differ from those of the model, in its units.
     run : Run or None
-        None where the variant could not even start.
+        None if the variant could not start.
     why : str
-        Why there is no run, or why it ended early; empty if all is well.
+        Reason why there is no run, or why it ended early; empty if it finished.
     """
 
     name: str
@@ -53,11 +53,11 @@ class Variant:
 
 @dataclass(frozen=True)
 class Variants:
-    """Runs of all variants of a table; print it for a table."""
+    """Runs of all variants of a table; prints as a table."""
 
     title: str
     variants: tuple[Variant, ...]
-    stopped: str = ""  # after which variant the user stopped it, and how many there are; empty if all were run
+    stopped: str = ""  # message on the variants that were run if the user stopped; empty if all were run
 
     def __getitem__(self, name: str) -> Variant:
         found = {v.name: v for v in self.variants}
@@ -67,13 +67,13 @@ class Variants:
 
     @property
     def failed(self) -> tuple[Variant, ...]:
-        """Those that did not run to the end."""
+        """Variants that did not run to the end."""
         return tuple(v for v in self.variants if v.why)
 
     def table(self) -> pandas.DataFrame:
-        """One row per variant: parameters, status, peaks of bearing loads, loads and powers, energy error, and why not.
+        """Table with a row per variant: parameters, status, peak loads and powers, energy error, reason of a failure.
 
-        Peaks are largest absolute values over the run. Loads that redundancy leaves undetermined are left out.
+        Peaks are largest absolute values over the run. Statically indeterminate loads are left out.
         """
         import pandas as pd
 
@@ -92,7 +92,7 @@ class Variants:
         write(path, csv_text(self.table()))
 
     def plot(self, label: str) -> Figure:
-        """A coordinate of all variants against time.
+        """Plot a coordinate of all variants over time.
 
         Parameters
         ----------
@@ -124,9 +124,9 @@ def variants(
     tolerance: float | tuple[float, float] | None = None,
     **options: Any,
 ) -> Variants:
-    """Run a mechanism with several sets of parameters; one that fails does not stop the others.
+    """Run a mechanism with several sets of parameters; a failed run does not stop the others.
 
-    Ctrl-C does: what was computed until then is returned, see ``stopped``.
+    Ctrl-C stops all of them and returns the results so far, see ``stopped``.
 
     Parameters
     ----------
@@ -137,15 +137,15 @@ def variants(
     time : float
         Seconds to simulate.
     every : float, optional
-        Seconds between outputs, of which peaks are taken.
+        Seconds between outputs, from which peaks are taken.
     tolerance : float or (angle, length), optional
-        By how much redundant constraints may be open, rad and m: see :func:`loopdyn.assemble`.
+        Largest residual of redundant constraints, rad and m: see :func:`loopdyn.assemble`.
     **options
-        Of :func:`loopdyn.simulate`.
+        Options of :func:`loopdyn.simulate`.
 
     Examples
     --------
-    A rod that falls from the horizontal: its pin carries a quarter of its weight at first, and more as it swings.
+    A rod that falls from the horizontal: the load of its pin is a quarter of its weight at first, and grows.
 
     >>> import loopdyn as ld
     >>> m = ld.Mechanism("rod", gravity=(0, -10, 0), parameters={"length": 1.0})
@@ -162,7 +162,7 @@ def variants(
     for column in dict.fromkeys(c for row in rows.values() for c in row):
         if column not in known:
             hint = nearest(column, [*known, NAME]) if known else "Give the model parameters first."
-            raise LoopdynError(f"column '{column}' of the variants is no parameter of '{mechanism.name}'. {hint}")
+            raise LoopdynError(f"column '{column}' of the variants is not a parameter of '{mechanism.name}'. {hint}")
     found: list[Variant] = []
     stopped = ""
     for name, row in rows.items():
@@ -172,7 +172,7 @@ def variants(
             variant, wanted = None, True
         found += [] if variant is None else [variant]
         if wanted:
-            stopped = f"stopped by the user: {len(found)} of {len(rows)} variants were begun"
+            stopped = f"stopped by the user: {len(found)} of {len(rows)} variants were started"
             break
     return Variants(mechanism.name, tuple(found), stopped)
 
@@ -186,7 +186,7 @@ def _run(
     tolerance: float | tuple[float, float] | None,
     options: dict[str, Any],
 ) -> tuple[Variant, bool]:
-    """One variant, and whether the user wants no more of them."""
+    """Run one variant; also return whether the user wants to stop."""
     try:
         system = mechanism.with_(**row).compile()
         state = assemble(system, tolerance=tolerance)
@@ -237,7 +237,7 @@ def _read(file: Path) -> list[dict[str, Any]]:
     """Cells by column of each line of a file, as they are written, without the empty ones."""
     form = "Write a line of names, then one per variant, with commas between."
     try:
-        with file.open(encoding="utf-8-sig", newline="") as stream:  # spreadsheets put a mark before the first letter
+        with file.open(encoding="utf-8-sig", newline="") as stream:  # byte-order mark of spreadsheets
             reader = csv.reader(stream, skipinitialspace=True)
             lines = [(reader.line_num, [x.strip() for x in row]) for row in reader]
     except FileNotFoundError:
@@ -265,7 +265,7 @@ def _read(file: Path) -> list[dict[str, Any]]:
 
 
 def _peaks(run: Run) -> dict[str, float]:
-    """Largest absolute values of what a designer compares, with units."""
+    """Largest absolute values of the quantities of the table, with units."""
     bearings = run.bearings().table()
     peaks = {f"{name}, {row.unit}": float(row.peak) for name, row in bearings.iterrows() if row.determined}
     of_bearings = {f"{joint}.{part}" for joint in run.joints for part in COMPONENTS}

@@ -1,1 +1,1 @@
-"""A mechanism as it is computed: spanning tree, cut joints, frozen arrays."""
+"""Compiled mechanism: spanning tree, cut joints, frozen arrays."""

@@ -1,4 +1,4 @@
-"""Building a system: a mechanism checked, its tree chosen, everything frozen; all problems reported at once."""
+"""Builder of a system: checks a mechanism, chooses its tree, freezes it, and reports all problems at once."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ ELEMENTS = ("parameters", "bodies", "joints", "constraints", "drivers", "forces"
 
 
 def build_or_explain(m: Mechanism, cuts: Sequence[str] | Literal["all"] | None, free: Sequence[str]) -> System:
-    """Build a system by :func:`build`; if anything is wrong, the error has the problems of all elements."""
+    """Build a system by :func:`build`; the error lists the problems of all elements."""
     try:
         return build(m, cuts, free)
     except ModelError as error:
@@ -53,10 +53,10 @@ def build_or_explain(m: Mechanism, cuts: Sequence[str] | Literal["all"] | None, 
 
 
 def _all_problems(m: Mechanism, problems: Sequence[Problem]) -> list[Problem]:
-    """The problems that were found, and those of the rest of the mechanism.
+    """Problems found so far, and those of the rest of the mechanism.
 
-    Some checks need the result of others, so building ends early. It is tried again without the elements that
-    are wrong, and nothing is said about what refers to them.
+    Some checks need the result of others, so building ends early. It is repeated without the wrong elements, and
+    problems of elements that refer to them are not reported.
     """
     found, broken = list(problems), set[tuple[str | int, ...]]()
     while new := {p.path[:2] for p in problems if len(p.path) > 1 and p.path[0] in ELEMENTS} - broken:
@@ -79,9 +79,9 @@ def build(
 ) -> System:
     """Check a mechanism and freeze it; raises one ModelError with all problems.
 
-    Its warnings are shown by :meth:`Mechanism.compile`, not here: systems that are made from others would repeat them.
+    Its warnings are issued by :meth:`Mechanism.compile`, not here: systems derived from others would repeat them.
     `counted` names the angles of cut joints that are coordinates of their own (:mod:`loopdyn.system.cut_angles`), by
-    default all that something reads and whose turns do not follow from the tree.
+    default all that an element depends on and whose full turns do not follow from the tree.
     """
     try:
         builder = _Builder(m)
@@ -91,7 +91,7 @@ def build(
 
 
 class _Builder:
-    """Gathers what `build` needs in the order in which it becomes known; bodies have the numbers of `names`."""
+    """Collects the data of `build` in the order in which it becomes known; bodies are numbered as in `names`."""
 
     def __init__(self, m: Mechanism):
         self.m = m
@@ -105,7 +105,7 @@ class _Builder:
     def build(
         self, cuts: Sequence[str] | Literal["all"] | None, free: Sequence[str], counted: Sequence[str] | None
     ) -> System:
-        """Everything in the order in which it becomes known."""
+        """Build the system, each part in the order in which it becomes known."""
         self._check_sections()
         self.poses = [self._pose(name) for name in self.names]
         self.masses = [self._mass(name) for name in self.names]
@@ -128,7 +128,7 @@ class _Builder:
         ints, floats, own = self._freezer(forces, base_programs, gravity).freeze(counted)
         if own and any(program is not None for line in base_programs for program in line[3:]):
             self.warnings.append(
-                f"full turns of {', '.join(own)} of cut joints, which something reads, are counted "
+                f"full turns of {', '.join(own)} of cut joints, on which elements depend, are counted "
                 "in runs only, since a base turns. For other analyses beyond half a turn cut other joints: cuts=[...]."
             )
         return System(
@@ -285,7 +285,7 @@ class _Builder:
             return [(R.T @ (at - p), R.T) for p, R in (self.poses[b] for b in ends)]
         if None in given:
             hint = "Give 'at' (world point at the reference pose), or 'parent_frame' and 'child_frame'."
-            r.problem(element, "has no place", hint, path)
+            r.problem(element, "has no placement", hint, path)
             return None
         frames = []
         for key, body, frame in zip(("parent_frame", "child_frame"), ends, given, strict=True):
@@ -347,13 +347,13 @@ class _Builder:
         for k in topology.cut_edges:
             if edges[k].rotor:
                 message = "has armature and is cut, but a rotor needs a coordinate of the tree"
-                hint = "Cut a joint of the loop that has none, or make the rotor of one a body with a coupler."
+                hint = "Cut a joint of the loop without armature, or model the rotor as a body with a coupler."
                 self.r.problem(f"joint '{edges[k].name}'", message, hint, ("joints", edges[k].name, "armature"))
         self._raise()
         return topology
 
     def _read_angles(self) -> dict[str, str]:
-        """Angles whose turns count, for forces, constraints, drivers, limits of over half a turn; their joints."""
+        """Angles on whose full turns forces, constraints, drivers or limits (over half a turn) depend; their joints."""
         labels = [label for c in (*self.m.forces.values(), *self.m.constraints.values()) for label in c.reads()]
         labels += [label for d in self.m.drivers.values() for label in d.reads()]
         labels += [label for label, bounds in self.limits.items() if max(map(abs, bounds)) > math.pi]
@@ -362,17 +362,15 @@ class _Builder:
         return {label: turning[label].name for label in labels if label in turning}
 
     def _free_bodies(self, cuts: Sequence[str] | Literal["all"] | None, free: Sequence[str]) -> list[int]:
-        """Rows of the bodies that are to hang on a free joint."""
+        """Rows of the bodies that get a free joint."""
         known = self.names[self.n_bases :]
         if isinstance(free, str):
             raise ModelError([Problem("free", f"'{free}' is not a list", "Give names of bodies in a list.")])
         wrong = [name for name in free if name not in known]
         if wrong:
-            raise ModelError(
-                Problem("free", f"there is no body '{n}' to hang freely", nearest(n, known)) for n in wrong
-            )
+            raise ModelError(Problem("free", f"there is no body '{n}' to make free", nearest(n, known)) for n in wrong)
         if free and cuts is not None:
-            hint = "Give one of them: joints that are cut decide what hangs freely."
+            hint = "Give one of them: the cut joints decide which bodies are free."
             raise ModelError([Problem("free", "both cuts and free bodies are given", hint)])
         return [self.rows[name] for name in free]
 
@@ -406,7 +404,7 @@ class _Builder:
         return found
 
     def _unlisted(self, element: str, kind: str, package: str, path: Path) -> None:
-        """A type that kernels do not know would do nothing."""
+        """Record a problem for a type that kernels do not know."""
         hint = f"List it in loopdyn/{package}/dispatch.py."
         self.r.problem(element, f"its type '{kind}' is not known to the kernels", hint, path)
 
@@ -416,7 +414,7 @@ class _Builder:
 
     def _constraints(self) -> None:
         """Records of the constraints and drivers, and the list of all rows: label, dimension, holonomic."""
-        self.pairs: list[tuple[int, PairRecord]] = []  # with the codes of their types
+        self.pairs: list[tuple[int, PairRecord]] = []  # with type codes
         self.linear: list[tuple[int, LinearRecord]] = []
         self.row_list: list[tuple[str, str, bool]] = []
         linear_rows = []
@@ -452,7 +450,7 @@ class _Builder:
             self.r.problem(element, "its rows have no names of their own", "Give a different name to each row.")
 
     def _base_programs(self) -> list[list[Program | None]]:
-        """Programs of the six motions of each base; None where it does not move."""
+        """Programs of the six motions of each base; None if it does not move."""
         table: list[list[Program | None]] = []
         for name in self.names[: self.n_bases]:
             motion = self.m.base.get(name)
@@ -492,7 +490,7 @@ class _Builder:
         return found
 
     def _armature(self) -> Array:
-        """Of each speed of the tree, kg m^2 or kg."""
+        """Armature of each speed of the tree, kg m^2 or kg."""
         found = np.zeros(len(self.placement.v_labels))
         for j in self.placement.joints.values():
             if j.in_tree:
@@ -520,7 +518,7 @@ class _Builder:
         return limits
 
     def _at_limit(self, limits: Mapping[str, tuple[float, float]]) -> dict[str, str | float]:
-        """What runs do at the limits, by the same labels."""
+        """Behaviour of runs at the limits, by the same labels."""
         found: dict[str, str | float] = {}
         for name, spec in self.m.joints.items():
             element, path = f"joint '{name}'", ("joints", name, "at_limit")
@@ -537,7 +535,7 @@ class _Builder:
         return found
 
     def _start(self) -> tuple[dict[str, float], dict[str, float]]:
-        """Start values in SI by label, of tree joints and of cut joints alike."""
+        """Start values of tree and cut joints in SI, by label."""
         rates = {"angle": "angular_speed", "length": "speed"}
         dimensions = (
             {label: found.dimension for label, found in self.placement.labels.coordinates.items()},
@@ -555,7 +553,7 @@ class _Builder:
 
 
 def row_labels(name: str, rows: Sequence[str]) -> list[str]:
-    """Labels of the rows of a constraint: its name if it has one, and name.row if it has several.
+    """Labels of the rows of a constraint: its name for a single row, name.row for several.
 
     Examples
     --------

@@ -1,10 +1,10 @@
 """Full turns of the angles of cut joints.
 
-A pose shows an angle only within one turn. Where all rotations on the path through the tree between the two bodies of a
-cut joint are about axes parallel to its own, its angle is a sum of angles of the tree but for rounding, and the turns
-follow from that sum. Elsewhere (Bennett's linkage) the turns depend on the way the pose was reached: an angle that
-something reads is then a coordinate of its own behind those of the tree, set to what the pose shows, with as many turns
-as bring it nearest to what it was.
+A pose determines an angle only modulo one turn. If all rotations on the tree path between the two bodies of a cut joint
+are about axes parallel to its own, its angle is a sum of tree angles up to rounding, and the turns follow from that
+sum. Otherwise (Bennett's linkage) the turns depend on how the pose was reached: an angle on which an element depends is
+then an additional coordinate after those of the tree, set to the measured angle with as many turns as bring it nearest
+to its previous value.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ FULL_TURN = 2.0 * np.pi
 
 @dataclass(frozen=True)
 class Tables:
-    """What the path of an angle is found from (:mod:`loopdyn.engine.records`)."""
+    """Tables from which the path of an angle is found (:mod:`loopdyn.engine.records`)."""
 
     tree: Ints
     body: Array
@@ -46,16 +46,16 @@ class AnglePath:
     offset: float
 
     def nearest(self, angle: float, q: Array) -> float:
-        """The angle with its full turns at the coordinates q."""
+        """Angle with its full turns at the coordinates q."""
         near = self.offset + sum(sign * float(q[k]) for k, sign in self.steps)
         return angle + FULL_TURN * float(np.floor((near - angle) / FULL_TURN + 0.5))
 
 
 def cut_angle_path(tables: Tables, cut: Ints, cut_frames: Array, n: int, k: int) -> AnglePath | None:
-    """Path of coordinate k of cut joint n; None where not all axes on it are parallel.
+    """Path of coordinate k of cut joint n; None if not all axes on it are parallel.
 
-    The axes of all bodies on a base are the same where the coordinates are zero, so those of the frames compare there.
-    At the reference pose the angle is within half a turn of zero, whichever joint is cut.
+    The axes of all bodies on a base coincide at zero coordinates, so axes of frames are compared there. At the
+    reference pose the angle is within half a turn of zero, whichever joint is cut.
     """
     kind, parent, child = (int(cut[n, c]) for c in (rec.C_KIND, rec.C_PARENT, rec.C_CHILD))
     if JOINT_TYPES[kind].turning != "about z" or not JOINT_TYPES[kind].is_periodic(k):
@@ -63,12 +63,12 @@ def cut_angle_path(tables: Tables, cut: Ints, cut_frames: Array, n: int, k: int)
     F, M = (cut_frames[n, first : first + 9].reshape(3, 3) for first in (rec.F_AXES, rec.M_AXES))
     n_bases = len(tables.base_programs)
     up = [_to_root(tables.tree, n_bases, i) for i in (parent, child)]
-    turns = [np.eye(3), np.eye(3)]  # from the axes of each side to common ones
+    turns = [np.eye(3), np.eye(3)]  # from the axes of each side to common axes
     shared = set(up[0]) & set(up[1])
     if not shared:  # on two bases
         bases = [chain[-1] for chain in up]
         if (tables.base_programs[bases, 3:] >= 0).any():
-            return None  # the turns of a moving base are not among the coordinates
+            return None  # rotations of a moving base are not among the coordinates
         turns = [tables.base_pose[b, 3:].reshape(3, 3) for b in bases]
     axes = [A @ R.T for A, R in zip((F, M), turns, strict=True)]  # rows
     if axes[0][2] @ axes[1][2] < np.cos(PARALLEL):
@@ -90,7 +90,7 @@ def cut_angle_path(tables: Tables, cut: Ints, cut_frames: Array, n: int, k: int)
 
 
 def _to_root(tree: Ints, n_bases: int, i: int) -> list[int]:
-    """A body and those that carry it, the base last."""
+    """Body and its ancestors, the base last."""
     chain = [i]
     while chain[-1] >= n_bases:
         chain.append(int(tree[chain[-1], rec.PARENT]))

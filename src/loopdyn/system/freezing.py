@@ -1,4 +1,4 @@
-"""The arrays of a system: one of integers, one of floats, in the layout of :mod:`loopdyn.engine.records`."""
+"""Arrays of a system: one of integers, one of floats, in the layout of :mod:`loopdyn.engine.records`."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Freezer:
-    """Everything that goes into the arrays, as records of SI numbers."""
+    """Contents of the arrays, as records of SI numbers."""
 
     placement: Placement
     n_bases: int
     cut_joints: Sequence[JointData]
     forces: Sequence[tuple[Force, Record]]
-    pairs: Sequence[tuple[int, PairRecord]]  # with the codes of their types
+    pairs: Sequence[tuple[int, PairRecord]]  # with type codes
     linear: Sequence[tuple[int, LinearRecord]]
     n_rows: int  # of all constraints ...
     n_user_rows: int  # ... and, at the end, of the user's functions
     base_programs: Sequence[Sequence[Program | None]]
     gravity: Array
-    armature: Array  # of each speed of the tree, kg m^2 or kg
-    read: Sequence[str]  # angles whose turns count
+    armature: Array  # armature of each speed of the tree, kg m^2 or kg
+    read: Sequence[str]  # angles on whose full turns an element depends
 
     def freeze(self, wanted: Sequence[str] | None) -> tuple[NDArray[np.int64], Array, list[str]]:
-        """The two arrays, and the angles of cut joints that are coordinates of their own.
+        """Integer array, float array, and the angles of cut joints that are additional coordinates.
 
-        These are all of `read` whose turns do not follow from the tree, or those of them that are `wanted`.
+        These are all of `read` whose full turns do not follow from the tree, or those of them that are `wanted`.
         """
         p = self.placement
         programs: list[Program] = []
@@ -82,14 +82,14 @@ class Freezer:
         return ints, floats, counted
 
     def _cut_freedom(self, label: str) -> tuple[int, int]:
-        """Cut joint and number of one of its freedoms."""
+        """Index of a cut joint, and index of one of its freedoms."""
         found = self.placement.labels.coordinates[label]
         return found.joint.cut, found.k
 
     def _paths(
         self, base: NDArray[np.int64], base_pose: Array, cut: NDArray[np.int64], cut_frames: Array
     ) -> dict[str, AnglePath | None]:
-        """Paths of the cut angles that are read, by label; None where their turns do not follow from the tree."""
+        """Paths of the cut angles in `read`, by label; None if their full turns do not follow from the tree."""
         p = self.placement
         tables = Tables(p.tree, p.body_data, base, base_pose, p.reference_coordinates())
         return {
@@ -101,7 +101,7 @@ class Freezer:
     def _readers(
         self, paths: Mapping[str, AnglePath | None], counted: Sequence[str]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], Array]:
-        """What forces and then entries of relations read cut angles by: tables of readers and of paths, offsets."""
+        """Tables by which forces and then entries of relations read cut angles: readers, paths, offsets."""
         own = {label: len(self.placement.q_labels) + k for k, label in enumerate(counted)}
         found: dict[tuple[int, int], AnglePath] = {}
         for label, p in paths.items():
@@ -141,7 +141,7 @@ class Freezer:
         return cut, frames
 
     def _linear_data(self, programs: list[Program]) -> tuple[NDArray[np.int64], NDArray[np.int64], Array]:
-        """Tables of relations between coordinates: relations, their entries, the factors of these."""
+        """Tables of relations between coordinates: relations, their entries, and the factors of the entries."""
         first_row = self.n_rows - len(self.linear) - self.n_user_rows
         linear: list[list[int]] = []
         entries: list[list[int]] = []

@@ -1,4 +1,4 @@
-"""Bodies and joints as a graph: edges, spanning forests, loops. Numbers of bodies, no geometry."""
+"""Bodies and joints as a graph: edges, spanning forests, loops. Bodies are numbers; there is no geometry."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Edge:
-    """A joint as an edge of the graph, between rows of the body table."""
+    """Joint as an edge of the graph, between rows of the body table."""
 
     name: str
     parent: int
@@ -16,27 +16,27 @@ class Edge:
     type: str
     freedoms: int
     loaded: bool = False  # carries a spring, motor or friction: better kept in the tree
-    read: bool = False  # something depends on the turns of its angle: cut only where all joints of a loop are read
+    read: bool = False  # an element depends on the turns of its angle: cut only if that holds for a whole loop
     rotor: bool = False  # has armature: must be kept in the tree
 
     def other(self, body: int) -> int:
-        """The body at the other end."""
+        """Body at the other end."""
         return self.child if body == self.parent else self.parent
 
 
 @dataclass(frozen=True)
 class Forest:
-    """A rooted spanning forest: for each body its parent and the joint to it (-1: a free root)."""
+    """Rooted spanning forest: for each body its parent and the joint to it (-1: a free root)."""
 
     parent: list[int]
     joint: list[int]
-    order: list[int]  # bodies, parents first, each branch together
+    order: list[int]  # bodies, parents first, each branch contiguous
     depth: list[int]
 
 
 @dataclass(frozen=True)
 class Loop:
-    """A closed chain: bodies and joints in order around it, its base, and the joint that closes it."""
+    """Closed chain: bodies and joints in order around it, its base, and the joint that closes it."""
 
     bodies: tuple[str, ...]
     joints: tuple[str, ...]
@@ -49,7 +49,7 @@ class Loop:
 
 
 def adjacency(n: int, edges: Sequence[Edge]) -> list[list[int]]:
-    """For each body the joints at it."""
+    """Joints of each body."""
     adjacent: list[list[int]] = [[] for _ in range(n)]
     for k, e in enumerate(edges):
         adjacent[e.parent].append(k)
@@ -58,7 +58,7 @@ def adjacency(n: int, edges: Sequence[Edge]) -> list[list[int]]:
 
 
 def tree_path(forest: Forest, a: int, b: int, n_bases: int, limit: int) -> tuple[list[int], list[int]] | None:
-    """Bodies and joints from a to b along the tree, None if more than `limit` joints; two bases meet as one."""
+    """Bodies and joints from a to b along the tree, None if more than `limit` joints; all bases count as one body."""
     up: tuple[list[int], list[int]] = ([a], [])
     down: tuple[list[int], list[int]] = ([b], [])
     while a != b and not (a < n_bases and b < n_bases):

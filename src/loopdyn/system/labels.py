@@ -1,4 +1,4 @@
-"""`system.labels`: what the label of a joint coordinate or speed stands for, of tree and cut joints alike."""
+"""`system.labels`: meaning of the labels of joint coordinates and speeds, of tree and cut joints."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from loopdyn.system.system import JointData
 
-UNITS = {"angle": "rad", "length": "m", "number": "1"}  # SI; the last one of the components of a quaternion
+UNITS = {"angle": "rad", "length": "m", "number": "1"}  # SI; the last for components of a quaternion
 
 
 class Label(NamedTuple):
     """A joint coordinate or speed."""
 
     joint: JointData
-    k: int  # number among the coordinates or speeds of its joint
-    dimension: str  # "angle", "length" or, for a component of a quaternion, "number"; of a speed that of its integral
-    place: int  # index in q or v; -1 if a state does not have it, as those of cut joints
-    scalar: bool  # whether the coordinates of the joint have a speed of their own each
+    k: int  # index among the coordinates or speeds of its joint
+    dimension: str  # "angle", "length" or, for a component of a quaternion, "number"; for a speed that of its integral
+    place: int  # index in q or v; -1 if a state does not have it, as for cut joints
+    scalar: bool  # whether each coordinate of the joint has its own speed
 
     @property
     def unit(self) -> str:
-        """SI unit of a coordinate; of a speed times s."""
+        """SI unit of a coordinate; for a speed, its unit times s."""
         return UNITS[self.dimension]
 
     @property
@@ -39,7 +39,7 @@ class Labels:
     ----------
     joints : iterable of JointData
     counted : sequence of str
-        Angles of cut joints that are the last of the coordinates.
+        Angles of cut joints that are the last coordinates.
     nq : int
         Number of coordinates, these included.
 

@@ -30,14 +30,14 @@ def row_of(rows: Mapping[str, int], name: str, r: Resolver, element: str, path: 
 
 
 class Placement:
-    """Where everything is in the arrays; answers the questions of forces, constraints and drivers.
+    """Position of everything in the arrays, as forces, constraints and drivers need it.
 
     Attributes
     ----------
     order : list of str
         Names of the bodies by row, the bases first.
     poses : list of Pose
-        Of the bodies' own frames at the reference pose, by row.
+        Poses of the bodies' own frames at the reference pose, by row.
     own : list of Pose
         User's body frame in kernel terms: origin from the reference point, axes in the body's kernel axes.
     joints : dict of JointData
@@ -100,7 +100,7 @@ class Placement:
         spec = joint.spec
         inboard, outboard = (joint.M, joint.F) if reverse else (joint.F, joint.M)
         origin, axes = self.own[p]
-        A = (axes @ inboard[1]).T  # joint axes as rows; at zero coordinates the same for parent and child
+        A = (axes @ inboard[1]).T  # joint axes as rows; at zero coordinates equal for parent and child
         own_axes = A.T @ outboard[1].T
         self.own[i] = (-own_axes @ outboard[0], own_axes)
         sign = -1.0 if reverse and spec.reversed_by_sign else 1.0
@@ -130,7 +130,7 @@ class Placement:
                 q[j.q0 : j.q0 + len(j.q_reference)] = j.q_reference
         return q
 
-    # ------------------------------------------------------------- what forces, constraints and drivers ask for
+    # ----------------------------------------------------- lookups for forces, constraints and drivers
 
     def body(self, name: str, element: str, path: Path) -> int:
         """Row of a body; -1, with the problem recorded, if there is none of this name."""
@@ -172,7 +172,7 @@ class Placement:
 
 
 def _free_root(b: int, name: str, pose: Pose) -> JointData:
-    """Joint on which a floating body hangs."""
+    """Free joint of a floating body."""
     nothing = (np.zeros(3), np.eye(3))
     p, R = pose
     return JointData(f"free:{name}", Free(), 0, b, nothing, nothing, (0.0, 0.0), Free.measure(R, p, (0.0, 0.0)))

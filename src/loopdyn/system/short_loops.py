@@ -1,4 +1,4 @@
-"""A basis of short loops, one for each cut joint."""
+"""Basis of short loops, one for each cut joint."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from loopdyn.system.graph import Edge, Forest, Loop, tree_path
 
 
 def short_loops(names: Sequence[str], edges: Sequence[Edge], forest: Forest, n_bases: int) -> Iterator[Loop]:
-    """For each joint outside the tree, from the root outwards, a shortest loop through it and earlier ones."""
+    """Shortest loop through each joint outside the tree and earlier ones, from the root outwards."""
     tree = set(forest.joint)
     usable: list[list[int]] = [[] for _ in names]
     for k in tree:
@@ -27,7 +27,7 @@ def short_loops(names: Sequence[str], edges: Sequence[Edge], forest: Forest, n_b
         usable[e.parent].append(k)
         usable[e.child].append(k)
         base = min(bodies, key=lambda b: (depth[b], names[b]))
-        start = bodies.index(base)  # the loop is told from its base
+        start = bodies.index(base)  # the loop starts at its base
         around = [*joints, k]
         yield Loop(
             tuple(names[b] for b in bodies[start:] + bodies[:start]),
@@ -42,7 +42,7 @@ def _short_path(
 ) -> tuple[list[int], list[int]]:
     """Bodies and joints between the ends of `e`: along the tree, or by a detour if that is shorter.
 
-    Both are searched with a growing limit, so that a short loop far from the root does not cost the way to it.
+    Both are searched with a growing limit, so that a short loop far from the root does not cost the path to the root.
     """
     limit = 8
     while True:
@@ -58,10 +58,10 @@ def _short_path(
 def _detour(
     edges: Sequence[Edge], usable: Sequence[Sequence[int]], e: Edge, length: int, n_bases: int
 ) -> tuple[list[int], list[int]] | None:
-    """A path between the ends of `e` with fewer than `length` joints, if there is one that avoids the bases.
+    """Path between the ends of `e` with fewer than `length` joints that avoids the bases, if there is one.
 
-    No path through a base can be shorter than the tree's: a breadth-first tree already has the shortest ways
-    to the bases. So the search never fans out over everything that stands on the ground.
+    No path through a base can be shorter than the tree's: a breadth-first tree already has the shortest paths to the
+    bases. So the search never spreads over all bodies on the ground.
     """
     came: list[dict[int, tuple[int, int]]] = [{e.parent: (-1, -1)}, {e.child: (-1, -1)}]
     fronts = [[e.parent], [e.child]]

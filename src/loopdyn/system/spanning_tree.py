@@ -1,6 +1,6 @@
-"""Which joints are in the tree and which are cut.
+"""Choice of the tree joints and the cut joints.
 
-No geometry beyond the question whether a body that is left at the end of a branch has enough inertia to be moved there.
+The only geometry used is whether a body at the end of a branch has enough inertia along the freedoms of its joint.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from functools import partial
 
 from loopdyn.system.graph import Edge, Forest, adjacency, tree_path
 
-# An unsupported body is given a support by exchanging cuts; each round must mend at least one body.
+# An unsupported body is supported by exchanging cuts; each round must support at least one body.
 Unsupported = Callable[["Forest"], list[int]]
 
 
@@ -24,11 +24,11 @@ def shallow_forest(
 ) -> Forest:
     """Breadth-first forest from the bases, then from a root of each floating component.
 
-    Welds do not count as a step. Among joints that reach a body at the same depth, one whose angle is read is
-    preferred, then one that carries a load, then the one with the fewest freedoms (so that a cut has few rows),
-    then by name: the result does not depend on the order in which joints were written.
+    Welds do not count as a step. Among joints that reach a body at the same depth, a joint is preferred if an element
+    depends on its angle, then if it carries a load, then if it has few freedoms, then by name: the result does not
+    depend on the order in which joints were written.
 
-    Bodies that are `free` are roots, grown from last: what can be reached without them hangs there.
+    Bodies that are `free` are roots from which the tree grows last: bodies reachable from others are attached there.
     """
     n = len(names)
     joint = [-2] * n
@@ -90,10 +90,10 @@ def _floating_roots(names: Sequence[str], adjacent: Sequence[Sequence[int]], n_b
 
 
 def root_forest(n: int, edges: Sequence[Edge], n_bases: int, tree: Sequence[int], joint: Sequence[int]) -> Forest:
-    """Root the tree joints `tree`: parents, depths, and an order that keeps branches together.
+    """Root the forest of the joints `tree`: parents, depths, and an order that keeps branches contiguous.
 
-    Bodies whose entry in `joint` is -1 are free roots. Branches follow each other along the loops that join them: what
-    is computed together lies together in memory, whatever the order of the file.
+    Bodies whose entry in `joint` is -1 are free roots. Branches are ordered along the loops that connect them: data
+    that is used together is near in memory, whatever the order of the file.
     """
     branches = adjacency(n, [edges[k] for k in tree])
     along = _along_joints(n, edges, n_bases)
@@ -105,7 +105,7 @@ def root_forest(n: int, edges: Sequence[Edge], n_bases: int, tree: Sequence[int]
             continue
         seen[root] = True
         if root >= n_bases:
-            parent[root], depth[root] = 0, 1  # a free root hangs on the ground by its added joint
+            parent[root], depth[root] = 0, 1  # a free root is connected to the ground by its added joint
         stack = [root]
         while stack:
             b = stack.pop()
@@ -121,7 +121,7 @@ def root_forest(n: int, edges: Sequence[Edge], n_bases: int, tree: Sequence[int]
 
 
 def _along_joints(n: int, edges: Sequence[Edge], n_bases: int) -> list[int]:
-    """When each body is met on a walk along joints, in depth first and never through a base."""
+    """Position of each body in a depth-first traversal along joints that does not pass through a base."""
     adjacent = adjacency(n, edges)
     met = [0] * n
     count = 0
@@ -141,7 +141,7 @@ def _along_joints(n: int, edges: Sequence[Edge], n_bases: int) -> list[int]:
 
 
 def forest_of_cuts(names: Sequence[str], edges: Sequence[Edge], n_bases: int, cuts: set[int]) -> Forest | list[int]:
-    """Forest that remains when `cuts` are taken out, or the joints of a loop that still remains."""
+    """Forest that remains without `cuts`, or the joints of a loop that still remains."""
     kept = [k for k in range(len(edges)) if k not in cuts]
     leader = list(range(len(names)))
 
@@ -169,9 +169,9 @@ def forest_of_cuts(names: Sequence[str], edges: Sequence[Edge], n_bases: int, cu
 
 
 def _path_joints(edges: Sequence[Edge], kept: Sequence[int], closing: Edge, n_bases: int) -> list[int]:
-    """Joints on the way between the ends of `closing` through the joints `kept`; bases count as one body.
+    """Joints on the path between the ends of `closing` through the joints `kept`; bases count as one body.
 
-    None where the ends hang together by added free joints only.
+    None if the ends are connected by added free joints only.
     """
 
     def node(b: int) -> int:
@@ -198,7 +198,7 @@ def _path_joints(edges: Sequence[Edge], kept: Sequence[int], closing: Edge, n_ba
 
 
 def rotors_in_tree(edges: Sequence[Edge], n_bases: int, forest: Forest) -> Forest:
-    """Exchange cuts so that joints with armature are in the tree, where another joint of the loop has none."""
+    """Exchange cuts so that joints with armature are in the tree, if another joint of the loop has none."""
     n = len(forest.parent)
     cut = [k for k in range(len(edges)) if edges[k].rotor and k not in set(forest.joint)]
     for k in sorted(cut, key=lambda k: edges[k].name):
@@ -214,10 +214,10 @@ def rotors_in_tree(edges: Sequence[Edge], n_bases: int, forest: Forest) -> Fores
 def supported_forest(
     names: Sequence[str], edges: Sequence[Edge], n_bases: int, forest: Forest, unsupported: Unsupported
 ) -> Forest:
-    """Exchange cuts so that no massless body is left at the end of a branch, where that is possible.
+    """Exchange cuts so that no massless body is left at the end of a branch, if possible.
 
-    `unsupported` lists bodies, once for each of their loose freedoms. Exchanges are tried in the order of names: the
-    result does not depend on the order of the description.
+    `unsupported` lists bodies, once for each of their freedoms without inertia. Exchanges are tried in the order of
+    names: the result does not depend on the order of the description.
     """
     bad = unsupported(forest)
     while bad:
@@ -247,7 +247,7 @@ def _exchanges(edges: Sequence[Edge], n_bases: int, forest: Forest, bad: Sequenc
 
 
 def _exchanged(edges: Sequence[Edge], n_bases: int, forest: Forest, out: int, into: int) -> Forest:
-    """Forest with the joint `into` in the place of the joint `out`, and the same free roots."""
+    """Forest with the joint `into` in place of the joint `out`, and the same free roots."""
     n = len(forest.parent)
     kept = sorted(({k for k in forest.joint if k >= 0} - {out}) | {into})
     joint = [-1 if b >= n_bases and forest.joint[b] < 0 else -2 for b in range(n)]
@@ -255,7 +255,7 @@ def _exchanged(edges: Sequence[Edge], n_bases: int, forest: Forest, out: int, in
 
 
 def _worth(edges: Sequence[Edge], forest: Forest, k: int) -> tuple[bool, int, int, str]:
-    """Order in which joints of the tree are given up."""
+    """Sort key for the order in which tree joints are cut."""
     e = edges[k]
     return (e.loaded, -e.freedoms, -max(forest.depth[e.parent], forest.depth[e.child]), e.name)
 
@@ -263,9 +263,9 @@ def _worth(edges: Sequence[Edge], forest: Forest, k: int) -> tuple[bool, int, in
 def forest_of_read_joints(
     edges: Sequence[Edge], n_bases: int, forest: Forest, unsupported: Unsupported | None
 ) -> Forest:
-    """Exchange cuts so that no joint whose angle is read is cut, where another joint of a loop can be.
+    """Exchange cuts so that no joint is cut on whose angle an element depends, if another joint of the loop can be.
 
-    One pass is enough: a joint that closes a loop of read joints alone does so in every tree that holds them. Among the
+    One pass is enough: a joint that closes a loop of only such joints does so in every tree that holds them. Among the
     joints that can be cut instead, one without a load is preferred, then one with many freedoms (few rows), then one
     far from the root (a shallow tree), then by name; rotors stay in the tree. `unsupported`: see
     :func:`supported_forest`; an exchange must not add to it.

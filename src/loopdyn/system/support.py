@@ -1,4 +1,4 @@
-"""Bodies that a tree lets move without inertia at the reference pose."""
+"""Bodies that can move in the tree without inertia at the reference pose."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from loopdyn.system.system import JointData, Pose, compose
 
 Array = NDArray[np.float64]
 
-# A body counts as unsupported if the inertia that its joint moves is this small against the terms it is the sum of.
+# A body counts as unsupported if the inertia along its joint is this small relative to the terms that it is the sum of.
 SUPPORT = 1e-12
 
 
@@ -24,7 +24,7 @@ def unsupported_bodies(
     masses: Sequence[MassProperties],
     poses: Sequence[Pose],
 ) -> Callable[[Forest], list[int]]:
-    """Function that lists bodies whose joint moves too little inertia, once for each such freedom.
+    """Function that lists bodies with too little inertia along their joint, once for each such freedom.
 
     Joints and the inertias of their rotors are in the order of the edges, masses and poses in that of the bodies.
     """
@@ -48,7 +48,7 @@ def unsupported_bodies(
 
 
 def any_singular(masses: Sequence[MassProperties]) -> bool:
-    """Whether some body alone could not be moved in all directions: no mass, or no inertia about some axis."""
+    """Whether some body has singular inertia: no mass, or no inertia about some axis."""
     if not masses:
         return False
     moments = np.linalg.eigvalsh(np.array([inertia for _, _, inertia in masses]))
@@ -56,9 +56,9 @@ def any_singular(masses: Sequence[MassProperties]) -> bool:
 
 
 def articulated_inertia(S: Array, inertia: Array, size: Array, armature: Array) -> tuple[Array, int]:
-    """Articulated inertia that the parent of a joint with freedoms S and armature sees; how many freedoms move none.
+    """Articulated inertia at the parent of a joint with freedoms S and armature; number of freedoms without inertia.
 
-    I - I S (S^T I S + G)^-1 S^T I, judged against the size of the terms that make it up.
+    I - I S (S^T I S + G)^-1 S^T I, compared with the size of its terms.
     """
     if S.shape[1] == 0:
         return inertia, 0

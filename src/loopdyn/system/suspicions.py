@@ -1,4 +1,4 @@
-"""What is legal in a model but more likely a slip: of units, of a number, of a name."""
+"""Legal but suspicious values in a model, probably mistakes in units, numbers or names."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ Placed = Mapping[str, tuple[tuple[int, int], Array]]  # joints: rows of their bo
 # the other is likely m/s^2 in a model that declares mm/s^2 (Ceres has 0.28, Phobos 0.006).
 EARTH, STRONG_GRAVITY, WEAK_GRAVITY = 9.80665, 1000.0, 0.02
 LONG = 50.0  # m between two joints of one body, where no unit of length is declared: likely mm
-FAR = 100.0  # times the usual distance of a joint from the mass centre of a body of its own
-AT_CENTRE = 1e-9  # share of the largest distance of a joint from a mass centre that is none but for rounding
+FAR = 100.0  # multiple of the usual distance of a joint from the mass centre of its body
+AT_CENTRE = 1e-9  # fraction of the largest distance of a joint from a mass centre that is zero up to rounding
 HEAVY, LIGHT = 1e7, 1e-12  # kg: a bucket-wheel excavator has 1.4e7, a comb drive 1e-10
 
 
 def suspicions(
     m: Mechanism, names: Sequence[str], n_bases: int, centres: Array, masses: Sequence[MassProperties], joints: Placed
 ) -> Iterator[str]:
-    """Sentences about what is suspicious.
+    """Warnings about suspicious values.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ def suspicions(
 
 
 def gravity_note(gravity: Array) -> Iterator[str]:
-    """A sentence about gravity that is hardly meant, m/s^2."""
+    """Warning about an implausible gravity, m/s^2."""
     strength = float(np.linalg.norm(gravity))
     if strength > STRONG_GRAVITY:
         yield (
@@ -90,7 +90,7 @@ def _far_joints(
     if len(distance) < 3:
         return
     usual = float(np.median(list(distance.values())))
-    if usual < AT_CENTRE * max(distance.values()):  # most joints sit at mass centres: nothing is usual
+    if usual < AT_CENTRE * max(distance.values()):  # most joints are at mass centres: there is no usual distance
         return
     for name, d in distance.items():
         if usual > 0.0 and d > FAR * usual:
@@ -108,7 +108,7 @@ def _masses(names: Sequence[str], n_bases: int, masses: Sequence[MassProperties]
 
 
 def _adrift(m: Mechanism, names: Sequence[str], n_bases: int, joints: Placed) -> Iterator[str]:
-    """Bodies that nothing connects with the ground, in a mechanism that stands on it."""
+    """Warnings about bodies not connected to the ground, in a mechanism that is."""
     row = {name: k for k, name in enumerate(names)}
     leader = [0 if k < n_bases else k for k in range(len(names))]  # of the same group, a lower row; bases are held
 
@@ -136,10 +136,10 @@ def _adrift(m: Mechanism, names: Sequence[str], n_bases: int, joints: Placed) ->
     held_by_function = bool(m.user_constraints or m.user_forces)
     for bodies in adrift.values() if standing and not held_by_function else ():
         if len(bodies) == 1:
-            yield f"body '{bodies[0]}' is on no joint and moves freely. Join it if that is not meant."
+            yield f"body '{bodies[0]}' has no joint and moves freely. Join it if that is not intended."
         else:
             listed = ", ".join(f"'{b}'" for b in bodies[:6]) + (", ..." if len(bodies) > 6 else "")
             yield (
-                f"bodies {listed} hang on nothing that leads to '{GROUND}' and move freely. Join one of them if that "
-                "is not meant."
+                f"bodies {listed} are not connected to '{GROUND}' and move freely. Join one of them if that is not "
+                "intended."
             )

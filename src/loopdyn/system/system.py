@@ -1,4 +1,4 @@
-"""`System`: a mechanism checked, cut into a tree and frozen into arrays. `State`: where it is and how it moves."""
+"""`System`: a mechanism checked, cut into a tree and frozen into arrays. `State`: time, coordinates and speeds."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ VAGUE = 1e15  # rad or m: neighbouring numbers are 0.1 apart, so that no loop cl
 
 @dataclass(frozen=True)
 class Tolerated:
-    """Constraint rows that are left open within a tolerance, since they repeat others but for rounded dimensions.
+    """Redundant constraint rows that are left open within a tolerance, since dimensions are rounded.
 
     Attributes
     ----------
     rows : tuple of str
-        Their labels. All other rows are met exactly.
+        Their labels. All other rows are satisfied exactly.
     angle, length : float
-        By how much they may be open, in rad and in m.
+        Tolerance in rad and in m.
     """
 
     rows: tuple[str, ...]
@@ -48,7 +48,7 @@ class Tolerated:
     length: float
 
     def of(self, system: System) -> Array:
-        """By how much each row of a system may be open: zero for those that are met exactly."""
+        """Tolerance of each row of a system: zero for rows that are satisfied exactly."""
         allowed = {"angle": self.angle, "length": self.length}
         pairs = zip(system.constraint_rows, system.row_dimensions, strict=True)
         return np.array([allowed[d] if row in self.rows else 0.0 for row, d in pairs])
@@ -70,7 +70,7 @@ class State:
     v : (nv,) array
         Speeds of the tree joints, SI.
     note : str
-        How the state was found, where that matters.
+        How the state was found, if that matters.
     tolerated : Tolerated or None
         Constraint rows that the state leaves open, see :func:`loopdyn.assemble`; analyses and runs that begin at the
         state leave them open, too.
@@ -85,7 +85,7 @@ class State:
 
 @dataclass(frozen=True)
 class TableUse:
-    """A table among the laws of a compiled system."""
+    """Table used as a law in a compiled system."""
 
     element: str  # whose law it is: "force 'press'"
     of: str  # name of the variable
@@ -93,17 +93,17 @@ class TableUse:
     force: int = -1  # number of the force; -1 for a motion, which is a law of t
 
     def left(self, where: str) -> str:
-        """What it means that the variable leaves the table there, in words."""
+        """Message for a variable that leaves the table there."""
         first, last = (self.lookup.knots[k] * self.lookup.scale for k in (0, -1))
         end = f"{self.element}: its table of {self.of} goes from {first:.6g} to {last:.6g} and is left{where}"
         if self.lookup.outside == "error":
-            return f"{end}. Add points, or say what holds there: outside: hold | extend."
-        return f"{end}; the value at its end is held. Add points, or say what is meant: outside: extend | error."
+            return f"{end}. Add points, or choose outside: hold | extend."
+        return f"{end}; the value at its end is held. Add points, or choose outside: extend | error."
 
 
 @dataclass(frozen=True)
 class JointData:
-    """A joint of a compiled system: its frames, and where its coordinates or rows are."""
+    """Joint of a compiled system: its frames, and the indices of its coordinates or rows."""
 
     name: str
     spec: Joint
@@ -136,7 +136,7 @@ class JointData:
 
 @dataclass(frozen=True, eq=False)
 class System:
-    """A mechanism frozen into arrays, ready to be computed with.
+    """Mechanism compiled into arrays.
 
     Attributes
     ----------
@@ -151,8 +151,8 @@ class System:
     coordinates, speeds : tuple of str
         Labels of q and v.
     counted : tuple of str
-        The last of the coordinates: angles of cut joints that something reads and whose full turns do not follow from
-        those of the tree. They have no speed of their own and follow the pose, turns being counted along the motion.
+        The last coordinates: angles of cut joints on which an element depends and whose full turns do not follow from
+        the tree. They have no speed of their own and follow the pose; turns are counted along the motion.
     constraint_rows : tuple of str
         Labels of the rows of phi, J and gamma: of cut joints, then constraints, then drivers. Rows of joints are
         "joint.component"; a constraint with one row is labelled by its name, the rows of others by "name.row".
@@ -161,16 +161,16 @@ class System:
     holonomic : (nc,) array of bool
         False for rows that constrain velocities only.
     limits : mapping
-        Lowest and highest value of the coordinates that have limits, of cut joints too; SI.
+        Lowest and highest value of the coordinates of tree and cut joints that have limits; SI.
     at_limit : mapping
-        What runs do there, by the same labels: "warn", "stop", or the restitution of a rebound.
+        Behaviour of runs at limits, by label: "warn", "stop", or the restitution of a rebound.
     warnings : tuple of str
-        What is legal but worth knowing; :meth:`Mechanism.compile` shows each as a :class:`LoopdynWarning`.
+        Legal but suspicious values; :meth:`Mechanism.compile` issues each as a :class:`LoopdynWarning`.
     tables : tuple of TableUse
         Laws that are tables, of forces and of motions in time.
     unsupported : tuple of str
-        Bodies that the tree lets move without inertia at the reference pose, the outermost first: they are legal if cut
-        joints, constraints or drivers hold them, but methods that go along the tree do not take them.
+        Bodies that can move in the tree without inertia at the reference pose, the outermost first: they are legal if
+        cut joints, constraints or drivers hold them, but recursive methods do not accept them.
     reference_poses : tuple
         Position and rotation matrix of each body's own frame at the reference pose, by row.
     tolerated : Tolerated or None
@@ -208,7 +208,7 @@ class System:
         return {}
 
     def tolerating(self, tolerated: Tolerated) -> System:
-        """The system without some rows of cut joints and constraints, which stay in their places as zero rows."""
+        """System without some rows of cut joints and constraints, which stay in place as zero rows."""
         exact = self.exact or self
         if tolerated not in exact._tolerating:
             ints = exact.ints.copy()
@@ -222,11 +222,11 @@ class System:
         return exact._tolerating[tolerated]
 
     def for_state(self, state: State) -> System:
-        """The system as a state closes it: without the rows that it leaves open within a tolerance."""
+        """System for a state: without the rows that the state leaves open within a tolerance."""
         return self if state.tolerated is None else self.tolerating(state.tolerated)
 
     def tolerating_as(self, other: System) -> System:
-        """The system without the rows that another one leaves open, as far as it has them."""
+        """System without those of its rows that another system leaves open."""
         if other.tolerated is None:
             return self
         left = tuple(row for row in other.tolerated.rows if row in self.constraint_rows)
@@ -239,7 +239,7 @@ class System:
 
     @property
     def n_bases(self) -> int:
-        """Rows of the body table that are bases."""
+        """Number of bases, the first rows of the body table."""
         return int(self.ints[rec.H_BASES])
 
     @property
@@ -280,7 +280,7 @@ class System:
 
     @cached_property
     def turning(self) -> NDArray[np.bool_]:
-        """Which speeds are rotations; others are translations. Not to be read off their units: a size may be one."""
+        """Flags of speeds that are rotations; others are translations. Units cannot tell: the size may be 1 m."""
         found = np.ones(self.nv, bool)
         for j in self.joints.values():
             if j.in_tree:
@@ -299,16 +299,16 @@ class System:
 
     @cached_property
     def affine(self) -> bool:
-        """Whether all rows are affine in the speeds for sure: a formula or function of speeds may be anything."""
+        """Whether all rows are known to be affine in the speeds: a user's formula or function may not be."""
         m = self.mechanism
         given = all(c.affine for c in m.constraints.values())
         return given and all(c.level == "position" for c in m.user_constraints.values())
 
     @cached_property
     def absolute(self) -> System:
-        """The same bodies, each free, and every joint a constraint; no turns are counted.
+        """System of the same bodies, each free, with every joint a constraint; turns are not counted.
 
-        It is without rotors and without forces on several coordinates, which need a tree.
+        It has no rotors and no forces on several coordinates, which need a tree.
         """
         from loopdyn.system.builder import build
 
@@ -368,7 +368,7 @@ class System:
 
     @cached_property
     def labels(self) -> Labels:
-        """What the labels of joint coordinates and speeds stand for, of tree and cut joints alike."""
+        """Meaning of the labels of joint coordinates and speeds, of tree and cut joints."""
         return Labels(self.joints.values(), self.counted, self.nq)
 
     @cached_property
@@ -376,15 +376,15 @@ class System:
         return {}
 
     def with_turns(self, joint: JointData, k: int, x: float, q: Array) -> float:
-        """Coordinate k of a cut joint, measured as x, with its full turns at the coordinates q, where they are known.
+        """Coordinate k of a cut joint, measured as x, with its full turns at the coordinates q, if they are known.
 
-        They follow from the tree where all axes of the loop are parallel, and are counted where something reads them.
+        They follow from the tree if all axes of the loop are parallel, and are counted if an element depends on them.
         """
         path = self._angle_path(joint, k)
         return x if path is None else path.nearest(x, q)
 
     def knows_turns(self, joint: JointData, k: int) -> bool:
-        """Whether coordinate k of a cut joint is an angle whose full turns a state tells."""
+        """Whether coordinate k of a cut joint is an angle whose full turns are known from a state."""
         return self._angle_path(joint, k) is not None
 
     def _angle_path(self, joint: JointData, k: int) -> AnglePath | None:
@@ -405,12 +405,12 @@ class System:
         v: Mapping[str, float] | ArrayLike | None = None,
         t: float = 0.0,
     ) -> State:
-        """State of the tree; loops are not closed by this.
+        """State of the tree; loops are not closed.
 
         Parameters
         ----------
         q, v : mapping of label to value, or array, optional
-            Coordinates and speeds in SI units. Those that are not named stay at the reference pose and at rest.
+            Coordinates and speeds in SI units. Others have their values at the reference pose, at rest.
         t : float
             Time in s.
 
@@ -455,7 +455,7 @@ class System:
 
 
 def point_on(system: System, body: str, at: ArrayLike) -> Array:
-    """A point of a body in the body's own frame, given in world coordinates in m at the reference pose."""
+    """Point of a body in the body's own frame, given in world coordinates in m at the reference pose."""
     if body not in system.bodies:
         raise ModelError([Problem("point", f"there is no body '{body}'", nearest(body, system.bodies))])
     given = np.asarray(at, float)
@@ -467,7 +467,7 @@ def point_on(system: System, body: str, at: ArrayLike) -> Array:
 
 
 def require_state(system: System, state: State) -> None:
-    """Raise ModelError if a state has not the numbers of coordinates and speeds that a system has."""
+    """Raise ModelError if a state does not have the numbers of coordinates and speeds of a system."""
     for name, value, size in (("q", state.q, system.nq), ("v", state.v, system.nv)):
         if np.shape(value) != (size,):
             message = f"{name} has shape {np.shape(value)}, '{system.name}' needs ({size},)"
@@ -475,12 +475,12 @@ def require_state(system: System, state: State) -> None:
 
 
 def require_exact(system: System, state: State | None, what: str, instead: str) -> None:
-    """Refuse states and systems that leave redundant rows open, for analyses that close loops by formulas."""
+    """Raise if a state or system leaves redundant rows open, for analyses that close loops in closed form."""
     tolerated = system.tolerated if state is None else state.tolerated or system.tolerated
     if tolerated is not None:
         raise LoopdynError(
-            f"{what} closes loops by formulas, which leave no constraint open, and this state does ({tolerated}). Use "
-            f"{instead}, or correct the dimensions that ld.assemble names without a tolerance."
+            f"{what} closes loops in closed form and can leave no constraint open, but this state does ({tolerated}). "
+            f"Use {instead}, or correct the dimensions that ld.assemble names without a tolerance."
         )
 
 
@@ -502,7 +502,7 @@ def _values(given: Any, labels: Sequence[str], known: Mapping[str, Label], start
         raise ModelError(Problem("state", f"{kind} '{label}' is not finite", "Give a number.") for label in bad)
     vague = [label for label, value in zip(labels, out, strict=True) if abs(value) >= VAGUE and kind == "coordinate"]
     if vague:
-        message = "is so large that no digits are left behind the point"
+        message = "is so large that no digits are left after the decimal point"
         raise ModelError(Problem("state", f"{kind} '{x}' {message}", "Give an angle within some turns.") for x in vague)
     return out
 
@@ -526,10 +526,10 @@ def _normalise(q: Array, system: System) -> None:
 
 
 def row_dimension(row: str) -> str:
-    """Whether a constraint row of this name is an angle or a length."""
+    """Dimension of a constraint row with this name: angle or length."""
     return "angle" if row in ("mx", "my", "mz", "normal") else "length"
 
 
 def compose(a: Pose, b: Pose) -> Pose:
-    """Pose b, which is given in a, where a is given."""
+    """Composition of pose a with pose b, which is relative to a."""
     return a[0] + a[1] @ b[0], a[1] @ b[1]

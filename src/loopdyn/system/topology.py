@@ -1,4 +1,4 @@
-"""How a mechanism is connected: spanning tree, cut joints, loops, labelling and matrices [Mufti1983 sections 2, 4]."""
+"""Topology of a mechanism: spanning tree, cut joints, loops, labelling and matrices [Mufti1983 sections 2, 4]."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Incidence:
     bodies: tuple[str, ...]
     joints: tuple[str, ...]  # inboard joint of each body
     S: NDArray[np.int64]
-    C: NDArray[np.int64]  # columns of S whose joint joins two bodies or stands on a base: no free roots
+    C: NDArray[np.int64]  # columns of S whose joint connects two bodies or a body and a base: no free roots
     C_star: NDArray[np.int64]  # cut joints, +1 at the declared parent
     cut: tuple[str, ...]
 
@@ -44,7 +44,7 @@ class Incidence:
 
     @cached_property
     def T(self) -> NDArray[np.int64]:
-        """Path matrix S^-1: -1 where the joint of the row is on the path to the body of the column."""
+        """Path matrix S^-1: -1 if the joint of the row is on the path to the body of the column."""
         n = len(self.bodies)
         T = np.zeros((n, n), np.int64)
         for body in range(n):
@@ -58,7 +58,7 @@ class Incidence:
 
 @dataclass(frozen=True)
 class Topology:
-    """How a mechanism hangs together: tree, cut joints, loops.
+    """Topology of a mechanism: tree, cut joints, loops.
 
     Attributes
     ----------
@@ -101,7 +101,7 @@ class Topology:
 
     @property
     def free_roots(self) -> tuple[str, ...]:
-        """Bodies that float: they are joined to the ground by an added free joint."""
+        """Floating bodies, which are connected to the ground by an added free joint."""
         return tuple(self.names[b] for b in self.forest.order if self.forest.joint[b] < 0)
 
     def inboard(self, body: str) -> str | None:
@@ -113,14 +113,14 @@ class Topology:
 
     @cached_property
     def loops(self) -> tuple[Loop, ...]:
-        """A basis of short loops: each closes by one joint that no earlier loop has."""
+        """Basis of short loops: each has a joint that no earlier loop has."""
         adjacent = adjacency(len(self.names), self.edges)
         tree = shallow_forest(self.names, self.edges, adjacent, self.n_bases)
         return tuple(short_loops(self.names, self.edges, tree, self.n_bases))
 
     @cached_property
     def graph(self) -> networkx.MultiGraph:
-        """The graph of bodies and joints as a networkx multigraph."""
+        """Graph of bodies and joints as a networkx multigraph."""
         import networkx as nx
 
         g = nx.MultiGraph(name=self.name)
@@ -152,7 +152,7 @@ class Topology:
         return tuple(self.names[b] for b in reversed(labels))
 
     def incidence(self) -> Incidence:
-        """Incidence matrices C, C*, C_c and path matrix T; dense, made when asked for."""
+        """Incidence matrices C, C*, C_c and path matrix T; dense, computed on request."""
         f = self.forest
         bodies = self.regular_labelling()
         number = {self.names.index(b): k for k, b in enumerate(bodies)} if len(bodies) < 64 else None

@@ -1,1 +1,1 @@
-"""Checks that a formulation keeps the contract."""
+"""Contract tests of formulations."""

@@ -1,11 +1,11 @@
-"""`check_formulation`: does a formulation keep the contract? It is compared with the oracle and with itself.
+"""`check_formulation`: contract test of a formulation, by comparison with the oracle and with itself.
 
-Mechanisms of the library, turned into a generic orientation, and random ones are assembled at random states with
+Mechanisms of the library, rotated into a generic orientation, and random ones are assembled at random states with
 random velocities. There the accelerations `a` and multipliers `lam` must
 
 * equal those of the oracle, J a = gamma, M a = h + J^T lam, and v^T (M a - h) = -lam^T phi_t (power);
 * not depend on the order of bodies and joints, on which joints were cut, on the units (lengths in mm and masses in g),
-  nor on what the solver was called with before; inputs stay as they are.
+  nor on earlier calls of the solver; inputs stay unchanged.
 
 Moving bases, drivers, redundant loops and bodies without inertia about some axis are among the mechanisms. Joints have
 either direction in the random ones.
@@ -39,15 +39,15 @@ from loopdyn.tree.functions import Motion, Terms, body_jacobian, body_motion, in
 
 Array = NDArray[np.float64]
 
-SPREAD = 0.3  # rad or sizes of the mechanism: how far random poses are from the reference pose
-SINGULAR = 1e-3  # states where the smallest singular value kept is below this share of the largest are not taken
-STATES = 20  # drawn for one mechanism before it is left out
+SPREAD = 0.3  # natural units: distance of random poses from the reference pose
+SINGULAR = 1e-3  # states whose smallest kept singular value is below this fraction of the largest are not used
+STATES = 20  # states drawn for one mechanism before it is left out
 MM, G = 1e3, 1e3  # in one m, in one kg
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One comparison: the mechanism, what was compared, the largest relative error, and what was raised if anything."""
+    """One comparison: the mechanism, the quantity, the largest relative error, and the exception raised, if any."""
 
     mechanism: str
     what: str
@@ -57,12 +57,12 @@ class Finding:
 
 @dataclass(frozen=True)
 class Report:
-    """What :func:`check_formulation` found.
+    """Result of :func:`check_formulation`.
 
     Attributes
     ----------
     formulation : str
-        What was checked, with its options.
+        Formulation that was checked, with its options.
     approximate : bool
         Whether it is approximate by nature: errors are then reported and not judged.
     tolerance : float
@@ -71,7 +71,7 @@ class Report:
     unsupported : dict
         Mechanisms that the formulation refuses, and its reasons.
     skipped : dict
-        Mechanisms, or variants of them, that were not compared, and why.
+        Mechanisms, or variants of them, that were not compared, and the reasons.
     """
 
     formulation: str
@@ -124,28 +124,28 @@ def check_formulation(
     random: int = 12,
     loops: int = 4,
 ) -> Report:
-    """Compare a formulation with the oracle, and with itself under everything that must not matter.
+    """Compare a formulation with the oracle, and with itself under changes that must not matter.
 
     Parameters
     ----------
     formulation : str or Formulation
         By name, or with its options, e.g. ``ld.Absolute(solver="schur")``.
     systems : mechanisms, optional
-        What to check it on; by default the library in a generic orientation, variants of it with moving bases,
+        Mechanisms to check it on; by default the library in a generic orientation, variants of it with moving bases,
         drivers and thin rods, and random mechanisms.
     seed : int
-        Of the random mechanisms, states and cuts.
+        Seed of the random mechanisms, states and cuts.
     tolerance : float
         Relative error allowed.
     random : int
         Number of random mechanisms.
     loops : int
-        The largest number of loops among these.
+        Largest number of loops of a random mechanism.
 
     Returns
     -------
     Report
-        Its text says everything; ``report.raise_if_failed()`` turns failures into an error.
+        Prints all findings; ``report.raise_if_failed()`` turns failures into an error.
 
     Examples
     --------
@@ -200,7 +200,7 @@ def _thin() -> Mechanism:
 
 
 def random_sample(seed: int, k: int, loops: int) -> Mechanism:
-    """The k-th random mechanism of a check: up to `loops` loops, some with doubled joints, floating, with forces."""
+    """Random mechanism k of a check: up to `loops` loops, some with doubled joints, floating, with forces."""
     wanted = 1 + k % loops
     for more in range(20):
         with contextlib.suppress(ValueError):  # no room for so many loops on this tree
@@ -216,7 +216,7 @@ def random_sample(seed: int, k: int, loops: int) -> Mechanism:
 
 
 def _reordered(m: Mechanism) -> Mechanism:
-    """The same mechanism written down in the opposite order."""
+    """Mechanism with its elements in reverse order."""
     other = m.model_copy(deep=True)
     for section in ("bodies", "joints", "constraints"):
         setattr(other, section, dict(reversed(getattr(m, section).items())))
@@ -224,7 +224,7 @@ def _reordered(m: Mechanism) -> Mechanism:
 
 
 def _other_cuts(system: System, rng: np.random.Generator) -> list[str] | None:
-    """Another set of joints to cut, at random; None if there is no choice."""
+    """Another, random set of joints to cut; None if there is no choice."""
     edges = system.topology.edges
     for _ in range(10 if system.topology.cuts else 0):
         order = [int(k) for k in rng.permutation(len(edges))]
@@ -242,7 +242,7 @@ def _other_cuts(system: System, rng: np.random.Generator) -> list[str] | None:
 
 
 class _Checking:
-    """Gathers findings about one formulation."""
+    """Collects findings about one formulation."""
 
     def __init__(self, method: Formulation, rng: np.random.Generator):
         self.method, self.rng = method, rng
@@ -297,10 +297,10 @@ class _Checking:
         self.findings.append(Finding(name, what, largest / max(scale, 1e-300)))
 
     def _equations(self, name: str, system: System, state: State, e: Terms, found: Solution, scale: float) -> None:
-        """What holds for the right accelerations and multipliers, whatever the oracle says."""
+        """Check the equations that accelerations and multipliers must satisfy, independently of the oracle."""
         a, lam, rows, columns = found.a, found.lam, system.row_units, system.speed_units
         if system.nc:
-            # rows that repeat tree joints are zero but for rounding: not less than the accelerations themselves
+            # rows that duplicate tree joints are zero up to rounding: scale not less than the accelerations themselves
             size = (np.abs(e.J) @ np.abs(a) + np.abs(e.gamma)) / rows
             self._compare(name, "J a = gamma", np.abs(e.J @ a - e.gamma) / rows, max(float(size.max()), scale))
         size = columns * (np.abs(e.M) @ np.abs(a) + np.abs(e.h) + np.abs(e.J.T) @ np.abs(lam))
@@ -311,13 +311,13 @@ class _Checking:
         self._compare(name, "power", np.array([abs(power)]), float(all_of_it))
 
     def _memory(self, name: str, system: System, state: State, solver: Solver, found: Solution) -> None:
-        """The same answer after a call with another state.
+        """Check that the result is the same after a call with another state.
 
-        Of the multipliers their loads on the coordinates: where rows are redundant others may be kept since.
+        Multipliers are compared by their loads on the coordinates: with redundant rows others may be kept since.
         """
         J = terms(system, state).J
         a, load, size = found.a.copy(), J.T @ found.lam, np.abs(J.T) @ np.abs(found.lam)
-        with contextlib.suppress(LoopdynError):  # the reference pose may be singular: not what is asked here
+        with contextlib.suppress(LoopdynError):  # the reference pose may be singular, which is not tested here
             solver(state.t + 0.1, np.array(system.q_reference), 2.0 * state.v)
         again = self._attempt(name, "called again", solver, state)
         if again is not None:
@@ -325,7 +325,7 @@ class _Checking:
             self._compare(name, "called again", change, float(np.abs(np.concatenate([a, size])).max(initial=0.0)))
 
     def _variant(self, name: str, what: str, other: System, motion: Motion, state: State) -> None:
-        """The same mechanism described otherwise, at the same state: the same accelerations of all bodies."""
+        """Check that another description of the mechanism gives the same accelerations of all bodies."""
         reason = self.method.supports(other)
         if reason is not None:
             self.unsupported[f"{name}, {what}"] = reason
@@ -342,7 +342,7 @@ class _Checking:
             return
         try:
             found = self.method.prepare(other, decide(other, there))(there.t, there.q, there.v)
-        except SingularityError as error:  # cut there, some body has no inertia in the tree: said, not hidden
+        except SingularityError as error:  # with these cuts some body has no inertia in the tree: reported, not hidden
             self.skipped[f"{name}, {what}"] = str(error)
             return
         seen = body_motion(other, there, found.a)
@@ -353,7 +353,7 @@ class _Checking:
         self._compare(name, what, np.array([linear, angular]), float(scale))
 
     def _units(self, name: str, m: Mechanism, system: System, state: State, found: Solution) -> None:
-        """The same numbers in mm and g; mechanisms with forces, constraints and moving bases are left out."""
+        """Check that units of mm and g give the same motion; forces, constraints and moving bases are left out."""
         if m.forces or m.user_forces or m.constraints or m.user_constraints or m.drivers or m.base:
             return
         other = build(_in_mm_and_g(m), cuts=list(system.topology.cuts))
@@ -377,7 +377,7 @@ def _scale(system: System, state: State, solution: Solution) -> float:
 
 
 def _state(system: System, rng: np.random.Generator) -> tuple[State, Rank] | None:
-    """A closed state at random whose rank is clear and not nearly lost."""
+    """Random closed state whose rank is clear."""
     for _ in range(STATES):
         q = increment(system, system.q_reference, SPREAD * system.speed_units * rng.uniform(-1, 1, system.nv))
         v = system.speed_units * rng.normal(size=system.nv)
@@ -393,7 +393,7 @@ def _state(system: System, rng: np.random.Generator) -> tuple[State, Rank] | Non
 
 
 def _transferred(other: System, motion: Motion, t: float) -> State:
-    """The state of another system in which its bodies have the poses and velocities of `motion`."""
+    """State of another system in which its bodies have the poses and velocities of `motion`."""
     where = {name: k for k, name in enumerate(motion.bodies)}
     at = State(t, measured_coordinates(other, motion), np.zeros(other.nv))
     rest = body_motion(other, at)
@@ -410,7 +410,7 @@ def _transferred(other: System, motion: Motion, t: float) -> State:
 
 
 def _in_mm_and_g(m: Mechanism) -> Mechanism:
-    """The mechanism with its numbers in mm and g, taken as if they were SI: other sizes for the same motion."""
+    """Mechanism with its numbers in mm and g, used as if they were SI: other numbers for the same motion."""
     r = m.resolver()
     other = Mechanism(m.name, gravity=_vector(r, m.gravity, "acceleration", MM))
     for name, body in m.bodies.items():
@@ -449,7 +449,7 @@ def _vector(r: Resolver, value: Any, dimension: str = "length", factor: float = 
 
 
 def _in_mm(system: System) -> tuple[Array, Array]:
-    """By how much coordinates and speeds grow when lengths are in mm."""
+    """Factors of coordinates and speeds when lengths are in mm."""
     q, v = np.ones(system.nq), np.ones(system.nv)
     for j in system.joints.values():
         if j.in_tree:

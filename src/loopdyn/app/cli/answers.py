@@ -1,4 +1,4 @@
-"""What a command answers: lines, JSON, errors and warnings in words, exit codes."""
+"""Output of commands: lines, JSON, error messages and warnings, exit codes."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ import typer
 
 from loopdyn.errors import LoopdynError, LoopdynWarning, ModelError
 
-INTERRUPTED = 130  # exit code after Ctrl-C, as shells have it
+INTERRUPTED = 130  # exit code after Ctrl-C, by convention of shells
 
 
 def printable(text: str) -> str:
-    """One line without control characters: names come from files, and a terminal obeys what it is sent."""
+    """Text as one line without control characters: names come from files, and a terminal would obey them."""
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def print_lines(*lines: str, err: bool = False) -> None:
-    """Print each on a line of its own, to standard error if `err`."""
+    """Print each text on its own line, to standard error if `err`."""
     for line in lines:
         typer.echo(printable(line), err=err)
 
@@ -33,7 +33,7 @@ def print_text(text: str, *, err: bool = False) -> None:
 
 
 def print_json(data: Any) -> None:
-    """Print data as JSON, which knows no infinity and no NaN: they become null."""
+    """Print data as JSON; infinity and NaN, which JSON does not have, become null."""
     typer.echo(json.dumps(_plain(data), indent=2))
 
 
@@ -50,7 +50,7 @@ def _plain(value: Any) -> Any:
 
 @contextmanager
 def exit_on_error(command: str, what: str = "the model") -> Iterator[None]:
-    """Answer errors in words, then say what to correct; exit code 1."""
+    """Print errors as messages that say what to correct; exit code 1."""
     try:
         yield
     except LoopdynError as error:
@@ -58,7 +58,7 @@ def exit_on_error(command: str, what: str = "the model") -> Iterator[None]:
 
 
 def stop(text: str, command: str, what: str = "the model") -> NoReturn:
-    """Say what is wrong and what to do next; exit code 1."""
+    """Print what is wrong and what to do; exit code 1."""
     print_text(text, err=True)
     print_lines(f"Correct {what}, then run again: {command}", err=True)
     raise typer.Exit(1)
@@ -66,7 +66,7 @@ def stop(text: str, command: str, what: str = "the model") -> NoReturn:
 
 @contextmanager
 def list_problems(command: str) -> Iterator[None]:
-    """Answer a model error by all its problems, one a line, and their number; exit code 1."""
+    """Print all problems of a model error, one per line, and their number; exit code 1."""
     try:
         yield
     except LoopdynError as error:
@@ -79,7 +79,7 @@ def list_problems(command: str) -> Iterator[None]:
 
 @contextmanager
 def refuse_options() -> Iterator[None]:
-    """Answer errors as wrong use of the command, exit code 2."""
+    """Report errors as wrong use of the command, exit code 2."""
     try:
         yield
     except LoopdynError as error:
@@ -88,7 +88,7 @@ def refuse_options() -> Iterator[None]:
 
 @contextmanager
 def warnings_as_notes() -> Iterator[None]:
-    """Show loopdyn's warnings as notes, without the place in the code, which is of no use here."""
+    """Show loopdyn's warnings as notes, without the position in the code."""
     shown_by_python = warnings.showwarning
 
     def show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:

@@ -1,4 +1,4 @@
-"""The program ``loopdyn`` as a whole: its commands in the order of ``--help``, Ctrl-C, standard output, the version."""
+"""The program ``loopdyn``: its commands in the order of ``--help``, Ctrl-C, standard output, the version."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from loopdyn.app.cli.schema import schema
 from loopdyn.app.cli.studio import studio
 from loopdyn.app.cli.warm import warm
 
-COMMANDS = (  # what takes time to import is imported by the command that needs it, when it is called
+COMMANDS = (  # commands import slow modules when they are called
     inspect,
     compare,
     drive,
@@ -46,13 +46,13 @@ COMMANDS = (  # what takes time to import is imported by the command that needs 
 
 
 class _Commands(TyperGroup):
-    """All commands; Ctrl-C in any of them is answered in words."""
+    """All commands; Ctrl-C in any of them prints a message."""
 
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
-            typer.echo("stopped by Ctrl-C: files that were not complete are as they were before", err=True)
+            typer.echo("stopped by Ctrl-C: incomplete files were left as they were before", err=True)
             raise typer.Exit(INTERRUPTED) from None
 
 
@@ -72,7 +72,7 @@ for command in COMMANDS:
 def main() -> None:
     """Run the command line."""
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # a terminal without box characters must not end in an error
+        if isinstance(stream, io.TextIOWrapper):  # a terminal without box characters must not cause an error
             stream.reconfigure(errors="replace")
     try:
         try:
@@ -80,10 +80,10 @@ def main() -> None:
         finally:
             sys.stdout.flush()
     except OSError as error:
-        if error.filename is not None:  # no matter of standard output
+        if error.filename is not None:  # not an error of standard output
             raise
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nothing is left to be said there
-        if error.errno != errno.EPIPE:  # whoever closed a pipe knows it
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nothing more can be written there
+        if error.errno != errno.EPIPE:  # a closed pipe needs no message
             typer.echo(f"standard output cannot be written: {error.strerror}. Free some space.", err=True)
         sys.exit(1)
 

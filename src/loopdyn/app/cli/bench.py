@@ -22,14 +22,14 @@ def bench(
         list[str] | None, typer.Option("-f", "--formulation", help="One or more; auto by default.")
     ] = None,
     rtol: Annotated[float, typer.Option("--rtol", help="Relative tolerance of a step.")] = 1e-8,
-    peers: Annotated[bool, typer.Option("--peers", help="Run MuJoCo beside, where it is installed.")] = False,
-    step: Annotated[float, typer.Option("--step", help="Seconds of a step of peers.")] = 1e-3,
+    peers: Annotated[bool, typer.Option("--peers", help="Also run MuJoCo, if it is installed.")] = False,
+    step: Annotated[float, typer.Option("--step", help="Step size of MuJoCo in s.")] = 1e-3,
     plot: Annotated[
         Path | None, typer.Option("--plot", help="Draw errors over computing time: .png, .svg, .pdf.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
-    """Run benchmark problems whose solutions are known: error, energy error, steps, time.
+    """Run benchmark problems with known solutions: error, energy error, steps, time.
 
     The problems of the IFToMM library (A01 pendulum, A02 windows that fold flat,
     A03 Andrews' squeezer, A04 Bricard, A05 flyball governor) and ladders. Without
@@ -67,7 +67,7 @@ def bench(
 
 
 def _by_peer(name: str, step: float) -> list[Result]:
-    """What MuJoCo computes; nothing where it is not installed or MJCF cannot hold the model: the others go on."""
+    """Result of MuJoCo; none, with a note, if it is not installed or MJCF cannot describe the model."""
     from loopdyn.app.bench import run_by_mujoco
 
     try:

@@ -18,8 +18,8 @@ def compare(
 
     Closes the loops at the start of the model, then prints accelerations and
     reactions of all formulations, their largest difference, and the time of one
-    evaluation. If the model is wrong or its loops cannot be closed, that is said
-    and the exit code is 1.
+    evaluation. If the model is wrong or its loops cannot be closed, a message says
+    so and the exit code is 1.
 
     Example: loopdyn compare four_bar.yaml
     """

@@ -16,20 +16,20 @@ def convert(
     source: Annotated[Path, typer.Argument(metavar="IN", help=".yaml, .xml (MJCF), .urdf or .sdf.")],
     target: Annotated[Path, typer.Argument(metavar="OUT", help=".yaml, .xml (MJCF) or .urdf (with a sidecar file).")],
     loops: Annotated[
-        Path | None, typer.Option("--loops", help="Sidecar of a URDF; NAME.loops.yaml if it is there.")
+        Path | None, typer.Option("--loops", help="Sidecar file of a URDF; by default NAME.loops.yaml, if it exists.")
     ] = None,
     keyframe: Annotated[str | None, typer.Option("--keyframe", help="Keyframe of MJCF to start from.")] = None,
-    model: Annotated[str | None, typer.Option("--model", help="Model of an SDF that has several.")] = None,
-    leave_out: Annotated[bool, typer.Option("--leave-out", help="Leave out what OUT cannot hold.")] = False,
+    model: Annotated[str | None, typer.Option("--model", help="Model of an SDF file that has several.")] = None,
+    leave_out: Annotated[bool, typer.Option("--leave-out", help="Leave out what OUT cannot describe.")] = False,
     mend: Annotated[bool, typer.Option("--mend", help="Replace impossible inertias of URDF and SDF.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Convert a model between loopdyn, MuJoCo (MJCF), URDF and SDF, loops included.
 
-    Prints what was carried over, changed and left out. What OUT cannot hold is
-    refused by name, with the exit code 1, unless --leave-out is given. A URDF is
-    written with NAME.loops.yaml beside it, which holds its loops and whatever
-    else URDF cannot say.
+    Prints what was converted, changed and left out. Elements that the format of OUT
+    cannot describe are errors, with the exit code 1, unless --leave-out is given.
+    With a URDF a second file NAME.loops.yaml is written, which has its loops and
+    whatever else URDF cannot describe.
 
     Example: loopdyn convert robot.xml robot.yaml
     """

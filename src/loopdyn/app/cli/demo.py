@@ -1,4 +1,4 @@
-"""``loopdyn demo``: what loopdyn does, shown on two mechanisms."""
+"""``loopdyn demo``: a demonstration on two mechanisms."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from loopdyn.app.cli.options import check_names
 
 
 def demo(
-    page: Annotated[Path, typer.Option("--html", help="Where to write the page.")] = Path("loopdyn_demo.html"),
+    page: Annotated[Path, typer.Option("--html", help="Page to write, .html.")] = Path("loopdyn_demo.html"),
 ) -> None:
-    """Show a four-bar and a 6-UPS platform by every formulation, and write a page on which both move.
+    """Simulate a four-bar and a 6-UPS platform, compare all formulations, and write an animated page.
 
     Needs no arguments.
     """

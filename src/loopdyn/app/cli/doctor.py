@@ -1,4 +1,4 @@
-"""``loopdyn doctor``: what a maintainer would ask first."""
+"""``loopdyn doctor``: diagnostics of the installation."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from loopdyn.app.cli.answers import print_lines
 
 
 def doctor() -> None:
-    """Show versions, where compiled kernels come from, and what is missing.
+    """Show versions, the source of compiled kernels, and missing packages.
 
     Example: loopdyn doctor
     """

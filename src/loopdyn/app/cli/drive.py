@@ -27,8 +27,8 @@ from loopdyn.app.cli.options import (
 def drive(
     file: ModelFile,
     joint: Annotated[str, typer.Argument(metavar="JOINT", help="Joint coordinate to drive, e.g. A.")],
-    start: Annotated[float, typer.Option("--from", help="Where it begins, in the units of the file.")],
-    stop: Annotated[float, typer.Option("--to", help="Where it ends, in the units of the file.")],
+    start: Annotated[float, typer.Option("--from", help="Start of the range, in the units of the file.")],
+    stop: Annotated[float, typer.Option("--to", help="End of the range, in the units of the file.")],
     points: Annotated[int, typer.Option("--points", help="Number of poses, at least 2.")] = 361,
     csv: Annotated[Path | None, typer.Option("--csv", help="Write all poses as a table to this file.")] = None,
     plot: Annotated[Path | None, typer.Option("--plot", help="Write plots: .png, .svg, .pdf.")] = None,
@@ -38,13 +38,12 @@ def drive(
     changed: Parameters = None,
     as_json: AsJson = False,
 ) -> None:
-    """Turn the input of a mechanism and see what it does, and where it locks.
+    """Kinematic analysis over a range of an input: positions, ratios, dead points.
 
-    Closes the loops, brings the input to the start of the range and moves it to
-    its end. Prints the range of each coordinate and the turning points, dead
-    points and change points on the way, all in the units of the file. If the
-    input cannot go to the end, what was computed until then is printed and
-    written, and the exit code is 1.
+    Closes the loops, moves the input to the start of the range and then to its
+    end. Prints the range of each coordinate and the turning points, dead points
+    and change points, all in the units of the file. If the input cannot reach the
+    end, the results until then are printed and written, and the exit code is 1.
 
     Example: loopdyn drive four_bar.yaml A --from 0 --to 360 --plot turn.png
     """

@@ -17,19 +17,20 @@ def equilibrium(
     search: Annotated[
         list[str] | None, typer.Option("--search", metavar="A=FROM:TO", help="Range of a coordinate, file's units.")
     ] = None,
-    at: Annotated[float, typer.Option("-t", "--time", help="Seconds at which drivers and motors are held.")] = 0.0,
+    at: Annotated[float, typer.Option("-t", "--time", help="Time in s of drivers and motors.")] = 0.0,
     angle_tolerance: AngleTolerance = None,
     length_tolerance: LengthTolerance = None,
     changed: Parameters = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON (SI units) instead of text.")] = False,
 ) -> None:
-    """Find where a mechanism stands still, and whether it stays there.
+    """Find static equilibria and their stability.
 
-    Without --search it is let go at the start of the model and followed downhill.
-    With --search all equilibria over a range of a coordinate are found, one line
-    each: stable, unstable or neutral. Coordinates are printed in the units of the
-    file, loads and stiffnesses in N and m. The exit code is 1 if the model is
-    wrong, if nothing is found or if a driver or base moves at that time.
+    Without --search the mechanism is released at the start of the model and comes
+    to rest in a stable equilibrium. With --search all equilibria over a range of a
+    coordinate are found, one line each: stable, unstable or neutral. Coordinates
+    are printed in the units of the file, loads and stiffnesses in N and m. The exit
+    code is 1 if the model is wrong, if none is found or if a driver or base moves
+    at that time.
 
     Example: loopdyn equilibrium toggle.yaml --search A=-60:60
     """

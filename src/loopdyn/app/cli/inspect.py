@@ -1,4 +1,4 @@
-"""``loopdyn inspect``: is a model right, how is it connected, how can it move."""
+"""``loopdyn inspect``: check of a model, its topology and mobility."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from loopdyn.errors import LoopdynError
 if TYPE_CHECKING:
     from loopdyn.system.system import System
 
-SHOWN = 12  # bodies and forces that are listed by name
+SHOWN = 12  # most bodies and forces that are listed by name
 
 
 def inspect(
@@ -23,13 +23,13 @@ def inspect(
     changed: Parameters = None,
     as_json: AsJson = False,
 ) -> None:
-    """Check a model file and show how the mechanism hangs together and can move.
+    """Check a model file and show its topology and mobility.
 
     Prints the tree of bodies, the cut joints, the loops, the sizes of the
-    equations, then mobility, redundant constraints and which reactions are
-    unique, at the start of the model. If anything is wrong with the model, every
-    problem is listed with its line; if its loops cannot be closed, that is said
-    after the topology. The exit code is then 1.
+    equations, then degrees of freedom, redundant constraints and statically
+    indeterminate reactions at the start of the model. If the model is wrong, every
+    problem is listed with its line; if its loops cannot be closed, a message after
+    the topology says so. The exit code is then 1.
 
     Example: loopdyn inspect four_bar.yaml
     """
@@ -56,7 +56,7 @@ def inspect(
     if as_json:
         print_json(data)
     if error_text:
-        stop(f"{error_text}\nThe topology is right; mobility needs closed loops.", command)
+        stop(f"{error_text}\nThe topology is valid; mobility needs closed loops.", command)
 
 
 def _as_data(system: System) -> dict[str, Any]:

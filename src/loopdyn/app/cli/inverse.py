@@ -26,7 +26,7 @@ from loopdyn.app.cli.options import (
 if TYPE_CHECKING:
     from loopdyn.results.inverse_dynamics import InverseDynamics
 
-SAMPLES = 200  # intervals of a motion whose times are not given
+SAMPLES = 200  # default number of intervals of a motion
 
 
 def inverse(
@@ -34,14 +34,14 @@ def inverse(
     motion: Annotated[
         list[str] | None, typer.Option("--motion", metavar="A=FORMULA", help="Coordinate as a formula of t.")
     ] = None,
-    until: Annotated[float, typer.Option("-t", "--time", help="Seconds of the motion.")] = 1.0,
-    every: Annotated[float | None, typer.Option("--every", help="Seconds between times; 200 times without.")] = None,
+    until: Annotated[float, typer.Option("-t", "--time", help="Duration of the motion in s.")] = 1.0,
+    every: Annotated[float | None, typer.Option("--every", help="Seconds between times; else 200 steps.")] = None,
     motors: Annotated[list[str] | None, typer.Option("--motor", metavar="A", help="Coordinate with a motor.")] = None,
     weights: Annotated[
-        list[str] | None, typer.Option("--weight", metavar="A=1", help="Of load^2, for redundant motors.")
+        list[str] | None, typer.Option("--weight", metavar="A=1", help="Weight of load^2, for redundant motors.")
     ] = None,
     preload: Annotated[
-        list[str] | None, typer.Option("--preload", metavar="A=5", help="N m or N, for redundant motors.")
+        list[str] | None, typer.Option("--preload", metavar="A=5", help="Preload in N m or N, for redundant motors.")
     ] = None,
     csv: Annotated[Path | None, typer.Option("--csv", help="Write loads, speeds and powers as a table.")] = None,
     plot: Annotated[Path | None, typer.Option("--plot", help="Write load over speed: .png, .svg, .pdf.")] = None,
@@ -50,14 +50,14 @@ def inverse(
     changed: Parameters = None,
     as_json: AsJson = False,
 ) -> None:
-    """Find what motors must give for a motion, and what the bearings then carry.
+    """Inverse dynamics: motor loads for a given motion, and bearing loads.
 
     The motion is given by formulas in the units of the file, one --motion for each
-    freedom, or by the drivers of the model. Motors are the coordinates named by
-    --motor, else those of the motion with a motor or driver in the model, else
-    all that have one, else those of the motion; what the model has there is left
-    out. Printed in SI units. The exit code is 1 if the model is wrong or the motion
-    is not possible.
+    degree of freedom, or by the drivers of the model. Motors are the coordinates
+    named by --motor, else those of the motion with a motor or driver in the model,
+    else all that have one, else those of the motion; motors and drivers of the model
+    on these coordinates are left out. Results are in SI units. The exit code is 1 if
+    the model is wrong or the motion is impossible.
 
     Example: loopdyn inverse slider_crank.yaml --motion "A=360*t" -t 1
     """

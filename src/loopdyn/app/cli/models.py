@@ -1,4 +1,4 @@
-"""Models of the files that commands are given, and their starts."""
+"""Models from the files of a command, and their start states."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def load_mechanism(file: Path, changed: list[str] | None) -> Mechanism:
-    """The model of a file, with other values of parameters where they are given; says what is not as in the file."""
+    """Model of a file, with overridden parameters, which are printed."""
     from loopdyn.interchange.loading import read_model
 
     values: dict[str, float | str] = {}
@@ -30,7 +30,7 @@ def load_mechanism(file: Path, changed: list[str] | None) -> Mechanism:
 
 
 def load_system(file: Path, changed: list[str] | None, command: str) -> System:
-    """The compiled model of a file; if anything is wrong with it, all problems are listed, with the exit code 1."""
+    """Compiled model of a file; if it is wrong, all problems are listed, with the exit code 1."""
     with list_problems(command):
         return load_mechanism(file, changed).compile()
 
@@ -44,7 +44,7 @@ def tolerance_in_si(mechanism: Mechanism, angle: float | None, length: float | N
 
 
 def tolerated_start(system: System, angle: float | None, length: float | None, t: float | None = None) -> State | None:
-    """The start of the model, closed within tolerances; None if none was given: each command then closes it itself."""
+    """Start of the model, closed within tolerances; None without tolerances: each command then closes it itself."""
     from loopdyn.analysis.assembly import assemble
 
     tolerance = tolerance_in_si(system.mechanism, angle, length)

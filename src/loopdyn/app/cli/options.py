@@ -1,4 +1,4 @@
-"""Options and arguments that several commands have, and the checks of what was given."""
+"""Options and arguments shared by several commands, and their checks."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ if TYPE_CHECKING:
 ModelFile = Annotated[
     Path,
     typer.Argument(
-        metavar="FILE", help="Model file: .yaml, .xml (MJCF), .urdf (with NAME.loops.yaml, if it is there) or .sdf."
+        metavar="FILE", help="Model file: .yaml, .xml (MJCF), .urdf (with NAME.loops.yaml, if it exists) or .sdf."
     ),
 ]
 Parameters = Annotated[
-    list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Another value of a parameter; repeatable.")
+    list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Override a parameter; repeatable.")
 ]
 AngleTolerance = Annotated[
     float | None,
     typer.Option(
-        help="By how much redundant angles may be open that rounded dimensions keep open, in the file's units."
+        help="Largest residual of redundant angles that stay open because dimensions are rounded, in the file's units."
     ),
 ]
-LengthTolerance = Annotated[float | None, typer.Option(help="The same for lengths.")]
+LengthTolerance = Annotated[float | None, typer.Option(help="Largest residual of redundant lengths.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 
 PICTURES = (".png", ".svg", ".pdf")
@@ -34,7 +34,7 @@ PAGES = (".html", ".gif", ".mp4", ".png")
 
 
 def assignments(option: str, given: list[str] | None) -> dict[str, str]:
-    """What was given as NAME=TEXT."""
+    """Mapping of NAME to TEXT from arguments NAME=TEXT."""
     found: dict[str, str] = {}
     for text in given or []:
         name, equals, value = (part.strip() for part in text.partition("="))
@@ -47,7 +47,7 @@ def assignments(option: str, given: list[str] | None) -> dict[str, str]:
 
 
 def check_labels(system: System, option: str, labels: Iterable[str]) -> None:
-    """Refuse names of coordinates that the model does not have."""
+    """Raise if the model does not have these coordinates."""
     from loopdyn.quantities.wording import nearest
 
     known = {**system.labels.coordinates, **system.labels.speeds}
@@ -61,7 +61,7 @@ def check_labels(system: System, option: str, labels: Iterable[str]) -> None:
 
 
 def check_names(**files: tuple[Path | None, tuple[str, ...]]) -> None:
-    """Refuse files that cannot be written, before anything is computed."""
+    """Raise if a file cannot be written, before anything is computed."""
     for option, (file, endings) in files.items():
         if file is None:
             continue
@@ -74,7 +74,7 @@ def check_names(**files: tuple[Path | None, tuple[str, ...]]) -> None:
 
 
 def write_files(*files: tuple[Path | None, Callable[[Path], object]]) -> list[str]:
-    """Write the files that were asked for, each by its writer; their names."""
+    """Write the requested files, each by its writer; return their names."""
     wanted = [(file, write) for file, write in files if file is not None]
     for file, write in wanted:
         write(file)
@@ -82,7 +82,7 @@ def write_files(*files: tuple[Path | None, Callable[[Path], object]]) -> list[st
 
 
 def write_plot(file: Path, draw: Callable[[], Any], **options: Any) -> None:
-    """Write what `draw` draws."""
+    """Write the figure of `draw` to a file."""
     draw_into_files()
     import matplotlib.pyplot as plt
 
@@ -94,7 +94,7 @@ def write_plot(file: Path, draw: Callable[[], Any], **options: Any) -> None:
 
 
 def draw_into_files() -> None:
-    """Open no windows."""
+    """Let matplotlib draw into files, without windows."""
     import matplotlib
 
     matplotlib.use("Agg")

@@ -22,24 +22,24 @@ from loopdyn.app.cli.options import (
 
 def report(
     file: ModelFile,
-    output: Annotated[Path, typer.Option("-o", "--output", help="The page to write, .html.")] = Path("report.html"),
+    output: Annotated[Path, typer.Option("-o", "--output", help="Page to write, .html.")] = Path("report.html"),
     until: Annotated[float, typer.Option("-t", "--time", help="Seconds to simulate.")] = 1.0,
     turn: Annotated[
-        str | None, typer.Option("--turn", help="Coordinate to turn for the drive curves; that of a driver or motor.")
+        str | None, typer.Option("--turn", help="Input of the kinematic analysis; else that of a driver or motor.")
     ] = None,
-    start: Annotated[float | None, typer.Option("--from", help="Where it begins, in the units of the file.")] = None,
-    stop: Annotated[float | None, typer.Option("--to", help="Where it ends, in the units of the file.")] = None,
-    table: Annotated[Path | None, typer.Option("--variants", help="Table of parameters, .csv, to run beside.")] = None,
+    start: Annotated[float | None, typer.Option("--from", help="Start of its range, in the units of the file.")] = None,
+    stop: Annotated[float | None, typer.Option("--to", help="End of its range, in the units of the file.")] = None,
+    table: Annotated[Path | None, typer.Option("--variants", help="Table of parameters, .csv: a run per line.")] = None,
     angle_tolerance: AngleTolerance = None,
     length_tolerance: LengthTolerance = None,
     changed: Parameters = None,
 ) -> None:
-    """Write one page about a mechanism, to read and to keep.
+    """Write a report about a mechanism as one page.
 
-    Picture, mobility and redundancy, drive curves over a turn of the input, a
-    run, loads of all bearings, shaking, the error of the energy, settings and
-    versions; with --variants, all of its lines side by side. The page needs no
-    other file.
+    Picture, mobility and redundancy, kinematic analysis over a turn of the input, a
+    run, loads of all bearings, shaking forces, energy-balance error, settings and
+    versions; with --variants, all variants side by side. The page needs no other
+    file.
 
     Example: loopdyn report four_bar.yaml -o four_bar.html -t 2 --turn A
     """
@@ -50,7 +50,7 @@ def report(
     if not (isfinite(until) and until > 0.0):
         raise typer.BadParameter(f"{until} is not a positive number of seconds.", param_hint="--time")
     if (start is None) != (stop is None):
-        raise typer.BadParameter("give both ends of the range, or none.", param_hint="--from, --to")
+        raise typer.BadParameter("give both ends of the range, or neither.", param_hint="--from, --to")
     with exit_on_error(f"loopdyn report {file}"):
         mechanism = load_mechanism(file, changed)
         tolerance = tolerance_in_si(mechanism, angle_tolerance, length_tolerance)

@@ -34,7 +34,7 @@ from loopdyn.app.cli.options import (
 if TYPE_CHECKING:
     from loopdyn.results.run import Run
 
-SHOWN = 12  # events that the closing table of a run lists
+SHOWN = 12  # most events listed in the closing table of a run
 
 
 def run(
@@ -44,9 +44,9 @@ def run(
         str, typer.Option("-f", "--formulation", help="auto, graph, rcr, closure, momentum, ...")
     ] = "auto",
     integrator: Annotated[str, typer.Option("-i", "--integrator", help="auto, dop853, dp5, stiff, rk4, ...")] = "auto",
-    step: Annotated[float | None, typer.Option("--step", help="Seconds of a step, for rk4, abm and steps.")] = None,
+    step: Annotated[float | None, typer.Option("--step", help="Step size in s, for rk4, abm and steps.")] = None,
     rtol: Annotated[float, typer.Option("--rtol", help="Relative tolerance of a step.")] = 1e-8,
-    atol: Annotated[float | None, typer.Option("--atol", help="Tolerance added to it, rad or sizes, per s.")] = None,
+    atol: Annotated[float | None, typer.Option("--atol", help="Absolute tolerance in natural units.")] = None,
     drift: Annotated[str, typer.Option("--drift", help="projection, velocity, baumgarte or none.")] = "projection",
     every: Annotated[float | None, typer.Option("--every", help="Seconds between outputs.")] = None,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="Write all results to this .nc file.")] = None,
@@ -54,7 +54,7 @@ def run(
     xlsx: Annotated[Path | None, typer.Option("--xlsx", help="Write the summary of loads as a workbook.")] = None,
     plot: Annotated[Path | None, typer.Option("--plot", help="Write plots: .png, .svg, .pdf (with reactions).")] = None,
     html: Annotated[Path | None, typer.Option("--html", help="Write a page that shows the motion.")] = None,
-    checkpoint: Annotated[Path | None, typer.Option("--checkpoint", help="Folder to resume a killed run from.")] = None,
+    checkpoint: Annotated[Path | None, typer.Option("--checkpoint", help="Checkpoint to resume a killed run.")] = None,
     table: Annotated[
         Path | None, typer.Option("--variants", help="Table of parameters, .csv: one run per line, side by side.")
     ] = None,
@@ -66,15 +66,15 @@ def run(
     """Simulate a mechanism from the start of its model.
 
     Closes the loops, integrates the motion with a progress bar, and prints a
-    closing table: where it ended, steps, time, the error of the energy balance,
-    the largest open residual, events and warnings. Ctrl-C keeps what was
-    computed, with the exit code 130. The exit code is 1 if the model is wrong or
-    the run fails; what was computed until then is written all the same.
+    closing table: how it ended, steps, time, the energy-balance error, the largest
+    residual, events and warnings. Ctrl-C keeps the results so far, with the exit
+    code 130. The exit code is 1 if the model is wrong or the run fails; results
+    until then are written all the same.
 
-    With --variants every line of the table is run with its values of parameters;
-    one that fails says why and does not stop the others. --html then writes a
+    With --variants every line of the table is run with its values of parameters; a
+    run that fails says why and does not stop the others. --html then writes a
     report with all of them, --csv their peak loads. Ctrl-C stops them all; --csv
-    gets those that were begun.
+    gets those that were started.
 
     Example: loopdyn run four_bar.yaml -t 5 -o run.nc
     """
@@ -87,7 +87,7 @@ def run(
     tolerances = angle_tolerance, length_tolerance
     if table is not None:
         if any(x is not None for x in (output, xlsx, plot, checkpoint)):
-            raise typer.BadParameter("only --csv and --html go with a table of variants.", param_hint="--variants")
+            raise typer.BadParameter("only --csv and --html work with a table of variants.", param_hint="--variants")
         _run_variants(file, changed, table, until, every, csv, html, as_json, tolerances, settings)
         return
     command = f"loopdyn run {file}"
@@ -125,7 +125,7 @@ def _checked_settings(
     until: float,
     every: float | None,
 ) -> dict[str, Any]:
-    """Settings of `simulate`; wrong ones are refused before a model is read."""
+    """Settings of `simulate`, checked before a model is read."""
     from loopdyn.formulations.registry import DEFAULT, formulation_class
     from loopdyn.integrators.registry import named
     from loopdyn.run.simulate import check_settings, output_times
@@ -143,7 +143,7 @@ def _checked_settings(
 def _write(
     result: Run, output: Path | None, csv: Path | None, xlsx: Path | None, plot: Path | None, html: Path | None
 ) -> list[str]:
-    """Write what was asked for; the names of the files."""
+    """Write the requested files; return their names."""
     if plot is not None:
         draw_into_files()
     return write_files(
@@ -156,7 +156,7 @@ def _write(
 
 
 def _report(result: Run, notes: list[str]) -> dict[str, Any]:
-    """What a run came to."""
+    """Report of a run as plain data."""
     p, seconds = result.path, result.statistics.seconds
     reached = float(p.t[-1]) if len(p) else 0.0
     return {
@@ -196,8 +196,8 @@ def _show_report(report: dict[str, Any], note: str, written: list[str]) -> None:
         ("steps", f"{report['steps']} ({report['rejected']} rejected), {report['evaluations']} evaluations"),
         ("time", f"{report['seconds']:.2f} s for {report['reached']:g} s"),
         ("outputs", str(report["outputs"])),
-        ("energy error", f"{report['energy_error']:.1e} of the largest energy that moved"),
-        ("largest residual", f"{report['largest_residual']:.1e} rad or sizes of the mechanism"),
+        ("energy error", f"{report['energy_error']:.1e} (relative energy-balance error)"),
+        ("largest residual", f"{report['largest_residual']:.1e} rad, or relative to the mechanism's size"),
     ]
     lines += [("decided", report["decided"])] if report["decided"] else []
     events = report["events"]
@@ -222,7 +222,7 @@ def _run_variants(
     tolerances: tuple[float | None, float | None],
     settings: dict[str, Any],
 ) -> None:
-    """Run all variants of a table, print and write what they came to; exit code 1 if one failed."""
+    """Run all variants of a table, print and write their results; exit code 1 if one failed."""
     from loopdyn.output.report import report as write
     from loopdyn.studies.variants import variants
 

@@ -1,4 +1,4 @@
-"""``loopdyn studio``: the page on which mechanisms are edited and run."""
+"""``loopdyn studio``: a page to edit and run mechanisms."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from loopdyn.errors import LoopdynError
 
 def studio(
     file: Annotated[Path | None, typer.Argument(metavar="[FILE]", help="Model file to open, ending in .yaml.")] = None,
-    port: Annotated[int, typer.Option("--port", help="Of 127.0.0.1; 0 takes a free one.", min=0, max=65535)] = 8765,
+    port: Annotated[int, typer.Option("--port", help="Port of 127.0.0.1; 0: any free one.", min=0, max=65535)] = 8765,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page in the browser.")] = True,
 ) -> None:
-    r"""Open a local page to edit a mechanism, drag its input, run it and look at the run.
+    r"""Open a local page to edit a mechanism, drag its input, run it and view the results.
 
     Served to this machine only, until Ctrl-C. Files are read and written in the
-    present folder and below, nowhere else. Without a file it begins with a
+    current folder and below, nowhere else. Without a file it starts with a
     four-bar. Needs the extra: pip install 'loopdyn\[studio]'.
 
     Example: loopdyn studio four_bar.yaml

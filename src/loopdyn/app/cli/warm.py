@@ -8,15 +8,13 @@ import typer
 
 
 def warm(
-    everything: Annotated[
-        bool, typer.Option("--all", help="All formulations and analyses, not only the default way.")
-    ] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Kernels of all formulations and analyses.")] = False,
 ) -> None:
     """Compile kernels in advance, so that no later call waits for them.
 
-    Without --all those of assemble, simulate and reactions by the default
-    formulation. Kernels are kept in the user's cache folder and serve every
-    environment and checkout of the same sources.
+    Without --all only those of assemble, simulate and reactions with the default
+    formulation are compiled. Kernels are kept in the user's cache folder and are
+    shared by all environments and checkouts of the same sources.
 
     Example: loopdyn warm --all
     """

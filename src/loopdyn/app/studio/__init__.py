@@ -1,8 +1,8 @@
-"""`loopdyn studio`: a local page to edit a mechanism, move it, run it and look at the run.
+"""`loopdyn studio`: a local page to edit a mechanism, move it, run it and view the results.
 
-`folder` says which files may be touched, `guard` who may talk to the page, `work` what is computed (in processes of
-their own, `worker`), `page` what is seen, and `server` brings them together. The pages are made by NiceGUI; pictures
-and plots are those of :mod:`loopdyn.output.viewer`.
+`folder` restricts file access, `guard` checks requests, `work` computes (in separate processes, `worker`), `page` is
+the user interface, and `server` combines them. The pages are made by NiceGUI; pictures and plots are those of
+:mod:`loopdyn.output.viewer`.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ from loopdyn.errors import LoopdynError
 
 PORT = 8765
 FOREIGN = (".xml", ".mjcf", ".urdf", ".sdf")  # models of other tools
-MOST_PAGES = 8  # open at once: each may have two processes of some 300 MB
+MOST_PAGES = 8  # most pages open at once: each may have two processes of some 300 MB
 
 
 def open_studio(file: Path | None = None, *, port: int = PORT, browser: bool = True) -> None:
-    """Serve the studio in the present folder until Ctrl-C.
+    """Serve the studio in the current folder until Ctrl-C.
 
     Parameters
     ----------
     file : Path, optional
-        Model file to open, in the present folder or below.
+        Model file to open, in the current folder or below.
     port : int
-        Of 127.0.0.1; 0 takes a free one.
+        Port of 127.0.0.1; 0 chooses a free one.
     browser : bool
         Whether to open the page in the browser.
 
     Raises
     ------
     LoopdynError
-        If NiceGUI is not installed, the port is taken, or the file is not to be read.
+        If NiceGUI is not installed, the port is in use, or the file cannot be read.
     """
     if importlib.util.find_spec("nicegui") is None:
         raise LoopdynError("the studio needs NiceGUI, which is missing. Install it: pip install 'loopdyn[studio]'")
@@ -49,7 +49,7 @@ def open_studio(file: Path | None = None, *, port: int = PORT, browser: bool = T
 
 
 def _name_in(folder: Folder, file: Path) -> str:
-    """The name of a file that can be opened in the folder."""
+    """Name of a file within the folder that can be opened."""
     whole = Path(folder.root, file).resolve()
     if not whole.is_relative_to(folder.root):
         raise LoopdynError(
@@ -59,7 +59,7 @@ def _name_in(folder: Folder, file: Path) -> str:
     name = whole.relative_to(folder.root).as_posix()
     if whole.suffix.lower() in FOREIGN:
         raise LoopdynError(
-            f"the studio edits the text of a model file, and '{file}' is none. "
+            f"the studio edits model files in YAML, which '{file}' is not. "
             f"Convert it first: loopdyn convert '{file}' '{file.with_suffix('.yaml')}'"
         )
     folder.read(name)
@@ -67,12 +67,12 @@ def _name_in(folder: Folder, file: Path) -> str:
 
 
 def bind(port: int) -> socket.socket:
-    """A socket at a port of this machine alone.
+    """Socket at a local port of this machine.
 
     Raises
     ------
     LoopdynError
-        If the port is taken.
+        If the port is in use.
 
     Examples
     --------
@@ -81,7 +81,7 @@ def bind(port: int) -> socket.socket:
     '127.0.0.1'
     """
     sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    if os.name == "posix":  # a port that was used a moment ago is free; on Windows it would mean to share a port
+    if os.name == "posix":  # a port that was used a moment ago is free; on Windows this option would share a port
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         sock.bind((HOST, port))
@@ -90,6 +90,6 @@ def bind(port: int) -> socket.socket:
         sock.close()
         raise LoopdynError(
             f"port {port} of {HOST} cannot be used ({error.strerror}). "
-            "Another studio may run there: close it, or let a free port be taken: --port 0"
+            "Another studio may be running there: close it, or choose a free port: --port 0"
         ) from None
     return sock

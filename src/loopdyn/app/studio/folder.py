@@ -1,4 +1,4 @@
-"""The files the studio may touch: those in the folder it was started in, and below."""
+"""Files the studio may read and write: those in the folder it was started in, and below."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from loopdyn.quantities.wording import short
 MODELS = (".yaml", ".yml")
 RUNS = (".nc",)
 MAX_NAME = 240  # bytes; file systems take 255, and a file is written under a longer name first
-MAX_TEXT = 500_000  # characters in the editor; a chain of 2,500 bodies. Larger ones are for the command line
-MAX_LISTED, MAX_LOOKED, MAX_DEPTH = 500, 20_000, 4  # a listing ends there: the folder may be somebody's home
+MAX_TEXT = 500_000  # characters in the editor; a chain of 2,500 bodies. Larger models need the command line
+MAX_LISTED, MAX_LOOKED, MAX_DEPTH = 500, 20_000, 4  # most names listed: the folder may be a home directory
 
 
 class Folder:
-    """A folder and the names in it; every name is checked before it is used.
+    """Folder and the names in it; every name is checked before it is used.
 
     Examples
     --------
@@ -38,7 +38,7 @@ class Folder:
         self.root = Path(root).resolve()
 
     def place(self, name: str, endings: tuple[str, ...]) -> Path:
-        """The file of a name, links followed.
+        """Path of a name, with links resolved.
 
         Raises
         ------
@@ -52,7 +52,7 @@ class Folder:
             raise LoopdynError(f"'{shown}' does not end in {' or '.join(endings)}. Name it so.")
         if any(len(os.fsencode(part)) > MAX_NAME for part in name.split("/")):
             raise LoopdynError(f"'{shown}' is too long for the name of a file. Give a shorter one.")
-        windows = PureWindowsPath(name)  # knows both kinds of slashes, and drives, on every machine
+        windows = PureWindowsPath(name)  # recognises both kinds of slashes, and drives, on every machine
         if windows.anchor or name.startswith("~") or ".." in windows.parts:
             raise LoopdynError(f"'{shown}' leads out of the folder. Give the name of a file in it.")
         try:
@@ -64,12 +64,12 @@ class Folder:
         return file
 
     def read(self, name: str) -> str:
-        """The text of a model file."""
+        """Text of a model file."""
         file = self.place(name, MODELS)
         try:
             size = file.stat().st_size
         except OSError:
-            size = 0  # reading says what is wrong
+            size = 0  # reading reports the error
         if size > 4 * MAX_TEXT:  # a character takes up to four bytes
             raise self._too_long(name)
         text = read_text(file, name)
@@ -84,7 +84,7 @@ class Folder:
         )
 
     def write(self, name: str, text: str) -> None:
-        """Write a model file: at every moment the old or the new one is there, complete."""
+        """Write a model file atomically: at every moment the old or the new one exists, complete."""
         if len(text) > MAX_TEXT:
             raise LoopdynError(f"the text has more than {MAX_TEXT:,} characters. Split it with 'include'.")
         file = self.writable(name, MODELS)
@@ -94,7 +94,7 @@ class Folder:
             raise LoopdynError(str(error).replace(str(file), short(name))) from None
 
     def writable(self, name: str, endings: tuple[str, ...]) -> Path:
-        """The file of a name that is to be written."""
+        """Path of a name for writing."""
         file = self.place(name, endings)
         if not file.parent.is_dir():
             raise LoopdynError(f"'{short(name)}': there is no folder '{file.parent.name}'. Create it first.")

@@ -1,8 +1,8 @@
-"""Who may talk to the studio: pages that it served itself, at its own address.
+"""Guard of the studio: accepts requests only from pages that it served itself, at its own address.
 
-A page of another site that the user has open can send requests to 127.0.0.1 too. It is told apart by the headers that
-browsers set and pages cannot: ``Origin`` names the site of the page; ``Host`` the name in the address, which is the
-other site's own where that name was made to lead here (DNS rebinding).
+A page of another site that the user has open can send requests to 127.0.0.1 too. It is recognised by headers that
+browsers set and pages cannot: ``Origin`` is the site of the page; ``Host`` the name in the address, which is that of
+the other site if its name was resolved to this machine (DNS rebinding).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ HTTP = 80  # the port that browsers leave out of an address
 REFUSAL = 403
 POLICY_VIOLATION = 1008  # code of RFC 6455 with which a websocket is refused
 
-# The page and its frames take nothing from elsewhere, send nothing elsewhere, and are shown in no other page.
+# The page and its frames load nothing from other sites, send nothing to them, and cannot be embedded in other pages.
 # Vue compiles its templates in the browser, which 'unsafe-eval' allows.
 HEADERS = {
     "content-security-policy": (
@@ -36,7 +36,7 @@ HEADERS = {
 
 
 def refusal(headers: Iterable[tuple[bytes, bytes]], port: int, websocket: bool) -> str:
-    """Why a request is refused; nothing if it is not.
+    """Reason to refuse a request; empty if it is accepted.
 
     Examples
     --------
@@ -60,13 +60,13 @@ def refusal(headers: Iterable[tuple[bytes, bytes]], port: int, websocket: bool) 
 
 
 class Guard:
-    """Passes on what comes from the studio's own pages and refuses the rest, before anything else sees it."""
+    """ASGI middleware that passes requests of the studio's own pages and refuses all others."""
 
     def __init__(self, app: App, port: int):
         self.app, self.port = app, port
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
-        """Handle one connection, as ASGI has it."""
+        """Handle one ASGI connection."""
         if scope["type"] not in ("http", "websocket"):
             await self.app(scope, receive, send)
             return

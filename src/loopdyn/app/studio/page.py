@@ -1,4 +1,4 @@
-"""What is seen of the studio: the text with its problems, the mechanism, its motion.
+"""User interface of the studio: the text with its problems, the mechanism, its motion.
 
 All names and messages of a model are shown as text, never as HTML.
 """
@@ -30,18 +30,18 @@ from loopdyn.output.viewer.page import drawing_library
 from loopdyn.quantities.wording import short
 
 PAUSE = 0.4  # seconds without a key after which the text is checked
-SLOW, COMPILING = 8.0, "(a new version compiles kernels first, once, which takes minutes)"  # said after so many seconds
+SLOW, COMPILING = 8.0, "(a new version compiles kernels first, once, which takes minutes)"  # shown after so many s
 LONGEST = 1e5  # seconds of a run
 SHOWN = 50  # problems listed
-SAME = 1e-5  # share of the range of an input below which two values are the same: six digits are shown
+SAME = 1e-5  # fraction of the range of an input below which two values are equal: six digits are shown
 NEW = "mechanism.yaml"
-FIELD = "dense outlined data-key="  # look of a field; its key follows
+FIELD = "dense outlined data-key="  # properties of a field; its key follows
 TABS = {"mechanism": "Mechanism", "motion": "Motion", "facts": "Topology and mobility"}
 STARTS = {"file": "start of the file", "pose": "pose shown, at rest"}
 
 
 def shown(value: float) -> float:
-    """Six digits of a value, rounding errors read as zero.
+    """Value rounded to six digits, with rounding errors as zero.
 
     Examples
     --------
@@ -53,7 +53,7 @@ def shown(value: float) -> float:
 
 @contextmanager
 def _patience(label: ui.label) -> Iterator[None]:
-    """Say why it may take long, where it does and nothing else has been said meanwhile."""
+    """Explain a long wait, unless another message has been shown meanwhile."""
     before = label.text
 
     def say() -> None:
@@ -68,7 +68,7 @@ def _patience(label: ui.label) -> Iterator[None]:
 
 
 def add_routes(app: FastAPI, sessions: dict[str, Session]) -> None:
-    """Serve the pages with the mechanism and its motion, which stand in frames, and the library that draws them."""
+    """Serve the pages of the mechanism and its motion, which are shown in frames, and the drawing library."""
     library = drawing_library()[0]
 
     @app.get(LIBRARY_URL)
@@ -93,26 +93,26 @@ class Session:
         self.views = {"pose": "", "motion": ""}
         self.checker, self.runner = Worker(folder.root), Worker(folder.root)
         self.name = file or NEW
-        self.saved = ""  # text in the file, as far as it is known
+        self.saved = ""  # text in the file, if known
         self.exists = False  # whether the file was opened or saved here
         self.edits = 0
         self.served = 0  # views, to tell one from the next
         self.running = self.stopping = self.moving = False
         self.inputs: dict[str, Input] = {}
         self.ran_text: str | None = None  # text of the run that is shown
-        self.pose: list[float] | None = None  # coordinates, once they are dragged
+        self.pose: list[float] | None = None  # coordinates, after dragging
         self.wanted = 0.0  # value of the input
         self.checked = Checked()
 
     def end(self) -> None:
-        """End what is being computed, for good."""
+        """End all computations of this page."""
         self.checker.close()
         self.runner.close()
 
     # ------------------------------------------------------------------------------------------------ layout
 
     async def build(self, enter: Callable[[Session], str]) -> None:
-        """Make the page, then fill it. `enter` says why there is no place for one more page; nothing if there is."""
+        """Build the page, then fill it. `enter` returns why no more pages can be opened, or "" if they can."""
         self.client = ui.context.client
         here = files(__package__)
         ui.add_css((here / "style.css").read_text("utf-8"))
@@ -132,7 +132,7 @@ class Session:
             lambda: self.say(f"not inserted: more than {MAX_TEXT:,} characters. Use the command line.", True),
         )
         await self.client.connected()
-        if self.client.is_deleted:  # asked for by a program that is no browser
+        if self.client.is_deleted:  # requested by a program that is not a browser
             return
         refusal = enter(self)
         if refusal:
@@ -216,7 +216,7 @@ class Session:
             panel.set_visibility(name == self.tabs.value)
 
     def say(self, text: str, wrong: bool = False) -> None:
-        """One line at the foot of the page."""
+        """Show a line at the foot of the page."""
         self.status.text = text
         self.status.classes(add="wrong" if wrong else "", remove="" if wrong else "wrong")
 
@@ -334,7 +334,7 @@ class Session:
             self._show_mechanism(found)
 
     def _valid_name(self) -> str:
-        """A name in whose folder the files that are included are looked for."""
+        """Name whose folder is searched for included files."""
         return self.name if self.name.lower().endswith(MODELS) else NEW
 
     def _show_problems(self, problems: tuple[Problem, ...]) -> None:
@@ -359,7 +359,7 @@ class Session:
                 ui.label(f"... and {len(problems) - SHOWN} more")
         if problems:
             count = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
-            self.summary.text = f"{count}; the mechanism shown is the last one that was right"
+            self.summary.text = f"{count}; the mechanism shown is the last valid one"
         self.summary.classes(add="wrong" if problems else "", remove="" if problems else "wrong")
 
     def _problem(self, p: Problem, line: int | None) -> None:
@@ -410,13 +410,13 @@ class Session:
             return
         value = float(event.value)
         if not math.isfinite(value) or abs(value - self.wanted) < SAME * (chosen.high - chosen.low):
-            return  # also the echo of one of the two fields that show it
+            return  # also the echo of the two fields that show it
         self.wanted = value
         for element in (self.slider, self.value):
             if element is not event.sender:
                 element.value = shown(value)
         if self.moving:
-            return  # the last value is taken when the mechanism is there
+            return  # the last value is used when the mechanism is ready
         self.moving = True
         try:
             done: float | None = None
@@ -484,7 +484,7 @@ class Session:
         finally:
             self._set_running(False)
         if name != self.name:
-            self._tell_run(f"the run of {short(name)} has ended; it is not shown beside another file")
+            self._tell_run(f"the run of {short(name)} has ended; it is not shown with another file")
             return
         self.ran_text = text
         self._mark_run()
@@ -494,14 +494,14 @@ class Session:
             self._serve("motion", found.view, self.motion_frame)
 
     def _forget_run(self) -> None:
-        """Another file is open: what was run belongs to the one before."""
+        """Remove the run of the previous file."""
         self.ran_text = None
         self.motion_frame.props("src=about:blank").set_visibility(False)
         if not self.running:
             self._tell_run("not run yet")
 
     def _mark_run(self) -> None:
-        """Say whether the run shown is that of the text."""
+        """Show whether the run is that of the current text."""
         self.stale.set_visibility(self.ran_text is not None and self.ran_text != self.editor.value)
 
     def _tell_run(self, text: str, wrong: bool = False) -> None:
@@ -514,17 +514,17 @@ class Session:
             self.ran.text = f"running: {share:.0%}" if share < 1 else "computing reactions and plots ..."
 
     def stop(self) -> None:
-        """End a run with what it has; asked once more, end it at once."""
+        """End a run and keep its results; called again, end it at once."""
         if self.stopping:
             self.runner.end()
             return
         self.stopping = True
         self.runner.stop()
         self.stop_button.text = "End at once"
-        self.ran.text = "stopping: what was computed is kept"
+        self.ran.text = "stopping: results so far are kept"
 
     async def save_run(self) -> None:
-        """Save the run under the name beside the button."""
+        """Save the run under the name next to the button."""
         name = str(self.run_name.value or "")
         if self.ran_text is None:
             self.say("there is no run to save. Run the mechanism first.", wrong=True)

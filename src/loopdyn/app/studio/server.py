@@ -1,4 +1,4 @@
-"""The server of the studio: one address of this machine, its own pages only."""
+"""Server of the studio: one local address, its own pages only."""
 
 from __future__ import annotations
 
@@ -61,8 +61,8 @@ def serve(folder: Folder, file: str | None, sock: socket.socket, browser: bool) 
     address = f"http://{HOST}:{port}/"
     print(f"loopdyn studio: {address} (folder {folder.root}). Ctrl-C ends it.", flush=True)
     if browser:
-        # The socket listens already: the page comes as soon as the server runs. A browser in the terminal would block.
+        # The socket listens already: the page loads as soon as the server runs. A browser in the terminal would block.
         threading.Thread(target=webbrowser.open, args=[address], daemon=True).start()
     config = uvicorn.Config(Guard(outer, port), log_level="warning", timeout_graceful_shutdown=2, server_header=False)
-    with contextlib.suppress(KeyboardInterrupt):  # the way to end it
+    with contextlib.suppress(KeyboardInterrupt):  # the regular end
         uvicorn.Server(config).run(sockets=[sock])

@@ -1,7 +1,7 @@
-"""What the studio computes, in a process of its own: check a text, move an input, run, save the run.
+"""Computations of the studio, in a separate process: check a text, move an input, run, save the run.
 
-Whatever a model does to this process - takes minutes, runs out of memory, crashes - the page stays alive. Messages are
-plain data: ``("progress", share)``, ``("done", result)``, ``("error", text)``.
+If a model takes minutes, runs out of memory or crashes the process, the page stays alive. Messages are plain data:
+``("progress", share)``, ``("done", result)``, ``("error", text)``.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from loopdyn.tree.functions import terms
 
 LIBRARY_URL = "/drawing_library.js"
 THEME = {"theme": "light"}  # as the studio itself
-ROOM = 0.3  # around the mechanism, as a share of its size: where dragging may bring it
-PER_SECOND, OUTPUTS = 100, (200, 1000)  # moments of a run that are kept: as many as a page stores at most
+ROOM = 0.3  # margin around the mechanism for dragging, as a fraction of its size
+PER_SECOND, OUTPUTS = 100, (200, 1000)  # outputs of a run that are kept: as many as a page stores at most
 EVERY = 0.1  # seconds between two reports of progress
-TRIES = 3  # starts of an assembly while the input is dragged: from where the mechanism is, it closes at once or not
+TRIES = 3  # starts of an assembly while the input is dragged: from the current pose it closes at once or not at all
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Input:
 
 @dataclass(frozen=True)
 class Checked:
-    """What is known of a text: its problems, or the mechanism it describes."""
+    """Result of a check: problems of the text, or the mechanism it describes."""
 
     problems: tuple[Problem, ...] = ()
     name: str = ""
@@ -62,7 +62,7 @@ class Checked:
 
 @dataclass(frozen=True)
 class Moved:
-    """A pose with the input where it was dragged to, or why there is none."""
+    """Pose for a dragged input, or the reason why there is none."""
 
     text: str
     placement: dict[str, list[float]] | None = None
@@ -71,7 +71,7 @@ class Moved:
 
 @dataclass(frozen=True)
 class Ran:
-    """A run as it is shown."""
+    """Run as shown on the page."""
 
     status: str
     text: str
@@ -79,7 +79,7 @@ class Ran:
 
 
 class Desk:
-    """The model that is worked on, its pose and its run."""
+    """Current model, its pose and its run."""
 
     def __init__(self, root: str):
         self.root = Path(root)
@@ -90,7 +90,7 @@ class Desk:
     # ------------------------------------------------------------------------------------------------ model
 
     def check(self, text: str, name: str) -> Checked:
-        """Read a text as if it stood in file `name` of the folder."""
+        """Check a text as the content of file `name` in the folder."""
         self.system = self.state = None
         try:
             mechanism = load_text(text, self.root / name, within=self.root)
@@ -113,7 +113,7 @@ class Desk:
         return Checked((), system.name, topology, report, found.dof, found.redundant, inputs, view)
 
     def move(self, label: str, value: float) -> Moved:
-        """Bring a coordinate to a value in units of the model, the loops closed, from where the mechanism is."""
+        """Move a coordinate to a value in units of the model, with closed loops, from the current pose."""
         if self.system is None or self.state is None:
             raise LoopdynError("there is no mechanism to move. Correct the model first.")
         joint, k = coordinate(self.system, label)
@@ -140,7 +140,7 @@ class Desk:
     ) -> Ran:
         """Simulate a text from its start or, at rest, from a pose.
 
-        `report` is told the share that is done, and answers whether the run is to end there.
+        `report` is called with the fraction that is done, and returns whether the run must stop.
         """
         self.result = None
         system = load_text(text, self.root / name, within=self.root).compile()
@@ -165,7 +165,7 @@ class Desk:
         lines = [
             f"{run.status}: {run.message}",
             f"{formulation}: {run.statistics.steps} steps in {run.statistics.seconds:.2f} s, energy error "
-            f"{run.energy_error:.1e}, largest residual {run.largest_residual:.1e} rad or sizes of the mechanism",
+            f"{run.energy_error:.1e}, largest residual {run.largest_residual:.1e} rad, or relative to size",
         ]
         lines += [f"{e.name} at t = {e.t:.6g} s" for e in run.events[:3]]
         return Ran(run.status, "\n".join(lines), view)
@@ -179,7 +179,7 @@ class Desk:
 
 
 def first_plots(run: Run) -> list[str]:
-    """What is plotted at first: coordinates, reactions in a joint that closes a loop, criterion, energies.
+    """Quantities plotted by default: coordinates, reactions in a joint that closes a loop, criterion, energies.
 
     Examples
     --------
@@ -195,7 +195,7 @@ def first_plots(run: Run) -> list[str]:
 
 
 def coordinate(system: System, label: str) -> tuple[JointData, int]:
-    """Joint of a label, and the number of the coordinate in it."""
+    """Joint of a label, and the index of the coordinate within it."""
     if label not in system.labels.coordinates:
         raise LoopdynError(f"there is no joint coordinate '{label}'. Choose one of the list.")
     joint, k, *_ = system.labels.coordinates[label]
@@ -203,9 +203,9 @@ def coordinate(system: System, label: str) -> tuple[JointData, int]:
 
 
 def inputs_of(system: System, state: State) -> list[Input]:
-    """What can be dragged: coordinates of the tree that are one number, within their limits.
+    """Inputs that can be dragged: scalar coordinates of the tree, within their limits.
 
-    Without limits an angle goes once around and a length by the size of the mechanism, both from the start.
+    Without limits the range is one turn for an angle and the size of the mechanism for a length, from the start.
 
     Examples
     --------
@@ -233,7 +233,7 @@ def inputs_of(system: System, state: State) -> list[Input]:
 
 
 def serve(messages: Connection, stops: Connection, root: str) -> None:
-    """Answer until the other end is closed. Something in `stops` ends the run that is going on."""
+    """Answer messages until the other end is closed. An item in `stops` ends the current run."""
     desk = Desk(root)
 
     def report(share: float) -> bool:
@@ -247,7 +247,7 @@ def serve(messages: Connection, stops: Connection, root: str) -> None:
             continue
         except (EOFError, OSError):
             return
-        while stops.poll():  # meant for a run that had already ended
+        while stops.poll():  # intended for a run that had already ended
             stops.recv()
         if name == "run":
             arguments["report"] = report
@@ -257,9 +257,9 @@ def serve(messages: Connection, stops: Connection, root: str) -> None:
             answer = ("error", str(error))
         except KeyboardInterrupt:
             answer = ("error", "stopped.")
-        except Exception as error:  # a fault of loopdyn itself: it is told, and the studio goes on
+        except Exception as error:  # an error in loopdyn itself: it is reported, and the studio continues
             traceback.print_exc(file=sys.stderr)
-            answer = ("error", f"unexpected {type(error).__name__}: {error}. The terminal shows where.")
+            answer = ("error", f"unexpected {type(error).__name__}: {error}. The terminal shows the traceback.")
         try:
             messages.send(answer)
         except OSError:

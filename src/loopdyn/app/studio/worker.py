@@ -1,4 +1,4 @@
-"""The server's end of a process that computes (:mod:`loopdyn.app.studio.work`)."""
+"""Server side of the computing process (:mod:`loopdyn.app.studio.work`)."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from typing import Any
 from loopdyn.app.studio.work import serve
 from loopdyn.errors import LoopdynError
 
-PATIENCE = 2.0  # seconds that a process is given to end by itself
+PATIENCE = 2.0  # seconds that a process has to end by itself
 
 
 class Worker:
-    """Computes in a process of its own, one thing after the other; the process is started when it is first needed.
+    """Computes in a separate process, one call after the other; the process is started when it is first needed.
 
-    After :meth:`close` it is not started any more, whoever still waits for his turn.
+    After :meth:`close` it is not started again, even for calls that are waiting.
     """
 
     def __init__(self, root: Path):
@@ -28,7 +28,7 @@ class Worker:
         self._closed = False
 
     def start(self) -> None:
-        """Start the process, unless it is there."""
+        """Start the process, unless it is running."""
         if self._process is not None and self._process.is_alive():
             return
         context = get_context("spawn")  # a fork of a process with threads may hang
@@ -40,12 +40,12 @@ class Worker:
         stopped.close()
 
     async def call(self, method: str, progress: Callable[[float], object] | None = None, /, **arguments: Any) -> Any:
-        """Have one of the methods of :class:`~loopdyn.app.studio.work.Desk` called.
+        """Call a method of :class:`~loopdyn.app.studio.work.Desk` in the process.
 
         Raises
         ------
         LoopdynError
-            What went wrong there; also if the process was ended or died.
+            The error of the method; also if the process was ended or died.
         """
         async with self._turn:
             if self._closed:
@@ -64,11 +64,11 @@ class Worker:
                         return value
             except (EOFError, OSError):
                 raise LoopdynError(
-                    "the computation was ended, or ran out of memory; nothing is kept. Try again, or make it smaller."
+                    "the computation was ended, or ran out of memory, without results. Try again, or reduce the model."
                 ) from None
 
     def stop(self) -> None:
-        """Ask a run to end with what it has."""
+        """Request a run to end and keep its results."""
         with contextlib.suppress(OSError):
             self._stops.send(None)
 
@@ -78,7 +78,7 @@ class Worker:
         self.end()
 
     def end(self) -> None:
-        """End the process, whatever it does; the next call starts another one."""
+        """End the process at once; the next call starts another one."""
         if self._process is None:
             return
         self._process.kill()

@@ -80,7 +80,7 @@ def _actuator(model: CompiledModel, k: int, name: str, key: int | None) -> str:
 
 
 def _cannot_be_carried(model: CompiledModel, k: int) -> str:
-    """Why an actuator has no counterpart here, whatever it acts on; empty if it has."""
+    """Reason why an actuator has no counterpart here, whatever it acts on; empty if it has one."""
     m, mj = model.m, model.mj
     if int(m.actuator_group[k]) in range(31) and int(m.opt.disableactuator) >> int(m.actuator_group[k]) & 1:
         return "its group is switched off (actuatorgroupdisable)"
@@ -183,7 +183,7 @@ def _affine(model: CompiledModel, k: int, kind: str) -> Affine | None:
 
 
 def _sum(c: Affine, length: str, speed: str) -> str:
-    """Text of c0 + c1*length + c2*speed without what is zero."""
+    """Text of c0 + c1*length + c2*speed without zero terms."""
     parts = [repr(c[0])] if c[0] else []
     parts += [f"({c[1]!r})*{length}"] if c[1] else []
     parts += [f"({c[2]!r})*{speed}"] if c[2] else []

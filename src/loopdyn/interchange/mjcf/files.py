@@ -1,4 +1,4 @@
-"""The files of a model as one text, so that MuJoCo opens no file."""
+"""Files of a model combined into one text, so that MuJoCo opens no file."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ MAX_COPIES = 10_000  # of a body, by <replicate> and <composite>
 
 @dataclass(frozen=True)
 class _NotRead:
-    """Why a file is not read, as what follows its name, and what to do."""
+    """Reason why a file is not read, as a phrase that follows its name, and a hint."""
 
     why: str
     hint: str
 
 
 class Files:
-    """Makes one text of a model, so that MuJoCo opens no file: includes, meshes put in, what is not read left out."""
+    """Combines a model into one text: includes and meshes inserted, unread parts left out."""
 
     def __init__(self, source: Source, file: FilePath | None, folder: FilePath | None, report: Report):
         self.source = source
@@ -38,7 +38,7 @@ class Files:
         self.included: set[FilePath] = set()
 
     def standalone(self) -> str:
-        """The text."""
+        """Combined text."""
         root = self.source.root
         self._include(root)
         self._refuse_blanks(root)
@@ -91,7 +91,7 @@ class Files:
         element.children = children
 
     def _refuse_blanks(self, root: Element) -> None:
-        """Refuse empty attributes of equalities: MuJoCo leaves a lock behind, and the next model never returns."""
+        """Raise on empty attributes of equalities: MuJoCo would keep a lock, and reading the next model would hang."""
         for e in (e for equality in root.all("equality") for e in equality.children):
             for name in (n for n, value in e.attributes.items() if not value.strip() and n not in ("name", "class")):
                 self.source.problem(f"<{e.tag}>", f"its attribute '{name}' is empty", "Give a value or remove it.", e)
@@ -144,7 +144,7 @@ class Files:
         element.children = kept
 
     def _clean(self, element: Element, copies: int = 1) -> None:
-        """Take out what is left out as a whole; refuse other files, and copies that could not be computed."""
+        """Remove elements that are left out as a whole; refuse other files, and copies that could not be computed."""
         kept = []
         for child in element.children:
             words = [n for n in child.get("count").split() if n.isascii() and n.isdigit()]  # MuJoCo refuses others

@@ -1,4 +1,4 @@
-"""What reading MJCF gives: the mechanism, and the correspondence of its coordinates with MuJoCo's."""
+"""Result of reading MJCF: the mechanism, and the correspondence of its coordinates with MuJoCo's."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FREE, BALL, SLIDE, HINGE = range(4)  # mjtJoint
 
 @dataclass(frozen=True)
 class JointMap:
-    """Where a joint of MuJoCo has its coordinates, and its name here."""
+    """Indices of the coordinates of a MuJoCo joint, and its name here."""
 
     name: str
     kind: int
@@ -29,7 +29,7 @@ class JointMap:
 
 @dataclass(frozen=True)
 class ImportedMJCF(Imported):
-    """A model read from MJCF, with the correspondence of coordinates.
+    """Model read from MJCF, with the correspondence of coordinates.
 
     Attributes
     ----------
@@ -40,7 +40,7 @@ class ImportedMJCF(Imported):
     joints: tuple[JointMap, ...] = ()
 
     def compile(self) -> System:
-        """The system with MuJoCo's own tree: equalities are the cuts."""
+        """System with MuJoCo's own tree: equalities are the cuts."""
         return self.mechanism.compile(cuts=list(self.loops))
 
     def from_mujoco(self, system: System, qpos: ArrayLike, qvel: ArrayLike | None = None, t: float = 0.0) -> State:

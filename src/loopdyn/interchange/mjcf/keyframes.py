@@ -1,4 +1,4 @@
-"""The keyframe that a model starts from."""
+"""Keyframe that a model starts from."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from loopdyn.quantities.wording import nearest
 from loopdyn.system.builder import build
 
 NEARER = (
-    0.1  # share of the residual of loops at qpos0, or of what it is outside limits, below which a keyframe is nearer
+    0.1  # fraction of the residual of loops at qpos0, or of its distance from limits, below which a keyframe is better
 )
 SOFTLY_CLOSED = 1e-2  # rad or m: residual of equalities, which are soft, at a pose that was saved as closed
 
@@ -39,7 +39,7 @@ def chosen_keyframe(model: CompiledModel, wanted: str | int | None) -> int | Non
 
 
 def _is_better(model: CompiledModel, one: Array, other: Array) -> bool:
-    """Whether a pose is nearer to closed than another, or as near and within limits that the other leaves."""
+    """Whether a pose is nearer to closed than another, or as near and within limits that the other exceeds."""
     if not model.m.neq:
         return False
     (gap, beyond), (other_gap, other_beyond) = (_misfit(model, qpos) for qpos in (one, other))

@@ -1,4 +1,4 @@
-"""A model that MuJoCo has compiled, and the draft that is made of it."""
+"""Model that MuJoCo has compiled, and the draft that is made from it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from loopdyn.model.mechanism import GROUND
 
 
 class CompiledModel:
-    """What the readers of bodies, joints, equalities, loads and actuators share."""
+    """Data shared by the readers of bodies, joints, equalities, loads and actuators."""
 
     def __init__(self, mujoco: Any, model: Any, shown: str, report: Report):
         self.mj = mujoco
@@ -42,7 +42,7 @@ class CompiledModel:
         return name or ""
 
     def actuator_count(self) -> int:
-        """How many actuators there are, by whichever name the version of MuJoCo has for it."""
+        """Number of actuators, by its name in this version of MuJoCo."""
         return int(getattr(self.m, "nactuator", self.m.nu))
 
     def fixed(self, t: int) -> dict[str, float] | None:

@@ -140,7 +140,7 @@ def _flags(model: CompiledModel) -> None:
 
 def _rest(model: CompiledModel) -> None:
     m, report = model.m, model.report
-    report.leave_out("shapes, for contact and looks (their masses are in the bodies)", int(m.ngeom))
+    report.leave_out("shapes, for contact and appearance (their masses are in the bodies)", int(m.ngeom))
     limited = [name for name, j in model.draft.data["joints"].items() if "limits" in j]
     if limited:
         report.changed.append(f"ranges of joints are kept by assembling, not as forces: {', '.join(limited)}")
@@ -171,7 +171,7 @@ def _check_numbers(model: Any, shown: str) -> None:
 
 
 def _refused(said: str, shown: str) -> Problem:
-    """What MuJoCo says, in one line, with its line number where it has one."""
+    """Message of MuJoCo in one line, with its line number if it has one."""
     line = re.search(r"line (\d+)", said)
     message = " ".join(re.sub(r"^XML Error:|^Error:", "", said).split())
     return Problem("MJCF", f"MuJoCo refuses the model: {message}", "Correct it.", shown, int(line[1]) if line else None)

@@ -49,7 +49,7 @@ _ACTUATOR = {
 }
 _PLUGIN = {JUDGED: "instance plugin name key value"}
 
-# By element: fate and attributes. Elements of actuators share one entry, and defaults have those of what they are for.
+# By element: treatment and attributes. Elements of actuators share one entry; defaults have those of their elements.
 ATTRIBUTES: dict[str, dict[str, str]] = {
     "mujoco": {CARRIED: "model"},
     "include": {CARRIED: "file prefix"},
@@ -166,7 +166,7 @@ def known(parent: str, tag: str) -> str | None:
 
 
 def fate(parent: str, tag: str, attribute: str) -> str | None:
-    """What becomes of an attribute; None for one that is not known."""
+    """Treatment of an attribute; None if it is unknown."""
     group = whole(parent, tag)
     return group if group is not None else _FATES.get((known(parent, tag) or "", attribute))
 
@@ -200,7 +200,7 @@ def report_unused(root: Element, report: Report) -> None:
 
 
 def _walk(parent: str, element: Element) -> Iterator[tuple[str, Element]]:
-    """Elements with the tags they are in; what is left out as a whole is not entered."""
+    """Elements with the tags that contain them; elements left out as a whole are not entered."""
     yield parent, element
     if whole(parent, element.tag) is None:
         for child in element.children:

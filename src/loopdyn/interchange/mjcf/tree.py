@@ -37,7 +37,7 @@ def read_body(model: CompiledModel, b: int, gravity: Array) -> None:
         parent = child
     if number == 0:
         if m.body_mocapid[b] >= 0:
-            model.report.changed.append(f"mocap body '{name}' stands still")
+            model.report.changed.append(f"mocap body '{name}' is fixed")
         weld = draft.name("joints", f"{name} fixed")
         draft.joint(weld, "weld", (parent, name), place, pose())
     R = to_matrix(m.body_iquat[b])

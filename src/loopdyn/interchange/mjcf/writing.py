@@ -2,8 +2,8 @@
 
 Joints that MuJoCo lacks become several on one body (a universal joint is two hinges; a screw is a hinge and a slide
 that an equality couples). A cut joint becomes an equality: one `connect` for a ball, two for a hinge, `weld`. MuJoCo
-has no equality for other joints: there a body is split into two halves that are welded, and one half hangs on the
-joint. The motion is the same.
+has no equality for other joints: there a body is split into two halves that are welded, and one half is the child
+of the joint. The motion is the same.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from loopdyn.tree.functions import body_motion
 
 Array = NDArray[np.float64]
 
-# MuJoCo wants mass and inertia above 1e-15 on every body that moves; these are small beside anything that counts.
+# MuJoCo requires mass and inertia above 1e-15 on every body that moves; these are negligible.
 SMALLEST_MASS, SMALLEST_INERTIA = 1e-12, 1e-14
 SAME = 1e-12  # forces and places that differ by no more, relative to a weight or the size, differ by rounding
 EQUALITY = ("revolute", "spherical", "weld")  # cut joints that an equality can replace
@@ -65,7 +65,7 @@ def write_mjcf(mechanism: Mechanism, path: str | os.PathLike[str], *, leave_out:
     Returns
     -------
     Report
-        What was carried over, changed and left out.
+        Report of what was converted, changed and left out.
 
     Raises
     ------
@@ -110,7 +110,7 @@ class _Writer:
         self.names: set[str] = {*self.c.system.bodies, *mechanism.joints}
         self.joints: dict[str, ET.Element] = {}  # hinges and slides by label of the coordinate
         self.balls: dict[str, ET.Element] = {}  # ball joints by name
-        self.parts: dict[str, tuple[Link, JointData, list[_Axis], str, Pose]] = {}  # what each <body> stands for
+        self.parts: dict[str, tuple[Link, JointData, list[_Axis], str, Pose]] = {}  # link that each <body> represents
 
     def write(self) -> str:
         halves = self._halves()
@@ -139,14 +139,12 @@ class _Writer:
         self.report.carried.insert(0, f"{len(self.c.links)} bodies: {', '.join(link.name for link in self.c.links)}")
         self.report.count("joints", list(self.m.joints))
         if self.m.parameters:
-            self.report.changed.append(
-                "parameters are gone but for controls of actuators: their values are in the numbers"
-            )
+            self.report.changed.append("parameters are replaced by their values, except controls of actuators")
         ET.indent(self.root)
         return ET.tostring(self.root, encoding="unicode") + "\n"
 
     def _halves(self) -> dict[str, tuple[str, str]]:
-        """Cut joints that no equality can replace: the body that is split, and the one its half hangs on."""
+        """Cut joints that no equality can replace: the body that is split, and the parent of its half."""
         loaded = self.c.loaded()
         found = {}
         for j in self.c.cuts:
@@ -159,7 +157,7 @@ class _Writer:
     # ------------------------------------------------------------------------------------- bodies, joints
 
     def _body(self, link: Link, name: str, parent: str, j: JointData, backwards: bool, share: float) -> None:
-        """A body, or one part of it, on a joint."""
+        """Write a body, or one part of it, with its joint."""
         place = relative(self.c.poses[parent], link.pose)
         e = _add(self.elements[parent], "body", name=name, **_placed(place))
         self.elements[name] = e
@@ -353,7 +351,7 @@ class _Writer:
         return True
 
     def _general(self, name: str, law: Servo | None, **where: str) -> bool:
-        """An actuator with this law; False if there is none."""
+        """Write an actuator with this law; False if MJCF has none."""
         if law is None:
             return False
         kind = {"gaintype": "affine", "gainprm": _text(law.gain), "biastype": "affine", "biasprm": _text(law.bias)}
@@ -367,7 +365,7 @@ class _Writer:
         return True
 
     def _joint_tendon(self, name: str, force: JointTendon) -> bool:
-        """A fixed tendon and an actuator on it; False if a joint has no coordinate of its own in MuJoCo."""
+        """Write a fixed tendon with an actuator; False if a joint has no coordinate of its own in MuJoCo."""
         if not all(label in self.joints for label in force.terms):
             return False
         joints = [self.joints[label] for label in force.terms]
@@ -385,7 +383,7 @@ class _Writer:
         return self._general(name, found, tendon=name)
 
     def _line(self, name: str, force: SpringDamper | Actuator) -> list[Array]:
-        """A spatial tendon between two sites; the world points at the reference pose."""
+        """Write a spatial tendon between two sites, given as world points at the reference pose."""
         tendon = _add(self.tendon, "spatial", name=name)
         points = []
         for body, p in ((force.body1, force.point1), (force.body2, force.point2)):
@@ -404,7 +402,7 @@ class _Writer:
         return found if len(found) == len(laws) else None
 
     def _gravcomp(self, name: str, force: AppliedForce) -> bool:
-        """A constant force against the weight of a body at its centre of mass: compensation of gravity; else False."""
+        """Write a constant force that balances weight at the centre of mass as gravity compensation; else False."""
         load, link = self._constants(force), self.c.by_name.get(force.body)
         if load is None or link is None or any(load[3:]):
             return False
@@ -422,7 +420,7 @@ class _Writer:
         return True
 
     def _applied(self, name: str, force: AppliedForce) -> bool:
-        """A constant load in body axes: an actuator on a site."""
+        """Write a constant load in body axes as an actuator on a site."""
         load = self._constants(force)
         if load is None:
             return False
@@ -473,7 +471,7 @@ class _Writer:
     # -------------------------------------------------------------------------------------------- start
 
     def _start(self) -> None:
-        """The closed start and controls as a keyframe; nothing if all is zero and at rest in the reference pose."""
+        """Write the closed start and controls as a keyframe, unless all is zero and at rest in the reference pose."""
         controls = {"ctrl": _text(self.controls)} if any(self.controls) else {}
         if not (self.m.start.q or self.m.start.v):
             if controls:

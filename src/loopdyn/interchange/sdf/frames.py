@@ -21,12 +21,12 @@ UNIQUE_NAMES = (1, 7)  # version from which on a joint cannot have the name of a
 
 @dataclass(eq=False)
 class Scope:
-    """A model, or the world, in which names mean something."""
+    """Scope of names: a model, or the world."""
 
     element: Element
     prefix: str  # of the names of its bodies and joints
     outer: Scope | None = None
-    grounded: bool = False  # whether its links are part of the ground: a static model beside the one that is read
+    grounded: bool = False  # whether its links are part of the ground: another, static model of the world
     static: bool = False
     placed: dict[str, Element] = field(default_factory=dict)  # links, joints, frames and models by name
     models: dict[str, Scope] = field(default_factory=dict)
@@ -37,7 +37,7 @@ class Scope:
         return {name: e for name, e in self.placed.items() if e.tag == "link"}
 
     def inside(self) -> Iterator[Scope]:
-        """The scope and all nested in it."""
+        """Scope and all scopes nested in it."""
         yield self
         for nested in self.models.values():
             yield from nested.inside()
@@ -48,7 +48,7 @@ class Scope:
 
 
 class Frames:
-    """Scopes of names, and the poses of what is named in them."""
+    """Scopes of names, and the poses of the named elements."""
 
     def __init__(self, source: Source, report: Report):
         self.s, self.report = source, report
@@ -61,7 +61,7 @@ class Frames:
         self.resolving: set[tuple[Scope, str]] = set()  # whose poses are being found
 
     def choose(self, wanted: str | None) -> Scope:
-        """World of the model that is to be read, which becomes `self.model`; static models beside it are ground."""
+        """World of the model to read, which becomes `self.model`; other, static models are ground."""
         root = self.s.root
         worlds = [Element("world", {}, root.line, children=root.children)]
         worlds += [e for e in root.children if e.tag == "world"]
@@ -82,7 +82,7 @@ class Frames:
         self.s.check()
         self.model = next(s for s in world.models.values() if s.element is chosen)
         others = [m.get("name") for m, _ in found if m is not chosen and m not in beside]
-        self.report.leave_out("static models beside it, which count as ground", [m.get("name") for m in beside])
+        self.report.leave_out("other static models, which count as ground", [m.get("name") for m in beside])
         self.report.leave_out("other models of the file", others)
         for m, _ in found:
             m.reported = m is not chosen
@@ -101,7 +101,7 @@ class Frames:
         return Problem("<sdf>", message, hint, shown)
 
     def _collect(self, e: Element, outer: Scope, prefix: str, grounded: bool = False) -> None:
-        """A model and all nested in it, as scopes of `outer`."""
+        """Add a model and all nested in it, as scopes of `outer`."""
         name = e.see().get("name")
         scope = Scope(e, prefix, outer, grounded, is_static(e) or outer.static)
         if not self._is_new(e, outer):
@@ -141,7 +141,7 @@ class Frames:
         return False
 
     def concerns(self, world: Scope, e: Element) -> bool:
-        """Whether a joint of the world holds the model that is read."""
+        """Whether a joint of the world is connected to the model."""
         mine = self.model.element.get("name")
         ends = [end_of(e, key).split("::")[0] for key in ("parent", "child")]
         if mine in ends:
@@ -149,7 +149,7 @@ class Frames:
         return mine in ends
 
     def own_pose(self, e: Element) -> Pose:
-        """What an element says in <pose>."""
+        """Pose in the <pose> of an element."""
         p = e.first("pose")
         what = f"{e.tag} '{e.get('name')}'"
         if p is None or not p.text.strip():
@@ -192,7 +192,7 @@ class Frames:
         return scope.known[name]
 
     def _base_of(self, scope: Scope, name: str) -> str:
-        """What the pose of an element is given in."""
+        """Frame in which the pose of an element is given."""
         e = scope.placed[name]
         p = e.first("pose")
         base = "" if p is None else p.get("relative_to") or p.get("frame")

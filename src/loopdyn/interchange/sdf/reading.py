@@ -38,7 +38,7 @@ NOT_READ = {  # elements that are left out, and what the report calls them
 }  # fmt: skip
 UNLIMITED = 1e15  # limits of this size mean none (the specification writes 1e16)
 GRAVITY = (0.0, 0.0, -9.8)  # of a world that says nothing
-DRAWN_APART = 1e-6  # m or rad; SDF files have some six places, so frames that differ by less were meant to agree
+DRAWN_APART = 1e-6  # m or rad; SDF files have some six digits, so frames that differ by less are intended to agree
 PARALLEL = 1e-6  # sine of the angle of two axes that count as parallel
 
 
@@ -56,9 +56,9 @@ def read_sdf(
     source : str or Path
         Name of the file, or its text.
     model : str, optional
-        Which model, if the file has several that can move. Static ones beside it count as ground.
+        Name of the model, if the file has several that can move. Other, static models count as ground.
     gravity : (3,), optional
-        In m/s^2; by default that of the file's world, or (0, 0, -9.8), which SDF takes where nothing is said.
+        Gravity in m/s^2; by default that of the file's world, or (0, 0, -9.8), the default of SDF.
     mend : bool
         Replace inertias that no body can have by the nearest possible ones; otherwise compiling refuses them.
 
@@ -82,7 +82,7 @@ def read_sdf(
 
 @dataclass(frozen=True)
 class _JointHere:
-    """A joint that was carried over: its bodies, and the directions of its axes in the world."""
+    """Converted joint: its bodies, and the directions of its axes in the world."""
 
     name: str
     type: str
@@ -137,12 +137,12 @@ class _Reader:
         if given is None and world.first("gravity") is not None:
             g = self.s.numbers(world.child_text("gravity"), 3, "world", world)
         elif given is None:
-            self.report.changed.append("gravity is not in the file: (0, 0, -9.8) m/s^2, as SDF takes it then")
+            self.report.changed.append("gravity is not in the file: (0, 0, -9.8) m/s^2, the default of SDF")
         self.draft.data["gravity"] = g.tolist()
         return g
 
     def _attached(self, scope: Scope, name: str) -> str | None:
-        """The body that a link, frame, joint or model moves with; None if there is none."""
+        """Body that a link, frame, joint or model moves with; None if there is none."""
         seen: set[tuple[Scope, str]] = set()
         while (scope, name) not in seen:
             seen.add((scope, name))
@@ -236,14 +236,14 @@ class _Reader:
         self._compare_frames(scope, e, made, at)
 
     def _hint(self, scope: Scope, e: Element, key: str) -> str:
-        """What may be meant by a link that is not there."""
+        """Hint for a link that does not exist."""
         included = any(child.tag == "include" for child in scope.element.children)
         if included and "::" in end_of(e, key):
             return "Models of other files (<include>) are not read: put the <model> in the place of its <include>."
         return nearest(end_of(e, key), scope.names())
 
     def _compare_frames(self, scope: Scope, e: Element, joint: _JointHere, at: Pose) -> None:
-        """A note on frames that a joint is said to join but that are drawn apart: SDF joins them as drawn."""
+        """Add a note on frames of a joint that do not coincide: SDF joins them as they are."""
         for key in ("parent", "child"):
             name = end_of(e, key)
             if scope.placed.get(name, e).tag != "frame":
@@ -393,7 +393,7 @@ class _Reader:
     # ------------------------------------------------------------------------------------------------ the rest
 
     def _base(self) -> None:
-        """What holds the model: the ground, if it is static or joined to the world; otherwise it floats."""
+        """Support of the model: the ground, if it is static or joined to the world; otherwise it floats."""
         draft = self.draft
         static = {body for (scope, _), body in self.bodies.items() if scope.static}
         near: dict[str, set[str]] = {b: set() for b in (GROUND, *draft.data["bodies"])}
@@ -453,7 +453,7 @@ class _Reader:
         report.left_out += not_asked_for(self.s.root, NOT_READ)
 
     def _efforts(self) -> int:
-        """Number of limits of effort and speed; those that mean none are not left out."""
+        """Number of limits of effort and speed, without those that mean no limit."""
         found = 0
         for limit in (e for e in self.frames.model.element.walk() if e.tag == "limit" and e.seen):
             for e in (*limit.all("effort"), *limit.all("velocity")):

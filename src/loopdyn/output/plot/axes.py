@@ -1,4 +1,4 @@
-"""Figures, axes, titles and legends as all plots have them."""
+"""Figures, axes, titles and legends of all plots."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Array = NDArray[np.float64]
 LEGEND_ROWS = 18  # entries of a legend before another column is begun
 INK = "#1c2430"
 TITLE: dict[str, Any] = {"fontsize": 12, "fontweight": "bold", "color": INK}
-# What is this small against the largest number of a picture is rounding, not a curve.
+# Values this small relative to the largest number of a picture are rounding, not a curve.
 ROUNDING = 1e-9
 
 
@@ -35,7 +35,7 @@ def new_panels(title: str, count: int, height: float = 2.7) -> tuple[Figure, lis
 
 
 def legend(ax: Axes, entries: int) -> None:
-    """To the right of the data, never on it."""
+    """Add a legend to the right of the data, never on it."""
     columns = max(1, -(-entries // LEGEND_ROWS))
     size = 9 if entries <= LEGEND_ROWS // 2 else 7
     ax.legend(
@@ -44,7 +44,7 @@ def legend(ax: Axes, entries: int) -> None:
 
 
 def no_blown_up_rounding(ax: Axes, scale: float) -> None:
-    """Limits at which a curve of rounding errors is seen as the zero that it is."""
+    """Set limits at which a curve of rounding errors appears as zero."""
     low, high = ax.get_ylim()
     if high - low < ROUNDING * scale:
         ax.set_ylim(-0.1 * scale, 0.1 * scale)

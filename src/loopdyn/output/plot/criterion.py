@@ -1,4 +1,4 @@
-"""The criterion by which independent coordinates are chosen, along a motion."""
+"""Plot of the criterion for independent coordinates along a motion."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def plot_criterion(sweep: Sweep) -> Figure:
-    """The projective criterion of each coordinate along a motion; dashed, what geometry alone would say."""
+    """Plot the projective criterion of each coordinate along a motion; dashed, the criterion by geometry alone."""
     figure, (ax,) = new_panels(f"{sweep.system.name}: projective criterion", 1, height=3.6)
     for n, label in enumerate(sweep.system.speeds):
         colour = COLOURS[n % len(COLOURS)]

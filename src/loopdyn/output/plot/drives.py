@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def plot_drive(drive: Drive, labels: Sequence[str] = ()) -> Figure:
-    """Coordinates, first and second derivatives, and quality of a drive over its parameter; events as lines."""
+    """Plot coordinates, first and second derivatives, and smallest singular value over the parameter, with events."""
     chosen = list(labels) or [str(x) for x in drive.data["speed"].values if drive.unit(str(x)) != "1"]
     by_unit: dict[str, list[str]] = {}
     for label in chosen:
@@ -50,11 +50,11 @@ def plot_drive(drive: Drive, labels: Sequence[str] = ()) -> Figure:
 
 
 def plot_drive_point(drive: Drive, body: str, path: Any) -> Figure:
-    """The path of a point of a body, seen along the direction in which it is flattest of the world's axes."""
+    """Plot the path of a point of a body, seen along the world axis of its smallest extent."""
     unit = drive.system.mechanism.units.length if drive.units == "model" else "m"
     scale = drive.system.mechanism.units.factor("length") if drive.units == "model" else 1.0
     x = path["position"].values / scale
-    flat = int(np.argmin(np.ptp(x, axis=0)[::-1]))  # of equal ones, z
+    flat = int(np.argmin(np.ptp(x, axis=0)[::-1]))  # z if equal
     first, second = (k for k in range(3) if k != 2 - flat)
     figure, (ax,) = new_panels(f"{drive.system.name}: path of a point of {body}", 1, height=5.0)
     ax.plot(x[:, first], x[:, second], color=COLOURS[0])

@@ -40,7 +40,7 @@ def write_film(run: RunLike, path: str | Path, *, fps: int = 25, speed: float = 
     path = Path(path)
     kind = path.suffix.lower()
     if kind not in (".gif", ".mp4", ".png"):
-        raise LoopdynError(f"film '{path}': the kind '{kind}' is unknown. End its name in .gif, .mp4 or .png.")
+        raise LoopdynError(f"film '{path}': the kind '{kind}' is unknown. The name must end in .gif, .mp4 or .png.")
     if not (fps > 0 and speed > 0 and np.isfinite(speed)):
         raise LoopdynError(f"film '{path}': fps and speed must be positive, they are {fps} and {speed}. Change them.")
     writer = None if kind == ".png" else _writer(kind, fps)
@@ -64,7 +64,7 @@ def write_film(run: RunLike, path: str | Path, *, fps: int = 25, speed: float = 
             write_figure(path, figure, dpi=dpi)
             return path
         figure.canvas.draw()
-        figure.set_layout_engine("none")  # laid out once: the axes stand still
+        figure.set_layout_engine("none")  # laid out once, so that the axes do not move
         with in_words(path), tempfile.TemporaryDirectory() as folder:
             part = Path(folder) / f"film{kind}"
             with writer.saving(figure, part, dpi):
@@ -88,7 +88,7 @@ def _writer(kind: str, fps: int) -> Any:
             import imageio_ffmpeg
         except ImportError:
             raise LoopdynError(
-                "film: MP4 needs ffmpeg, which is not there. Install it, pip install imageio-ffmpeg, or write a .gif."
+                "film: MP4 needs ffmpeg, which is missing. Install it, pip install imageio-ffmpeg, or write a .gif."
             ) from None
         matplotlib.rcParams["animation.ffmpeg_path"] = imageio_ffmpeg.get_ffmpeg_exe()
     # 4:2:0 colours, which every player knows, need even numbers of pixels

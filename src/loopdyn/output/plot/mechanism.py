@@ -19,7 +19,7 @@ Projection = Callable[[Array], Array]
 
 QUARTER = np.array([[0.0, 1.0, 0.0], [-1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])  # a quarter turn about z
 HALVES = np.array([-0.5, 0.5])
-# Symbols of joints: marker of matplotlib and its size in points; of other joints the last one.
+# Symbols of joints: marker of matplotlib and its size in points; the last one for other joints.
 MARKERS = {
     "revolute": ("o", 9.0),
     "prismatic": ("s", 11.0),
@@ -62,7 +62,7 @@ def plot_system(system: System, state: State | None = None, ax: Any = None, *, n
 
 
 def new_axes(drawing: Drawing) -> Any:
-    """Axes of a new figure, plane or spatial as the mechanism is."""
+    """Axes of a new figure, planar or spatial like the mechanism."""
     import matplotlib.pyplot as plt
 
     if drawing.normal is not None:
@@ -72,7 +72,7 @@ def new_axes(drawing: Drawing) -> Any:
 
 
 def axes_of_picture(drawing: Drawing) -> Array:
-    """Rows: right, up of a plane picture, and its normal; for a spatial one right, depth and up."""
+    """Axes of the picture as rows: right, up and normal of a planar one; right, depth and up of a spatial one."""
     normal, up = drawing.normal, drawing.up
     if normal is None:
         right = np.eye(3)[0] if abs(up[0]) < 0.9 else np.eye(3)[1]
@@ -86,7 +86,7 @@ def axes_of_picture(drawing: Drawing) -> Array:
 
 
 def draw(ax: Any, drawing: Drawing, poses: Poses, names: bool) -> None:
-    """All bodies, joints and springs into `ax`, and equal scales on its axes."""
+    """Draw all bodies, joints and springs into `ax`, with equal scales on its axes."""
     flat = drawing.normal is not None
     basis = axes_of_picture(drawing)
     positions, rotations = poses
@@ -179,7 +179,7 @@ def _draw_joint(ax: Any, drawing: Drawing, joint: JointData, at: Array, seen: An
 
 
 def _draw_support(ax: Any, at: Array, side: float) -> None:
-    """The sign for what is fixed to the ground, below a point of a plane picture."""
+    """Draw the ground symbol below a point of a planar picture."""
     foot = at + side * np.array([[0.0, 0.0], [-0.8, -1.5], [0.8, -1.5]])
     ax.fill(*foot.T, facecolor="0.85", edgecolor=INK, lw=1.0, zorder=1.8)
     for k in range(5):
@@ -188,7 +188,7 @@ def _draw_support(ax: Any, at: Array, side: float) -> None:
 
 
 def _coil(a: Array, b: Array, radius: float) -> Array:
-    """A zigzag between two points, for a spring."""
+    """Zigzag between two points, for a spring."""
     way = b - a
     length = float(np.linalg.norm(way))
     if length == 0.0:
@@ -218,7 +218,7 @@ def _write_names(ax: Any, drawing: Drawing, seen: Any, flat: bool) -> None:
 
 
 def _note(ax: Any, text: str, at: Array, offset: tuple[int, int], flat: bool, style: dict[str, Any]) -> None:
-    """Text some points beside a place, also in 3-D, where `annotate` knows of two coordinates alone."""
+    """Write text next to a point, also in 3-D, where `annotate` takes only two coordinates."""
     if flat:
         ax.annotate(text, at, offset, textcoords="offset points", **style)
     else:
@@ -227,7 +227,7 @@ def _note(ax: Any, text: str, at: Array, offset: tuple[int, int], flat: bool, st
 
 
 def _frame(ax: Any, points: Array, flat: bool, basis: Array) -> None:
-    """Equal scales and some room around."""
+    """Set equal scales with a margin."""
     low, high = points.min(axis=0), points.max(axis=0)
     names = [axis_name(row) for row in basis]
     if flat:
@@ -250,7 +250,7 @@ def _frame(ax: Any, points: Array, flat: bool, basis: Array) -> None:
 
 
 def set_room(ax: Any, low: Array, high: Array) -> None:
-    """Limits of 3-D axes with one scale for all three and the mechanism standing on the floor of the box."""
+    """Set limits of 3-D axes with one scale for all three and the mechanism on the floor of the box."""
     longest = float(np.max(high - low))
     size = 1.08 * np.maximum(high - low, 0.35 * longest)  # a flat box would be hard to read in depth
     middle = (low + high) / 2

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def plot_motors(found: InverseDynamics) -> Figure:
-    """Load over speed of each motor along a motion, one panel each."""
+    """Plot load over speed of each motor along a motion, one panel each."""
     import matplotlib.pyplot as plt
 
     n = len(found.motors)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class RunPlots:
-    """Plots of a run, one method a picture; each makes a figure of its own and returns it.
+    """Plots of a run; each method makes a figure and returns it.
 
     Examples
     --------
@@ -79,7 +79,7 @@ class RunPlots:
 
         file = Path(path)
         if file.suffix not in (".png", ".svg", ".pdf"):
-            raise LoopdynError(f"plots are not written as '{file.name}'. End the name in .png, .svg or .pdf.")
+            raise LoopdynError(f"plots cannot be written as '{file.name}'. The name must end in .png, .svg or .pdf.")
         if file.suffix != ".pdf":
             figure = self.overview()
             write_figure(file, figure, dpi=150)
@@ -132,7 +132,7 @@ class RunPlots:
     def reactions(self, joint: str, axes: str = "joint") -> Figure:
         """Force and moment on the child of a joint, in its own axes or those of the "world", its "parent" or "child".
 
-        Undetermined components, and those they mix with in other axes, are hatched.
+        Statically indeterminate components, and those they mix with in other axes, are hatched.
         """
         wrench = self._variable("wrench")
         names = [str(name) for name in wrench["joint"].values]
@@ -159,11 +159,11 @@ class RunPlots:
         return figure
 
     def polar(self, joint: str) -> Figure:
-        """Force in a bearing on its child in the plane across its axis, as a line that its tip draws.
+        """Polar plot of the radial force of a bearing on its child.
 
-        In axes of the world (where the axis keeps its direction there), of the parent and of the child: a load that
-        stands still in axes of a ring wears one spot of it. The dot is the first time. A force that redundancy leaves
-        undetermined is refused: there is no such line.
+        In axes of the world (if the joint axis keeps its direction there), of the parent and of the child: a load that
+        is constant in axes of a ring wears one spot of it. The dot is the first time. A statically indeterminate force
+        is refused, since it has no such curve.
 
         Examples
         --------
@@ -180,11 +180,11 @@ class RunPlots:
         n = loads.index(joint)
         data = self._system.joints[joint]
         if not isinstance(data.spec, AxisJoint):
-            raise LoopdynError(f"polar: '{joint}' has no axis to look along. Use plot.reactions('{joint}').")
+            raise LoopdynError(f"polar: '{joint}' has no axis. Use plot.reactions('{joint}').")
         if not loads.unique[n, 3:5].all():
             raise LoopdynError(
-                f"polar: the force across the axis of '{joint}' is not determined by the rigid model, so there is no "
-                f"line to draw. See ld.mobility for the redundant constraints, or use plot.reactions('{joint}')."
+                f"polar: the force across the axis of '{joint}' is statically indeterminate, so there is no "
+                f"curve to draw. See ld.mobility for the redundant constraints, or use plot.reactions('{joint}')."
             )
         views = [("parent", data.F[1], self._system.bodies[data.parent]), ("child", data.M[1], None)]
         F = loads.axes[:, n, FRAMES.index("world")]
@@ -204,11 +204,11 @@ class RunPlots:
             ax.set_title(f"in axes of {name}; 0° is {axis_name(first)}", fontsize=9)
             ax.tick_params(labelsize=8)
         if not np.isfinite(loads.wrench[:, n]).all():
-            figure.supxlabel("gaps: passages of singular poses, where forces may be unbounded", fontsize=8)
+            figure.supxlabel("gaps: singular passages, where forces may be unbounded", fontsize=8)
         return figure
 
     def shaking(self) -> Figure:
-        """Force and moment about the world origin that the mechanism puts on what it stands on."""
+        """Shaking force and moment about the world origin on the ground."""
         values = self._of_run("shaking")
         figure, panels = new_panels(f"{self._system.name}: force and moment on the frame, weight included", 2)
         scale = float(np.abs(values).max(initial=0.0))
@@ -235,7 +235,7 @@ class RunPlots:
     # ------------------------------------------------------------------------------------- quality
 
     def energies(self) -> Figure:
-        """Kinetic, potential and total energy, and the error of the energy balance."""
+        """Kinetic, potential and total energy, and the energy-balance error."""
         figure, panels = new_panels(f"{self._system.name}: energy", 1 + ("energy_balance" in self._data))
         self._draw_energies(panels[0])
         if "energy_balance" in self._data:
@@ -253,7 +253,7 @@ class RunPlots:
         return figure
 
     def active(self) -> Figure:
-        """Which speeds are independent at each time, and the criterion by which they were chosen."""
+        """Independent speeds over time, and the criterion of their choice."""
         active, criterion = self._variable("partition"), self._variable("criterion")
         names = [str(name) for name in active["speed"].values]
         figure, (bars, ax) = new_panels(f"{self._system.name}: independent coordinates", 2)
@@ -323,13 +323,13 @@ def _component(ax: Axes, time: Array, values: Array, name: str, colour: str, *, 
     if determined:
         ax.plot(time, values, color=colour, label=name)
         return
-    label = f"{name}, undetermined"
+    label = f"{name}, indeterminate"
     ax.fill_between(time, 0.0, values, facecolor="none", edgecolor=colour, hatch="////", lw=0.0, alpha=0.7, label=label)
     ax.plot(time, values, "--", color=colour)
 
 
 def _across(axes: Array) -> tuple[Array, Array]:
-    """Two directions across z of a frame, right-handed with it: one of its body's own axes if it lies there, or x."""
+    """Two directions normal to z of a frame, right-handed with it: along an axis of its body if normal to z, or x."""
     z = axes[:, 2]
     level = [e for e in np.eye(3) if abs(e @ z) < ROUNDING]
     first = level[0] if level else axes[:, 0]

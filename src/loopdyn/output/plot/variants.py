@@ -1,4 +1,4 @@
-"""Variants of a mechanism side by side."""
+"""Plot of variants of a mechanism."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def plot_variants(found: Variants, label: str) -> Figure:
-    """A coordinate of all variants against time."""
+    """Plot a coordinate of all variants over time."""
     runs = [(v.name, v.run) for v in found.variants if v.run is not None]
     if not runs:
         raise LoopdynError(f"no variant of '{found.title}' has a run to plot. Print the variants to see why.")

@@ -1,4 +1,4 @@
-"""Numbers as a page stores them."""
+"""Encoding of numbers in a page."""
 
 from __future__ import annotations
 
@@ -27,5 +27,5 @@ def quaternions(R: Array) -> Array:
 
 
 def floats(values: Array) -> list[float]:
-    """Numbers that JSON knows."""
+    """Numbers in a form that JSON can represent."""
     return [float(v) for v in values]

@@ -554,7 +554,7 @@
       const mark = element("i");
       mark.style.borderColor = palette[k % palette.length];
       const open = group.open && group.open[k];
-      const entry = element("button", { className: open ? "open" : "", title: open ? `${name}: not determined by the rigid model; one possible distribution is shown` : name }, mark, name + (open ? " ?" : ""), text);
+      const entry = element("button", { className: open ? "open" : "", title: open ? `${name}: statically indeterminate; one possible distribution is shown` : name }, mark, name + (open ? " ?" : ""), text);
       entry.onclick = () => {
         if (!hidden.delete(k)) hidden.add(k);
         entry.classList.toggle("off", hidden.has(k));
@@ -779,7 +779,7 @@
         }
       }
       parts.push(rows(list));
-      if (list.some(([name]) => name.endsWith("?"))) parts.push(element("p", { textContent: "? not determined by the rigid model" }));
+      if (list.some(([name]) => name.endsWith("?"))) parts.push(element("p", { textContent: "?: statically indeterminate" }));
     } else {
       const { span } = hovered;
       const [p, q] = span.bodies.map((row, n) => vector(span.points[n]).applyMatrix4(bodies[row].matrixWorld));

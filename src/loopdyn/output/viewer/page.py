@@ -1,4 +1,4 @@
-"""The page: template, style, script, drawing library and the scene put together."""
+"""Page: template, style, script, drawing library and scene combined."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ def write_page(
     path : str or Path
         File to write, ending in ``.html``.
     frames : int or None
-        Largest number of moments that are stored, evenly spread over time; None stores all.
+        Largest number of output times that are stored, evenly spaced; None stores all.
     traces : list of joint names or (body, point)
-        Points whose path is drawn: where a joint is, or a point of a body in world coordinates at the reference pose.
+        Points whose path is drawn: a joint, or a point of a body in world coordinates at the reference pose.
         More can be chosen in the page.
     forces : bool or list of joint names
         Joints whose reactions are stored, to be shown as arrows and plots.
     plots : list of str, optional
-        What is plotted at first, by the names of the variables in ``run.data``: ``"q"``, ``"v"``, ``"a"``,
+        Initial plots, by the names of the variables in ``run.data``: ``"q"``, ``"v"``, ``"a"``,
         ``"energy"``, ``"residual"``, ``"wrench:C"`` for joint C. Others can be chosen in the page.
     theme : {"auto", "light", "dark"}
         Colours; ``"auto"`` follows the browser.
@@ -85,10 +85,10 @@ def page_text(scene: dict[str, Any], title: str, library_url: str = "") -> str:
     Parameters
     ----------
     scene : dict
-        What :func:`loopdyn.output.viewer.scene.describe` gives; with ``theme``, which is ``"auto"`` unless it is given.
+        Result of :func:`loopdyn.output.viewer.scene.describe`; optionally with ``theme``, by default ``"auto"``.
     title : str
     library_url : str
-        Where the page finds :func:`drawing_library`; by default it is a part of the page.
+        Address of :func:`drawing_library`; by default it is a part of the page.
 
     Examples
     --------

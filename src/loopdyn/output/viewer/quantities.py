@@ -1,4 +1,4 @@
-"""What a page can plot of a run: arrays, and groups of columns of one unit."""
+"""Quantities of a run that a page can plot: arrays, and groups of columns of one unit."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ APART = "energy_balance"  # an error, many orders below the energies
 
 
 def quantities_of(system: System, data: Any, joints: list[str]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Arrays by name, and what can be plotted: groups of columns of one unit."""
+    """Arrays by name, and the groups of columns of one unit that can be plotted."""
     arrays: dict[str, Any] = {}
     groups: list[dict[str, Any]] = []
     per_speed = speed_units(system)
@@ -89,7 +89,7 @@ def _group(key: str, title: str, unit: str, array: str, columns: list[int], name
 
 
 def chosen_plots(groups: list[dict[str, Any]], plots: Sequence[str] | None) -> list[int]:
-    """Numbers of the groups that are shown at first."""
+    """Indices of the groups that are shown initially."""
     known = list(dict.fromkeys(g["key"] for g in groups))
     chosen = [k for k in ("q", "energy") if k in known] if plots is None else list(plots)
     wrong = [name for name in chosen if name not in known]

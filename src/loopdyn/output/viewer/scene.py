@@ -1,4 +1,4 @@
-"""What a page knows of a run: bodies, joints, views, poses, quantities."""
+"""Scene of a page: bodies, joints, views, poses and quantities of a run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from loopdyn.tree.functions import body_motion
 
 Trace = str | tuple[str, ArrayLike]
 
-# How many poses are looked at to find the room the motion takes.
+# Number of poses that are sampled to find the extent of the motion.
 POSES_FOR_ROOM = 60
 
 
@@ -32,15 +32,15 @@ def describe(
     plots: Sequence[str] | None = None,
     room: float = 0.0,
 ) -> dict[str, Any]:
-    """What a page knows of a run, ready for JSON; arguments as in :func:`~loopdyn.output.viewer.page.write_page`.
+    """Scene of a run as JSON data; arguments as in :func:`~loopdyn.output.viewer.page.write_page`.
 
-    The view has `room` around the motion, as a share of its size, for poses that :class:`StillPose` puts there later.
+    The view has a margin `room` around the motion, relative to its size, for later poses of :class:`StillPose`.
     """
     system, data = run.system, run.data
     drawing = Drawing(system)
     time = np.asarray(data["time"], float)
     if len(time) == 0:
-        raise LoopdynError(f"the run of '{system.name}' holds no moment of time. Simulate it first.")
+        raise LoopdynError(f"the run of '{system.name}' has no output. Simulate it first.")
     kept = _chosen_moments(time, frames)
     joints = _chosen_joints(system, data, forces)
     data = data.isel(time=kept)
@@ -79,7 +79,7 @@ def describe(
 
 
 class StillPose:
-    """A mechanism at one pose, as what pages need of a run.
+    """Mechanism at one pose, with the attributes of a run that pages need.
 
     Examples
     --------
@@ -104,7 +104,7 @@ class StillPose:
         return motion.position[None], motion.rotation[None]
 
     def placement(self) -> dict[str, list[float]]:
-        """What ``page.place`` of a page takes to show the pose: the numbers of its arrays."""
+        """Arrays of the pose in the form that ``page.place`` of a page needs."""
         x, R = self.poses()
         found = {"position": x, "rotation": quaternions(R), "q": self._state.q}
         return {name: floats(np.ravel(values)) for name, values in found.items()}
@@ -151,7 +151,7 @@ def _trace(drawing: Drawing, trace: Trace) -> dict[str, Any]:
 
 
 def _view(drawing: Drawing, poses: tuple[Array, Array], room: float) -> dict[str, Any]:
-    """Directions to look from, and the box in them that the motion stays in, with room around it."""
+    """Viewing directions, and the bounding box of the motion in them, with a margin."""
     up, normal = drawing.up, drawing.normal
     if normal is not None and abs(normal @ up) < 0.5:
         front = normal - (normal @ up) * up
@@ -187,7 +187,7 @@ def _view(drawing: Drawing, poses: tuple[Array, Array], room: float) -> dict[str
 def _joint(drawing: Drawing, j: JointData, poses: tuple[Array, Array], joints: list[str]) -> dict[str, Any]:
     xF, F = world_frames(poses, j, "F")
     xM, _ = world_frames(poses, j, "M")
-    along = np.einsum("ti,ti->t", F[:, :, 2], xM - xF)  # way of M along the axis of the joint
+    along = np.einsum("ti,ti->t", F[:, :, 2], xM - xF)  # displacement of M along the axis of the joint
     second = [j.par[0], j.par[1], 0.0]
     return {
         "name": j.name,
@@ -206,7 +206,7 @@ def _joint(drawing: Drawing, j: JointData, poses: tuple[Array, Array], joints: l
 
 
 def _symbol_radius(drawing: Drawing, j: JointData) -> float:
-    """Radius of a symbol that is seen around the rods it joins."""
+    """Radius at which a symbol is visible around the rods it joins."""
     radii = [drawing.bar]
     for row, (p, _) in ((j.parent, j.F), (j.child, j.M)):
         radii += [s.size[0] for s in drawing.bodies[row].shapes if s.kind == "rod" and s.reaches(p, 2 * drawing.bar)]

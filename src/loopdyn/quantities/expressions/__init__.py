@@ -6,7 +6,7 @@ nothing is compiled per model. A table becomes cubics in pieces, which are one m
 machine.
 
 =================  ================================================================================
-``functions``      what formulas may call
+``functions``      functions of formulas
 ``reading``        from text to tokens: the formula in postfix order
 ``formulas``       :func:`parse` and :class:`Expression`: from tokens to instructions
 ``parameters``     numbers and formulas that refer to each other
@@ -18,13 +18,13 @@ machine.
 Decisions that hold everywhere:
 
 * ``abs``, ``min``, ``max``, ``clip``, ``step``, ``sign``, ``mod`` and ``a if c else b`` have the
-  derivatives of the piece that is active; their jumps and kinks are not seen by the derivatives.
-* Both pieces of a choice are computed and one is taken, so ``0 if x < 0 else sqrt(x)`` is safe.
+  derivatives of the active piece; derivatives ignore their jumps and kinks.
+* Both pieces of a choice are computed and one is used, so ``0 if x < 0 else sqrt(x)`` is safe.
 * A number that is not finite stays visible: a comparison with NaN gives NaN, not false.
 * An operand whose first and second derivatives are zero is taken as constant, so ``sqrt(x)`` at a
   resting ``x = 0`` has the derivative zero and not 0/0.
-* The kernel runs in complex128 too. Decisions look at real parts, and a root or logarithm of a
-  negative number is NaN there as well, so the complex step sees the same function.
+* The kernel runs in complex128 too. Decisions use real parts, and a root or logarithm of a negative
+  number is NaN there as well, so the complex step differentiates the same function.
 """
 
 from loopdyn.quantities.expressions.formulas import Expression, parse

@@ -1,4 +1,4 @@
-"""Formulas that have been read: names get their meaning, constant parts are computed, the rest becomes a program."""
+"""Parsed formulas: names are resolved, constant parts are computed, the rest becomes a program."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ def parse(text: str) -> Expression:
 
 @dataclass(frozen=True)
 class Expression:
-    """A formula that has been read; made by :func:`parse`.
+    """Parsed formula; made by :func:`parse`.
 
     Attributes
     ----------
     text : str
         The formula as written.
     names : frozenset of str
-        Names that have to be given a meaning, without functions and constants.
+        Names to be resolved, without functions and constants.
     tokens : tuple
         The formula in postfix order.
     """
@@ -117,12 +117,12 @@ class Expression:
         return assemble(self._folded(meanings, constants or {}, output_scale).instructions)
 
     def unknown(self, token: Token, known: Collection[str]) -> ExpressionError:
-        """The error that says that a name is not among the `known` ones."""
+        """Error for a name that is not among the `known` ones."""
         hint = suggestion(str(token.value), {*known, *CONSTANTS}, "names")
         return refusal(self.text, token.column, f"unknown name '{token.value}'", hint)
 
     def _folded(self, variables: Mapping[str, _Part], constants: Mapping[str, float], scale: float = 1.0) -> _Part:
-        """The formula times `scale`, with what its names mean put in and its constant parts computed."""
+        """Formula times `scale`, with its names resolved and its constant parts computed."""
         parts: list[_Part] = []
         for token in (*self.tokens, Token(OP.CONSTANT, scale), Token(OP.MUL)):
             if token.op == OP.CONSTANT:
@@ -154,7 +154,7 @@ class Expression:
 
 
 class _Part(NamedTuple):
-    """Instructions of one part of a formula; `fault` says why it can have no finite value."""
+    """Instructions of one part of a formula; `fault` is the reason why it has no finite value."""
 
     instructions: list[Instruction]
     fault: str = ""

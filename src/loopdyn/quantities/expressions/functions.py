@@ -1,4 +1,4 @@
-"""The functions and constants that formulas may use."""
+"""Functions and constants of formulas."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ FUNCTIONS: Mapping[str, Function] = MappingProxyType(
         "log": _one(OP.LOG, "natural logarithm"),
         "log10": _one(OP.LOG10, "logarithm to base ten"),
         "sqrt": _one(OP.SQRT, "square root"),
-        "abs": _one(OP.ABS, "x without its sign"),
+        "abs": _one(OP.ABS, "absolute value of x"),
         "min": _two(OP.MIN, "xy", "the smallest of two or more numbers", open_ended=True),
         "max": _two(OP.MAX, "xy", "the largest of two or more numbers", open_ended=True),
         "sign": _one(OP.SIGN, "-1, 0 or 1"),
         "step": _one(OP.STEP, "0 for x < 0, otherwise 1"),
-        "clip": Function(("x", "low", "high"), (None, OP.MAX, OP.MIN), "x kept between two limits"),
+        "clip": Function(("x", "low", "high"), (None, OP.MAX, OP.MIN), "x limited to a range"),
         "hypot": _two(OP.HYPOT, "xy", "sqrt(x**2 + y**2)"),
         "mod": _two(OP.MOD, "xy", "x - y*floor(x/y), with the sign of y"),
         "radians": _one(OP.RADIANS, "degrees to radians"),
@@ -62,7 +62,7 @@ CONSTANTS: Mapping[str, float] = MappingProxyType({"pi": math.pi, "e": math.e})
 
 
 def check_free(name: str) -> None:
-    """Refuse a name that has a meaning of its own in formulas."""
+    """Raise if a name is reserved in formulas."""
     if name in FUNCTIONS or name in CONSTANTS:
         meaning = "a function" if name in FUNCTIONS else "a constant"
         raise ExpressionError(f"'{name}' already means {meaning} in formulas. Choose another name")

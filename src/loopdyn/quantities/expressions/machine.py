@@ -1,4 +1,4 @@
-"""The stack machine: one kernel that runs every program, for floats and for complex numbers.
+"""Stack machine: one kernel that runs every program, for floats and for complex numbers.
 
 A *jet* ``(u, u', u'')`` is a value with its first and second derivative along one parameter; each row of the
 stack is one. Below, a, a1, a2 and b, b1, b2 are the jets of two operands.
@@ -28,7 +28,7 @@ def run_program(code, begin, end, constants, variables, stack):
     code : (n,) int64 array
         Instructions of one or several programs.
     begin, end : int
-        Which of them to run.
+        Range of instructions to run.
     constants : (m,) float64 array
         Numbers the instructions refer to.
     variables : (nvar, 3) float64 or complex128 array
@@ -68,7 +68,7 @@ def run_program(code, begin, end, constants, variables, stack):
 
 @inline
 def data_place(code, program, n):
-    """Where in the constants the numbers of a `data_program` begin, which is program n."""
+    """Index in the constants at which the numbers of program n, a `data_program`, begin."""
     return code[program[n]] >> OP.BITS
 
 
@@ -88,7 +88,7 @@ def _divide(a, b):
     return a / b if b != 0.0 else a * np.inf
 
 
-# -------------------------------------------------------------------------------------- of one argument
+# ---------------------------------------------------------------------------------------- one argument
 
 
 @inline
@@ -139,7 +139,7 @@ def _function(op, operand, constants, x):
 
 @inline
 def _within_domain(op, x):
-    """Functions that are NaN outside of their domain, for complex numbers too."""
+    """Functions that are NaN outside their domain, for complex numbers too."""
     if op == OP.ASIN or op == OP.ACOS:
         inside = x if x.real * x.real <= 1.0 else x * np.nan
         first = _divide(1.0, np.sqrt((1.0 - inside) * (1.0 + inside)))
@@ -187,7 +187,7 @@ def _integer_power(x, n):
 def _spline(constants, at, x):
     """Cubic piece that holds x; layout in `programs._spline_constants`."""
     count = int(constants[at])
-    below = 0  # how many knots are not above x
+    below = 0  # number of knots not above x
     above = count
     while below < above:
         middle = (below + above) // 2
@@ -201,7 +201,7 @@ def _spline(constants, at, x):
     return c0 + d * (c1 + d * (c2 + d * c3)), c1 + d * (2.0 * c2 + d * 3.0 * c3), 2.0 * c2 + 6.0 * c3 * d
 
 
-# ------------------------------------------------------------------------------------- of two arguments
+# --------------------------------------------------------------------------------------- two arguments
 
 
 @inline

@@ -1,6 +1,6 @@
-"""The instruction set: an instruction is one integer, ``opcode + 256*operand``.
+"""Instruction set: an instruction is one integer, ``opcode + 256*operand``.
 
-Opcodes are plain integers, which kernels read as constants. Their order matters: families are told apart by
+Opcodes are plain integers, which kernels read as constants. Their order matters: families are distinguished by
 range. The operand is the index of a constant or of a variable, or an exponent.
 """
 
@@ -20,5 +20,5 @@ MAX_INTEGER_POWER = 2**31  # beyond it an integer exponent is treated like any o
 
 
 def operand_count(op: int) -> int:
-    """How many jets an instruction takes from the stack, in place of which it puts one."""
+    """Number of jets that an instruction pops from the stack; it pushes one."""
     return 0 if op <= VARIABLE else 1 if op < ADD else 2 if op < WHERE else 3

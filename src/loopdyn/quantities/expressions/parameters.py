@@ -37,7 +37,7 @@ def resolve_parameters(
     Raises
     ------
     ModelError
-        With every problem found.
+        Lists every problem found.
 
     Examples
     --------
@@ -61,7 +61,7 @@ def resolve_parameters(
     values: dict[str, float] = {}
     for name in _without_cycles(references, problems):
         if not expressions[name].names <= values.keys():
-            continue  # what it refers to has been reported
+            continue  # its references have been reported
         try:
             values[name] = expressions[name].evaluate(values)
         except ExpressionError as error:
@@ -77,7 +77,7 @@ def _problem(name: str, message: str, hint: str = "") -> Problem:
 
 
 def _read(given: Mapping[str, float | int | str], problems: list[Problem]) -> dict[str, Expression]:
-    """Formulas of the parameters whose name, text and references are in order."""
+    """Formulas of the parameters whose name, text and references are valid."""
     expressions = {}
     for name, value in given.items():
         try:

@@ -21,12 +21,12 @@ Instruction = tuple[int, float]  # opcode with the constant, the index of the va
 Interpolation = Literal["monotone", "linear", "cubic"]
 Outside = Literal["hold", "extend", "error"]
 
-ROUNDING = 1e-9  # share of the range of a table: a mechanism that turns around at its end passes it by less
+ROUNDING = 1e-9  # fraction of the range of a table by which a motion that reverses at its end may exceed it
 
 
 @dataclass(frozen=True, eq=False)
 class Lookup:
-    """What the program of a table looks up, for those who must know where its pieces begin and where it ends.
+    """Table of a program, with the positions of its points, breakpoints and ends.
 
     Attributes
     ----------
@@ -35,11 +35,11 @@ class Lookup:
     knots : (n,) array
         Values of the variable at the points, ascending.
     corners : (k,) array
-        Those of them at which a derivative up to the second jumps.
+        Knots at which a derivative up to the second jumps.
     kinks : (m,) array
-        Those of them at which the slope jumps.
+        Knots at which the slope jumps.
     outside : {"hold", "extend", "error"}
-        What holds beyond the first and the last point.
+        Behaviour beyond the first and the last point.
     scale : float
         The table is written in `scale` times the variable.
     """
@@ -53,12 +53,12 @@ class Lookup:
 
     @property
     def exits(self) -> FloatArray:
-        """Values of the variable beyond which the table is left: its ends, and what rounding makes of them."""
+        """Values of the variable beyond which the table is left: its ends, with an allowance for rounding."""
         slack = ROUNDING * float(np.ptp(self.knots))
         return np.array([self.knots[0] - slack, self.knots[-1] + slack])
 
     def left_by(self, x: float) -> bool:
-        """Whether a value of the variable is outside of the table."""
+        """Whether a value of the variable is outside the table."""
         low, high = self.exits
         return bool(x < low or x > high)
 
@@ -76,7 +76,7 @@ class Program:
     depth : int
         Rows of the work stack it needs.
     table : Lookup, optional
-        Of a program that is a table.
+        Table, if the program is one.
     """
 
     code: IntArray
@@ -86,7 +86,7 @@ class Program:
 
     @property
     def variables_read(self) -> int:
-        """How many variables it must be given: one more than the highest index it reads."""
+        """Number of variables it needs: one more than the highest index it reads."""
         operands = (self.code >> OP.BITS)[(self.code & OP.MASK) == OP.VARIABLE]
         return int(operands.max(initial=-1)) + 1
 
@@ -117,7 +117,7 @@ class Program:
 
 
 def assemble(instructions: Sequence[Instruction], spline: Sequence[float] = ()) -> Program:
-    """Number the constants and count the rows of the stack; `spline` is what a spline instruction reads."""
+    """Number the constants and count the rows of the stack; `spline` is the data of a spline instruction."""
     code: list[int] = []
     constants: list[float] = []
     height = depth = 0
@@ -133,7 +133,7 @@ def assemble(instructions: Sequence[Instruction], spline: Sequence[float] = ()) 
 
 
 def constant_program(value: float) -> Program:
-    """A program that always gives `value`.
+    """Program with the constant result `value`.
 
     Examples
     --------
@@ -162,7 +162,7 @@ def pack(programs: Sequence[Program]) -> tuple[IntArray, FloatArray, IntArray, i
     Returns
     -------
     code, constants : int64 array, float64 array
-        Of all programs, with their references to constants moved.
+        Instructions and constants of all programs, with adjusted references to constants.
     start : (n + 1,) int64 array
         Program k is ``code[start[k]:start[k + 1]]``.
     depth : int
@@ -186,7 +186,7 @@ def pack(programs: Sequence[Program]) -> tuple[IntArray, FloatArray, IntArray, i
 
 # ----------------------------------------------------------------------------------------------- tables
 
-SMOOTH = 1e-9  # share of a slope or curvature by which it may jump by rounding: a spline solves n equations
+SMOOTH = 1e-9  # fraction of a slope or curvature by which it may jump by rounding: a spline solves n equations
 
 
 def table_program(
@@ -200,25 +200,25 @@ def table_program(
     output_scale: float = 1.0,
     periodic: bool = False,
 ) -> Program:
-    """Curve through points.
+    """Program of a curve through points.
 
     Parameters
     ----------
     x, y : (n,) array_like
         At least two points, `x` strictly increasing.
     variable_index : int
-        Which variable is looked up.
+        Index of the variable.
     interpolation : {"monotone", "linear", "cubic"}
         Monotone cubics (PCHIP: between two points the curve stays between their values; its slope is continuous),
         straight lines, or the natural cubic spline, whose curvature is continuous and which may overshoot.
     outside : {"hold", "extend", "error"}
-        Beyond the ends the values of the first and last point hold, or the curve goes on along its tangents. For
-        "error" the ends are held as well: who runs the program has to look at :attr:`Program.table`.
+        Beyond the ends the values of the first and last point hold, or the curve continues along its tangents. For
+        "error" the ends are held as well: the caller has to check :attr:`Program.table`.
     input_scale, output_scale : float
         The table is entered at ``input_scale`` times the variable, its result is multiplied by `output_scale`.
     periodic : bool
-        Of a cubic: smooth at the ends as well, whose values are equal; the variable is not brought into the table's
-        range.
+        Make a cubic smooth at the ends as well, whose values are equal; the variable is not reduced to the range of
+        the table.
 
     Raises
     ------
@@ -249,7 +249,7 @@ def table_program(
 
 
 def check_scales(*scales: float) -> None:
-    """Refuse factors between units that are not finite."""
+    """Raise if factors between units are not finite."""
     if not all(math.isfinite(s) for s in scales):
         raise ExpressionError("a scale is not finite. Give the factor between the two units")
 
@@ -258,7 +258,7 @@ def _table_points(x: ArrayLike, y: ArrayLike) -> tuple[FloatArray, FloatArray]:
     try:
         knots, values = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
     except (TypeError, ValueError):
-        raise ExpressionError("the table holds something that is not a number. Give two lists of numbers") from None
+        raise ExpressionError("the table contains something that is not a number. Give two lists of numbers") from None
     if knots.ndim != 1 or values.ndim != 1:
         raise ExpressionError("the columns of a table are lists of numbers. Give x and y as flat lists")
     if len(knots) != len(values):
@@ -289,7 +289,7 @@ def _pieces(
                 _, c1, c2, c3 = pieces[-2]
                 d = knots[-1] - knots[-2]
                 pieces[0, 1], pieces[-1, 1] = pieces[1, 1], c1 + d * (2.0 * c2 + 3.0 * c3 * d)
-    except ValueError:  # numbers that overflow
+    except ValueError:  # overflow
         pieces[0, 0] = math.nan
     if not np.isfinite(pieces).all():
         raise ExpressionError("the table is too steep for a curve. Move its points apart")
@@ -308,7 +308,7 @@ def _inner_pieces(knots: FloatArray, values: FloatArray, interpolation: Interpol
 
 
 def _jumps(knots: FloatArray, values: FloatArray, pieces: FloatArray) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """At which knots the slope jumps, and at which the curvature."""
+    """Flags of knots at which the slope jumps, and at which the curvature jumps."""
     h = np.diff(knots)
     d = np.concatenate([[0.0], h])
     c1, c2, c3 = pieces[:-1, 1:].T

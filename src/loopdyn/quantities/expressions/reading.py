@@ -1,4 +1,4 @@
-"""From text to tokens: Python's own parser makes a syntax tree, and only what is on the list is taken from it."""
+"""From text to tokens: Python's own parser makes a syntax tree, of which only whitelisted nodes are accepted."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from loopdyn.quantities.expressions import opcodes as OP
 from loopdyn.quantities.expressions.functions import CONSTANTS, FUNCTIONS, Function
 from loopdyn.quantities.wording import short
 
-MAX_LENGTH = 2000  # characters of a formula
-MAX_DEPTH = 60  # levels of brackets, calls and choices inside one another
+MAX_LENGTH = 2000  # most characters of a formula
+MAX_DEPTH = 60  # most nested levels of brackets, calls and choices
 
 _HABITS = {"ln": "log", "heaviside": "step", "pow": "**", "fmod": "mod", "wrap": "mod"}  # usual elsewhere
 _PLAIN = "Write ordinary arithmetic with * in every product, e.g. '2*x + 0.1*sin(pi*t)'"
@@ -56,7 +56,7 @@ class Token(NamedTuple):
 
 
 def read(text: str) -> tuple[Token, ...]:
-    """Tokens of a formula, its names not yet resolved."""
+    """Tokens of a formula, with names not yet resolved."""
     if not isinstance(text, str):
         raise ExpressionError(f"a formula is a text, not {type(text).__name__}. Write it in quotes")
     if not text.strip():
@@ -65,7 +65,7 @@ def read(text: str) -> tuple[Token, ...]:
         what = f"it has {len(text)} characters, {MAX_LENGTH} are allowed"
         raise refusal(text, None, what, "Split it into parameters, or give the curve as a table")
     depth = 0
-    for character in text:  # Python's parser is not to be given too many brackets
+    for character in text:  # Python's parser must not get too many brackets
         depth += (character in "([{") - (character in ")]}")
         if depth > MAX_DEPTH:
             raise _too_deep(text)
@@ -75,13 +75,13 @@ def read(text: str) -> tuple[Token, ...]:
 
 
 def refusal(text: str, column: int | None, what: str, hint: str) -> ExpressionError:
-    """The error that says what is wrong in the formula `text`, and where."""
+    """Error that says what is wrong in the formula `text`, and where."""
     place = "" if column is None else f", column {column}"
     return ExpressionError(f"formula {short(text)!r}{place}: {what}. {hint}")
 
 
 def suggestion(name: str, known: Collection[str], kind: str) -> str:
-    """A hint that names the known name most like `name`, without regard to case, or else all of them."""
+    """Hint with the known name most like `name`, ignoring case, or else all known names."""
     names = sorted(k for k in known if isinstance(k, str))  # files may hold other keys, reported elsewhere
     if not names:
         return f"There are no {kind} here"
@@ -107,7 +107,7 @@ def _call_of(name: str) -> str:
 
 
 def _numpy_number(node: ast.Call) -> ast.expr | None:
-    """What stands in ``np.float64(0.5)``, as NumPy's numbers put themselves into an f-string; None for other calls."""
+    """Number in ``np.float64(0.5)``, which NumPy's numbers become in an f-string; None for other calls."""
     f = node.func
     if not (isinstance(f, ast.Attribute) and isinstance(f.value, ast.Name) and f.value.id in ("np", "numpy")):
         return None
@@ -127,13 +127,13 @@ class _Reader:
         self.tokens: list[Token] = []
 
     def tree(self) -> ast.expr:
-        """The formula as Python's parser sees it."""
+        """Syntax tree of the formula by Python's parser."""
         if "#" in self.source:
             column = self.margin + self.source.index("#") + 1
             raise refusal(self.text, column, "a comment cannot stand inside a formula", "Remove it")
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # "1if x<0 else 2" is frowned upon, not wrong
+                warnings.simplefilter("ignore")  # "1if x<0 else 2" gives a warning, but is valid
                 return ast.parse(self.source, mode="eval").body
         except SyntaxError as error:
             raise self._syntax_error(error) from None
@@ -182,7 +182,7 @@ class _Reader:
             self._emit(OP.CONSTANT, 1.0)
             self._emit(OP.WHERE)
         else:
-            raise self._error(node, "this is no condition", "Compare two values, e.g. 'x > 0'")
+            raise self._error(node, "this is not a condition", "Compare two values, e.g. 'x > 0'")
 
     def _number(self, node: ast.Constant) -> None:
         if isinstance(node.value, (str, bytes)):
@@ -207,7 +207,7 @@ class _Reader:
             self.tokens.append(Token(OP.VARIABLE, name, self._column(node)))
 
     def _arithmetic(self, node: ast.BinOp, depth: int) -> None:
-        chain = []  # a + b + c + ... leans to the left: walked in a loop, it is one level deep
+        chain = []  # a + b + c + ... nests to the left: read in a loop, it is one level deep
         first: ast.expr = node
         while isinstance(first, ast.BinOp):
             chain.append(first)
@@ -237,11 +237,11 @@ class _Reader:
                 self._emit(code)
 
     def _function(self, node: ast.Call) -> Function:
-        """The function that is called, with as many arguments as it takes."""
+        """Function that is called, with its number of arguments checked."""
         if isinstance(node.func, ast.Attribute):
             raise self._error(node, *_REFUSED[ast.Attribute])
         if not isinstance(node.func, ast.Name):
-            what = "only the name of a function can stand before a bracket"
+            what = "only the name of a function can precede a bracket"
             raise self._error(node, what, "Write * between the factors of a product")
         name = self._source(node.func)
         if name not in FUNCTIONS:
@@ -286,7 +286,7 @@ class _Reader:
         self.tokens.append(Token(op, value))
 
     def _source(self, node: ast.expr) -> str:
-        """The name as it was written: Python would turn a micro sign into a Greek mu."""
+        """Name as it was written: Python would turn a micro sign into a Greek mu."""
         return self.bytes[node.col_offset : node.end_col_offset].decode()
 
     def _column(self, node: ast.expr) -> int:
@@ -298,8 +298,8 @@ class _Reader:
     def _syntax_error(self, error: SyntaxError) -> ExpressionError:
         if error.offset is None:
             return _not_text(self.text)
-        if error.offset == 0:  # the parser wanted more
+        if error.offset == 0:  # the parser expected more
             column = self.margin + len(self.source.rstrip()) + 1
             return refusal(self.text, column, "it ends too early", "Complete it")
-        hint = "Write only what stands right of the '='" if "=" in self.source else _PLAIN
+        hint = "Write only the right-hand side of the '='" if "=" in self.source else _PLAIN
         return refusal(self.text, self.margin + error.offset, error.msg.split(". ")[0].rstrip("."), hint)

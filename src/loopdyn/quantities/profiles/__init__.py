@@ -1,19 +1,19 @@
-"""Motion profiles: how a drive goes from rest to rest, with dwells and repetition, as a law of time.
+"""Motion profiles: rest-to-rest motions with dwells and repetition, as laws of time.
 
-A profile stands wherever a law of ``t`` may stand, above all as the motion of a driver, in Python and in files:
+A profile can be used wherever a law of ``t`` is allowed, above all as the motion of a driver, in Python and in files:
 
     motion: {profile: trapezoid, distance: 90, time: 2, dwell_after: 0.5, back: true, cycles: 3}
 
 Distances are in the units of the model, times in seconds. One cycle is: dwell before, travel, dwell after and, with
-``back``, the travel back; the next cycle begins where the last one ended. Before and after the motion the coordinate
-rests. Every profile becomes a program of the stack machine of formulas (:mod:`loopdyn.quantities.expressions`), so
-position, velocity and acceleration are closed forms.
+``back``, the return travel; the next cycle begins where the last one ended. Before and after the motion the coordinate
+is constant. Every profile becomes a program of the stack machine of formulas (:mod:`loopdyn.quantities.expressions`),
+so position, velocity and acceleration are closed forms.
 
 The laws, for a travel h in the time T, with their largest speed in h/T and acceleration in h/T^2:
 
 ==================  ===========================================================  =============  ==================
 `Trapezoid`         constant acceleration, constant speed, constant braking       by its ramps   by its ramps
-`SCurve`            the same with limited jerk: seven phases                      by its ramps   by its ramps
+`SCurve`            trapezoid with limited jerk: seven phases                     by its ramps   by its ramps
 `Polynomial345`     10 x^3 - 15 x^4 + 6 x^5: no jump of acceleration              15/8           10/sqrt(3)
 `Polynomial4567`    35 x^4 - 84 x^5 + 70 x^6 - 20 x^7: no jump of jerk            35/16          84 sqrt(5)/25
 `Cycloidal`         x - sin(2 pi x)/(2 pi)                                        2              2 pi

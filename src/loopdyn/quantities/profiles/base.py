@@ -1,4 +1,4 @@
-"""What all profiles have: travel, dwells, repetition, the curve they become, and the numbers they are given by."""
+"""Base of all profiles: travel, dwells, repetition, the resulting curve, and the given numbers."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ Steps = list[Instruction]
 
 @dataclass(frozen=True)
 class Travel:
-    """One way: cubics in pieces, each in powers of the time since its knot; `shape` is applied to what they give.
+    """One travel: piecewise cubics in powers of the time since their knots; `shape` is applied to their value.
 
-    Without a shape the cubics are the position, from 0 to `distance`; with one they are the share of the time.
+    Without a shape the cubics are the position, from 0 to `distance`; with one they are the fraction of the time.
     """
 
-    knots: Array  # (n,) where the pieces begin, the first at 0
+    knots: Array  # (n,) starts of the pieces, the first at 0
     pieces: Array  # (n, 4)
     time: float
     distance: float
     shape: Callable[[Steps], Steps] | None = None
     peaks: tuple[float, float] | None = None  # largest speed and acceleration; None: those of the cubics
-    offset: float = 0.0  # position at the start of the travel, beside that of the profile
+    offset: float = 0.0  # position at the start of the travel, relative to that of the profile
 
     def largest(self) -> tuple[float, float]:
         """Largest speed and acceleration."""
@@ -52,20 +52,20 @@ class Travel:
 
 @dataclass(frozen=True)
 class Curve:
-    """A profile with its numbers: what it comes to, in the units of the model and seconds.
+    """Curve of a profile with its numbers, in the units of the model and seconds.
 
     Attributes
     ----------
     travel_time : float
-        Of one way, without dwells.
+        Duration of one travel, without dwells.
     cycle_time : float
-        Of one cycle: dwells, travel and, if asked for, the way back.
+        Duration of one cycle: dwells, travel and, with `back`, the return travel.
     duration : float
-        Of all cycles; infinite for an endless profile.
+        Duration of all cycles; infinite for an endless profile.
     peak_speed, peak_acceleration : float
         Largest absolute values.
     corners : ndarray
-        Times within a cycle at which another piece of it begins.
+        Times within a cycle at which a piece begins.
     """
 
     travel_time: float
@@ -93,7 +93,7 @@ class Curve:
 
 
 class Profile(Spec):
-    """Base of all profiles: where it starts, dwells, repetition.
+    """Base of all profiles: start, dwells, repetition.
 
     Attributes
     ----------
@@ -102,11 +102,11 @@ class Profile(Spec):
     dwell_before, dwell_after : number or formula
         Seconds of rest before and after each travel.
     back : bool
-        Whether each cycle ends with the way back; otherwise the next one goes on in the same direction.
+        Whether each cycle ends with the return travel; otherwise the next one continues in the same direction.
     cycles : number or formula
-        How many, 1 by default.
+        Number of cycles, 1 by default.
     endless : bool
-        Whether cycles go on for ever.
+        Whether cycles repeat forever.
     """
 
     profile: str
@@ -118,23 +118,23 @@ class Profile(Spec):
     endless: bool = False
 
     def travel(self, n: Numbers) -> Travel | None:
-        """One way; None if a problem was recorded."""
+        """One travel; None if a problem was recorded."""
         raise NotImplementedError
 
     def way_back(self, there: Travel) -> tuple[Array, Array]:
-        """Knots and pieces of the way back: the same ramps in the same order, the other way."""
+        """Knots and pieces of the return travel: the same ramps in the same order, reversed in direction."""
         end = 1.0 if there.shape is not None else there.distance
         pieces = -there.pieces
         pieces[:, 0] += end
         return there.knots, pieces
 
     def curve(self, parameters: Mapping[str, Any] | None = None) -> Curve:
-        """The profile with its numbers; formulas in it are of these parameters.
+        """Curve of the profile; its formulas may use these parameters.
 
         Raises
         ------
         ModelError
-            With all that is wrong.
+            Lists all problems.
 
         Examples
         --------
@@ -151,21 +151,21 @@ class Profile(Spec):
 
     @property
     def duration(self) -> float:
-        """Seconds of all cycles, infinite for an endless profile; of a profile without formulas."""
+        """Duration of all cycles in s, infinite for an endless profile; for a profile without formulas."""
         return self.curve().duration
 
     @property
     def peak_speed(self) -> float:
-        """Largest speed; of a profile without formulas."""
+        """Largest speed; for a profile without formulas."""
         return self.curve().peak_speed
 
     @property
     def peak_acceleration(self) -> float:
-        """Largest acceleration; of a profile without formulas."""
+        """Largest acceleration; for a profile without formulas."""
         return self.curve().peak_acceleration
 
     def resolve(self, r: Resolver, element: str, path: Path, variable: int = 0, scale: float = 1.0) -> Curve | None:
-        """The curve of the variable of this number, its program in `scale` times the units of the model."""
+        """Curve as a function of the variable with this index; its program gives `scale` times the model's units."""
         n = Numbers(self, r, element, path)
         before, after = n.at_least_zero("dwell_before"), n.at_least_zero("dwell_after")
         start, cycles = n("start"), n("cycles")
@@ -196,7 +196,7 @@ class Profile(Spec):
     def _instructions(
         self, variable: int, there: Travel, cycle: float, count: float, start: float, scale: float
     ) -> Steps:
-        """start + scale*(travel within the cycle + what earlier cycles have covered)."""
+        """Instructions of start + scale*(travel within the cycle + travel of earlier cycles)."""
         clock: Steps = [(OP.VARIABLE, variable), (OP.CONSTANT, 0.0), (OP.MAX, 0.0)]
         if math.isfinite(count):
             clock += [(OP.CONSTANT, count * cycle), (OP.MIN, 0.0)]
@@ -211,7 +211,7 @@ class Profile(Spec):
 
 
 class Numbers:
-    """The numbers of a profile by the names of its fields; problems are recorded, and `wrong` is then true."""
+    """Numbers of a profile by the names of its fields; problems are recorded, and `wrong` is then true."""
 
     def __init__(self, profile: Profile, r: Resolver, element: str, path: Path):
         self.profile, self.r, self.element, self.path = profile, r, element, path
@@ -231,7 +231,7 @@ class Numbers:
         return self.r.scalar(getattr(self.profile, key), "number", self.element, (*self.path, key))
 
     def given(self, key: str) -> bool:
-        """Whether a field that may be left out is there."""
+        """Whether an optional field is given."""
         return getattr(self.profile, key) is not None
 
     def at_least_zero(self, key: str) -> float:
@@ -249,14 +249,14 @@ class Numbers:
         return x
 
     def share(self, key: str, most: float) -> float:
-        """Value of a field that is a share: above zero, at most `most`."""
+        """Value of a field that is a fraction: above zero, at most `most`."""
         x = self(key)
         if not math.isnan(x) and not 0.0 < x <= most * (1.0 + 1e-12):
-            self.problem(key, f"'{key}' is {x:g}", f"Give a share above 0, at most {most:g}.")
+            self.problem(key, f"'{key}' is {x:g}", f"Give a fraction above 0, at most {most:g}.")
         return min(x, most)
 
     def one_of(self, time: str, limits: Sequence[str], *, all_of: bool) -> bool:
-        """Whether the time is given, and not the limits; both or neither is a problem."""
+        """Whether the time is given instead of the limits; both or neither is a problem."""
         there = [key for key in limits if self.given(key)]
         words = f"{', '.join(limits[:-1])} and {limits[-1]}" if all_of else " or ".join(limits)
         if self.given(time):
@@ -283,5 +283,9 @@ def joined(distance: float, time: float, phases: Sequence[tuple[float, float, fl
 
 
 def no_distance(n: Numbers) -> None:
-    """Record that there is no way to go."""
-    n.problem("distance", "the distance is zero", "Give the way to go; for a coordinate that rests, a number does.")
+    """Record that the distance is zero."""
+    n.problem(
+        "distance",
+        "the distance is zero",
+        "Give a distance, or use a number for a constant coordinate.",
+    )

@@ -8,14 +8,14 @@ from typing import ClassVar, Literal
 from loopdyn.quantities.profiles.base import Numbers, Profile, Travel, joined, no_distance
 from loopdyn.quantities.units import Scalar
 
-THIRD = "1/3"  # of the time, in each ramp: the usual compromise between the largest speed and acceleration
+THIRD = "1/3"  # fraction of the time in each ramp: the usual compromise between the largest speed and acceleration
 
 
 class Trapezoid(Profile):
     """Constant acceleration, constant speed, constant braking.
 
-    Either `time` with the shares `ramp_up` and `ramp_down` of it (1/3 each), or the limits `speed` and `acceleration`
-    (`deceleration` where braking differs), from which the shortest time follows; a short travel then has no phase of
+    Either `time` with its fractions `ramp_up` and `ramp_down` (1/3 each), or the limits `speed` and `acceleration`
+    (`deceleration` if braking differs), from which the shortest time follows; a short travel then has no phase of
     constant speed.
 
     Examples
@@ -70,10 +70,10 @@ class Trapezoid(Profile):
 
 
 class SCurve(Profile):
-    """A trapezoid with limited jerk: the acceleration is itself a trapezoid, so that nothing jumps but the jerk.
+    """Trapezoid with limited jerk: the acceleration is itself a trapezoid, so that only the jerk jumps.
 
-    Either `time` with the share `ramp` of it in each ramp (1/3) and the share `smooth` of a ramp in which the
-    acceleration changes (1: it never stays constant), or the limits `speed`, `acceleration` and `jerk`, from which the
+    Either `time` with the fraction `ramp` of it in each ramp (1/3) and the fraction `smooth` of a ramp in which the
+    acceleration changes (1: it is never constant), or the limits `speed`, `acceleration` and `jerk`, from which the
     shortest time follows.
 
     Examples
@@ -94,7 +94,7 @@ class SCurve(Profile):
     jerk: Scalar | None = None
 
     def travel(self, n: Numbers) -> Travel | None:
-        """Seven phases: of a ramp `Ta`, jerk acts for `Tj` at either end."""
+        """Seven phases: in a ramp of duration `Ta`, jerk acts for `Tj` at either end."""
         h = n("distance")
         size = abs(h)
         if n.one_of("time", ("speed", "acceleration", "jerk"), all_of=True):
@@ -118,7 +118,7 @@ class SCurve(Profile):
         if size == 0.0 or T == 0.0:
             no_distance(n)
             return None
-        a = h / (Ta + cruise) / (Ta - Tj)  # the speed that the travel takes, reached in one ramp
+        a = h / (Ta + cruise) / (Ta - Tj)  # the peak speed of the travel, reached in one ramp
         j, flat = a / Tj, max(Ta - 2.0 * Tj, 0.0)
         up = [(Tj, 0.0, j), (flat, a, 0.0), (Tj, a, -j)]
         down = [(Tj, 0.0, -j), (flat, -a, 0.0), (Tj, -a, j)]

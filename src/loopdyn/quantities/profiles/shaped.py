@@ -1,4 +1,4 @@
-"""Profiles that are one curve of the share of the time: polynomials, cycloid, harmonic."""
+"""Profiles that are one curve of the fraction of the time: polynomials, cycloid, harmonic."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from loopdyn.quantities.units import Scalar
 
 
 class _Shaped(Profile):
-    """A law of the share x of the time: either the `time`, or a limit of `speed`, of `acceleration`, or of both."""
+    """Law of the fraction x of the time: given by `time`, or by a limit of `speed`, of `acceleration`, or of both."""
 
     peaks: ClassVar[tuple[float, float]]  # largest speed and acceleration for distance and time one
 
@@ -25,11 +25,11 @@ class _Shaped(Profile):
 
     @staticmethod
     def shape(x: Steps) -> Steps:
-        """Instructions for the share of the distance, from those for x."""
+        """Instructions for the fraction of the distance, from those for x."""
         raise NotImplementedError
 
     def travel(self, n: Numbers) -> Travel | None:
-        """The share of the time grows evenly."""
+        """Travel with a linearly growing fraction of the time."""
         h, T = n("distance"), 0.0
         if n.one_of("time", ("speed", "acceleration"), all_of=False):
             T = n.positive("time")
@@ -111,7 +111,7 @@ class Cycloidal(_Shaped):
 
     @staticmethod
     def shape(x: Steps) -> Steps:
-        """The share less a sine."""
+        """x minus a sine."""
         turn = 2.0 * math.pi
         return [*x, *x, (OP.SCALE, turn), (OP.SIN, 0.0), (OP.SCALE, 1.0 / turn), (OP.SUB, 0.0)]
 
@@ -132,6 +132,6 @@ class Harmonic(_Shaped):
 
     @staticmethod
     def shape(x: Steps) -> Steps:
-        """Half of one less the cosine."""
+        """Half of one minus the cosine."""
         cosine: Steps = [*x, (OP.SCALE, math.pi), (OP.COS, 0.0), (OP.SCALE, -0.5)]
         return [*cosine, (OP.CONSTANT, 0.5), (OP.ADD, 0.0)]

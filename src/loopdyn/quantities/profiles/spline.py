@@ -1,4 +1,4 @@
-"""A profile through given points."""
+"""Profile through given points."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from loopdyn.quantities.units import Vec2
 
 
 class Spline(Profile):
-    """A C2 curve of cubics through points (time, position), the first time being 0; `start` is added to positions.
+    """C2 curve of cubics through points (time, position), the first at time 0; `start` is added to positions.
 
     With ``ends="rest"`` it begins and ends at rest. With ``ends="periodic"`` speed and acceleration at the end are
-    those at the start, for cycles that go on without a stop (``endless=True``); there are then no dwells and no way
-    back.
+    those at the start, for cycles that continue without a stop (``endless=True``); there are then no dwells and no
+    return travel.
 
     Examples
     --------
@@ -46,7 +46,7 @@ class Spline(Profile):
         return Travel(t[:-1], pieces, float(t[-1]), float(x[-1]) - offset, offset=offset)
 
     def _fault(self, points: Array, dwells: float) -> tuple[str, str, str] | None:
-        """What is wrong with the points: key, message and hint."""
+        """Problem of the points: key, message and hint."""
         if len(points) < 2:
             return "points", f"{len(points)} point(s) are given", "Give two or more: [[0, 0], [1, 90]]."
         t, x = points.T
@@ -65,7 +65,7 @@ class Spline(Profile):
         return None
 
     def way_back(self, there: Travel) -> tuple[Array, Array]:
-        """Through the same points in reverse order."""
+        """Curve through the same points in reverse order."""
         times = np.append(there.knots, there.time)
         values = np.append(there.pieces[:, 0], there.distance)
         t = (there.time - times)[::-1]
@@ -78,7 +78,7 @@ def _cubics(t: Array, x: Array, ends: str) -> Array:
 
     if ends == "rest":
         return np.asarray(CubicSpline(t, x, bc_type="clamped").c[::-1].T, float)
-    slope = (x[-1] - x[0]) / (t[-1] - t[0])  # cycles that go on: what repeats is the rest beside an even motion
+    slope = (x[-1] - x[0]) / (t[-1] - t[0])  # continuing cycles: the periodic part is the deviation from uniform motion
     wave = x - x[0] - slope * t
     wave[-1] = 0.0
     pieces: Array = np.array(CubicSpline(t, wave, bc_type="periodic").c[::-1].T, float)

@@ -1,7 +1,8 @@
-"""Where laws have corners, lest a step of an integrator jump over a short motion or across a kink.
+"""Breakpoints of profiles and tables, where the law or its slope jumps: no integration step straddles one.
 
-Profiles and tables of time have them at times, tables of a position, speed or length at values of it. Steps end there,
-and the integration begins anew. A table is followed beyond its ends, so that it can be said that it was left.
+Profiles and tables of time have breakpoints at times; tables of a position, speed or length have them at values of that
+variable. A step ends at each breakpoint and the integration restarts. A table is extrapolated beyond its ends, so that
+leaving it can be reported.
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ from loopdyn.tree.tables import table_place, table_variable
 
 Array = NDArray[np.float64]
 
-MOST = 1_000_000  # corners of a profile in a run; each ends a step
-LOOKS = 8  # at a step in which a table may be left
-SEEN = 1e-9  # share of the range of a table: a step that moves less across a corner does not feel it
+MOST = 1_000_000  # most breakpoints of a profile in a run; each ends a step
+LOOKS = 8  # samples of a step in which a table may be left
+SEEN = 1e-9  # fraction of a table's range: a shorter step across a breakpoint is not affected by it
 
 
-def corners(system: System, start: float, end: float) -> Array:
+def time_breakpoints(system: System, start: float, end: float) -> Array:
     """Times (n,) in s between `start` and `end` at which a profile or table begins another piece, ascending.
 
     Examples
@@ -36,11 +37,11 @@ def corners(system: System, start: float, end: float) -> Array:
     >>> import loopdyn as ld
     >>> m = ld.library.pendulum()
     >>> name = m.add_driver("d", "A", ld.profiles.Cycloidal(distance=1.0, time=0.5, dwell_before=0.2))
-    >>> corners(m.compile(), 0.0, 10.0).tolist()
+    >>> time_breakpoints(m.compile(), 0.0, 10.0).tolist()
     [0.2, 0.7]
     """
     numbers = system.mechanism.resolver()
-    found = [t for p in _profiles(system.mechanism) for t in _of_profile(p, numbers, start, end)]
+    found = [t for p in _profiles(system.mechanism) for t in _profile_times(p, numbers, start, end)]
     for table in system.tables:
         if table_place(system, table) == 0:
             found += [t for t in _places(table.lookup).tolist() if start < t < end]
@@ -59,17 +60,17 @@ def _profiles(part: Any) -> Iterator[Profile]:
             yield from _profiles(value)
 
 
-def _of_profile(profile: Profile, r: Resolver, start: float, end: float) -> Iterator[float]:
+def _profile_times(profile: Profile, r: Resolver, start: float, end: float) -> Iterator[float]:
     curve = profile.resolve(r, "profile", ())
     if curve is None:
-        return  # compiling has said what is wrong
+        return  # compile() has reported the error
     first = max(0.0, np.floor(start / curve.cycle_time))
     last = np.ceil(min(end, curve.duration) / curve.cycle_time)
     if (last - first) * len(curve.corners) > MOST:
         raise LoopdynError(
             f"the profile '{profile.profile}' repeats every {curve.cycle_time:g} s, {last - first:.3g} times between "
-            f"{start:g} and {end:g} s, and a step must end at each of its corners. Check 'time' and 'cycles', or ask "
-            "for less time."
+            f"{start:g} and {end:g} s, and a step must end at each of its breakpoints. Check 'time' and 'cycles', or "
+            "shorten the run."
         )
     for k in range(int(first), int(last)):
         yield from (float(t) for t in k * curve.cycle_time + curve.corners if start < t < end)
@@ -79,13 +80,13 @@ def _of_profile(profile: Profile, r: Resolver, start: float, end: float) -> Iter
 
 
 def _places(lookup: Lookup) -> Array:
-    """Values of the variable at which something changes: corners, and ends that are not passed in silence."""
+    """Values of the variable at which the law changes: breakpoints, and ends unless the table is extended."""
     ends = lookup.knots[[0, -1]] if lookup.outside != "extend" else lookup.knots[:0]
     return np.unique(np.concatenate([lookup.corners, ends]))
 
 
-def table_corners(system: System) -> list[Watched]:
-    """Crossings of the corners and ends of tables whose variable is not the time, one function for each table."""
+def table_breakpoints(system: System) -> list[Watched]:
+    """Event functions for breakpoints and ends of tables whose variable is not time, one for each table."""
     found = []
     for table in system.tables:
         place = table_place(system, table)
@@ -107,7 +108,7 @@ def _watched(system: System, table: TableUse, place: int | None) -> Watched:
 
 
 def _signs(places: Array, variable: int) -> Program:
-    """A function that passes zero at the places, negative before the first one."""
+    """Piecewise linear function that is zero at `places`, negative before the first and alternating in sign."""
     inside = (places[1:] + places[:-1]) / 2.0
     size = max(float(np.ptp(places)), abs(float(places[0])), 1.0)
     between = np.concatenate([[places[0] - size], inside, [places[-1] + size]])
@@ -118,10 +119,10 @@ def _signs(places: Array, variable: int) -> Program:
     return table_program(x, y, variable, interpolation="linear")
 
 
-def passes_corner(system: System, found: Found, start: State, end: State) -> bool:
-    """Whether a step from `start` to `end` crosses a corner by more than would be seen.
+def crosses_breakpoint(system: System, found: Found, start: State, end: State) -> bool:
+    """Whether a step from `start` to `end`, which crosses a breakpoint, moves by more than rounding.
 
-    A mechanism that rests at a corner crosses it by rounding all the time.
+    A mechanism at rest at a breakpoint crosses it by rounding in every step.
     """
     table = found.watched.table
     assert table is not None
@@ -130,17 +131,17 @@ def passes_corner(system: System, found: Found, start: State, end: State) -> boo
 
 
 def leaves(system: System, found: Found, state: State) -> bool:
-    """Whether the crossing of a corner, at a state, leads out of the table."""
+    """Whether crossing a breakpoint at `state` leaves the range of the table."""
     table = found.watched.table
     assert table is not None
     places, knots = _places(table.lookup), table.lookup.knots
     k = int(np.argmin(np.abs(places - table_variable(system, table, state))))
-    piece = k if (-1.0) ** (k + 1) * found.side > 0.0 else k + 1  # behind the crossing; 0 is before the first place
+    piece = k if (-1.0) ** (k + 1) * found.side > 0.0 else k + 1  # after the crossing; 0 is before the first place
     before, after = piece == 0 and places[0] == knots[0], piece == len(places) and places[-1] == knots[-1]
     return bool(before or after)
 
 
 def goes_beyond(system: System, table: TableUse, curve: Callable[[float], State], start: float, stop: float) -> bool:
-    """Whether a table is left between two times by more than rounding: a crank may turn around at its end."""
+    """Whether a table is left by more than rounding between two times; a crank may reverse exactly at its end."""
     times = np.linspace(start, stop, LOOKS + 1)[1:].tolist()
     return any(table.lookup.left_by(table_variable(system, table, curve(t))) for t in times)

@@ -1,4 +1,4 @@
-"""Where a run is: the stepper that makes its steps now, the times at which it must stop, and what is recorded of it."""
+"""Mutable state of a run: the current stepper, the times at which it must stop, and the recorders."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ Array = NDArray[np.float64]
 
 
 @dataclass
-class Course:
-    """The present of a run, which all that happens in it changes.
+class RunContext:
+    """Mutable state of a run, shared by its driver, event handler and singular passages.
 
     Parameters
     ----------
     system : System
-        Of the first phase.
+        System of the first phase.
     stepper : Stepper
     method : Formulation
     watch : Watch
-        What is looked for; its system and rank are those of the present phase.
+        Events to detect; its system and rank are those of the current phase.
     end : float
         Last time, s.
-    corners : array
-        Of profiles and of tables of time, s: no step goes across.
+    breakpoints : array
+        Breakpoints of profiles and of tables of time, s: no step straddles one.
     recorder : Recorder
     journal : Journal
     settings : mapping
-        How the run is made, in words and numbers.
+        Formulation, integrator, tolerances and other settings, as text and numbers.
     passed : float
-        Time up to which events are done inside a step that goes on behind them, s.
+        Time up to which events inside the current step have been handled, s.
     """
 
     system: System
@@ -49,30 +49,30 @@ class Course:
     method: Formulation
     watch: Watch
     end: float
-    corners: Array
+    breakpoints: Array
     recorder: Recorder
     journal: Journal
     settings: dict[str, Any]
     passed: float = -np.inf
 
     def next_stop(self, t: float) -> float:
-        """Just before the next time event or corner, or the end: a step that ends there must not meet what jumps."""
+        """Time just before the next time event or breakpoint, or the end: the step must not see the jump."""
         due = [e.t for e in self.watch.times if t < e.t < self.end]
-        due += self.corners[np.searchsorted(self.corners, t, side="right") :][:1].tolist()
+        due += self.breakpoints[np.searchsorted(self.breakpoints, t, side="right") :][:1].tolist()
         return min([float(np.nextafter(x, -np.inf)) for x in due] + [self.end])
 
     @property
     def stop(self) -> float:
-        """Where the run must stop next, or should have stopped in the last step."""
+        """Time at which the run must stop next, or should have stopped in the last step."""
         return self.next_stop(max(self.stepper.step_start, self.passed))
 
     @property
     def search_events_in_python(self) -> bool:
-        """Whether crossings are looked for between all steps: these, or what is watched, are not compiled."""
+        """Whether event functions are evaluated after every step, since the steps or the functions are not compiled."""
         return bool(self.watch.crossings) and (self.stepper.in_python or not self.watch.compiled)
 
     def enter(self, phase: Phase, state: State) -> None:
-        """Go on with the constraints of another phase; the stepper is still to be started."""
+        """Continue with the constraints of another phase; the stepper must still be started."""
         system = phase.system
         require_support(system, self.method)
         decided = decide(system, state)

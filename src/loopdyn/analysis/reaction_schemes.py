@@ -1,12 +1,12 @@
 """Reactions by the three schemes of Blajer, Schiehlen and Schirm (1994), section 5.
 
-What the constraints put on the system is B^T f, where f are forces and torques that a designer would name and B says
-how they act along the coordinates: its rows are the rates of the constrained displacements. The rows that loopdyn
-writes for cut joints and constraints are such displacements, M seen from F in axes of F, so B is the Jacobian of the
-rows and f their multipliers; with ``compile(cuts="all")`` they are the wrenches of all joints.
+The generalised constraint forces are B^T f, where f are physical forces and torques and the rows of B map speeds to the
+rates of the constrained displacements. The constraint rows of loopdyn for cut joints and constraints are such
+displacements, M seen from F in axes of F, so B is their Jacobian and f their multipliers; with ``compile(cuts="all")``
+they are the wrenches of all joints.
 
-:func:`loopdyn.reactions` gives the same in linear time and for every formulation. These schemes are dense: they are
-here to be compared.
+:func:`loopdyn.reactions` computes the same reactions in linear time and for every formulation. These schemes are dense
+and serve for comparison.
 
 ===========  ==================================================  ====================================================
 scheme       equation                                            needs
@@ -48,7 +48,7 @@ def scheme_35(M: Array, h: Array, B: Array, xi: Array) -> Array:
 
 
 def scheme_37(M: Array, h: Array, B: Array, D: Array, a: Array) -> tuple[Array, Array]:
-    """f, and z, which is zero but for rounding [Blajer1994 eq. (37)]; D (k, n) spans the tangent space."""
+    """f, and z, which is zero up to rounding [Blajer1994 eq. (37)]; D (k, n) spans the tangent space."""
     both = np.linalg.solve(np.vstack([B, D @ M]).T, M @ a - h)
     return np.asarray(both[: len(B)], float), np.asarray(both[len(B) :], float)
 
@@ -73,7 +73,7 @@ def reactions_by(system: System, state: State, scheme: Scheme = "37") -> Array:
     Returns
     -------
     (nc,) array
-        Of dependent rows the distribution of minimum norm, lengths and angles in natural units.
+        For dependent rows the distribution of minimum norm, lengths and angles in natural units.
 
     Examples
     --------
@@ -103,7 +103,7 @@ def reactions_by(system: System, state: State, scheme: Scheme = "37") -> Array:
         f = scheme_37(P.M, P.h, B, D, a)[0]
     else:
         f = scheme_38(P.M, P.h, B, a)
-    if len(B) < system.nc:  # spread over all rows, which are combinations T of those kept
+    if len(B) < system.nc:  # distributed over all rows, which are combinations T of the kept ones
         T = np.linalg.solve(B[:, P.D].T, rows[:, P.D].T).T
         f = T @ np.linalg.solve(T.T @ T, f)
     return np.asarray(f / P.row_unit, float)

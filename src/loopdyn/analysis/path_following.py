@@ -1,23 +1,23 @@
-"""Following the motion of a driven mechanism along its own branch, up to where it cannot go on.
+"""Path following: the poses of a driven mechanism along its branch, up to a dead point, limit or end.
 
-The inputs x (k of the joint coordinates) are given as functions u of one parameter s: an input value, a share of the
-way, or the time. Closed poses satisfy
+The inputs x (k of the joint coordinates) are given as functions u of one parameter s: an input value, a fraction of
+the path, or time. Closed poses satisfy
 
     phi(t, q) = 0          rows of loops, constraints and drivers
     x(q) - u(s) = 0        inputs
 
-and make up a curve (q(s), s). With D the Jacobian of these rows by q, and A = [D, c] with the derivatives by s as one
-more column, in natural units:
+and form a curve (q(s), s). With D the Jacobian of these rows by q, and A = [D, c] with the derivatives by s as an
+additional column, in natural units:
 
 * D has full rank: q is a smooth function of s, with q' = -D^+ c and q'' from the second derivatives of the rows. Points
   are found by Newton's method from the Taylor polynomial of degree two of the last one.
-* D loses rank and A does not: the curve turns back in s. This is a *dead point*, beyond which the inputs cannot go. The
-  curve is followed by its length there, and the zero of its component along s located.
-* A loses rank: branches of motion cross, a *change point*. The branch that was followed is smooth: it is gone on with
-  on the other side, and poses inside the gap are interpolated to degree five.
+* D loses rank and A does not: the curve turns back in s. This is a *dead point*, beyond which the inputs cannot move.
+  The curve is followed by arc length there, and the zero of its tangent's component along s is located.
+* A loses rank: branches cross, a *change point*. The branch is smooth: it is continued on the other side, and poses in
+  the gap are interpolated to degree five.
 
 Second derivatives of rows by the motion alone are the even part of `gamma` in the speeds (see mobility), so that time
-stands still where the parameter is not the time.
+is constant where the parameter is not time.
 """
 
 from __future__ import annotations
@@ -51,26 +51,26 @@ from loopdyn.tree.functions import difference, increment
 Array = NDArray[np.float64]
 Inputs = Callable[[float], tuple[Array, Array, Array]]  # u, u' and u'' (k,) at a parameter
 
-# Lengths are in natural units: rad, or sizes of the mechanism.
-REACH = 0.1  # way of any coordinate in one step
-SAME_BRANCH = 0.1  # share of a step by which the prediction may be wrong, and
-TURNED = 0.5  # share of the speeds by which those predicted may be
-COARSE = 0.06  # share of a step that is tried, by halving, before the curve is followed by its length
-NEAR = 2e-3  # singular value of A below which a pose is too near to a crossing to tell the branches apart
-WIDEST = 0.3  # way over which a crossing is passed
-ARC = 0.02  # step along the length of the curve
-MOST_ARCS = 400  # such steps: a quarter of the way round a curve that never gets on
-NODES = (-3, -2, -1, 1, 2, 3)  # about a crossing, in steps that reach over ...
-NODES_WITHIN = 0.8  # ... this share of the way to the neighbours
-DIPS = 3.0  # smallest values that stay above this times their fall from the neighbours do not reach zero
-SAME_PLACE = 1e-7  # in units of the parameter: crossings found from two neighbours
-RESOLUTION = 1e-14  # to which places are located, in units of the parameter
-SLACK = 1e-9  # by which a prediction for a short step may be wrong
+# Lengths are in natural units.
+REACH = 0.1  # largest motion of any coordinate in one step
+SAME_BRANCH = 0.1  # fraction of a step by which the prediction may be wrong, and
+TURNED = 0.5  # fraction of the speeds by which predicted speeds may be
+COARSE = 0.06  # fraction of a step that is tried, by halving, before the curve is followed by arc length
+NEAR = 2e-3  # singular value of A below which a pose is too near to a crossing to distinguish the branches
+WIDEST = 0.3  # distance over which a crossing is passed
+ARC = 0.02  # step in arc length
+MOST_ARCS = 400  # most such steps: a quarter of a closed curve that makes no progress in the parameter
+NODES = (-3, -2, -1, 1, 2, 3)  # samples about a crossing, in steps that reach over ...
+NODES_WITHIN = 0.8  # ... this fraction of the distance to the neighbours
+DIPS = 3.0  # minima above this multiple of their drop from the neighbours do not reach zero
+SAME_PLACE = 1e-7  # in units of the parameter: distance within which two crossings are the same
+RESOLUTION = 1e-14  # accuracy of located events, in units of the parameter
+SLACK = 1e-9  # error allowed in the prediction of a short step
 
 
 @dataclass(frozen=True)
 class CurvePoint:
-    """A closed pose of the curve; derivatives are by the parameter, `x`, `v`, `a` by `Rows.labels`.
+    """Closed pose of the curve; derivatives are by the parameter, `x`, `v`, `a` are ordered as `Rows.labels`.
 
     `ratio` (labels, k) and `ratio2` (labels, k, k) are derivatives by the inputs, `quality` the smallest singular value
     of D.
@@ -79,7 +79,7 @@ class CurvePoint:
     s: float
     t: float
     q: Array
-    x: Array  # not a number for speeds without a coordinate of their own
+    x: Array  # NaN for speeds without a coordinate of their own
     v: Array
     a: Array
     u: Array
@@ -92,30 +92,30 @@ class CurvePoint:
 
 @dataclass(frozen=True)
 class CurveEnd:
-    """Where the curve could not be followed further."""
+    """Point beyond which the curve could not be followed."""
 
     kind: Literal["dead point", "change point", "limit", "end of a curve", "tolerance", "left open", "lost"]
     s: float
     state: State
     near: Array
-    label: str = ""  # of a limit, the coordinate
+    label: str = ""  # coordinate at a limit
     value: float = 0.0  # ... and the limit
     reason: str = ""
 
 
 @dataclass
 class Follower:
-    """The curve of one system for given inputs."""
+    """Follower of the curve of poses of one system for given inputs."""
 
     rows: MeasuredRows
     labels: Sequence[str]  # of the inputs
     inputs: Inputs
     unit: float  # natural unit of the parameter
     time: Callable[[float], float]
-    moving: bool  # whether the parameter is the time
+    moving: bool  # whether the parameter is time
     held: Sequence[int] = ()  # idle speeds of the tree that are kept at zero
     limits: dict[str, tuple[float, float]] = field(default_factory=dict)
-    # asked at each step whether the way ends there, and why: rows that are left open leave the tolerance, or change
+    # called at each step: returns why the path ends there, if rows that are left open exceed the tolerance or change
     watch: Callable[[CurvePoint], tuple[Literal["tolerance", "left open"], str] | None] = lambda p: None
 
     def __post_init__(self) -> None:
@@ -166,11 +166,11 @@ class Follower:
         return self.unit * np.concatenate([own, (drift - u1) / self.input_units, np.zeros(len(self.held))])
 
     def bend(self, t: float, q: Array, v: Array, near: Array) -> Array:
-        """Right side of all rows at acceleration level for the speeds v."""
+        """Right-hand side of all rows at acceleration level for the speeds v."""
         return self.rows(t, q, v, near)[3] if self.moving else self.even_bend(t, q, v, near)
 
     def even_bend(self, t: float, q: Array, v: Array, near: Array) -> Array:
-        """The part of it that is due to motion alone."""
+        """Part of :meth:`bend` that is due to motion alone, even in the speeds."""
         if self.rows.steady:
             return self.rows(t, q, v, near)[3]
         rest = self.rows(t, q, np.zeros(self.nv), near)[3]
@@ -180,12 +180,12 @@ class Follower:
     # ----------------------------------------------------------------------------------------------- points
 
     def close(self, s: float, q: Array, near: Array) -> Array | None:
-        """The closed pose next to q at the parameter s; None if Newton's method finds none."""
+        """Closed pose next to q at the parameter s; None if Newton's method finds none."""
         found = close(AtParameter(self, s, near), q, PREDICTED)
         return found.y if found.closed else None
 
     def point(self, s: float, q: Array, near: Array) -> CurvePoint:
-        """Everything at a closed pose."""
+        """Point with all its derivatives at a closed pose."""
         t, (u, u1, u2) = self.time(s), self.inputs(s)
         phi, J, rate, _ = self.rows(t, q, np.zeros(self.nv), near)
         x = self.coordinates(q, phi)
@@ -211,7 +211,7 @@ class Follower:
         return CurvePoint(s, t, q, x, v_all, a, u, B @ K, ratio2, float(sigma[-1]), near)
 
     def _rates(self, B: Array, v: Array, rate: Array) -> Array:
-        """Speeds of cut coordinates; `rate` is what time alone makes of them."""
+        """Speeds of cut coordinates; `rate` is the part due to time alone."""
         moved: Array = B[self.nv :] @ v
         return moved + rate[self.rows.measured] if self.moving else moved
 
@@ -235,7 +235,7 @@ class Follower:
         return result
 
     def step(self, p: CurvePoint, s: float) -> CurvePoint | None:
-        """The point at s on the branch of p; None if that is not certain."""
+        """Point at s on the branch of p; None if that is not certain."""
         d = s - p.s
         v, a = p.v[: self.nv], p.a[: self.nv]
         xi = v * d + 0.5 * a * d * d
@@ -248,7 +248,7 @@ class Follower:
         if wrong > SAME_BRANCH * way + SLACK:
             return None
         new = self.point(s, q, p.near)
-        expected = p.ratio + p.ratio2 @ (new.u - p.u)  # of geometry alone: motions of time start and stop
+        expected = p.ratio + p.ratio2 @ (new.u - p.u)  # by geometry alone, since motions in time start and stop
         size = float(np.abs(new.ratio * self.input_units / self.all_units[:, None]).max(initial=0.0))
         turned = np.abs((new.ratio - expected) * self.input_units / self.all_units[:, None]).max(initial=0.0)
         return new if turned <= TURNED * size else None
@@ -258,9 +258,9 @@ class Follower:
     def follow(
         self, p: CurvePoint, targets: Sequence[float]
     ) -> tuple[list[CurvePoint], list[CurvePoint], CurveEnd | None]:
-        """Points at the targets, regular points on the way, and where it ended before the last target, if it did."""
+        """Points at the targets, regular points of the path, and its end if it did not reach the last target."""
         found: list[CurvePoint] = []
-        path, ahead = [p], None  # ahead: the point behind a crossing; targets before it are interpolated
+        path, ahead = [p], None  # ahead: the point after a crossing; targets before it are interpolated
         for target in targets:
             while True:
                 base = path[-1]
@@ -295,7 +295,7 @@ class Follower:
         return found, path if ahead is None else [*path, ahead], None
 
     def _towards(self, p: CurvePoint, target: float) -> tuple[CurvePoint | None, CurvePoint | None, CurveEnd | None]:
-        """One step: the point it leads to, the one behind a crossing that was met, or the end."""
+        """One step: the point it leads to, the point after a crossing, or the end."""
         span = target - p.s
         speed = float(np.abs(p.v[: self.nv] / self.units).max(initial=0.0))
         share = min(1.0, REACH / (speed * abs(span))) if speed > 0.0 else 1.0
@@ -309,11 +309,11 @@ class Follower:
                 return (None, *self._past_crossing(p, new, target))
             if not step.failed():
                 break
-        found, end = self._by_length(p, target)
+        found, end = self._by_arc_length(p, target)
         return found, None, end
 
     def _end_of_rows(self, p: CurvePoint, target: float, error: SingularityError) -> CurveEnd:
-        """The last point before rows become undefined, as beyond the end of a curve, by halving."""
+        """Last point before rows become undefined, e.g. beyond the end of a curve, by bisection."""
         last = p
 
         def defined(s: float) -> bool:
@@ -331,11 +331,11 @@ class Follower:
         return CurveEnd("end of a curve", p.s, State(p.t, p.q, np.zeros(self.nv)), p.near, reason=reason)
 
     def _clear(self, p: CurvePoint) -> bool:
-        """Whether branches can be told apart at a point: A has full rank by far, or the point is near a dead point."""
+        """Whether branches are distinct at a point: A is far from losing rank, or the point is near a dead point."""
         return p.quality > NEAR or self.whole(p.s, p.q, p.near)[0] > NEAR
 
     def whole(self, s: float, q: Array, near: Array) -> tuple[float, Array]:
-        """Smallest singular value of A that is not that of its null vector, and this vector (nv + 1)."""
+        """Smallest singular value of A, without that of its null vector, and this vector (nv + 1)."""
         A = InputCurve(self).evaluate(CurvePlace(q, s, near))[1]
         _, sigma, Vt = np.linalg.svd(A, full_matrices=True)
         return float(sigma[self.nv - 1]) if len(sigma) >= self.nv else 0.0, Vt[-1]
@@ -343,7 +343,7 @@ class Follower:
     def _past_crossing(
         self, p: CurvePoint, there: CurvePoint, target: float
     ) -> tuple[CurvePoint | None, CurveEnd | None]:
-        """From p, whose branch is known, to a point on the other side of a pose in which branches cross."""
+        """Point on the other side of a crossing of branches, on the branch of p."""
         sign = 1.0 if target > p.s else -1.0
         speed = float(np.abs(p.v[: self.nv] / self.units).max(initial=0.0))
         way = max(abs(there.s - p.s) * speed, ARC)
@@ -353,11 +353,11 @@ class Follower:
                 return new, None
             way *= 1.5
         state = State(there.t, there.q, np.zeros(self.nv))
-        reason = "beyond it the branches cannot be told apart"
+        reason = "beyond it the branches cannot be distinguished"
         return None, CurveEnd("change point", there.s, state, there.near, reason=reason)
 
     def between(self, p: CurvePoint, new: CurvePoint, s: float) -> CurvePoint:
-        """A point of the branch through two others, by polynomials of degree five; speeds are those of tree joints."""
+        """Point between two points of a branch, by quintic polynomials; speeds are those of tree joints."""
         h = new.s - p.s
         z = (s - p.s) / h
         xi = np.concatenate([difference(self.system, p.q, new.q), new.near - p.near])
@@ -380,10 +380,10 @@ class Follower:
         J = self.rows(self.time(s), q, np.zeros(self.nv), near)[1]
         return float(np.linalg.svd(self.matrix(J), compute_uv=False)[self.nv - 1])
 
-    # ------------------------------------------------------------------------------------------- by its length
+    # ------------------------------------------------------------------------------------------- by arc length
 
-    def _by_length(self, p: CurvePoint, target: float) -> tuple[CurvePoint | None, CurveEnd | None]:
-        """Along the length of the curve until the parameter turns back, or has passed the target after all."""
+    def _by_arc_length(self, p: CurvePoint, target: float) -> tuple[CurvePoint | None, CurveEnd | None]:
+        """Follow the curve by arc length until the parameter turns back or has passed the target."""
         sign = 1.0 if target > p.s else -1.0
         z = np.append(self.unit * p.v[: self.nv] / self.units, 1.0)
         z *= sign / np.linalg.norm(z)
@@ -402,7 +402,7 @@ class Follower:
         return None, CurveEnd("change point" if rank < NEAR else "lost", y.s, state, y.near)
 
     def _dead_point(self, y: CurvePlace, z: Array, h: float) -> CurveEnd:
-        """The zero of the tangent's component along the parameter, at a way between 0 and h."""
+        """Dead point: zero of the tangent's component along the parameter, at an arc length between 0 and h."""
 
         def at(way: float) -> tuple[CurvePlace, Array]:
             found = along(InputCurve(self), y, z, way) if way > 0.0 else (y, z)
@@ -416,7 +416,7 @@ class Follower:
     # ------------------------------------------------------------------------------------------------- limits
 
     def _beyond_limit(self, p: CurvePoint, new: CurvePoint) -> CurveEnd | None:
-        """Where a coordinate leaves its range between two points."""
+        """End where a coordinate leaves its range between two points."""
         for label, (low, high) in self.limits.items():
             k = self.rows.labels.index(label)
             slack = AT_LIMIT * self.all_units[k]
@@ -427,7 +427,7 @@ class Follower:
             def beyond(s: float, k: int = k, bound: float = bound) -> float:
                 return float(self.at(p, new, s).x[k] - bound)
 
-            if beyond(p.s) * beyond(new.s) >= 0.0:  # it was beyond already
+            if beyond(p.s) * beyond(new.s) >= 0.0:  # already beyond it before
                 s = p.s
             else:
                 s = zero_between(beyond, p.s, new.s, RESOLUTION * self.unit)
@@ -436,7 +436,7 @@ class Follower:
         return None
 
     def at(self, p: CurvePoint, new: CurvePoint, s: float) -> CurvePoint:
-        """The closed point at s between two neighbours of the path; near a crossing, interpolated."""
+        """Closed point at s between two neighbours of the path; interpolated near a crossing."""
         if s in (p.s, new.s):
             return p if s == p.s else new
         guess = self.between(p, new, s)
@@ -448,9 +448,9 @@ class Follower:
     # ------------------------------------------------------------------------------------------------- events
 
     def crossings(self, path: Sequence[CurvePoint]) -> list[tuple[int, CurvePoint, int]]:
-        """Poses on the way in which D loses rank while the branch goes on.
+        """Poses at which D loses rank while the branch continues.
 
-        With the number of the point of the path before each, and how many rows of the loops become dependent in it.
+        Each comes with the index of the point before it and the number of loop rows that become dependent.
         """
         found: list[tuple[int, CurvePoint, int]] = []
         sigma = [p.quality for p in path]
@@ -468,7 +468,7 @@ class Follower:
         return found
 
     def lost_rows(self, there: CurvePoint, regular: CurvePoint) -> int:
-        """How many rows of the loops become dependent at a pose, against a regular one."""
+        """Number of loop rows that become dependent at a pose, compared with a regular one."""
 
         def rank(p: CurvePoint, zero: float) -> int:
             J = self.rows(p.t, p.q, np.zeros(self.nv), p.near)[1]
@@ -478,7 +478,7 @@ class Follower:
         return rank(regular, CANDIDATE) - rank(there, 10.0 * CANDIDATE)
 
     def _lowest(self, before: CurvePoint, middle: CurvePoint, after: CurvePoint) -> CurvePoint:
-        """The point of smallest quality between two others, on the polynomials through them."""
+        """Point with the least smallest singular value between two others, on the polynomials through them."""
 
         def at(s: float) -> CurvePoint:
             one, other = (before, middle) if (s - middle.s) * (before.s - middle.s) > 0.0 else (middle, after)
@@ -487,8 +487,8 @@ class Follower:
         low, high = sorted((before.s, after.s))
         lowest, _ = least_between(lambda s: at(s).quality, low, high, 1e-13 * max(self.unit, abs(middle.s)))
         best = min((at(lowest), middle), key=lambda p: p.quality)
-        # The singular value passes zero evenly if it is given a sign: the zero of a polynomial through it, as the
-        # smallest value itself is found to the root of rounding only.
+        # With a sign the singular value passes smoothly through zero: the zero of a polynomial through it is located,
+        # since its minimum is known only to the square root of rounding.
         h = NODES_WITHIN * min(best.s - low, high - best.s) / len(NODES)
         if best.quality > NEAR or h == 0.0:
             return best
@@ -501,8 +501,8 @@ class Follower:
         return exact if exact.quality < 2.0 * best.quality + CANDIDATE else best
 
     def turning_points(self, path: Sequence[CurvePoint]) -> list[tuple[int, CurvePoint, str]]:
-        """Where coordinates turn back while the inputs go on, as their derivative is zero; numbers as for crossings."""
-        by_input = len(self.index) == 1  # else along the way
+        """Points at which coordinates reverse while the inputs move on: zeros of their derivatives, by path index."""
+        by_input = len(self.index) == 1  # else by the parameter
 
         def rates(p: CurvePoint) -> Array:
             return p.ratio[:, 0] if by_input else p.v
@@ -516,7 +516,7 @@ class Follower:
             column = all_rates[:, k]
             signs = np.where(np.abs(column) <= STILL * size * self.all_units[k], 0.0, np.sign(column))
             moving = np.flatnonzero(signs).tolist()
-            if moving and moving[0] == 1 and path[0].regular:  # the way begins or ends in one
+            if moving and moving[0] == 1 and path[0].regular:  # the path begins or ends in one
                 found.append((0, path[0], label))
             if moving and moving[-1] == len(path) - 2 and path[-1].regular:
                 found.append((len(path) - 1, path[-1], label))
@@ -539,14 +539,14 @@ class Follower:
 
 
 def _quintic(xi: Array, v0: Array, v1: Array, a0: Array, a1: Array, h: float) -> Array:
-    """Coefficients (6, n) of powers of z in [0, 1], from 0 to xi, with these derivatives by s = h z at both ends."""
+    """Quintic coefficients (6, n) in z in [0, 1], from 0 to xi, with these derivatives by s = h z at both ends."""
     b = np.array([xi - h * v0 - h * h / 2 * a0, h * (v1 - v0 - h * a0), h * h * (a1 - a0)])
     c = np.array([[10.0, -4.0, 0.5], [-15.0, 7.0, -1.0], [6.0, -3.0, 0.5]]) @ b
     return np.vstack([np.zeros_like(xi), h * v0, h * h / 2 * a0, c])
 
 
 def _values(c: Array, z: float, h: float) -> tuple[Array, Array, Array]:
-    """Value, first and second derivative by s of such a polynomial."""
+    """Value, first and second derivative by s of a quintic of :func:`_quintic`."""
     n = np.arange(6)
     powers = z**n
     first = np.append(0.0, n[1:] * z ** n[:-1])
