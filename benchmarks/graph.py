@@ -38,7 +38,7 @@ from loopdyn.loops.elimination.solver import Elimination
 ACCURATE = 1e-9  # relative error that loopdyn must keep
 SAME_TREE = 1e-9  # relative difference of the trees without loops, above which a comparison would mean nothing:
 # of Pinocchio's accelerations, and of the forces that MuJoCo finds for loopdyn's (its own accelerations lose digits)
-CLOSED = 1e-12  # gap of the loops of a closed state, rad or in sizes of the mechanism
+CLOSED = 1e-12  # largest residual of a closed state, in natural units
 SMALLEST_MOVE = 1e-6  # s at speeds of 1 rad/s: below it the state is the reference pose, where some models do not move
 
 # Proximal settings (mu, iterations) of Pinocchio: the fastest useful one, and the most accurate found on the tower.

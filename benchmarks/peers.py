@@ -422,7 +422,7 @@ class Exudyn:
         self.mbs.Assemble()
 
     def solve(self, span: float, steps: int) -> tuple[Vector, Vector]:
-        """Coordinates and speeds after so many steps of its generalised-alpha method, all settings its defaults."""
+        """Coordinates and speeds after steps of its generalised-alpha method with default settings."""
         settings = self.exu.SimulationSettings()
         integration = settings.timeIntegration
         integration.numberOfSteps, integration.endTime, integration.verboseMode = steps, span, 0

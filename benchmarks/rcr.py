@@ -8,7 +8,7 @@ with speeds that follow at each evaluation, as its runs have it, and without (th
 All but the traditional one are timed inside a compiled loop; that one from Python, where it lives. Calls take turns,
 the shortest counts. Operations are counted by running the kernels on numbers that count (counting.py).
 
-The four-bar stands beside Pinocchio's `constraintDynamics`. That call is given coordinates and speeds that meet the
+The four-bar is compared with Pinocchio's `constraintDynamics`. That call is given coordinates and speeds that meet the
 constraints and solves for no speeds, so "speeds given" does the same; "rcr" itself does more, as runs need it.
 """
 
@@ -49,7 +49,7 @@ def of_tree(ints, floats, work, times):
 
 @kernel(short_loops=True)
 def of_rcr(ints, floats, work, times):
-    """The same."""
+    """`times` evaluations of `rcr`, likewise."""
     status = 0
     for k in range(times):
         work[1] += 1e-9 * (1 - 2 * (k % 2))
@@ -59,7 +59,7 @@ def of_rcr(ints, floats, work, times):
 
 @kernel(short_loops=True)
 def of_graph(ints, floats, work, times):
-    """The same."""
+    """`times` evaluations of `graph`, likewise."""
     status = 0
     for k in range(times):
         work[1] += 1e-9 * (1 - 2 * (k % 2))

@@ -36,7 +36,7 @@ Link = tuple[np.ndarray, np.ndarray, float, np.ndarray, np.ndarray]
 
 
 def links(n: int) -> list[Link]:
-    """Of n bodies: offset of the joint from the one before, axis, mass, centre of mass from the joint, inertia."""
+    """Data of n bodies: offset from the previous joint, axis, mass, centre of mass from the joint, inertia."""
     rng = np.random.default_rng(0)
     found = []
     for _ in range(n):
