@@ -286,7 +286,7 @@ class Force(Spec):
         return None
 
     def sticks(self) -> bool:
-        """Whether it has static friction, so that an equilibrium has others around it."""
+        """Whether it is dry friction, which holds small loads: an equilibrium then has others around it."""
         return False
 
 
