@@ -1,7 +1,7 @@
 """Size, time and error of the equations of Mufti 1983 for 3 to 100 bodies, dense and sparse.
 
-The comparison that the report's conclusion says is missing. Run it with ``python benchmarks/absolute.py``; with
-``--write`` the table and the plot of ``docs/theory/absolute.md`` are renewed.
+The comparison that the report's conclusion calls for. Run it with ``python benchmarks/absolute.py``; with
+``--write`` the table and the plot of ``docs/theory/absolute.md`` are updated.
 
 Each time is the best of several, from lever arms, velocities and loads to all accelerations and constraint loads.
 The error is the largest difference from a solution of eq. (10), (49) or (63) refined with residuals in extended

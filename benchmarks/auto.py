@@ -1,10 +1,10 @@
-"""Whole runs by `auto` beside those of its parts, on mechanisms whose motion is regular; momentum steps against size.
+"""Whole runs of `auto` compared with those of its parts, on regular motions; momentum steps against size.
 
     python benchmarks/auto.py [--quick] [--json FILE] [--markdown FILE]
 
-Every run is 1 s (Andrews' squeezer 0.03 s; Bennett's linkage 20 s, in which it comes by low indicators again and
-again) at a tolerance of 1e-8; times are those of integrating alone, the shortest of several in turns. Goal: at most 1.3
-of the fastest part. Steps of `momentum` are timed on n_four_bar with dense matrices and by elimination.
+Every run is 1 s (Andrews' squeezer 0.03 s; Bennett's linkage 20 s, with low indicators again and again) at a tolerance
+of 1e-8; times are those of the integration alone, the shortest of several in turns. Goal: at most 1.3 times the fastest
+part. Steps of `momentum` are timed on n_four_bar with dense matrices and by elimination.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ LARGEST_DENSE, STEP = 80, 5e-3  # windows for which dense steps are made; size o
 
 
 def seconds(system: ld.System, state: ld.State, time: float, formulation: str) -> float | None:
-    """Of integrating; None if the formulation cannot treat the system or does not reach the end."""
+    """Time of the integration; None if the formulation does not support the system or does not reach the end."""
     span = (state.t, state.t + time)
     try:
         run = ld.simulate(system, state, span, t_eval=[span[1]], formulation=formulation, progress=False)
@@ -41,7 +41,7 @@ def seconds(system: ld.System, state: ld.State, time: float, formulation: str) -
 
 
 def momentum_steps(sizes: Sequence[int], repeats: int) -> list[Figure]:
-    """Of order two on windows of several sizes, and the exponent with which their time grows."""
+    """Times of steps of order two on windows of several sizes, and the growth exponent."""
     figures, ours = [], []
     for count in sizes:
         system = ld.library.n_four_bar(count).compile()

@@ -1,4 +1,4 @@
-"""What the benchmarks share: figures with goals, the shortest time of calls in turns, tables."""
+"""Shared by the benchmarks: figures with goals, the shortest time of alternating calls, tables."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ import loopdyn as ld
 
 @dataclass
 class Figure:
-    """One measured number, and what it should be."""
+    """A measured value, and its goal."""
 
     name: str
     value: float
@@ -41,7 +41,7 @@ class Figure:
 def shortest(calls: dict[str, Callable[[int], object]], repeats: int, seconds: float) -> dict[str, float]:
     """Shortest time per evaluation of each, in turns; call(k) does k evaluations, about `seconds` at a time.
 
-    Slices are short, so that some of them are not disturbed on a machine that has other things to do.
+    Slices are short, so that some of them are undisturbed on a machine that does other work.
     """
     times, best = {}, {}
     for name, call in calls.items():
@@ -92,7 +92,7 @@ def shuffled(m: ld.Mechanism) -> ld.Mechanism:
 
 
 def settings(packages: Sequence[str]) -> dict[str, str]:
-    """Versions of `packages` as they are called on PyPI, and the machine."""
+    """Versions of `packages`, by their names on PyPI, and the machine."""
     cpu = platform.processor() or platform.machine()
     info = Path("/proc/cpuinfo")
     if info.exists():
@@ -147,7 +147,7 @@ def command_line(about: str, given: list[str] | None, plot: bool = False) -> arg
 
 
 def save(figures: list[Figure], facts: dict[str, str], given: argparse.Namespace, **more: object) -> None:
-    """Write the files that were asked for; `more` goes into the JSON file."""
+    """Write the requested files; `more` goes into the JSON file."""
     if given.json:
         content = {"settings": facts, "figures": [asdict(f) for f in figures], **more}
         given.json.write_text(json.dumps(content, indent=1) + "\n")

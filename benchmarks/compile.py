@@ -3,12 +3,12 @@
     python benchmarks/compile.py                        # the uses of `loopdyn warm --all`, one process
     python benchmarks/compile.py accelerations runs     # some of them
     python benchmarks/compile.py --save before.json
-    python benchmarks/compile.py --against before.json  # with the figures before beside
-    python benchmarks/compile.py --import               # `import loopdyn` beside `import numpy, scipy.linalg`
-    python benchmarks/compile.py --whole                # `loopdyn warm` and `loopdyn warm --all` on the clock
+    python benchmarks/compile.py --against before.json  # compared with earlier figures
+    python benchmarks/compile.py --import               # `import loopdyn` and `import numpy, scipy.linalg`
+    python benchmarks/compile.py --whole                # wall time of `loopdyn warm` and `loopdyn warm --all`
 
-Seconds of CPU are those of one process and do not depend on what else runs; `--whole` gives seconds on the clock and
-means something only on a quiet machine.
+CPU seconds are those of one process and do not depend on other processes; `--whole` gives wall time, which is
+meaningful only on a quiet machine.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from numba.core.codegen import JITCPUCodegen
 
 
 class Counter(event.Listener):
-    """CPU seconds of each compiled function, without those of the functions that are compiled on the way."""
+    """CPU seconds of each compiled function, without those of the functions compiled meanwhile."""
 
     def __init__(self):
         self.open, self.functions = [], {}

@@ -1,11 +1,11 @@
-"""Operations of the ladder of Fig. 11, counted: the sources of the kernels run as plain Python on numbers that count.
+"""Operation counts of the ladder of Fig. 11: the kernels run as plain Python on numbers that count operations.
 
     NUMBA_DISABLE_JIT=1 python -c "import counting; counting.report([10, 20])"
 
 Every addition, subtraction, multiplication, division, root and trigonometric function of two numbers that depend on the
 state or the model counts as one; those with a zero or one that a general loop happens to contain count too, as they are
-carried out. Indices, comparisons and copies do not count. What is not a kernel, the dense matrix of the traditional
-method, is counted by formula.
+carried out. Indices, comparisons and copies do not count. The dense matrix of the traditional method, which is not a
+kernel, is counted by formula.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class Counted:
 
 
 def counted(array: np.ndarray) -> np.ndarray:
-    """The same numbers, counting."""
+    """The array with counting numbers."""
     out = np.empty(array.shape, object)
     out[...] = [Counted(x) for x in array]
     return out

@@ -1,4 +1,4 @@
-"""Closed loops beside MuJoCo, Pinocchio and SciPy, in one run: time per body and error of `Graph`, growth, memory.
+"""Closed loops compared with MuJoCo, Pinocchio and SciPy in one run: time per body, error, growth, memory of `Graph`.
 
     python benchmarks/graph.py [--quick] [--json FILE] [--markdown FILE]
 
@@ -38,7 +38,7 @@ from loopdyn.loops.elimination.solver import Elimination
 ACCURATE = 1e-9  # relative error that loopdyn must keep
 SAME_TREE = 1e-9  # relative difference of the trees without loops, above which a comparison would mean nothing:
 # of Pinocchio's accelerations, and of the forces that MuJoCo finds for loopdyn's (its own accelerations lose digits)
-CLOSED = 1e-12  # gap of the loops of a closed state, rad or in sizes of the mechanism
+CLOSED = 1e-12  # largest residual of a closed state, in natural units
 SMALLEST_MOVE = 1e-6  # s at speeds of 1 rad/s: below it the state is the reference pose, where some models do not move
 
 # Proximal settings (mu, iterations) of Pinocchio: the fastest useful one, and the most accurate found on the tower.
@@ -80,7 +80,7 @@ CELLS = {"star_ladder": 2, "n_four_bar": 2, "tower": 3}  # bodies of a cell
 
 
 def closed_state(elimination: Elimination) -> ld.State:
-    """A closed state beside the reference pose, with speeds of 1 rad/s in the mean square."""
+    """A closed state near the reference pose, with speeds of 1 rad/s root mean square."""
     system = elimination.system
     v = np.random.default_rng(0).normal(size=system.nv)
     state = elimination.project(ld.State(0.0, system.q_reference, v), 3)
@@ -90,16 +90,16 @@ def closed_state(elimination: Elimination) -> ld.State:
         while not gap(elimination, moved) < CLOSED:  # at the end of a long chain a small move is a large one
             move *= 0.5
             if move < SMALLEST_MOVE:
-                raise RuntimeError(f"'{system.name}': no closed state was found beside the reference pose")
+                raise RuntimeError(f"'{system.name}': no closed state was found near the reference pose")
             moved = elimination.project(ld.State(0.0, state.q + move * v, v), 10)
         state = moved
     return ld.State(0.0, state.q, state.v / np.sqrt(np.mean(state.v**2)))
 
 
 def gap(elimination: Elimination, state: ld.State) -> float:
-    """What is open, rad or sizes of the mechanism.
+    """Residual of the constraints in natural units.
 
-    Not by the change of q: coordinates of a tower of 1000 stages turn rounding into 1e-9.
+    The change of q would not do: coordinates of a tower of 1000 stages amplify rounding to 1e-9.
     """
     elimination.set_state(state.t, state.q, state.v)
     elimination.run(accelerate)
@@ -108,7 +108,7 @@ def gap(elimination: Elimination, state: ld.State) -> float:
 
 @kernel(short_loops=True)
 def evaluate(ints, floats, work, times):
-    """So many evaluations inside one compiled loop; the first coordinate changes from one to the next."""
+    """`times` evaluations inside one compiled loop; the first coordinate changes from one to the next."""
     status = 0
     for k in range(times):
         work[1] += 1e-9 * (1 - 2 * (k % 2))
@@ -124,11 +124,11 @@ def relative(a: np.ndarray, exact: np.ndarray) -> float:
     return float(np.abs(a - exact).max() / np.abs(exact).max())
 
 
-# ------------------------------------------------------------------------------------------------ beside the others
+# ------------------------------------------------------------------------------------------ compared with others
 
 
 class Comparison:
-    """One mechanism in all engines: their calls, and the errors of what they return."""
+    """One mechanism in all engines: their calls, and the errors of their results."""
 
     def __init__(self, case: Case):
         self.system = case.mechanism().compile()
@@ -260,8 +260,8 @@ def _is_peer(name: str, which: str) -> bool:
 def growth(family: str, bodies: list[int], repeats: int, seconds: float) -> list[Figure]:
     """Time per body of growing mechanisms inside the compiled loop; sizes take turns, too.
 
-    Each turn is long enough for ten evaluations of the largest: the first has to bring back what others have driven out
-    of the caches, which is not how a run calls it.
+    Each turn is long enough for ten evaluations of the largest: the first one must reload the caches after the others,
+    which does not happen in a run.
     """
     found = {}
     for n in bodies:
@@ -288,7 +288,7 @@ def memory(elimination: Elimination) -> float:
 
 
 def order_of_file(case: Case, repeats: int, seconds: float) -> list[Figure]:
-    """How much time and result depend on the order in which bodies and joints are given."""
+    """Dependence of time and result on the order in which bodies and joints are given."""
     mechanism = case.mechanism()
     systems = {"given": mechanism.compile(), "shuffled": shuffled(mechanism).compile()}
     eliminations = {name: Elimination(s, s.state()) for name, s in systems.items()}
@@ -309,9 +309,9 @@ def order_of_file(case: Case, repeats: int, seconds: float) -> list[Figure]:
 
 
 def allocations(case: Case, times: int) -> list[Figure]:
-    """What so many evaluations allocate more than one does: arrays by Numba's count, bytes by tracemalloc's.
+    """Allocations of `times` evaluations less those of one: arrays counted by Numba, bytes by tracemalloc.
 
-    The call itself, whatever it computes, allocates a handle for each array that comes from Python.
+    The call itself allocates a handle for each array that comes from Python.
     """
     system = case.mechanism().compile()
     elimination = Elimination(system, system.state())

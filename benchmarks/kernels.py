@@ -1,4 +1,4 @@
-"""Speed of the kernels beside that of another checkout: evaluations by `graph`, and runs by several formulations.
+"""Speed of the kernels, also compared with another checkout: evaluations of `graph`, runs of several formulations.
 
     python benchmarks/kernels.py                    # microseconds per evaluation, seconds per run
     python benchmarks/kernels.py --beside ../other  # the same with the sources of another checkout, taken in turn
@@ -72,7 +72,7 @@ def measured():
 
 
 def of_checkout(folder):
-    """The same measurement with the sources of a folder."""
+    """Measure with the sources of another folder."""
     environment = os.environ | {"PYTHONPATH": str(Path(folder).resolve() / "src")}
     command = [sys.executable, "-W", "ignore", __file__, "--json"]
     done = subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE, text=True)

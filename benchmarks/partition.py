@@ -1,4 +1,4 @@
-"""Minimal coordinates: cost of an evaluation and of a check of the criterion, beside Graph, Relative and the oracle.
+"""Minimal coordinates: cost of an evaluation and of the criterion, compared with Graph, Relative and the oracle.
 
     python benchmarks/partition.py [--quick] [--json FILE] [--markdown FILE]
 
@@ -9,7 +9,7 @@ inside a compiled loop, where integrators call them, and their ratio is taken th
 accelerations over the largest one, against the oracle.
 
 Reactions by the schemes (35), (37), (38) of Blajer 1994 are timed with the same dense routines (LAPACK by NumPy) once
-M, h, J and the accelerations are known, and beside `loopdyn.reactions`, which does all joints.
+M, h, J and the accelerations are known, and compared with `loopdyn.reactions`, which covers all joints.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ SHARE = 0.30  # of an evaluation that a check of the criterion may take
 
 
 def train(freedoms: int, speeds: int) -> ld.Mechanism:
-    """Arm and train of four-bars with lengths that are no two alike."""
+    """Arm and train of four-bars, all with different lengths."""
     m = ld.Mechanism(f"train k={freedoms} n={speeds}", gravity=(0, -9.81, 0))
     pin, base, at = ld.Revolute(axis=(0, 0, 1)), m.ground, np.zeros(3)
 

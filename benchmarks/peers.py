@@ -66,7 +66,7 @@ class Closure:
 
 @dataclass(frozen=True)
 class Mechanism:
-    """What all engines are given."""
+    """Input of all engines."""
 
     links: tuple[Link | None, ...]  # the ground first, None
     closures: tuple[Closure, ...]
@@ -120,7 +120,7 @@ class Mechanism:
         return bool(np.abs(np.cross(axes, axes[0])).max() < 1e-9)
 
     def depth_first(self) -> list[int]:
-        """Bodies, every branch in one piece: what Pinocchio's sparse factors expect."""
+        """Bodies with every branch contiguous, as Pinocchio's sparse factors expect."""
         children: list[list[int]] = [[] for _ in self.links]
         for i in range(1, len(self.links)):
             children[self.links[i].parent].append(i)
@@ -133,7 +133,7 @@ class Mechanism:
 
 
 def describe(system: ld.System, springs: dict[str, tuple[float, float]] | None = None) -> Mechanism:
-    """Read a compiled system; its forces are not read: stiffness and damping of freedoms are given by their labels."""
+    """Read a compiled system without its forces; stiffness and damping of freedoms are given by label."""
     model = system.model
     stiffness, damping = np.zeros(system.nv), np.zeros(system.nv)
     for label, values in (springs or {}).items():
@@ -240,7 +240,7 @@ class MuJoCo:
         self.forward(self.model, self.data)
 
     def steps(self, times: int) -> None:
-        """So many steps, which are mj_forward and an integration, in a loop of its own without Python."""
+        """Make steps, each mj_forward and an integration, in MuJoCo's own loop without Python."""
         self.step(self.model, self.data, nstep=times)
 
     def force_missing(self, a: Vector) -> float:
@@ -422,7 +422,7 @@ class Exudyn:
         self.mbs.Assemble()
 
     def solve(self, span: float, steps: int) -> tuple[Vector, Vector]:
-        """Coordinates and speeds after so many steps of its generalised-alpha method, all settings its defaults."""
+        """Coordinates and speeds after steps of its generalised-alpha method with default settings."""
         settings = self.exu.SimulationSettings()
         integration = settings.timeIntegration
         integration.numberOfSteps, integration.endTime, integration.verboseMode = steps, span, 0

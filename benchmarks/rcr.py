@@ -8,7 +8,7 @@ with speeds that follow at each evaluation, as its runs have it, and without (th
 All but the traditional one are timed inside a compiled loop; that one from Python, where it lives. Calls take turns,
 the shortest counts. Operations are counted by running the kernels on numbers that count (counting.py).
 
-The four-bar stands beside Pinocchio's `constraintDynamics`. That call is given coordinates and speeds that meet the
+The four-bar is compared with Pinocchio's `constraintDynamics`. That call is given coordinates and speeds that meet the
 constraints and solves for no speeds, so "speeds given" does the same; "rcr" itself does more, as runs need it.
 """
 
@@ -39,7 +39,7 @@ FAST_CONSTRAINTS = (1e-10, 1)  # mu and iterations of Pinocchio, the fastest use
 
 @kernel(short_loops=True)
 def of_tree(ints, floats, work, times):
-    """So many evaluations inside one compiled loop; the first coordinate changes from one to the next."""
+    """`times` evaluations inside one compiled loop; the first coordinate changes from one to the next."""
     status = 0
     for k in range(times):
         work[1] += 1e-9 * (1 - 2 * (k % 2))
@@ -49,7 +49,7 @@ def of_tree(ints, floats, work, times):
 
 @kernel(short_loops=True)
 def of_rcr(ints, floats, work, times):
-    """The same."""
+    """`times` evaluations of `rcr`, likewise."""
     status = 0
     for k in range(times):
         work[1] += 1e-9 * (1 - 2 * (k % 2))
@@ -59,7 +59,7 @@ def of_rcr(ints, floats, work, times):
 
 @kernel(short_loops=True)
 def of_graph(ints, floats, work, times):
-    """The same."""
+    """`times` evaluations of `graph`, likewise."""
     status = 0
     for k in range(times):
         work[1] += 1e-9 * (1 - 2 * (k % 2))
@@ -109,7 +109,7 @@ METHODS = ("tree", "traditional", "rcr", "rcr, speeds given", "graph")
 
 
 def error(case: Case) -> float:
-    """Of `rcr` against `graph`, which has been compared with the oracle and with other engines."""
+    """Error of `rcr` against `graph`, which has been compared with the oracle and with other engines."""
     s = case.state
     a, b = (x.accelerations(s.t, s.q, s.v).copy() for x in (case.solver, case.graph))
     return float(np.abs(a - b).max() / np.abs(b).max())
@@ -143,7 +143,7 @@ def growth(sizes: list[int], repeats: int, seconds: float) -> tuple[list[Figure]
 
 
 def operations(sizes: list[int]) -> list[Figure]:
-    """Counted operations per cell: what each more cell takes, and how they grow."""
+    """Counted operations: those of each additional cell, and their growth."""
     _, output = in_new_process(f"import counting; counting.report({sizes})", NUMBA_DISABLE_JIT="1")
     counts = {int(L): found for L, found in json.loads(output).items()}
     a, b = counts[sizes[-2]], counts[sizes[-1]]
@@ -163,7 +163,7 @@ def operations(sizes: list[int]) -> list[Figure]:
 
 
 def order_of_file(L: int, repeats: int, seconds: float) -> list[Figure]:
-    """How much time and result depend on the order in which bodies and joints are given."""
+    """Dependence of time and result on the order in which bodies and joints are given."""
     cases = {"given": Case(*ladder(L)), "shuffled": Case(*ladder(L, shuffled))}
     found = {}
     for name, x in cases.items():
@@ -191,7 +191,7 @@ def widths(stages: list[int], repeats: int, seconds: float) -> list[Figure]:
 
 
 def four_bar(repeats: int, seconds: float) -> list[Figure]:
-    """Beside Pinocchio's call, which takes the speeds as they are given.
+    """Comparison with Pinocchio's call, which does not correct the speeds.
 
     Its hinge is closed by one point, which is enough in a plane, and by two, as a hinge in space needs.
     """

@@ -20,7 +20,7 @@ ROUNDING = 1e-9  # of one plus the number: 100 steps, each with rounding amplifi
 
 
 def runs() -> dict[str, np.ndarray]:
-    """Of each run its counts of steps, rejected ones and evaluations, and the last state; of one refused, nothing."""
+    """Counts of steps, rejections and evaluations, and the last state of each run; nothing for refused ones."""
     found = {}
     for name, build in ld.library.ALL.items():
         system = build().compile()
@@ -39,7 +39,7 @@ def runs() -> dict[str, np.ndarray]:
 
 
 def differences(before: dict[str, np.ndarray], after: dict[str, np.ndarray]) -> list[str]:
-    """What differs, in words."""
+    """Differences in words."""
     found = [f"{key}: run by one and refused by the other" for key in before.keys() ^ after.keys()]
     for key in before.keys() & after.keys():
         a, b = before[key], after[key]

@@ -1,4 +1,4 @@
-"""Whole simulations beside MuJoCo, Pinocchio and, where installed, Exudyn, in one run: time against error.
+"""Whole simulations compared with MuJoCo, Pinocchio and, if installed, Exudyn in one run: time against error.
 
     python benchmarks/simulate.py [--quick] [--json FILE] [--markdown FILE] [--plot FILE]
 
@@ -39,8 +39,8 @@ TIGHTEST = 1e-12  # rtol of the judge
 SAME_TREE = 1e-9  # relative difference of the trees without loops, above which a comparison would mean nothing
 PROXIMAL = (1e-10, 2)  # mu and iterations of Pinocchio: the fewest that bring the rows of these models to rounding
 STEPS = (1e-1, 5e-2, 2e-2, 1e-2, 5e-3, 2e-3, 1e-3, 5e-4, 2e-4, 1e-4)  # s
-LOST = 1e6  # rad, m, per s: beyond it a run has blown up
-LONG = 0.5  # seconds that are spent on repeating one run
+LOST = 1e6  # rad, m, per s: beyond it a run has diverged
+LONG = 0.5  # seconds spent on repeating one run
 FEWER = 5  # times as many simulations as packagings of their results
 LARGE = 15  # bodies above which Exudyn's smallest steps are left out
 STIFFEST = 2.0  # steps: the shortest time constant of constraints that MuJoCo allows
@@ -103,7 +103,7 @@ class Problem:
         return np.full(self.system.nq, np.nan), np.full(self.system.nv, np.nan)
 
     def state(self, angles: np.ndarray, rates: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Coordinates and speeds from those of another engine, which may have lost its way."""
+        """Coordinates and speeds from those of another engine, which may have diverged."""
         known = np.abs(angles).max() < LOST and np.abs(rates).max() < LOST
         return self.described.state(angles, rates) if known else self.nowhere
 
@@ -120,7 +120,7 @@ class Problem:
         return path.q[-1], path.v[-1]
 
     def error(self, q: np.ndarray, v: np.ndarray) -> float:
-        """Of a state at the end."""
+        """Error of a state at the end."""
         exact, fastest = self.judge, np.abs(self.judge[1]).max()
         if not (np.isfinite(q).all() and np.isfinite(v).all()):
             return np.inf
@@ -149,7 +149,7 @@ class Problem:
 
 
 def four_bar_exact(problem: Problem) -> tuple[np.ndarray, np.ndarray]:
-    """A table that other equations made, see problem.md beside it; angles from +x against turns of the joints."""
+    """End state from a table of independent equations (problem.md next to it), whose angles are counted from +x."""
     with REFERENCE.open() as file:
         row = next(row for row in csv.DictReader(file) if float(row["t"]) == problem.span)
     with REFERENCE.open() as file:
@@ -162,7 +162,7 @@ def four_bar_exact(problem: Problem) -> tuple[np.ndarray, np.ndarray]:
 
 
 def parallelogram_exact(problem: Problem) -> tuple[np.ndarray, np.ndarray]:
-    """n_four_bar as the pendulum it is: cranks turn alike, couplers translate."""
+    """n_four_bar as a pendulum: all cranks have the same angle, couplers translate."""
     s = problem.system
     cranks = sum(label.startswith("A") for label in s.speeds)
     couplers = cranks - 1
@@ -187,7 +187,7 @@ def problems() -> list[Problem]:
         Problem("four_bar", turned(library.four_bar()), 1.0, exact=four_bar_exact),
         Problem("stewart_6ups", turned(platform), 1.0, pushed, dict.fromkeys(legs, spring)),
         Problem("star_ladder(10)", turned(library.star_ladder(10)), 1.0),
-        # at 0.72 s all links lie in one line, where N freedoms more appear: see `through_the_flat_pose`
+        # at 0.72 s all links are collinear, where N more freedoms appear: see `through_the_flat_pose`
         Problem("n_four_bar(40), 0.7 s", turned(library.n_four_bar(40)), 0.7, exact=parallelogram_exact),
     ]
 
@@ -282,7 +282,7 @@ def pinocchio_entries(problem: Problem, quick: bool) -> list[Entry]:
 
 
 def exudyn_entries(problem: Problem, quick: bool) -> list[Entry]:
-    """None where it is not installed."""
+    """Exudyn, or None if it is not installed."""
     if find_spec("exudyn") is None:
         return []
     described = problem.described
@@ -333,9 +333,9 @@ def curves(problem: Problem, quick: bool, repeats: int) -> list[Point]:
 
 
 def time_at(points: Sequence[Point], error: float) -> float:
-    """Shortest time in which an engine gets below an error: between two of its settings on a straight line of logs.
+    """Shortest time in which an engine gets below an error, interpolated linearly in logarithms between two settings.
 
-    Infinite where none of its runs gets there.
+    Infinite if none of its runs gets there.
     """
     good = [p for p in points if p.error <= error]
     if not good:
@@ -350,7 +350,7 @@ def time_at(points: Sequence[Point], error: float) -> float:
 
 
 def summary(problem: Problem, points: list[Point]) -> list[Figure]:
-    """Time of each engine for the error that is asked for, and ours over that of the best of the others."""
+    """Time of each engine for the required error, and ours over that of the best of the others."""
     engines = list(dict.fromkeys(p.engine for p in points))
     best = {e: time_at([p for p in points if p.engine == e], GOAL_ERROR) for e in engines}
     figures = []
@@ -367,7 +367,7 @@ def summary(problem: Problem, points: list[Point]) -> list[Figure]:
 
 
 def judges(problem: Problem, points: list[Point]) -> list[Figure]:
-    """How far others are from the judge: another formulation of ours, and the best of another engine."""
+    """Errors of others against the reference: another formulation of ours, and the best of another engine."""
     other = problem.run("relative", rtol=1e-11).raise_if_failed().path
     found = {
         "relative, rtol 1e-11": problem.error(other.q[-1], other.v[-1]),
@@ -380,7 +380,7 @@ def judges(problem: Problem, points: list[Point]) -> list[Figure]:
 
 
 def apart(problem: Problem, repeats: int) -> list[Figure]:
-    """What the integration of loopdyn does not contain: preparing it, and labelled results."""
+    """Time outside the integration of loopdyn: preparation, and labelled results."""
     times = np.linspace(0.0, problem.span, 101)
     whole, prepared, inside, data = [], [], [], []
     for n in range(repeats):
@@ -402,7 +402,7 @@ def apart(problem: Problem, repeats: int) -> list[Figure]:
 
 
 def through_the_flat_pose(quick: bool) -> list[Figure]:
-    """1 s of n_four_bar: through a pose where the rank drops; errors after it, or not a number where a run refuses."""
+    """1 s of n_four_bar through a pose where the rank drops; errors after it, or NaN if a run fails."""
     size = 4 if quick else 40
     problem = Problem(
         f"n_four_bar({size}), 1 s", ld.library.turned(ld.library.n_four_bar(size)), 1.0, exact=parallelogram_exact

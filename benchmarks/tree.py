@@ -1,8 +1,8 @@
-"""Tree dynamics beside Pinocchio, in one run: time and error of the articulated-body algorithm, growth, start-up.
+"""Tree dynamics compared with Pinocchio in one run: time and error of the articulated-body algorithm, growth, start-up.
 
     python benchmarks/tree.py [--quick] [--json FILE] [--markdown FILE]
 
-Like is compared with like: a call from Python beside Pinocchio's call from Python, with the state given in arrays.
+Like is compared with like: a call from Python with Pinocchio's call from Python, with the state given in arrays.
 Inside a compiled loop, where loopdyn's integrators call it, there is no call from Python to pay for; its ratio to
 Pinocchio's call from Python is labelled so. Both engines do the same chain of revolute joints in generic orientation,
 at the same state, and their calls alternate: what disturbs the machine disturbs both, and the shortest of many repeats
@@ -36,7 +36,7 @@ Link = tuple[np.ndarray, np.ndarray, float, np.ndarray, np.ndarray]
 
 
 def links(n: int) -> list[Link]:
-    """Of n bodies: offset of the joint from the one before, axis, mass, centre of mass from the joint, inertia."""
+    """Data of n bodies: offset from the previous joint, axis, mass, centre of mass from the joint, inertia."""
     rng = np.random.default_rng(0)
     found = []
     for _ in range(n):
@@ -81,14 +81,14 @@ def pinocchio_chain(chain: list[Link]):
 
 
 def state(n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """q, v, tau; slow enough that a long chain does not whirl its end away."""
+    """q, v, tau; slow enough that the end of a long chain does not get too fast."""
     rng = np.random.default_rng(1)
     return rng.uniform(-np.pi, np.pi, n), rng.normal(size=n) / np.sqrt(n), rng.normal(size=n)
 
 
 @kernel
 def evaluate(ints, floats, work, times):
-    """So many evaluations inside one compiled loop; the state changes from one to the next."""
+    """`times` evaluations inside one compiled loop; the state changes from one to the next."""
     model, data = open_model(ints, floats), open_work(ints, work)
     status = 0
     for k in range(times):

@@ -1,4 +1,4 @@
-"""What tests compute on their own, in plain NumPy and SciPy, to compare loopdyn with.
+"""Independent computations in plain NumPy and SciPy, with which tests compare loopdyn.
 
 Nothing here calls a kernel of loopdyn for the quantity that is judged. Where a state has to be brought to another
 system (:func:`transfer`), the tests check afterwards that the poses and velocities of all bodies are the same.
@@ -91,7 +91,7 @@ def random_state(system: ld.System, rng: np.random.Generator, spread: float = 1.
 def closed_state(system: ld.System, rng: np.random.Generator, spread: float = 0.1, t: float = 0.0) -> ld.State:
     """A state near the reference pose that meets all rows at position and velocity level, by Newton's method.
 
-    Where a start cannot be closed, a nearer one is taken.
+    If a start cannot be closed, one nearer to the reference pose is used.
     """
     for _ in range(20):
         state = random_state(system, rng, spread, t)
@@ -155,7 +155,7 @@ def assert_same_motion(
     Q: np.ndarray | None = None,
     accelerations: bool = True,
 ) -> None:
-    """All bodies move alike, whatever their order; with `Q`, the second is the first seen in turned axes."""
+    """All bodies have the same motion, in any order; with `Q`, the second is the first in rotated axes."""
     Q = np.eye(3) if Q is None else Q
     where = [b.bodies.index(name) for name in a.bodies]
     fields = ["position", "velocity", "angular_velocity"]
@@ -188,7 +188,7 @@ LABELS = {
     "weld": ([], []),
 }
 
-# What each row of a cut joint forbids, in F axes (docs/notation.md).
+# Motion that each row of a cut joint prevents, in F axes (docs/notation.md).
 ROWS = {
     "revolute": ("mx", "my", "fx", "fy", "fz"),
     "prismatic": ("mx", "my", "mz", "fx", "fy"),

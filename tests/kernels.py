@@ -1,4 +1,4 @@
-"""What is asked of the kernels of several formulations."""
+"""Checks of the kernels of several formulations."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CALLS = 100
 
 
 def check_nothing_is_allocated(functions: Sequence[Any], arrays: tuple[Any, ...]) -> None:
-    """Calls of kernels allocate no more than those of one that does nothing: handles of the arrays."""
+    """Calls of kernels allocate no more than those of an empty one: handles of the arrays."""
     if not hasattr(nothing, "overloads"):
         pytest.skip("with the JIT off")
 

@@ -129,7 +129,7 @@ def add_loads(m: ld.Mechanism, joint: str) -> ld.Mechanism:
 
 
 def poison(e: Elimination) -> None:
-    """NaN into all work but what is read as input: loads from outside, turns of angles, floors and least pivot."""
+    """Write NaN to all of the work array except inputs: external loads, turns of angles, floors and least pivot."""
     given_numbers = e.views.diagnostics[layout.WEAKEST_PIVOT :].copy()
     e.arrays[2][:] = np.nan
     for given in (e.work.tau, e.work.near, e.views.floor):

@@ -1,4 +1,4 @@
-"""Seeded mutations of model files: what a slip of the hand, a wrong export or ill will makes of a sound file."""
+"""Seeded mutations of model files, as typing errors, wrong exports or malice produce them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A motion to look at that needs no integrator: the loops closed anew at each of a row of given coordinates."""
+"""Motions for plots without an integrator: the loops are closed at each of a sequence of given coordinates."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ COMPONENTS = ("tx", "ty", "tz", "fx", "fy", "fz")
 
 @dataclass
 class Sweep:
-    """What plots and pages need of a run."""
+    """The part of a run that plots and pages need."""
 
     system: ld.System
     data: xr.Dataset
@@ -26,7 +26,7 @@ class Sweep:
         return np.array([m.position for m in motions]), np.array([m.rotation for m in motions])
 
     def repeated(self, n: int) -> Sweep:
-        """The same moments over and over, at n times one after the other."""
+        """The same states repeated, at n successive times."""
         which = np.arange(n) % len(self.states)
         data = self.data.isel(time=which).assign_coords(time=np.linspace(0.0, 10.0, n))
         return Sweep(self.system, data, [self.states[k] for k in which])

@@ -202,7 +202,7 @@ def simple() -> ld.Mechanism:
 
 def test_refusals_are_in_words():
     assert HuangSolver.refusal(simple().compile(free=["b"])) is None
-    assert "body 'b' hangs on joint 'A'" in HuangSolver.refusal(simple().compile())
+    assert "body 'b' is carried by joint 'A'" in HuangSolver.refusal(simple().compile())
     assert "compile(free=[...])" in HuangSolver.refusal(simple().compile())
     m = simple()
     m.add_body("c", ld.Inertia.sphere(mass=1.0, radius=0.1))

@@ -251,7 +251,7 @@ def test_a_curve_in_other_units_is_the_same_curve():
         ({"points": CIRCLE[:1]}, "too few points"),
         ({"points": CIRCLE[:2], "closed": True}, "too few points"),
         ({"points": [(0, 0, 0), (1, 0, 0), (1, 0, 0)]}, "points 2 and 3 of its curve coincide"),
-        ({"x": "u**2", "u": (-1, 1)}, "stands still at u = 0"),
+        ({"x": "u**2", "u": (-1, 1)}, "zero derivative at u = 0"),
         ({"x": "sqrt(u)", "u": (0, 1)}, "not smooth at u = 0"),
         ({"x": "u", "u": (1, 0)}, "range of 'u' is empty"),
         ({"x": "cos(u)", "y": "sin(u)", "u": (0, 6), "closed": True}, "does not close"),

@@ -181,7 +181,9 @@ def _data(
     speed = np.linalg.norm(c1, axis=1)
     if np.any(speed <= 1e-9 * speed.max()):
         n = int(np.argmin(speed))
-        r.problem(element, f"its curve stands still at u = {u[n]:g}", "Use a parameter that moves along it.", path)
+        r.problem(
+            element, f"its curve has zero derivative at u = {u[n]:g}", "Use a parameter that moves along it.", path
+        )
         return None
     across = _across(c1 / speed[:, None])
     samples = c[:-1] if closed else c

@@ -49,17 +49,17 @@ def root() -> Path:
         return Path(chosen)
     if sys.platform == "win32":
         return Path(os.environ.get("LOCALAPPDATA", tempfile.gettempdir())) / "loopdyn"
-    beside = os.environ.get("XDG_CACHE_HOME")
+    parent = os.environ.get("XDG_CACHE_HOME")
     try:
-        return Path(beside or Path.home() / ".cache") / "loopdyn"
+        return Path(parent or Path.home() / ".cache") / "loopdyn"
     except RuntimeError:  # there is no home directory
         return _folder_of_this_user(Path(tempfile.gettempdir()))
 
 
 @functools.cache
-def _folder_of_this_user(beside: Path) -> Path:
+def _folder_of_this_user(parent: Path) -> Path:
     """Return a folder that only this user can write to: its content is executed."""
-    folder = beside / f"loopdyn-{os.getuid()}"
+    folder = parent / f"loopdyn-{os.getuid()}"
     folder.mkdir(mode=0o700, exist_ok=True)
     if folder.stat().st_uid == os.getuid() and not folder.stat().st_mode & 0o022:
         return folder

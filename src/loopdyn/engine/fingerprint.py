@@ -117,7 +117,7 @@ def parts_of(function: types.FunctionType, is_opened: Callable[[str], bool]) -> 
 
 
 def parts_of_code(code: types.CodeType, doc: str | None = None) -> tuple[Any, ...]:
-    """What `code` computes: no names of files, no lines, and not the docstring `doc`.
+    """Parts of `code` that determine what it computes: without file names, lines and the docstring `doc`.
 
     Examples
     --------

@@ -56,7 +56,7 @@ class Record:
     own: int = 0  # an integer with a meaning defined by the type
 
     def packed(self, force: Force, first_program: int) -> list[int]:
-        """Its row of integers, if its programs are numbered from `first_program` on."""
+        """Row of integers of the force, whose programs are numbered from `first_program` on."""
         f = self.freedom or Freedom(-1, -1, -1, "", False)
         ints = [0] * rec.N_FORCE_INTS
         ints[rec.FORCE_CODE], ints[rec.FORCE_ON] = force.code, force.acts_on
@@ -134,7 +134,7 @@ class Table(Spec):
     outside : {"hold", "extend", "error"}, optional
         Beyond the first and the last point. ``"hold"`` (the default of forces and torques): their values hold, and a
         :class:`LoopdynWarning` says so when the table is first left. ``"extend"`` (the default of motions): the curve
-        goes on along its tangents. ``"error"``: it is an error, and ends a run.
+        is extended along its tangents. ``"error"``: it is an error, and ends a run.
 
     Notes
     -----
@@ -286,7 +286,7 @@ class Force(Spec):
         return None
 
     def sticks(self) -> bool:
-        """Whether it has static friction, so that an equilibrium has others around it."""
+        """Whether it is dry friction, which holds small loads: an equilibrium then has others around it."""
         return False
 
 

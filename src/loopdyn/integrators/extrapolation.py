@@ -136,7 +136,7 @@ class SteppingDriver:
         self.stepper, self.extrapolate = stepper, extrapolate
         self.solver: PassingSolver = stepper.solver  # type: ignore[assignment]
         self.hands_over = False  # whether another method takes over where steps become small
-        self.first = 0.0  # largest size of a step asked for so far, s
+        self.first = 0.0  # largest size of a step requested so far, s
         self.anew = np.nan  # time of the last restart, s: the state there is only as exact as the tolerance
         # start of the present steps: time, coordinates, works and powers
         self.t, self.q = 0.0, np.zeros(stepper.system.nq)
@@ -338,7 +338,7 @@ class SteppingDriver:
                 )
             if self._jump(h) == JUMPED:
                 raise ConvergenceError(
-                    f"a step of {h:.2g} s from t = {t:g} s leads to another circuit, or turns too far to tell. "
+                    f"a step of {h:.2g} s from t = {t:g} s leads to another circuit, or is too long to be certain. "
                     "Use a smaller step."
                 )
         works = m.y[2 * nv :] + 0.5 * h * (m.k[0, 2 * nv :] + self._powers(t + h, q, v))

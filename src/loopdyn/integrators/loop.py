@@ -64,7 +64,7 @@ from loopdyn.tree.turns import count
 
 # How a chunk of steps ended.
 RUNNING, FINISHED, FAILED, ASKS = range(4)
-ENDS = ("running", "reached", "failed", "asks")  # the same in words
+ENDS = ("running", "reached", "failed", "asks")  # names of these codes
 # Largest rotation, rad, of a counted angle in a step of fixed size: a pose inside a step is read within half a turn of
 # its start, and rates may change by half within it.
 FARTHEST = 2.0

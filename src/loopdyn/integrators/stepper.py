@@ -367,7 +367,7 @@ class Stepper:
         self._event_functions = event_sampling.event_functions(self.system.nq, self.system.nv, *given)
 
     def prepare_again(self, state: State | None = None) -> None:
-        """Continue with a solver that has been prepared again, at a state or where it asked for it."""
+        """Continue with a solver that has been prepared again, at a state or where it reported AGAIN."""
         if state is not None:
             self._put(state)
         if self.compiled is None or self.compiled.choices is None:
@@ -426,7 +426,7 @@ class Stepper:
         return found
 
     def check(self, evaluate: Callable[[], int]) -> None:
-        """Evaluate, once more if the solver asks to be prepared again, and raise the error of the status."""
+        """Evaluate, once more after AGAIN with the solver prepared again, and raise the error of the status."""
         status = evaluate()
         if status == AGAIN:
             asked = self.evaluated()

@@ -54,7 +54,7 @@ class Helical(AxisJoint):
 
     @classmethod
     def row_wrenches(cls, E: Array, par: tuple[float, float]) -> Array:
-        """Axial force, with the torque that the pitch converts it to."""
+        """The axial force has a torque of -pitch times the force with it."""
         found = np.eye(6)[[0, 1, 3, 4, 5]]
         found[4, 2] = -par[0]
         return found

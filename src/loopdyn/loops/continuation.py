@@ -130,7 +130,7 @@ class SolutionCurve(ResidualEquations[Y, D], Protocol[Y, D]):
         """The closed pose, with the caller's own data about it brought up to date."""
 
     def tangent(self, y: Y) -> Array | None:
-        """Tangent, of either sense and of unit length; None where it is not unique."""
+        """Tangent of either sense, whose norm is the unit of arc length; None where it is not unique."""
 
     def difference(self, y: Y, other: Y) -> Array:
         """The motion from one pose to another."""

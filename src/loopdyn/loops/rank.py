@@ -125,8 +125,8 @@ def require_regular(system: System, rank: Rank) -> None:
     null = np.linalg.svd(J)[2][rank.count :]
     x = null.T @ np.random.default_rng(0).normal(size=len(null))
     step = NEIGHBOUR * system.speed_units * x / max(float(np.abs(x).max(initial=0.0)), 1e-300)
-    beside = project(system, State(here.t, increment(system, here.q, step), np.zeros(system.nv)))
-    now = terms(system, beside.state)
+    neighbour = project(system, State(here.t, increment(system, here.q, step), np.zeros(system.nv)))
+    now = terms(system, neighbour.state)
     if np.abs((now.phi / system.row_units)[h]).max(initial=0.0) > CLOSED:
         return  # no closed pose in this direction: an infinitesimal motion, not a freedom
     more = of_matrix(scaled(system, now.J)).count - rank.count

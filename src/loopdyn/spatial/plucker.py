@@ -280,7 +280,7 @@ def subtract_dyad(J, H, M, d, uw, uv):
 
 @inline
 def shift_inertia(J, H, M, r):
-    """The same inertia about a point that lies -r away: H' = H + r~ M, J' = J + r~ H^T - H' r~."""
+    """Inertia about a point at -r from the present one: H' = H + r~ M, J' = J + r~ H^T - H' r~."""
     c0 = cross(r, (M[0], M[3], M[4]))
     c1 = cross(r, (M[3], M[1], M[5]))
     c2 = cross(r, (M[4], M[5], M[2]))

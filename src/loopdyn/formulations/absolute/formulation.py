@@ -33,7 +33,7 @@ Deviations
   solvers take it as it is.
 - Loads on freedoms of tree joints (motors, springs, user forces) are carried over as wrenches on the two bodies that
   do the same work, so that angles beyond half a turn count as in the tree.
-- Remark 4 (Baumgarte) is off unless asked for. It acts on position and velocity of the rows of cut joints and
+- Remark 4 (Baumgarte) is off by default. It acts on position and velocity of the rows of cut joints and
   constraints; tree joints cannot drift, since their coordinates are the state.
 """
 
@@ -272,7 +272,7 @@ class _BodyLevel:
         if self.redundant or self.baumgarte is not None:
             loops = terms(system, state)
             closing = scaled(system, loops.J)
-            if self.baumgarte is not None:  # [Mufti1983 Remark 4]; tree joints are met by the coordinates
+            if self.baumgarte is not None:  # [Mufti1983 Remark 4]; the coordinates satisfy tree joints
                 alpha, beta = self.baumgarte
                 drift = alpha * (loops.J @ state.v + loops.phi_t) + beta * loops.phi * system.holonomic
                 gamma[self.cut_rows] -= drift
@@ -509,16 +509,16 @@ class _Hinges:
         self.parents = [int(tree[i + nb, rec.PARENT]) - nb for i in self.bodies]  # negative: a base
         self.names = {leading[i + nb].name for i in self.bodies}
         n = len(tree) - nb
-        hung = dict(zip(self.bodies, self.parents, strict=True))
+        parent_of = dict(zip(self.bodies, self.parents, strict=True))
         self.floating: list[int] = []  # first bodies of groups that no hinge connects to a base
         self.group = np.full(n, -1)  # number of the floating group, -1 if it is connected to a base
         for i in range(n):
-            if i not in hung:
+            if i not in parent_of:
                 self.group[i] = len(self.floating)
                 self.floating.append(i)
-            elif hung[i] >= 0:
-                self.group[i] = self.group[hung[i]]
-        arcs = [(p if p >= 0 else -1, i) for i, p in hung.items()]
+            elif parent_of[i] >= 0:
+                self.group[i] = self.group[parent_of[i]]
+        arcs = [(p if p >= 0 else -1, i) for i, p in parent_of.items()]
         self.C = kernels.incidence(arcs, n)
         S = np.column_stack([-np.eye(n)[:, self.floating], self.C])
         self.T2 = kernels.path_matrix(S)[len(self.floating) :]

@@ -111,14 +111,14 @@ class AutoSolver(GraphSolver):
         return replace(plain, accelerate=accelerate, correct=correct, accepted=accepted, monitor=self)
 
     def save_choices(self) -> Mapping[str, NDArray[Any]]:
-        """... and the numbers of the monitor."""
+        """Choices of `graph`, and the values of the monitor."""
         if self._monitor is None:
             return super().save_choices()
         m = self._monitor
         return {**super().save_choices(), "indicator": m.indicator.copy(), "pivots": m.pivot.copy()}
 
     def restore_choices(self, saved: Mapping[str, NDArray[Any]]) -> SolverKernels:
-        """... and the numbers of the monitor."""
+        """Restore the choices of `graph`, and the values of the monitor."""
         super().restore_choices(saved)
         if self._monitor is not None:
             self._monitor.indicator[:], self._monitor.pivot[:] = saved["indicator"], saved["pivots"]

@@ -59,7 +59,7 @@ class ClosedFormGroup:
 
     @property
     def name(self) -> str:
-        """Its joints."""
+        """Names of its joints."""
         return "-".join(self.joints)
 
     @property
@@ -94,7 +94,7 @@ class Block:
 
 @dataclass(frozen=True)
 class ClosurePlan:
-    """How dependent coordinates follow from independent ones.
+    """Order of steps by which dependent coordinates follow from independent ones.
 
     Attributes
     ----------

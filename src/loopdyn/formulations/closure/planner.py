@@ -317,8 +317,8 @@ class Planner:
 
     def _attach_in_series(self, parts: Sequence[int], joints: Sequence[JointData]) -> None:
         """Attach parts in series, with the joints at their zeros."""
-        for j, held, hung in zip(joints, parts[:-1], parts[1:], strict=True):
-            self._step(layout.HANG, [self.numbers[j.name]], [0 if self.part[j.parent] == held else 1], -1, [hung])
+        for j, held, attached in zip(joints, parts[:-1], parts[1:], strict=True):
+            self._step(layout.HANG, [self.numbers[j.name]], [0 if self.part[j.parent] == held else 1], -1, [attached])
 
     def _solve_torus(
         self, parts: Sequence[int], hinge: JointData, first: JointData, second: JointData, ball: JointData
@@ -563,8 +563,8 @@ class Planner:
         s, rng = self.system, np.random.default_rng(0)
         aside = increment(s, self.state.q, BESIDE * rng.uniform(-1.0, 1.0, s.nv) * s.speed_units)
         poses = [State(self.state.t, q, np.zeros(s.nv)) for q in (self.state.q, aside)]
-        J, beside = (scaled(s, constraint_equations(s, pose)[1]) for pose in poses)
-        return J, np.maximum(np.abs(J), np.abs(beside)) > PLACES
+        J, nearby = (scaled(s, constraint_equations(s, pose)[1]) for pose in poses)
+        return J, np.maximum(np.abs(J), np.abs(nearby)) > PLACES
 
     def _iterate(self, names: Sequence[str], speeds: Sequence[int], rows: Sequence[int]) -> None:
         s, chosen, labels = self.system, set(speeds) | set(self.independent), []

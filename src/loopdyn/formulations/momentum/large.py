@@ -148,7 +148,7 @@ class LargeMomentumSolver(MomentumSolver):
         if self.first < SINGULAR:
             raise SingularityError(
                 f"'{self.system.name}' is in a singular pose at t = {t:g} s, and too large to look for its branches. "
-                "Start beside the pose."
+                "Start at a pose nearby."
             )
         return self.first
 

@@ -111,7 +111,7 @@ class HuangSolver(SteppingSolver):
         for name, joint in system.joints.items():
             if joint.in_tree and system.bodies[joint.body] not in floating:
                 return (
-                    f"body '{system.bodies[joint.body]}' hangs on joint '{name}', and the printed scheme has all "
+                    f"body '{system.bodies[joint.body]}' is carried by joint '{name}', and the printed scheme has all "
                     "bodies free: compile(free=[...]) with the names of all of them"
                 )
             if not joint.in_tree and joint.spec.type not in (*JOINTS, Free().type):

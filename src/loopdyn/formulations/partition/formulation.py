@@ -94,7 +94,7 @@ class WorkArrays:
         P.D[:] = [i for i in range(P.M.shape[0]) if i not in set(independent)]
 
     def compare_with(self, choice: Choice) -> None:
-        """... and what later states are compared with."""
+        """Write the values that later states are compared with."""
         self.use(choice.independent, choice.rows)
         self.views.notes[[layout.SIGN_CHOSEN, layout.PIVOT_CHOSEN]] = choice.sign, choice.pivot
 

@@ -63,7 +63,7 @@ from loopdyn.tree.kinematics import kinematics
 from loopdyn.tree.rnea import inverse_dynamics
 
 CLOSING_STEPS = 10  # largest number of Newton steps for positions; a good start needs two or three
-LAST_CORRECTION = 1e-13  # rad or sizes of the mechanism: a correction below it is the last one
+LAST_CORRECTION = 1e-13  # natural units: a correction below it is the last one
 # Largest error of dependent speeds before they are corrected, as a share of the fastest speed, and speed, in natural
 # units per s, below which the mechanism is at rest. A larger error is not one of the step but a switch to another
 # branch. Where all speeds pass zero together, as drivers may prescribe, they are compared with SLOW of the fastest so
@@ -261,7 +261,7 @@ def accelerate(ints, floats, work):
     if not np.isfinite(total):
         return NOT_A_NUMBER if P.notes[PIVOT].real > 0.0 else SINGULAR_SET
     if form != FULL and (P.notes[SIGN].real != P.notes[SIGN_CHOSEN].real or P.notes[JUMP].real > SMOOTH):
-        return SINGULAR_SET  # the set was singular on the way here
+        return SINGULAR_SET  # the set became singular during the step
     return FINE if sound else NO_INERTIA
 
 

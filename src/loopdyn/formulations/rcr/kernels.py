@@ -414,7 +414,7 @@ def accelerate_in(ints, floats, work):
     if not np.isfinite(total):
         return NOT_A_NUMBER if G.notes[PIVOT].real > 0.0 else SINGULAR_SET
     if follows and (G.notes[FLIPPED].real > 0.0 or G.notes[JUMP].real > SMOOTH):
-        return SINGULAR_SET  # the set was singular on the way here
+        return SINGULAR_SET  # the set became singular during the step
     return status
 
 

@@ -183,7 +183,7 @@ class Tree:
         return b if b >= self.n_bases else 0
 
     def speeds(self, b: int) -> range:
-        """Of the joint that leads to a body."""
+        """Speeds of the joint that carries a body."""
         return range(self.first[b], self.first[b] + self.count[b])
 
     def ways(self, a: int, b: int) -> tuple[tuple[int, ...], tuple[int, ...]]:

@@ -84,7 +84,7 @@ def postorder(order: Sequence[int], later: Sequence[Sequence[int]]) -> tuple[lis
             roots.append(a)
     made: list[int] = []
     waiting = roots
-    while waiting:  # parents before children, last branch first: the reverse of what is wanted
+    while waiting:  # parents before children, last branch first: the reverse of the result
         made.append(waiting.pop())
         waiting += children[made[-1]]
     made.reverse()
@@ -144,7 +144,7 @@ class Pattern:
         return int(np.sum(self._counts * (self._counts + 2)))
 
     def where(self, a: int, b: int) -> int:
-        """Where the block of the nodes at the places a >= b begins in the array."""
+        """Start of the block of the nodes at the places a >= b in the array."""
         return int(self.node[b, START]) if a == b else self.below[b][a]
 
 

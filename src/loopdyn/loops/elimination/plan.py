@@ -428,7 +428,7 @@ def _sequence(system: System) -> tuple[int, ...]:
     """Bodies with parents before children, in which bodies that are joined, by cut joints too, are close to each other.
 
     Each part of the mechanism that is connected without the bases is traversed breadth-first from its first body; a
-    body that is met before its parent follows it.
+    body reached before its parent is placed after it.
     """
     n_bases, parent = system.n_bases, system.model.tree[:, rec.PARENT].tolist()
     n = len(parent)
