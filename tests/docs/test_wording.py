@@ -25,7 +25,11 @@ REVISED = (
 EVIDENCE = ROOT / "docs" / "evidence.md"  # names tests and commands as they are
 PAGES = [
     *(ROOT / f"{name}.md" for name in ("README", "CONTRIBUTING", "CHANGELOG")),
-    *sorted((ROOT / "docs").glob("*.md")),
+    *(
+        page
+        for folder in (".", "howto", "gallery", "reference")
+        for page in sorted((ROOT / "docs" / folder).glob("*.md"))
+    ),
 ]
 
 # How no docstring begins, and what to write instead.
