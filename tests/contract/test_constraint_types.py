@@ -18,6 +18,7 @@ import loopdyn as ld
 from loopdyn.constraints import dispatch
 from loopdyn.constraints.base import FIRST_CONSTRAINT, Constraint
 from loopdyn.engine import records as rec
+from loopdyn.engine.layout import opened
 from loopdyn.tree import jacobian, kinematics
 
 pytestmark = pytest.mark.jit_off
@@ -143,3 +144,17 @@ def test_a_type_that_is_not_listed_is_refused_when_it_is_compiled():
     m.add_constraint("k", OnSphere())
     with pytest.raises(ld.ModelError, match=r"'on_sphere' is not known to the kernels.*constraints/dispatch\.py"):
         m.compile()
+
+
+@pytest.mark.parametrize("name", ["distance", "coupler"])
+def test_a_code_without_a_branch_gives_nan(name):
+    system = system_with(name)
+    ints = system.ints.copy()
+    model = opened(rec.open_model, ints, system.floats)
+    table, column = (model.cut, rec.C_KIND) if len(model.cut) else (model.linear, rec.L_KIND)
+    table[0, column] = 99
+    work = system.work()
+    w = system.open_work(work)
+    w.q[:] = system.q_reference
+    jacobian.constraint_terms(ints, system.floats, work, np.empty((system.nc, system.nv)), np.empty(system.nc))
+    assert np.isnan(w.phi).all()
