@@ -42,7 +42,7 @@ def _version() -> str:
 
 
 def _checked(name: str) -> Any:
-    """What is public under a name, after what its import has brought has its arguments checked."""
+    """Public object of this name; the arguments of everything that its import has loaded are checked from now on."""
     from loopdyn.arguments import check, check_loaded
 
     thing = _found(name)

@@ -14,8 +14,8 @@ CLOSED = 1e-12
 # Natural units. Two units of rounding of one.
 ROUNDING = 5e-16
 
-# Rows are satisfied exactly, while rows that contradict them stay open: largest residual, or share of a singular value.
-# Natural units. Ten times CLOSED, far below contradictions that rounded dimensions make.
+# Rows are satisfied exactly, while rows that contradict them stay open: largest residual, or fraction of a singular
+# value. Natural units. Ten times CLOSED, far below contradictions that rounded dimensions make.
 EXACT = 1e-11
 
 # A pose is intended to be closed, and may be projected to CLOSED: largest residual.
@@ -26,11 +26,11 @@ NEARLY_CLOSED = 1e-9
 # Natural units. Far above the rounding of a closed pose, far below a dimension.
 AT_LIMIT = 1e-9
 
-# A coordinate does not move in a motion: its share of the largest one.
+# A coordinate does not move in a motion: its fraction of the largest one.
 # Natural units. Far above the rounding of speeds, far below a ratio that matters to a designer.
 STILL = 1e-9
 
-# A state or a motion satisfies the constraints: residual as a share of the largest term.
+# A state or a motion satisfies the constraints: residual as a fraction of the largest term.
 # Samples written with seven digits.
 CONSISTENT = 1e-6
 
@@ -38,10 +38,10 @@ CONSISTENT = 1e-6
 # Natural units. Root of CLOSED: next to a singular pose the residual is the square of the distance.
 SAME_POSE = 1e-6
 
-# Rank is lost: share of the largest singular value of the scaled Jacobian, or of one.
+# Rank is lost: fraction of the largest singular value of the scaled Jacobian, or of one.
 # At a pose located to the root of rounding, 1.5e-8, a vanishing singular value has this size.
 CANDIDATE = 1e-7
 
-# Rows depend on others in a Newton correction: share of the largest singular value, or of one.
+# Rows depend on others in a Newton correction: fraction of the largest singular value, or of one.
 # Far below CANDIDATE: near a singular pose small singular values still lead to it.
 DEPENDENT = 1e-10

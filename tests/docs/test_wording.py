@@ -1,8 +1,7 @@
 """The words of docstrings, comments, messages and pages: those of textbooks, in sentences that are read once.
 
 Only what can be checked without understanding is checked: how docstrings begin, and words that this project once used
-where the field has a term. A word
-that is right in one place is written otherwise there, or leaves the list.
+where the field has a term. A word that is right in one place is written otherwise there, or leaves the list.
 """
 
 import ast
@@ -17,11 +16,6 @@ import pytest
 ROOT = Path(__file__).parents[2]
 SOURCES = ROOT / "src" / "loopdyn"
 
-# Layers whose words have been revised; the others follow.
-REVISED = (
-    *("analysis", "app", "interchange", "io", "library", "model", "output", "quantities", "results", "run", "studies"),
-    *("system", "testing", "arguments.py", "errors.py", "files.py", "interrupts.py", "tables.py"),
-)
 EVIDENCE = ROOT / "docs" / "evidence.md"  # names tests and commands as they are
 PAGES = [
     *(ROOT / f"{name}.md" for name in ("README", "CONTRIBUTING", "CHANGELOG")),
@@ -76,11 +70,7 @@ WORDS = {
 
 
 def _text_files() -> list[Path]:
-    found = []
-    for name in REVISED:
-        place = SOURCES / name
-        found += [place] if place.suffix else sorted(place.rglob("*.py"))
-    return found
+    return sorted(SOURCES.rglob("*.py"))
 
 
 @cache

@@ -39,17 +39,17 @@ POINT_ON_CURVE = 23
 SAMPLES = 400
 SAMPLES_OF_PIECE = 8
 
-# Share of its length by which a point may pass the end of an open curve: a bead that starts at the end does not fall
+# Fraction of its length by which a point may pass the end of an open curve: a bead that starts at the end does not fall
 # off by rounding.
 MARGIN = 1e-6
 
 MOST_STEPS = 80  # largest number of steps, for bisection, which gains one bit per step
-SETTLED = 1e-11  # share of the range of u; the next Newton step has an error of its square
+SETTLED = 1e-11  # fraction of the range of u; the next Newton step has an error of its square
 
 # Layout of the data of a curve: number of samples, range of u, whether closed, direction r, samples (x, y, z).
 FIRST, LAST, IS_CLOSED, ACROSS, SAMPLE = 1, 2, 3, 4, 7
 
-# Share of its value by which a formula, and its derivatives, may differ at the two ends of a closed curve: rounding.
+# Fraction of its value by which a formula, and its derivatives, may differ at the two ends of a closed curve: rounding.
 CLOSING = 1e-9
 
 # Directions tried for r if the one of least tangents comes nearer to a tangent than this cosine.

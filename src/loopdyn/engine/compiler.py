@@ -1,4 +1,4 @@
-"""How kernels are compiled: helpers once and as intermediate code only, kernels that call kernels by their symbols.
+"""Compilation of kernels: helpers once and as intermediate code only, kernels that call kernels by their symbols.
 
 Numba optimises every function that it compiles, emits machine code for it, and links the whole of it into every caller,
 where it is optimised again. Here
@@ -12,7 +12,7 @@ where it is optimised again. Here
 
 Numba's configuration and the functions that users compile are left alone: all of this is the pipeline, dispatcher and
 library classes of our own functions. This module is the only one that relies on Numba's internals, with the types of
-`jit.window`; `tests/unit/test_compiler.py` looks at each.
+`jit.window`; `tests/unit/test_compiler.py` tests each.
 """
 
 from __future__ import annotations
@@ -186,7 +186,7 @@ class _Own:
 
 
 class Linked(NamedTuple):
-    """What code in some libraries needs."""
+    """Symbols that the code in some libraries needs."""
 
     parts: list[Any]  # libraries to link in, each once
     kernels: list[tuple[Any, Any]]  # kernels, with types, to call by their symbols
@@ -258,7 +258,7 @@ class LoadedLibrary(JITCodeLibrary):  # type: ignore[misc]
 
 
 class KernelFlags(Flags):  # type: ignore[misc]
-    """How a function is compiled: compared often, so values are looked up once; no part of symbols.
+    """Flags of the compilation of a function: compared often, so values are looked up once; no part of symbols.
 
     Numba makes symbols of them in an order that differs between processes. Ours hold a key, which covers them.
     """
@@ -297,7 +297,7 @@ class KernelPipeline(Compiler):  # type: ignore[misc]
         super().__init__(typing, target, library, args, returned, KernelFlags(flags), variables)
 
     def compile_extra(self, function: Any) -> Any:
-        """Compile one function; those that it calls, and that are compiled on the way, have settings of their own."""
+        """Compile one function; those that it calls, and that are compiled meanwhile, have settings of their own."""
         self.state.library = self.library_class(self.state.targetctx.codegen(), function.__qualname__)
         self.state.library.enable_object_caching()
         before = numba.config.LOOP_VECTORIZE
@@ -308,7 +308,7 @@ class KernelPipeline(Compiler):  # type: ignore[misc]
             numba.config.LOOP_VECTORIZE = before
 
     def _compile_bytecode(self) -> Any:
-        """Go on with symbols that are the same in every process."""
+        """Compile with symbols that are the same in every process."""
         self.state.func_id.unique_id = _KEYS[-1][:24]
         return super()._compile_bytecode()
 
@@ -329,7 +329,7 @@ class HelperPipeline(KernelPipeline):
 
 @register_pass(mutates_CFG=False, analysis_only=True)
 class CompileCalled(FunctionPass):  # type: ignore[misc]
-    """Types a function, for the sake of the kernels and helpers that it calls: they are compiled on the way.
+    """Types a function, for the sake of the kernels and helpers that it calls: typing compiles them.
 
     The process that compiles the function meets its calls from the first to the last; here they are met from the last.
     """
@@ -384,7 +384,7 @@ class CalledPipeline(KernelPipeline):
 
 # ---------------------------------------------------------------------------------------------- dispatchers
 
-# Objects made, and collections of the young and of the middle-aged, before Python looks for unused cycles. The compiler
+# Objects made, and collections of the young and of the middle-aged, before Python searches unused cycles. The compiler
 # makes objects by the million and keeps most: with Python's 700, 10, 10 a tenth of the time is spent looking.
 COLLECT_AFTER = (100_000, 50, 50)
 
@@ -451,7 +451,7 @@ class KernelDispatcher(CPUDispatcher):  # type: ignore[misc]
 
 
 class Entry(NamedTuple):
-    """What the cache keeps of a kernel or helper."""
+    """Entry of the cache for a kernel or helper."""
 
     calls: list[tuple[int, Any, str]]  # what must be loaded first: place among the functions it reaches, types, symbol
     name: str

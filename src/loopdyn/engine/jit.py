@@ -6,7 +6,7 @@ kernel is to call a function chosen at run time. Three rules live here and nowhe
 * **Kernels are kept on disk by their content** (`engine.cache`). Numba itself looks only at the file of the function it
   compiles and would go on using an old callee from another file.
 * **A function bound at run time is bound as a global** of a re-created function with a name of its
-  own. Passed as an argument or held in a closure it would be compiled anew in every process.
+  own. Passed as an argument or held in a closure it would be compiled again in every process.
 * **NaN and infinity keep their meaning** (no ``nnan``/``ninf`` in the fast-math flags): bad numbers
   must be seen, not optimised away.
 
@@ -130,7 +130,7 @@ class Window(numba.types.Array):  # type: ignore[misc]
 
     @property
     def key(self) -> Any:
-        """What tells it from other types."""
+        """Identity of the type."""
         return "window", *super().key
 
 
@@ -138,9 +138,9 @@ numba.extending.register_model(Window)(numba.extending.models.ArrayModel)
 
 
 def _address(context: Any, builder: Any, kind: Window, array: Any, index_type: Any, index: Any) -> Any:
-    """Where one number of a window is; None for an index that is not one integer for each dimension.
+    """Address of one number of a window; None for an index that is not one integer for each dimension.
 
-    Numba lets an index below zero count from the end. To look for that at every access, and to keep the lengths at
+    Numba lets an index below zero count from the end. Checking for that at every access, and keeping the lengths at
     hand for it, took up to a quarter of the time of a kernel.
     """
     kinds, parts = [index_type], [index]
@@ -304,7 +304,7 @@ def pointer(function: Any, *arguments: Any) -> Any:
     """A kernel as an argument of other kernels, by its address, for arguments of these types.
 
     The type of such an argument is its signature alone: what calls it is compiled once for all functions, while
-    :func:`specialise` compiles the caller anew for each, the whole of the function included.
+    :func:`specialise` compiles the caller again for each, the whole of the function included.
 
     Examples
     --------
@@ -325,7 +325,7 @@ def pointer(function: Any, *arguments: Any) -> Any:
 
 
 def rebind(function: Callable[..., Any], /, **bound: Any) -> Callable[..., Any]:
-    """The same as :func:`specialise` without compilation: for what `bound` has in Python only.
+    """Bind globals of a function as :func:`specialise` does, but without compilation, for `bound` Python functions.
 
     Examples
     --------

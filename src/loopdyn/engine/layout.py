@@ -74,7 +74,7 @@ class Block:
 def with_block(
     ints: Ints, floats: Floats, work: int, address: int, header: Mapping[int, int], sizes: Sizes
 ) -> tuple[Ints, Floats, int]:
-    """Arrays with a block behind them, empty but for its header; of the work array, the length.
+    """Arrays with a block behind them, empty except for its header; of the work array, the length.
 
     Parameters
     ----------

@@ -39,7 +39,7 @@ BODY_AXES = 27  # 9  axes of the user's body frame as columns
 N_BODY = 36
 
 # cut[k]: integers of cut joint or pair constraint k; cut_frames[k]: frames on the two bodies, axes as rows.
-# C_SKIPPED: bit k set if row k of it is zero, since other rows repeat it but for rounded dimensions (`tolerated`).
+# C_SKIPPED: bit k set if row k of it is zero, since it depends on other rows up to rounded dimensions (`tolerated`).
 C_PARENT, C_CHILD, C_KIND, C_ROW, C_ROWS, C_PROGRAM, C_SKIPPED, N_CUT = range(8)
 F_POINT = 0  # 3  on the parent, body axes
 F_AXES = 3  # 9

@@ -22,7 +22,7 @@ PARTS = 8  # intervals between the samples in a step
 # Chebyshev's points of the step and one more beyond either end, as shares of the step.
 _INSIDE = 0.5 - 0.5 * np.cos(np.pi * np.arange(PARTS + 1) / PARTS)
 SAMPLES = np.concatenate([[-_INSIDE[1]], _INSIDE, [1.0 + _INSIDE[1]]])
-NEARER = 0.5  # a dip is examined if the parabola falls below this share of the smallest sample
+NEARER = 0.5  # a dip is examined if the parabola falls below this fraction of the smallest sample
 
 # Bound at run time.
 before: Any = None

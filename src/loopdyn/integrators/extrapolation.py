@@ -33,7 +33,7 @@ Array = NDArray[np.float64]
 
 COUNTS = (1, 2, 3, 4)  # numbers of substeps over the same time that are extrapolated
 ESTIMATE = 7  # order of the difference between the last two extrapolations
-# A substep that ends where the indicator is below this share of its largest value so far loses too many digits. A
+# A substep that ends where the indicator is below this fraction of its largest value so far loses too many digits. A
 # slightly shorter step is then tried: its error counts as LANDED, just above what is allowed. At the share s a closed
 # pose is known to ROUNDING / s, and the direction in which it may move to ROUNDING / s^2; the whole step must not end
 # where that exceeds the tolerance.
@@ -44,15 +44,15 @@ LANDING, LANDED, ROUNDING = 1e-5, 1.0 + 1e-9, float(np.finfo(float).eps)
 JUMP, JUMPED = 1e-5, 32.0
 MET = 5.0  # times the indicator at a distance JUMP from a singular pose, by a line from the start of the step
 WHERE = (0.5, 0.4, 0.6, 0.3, 0.7)  # an interval is divided at the first of these shares at which a step can end ...
-SHORTEST, MOST_PARTS = 2.0**-40, 400  # ... down to this share of the step, and until so many have been examined
-CLOSABLE = 1e-3  # share of the largest indicator above which a correction does not amplify errors much
+SHORTEST, MOST_PARTS = 2.0**-40, 400  # ... down to this fraction of the step, and until so many have been examined
+CLOSABLE = 1e-3  # fraction of the largest indicator above which a correction does not amplify errors much
 # Nodes of the polynomial as shares of a step or a part of it, to which the ends of the step are added; the least number
 # of states that must be found at them; the largest error, at one node, of the polynomial through all others, which is
 # of one order less; and how often the part may be halved to reach it.
 NODES, FEWEST = 0.5 - 0.5 * np.cos(np.pi * np.arange(1, 9) / 9.0), 6
 WORST, HALVINGS = 100.0, 6
 MARGIN = 8  # rounding of the times of substeps, in units in the last place
-SMALL = 1e-2  # share of the first step below which steps near a singular pose are left to another method
+SMALL = 1e-2  # fraction of the first step below which steps near a singular pose are left to another method
 
 
 @cache
@@ -74,7 +74,7 @@ class Crossed:
     poses : tuple of State
         The singular poses in it, without speeds, in order of time.
     indicator : float
-        Smallest indicator at the ends of its substeps, as a share of the largest so far.
+        Smallest indicator at the ends of its substeps, as a fraction of the largest so far.
     """
 
     start: State
@@ -85,7 +85,7 @@ class Crossed:
 
 
 class _End(NamedTuple):
-    """End of a step over a share of the time of another step."""
+    """End of a step over a fraction of the time of another step."""
 
     share: float
     q: Array
@@ -218,7 +218,7 @@ class SteppingDriver:
 
     @property
     def _least(self) -> float:
-        """Share of the largest indicator below which speeds are not known to the tolerance."""
+        """Fraction of the largest indicator below which speeds are not known to the tolerance."""
         tolerance = float(self.stepper.memory.clock[[memory.RTOL, memory.ATOL]].sum())
         return max(LANDING, float(np.sqrt(ROUNDING / tolerance)))
 

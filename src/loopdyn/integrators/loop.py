@@ -72,7 +72,7 @@ FARTHEST = 2.0
 # Safety factor and limits of the step size as usual [Hairer1993 section II.4], with a smaller safety factor: at 0.9 a
 # quarter of the steps of a four-bar was rejected, and 0.8 took 4 % less work for the same error on ten mechanisms.
 SAFETY, SHRINK, GROW = 0.8, 0.2, 10.0
-SNAP = 1e-9  # a remainder below this share of a step is added to the step
+SNAP = 1e-9  # a remainder below this fraction of a step is added to the step
 # Rejections of one step after which the run is given up: each shrinks it to 0.8 at most, all together to 1e-5. Where a
 # force jumps, about 20 are enough; more occur only where the error does not depend on the step, such as rounding.
 MANY_REJECTED = 50

@@ -115,7 +115,7 @@ def restore(m: Memory, saved: Mapping[str, Any]) -> None:
 
 @inline(always=True)
 def unowned(m):
-    """The same memory as bare addresses, without reference counting, which took longer than a stage."""
+    """Memory as bare addresses, without reference counting, which took longer than a stage."""
     return Memory(
         window(m.clock, 0, m.clock.size),
         window(m.count, 0, m.count.size),

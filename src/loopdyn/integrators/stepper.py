@@ -37,11 +37,11 @@ from loopdyn.tree.turns import count
 Array = NDArray[np.float64]
 
 FIRST_MOVE = 0.01  # largest motion of a first adaptive step at the initial speeds, in natural units
-LONGEST = 0.1  # longest adaptive step as a share of the span, so that short inputs are not skipped
-SHORTEST = 1e-14  # share of the span, or of the time itself, below which a step cannot shrink
-# Errors of speeds are relative to the fastest so far, but at least to the speed that this share of the mechanism's own
-# accelerations gives in its own time: at rest in an equilibrium the fastest is rounding. Below a tolerance of 1e-8 the
-# floor grows, so that errors of this many units in the last place of the accelerations are always allowed.
+LONGEST = 0.1  # longest adaptive step as a fraction of the span, so that short inputs are not skipped
+SHORTEST = 1e-14  # fraction of the span, or of the time itself, below which a step cannot shrink
+# Errors of speeds are relative to the fastest so far, but at least to the speed that this fraction of the mechanism's
+# own accelerations gives in its own time: at rest in an equilibrium the fastest is rounding. Below a tolerance of 1e-8
+# the floor grows, so that errors of this many units in the last place of the accelerations are always allowed.
 NEGLIGIBLE, LAST_PLACES = 1e-6, 64 * float(np.finfo(float).eps)
 
 
@@ -250,7 +250,7 @@ class Stepper:
         return self._like(self.system, solver, integrator, self.rank)
 
     def with_system(self, system: System, solver: Solver, rank: int) -> Stepper:
-        """The same integrator on another system of the same coordinates, not yet started."""
+        """Stepper of this integrator for another system of the same coordinates, not yet started."""
         return self._like(system, solver, self.integrator, rank)
 
     def _like(self, system: System, solver: Solver, integrator: Integrator, rank: int) -> Stepper:

@@ -31,16 +31,16 @@ Array = NDArray[np.float64]
 Y = TypeVar("Y")  # a pose, or a pose and a parameter
 D = TypeVar("D")  # data of an evaluation that the correction needs: the Jacobian
 
-HALVED = 0.5  # the iteration at a closed pose ends once a step leaves more than this share of the residual
-DESCENT = 1e-4  # share of the predicted decrease of the residual that a damped step must reach
-LEAST_SHARE = 1e-2  # smallest share of a damped step that is tried before the search is given up
+HALVED = 0.5  # the iteration at a closed pose ends once a step leaves more than this fraction of the residual
+DESCENT = 1e-4  # fraction of the predicted decrease of the residual that a damped step must reach
+LEAST_SHARE = 1e-2  # smallest fraction of a damped step that is tried before the search is given up
 NO_BETTER = 1e-10  # closed, though damped steps cannot lower the residual any more: rounding of large mechanisms
 STALLED, STALLED_AT = 8, 0.9  # within so many damped steps the residual must fall to this share, else it is a minimum
 # On a circle of curvature k a step h along the tangent needs a correction of k h^2 / 2, and the tangent turns by k h.
 # Both limits stand for k h = 0.4 or so, a fifteenth of the circle.
-CORRECTION, TURN = 0.2, 0.9  # largest correction as a share of the step; smallest cosine between its end tangents
+CORRECTION, TURN = 0.2, 0.9  # largest correction as a fraction of the step; smallest cosine between its end tangents
 GROWTH, SHRINKAGE = 1.5, 0.5  # factor of the step length after an accepted step, and after a rejected one
-FINEST = 1e-6  # share of the longest step below which the curve is lost: it bends too sharply to be followed
+FINEST = 1e-6  # fraction of the longest step below which the curve is lost: it bends too sharply to be followed
 RESOLUTION = 8.9e-16  # relative tolerance of a root: the smallest that Brent's method accepts
 
 
@@ -74,7 +74,9 @@ class Rule:
     steps: int  # largest number of steps
     longest: float = math.inf  # largest motion of any coordinate in one step
     damped: bool = False  # whether steps are halved until the residual falls
-    falls: float | None = None  # a step that leaves at least this share of the residual is undone, and ends the method
+    falls: float | None = (
+        None  # a step that leaves this fraction of the residual or more is undone; the method ends
+    )
     enough: float = ROUNDING  # residual at which the method ends
     closed: float = CLOSED  # largest residual of a closed pose
     diverged: float = math.inf  # residual above which the method gives up

@@ -8,9 +8,9 @@ from scipy import sparse
 from scipy.sparse.linalg import splu
 
 Array = NDArray[np.float64]
-# Share of the largest entry squared that makes the equations of balance regular, see smallest_solution.
+# Fraction of the largest entry squared that makes the equations of balance regular, see smallest_solution.
 PROXIMAL = 1e-13
-BALANCED = 1e-15  # share of the load that is rounding
+BALANCED = 1e-15  # fraction of the load that is rounding
 MOST_REPETITIONS = 40
 
 

@@ -22,7 +22,7 @@ from loopdyn.tree.functions import Terms, constraint_equations, difference, incr
 
 Array = NDArray[np.float64]
 
-# A direction without inertia is given this share of the largest scaled inertia.
+# A direction without inertia is given this fraction of the largest scaled inertia.
 LEAST_INERTIA = 1e-9
 
 

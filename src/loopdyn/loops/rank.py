@@ -25,12 +25,12 @@ Array = NDArray[np.float64]
 # The decision is clear if the smallest singular value kept and the largest dropped differ by this factor.
 CLEAR_GAP = 1e3
 CLOSING_STEPS = 20  # Newton steps to a closed pose
-ROUNDING = 1e-12  # rounding of a sum, as a share of its terms
+ROUNDING = 1e-12  # rounding of a sum, as a fraction of its terms
 NEIGHBOUR = 1e-3  # distance to a neighbouring pose, in natural units
 # A driver has no effect if the motion it causes is this small relative to its row, in natural units; a run whose steps
 # shrink before a dead point ends at some 1e-4.
 DEAD = 1e-2
-TAKES_PART = 0.3  # a driver or speed takes part in a motion from this share of the largest on
+TAKES_PART = 0.3  # a driver or speed takes part in a motion from this fraction of the largest on
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ def decide(system: System, state: State) -> Rank:
 def require_regular(system: System, rank: Rank) -> None:
     """Raise SingularityError if more rows are independent at a closed neighbour of the pose where `rank` was decided.
 
-    At such a singular pose the rows leave accelerations undetermined that they determine nearby: a solver would return
+    At such a singular pose the rows do not determine accelerations that they determine nearby: a solver would return
     one of many. Large systems are judged by the pivots of their elimination alone, whose smallest is reported.
     """
     if is_large(system) or rank.state is None or rank.count == min(system.nc, system.nv):

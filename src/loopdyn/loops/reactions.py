@@ -45,8 +45,8 @@ PairRows = list[tuple[NDArray[np.int64], Array]]  # bodies and rows on them: chi
 # A component is unique if self-balanced sets of reactions of unit norm contain less of it than this.
 UNIQUE = 1e-7
 WITHIN = 10.0  # ... or than so many tolerances
-# Near a singular pose: a singular value of the rows below this share of the largest is lost; so small a part of a row
-# in the lost direction does not count.
+# Near a singular pose: a singular value of the rows below this fraction of the largest is lost; so small a part of a
+# row in the lost direction does not count.
 LOST = 1e-3
 PROBES = 4  # random sets of reactions from which the self-balanced part is taken
 
@@ -493,7 +493,7 @@ class _Balance:
         return y[:, :-1], np.sqrt(np.maximum(1.0 - (U[:, :kept] ** 2).sum(axis=1), 0.0))
 
     def unique_near_singular(self, pose: State) -> NDArray[np.bool_]:
-        """Which components of each joint are unique in a singular or nearly singular pose; none of large systems."""
+        """Flags of the components of each joint that are unique near a singular pose; none of large systems."""
         if is_large(self.system):
             return np.zeros((len(self.names), 6), bool)
         self.loads(pose, np.zeros(self.system.nv))

@@ -56,7 +56,7 @@ from loopdyn.spatial.plucker import (
 )
 from loopdyn.tree.kinematics import rigid_bodies
 
-# A pivot below this share of the inertia it is part of is rounding: a rod about its own line, a massless body.
+# A pivot below this fraction of the inertia it is part of is rounding: a rod about its own line, a massless body.
 PIVOT = 1e-13
 
 

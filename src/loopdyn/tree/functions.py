@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-MOVING = 1e-6  # a body moves if it is faster than this share of the fastest
+MOVING = 1e-6  # a body moves if it is faster than this fraction of the fastest
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,9 @@ from scipy import linalg
 
 Array = NDArray[np.float64]
 
-# A motion has no inertia if its inertia is below this share of the terms whose sum it is ...
+# A motion has no inertia if its inertia is below this fraction of the terms whose sum it is ...
 MASSLESS = 1e-12
-# ... or below this share of the largest inertia of any motion.
+# ... or below this fraction of the largest inertia of any motion.
 NOTHING = 1e-18
 # Systems with more speeds or rows than this are analysed without dense matrices.
 LARGEST_DENSE = 400

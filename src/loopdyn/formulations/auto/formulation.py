@@ -2,7 +2,7 @@
 
 While the motion is regular, `graph` gives accelerations to any integrator, together with an indicator of how close a
 singular pose is (:mod:`loopdyn.formulations.auto.singularity_monitor`). Where a step would lead into a singular pose,
-or the steps collapse, :func:`loopdyn.simulate` hands over to steps of `momentum`, and returns to `graph` beyond the
+or the steps collapse, :func:`loopdyn.simulate` switches to steps of `momentum`, and returns to `graph` beyond the
 pose. The run records these decisions and every singular passage.
 """
 

@@ -1,4 +1,4 @@
-"""What the singularity monitor of `auto` keeps in the arrays of the kernels: a block behind the plan of `graph`."""
+"""Data of the singularity monitor of `auto` in the arrays of the kernels: a block behind the plan of `graph`."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from loopdyn.engine.layout import FLOATS, N_ADDRESSES, WORK, Block, Opener
 from loopdyn.engine.records import H_MONITOR
 from loopdyn.formulations.momentum.kernels import N_NUMBERS
 
-# Header: pivots of `graph`; how many rows are chosen anew where the indicator is low, zero if they never are; for that,
+# Header: pivots of `graph`; number of rows chosen again where the indicator is low, zero if they never are; for that,
 # zero if they never are: all rows, speeds, freedoms, and the length of the work array of the system.
 M_PIVOTS, M_CHOSEN, M_ROWS, M_SPEEDS, M_FREEDOMS, M_COPY, M_SIZE = range(N_ADDRESSES, N_ADDRESSES + 7)
 
 # indicator: at the last step, now, the smallest in this step; the longest that the smallest row has been, of those that
-# are chosen anew.
+# are chosen again.
 LAST, NOW, LEAST, LONGEST, N_INDICATOR = range(5)
 
 

@@ -2,8 +2,8 @@
 
 Every solution of `graph` provides the pivots of J M^-1 J^T: each is the squared length, in the mass metric, of the
 component of a constraint row that is orthogonal to the rows before it. The indicator is the smallest square root of a
-pivot, each as a share of its largest value so far for the same row; it falls linearly with the distance to a singular
-pose. Rows are not normalised: that would amplify a row that vanishes at a pose. A step is rejected if
+pivot, each as a fraction of its largest value so far for the same row; it falls linearly with the distance to a
+singular pose. Rows are not normalised: that would amplify a row that vanishes at a pose. A step is rejected if
 
 - the indicator was below NEAR at one of its stages: a run never continues from a pose next to a singular one;
 - the indicator was below LOW, and has a dip inside the step, or would be zero within AHEAD further steps of this size.
@@ -34,11 +34,11 @@ from loopdyn.loops.elimination.plan import EliminationPlan
 from loopdyn.tree.jacobian import all_rows
 
 LOW, NEAR, AHEAD = 0.2, 1e-3, 2.5
-# Share of the longest so far. Stages are at most half a step apart, those of DOP853 0.27: if the length fell linearly
-# to zero and rose again between two stages with more than half of the longest, it would exceed the longest at the ends
-# of the step.
+# Fraction of the longest so far. Stages are at most half a step apart, those of DOP853 0.27: if the length fell
+# linearly to zero and rose again between two stages with more than half of the longest, it would exceed the longest at
+# the ends of the step.
 CLEARLY = 0.5
-POOR = 1e-2  # share of the longest so far: a correction amplifies the residual by its inverse
+POOR = 1e-2  # fraction of the longest so far: a correction amplifies the residual by its inverse
 # Largest number of products in a choice of rows: up to it, it takes less time than the accelerations at one state.
 SMALL = 5000
 
@@ -64,7 +64,7 @@ def add_monitor(plan: EliminationPlan, rank: int) -> tuple[Ints, Floats, int]:
 
 @inline
 def share_of_pivots(E, m):
-    """Square root of the smallest pivot, each as a share of its largest value so far."""
+    """Square root of the smallest pivot, each as a fraction of its largest value so far."""
     share = 1.0
     for k in range(m.pivot.shape[0]):
         if m.pivot[k] > 0.0:
@@ -74,7 +74,7 @@ def share_of_pivots(E, m):
 
 @inline
 def length_of_chosen(ints, floats, work, m):
-    """Smallest row of those chosen at the state in `work`, as a share of its longest so far.
+    """Smallest row of those chosen at the state in `work`, as a fraction of its longest so far.
 
     Accelerations must have been computed there, and are kept.
     """

@@ -43,7 +43,7 @@ ROUNDING = 1e-12
 # Discriminant below which a motion is at the limit position: A is larger than 1e4 there, and its rounding errors would
 # make the steps tiny. The pose is then within 1e-4 rad of the limit, the independent coordinate within 1e-8.
 LEAST_DISCRIMINANT = 1e-8
-TURNED = 1e-300  # share of a squared length: a rod that is rotated by less is left as it is
+TURNED = 1e-300  # fraction of a squared length: a rod that is rotated by less is left as it is
 
 
 # --------------------------------------------------------------------------------------------- planar groups

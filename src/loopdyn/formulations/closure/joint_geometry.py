@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 PARALLEL = 1e-9  # largest sine of the angle between parallel axes, or cosine between perpendicular ones
-APART = 1e-9  # smallest distance, in sizes of the mechanism, of pins that are not collinear
+APART = 1e-9  # smallest distance, relative to the mechanism's size, of pins that are not collinear
 Line = tuple[JointData, JointData, int, int]  # two balls between the same parts, and their ends on the first of these
 
 

@@ -94,8 +94,8 @@ from loopdyn.tree.kinematics import kinematics
 # Discriminant of a group, in natural units, below which the motion ends at the end of a step: closer to the limit
 # position, steps are too short to move the coordinate at all.
 ENDS = 4.0 * LEAST_DISCRIMINANT
-# Largest error of dependent speeds at the end of an accepted step, as a share of the fastest speed: measured were 2e-3
-# at rtol 1e-2, less below it, and 1 if a step switched to another branch (docs/decisions/0007-other-branches.md).
+# Largest error of dependent speeds at the end of an accepted step, as a fraction of the fastest speed: measured were
+# 2e-3 at rtol 1e-2, less below it, and 1 if a step switched to another branch (docs/decisions/0007-other-branches.md).
 LANDED = 0.05
 
 

@@ -259,7 +259,7 @@ class Planner:
         return False
 
     def _distance(self, j1: JointData, j2: JointData) -> tuple[float, float]:
-        """Distance of the axes of two hinges, in sizes of the mechanism, and the sine of their angle."""
+        """Distance of the axes of two hinges, relative to the mechanism's size, and the sine of their angle."""
         N = np.cross(self.at.axis(j1), self.at.axis(j2))
         sine = float(np.linalg.norm(N))
         apart = abs(float((self.at.frame(j2, 0)[0] - self.at.frame(j1, 0)[0]) @ N)) / max(sine, PARALLEL)

@@ -121,7 +121,7 @@ class LargeMomentumSolver(MomentumSolver):
         return e.work.q.copy(), e.work.v.copy()
 
     def _indicator(self, t: float, q: Array) -> float:
-        """Square root of the smallest pivot, each as a share of its largest value so far."""
+        """Square root of the smallest pivot, each as a fraction of its largest value so far."""
         self._solve(t, q, 0.0)
         pivots = np.maximum(self.elimination.views.pivot, 0.0)
         self._largest = np.maximum(self._largest, pivots)
@@ -147,7 +147,7 @@ class LargeMomentumSolver(MomentumSolver):
         self.first = float(self.places[0].number[kernels.INDICATOR])
         if self.first < SINGULAR:
             raise SingularityError(
-                f"'{self.system.name}' is in a singular pose at t = {t:g} s, and too large to look for its branches. "
+                f"'{self.system.name}' is in a singular pose at t = {t:g} s, and too large to search its branches. "
                 "Start at a pose nearby."
             )
         return self.first

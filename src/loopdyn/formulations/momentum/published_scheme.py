@@ -27,7 +27,7 @@ Deviations
 - (34), (35) satisfy action and reaction only if the loads on both bodies act at one point. In cylindrical and prismatic
   joints c_i and c_j differ: there the force on link j acts at c_i as well, which the paper does not say.
 - Only the moments of a joint that belong to its rows are unknowns; the paper's 45 unknowns of the platform include six
-  about the axes of its hinges, which its 39 equations leave undetermined.
+  about the axes of its hinges, which its 39 equations do not determine.
 - A is projected to a rotation after each step, which the paper does not say.
 - The paper solves by Gaussian elimination. If rows are redundant at all poses, as those of planar loops in space, Q is
   not determined: then the Q of minimum norm is taken, with the number of independent rows of the mechanism.

@@ -1,4 +1,4 @@
-"""Which coordinates are the best independent ones: four criteria, and the choice of a set.
+"""Four criteria for the best independent coordinates, and the choice of a set.
 
 Blajer, Schiehlen, Schirm 1994, section 3. All criteria are given as a matrix W (k, n) with one column per coordinate:
 |W_i|^2 is the criterion of coordinate i, and the measure of a set I of k coordinates is

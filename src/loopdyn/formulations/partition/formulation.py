@@ -39,7 +39,7 @@ from loopdyn.system.system import State, System
 from loopdyn.tree.functions import add_user_forces, constraint_equations, require_rows
 from loopdyn.tree.user_rows import user_rows
 
-# Share of the smallest pivot of C_D at the choice of a set, below which the run ends if there is no better set:
+# Fraction of the smallest pivot of C_D at the choice of a set, below which the run ends if there is no better set:
 # rounding in q_D grows with the inverse of the pivot and in v_D with its square, 1e-16 becomes 1e-10. Closer to a pose
 # where all sets are singular, rounding limits the steps, or the run switches to another branch.
 FOLLOWED = 1e-3

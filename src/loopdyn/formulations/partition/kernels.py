@@ -64,13 +64,14 @@ from loopdyn.tree.rnea import inverse_dynamics
 
 CLOSING_STEPS = 10  # largest number of Newton steps for positions; a good start needs two or three
 LAST_CORRECTION = 1e-13  # natural units: a correction below it is the last one
-# Largest error of dependent speeds before they are corrected, as a share of the fastest speed, and speed, in natural
+# Largest error of dependent speeds before they are corrected, as a fraction of the fastest speed, and speed, in natural
 # units per s, below which the mechanism is at rest. A larger error is not one of the step but a switch to another
 # branch. Where all speeds pass zero together, as drivers may prescribe, they are compared with SLOW of the fastest so
 # far: errors within the tolerance of a step are much smaller.
 SMOOTH, AT_REST, SLOW = 0.3, 1e-9, 1e-3
-WEAK_PIVOT = 0.1  # share of the smallest pivot of C_D at the choice, below which rows and coordinates are chosen again
-# Smallest inertia of a coordinate in the criterion: share of its own terms, and of the largest one in natural units.
+# Fraction of the smallest pivot of C_D at the choice, below which rows and coordinates are chosen again.
+WEAK_PIVOT = 0.1
+# Smallest inertia of a coordinate in the criterion: fraction of its own terms, and of the largest one in natural units.
 LEAST_SHARE, LEAST = 1e-12, 1e-18
 
 

@@ -38,8 +38,8 @@ from loopdyn.spatial.plucker import (
 )
 from loopdyn.tree.kinematics import rigid_bodies
 
-WEAK_PIVOT = 0.1  # share of the pivot at the choice, below which rows and coordinates are chosen again
-# Smallest inertia of a freedom in the criterion, as a share of the largest term of its inertia.
+WEAK_PIVOT = 0.1  # fraction of the pivot at the choice, below which rows and coordinates are chosen again
+# Smallest inertia of a freedom in the criterion, as a fraction of the largest term of its inertia.
 LEAST_SHARE = 1e-12
 
 

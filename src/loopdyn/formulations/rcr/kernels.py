@@ -147,7 +147,7 @@ from loopdyn.tree.aba import eliminate, eliminate_pin, propagate_to_parent
 from loopdyn.tree.jacobian import constraint_rows
 from loopdyn.tree.kinematics import place_bodies
 
-# Largest error of dependent speeds before they are corrected, as a share of the fastest speed, and speed, in natural
+# Largest error of dependent speeds before they are corrected, as a fraction of the fastest speed, and speed, in natural
 # units per s, below which the mechanism is at rest. A larger error is not one of the step but a switch to another
 # branch.
 SMOOTH, AT_REST = 0.3, 1e-9

@@ -32,7 +32,7 @@ D_ENTRY, D_SPEED, D_LOCAL, N_DIRECT_COLUMNS = range(4)
 FULL, K_PLUS_N = range(2)
 SPEEDS, ACCELERATIONS, POSITIONS = range(3)  # stages of an evaluation
 
-# Smallest pivot of a cell as a share of what it was at the choice, cells whose determinant has changed its sign, how
+# Smallest pivot of a cell as a fraction of what it was at the choice, cells whose determinant has changed its sign, how
 # far the dependent speeds were from following, best gain of an exchange; given: the last stage that is asked for.
 PIVOT, FLIPPED, JUMP, GAIN, ASKED, N_NOTES = range(6)
 MOST_ROWS = 6  # of a cell

@@ -31,7 +31,7 @@ from loopdyn.thresholds import CANDIDATE
 
 Array = NDArray[np.float64]
 
-# Share of the largest pivot of an element, in natural units, below which the speed becomes tentative instead of
+# Fraction of the largest pivot of an element, in natural units, below which the speed becomes tentative instead of
 # dependent and the row is put aside. Both are exact; dividing by small pivots loses digits.
 SMALL_PIVOT = 1e-3
 

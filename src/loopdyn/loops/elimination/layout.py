@@ -27,8 +27,8 @@ FIRST_ROW, ROWS, START, LATER_BEGIN, LATER_END, BLOCK_BEGIN, N_NODE = range(7)
 # blocks begin in `block` (pairs a >= b of its open nodes), and its number among the severed bodies or -1.
 OPEN_BEGIN, OPEN_END, RESPONSE, BLOCKS, SEVERED, N_AT = range(6)
 # open[m]: rows that are open at a body: their node; where their columns from bodies further out are kept, or -1 if
-# there are none; where the parent finds those that this body hands on, or -1; whether it is the first that does, when
-# nothing is there yet; the cut joint or pair constraint that they are of, if it acts on this very body, or -1.
+# there are none; where the parent finds those that this body propagates, or -1; whether it is the first that does,
+# when nothing is there yet; the cut joint or pair constraint that they are of, if it acts on this very body, or -1.
 O_NODE, O_SLOT, O_UP, O_FIRST, O_CUT, N_OPEN = range(6)
 # relation_entry[e]: place of the response of a freedom, or columns at the child and the parent of a cut joint.
 R_RESPONSE, R_CHILD, R_PARENT, N_RELATION_ENTRY = range(4)

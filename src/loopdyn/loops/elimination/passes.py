@@ -104,7 +104,7 @@ from loopdyn.tree.aba import PIVOT, eliminate, eliminate_pin, propagate_to_paren
 from loopdyn.tree.jacobian import constraint_rows, linear_terms
 from loopdyn.tree.kinematics import accelerations, kinematics, place_bases, place_body, rigid_bodies
 
-# Rows are chosen again if the smallest scaled pivot has fallen to this share of its largest value so far.
+# Rows are chosen again if the smallest scaled pivot has fallen to this fraction of its largest value so far.
 CHOOSE_AGAIN = 1e-2
 # A scaled pivot below this is rounding: the pose is singular.
 SINGULAR = 1e-14

@@ -24,8 +24,8 @@ from loopdyn.spatial.plucker import (
 )
 from loopdyn.tree.jacobian import linear_terms, pair
 
-# Refinement ends when the residual is this share of the terms whose difference it is (at a well-conditioned pose), when
-# it is rounding, or after MOST_REFINEMENTS iterations.
+# Refinement ends when the residual is this fraction of the terms whose difference it is (at a well-conditioned pose),
+# when it is rounding, or after MOST_REFINEMENTS iterations.
 RESIDUAL_GOAL = 1e-12
 RESIDUAL_ROUNDING = 4e-15
 

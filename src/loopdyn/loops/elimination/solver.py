@@ -20,10 +20,10 @@ from loopdyn.tree.functions import no_inertia_in_tree
 
 Array = NDArray[np.float64]
 
-# A pivot below this share of the largest in its set of rows is rounding: the row depends on earlier ones.
+# A pivot below this fraction of the largest in its set of rows is rounding: the row depends on earlier ones.
 DEPENDENT_PIVOT = 1e-13
 # A set of rows that constrains no further motion, such as a joint parallel to another, is zero up to rounding squared.
-# The scale of a set is therefore at least this share of the largest set or, where all sets are such (a door on two
+# The scale of a set is therefore at least this fraction of the largest set or, where all sets are such (a door on two
 # hinges), of the most mobile freedom; bodies of very different mass are still told apart.
 NOTHING = 1e-9
 # Off the constraint manifold the pivot of a dependent row grows with the square of the drift; where the number of
@@ -51,7 +51,7 @@ class Elimination:
     count : int
         Rows of the system, cut joints and constraints, that are independent.
     gap : float
-        Smallest pivot kept over the largest dropped, each as a share of its set of rows.
+        Smallest pivot kept over the largest dropped, each as a fraction of its set of rows.
     reference : float
         Smallest scaled pivot at the state where the rows were chosen.
     """
@@ -144,7 +144,7 @@ class Elimination:
         self.views.diagnostics[layout.WEAKEST_PIVOT] = choice["weakest"][0]
 
     def _shares(self, state: State, threshold: float) -> Array:
-        """Pivot of each row as a share of the largest in its set; rows below `threshold` are dropped meanwhile."""
+        """Pivot of each row as a fraction of the largest in its set; rows below `threshold` are dropped meanwhile."""
         E, n = self.views, self.plan.pattern.rows
         self.set_state(state.t, state.q, state.v)
         E.floor[:] = 0.0
