@@ -74,9 +74,7 @@ class Rule:
     steps: int  # largest number of steps
     longest: float = math.inf  # largest motion of any coordinate in one step
     damped: bool = False  # whether steps are halved until the residual falls
-    falls: float | None = (
-        None  # a step that leaves this fraction of the residual or more is undone; the method ends
-    )
+    falls: float | None = None  # a step that leaves this fraction of the residual or more is undone; the method ends
     enough: float = ROUNDING  # residual at which the method ends
     closed: float = CLOSED  # largest residual of a closed pose
     diverged: float = math.inf  # residual above which the method gives up
