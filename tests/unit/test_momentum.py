@@ -317,7 +317,7 @@ def test_motions_that_change_rows_are_found_in_natural_units():
     solver._factor(solver.places[0])
     kept = solver.elimination.plan.kept
     u = np.random.default_rng(0).normal(size=(len(kept), 3))
-    solved, x = solver._changes(u)
+    solved, x = solver._minimum_energy_motions(u)
     terms = ld.terms(system, state)
     J = (terms.J / system.row_units[:, None])[kept]
     np.testing.assert_allclose(J @ x, u, atol=1e-12)  # rounding, of rows and motions of the order of one
