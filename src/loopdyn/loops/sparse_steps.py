@@ -14,7 +14,7 @@ removed again by repetition (proximal iteration), as in :mod:`loopdyn.loops.leas
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
@@ -194,6 +194,17 @@ class SparseRows:
     matrix: sparse.csr_matrix
     work: rec.Work
 
+    def times(self, x: Array) -> Array:
+        """J x for the speeds x: bases are at rest."""
+        T, n = self._parts[1], 6 * self.system.nb
+        V = splu(T[:, :n].tocsc(), permc_spec="NATURAL").solve(-(T[:, n:] @ x))
+        result: Array = self.matrix @ np.append(V, x)
+        return result
+
+    def chosen(self, rows: NDArray[np.bool_]) -> SparseRows:
+        """The same with these rows alone in steps."""
+        return self if rows.all() else replace(self, matrix=self.matrix[np.flatnonzero(rows)])
+
     @cached_property
     def _parts(self) -> tuple[sparse.csr_matrix, sparse.csr_matrix, Array]:
         """Inertia, kinematics, and what a unit of each multiplier moves, of which a small share is taken off."""
@@ -205,19 +216,12 @@ class SparseRows:
         moved = squared @ np.append(np.repeat(mobility.ravel(), 3), np.ones(self.system.nv))
         return I, of_system.kinematics(self.work), np.where(moved > 0.0, moved, 1.0)
 
-    def step(self, r: Array, free: NDArray[np.bool_] | None = None, given: Array | None = None) -> tuple[Array, Array]:
+    def step(self, r: Array, free: NDArray[np.bool_] | None = None) -> tuple[Array, Array]:
         """Smallest x in the mass metric with J x = -r, and what is missing: rows that contradict others leave it.
 
-        Parameters
-        ----------
-        r : (rows,) array
-        free : (nv,) array of bool, optional
-            Speeds that x may have; all by default.
-        given : (nv,) array, optional
-            What the others are; zero by default.
+        `free` (nv,): speeds that x may have; all by default.
         """
         n, nv = 6 * self.system.nb, self.system.nv
-        given = np.zeros(nv) if given is None else given
         I, T, moved = self._parts
         takes = np.append(np.ones(n, bool), np.ones(nv, bool) if free is None else free)
         first = int(takes.sum())
@@ -227,10 +231,8 @@ class SparseRows:
             [self.matrix[:, takes], None, sparse.diags(-PROXIMAL * moved)],
         ]
         factor = splu(sparse.bmat(blocks, format="csc"))
-        held = np.append(np.zeros(n), np.where(takes[n:], 0.0, given))
-        y, right = held.copy(), np.zeros(factor.shape[0])
-        right[first : first + n] = -T @ held
-        missing, before = r + self.matrix @ held, np.inf
+        y, right = np.zeros(n + nv), np.zeros(factor.shape[0])
+        missing, before = r, np.inf
         for _ in range(MOST_REPETITIONS):
             right[first + n :] = -missing
             y[takes] += factor.solve(right)[:first]
