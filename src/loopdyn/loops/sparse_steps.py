@@ -201,6 +201,47 @@ class SparseRows:
         result: Array = self.matrix @ np.append(V, x)
         return result
 
+    @cached_property
+    def _equations(self) -> sparse.csc_matrix:
+        """Kinematics and constraint rows, of which motions that are allowed are the null space."""
+        return sparse.vstack([_structure(self.system).kinematics(self.work), self.matrix]).tocsc()
+
+    def moving_alone(self, bodies: Sequence[int], together: Sequence[int]) -> Array:
+        """Equations of motions in which all bodies but these stand still; their null space is what can move alone.
+
+        `together`: those of `bodies` that move as one rigid body; the others follow, as welds and joints let them.
+        Unknowns: motions of the bodies, speeds of the joints next to them; natural units.
+        """
+        system, first, w = self.system, 6 * self.system.nb, self.work
+        tree, n_bases = system.model.tree, system.n_bases
+        near = [i for b in bodies for i in (b, *self._children.get(b, ()))]
+        speeds = [k for i in dict.fromkeys(near) for k in range(tree[i, rec.V0], tree[i, rec.V0] + tree[i, rec.NV])]
+        columns = [6 * (b - n_bases) + c for b in bodies for c in range(6)] + [first + k for k in speeds]
+        E = self._equations
+        entries = [np.arange(E.indptr[c], E.indptr[c + 1]) for c in columns]
+        among = np.concatenate(entries)
+        used, row = np.unique(E.indices[among], return_inverse=True)
+        found = np.zeros((len(used), len(columns)))
+        found[row, np.repeat(np.arange(len(columns)), [len(e) for e in entries])] = E.data[among]
+        as_one = np.zeros((6 * (len(together) - 1), len(columns)))
+        for n, b in enumerate(together[1:]):
+            x, y, z = (w.body[b, rec.X : rec.X + 3] - w.body[together[0], rec.X : rec.X + 3]) / system.size
+            rigid = np.eye(6)
+            rigid[3:, :3] = [[0.0, z, -y], [-z, 0.0, x], [y, -x, 0.0]]  # v + w x arm
+            at, of = 6 * bodies.index(b), 6 * bodies.index(together[0])
+            as_one[6 * n : 6 * n + 6, at : at + 6] = np.eye(6)
+            as_one[6 * n : 6 * n + 6, of : of + 6] -= rigid
+        return np.vstack([found, as_one])
+
+    @cached_property
+    def _children(self) -> dict[int, list[int]]:
+        """Bodies whose tree joint is on a body."""
+        found: dict[int, list[int]] = {}
+        for i, p in enumerate(self.system.model.tree[:, rec.PARENT].tolist()):
+            if i >= self.system.n_bases:
+                found.setdefault(p, []).append(i)
+        return found
+
     def chosen(self, rows: NDArray[np.bool_]) -> SparseRows:
         """The same with these rows alone in steps."""
         return self if rows.all() else replace(self, matrix=self.matrix[np.flatnonzero(rows)])
