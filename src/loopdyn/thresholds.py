@@ -45,3 +45,7 @@ CANDIDATE = 1e-7
 # Rows depend on others in a Newton correction: fraction of the largest singular value, or of one.
 # Far below CANDIDATE: near a singular pose small singular values still lead to it.
 DEPENDENT = 1e-10
+
+# Steps that close loops are made by dense matrices up to here, by sparse ones above: more speeds or constraint rows.
+# Assembly of ladders takes as long by both ways at some 160: docs/decisions/0019-sparse-steps.md.
+LARGEST_DENSE_STEP = 150

@@ -16,6 +16,7 @@ from loopdyn.errors import SingularityError
 from loopdyn.loops.continuation import CORRECTION, Rule, StepLength, close, largest
 from loopdyn.loops.projection import Loops
 from loopdyn.loops.reactions import freedom_rate
+from loopdyn.loops.sparse_steps import OwnRow, SparseRows, sparse_rows, takes_sparse_steps
 from loopdyn.system.system import JointData, State, System
 from loopdyn.thresholds import AT_LIMIT, CLOSED
 from loopdyn.tree.functions import (
@@ -55,7 +56,8 @@ class SearchBudget:
     """Budget of a search for closures: row evaluations used and allowed, counted in those of a small mechanism."""
 
     def __init__(self, system: System, most: float = np.inf):
-        self.each = 1.0 + system.nv / BODIES + system.nc * system.nv**2 / DENSE
+        dense = 0.0 if takes_sparse_steps(system) else system.nc * system.nv**2 / DENSE
+        self.each = 1.0 + system.nv / BODIES + dense
         self.left = most
 
     def evaluated(self) -> None:
@@ -192,7 +194,7 @@ def _predicted(system: System, pose: State, targets: Sequence[Target]) -> State:
         if k.column >= 0:
             x[k.column] = k.value - pose.q[k.coordinate]
     r, J = loops.evaluate(pose.q)
-    x += system.speed_units * loops.correction(pose.q, r + J @ x, J)
+    x += system.speed_units * loops.correction(pose.q, r, J, given=x)
     far = np.abs(x / system.speed_units).max(initial=0.0) > LEAP
     start = pose if far else State(pose.t, increment(system, pose.q, x), pose.v)
     return put(system, start, targets)
@@ -239,13 +241,26 @@ class Held(Loops):
         super().__init__(system, t, free=free, mass_metric=True)
         self.work = work or SearchBudget(system)
 
-    def evaluate(self, q: Array) -> tuple[Array, Array]:
+    def evaluate(self, q: Array) -> tuple[Array, Array | SparseRows]:
         """Residuals and Jacobian; infinite if rows are undefined, e.g. beyond the end of a curve."""
         try:
+            if self.sparse:
+                return self._sparse_rows(self.state(q))
             J, r = _rows(self.system, self.state(q), self.rows)
         except SingularityError:
             return np.full(len(self.weight), np.inf), np.zeros((len(self.weight), self.system.nv))
         return r * self.weight, J * self.weight[:, None]
+
+    def _sparse_rows(self, pose: State) -> tuple[Array, SparseRows]:
+        """Residuals, and the rows of a large system with those of the targets behind them."""
+        system, motion = self.system, body_motion(self.system, pose)
+        own = [
+            OwnRow(k.joint, k.coordinate, system.size if _dimension(k) == "length" else 1.0, _gradient(motion, k))
+            for k in self.rows
+        ]
+        h, now = system.holonomic, sparse_rows(system, pose, own)
+        gaps = np.array([_gap_of(system, pose, k) / row.unit for k, row in zip(self.rows, own, strict=True)])
+        return np.concatenate([now.phi[h], gaps]), now.chosen(np.append(h, np.ones(len(own), bool)))
 
     def moved(self, q: Array, x: Array) -> Array:
         """Pose moved by x; counts an evaluation."""
@@ -289,23 +304,33 @@ def _rows(system: System, pose: State, cut: Sequence[Target]) -> tuple[Array, Ar
     motion = body_motion(system, pose)
     rows, residual = [J[h]], [phi[h]]
     for k in cut:
-        gap = values_of(system, pose, [k])[0] - k.value
-        j, n = k.joint, k.coordinate
-        if not j.in_tree and j.spec.is_periodic(n) and not system.knows_turns(j, n):
-            gap = (gap + np.pi) % (2 * np.pi) - np.pi
         rows.append(_row(system, pose, motion, k)[None])
-        residual.append(np.array([gap]))
+        residual.append(np.array([_gap_of(system, pose, k)]))
     return np.vstack(rows), np.concatenate(residual)
+
+
+def _gap_of(system: System, pose: State, target: Target) -> float:
+    """How far a target is from its value; an angle whose turns are not counted, by less than half a turn."""
+    gap, j, n = values_of(system, pose, [target])[0] - target.value, target.joint, target.coordinate
+    if not j.in_tree and j.spec.is_periodic(n) and not system.knows_turns(j, n):
+        gap = (gap + np.pi) % (2 * np.pi) - np.pi
+    return gap
 
 
 def _row(system: System, pose: State, motion: Motion, target: Target) -> Array:
     """Gradient of a coordinate of a cut joint, or of a length of a joint that has a quaternion besides."""
-    j = target.joint
-    if not j.in_tree:
+    j, gradient = target.joint, _gradient(motion, target)
+    if gradient is None:
         return freedom_rate(system, pose, motion, j, target.coordinate)[0]
     row = np.zeros(system.nv)
-    row[j.v0 : j.v0 + len(j.spec.speeds)] = j.spec.gradient(_number(target), relative_pose(j, motion)[0])
+    row[j.v0 : j.v0 + len(j.spec.speeds)] = gradient
     return row
+
+
+def _gradient(motion: Motion, target: Target) -> Array | None:
+    """Gradient of a coordinate of a tree joint by the speeds of this joint; None for a cut joint."""
+    j = target.joint
+    return j.spec.gradient(_number(target), relative_pose(j, motion)[0]) if j.in_tree else None
 
 
 def opposed(system: System, pose: State) -> dict[str, float]:

@@ -23,6 +23,8 @@ from loopdyn.analysis.contradictions import (
 )
 from loopdyn.errors import AssemblyError
 from loopdyn.loops.continuation import Rule, close, euclidean, largest
+from loopdyn.loops.rank import is_large
+from loopdyn.loops.sparse_steps import SparseRows
 from loopdyn.system.system import State, System
 from loopdyn.thresholds import CLOSED
 from loopdyn.tree.functions import (
@@ -42,7 +44,7 @@ MOST_STEPS = 100  # steps to a pose of least residual: five turns are enough to 
 
 def contradicted(system: System, starts: Sequence[State], targets: Sequence[Target]) -> Contradiction | None:
     """Redundant rows that contradict others and so keep the mechanism open; None if the reason is another."""
-    if system.tolerated is not None:
+    if system.tolerated is not None or is_large(system):
         return None
     for start in starts:
         found = contradiction(system, _follow_least_residual(system, start, targets))
@@ -125,8 +127,14 @@ def _rounded_up(x: float) -> float:
 class _Contradicted(Held):
     """Equations with contradicting rows: corrections leave out the singular values that contradictions cause."""
 
-    def correction(self, q: Array, r: Array, J: Array) -> Array:
+    def __init__(self, system: System, t: float, targets: Sequence[Target]):
+        super().__init__(system, t, targets)
+        self.sparse = False  # by singular values
+
+    def correction(self, q: Array, r: Array, J: Array | SparseRows, given: Array | None = None) -> Array:
         """Smallest motion in natural units that makes the other residuals zero."""
+        if isinstance(J, SparseRows) or given is not None:
+            raise AssertionError("dense rows, and nothing given")
         least = float(np.clip(CONTRADICTING * largest(r), LEAST_SINGULAR, MOST_SINGULAR))
         x = np.zeros(self.system.nv)
         x[self.free] = np.linalg.pinv((J * self.units)[:, self.free], rcond=least) @ -r

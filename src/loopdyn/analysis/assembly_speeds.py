@@ -13,9 +13,10 @@ from loopdyn.analysis.contradictions import (
 )
 from loopdyn.errors import AssemblyError
 from loopdyn.loops.continuation import largest
-from loopdyn.loops.projection import nearest_speeds
-from loopdyn.loops.rank import of_matrix, scaled
+from loopdyn.loops.projection import nearest_sparse_speeds, nearest_speeds
+from loopdyn.loops.rank import is_large, of_matrix, scaled
 from loopdyn.loops.reactions import freedom_rate
+from loopdyn.loops.sparse_steps import OwnRow, takes_sparse_steps
 from loopdyn.system.system import State, System
 from loopdyn.thresholds import CLOSED, STILL
 from loopdyn.tree.functions import (
@@ -42,29 +43,40 @@ def speeds_for(
     for label in wanted.keys() - kept.keys():  # where to start
         if label in system.speeds:
             v[system.speeds.index(label)] = wanted[label]
-    rows, values, labels = speed_rows(system, pose, list(kept)), np.array(list(kept.values()), float), list(kept)
-    v, gap, size = _nearest_speeds(system, pose, v, rows, values)
+    values, labels = np.array(list(kept.values()), float), list(kept)
+    nearest = _nearest_sparse_speeds if takes_sparse_steps(system) else _nearest_speeds
+    v, gap, size = nearest(system, pose, v, labels, values)
     if gap.max(initial=0.0) > SPEEDS * max(1.0, size):
-        raise _speed_error(system, pose, labels, rows, gap, SPEEDS * max(1.0, size))
+        raise _speed_error(system, pose, labels, gap, SPEEDS * max(1.0, size))
     for k, label in enumerate(labels):
         if label in system.speeds:
             v[system.speeds.index(label)] = values[k]
     return v
 
 
-def _nearest_speeds(system: System, pose: State, v: Array, rows: Array, values: Array) -> tuple[Array, Array, float]:
-    """Speeds nearest to v that keep the constraints and `rows` v = `values`; the residuals, and the largest term."""
+def _nearest_speeds(
+    system: System, pose: State, v: Array, labels: Sequence[str], values: Array
+) -> tuple[Array, Array, float]:
+    """Speeds nearest to v that keep the constraints and have the `values`; the residuals, and the largest term."""
+    rows = speed_rows(system, pose, labels)
     v, now = nearest_speeds(system, State(pose.t, pose.q, v), CLOSED, SPEED_STEPS, given=(rows, values))
     A = np.vstack([now.J / system.row_units[:, None], rows])
     b = np.concatenate([-now.phi_t / system.row_units, values])
     return v, np.abs(A @ v - b), max(largest(b), largest(A * v))
 
 
-def _speed_error(
-    system: System, pose: State, labels: Sequence[str], rows: Array, gap: Array, scale: float
-) -> AssemblyError:
+def _nearest_sparse_speeds(
+    system: System, pose: State, v: Array, labels: Sequence[str], values: Array
+) -> tuple[Array, Array, float]:
+    """The same of a large system; the terms of its rows are of the size of the speeds."""
+    own = [OwnRow(of.joint, of.k, 1.0) for of in (system.labels.speeds[label] for label in labels)]
+    v, gap, _ = nearest_sparse_speeds(system, State(pose.t, pose.q, v), CLOSED, SPEED_STEPS, own, values)
+    return v, np.abs(gap), max(largest(values), largest(v / system.speed_units))
+
+
+def _speed_error(system: System, pose: State, labels: Sequence[str], gap: Array, scale: float) -> AssemblyError:
     """Error for given speeds, or constraints, that cannot be satisfied."""
-    still = _held_still(system, pose, labels, rows)
+    still = [] if is_large(system) else _held_still(system, pose, labels, speed_rows(system, pose, labels))
     if still:
         text = f"the constraints keep {', '.join(still)} from moving at this pose: {_why_still(system, pose)} "
         hint = "Correct the constraints, or give no speed."

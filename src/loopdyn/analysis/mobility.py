@@ -22,11 +22,12 @@ from loopdyn.analysis.contradictions import LARGEST, contradiction
 from loopdyn.errors import AssemblyError
 from loopdyn.loops.free_bodies import free_system, free_terms, joint_rank
 from loopdyn.loops.projection import project
-from loopdyn.loops.rank import Rank, of_matrix, scaled
+from loopdyn.loops.rank import Rank, decide, of_matrix, scaled
 from loopdyn.loops.reactions import least_part
+from loopdyn.loops.sparse_steps import sparse_rows, takes_sparse_steps
 from loopdyn.system.system import State, System
 from loopdyn.thresholds import CANDIDATE, EXACT, NEARLY_CLOSED
-from loopdyn.tree.functions import body_jacobian, difference, increment, terms
+from loopdyn.tree.functions import difference, increment, terms
 
 Array = NDArray[np.float64]
 
@@ -191,9 +192,13 @@ def mobility(system: System, state: State) -> Mobility:
     """
     system = system.for_state(state)
     closed = project(system, State(state.t, state.q, np.zeros(system.nv)))
-    if np.abs(terms(system, state).phi / system.row_units).max(initial=0.0) > NEARLY_CLOSED:
+    if np.abs(sparse_rows(system, state).phi).max(initial=0.0) > NEARLY_CLOSED:
         raise AssemblyError("the loops are open at this state. Close them first: ld.assemble(system, ...).", state)
     pose = closed.state
+    if takes_sparse_steps(system) and system.tolerated is None:
+        here = decide(system, pose)
+        if here.redundant == 0:
+            return _of_independent_rows(system, pose, here)
     columns = system.speed_units
     A = scaled(system, terms(system, pose).J)
     here = of_matrix(A)
@@ -217,7 +222,7 @@ def mobility(system: System, state: State) -> Mobility:
         name=system.name,
         dof=dof,
         dof_here=N.shape[1],
-        idle=() if best is None else _idle(system, best.pose, best.N),
+        idle=() if best is None or best.N.shape[1] == 0 else _idle(system, best.pose),
         redundant=redundant,
         redundant_here=here.redundant,
         rank=all_rows.count + lost + nearly,
@@ -231,6 +236,34 @@ def mobility(system: System, state: State) -> Mobility:
         driven=len(system.mechanism.drivers),
         held=held,
         nearly=nearly,
+    )
+
+
+def _of_independent_rows(system: System, pose: State, here: Rank) -> Mobility:
+    """Mobility where no row depends on others: every velocity leads to a motion, every reaction is determined."""
+    joints, dof = system.mechanism.joints, system.nv - here.count
+    labels = [f"{name}.{row}" for name in joints for row in system.joints[name].spec.rows_when_cut]
+    labels += [label for label in system.constraint_rows if label.partition(".")[0] not in joints]
+    unique: dict[str, dict[str, bool]] = {}
+    for label in labels:
+        joint, _, row = label.partition(".")
+        unique.setdefault(joint, {})[row] = True
+    return Mobility(
+        name=system.name,
+        dof=dof,
+        dof_here=dof,
+        idle=_idle(system, pose) if dof else (),
+        redundant=0,
+        redundant_here=0,
+        rank=len(labels),
+        rows=len(labels),
+        grubler=6 * system.nb - len(labels),
+        verdict="regular",
+        dependent={},
+        unique=unique,
+        gap=here.gap,
+        tolerated={},
+        driven=len(system.mechanism.drivers),
     )
 
 
@@ -363,31 +396,33 @@ def _reached(system: System, at: _Neighbour, near: float) -> int:
     return int(np.count_nonzero(np.linalg.svd(np.array(moves), compute_uv=False) > REACHED)) if moves else 0
 
 
-def _idle(system: System, pose: State, N: Array) -> tuple[str, ...]:
-    """Bodies, or pairs on one joint, that some allowed velocity moves as one rigid body and nothing else."""
-    if N.shape[1] == 0:
-        return ()
-    names = system.bodies
-    motion = terms(system, pose).motion
-    moves = [body_jacobian(system, pose, name) @ N for name in names]  # bases do not move
+def _idle(system: System, pose: State) -> tuple[str, ...]:
+    """Bodies, or two on one joint, that some allowed velocity moves as one rigid body and nothing else.
+
+    All others stand still then, so that the joints next to these bodies are all that has to be looked at.
+    """
+    names, rows = system.bodies, sparse_rows(system, State(pose.t, pose.q, np.zeros(system.nv)))
     group = _welded(system)
+    members_of: dict[int, list[int]] = {}
+    for k, g in enumerate(group):
+        members_of.setdefault(g, []).append(k)
+    through: dict[str, list[tuple[str, ...]]] = {}
+    for loop in system.topology.loops:
+        for name in loop.bodies:
+            through.setdefault(name, []).append(loop.bodies)
     ends = {(group[j.parent], group[j.child]) for j in system.joints.values()}
     pairs = sorted({(min(pair), max(pair)) for pair in ends if pair[0] != pair[1]})
     idle: list[tuple[int, ...]] = []
-    for heads in chain(((g,) for g in dict.fromkeys(group)), pairs):
-        members = [k for k in range(len(names)) if group[k] in heads]
-        if min(members) < system.n_bases or any(set(heads) & set(found) for found in idle):
+    for heads in chain(((g,) for g in members_of), pairs):
+        members = sorted(k for g in heads for k in members_of[g])
+        if members[0] < system.n_bases or any(set(heads) & set(found) for found in idle):
             continue
-        if not any(_passes(loop.bodies, {names[k] for k in members}) for loop in system.topology.loops):
-            continue
-        still = [move for k, move in enumerate(moves) if k not in members]
-        for k in heads[1:]:  # both as one body
-            arm = motion.position[k] - motion.position[heads[0]]
-            turn, slide = moves[heads[0]][:3], moves[heads[0]][3:]
-            still.append(moves[k] - np.vstack([turn, slide + np.cross(turn.T, arm).T]))
-        A = np.vstack([row for move in still for row in (move[:3], move[3:] / system.size)])
+        own = {names[k] for k in members}
+        if not any(len(set(loop) - own) > 1 for name in own for loop in through.get(name, ())):
+            continue  # a door on two hinges is not idle
+        A = rows.moving_alone(members, heads)
         s = np.linalg.svd(A, compute_uv=False)
-        if np.count_nonzero(s > IDLE * max(1.0, s[0])) < N.shape[1]:
+        if np.count_nonzero(s > IDLE * max(1.0, s[0])) < A.shape[1]:
             idle.append(heads)
     declared = [names.index(name) for name in system.topology.names]
     groups = [[k for k in declared if group[k] in heads] for heads in idle]
@@ -403,11 +438,6 @@ def _welded(system: System) -> list[int]:
             one, other = sorted((group[j.parent], group[j.child]))
             group = [one if g == other else g for g in group]
     return group
-
-
-def _passes(loop: tuple[str, ...], members: set[str]) -> bool:
-    """Whether a loop contains some of these bodies and two or more others: a door on two hinges is not idle."""
-    return bool(members & set(loop)) and len(set(loop) - members) > 1
 
 
 def _dependencies(

@@ -72,11 +72,13 @@ class Uses:
     def trees(self) -> None:
         """Functions of the tree, and motions and loads of joints."""
         from loopdyn.joints.dispatch import twists, wrenches
+        from loopdyn.loops.sparse_steps import sparse_rows
 
         system, state = self.system, self.state
         ld.tree.forward_dynamics(system, state)
         ld.tree.inverse_dynamics(system, state, np.zeros(system.nv))
         ld.tree.terms(system, state)
+        sparse_rows(system, state)  # of large systems, and for idle bodies
         ld.tree.body_jacobian(system, state, system.bodies[-1])
         ld.tree.energy(system, state)
         ld.tree.body_motion(system, state)

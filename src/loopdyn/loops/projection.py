@@ -10,12 +10,14 @@ and moves by x. `M` may be singular where the constraints hold the motion (thin 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from loopdyn.loops.continuation import Rule, close, largest
+from loopdyn.loops.sparse_steps import OwnRow, SparseRows, sparse_rows, takes_sparse_steps
 from loopdyn.system.system import State, System
 from loopdyn.thresholds import DEPENDENT
 from loopdyn.tree.functions import Terms, constraint_equations, difference, increment, mass_matrix, terms
@@ -78,6 +80,7 @@ class Loops:
         rank: int | None = None,  # number of independent rows, if it has been decided
     ):
         self.system, self.t, self.rank, self.mass_metric = system, t, rank, mass_metric
+        self.sparse = mass_metric and takes_sparse_steps(system)
         self.free = np.ones(system.nv, bool) if free is None else free
         self.units, self.still = system.speed_units, np.zeros(system.nv)
 
@@ -85,16 +88,28 @@ class Loops:
         """The pose at rest."""
         return State(self.t, q, self.still)
 
-    def evaluate(self, q: Array) -> tuple[Array, Array]:
-        """Residuals and Jacobian by the speeds in SI units, rows in natural units."""
-        (phi, J), h = constraint_equations(self.system, self.state(q)), self.system.holonomic
+    def evaluate(self, q: Array) -> tuple[Array, Array | SparseRows]:
+        """Residuals and Jacobian by the speeds in SI units, rows in natural units; of a large system sparse rows."""
+        h = self.system.holonomic
+        if self.sparse:
+            now = sparse_rows(self.system, self.state(q))
+            return now.phi[h], now.chosen(h)
+        phi, J = constraint_equations(self.system, self.state(q))
         rows = self.system.row_units[h]
         return phi[h] / rows, J[h] / rows[:, None]
 
-    def correction(self, q: Array, r: Array, J: Array) -> Array:
-        """The smallest motion, natural units, that closes the linearised equations."""
+    def correction(self, q: Array, r: Array, J: Array | SparseRows, given: Array | None = None) -> Array:
+        """The smallest motion, natural units, that closes the linearised equations.
+
+        Speeds that may not move go by `given`, SI units, or stand still.
+        """
         x, free = np.zeros(self.system.nv), self.free
-        if free.any():
+        if not free.any():
+            return x
+        if isinstance(J, SparseRows):
+            x[free] = J.step(r if given is None else r + J.times(given / self.units), free)[0][free]
+        else:
+            r = r if given is None else r + J @ given
             L = np.diag(1.0 / self.units[free])
             if self.mass_metric:
                 L = metric(mass_matrix(self.system, self.state(q))[np.ix_(free, free)])
@@ -139,6 +154,9 @@ def project(
     loops = Loops(system, t, mass_metric=True, rank=rank if system.holonomic.all() else None)
     found = close(loops, state.q, Rule(steps=most, enough=tolerance, closed=0.0, falls=1.0))
     q = found.y
+    if takes_sparse_steps(system):
+        v, r, rows = nearest_sparse_speeds(system, State(t, q, v), tolerance, most)
+        return Projection(State(t, q, v), largest(rows.phi * system.row_units), largest(r * system.row_units))
     v, now = nearest_speeds(system, State(t, q, v), tolerance, most, rank=rank)
     return Projection(State(t, q, v), largest(now.phi), largest(now.J @ v + now.phi_t))
 
@@ -180,6 +198,23 @@ def nearest_speeds(
     return v, now
 
 
+def nearest_sparse_speeds(
+    system: System, state: State, enough: float, most: int, own: Sequence[OwnRow] = (), values: Array | None = None
+) -> tuple[Array, Array, SparseRows]:
+    """The same of a large system, with `values` for the speeds that have rows of their `own`; residuals, and the rows.
+
+    Residuals are in natural units, those of `own` rows last.
+    """
+    v, wanted = state.v, np.zeros(len(own)) if values is None else values
+    for n in range(most + 1):
+        rows = sparse_rows(system, State(state.t, state.q, v), own)
+        r = np.append(rows.rate, rows.times(v / system.speed_units)[system.nc :] - wanted if len(own) else wanted)
+        if n > 0 and (largest(r) <= enough or n == (min(most, 2) if system.affine else most)):
+            break
+        v = v + system.speed_units * rows.step(r)[0]
+    return v, r, rows
+
+
 def correct(
     system: System, t: float, q: Array, v: Array, rank: int | None = None, *, position: bool = True
 ) -> tuple[Array, Array]:
@@ -200,4 +235,13 @@ def correct(
     return q, nearest_speeds(system, State(t, q, v), 0.0, 1, rank=rank)[0]
 
 
-__all__ = ["Loops", "Projection", "correct", "metric", "nearest_speeds", "project", "smallest_step"]
+__all__ = [
+    "Loops",
+    "Projection",
+    "correct",
+    "metric",
+    "nearest_sparse_speeds",
+    "nearest_speeds",
+    "project",
+    "smallest_step",
+]

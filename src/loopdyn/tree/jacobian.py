@@ -240,6 +240,24 @@ def constraint_terms(ints, floats, work, J, rate):
 
 
 @kernel
+def residuals(ints, floats, work, rate):
+    """`closure` without the Jacobian, whose size grows with the square of the bodies.
+
+    What it is made of is left in `work`: the motion of the bodies, their freedoms, the rows, the factors of relations.
+    """
+    model, data = open_model(ints, floats), open_work(ints, work)
+    kinematics(model, data)
+    for k in range(model.nv):
+        data.a[k] = 0.0
+    accelerations(model, data)
+    constraint_rows(model, data)
+    reduce_rows(model, data, rate)
+    for n in range(model.linear.shape[0]):
+        k = model.linear[n, L_ROW]
+        data.phi[k], rate[k], data.gamma[k], data.explicit[k] = linear_terms(model, data, n)
+
+
+@kernel
 def body_jacobian(ints, floats, work, body, J):
     """Jacobian (6, nv) of body row `body`: angular velocity and velocity of its own frame's origin, world axes."""
     model, data = open_model(ints, floats), open_work(ints, work)
