@@ -310,7 +310,7 @@ def _rows(system: System, pose: State, cut: Sequence[Target]) -> tuple[Array, Ar
 
 
 def _gap_of(system: System, pose: State, target: Target) -> float:
-    """How far a target is from its value; an angle whose turns are not counted, by less than half a turn."""
+    """Distance of a target from its value; less than half a turn for an angle whose turns are not counted."""
     gap, j, n = values_of(system, pose, [target])[0] - target.value, target.joint, target.coordinate
     if not j.in_tree and j.spec.is_periodic(n) and not system.knows_turns(j, n):
         gap = (gap + np.pi) % (2 * np.pi) - np.pi

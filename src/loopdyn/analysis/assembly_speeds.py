@@ -68,7 +68,7 @@ def _nearest_speeds(
 def _nearest_sparse_speeds(
     system: System, pose: State, v: Array, labels: Sequence[str], values: Array
 ) -> tuple[Array, Array, float]:
-    """The same of a large system; the terms of its rows are of the size of the speeds."""
+    """Speeds as in `_nearest_speeds`, of a large system; the terms of its rows are of the size of the speeds."""
     own = [OwnRow(of.joint, of.k, 1.0) for of in (system.labels.speeds[label] for label in labels)]
     v, gap, _ = nearest_sparse_speeds(system, State(pose.t, pose.q, v), CLOSED, SPEED_STEPS, own, values)
     return v, np.abs(gap), max(largest(values), largest(v / system.speed_units))

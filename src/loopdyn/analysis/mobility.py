@@ -399,7 +399,7 @@ def _reached(system: System, at: _Neighbour, near: float) -> int:
 def _idle(system: System, pose: State) -> tuple[str, ...]:
     """Bodies, or two on one joint, that some allowed velocity moves as one rigid body and nothing else.
 
-    All others stand still then, so that the joints next to these bodies are all that has to be looked at.
+    All others are then at rest, so that only the joints next to these bodies have to be checked.
     """
     names, rows = system.bodies, sparse_rows(system, State(pose.t, pose.q, np.zeros(system.nv)))
     group = _welded(system)

@@ -101,7 +101,7 @@ class Loops:
     def correction(self, q: Array, r: Array, J: Array | SparseRows, given: Array | None = None) -> Array:
         """The smallest motion, natural units, that closes the linearised equations.
 
-        Speeds that may not move go by `given`, SI units, or stand still.
+        Speeds that may not move go by `given`, SI units, or are zero.
         """
         x, free = np.zeros(self.system.nv), self.free
         if not free.any():
@@ -201,7 +201,7 @@ def nearest_speeds(
 def nearest_sparse_speeds(
     system: System, state: State, enough: float, most: int, own: Sequence[OwnRow] = (), values: Array | None = None
 ) -> tuple[Array, Array, SparseRows]:
-    """The same of a large system, with `values` for the speeds that have rows of their `own`; residuals, and the rows.
+    """Nearest speeds of a large system, with `values` for those that have rows of their `own`; residuals, and the rows.
 
     Residuals are in natural units, those of `own` rows last.
     """

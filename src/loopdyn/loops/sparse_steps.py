@@ -36,11 +36,11 @@ Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Entries = tuple[Ints, Ints, Array]  # rows, columns, values
 
-# Share of what a multiplier moves that makes the equations regular. What it moves is the square of a singular value:
+# Fraction of what a multiplier moves that makes the equations regular. What it moves is the square of a singular value:
 # those below 3e-7 count as zero, as in reactions.
 PROXIMAL = 1e-13
 MOST_REPETITIONS = 20
-HELPS = 0.5  # share of what is missing that a repetition may leave, or it is the last
+HELPS = 0.5  # fraction of the residual that a repetition may leave, or it is the last
 
 
 def takes_sparse_steps(system: System) -> bool:
@@ -58,7 +58,7 @@ class OwnRow(NamedTuple):
 
 
 class _Structure:
-    """What the equations of a system have in common at all states. Columns: motions of bodies, then speeds."""
+    """Structure of the equations of a system, the same at all states. Columns: motions of bodies, then speeds."""
 
     def __init__(self, system: System):
         model = system.model
@@ -207,7 +207,7 @@ class SparseRows:
         return sparse.vstack([_structure(self.system).kinematics(self.work), self.matrix]).tocsc()
 
     def moving_alone(self, bodies: Sequence[int], together: Sequence[int]) -> Array:
-        """Equations of motions in which all bodies but these stand still; their null space is what can move alone.
+        """Equations of motions in which all other bodies are at rest; their null space is what can move alone.
 
         `together`: those of `bodies` that move as one rigid body; the others follow, as welds and joints let them.
         Unknowns: motions of the bodies, speeds of the joints next to them; natural units.
@@ -243,7 +243,7 @@ class SparseRows:
         return found
 
     def chosen(self, rows: NDArray[np.bool_]) -> SparseRows:
-        """The same with these rows alone in steps."""
+        """Rows with these alone in steps."""
         return self if rows.all() else replace(self, matrix=self.matrix[np.flatnonzero(rows)])
 
     @cached_property
