@@ -179,7 +179,8 @@ def nearest_speeds(
     enough : float
         Residual, in natural units, that is not worth another step.
     most : int
-        Steps at most. Where rows are affine in the speeds the first one is exact, and a second one against rounding.
+        Steps at most. Where rows are affine in the speeds the first one is exact; a second one is against rounding
+        where speeds are given.
     rank : int, optional
         Number of independent rows, where it has been decided.
     given : (rows, values), optional
@@ -188,9 +189,10 @@ def nearest_speeds(
     v, now = state.v, terms(system, state)
     rows, values = (np.zeros((0, system.nv)), np.zeros(0)) if given is None else given
     L = metric(now.M)
-    for n in range(min(most, 2) if system.affine else most):
+    exact = 1 if given is None else 2
+    for n in range(exact if system.affine else most):
         r = np.concatenate([(now.J @ v + now.phi_t) / system.row_units, rows @ v - values])
-        if n > 0 and largest(r) <= enough:
+        if n > 0 and not system.affine and largest(r) <= enough:
             break
         v = v + smallest_step(np.vstack([now.J / system.row_units[:, None], rows]), r, L, rank)
         if not system.affine:
