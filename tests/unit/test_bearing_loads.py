@@ -150,7 +150,7 @@ def test_polar_plot_shows_the_line_in_each_body_and_refuses_what_is_not_known(cr
 
 def test_plot_of_reactions_in_other_axes_hatches_what_is_not_determined(crank):
     labels = [text.get_text() for text in crank.plot.reactions("B", "child").axes[0].get_legend().get_texts()]
-    assert labels == ["fx", "fy", "fz, undetermined"]
+    assert labels == ["fx", "fy", "fz, indeterminate"]
     with pytest.raises(ld.LoopdynError, match="there are no axes 'moon'"):
         crank.plot.reactions("B", "moon")
     assert len(crank.plot.shaking().axes) == 2

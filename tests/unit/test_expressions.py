@@ -684,7 +684,7 @@ REFUSED = [
     ("x < 1", "a comparison gives no number"),
     ("x and y", "'and' and 'or' give no number"),
     ("(x < 1) + 1", "column 2: a comparison gives no number"),
-    ("1 if x else 2", "column 6: this is no condition"),
+    ("1 if x else 2", "column 6: this is not a condition"),
     ("1 if x == 2 else 2", "Use < <= > >="),
     ("1 if x in y else 2", "Use < <= > >="),
     ("1 if 0 < x < 1 else 2", "Join them with 'and'"),
