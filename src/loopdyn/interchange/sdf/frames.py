@@ -140,7 +140,7 @@ class Frames:
         self.s.problem(f"<{e.tag}>", message, "Give every element its own name.", e)
         return False
 
-    def concerns(self, world: Scope, e: Element) -> bool:
+    def concerns(self, e: Element) -> bool:
         """Whether a joint of the world is connected to the model."""
         mine = self.model.element.get("name")
         ends = [end_of(e, key).split("::")[0] for key in ("parent", "child")]

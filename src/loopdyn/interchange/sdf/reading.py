@@ -114,7 +114,7 @@ class _Reader:
         jointed = [
             (scope, e) for scope in self.frames.model.inside() for e in scope.placed.values() if e.tag == "joint"
         ]
-        jointed += [(world, e) for e in world.placed.values() if e.tag == "joint" and self.frames.concerns(world, e)]
+        jointed += [(world, e) for e in world.placed.values() if e.tag == "joint" and self.frames.concerns(e)]
         for scope, e in jointed:
             self._joint(scope, e)
         self.s.check()
