@@ -70,7 +70,7 @@ ANYTHING = Kind(lambda value: True, "anything")
 NO_NUMBERS, NO_LISTS = (bool, np.bool_, str, bytes), (str, bytes, Mapping)
 
 
-class Numbers:
+class AnyNumbers:
     """Stands for NumPy's `ArrayLike`, a union with many members, in annotations."""
 
 
@@ -120,7 +120,7 @@ SIMPLE = {
     bool: Kind(lambda value: isinstance(value, bool | np.bool_), "True or False"),
     int: Kind(_is_whole, "a whole number"),
     float: Kind(is_number, "a number"),
-    Numbers: Kind(_is_numeric, "numbers"),
+    AnyNumbers: Kind(_is_numeric, "numbers"),
 }
 
 
@@ -328,7 +328,7 @@ def _evaluated(annotation: Any, function: Callable[..., Any]) -> Any:
         return Any
     if not isinstance(annotation, str):
         return annotation
-    return eval(annotation, {}, _Names({**inspect.unwrap(function).__globals__, "ArrayLike": Numbers}))
+    return eval(annotation, {}, _Names({**inspect.unwrap(function).__globals__, "ArrayLike": AnyNumbers}))
 
 
 class _Names(dict[str, Any]):

@@ -3,6 +3,7 @@
 import ast
 import importlib.util
 import re
+from collections import Counter
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -66,3 +67,13 @@ def test_a_threshold_of_the_table_is_set_nowhere_else():
                 names = {n.id for target in line.targets for n in ast.walk(target) if isinstance(n, ast.Name)}
                 elsewhere += [(file.name, name) for name in names & table]
     assert elsewhere == []
+
+
+def test_a_class_has_a_name_of_its_own():
+    found = Counter(
+        line.name
+        for file in (ROOT / "src" / "loopdyn").rglob("*.py")
+        for line in ast.parse(file.read_text(encoding="utf-8")).body
+        if isinstance(line, ast.ClassDef) and not line.name.startswith("_")
+    )
+    assert [name for name, count in found.items() if count > 1] == []

@@ -391,7 +391,7 @@ class _Driving:
         at = self._said(inputs) + (f", t = {s:.9g} s" if follower.moving else "")
         names = ", ".join(self.course.labels)
         if kind == "dead point":
-            moving = self._moving_there(follower, s, state)
+            moving = self._moving_there(follower, state)
             own = dead_drivers(follower.system, state)[0]  # drivers of the model, which may stop before the inputs do
             stopped = "driver " + ", ".join(repr(n) for n in own) if own else names
             text = (
@@ -416,7 +416,7 @@ class _Driving:
         state = replace(state, tolerated=follower.system.tolerated)
         return DriveEvent(kind, float(s), inputs, label, text, state)
 
-    def _moving_there(self, follower: Follower, s: float, state: State) -> str:
+    def _moving_there(self, follower: Follower, state: State) -> str:
         """Coordinates that move at a dead point, where the inputs are stationary."""
         J = follower.rows(state.t, state.q, np.zeros(follower.nv), np.zeros(len(self.rows.cut)))[1]
         z = np.linalg.svd(follower.matrix(J))[2][follower.nv - 1]

@@ -49,7 +49,7 @@ STEP = 1e-3  # step of other engines, s
 
 
 @dataclass(frozen=True)
-class Problem:
+class BenchCase:
     """Mechanism, duration of its run, and a function for the error of a run."""
 
     title: str
@@ -60,7 +60,7 @@ class Problem:
 
 
 @dataclass(frozen=True)
-class Result:
+class BenchResult:
     """Result of a run of a problem."""
 
     name: str
@@ -121,25 +121,25 @@ def _beside_radau(run: Run) -> float:
     return float(np.abs(fine.path.q - run.path.q).max())
 
 
-def _ladder(count: int) -> Problem:
-    return Problem(f"ladder, {count} loops", lambda: library.ladder(count), 1.0, None, "")
+def _ladder(count: int) -> BenchCase:
+    return BenchCase(f"ladder, {count} loops", lambda: library.ladder(count), 1.0, None, "")
 
 
 ELLIPTIC = "elliptic functions"
-PROBLEMS: dict[str, Problem] = {
-    "A01": Problem("pendulum", library.pendulum, 10.0, _pendulum, ELLIPTIC),
-    "A02": Problem("2 windows", lambda: library.n_four_bar(2), 10.0, _windows(2), ELLIPTIC),
-    "A02-40": Problem("40 windows", lambda: library.n_four_bar(40), 20.0, _windows(40), ELLIPTIC),
-    "A03": Problem("Andrews' squeezer", library.andrews, 0.03, _squeezer, "quadrature"),
-    "A04": Problem("Bricard", library.bricard, 7.0 * QUARTER, _bricard, "quadrature"),
-    "A05": Problem("flyball governor", library.flyball, 10.0, _beside_radau, f"own Radau run, {FINEST:g}"),
+PROBLEMS: dict[str, BenchCase] = {
+    "A01": BenchCase("pendulum", library.pendulum, 10.0, _pendulum, ELLIPTIC),
+    "A02": BenchCase("2 windows", lambda: library.n_four_bar(2), 10.0, _windows(2), ELLIPTIC),
+    "A02-40": BenchCase("40 windows", lambda: library.n_four_bar(40), 20.0, _windows(40), ELLIPTIC),
+    "A03": BenchCase("Andrews' squeezer", library.andrews, 0.03, _squeezer, "quadrature"),
+    "A04": BenchCase("Bricard", library.bricard, 7.0 * QUARTER, _bricard, "quadrature"),
+    "A05": BenchCase("flyball governor", library.flyball, 10.0, _beside_radau, f"own Radau run, {FINEST:g}"),
     "ladder-1": _ladder(1),
     "ladder-10": _ladder(10),
     "ladder-100": _ladder(100),
 }
 
 
-def run_problem(name: str, formulation: str | Formulation = "auto", rtol: float = 1e-8) -> Result:
+def run_problem(name: str, formulation: str | Formulation = "auto", rtol: float = 1e-8) -> BenchResult:
     """Run one problem by one formulation.
 
     Examples
@@ -157,7 +157,7 @@ def run_problem(name: str, formulation: str | Formulation = "auto", rtol: float 
     run = simulate(system, state, (0.0, problem.time), t_eval=times, **options)
     error = problem.error(run) if problem.error is not None and run.status == "finished" else None
     count = run.statistics
-    return Result(
+    return BenchResult(
         name,
         problem.title,
         formulation if isinstance(formulation, str) else repr(formulation),
@@ -173,7 +173,7 @@ def run_problem(name: str, formulation: str | Formulation = "auto", rtol: float 
     )
 
 
-def run_by_mujoco(name: str, step: float = STEP) -> Result:
+def run_by_mujoco(name: str, step: float = STEP) -> BenchResult:
     """Run a problem by MuJoCo, whose loops are springs, as stiff as it allows (a time constant of two steps).
 
     It uses its Runge-Kutta method of order 4 with fixed steps, from the same start, on the model of
@@ -217,7 +217,7 @@ def run_by_mujoco(name: str, step: float = STEP) -> Result:
     title = f"MuJoCo RK4, {model.opt.timestep:.1e} s"
     status, message = ("failed", warnings[0]) if warnings else ("finished", "")
     ended = status, message, error, problem.against
-    return Result(name, problem.title, title, *ended, None, 0, steps, 4 * steps, seconds)
+    return BenchResult(name, problem.title, title, *ended, None, 0, steps, 4 * steps, seconds)
 
 
 def _as_run(system: System, times: Array, states: Sequence[State]) -> Run:
@@ -245,7 +245,7 @@ def chosen(names: Sequence[str]) -> list[str]:
     return [known[name.lower()] for name in names]
 
 
-def table(results: Sequence[Result]) -> list[list[str]]:
+def table(results: Sequence[BenchResult]) -> list[list[str]]:
     """Rows of text; the first one has the headings."""
     rows = [["problem", "formulation", "error, rad or m", "against", "energy error", "passages", "steps", "seconds"]]
     for r in results:
@@ -266,12 +266,12 @@ def table(results: Sequence[Result]) -> list[list[str]]:
     return rows
 
 
-def as_data(results: Sequence[Result]) -> list[dict[str, Any]]:
+def as_data(results: Sequence[BenchResult]) -> list[dict[str, Any]]:
     """Plain numbers and text."""
     return [asdict(r) for r in results]
 
 
-def plot(results: Sequence[Result], path: str) -> None:
+def plot(results: Sequence[BenchResult], path: str) -> None:
     """Plot errors over seconds, one mark per run."""
     from matplotlib.figure import Figure
 

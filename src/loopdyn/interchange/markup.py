@@ -166,7 +166,7 @@ def parse(text: str, shown: str) -> Element:
     return root.children[0]
 
 
-class Source:
+class MarkupSource:
     """An XML file that is being read: its root, and everything that is wrong with it."""
 
     def __init__(self, file: FilePath | None, text: str | None, root_tag: str, ending: str, other_tag: str = ""):

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from loopdyn.errors import ModelError, Problem
 from loopdyn.interchange.draft import Draft, Origin, Pose, compose, made, pose, pose_quaternion, pose_rpy
-from loopdyn.interchange.markup import Element, Source, is_text, not_asked_for
+from loopdyn.interchange.markup import Element, MarkupSource, is_text, not_asked_for
 from loopdyn.interchange.report import Imported, Report
 from loopdyn.io.reading import Document, read_document
 from loopdyn.model.mechanism import GROUND, Mechanism
@@ -84,13 +84,13 @@ def read_urdf(
     'revolute'
     """
     file = None if is_text(source) else FilePath(os.fspath(source))
-    opened = Source(file, str(source) if file is None else None, "robot", ".urdf")
+    opened = MarkupSource(file, str(source) if file is None else None, "robot", ".urdf")
     sidecar = None if loops is None else read_document(FilePath(loops), os.fspath(loops))
     return _Reader(opened, sidecar, mend).read(floating, gravity)
 
 
 class _Reader:
-    def __init__(self, source: Source, sidecar: Document | None, mend: bool):
+    def __init__(self, source: MarkupSource, sidecar: Document | None, mend: bool):
         self.s = source
         self.report = Report(f"{source.shown}: URDF to loopdyn")
         self.draft = Draft(source.root.get("name"), source.shown, self.report, mend)

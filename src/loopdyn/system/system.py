@@ -525,11 +525,6 @@ def _normalise(q: Array, system: System) -> None:
             q[k : k + 4] /= length
 
 
-def row_dimension(row: str) -> str:
-    """Dimension of a constraint row with this name: angle or length."""
-    return "angle" if row in ("mx", "my", "mz", "normal") else "length"
-
-
 def compose(a: Pose, b: Pose) -> Pose:
     """Composition of pose a with pose b, which is relative to a."""
     return a[0] + a[1] @ b[0], a[1] @ b[1]

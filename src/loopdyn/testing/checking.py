@@ -46,7 +46,7 @@ MM, G = 1e3, 1e3  # in one m, in one kg
 
 
 @dataclass(frozen=True)
-class Finding:
+class CheckFinding:
     """One comparison: the mechanism, the quantity, the largest relative error, and the exception raised, if any."""
 
     mechanism: str
@@ -56,7 +56,7 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Report:
+class CheckReport:
     """Result of :func:`check_formulation`.
 
     Attributes
@@ -77,12 +77,12 @@ class Report:
     formulation: str
     approximate: bool
     tolerance: float
-    findings: tuple[Finding, ...]
+    findings: tuple[CheckFinding, ...]
     unsupported: dict[str, str]
     skipped: dict[str, str]
 
     @property
-    def failures(self) -> tuple[Finding, ...]:
+    def failures(self) -> tuple[CheckFinding, ...]:
         """Comparisons beyond the tolerance; for an approximate formulation only those that raised an error."""
         allowed = np.finfo(float).max if self.approximate else self.tolerance
         return tuple(f for f in self.findings if not f.error <= allowed)
@@ -123,7 +123,7 @@ def check_formulation(
     tolerance: float = 1e-8,
     random: int = 12,
     loops: int = 4,
-) -> Report:
+) -> CheckReport:
     """Compare a formulation with the oracle, and with itself under changes that must not matter.
 
     Parameters
@@ -144,7 +144,7 @@ def check_formulation(
 
     Returns
     -------
-    Report
+    CheckReport
         Prints all findings; ``report.raise_if_failed()`` turns failures into an error.
 
     Examples
@@ -165,7 +165,7 @@ def check_formulation(
     for name, mechanism in named:
         checking.mechanism(name, mechanism)
     found = tuple(checking.findings)
-    return Report(repr(method), method.approximate, tolerance, found, checking.unsupported, checking.skipped)
+    return CheckReport(repr(method), method.approximate, tolerance, found, checking.unsupported, checking.skipped)
 
 
 # ------------------------------------------------------------------------------------------------- mechanisms
@@ -246,7 +246,7 @@ class _Checking:
 
     def __init__(self, method: Formulation, rng: np.random.Generator):
         self.method, self.rng = method, rng
-        self.findings: list[Finding] = []
+        self.findings: list[CheckFinding] = []
         self.unsupported: dict[str, str] = {}
         self.skipped: dict[str, str] = {}
 
@@ -289,12 +289,12 @@ class _Checking:
         try:
             return solver(state.t, q, v)
         except (LoopdynError, ArithmeticError, ValueError) as error:
-            self.findings.append(Finding(name, what, np.inf, f"{type(error).__name__}: {error}"))
+            self.findings.append(CheckFinding(name, what, np.inf, f"{type(error).__name__}: {error}"))
             return None
 
     def _compare(self, name: str, what: str, error: Array, scale: float) -> None:
         largest = float(np.max(error, initial=0.0)) if np.isfinite(error).all() else np.inf
-        self.findings.append(Finding(name, what, largest / max(scale, 1e-300)))
+        self.findings.append(CheckFinding(name, what, largest / max(scale, 1e-300)))
 
     def _equations(self, name: str, system: System, state: State, e: Terms, found: Solution, scale: float) -> None:
         """Check the equations that accelerations and multipliers must satisfy, independently of the oracle."""

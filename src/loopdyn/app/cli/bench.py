@@ -13,7 +13,7 @@ from loopdyn.app.cli.options import PICTURES, check_names
 from loopdyn.errors import LoopdynError
 
 if TYPE_CHECKING:
-    from loopdyn.app.bench import Result
+    from loopdyn.app.bench import BenchResult
 
 
 def bench(
@@ -43,7 +43,7 @@ def bench(
     check_names(plot=(plot, PICTURES))
     if not step > 0.0:
         raise typer.BadParameter(f"--step is {step}. Give a positive number of seconds.")
-    results: list[Result] = []
+    results: list[BenchResult] = []
     failed = False
     with refuse_options():
         check_settings(rtol, None, "projection")
@@ -66,7 +66,7 @@ def bench(
         raise typer.Exit(1)
 
 
-def _by_peer(name: str, step: float) -> list[Result]:
+def _by_peer(name: str, step: float) -> list[BenchResult]:
     """Result of MuJoCo; none, with a note, if it is not installed or MJCF cannot describe the model."""
     from loopdyn.app.bench import run_by_mujoco
 

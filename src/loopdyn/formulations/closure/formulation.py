@@ -36,8 +36,8 @@ from loopdyn.formulations.partition import kernels as partition
 from loopdyn.formulations.partition.formulation import (
     FOLLOWED,
     Choice,
+    PartitionArrays,
     PartitionSolver,
-    WorkArrays,
 )
 from loopdyn.formulations.partition.layout import FASTEST, GAIN, K_PLUS_N
 from loopdyn.loops.rank import Rank, decide, scaled
@@ -249,7 +249,7 @@ class ClosureSolver(PartitionSolver):
         head = self.run.work[: len(self.system.work())].copy()
         by, candidate, switch = self._settings
         fastest = self.run.views.notes[FASTEST]
-        self.run = WorkArrays(self.system, self.rank.count, K_PLUS_N, by, candidate, switch)
+        self.run = PartitionArrays(self.system, self.rank.count, K_PLUS_N, by, candidate, switch)
         self.run.extend(self.plan_.add_to)
         self.run.work[: len(head)] = head
         self.run.reopen()

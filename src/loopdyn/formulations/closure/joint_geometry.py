@@ -23,7 +23,7 @@ APART = 1e-9  # smallest distance, relative to the mechanism's size, of pins tha
 Line = tuple[JointData, JointData, int, int]  # two balls between the same parts, and their ends on the first of these
 
 
-class Places:
+class JointGeometry:
     """Points and axes of joints at a pose, in world axes."""
 
     def __init__(self, system: System, state: State):

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from loopdyn.engine.layout import Ints, fill, opened, with_block
 from loopdyn.engine.records import H_CLOSING
 from loopdyn.formulations.closure import layout
-from loopdyn.formulations.closure.joint_geometry import Line, Places
+from loopdyn.formulations.closure.joint_geometry import JointGeometry, Line
 from loopdyn.system.system import JointData, State, System
 
 Array = NDArray[np.float64]
@@ -72,7 +72,7 @@ class ClosedFormGroup:
 
 
 @dataclass(frozen=True)
-class Block:
+class IteratedBlock:
     """Coordinates that are found together by Newton's method.
 
     Attributes
@@ -100,7 +100,7 @@ class ClosurePlan:
     ----------
     independent : tuple of str
         Speeds that are given, with their coordinates.
-    sequence : tuple of ClosedFormGroup or Block
+    sequence : tuple of ClosedFormGroup or IteratedBlock
         Groups and blocks in the order of solution.
     follow : int
         Number of dependent coordinates.
@@ -112,7 +112,7 @@ class ClosurePlan:
 
     system: System
     independent: tuple[str, ...]
-    sequence: tuple[ClosedFormGroup | Block, ...]
+    sequence: tuple[ClosedFormGroup | IteratedBlock, ...]
     follow: int
     joints: tuple[JointData, ...] = field(repr=False)
     steps: tuple[tuple[int, ...], ...] = field(repr=False)
@@ -125,9 +125,9 @@ class ClosurePlan:
         return tuple(x for x in self.sequence if isinstance(x, ClosedFormGroup))
 
     @property
-    def blocks(self) -> tuple[Block, ...]:
+    def blocks(self) -> tuple[IteratedBlock, ...]:
         """Blocks, which are solved by Newton's method."""
-        return tuple(x for x in self.sequence if isinstance(x, Block))
+        return tuple(x for x in self.sequence if isinstance(x, IteratedBlock))
 
     @property
     def iterated(self) -> tuple[str, ...]:
@@ -167,7 +167,7 @@ class ClosurePlan:
 
     def signs(self, state: State) -> Array:
         """Branch of each group at the pose of a state: the sign of the group's determinant there."""
-        at, named = Places(self.system, state), {j.name: j for j in self.joints}
+        at, named = JointGeometry(self.system, state), {j.name: j for j in self.joints}
         for line in self.lines:
             at.add_line(line)
         return np.array([at.sign(g, [named[name] for name in g.joints]) for g in self.groups])

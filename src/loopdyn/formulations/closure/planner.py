@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from loopdyn.constraints.coupler import COUPLER
 from loopdyn.engine.records import E_COORDINATE, E_CUT, L_COUNT, L_FIRST, L_KIND
 from loopdyn.formulations.closure import layout
-from loopdyn.formulations.closure.joint_geometry import APART, PARALLEL, Line, Places
-from loopdyn.formulations.closure.plan import Block, ClosedFormGroup, ClosurePlan, together
+from loopdyn.formulations.closure.joint_geometry import APART, PARALLEL, JointGeometry, Line
+from loopdyn.formulations.closure.plan import ClosedFormGroup, ClosurePlan, IteratedBlock, together
 from loopdyn.joints import Joint, Revolute, Spherical, Universal
 from loopdyn.loops.rank import of_matrix, scaled
 from loopdyn.system.system import JointData, State, System
@@ -84,14 +84,14 @@ class Planner:
 
     def __init__(self, system: System, state: State, independent: Sequence[int]):
         self.system, self.independent, self.state = system, independent, state
-        self.at = Places(system, state)
+        self.at = JointGeometry(system, state)
         self.joints = list(system.joints.values())
         self.part = list(range(len(system.bodies)))  # of each body
         self.bodies = {b: [b] for b in self.part}  # of each part
         self.known: set[int] = set()  # coordinates, by number
         self.steps: list[tuple[int, ...]] = []
         self.lists: list[int] = []
-        self.sequence: list[ClosedFormGroup | Block] = []
+        self.sequence: list[ClosedFormGroup | IteratedBlock] = []
         self.count = 0  # of groups
         self.lines: list[Line] = []
         self.numbers = {name: k for k, name in enumerate(system.joints)}
@@ -578,4 +578,4 @@ class Planner:
         self.lists += [*speeds, *rows]
         where = start, start + len(speeds), len(self.lists)
         self.steps.append((layout.ITERATE, *where, *[0] * (layout.N_STEP - 4)))
-        self.sequence.append(Block(tuple(labels), tuple(names), tuple(speeds), tuple(rows)))
+        self.sequence.append(IteratedBlock(tuple(labels), tuple(names), tuple(speeds), tuple(rows)))

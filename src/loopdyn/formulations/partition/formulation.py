@@ -55,7 +55,7 @@ class Choice:
     pivot: float
 
 
-class WorkArrays:
+class PartitionArrays:
     """Arrays of the kernels for one system and one form of the state, with views of them."""
 
     def __init__(self, system: System, rank: int, form: int, weighing: int, candidate: Array, switch: float):
@@ -139,9 +139,9 @@ class PartitionSolver(ChoosingSolver):
         super().__init__(system, rank, options)
         by = layout.BY_INERTIA if options.criterion in ("tangent", "orthogonal") else layout.BY_GEOMETRY
         self._settings = by, self.allowed.astype(float), options.switch
-        self.calls = WorkArrays(system, rank.count, layout.FULL, *self._settings)
+        self.calls = PartitionArrays(system, rank.count, layout.FULL, *self._settings)
         form = layout.K_PLUS_N if options.form == "k+n" else layout.TWO_K
-        self.run = WorkArrays(system, rank.count, form, *self._settings)
+        self.run = PartitionArrays(system, rank.count, form, *self._settings)
         self.user = user_rows(system)
         self.functions = bool(system.mechanism.user_forces or system.mechanism.user_constraints)
         self._held: Choice | None = None  # whose lists the arrays of `calls` hold

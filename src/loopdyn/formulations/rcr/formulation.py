@@ -24,7 +24,7 @@ from loopdyn.formulations.choosing import Choosing, ChoosingSolver
 from loopdyn.formulations.graph import Graph, GraphSolver
 from loopdyn.formulations.partition import criteria
 from loopdyn.formulations.rcr import criterion, kernels, layout
-from loopdyn.formulations.rcr.packing import WorkArrays
+from loopdyn.formulations.rcr.packing import ReductionArrays
 from loopdyn.formulations.rcr.plan import (
     CoupledGroup,
     JacobianEntries,
@@ -70,8 +70,8 @@ class RcrSolver(ChoosingSolver):
         # for calls, whose states are not corrected, and for runs
         self.calls, self.run = (self._arrays(self.plan_, form) for form in (layout.FULL, layout.K_PLUS_N))
 
-    def _arrays(self, plan: ReductionPlan, form: int) -> WorkArrays:
-        return WorkArrays(plan, form, self.allowed.astype(float), self.options.switch)
+    def _arrays(self, plan: ReductionPlan, form: int) -> ReductionArrays:
+        return ReductionArrays(plan, form, self.allowed.astype(float), self.options.switch)
 
     @property
     def independent(self) -> tuple[int, ...]:

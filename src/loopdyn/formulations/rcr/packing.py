@@ -13,7 +13,7 @@ from loopdyn.formulations.rcr import layout
 from loopdyn.formulations.rcr.plan import CoupledGroup, ReductionPlan
 
 
-class WorkArrays:
+class ReductionArrays:
     """Arrays of the kernels for one plan and one form of the state, with views of them."""
 
     def __init__(self, plan: ReductionPlan, form: int, candidate: Array, switch: float):

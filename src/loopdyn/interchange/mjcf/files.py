@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path as FilePath
 from xml.sax.saxutils import quoteattr
 
-from loopdyn.interchange.markup import MAX_DEPTH, Element, Source
+from loopdyn.interchange.markup import MAX_DEPTH, Element, MarkupSource
 from loopdyn.interchange.mjcf.schema import report_unused, whole
 from loopdyn.interchange.report import Report
 from loopdyn.io.reading import MAX_BYTES
@@ -28,7 +28,7 @@ class _NotRead:
 class Files:
     """Combines a model into one text: includes and meshes inserted, unread parts left out."""
 
-    def __init__(self, source: Source, file: FilePath | None, folder: FilePath | None, report: Report):
+    def __init__(self, source: MarkupSource, file: FilePath | None, folder: FilePath | None, report: Report):
         self.source = source
         self.base = file.parent if file is not None else folder
         self.folder = None if folder is None else folder.resolve()
@@ -83,7 +83,7 @@ class Files:
                 self.source.problem("include", f"'{name}' is included twice", "Include every file once.", child)
                 continue
             self.included.add(path)
-            other = Source(path, None, "mujocoinclude", ".xml", "mujoco").root  # the latter in older models
+            other = MarkupSource(path, None, "mujocoinclude", ".xml", "mujoco").root  # the latter in older models
             self._include(other, depth + 1)
             for inner in (e for c in other.children for e in c.walk()):
                 inner.line = child.line

@@ -17,7 +17,7 @@ import numpy as np
 
 from loopdyn.errors import ModelError, Problem
 from loopdyn.interchange.draft import missing
-from loopdyn.interchange.markup import Source, is_text
+from loopdyn.interchange.markup import MarkupSource, is_text
 from loopdyn.interchange.mjcf.actuators import read_actuators
 from loopdyn.interchange.mjcf.equalities import read_equalities
 from loopdyn.interchange.mjcf.files import Files
@@ -74,7 +74,7 @@ def read_mjcf(
         raise missing("mujoco", "mjcf", "MJCF") from None
     file = None if is_text(source) else FilePath(os.fspath(source))
     inside = FilePath(folder) if folder is not None else None if file is None else file.parent
-    opened = Source(file, str(source) if file is None else None, "mujoco", ".xml")
+    opened = MarkupSource(file, str(source) if file is None else None, "mujoco", ".xml")
     report = Report(f"{opened.shown}: MJCF to loopdyn")
     files = Files(opened, file, inside, report)
     text = files.standalone()

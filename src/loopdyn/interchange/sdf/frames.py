@@ -10,7 +10,7 @@ import numpy as np
 from loopdyn.errors import ModelError, Problem
 from loopdyn.interchange.draft import Pose, compose, inverse, pose_quaternion, pose_rpy
 from loopdyn.interchange.draft import pose as make_pose
-from loopdyn.interchange.markup import Element, Source
+from loopdyn.interchange.markup import Element, MarkupSource
 from loopdyn.interchange.report import Report
 from loopdyn.quantities.wording import nearest, short
 
@@ -50,7 +50,7 @@ class Scope:
 class Frames:
     """Scopes of names, and the poses of the named elements."""
 
-    def __init__(self, source: Source, report: Report):
+    def __init__(self, source: MarkupSource, report: Report):
         self.s, self.report = source, report
         version = source.root.get("version", "1.6")
         try:
@@ -140,7 +140,7 @@ class Frames:
         self.s.problem(f"<{e.tag}>", message, "Give every element its own name.", e)
         return False
 
-    def concerns(self, world: Scope, e: Element) -> bool:
+    def concerns(self, e: Element) -> bool:
         """Whether a joint of the world is connected to the model."""
         mine = self.model.element.get("name")
         ends = [end_of(e, key).split("::")[0] for key in ("parent", "child")]

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from loopdyn.interchange.draft import Draft, Pose, compose, inverse, world_frames
 from loopdyn.interchange.draft import pose as make_pose
-from loopdyn.interchange.markup import Element, Source, is_text, not_asked_for
+from loopdyn.interchange.markup import Element, MarkupSource, is_text, not_asked_for
 from loopdyn.interchange.report import Imported, Report, listed
 from loopdyn.interchange.sdf.frames import MODEL, WORLD, Frames, Scope, end_of
 from loopdyn.model.mechanism import GROUND
@@ -76,7 +76,7 @@ def read_sdf(
     (0.0, 1.0, 0.0)
     """
     file = None if is_text(source) else FilePath(os.fspath(source))
-    opened = Source(file, str(source) if file is None else None, "sdf", ".sdf")
+    opened = MarkupSource(file, str(source) if file is None else None, "sdf", ".sdf")
     return _Reader(opened, mend).read(model, gravity)
 
 
@@ -96,7 +96,7 @@ class _JointHere:
 
 
 class _Reader:
-    def __init__(self, source: Source, mend: bool):
+    def __init__(self, source: MarkupSource, mend: bool):
         self.s = source
         self.mend = mend
         self.report = Report(f"{source.shown}: SDF to loopdyn")
@@ -114,7 +114,7 @@ class _Reader:
         jointed = [
             (scope, e) for scope in self.frames.model.inside() for e in scope.placed.values() if e.tag == "joint"
         ]
-        jointed += [(world, e) for e in world.placed.values() if e.tag == "joint" and self.frames.concerns(world, e)]
+        jointed += [(world, e) for e in world.placed.values() if e.tag == "joint" and self.frames.concerns(e)]
         for scope, e in jointed:
             self._joint(scope, e)
         self.s.check()

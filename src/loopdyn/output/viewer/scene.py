@@ -42,7 +42,7 @@ def describe(
     if len(time) == 0:
         raise LoopdynError(f"the run of '{system.name}' has no output. Simulate it first.")
     kept = _chosen_moments(time, frames)
-    joints = _chosen_joints(system, data, forces)
+    joints = _chosen_joints(data, forces)
     data = data.isel(time=kept)
     arrays, quantities = quantities_of(system, data, joints)
     x, R = (array[kept] for array in poses_of(run))
@@ -119,7 +119,7 @@ def _chosen_moments(time: Array, frames: int | None) -> NDArray[np.intp]:
     return np.unique(np.abs(np.searchsorted(time, even)).clip(0, len(time) - 1))
 
 
-def _chosen_joints(system: System, data: Any, forces: bool | Sequence[str]) -> list[str]:
+def _chosen_joints(data: Any, forces: bool | Sequence[str]) -> list[str]:
     if "wrench" not in data or forces is False:
         return []
     known = [str(name) for name in data["joint"].values]

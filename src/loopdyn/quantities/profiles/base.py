@@ -117,7 +117,7 @@ class Profile(Spec):
     cycles: Scalar = 1.0
     endless: bool = False
 
-    def travel(self, n: Numbers) -> Travel | None:
+    def travel(self, n: ProfileNumbers) -> Travel | None:
         """One travel; None if a problem was recorded."""
         raise NotImplementedError
 
@@ -166,7 +166,7 @@ class Profile(Spec):
 
     def resolve(self, r: Resolver, element: str, path: Path, variable: int = 0, scale: float = 1.0) -> Curve | None:
         """Curve as a function of the variable with this index; its program gives `scale` times the model's units."""
-        n = Numbers(self, r, element, path)
+        n = ProfileNumbers(self, r, element, path)
         before, after = n.at_least_zero("dwell_before"), n.at_least_zero("dwell_after")
         start, cycles = n("start"), n("cycles")
         if math.isfinite(cycles) and (cycles < 1.0 or not cycles.is_integer()):
@@ -210,7 +210,7 @@ class Profile(Spec):
         return [*steps, (OP.CONSTANT, start), (OP.ADD, 0.0)]
 
 
-class Numbers:
+class ProfileNumbers:
     """Numbers of a profile by the names of its fields; problems are recorded, and `wrong` is then true."""
 
     def __init__(self, profile: Profile, r: Resolver, element: str, path: Path):
@@ -282,7 +282,7 @@ def joined(distance: float, time: float, phases: Sequence[tuple[float, float, fl
     return Travel(np.array(knots), np.array(pieces), time, distance)
 
 
-def no_distance(n: Numbers) -> None:
+def no_distance(n: ProfileNumbers) -> None:
     """Record that the distance is zero."""
     n.problem(
         "distance",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import ClassVar, Literal
 
-from loopdyn.quantities.profiles.base import Numbers, Profile, Travel, joined, no_distance
+from loopdyn.quantities.profiles.base import Profile, ProfileNumbers, Travel, joined, no_distance
 from loopdyn.quantities.units import Scalar
 
 THIRD = "1/3"  # fraction of the time in each ramp: the usual compromise between the largest speed and acceleration
@@ -35,7 +35,7 @@ class Trapezoid(Profile):
     acceleration: Scalar | None = None
     deceleration: Scalar | None = None
 
-    def travel(self, n: Numbers) -> Travel | None:
+    def travel(self, n: ProfileNumbers) -> Travel | None:
         """Three phases."""
         h = n("distance")
         size = abs(h)
@@ -93,7 +93,7 @@ class SCurve(Profile):
     acceleration: Scalar | None = None
     jerk: Scalar | None = None
 
-    def travel(self, n: Numbers) -> Travel | None:
+    def travel(self, n: ProfileNumbers) -> Travel | None:
         """Seven phases: in a ramp of duration `Ta`, jerk acts for `Tj` at either end."""
         h = n("distance")
         size = abs(h)

@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from loopdyn.quantities.expressions import opcodes as OP
-from loopdyn.quantities.profiles.base import Numbers, Profile, Steps, Travel, no_distance
+from loopdyn.quantities.profiles.base import Profile, ProfileNumbers, Steps, Travel, no_distance
 from loopdyn.quantities.units import Scalar
 
 
@@ -28,7 +28,7 @@ class _Shaped(Profile):
         """Instructions for the fraction of the distance, from those for x."""
         raise NotImplementedError
 
-    def travel(self, n: Numbers) -> Travel | None:
+    def travel(self, n: ProfileNumbers) -> Travel | None:
         """Travel with a linearly growing fraction of the time."""
         h, T = n("distance"), 0.0
         if n.one_of("time", ("speed", "acceleration"), all_of=False):

@@ -6,7 +6,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from loopdyn.quantities.profiles.base import Array, Numbers, Profile, Travel
+from loopdyn.quantities.profiles.base import Array, Profile, ProfileNumbers, Travel
 from loopdyn.quantities.units import Vec2
 
 
@@ -30,7 +30,7 @@ class Spline(Profile):
     points: tuple[Vec2, ...]
     ends: Literal["rest", "periodic"] = "rest"
 
-    def travel(self, n: Numbers) -> Travel | None:
+    def travel(self, n: ProfileNumbers) -> Travel | None:
         """Cubics between the points."""
         rows = [n.r.vector(p, "number", n.element, (*n.path, "points", k)) for k, p in enumerate(self.points)]
         if n.wrong:
