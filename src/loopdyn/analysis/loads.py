@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from numpy.typing import ArrayLike
 
 from loopdyn.errors import LoopdynError
-from loopdyn.formulations.base import Formulation
+from loopdyn.formulations.base import Formulation, Solution
 from loopdyn.formulations.registry import DEFAULT, accelerations, chosen
 from loopdyn.loops.reactions import Reactions
 from loopdyn.loops.reactions import reactions as _from_accelerations
@@ -67,7 +67,8 @@ def reactions(
     if a is None and loads:
         raise LoopdynError("additional loads change the accelerations. Give the accelerations too, as a=...")
     if a is None:
-        a = accelerations(system, state, formulation)
+        found = accelerations(system, state, formulation)
+        a = found.a if isinstance(found, Solution) else found
     else:
         check_tables(system, [state])
     return _from_accelerations(system, state, a, length=length, compliance=compliance, loads=loads)

@@ -30,15 +30,17 @@ class Kept:
     def find(self, kind: str, key: Hashable, make: Callable[[], T]) -> T:
         """A thing that nobody changes, made where it is not there yet; all threads share it."""
         entries = self._found.setdefault(kind, {})
+        kept: T
         found = entries.get(key, self)  # nobody keeps the keeper
         if found is not self:
-            kept: T = found
+            kept = found
             return kept
         made = make()
         with self._lock:
             if len(entries) >= MOST:
                 del entries[next(iter(entries))]
-            return entries.setdefault(key, made)
+            kept = entries.setdefault(key, made)
+        return kept
 
     def take(self, key: Hashable, make: Callable[[], T]) -> T:
         """A thing that changes as it is used, a solver: whoever takes it has it alone, in whatever thread."""
