@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from numpy.typing import ArrayLike
 
 from loopdyn.errors import LoopdynError
-from loopdyn.formulations.base import Formulation
-from loopdyn.formulations.registry import DEFAULT, chosen, prepare
+from loopdyn.formulations.base import Formulation, Solution
+from loopdyn.formulations.registry import DEFAULT, accelerations, chosen
 from loopdyn.loops.reactions import Reactions
 from loopdyn.loops.reactions import reactions as _from_accelerations
 from loopdyn.system.system import State, System
@@ -63,10 +63,12 @@ def reactions(
     >>> round(ld.reactions(system, system.state())["A"]["fy"], 9)
     10.0
     """
-    method = chosen(formulation)
+    chosen(formulation)  # an unknown one is refused even where it is not used
     if a is None and loads:
         raise LoopdynError("additional loads change the accelerations. Give the accelerations too, as a=...")
-    check_tables(system, [state])
     if a is None:
-        a = prepare(system, method, state)(state.t, state.q, state.v).a
+        found = accelerations(system, state, formulation)
+        a = found.a if isinstance(found, Solution) else found
+    else:
+        check_tables(system, [state])
     return _from_accelerations(system, state, a, length=length, compliance=compliance, loads=loads)

@@ -73,6 +73,21 @@ class Solver(ABC):
         return ""
 
 
+class FixedSolver(Solver):
+    """A solver prepared at one pose of a system for all others, which chooses nothing again.
+
+    What it finds at a state depends on this state alone, not on those before; it tells where it must not be used.
+    """
+
+    @abstractmethod
+    def attempt(self, t: float, q: Array, v: Array) -> bool:
+        """Compute at a state; False where rank or rows are, or may be, others there than where it was prepared."""
+
+    @abstractmethod
+    def found(self, full: bool) -> Array | Solution:
+        """What the last successful attempt has found: the accelerations, or the whole solution."""
+
+
 class FunctionSolver(Solver):
     """A solver made of a function of ``(t, q, v)``, and of kernels if there are any.
 
@@ -331,3 +346,7 @@ class Formulation:
         inertia; direct callers must do all three.
         """
         raise NotImplementedError
+
+    def prepare_fixed(self, system: System, rank: Rank) -> FixedSolver | None:
+        """The same for the rank at one regular pose, if the method has a solver that notices where it is another."""
+        return None

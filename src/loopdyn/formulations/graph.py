@@ -22,8 +22,9 @@ from loopdyn.engine.layout import Ints
 from loopdyn.engine.status import AGAIN, FINE, PASSAGE, UNDEFINED
 from loopdyn.errors import SingularityError
 from loopdyn.formulations import failures
-from loopdyn.formulations.base import Array, Formulation, Solution, Solver, SolverKernels
+from loopdyn.formulations.base import Array, FixedSolver, Formulation, Solution, Solver, SolverKernels
 from loopdyn.loops.elimination import layout
+from loopdyn.loops.elimination.fixed import fix, holds
 from loopdyn.loops.elimination.passes import accelerate, correct
 from loopdyn.loops.elimination.plan import EliminationPlan
 from loopdyn.loops.elimination.solver import Elimination
@@ -84,7 +85,11 @@ class GraphSolver(Solver):
 
     def __call__(self, t: float, q: Array, v: Array) -> Solution:
         """Accelerations and multipliers at one state."""
-        a = self.accelerations(t, q, v).copy()
+        self.accelerations(t, q, v)
+        return self._solution()
+
+    def _solution(self) -> Solution:
+        """What the last evaluation has found, in arrays of its own."""
         e, found = self.elimination, self.elimination.views.diagnostics
         diagnostics = {
             "residual": float(found[layout.RESIDUAL]),
@@ -92,7 +97,7 @@ class GraphSolver(Solver):
             "smallest_pivot": float(found[layout.SMALLEST_PIVOT]),
             "rows_dropped": float(e.system.nc - e.count),
         }
-        return Solution(a, e.views.multipliers[: e.system.nc].copy(), diagnostics)
+        return Solution(self._a.copy(), e.views.multipliers[: e.system.nc].copy(), diagnostics)
 
     @property
     def kernels(self) -> SolverKernels:
@@ -142,6 +147,32 @@ class GraphSolver(Solver):
         return failures.not_finite(state.t)
 
 
+class FixedRowsSolver(GraphSolver, FixedSolver):
+    """A prepared :class:`Graph` that never chooses rows again: it tells where others are to be kept."""
+
+    def __init__(self, system: System, rank: Rank):
+        super().__init__(system, rank)
+        state = rank.state or system.state()
+        self._limits = fix(self.elimination, state)
+        self._open()
+
+    @property
+    def usable(self) -> bool:
+        """Whether the rows hold where they were chosen."""
+        return self._limits is not None
+
+    def attempt(self, t: float, q: Array, v: Array) -> bool:
+        """Compute at a state; whether the rows hold there."""
+        self._t[0] = t
+        self._q[...] = q
+        self._v[...] = v
+        return accelerate(*self._arrays) == FINE and bool(holds(*self._arrays, self._limits))
+
+    def found(self, full: bool) -> Array | Solution:
+        """What the last attempt has found: accelerations, or the whole solution."""
+        return self._solution() if full else self._a.copy()
+
+
 @dataclass(frozen=True)
 class Graph(Formulation):
     """Exact and linear in the number of bodies, for every mechanism whose loops are of bounded width.
@@ -171,3 +202,10 @@ class Graph(Formulation):
     def prepare(self, system: System, rank: Rank) -> Solver:
         """Plan, rows, work arrays."""
         return GraphSolver(system, rank)
+
+    def prepare_fixed(self, system: System, rank: Rank) -> FixedSolver | None:
+        """Rows of one pose, unless they may depend on speeds."""
+        if not system.affine:
+            return None
+        solver = FixedRowsSolver(system, rank)
+        return solver if solver.usable else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 
 from loopdyn.errors import LoopdynError
-from loopdyn.formulations.base import Array, Formulation, Solution, Solver
+from loopdyn.formulations.base import Array, FixedSolver, Formulation, Solution, Solver
 from loopdyn.loops.rank import Rank, decide, require_inertia, require_regular
 from loopdyn.quantities.wording import nearest
 from loopdyn.system.system import State, System
@@ -127,5 +127,37 @@ def accelerations(
     True
     """
     check_tables(system, [state])
+    if state.tolerated is not None:
+        system = system.for_state(state)
+    found = _found_at_once(system, formulation, state, full)
+    if found is not None:
+        return found
     solution = prepare(system, formulation, state)(state.t, state.q, state.v)
     return solution if full else solution.a
+
+
+def _found_at_once(system: System, formulation: str | Formulation, state: State, full: bool) -> Array | Solution | None:
+    """Accelerations by a solver that was prepared for all regular states; None where it does not hold."""
+    try:
+        solver = system.kept.take(formulation, lambda: _fixed(system, chosen(formulation)))
+    except TypeError:  # options that have no hash, such as lists
+        return None
+    found = None
+    if solver is not None and solver.attempt(state.t, state.q, state.v):
+        found = solver.found(full)
+    system.kept.give(formulation, solver)
+    return found
+
+
+def _fixed(system: System, method: Formulation) -> FixedSolver | None:
+    """A solver for all regular states, prepared at a pose that depends on the system alone; None if there is none."""
+    m, at = system.mechanism, system.state()
+    if m.user_forces or m.user_constraints or method.supports(system) is not None:
+        return None  # functions are called at the states that are asked for, not elsewhere
+    try:
+        rank = decide(system, at)
+        require_regular(system, rank)
+        require_inertia(system, at, rank)
+        return method.prepare_fixed(system, rank)
+    except LoopdynError:  # something is wrong at that pose, which is no matter for others
+        return None

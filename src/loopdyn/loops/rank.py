@@ -7,7 +7,9 @@ singular values are far apart, and kept until an event changes the constraints.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,12 +17,13 @@ from numpy.typing import NDArray
 from loopdyn.errors import SingularityError
 from loopdyn.loops.elimination.solver import Elimination
 from loopdyn.loops.projection import project
-from loopdyn.system.system import State, System
+from loopdyn.system.system import State, System, state_key
 from loopdyn.thresholds import CANDIDATE, CLOSED
 from loopdyn.tree.functions import Terms, bodies_without_inertia, increment, terms
 from loopdyn.tree.massless_motions import LARGEST_DENSE
 
 Array = NDArray[np.float64]
+T = TypeVar("T")
 
 # The decision is clear if the smallest singular value kept and the largest dropped differ by this factor.
 CLEAR_GAP = 1e3
@@ -103,6 +106,18 @@ def decide(system: System, state: State) -> Rank:
     >>> rank.count, rank.redundant, rank.clear
     (2, 3, True)
     """
+    return _known(system, "rank", state, None, lambda: _decide(system, state))
+
+
+def _known(system: System, kind: str, state: State, count: int | None, make: Callable[[], T]) -> T:
+    """What was found before at the same state, for the same number of independent rows."""
+    if system.mechanism.user_constraints:  # functions need not give the same again
+        return make()
+    return system.kept.find(kind, (state_key(state), count), make)
+
+
+def _decide(system: System, state: State) -> Rank:
+    state = State(state.t, np.array(state.q, float), np.array(state.v, float))  # arrays that nobody else changes
     if is_large(system):
         elimination = Elimination(system, state)
         closed = elimination.project(state, CLOSING_STEPS)
@@ -118,24 +133,30 @@ def require_regular(system: System, rank: Rank) -> None:
     At such a singular pose the rows do not determine accelerations that they determine nearby: a solver would return
     one of many. Large systems are judged by the pivots of their elimination alone, whose smallest is reported.
     """
-    if is_large(system) or rank.state is None or rank.count == min(system.nc, system.nv):
+    here = rank.state
+    if is_large(system) or here is None or rank.count == min(system.nc, system.nv):
         return
-    here, h = rank.state, system.holonomic
-    J = scaled(system, terms(system, here).J)
-    null = np.linalg.svd(J)[2][rank.count :]
-    x = null.T @ np.random.default_rng(0).normal(size=len(null))
-    step = NEIGHBOUR * system.speed_units * x / max(float(np.abs(x).max(initial=0.0)), 1e-300)
-    neighbour = project(system, State(here.t, increment(system, here.q, step), np.zeros(system.nv)))
-    now = terms(system, neighbour.state)
-    if np.abs((now.phi / system.row_units)[h]).max(initial=0.0) > CLOSED:
-        return  # no closed pose in this direction: an infinitesimal motion, not a freedom
-    more = of_matrix(scaled(system, now.J)).count - rank.count
+    more = _known(system, "more nearby", here, rank.count, lambda: _more_nearby(system, here, rank.count))
     if more > 0:
         raise SingularityError(
             f"'{system.name}' is in a singular pose at t = {here.t:g} s: {more} of its constraint rows depend on "
             "others here, but not at poses nearby. Accelerations are not unique there; start at a pose nearby, or see "
             "ld.mobility(system, state)."
         )
+
+
+def _more_nearby(system: System, here: State, count: int) -> int:
+    """How many rows more than `count` are independent at a closed neighbour of a pose."""
+    h = system.holonomic
+    J = scaled(system, terms(system, here).J)
+    null = np.linalg.svd(J)[2][count:]
+    x = null.T @ np.random.default_rng(0).normal(size=len(null))
+    step = NEIGHBOUR * system.speed_units * x / max(float(np.abs(x).max(initial=0.0)), 1e-300)
+    neighbour = project(system, State(here.t, increment(system, here.q, step), np.zeros(system.nv)))
+    now = terms(system, neighbour.state)
+    if np.abs((now.phi / system.row_units)[h]).max(initial=0.0) > CLOSED:
+        return 0  # no closed pose in this direction: an infinitesimal motion, not a freedom
+    return of_matrix(scaled(system, now.J)).count - count
 
 
 def moved_in_time(now: Terms, v: Array) -> NDArray[np.bool_]:
@@ -202,8 +223,7 @@ def require_inertia(system: System, state: State, rank: Rank) -> None:
     if is_large(system):
         return
     closed = rank.state or project(system, state).state
-    N = np.linalg.svd(scaled(system, terms(system, closed).J))[2][rank.count :].T if system.nc else None
-    groups = bodies_without_inertia(system, closed, N)
+    groups = _known(system, "without inertia", closed, rank.count, lambda: _without_inertia(system, closed, rank.count))
     if not groups:
         return
     one, alone = len(groups) == 1, len(groups[0]) == 1
@@ -219,6 +239,12 @@ def require_inertia(system: System, state: State, rank: Rank) -> None:
         f"about its own line, for example). Give {receiver} mass or inertia, as a rod gets by a radius, or a joint "
         "that holds it."
     )
+
+
+def _without_inertia(system: System, closed: State, count: int) -> list[tuple[str, ...]]:
+    """Groups of bodies that can move without inertia at a closed pose where `count` rows are independent."""
+    N = np.linalg.svd(scaled(system, terms(system, closed).J))[2][count:].T if system.nc else None
+    return bodies_without_inertia(system, closed, N)
 
 
 def _listed(names: tuple[str, ...]) -> str:

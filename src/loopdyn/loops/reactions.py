@@ -12,11 +12,11 @@ were cut, nor on how the accelerations were computed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -183,9 +183,9 @@ def reactions(
     >>> bool(r.unique.all())
     True
     """
-    of_system = _balance(system.for_state(state))
-    load = of_system.loads(state, _accelerations(system, a)) - of_system.of_motors(loads or {})
-    return of_system.distribute(state, load, length, compliance)
+    with _balance(system.for_state(state)) as of_system:
+        load = of_system.loads(state, _accelerations(system, a)) - of_system.of_motors(loads or {})
+        return of_system.distribute(state, load, length, compliance)
 
 
 def _accelerations(system: System, a: ArrayLike) -> Array:
@@ -213,12 +213,12 @@ def distribute(
     `load` (bodies, 6): torque about and force at the origin of each body's own frame, world axes; the rows of bases
     are not read. Loads may be forces or impulses.
     """
-    of_system = _balance(system)
-    of_system.loads(state, np.zeros(system.nv))
-    arm = body_motion(system, state).position - of_system.work.body[:, rec.X : rec.X + 3]
-    about = np.array(load, float)
-    about[:, :3] += np.cross(arm, about[:, 3:])
-    return of_system.distribute(state, about, length, compliance)
+    with _balance(system) as of_system:
+        of_system.loads(state, np.zeros(system.nv))
+        arm = body_motion(system, state).position - of_system.work.body[:, rec.X : rec.X + 3]
+        about = np.array(load, float)
+        about[:, :3] += np.cross(arm, about[:, 3:])
+        return of_system.distribute(state, about, length, compliance)
 
 
 def impulses(system: System, path: Sequence[State], through: Sequence[State] = ()) -> Reactions:
@@ -249,7 +249,12 @@ def impulses(system: System, path: Sequence[State], through: Sequence[State] = (
     >>> bool(abs(whole["fy"] - np.trapezoid(weight, dx=0.005)) < 1e-4)
     True
     """
-    of_system = _balance(system)
+    with _balance(system) as of_system:
+        return _impulses(of_system, path, through)
+
+
+def _impulses(of_system: _Balance, path: Sequence[State], through: Sequence[State]) -> Reactions:
+    system = of_system.system
     before, residual = of_system.end(path[0]), 0.0
     wrench, unique = np.zeros_like(before.unique, float), before.unique
     others = np.zeros(len(of_system.others))
@@ -526,14 +531,12 @@ def _moves(arm: Array) -> sparse.bsr_matrix:
     return sparse.bsr_matrix((blocks, np.arange(n), np.arange(n + 1)))
 
 
-_balances: WeakKeyDictionary[System, _Balance] = WeakKeyDictionary()
-
-
-def _balance(system: System) -> _Balance:
-    """The balance of a system, made once."""
-    if system not in _balances:
-        _balances[system] = _Balance(system)
-    return _balances[system]
+@contextmanager
+def _balance(system: System) -> Iterator[_Balance]:
+    """The balance of a system, kept with it; meanwhile nobody else has its work array."""
+    own = system.kept.take("balance", lambda: _Balance(system))
+    yield own
+    system.kept.give("balance", own)
 
 
 def _pair_rows(torque: Array, force: Array, x: Array, body: Array, parent: Any, child: Any) -> PairRows:

@@ -40,8 +40,9 @@ def time_breakpoints(system: System, start: float, end: float) -> Array:
     >>> time_breakpoints(m.compile(), 0.0, 10.0).tolist()
     [0.2, 0.7]
     """
-    numbers = system.mechanism.resolver()
-    found = [t for p in _profiles(system.mechanism) for t in _profile_times(p, numbers, start, end)]
+    profiles: tuple[Profile, ...] = system.kept.find("profiles", None, lambda: tuple(_profiles(system.mechanism)))
+    numbers = system.mechanism.resolver() if profiles else None
+    found = [t for p in profiles if numbers is not None for t in _profile_times(p, numbers, start, end)]
     for table in system.tables:
         if table_place(system, table) == 0:
             found += [t for t in _places(table.lookup).tolist() if start < t < end]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,7 @@ from loopdyn.model.mechanism import Mechanism
 from loopdyn.quantities.expressions import Lookup
 from loopdyn.quantities.wording import element_of, nearest
 from loopdyn.system.cut_angles import AnglePath, Tables, cut_angle_path
+from loopdyn.system.kept import Kept
 from loopdyn.system.labels import Label, Labels
 from loopdyn.system.topology import Topology
 
@@ -204,6 +205,15 @@ class System:
     exact: System | None = field(default=None, repr=False)
 
     @cached_property
+    def kept(self) -> Kept:
+        """What was prepared for the system, see :class:`Kept`."""
+        return Kept()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The fields alone: a copy, or what pickle reads, prepares for itself."""
+        return {f.name: getattr(self, f.name) for f in fields(self)}
+
+    @cached_property
     def _tolerating(self) -> dict[Tolerated, System]:
         return {}
 
@@ -237,27 +247,27 @@ class System:
         """Names of the joints and constraints that the constraint rows belong to, one for each row."""
         return tuple(element_of(label) for label in self.constraint_rows)
 
-    @property
+    @cached_property
     def n_bases(self) -> int:
         """Number of bases, the first rows of the body table."""
         return int(self.ints[rec.H_BASES])
 
-    @property
+    @cached_property
     def nb(self) -> int:
         """Number of bodies."""
         return int(self.ints[rec.H_BODIES] - self.ints[rec.H_BASES])
 
-    @property
+    @cached_property
     def nq(self) -> int:
         """Number of coordinates."""
         return int(self.ints[rec.H_NQ])
 
-    @property
+    @cached_property
     def nv(self) -> int:
         """Number of speeds."""
         return int(self.ints[rec.H_NV])
 
-    @property
+    @cached_property
     def nc(self) -> int:
         """Number of constraint rows."""
         return int(self.ints[rec.H_NC])
@@ -472,6 +482,11 @@ def require_state(system: System, state: State) -> None:
         if np.shape(value) != (size,):
             message = f"{name} has shape {np.shape(value)}, '{system.name}' needs ({size},)"
             raise ModelError([Problem("state", message, "Make it with system.state(...) or ld.assemble.")])
+
+
+def state_key(state: State) -> tuple[float, bytes, bytes]:
+    """Equal for states with equal numbers: by it is found again what was decided at one."""
+    return state.t, np.asarray(state.q, float).tobytes(), np.asarray(state.v, float).tobytes()
 
 
 def require_exact(system: System, state: State | None, what: str, instead: str) -> None:

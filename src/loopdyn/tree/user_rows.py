@@ -15,7 +15,6 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -206,9 +205,6 @@ def _second(f: dict[int, Array], h: float) -> Array:
     return result
 
 
-_known: WeakKeyDictionary[System, UserFunctions] = WeakKeyDictionary()
-
-
 def user_rows(system: System) -> UserFunctions:
     """The user constraints of a system, to be called with ``(t, q, v)``; `methods` says how they are differentiated.
 
@@ -218,6 +214,4 @@ def user_rows(system: System) -> UserFunctions:
     >>> user_rows(ld.library.pendulum().compile()).methods
     {}
     """
-    if system not in _known:
-        _known[system] = UserFunctions(system)
-    return _known[system]
+    return system.kept.find("user rows", None, lambda: UserFunctions(system))

@@ -21,7 +21,7 @@ from loopdyn.engine.status import FINE
 from loopdyn.formulations.auto import layout
 from loopdyn.formulations.auto.layout import LAST, LEAST, NOW
 from loopdyn.formulations.auto.singularity_monitor import LOW, accelerate, accepted, add_monitor, correct
-from loopdyn.formulations.base import Array, Formulation, Solver, SolverKernels
+from loopdyn.formulations.base import Array, FixedSolver, Formulation, Solver, SolverKernels
 from loopdyn.formulations.graph import Graph, GraphSolver
 from loopdyn.formulations.momentum.formulation import Momentum, MomentumSolver, step_maker
 from loopdyn.formulations.partition.formulation import Partition
@@ -181,3 +181,7 @@ class Auto(Formulation):
         """The regular solver."""
         regular = self.regular(system)
         return AutoSolver(system, rank) if regular == Graph() else regular.prepare(system, rank)
+
+    def prepare_fixed(self, system: System, rank: Rank) -> FixedSolver | None:
+        """That of the regular method; at one state there is nothing to watch."""
+        return self.regular(system).prepare_fixed(system, rank)

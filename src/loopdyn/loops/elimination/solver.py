@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -54,6 +54,8 @@ class Elimination:
         Smallest pivot kept over the largest dropped, each as a fraction of its set of rows.
     reference : float
         Smallest scaled pivot at the state where the rows were chosen.
+    threshold : float
+        Share of the largest pivot in a set of rows, below which rows were dropped there.
     """
 
     def __init__(
@@ -64,8 +66,16 @@ class Elimination:
         add: Callable[[EliminationPlan], tuple[Ints, Array, int]] | None = None,
     ):
         self.system, self._add = system, add
-        self._use(plan_elimination(system))
+        self._use(self._planned())
         self.choose(state, independent)
+
+    def _planned(
+        self, severed: Collection[int] | None = None, rows: Mapping[str, Sequence[int]] | None = None
+    ) -> EliminationPlan:
+        """A plan, kept with the system: structure and rows alone decide it."""
+        of_rows = None if rows is None else tuple((name, tuple(some)) for name, some in rows.items())
+        key = None if severed is None else frozenset(severed), of_rows
+        return self.system.kept.find("plan", key, lambda: plan_elimination(self.system, severed, rows))
 
     def _use(self, plan: EliminationPlan) -> None:
         self.plan = plan
@@ -75,7 +85,7 @@ class Elimination:
         self.views: layout.EliminationWork = opened(layout.open_elimination, ints, self.arrays[2])
 
     def _replan(self, rows: dict[str, list[int]] | None = None) -> None:
-        self._use(plan_elimination(self.system, set(self.plan.forest.severed), rows))
+        self._use(self._planned(self.plan.forest.severed, rows))
 
     def set_state(self, t: float, q: Any, v: Any) -> None:
         """Write a state into the work array."""
@@ -110,7 +120,7 @@ class Elimination:
         while redundant is not None and (shares < threshold).sum() < redundant and threshold < LARGEST_DEPENDENT:
             threshold *= 10.0
             shares = self._shares(state, threshold)
-        keep = shares >= threshold
+        keep, self.threshold = shares >= threshold, threshold
         if redundant is not None and (~keep).sum() != redundant:
             raise self._refusal(state.t, f"{(~keep).sum()} rows depend on others, {redundant} were expected")
         self.count = self.system.nc - int((~keep).sum())
@@ -145,7 +155,16 @@ class Elimination:
 
     def _shares(self, state: State, threshold: float) -> Array:
         """Pivot of each row as a fraction of the largest in its set; rows below `threshold` are dropped meanwhile."""
-        E, n = self.views, self.plan.pattern.rows
+        E, n, scale = self.views, self.plan.pattern.rows, self._scale(state)
+        E.floor[:] = threshold * scale
+        self.run(accelerate)
+        E.floor[:] = 0.0
+        shares: Array = np.divide(E.pivot, scale, out=np.zeros(n), where=scale > 0.0)
+        return shares
+
+    def _scale(self, state: State) -> Array:
+        """What the pivot of each row is measured by: the largest in its set at a state, or what counts as nothing."""
+        E = self.views
         self.set_state(state.t, state.q, state.v)
         E.floor[:] = 0.0
         self.keep_rows()
@@ -155,12 +174,16 @@ class Elimination:
         largest = np.zeros(len(self.plan.forest.nodes))
         np.maximum.at(largest, self.plan.row_nodes, inertia)
         largest = np.maximum(largest, NOTHING * max(largest.max(initial=0.0), self._mobility()))
-        scale = largest[self.plan.row_nodes] * units**2
-        E.floor[:] = threshold * scale
+        scale: Array = largest[self.plan.row_nodes] * units**2
+        return scale
+
+    def eliminate_all(self, state: State) -> None:
+        """Plan all rows, the dependent ones behind the others of their set, to be dropped on the way at each state."""
+        every = self._planned(self.plan.forest.severed).forest.nodes
+        pairs = zip(self.plan.forest.nodes, every, strict=True)
+        self._replan({n.name: [*n.rows, *(r for r in a.rows if r not in n.rows)] for n, a in pairs})
+        self.views.floor[:] = self.threshold * self._scale(state)
         self.run(accelerate)
-        E.floor[:] = 0.0
-        shares: Array = np.divide(E.pivot, scale, out=np.zeros(n), where=scale > 0.0)
-        return shares
 
     def _mobility(self) -> float:
         """Largest acceleration of a freedom under a unit load, in natural units, at the last evaluation."""
