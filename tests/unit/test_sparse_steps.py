@@ -76,6 +76,13 @@ def test_an_assembly_by_sparse_steps_is_that_of_dense_ones(name, monkeypatch):
     assert sparse.note == dense.note
 
 
+def test_a_search_by_sparse_steps_finds_the_closures_of_dense_ones(monkeypatch):
+    system = ld.library.four_bar().compile()
+    monkeypatch.setattr(sparse_steps, "LARGEST_DENSE_STEP", -1)
+    found = ld.assemble(system, q={"A": 0.3}, search=True)
+    assert found.note == "nearest of 2 closures found from 60 starts"  # a four-bar has two assembly modes
+
+
 @pytest.mark.usefixtures("nothing_dense")
 def test_a_large_ladder_is_assembled_and_judged_without_dense_matrices():
     system = ld.library.star_ladder(140).compile()

@@ -335,7 +335,7 @@ def _nearest(
             distinct.append(found)
     taken = distinct[0].pose
     loops = Held(system, taken.t, targets)
-    A = (loops.evaluate(taken.q)[1] * system.speed_units)[:, loops.free]
+    A = (loops.dense_rows(taken.q)[1] * system.speed_units)[:, loops.free]
     left = A.shape[1] - of_matrix(A).count
     if left:
         noun = "degree of freedom is" if left == 1 else "degrees of freedom are"

@@ -244,11 +244,13 @@ class Held(Loops):
     def evaluate(self, q: Array) -> tuple[Array, Array | SparseRows]:
         """Residuals and Jacobian; infinite if rows are undefined, e.g. beyond the end of a curve."""
         try:
-            if self.sparse:
-                return self._sparse_rows(self.state(q))
-            J, r = _rows(self.system, self.state(q), self.rows)
+            return self._sparse_rows(self.state(q)) if self.sparse else self.dense_rows(q)
         except SingularityError:
             return np.full(len(self.weight), np.inf), np.zeros((len(self.weight), self.system.nv))
+
+    def dense_rows(self, q: Array) -> tuple[Array, Array]:
+        """Residuals and dense Jacobian of a system of any size."""
+        J, r = _rows(self.system, self.state(q), self.rows)
         return r * self.weight, J * self.weight[:, None]
 
     def _sparse_rows(self, pose: State) -> tuple[Array, SparseRows]:
