@@ -85,7 +85,7 @@ class FixedSolver(Solver):
 
     @abstractmethod
     def found(self, full: bool) -> Array | Solution:
-        """What the last successful attempt has found: the accelerations, or the whole solution."""
+        """Result of the last successful attempt: the accelerations, or the whole solution."""
 
 
 class FunctionSolver(Solver):
@@ -348,5 +348,5 @@ class Formulation:
         raise NotImplementedError
 
     def prepare_fixed(self, system: System, rank: Rank) -> FixedSolver | None:
-        """The same for the rank at one regular pose, if the method has a solver that notices where it is another."""
+        """Solver for the rank at one regular pose, if the method has one that notices where the rank differs."""
         return None

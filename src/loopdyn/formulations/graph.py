@@ -89,7 +89,7 @@ class GraphSolver(Solver):
         return self._solution()
 
     def _solution(self) -> Solution:
-        """What the last evaluation has found, in arrays of its own."""
+        """Solution of the last evaluation, in arrays of its own."""
         e, found = self.elimination, self.elimination.views.diagnostics
         diagnostics = {
             "residual": float(found[layout.RESIDUAL]),
@@ -169,7 +169,7 @@ class FixedRowsSolver(GraphSolver, FixedSolver):
         return accelerate(*self._arrays) == FINE and bool(holds(*self._arrays, self._limits))
 
     def found(self, full: bool) -> Array | Solution:
-        """What the last attempt has found: accelerations, or the whole solution."""
+        """Result of the last attempt: accelerations, or the whole solution."""
         return self._solution() if full else self._a.copy()
 
 

@@ -110,7 +110,7 @@ def decide(system: System, state: State) -> Rank:
 
 
 def _known(system: System, kind: str, state: State, count: int | None, make: Callable[[], T]) -> T:
-    """What was found before at the same state, for the same number of independent rows."""
+    """Result found before at the same state, for the same number of independent rows."""
     if system.mechanism.user_constraints:  # functions need not give the same again
         return make()
     return system.kept.find(kind, (state_key(state), count), make)
@@ -146,7 +146,7 @@ def require_regular(system: System, rank: Rank) -> None:
 
 
 def _more_nearby(system: System, here: State, count: int) -> int:
-    """How many rows more than `count` are independent at a closed neighbour of a pose."""
+    """Number of rows beyond `count` that are independent at a closed neighbour of a pose."""
     h = system.holonomic
     J = scaled(system, terms(system, here).J)
     null = np.linalg.svd(J)[2][count:]

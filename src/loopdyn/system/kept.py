@@ -1,4 +1,4 @@
-"""What was prepared for a system and is found again: ranks, plans, solvers."""
+"""Store of ranks, plans and solvers that were prepared for a system, to be found again."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MOST = 8
 
 
 class Kept:
-    """What was prepared for one system: it lives as long as the system does, and has a bounded size.
+    """Store of everything prepared for one system: it lives as long as the system does, and has a bounded size.
 
     Examples
     --------

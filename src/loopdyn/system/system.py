@@ -206,7 +206,7 @@ class System:
 
     @cached_property
     def kept(self) -> Kept:
-        """What was prepared for the system, see :class:`Kept`."""
+        """Store of what was prepared for the system, see :class:`Kept`."""
         return Kept()
 
     def __getstate__(self) -> dict[str, Any]:

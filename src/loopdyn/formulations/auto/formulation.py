@@ -183,5 +183,5 @@ class Auto(Formulation):
         return AutoSolver(system, rank) if regular == Graph() else regular.prepare(system, rank)
 
     def prepare_fixed(self, system: System, rank: Rank) -> FixedSolver | None:
-        """That of the regular method; at one state there is nothing to watch."""
+        """Solver of the regular method; at one state there is nothing to monitor."""
         return self.regular(system).prepare_fixed(system, rank)

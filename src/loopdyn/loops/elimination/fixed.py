@@ -1,6 +1,6 @@
 """Rows chosen at one pose for all others, and the check at each state that they are still the ones to keep there.
 
-The rank is not decided anew: all rows are eliminated, those that were found dependent behind the others of their set,
+The rank is not decided again: all rows are eliminated, those that were found dependent behind the others of their set,
 and the pivots tell. Where the same rows are dropped as before, the others are clearly independent and every freedom
 has inertia, rank and rows are those that were decided; anywhere else whoever asks must decide again.
 """

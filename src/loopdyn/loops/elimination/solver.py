@@ -55,7 +55,7 @@ class Elimination:
     reference : float
         Smallest scaled pivot at the state where the rows were chosen.
     threshold : float
-        Share of the largest pivot in a set of rows, below which rows were dropped there.
+        Fraction of the largest pivot in a set of rows, below which rows were dropped there.
     """
 
     def __init__(
@@ -163,7 +163,7 @@ class Elimination:
         return shares
 
     def _scale(self, state: State) -> Array:
-        """What the pivot of each row is measured by: the largest in its set at a state, or what counts as nothing."""
+        """Scale of the pivot of each row: the largest in its set at a state, or what counts as zero."""
         E = self.views
         self.set_state(state.t, state.q, state.v)
         E.floor[:] = 0.0
@@ -178,7 +178,7 @@ class Elimination:
         return scale
 
     def eliminate_all(self, state: State) -> None:
-        """Plan all rows, the dependent ones behind the others of their set, to be dropped on the way at each state."""
+        """Plan all rows, the dependent ones behind the others of their set, to be dropped at each state."""
         every = self._planned(self.plan.forest.severed).forest.nodes
         pairs = zip(self.plan.forest.nodes, every, strict=True)
         self._replan({n.name: [*n.rows, *(r for r in a.rows if r not in n.rows)] for n, a in pairs})
