@@ -887,7 +887,7 @@ def test_an_action_in_a_singular_pose_of_a_large_mechanism_is_refused_in_words(m
     same = ld.At(FLAT, "same", action=lambda s: s)
     run = ld.simulate(system, ld.assemble(system), (0, 1), events=[same], progress=False)
     assert run.status == "failed"
-    assert "too large to look for its branches" in run.message
+    assert "too large to search its branches" in run.message
 
 
 def test_an_elastic_stop_in_a_singular_pose_is_refused_with_the_branches():

@@ -39,14 +39,14 @@ def note_residual(E, index, missing, size, found):
     """Store the residual of a row, a difference of terms of this size; returns `found` updated by this row.
 
     `found` has the largest values so far: residual and size of terms of the rows that are kept, both squared in the
-    metric of the matrix, in which rows of any unit are comparable; residual of the rows that were dropped; size of the
-    terms of all rows.
+    metric of the matrix, in which rows of any unit are comparable; residual of the rows that were dropped, before or by
+    the elimination; size of the terms of all rows.
     """
     E.step[index] = missing
     kept, terms, dropped, all_terms = found
-    if index >= E.pivot.shape[0]:
+    if index >= E.pivot.shape[0] or E.inverse[index] == 0.0:
         dropped = max(dropped, abs(missing.real))
-    elif E.inverse[index] != 0.0:
+    else:
         whole = E.diagonal[index].real
         kept = max(kept, missing.real * missing.real / whole)
         terms = max(terms, size * size / whole)
