@@ -201,7 +201,7 @@ def test_static_models_beside_the_one_wanted_are_ground_and_said():
     found = ld.read_sdf(world(FLOOR, f'<model name="arm">{link("a")}</model>'))
     assert list(found.mechanism.bodies) == ["a"]
     assert found.mechanism.name == "arm"
-    assert "1 static models beside it, which count as ground: floor" in found.report.left_out
+    assert "1 other static models, which count as ground: floor" in found.report.left_out
     assert list(ld.read_sdf(world(FLOOR)).mechanism.bodies) == ["plate"]  # alone it is what is wanted
 
 

@@ -228,7 +228,7 @@ def test_a_profile_survives_a_file_and_the_schema_knows_it(p, tmp_path):
         ("{profile: trapezoid, distance: 1, time: 1, ramp_up: 0.8}", "ramp_up and ramp_down add up to 1.13333"),
         ("{profile: trapezoid, distance: 1, time: 1, deceleration: 2}", "'deceleration' and 'time' are both given"),
         ("{profile: s_curve, distance: 1, time: -1}", "'time' is -1. Give a positive number."),
-        ("{profile: s_curve, distance: 1, time: 1, ramp: 0.7}", "'ramp' is 0.7. Give a share above 0, at most 0.5."),
+        ("{profile: s_curve, distance: 1, time: 1, ramp: 0.7}", "'ramp' is 0.7. Give a fraction above 0, at most 0.5."),
         ("{profile: cycloidal, distance: 0, time: 1}", "the distance is zero"),
         ("{profile: cycloidal, distance: 1, time: 1, cycles: 1.5}", "'cycles' is 1.5. Give a whole number"),
         ("{profile: cycloidal, distance: 1, time: 1, dwell_after: -1}", "'dwell_after' is -1"),
