@@ -175,7 +175,7 @@ REPORTED = {
     ),
     "mocap": (
         '<mujoco><worldbody><body name="m" mocap="true"><geom size=".1"/></body></worldbody></mujoco>', True,
-        "mocap body 'm' stands still",
+        "mocap body 'm' is fixed",
     ),
     "equality of tendons with powers": (
         two(more=FIXED.format("", OTHER) + LINE.format("").replace('"t"', '"u"')
