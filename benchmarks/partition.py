@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # read when NumPy is imported: one core for all
 
@@ -23,11 +24,13 @@ import numpy as np
 from common import Figure, command_line, repeated, save, settings, shortest, show
 
 import loopdyn as ld
-from loopdyn.analysis.reaction_schemes import scheme_35, scheme_37, scheme_38
 from loopdyn.engine.jit import kernel
 from loopdyn.formulations.partition import kernels
 from loopdyn.formulations.partition.formulation import PartitionSolver
 from loopdyn.loops.rank import decide
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from tests.literature.blajer1994 import scheme_35, scheme_37, scheme_38  # the schemes of section 5
 
 SHARE = 0.30  # of an evaluation that a check of the criterion may take
 

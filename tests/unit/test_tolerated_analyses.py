@@ -8,10 +8,10 @@ import re
 
 import numpy as np
 import pytest
+from tests.literature.blajer1994 import reactions_by
 
 import loopdyn as ld
 from loopdyn.analysis.comparing import compare
-from loopdyn.analysis.reaction_schemes import reactions_by
 from loopdyn.tree import terms
 
 ROUNDED, EXACT = "1.5708", "1.5707963267948966"

@@ -6,7 +6,7 @@ and the kernel that writes its rows (`rows` of a pair, `terms` of a linear const
 
 A *pair* constraint relates a frame F on one body to a frame M on another, like a cut joint, and is written in
 the same terms (see :mod:`loopdyn.joints.rows`): rows of `phi`, direction `G` of the load on the second body
-at M's origin, and `gamma`. A *linear* constraint relates joint coordinates. Where time enters, `explicit`
+at M's origin, and `gamma`. A *linear* constraint relates joint coordinates. Where time enters, `phi_t`
 receives the rate of change of `phi` that is not due to motion, and `gamma` the second derivative.
 """
 

@@ -53,7 +53,7 @@ class Coupler(Constraint):
 
 @inline
 def terms(model, work, program, first, count):
-    """phi = sum of factor * coordinate - program(t), velocity residual, gamma and explicit rate.
+    """phi = sum of factor * coordinate - program(t), velocity residual, gamma and phi_t.
 
     The motions of the entries are in the jets (:func:`loopdyn.constraints.base.put_motion`).
     """

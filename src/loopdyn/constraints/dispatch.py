@@ -94,15 +94,15 @@ def pair_rows(model, work, kind, program, F, M, par, d, wF, wM, v, k):
 
 @inline
 def relation_terms(model, work, kind, program, first, count):
-    """phi, velocity residual, gamma and explicit rate of a linear record, whose entries' motions are in the jets.
+    """phi, velocity residual, gamma and phi_t of a linear record, whose entries' motions are in the jets.
 
     Leaves the factors of the entries in `work.factor`.
     """
     nothing = np.nan * work.t[0]
-    phi, rate, gamma, explicit = nothing, nothing, nothing, nothing
+    phi, rate, gamma, phi_t = nothing, nothing, nothing, nothing
     if kind == COUPLER:
-        phi, rate, gamma, explicit = coupler.terms(model, work, program, first, count)
+        phi, rate, gamma, phi_t = coupler.terms(model, work, program, first, count)
     elif kind == RELATION or kind == VELOCITY_RELATION:
         of_velocities = kind == VELOCITY_RELATION
-        phi, rate, gamma, explicit = formula_terms(model, work, program, first, count, of_velocities)
-    return phi, rate, gamma, explicit
+        phi, rate, gamma, phi_t = formula_terms(model, work, program, first, count, of_velocities)
+    return phi, rate, gamma, phi_t

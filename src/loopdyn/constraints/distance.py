@@ -71,7 +71,7 @@ def rows(model, work, program, d, wF, v, k):
     work.phi[k] = size - L
     put3(work.rows, k, 0, ZERO)
     put3(work.rows, k, 3, e)
-    work.explicit[k] = -L1
+    work.phi_t[k] = -L1
     # e . d'' = L'' - (|d'|^2 - along^2)/|d|, and e . (alpha_F x d) = 0
     work.gamma[k] = L2 - (dot(rate, rate) - along * along) / size
     return k + 1

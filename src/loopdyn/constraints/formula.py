@@ -125,7 +125,7 @@ def _formula_fits(
 
 @inline
 def formula_terms(model, work, program, first, count, of_velocities):
-    """phi, velocity residual, gamma and explicit rate of a relation whose entries were put by `put_motion`.
+    """phi, velocity residual, gamma and phi_t of a relation whose entries were put by `put_motion`.
 
     Leaves the factors in `work.factor`.
     """

@@ -64,14 +64,14 @@ class PointMotion(Constraint):
 @inline
 def rows(model, work, program, F, par, d, wF, v, k):
     """f . d follows a motion in time for each axis f of F that is led."""
-    phi, G, gamma, explicit = work.phi, work.rows, work.gamma, work.explicit
+    phi, G, gamma, phi_t = work.phi, work.rows, work.gamma, work.phi_t
     bits = int(par[0])
     for i in range(3):
         if (bits >> i) & 1 == 1:
             motion = motion_in_time(model, work, program)
             displacement(pick(F, i), d, wF, v, phi, G, gamma, k)
             phi[k] -= motion[0]
-            explicit[k] = -motion[1]
+            phi_t[k] = -motion[1]
             gamma[k] += motion[2]
             program += 1
             k += 1

@@ -141,7 +141,7 @@ class Work(NamedTuple):
     dof: Annotated[Any, "work", "nv, N_DOF"]
     phi: Annotated[Any, "work", "nc"]
     gamma: Annotated[Any, "work", "nc"]
-    explicit: Annotated[Any, "work", "nc"]  # rate of phi that is not due to motion
+    phi_t: Annotated[Any, "work", "nc"]  # rate of phi that is not due to motion
     rows: Annotated[Any, "work", "nc, 6"]  # direction of each row: torque and force on the child at M's origin
     factor: Annotated[Any, "work", "entries"]  # factors of the entries of linear records at this state
     near: Annotated[Any, "work", "forces + entries"]  # in: angles of cut joints without a path are read within half a
@@ -302,8 +302,8 @@ def open_work(ints, work):
     at_dof = at_body + bodies * N_WORK
     at_phi = at_dof + nv * N_DOF
     at_gamma = at_phi + nc
-    at_explicit = at_gamma + nc
-    at_rows = at_explicit + nc
+    at_phi_t = at_gamma + nc
+    at_rows = at_phi_t + nc
     at_factor = at_rows + nc * 6
     at_near = at_factor + entries
     at_jets = at_near + forces + entries
@@ -320,7 +320,7 @@ def open_work(ints, work):
         window(work, at_dof, nv, N_DOF),
         window(work, at_phi, nc),
         window(work, at_gamma, nc),
-        window(work, at_explicit, nc),
+        window(work, at_phi_t, nc),
         window(work, at_rows, nc, 6),
         window(work, at_factor, entries),
         window(work, at_near, forces + entries),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from loopdyn.errors import LoopdynError
-from loopdyn.integrators.loop import Method, explicit
+from loopdyn.integrators.loop import Method, explicit_step
 
 if TYPE_CHECKING:
     from loopdyn.integrators.stepper import Stepper
@@ -30,7 +30,7 @@ class Integrator:
 
     def attempt(self) -> Any:
         """Function that makes one step (see :mod:`loopdyn.integrators.loop`), before it is bound to a solver."""
-        return explicit
+        return explicit_step
 
     def in_python(self, stepper: Stepper) -> Any:
         """Function that makes one step of a method in Python, for a stepper; None for methods with a kernel."""

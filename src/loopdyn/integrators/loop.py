@@ -222,7 +222,7 @@ def evaluate_dense_output(ints, work, m, method, t, weights):
 
 
 @kernel
-def explicit(ints, floats, work, m, method, accelerate):
+def explicit_step(ints, floats, work, m, method, accelerate):
     """One step of an explicit Runge-Kutta method."""
     for i in range(1, method.c.size):
         stage(ints, work, m, method.a[i], i, method.c[i])

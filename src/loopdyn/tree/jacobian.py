@@ -78,7 +78,7 @@ def skip_rows(work, first, count, skipped):
             k = first + m
             work.phi[k] = 0.0
             work.gamma[k] = 0.0
-            work.explicit[k] = 0.0
+            work.phi_t[k] = 0.0
             work.rows[k, :] = 0.0
 
 
@@ -88,7 +88,7 @@ def rows_of_pair(model, work, n):
     F, M, par, d, wF, wM, v, _ = pair(model, work, n)
     kind, k = model.cut[n, C_KIND], model.cut[n, C_ROW]
     for m in range(k, k + model.cut[n, C_ROWS]):
-        work.explicit[m] = 0.0
+        work.phi_t[m] = 0.0
     if kind < FIRST_CONSTRAINT:
         joint_rows(kind, F, M, par, d, wF, wM, v, work.phi, work.rows, work.gamma, k)
     else:
@@ -106,7 +106,7 @@ def constraint_rows(model, work):
 
 @inline(always=True)
 def constraint_jacobian(model, work, J):
-    """J (nc, nv) with J v + explicit = d phi/dt for bases at rest: the power of each row's wrench pair."""
+    """J (nc, nv) with J v + phi_t = d phi/dt for bases at rest: the power of each row's wrench pair."""
     B = work.body
     J[: model.nc - model.n_user, :] = 0.0
     for n in range(model.cut.shape[0]):
@@ -145,7 +145,7 @@ def reduce_rows(model, work, rate):
         av = sub(sub(body_point_acceleration(B, j, pM), body_point_acceleration(B, i, pF)), cross(alpha, d))
         for k in range(model.cut[n, C_ROW], model.cut[n, C_ROW] + model.cut[n, C_ROWS]):
             torque, force = get3(work.rows, k, 0), get3(work.rows, k, 3)
-            rate[k] = dot(torque, w) + dot(force, v) + work.explicit[k]
+            rate[k] = dot(torque, w) + dot(force, v) + work.phi_t[k]
             work.gamma[k] -= dot(torque, aw) + dot(force, av)
 
 
@@ -203,7 +203,7 @@ def linear_rows(model, work, J, rate):
     """Rows of relations between joint coordinates; `work` holds the motion at zero joint accelerations."""
     for n in range(model.linear.shape[0]):
         k, first, count = model.linear[n, L_ROW], model.linear[n, L_FIRST], model.linear[n, L_COUNT]
-        work.phi[k], rate[k], work.gamma[k], work.explicit[k] = linear_terms(model, work, n)
+        work.phi[k], rate[k], work.gamma[k], work.phi_t[k] = linear_terms(model, work, n)
         for e in range(first, first + count):
             cut, index, c = model.entry[e, E_CUT], model.entry[e, E_FREEDOM], work.factor[e]
             if cut < 0:
@@ -254,7 +254,7 @@ def residuals(ints, floats, work, rate):
     reduce_rows(model, data, rate)
     for n in range(model.linear.shape[0]):
         k = model.linear[n, L_ROW]
-        data.phi[k], rate[k], data.gamma[k], data.explicit[k] = linear_terms(model, data, n)
+        data.phi[k], rate[k], data.gamma[k], data.phi_t[k] = linear_terms(model, data, n)
 
 
 @kernel

@@ -49,7 +49,7 @@ class UserRows:
         """Write them to the last rows, where the kernels expect them."""
         n = len(self.phi)
         if n:
-            w.phi[-n:], w.gamma[-n:], w.explicit[-n:] = self.phi, self.gamma, 0.0
+            w.phi[-n:], w.gamma[-n:], w.phi_t[-n:] = self.phi, self.gamma, 0.0
             J[-n:], rate[-n:] = self.J, self.rate
 
 

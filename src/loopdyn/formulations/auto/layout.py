@@ -31,7 +31,7 @@ class Monitor(NamedTuple):
     J: Annotated[Any, "work", "rows, speeds"]
     phi: Annotated[Any, "work", "rows"]
     rate: Annotated[Any, "work", "rows"]
-    explicit: Annotated[Any, "work", "rows"]
+    phi_t: Annotated[Any, "work", "rows"]
     T: Annotated[Any, "work", "rows, speeds"]
     mirror: Annotated[Any, "work", "rows, speeds"]
     kept: Annotated[Any, "work", "rows"]
@@ -82,8 +82,8 @@ def open_monitor(ints, floats, work):
     at_J = at_work + copy
     at_phi = at_J + rows * speeds
     at_rate = at_phi + rows
-    at_explicit = at_rate + rows
-    at_T = at_explicit + rows
+    at_phi_t = at_rate + rows
+    at_T = at_phi_t + rows
     at_mirror = at_T + rows * speeds
     at_kept = at_mirror + rows * speeds
     at_N = at_kept + rows
@@ -98,7 +98,7 @@ def open_monitor(ints, floats, work):
         window(work, at_J, rows, speeds),
         window(work, at_phi, rows),
         window(work, at_rate, rows),
-        window(work, at_explicit, rows),
+        window(work, at_phi_t, rows),
         window(work, at_T, rows, speeds),
         window(work, at_mirror, rows, speeds),
         window(work, at_kept, rows),

@@ -152,7 +152,7 @@ class MomentumSolver(PassingSolver):
             J=np.zeros(rows),
             phi=np.zeros(s.nc),
             rate=np.zeros(s.nc),
-            explicit=np.zeros(s.nc),
+            phi_t=np.zeros(s.nc),
             T=np.zeros(rows),
             mirror=np.zeros(rows),
             kept=np.zeros(s.nc, np.int64),

@@ -58,7 +58,7 @@ class Place(NamedTuple):
     J: Any  # (nc, nv)
     phi: Any  # (nc,) residual of position
     rate: Any  # (nc,) residual of velocity
-    explicit: Any  # (nc,) its part phi_t
+    phi_t: Any  # (nc,) its part that is not due to motion
     T: Any  # (nc, nv)
     mirror: Any  # (nc, nv) normals of the reflections
     kept: Any  # (nc,) int: rows in the order of their choice at the start of the steps
@@ -221,10 +221,10 @@ def natural_rows(ints, P, S):
     for i in range(nc):
         P.phi[i] = w.phi[i] / S.row_unit[i]
         P.rate[i] /= S.row_unit[i]
-        P.explicit[i] = P.rate[i]
+        P.phi_t[i] = P.rate[i]
         for j in range(nv):
             P.J[i, j] *= S.unit[j] / S.row_unit[i]
-            P.explicit[i] -= P.J[i, j] * w.v[j] / S.unit[j]
+            P.phi_t[i] -= P.J[i, j] * w.v[j] / S.unit[j]
 
 
 @inline
@@ -417,7 +417,7 @@ def end_speeds(ints, floats, A, B, S, h, moving_bases):
         loads(ints, floats, B.work, S.load[:, :6], B.f)
         natural(S, B.f)
         for i in range(S.goal.size):
-            S.goal[i] = -B.explicit[i]
+            S.goal[i] = -B.phi_t[i]
         smallest(B, S.goal, S.x)
         for i in range(n):
             total = 0.0

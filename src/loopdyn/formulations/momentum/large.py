@@ -63,7 +63,7 @@ class LargeMomentumSolver(MomentumSolver):
             J=none,
             phi=np.zeros(0),
             rate=np.zeros(0),
-            explicit=np.zeros(0),
+            phi_t=np.zeros(0),
             T=none,
             mirror=none,
             kept=np.zeros(0, np.int64),

@@ -88,20 +88,6 @@ def _squared(Y: Array) -> Array:
     return np.asarray(Y.T @ Y, float)
 
 
-def orthogonal_projections(M: Array, C: Array) -> Array:
-    """cos^2 beta_i of eq. (23b) as printed, from quantities that a range-space method has anyway.
-
-    Examples
-    --------
-    >>> M, C = np.diag([2.0, 2.0, 0.3]), np.array([[1.0, 0.0, 0.0], [0.0, 1.0, -0.7]])
-    >>> (1.0 - orthogonal_projections(M, C)).round(6)
-    array([0.      , 0.765625, 0.234375])
-    """
-    X = np.linalg.solve(M, C.T)
-    S = np.linalg.cholesky(C @ X)
-    return np.asarray((np.linalg.solve(S, X.T) ** 2).sum(axis=0) / np.diag(np.linalg.inv(M)), float)
-
-
 # --------------------------------------------------------------------------------------------- choice of a set
 
 

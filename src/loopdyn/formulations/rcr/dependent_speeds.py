@@ -428,7 +428,7 @@ def relations(ints, floats, work):
         put3(data.body, i, AV, (0.0, 0.0, 0.0))
     for n in range(model.linear.shape[0]):
         row = model.linear[n, L_ROW]
-        data.phi[row], G.rate[row], data.gamma[row], data.explicit[row] = linear_terms(model, data, n)
+        data.phi[row], G.rate[row], data.gamma[row], data.phi_t[row] = linear_terms(model, data, n)
         for e in range(model.linear[n, L_FIRST], model.linear[n, L_FIRST] + model.linear[n, L_COUNT]):
             if model.entry[e, E_CUT] >= 0:
                 cut, freedom = model.entry[e, E_CUT], model.entry[e, E_FREEDOM]
@@ -449,7 +449,7 @@ def speed_right_sides(model, work, G):
         vi = add(get3(B, i, V), cross(wi, sub(x, get3(B, i, X))))
         w, v = sub(wj, wi), sub(add(get3(B, j, V), cross(wj, sub(x, get3(B, j, X)))), vi)
         for k in range(model.cut[n, C_ROW], model.cut[n, C_ROW] + model.cut[n, C_ROWS]):
-            G.right[k] = -(dot(get3(work.rows, k, 0), w) + dot(get3(work.rows, k, 3), v) + work.explicit[k])
+            G.right[k] = -(dot(get3(work.rows, k, 0), w) + dot(get3(work.rows, k, 3), v) + work.phi_t[k])
     for n in range(model.linear.shape[0]):
         G.right[model.linear[n, L_ROW]] = -G.rate[model.linear[n, L_ROW]]
 

@@ -114,7 +114,7 @@ def velocity_residuals(model, work, plan, E):
         _, _, _, _, wF, wM, v, _ = pair(model, work, n)
         w = sub(wM, wF)
         for k in range(model.cut[n, C_ROW], model.cut[n, C_ROW] + model.cut[n, C_ROWS]):
-            rate = dot(get3(work.rows, k, 0), w) + dot(get3(work.rows, k, 3), v) + work.explicit[k]
+            rate = dot(get3(work.rows, k, 0), w) + dot(get3(work.rows, k, 3), v) + work.phi_t[k]
             E.step[plan.index[k]] = -rate
     for n in range(model.linear.shape[0]):
         E.step[plan.index[model.linear[n, L_ROW]]] = -linear_terms(model, work, n)[1]
