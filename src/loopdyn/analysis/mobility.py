@@ -25,6 +25,7 @@ from loopdyn.loops.projection import project
 from loopdyn.loops.rank import Rank, decide, of_matrix, scaled
 from loopdyn.loops.reactions import least_part
 from loopdyn.loops.sparse_steps import sparse_rows, takes_sparse_steps
+from loopdyn.quantities.wording import element_of
 from loopdyn.system.system import State, System
 from loopdyn.thresholds import CANDIDATE, EXACT, NEARLY_CLOSED
 from loopdyn.tree.functions import difference, increment, terms
@@ -243,7 +244,7 @@ def _of_independent_rows(system: System, pose: State, here: Rank) -> Mobility:
     """Mobility where no row depends on others: every velocity leads to a motion, every reaction is determined."""
     joints, dof = system.mechanism.joints, system.nv - here.count
     labels = [f"{name}.{row}" for name in joints for row in system.joints[name].spec.rows_when_cut]
-    labels += [label for label in system.constraint_rows if label.partition(".")[0] not in joints]
+    labels += [label for label in system.constraint_rows if element_of(label) not in joints]
     unique: dict[str, dict[str, bool]] = {}
     for label in labels:
         joint, _, row = label.partition(".")

@@ -139,10 +139,10 @@ def accelerations(
 def _found_at_once(system: System, formulation: str | Formulation, state: State, full: bool) -> Array | Solution | None:
     """Accelerations by a solver that was prepared for all regular states; None where it does not hold."""
     try:
-        solver = system.kept.take(formulation, lambda: _fixed(system, chosen(formulation)))
+        hash(formulation)
     except TypeError:  # options that have no hash, such as lists
         return None
-    found = None
+    solver, found = system.kept.take(formulation, lambda: _fixed(system, chosen(formulation))), None
     if solver is not None and solver.attempt(state.t, state.q, state.v):
         found = solver.found(full)
     system.kept.give(formulation, solver)
@@ -159,5 +159,5 @@ def _fixed(system: System, method: Formulation) -> FixedSolver | None:
         require_regular(system, rank)
         require_inertia(system, at, rank)
         return method.prepare_fixed(system, rank)
-    except LoopdynError:  # something is wrong at that pose, which is no matter for others
+    except LoopdynError:  # that pose is singular or cannot be closed: each state is decided in full, with its own error
         return None

@@ -39,7 +39,7 @@ Entries = tuple[Ints, Ints, Array]  # rows, columns, values
 # Fraction of what a multiplier moves that makes the equations regular. What it moves is the square of a singular value:
 # those below 3e-7 count as zero, as in reactions.
 PROXIMAL = 1e-13
-MOST_REPETITIONS = 20
+MOST_REPETITIONS = 20  # each must halve the residual; at most 4 were needed in the library
 HELPS = 0.5  # fraction of the residual that a repetition may leave, or it is the last
 
 

@@ -241,9 +241,9 @@ def constraint_terms(ints, floats, work, J, rate):
 
 @kernel
 def residuals(ints, floats, work, rate):
-    """`closure` without the Jacobian, whose size grows with the square of the bodies.
+    """phi and gamma of all constraint rows into `work`, d phi/dt into rate (nc), without the dense Jacobian.
 
-    What it is made of is left in `work`: the motion of the bodies, their freedoms, the rows, the factors of relations.
+    The data for a sparse Jacobian are left in `work`: motion of the bodies, their freedoms, rows, factors of relations.
     """
     model, data = open_model(ints, floats), open_work(ints, work)
     kinematics(model, data)

@@ -47,7 +47,7 @@ class Elimination:
 
     Attributes
     ----------
-    plan : Plan
+    plan : EliminationPlan
     count : int
         Rows of the system, cut joints and constraints, that are independent.
     gap : float
