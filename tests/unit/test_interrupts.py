@@ -17,7 +17,8 @@ from loopdyn.interrupts import deferred
 from loopdyn.studies import variants as sweeps
 
 LONG = 1e5  # seconds of motion that nobody waits for
-COMMAND = [sys.executable, "-c", "from loopdyn_command import main; main()"]
+# Python itself has a handler for Ctrl-C from here on; before, the system ends it
+COMMAND = [sys.executable, "-c", "from loopdyn_command import main; print('begins', flush=True); main()"]
 
 
 @pytest.fixture(autouse=True)
@@ -222,6 +223,7 @@ def test_a_real_ctrl_c_at_any_time_ends_a_command_in_words(tmp_path, table, word
         process = subprocess.Popen(
             [*COMMAND, *given], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
+        assert process.stdout.readline() == "begins\n"
         time.sleep(delay)
         process.send_signal(signal.SIGINT)
         _, said = process.communicate(timeout=60)
