@@ -198,6 +198,30 @@ def test_ctrl_c_while_loopdyn_is_imported_is_answered_in_words():
     assert "Traceback" not in said
 
 
+DELETED = """
+import signal, time
+import loopdyn_command
+import loopdyn.app.cli
+
+class Deleted:
+    def __del__(self):
+        signal.raise_signal(signal.SIGINT)
+
+def command():
+    Deleted()
+    time.sleep(30)
+
+loopdyn.app.cli.main = command
+loopdyn_command.main()
+"""
+
+
+def test_ctrl_c_while_an_object_is_deleted_is_not_lost():
+    """Python prints what is raised there, and goes on."""
+    ended = subprocess.run([sys.executable, "-c", DELETED], capture_output=True, text=True, timeout=25)
+    assert (ended.returncode, ended.stderr) == (130, "stopped by Ctrl-C\n")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "words",
