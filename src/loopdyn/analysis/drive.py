@@ -207,6 +207,8 @@ class _Driving:
             if last.end is not None:
                 raise self._unreachable(last.follower, last.end)
             p = last.found[0]
+            if _is_dead(p):  # rounding decides whether the path ends before such a point or reaches it
+                raise self._begins_dead()
         stretches: list[_Stretch] = []
         for inputs, targets in c.pieces:
             begin = replace(p, s=float(targets[0]))
@@ -324,15 +326,20 @@ class _Driving:
                 return tuple(sorted(among[i] for i in chosen))
         return ()
 
+    def _begins_dead(self) -> LoopdynError:
+        """Error for a range that begins in a dead point of its inputs."""
+        wanted = self._said(dict(zip(self.course.labels, self.course.start, strict=True)))
+        return LoopdynError(
+            f"'{self.system.name}' has a dead point at {wanted}, where the range begins, and can leave it in "
+            "two ways. Begin next to it, or drive another coordinate through it."
+        )
+
     def _unreachable(self, follower: Follower, end: CurveEnd) -> LoopdynError:
         """Error for a range that begins outside the reach of the mechanism."""
         wanted = self._said(dict(zip(self.course.labels, self.course.start, strict=True)))
         missing = np.abs((self.course.start - follower.inputs(end.s)[0]) / follower.input_units).max()
         if end.kind == "dead point" and missing < AT_START:
-            return LoopdynError(
-                f"'{self.system.name}' has a dead point at {wanted}, where the range begins, and can leave it in "
-                "two ways. Begin next to it, or drive another coordinate through it."
-            )
+            return self._begins_dead()
         there = self._event(follower, end.kind, end.s, end.state, end.label, end.reason, end.value).text
         return LoopdynError(
             f"'{self.system.name}' cannot reach {wanted}, where the range begins: {there}. Begin within reach, "
