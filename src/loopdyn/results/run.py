@@ -87,19 +87,16 @@ class Diagnostics:
 
 def measure(system: System, path: Trajectory) -> Diagnostics:
     """Energies, momenta and residuals along a trajectory."""
-    n, nc, nv = len(path), system.nc, system.nv
-    balance, residual = np.zeros((n, 8)), np.zeros((n, 3, nc))
-    work, J, arrays = system.work(), np.zeros((nc, nv)), (path.t, path.q, path.v, path.a)
+    n = len(path)
+    balance, residual = np.zeros((n, 8)), np.zeros((n, 3, system.nc))
+    if n:
+        arrays = path.t, path.q, path.v, path.a
+        path_measures.measures(system.ints, system.floats, system.work(), arrays, balance, residual)
     if system.mechanism.user_constraints:  # called from Python, state by state
-        w, user = system.open_work(work), user_rows(system)
+        user = user_rows(system)
         for k in range(n):
-            user(path.t[k], path.q[k], path.v[k]).write(w, J, residual[k, 1])
-            one = slice(k, k + 1)
-            path_measures.measures(
-                system.ints, system.floats, work, tuple(x[one] for x in arrays), J, balance[one], residual[one]
-            )
-    elif n:
-        path_measures.measures(system.ints, system.floats, work, arrays, J, balance, residual)
+            found = user(path.t[k], path.q[k], path.v[k])
+            residual[k, :, -len(found.phi) :] = found.phi, found.rate, found.J @ path.a[k] - found.gamma
     return Diagnostics(balance[:, :2], balance[:, 2:], residual)
 
 

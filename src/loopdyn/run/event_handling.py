@@ -15,7 +15,7 @@ from loopdyn.run.locking import Lock, Release, change
 from loopdyn.run.singular_passage import SingularPoses, moving_energy, require_branch
 from loopdyn.system.system import State, System, TableUse
 from loopdyn.thresholds import CONSISTENT
-from loopdyn.tree.functions import terms
+from loopdyn.tree.functions import residuals
 from loopdyn.tree.tables import leave_table, table_place
 
 Array = NDArray[np.float64]
@@ -219,9 +219,8 @@ def check_closed(system: System, state: State, when: str, allowed: float = CONSI
     """Raise if constraint equations are violated, in position or velocity, by more than `allowed`."""
     if system.nc == 0:
         return
-    now, unit = terms(system, state), system.row_units
-    holonomic = np.where(system.holonomic, now.phi / unit, 0.0)
-    rate = (now.J @ state.v + now.phi_t) / unit
+    phi, rate = (x / system.row_units for x in residuals(system, state))
+    holonomic = np.where(system.holonomic, phi, 0.0)
     fastest = max(1.0, float(np.abs(state.v / system.speed_units).max(initial=0.0)))
     for what, values, scale in (("open", holonomic, 1.0), ("opening", rate, fastest)):
         k = int(np.argmax(np.abs(values)))
