@@ -286,10 +286,11 @@ def _found(value: Any) -> str:
 
 def _misfit(given: Sequence[tuple[str, Any]]) -> str:
     """Error message for states that do not fit the system: their size, or NaN."""
-    system = next((value for _, value in given if isinstance(value, System)), None)
-    for name, state in given:
-        if system is None or not isinstance(state, State):
-            continue
+    states = [(name, value) for name, value in given if isinstance(value, State)]
+    system = next((value for _, value in given if isinstance(value, System)), None) if states else None
+    if system is None:
+        return ""
+    for name, state in states:
         require_state(system, state)
         for labels, values in ((system.coordinates, state.q), (system.speeds, state.v)):
             if not np.isfinite(values).all():

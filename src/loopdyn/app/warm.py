@@ -112,7 +112,7 @@ class Uses:
 
 def uses() -> dict[str, Callable[[], object]]:
     """Computation of each use, by name."""
-    from loopdyn.engine.jit import pointer
+    from loopdyn.engine.pointers import pointer
     from loopdyn.formulations.registry import CLASSES
     from loopdyn.loops.elimination import passes
 

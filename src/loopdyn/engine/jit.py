@@ -294,43 +294,6 @@ def specialise(function: Any, /, **bound: Any) -> Any:
     return kernel(_recreated(python, f"{python.__name__}_{fingerprint((python, bound))[:16]}", bound))
 
 
-class _Pointer(numba.types.WrapperAddressProtocol):  # type: ignore[misc]
-    """A kernel compiled for given types, as a value that other kernels can be handed."""
-
-    def __init__(self, compiled: Any):
-        self._compiled = compiled  # keeps the code alive
-
-    def __wrapper_address__(self) -> int:
-        return int(self._compiled.library.get_pointer_to_function(self._compiled.fndesc.llvm_cfunc_wrapper_name))
-
-    def signature(self) -> Any:
-        return self._compiled.signature
-
-
-def pointer(function: Any, *arguments: Any) -> Any:
-    """A kernel as an argument of other kernels, by its address, for arguments of these types.
-
-    The type of such an argument is its signature alone: what calls it is compiled once for all functions, while
-    :func:`specialise` compiles the caller again for each, the whole of the function included.
-
-    Examples
-    --------
-    >>> @kernel
-    ... def apply(function, x):
-    ...     return function(x)
-    >>> @kernel
-    ... def add_three(x):
-    ...     return x + 3.0
-    >>> apply(pointer(add_three, 1.0), 4.0)
-    7.0
-    """
-    if not hasattr(function, "overloads"):  # with the JIT off
-        return function
-    types_ = tuple(numba.typeof(a) for a in arguments)
-    function.compile(types_)
-    return _Pointer(function.overloads[types_])
-
-
 def rebind(function: Callable[..., Any], /, **bound: Any) -> Callable[..., Any]:
     """Bind globals of a function as :func:`specialise` does, but without compilation, for `bound` Python functions.
 

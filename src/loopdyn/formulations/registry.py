@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from importlib import import_module
 
 from loopdyn.errors import LoopdynError
@@ -36,7 +37,11 @@ def formulation_class(name: str) -> type[Formulation]:
     """
     if name not in CLASSES:
         raise LoopdynError(f"there is no formulation '{name}'. {nearest(str(name), CLASSES)}")
-    module, kind = CLASSES[name]
+    return _imported(*CLASSES[name])
+
+
+@cache
+def _imported(module: str, kind: str) -> type[Formulation]:
     found: type[Formulation] = getattr(import_module(f"loopdyn.formulations.{module}"), kind)
     return found
 

@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from loopdyn.engine.jit import kernel, pointer, specialise
+from loopdyn.engine.jit import kernel, specialise
+from loopdyn.engine.pointers import pointer
 from loopdyn.engine.records import open_head
 from loopdyn.quantities.expressions import Program, pack, run_program
 from loopdyn.system.cut_angles import FULL_TURN

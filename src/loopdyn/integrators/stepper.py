@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from loopdyn.engine.jit import pointer, rebind, specialise
+from loopdyn.engine.jit import rebind, specialise
+from loopdyn.engine.pointers import pointer
 from loopdyn.engine.status import AGAIN, FINE, NOT_A_NUMBER, RAISED, TURNED
 from loopdyn.errors import LoopdynError
 from loopdyn.files import Misfit

@@ -66,7 +66,7 @@ class RunDriver:
         self.complete = True  # no step was left unfinished: the run can be resumed from here
         context.stepper.allow(first.t, context.end)
         context.recorder.reference = moving_energy(context.system, first)
-        if context.watch.compiled:
+        if context.watch.crossings and context.watch.compiled:
             context.stepper.watch(*context.watch.functions())
 
     @property

@@ -351,7 +351,11 @@ class System:
 
     def work(self, dtype: Any = np.float64) -> NDArray[Any]:
         """A fresh work array."""
-        return np.zeros(rec.system_sizes(self.ints)[2], dtype)
+        return np.zeros(self._work_size, dtype)
+
+    @cached_property
+    def _work_size(self) -> int:
+        return rec.system_sizes(self.ints)[2]
 
     def open_work(self, work: NDArray[Any]) -> rec.Work:
         """Named views of a work array."""

@@ -125,6 +125,13 @@ class AutoSolver(GraphSolver):
         return self.kernels
 
 
+def _regular(system: System) -> Formulation:
+    if system.unsupported:  # the tree alone has no inertia there, only the equations reduced by all rows have
+        return Partition()
+    possible = (Graph(), Relative(), Partition())
+    return next((f for f in possible if f.supports(system) is None), possible[0])
+
+
 @dataclass(frozen=True)
 class Auto(Formulation):
     """The default: `graph`, with momentum steps through singular poses.
@@ -143,10 +150,7 @@ class Auto(Formulation):
 
     def regular(self, system: System) -> Formulation:
         """Formulation for regular motion."""
-        if system.unsupported:  # the tree alone has no inertia there, only the equations reduced by all rows have
-            return Partition()
-        possible = (Graph(), Relative(), Partition())
-        return next((f for f in possible if f.supports(system) is None), possible[0])
+        return system.kept.find("regular method", None, lambda: _regular(system))
 
     def supports(self, system: System) -> str | None:
         """All systems that `graph`, `relative` or `partition` supports."""

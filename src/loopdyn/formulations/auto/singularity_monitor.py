@@ -49,6 +49,13 @@ def add_monitor(plan: EliminationPlan, rank: int) -> tuple[Ints, Floats, int]:
     Rows may be chosen again in small systems, except if joints are severed: the kernels then see their rows among those
     of the system.
     """
+    key = "monitor", rank
+    if key not in plan.extended:
+        plan.extended[key] = _with_monitor(plan, rank)
+    return plan.extended[key]
+
+
+def _with_monitor(plan: EliminationPlan, rank: int) -> tuple[Ints, Floats, int]:
     s = plan.system
     chooses = 0 < rank * s.nc * s.nv <= SMALL and not plan.severed
     rows, speeds, freedoms, copy = (s.nc, s.nv, s.nv - rank, len(s.work())) if chooses else (0, 0, 0, 0)

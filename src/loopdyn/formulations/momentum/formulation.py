@@ -351,6 +351,10 @@ class Momentum(Formulation):
 
         "huang2002" has four types of joints only.
         """
+        return system.kept.find("momentum", self, lambda: self._refusal(system))
+
+    def _refusal(self, system: System) -> str | None:
+        """Reason why a system is not supported, or None."""
         if self.scheme == "huang2002":
             return HuangSolver.refusal(system)
         for j in system.joints.values():

@@ -47,7 +47,7 @@ class LargeMomentumSolver(MomentumSolver):
         self.elimination = Elimination(system, rank.state or system.state(), rank.count)
         self.elimination.keep_rows()
         self._largest = np.zeros(self.elimination.plan.pattern.rows)  # pivot of each row so far
-        self._row_units = self.elimination.units()
+        self._row_units = self.elimination.plan.row_units
         self._anchor: tuple[Array, Array] | None = None  # weakest rows at the start, see `orientation`
         rows = self._largest.size
         self._probe = np.random.default_rng(PROBE).normal(size=(rows, min(WEAKEST, rows)))

@@ -12,7 +12,7 @@ J M^-1 J^T of absolute coordinates. The choice with the fewest operations is tak
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -101,6 +101,27 @@ class EliminationPlan:
         """Node of each row of the matrix."""
         order = np.argsort(self.pattern.place)
         return np.repeat(order, np.diff(self.pattern.first)).astype(np.int64)
+
+    @cached_property
+    def row_units(self) -> NDArray[np.float64]:
+        """Natural unit of each row of the matrix."""
+        joints = {j.body: j for j in self.system.joints.values() if j.in_tree}
+        severed = [d for i in self.forest.severed for d in joints[i].spec.row_dimensions]
+        units = [1.0 if d == "angle" else self.system.size for d in (*self.system.row_dimensions, *severed)]
+        return np.array(units)[self.kept]
+
+    @cached_property
+    def whole_speeds(self) -> Ints:
+        """Speeds of the joints that are not severed."""
+        tree, severed = self.system.model.tree, set(self.forest.severed)
+        first, count = tree[:, rec.V0].tolist(), tree[:, rec.NV].tolist()
+        kept = (range(v, v + n) for i, (v, n) in enumerate(zip(first, count, strict=True)) if i not in severed)
+        return np.array([k for speeds in kept for k in speeds], np.int64)
+
+    @cached_property
+    def extended(self) -> dict[Hashable, tuple[Ints, NDArray[np.float64], int]]:
+        """Arrays and length of the work array with the blocks of others behind them, kept for the next solver."""
+        return {}
 
     def __str__(self) -> str:
         s, width = self.system, max((len(n) for n in self.forest.open), default=0)

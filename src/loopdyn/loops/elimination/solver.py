@@ -169,7 +169,7 @@ class Elimination:
         E.floor[:] = 0.0
         self.keep_rows()
         self.run(accelerate)
-        units = self.units()
+        units = self.plan.row_units
         inertia = E.diagonal / units**2  # in natural units, where angles and lengths compare
         largest = np.zeros(len(self.plan.forest.nodes))
         np.maximum.at(largest, self.plan.row_nodes, inertia)
@@ -187,23 +187,10 @@ class Elimination:
 
     def _mobility(self) -> float:
         """Largest acceleration of a freedom under a unit load, in natural units, at the last evaluation."""
-        tree, severed = self.system.model.tree, set(self.plan.forest.severed)
-        whole = [
-            k
-            for i in range(len(tree))
-            if i not in severed
-            for k in range(tree[i, rec.V0], tree[i, rec.V0] + tree[i, rec.NV])
-        ]
+        whole = self.plan.whole_speeds
         found = self.work.dof[whole, rec.DINV] / self.system.speed_units[whole] ** 2
         free = self.views.free[:, layout.FREE_DINV].reshape(-1, 2, 3) / np.array([[self.system.size], [1.0]]) ** 2
         return max(float(found.max(initial=0.0)), float(free.max(initial=0.0)))
-
-    def units(self) -> Array:
-        """Natural unit of each row of the matrix."""
-        joints = {j.body: j for j in self.system.joints.values() if j.in_tree}
-        severed = [d for i in self.plan.forest.severed for d in joints[i].spec.row_dimensions]
-        units = [1.0 if d == "angle" else self.system.size for d in (*self.system.row_dimensions, *severed)]
-        return np.array(units)[self.plan.kept]
 
     def _orders(self) -> dict[str, list[int]]:
         """Rows of each node, the most independent first, by pivoted Cholesky of its own block of the matrix."""
@@ -211,7 +198,7 @@ class Elimination:
         E.diagnostics[layout.MATRIX_ONLY] = 1.0
         self.run(accelerate)
         E.diagnostics[layout.MATRIX_ONLY] = 0.0
-        units = self.units()
+        units = self.plan.row_units
         orders = {}
         for k, node in enumerate(self.plan.forest.nodes):
             p, m = int(pattern.place[k]), len(node.rows)
