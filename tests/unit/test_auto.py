@@ -310,12 +310,11 @@ def test_a_poor_choice_of_rows_is_not_taken_for_a_singular_pose(monkeypatch):
     """Rows that `graph` keeps on Bennett's linkage become dependent far from any singular pose: it has none."""
     looks, judge = [], singular_passage.is_clear
     monkeypatch.setattr(singular_passage, "is_clear", lambda *given: looks.append(given) or judge(*given))
-    system = ld.library.bennett().compile()
-    state = ld.assemble(system)
     counts, runs = [], []
     for largest in (singularity_monitor.SMALL, 0):
         monkeypatch.setattr(singularity_monitor, "SMALL", largest)
-        before = len(looks)
+        system = ld.library.bennett().compile()  # a new one: arrays of the monitor are kept with it
+        state, before = ld.assemble(system), len(looks)
         runs.append(ld.simulate(system, state, (0, 5), formulation=ld.Auto(), progress=False))
         counts.append(len(looks) - before)
         assert not runs[-1].passages

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+from tests.loops import loop_with, nested
 
 import loopdyn as ld
 from loopdyn.results.run import Trajectory, measure
-from tests.loops import loop_with, nested
 
 
 def related() -> ld.Mechanism:

@@ -30,7 +30,7 @@ class Pointer(numba.types.WrapperAddressProtocol):  # type: ignore[misc]
         return self._compiled.signature
 
 
-@typeof_impl.register(Pointer)
+@typeof_impl.register(Pointer)  # type: ignore[untyped-decorator]
 def _type_of_pointer(value: Pointer, context: Any) -> Any:
     return value.type
 

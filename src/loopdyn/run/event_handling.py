@@ -185,7 +185,7 @@ class EventHandler:
             after = apply(action, state, due.name)
             self._check_action(due.name, after)
             loss = moving_energy(context.system, state) - moving_energy(context.system, after)
-        context.journal.book(due.kind, due.name, state, after, energy_loss=loss, impulse=impulse)
+        context.journal.book(due.kind, due.name, state, after, energy_loss=loss, of_joints=impulse)
         why = self._why_it_stops(due, after)
         if why:
             context.recorder.write_end(context.stepper, state.t)

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -29,7 +30,7 @@ from loopdyn.loops.reactions import Reactions, freedom_rate
 from loopdyn.quantities.expressions import Program, parse
 from loopdyn.quantities.expressions import opcodes as OP
 from loopdyn.quantities.wording import nearest
-from loopdyn.run.locking import Lock, Release, impulse_as_data, impulse_of, require_lockable
+from loopdyn.run.locking import Impulses, Lock, Release, computed, impulse_as_data, impulse_of, require_lockable
 from loopdyn.system.cut_angles import FULL_TURN
 from loopdyn.system.system import State, System, TableUse
 from loopdyn.thresholds import AT_LIMIT
@@ -177,12 +178,17 @@ class Event:
     state: State
     after: State
     energy_loss: float = 0.0
-    impulse: Reactions | None = None
+    of_joints: Impulses = field(default=None, repr=False)
     kind: str = field(kw_only=True)
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
             raise LoopdynError(f"'{self.kind}' is no kind of event. {nearest(self.kind, KINDS)}")
+
+    @cached_property
+    def impulse(self) -> Reactions | None:
+        """Impulses of all joints, if there are any; computed when they are read."""
+        return computed(self.of_joints)
 
     def as_data(self) -> dict[str, Any]:
         """Plain data, for files."""

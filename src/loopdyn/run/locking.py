@@ -8,7 +8,7 @@ which the momentum along all remaining freedoms is conserved. Releasing rows cau
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -171,6 +171,15 @@ def _compiled(base: System, phase: Phase) -> Phase:
         left = tuple(row for row in phase.tolerated.rows if row in system.constraint_rows)
         system = system.tolerating(replace(phase.tolerated, rows=left))
     return replace(phase, system=system, tolerated=system.tolerated)
+
+
+# Impulses, or a function that computes them when they are asked for: that takes longer than a singular passage itself.
+Impulses = Reactions | Callable[[], Reactions] | None
+
+
+def computed(given: Impulses) -> Reactions | None:
+    """Impulses, computed if they have not been yet."""
+    return given() if callable(given) else given
 
 
 def impulse_as_data(impulse: Reactions | None) -> dict[str, Any] | None:

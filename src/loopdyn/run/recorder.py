@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -74,7 +75,8 @@ class Journal:
         """Record a singular passage, which is also an event."""
         self.passages.append(made)
         kind = "singular passage" if made.through else "near miss"
-        self.book(kind, str(made), start, stop, t=made.start, impulse=made.impulses)
+        later = None if made.of_joints is None else partial(getattr, made, "impulses")
+        self.book(kind, str(made), start, stop, t=made.start, of_joints=later)
 
     def enter(self, phase: Phase, solver: Solver, state: State) -> None:
         """Begin another phase at a state."""

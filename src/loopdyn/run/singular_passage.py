@@ -6,7 +6,8 @@ impulses over a step are those that close the joints at its end.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from loopdyn.integrators.extrapolation import LANDING, Crossed, Extrapolation, S
 from loopdyn.integrators.stepper import Outcome, Stepper
 from loopdyn.loops.rank import is_large, scaled
 from loopdyn.loops.reactions import LOST, Reactions, impulses
-from loopdyn.run.locking import impulse_as_data, impulse_of
+from loopdyn.run.locking import Impulses, computed, impulse_as_data, impulse_of
 from loopdyn.system.system import State, System
 from loopdyn.tree.functions import energy, terms
 
@@ -83,7 +84,12 @@ class Passage:
     steps: int
     energy_jump: float
     branches: tuple[Array, ...] = field(default=(), repr=False)
-    impulses: Reactions | None = field(default=None, repr=False)
+    of_joints: Impulses = field(default=None, repr=False)
+
+    @cached_property
+    def impulses(self) -> Reactions | None:
+        """Impulses of all joints, if there were momentum steps; computed when they are read."""
+        return computed(self.of_joints)
 
     @property
     def crossed(self) -> bool:
@@ -97,8 +103,9 @@ class Passage:
 
     def as_data(self) -> dict[str, Any]:
         """Plain numbers, for files."""
+        plain = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("branches", "of_joints")}
         branches = [b.tolist() for b in self.branches]
-        return {**asdict(self), "branches": branches, "impulses": impulse_as_data(self.impulses)}
+        return {**plain, "branches": branches, "impulses": impulse_as_data(self.impulses)}
 
     def __str__(self) -> str:
         """One line."""
@@ -125,7 +132,7 @@ def passage_of(data: dict[str, Any]) -> Passage:
     """Passage from the data of :meth:`Passage.as_data`."""
     known = {f.name: data[f.name] for f in fields(Passage) if f.name in data}
     branches, poses = tuple(np.array(b) for b in data["branches"]), tuple(data.get("poses", ()))
-    return Passage(**{**known, "branches": branches, "poses": poses, "impulses": impulse_of(data.get("impulses"))})
+    return Passage(**{**known, "branches": branches, "poses": poses, "of_joints": impulse_of(data.get("impulses"))})
 
 
 def tangents(system: System, pose: State, rank: int) -> tuple[Array, ...]:
@@ -376,10 +383,11 @@ class OngoingPassage:
             self._impulses(),
         )
 
-    def _impulses(self) -> Reactions | None:
+    def _impulses(self) -> Impulses:
         if len(self.path) < 2 or not (self.through or self.across):
             return None
-        return impulses(self.stepper.system, self.path, [pose for c in self.across for pose in c.poses])
+        poses = [pose for c in self.across for pose in c.poses]
+        return partial(impulses, self.stepper.system, tuple(self.path), poses)
 
 
 def passage_by_one_step(system: System, made: Crossed, rank: int) -> Passage:
@@ -387,7 +395,7 @@ def passage_by_one_step(system: System, made: Crossed, rank: int) -> Passage:
     jump = moving_energy(system, made.stop) - moving_energy(system, made.start) - made.work
     branches = tangents(system, made.poses[0], rank)
     times = made.start.t, made.stop.t
-    of_joints = impulses(system, (made.start, made.stop), made.poses)
+    of_joints = partial(impulses, system, (made.start, made.stop), made.poses)
     poses = tuple(pose.t for pose in made.poses)
     return Passage(*times, True, poses, made.indicator, 1.0, 1, jump, branches, of_joints)
 

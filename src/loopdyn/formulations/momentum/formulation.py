@@ -18,6 +18,8 @@ from typing import ClassVar, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from loopdyn.engine import records as rec
+from loopdyn.engine.layout import opened
 from loopdyn.engine.status import FINE
 from loopdyn.errors import ConvergenceError, LoopdynError, SingularityError
 from loopdyn.formulations import failures
@@ -93,8 +95,10 @@ class MomentumSolver(PassingSolver):
         self.parts = parts(order)
         # the start, two that alternate, and the middle of a step or another state
         self.places: list[kernels.Place] = [self._place() for _ in range(4)]
+        self._heads: dict[int, rec.Head] = {id(p): opened(rec.open_head, system.ints, p.work) for p in self.places}
         self.scratch = self._scratch()
         self.first = 0.0
+        self._across: Array | None = None  # (nv, rank), see `orientation`; of the present start
         self._moving_bases = bool((system.model.base_programs >= 0).any())
 
     @cached_property
@@ -190,8 +194,8 @@ class MomentumSolver(PassingSolver):
         If its pose is only known to within `inexact`, in natural units, the motions that it allows close to a singular
         pose are determined from poses before and behind it.
         """
-        s, first = self.system, self.places[0]
-        w = s.open_work(first.work)
+        s, first, self._across = self.system, self.places[0], None
+        w = self._head(first)
         w.t[0], w.q[:], w.v[:] = t, q, v
         kernels.begin(s.ints, s.floats, first, self.scratch)
         self.first = float(first.number[kernels.INDICATOR])
@@ -207,7 +211,7 @@ class MomentumSolver(PassingSolver):
         kept if they differ: then two circuits come close, and before and behind are different circuits.
         """
         s, total = self.system, np.zeros((self.system.nv, self.system.nv))
-        state = State(t, s.open_work(here.work).q.copy(), v)
+        state = State(t, self._head(here).q.copy(), v)
         around = max(AROUND, 3.0 * float(here.number[kernels.INDICATOR]))
         for distance, weight in ((2.0 * around, -1.0), (around, 4.0)):
             for move in (distance, -distance):
@@ -237,37 +241,53 @@ class MomentumSolver(PassingSolver):
 
         `visit` is called with the state (t, q, v) at the end of each.
         """
-        s, total = self.system, self.scratch.total
-        least = np.inf
-        total[:] = 0.0
-        start, *turns, _ = self.places
-        here = start
-        for k, share in enumerate(shares):
-            there = turns[k % 2]
-            status = self._part(here, there, share * h)
+        here, one, two, _ = self.places
+        least, self.scratch.total[:] = np.inf, 0.0
+        # all in one call, unless each end is visited
+        for part in [tuple(shares)] if visit is None else [(share,) for share in shares]:
+            status, made, nearest = self._parts(here, one, two, h, part)
             if status != FINE:
-                raise failures.step_failed(status, float(here.number[kernels.TIME]), share * h)
-            least = min(least, float(there.number[kernels.INDICATOR]))
-            here = there
+                last = here if made == 0 else one if made % 2 == 1 else two
+                raise failures.step_failed(status, float(last.number[kernels.TIME]), part[made] * h)
+            here, least = one if made % 2 == 1 else two, min(least, nearest)
             if visit is not None:
-                visit(float(here.number[kernels.TIME]), s.open_work(here.work).q, here.v)
-        w = s.open_work(here.work)
-        self.last = Step(w.q.copy(), here.v.copy(), least, total / s.row_units, here)
+                visit(float(here.number[kernels.TIME]), self._head(here).q, here.v)
+                one, two = two, one
+        self.last = Step(
+            self._head(here).q.copy(), here.v.copy(), least, self.scratch.total / self.system.row_units, here
+        )
         return self.last
 
-    def _part(self, here: kernels.Place, there: kernels.Place, h: float) -> int:
-        """Make one step of order two and add its multipliers to `scratch.total`; returns a status."""
-        s, middle = self.system, self.places[-1]
-        return int(kernels.step(s.ints, s.floats, here, there, middle, self.scratch, h, self._moving_bases))
+    def _head(self, place: kernels.Place) -> rec.Head:
+        """Time, coordinates and speeds in the work array of a place."""
+        return self._heads[id(place)]
+
+    def _parts(
+        self, start: kernels.Place, one: kernels.Place, two: kernels.Place, h: float, shares: Sequence[float]
+    ) -> tuple[int, int, float]:
+        """Make steps of order two from a place to two others by turns, and add their multipliers to `scratch.total`.
+
+        Returns a status, how many were made, and the smallest indicator at their ends.
+        """
+        s, places = self.system, (start, one, two, self.places[-1], self.scratch)
+        status, made, least = kernels.steps(s.ints, s.floats, *places, h, np.array(shares), self._moving_bases)
+        return int(status), int(made), float(least)
 
     def closed(self, t: float, q: Array, v: Array) -> tuple[Array, Array]:
         """One linear correction of coordinates and speeds back to the constraints."""
-        return correct(self.system, t, q, v, self.rank)
+        s, place = self.system, self.places[-1]
+        if self.scratch.of_velocity.size:  # they do not count for positions
+            return correct(s, t, q, v, self.rank)
+        w = self._head(place)
+        w.t[0], w.q[:], w.v[:] = t, q, v
+        if not kernels.correct(s.ints, s.floats, place, self.scratch):
+            raise ConvergenceError(f"the loops cannot be closed at t = {t:g} s near a singular pose.")
+        return w.q.copy(), w.v.copy()
 
     def place_at(self, t: float, q: Array, v: Array) -> kernels.Place:
         """Place of a state at which a step could end; the start of the steps is unchanged."""
         s, place = self.system, self.places[-1]
-        w = s.open_work(place.work)
+        w = self._head(place)
         w.t[0], w.q[:], w.v[:] = t, q, v
         kernels.begin(s.ints, s.floats, place, self.scratch)
         return place
@@ -287,8 +307,9 @@ class MomentumSolver(PassingSolver):
         if first.number[kernels.INDICATOR] < SINGULAR:
             return np.eye(self.rank)  # the start is singular: on neither side
         kept = first.kept[: self.rank]
-        across: Array = np.linalg.inv(np.vstack([first.J[kept], first.N @ first.M]))[:, : self.rank]
-        return np.asarray(place.J[kept] @ across)
+        if self._across is None:
+            self._across = np.linalg.inv(np.vstack([first.J[kept], first.N @ first.M]))[:, : self.rank]
+        return np.asarray(place.J[kept] @ self._across)
 
     def rank_losses_between(self, a: Array, b: Array) -> int:
         """Number of times that rows lose their independence between two places with these orientations.

@@ -443,7 +443,7 @@ def end_speeds(ints, floats, A, B, S, h, moving_bases):
     return UNSETTLED
 
 
-@kernel
+@inline
 def step(ints, floats, A, B, C, S, h, moving_bases):
     """Make a step of order two of the time h from place A to place B, with C for its middle; returns a status."""
     status = close(ints, floats, A, B, C, S, h)
@@ -453,3 +453,59 @@ def step(ints, floats, A, B, C, S, h, moving_bases):
     if status == FINE:
         add_multipliers(B, S)
     return status
+
+
+@kernel
+def steps(ints, floats, start, one, two, middle, S, h, shares, moving_bases):
+    """Make steps of order two, shares of the time h, one after another from `start`, to `one` and `two` by turns.
+
+    Returns a status, how many were made, and the smallest indicator at their ends; adds multipliers to `S.total`.
+    """
+    least, made = np.inf, 0
+    for k in range(shares.size):
+        here = start if k == 0 else one if k % 2 == 1 else two
+        there = one if k % 2 == 0 else two
+        status = step(ints, floats, here, there, middle, S, h * shares[k], moving_bases)
+        if status != FINE:
+            return status, made, least
+        made += 1
+        least = min(least, there.number[INDICATOR])
+    return FINE, made, least
+
+
+@inline
+def smallest_in_mass(P, S):
+    """S.x (nv): smallest motion in the mass metric with J x = S.goal."""
+    n, nv = P.N.shape
+    for i in range(n):
+        S.y[i, 0] = 0.0
+        for j in range(nv):
+            S.along[i, j] = dot_row(P.M, j, P.N[i])
+    smallest(P, S.goal, S.x)
+    complete(P, S)
+
+
+@kernel
+def correct(ints, floats, P, S):
+    """One linear correction of the coordinates, then of the speeds, in the work array of a place; False if undefined.
+
+    Both are the smallest in the mass metric. All rows constrain positions.
+    """
+    w = open_head(ints, P.work)
+    for level in range(2):
+        rows_at(ints, floats, P, S)
+        factor_rows(P, True)
+        mass_at(ints, floats, P, S)
+        for i in range(S.goal.size):
+            S.goal[i] = -P.phi[i] if level == 0 else -P.rate[i]
+        smallest_in_mass(P, S)
+        for k in range(S.x.size):
+            S.xi[k] = S.x[k] * S.unit[k]
+            if not np.isfinite(S.xi[k]):
+                return False
+        if level == 0:
+            move_on(ints, P, S.xi)
+        else:
+            for k in range(S.x.size):
+                w.v[k] += S.xi[k]
+    return True

@@ -12,6 +12,8 @@ converges by a factor of about the angle that links turn in a step. All quantiti
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -167,10 +169,19 @@ class LargeMomentumSolver(MomentumSolver):
         loads(s.ints, s.floats, place.work, load, place.f)
         place.number[kernels.INDICATOR] = self._indicator(t, np.array(q, float))
 
-    def _part(self, here: kernels.Place, there: kernels.Place, h: float) -> int:
-        """Make one step of order two and add its multipliers to `scratch.total`; returns a status."""
-        status = self._close(here, there, h)
-        return self._end_speeds(here, there, h) if status == FINE else status
+    def _parts(
+        self, start: kernels.Place, one: kernels.Place, two: kernels.Place, h: float, shares: Sequence[float]
+    ) -> tuple[int, int, float]:
+        """As :class:`MomentumSolver`."""
+        here, there, least = start, one, np.inf
+        for made, share in enumerate(shares):
+            status = self._close(here, there, share * h)
+            status = self._end_speeds(here, there, share * h) if status == FINE else status
+            if status != FINE:
+                return status, made, least
+            least = min(least, float(there.number[kernels.INDICATOR]))
+            here, there = there, (two if there is one else one)
+        return FINE, len(shares), least
 
     def _close(self, A: kernels.Place, B: kernels.Place, h: float) -> int:
         """Solve for the position at the end B of a step from A; returns a status."""
