@@ -383,6 +383,18 @@ def test_forces_in_a_passage_are_left_out_and_impulses_are_kept(tmp_path):
         assert np.array_equal(event.impulse.wrench, p.impulses.wrench)
 
 
+def test_impulses_of_passages_are_computed_when_they_are_read(monkeypatch):
+    calls = []
+    monkeypatch.setattr(singular_passage, "impulses", lambda *given: calls.append(given) or impulses(*given))
+    system, state, _ = contra(0)
+    run = ld.simulate(system, state, (0, 4), progress=False)
+    assert run.passages
+    assert not calls
+    first = run.passages[0].impulses
+    assert first is run.passages[0].impulses is run.events[0].impulse
+    assert len(calls) == 1
+
+
 @pytest.mark.parametrize("formulation", ["auto", "momentum"])
 def test_joints_on_the_ground_give_in_a_passage_what_the_mechanism_gains_in_momentum(formulation):
     """Of all forces on the mechanism only these and gravity come from outside."""

@@ -7,6 +7,7 @@ import loopdyn as ld
 from loopdyn.formulations.momentum import formulation as momentum
 from loopdyn.formulations.momentum.formulation import MomentumSolver
 from loopdyn.formulations.momentum.large import LargeMomentumSolver
+from loopdyn.loops.projection import correct
 from loopdyn.loops.rank import decide
 from loopdyn.tree import energy
 
@@ -322,3 +323,21 @@ def test_motions_that_change_rows_are_found_in_natural_units():
     J = (terms.J / system.row_units[:, None])[kept]
     np.testing.assert_allclose(J @ x, u, atol=1e-12)  # rounding, of rows and motions of the order of one
     np.testing.assert_allclose(J @ np.linalg.solve(terms.M, J.T) @ solved, u, atol=1e-12)
+
+
+@pytest.mark.jit_off
+@pytest.mark.parametrize("name", ["four_bar", "bennett", "stewart_6ups", "rssr"])
+def test_compiled_correction_is_the_smallest_in_the_mass_metric(name):
+    """As by singular values of the rows in Python; both are linear steps, so that they differ by rounding.
+
+    Off the constraint manifold the rows of Bennett's linkage contradict each other to second order in the distance.
+    """
+    system = ld.library.turned(getattr(ld.library, name)()).compile()
+    state = ld.assemble(system)
+    solver, rng, unit = ld.prepare(system, "momentum", state), np.random.default_rng(2), system.speed_units
+    away, allowed = 1e-4, 1e-8 if name == "bennett" else 1e-12
+    q = ld.tree.increment(system, state.q, away * unit * rng.normal(size=system.nv))
+    v = state.v + 0.1 * unit * rng.normal(size=system.nv)
+    found, expected = solver.closed(0.2, q, v), correct(system, 0.2, q, v, solver.rank)
+    for one, other in zip(found, expected, strict=True):
+        assert np.abs(one - other).max() <= allowed * max(1.0, np.abs(other).max())
