@@ -21,14 +21,6 @@ def test_the_picture_of_the_layers_is_that_of_the_sources():
     assert picture.PICTURE.read_text() == picture.drawn(), "run: python docs/layers.py"
 
 
-def test_files_that_the_page_names_exist():
-    text = (ROOT / "docs" / "architecture.md").read_text()
-    named = re.findall(r"`([a-z_/]+\.py)`", text)
-    assert len(named) > 20
-    missing = [name for name in named if "/" in name and not (ROOT / "src" / "loopdyn" / name).is_file()]
-    assert [name for name in missing if not (ROOT / name).is_file()] == []
-
-
 def test_no_package_is_imported_from_below():
     picture = layers()
     level = {name: n for n, row in enumerate(picture.layers()) for name in row}
