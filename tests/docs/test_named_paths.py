@@ -95,7 +95,7 @@ def test_a_name_of_nothing_is_noticed(name):
         "`engine/jit.py`",
         "`formulations/partition/`",
         "`src/loopdyn/joints/<type>.py`",
-        "loopdyn.engine.jit.pointer",
+        "loopdyn.engine.jit.window",
         "loopdyn.profiles.Spline",
         "loopdyn.simulate",
     ],
