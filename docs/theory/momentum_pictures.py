@@ -76,7 +76,10 @@ def order_and_blow_up() -> None:
     figure, (left, right) = plt.subplots(1, 2, figsize=(10.0, 3.6), layout="constrained")
     steps = [4e-3, 2e-3, 1e-3, 5e-4]
     errors, gains = [], []
-    print("| step in ms | angles after 1 s | energy | gap | forbidden velocity |\n|---|---|---|---|---|")
+    print(
+        "| step in ms | error of angles after 1 s | error of energy | gap | velocity in constrained directions |\n"
+        "|---|---|---|---|---|"
+    )
     for h in steps:
         system, states = fall(h, 1.0)
         terms = [(ld.terms(system, s), s.v) for s in states[:: round(0.02 / h)]]
@@ -124,7 +127,7 @@ def cost() -> None:
 
 
 def singular() -> None:
-    """The matrix of (36) on the way through a change point, and what becomes of the energy there."""
+    """Singular values of the matrix of (36) through a change point, and the energy after it."""
     figure, (left, right) = plt.subplots(1, 2, figsize=(10.0, 3.6), layout="constrained")
     side = np.geomspace(1e-8, 0.6, 80)
     angles = np.concatenate([-side[::-1], [0.0], side])
@@ -139,7 +142,7 @@ def singular() -> None:
         left.semilogy(angles, ratio, style, label=f"{speed:g} rad/s, {1e3 * h:g} ms")
     left.set(xlabel="angle of the crank in rad", ylabel="smallest over largest singular value", ylim=(1e-17, 1))
     left.legend(frameon=False, loc="lower left")
-    print("\n| linkage, side | huang2002, 1 ms | 0.2 ms | null space with RK4, 3 ms | 4 ms |\n|---|---|---|---|---|")
+    print("\n| linkage, branch | huang2002, 1 ms | 0.2 ms | null space with RK4, 3 ms | 4 ms |\n|---|---|---|---|---|")
     for name, (lengths, _, _) in PASSAGES.items():
         for side, dash in ((1, "-"), (-1, "--")):
             found = [f"{gain(*passage(name, side, h)):.2g}" for h in (1e-3, 2e-4)]

@@ -21,14 +21,6 @@ def test_the_picture_of_the_layers_is_that_of_the_sources():
     assert picture.PICTURE.read_text() == picture.drawn(), "run: python docs/layers.py"
 
 
-def test_files_that_the_page_names_exist():
-    text = (ROOT / "docs" / "architecture.md").read_text()
-    named = re.findall(r"`([a-z_/]+\.py)`", text)
-    assert len(named) > 20
-    missing = [name for name in named if "/" in name and not (ROOT / "src" / "loopdyn" / name).is_file()]
-    assert [name for name in missing if not (ROOT / name).is_file()] == []
-
-
 def test_no_package_is_imported_from_below():
     picture = layers()
     level = {name: n for n, row in enumerate(picture.layers()) for name in row}
@@ -67,6 +59,28 @@ def test_a_threshold_of_the_table_is_set_nowhere_else():
                 names = {n.id for target in line.targets for n in ast.walk(target) if isinstance(n, ast.Name)}
                 elsewhere += [(file.name, name) for name in names & table]
     assert elsewhere == []
+
+
+def uses_of_py_func(source: str) -> int:
+    """Number of places that use `py_func` of Numba's dispatchers, as an attribute or by its name."""
+    nodes = list(ast.walk(ast.parse(source)))
+    attributes = [node for node in nodes if isinstance(node, ast.Attribute) and node.attr == "py_func"]
+    names = [node for node in nodes if isinstance(node, ast.Constant) and node.value == "py_func"]
+    return len(attributes) + len(names)
+
+
+def test_only_the_engine_asks_for_the_python_function_of_a_kernel():
+    """Other code calls `python_function` of `engine/uncompiled.py`."""
+    package = ROOT / "src" / "loopdyn"
+    uses = {file: uses_of_py_func(file.read_text(encoding="utf-8")) for file in package.rglob("*.py")}
+    assert uses[package / "engine" / "uncompiled.py"] == 1
+    assert [str(file) for file, count in uses.items() if count and package / "engine" not in file.parents] == []
+
+
+def test_a_use_of_py_func_is_noticed_in_each_form():
+    forms = ["f.py_func(1)", "getattr(f, 'py_func', f)", "hasattr(f, 'py_func')"]
+    assert [uses_of_py_func(source) for source in forms] == [1, 1, 1]
+    assert uses_of_py_func("# py_func\npython_function(f)") == 0
 
 
 def test_a_class_has_a_name_of_its_own():

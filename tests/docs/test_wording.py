@@ -21,7 +21,7 @@ PAGES = [
     *(ROOT / f"{name}.md" for name in ("README", "CONTRIBUTING", "CHANGELOG")),
     *(
         page
-        for folder in (".", "howto", "gallery", "reference")
+        for folder in (".", "howto", "gallery", "reference", "theory", "decisions")
         for page in sorted((ROOT / "docs" / folder).glob("*.md"))
     ),
 ]

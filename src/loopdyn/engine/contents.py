@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from loopdyn.engine.fingerprint import parts_of, parts_of_code
+from loopdyn.engine.uncompiled import python_function
 from loopdyn.errors import LoopdynError
 
 Known = Mapping[type, Callable[[Any], Any]]
@@ -99,7 +100,7 @@ class _Description:
             return self._row(parts_of_code(value))
         if isinstance(value, types.ModuleType):
             return value.__name__
-        python = getattr(value, "py_func", value)  # of a function compiled by Numba
+        python = python_function(value)
         if isinstance(python, types.FunctionType):
             code, *data = parts_of(python, _is_open)
             if _is_open(python.__module__):

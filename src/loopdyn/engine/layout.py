@@ -27,6 +27,8 @@ from typing import Any, NamedTuple, get_type_hints
 import numpy as np
 from numpy.typing import NDArray
 
+from loopdyn.engine.uncompiled import python_function
+
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Sizes = Callable[[Any], tuple[int, int, int]]  # lengths in ints, floats and work, from the headers
@@ -99,7 +101,7 @@ def with_block(
 
 def opened(opener: Any, *arrays: NDArray[Any]) -> Any:
     """Views of arrays from Python: openers are compiled into kernels only."""
-    return getattr(opener, "py_func", opener)(*arrays)
+    return python_function(opener)(*arrays)
 
 
 def fill(views: Any, **tables: Any) -> None:

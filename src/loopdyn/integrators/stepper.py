@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from loopdyn.engine.jit import rebind, specialise
 from loopdyn.engine.pointers import pointer
 from loopdyn.engine.status import AGAIN, FINE, NOT_A_NUMBER, RAISED, TURNED
+from loopdyn.engine.uncompiled import python_function
 from loopdyn.errors import LoopdynError
 from loopdyn.files import Misfit
 from loopdyn.formulations.base import CoordinateChoice, SingularityMonitor, Solver, SolverKernels
@@ -162,14 +163,14 @@ class Stepper:
             monitor = self.monitor
             accepted = loop.nothing if monitor is None else lambda *_: monitor.step_status()
             self._handed = self.accelerate, correct, accepted
-            self._extend = _plain(loop.extend)
-            self._within = rebind(_plain(loop.within), extend=self._extend)
+            self._extend = python_function(loop.extend)
+            self._within = rebind(python_function(loop.within), extend=self._extend)
             if isinstance(own, SteppingDriver):
                 self.stepping = own
                 self._within, own = own.within, own.attempt
-            attempt = own or _plain(self.integrator.attempt())
-            found = {"attempt": attempt, "land": _plain(loop.land), "within": self._within}
-            found["unowned"] = _plain(memory.unowned)
+            attempt = own or python_function(self.integrator.attempt())
+            found = {"attempt": attempt, "land": python_function(loop.land), "within": self._within}
+            found["unowned"] = python_function(memory.unowned)
             self._chunk = rebind(loop.chunk, **found)
         self.in_python = not usable
         self.views = s.open_work(self.work)
@@ -581,11 +582,6 @@ class Stepper:
     def works(self) -> Array:
         """Works until the state that was interpolated last."""
         return np.array(self.memory.stage[2 * self.system.nv :])
-
-
-def _plain(function: Any) -> Any:
-    """A kernel as the Python function it was written as."""
-    return getattr(function, "py_func", function)
 
 
 @cache

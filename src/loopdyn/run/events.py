@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from loopdyn.engine.uncompiled import python_function
 from loopdyn.errors import LoopdynError
 from loopdyn.files import Misfit
 from loopdyn.integrators.event_sampling import SAMPLES, may_dip, sign_changes
@@ -229,7 +230,8 @@ class Watched:
     @property
     def compiled(self) -> bool:
         """Whether it can be evaluated without Python."""
-        return self.program is not None or hasattr(self.event.function, "py_func")
+        function = self.event.function
+        return self.program is not None or python_function(function) is not function
 
     def value(self, state: State) -> float:
         """Value at a state; raises if it is NaN."""
