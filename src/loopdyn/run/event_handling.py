@@ -15,7 +15,7 @@ from loopdyn.run.locking import Lock, Release, change
 from loopdyn.run.singular_passage import SingularPoses, moving_energy, require_branch
 from loopdyn.system.system import State, System, TableUse
 from loopdyn.thresholds import CONSISTENT
-from loopdyn.tree.functions import residuals
+from loopdyn.tree.residuals import residuals
 from loopdyn.tree.tables import leave_table, table_place
 
 Array = NDArray[np.float64]

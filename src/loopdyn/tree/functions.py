@@ -517,25 +517,6 @@ def terms(system: System, state: State, near: ArrayLike | None = None, user: Use
     return Terms(system, M, h, J, w.gamma.copy(), w.phi.copy(), rate - J @ state.v, _motion(system, w))
 
 
-def residuals(system: System, state: State) -> tuple[Array, Array]:
-    """Residuals of all constraint rows at one state and their rates, (nc,) each, without a Jacobian.
-
-    Examples
-    --------
-    >>> import loopdyn as ld
-    >>> system = ld.library.four_bar().compile()
-    >>> phi, rate = residuals(system, system.state())
-    >>> phi.shape, bool(abs(phi).max() < 1e-12), rate.any()
-    ((5,), True, False)
-    """
-    work, w = _prepare(system, state)
-    rate, user = np.empty(system.nc), user_rows(system)(state.t, state.q, state.v)
-    user.write(w, np.empty(user.J.shape), rate)
-    jacobian.residuals(system.ints, system.floats, work, rate)
-    require_rows(system, w, rate[:, None], state.t)
-    return w.phi.copy(), rate
-
-
 def _constraint_terms(
     system: System, state: State, work: NDArray[Any], w: rec.Work, user: UserRows | None = None
 ) -> tuple[Array, Array]:
