@@ -124,6 +124,13 @@ class JointData:
         """Whether its coordinates are among the system's."""
         return self.body >= 0
 
+    def placed(self, row: Sequence[int], body: int = -1, q0: int = -1, v0: int = -1, cut: int = -1) -> JointData:
+        """Joint with its indices, and with the rows of its bodies exchanged for those that `row` gives."""
+        parent, child = row[self.parent], row[self.child]
+        return JointData(
+            self.name, self.spec, parent, child, self.F, self.M, self.par, self.q_reference, body, q0, v0, cut
+        )
+
     def frames(self, position: Array, rotation: Array) -> tuple[Array, Array, Array, Array]:
         """Axes (3, 3) of F and M as columns and their origins, world, from the poses of all bodies by row."""
         (xF, F), (xM, M) = (self.frame(end, position, rotation) for end in (0, 1))
