@@ -344,6 +344,18 @@ class System:
         spread = float(np.linalg.norm(np.array(points) - np.mean(points, axis=0), axis=1).max())
         return spread if spread > 0.0 else 1.0
 
+    @cached_property
+    def link_length(self) -> float:
+        """Usual distance in m from joint to joint along the tree; `size` where no body hangs on another.
+
+        The size of a mechanism of many links grows with their number, this length does not: in units of it numbers that
+        concern one link are of the order of one.
+        """
+        inner = self.model.tree[:, rec.PARENT] >= self.n_bases
+        lengths = np.linalg.norm(self.model.body[inner, rec.OFFSET : rec.OFFSET + 3], axis=1)
+        lengths = lengths[lengths > 0.0]
+        return float(np.median(lengths)) if len(lengths) else self.size
+
     def _joint_point(self, joint: JointData) -> Array:
         """World position of M's origin at the reference pose."""
         pose = self.reference_poses[joint.child]
