@@ -40,6 +40,10 @@ AS_NEAR = 3.0
 # singular values of a neighbour below this are zero. Those lost at the pose alone are of the order of STEP there.
 ZERO_THERE = 1e-5
 CONE_STEPS = 40  # Newton steps to such a velocity; at double roots each only halves the distance
+TRIES = 10  # searches in vain for a velocity outside the span of those for which the forms vanish
+# Part of such a unit velocity outside the span that counts. A velocity that is off by x has forms of the order of x
+# squared, so those of it must be far smaller than the square; Newton's method leaves 1e-13 at most.
+OUTSIDE = 1e-2
 REACHED = 0.1  # fraction of a step that remains when the loops are closed: about one, or nearly zero
 CLOSING_STEPS = 50  # Newton steps to a neighbour; where surfaces touch each only halves the distance
 
@@ -56,11 +60,14 @@ class RankLosses:
         Random allowed velocity for which all forms vanish, if there is one.
     doubt : str
         Reason why the number is in doubt; empty if it is clear.
+    forms : (k, freedoms, freedoms) array, optional
+        The forms on a basis of the allowed velocities.
     """
 
     count: int
     possible: Callable[[np.random.Generator], Array]
     doubt: str = ""
+    forms: Array | None = None
 
 
 class Pose(Protocol):
@@ -141,6 +148,11 @@ def finite_motion(at: Pose, here: Rank) -> FiniteMotion:
     else:
         dof = 0 if best is None else _reached(best, near)
         verdict = "shaky" if losses.count > lost and dof < at.freedoms - lost else "undecided"
+        if verdict == "shaky" and losses.forms is not None and not _forbids(losses.forms):
+            doubts.append(
+                f"finite motion: {losses.count} rows are lost at this pose to second order, neighbouring poses found "
+                f"regain {lost}, but it is not proved that some velocities lead to no motion: many branches may meet"
+            )
     return FiniteMotion("undecided" if doubts else verdict, dof, best, tuple(doubts))
 
 
@@ -195,6 +207,41 @@ def _reached(at: Pose, near: float) -> int:
     return int(np.count_nonzero(np.linalg.svd(np.array(moves), compute_uv=False) > REACHED)) if moves else 0
 
 
+def _forbids(forms: Array) -> bool:
+    """Whether the forms prove that some velocities lead to no finite motion.
+
+    They do if a combination of them is positive semidefinite and not zero: it vanishes on its null space alone. The
+    combination tried is the one nearest to the projector on the velocities outside the span of :func:`_possible`.
+    """
+    n = forms.shape[1]
+    Q = _possible(forms)
+    _, s, span = np.linalg.svd(forms.reshape(len(forms), -1), full_matrices=False)
+    span = span[s > SECOND_ORDER * max(1.0, s[0])]
+    nearest = (span.T @ (span @ (np.eye(n) - Q @ Q.T).ravel())).reshape(n, n)
+    values = np.linalg.eigvalsh(nearest)
+    return bool(values[-1] > SECOND_ORDER and values[0] > -SECOND_ORDER * values[-1])
+
+
+def _possible(forms: Array) -> Array:
+    """Orthonormal velocities (n, m) that span those found for which all forms vanish.
+
+    Each is searched from a random one outside the span of those before it, since Newton's method from anywhere ends at
+    few of them; the search ends after `TRIES` in vain.
+    """
+    rng, n = np.random.default_rng(3), forms.shape[1]
+    zero = SECOND_ORDER * OUTSIDE**2 * max(1.0, float(np.abs(forms).max()))
+    Q, failed = np.zeros((n, 0)), 0
+    while Q.shape[1] < n and failed < TRIES:
+        start = rng.normal(size=n)
+        x = vanishing(forms, start - Q @ (Q.T @ start))
+        new = x - Q @ (Q.T @ x)
+        if np.abs(forms @ x @ x).max() < zero and np.linalg.norm(new) > OUTSIDE:
+            Q, failed = np.column_stack([Q, new / np.linalg.norm(new)]), 0
+        else:
+            failed += 1
+    return Q
+
+
 # ------------------------------------------------------------------------------------------------ quadratic forms
 
 
@@ -226,13 +273,13 @@ def polarised(quadratic: Callable[[Array], Array], N: Array) -> Array:
     return forms
 
 
-def vanishing(forms: Array, rng: np.random.Generator) -> Array:
-    """Random vector for which all forms vanish, by Newton steps, if there is one."""
-    x: Array = np.asarray(rng.normal(size=forms.shape[1]))
+def vanishing(forms: Array, start: Array) -> Array:
+    """Unit vector for which all forms vanish, by Newton steps from `start`, if there is one."""
+    x = start / np.linalg.norm(start)
     for _ in range(CONE_STEPS):
-        x = x / np.linalg.norm(x)
         slope: Array = forms @ x
         x = x - np.linalg.lstsq(2 * slope, slope @ x, rcond=1e-12)[0]
+        x = x / np.linalg.norm(x)
     return x
 
 
@@ -291,4 +338,4 @@ class DensePose:
         s = np.linalg.svd(forms.reshape(len(forms), -1), compute_uv=False)
         # rows and columns are scaled to one, so the form of a true rank loss is of the order of one
         count = int(np.count_nonzero(s > SECOND_ORDER * max(1.0, s[0])))
-        return RankLosses(count, lambda rng: self.N @ vanishing(forms, rng))
+        return RankLosses(count, lambda rng: self.N @ vanishing(forms, rng.normal(size=self.freedoms)), forms=forms)

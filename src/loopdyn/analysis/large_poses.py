@@ -35,6 +35,7 @@ from loopdyn.loops.projection import project
 from loopdyn.loops.rank import CLEAR_GAP
 from loopdyn.loops.sparse_steps import SparseRows, sparse_rows
 from loopdyn.system.system import State, System
+from loopdyn.thresholds import EXACT
 from loopdyn.tree.functions import increment
 
 Array = NDArray[np.float64]
@@ -68,9 +69,14 @@ class EliminatedRows:
         self._factorised = None
         return self.independent.project(State(state.t, state.q, 0.0 * state.v), CLOSING_STEPS)
 
-    def rank(self, state: State) -> int:
-        """Rank at a neighbour of the pose, where pivots below the square of `ZERO_THERE` are zero."""
-        return self.system.nc - self.every.dropped_at(state, ZERO_THERE**2)
+    def rank(self, state: State, near: float) -> int:
+        """Rank at a neighbour of the pose that is closed up to `near`, fraction of the size of the mechanism.
+
+        Where surfaces phi = 0 touch, the coordinates of a link are uncertain by the root of this residual in units of
+        the link: pivots, which are squares, are zero below the residual. `ZERO_THERE` is ten times that of EXACT.
+        """
+        residual = near * self.system.size / self.system.link_length
+        return self.system.nc - self.every.dropped_at(state, ZERO_THERE**2 / EXACT * max(residual, EXACT))
 
     def smallest(self, rows: SparseRows, state: State, r: Array) -> Array:
         """Smallest x in the mass metric with J x = r in the independent rows at a state; natural units."""
@@ -149,7 +155,7 @@ class LargePose:
             found = project(system, moved, most=CLOSING_STEPS).state
         if not np.abs(sparse_rows(system, found).phi).max() <= near:
             return None
-        return LargePose(system, found, self.eliminated, self.eliminated.rank(found))
+        return LargePose(system, found, self.eliminated, self.eliminated.rank(found, near))
 
     def forms_at(self, v: Array) -> Array:
         """phi''(v, v) of the dependent rows, without what the independent ones make of it; natural units."""
@@ -184,4 +190,4 @@ class LargePose:
             return RankLosses(count, self.velocity, doubt)
         N = self.basis()
         forms = polarised(lambda v: Vt[:count] @ self.forms_at(v), N)
-        return RankLosses(count, lambda generator: N @ vanishing(forms, generator), doubt)
+        return RankLosses(count, lambda generator: N @ vanishing(forms, generator.normal(size=n)), doubt, forms)
