@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import cProfile
+import pstats
 import time
 
 import numpy as np
@@ -9,7 +11,9 @@ import pytest
 from numba.core.runtime import _nrt_python, rtsys
 
 import loopdyn as ld
+from loopdyn.loops.elimination import plan as elimination_plan
 from loopdyn.loops.elimination.passes import accelerate, correct
+from loopdyn.loops.elimination.plan import LIMITS, plan_elimination
 from loopdyn.loops.elimination.solver import Elimination
 
 FAMILIES = {"star_ladder": 2, "n_four_bar": 2, "tower": 3, "ladder": 2}  # bodies of a cell
@@ -124,3 +128,37 @@ def test_memory_is_below_4_kb_per_body_at_100_000_bodies():
     e = prepared(ld.library.star_ladder(50_000))
     assert memory(e) < 4000 * e.system.nb
     assert np.isfinite(e.work.a).all()
+
+
+# ------------------------------------------------------------------------------------------- work of compile()
+
+
+def test_work_of_compiling_and_planning_grows_with_the_number_of_bodies():
+    """Calls of Python functions, counted; nothing is timed."""
+    each = []
+    for n in (40, 160):
+        m = ld.library.star_ladder(n)
+        compiling, planning = cProfile.Profile(), cProfile.Profile()
+        system = compiling.runcall(m.compile)
+        planning.runcall(plan_elimination, system)
+        each.append([pstats.Stats(p).total_calls / system.nb for p in (compiling, planning)])
+    assert np.all(np.array(each[1]) < 1.05 * np.array(each[0]))  # what is done once is shared by more bodies
+
+
+def test_forests_that_would_be_equal_are_grown_once(monkeypatch):
+    """A ladder of two bodies a cell never has more than a few rows open: most limits sever nothing."""
+    limits, grown = [], elimination_plan._grown_within
+    monkeypatch.setattr(elimination_plan, "_grown_within", lambda *given: (limits.append(given[-1]), grown(*given))[1])
+    given = plan_elimination(ld.library.star_ladder(20).compile())
+    assert limits[0] == max(elimination_plan.LIMITS)
+    assert len(limits) < len(elimination_plan.LIMITS)
+    every = [elimination_plan.grow(given.system, given.forest.sequence, severing(given.system, x)) for x in LIMITS]
+    costs = [elimination_plan._tree_flops(given.system, f) + elimination_plan._pattern(f).flops for f in every]
+    assert given.flops == min(costs)
+    assert given.forest == every[costs.index(min(costs))]
+
+
+def severing(system, limit):
+    """Rule that severs joints at which more than `limit` rows are open."""
+    allowed = elimination_plan._severable(system)
+    return lambda i, rows: bool(allowed[i]) and rows > limit

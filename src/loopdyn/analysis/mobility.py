@@ -1,50 +1,42 @@
 """Mobility: degrees of freedom of a mechanism, redundant constraints, and statically indeterminate reactions.
 
 At a closed pose the rank of the constraint rows gives the instantaneous degrees of freedom and the redundant rows
-*here*. Whether a loss of rank is permanent (an overconstrained mechanism) or belongs to this pose alone (a change
-point) is decided to second order: with U0 a basis of the left null space of the rows and N a basis of their null
-space, a loss belongs to the pose if the quadratic forms U0^T phi''(v, v) do not vanish for all v in N. A random walk
-over neighbouring closed poses, whose rank is computed, is an independent check; it starts along velocities for which
-these forms vanish, as they do along every finite motion. If the walk does not regain the rank that the forms say is
-lost, either some velocities lead to no finite motion (a shaky mechanism), which is tested by steps along all of
-them, or the verdict is "undecided".
+*here*. :mod:`loopdyn.analysis.finite_motion` decides which of them are permanent. Small systems are examined by dense
+matrices and singular values; large ones (:func:`loopdyn.loops.sparse_steps.takes_sparse_steps`) by pivots of the
+elimination and by sparse equations of balance, in time that grows with the number of bodies.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
 
 from loopdyn.analysis.contradictions import LARGEST, contradiction
+from loopdyn.analysis.finite_motion import DensePose, FiniteMotion, finite_motion
+from loopdyn.analysis.large_poses import EliminatedRows, LargePose
 from loopdyn.errors import AssemblyError
 from loopdyn.loops.free_bodies import free_system, free_terms, joint_rank
 from loopdyn.loops.projection import project
-from loopdyn.loops.rank import Rank, decide, of_matrix, scaled
-from loopdyn.loops.reactions import least_part
+from loopdyn.loops.rank import Rank, decide, is_large, of_matrix, scaled
+from loopdyn.loops.reactions import indeterminate_parts, least_part
 from loopdyn.loops.sparse_steps import sparse_rows, takes_sparse_steps
 from loopdyn.quantities.wording import element_of
 from loopdyn.system.system import State, System
 from loopdyn.thresholds import CANDIDATE, EXACT, NEARLY_CLOSED
-from loopdyn.tree.functions import difference, increment, terms
+from loopdyn.tree.functions import terms
+from loopdyn.tree.massless_motions import LARGEST_DENSE
 
 Array = NDArray[np.float64]
 
-SECOND_ORDER = 1e-6  # fraction of the largest form below which a quadratic form counts as zero
 IDLE = 1e-7  # motion of other bodies, relative to that of the idle one, that counts as zero
-STEP = 0.05  # natural units: length of a step of the walk
-WALKS, GENERATIONS = 6, 3
-MORE_WALKS = 30  # most walks of one step, if the forms say that rank is lost and no neighbour has regained it
-# Residual, in natural units, below which a neighbour counts as closed: EXACT, or this multiple of the residual that
-# rounded dimensions leave at the pose itself, or that singular values counted as zero cause along a step.
-AS_NEAR = 3.0
-# If the surfaces phi = 0 touch instead of crossing, a residual EXACT leaves coordinates uncertain by its square root:
-# singular values of a neighbour below this are zero. Those lost at the pose alone are of the order of STEP there.
-ZERO_THERE = 1e-5
-CONE_STEPS = 40  # Newton steps to such a velocity; at double roots each only halves the distance
-REACHED = 0.1  # fraction of a step that remains when the loops are closed: about one, or nearly zero
+NEAR = 1e-3  # margin of rank below which it is reported: four orders above that at which rank is lost
+# Of a large system: parts of rows in self-balanced sets of reactions that are within this factor of the threshold are
+# in doubt. Rounding makes 1e-14 of them in ladders of 10,000 bodies; those that are not zero are above 1e-2 there.
+CLEAR_PART = 10.0
 
 
 @dataclass(frozen=True)
@@ -85,6 +77,11 @@ class Mobility:
         poses, rad or m.
     nearly : int
         Number of these rows that are so nearly dependent that simulations count them as dependent.
+    margin : float
+        Distance to a loss of rank: smallest singular value that counts, natural units, as a fraction of the largest or
+        of one. Of a large system the smallest part of a row that the rows before it do not contain.
+    not_judged : tuple of str
+        What could not be judged, and why.
     """
 
     name: str
@@ -104,6 +101,8 @@ class Mobility:
     driven: int = 0
     held: dict[str, float] = field(default_factory=dict)
     nearly: int = 0
+    margin: float = np.inf
+    not_judged: tuple[str, ...] = ()
 
     @property
     def rigid(self) -> bool:
@@ -142,6 +141,9 @@ class Mobility:
                 f"  {self.nearly} of its rows {'is' if self.nearly == 1 else 'are'} independent by less than "
                 f"{CANDIDATE:g}, which simulations count as dependent: it may move there with such a residual"
             )
+        if self.margin < NEAR:
+            lines.append(f"  margin of rank: {self.margin:.2g}; below {CANDIDATE:g} a row would be lost")
+        lines += [f"  not judged: {reason}" for reason in self.not_judged]
         if self.idle:
             lines.append(f"  idle: {', '.join(self.idle)} can turn alone")
         groups: dict[tuple[str, ...], list[str]] = {}
@@ -161,7 +163,8 @@ EXPLAIN = {
     "overconstrained": "some constraints are redundant at every pose; the motion is not affected",
     "singular here": "constraints become dependent at this pose only: branches may meet",
     "shaky": "some velocities that the constraints allow at this pose lead to no finite motion",
-    "undecided": "the second-order test and the check at neighbouring poses disagree; examine neighbouring poses",
+    "undecided": "the second-order test and the check at neighbouring poses disagree, or something was not judged; "
+    "examine neighbouring poses",
 }
 
 
@@ -196,76 +199,122 @@ def mobility(system: System, state: State) -> Mobility:
     if np.abs(sparse_rows(system, state).phi).max(initial=0.0) > NEARLY_CLOSED:
         raise AssemblyError("the loops are open at this state. Close them first: ld.assemble(system, ...).", state)
     pose = closed.state
-    if takes_sparse_steps(system) and system.tolerated is None:
-        here = decide(system, pose)
-        if here.redundant == 0:
-            return _of_independent_rows(system, pose, here)
-    columns = system.speed_units
+    if takes_sparse_steps(system) and system.tolerated is None and not system.mechanism.user_constraints:
+        return _of_large(system, pose)
     A = scaled(system, terms(system, pose).J)
     here = of_matrix(A)
-    U, _, Vt = np.linalg.svd(A, full_matrices=True)
-    U0, N = U[:, here.count :], columns[:, None] * Vt[here.count :].T
-    verdict, dof, best = _finite(system, pose, here, U0, N)
-    lost = 0 if best is None else max(0, best.rank - here.count)
-    held, nearly = _held_by(system, pose) if dof == 0 else {}, 0
+    dof_here = system.nv - here.count
+    found = finite_motion(DensePose.of(system, pose, A, here.count), here)
+    verdict, doubts = found.verdict, found.doubts
+    held, nearly = _held_by(system, pose) if found.dof == 0 else {}, 0
     if held and verdict == "undecided":  # rows that count as dependent, but are independent by more than rounding
         nearly = of_matrix(A, EXACT).count - here.count
-        here, N = of_matrix(A, EXACT), N[:, : N.shape[1] - nearly]
+        here, dof_here, doubts = of_matrix(A, EXACT), dof_here - nearly, ()
         verdict = "overconstrained" if here.redundant else "regular"
-    redundant = here.redundant - lost
     all_rows, J_all, _ = joint_rank(system, pose)
     exact = system.exact or system
     if exact is not system:
         J_all = free_terms(exact, pose)[2].J
-    dependent, unique = _dependencies(system, J_all, all_rows, least_part(system))
-    tolerated = {} if system.tolerated is None else _left_open(exact, pose, system.tolerated.rows)
-    return Mobility(
-        name=system.name,
-        dof=dof,
-        dof_here=N.shape[1],
-        idle=() if best is None or best.N.shape[1] == 0 else _idle(system, best.pose),
-        redundant=redundant,
-        redundant_here=here.redundant,
-        rank=all_rows.count + lost + nearly,
-        rows=all_rows.rows,
-        grubler=6 * system.nb - all_rows.rows,
-        verdict=verdict,
-        dependent=dependent,
-        unique=unique,
-        gap=here.gap,
-        tolerated=tolerated,
-        driven=len(system.mechanism.drivers),
+    return _described(
+        system,
+        replace(found, verdict=verdict, doubts=doubts),
+        here,
+        dof_here=dof_here,
+        rank=all_rows.count,
+        determinate=_determinate(system, J_all, all_rows, least_part(system)),
+        tolerated={} if system.tolerated is None else _left_open(exact, pose, system.tolerated.rows),
         held=held,
         nearly=nearly,
     )
 
 
-def _of_independent_rows(system: System, pose: State, here: Rank) -> Mobility:
-    """Mobility where no row depends on others: every velocity leads to a motion, every reaction is determined."""
-    joints, dof = system.mechanism.joints, system.nv - here.count
-    labels = [f"{name}.{row}" for name in joints for row in system.joints[name].spec.rows_when_cut]
-    labels += [label for label in system.constraint_rows if element_of(label) not in joints]
+def _of_large(system: System, pose: State) -> Mobility:
+    """Mobility of a large system, without dense matrices."""
+    here, doubts = decide(system, pose), []
+    dof_here = system.nv - here.count
+    if here.redundant == 0:  # every velocity leads to a motion, every reaction is determined
+        idle = _idle(system, pose) if dof_here else ()
+        determinate = dict.fromkeys(_all_rows(system), True)
+        found = FiniteMotion("regular", dof_here, None)
+        return _described(system, found, here, rank=len(determinate), determinate=determinate, idle=idle)
+    eliminated = EliminatedRows(system, pose)
+    found = finite_motion(LargePose(system, pose, eliminated), replace(here, count=eliminated.count))
+    if eliminated.count != here.count:
+        doubts.append(f"rank: {here.count} rows are independent by singular values, {eliminated.count} by pivots")
+    parts, least = indeterminate_parts(system, pose), least_part(system)
+    between = parts[(parts > least / CLEAR_PART) & (parts < least * CLEAR_PART)]
+    if len(between):
+        doubts.append(
+            f"reactions: self-balanced sets of them contain up to {between.max():.1g} of {len(between)} components, "
+            f"which is neither zero nor clearly above {least:g}"
+        )
+    if found.dof == 0 and is_large(system):
+        doubts.append(
+            f"contradictions: with more than {LARGEST_DENSE} rows it is not examined whether small contradictions of "
+            "redundant constraints, such as rounded dimensions, alone prevent motion"
+        )
+    verdict = "undecided" if eliminated.count != here.count else found.verdict
+    return _described(
+        system,
+        replace(found, verdict=verdict, doubts=(*found.doubts, *doubts)),
+        here,
+        rank=len(parts) - here.redundant,  # the joints of the tree are independent
+        determinate=dict(zip(_all_rows(system), (parts < least).tolist(), strict=True)),
+    )
+
+
+def _described(
+    system: System,
+    found: FiniteMotion,
+    here: Rank,
+    *,
+    rank: int,
+    determinate: Mapping[str, bool],
+    idle: tuple[str, ...] | None = None,
+    dof_here: int | None = None,
+    tolerated: dict[str, float] | None = None,
+    held: dict[str, float] | None = None,
+    nearly: int = 0,
+) -> Mobility:
+    """Mobility from its parts; `rank` here, and determinate reactions, of the rows of all joints and constraints."""
+    lost = 0 if found.best is None else max(0, found.best.rank - here.count + nearly)
+    if idle is None:
+        idle = () if found.best is None or found.best.freedoms == 0 else _idle(system, found.best.state)
     unique: dict[str, dict[str, bool]] = {}
-    for label in labels:
+    dependent: dict[str, tuple[str, ...]] = {}
+    for label, sure in determinate.items():
         joint, _, row = label.partition(".")
-        unique.setdefault(joint, {})[row] = True
+        unique.setdefault(joint, {})[row] = sure
+        if not sure:
+            dependent[joint] = (*dependent.get(joint, ()), row)
     return Mobility(
         name=system.name,
-        dof=dof,
-        dof_here=dof,
-        idle=_idle(system, pose) if dof else (),
-        redundant=0,
-        redundant_here=0,
-        rank=len(labels),
-        rows=len(labels),
-        grubler=6 * system.nb - len(labels),
-        verdict="regular",
-        dependent={},
+        dof=found.dof,
+        dof_here=system.nv - here.count if dof_here is None else dof_here,
+        idle=idle,
+        redundant=here.redundant - lost,
+        redundant_here=here.redundant,
+        rank=rank + lost + nearly,
+        rows=len(determinate),
+        grubler=6 * system.nb - len(determinate),
+        verdict=found.verdict,
+        dependent=dependent,
         unique=unique,
         gap=here.gap,
-        tolerated={},
+        tolerated=tolerated or {},
         driven=len(system.mechanism.drivers),
+        held=held or {},
+        nearly=nearly,
+        margin=here.margin,
+        not_judged=found.doubts,
     )
+
+
+def _all_rows(system: System) -> list[str]:
+    """Labels of the constraint equations of all joints as the mechanism has them, then of constraints."""
+    joints = system.mechanism.joints
+    labels = [f"{name}.{row}" for name in joints for row in system.joints[name].spec.rows_when_cut]
+    return labels + [label for label in system.constraint_rows if element_of(label) not in joints]
 
 
 def _held_by(system: System, pose: State) -> dict[str, float]:
@@ -278,123 +327,6 @@ def _left_open(exact: System, pose: State, rows: tuple[str, ...]) -> dict[str, f
     """Residuals of rows at a pose, rad or m."""
     phi = dict(zip(exact.constraint_rows, np.abs(terms(exact, pose).phi).tolist(), strict=True))
     return {row: phi[row] for row in rows}
-
-
-def _finite(system: System, pose: State, here: Rank, U0: Array, N: Array) -> tuple[str, int, _Neighbour | None]:
-    """Verdict, degrees of freedom of finite motion, and a pose nearby without rank loss (None if nothing can move)."""
-    dof_here = N.shape[1]
-    if here.redundant == 0:
-        return "regular", dof_here, _Neighbour(pose, here.count, N)
-    if dof_here == 0:
-        return "overconstrained" if here.clear else "undecided", 0, None
-    forms = second_order(system, pose, U0, N)
-    s = np.linalg.svd(forms.reshape(len(forms), -1), compute_uv=False)
-    # rows and columns are scaled to one, so the form of a true rank loss is of the order of one
-    pose_only = int(np.count_nonzero(s > SECOND_ORDER * max(1.0, s[0])))
-    near = _near(system, pose, here)
-    best = _largest_rank(system, pose, N, forms, here.count + pose_only, near)
-    lost = 0 if best is None else max(0, best.rank - here.count)
-    if best is not None and lost == pose_only:  # the walk confirms the forms
-        verdict, dof = "singular here" if lost else "overconstrained", dof_here - lost
-    else:
-        dof = 0 if best is None else _reached(system, best, near)
-        verdict = "shaky" if pose_only > lost and dof < dof_here - lost else "undecided"
-    return verdict if here.clear else "undecided", dof, best
-
-
-def second_order(system: System, pose: State, U0: Array, N: Array) -> Array:
-    """Quadratic forms U0^T phi''(v, v) on N, (dependencies, dof, dof)."""
-    k, n = U0.shape[1], N.shape[1]
-
-    def gamma(v: Array) -> Array:
-        return terms(system, State(pose.t, pose.q, v)).gamma
-
-    still = gamma(np.zeros(system.nv))
-
-    def phi2(v: Array) -> Array:
-        """U0^T phi''(v, v) in scaled rows: terms quadratic in v; J a drops out, linear terms belong to phi_t."""
-        value: Array = -U0.T @ ((0.5 * (gamma(v) + gamma(-v)) - still) / system.row_units)
-        return value
-
-    forms = np.zeros((k, n, n))
-    for i in range(n):
-        forms[:, i, i] = phi2(N[:, i])
-    for i in range(n):
-        for j in range(i):
-            mixed = phi2(N[:, i] + N[:, j]) - forms[:, i, i] - forms[:, j, j]
-            forms[:, i, j] = forms[:, j, i] = 0.5 * mixed
-    return forms
-
-
-def _possible(forms: Array, rng: np.random.Generator) -> Array:
-    """Random velocity in N for which all forms vanish, by Newton steps, if there is one."""
-    x: Array = np.asarray(rng.normal(size=forms.shape[1]))
-    for _ in range(CONE_STEPS):
-        x = x / np.linalg.norm(x)
-        slope: Array = forms @ x
-        x = x - np.linalg.lstsq(2 * slope, slope @ x, rcond=1e-12)[0]
-    return x
-
-
-@dataclass(frozen=True)
-class _Neighbour:
-    """Closed pose, the rank of its rows, and a basis of their null space in natural units."""
-
-    pose: State
-    rank: int
-    N: Array
-
-
-def _near(system: System, pose: State, here: Rank) -> float:
-    """Residual below which a neighbour of a pose counts as closed."""
-    dropped = float(here.singular_values[here.count : here.count + 1].sum())
-    residual = float(np.abs(terms(system, pose).phi / system.row_units).max(initial=0.0))
-    return max(EXACT, AS_NEAR * residual, AS_NEAR * GENERATIONS * STEP * dropped)
-
-
-def _neighbour(system: System, at: State, step: Array, near: float) -> _Neighbour | None:
-    """Closed pose next to `at` moved by `step`; None if none was found."""
-    columns = system.speed_units
-    found = project(system, State(at.t, increment(system, at.q, step), np.zeros(system.nv)), most=50).state
-    now = terms(system, found)
-    if np.abs(now.phi / system.row_units).max() > near:
-        return None
-    _, s, Vt = np.linalg.svd(scaled(system, now.J), full_matrices=True)
-    count = int(np.count_nonzero(s > ZERO_THERE * max(1.0, s[0])))
-    return _Neighbour(found, count, columns[:, None] * Vt[count:].T)
-
-
-def _largest_rank(system: System, pose: State, N: Array, forms: Array, expected: int, near: float) -> _Neighbour | None:
-    """Neighbour of largest rank reached by random steps; None if nothing can move."""
-    rng = np.random.default_rng(0)
-    columns = system.speed_units
-    best: _Neighbour | None = None
-    for walk in range(MORE_WALKS):
-        if walk >= WALKS and best is not None and best.rank >= expected:
-            break
-        at, step = pose, N @ _possible(forms, rng)
-        for _ in range(GENERATIONS if walk < WALKS else 1):
-            step *= STEP / np.abs(step / columns).max()
-            found = _neighbour(system, at, step, near)
-            if found is None or np.abs(difference(system, at.q, found.pose.q) / columns).max() < REACHED * STEP:
-                break
-            best = found if best is None or found.rank > best.rank else best
-            at, step = found.pose, found.N @ rng.normal(size=found.N.shape[1])
-            if found.N.shape[1] == 0:
-                break
-    return best
-
-
-def _reached(system: System, at: _Neighbour, near: float) -> int:
-    """Number of independent finite motions of a neighbour, from steps forward minus back, which cancels curvature."""
-    columns = system.speed_units
-    moves = []
-    for x in at.N.T:
-        step = x * STEP / np.abs(x / columns).max()
-        there = [_neighbour(system, at.pose, sign * step, near) for sign in (1.0, -1.0)]
-        ends = [difference(system, at.pose.q, n.pose.q) if n is not None else np.zeros(system.nv) for n in there]
-        moves.append((ends[0] - ends[1]) / (2 * STEP * columns))
-    return int(np.count_nonzero(np.linalg.svd(np.array(moves), compute_uv=False) > REACHED)) if moves else 0
 
 
 def _idle(system: System, pose: State) -> tuple[str, ...]:
@@ -414,9 +346,10 @@ def _idle(system: System, pose: State) -> tuple[str, ...]:
     ends = {(group[j.parent], group[j.child]) for j in system.joints.values()}
     pairs = sorted({(min(pair), max(pair)) for pair in ends if pair[0] != pair[1]})
     idle: list[tuple[int, ...]] = []
+    taken: set[int] = set()
     for heads in chain(((g,) for g in members_of), pairs):
         members = sorted(k for g in heads for k in members_of[g])
-        if members[0] < system.n_bases or any(set(heads) & set(found) for found in idle):
+        if members[0] < system.n_bases or not taken.isdisjoint(heads):
             continue
         own = {names[k] for k in members}
         if not any(len(set(loop) - own) > 1 for name in own for loop in through.get(name, ())):
@@ -425,35 +358,34 @@ def _idle(system: System, pose: State) -> tuple[str, ...]:
         s = np.linalg.svd(A, compute_uv=False)
         if np.count_nonzero(s > IDLE * max(1.0, s[0])) < A.shape[1]:
             idle.append(heads)
-    declared = [names.index(name) for name in system.topology.names]
-    groups = [[k for k in declared if group[k] in heads] for heads in idle]
-    groups.sort(key=lambda members: declared.index(members[0]))
+            taken |= set(heads)
+    place = {name: n for n, name in enumerate(system.topology.names)}  # as declared
+    groups = [sorted((k for g in heads for k in members_of[g]), key=lambda k: place[names[k]]) for heads in idle]
+    groups.sort(key=lambda members: place[names[members[0]]])
     return tuple(" + ".join(names[k] for k in members) for members in groups)
 
 
 def _welded(system: System) -> list[int]:
     """First body of the welded group of each body."""
-    group = list(range(len(system.bodies)))
+    leader = list(range(len(system.bodies)))
+
+    def first(k: int) -> int:
+        while leader[k] != k:
+            leader[k] = leader[leader[k]]
+            k = leader[k]
+        return k
+
     for j in system.joints.values():
         if not j.spec.speeds:
-            one, other = sorted((group[j.parent], group[j.child]))
-            group = [one if g == other else g for g in group]
-    return group
+            one, other = sorted((first(j.parent), first(j.child)))
+            leader[other] = one
+    return [first(k) for k in range(len(leader))]
 
 
-def _dependencies(
-    system: System, J: Array, rank: Rank, least: float
-) -> tuple[dict[str, tuple[str, ...]], dict[str, dict[str, bool]]]:
-    """Rows of each joint that take part in dependencies; for each row whether its reaction is determinate."""
+def _determinate(system: System, J: Array, rank: Rank, least: float) -> dict[str, bool]:
+    """Rows of all joints and constraints, and whether the reaction of each is determinate."""
     free = free_system(system)
     A = scaled(free, J)
     U0 = np.linalg.svd(A, full_matrices=True)[0][:, rank.count :] if len(A) else np.zeros((0, 0))
     known = np.linalg.norm(U0, axis=1) < least
-    dependent: dict[str, tuple[str, ...]] = {}
-    unique: dict[str, dict[str, bool]] = {}
-    for label, sure in zip(free.constraint_rows, known, strict=True):
-        joint, _, row = label.partition(".")
-        unique.setdefault(joint, {})[row] = bool(sure)
-        if not sure:
-            dependent[joint] = (*dependent.get(joint, ()), row)
-    return dependent, unique
+    return dict(zip(free.constraint_rows, known.tolist(), strict=True))

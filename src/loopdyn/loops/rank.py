@@ -50,6 +50,10 @@ class Rank:
         Smallest singular value kept over the largest dropped, both of the scaled Jacobian.
     singular_values : array
         Of the scaled Jacobian, descending; empty for a large system, which is judged by pivots of the elimination.
+        Pivots are squares: their roots take the place of singular values.
+    margin : float
+        Distance to a loss of rank: smallest singular value kept, as a fraction of the largest or of one. In a large
+        system the smallest part of a row that those before it do not contain, in the mass metric.
     state : State or None
         The closed state at which it was decided.
     """
@@ -59,6 +63,7 @@ class Rank:
     gap: float
     singular_values: Array
     state: State | None = None
+    margin: float = np.inf
 
     @property
     def redundant(self) -> int:
@@ -92,7 +97,7 @@ def of_matrix(A: Array, candidate: float = CANDIDATE) -> Rank:
     if count == 0:
         return Rank(0, rows, np.inf, s)
     dropped = s[count] if count < len(s) else 0.0
-    return Rank(count, rows, float(s[count - 1] / max(dropped, floor)), s)
+    return Rank(count, rows, float(s[count - 1] / max(dropped, floor)), s, margin=float(s[count - 1] / top))
 
 
 def decide(system: System, state: State) -> Rank:
@@ -118,11 +123,15 @@ def _known(system: System, kind: str, state: State, count: int | None, make: Cal
 
 def _decide(system: System, state: State) -> Rank:
     state = State(state.t, np.array(state.q, float), np.array(state.v, float))  # arrays that nobody else changes
-    if is_large(system):
+    if is_large(system) and not system.mechanism.user_constraints:  # which the elimination does not have
         elimination = Elimination(system, state)
         closed = elimination.project(state, CLOSING_STEPS)
         elimination.choose(closed)
-        return Rank(elimination.count, system.nc, float(np.sqrt(elimination.gap)), np.zeros(0), closed)
+        smallest = elimination.reference  # nothing dropped: compared with rounding
+        gap = elimination.gap if elimination.count < system.nc else smallest / np.finfo(float).eps
+        return Rank(
+            elimination.count, system.nc, float(np.sqrt(gap)), np.zeros(0), closed, margin=float(np.sqrt(smallest))
+        )
     closed = project(system, state).state
     return replace(of_matrix(scaled(system, terms(system, closed).J)), state=closed)
 

@@ -325,7 +325,8 @@ class _Balance:
         ends = np.cumsum(counts)
         self.varying = [(j, ends[n] - counts[n], ends[n]) for n, j in enumerate(own) if j.spec.rows_vary]
         self.turned = np.flatnonzero(system.model.armature)  # speeds with armature
-        self.units = np.tile([1.0] * 3 + [system.size] * 3, system.nb)  # of the equations of balance
+        # of the equations of balance: those of one link, so that they are of the order of one however many there are
+        self.units = np.tile([1.0] * 3 + [system.link_length] * 3, system.nb)
 
     def directions(self, motion: Motion) -> Array:
         """Wrench (torque, force) of each row of a joint at closure, in axes of F."""
@@ -529,6 +530,17 @@ def _moves(arm: Array) -> sparse.bsr_matrix:
     blocks = np.tile(np.eye(6), (n, 1, 1))
     blocks[:, 3:, :3] = np.array([[zero, -z, y], [z, zero, -x], [-y, x, zero]]).transpose(2, 0, 1)
     return sparse.bsr_matrix((blocks, np.arange(n), np.arange(n + 1)))
+
+
+def indeterminate_parts(system: System, state: State) -> Array:
+    """Part of each row in self-balanced sets of reactions: rows of the joints of the mechanism, then constraints.
+
+    A row is statically indeterminate from :func:`least_part` on. Moments are measured by forces on an arm of one link.
+    """
+    with _balance(system) as of_system:
+        of_system.loads(state, np.zeros(system.nv))
+        rows = of_system.scaled_rows(state, system.link_length, None)[0]
+        return of_system.indeterminacy(rows)[1]
 
 
 @contextmanager

@@ -121,18 +121,26 @@ class Rod(Spec):
         b = r.vector(self.end, "length", element, (*path, "end"))
         radius = _size(r, self.radius, element, (*path, "radius"))
         m = r.scalar(self.mass, "mass", element, (*path, "mass"))
-        length = float(np.linalg.norm(b - a))
+        along = b - a
+        length = math.sqrt(float(along @ along))
         if length == 0.0:
             r.problem(element, "rod has length zero", "Give two different points.", path)
             return m, a, np.zeros((3, 3))
-        return m, (a + b) / 2, _cylinder(m, radius, length, (b - a) / length)
+        return m, (a + b) / 2, _cylinder(m, radius, length, along / length)
 
 
 def _cylinder(m: float, radius: float, length: float, axis: Array) -> Array:
     along = m * radius**2 / 2
     across = m * (3 * radius**2 + length**2) / 12
-    result: Array = across * np.eye(3) + (along - across) * np.outer(axis, axis)
-    return result
+    x, y, z = axis.tolist()
+    d = along - across
+    return np.array(
+        [
+            [across + d * (x * x), 0.0 + d * (x * y), 0.0 + d * (x * z)],
+            [0.0 + d * (x * y), across + d * (y * y), 0.0 + d * (y * z)],
+            [0.0 + d * (x * z), 0.0 + d * (y * z), across + d * (z * z)],
+        ]
+    )
 
 
 class Box(Spec):
@@ -489,12 +497,30 @@ def _steiner(m: float, c: Array) -> Array:
 ROUNDING = 1e-9
 
 
+def _clearly_possible(inertia: Array) -> bool:
+    """Whether the inertia and the second moments of the mass are positive definite by more than rounding.
+
+    The second moments are tr(I)/2 - I: positive if no principal moment exceeds the sum of the others. Leading minors
+    above ROUNDING of the trace's powers leave no doubt; what is thin or flat is left to the principal moments.
+    """
+    (xx, xy, xz), (_, yy, yz), (_, _, zz) = inertia.tolist()
+    half = 0.5 * (xx + yy + zz)
+    for a, b, c, sign in ((xx, yy, zz, 1.0), (half - xx, half - yy, half - zz, -1.0)):
+        d, e, f = sign * xy, sign * xz, sign * yz
+        det = a * (b * c - f * f) - d * (d * c - f * e) + e * (d * f - b * e)
+        if not (a > ROUNDING * half and a * b - d * d > ROUNDING * half * half and det > ROUNDING * half * half * half):
+            return False
+    return True
+
+
 def impossible(mass: float, inertia: Array) -> tuple[str, str] | None:
     """Reason why no body can have this mass and inertia about its centre, and a hint; None if one can."""
-    if math.isnan(mass) or np.isnan(inertia).any():
+    if math.isnan(mass) or math.isnan(inertia.min()):
         return None  # reported when the number was read
     if mass < 0.0:
         return f"mass is negative ({mass:g} kg)", "Give zero or a positive mass."
+    if _clearly_possible(inertia):
+        return None
     moments = np.linalg.eigvalsh(inertia)
     scale = max(abs(moments[0]), abs(moments[2]))
     if moments[0] < -ROUNDING * scale:

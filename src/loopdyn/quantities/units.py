@@ -235,6 +235,7 @@ class Resolver:
         self.notes: list[str] = []  # legal but suspicious values
         self.tables: list[tuple[str, str, Lookup]] = []  # element, name of the variable, and its table
         self._factors = _factors(units)
+        self._values: dict[str, float] = {}  # of formulas, in the units of the model
 
     def problem(self, element: str, message: str, hint: str = "", path: Path = ()) -> None:
         """Record a problem; compilation continues, so that all are reported at once."""
@@ -251,23 +252,35 @@ class Resolver:
     def scalar(self, value: float | str, dimension: str, element: str, path: Path) -> float:
         """SI value of a number or formula; NaN, with the problem recorded, if it has none."""
         if isinstance(value, str):
-            formula = self.expression(value, element, path)
-            if formula is None:
-                return math.nan
-            try:
-                value = formula.evaluate(self.parameters)
-            except ExpressionError as error:
-                self.problem(element, str(error), path=path)
-                return math.nan
+            value = self._values[value] if value in self._values else self._evaluated(value, element, path)
+            if math.isnan(value):
+                return value
         if not abs(value) <= LARGEST:
             message = f"a number is {value:g}, more than any machine has"
             self.problem(element, message, "Check exponents and units.", path)
             return math.nan
         return value * self._factors[dimension]
 
+    def _evaluated(self, text: str, element: str, path: Path) -> float:
+        """Value of a formula, in the units of the model; NaN, with the problem recorded, if it has none."""
+        formula = self.expression(text, element, path)
+        if formula is None:
+            return math.nan
+        try:
+            value = formula.evaluate(self.parameters)
+        except ExpressionError as error:
+            self.problem(element, str(error), path=path)
+            return math.nan
+        self._values[text] = value
+        return value
+
     def vector(self, value: Sequence[float | str], dimension: str, element: str, path: Path) -> NDArray[np.float64]:
         """SI values of a list of numbers or formulas."""
-        return np.array([self.scalar(x, dimension, element, (*path, i)) for i, x in enumerate(value)])
+        found, factor = list[float](), self._factors[dimension]
+        for i, x in enumerate(value):
+            plain = isinstance(x, float) and abs(x) <= LARGEST
+            found.append(x * factor if plain else self.scalar(x, dimension, element, (*path, i)))  # type: ignore[operator]
+        return np.array(found)
 
     def direction(self, value: Sequence[float | str], element: str, path: Path) -> NDArray[np.float64]:
         """Unit vector along `value`; a zero axis is a problem."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from loopdyn.analysis.mobility import second_order
+from loopdyn.analysis.finite_motion import second_order
 from loopdyn.engine.status import PASSAGE
 from loopdyn.errors import SingularityError
 from loopdyn.formulations.base import SingularityMonitor

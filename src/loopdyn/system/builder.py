@@ -25,7 +25,7 @@ from loopdyn.quantities.expressions import Program
 from loopdyn.quantities.wording import element_of, nearest
 from loopdyn.system.freezing import Freezer
 from loopdyn.system.graph import Edge, Forest, adjacency
-from loopdyn.system.labels import Labels
+from loopdyn.system.labels import Label, Labels
 from loopdyn.system.placement import Placement, row_of
 from loopdyn.system.spanning_tree import (
     forest_of_cuts,
@@ -35,19 +35,23 @@ from loopdyn.system.spanning_tree import (
     supported_forest,
 )
 from loopdyn.system.support import any_singular, unsupported_bodies
-from loopdyn.system.suspicions import gravity_note, suspicions
+from loopdyn.system.suspicions import Placed, gravity_note, suspicions
 from loopdyn.system.system import JointData, Pose, System, TableUse, compose
 from loopdyn.system.topology import Topology
+from loopdyn.system.uncollected import collector_paused
 
 Array = NDArray[np.float64]
 
+ORIGIN, AXES = np.zeros(3), np.eye(3)  # frame of a body that has no pose of its own, shared by all of them
+ORIGIN.flags.writeable = AXES.flags.writeable = False
 ELEMENTS = ("parameters", "bodies", "joints", "constraints", "drivers", "forces", "base")  # sections of named things
 
 
 def build_or_explain(m: Mechanism, cuts: Sequence[str] | Literal["all"] | None, free: Sequence[str]) -> System:
     """Build a system by :func:`build`; the error lists the problems of all elements."""
     try:
-        return build(m, cuts, free)
+        with collector_paused():
+            return build(m, cuts, free)
     except ModelError as error:
         raise ModelError(_all_problems(m, error.problems)) from None
 
@@ -101,6 +105,7 @@ class _Builder:
         self.rows = {name: k for k, name in enumerate(self.names)}
         self.n_bases = 1 + len(moved)
         self.warnings: list[str] = []
+        self._q_at: dict[type[Joint], Array] = {}
 
     def build(
         self, cuts: Sequence[str] | Literal["all"] | None, free: Sequence[str], counted: Sequence[str] | None
@@ -110,8 +115,7 @@ class _Builder:
         self.poses = [self._pose(name) for name in self.names]
         self.masses = [self._mass(name) for name in self.names]
         self.joints = self._joints()
-        for joint in self.joints.values():
-            self._armature_of(joint)
+        self.armature = {name: self._armature_of(joint) for name, joint in self.joints.items()}
         self._raise()
         self.warnings += self._suspicions()
         self.limits = self._limits()
@@ -175,12 +179,13 @@ class _Builder:
         )
 
     def _suspicions(self) -> list[str]:
-        centres = np.array([p + R @ com for (p, R), (_, com, _) in zip(self.poses, self.masses, strict=True)])
-        joints = {}
-        for name, j in self.joints.items():
-            p, R = self.poses[j.child]
-            joints[name] = ((j.parent, j.child), p + R @ j.M[0])
-        return list(suspicions(self.m, self.names, self.n_bases, centres, self.masses, joints))
+        p, R = (np.array([pose[k] for pose in self.poses]) for k in (0, 1))
+        centres = p + np.einsum("nij,nj->ni", R, np.array([com for _, com, _ in self.masses]))
+        joints = self.joints.values()
+        ends = np.array([(j.parent, j.child) for j in joints], np.int64).reshape(-1, 2)
+        at = np.array([j.M[0] for j in joints]).reshape(-1, 3)
+        placed = Placed(list(self.joints), ends, p[ends[:, 1]] + np.einsum("nij,nj->ni", R[ends[:, 1]], at))
+        return list(suspicions(self.m, self.names, self.n_bases, centres, self.masses, placed))
 
     def _raise(self) -> None:
         if self.r.problems:
@@ -220,7 +225,7 @@ class _Builder:
     def _pose(self, name: str) -> Pose:
         body = self.m.bodies.get(name)
         if body is None or body.pose is None:
-            return np.zeros(3), np.eye(3)
+            return ORIGIN, AXES
         return body.pose.resolve(self.r, f"body '{name}'", ("bodies", name, "pose"))
 
     def _mass(self, name: str) -> MassProperties:
@@ -270,7 +275,8 @@ class _Builder:
         if frames is None:
             return None
         (pF, RF), (pM, RM) = frames
-        F, M = (pF, RF @ A.T), (pM, RM @ A.T)
+        F = (pF, RF @ A.T)
+        M = F if frames[0] is frames[1] else (pM, RM @ A.T)
         q = self._q_reference(spec, ends, F, M, par)
         return JointData(name, spec, ends[0], ends[1], F, M, par, q)
 
@@ -282,6 +288,8 @@ class _Builder:
             if given != (None, None):
                 r.problem(element, "is placed twice", "Give either 'at' or the two frames.", (*path, "at"))
             at = r.vector(spec.at, "length", element, (*path, "at"))
+            if all(self.poses[b][1] is AXES for b in ends):  # the frames of the bodies are that of the world
+                return [(at + 0.0, AXES)] * 2  # -0.0 becomes 0.0, as in the sums below
             return [(R.T @ (at - p), R.T) for p, R in (self.poses[b] for b in ends)]
         if None in given:
             hint = "Give 'at' (world point at the reference pose), or 'parent_frame' and 'child_frame'."
@@ -302,8 +310,10 @@ class _Builder:
         return frames
 
     def _q_reference(self, spec: Joint, ends: list[int], F: Pose, M: Pose, par: tuple[float, float]) -> Array:
-        if spec.at is not None:
-            return spec.measure(np.eye(3), np.zeros(3), par)
+        if spec.at is not None:  # F and M are one frame: the same coordinates for all joints of a type
+            if type(spec) not in self._q_at:
+                self._q_at[type(spec)] = spec.measure(AXES, ORIGIN, par)
+            return self._q_at[type(spec)].copy()
         (xF, EF), (xM, EM) = (compose(self.poses[b], frame) for b, frame in zip(ends, (F, M), strict=True))
         return spec.measure(EF.T @ EM, EF.T @ (xM - xF), par)
 
@@ -323,7 +333,7 @@ class _Builder:
                 len(j.spec.speeds),
                 loaded=j.name in loaded,
                 read=j.name in read,
-                rotor=bool(self._armature_of(j).any()),
+                rotor=j.spec.armature is not None and bool(self.armature[j.name].any()),
             )
             for j in self.joints.values()
         )
@@ -331,7 +341,7 @@ class _Builder:
         unsupported = None
         if any_singular(self.masses[self.n_bases :]):
             joints = list(self.joints.values())
-            rotors = [self._armature_of(j) for j in joints]
+            rotors = list(self.armature.values())
             unsupported = unsupported_bodies(joints, rotors, self.masses, self.poses)
         if cuts is None:
             forest = shallow_forest(self.names, edges, adjacency(len(self.names), edges), self.n_bases, roots)
@@ -357,7 +367,7 @@ class _Builder:
         labels = [label for c in (*self.m.forces.values(), *self.m.constraints.values()) for label in c.reads()]
         labels += [label for d in self.m.drivers.values() for label in d.reads()]
         labels += [label for label, bounds in self.limits.items() if max(map(abs, bounds)) > math.pi]
-        known = Labels(self.joints.values()).coordinates
+        known = Labels(self.joints.values()).coordinates if labels else {}
         turning = {label: found.joint for label, found in known.items() if found.joint.spec.is_periodic(found.k)}
         return {label: turning[label].name for label in labels if label in turning}
 
@@ -493,8 +503,8 @@ class _Builder:
         """Armature of each speed of the tree, kg m^2 or kg."""
         found = np.zeros(len(self.placement.v_labels))
         for j in self.placement.joints.values():
-            if j.in_tree:
-                found[j.v0 : j.v0 + len(j.spec.speeds)] = self._armature_of(j)
+            if j.in_tree and j.name in self.armature:
+                found[j.v0 : j.v0 + len(j.spec.speeds)] = self.armature[j.name]
         return found
 
     def _limits(self) -> dict[str, tuple[float, float]]:
@@ -537,18 +547,19 @@ class _Builder:
     def _start(self) -> tuple[dict[str, float], dict[str, float]]:
         """Start values of tree and cut joints in SI, by label."""
         rates = {"angle": "angular_speed", "length": "speed"}
-        dimensions = (
-            {label: found.dimension for label, found in self.placement.labels.coordinates.items()},
-            {label: rates[found.dimension] for label, found in self.placement.labels.speeds.items()},
-        )
         found: tuple[dict[str, float], dict[str, float]] = ({}, {})
-        for key, known, out in zip(("q", "v"), dimensions, found, strict=True):
-            for label, value in getattr(self.m.start, key).items():
+        for key, of, out in zip(("q", "v"), ("coordinates", "speeds"), found, strict=True):
+            given = getattr(self.m.start, key)
+            named = (self.placement.joints.get(element_of(label)) for label in given)
+            known: dict[str, Label] = getattr(Labels(j for j in named if j is not None), of)
+            for label, value in given.items():
                 path = ("start", key, label)
                 if label not in known:
-                    self.r.problem("start", f"there is no coordinate '{label}'", nearest(label, known), path)
+                    hint = nearest(label, getattr(self.placement.labels, of))
+                    self.r.problem("start", f"there is no coordinate '{label}'", hint, path)
                 else:
-                    out[label] = self.r.scalar(value, known[label], "start", path)
+                    dimension = known[label].dimension
+                    out[label] = self.r.scalar(value, rates[dimension] if key == "v" else dimension, "start", path)
         return found
 
 

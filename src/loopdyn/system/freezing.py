@@ -14,7 +14,7 @@ from loopdyn.forces.base import Force, Record
 from loopdyn.quantities.expressions import Program, pack
 from loopdyn.system.cut_angles import AnglePath, Tables, cut_angle_path
 from loopdyn.system.placement import Placement
-from loopdyn.system.system import JointData, Pose, compose
+from loopdyn.system.system import JointData, Pose
 
 Array = NDArray[np.float64]
 
@@ -132,7 +132,7 @@ class Freezer:
             rows = len(j.spec.rows_when_cut)
             cut[k] = [j.parent, j.child, j.spec.kind, row, rows, -1, 0]
             row += rows
-            frames[k] = frames_of_cut(j, self.placement.own[j.parent], self.placement.own[j.child])
+        frames[: len(joints)] = frames_of_cuts(joints, self.placement.own)
         for k, (code, c) in enumerate(self.pairs, len(joints)):
             cut[k] = [*c.bodies, code, row, len(c.rows), len(programs) if c.programs else -1, 0]
             programs += c.programs
@@ -158,7 +158,17 @@ class Freezer:
         )
 
 
-def frames_of_cut(joint: JointData, parent: Pose, child: Pose) -> Array:
-    """Line of the table of frames for a cut joint; `parent`, `child`: frames of its bodies in kernel axes."""
-    (pF, F), (pM, M) = compose(parent, joint.F), compose(child, joint.M)
-    return np.concatenate([pF, F.T.ravel(), pM, M.T.ravel(), joint.par])
+def frames_of_cuts(joints: Sequence[JointData], own: Sequence[Pose]) -> Array:
+    """Table of frames of cut joints, a line each; `own`: frames of all bodies in kernel axes."""
+    if not joints:
+        return np.zeros((0, rec.N_CUT_FRAMES))
+    parts = []
+    for bodies, frames in (
+        ([j.parent for j in joints], [j.F for j in joints]),
+        ([j.child for j in joints], [j.M for j in joints]),
+    ):
+        origin, axes = np.array([own[b][0] for b in bodies]), np.array([own[b][1] for b in bodies])
+        p, R = np.array([frame[0] for frame in frames]), np.array([frame[1] for frame in frames])
+        parts.append(origin + (axes @ p[:, :, None])[:, :, 0])
+        parts.append((axes @ R).transpose(0, 2, 1).reshape(-1, 9))
+    return np.hstack([*parts, np.array([j.par for j in joints])])

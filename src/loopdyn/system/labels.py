@@ -56,13 +56,14 @@ class Labels:
         self.speeds: dict[str, Label] = {}
         counted_places = {label: nq - len(counted) + n for n, label in enumerate(counted)}
         for j in joints:
-            scalar = j.spec.is_scalar()
-            q, v = j.spec.labels(j.name)
-            for k, (label, dimension) in enumerate(zip(q, j.spec.dimensions, strict=True)):
-                place = j.q0 + k if j.in_tree else counted_places.get(label, -1)
-                self.coordinates[label] = Label(j, k, dimension, place, scalar)
-            for k, (label, dimension) in enumerate(zip(v, j.spec.speed_dimensions, strict=True)):
-                self.speeds[label] = Label(j, k, dimension, j.v0 + k if j.in_tree else -1, scalar)
+            spec, in_tree = j.spec, j.in_tree
+            scalar = spec.is_scalar()
+            q, v = spec.labels(j.name)
+            for k, label in enumerate(q):
+                place = j.q0 + k if in_tree else counted_places.get(label, -1)
+                self.coordinates[label] = Label(j, k, spec.dimensions[k], place, scalar)
+            for k, label in enumerate(v):
+                self.speeds[label] = Label(j, k, spec.speed_dimensions[k], j.v0 + k if in_tree else -1, scalar)
 
     @cached_property
     def scalars(self) -> dict[str, Label]:

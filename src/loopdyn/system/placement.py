@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,9 +68,12 @@ class Placement:
         self.v_labels: list[str] = []
         self.joints = dict(joints)
         self._place(topology, poses)
-        self.labels = Labels(self.joints.values())
-        for i, name in enumerate(self.order):
-            self._mass_data(i, masses[given[name]])
+        self._mass_data([masses[given[name]] for name in self.order])
+
+    @cached_property
+    def labels(self) -> Labels:
+        """Coordinates and speeds by label."""
+        return Labels(self.joints.values())
 
     def _place(self, topology: Topology, poses: Sequence[Pose]) -> None:
         """Bodies with the joints that lead to them, from the roots outwards; then the cut joints."""
@@ -79,14 +82,7 @@ class Placement:
         for b in forest.order:
             k = forest.joint[b]
             joint = _free_root(b, topology.names[b], poses[b]) if k < 0 else self.joints[edges[k].name]
-            placed = replace(
-                joint,
-                parent=row[joint.parent],
-                child=row[joint.child],
-                body=row[b],
-                q0=len(self.q_labels),
-                v0=len(self.v_labels),
-            )
+            placed = joint.placed(row, body=row[b], q0=len(self.q_labels), v0=len(self.v_labels))
             self.joints[joint.name] = placed
             self._place_body(row[b], row[forest.parent[b]], placed, reverse=joint.child != b)
             q, v = joint.spec.labels(joint.name)
@@ -94,7 +90,7 @@ class Placement:
             self.v_labels += v
         for number, k in enumerate(topology.cut_edges):
             j = self.joints[edges[k].name]
-            self.joints[j.name] = replace(j, parent=row[j.parent], child=row[j.child], cut=number)
+            self.joints[j.name] = j.placed(row, cut=number)
 
     def _place_body(self, i: int, p: int, joint: JointData, reverse: bool) -> None:
         spec = joint.spec
@@ -111,16 +107,17 @@ class Placement:
         reversed_in_kernel = reverse and not spec.reversed_by_sign
         self.tree[i] = [p, spec.kind, joint.q0, joint.v0, len(spec.speeds), reversed_in_kernel]
 
-    def _mass_data(self, i: int, mass: MassProperties) -> None:
-        m, com, inertia = mass
-        origin, axes = self.own[i]
-        I = axes @ inertia @ axes.T
-        data = self.body_data[i]
-        data[rec.MASS] = m
-        data[rec.COM : rec.COM + 3] = origin + axes @ com
-        data[rec.INERTIA : rec.INERTIA + 6] = [I[0, 0], I[1, 1], I[2, 2], I[0, 1], I[0, 2], I[1, 2]]
-        data[rec.ORIGIN : rec.ORIGIN + 3] = origin
-        data[rec.BODY_AXES : rec.BODY_AXES + 9] = axes.ravel()
+    def _mass_data(self, masses: Sequence[MassProperties]) -> None:
+        """Mass properties and own frames of all bodies, in kernel axes."""
+        origin, axes = np.array([own[0] for own in self.own]), np.array([own[1] for own in self.own])
+        com, inertia = np.array([m[1] for m in masses]), np.array([m[2] for m in masses])
+        I = axes @ inertia @ axes.transpose(0, 2, 1)
+        data = self.body_data
+        data[:, rec.MASS] = [m[0] for m in masses]
+        data[:, rec.COM : rec.COM + 3] = origin + (axes @ com[:, :, None])[:, :, 0]
+        data[:, rec.INERTIA : rec.INERTIA + 6] = I[:, [0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]]
+        data[:, rec.ORIGIN : rec.ORIGIN + 3] = origin
+        data[:, rec.BODY_AXES : rec.BODY_AXES + 9] = axes.reshape(-1, 9)
 
     def reference_coordinates(self) -> Array:
         """Coordinates of the tree at the reference pose."""

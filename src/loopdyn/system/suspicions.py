@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +13,15 @@ from loopdyn.model.mechanism import GROUND, Mechanism
 from loopdyn.quantities.units import Units
 
 Array = NDArray[np.float64]
-Placed = Mapping[str, tuple[tuple[int, int], Array]]  # joints: rows of their bodies, world point at the reference pose
+
+
+class Placed(NamedTuple):
+    """Joints of a model: names, rows of their bodies (joints, 2), world points (joints, 3) at the reference pose."""
+
+    names: Sequence[str]
+    ends: NDArray[np.int64]
+    at: Array
+
 
 # m/s^2: gravity of the earth; more than that is likely mm/s^2 (the sun has 274, drop towers go to 500 g), less than
 # the other is likely m/s^2 in a model that declares mm/s^2 (Ceres has 0.28, Phobos 0.006).
@@ -38,7 +47,7 @@ def suspicions(
         Mass centres in world coordinates at the reference pose, m.
     masses : list
         Mass properties of the bodies.
-    joints : mapping
+    joints : Placed
     """
     yield from _lengths(m.units, names, n_bases, joints)
     yield from _far_joints(names, n_bases, centres, masses, joints)
@@ -64,15 +73,15 @@ def gravity_note(gravity: Array) -> Iterator[str]:
 def _lengths(units: Units, names: Sequence[str], n_bases: int, joints: Placed) -> Iterator[str]:
     if "length" in units.model_fields_set:
         return
-    places: dict[int, list[Array]] = {}
-    for ends, at in joints.values():
-        for body in ends:
-            places.setdefault(body, []).append(at)
-    longest, body = max(
-        ((float(np.ptp(np.array(p), axis=0).max()), body) for body, p in places.items() if body >= n_bases),
-        default=(0.0, 0),
-    )
+    low, high = np.full((len(names), 3), np.inf), np.full((len(names), 3), -np.inf)  # box of the joints of each body
+    for end in joints.ends.T:
+        np.minimum.at(low, end, joints.at)
+        np.maximum.at(high, end, joints.at)
+    length = (high - low).max(axis=1)
+    length[:n_bases] = 0.0
+    longest = float(length.max())
     if longest > LONG:
+        body = int(np.flatnonzero(length == longest)[-1])
         yield (
             f"body '{names[body]}' is {longest:.4g} m from joint to joint, and no unit of length is declared. If mm "
             "are meant, write units: {length: mm}; if not, units: {length: m}."
@@ -82,22 +91,23 @@ def _lengths(units: Units, names: Sequence[str], n_bases: int, joints: Placed) -
 def _far_joints(
     names: Sequence[str], n_bases: int, centres: Array, masses: Sequence[MassProperties], joints: Placed
 ) -> Iterator[str]:
-    distance = {}
-    for name, (ends, at) in joints.items():
-        near = [float(np.linalg.norm(at - centres[b])) for b in ends if b >= n_bases and masses[b][0] > 0.0]
-        if near:
-            distance[name] = min(near)
-    if len(distance) < 3:
+    heavy = np.array([mass > 0.0 for mass, _, _ in masses], bool)
+    heavy[:n_bases] = False
+    away = np.sqrt(((joints.at[:, None] - centres[joints.ends]) ** 2).sum(axis=2))
+    distance = np.where(heavy[joints.ends], away, np.inf).min(axis=1)
+    known = np.flatnonzero(np.isfinite(distance))
+    if len(known) < 3:
         return
-    usual = float(np.median(list(distance.values())))
-    if usual < AT_CENTRE * max(distance.values()):  # most joints are at mass centres: there is no usual distance
+    usual = float(np.median(distance[known]))
+    if usual < AT_CENTRE * distance[known].max():  # most joints are at mass centres: there is no usual distance
         return
-    for name, d in distance.items():
+    for k in known.tolist():
+        d = float(distance[k])
         if usual > 0.0 and d > FAR * usual:
-            bodies = " and ".join(f"'{names[b]}'" for b in joints[name][0] if b >= n_bases)
+            bodies = " and ".join(f"'{names[b]}'" for b in joints.ends[k] if b >= n_bases)
             yield (
-                f"joint '{name}' is {d:.4g} m from the mass centre of {bodies}, {d / usual:.0f} times as far as joints "
-                "of this mechanism usually are. Check where it is placed."
+                f"joint '{joints.names[k]}' is {d:.4g} m from the mass centre of {bodies}, {d / usual:.0f} times "
+                "as far as joints of this mechanism usually are. Check where it is placed."
             )
 
 
@@ -124,7 +134,7 @@ def _adrift(m: Mechanism, names: Sequence[str], n_bases: int, joints: Placed) ->
         for g in groups:
             leader[g] = min(groups)
 
-    for ends, _ in joints.values():
+    for ends in joints.ends.tolist():
         join(ends)
     standing = any(group(k) == 0 for k in range(n_bases, len(names)))
     for part in (*m.constraints.values(), *m.forces.values()):

@@ -124,6 +124,13 @@ class JointData:
         """Whether its coordinates are among the system's."""
         return self.body >= 0
 
+    def placed(self, row: Sequence[int], body: int = -1, q0: int = -1, v0: int = -1, cut: int = -1) -> JointData:
+        """Joint with its indices, and with the rows of its bodies exchanged for those that `row` gives."""
+        parent, child = row[self.parent], row[self.child]
+        return JointData(
+            self.name, self.spec, parent, child, self.F, self.M, self.par, self.q_reference, body, q0, v0, cut
+        )
+
     def frames(self, position: Array, rotation: Array) -> tuple[Array, Array, Array, Array]:
         """Axes (3, 3) of F and M as columns and their origins, world, from the poses of all bodies by row."""
         (xF, F), (xM, M) = (self.frame(end, position, rotation) for end in (0, 1))
@@ -336,6 +343,18 @@ class System:
             return 1.0
         spread = float(np.linalg.norm(np.array(points) - np.mean(points, axis=0), axis=1).max())
         return spread if spread > 0.0 else 1.0
+
+    @cached_property
+    def link_length(self) -> float:
+        """Usual distance in m from joint to joint along the tree; `size` where no body hangs on another.
+
+        The size of a mechanism of many links grows with their number, this length does not: in units of it numbers that
+        concern one link are of the order of one.
+        """
+        inner = self.model.tree[:, rec.PARENT] >= self.n_bases
+        lengths = np.linalg.norm(self.model.body[inner, rec.OFFSET : rec.OFFSET + 3], axis=1)
+        lengths = lengths[lengths > 0.0]
+        return float(np.median(lengths)) if len(lengths) else self.size
 
     def _joint_point(self, joint: JointData) -> Array:
         """World position of M's origin at the reference pose."""

@@ -25,9 +25,10 @@ from loopdyn.errors import LoopdynError
 from loopdyn.joints.dispatch import JOINT_TYPES
 from loopdyn.loops.elimination import layout
 from loopdyn.loops.elimination.ordering import Pattern, factor_pattern, minimum_degree, postorder
-from loopdyn.system.freezing import frames_of_cut
+from loopdyn.system.freezing import frames_of_cuts
 from loopdyn.system.support import SUPPORT
-from loopdyn.system.system import Pose, System
+from loopdyn.system.system import System
+from loopdyn.system.uncollected import collector_paused
 
 Ints = NDArray[np.int64]
 
@@ -170,36 +171,51 @@ def plan_elimination(
     cut: C; severed besides: none
     ...
     """
-    sequence = _sequence(system)
-    if severed is None:
-        forest = _cheapest(system, sequence)
-    else:
-        _require_unbound(system, severed)
-        forest = grow(system, sequence, lambda i, _: i in severed)
-    if kept is not None:
-        forest = replace(forest, nodes=tuple(replace(n, rows=tuple(kept[n.name])) for n in forest.nodes))
-    pattern = _pattern(forest)
-    return _freeze(system, forest, pattern)
+    with collector_paused():
+        sequence = _sequence(system)
+        if severed is None:
+            forest, pattern = _cheapest(system, sequence)
+        else:
+            _require_unbound(system, severed)
+            forest, pattern = grow(system, sequence, lambda i, _: i in severed), None
+        if kept is not None:
+            nodes = tuple(RowNode(n.name, tuple(kept[n.name]), n.bodies, n.all_rows, n.related) for n in forest.nodes)
+            forest, pattern = replace(forest, nodes=nodes), None
+        return _freeze(system, forest, pattern or _pattern(forest))
 
 
-def _cheapest(system: System, sequence: Sequence[int]) -> SeveredForest:
-    """The forest with the fewest operations among those of all `LIMITS`."""
-    allowed = _severable(system)
-    best, least = None, 0
+def _cheapest(system: System, sequence: Sequence[int]) -> tuple[SeveredForest, Pattern]:
+    """The forest with the fewest operations among those of all `LIMITS`, and the pattern of its multipliers."""
+    severable = _severable(system).tolist()
+    best: tuple[SeveredForest, Pattern] | None = None
+    least, most_open = 0, np.inf
     for limit in LIMITS:
-
-        def sever(i: int, rows: int, limit: int = limit) -> bool:
-            return bool(allowed[i]) and rows > limit
-
-        if best is not None and not any(allowed):
-            break
-        found = grow(system, sequence, sever)
-        flops = _tree_flops(system, found) + _pattern(found).flops
+        if most_open <= limit:  # nothing more would be severed: the forest of the limit before
+            continue
+        found, most_open = _grown_within(system, sequence, severable, limit)
+        pattern = _pattern(found)
+        flops = _tree_flops(system, found) + pattern.flops
         if best is None or flops < least:
-            best, least = found, flops
+            best, least = (found, pattern), flops
     if best is None:
         raise AssertionError("LIMITS is empty")
     return best
+
+
+def _grown_within(
+    system: System, sequence: Sequence[int], severable: Sequence[bool], limit: int
+) -> tuple[SeveredForest, int]:
+    """Forest with at most `limit` rows open at a severable joint, and the most that are open at one of them."""
+    most = 0
+
+    def sever(i: int, rows: int) -> bool:
+        nonlocal most
+        if not severable[i] or rows > limit:
+            return severable[i]
+        most = max(most, rows)
+        return False
+
+    return grow(system, sequence, sever), most
 
 
 def _severable(system: System) -> NDArray[np.bool_]:
@@ -209,18 +225,18 @@ def _severable(system: System) -> NDArray[np.bool_]:
     """
     model = system.model
     n = len(model.tree)
-    allowed = np.zeros(n, bool)
-    bound = _bound_bodies(system)
-    for i in range(system.n_bases, n):
-        moments = np.linalg.eigvalsh(system.inertias[i])
-        allowed[i] = (
-            model.body[i, rec.MASS] > 0.0
-            and moments[0] > SUPPORT * moments[2]
-            and model.tree[i, rec.PARENT] >= system.n_bases
-            and JOINT_TYPES[model.tree[i, rec.KIND]].is_scalar()
-            and i not in bound
-            and not model.armature[model.tree[i, rec.V0] : model.tree[i, rec.V0] + model.tree[i, rec.NV]].any()
-        )
+    moments = np.linalg.eigvalsh(system.inertias)
+    scalar = np.array([kind.is_scalar() for kind in JOINT_TYPES], bool)
+    allowed: NDArray[np.bool_] = (
+        (model.body[:, rec.MASS] > 0.0)
+        & (moments[:, 0] > SUPPORT * moments[:, 2])
+        & (model.tree[:, rec.PARENT] >= system.n_bases)
+        & scalar[model.tree[:, rec.KIND]]
+    )
+    allowed[: system.n_bases] = False
+    allowed[sorted(_bound_bodies(system))] = False
+    body_of = np.repeat(np.arange(n), model.tree[:, rec.NV])
+    allowed[body_of[model.armature != 0.0]] = False
     return allowed
 
 
@@ -247,17 +263,16 @@ def grow(system: System, sequence: Sequence[int], sever: Callable[[int, int], bo
     model, n_bases = system.model, system.n_bases
     n = len(model.tree)
     nodes = _nodes(system)
-    touch: list[list[int]] = [[] for _ in range(n)]
+    found: list[set[int]] = [set() for _ in range(n)]
     for k, node in enumerate(nodes):
         for b in node.bodies:
-            touch[b].append(k)
-    found: list[set[int]] = [set(t) for t in touch]
+            found[b].add(k)
     severed, roots = [], []
-    row = system.nc
+    row, parent = system.nc, model.tree[:, rec.PARENT].tolist()
     joints = {j.body: j for j in system.joints.values() if j.in_tree}
     for i in range(n - 1, n_bases - 1, -1):
-        p = int(model.tree[i, rec.PARENT])
-        rows = sum(len(nodes[k].rows) for k in found[i])
+        p = parent[i]
+        rows = sum([len(nodes[k].rows) for k in found[i]])
         if p < n_bases:
             roots.append(i)
         elif sever(i, rows):
@@ -278,11 +293,11 @@ def _nodes(system: System) -> list[RowNode]:
     """Nodes of the cut joints, of the constraints between two bodies, and of the relations of coordinates."""
     model, n_bases = system.model, system.n_bases
     nodes = []
-    for parent, child, _, row, rows, *_ in model.cut:
+    for parent, child, _, row, rows, *_ in model.cut.tolist():
         if rows == 0:  # a free joint that is cut
             continue
-        bodies = tuple(int(b) for b in (parent, child) if b >= n_bases)
-        nodes.append(RowNode(system.row_elements[row], tuple(range(row, row + rows)), bodies, int(rows)))
+        bodies = tuple(b for b in (parent, child) if b >= n_bases)
+        nodes.append(RowNode(system.row_elements[row], tuple(range(row, row + rows)), bodies, rows))
     body_of = np.repeat(np.arange(len(model.tree)), model.tree[:, rec.NV])
     for row, first, count, *_ in model.linear:
         bodies_: set[int] = set()
@@ -310,13 +325,12 @@ def _tree_flops(system: System, forest: SeveredForest) -> int:
     take more time than their operations suggest. For a tower of 300 bodies this count ranks ten choices of severed
     joints in the order of their measured times.
     """
-    severed = set(forest.severed)
-    total = 0
-    for i in range(system.n_bases, len(system.model.tree)):
-        freedoms = 6 if i in severed else int(system.model.tree[i, rec.NV])
-        rows = sum(len(forest.nodes[k].rows) for k in forest.open[i])
-        total += BODY_FLOPS + freedoms * (FREEDOM_FLOPS + 30 * rows + rows * (rows + 1)) + 30 * rows
-    return total
+    freedoms = system.model.tree[:, rec.NV].copy()
+    freedoms[list(forest.severed)] = 6
+    size = [len(node.rows) for node in forest.nodes]
+    rows = np.array([sum([size[k] for k in found]) for found in forest.open], np.int64)
+    each = BODY_FLOPS + freedoms * (FREEDOM_FLOPS + 30 * rows + rows * (rows + 1)) + 30 * rows
+    return int(each[system.n_bases :].sum())
 
 
 # ------------------------------------------------------------------------------------------------ freezing
@@ -532,24 +546,19 @@ def with_cuts(system: System, bodies: Sequence[int]) -> tuple[Ints, NDArray[np.f
     model = system.model
     joints = {j.body: j for j in system.joints.values() if j.in_tree}
     added: list[list[int]] = []
-    frames: list[NDArray[np.float64]] = []
     cut_of: dict[int, int] = {}
     row = system.nc
     for i in bodies:
         j = joints[i]
         cut_of[i] = len(model.cut) + len(added)
         added.append([j.parent, j.child, j.spec.kind, row, len(j.spec.rows_when_cut), -1, 0])
-        frames.append(frames_of_cut(j, *(_own_frame(model, body) for body in (j.parent, j.child))))
         row += len(j.spec.rows_when_cut)
     cut = np.concatenate([model.cut, np.array(added, np.int64).reshape(-1, rec.N_CUT)])
-    cut_frames = np.concatenate([model.cut_frames, np.array(frames).reshape(-1, rec.N_CUT_FRAMES)])
+    origin = model.body[:, rec.ORIGIN : rec.ORIGIN + 3]
+    axes = model.body[:, rec.BODY_AXES : rec.BODY_AXES + 9].reshape(-1, 3, 3)
+    frames = frames_of_cuts([joints[i] for i in bodies], list(zip(origin, axes, strict=True)))
+    cut_frames = np.concatenate([model.cut_frames, frames])
     header = dict(enumerate(system.ints[: rec.H_SIZE].tolist())) | {rec.H_CUTS: len(cut), rec.H_NC: row}
     tables = {s.name: getattr(model, s.name) for s in segments(rec.Model)}
     ints, floats = rec.pack_model(header, **(tables | {"cut": cut, "cut_frames": cut_frames}))
     return ints, floats, cut_of
-
-
-def _own_frame(model: rec.Model, body: int) -> Pose:
-    """Frame of a body in kernel axes."""
-    data = model.body[body]
-    return data[rec.ORIGIN : rec.ORIGIN + 3], data[rec.BODY_AXES : rec.BODY_AXES + 9].reshape(3, 3)

@@ -185,6 +185,10 @@ class Elimination:
         self.views.floor[:] = self.threshold * self._scale(state)
         self.run(accelerate)
 
+    def dropped_at(self, state: State, threshold: float) -> int:
+        """Number of rows whose pivots at a state are below `threshold` in their sets, in the present order of rows."""
+        return int((self._shares(state, threshold) < threshold).sum())
+
     def _mobility(self) -> float:
         """Largest acceleration of a freedom under a unit load, in natural units, at the last evaluation."""
         whole = self.plan.whole_speeds
