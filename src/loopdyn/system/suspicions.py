@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import math
+import statistics
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,26 +26,30 @@ HEAVY, LIGHT = 1e7, 1e-12  # kg: a bucket-wheel excavator has 1.4e7, a comb driv
 
 
 def suspicions(
-    m: Mechanism, names: Sequence[str], n_bases: int, centres: Array, masses: Sequence[MassProperties], joints: Placed
+    units: Units,
+    names: Sequence[str],
+    n_bases: int,
+    centres: Sequence[Array],
+    masses: Sequence[MassProperties],
+    joints: Placed,
 ) -> Iterator[str]:
-    """Warnings about suspicious values.
+    """Warnings about suspicious numbers.
 
     Parameters
     ----------
-    m : Mechanism
+    units : Units
     names : list of str
         Bodies, the bases first.
     n_bases : int
-    centres : (bodies, 3) array
+    centres : list of (3,) arrays
         Mass centres in world coordinates at the reference pose, m.
     masses : list
         Mass properties of the bodies.
     joints : mapping
     """
-    yield from _lengths(m.units, names, n_bases, joints)
+    yield from _lengths(units, names, n_bases, joints)
     yield from _far_joints(names, n_bases, centres, masses, joints)
     yield from _masses(names, n_bases, masses)
-    yield from _adrift(m, names, n_bases, joints)
 
 
 def gravity_note(gravity: Array) -> Iterator[str]:
@@ -64,14 +70,11 @@ def gravity_note(gravity: Array) -> Iterator[str]:
 def _lengths(units: Units, names: Sequence[str], n_bases: int, joints: Placed) -> Iterator[str]:
     if "length" in units.model_fields_set:
         return
-    places: dict[int, list[Array]] = {}
+    places: dict[int, list[list[float]]] = {}
     for ends, at in joints.values():
         for body in ends:
-            places.setdefault(body, []).append(at)
-    longest, body = max(
-        ((float(np.ptp(np.array(p), axis=0).max()), body) for body, p in places.items() if body >= n_bases),
-        default=(0.0, 0),
-    )
+            places.setdefault(body, []).append(at.tolist())
+    longest, body = max(((_extent(p), body) for body, p in places.items() if body >= n_bases), default=(0.0, 0))
     if longest > LONG:
         yield (
             f"body '{names[body]}' is {longest:.4g} m from joint to joint, and no unit of length is declared. If mm "
@@ -79,17 +82,23 @@ def _lengths(units: Units, names: Sequence[str], n_bases: int, joints: Placed) -
         )
 
 
+def _extent(points: Sequence[Sequence[float]]) -> float:
+    """Largest side of a box around points."""
+    sides: list[float] = [max(x) - min(x) for x in zip(*points, strict=True)]
+    return max(sides)
+
+
 def _far_joints(
-    names: Sequence[str], n_bases: int, centres: Array, masses: Sequence[MassProperties], joints: Placed
+    names: Sequence[str], n_bases: int, centres: Sequence[Array], masses: Sequence[MassProperties], joints: Placed
 ) -> Iterator[str]:
     distance = {}
     for name, (ends, at) in joints.items():
-        near = [float(np.linalg.norm(at - centres[b])) for b in ends if b >= n_bases and masses[b][0] > 0.0]
+        near = [math.dist(at.tolist(), centres[b].tolist()) for b in ends if b >= n_bases and masses[b][0] > 0.0]
         if near:
             distance[name] = min(near)
     if len(distance) < 3:
         return
-    usual = float(np.median(list(distance.values())))
+    usual = statistics.median(distance.values())
     if usual < AT_CENTRE * max(distance.values()):  # most joints are at mass centres: there is no usual distance
         return
     for name, d in distance.items():
@@ -107,7 +116,7 @@ def _masses(names: Sequence[str], n_bases: int, masses: Sequence[MassProperties]
             yield f"body '{name}' has a mass of {mass:.4g} kg, which no machine has. Check its mass, or its density."
 
 
-def _adrift(m: Mechanism, names: Sequence[str], n_bases: int, joints: Placed) -> Iterator[str]:
+def adrift(m: Mechanism, names: Sequence[str], n_bases: int, joints: Iterable[tuple[int, int]]) -> Iterator[str]:
     """Warnings about bodies not connected to the ground, in a mechanism that is."""
     row = {name: k for k, name in enumerate(names)}
     leader = [0 if k < n_bases else k for k in range(len(names))]  # of the same group, a lower row; bases are held
@@ -124,7 +133,7 @@ def _adrift(m: Mechanism, names: Sequence[str], n_bases: int, joints: Placed) ->
         for g in groups:
             leader[g] = min(groups)
 
-    for ends, _ in joints.values():
+    for ends in joints:
         join(ends)
     standing = any(group(k) == 0 for k in range(n_bases, len(names)))
     for part in (*m.constraints.values(), *m.forces.values()):

@@ -14,7 +14,7 @@ from loopdyn.engine.layout import Ints, opened
 from loopdyn.errors import SingularityError
 from loopdyn.loops.elimination import layout
 from loopdyn.loops.elimination.passes import CHOOSE_AGAIN, SINGULAR, accelerate, correct
-from loopdyn.loops.elimination.plan import EliminationPlan, plan_elimination
+from loopdyn.loops.elimination.plan import EliminationPlan, plan_elimination, plans_alike, with_numbers_of
 from loopdyn.system.system import State, System
 from loopdyn.tree.functions import no_inertia_in_tree
 
@@ -75,7 +75,15 @@ class Elimination:
         """A plan, kept with the system: structure and rows alone decide it."""
         of_rows = None if rows is None else tuple((name, tuple(some)) for name, some in rows.items())
         key = None if severed is None else frozenset(severed), of_rows
-        return self.system.kept.find("plan", key, lambda: plan_elimination(self.system, severed, rows))
+        system, origin = self.system, self.system.kept.origin
+
+        def make() -> EliminationPlan:
+            if origin is None or not system.kept.find("same plans", None, lambda: plans_alike(system, origin)):
+                return plan_elimination(system, severed, rows)
+            first = origin.kept.find("plan", key, lambda: plan_elimination(origin, severed, rows))
+            return with_numbers_of(system, first)
+
+        return system.kept.find("plan", key, make)
 
     def _use(self, plan: EliminationPlan) -> None:
         self.plan = plan
