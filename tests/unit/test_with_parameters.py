@@ -96,7 +96,7 @@ def test_a_model_of_everything_in_mm_degrees_and_g(cuts):
         for _ in range(20):
             parameters = random_parameters(m, rng, share=0.3)
             assert again(system, parameters) == in_full(m, parameters, cuts)
-        for parameters in ({"still": -0.0}, {"still": 1.0}, {"share": 0.0}, {"crank": 0.0}, {"g": "top/10"}):
+        for parameters in ({"still": -0.0}, {"still": 1.0}, {"share": 0.0}, {"crank": 0.0}, {"double": 7.0}, {"g": "top/10"}):
             assert again(system, parameters) == in_full(m, parameters, cuts)
 
 

@@ -141,6 +141,9 @@ class SolverKernels:
         Choice of independent speeds, if the solver has one.
     monitor : SingularityMonitor, optional
         Singularity indicator, and steps through singular poses, if the solver has them.
+    refer_to : callable, optional
+        Makes another state the first of a run without choosing again, if a :class:`FixedSolver` of the method has told
+        that the choices hold there.
     """
 
     accelerate: Any
@@ -154,6 +157,7 @@ class SolverKernels:
     choices: Choices | None = None
     coordinates: CoordinateChoice | None = None
     monitor: SingularityMonitor | None = None
+    refer_to: Callable[[State], None] | None = None
 
 
 class Choices(Protocol):

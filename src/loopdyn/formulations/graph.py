@@ -102,7 +102,8 @@ class GraphSolver(Solver):
     @property
     def kernels(self) -> SolverKernels:
         """Its kernels, for compiled loops."""
-        return SolverKernels(accelerate, correct, *self.elimination.arrays, self.explain, choices=self)
+        e = self.elimination
+        return SolverKernels(accelerate, correct, *e.arrays, self.explain, choices=self, refer_to=e.refer_to)
 
     def choose_again(self) -> SolverKernels:
         """Choose rows again at the state in the work array, where the present ones have become weak."""

@@ -124,18 +124,16 @@ class Structure:
         return system
 
     def _values(self, parameters: Mapping[str, float | str]) -> dict[str, float] | None:
-        """Values of all parameters; None if other parameters are formulas, or one has no value."""
+        """Values of all parameters; None if one is another formula, or has no value."""
         values: dict[str, float] = {}
         for name, given in parameters.items():
             if isinstance(given, str):
                 if name not in self.formulas or self.formulas[name].text != given:
                     return None
-            elif name in self.formulas:
-                return None
             else:
                 values[name] = given + 0.0  # -0.0 is 0.0, as in `resolve_parameters`
         try:
-            for name in self.order:
+            for name in (n for n in self.order if n not in values):
                 values[name] = self.formulas[name].evaluate(values)
         except ExpressionError:
             return None

@@ -137,11 +137,22 @@ class Elimination:
         if not keep.all():
             gone = set(self.plan.kept[~keep].tolist())
             self._replan({n.name: [r for r in n.rows if r not in gone] for n in self.plan.forest.nodes})
+        self.refer_to(state, count is not None)
+
+    def refer_to(self, state: State, decided: bool = True) -> None:
+        """Judge the rows that are kept, and from now on their pivots, by those at a state.
+
+        Raises
+        ------
+        SingularityError
+            If the rows are dependent there, and their number was decided.
+        """
         self.set_state(state.t, state.q, state.v)
+        self.keep_rows()
         self.run(accelerate)
         found = self.views.diagnostics
         self.reference = 0.0 if found[layout.DROPPED] > 0.0 else float(found[layout.SMALLEST_PIVOT])
-        if count is not None and self.reference < SINGULAR:
+        if decided and self.reference < SINGULAR:
             raise self._refusal(state.t, f"the smallest scaled pivot is {self.reference:.1e}")
         found[layout.WEAKEST_PIVOT] = max(CHOOSE_AGAIN * self.reference, SINGULAR)
 
