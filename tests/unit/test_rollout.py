@@ -247,7 +247,7 @@ def test_wrong_arguments(four_bar, states, options, words):
     [
         (((0, 0.2), (1, 1)), "Give values for the whole run"),
         (((0, 0.4), (1, np.nan)), "not finite"),
-        (((0, 0.4, 0.2), (1, 1, 1)), "ascending|increasing"),
+        (((0, 0.4, 0.2), (1, 1, 1)), "must increase"),
         (((0, 0.4), (1, 1, 1)), "shapes"),
         (((0, 0.4), (1, 1), "spline"), "no interpolation 'spline'"),
         ("x", "is no table"),

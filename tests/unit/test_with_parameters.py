@@ -3,6 +3,7 @@
 import copy
 import pickle
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -96,7 +97,8 @@ def test_a_model_of_everything_in_mm_degrees_and_g(cuts):
         for _ in range(20):
             parameters = random_parameters(m, rng, share=0.3)
             assert again(system, parameters) == in_full(m, parameters, cuts)
-        for parameters in ({"still": -0.0}, {"still": 1.0}, {"share": 0.0}, {"crank": 0.0}, {"double": 7.0}, {"g": "top/10"}):
+        special = ({"still": -0.0}, {"still": 1.0}, {"share": 0.0}, {"crank": 0.0}, {"double": 7.0}, {"g": "top/10"})
+        for parameters in special:
             assert again(system, parameters) == in_full(m, parameters, cuts)
 
 
@@ -230,6 +232,33 @@ def test_a_mechanism_changed_after_it_was_compiled_is_noticed():
     m.bodies["crank"] = ld.Body(mass=3.0, com=(0, 0, 0))
     other = m.with_(crank=0.31)
     assert numbers_of(other.compile()) == numbers_of(build(other))
+
+
+def test_what_is_done_to_the_mechanism_of_one_system_does_not_reach_others():
+    m = ld.library.four_bar()
+    m.bodies["crank"] = m.bodies["crank"].model_copy(update={"frames": {"tip": ld.Frame(position=(1, 0, 0))}})
+    system = m.compile()
+    expected = numbers_of(build(m.with_(crank=0.32)))
+    mine = system.with_parameters(crank=0.31).mechanism
+    mine.bodies["crank"].frames["tip"] = ld.Frame(position=(5, 0, 0))
+    mine.bodies["crank"] = ld.Body(mass=100.0, com=(0, 0, 0))
+    mine.start.q["A"] = 9.0
+    mine.gravity = (0, 0, 0)
+    mine.parameters["g"] = 0.0
+    mine.add_motor("motor", "A", torque=1.0)
+    del mine.joints["B"]
+    assert numbers_of(system.with_parameters(crank=0.32)) == expected
+
+
+def test_two_threads_that_vary_one_system_do_not_disturb_each_other():
+    m = ld.library.four_bar()
+    m.add_motor("motor", "A", torque="crank*sin(t)")
+    system = m.compile()
+    values = [{"crank": 0.3 + 0.001 * k, "g": 9.0 + 0.01 * k} for k in range(30)]
+    with ThreadPoolExecutor(4) as pool, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = list(pool.map(lambda p: again(system, p), values * 2))
+        assert found == [in_full(m, p) for p in values] * 2
 
 
 def test_inner_dicts_of_copies_are_their_own():

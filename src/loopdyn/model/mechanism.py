@@ -383,11 +383,24 @@ class Mechanism(BaseModel):
         other._override(parameters)
         return other
 
-    def sharing_parts(self, **parameters: Any) -> Mechanism:
-        """Copy with overridden parameters that shares all else with this mechanism, for one that nobody changes."""
+    def sharing_parts(self, parts: Mapping[str, Mapping[str, Any]], parameters: Mapping[str, Any]) -> Mechanism:
+        """Copy with overridden parameters; `parts`: those of :meth:`parts_to_copy`, all others are shared."""
         other = self.model_copy()
+        for section in (*ELEMENTS, "user_forces", "user_constraints"):
+            other.__dict__[section] = dict(getattr(self, section))
+        for section, some in parts.items():
+            other.__dict__[section].update((name, own_copy(part)) for name, part in some.items())
+        other.__dict__["start"] = own_copy(self.start)
         other._override(parameters)
         return other
+
+    def parts_to_copy(self) -> dict[str, dict[str, Any]]:
+        """Parts by section and name that have inner dicts or lists, which two mechanisms must not share."""
+        found: dict[str, dict[str, Any]] = {}
+        for section in ELEMENTS:
+            every = getattr(self, section)
+            found[section] = {name: part for name, part in every.items() if own_copy(part) is not part}
+        return found
 
     def _override(self, parameters: Mapping[str, Any]) -> None:
         unknown = [name for name in parameters if name not in self.parameters]

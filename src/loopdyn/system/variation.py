@@ -97,6 +97,7 @@ class Structure:
         self.formulas = {n: parsed(x) for n, x in self.m.parameters.items() if isinstance(x, str)}
         self.order = _evaluation_order(self.formulas)
         self.needs = _needs(self.m)
+        self.parts_to_copy = self.m.parts_to_copy()
         self.singular = any_singular(self.builder.masses[self.builder.n_bases :])
         self.places = _places(self.system)
 
@@ -319,7 +320,7 @@ def names_in(part: Any) -> Names:
             return frozenset()
     if isinstance(part, BaseModel):
         inside = names_in(part.__dict__)
-        return inside | {ANYTHING} if isinstance(part, Mesh) else inside
+        return inside | {ANYTHING} if isinstance(part, Mesh) else inside  # its notes are then made again, too
     values = part.values() if isinstance(part, Mapping) else part if isinstance(part, list | tuple) else ()
     return frozenset().union(*(names_in(x) for x in values))
 
@@ -357,7 +358,7 @@ def with_parameters(system: System, parameters: Mapping[str, Any]) -> System:
     """System of the same mechanism with overridden parameters, see :meth:`System.with_parameters`."""
     exact = system.exact or system
     known, before = exact.kept.find("structure", None, lambda: _structure_of(exact))
-    m = known.m.sharing_parts(**{**before, **parameters})
+    m = known.m.sharing_parts(known.parts_to_copy, {**before, **parameters})
     found = known.system_of(m)
     if found is not None:
         return found
