@@ -7,8 +7,10 @@ import warnings
 import numba
 import numpy as np
 import pytest
+from numba.core import event as numba_event
 
 import loopdyn as ld
+from loopdyn.loops import rank
 from loopdyn.studies import rollout as module
 from loopdyn.studies import rollout_runner
 
@@ -106,6 +108,67 @@ def test_parameters_by_sample_are_those_of_models_with_them(four_bar):
     assert bits(rolled(four_bar, None, parameters=rows, threads=1)) == bits(found)
 
 
+def loaded_four_bar():
+    """Four-bar whose masses, spring, damper, rotor, motor and gravity are parameters."""
+    m = ld.library.four_bar()
+    m.parameters |= {"heavy": 2.0, "stiff": 3.0, "rest": 0.1, "loss": 0.2, "rotor": 0.05, "torque": 1.5}
+    del m.bodies["coupler"]
+    m.add_body("coupler", ld.Inertia.rod("heavy", (0, "crank", 0), (1, "crank", 0), radius=0.02))
+    m.joints["A"] = m.joints["A"].model_copy(update={"armature": "rotor"})
+    m.add_force(ld.JointSpring(joint="D", stiffness="stiff", rest="rest", damping="loss"), "spring")
+    m.add_motor("motor", "A", torque="torque*sin(3*t)")
+    return m
+
+
+def test_masses_forces_rotors_and_gravity_by_sample_need_one_preparation(monkeypatch):
+    m = loaded_four_bar()
+    system = m.compile()
+    state, calls = ld.assemble(system, v={"A": 5.0}), counted(monkeypatch)
+    changes = [{}, {"heavy": 3.0}, {"stiff": 9.0}, {"rest": 0.7}, {"loss": 0.0}, {"rotor": 0.2}, {"torque": 4.0}]
+    changes += [{"g": 0.0}, {"heavy": 0.5, "g": 1.6, "stiff": 0.0}]
+    found = rolled(system, state, parameters=changes)
+    assert calls == []
+    assert set(found["status"].values) == {"finished"}
+    fresh = [
+        ld.simulate(m.with_(**p).compile(cuts=list(system.topology.cuts)), state, SPAN, t_eval=TIMES) for p in changes
+    ]
+    ends = np.array([run.path.q[-1] for run in fresh])
+    assert abs(np.diff(ends, axis=0)).max(axis=1).min() > 1e-4  # each parameter matters
+    for k, run in enumerate(fresh):
+        np.testing.assert_allclose(found["q"][k], run.path.q, rtol=0, atol=1e-10)
+        np.testing.assert_allclose(found["a"][k], run.path.a, rtol=1e-8, atol=1e-8)
+        assert found["energy_error"].values[k] == pytest.approx(run.energy_error, rel=0.1, abs=1e-12)
+    assert bits(rolled(system, state, parameters=changes[::-1], threads=1).isel(sample=slice(None, None, -1))) == bits(
+        found
+    )
+
+
+@pytest.mark.parametrize("change", [{"heavy": 0.0}, {"crank": 0.31}, {"rotor": 0.0}])
+def test_parameters_that_change_geometry_or_inertia_are_decided_again(change, monkeypatch):
+    m = loaded_four_bar()
+    system, calls = m.compile(), counted(monkeypatch)
+    found = rolled(system, None, parameters=[{}, change, {}], threads=1)
+    assert len(calls) == 1
+    other = m.with_(**change).compile()
+    run = simulated(other, ld.assemble(other))
+    np.testing.assert_array_equal(found["q"][1], run.path.q)
+    assert bits(found.isel(sample=[0])) == bits(found.isel(sample=[2]))
+
+
+def test_parameters_are_read_out_by_sample(four_bar, states):
+    found = rolled(four_bar, states[0], parameters=[{"g": 9.0}, {}, {"g": 3, "crank": 0.3}])
+    own = four_bar.mechanism.parameters
+    expected = [[9.0, own["crank"]], [own["g"], own["crank"]], [3.0, 0.3]]
+    assert found["parameters"].sel(parameter=["g", "crank"]).values.tolist() == expected
+    assert "parameters" not in rolled(four_bar, states[0])
+
+
+def test_warnings_about_parameters_name_a_sample(four_bar, states):
+    with pytest.warns(ld.LoopdynWarning, match="sample 1: .*gravity is 9810") as found:
+        rolled(four_bar, states[0], parameters={"g": [9.81, 9810.0, 9810.0]})
+    assert len(found) == 1
+
+
 def with_motor(law, units=None):
     m = ld.library.four_bar()
     m.add_motor("motor", "A", torque=law)
@@ -185,6 +248,20 @@ def test_reduction_by_a_compiled_function(four_bar, states):
     np.testing.assert_array_equal(found["value"], every["q"].values[:, -1] - every["q"].values[:, 0])
 
 
+@numba.njit
+def inverse_of_speed(t, q, v, a):
+    if v[0, 0] == 8.0:
+        raise ValueError("too fast")
+    return 1.0 / v[0, 0]
+
+
+def test_a_reduction_that_raises_fails_its_sample_alone(four_bar, states):
+    found = rolled(four_bar, states, reduce=inverse_of_speed, threads=1)
+    assert found["status"].values.tolist() == ["failed"] + ["finished"] * 5
+    assert "too fast" in str(found["reason"].values[0])
+    np.testing.assert_allclose(found["value"], [np.nan, *(1.0 / (8.0 - k) for k in range(1, 6))])
+
+
 def test_a_wrong_sample_never_stops_the_others(four_bar, states):
     broken = ld.State(0.0, np.full(3, np.nan), np.zeros(3))
     open_ = ld.State(0.0, states[0].q + 0.1, states[0].v)
@@ -228,6 +305,8 @@ def test_limits_stop_a_sample_as_they_stop_a_run():
         ({"parameters": {"crnak": [1.0]}}, "Did you mean 'crank'"),
         ({"parameters": {"crank": [0.3, 0.3], "g": [1.0, 2.0, 3.0]}}, "Give one for all"),
         ({"parameters": {"crank": [0.3, 0.3, 0.3]}}, "3 samples, but 2 of states"),
+        ({"parameters": {"crank": "g/2"}}, "parameter 'crank' is 'g/2'. Give a number"),
+        ({"parameters": [{"crank": 0.3}, {"crank": None}]}, "parameter 'crank' is None"),
         ({"threads": 0}, "threads is 0"),
         ({"reduce": "mean"}, "there is no reduction 'mean'"),
         ({"reduce": len}, "Compile it"),
@@ -302,6 +381,14 @@ def test_ctrl_c_returns_the_finished_samples(four_bar, states):
     assert np.isnan(found["q"].values[~finished]).all()
 
 
+def test_ctrl_c_ends_a_long_sample(four_bar, states):
+    def shown(done):
+        signal.raise_signal(signal.SIGINT)
+
+    found = ld.rollout(four_bar, states[0], (0.0, 1e5), [1e5], threads=1, progress=shown)
+    assert found["status"].values.tolist() == ["interrupted"]
+
+
 def test_an_error_of_the_program_itself_is_raised(four_bar, states, monkeypatch):
     monkeypatch.setattr(rollout_runner.Runner, "run", lambda self, k: 1 / 0)
     with pytest.raises(ZeroDivisionError):
@@ -310,9 +397,24 @@ def test_an_error_of_the_program_itself_is_raised(four_bar, states, monkeypatch)
 
 def test_one_preparation_for_all_samples_of_a_thread(four_bar, states, monkeypatch):
     calls, whole = [], rollout_runner.prepared
-    monkeypatch.setattr(rollout_runner, "prepared", lambda task: calls.append(task) or whole(task))
-    rolled(four_bar, states * 3, threads=1)
-    assert len(calls) == 1
+    monkeypatch.setattr(rollout_runner, "prepared", lambda *a: calls.append(a) or whole(*a))
+    decisions, decide = [], rank._decide
+    monkeypatch.setattr(rank, "_decide", lambda *a: decisions.append(a) or decide(*a))
+    system = ld.library.four_bar().compile()
+    rolled(system, states * 3, threads=1)
+    assert (len(calls), len(decisions)) == (1, 1)
+    g = np.linspace(1.0, 20.0, 18)
+    rolled(system, states * 3, parameters={"g": g}, threads=1)
+    assert (len(calls), len(decisions)) == (2, 1)  # the rank is kept with the system
+
+
+def test_nothing_is_compiled_after_the_first_sample(four_bar, states):
+    rolled(four_bar, states[:1], parameters={"g": 9.0, "crank": 0.3})
+    rolled(four_bar, None, parameters={"crank": [0.29]})
+    with numba_event.install_recorder("numba:compile") as recorder:
+        rolled(four_bar, states, parameters={"g": np.linspace(1.0, 20.0, 6)})
+        rolled(four_bar, None, parameters={"crank": [0.28, 0.31]})
+    assert recorder.buffer == []
 
 
 def test_no_gap_between_reductions_and_their_names():

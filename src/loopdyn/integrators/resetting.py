@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from loopdyn.integrators.stepper import Stepper
+from loopdyn.system.system import System
 
 
 class Resetting:
@@ -20,8 +21,9 @@ class Resetting:
         changing = (*stepper.memory, stepper.weights, stepper.work)
         self._saved = [(array, array.copy()) for array in changing if array.size]
 
-    def reset(self) -> None:
-        """Make the stepper what it was."""
+    def reset(self, system: System) -> None:
+        """Make the stepper what it was, for a system of the same structure, natural units and event functions."""
+        self.stepper.system = system
         self.stepper._own_rate, self.stepper.error = 0.0, None
         for array, saved in self._saved:
             array[...] = saved

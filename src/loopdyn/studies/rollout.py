@@ -127,6 +127,8 @@ def rollout(
     kept = _kept(reduce, samples, task.times)
     with deferred() as stop:
         _run(task, kept, _thread_count(threads, samples.count), stop, progress)
+    for text, k in kept.warnings.items():
+        warn(f"{system.name}: sample {k}: {text}")
     return kept.dataset()
 
 
@@ -160,7 +162,7 @@ def _run(task: Task, kept: Kept, threads: int, stop: Stop, progress: bool | Call
     broken = threading.Event()
 
     def work() -> None:
-        runner = Runner(task)
+        runner = Runner(task, stop)
         while not (stop.wanted or broken.is_set()):
             with lock:
                 k = next(waiting, None)
@@ -243,19 +245,24 @@ class Kept:
         self.samples, self.times, n = samples, times, samples.count
         self.status = np.full(n, "interrupted", object)
         self.reason = np.full(n, "the user stopped before it was finished", object)
-        self.seconds = np.full(n, np.nan)
-        self.done = 0
+        self.seconds, self.energy_error = np.full(n, np.nan), np.full(n, np.nan)
+        self.done, self.warnings = 0, dict[str, int]()  # texts, and the first sample that each is about
+        self.lock = threading.Lock()
 
     def put(self, k: int, outcome: Outcome) -> None:
         """Keep the outcome of sample k."""
-        path = outcome.path
-        if path is not None:
-            self.keep(k, path, outcome.status == "finished")
+        wrong = "" if outcome.path is None else self.keep(k, outcome.path, outcome.status == "finished")
+        if wrong:
+            outcome = outcome._replace(status="failed", reason=wrong)
         self.status[k], self.reason[k], self.seconds[k] = outcome.status, outcome.reason, outcome.seconds
-        self.done += 1
+        self.energy_error[k] = outcome.energy_error
+        with self.lock:
+            self.done += 1
+            for text in outcome.warnings:
+                self.warnings[text] = min(k, self.warnings.get(text, k))
 
-    def keep(self, k: int, path: Trajectory, whole: bool) -> None:
-        """Keep outputs of sample k; `whole`: they reach the end."""
+    def keep(self, k: int, path: Trajectory, whole: bool) -> str:
+        """Keep outputs of sample k; `whole`: they reach the end. The reason if it fails, or ""."""
         raise NotImplementedError
 
     def variables(self) -> dict[str, Any]:
@@ -271,14 +278,19 @@ class Kept:
             **self.variables(),
             "status": ("sample", self.status.astype(str)),
             "reason": ("sample", self.reason.astype(str)),
-            "seconds": ("sample", self.seconds, {"units": "s"}),
+            "energy_error": ("sample", self.energy_error, {"means": "relative energy-balance error"}),
+            "seconds": ("sample", self.seconds, {"units": "s", "means": "computing time"}),
         }
+        names, table = self.samples.parameter_table()
+        if names:
+            data["parameters"] = (("sample", "parameter"), table, {"units": "those of the model"})
         used = {dim for dims, *_ in data.values() for dim in ([dims] if isinstance(dims, str) else dims)}
         coords = {
             "sample": np.arange(self.samples.count),
             "time": ("time", self.times, {"units": "s"}),
             "coordinate": np.array(s.coordinates, str),
             "speed": np.array(s.speeds, str),
+            "parameter": np.array(names, str),
         }
         coords = {name: x for name, x in coords.items() if name in used}
         if "coordinate" in used:
@@ -300,11 +312,12 @@ class AllOutputs(Kept):
             )
         self.arrays = {name: np.full((n, m, size), np.nan) for name, size in (("q", s.nq), ("v", s.nv), ("a", s.nv))}
 
-    def keep(self, k: int, path: Trajectory, whole: bool) -> None:
+    def keep(self, k: int, path: Trajectory, whole: bool) -> str:
         """Keep the outputs at the times of all: a run that stops may have one more."""
         n = int(np.searchsorted(self.times, path.t[-1], side="right")) if len(path) else 0
         for name, array in self.arrays.items():
             array[k, :n] = getattr(path, name)[:n]
+        return ""
 
     def variables(self) -> dict[str, Any]:
         """q, v and a by sample and time."""
@@ -321,10 +334,11 @@ class Reduced(Kept):
         self.how = how
         self.arrays = {name: np.full((n, size), np.nan) for name, size in (("q", s.nq), ("v", s.nv), ("a", s.nv))}
 
-    def keep(self, k: int, path: Trajectory, whole: bool) -> None:
+    def keep(self, k: int, path: Trajectory, whole: bool) -> str:
         """Keep the reduced outputs of a sample that reached the end."""
         for name, array in self.arrays.items() if whole else ():
             array[k] = reduced(self.how, path.t, getattr(path, name))
+        return ""
 
     def variables(self) -> dict[str, Any]:
         """q, v and a by sample."""
@@ -340,17 +354,21 @@ class ReducedByFunction(Kept):
         super().__init__(samples, times)
         self.given, self.kernel = given, specialise(apply, function=given)
         self.array: Array | None = None
-        self.scalar, self._lock = True, threading.Lock()
+        self.scalar = True
 
-    def keep(self, k: int, path: Trajectory, whole: bool) -> None:
-        """Keep the value of the function for a sample that reached the end."""
+    def keep(self, k: int, path: Trajectory, whole: bool) -> str:
+        """Keep the value of the function for a sample that reached the end; what it raises is the reason."""
         if not whole:
-            return
+            return ""
         outputs = tuple(np.ascontiguousarray(x) for x in (path.t, path.q, path.v, path.a))
-        with self._lock:
-            if self.array is None:
-                self.array = self._empty(self.given(*outputs))
-        self.kernel(*outputs, self.array[k])
+        try:
+            with self.lock:
+                if self.array is None:
+                    self.array = self._empty(self.given(*outputs))
+            self.kernel(*outputs, self.array[k])
+        except (ArithmeticError, LookupError, ValueError) as error:  # of compiled code; others are mistakes in it
+            return f"reduce: {type(error).__name__}: {error}"
+        return ""
 
     def _empty(self, value: Any) -> Array:
         found = np.asarray(value, float)

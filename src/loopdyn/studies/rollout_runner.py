@@ -1,7 +1,8 @@
 """Runs of a rollout in one thread: one stepper for all samples, made what it was before each.
 
 A sample whose steps simply reach the end is one compiled call. Everything else (a singular pose, stiffness, an event,
-rows that are weak, outputs that fail a check) is left to :func:`loopdyn.simulate`, from the start of the sample.
+rows that are weak, outputs that fail a check, parameters that change the geometry, so that the rank must be decided
+again) is left to :func:`loopdyn.simulate`, from the start of the sample.
 """
 
 from __future__ import annotations
@@ -13,27 +14,28 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from loopdyn.engine.layout import opened
-from loopdyn.engine.records import open_model
 from loopdyn.errors import LoopdynError
 from loopdyn.formulations.base import FixedSolver, Formulation
 from loopdyn.integrators.base import Integrator
 from loopdyn.integrators.resetting import Resetting
 from loopdyn.integrators.stepper import Stepper
+from loopdyn.interrupts import Stop
 from loopdyn.loops.rank import decide, require_inertia, require_regular
 from loopdyn.results.run import Trajectory, measure
 from loopdyn.run.breakpoints import table_breakpoints, time_breakpoints
 from loopdyn.run.events import watch, with_limits_of_model
 from loopdyn.run.locking import Phase
-from loopdyn.run.progress import MANY
 from loopdyn.run.recorder import Recorder
 from loopdyn.run.simulate import simulate
 from loopdyn.studies.rollout_samples import Samples
 from loopdyn.system.system import State, System
+from loopdyn.system.variation import same_geometry
 from loopdyn.thresholds import AT_LIMIT, CONSISTENT
+from loopdyn.tree.tables import check_tables
 
 Array = NDArray[np.float64]
 DRIFT: Literal["projection"] = "projection"
+STEPS = 1000  # in one compiled call, between two looks for Ctrl-C
 
 
 @dataclass(frozen=True)
@@ -54,8 +56,10 @@ class Outcome(NamedTuple):
 
     status: str
     reason: str
-    path: Trajectory | None
-    seconds: float
+    path: Trajectory | None = None
+    energy_error: float = np.nan  # relative energy-balance error
+    seconds: float = 0.0
+    warnings: tuple[str, ...] = ()  # about its parameters
 
 
 class Runner:
@@ -64,50 +68,55 @@ class Runner:
     Parameters
     ----------
     task : Task
+    stop : Stop
+        Request of the user to stop.
     """
 
-    def __init__(self, task: Task):
-        self.task = task
+    def __init__(self, task: Task, stop: Stop):
+        self.task, self.stop = task, stop
         self._ready: _Prepared | None = None
-        self._simple = not task.samples.own_numbers  # whether one preparation is for all samples
+        self._simple = True  # whether one preparation serves all samples
 
     def run(self, k: int) -> Outcome:
         """Run sample k."""
         begin = time.perf_counter()
-        task, samples = self.task, self.task.samples
+        samples, warnings = self.task.samples, tuple[str, ...]()
         try:
-            system = samples.system_of(k)
+            varied = samples.varied(k)
+            warnings = varied.warnings if samples.parameters else ()
+            system = samples.with_inputs(varied, k)
             state = samples.state_of(k, system)
-            path = self._at_once(system, state)
-            if path is not None:
-                reason = f"reached t = {task.span[1]:g} s"
-                return Outcome("finished", reason, path, time.perf_counter() - begin)
-            run = simulate(
-                system,
-                state,
-                task.span,
-                t_eval=task.times,
-                formulation=task.method,
-                integrator=task.integrator,
-                rtol=task.rtol,
-                atol=task.atol,
-                progress=False,
-            )
+            same = state.tolerated is None and same_geometry(samples.system, varied)
+            outcome = (self._at_once(system, state) if same else None) or self._in_full(system, state)
         except LoopdynError as error:
-            return Outcome("failed", str(error), None, time.perf_counter() - begin)
-        return Outcome(run.status, run.message, run.path, time.perf_counter() - begin)
+            outcome = Outcome("failed", str(error))
+        return outcome._replace(seconds=time.perf_counter() - begin, warnings=warnings)
 
-    def _at_once(self, system: System, state: State) -> Trajectory | None:
-        """Outputs of a sample whose steps reach the end without further ado; None if they do not."""
-        if not self._simple or state.tolerated is not None:
-            return None
-        if self._ready is None or not self._ready.usable:
-            self._ready = prepared(self.task)
+    def _at_once(self, system: System, state: State) -> Outcome | None:
+        """Outcome of a sample whose steps reach the end in compiled calls alone; None if they do not."""
+        if self._simple and (self._ready is None or not self._ready.usable):
+            self._ready = prepared(self.task, self.stop)
             self._simple = self._ready is not None
-        return None if self._ready is None else self._ready.run(system, state)
+        return self._ready.run(system, state) if self._simple and self._ready is not None else None
+
+    def _in_full(self, system: System, state: State) -> Outcome:
+        """Outcome of a simulation, which is prepared at the state itself."""
+        task = self.task
+        run = simulate(
+            system,
+            state,
+            task.span,
+            t_eval=task.times,
+            formulation=task.method,
+            integrator=task.integrator,
+            rtol=task.rtol,
+            atol=task.atol,
+            progress=False,
+        )
+        return Outcome(run.status, run.message, run.path, run.energy_error)
 
 
-def prepared(task: Task) -> _Prepared | None:
+def prepared(task: Task, stop: Stop) -> _Prepared | None:
     """Preparation for all samples at a pose that depends on the system alone; None if there is none."""
     system, method = task.samples.system, task.method
     m, at = system.mechanism, system.state(t=task.span[0])
@@ -132,7 +141,7 @@ def prepared(task: Task) -> _Prepared | None:
     if not simple or kernels is None or kernels.refer_to is None or task.integrator.drives_steppers:
         return None
     stepper.watch(*watched.functions())
-    return _Prepared(task, fixed, stepper, inside)
+    return _Prepared(task, stop, fixed, stepper, inside)
 
 
 class _Inside:
@@ -166,48 +175,48 @@ class _Inside:
 class _Prepared:
     """Solver, stepper and checks for all samples of one structure."""
 
-    def __init__(self, task: Task, fixed: FixedSolver, stepper: Stepper, inside: _Inside):
-        self.task, self.fixed, self.stepper, self.inside = task, fixed, stepper, inside
-        stepper.floats = stepper.floats.copy()  # inputs are written into it
+    def __init__(self, task: Task, stop: Stop, fixed: FixedSolver, stepper: Stepper, inside: _Inside):
+        self.task, self.stop, self.fixed, self.stepper, self.inside = task, stop, fixed, stepper, inside
         self.resetting = Resetting(stepper)
-        self.constants = opened(open_model, stepper.ints, stepper.floats).constants
         assert stepper.compiled is not None
         assert stepper.compiled.refer_to is not None
         self.refer_to = stepper.compiled.refer_to
-        self.breakpoints = time_breakpoints(stepper.system, *task.span)
+        self.system, self.breakpoints = stepper.system, time_breakpoints(stepper.system, *task.span)
 
     @property
     def usable(self) -> bool:
         """Whether the stepper can be reset."""
         return self.resetting.possible
 
-    def run(self, system: System, state: State) -> Trajectory | None:
-        """Outputs of a sample, checked; None if it has to be simulated step by step."""
+    def run(self, system: System, state: State) -> Outcome | None:
+        """Outcome of a sample, checked; None if it has to be simulated step by step."""
         task, stepper, (start, end) = self.task, self.stepper, self.task.span
         first = State(start, np.array(state.q, float), np.array(state.v, float))
+        self.fixed.use_numbers(system)
         if not (self.inside.holds(first) and self.fixed.attempt(start, first.q, first.v)):
             return None
         moving = self._closed(system, first)
         if moving is None:
             return None
-        breakpoints = self.breakpoints
-        self.resetting.reset()
-        if task.samples.inputs:
-            self.constants[...] = system.model.constants
-            breakpoints = time_breakpoints(system, start, end)
+        self.resetting.reset(system)
+        breakpoints = self.breakpoints if system is self.system else time_breakpoints(system, start, end)
         recorder = Recorder(system, task.times, stepper.sources, DRIFT)
         recorder.reference = moving
         try:
-            self.refer_to(first)
+            self.refer_to(system, first)
+            check_tables(system, [first])
             stepper.allow(start, end)
             if task.atol is None:
                 stepper.set_slowest(first)
             reached = self._steps(first, recorder, breakpoints)
         except LoopdynError:
             return None
+        if self.stop.wanted and not reached:
+            return Outcome("interrupted", "the user stopped")
         if not (reached and self.usable) or recorder.check([Phase(system)]) or recorder.suspicious():
             return None
-        return recorder.path()
+        error = recorder.largest_error / recorder.scale if recorder.scale > 0.0 else 0.0
+        return Outcome("finished", f"reached t = {end:g} s", recorder.path(), error)
 
     def _closed(self, system: System, first: State) -> float | None:
         """Kinetic energy and that of gravity, J, at a state that is closed; None if it is not."""
@@ -229,9 +238,11 @@ class _Prepared:
             stepper.write(out)
         for k, stop in enumerate(stops):
             while True:
-                outcome = stepper.advance(out, MANY)
+                outcome = stepper.advance(out, STEPS)
                 if outcome.end != "running" or outcome.may_hold_event or stepper.stiffness_detected:
                     break
+                if self.stop.wanted:
+                    return False
             if outcome.end != "reached" or outcome.may_hold_event or stepper.stiffness_detected:
                 return False
             if stop < end:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -73,17 +74,18 @@ class Samples:
     parameters: tuple[Mapping[str, Any], ...]
     inputs: tuple[Input, ...]
 
-    @property
-    def own_numbers(self) -> bool:
-        """Whether samples differ in parameters."""
-        return bool(self.parameters)
+    def varied(self, k: int) -> System:
+        """System with the parameters of sample k."""
+        if not self.parameters:
+            return self.system
+        return with_parameters(self.system, self.parameters[k if len(self.parameters) > 1 else 0])
 
-    def system_of(self, k: int) -> System:
-        """System of sample k: with its parameters and inputs."""
-        system = self.system
-        if self.parameters:
-            system = with_parameters(system, self.parameters[k if len(self.parameters) > 1 else 0])
-        return self._with_inputs(system, k) if self.inputs else system
+    def parameter_table(self) -> tuple[list[str], Array]:
+        """Names of the parameters that are overridden, and their values (samples, n) in the units of the model."""
+        names = list(dict.fromkeys(name for row in self.parameters for name in row))
+        before = self.system.mechanism.resolver().parameters if names else {}
+        table = np.array([[float(row.get(name, before[name])) for name in names] for row in self.parameters])
+        return names, np.broadcast_to(table, (self.count, len(names)))
 
     def state_of(self, k: int, system: System) -> State:
         """State of sample k, whose system is given; raises if it is not finite."""
@@ -96,8 +98,10 @@ class Samples:
                 raise LoopdynError(f"'{labels[n]}' of its state is {values[n]}. Give finite numbers.")
         return state
 
-    def _with_inputs(self, system: System, k: int) -> System:
+    def with_inputs(self, system: System, k: int) -> System:
         """System with the tables of sample k in place of those of the first."""
+        if not self.inputs:
+            return system
         floats, tables = system.floats.copy(), list(system.tables)
         constants = opened(rec.open_model, system.ints, floats).constants
         for one in self.inputs:
@@ -179,7 +183,7 @@ def _parameter_rows(parameters: Parameters | None) -> tuple[Mapping[str, Any], .
     if parameters is None:
         return ()
     if not isinstance(parameters, Mapping):
-        return tuple(dict(row) for row in parameters)
+        return tuple(_numbers_only(dict(row)) for row in parameters)
     columns = {name: np.atleast_1d(np.asarray(x, object)) for name, x in parameters.items()}
     bad = [name for name, x in columns.items() if x.ndim != 1]
     if bad:
@@ -189,7 +193,16 @@ def _parameter_rows(parameters: Parameters | None) -> tuple[Mapping[str, Any], .
     wrong = [f"'{name}' has {n}" for name, n in lengths.items() if n not in (1, count)]
     if wrong:
         raise LoopdynError(f"parameters of {count} samples, but {', '.join(wrong)}. Give one for all, or one for each.")
-    return tuple({name: x[k if len(x) > 1 else 0] for name, x in columns.items()} for k in range(count))
+    rows = ({name: x[k if len(x) > 1 else 0] for name, x in columns.items()} for k in range(count))
+    return tuple(map(_numbers_only, rows))
+
+
+def _numbers_only(row: dict[str, Any]) -> dict[str, float]:
+    """Parameters of one sample as numbers; raises if one is something else, such as a formula."""
+    for name, value in row.items():
+        if not isinstance(value, Real):
+            raise LoopdynError(f"parameter '{name}' is {value!r}. Give a number for each sample, or one for all.")
+    return {name: float(value) for name, value in row.items()}
 
 
 def _read_input(system: System, label: str, given: Any, span: tuple[float, float]) -> Input:

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel
 
+from loopdyn.engine import records as rec
 from loopdyn.engine.layout import opened
 from loopdyn.engine.records import open_model
 from loopdyn.errors import ExpressionError, ModelError, Problem
@@ -30,7 +31,7 @@ from loopdyn.system.builder import Builder, build, build_or_explain
 from loopdyn.system.freezing import frames_of_cut
 from loopdyn.system.kept import Kept
 from loopdyn.system.support import any_singular
-from loopdyn.system.system import Asked, System
+from loopdyn.system.system import Asked, System, TableUse
 
 Array = NDArray[np.float64]
 Names = frozenset[str]
@@ -275,6 +276,33 @@ class _Again(Builder):
 def _same_inertia(a: MassProperties, b: MassProperties) -> bool:
     """Whether mass and inertia about the mass centre are equal; the centre may differ."""
     return a[0] == b[0] and a[2].tobytes() == b[2].tobytes()
+
+
+def same_geometry(system: System, other: System) -> bool:
+    """Whether two systems have one structure and the same constraint equations, limits and ranges of tables.
+
+    They may differ in masses, inertias, rotors, gravity and forces. Every body of the other one has inertia against
+    every motion: rank and plan, once decided for one of them, then hold for both.
+    """
+    if system is other:
+        return True
+    a, b, m = system.model, other.model, system.mechanism
+    places = ["cut_frames", "base_pose", "factor", "reader_angle"]
+    places += ["constants"] if m.constraints or m.drivers or m.base else []  # else they are those of forces
+    return (
+        system.ints is other.ints
+        and all(np.array_equal(getattr(a, name), getattr(b, name)) for name in places)
+        and np.array_equal(a.body[:, rec.OFFSET :], b.body[:, rec.OFFSET :])
+        and (system.limits, system.at_limit, system.unsupported) == (other.limits, other.at_limit, other.unsupported)
+        and all(_same_range(x, y) for x, y in zip(system.tables, other.tables, strict=True))
+        and not any_singular(list(zip(b.body[:, rec.MASS], other.mass_centres, other.inertias))[system.n_bases :])
+        and bool(np.array_equal(a.armature == 0.0, b.armature == 0.0))
+    )
+
+
+def _same_range(a: TableUse, b: TableUse) -> bool:
+    x, y = a.lookup, b.lookup
+    return np.array_equal(x.knots, y.knots) and np.array_equal(x.corners, y.corners) and x.outside == y.outside
 
 
 # --------------------------------------------------------------------------------- what a part refers to

@@ -88,12 +88,18 @@ class Elimination:
     def _use(self, plan: EliminationPlan) -> None:
         self.plan = plan
         ints, floats, size = (plan.ints, plan.floats, plan.work) if self._add is None else self._add(plan)
-        self.arrays = (ints, floats, np.zeros(size))
+        self.arrays = (ints, np.array(floats), np.zeros(size))  # a copy: other numbers may be written into it
         self.work: rec.Work = opened(rec.open_work, ints, self.arrays[2])
         self.views: layout.EliminationWork = opened(layout.open_elimination, ints, self.arrays[2])
 
     def _replan(self, rows: dict[str, list[int]] | None = None) -> None:
         self._use(self._planned(self.plan.forest.severed, rows))
+
+    def use_numbers(self, system: System) -> None:
+        """Continue with another system: plans are alike, rows are the same functions of time and coordinates."""
+        if system is not self.system:
+            self.system, self.plan = system, with_numbers_of(system, self.plan)
+            self.arrays[1][: len(self.plan.floats)] = self.plan.floats
 
     def set_state(self, t: float, q: Any, v: Any) -> None:
         """Write a state into the work array."""
