@@ -103,6 +103,13 @@ class FixedSolver(Solver):
         """Compute at a state; False where rank or rows are, or may be, others there than where it was prepared."""
 
     @abstractmethod
+    def use_numbers(self, system: System) -> None:
+        """Continue with another system of the same structure and constraint equations: other masses, forces, gravity.
+
+        It must have inertia against every motion of the tree, see :func:`loopdyn.system.variation.same_geometry`.
+        """
+
+    @abstractmethod
     def found(self, full: bool) -> Array | Solution:
         """Result of the last successful attempt: the accelerations, or the whole solution."""
 
@@ -160,6 +167,10 @@ class SolverKernels:
         Choice of independent speeds, if the solver has one.
     monitor : SingularityMonitor, optional
         Singularity indicator, and steps through singular poses, if the solver has them.
+    refer_to : callable, optional
+        ``refer_to(system, state)`` makes another state the first of a run without choosing again, if a
+        :class:`FixedSolver` of the method has told that the choices hold there. The system may have other numbers, see
+        :meth:`FixedSolver.use_numbers`.
     """
 
     accelerate: Any
@@ -173,6 +184,7 @@ class SolverKernels:
     choices: Choices | None = None
     coordinates: CoordinateChoice | None = None
     monitor: SingularityMonitor | None = None
+    refer_to: Callable[[System, State], None] | None = None
 
 
 class Choices(Protocol):

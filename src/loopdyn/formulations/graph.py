@@ -102,7 +102,17 @@ class GraphSolver(Solver):
     @property
     def kernels(self) -> SolverKernels:
         """Its kernels, for compiled loops."""
-        return SolverKernels(accelerate, correct, *self.elimination.arrays, self.explain, choices=self)
+        arrays = self.elimination.arrays
+        return SolverKernels(accelerate, correct, *arrays, self.explain, choices=self, refer_to=self.refer_to)
+
+    def use_numbers(self, system: System) -> None:
+        """Continue with another system of the same structure and constraint equations."""
+        self.elimination.use_numbers(system)
+
+    def refer_to(self, system: System, state: State) -> None:
+        """Make a state, perhaps of a system with other numbers, the first of a run without choosing again."""
+        self.use_numbers(system)
+        self.elimination.refer_to(state)
 
     def choose_again(self) -> SolverKernels:
         """Choose rows again at the state in the work array, where the present ones have become weak."""

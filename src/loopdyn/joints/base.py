@@ -30,6 +30,7 @@ the angle between universal axes).
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
@@ -246,12 +247,30 @@ class AxisJoint(Joint):
 
     def axes(self, r: Resolver, element: str, path: Path) -> tuple[Array, tuple[float, float]]:
         """Frame with the axis as z."""
-        return perpendicular_frame(r.direction(self.axis, element, (*path, "axis"))), (0.0, 0.0)
+        return axis_frame(r.direction(self.axis, element, (*path, "axis"))), (0.0, 0.0)
 
     @staticmethod
     def axes_in_frame(par: tuple[float, float]) -> dict[str, Array]:
         """The axis is z."""
         return {"axis": np.array([0.0, 0.0, 1.0])}
+
+
+def axis_frame(axis: Array) -> Array:
+    """Frame of :func:`perpendicular_frame` for an axis alone, read-only: joints of a model share few axes.
+
+    Examples
+    --------
+    >>> axis_frame(np.array([0.0, 0.0, 2.0]))[2]
+    array([0., 0., 1.])
+    """
+    return _axis_frame(axis.tobytes())
+
+
+@lru_cache(maxsize=1024)
+def _axis_frame(axis: bytes) -> Array:
+    frame = perpendicular_frame(np.frombuffer(axis))
+    frame.flags.writeable = False
+    return frame
 
 
 def turn_about_z(E: Array) -> float:

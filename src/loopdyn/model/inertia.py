@@ -10,6 +10,7 @@ import math
 import os
 import struct
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path as FilePath
 from typing import Annotated, Any, ClassVar
 
@@ -18,9 +19,8 @@ from numpy.typing import NDArray
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from loopdyn.errors import ModelError, Problem
-from loopdyn.joints.base import Rotation, RotationField
+from loopdyn.joints.base import Rotation, RotationField, axis_frame
 from loopdyn.quantities.units import Path, Resolver, Scalar, Spec, Units, Vec3
-from loopdyn.spatial.rotations import perpendicular_frame
 
 Array = NDArray[np.float64]
 MassProperties = tuple[float, Array, Array]  # mass, centre of mass (3), inertia about it (3, 3)
@@ -235,8 +235,15 @@ class PlanarInertia(Spec):
         c = r.vector(self.com, "length", element, (*path, "com"))
         izz = r.scalar(self.izz, "inertia", element, (*path, "izz"))
         n = r.direction(self.normal, element, (*path, "normal"))
-        frame = perpendicular_frame(n)
-        return m, c, frame.T @ np.diag([izz / 2, izz / 2, izz]) @ frame
+        return m, c, _disc(izz, n.tobytes())
+
+
+@lru_cache(maxsize=4096)  # models are compiled again with other dimensions
+def _disc(izz: float, normal: bytes) -> Array:
+    frame = axis_frame(np.frombuffer(normal))
+    inertia: Array = frame.T @ np.diag([izz / 2, izz / 2, izz]) @ frame
+    inertia.flags.writeable = False
+    return inertia
 
 
 class Principal(Spec):

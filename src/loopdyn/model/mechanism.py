@@ -91,6 +91,22 @@ PARTS = {
 }
 
 
+ELEMENTS = ("bodies", "joints", "constraints", "drivers", "forces", "base")  # sections of parts that are data
+
+
+class Structures(dict[Any, Any]):
+    """Structures that were compiled from a mechanism and its copies with other parameters, which share this object.
+
+    Filled by :func:`loopdyn.system.variation.build_by`. Neither a copy nor what pickle reads has them.
+    """
+
+    def __deepcopy__(self, memo: Any) -> Structures:
+        return Structures()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Structures, ()
+
+
 class Mechanism(BaseModel):
     """Description of a mechanism.
 
@@ -134,6 +150,7 @@ class Mechanism(BaseModel):
     user_constraints: dict[str, UserConstraint] = Field(default={}, exclude=True)
 
     _source: Any = PrivateAttr(default=None)  # the file it came from: lines for messages, comments for saving
+    _structures: Structures | None = PrivateAttr(default=None)
 
     def __init__(self, name: str = "mechanism", **data: Any) -> None:
         try:
@@ -359,13 +376,50 @@ class Mechanism(BaseModel):
         >>> m.with_(crank=0.6).parameters
         {'crank': 0.6}
         """
+        if self._structures is None:
+            self._structures = Structures()
+        other = self.snapshot()
+        other._structures = self._structures
+        other._override(parameters)
+        return other
+
+    def sharing_parts(self, parts: Mapping[str, Mapping[str, Any]], parameters: Mapping[str, Any]) -> Mechanism:
+        """Copy with overridden parameters; `parts`: those of :meth:`parts_to_copy`, all others are shared."""
+        other = self.model_copy()
+        for section in (*ELEMENTS, "user_forces", "user_constraints"):
+            other.__dict__[section] = dict(getattr(self, section))
+        for section, some in parts.items():
+            other.__dict__[section].update((name, own_copy(part)) for name, part in some.items())
+        other.__dict__["start"] = own_copy(self.start)
+        other._override(parameters)
+        return other
+
+    def parts_to_copy(self) -> dict[str, dict[str, Any]]:
+        """Parts by section and name that have inner dicts or lists, which two mechanisms must not share."""
+        found: dict[str, dict[str, Any]] = {}
+        for section in ELEMENTS:
+            every = getattr(self, section)
+            found[section] = {name: part for name, part in every.items() if own_copy(part) is not part}
+        return found
+
+    def _override(self, parameters: Mapping[str, Any]) -> None:
         unknown = [name for name in parameters if name not in self.parameters]
         if unknown:
             raise ModelError(
                 Problem(f"parameter '{n}'", "there is no such parameter", nearest(n, self.parameters)) for n in unknown
             )
-        other = copy.deepcopy(self)
-        other.parameters = {**self.parameters, **parameters}
+        self.parameters = {**self.parameters, **parameters}
+
+    def snapshot(self) -> Mechanism:
+        """Copy that later changes of this mechanism do not reach; parts that nobody can change are shared."""
+        other = self.model_copy()
+        for section in ELEMENTS:
+            other.__dict__[section] = {name: own_copy(part) for name, part in getattr(self, section).items()}
+        for section in ("user_forces", "user_constraints"):  # of functions, which may be objects
+            other.__dict__[section] = copy.deepcopy(getattr(self, section))
+        other.__dict__["parameters"] = dict(self.parameters)
+        other.__dict__["start"] = own_copy(self.start)
+        other._structures = None
         return other
 
     # ------------------------------------------------------------------------------------------- freezing
@@ -400,10 +454,10 @@ class Mechanism(BaseModel):
         >>> system.topology.free_roots, system.topology.cuts
         (('platform',), ('S1', 'S2', 'S3', 'S4', 'S5', 'S6'))
         """
-        from loopdyn.system.builder import build_or_explain
+        from loopdyn.system.variation import build_by
 
         self._require_parts()
-        system = build_or_explain(self, cuts, free)
+        system = build_by(self._structures, self, cuts, free)
         for text in system.warnings:
             warn(f"{self.name}: {text}")
         return system
@@ -441,6 +495,29 @@ class Mechanism(BaseModel):
         from loopdyn.io.yaml import save
 
         save(self, path)
+
+
+def own_copy(part: Any) -> Any:
+    """Copy of a part of a model whose inner dicts and lists are its own; the part itself if it has none.
+
+    Examples
+    --------
+    >>> part = Start()
+    >>> own_copy(part) == part, own_copy(part).q is part.q
+    (True, False)
+    """
+    if isinstance(part, BaseModel):
+        copies = {name: own_copy(value) for name, value in part.__dict__.items() if not isinstance(value, _FIXED)}
+        changed = {name: value for name, value in copies.items() if value is not part.__dict__[name]}
+        return part.model_copy(update=changed) if changed else part
+    if isinstance(part, tuple):
+        inside = [own_copy(x) for x in part if not isinstance(x, _FIXED)]
+        same = all(a is b for a, b in zip(inside, (x for x in part if not isinstance(x, _FIXED)), strict=True))
+        return part if same else tuple(own_copy(x) for x in part)
+    return part if isinstance(part, _FIXED) else copy.deepcopy(part)
+
+
+_FIXED = (float, str, int, type(None))
 
 
 def name_problem(kind: str, name: Any) -> Problem | None:

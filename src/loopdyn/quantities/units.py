@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import struct
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Annotated, Any, ClassVar
@@ -20,7 +21,7 @@ from pydantic_core import PydanticCustomError, core_schema
 
 from loopdyn.errors import ExpressionError, ModelError, Problem
 from loopdyn.errors import Path as Path
-from loopdyn.quantities.expressions import Expression, Lookup, parse
+from loopdyn.quantities.expressions import Expression, Lookup, parsed
 from loopdyn.quantities.wording import describe, explain, nearest
 
 # ------------------------------------------------------------------------------------- types of fields
@@ -208,7 +209,17 @@ def _factors(units: Units) -> dict[str, float]:
 
 # --------------------------------------------------------------------------------------------- resolver
 
-_parse = lru_cache(maxsize=4096)(parse)
+
+@lru_cache(maxsize=1024)
+def _unit_vector(numbers: bytes) -> NDArray[np.float64] | None:
+    """Unit vector along three plain numbers, read-only; None if it has to be looked at more closely."""
+    v = np.frombuffer(numbers)
+    length = math.sqrt(float(v @ v))
+    if not 0.0 < length <= LARGEST:
+        return None
+    found: NDArray[np.float64] = v / length
+    found.flags.writeable = False
+    return found
 
 
 class Resolver:
@@ -244,7 +255,7 @@ class Resolver:
     def expression(self, text: str, element: str, path: Path) -> Expression | None:
         """Parse a formula; None, with the problem recorded, if it cannot be read."""
         try:
-            return _parse(text)
+            return parsed(text)
         except ExpressionError as error:
             self.problem(element, str(error), path=path)
             return None
@@ -276,14 +287,20 @@ class Resolver:
 
     def vector(self, value: Sequence[float | str], dimension: str, element: str, path: Path) -> NDArray[np.float64]:
         """SI values of a list of numbers or formulas."""
-        found, factor = list[float](), self._factors[dimension]
+        factor, numbers = self._factors[dimension], []
         for i, x in enumerate(value):
-            plain = isinstance(x, float) and abs(x) <= LARGEST
-            found.append(x * factor if plain else self.scalar(x, dimension, element, (*path, i)))  # type: ignore[operator]
-        return np.array(found)
+            if isinstance(x, float) and -LARGEST <= x <= LARGEST:
+                numbers.append(x * factor)
+            else:
+                numbers.append(self.scalar(x, dimension, element, (*path, i)))
+        return np.array(numbers)
 
     def direction(self, value: Sequence[float | str], element: str, path: Path) -> NDArray[np.float64]:
         """Unit vector along `value`; a zero axis is a problem."""
+        if all(type(x) is float for x in value):
+            known = _unit_vector(struct.pack("3d", *value))
+            if known is not None:
+                return known
         v = self.vector(value, "number", element, path)
         length = math.sqrt(float(v @ v))
         if length == 0.0:

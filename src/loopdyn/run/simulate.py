@@ -121,10 +121,10 @@ def simulate(
     ('finished', True, True)
     """
     begin = time.perf_counter()
-    start, end = _span(t_span)
+    start, end = span_of(t_span)
     system = system.for_state(state)
     first = State(start, np.array(state.q, float), np.array(state.v, float))
-    times = _times(t_eval, start, end)
+    times = output_grid(t_eval, start, end)
     check_settings(rtol, atol, drift)
     events = with_limits_of_model(system, events)
     method = chosen(formulation)
@@ -203,7 +203,8 @@ def _settings(method: Formulation, stepper: Stepper, rtol: float, atol: float | 
 # ------------------------------------------------------------------------------------------------- arguments
 
 
-def _span(t_span: tuple[float, float]) -> tuple[float, float]:
+def span_of(t_span: tuple[float, float]) -> tuple[float, float]:
+    """First and last time of a run, s; raises if there is no time between them."""
     span = np.asarray(t_span, float)
     if span.shape != (2,) or not np.isfinite(span).all() or not span[1] > span[0]:
         raise LoopdynError(f"t_span is {t_span}. Give the first and the last time in s, the last one being later.")
@@ -236,7 +237,8 @@ def output_times(start: float, end: float, every: float) -> Array:
     return times if times[-1] > end - 1e-9 * every else np.array([*times, end])
 
 
-def _times(t_eval: ArrayLike | None, start: float, end: float) -> Array:
+def output_grid(t_eval: ArrayLike | None, start: float, end: float) -> Array:
+    """Output times of a run, s: those given, or as many as are usual for the span."""
     if t_eval is None:
         return np.linspace(start, end, 1 + int(np.clip(np.ceil((end - start) / INTERVAL), FEWEST, MOST)))
     times = np.array(t_eval, float)
@@ -265,4 +267,4 @@ def check_settings(rtol: float, atol: float | None, drift: Any) -> None:
         raise LoopdynError(f"there is no drift control '{drift}'. {nearest(str(drift), DRIFTS)}")
 
 
-__all__ = ["check_settings", "output_times", "simulate"]
+__all__ = ["check_settings", "output_grid", "output_times", "simulate", "span_of"]

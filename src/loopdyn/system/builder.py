@@ -35,8 +35,8 @@ from loopdyn.system.spanning_tree import (
     supported_forest,
 )
 from loopdyn.system.support import any_singular, unsupported_bodies
-from loopdyn.system.suspicions import Placed, gravity_note, suspicions
-from loopdyn.system.system import JointData, Pose, System, TableUse, compose
+from loopdyn.system.suspicions import Placed, adrift, gravity_note, suspicions
+from loopdyn.system.system import Asked, JointData, Pose, System, TableUse, compose
 from loopdyn.system.topology import Topology
 from loopdyn.system.uncollected import collector_paused
 
@@ -88,13 +88,12 @@ def build(
     default all that an element depends on and whose full turns do not follow from the tree.
     """
     try:
-        builder = _Builder(m)
-        return builder.build(cuts, free, counted)
+        return Builder(m).build(cuts, free, counted)
     except ModelError as error:
         raise ModelError(m.locate(error.problems)) from None
 
 
-class _Builder:
+class Builder:
     """Collects the data of `build` in the order in which it becomes known; bodies are numbered as in `names`."""
 
     def __init__(self, m: Mechanism):
@@ -104,7 +103,6 @@ class _Builder:
         self.names = [GROUND, *moved, *(b for b in m.bodies if b not in m.base)]
         self.rows = {name: k for k, name in enumerate(self.names)}
         self.n_bases = 1 + len(moved)
-        self.warnings: list[str] = []
         self._q_at: dict[type[Joint], Array] = {}
 
     def build(
@@ -115,26 +113,22 @@ class _Builder:
         self.poses = [self._pose(name) for name in self.names]
         self.masses = [self._mass(name) for name in self.names]
         self.joints = self._joints()
-        self.armature = {name: self._armature_of(joint) for name, joint in self.joints.items()}
+        self.armatures = {name: self._armature_of(joint) for name, joint in self.joints.items()}
         self._raise()
-        self.warnings += self._suspicions()
+        ends = [(j.parent, j.child) for j in self.joints.values()]
+        self.adrift = list(adrift(self.m, self.names, self.n_bases, ends))
+        self.suspicious = self._suspicions()
         self.limits = self._limits()
         self.topology = self._topology(cuts, free)
         self.placement = Placement(self.r, self.topology, self.joints, self.poses, self.masses)
-        forces = self._forces()
+        self.forces = self._forces()
         self._constraints()
-        base_programs = self._base_programs()
-        start = self._start()
-        at_limit = self._at_limit(self.limits)
-        gravity = self.r.vector(self.m.gravity, "acceleration", "mechanism", ("gravity",))
-        self.warnings += [*gravity_note(gravity), *self.r.notes]
+        self.base_programs = self._base_programs()
+        self.start = self._start()
+        self.at_limit = self._at_limit(self.limits)
+        self.gravity = self._gravity()
         self._raise()
-        ints, floats, own = self._freezer(forces, base_programs, gravity).freeze(counted)
-        if own and any(program is not None for line in base_programs for program in line[3:]):
-            self.warnings.append(
-                f"full turns of {', '.join(own)} of cut joints, on which elements depend, are counted "
-                "in runs only, since a base turns. For other analyses beyond half a turn cut other joints: cuts=[...]."
-            )
+        ints, floats, own = self.freezer().freeze(counted)
         return System(
             name=self.m.name,
             mechanism=self.m,
@@ -149,32 +143,42 @@ class _Builder:
             holonomic=np.array([holonomic for _, _, holonomic in self.row_list], bool),
             forces=tuple(self.m.forces),
             limits=self.limits,
-            at_limit=at_limit,
-            start=start,
-            warnings=tuple(self.warnings),
-            tables=self._tables(),
+            at_limit=self.at_limit,
+            start=self.start,
+            warnings=self.warnings(own),
+            tables=self.tables(),
             unsupported=self.unsupported,
             reference_poses=tuple(self.placement.poses),
             ints=ints,
             floats=floats,
+            asked=Asked(cuts if cuts is None or isinstance(cuts, str) else tuple(cuts), tuple(free), counted),
         )
 
-    def _freezer(
-        self, forces: list[tuple[Force, Record]], base_programs: list[list[Program | None]], gravity: Array
-    ) -> Freezer:
+    def warnings(self, own: Sequence[str]) -> tuple[str, ...]:
+        """Warnings about legal but suspicious values; `own`: angles of cut joints that are coordinates."""
+        found = [*self.suspicious, *gravity_note(self.gravity), *self.r.notes]
+        if own and any(program is not None for line in self.base_programs for program in line[3:]):
+            found.append(
+                f"full turns of {', '.join(own)} of cut joints, on which elements depend, are counted "
+                "in runs only, since a base turns. For other analyses beyond half a turn cut other joints: cuts=[...]."
+            )
+        return tuple(found)
+
+    def freezer(self) -> Freezer:
+        """Everything that was resolved, to be written into arrays."""
         joints = self.placement.joints
         return Freezer(
             self.placement,
             self.n_bases,
             [joints[self.topology.edges[k].name] for k in self.topology.cut_edges],
-            forces,
+            self.forces,
             self.pairs,
             self.linear,
             len(self.row_list),
             sum(len(user.rows) for user in self.m.user_constraints.values()),
-            base_programs,
-            gravity,
-            self._armature(),
+            self.base_programs,
+            self.gravity,
+            self.armature(),
             list(self.read),
         )
 
@@ -185,7 +189,8 @@ class _Builder:
         ends = np.array([(j.parent, j.child) for j in joints], np.int64).reshape(-1, 2)
         at = np.array([j.M[0] for j in joints]).reshape(-1, 3)
         placed = Placed(list(self.joints), ends, p[ends[:, 1]] + np.einsum("nij,nj->ni", R[ends[:, 1]], at))
-        return list(suspicions(self.m, self.names, self.n_bases, centres, self.masses, placed))
+        found = suspicions(self.m.units, self.names, self.n_bases, centres, self.masses, placed)
+        return [*found, *self.adrift]
 
     def _raise(self) -> None:
         if self.r.problems:
@@ -333,7 +338,7 @@ class _Builder:
                 len(j.spec.speeds),
                 loaded=j.name in loaded,
                 read=j.name in read,
-                rotor=j.spec.armature is not None and bool(self.armature[j.name].any()),
+                rotor=j.spec.armature is not None and bool(self.armatures[j.name].any()),
             )
             for j in self.joints.values()
         )
@@ -341,7 +346,7 @@ class _Builder:
         unsupported = None
         if any_singular(self.masses[self.n_bases :]):
             joints = list(self.joints.values())
-            rotors = list(self.armature.values())
+            rotors = list(self.armatures.values())
             unsupported = unsupported_bodies(joints, rotors, self.masses, self.poses)
         if cuts is None:
             forest = shallow_forest(self.names, edges, adjacency(len(self.names), edges), self.n_bases, roots)
@@ -418,7 +423,8 @@ class _Builder:
         hint = f"List it in loopdyn/{package}/dispatch.py."
         self.r.problem(element, f"its type '{kind}' is not known to the kernels", hint, path)
 
-    def _tables(self) -> tuple[TableUse, ...]:
+    def tables(self) -> tuple[TableUse, ...]:
+        """Laws that are tables."""
         number = {f"force '{name}'": n for n, name in enumerate(self.m.forces)}
         return tuple(TableUse(element, of, x, number.get(element, -1)) for element, of, x in self.r.tables)
 
@@ -499,12 +505,12 @@ class _Builder:
             found[:] = np.where(ball or np.array(spec.speeds) == suffix, x, found)
         return found
 
-    def _armature(self) -> Array:
+    def armature(self) -> Array:
         """Armature of each speed of the tree, kg m^2 or kg."""
         found = np.zeros(len(self.placement.v_labels))
         for j in self.placement.joints.values():
-            if j.in_tree and j.name in self.armature:
-                found[j.v0 : j.v0 + len(j.spec.speeds)] = self.armature[j.name]
+            if j.in_tree and j.name in self.armatures:
+                found[j.v0 : j.v0 + len(j.spec.speeds)] = self.armatures[j.name]
         return found
 
     def _limits(self) -> dict[str, tuple[float, float]]:
@@ -543,6 +549,9 @@ class _Builder:
                     self.r.problem(element, f"'rebound' is {mode:g}", "Give a number from 0 to 1.", path)
             found |= {label: mode for label in limits if element_of(label) == name}
         return found
+
+    def _gravity(self) -> Array:
+        return self.r.vector(self.m.gravity, "acceleration", "mechanism", ("gravity",))
 
     def _start(self) -> tuple[dict[str, float], dict[str, float]]:
         """Start values of tree and cut joints in SI, by label."""

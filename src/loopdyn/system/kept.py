@@ -16,6 +16,11 @@ MOST = 8
 class Kept:
     """Store of everything prepared for one system: it lives as long as the system does, and has a bounded size.
 
+    Parameters
+    ----------
+    origin : System, optional
+        System of the same structure with other numbers, whose plans can be used again.
+
     Examples
     --------
     >>> kept = Kept()
@@ -23,7 +28,8 @@ class Kept:
     (9, 9)
     """
 
-    def __init__(self) -> None:
+    def __init__(self, origin: Any = None) -> None:
+        self.origin = origin
         self._found: dict[str, dict[Hashable, Any]] = {}
         self._lock = Lock()
 

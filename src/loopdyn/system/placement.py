@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import copy
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -91,6 +93,42 @@ class Placement:
         for number, k in enumerate(topology.cut_edges):
             j = self.joints[edges[k].name]
             self.joints[j.name] = j.placed(row, cut=number)
+
+    def with_numbers(
+        self,
+        r: Resolver,
+        topology: Topology,
+        joints: Mapping[str, JointData],
+        poses: Sequence[Pose],
+        masses: Sequence[MassProperties],
+        new_joints: Collection[str],
+        new_masses: Collection[int],
+    ) -> Placement:
+        """Placement of the same structure with other numbers; joints and masses that are not `new` are as before."""
+        other = copy.copy(self)
+        other.__dict__.pop("labels", None)  # they refer to joints
+        other.r, other.own, other.joints = r, list(self.own), dict(self.joints)
+        other.body_data, other.tree = self.body_data.copy(), self.tree.copy()
+        names, forest = topology.names, topology.forest
+        other.poses = [poses[k] for k in (*range(topology.n_bases), *forest.order)]
+        for name in new_joints:
+            old = self.joints[name]
+            rows = {"parent": old.parent, "child": old.child, "body": old.body}
+            at = rows | {"q0": old.q0, "v0": old.v0, "cut": old.cut}
+            other.joints[name] = replace(joints[name], **at)  # type: ignore[arg-type]
+        moved = set()
+        for i, b in enumerate(forest.order, topology.n_bases):
+            k, p = forest.joint[b], int(self.tree[i, rec.PARENT])
+            if k < 0:
+                root = _free_root(b, names[b], poses[b])
+                other.joints[root.name] = replace(self.joints[root.name], q_reference=root.q_reference)
+            elif p in moved or topology.edges[k].name in new_joints:
+                joint = other.joints[topology.edges[k].name]
+                other._place_body(i, p, joint, reverse=joint.child != i)
+                moved.add(i)
+        if moved or new_masses:
+            other._mass_data([masses[b] for b in (*range(topology.n_bases), *forest.order)])
+        return other
 
     def _place_body(self, i: int, p: int, joint: JointData, reverse: bool) -> None:
         spec = joint.spec

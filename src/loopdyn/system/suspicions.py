@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -33,13 +33,18 @@ HEAVY, LIGHT = 1e7, 1e-12  # kg: a bucket-wheel excavator has 1.4e7, a comb driv
 
 
 def suspicions(
-    m: Mechanism, names: Sequence[str], n_bases: int, centres: Array, masses: Sequence[MassProperties], joints: Placed
+    units: Units,
+    names: Sequence[str],
+    n_bases: int,
+    centres: Array,
+    masses: Sequence[MassProperties],
+    joints: Placed,
 ) -> Iterator[str]:
-    """Warnings about suspicious values.
+    """Warnings about suspicious numbers.
 
     Parameters
     ----------
-    m : Mechanism
+    units : Units
     names : list of str
         Bodies, the bases first.
     n_bases : int
@@ -49,10 +54,9 @@ def suspicions(
         Mass properties of the bodies.
     joints : Placed
     """
-    yield from _lengths(m.units, names, n_bases, joints)
+    yield from _lengths(units, names, n_bases, joints)
     yield from _far_joints(names, n_bases, centres, masses, joints)
     yield from _masses(names, n_bases, masses)
-    yield from _adrift(m, names, n_bases, joints)
 
 
 def gravity_note(gravity: Array) -> Iterator[str]:
@@ -117,7 +121,7 @@ def _masses(names: Sequence[str], n_bases: int, masses: Sequence[MassProperties]
             yield f"body '{name}' has a mass of {mass:.4g} kg, which no machine has. Check its mass, or its density."
 
 
-def _adrift(m: Mechanism, names: Sequence[str], n_bases: int, joints: Placed) -> Iterator[str]:
+def adrift(m: Mechanism, names: Sequence[str], n_bases: int, joints: Iterable[tuple[int, int]]) -> Iterator[str]:
     """Warnings about bodies not connected to the ground, in a mechanism that is."""
     row = {name: k for k, name in enumerate(names)}
     leader = [0 if k < n_bases else k for k in range(len(names))]  # of the same group, a lower row; bases are held
@@ -134,7 +138,7 @@ def _adrift(m: Mechanism, names: Sequence[str], n_bases: int, joints: Placed) ->
         for g in groups:
             leader[g] = min(groups)
 
-    for ends in joints.ends.tolist():
+    for ends in joints:
         join(ends)
     standing = any(group(k) == 0 for k in range(n_bases, len(names)))
     for part in (*m.constraints.values(), *m.forces.values()):

@@ -6,14 +6,14 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from loopdyn.engine import records as rec
 from loopdyn.engine.layout import opened
-from loopdyn.errors import LoopdynError, ModelError, Problem
+from loopdyn.errors import LoopdynError, ModelError, Problem, warn
 from loopdyn.joints import Joint
 from loopdyn.model.mechanism import Mechanism
 from loopdyn.quantities.expressions import Lookup
@@ -102,6 +102,14 @@ class TableUse:
         return f"{end}; the value at its end is held. Add points, or choose outside: extend | error."
 
 
+class Asked(NamedTuple):
+    """Choices with which a mechanism was compiled, see :func:`loopdyn.system.builder.build`."""
+
+    cuts: tuple[str, ...] | str | None = None
+    free: tuple[str, ...] = ()
+    counted: Sequence[str] | None = None
+
+
 @dataclass(frozen=True)
 class JointData:
     """Joint of a compiled system: its frames, and the indices of its coordinates or rows."""
@@ -185,6 +193,8 @@ class System:
         Rows that are zero in this system: they are left open within a tolerance.
     exact : System or None
         The system with these rows.
+    asked : Asked
+        Choices with which it was compiled.
     """
 
     name: str
@@ -210,6 +220,7 @@ class System:
     floats: Array = field(repr=False)
     tolerated: Tolerated | None = field(default=None, repr=False)
     exact: System | None = field(default=None, repr=False)
+    asked: Asked = field(default=Asked(), repr=False)
 
     @cached_property
     def kept(self) -> Kept:
@@ -248,6 +259,43 @@ class System:
             return self
         left = tuple(row for row in other.tolerated.rows if row in self.constraint_rows)
         return self.tolerating(replace(other.tolerated, rows=left))
+
+    def with_parameters(self, **parameters: Any) -> System:
+        """System of the same mechanism with overridden parameters: other numbers, same structure.
+
+        Equal to ``mechanism.with_(...).compile()`` with the same cuts, but faster: tree, labels, integers and plans are
+        shared, only numbers that depend on the parameters are computed. Where the structure changes with them, the
+        mechanism is compiled in full. Rows that this system leaves open within a tolerance are rows of the new one.
+
+        Parameters
+        ----------
+        **parameters : float or str
+            New values by name, in the units of the model.
+
+        Raises
+        ------
+        ModelError
+            If there is no such parameter, or the mechanism is wrong with this value, as :meth:`Mechanism.compile`.
+
+        Warns
+        -----
+        LoopdynWarning
+            For legal but suspicious values.
+
+        Examples
+        --------
+        >>> import loopdyn as ld
+        >>> system = ld.library.four_bar().compile()
+        >>> longer = system.with_parameters(crank=0.35)
+        >>> longer.mechanism.parameters["crank"], longer.topology is system.topology
+        (0.35, True)
+        """
+        from loopdyn.system.variation import with_parameters
+
+        made = with_parameters(self, parameters)
+        for text in made.warnings:
+            warn(f"{self.name}: {text}")
+        return made
 
     @cached_property
     def row_elements(self) -> tuple[str, ...]:

@@ -184,6 +184,18 @@ def plan_elimination(
         return _freeze(system, forest, pattern or _pattern(forest))
 
 
+def plans_alike(system: System, other: System) -> bool:
+    """Whether all plans of two systems of one structure are the same: numbers decide only what may be severed."""
+    return system.ints is other.ints and bool(np.array_equal(_severable(system), _severable(other)))
+
+
+def with_numbers_of(system: System, plan: EliminationPlan) -> EliminationPlan:
+    """Plan made for another system, with the numbers of this one, whose plans are alike."""
+    _, floats, _ = with_cuts(system, plan.forest.severed)
+    rest = np.zeros(len(plan.floats) - len(floats))
+    return replace(plan, system=system, floats=np.concatenate([floats, rest]))
+
+
 def _cheapest(system: System, sequence: Sequence[int]) -> tuple[SeveredForest, Pattern]:
     """The forest with the fewest operations among those of all `LIMITS`, and the pattern of its multipliers."""
     severable = _severable(system).tolist()

@@ -14,7 +14,7 @@ from loopdyn.engine.layout import Ints, opened
 from loopdyn.errors import SingularityError
 from loopdyn.loops.elimination import layout
 from loopdyn.loops.elimination.passes import CHOOSE_AGAIN, SINGULAR, accelerate, correct
-from loopdyn.loops.elimination.plan import EliminationPlan, plan_elimination
+from loopdyn.loops.elimination.plan import EliminationPlan, plan_elimination, plans_alike, with_numbers_of
 from loopdyn.system.system import State, System
 from loopdyn.tree.functions import no_inertia_in_tree
 
@@ -75,17 +75,31 @@ class Elimination:
         """A plan, kept with the system: structure and rows alone decide it."""
         of_rows = None if rows is None else tuple((name, tuple(some)) for name, some in rows.items())
         key = None if severed is None else frozenset(severed), of_rows
-        return self.system.kept.find("plan", key, lambda: plan_elimination(self.system, severed, rows))
+        system, origin = self.system, self.system.kept.origin
+
+        def make() -> EliminationPlan:
+            if origin is None or not system.kept.find("same plans", None, lambda: plans_alike(system, origin)):
+                return plan_elimination(system, severed, rows)
+            first = origin.kept.find("plan", key, lambda: plan_elimination(origin, severed, rows))
+            return with_numbers_of(system, first)
+
+        return system.kept.find("plan", key, make)
 
     def _use(self, plan: EliminationPlan) -> None:
         self.plan = plan
         ints, floats, size = (plan.ints, plan.floats, plan.work) if self._add is None else self._add(plan)
-        self.arrays = (ints, floats, np.zeros(size))
+        self.arrays = (ints, np.array(floats), np.zeros(size))  # a copy: other numbers may be written into it
         self.work: rec.Work = opened(rec.open_work, ints, self.arrays[2])
         self.views: layout.EliminationWork = opened(layout.open_elimination, ints, self.arrays[2])
 
     def _replan(self, rows: dict[str, list[int]] | None = None) -> None:
         self._use(self._planned(self.plan.forest.severed, rows))
+
+    def use_numbers(self, system: System) -> None:
+        """Continue with another system: plans are alike, rows are the same functions of time and coordinates."""
+        if system is not self.system:
+            self.system, self.plan = system, with_numbers_of(system, self.plan)
+            self.arrays[1][: len(self.plan.floats)] = self.plan.floats
 
     def set_state(self, t: float, q: Any, v: Any) -> None:
         """Write a state into the work array."""
@@ -129,11 +143,22 @@ class Elimination:
         if not keep.all():
             gone = set(self.plan.kept[~keep].tolist())
             self._replan({n.name: [r for r in n.rows if r not in gone] for n in self.plan.forest.nodes})
+        self.refer_to(state, count is not None)
+
+    def refer_to(self, state: State, decided: bool = True) -> None:
+        """Judge the rows that are kept, and from now on their pivots, by those at a state.
+
+        Raises
+        ------
+        SingularityError
+            If the rows are dependent there, and their number was decided.
+        """
         self.set_state(state.t, state.q, state.v)
+        self.keep_rows()
         self.run(accelerate)
         found = self.views.diagnostics
         self.reference = 0.0 if found[layout.DROPPED] > 0.0 else float(found[layout.SMALLEST_PIVOT])
-        if count is not None and self.reference < SINGULAR:
+        if decided and self.reference < SINGULAR:
             raise self._refusal(state.t, f"the smallest scaled pivot is {self.reference:.1e}")
         found[layout.WEAKEST_PIVOT] = max(CHOOSE_AGAIN * self.reference, SINGULAR)
 

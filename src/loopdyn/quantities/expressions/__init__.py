@@ -27,7 +27,7 @@ Decisions that hold everywhere:
   number is NaN there as well, so the complex step differentiates the same function.
 """
 
-from loopdyn.quantities.expressions.formulas import Expression, parse
+from loopdyn.quantities.expressions.formulas import Expression, parse, parsed
 from loopdyn.quantities.expressions.functions import CONSTANTS, FUNCTIONS, Function
 from loopdyn.quantities.expressions.machine import data_place, run_program
 from loopdyn.quantities.expressions.parameters import resolve_parameters
@@ -59,6 +59,7 @@ __all__ = [
     "data_program",
     "pack",
     "parse",
+    "parsed",
     "resolve_parameters",
     "run_program",
     "table_program",

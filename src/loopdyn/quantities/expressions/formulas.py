@@ -6,6 +6,7 @@ import math
 import operator
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 from loopdyn.errors import ExpressionError
@@ -45,6 +46,10 @@ def parse(text: str) -> Expression:
     return Expression(text, frozenset(str(token.value) for token in tokens if token.op == OP.VARIABLE), tokens)
 
 
+# The same formulas are read again with other values of their names.
+parsed = lru_cache(maxsize=4096)(parse)
+
+
 @dataclass(frozen=True)
 class Expression:
     """Parsed formula; made by :func:`parse`.
@@ -71,7 +76,8 @@ class Expression:
         ExpressionError
             If a name has no value, or the result is not a finite number.
         """
-        return self._folded({}, values).instructions[0][1]
+        found = self._number(values)
+        return self._folded({}, values).instructions[0][1] if found is None else found
 
     def program(
         self,
@@ -120,6 +126,36 @@ class Expression:
         """Error for a name that is not among the `known` ones."""
         hint = suggestion(str(token.value), {*known, *CONSTANTS}, "names")
         return refusal(self.text, token.column, f"unknown name '{token.value}'", hint)
+
+    @cached_property
+    def _steps(self) -> tuple[tuple[int, float | str, int], ...]:
+        """Tokens as operation, number or name, and number of operands."""
+        return tuple((t.op, t.value, OP.operand_count(t.op)) for t in self.tokens)
+
+    def _number(self, values: Mapping[str, float]) -> float | None:
+        """Value by the operations of :func:`_computed` alone; None where some part has no finite value.
+
+        Such a part may be the piece of a choice that is not used: :meth:`_folded` decides, and says what is wrong.
+        """
+        stack: list[float] = []
+        try:
+            for op, value, count in self._steps:
+                if op == OP.CONSTANT:
+                    x = float(value)
+                elif op == OP.VARIABLE:
+                    x = float(values[str(value)])
+                elif op == OP.WHERE:
+                    x = stack[-2] if stack[-3] else stack[-1]
+                else:
+                    x = float(_VALUE[op](*stack[-count:]))
+                if x - x != 0.0:  # NaN or infinite
+                    return None
+                if count:
+                    del stack[-count:]
+                stack.append(x)
+        except (ArithmeticError, ValueError, KeyError):
+            return None
+        return stack[0]
 
     def _folded(self, variables: Mapping[str, _Part], constants: Mapping[str, float], scale: float = 1.0) -> _Part:
         """Formula times `scale`, with its names resolved and its constant parts computed."""

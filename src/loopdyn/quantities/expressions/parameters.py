@@ -12,9 +12,9 @@ import numpy as np
 
 from loopdyn.errors import ExpressionError, ModelError, Problem
 from loopdyn.quantities.expressions import opcodes as OP
-from loopdyn.quantities.expressions.formulas import Expression, parse
+from loopdyn.quantities.expressions.formulas import Expression, parsed
 from loopdyn.quantities.expressions.functions import check_free
-from loopdyn.quantities.expressions.reading import refusal, suggestion
+from loopdyn.quantities.expressions.reading import Token, refusal, suggestion
 
 
 def resolve_parameters(
@@ -110,7 +110,7 @@ def _check_name(name: str) -> None:
 
 def _as_expression(value: object) -> Expression:
     if isinstance(value, str):
-        return parse(value)
+        return parsed(value)
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
         raise ExpressionError(f"{value!r} is neither a number nor a formula. Give one of the two")
     try:
@@ -119,7 +119,7 @@ def _as_expression(value: object) -> Expression:
         number = math.inf
     if not math.isfinite(number):
         raise ExpressionError(f"{number} is not a finite number. Give a finite one")
-    return parse(repr(number))
+    return Expression(repr(number), frozenset(), (Token(OP.CONSTANT, number + 0.0),))  # -0.0 is 0.0, as when read
 
 
 def _without_cycles(references: Mapping[str, list[str]], problems: list[Problem]) -> list[str]:
