@@ -267,22 +267,25 @@ class Run:
     @cached_property
     def joints(self) -> tuple[str, ...]:
         """Names of all joints that carry reactions, in the order of :attr:`wrench`."""
-        return tuple(name for name, j in self.system.absolute.joints.items() if not j.in_tree)
+        return tuple(self.system.mechanism.joints)
 
     @cached_property
     def _other_rows(self) -> dict[str, str]:
         """Rows of constraints and drivers of all phases, with the units of their loads."""
         found: dict[str, str] = {}
         for system in (self.system, *(system for system, _, _ in self.pieces)):
-            free = system.absolute
-            taken = sum(len(j.spec.rows_when_cut) for j in free.joints.values() if not j.in_tree)
-            units = ("N m" if d == "angle" else "N" for d in free.row_dimensions[taken:])
-            found |= dict(zip(free.constraint_rows[taken:], units, strict=True))
+            taken = sum(len(j.spec.rows_when_cut) for j in system.joints.values() if not j.in_tree)
+            units = ("N m" if d == "angle" else "N" for d in system.row_dimensions[taken:])
+            found |= dict(zip(system.constraint_rows[taken:], units, strict=True))
         return found
 
     @cached_property
     def data(self) -> xarray.Dataset:
-        """Dataset of all results with labels and units; reactions are computed on first access.
+        """Dataset of all results with labels and units.
+
+        A variable is computed when it is read: coordinates alone cost nothing, printing computes nothing, and
+        ``run.data.load()`` computes all. What is computed belongs to the Dataset: writing into it does not change the
+        run.
 
         Examples
         --------
