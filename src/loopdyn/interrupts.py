@@ -77,6 +77,38 @@ def deferred() -> Iterator[Stop]:
             signal.signal(signal.SIGINT, before)
 
 
+@contextlib.contextmanager
+def held() -> Iterator[None]:
+    """Hold a Ctrl-C back until the end of the block, where it takes effect as usual.
+
+    For calls of libraries that call Python back: what is raised there is printed and lost, and the library goes on
+    without the result. In threads other than the main one no Ctrl-C is raised.
+
+    Examples
+    --------
+    >>> try:
+    ...     with held():
+    ...         signal.raise_signal(signal.SIGINT)
+    ...         print("complete")
+    ... except KeyboardInterrupt:
+    ...     print("stopped")
+    complete
+    stopped
+    """
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(before):
+        yield
+        return
+    pressed: list[int] = []
+    signal.signal(signal.SIGINT, lambda number, frame: pressed.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if pressed:
+            signal.raise_signal(signal.SIGINT)
+
+
 def deferring(function: Callable[P, T]) -> Callable[P, T]:
     """Run a function inside :func:`deferred`, so that no Ctrl-C is raised in it.
 
@@ -98,4 +130,4 @@ def deferring(function: Callable[P, T]) -> Callable[P, T]:
     return wrapped
 
 
-__all__ = ["Stop", "deferred", "deferring"]
+__all__ = ["Stop", "deferred", "deferring", "held"]

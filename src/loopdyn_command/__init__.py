@@ -1,12 +1,35 @@
 """The command ``loopdyn``: it takes Ctrl-C from its first moment to its last, also while loopdyn is being imported."""
 
+import _thread
 import signal
 import sys
+import threading
+
+PRESS_AGAIN = 0.05  # s after which a Ctrl-C that was lost is repeated, in code that can raise by then
+
+
+def _press() -> None:
+    """Press Ctrl-C in the main thread, which a real signal also wakes where it waits."""
+    if hasattr(signal, "pthread_kill"):
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+    else:  # Windows
+        _thread.interrupt_main()
+
+
+def _repeat_ctrl_c(lost: "sys.UnraisableHookArgs") -> None:
+    """Repeat a Ctrl-C that came while an object was being deleted, where Python prints what is raised, and goes on."""
+    if lost.exc_type is KeyboardInterrupt:
+        again = threading.Timer(PRESS_AGAIN, _press)
+        again.daemon = True
+        again.start()
+    else:
+        sys.__unraisablehook__(lost)
 
 
 def main() -> None:
     """Run the command line; Ctrl-C outside of a command is answered in words, too, with the exit code 130."""
     said = "stopped by Ctrl-C before anything was done"
+    sys.unraisablehook = _repeat_ctrl_c
     try:
         from loopdyn.app.cli import main as run
 

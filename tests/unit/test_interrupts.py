@@ -17,7 +17,8 @@ from loopdyn.interrupts import deferred
 from loopdyn.studies import variants as sweeps
 
 LONG = 1e5  # seconds of motion that nobody waits for
-COMMAND = [sys.executable, "-c", "from loopdyn_command import main; main()"]
+# Python itself has a handler for Ctrl-C from here on; before, the system ends it
+COMMAND = [sys.executable, "-c", "from loopdyn_command import main; print('begins', flush=True); main()"]
 
 
 @pytest.fixture(autouse=True)
@@ -197,6 +198,30 @@ def test_ctrl_c_while_loopdyn_is_imported_is_answered_in_words():
     assert "Traceback" not in said
 
 
+DELETED = """
+import signal, time
+import loopdyn_command
+import loopdyn.app.cli
+
+class Deleted:
+    def __del__(self):
+        signal.raise_signal(signal.SIGINT)
+
+def command():
+    Deleted()
+    time.sleep(30)
+
+loopdyn.app.cli.main = command
+loopdyn_command.main()
+"""
+
+
+def test_ctrl_c_while_an_object_is_deleted_is_not_lost():
+    """Python prints what is raised there, and goes on."""
+    ended = subprocess.run([sys.executable, "-c", DELETED], capture_output=True, text=True, timeout=25)
+    assert (ended.returncode, ended.stderr) == (130, "stopped by Ctrl-C\n")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "words",
@@ -222,6 +247,7 @@ def test_a_real_ctrl_c_at_any_time_ends_a_command_in_words(tmp_path, table, word
         process = subprocess.Popen(
             [*COMMAND, *given], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
+        assert process.stdout.readline() == "begins\n"
         time.sleep(delay)
         process.send_signal(signal.SIGINT)
         _, said = process.communicate(timeout=60)

@@ -18,6 +18,7 @@ from loopdyn.loops.projection import project
 from loopdyn.system.kept import MOST, Kept
 from loopdyn.thresholds import CLOSED
 from loopdyn.tree import terms
+from loopdyn.tree.functions import TreeSolver
 
 SMALL = [name for name in ld.library.ALL if name != "random_mechanism"]
 Z = (0, 0, 1)
@@ -263,6 +264,19 @@ def test_threads_give_the_serial_results_bit_for_bit(name):
             assert all(np.array_equal(a, b) for a, b in zip(expected, found, strict=True))
     finally:
         sys.setswitchinterval(before)
+
+
+def test_a_solver_that_two_threads_use_at_once_raises():
+    """Kernels release the GIL: two threads would write to one work array, and both results would be wrong."""
+    system = ld.library.star_ladder(300).compile()
+    state = ld.assemble(system)
+    solvers = [ld.prepare(system, "graph", state), TreeSolver(system)]
+    for solve in solvers:
+        expected = np.array(getattr(solve(state.t, state.q, state.v), "a", solve(state.t, state.q, state.v)))
+        with solve._free, pytest.raises(ld.LoopdynError, match="two threads at once"):
+            solve(state.t, state.q, state.v)
+        found = solve(state.t, state.q, state.v)  # it is free again
+        assert np.array_equal(getattr(found, "a", found), expected)
 
 
 def test_copies_and_pickles_do_not_carry_what_is_kept():

@@ -11,8 +11,8 @@ where it is optimised again. Here
 * an argument that is a literal is typed by its class: one compilation serves ``f(x, 1)`` and ``f(x, 2)``.
 
 Numba's configuration and the functions that users compile are left alone: all of this is the pipeline, dispatcher and
-library classes of our own functions. This module is the only one that relies on Numba's internals, with the types of
-`jit.window`; `tests/unit/test_compiler.py` tests each.
+library classes of our own functions. This module, `engine.libraries` and the types of `jit.window` are all that relies
+on Numba's internals; `tests/unit/test_compiler.py` tests each.
 """
 
 from __future__ import annotations
@@ -27,31 +27,35 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
-import llvmlite.binding
 import numba
 from numba.core.caching import _Cache
-from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler, CompileResult, DefaultPassBuilder, Flags, _EarlyPipelineCompletion
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.compiler_machinery import FunctionPass, register_pass
-from numba.core.environment import lookup_environment
 from numba.core.errors import NumbaError, NumbaWarning, WarningsFixer  # type: ignore[attr-defined]
 from numba.core.ir_utils import get_definition, guard
 from numba.core.registry import CPUDispatcher
+from numba.core.runtime.context import NRTContext
 from numba.core.sigutils import normalize_signature
 from numba.core.typeinfer import CallConstraint, TypeInferer
 from numba.core.types.misc import unliteral
 
 from loopdyn.engine import cache
 from loopdyn.engine.fingerprint import Described, fingerprint, reached
+from loopdyn.engine.libraries import (
+    ORIGINS,
+    HelperLibrary,
+    KernelLibrary,
+    LoadedHelper,
+    LoadedLibrary,
+    environments_of,
+    origin,
+)
 
 KNOWN = ("0.68",)  # versions of Numba whose internals this module has been tested with; pyproject.toml asks for these
-COUNTING = "NRT_"  # begin of the names of functions that count owners: LLVM drops pairs of calls that it knows by name
-ENVIRONMENT = "_ZN08NumbaEnv"  # begin of the names of the objects that compiled functions refer to
 
 _DESCRIBED: dict[int, Described] = {}  # code of kernels does not change within a process
 _KERNELS: weakref.WeakValueDictionary[int, KernelDispatcher] = weakref.WeakValueDictionary()  # by id of the function
-_ORIGINS: weakref.WeakKeyDictionary[Any, tuple[Any, Any]] = weakref.WeakKeyDictionary()
 _KEYS: list[str] = []  # of the functions that are being compiled, the innermost last
 _FINGERPRINTS: weakref.WeakKeyDictionary[KernelDispatcher, str] = weakref.WeakKeyDictionary()
 
@@ -73,7 +77,7 @@ def numba_is_known() -> bool:
 def _engine_digest() -> str:
     """Digest of the sources that decide how kernels are compiled, which no kernel refers to."""
     digest = hashlib.sha256()
-    for name in ("compiler.py", "jit.py"):
+    for name in ("compiler.py", "libraries.py", "jit.py"):
         digest.update((Path(__file__).parent / name).read_bytes())
     return digest.hexdigest()
 
@@ -95,163 +99,6 @@ def kernel_key(dispatcher: Any, kinds: tuple[Any, ...], codegen: Any) -> str:
     names = [(str(kind), classes_of(kind)) for kind in kinds]  # their repr may be that of a base class
     parts = (cache.FORMAT, cache.versions(), sys.implementation.cache_tag, codegen.magic_tuple(), _ENGINE, code, names)
     return hashlib.sha256(repr(parts).encode()).hexdigest()
-
-
-# ---------------------------------------------------------------------------------------------- libraries
-
-
-def origin(library: Any) -> tuple[Any, Any] | None:
-    """The kernel or helper, and the types, that a library was compiled for; None for functions of others."""
-    return _ORIGINS.get(library)
-
-
-class _Unset:
-    """Stands for the code generator where the environment of a helper would be set: its kernels do that."""
-
-    def __init__(self, codegen: Any):
-        self._codegen = codegen
-
-    def set_env(self, name: str, environment: Any) -> None:
-        """Nothing to set: there is no machine code."""
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._codegen, name)
-
-
-class HelperLibrary(JITCodeLibrary):  # type: ignore[misc]
-    """Intermediate code of one helper, without that of the functions it calls."""
-
-    @property
-    def codegen(self) -> Any:
-        """The code generator."""
-        return _Unset(self._codegen)
-
-    def finalize(self) -> None:
-        """Leave the code as it is."""
-        self._raise_if_finalized()
-        self._finalize_dynamic_globals()
-        self._finalized = True
-
-    def get_pointer_to_function(self, name: str) -> int:
-        """No address: there is no machine code."""
-        return 0
-
-    def own_module(self) -> Any:
-        """Code of this helper alone, to be linked into a kernel."""
-        return super()._get_module_for_linking()
-
-    @property
-    def of_others(self) -> list[Any]:
-        """Libraries of Numba and of users that it calls."""
-        return [library for library in dict.fromkeys(self._linking_libraries) if origin(library) is None]
-
-    def with_others(self) -> Any:
-        """Code of this helper with that of functions of others, which nobody else sees, to be kept on disk."""
-        whole = self.own_module().clone()
-        own = {function.name for function in whole.functions if not function.is_declaration}
-        for library in self.of_others:
-            whole.link_in(library._get_module_for_linking(), preserve=True)
-        for function in whole.functions:
-            shared = function.name in own or function.name.startswith(COUNTING)
-            if not function.is_declaration and not shared:
-                function.linkage = "internal"
-        return whole
-
-    def _get_module_for_linking(self) -> Any:
-        """Give this helper with all that it calls, for compiled functions of others."""
-        self._ensure_finalized()
-        whole = self.own_module().clone()
-        for part in linked(self._linking_libraries).parts:
-            whole.link_in(part._get_module_for_linking(), preserve=True)
-        return whole
-
-
-class LoadedHelper(HelperLibrary):
-    """Intermediate code of a helper from the cache."""
-
-    def __init__(self, codegen: Any, name: str, bitcode: bytes, called: list[Any], reload: list[Any]):
-        super().__init__(codegen, name)
-        self._final_module = llvmlite.binding.parse_bitcode(bitcode)
-        self._linking_libraries.extend(called)
-        self._reload_init.update(reload)
-        self.finalize()
-
-
-class _Own:
-    """A helper among the libraries that are linked, without what it calls."""
-
-    def __init__(self, library: HelperLibrary):
-        self._reload_init = library._reload_init
-        self._get_module_for_linking = library.own_module
-
-
-class Linked(NamedTuple):
-    """Symbols that the code in some libraries needs."""
-
-    parts: list[Any]  # libraries to link in, each once
-    kernels: list[tuple[Any, Any]]  # kernels, with types, to call by their symbols
-
-
-def linked(libraries: list[Any]) -> Linked:
-    """All that is reached from these libraries."""
-    seen: dict[int, Any] = {}
-    found = Linked([], [])
-
-    def visit(library: Any) -> None:
-        if id(library) in seen:
-            return
-        seen[id(library)] = library
-        if isinstance(library, HelperLibrary):
-            found.parts.append(_Own(library))
-            for called in library._linking_libraries:
-                visit(called)
-        elif (kernel := origin(library)) is not None:
-            found.kernels.append(kernel)
-        else:
-            found.parts.append(library)
-
-    for library in libraries:
-        visit(library)
-    return found
-
-
-class KernelLibrary(JITCodeLibrary):  # type: ignore[misc]
-    """Code of one kernel, with every helper that it reaches."""
-
-    def finalize(self) -> None:
-        """Link, optimise, emit machine code."""
-        needed = linked(list(self._linking_libraries))
-        self.kernels = needed.kernels
-        self._linking_libraries[:] = needed.parts
-        super().finalize()
-        variables = [one.name for one in self._final_module.global_variables if not one.is_declaration]
-        for environment in _environments(variables):
-            self._codegen.set_env(environment.env_name, environment)
-
-
-def _environments(symbols: list[str]) -> list[Any]:
-    """Objects that compiled functions refer to, among the symbols of a module."""
-    found = [lookup_environment(name) for name in symbols if name.startswith(ENVIRONMENT)]
-    return [one for one in found if one is not None]
-
-
-class LoadedLibrary(JITCodeLibrary):  # type: ignore[misc]
-    """Machine code of a kernel from the cache."""
-
-    def __init__(self, codegen: Any, name: str, machine_code: bytes, bitcode: bytes, symbols: list[str]):
-        super().__init__(codegen, name)
-        self._shared_module: Any = None
-        self._bitcode = bitcode
-        self.enable_object_caching()
-        self._set_compiled_object(machine_code)
-        self._finalize_final_module()
-        codegen._engine._defined_symbols.update(symbols)
-
-    def _get_module_for_linking(self) -> Any:
-        """Give the intermediate code, for compiled functions of others that call the kernel."""
-        if self._shared_module is None:
-            self._shared_module = llvmlite.binding.parse_bitcode(self._bitcode)
-        return self._shared_module
 
 
 # ---------------------------------------------------------------------------------------------- pipelines
@@ -287,6 +134,30 @@ class KernelFlags(Flags):  # type: ignore[misc]
         return "loopdyn"
 
 
+class OwnerCounts(NRTContext):  # type: ignore[misc]
+    """Counts owners of memory where there is any: Numba takes every tuple apart in search of it, at every use.
+
+    These were four of ten instructions that were written for LLVM, which removed them.
+    """
+
+    _counted: ClassVar[dict[Any, bool]] = {}  # whether memory is counted in values of a type
+
+    def get_meminfos(self, builder: Any, kind: Any, value: Any) -> list[Any]:
+        """Pairs of type and memory inside a value."""
+        if not self._is_counted(kind):
+            return []
+        model = self._context.data_model_manager[kind]
+        own = [(kind, model.get_nrt_meminfo(builder, value))] if model.has_nrt_meminfo() else []
+        parts = [(part, get) for part, get in model.traverse(builder) if self._is_counted(part)]
+        return own + [found for part, get in parts for found in self.get_meminfos(builder, part, get(value))]
+
+    def _is_counted(self, kind: Any) -> bool:
+        known = self._counted.get(kind)
+        if known is None:
+            known = self._counted[kind] = self._context.data_model_manager[kind].contains_nrt_meminfo()
+        return known
+
+
 class KernelPipeline(Compiler):  # type: ignore[misc]
     """Compiles a kernel with the vectoriser of LLVM, as Numba does unless it is told otherwise."""
 
@@ -295,6 +166,7 @@ class KernelPipeline(Compiler):  # type: ignore[misc]
 
     def __init__(self, typing: Any, target: Any, library: Any, args: Any, returned: Any, flags: Any, variables: Any):
         super().__init__(typing, target, library, args, returned, KernelFlags(flags), variables)
+        self.state.targetctx.nrt = OwnerCounts(self.state.targetctx, self.state.targetctx.enable_nrt)
 
     def compile_extra(self, function: Any) -> Any:
         """Compile one function; those that it calls, and that are compiled meanwhile, have settings of their own."""
@@ -428,7 +300,7 @@ class KernelDispatcher(CPUDispatcher):  # type: ignore[misc]
                     entry_point = super().compile(signature)
             finally:
                 _KEYS.pop()
-            _ORIGINS.setdefault(self.overloads[tuple(kinds)].library, (self, tuple(kinds)))
+            ORIGINS.setdefault(self.overloads[tuple(kinds)].library, (self, tuple(kinds)))
         return entry_point
 
     def _waiting_for_others(self, key: str, kinds: tuple[Any, ...]) -> contextlib.AbstractContextManager[None]:
@@ -581,6 +453,6 @@ class KernelCache(_Cache):  # type: ignore[misc]
             environment=compiled.environment,
             signature=compiled.signature,
             reload=list(dict.fromkeys([*compiled.reload_init, *(f for one in others for f in one._reload_init)])),
-            environments=[one for one in _environments(symbols) if one.can_cache()],
+            environments=[one for one in environments_of(symbols) if one.can_cache()],
         )
         cache.write_entry(self.path(key), key, tuple(entry))

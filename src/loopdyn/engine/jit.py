@@ -1,12 +1,13 @@
 """The one door to Numba.
 
 Every compiled function of loopdyn is made by :func:`kernel`, and by :func:`specialise` where a
-kernel is to call a function chosen at run time. Three rules live here and nowhere else:
+kernel is to call a function chosen at run time. Four rules live here and nowhere else:
 
 * **Kernels are kept on disk by their content** (`engine.cache`). Numba itself looks only at the file of the function it
   compiles and would go on using an old callee from another file.
 * **A function bound at run time is bound as a global** of a re-created function with a name of its
   own. Passed as an argument or held in a closure it would be compiled again in every process.
+* **Kernels release the GIL**: what they write to belongs to one thread (a solver is taken by one thread at a time).
 * **NaN and infinity keep their meaning** (no ``nnan``/``ninf`` in the fast-math flags): bad numbers
   must be seen, not optimised away.
 
@@ -55,9 +56,9 @@ def kernel(function: Callable[..., Any] | None = None, *, short_loops: bool = Fa
     if numba.config.DISABLE_JIT:
         return function
     if not numba_is_known():
-        return numba.njit(**OPTIONS)(function)
+        return numba.njit(nogil=True, **OPTIONS)(function)
     pipeline = ShortLoopPipeline if short_loops else KernelPipeline
-    return KernelDispatcher(function, targetoptions=dict(OPTIONS), pipeline_class=pipeline)
+    return KernelDispatcher(function, targetoptions={**OPTIONS, "nogil": True}, pipeline_class=pipeline)
 
 
 def inline(function: Callable[..., Any] | None = None, *, always: bool = False) -> Any:
@@ -134,7 +135,13 @@ class Window(numba.types.Array):  # type: ignore[misc]
         return "window", *super().key
 
 
-numba.extending.register_model(Window)(numba.extending.models.ArrayModel)
+@numba.extending.register_model(Window)
+class WindowModel(numba.extending.models.ArrayModel):  # type: ignore[misc]
+    """Layout of a :func:`window`: that of an array, without an owner to count."""
+
+    def inner_models(self) -> list[Any]:
+        """Models of parts whose owners are counted: none."""
+        return []
 
 
 def _address(context: Any, builder: Any, kind: Window, array: Any, index_type: Any, index: Any) -> Any:

@@ -10,7 +10,8 @@
    :class:`SingularityMonitor`. A formulation that makes steps itself prepares a :class:`SteppingSolver`.
 5. A method that is approximate by nature (penalty) says so in ``approximate`` and is tested by convergence.
 6. Kernels return codes of :mod:`loopdyn.engine.status`; ``SolverKernels.explain`` turns them into errors in words, by
-   :mod:`loopdyn.formulations.failures`. Inputs are never written.
+   :mod:`loopdyn.formulations.failures`. Inputs are never written. Kernels release the GIL; a solver serves one thread
+   at a time, and raises if two use it at once.
 7. Rank is decided in :mod:`loopdyn.loops.rank`; a solver receives the count and has no tolerance of its own.
 8. A singular body inertia is legal whenever M is positive definite on the null space of J.
 9. Reactions come from :mod:`loopdyn.loops.reactions`, whatever the formulation.
@@ -24,7 +25,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol
+from threading import Lock
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,10 +58,27 @@ class Solution:
 
 
 class Solver(ABC):
-    """A formulation prepared for one system."""
+    """A formulation prepared for one system. It serves one thread at a time: kernels write to its work array."""
+
+    _free: Lock
+
+    def __new__(cls, *args: Any, **options: Any) -> Self:
+        """Make a solver that nobody uses."""
+        made = super().__new__(cls)
+        made._free = Lock()
+        return made
+
+    def __call__(self, t: float, q: Array, v: Array) -> Solution:
+        """Accelerations and multipliers at one state; raises while another thread uses the solver."""
+        if not self._free.acquire(blocking=False):
+            raise LoopdynError("a solver is used by two threads at once. Prepare one for each thread: ld.prepare(...).")
+        try:
+            return self.solve(t, q, v)
+        finally:
+            self._free.release()
 
     @abstractmethod
-    def __call__(self, t: float, q: Array, v: Array) -> Solution:
+    def solve(self, t: float, q: Array, v: Array) -> Solution:
         """Accelerations and multipliers at one state."""
 
     @property
@@ -101,7 +120,7 @@ class FunctionSolver(Solver):
     def __init__(self, function: Callable[[float, Array, Array], Solution], kernels: SolverKernels | None = None):
         self._function, self._kernels = function, kernels
 
-    def __call__(self, t: float, q: Array, v: Array) -> Solution:
+    def solve(self, t: float, q: Array, v: Array) -> Solution:
         """Accelerations and multipliers at one state."""
         return self._function(t, q, v)
 

@@ -83,7 +83,7 @@ class GraphSolver(Solver):
         tau[...] = 0.0
         add_user_forces(self.elimination.system, t, q, v, tau)
 
-    def __call__(self, t: float, q: Array, v: Array) -> Solution:
+    def solve(self, t: float, q: Array, v: Array) -> Solution:
         """Accelerations and multipliers at one state."""
         self.accelerations(t, q, v)
         return self._solution()

@@ -8,13 +8,14 @@ their rows.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from loopdyn.engine import records as rec
-from loopdyn.errors import ModelError, Problem, SingularityError
+from loopdyn.errors import LoopdynError, ModelError, Problem, SingularityError
 from loopdyn.quantities.wording import nearest
 from loopdyn.system.system import JointData, State, System, require_state
 from loopdyn.tree import aba, crba, energies, jacobian, kinematics, rnea, turns
@@ -565,9 +566,18 @@ class TreeSolver:
         self._work = system.work()
         self.views = system.open_work(self._work)
         self._arrays = (system.ints, system.floats, self._work)
+        self._free = Lock()  # the work array serves one thread at a time
 
     def __call__(self, t: float, q: ArrayLike, v: ArrayLike, tau: ArrayLike | None = None) -> Array:
         """Accelerations (nv,) as a view that the next call overwrites."""
+        if not self._free.acquire(blocking=False):
+            raise LoopdynError("a TreeSolver is used by two threads at once. Make one for each thread.")
+        try:
+            return self._solve(t, q, v, tau)
+        finally:
+            self._free.release()
+
+    def _solve(self, t: float, q: ArrayLike, v: ArrayLike, tau: ArrayLike | None) -> Array:
         w = self.views
         w.t[0] = t
         w.q[:] = q

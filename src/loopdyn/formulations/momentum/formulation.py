@@ -102,7 +102,7 @@ class MomentumSolver(PassingSolver):
         """Second solver, for evaluations that must not disturb the present steps."""
         return type(self)(self.system, self._rank, self.regular, 2)
 
-    def __call__(self, t: float, q: Array, v: Array) -> Solution:
+    def solve(self, t: float, q: Array, v: Array) -> Solution:
         """Accelerations and multipliers of the regular solver at one state.
 
         In a singular pose, or so close to it that digits are lost, accelerations are differences of momentum steps in

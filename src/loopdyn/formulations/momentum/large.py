@@ -130,7 +130,7 @@ class LargeMomentumSolver(MomentumSolver):
 
     # ---------------------------------------------------------------------------------------------- steps
 
-    def __call__(self, t: float, q: Array, v: Array) -> Solution:
+    def solve(self, t: float, q: Array, v: Array) -> Solution:
         """As :class:`MomentumSolver`; multipliers near a singular pose are those of `graph`."""
         if self._indicator(t, q) > BLURRED:
             return self.regular(t, q, v)

@@ -131,7 +131,7 @@ class HuangSolver(SteppingSolver):
             return f"body '{body}' has no mass or a singular inertia, and the printed scheme needs the inverse of both"
         return None
 
-    def __call__(self, t: float, q: Array, v: Array) -> Solution:
+    def solve(self, t: float, q: Array, v: Array) -> Solution:
         """Accelerations and multipliers of the regular solver."""
         return self.regular(t, q, v)
 

@@ -263,7 +263,7 @@ class PartitionSolver(ChoosingSolver):
         result: Array = c.state.a
         return result
 
-    def __call__(self, t: float, q: Array, v: Array) -> Solution:
+    def solve(self, t: float, q: Array, v: Array) -> Solution:
         """Accelerations and multipliers at one state, which is not corrected."""
         c, s, P = self.calls, self.system, self.calls.views
         self.accelerations(t, q, v)

@@ -196,7 +196,7 @@ class RcrSolver(ChoosingSolver):
         result: Array = c.state.a
         return result
 
-    def __call__(self, t: float, q: Array, v: Array) -> Solution:
+    def solve(self, t: float, q: Array, v: Array) -> Solution:
         """Accelerations and multipliers at one state, which is not corrected."""
         a = self.accelerations(t, q, v).copy()
         c, lam = self.calls, np.empty(self.system.nc)
