@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from loopdyn.engine import records as rec
 from loopdyn.errors import LoopdynError
 from loopdyn.files import write
-from loopdyn.loops.reactions import reactions
+from loopdyn.loops.reactions_along import States, reactions_along
 from loopdyn.results.balancing import Counterweight
 from loopdyn.results.bearings import Bearings
 from loopdyn.results.comparison import differences
@@ -247,12 +247,12 @@ class Run:
         n, names, rows = len(self.path), self.joints, list(self._other_rows)
         wrench, unique, others = np.zeros((n, len(names), 6)), np.ones((len(names), 6), bool), np.zeros((n, len(rows)))
         for system, a, b in self.pieces:
-            for k in (a + np.flatnonzero(~self.unbounded[a:b])).tolist():
-                found = reactions(system, self._state(k), self.path.a[k])
-                there = [names.index(name) for name in found.joints]
-                wrench[k, there] = found.wrench
-                unique[there] &= found.unique
-                others[k, [rows.index(label) for label in found.multipliers]] = list(found.multipliers.values())
+            k, p = a + np.flatnonzero(~self.unbounded[a:b]), self.path
+            found = reactions_along(system, States(p.t[k], p.q[k], p.v[k], p.a[k]))
+            there = [names.index(name) for name in found.joints]
+            wrench[k[:, None], there] = found.wrench
+            unique[there] &= found.unique.all(axis=0)
+            others[k[:, None], [rows.index(label) for label in found.rows]] = found.multipliers
         wrench[self.unbounded], others[self.unbounded] = np.nan, np.nan
         return wrench, unique, others
 

@@ -1,8 +1,9 @@
 """Arrays of the distribution of loads: its structure, and scratch for one state.
 
 An *unknown* is a scaled multiplier y of a row that is not one of a tree joint, or theta of a freedom; unknowns are
-numbered in the order of their elimination. A *slot* is an unknown y that is open at a body: its load enters the part
-of the tree that hangs on the body. Rows are numbered as in the balance (:mod:`loopdyn.loops.reactions`).
+numbered in the order of their elimination. A *slot* is an unknown y that is open at a body: its load acts on the body
+or on one further out, and its reaction does not. Rows are numbered as in the balance
+(:mod:`loopdyn.loops.reactions_balance`).
 """
 
 from __future__ import annotations
@@ -11,15 +12,15 @@ from typing import Any, NamedTuple
 
 # at[i]: integers of body i. SLOTS, SLOTS_END: its slots; CUT: its tree joint as a cut, or -1 if that has no rows or is
 # severed; ROW: first row of this joint; FREE: freedoms, six if severed; THETA: first of their unknowns, or -1; LOOSE: 1
-# if severed; PAIRS, COUPLES: where the entries of its pairs of slots, and of its slots and freedoms, begin in `pair` and
-# `couple`; SHARES: where its Y begins.
+# if severed; PAIRS, COUPLES: first entry of its pairs of slots, and of its slots and freedoms, in `pair` and `couple`;
+# SHARES: first number of its Y.
 SLOTS, SLOTS_END, CUT, ROW, FREE, THETA, LOOSE, PAIRS, COUPLES, SHARES, N_AT = range(11)
 # slot[x]: unknown, and slot of the parent's body or -1.
 UNKNOWN, UP, N_SLOT = range(3)
 # acting[n]: rows of a cut that act on one of its bodies: first slot, cut, first row of the balance, sign.
 A_SLOT, A_CUT, A_ROW, A_SIGN, N_ACTING = range(5)
-# related[n]: entry of a relation with a coordinate of a cut joint that acts on a body: slot, cut, freedom, entry, row of
-# the balance, sign. inner[n]: a row that acts on freedom k of the tree joint of a body: slot, body, k, row of the
+# related[n]: entry of a relation with a coordinate of a cut joint that acts on a body: slot, cut, freedom, entry, row
+# of the balance, sign. inner[n]: a row that acts on freedom k of the tree joint of a body: slot, body, k, row of the
 # balance; then the entry of a relation, or -1 and the number of the user row; the joint as a cut.
 R_SLOT, R_CUT, R_FREEDOM, R_ENTRY, R_ROW, R_SIGN, N_RELATED = range(7)
 I_SLOT, I_BODY, I_FREEDOM, I_ROW, I_ENTRY, I_USER, I_CUT, N_INNER = range(8)
@@ -50,15 +51,16 @@ class Structure(NamedTuple):
 class Scratch(NamedTuple):
     """Arrays that are overwritten at each state."""
 
-    load: Any  # (bodies, 6) loads of all joints on a body; then on what hangs on it
+    load: Any  # (bodies, 6) loads of all joints on a body; then on it and all bodies further out
     missing: Any  # (bodies, 6) loads that the reactions do not balance
-    column: Any  # (slots, 6) load of a unit unknown on what hangs on the body, about its reference point
+    column: Any  # (slots, 6) load of a unit unknown on the body and those further out, about its reference point
     inner: Any  # (slots, 6) load of a unit unknown across the joint of the body
     joint: Any  # (6, 6) rows of one joint
     share: Any  # Y of all bodies, slot by slot
     matrix: Any
     size: Any  # (unknowns,) what rows have added to the diagonal of a freedom: its pivot is compared with it
     natural: Any  # (unknowns,) natural size of it
+    weakest: Any  # (unknowns,) smallest pivot of a freedom that changed this unknown, as a fraction of its size
     inverse: Any  # (unknowns,) of the pivots, zero for dropped ones
     x: Any  # (unknowns, right sides)
     y: Any  # (rows, right sides) scaled multipliers; the first is that of the loads, the others those of the probes

@@ -1,8 +1,8 @@
 """Numeric passes of the distribution of loads over the joints, at every state of a path.
 
-With L the load of all joints on what hangs on a body, and K y that of the open rows, its joint transmits L - K y. The
-part along the freedoms S vanishes, S . (L - K y) = 0; the other part is that of the rows G of the joint, which are
-orthogonal to each other. All loads are torques about the body's reference point and forces, in world axes.
+With L the load of all joints on a body and those further out, and K y that of the open rows, its joint transmits
+L - K y. The part along the freedoms S vanishes, S . (L - K y) = 0; the other part is that of the rows G of the joint,
+which are orthogonal to each other. All loads are torques about the body's reference point and forces, in world axes.
 """
 
 import numpy as np
@@ -68,16 +68,20 @@ from loopdyn.loops.elimination.passes import balance
 from loopdyn.spatial.plucker import add, add3, cross, dot, get3, get9, put3, rot, scale, sub
 from loopdyn.tree.jacobian import pair
 
-# Column of a freedom over the rows: square of its norm as a fraction of the natural one. Above the first it is one; below
-# the second, rounding; between them it is not clear.
+# Column of a freedom over the rows: square of its norm as a fraction of the natural one. Above the first, rows act on
+# the freedom; below the second, it is rounding; between them it is not clear.
 SHORT, NOTHING = 1e-10, 1e-24
-# A freedom moves nothing that is not moved by others: its pivot as a fraction of what its diagonal entry had. Rounding
-# leaves 1e-16 times a few tens; between this and INDEPENDENT pivots do not tell whether rank is lost.
+# A freedom moves nothing that is not moved by others: its pivot as a fraction of what its diagonal entry had, times the
+# weakest pivot that has changed it. Rounding leaves 1e-16 times a few tens, divided by this pivot; from this limit to
+# INDEPENDENT pivots do not tell whether rank is lost.
 DEPENDENT = 1e-14
+# A row has a part in a component of the wrench of its joint, in axes of F.
+IN_DIRECTION = 1e-7
 
-# summary[k]: what is known of the distribution at state k. UNCLEAR: number of pivots that do not tell; MISSING: largest
-# unbalanced load on a body, N or N m; OFF: the same in natural units, as a fraction of the largest load.
-UNCLEAR, MISSING, OFF, N_SUMMARY = range(4)
+# summary[k]: facts about the distribution at state k. UNCLEAR: number of pivots that do not tell; KEPT: freedoms with a
+# pivot, which is the number of independent rows; MISSING: largest unbalanced load on a body, N or N m; OFF: the same in
+# natural units, as a fraction of the largest load.
+UNCLEAR, KEPT, MISSING, OFF, N_SUMMARY = range(5)
 
 
 @inline
@@ -95,7 +99,7 @@ def point_of(model, work, n):
 
 @inline
 def propagate_loads(model, work, plan, s):
-    """Loads of all joints on each body become those on what hangs on it."""
+    """Loads of all joints on each body become those on it and all bodies further out."""
     B, L = work.body, s.load
     for i in range(model.tree.shape[0] - 1, model.n_bases - 1, -1):
         p = model.tree[i, PARENT]
@@ -106,7 +110,7 @@ def propagate_loads(model, work, plan, s):
 
 
 @inline
-def vary(model, work, plan, s, compliance):
+def vary(model, work, plan, s, weights):
     """Directions and weights of rows whose wrenches, seen in F, depend on the pose."""
     for n in range(plan.varying.shape[0]):
         cut, r, joint = plan.varying[n, V_CUT], plan.varying[n, V_ROW], plan.varying[n, V_JOINT]
@@ -117,7 +121,7 @@ def vary(model, work, plan, s, compliance):
             put3(s.direction, r + m, 3, rot_f(F, get3(work.rows, k, 3)))
             weight = 0.0
             for c in range(6):
-                weight += compliance[joint, c] * s.direction[r + m, c] * s.direction[r + m, c]
+                weight += weights[joint, c] * s.direction[r + m, c] * s.direction[r + m, c]
             s.root[r + m] = np.sqrt(weight)
 
 
@@ -207,7 +211,7 @@ def natural_size(work, k, loose, first, length):
 
 @inline
 def gather(model, work, plan, s, i, probes, length):
-    """Parts of body i in matrix and right sides; its columns are handed on to its parent."""
+    """Parts of body i in matrix and right sides; propagate its columns to its parent."""
     B, K, at, x0 = work.body, s.column, plan.at, get3(work.body, i, X)
     begin, end, freedoms, theta, r = at[i, SLOTS], at[i, SLOTS_END], at[i, FREE], at[i, THETA], at[i, ROW]
     loose, first, p, related = at[i, LOOSE] == 1, model.tree[i, V0], model.tree[i, PARENT], plan.inner.shape[0] > 0
@@ -256,7 +260,7 @@ def begin_matrix(plan, s, probes):
     s.x[:, :] = 0.0
     for u in range(s.x.shape[0]):
         r = plan.unknown[u, U_ROW]
-        s.size[u] = 0.0
+        s.size[u], s.weakest[u] = 0.0, 1.0
         if r >= 0:
             s.matrix[plan.unknown[u, U_COLUMN]] = 1.0
             for c in range(probes.shape[1]):
@@ -267,30 +271,35 @@ def begin_matrix(plan, s, probes):
 def factor(plan, s):
     """Factorise the matrix, L D L^T, in place: rows have positive pivots, freedoms negative ones or none.
 
-    Returns the number of pivots that do not tell whether they vanish.
+    Returns the number of pivots that do not tell whether they vanish, and the number of freedoms with a pivot.
     """
-    A, unclear = s.matrix, 0
+    A, unclear, kept = s.matrix, 0, 0
     for u in range(s.x.shape[0]):
         at, end, t = plan.unknown[u, U_COLUMN], plan.unknown[u + 1, U_COLUMN], plan.unknown[u, U_TARGET]
-        row, pivot = plan.unknown[u, U_ROW] >= 0, A[at]
+        row, pivot, weakest = plan.unknown[u, U_ROW] >= 0, A[at], s.weakest[u]
         inverse = 1.0 / pivot
         if not row:
             size, natural = s.size[u], s.natural[u]
-            if size <= NOTHING * natural or -pivot <= DEPENDENT * size:
+            if size <= NOTHING * natural or -pivot * weakest <= DEPENDENT * size:
                 inverse = 0.0
-            elif not (size >= SHORT * natural and -pivot >= INDEPENDENT * size):
-                unclear += 1
+            else:
+                kept += 1
+                weakest = min(weakest, -pivot / size)
+                if not (size >= SHORT * natural and weakest >= INDEPENDENT):
+                    unclear += 1
         s.inverse[u] = inverse
         for e in range(at + 1, end):
             f = A[e] * inverse
             if row:
                 s.size[plan.below[e]] += f * A[e]
+            if inverse != 0.0:
+                s.weakest[plan.below[e]] = min(s.weakest[plan.below[e]], weakest)
             for o in range(e, end):
                 A[plan.target[t]] -= f * A[o]
                 t += 1
         for e in range(at + 1, end):
             A[e] *= inverse
-    return unclear
+    return unclear, kept
 
 
 @inline
@@ -364,13 +373,19 @@ def check(model, work, plan, s, loads, length):
             add3(s.missing, p, 3, scale(-1.0, force))
     worst, natural, size = 0.0, 0.0, loads
     for r in range(s.y.shape[0]):
-        size = max(size, abs(s.y[r, 0]))
+        size = larger(size, abs(s.y[r, 0]))
     for i in range(model.n_bases, model.tree.shape[0]):
         for k in range(6):
             x = abs(s.missing[i, k])
-            worst = max(worst, x)
-            natural = max(natural, x / length if k < 3 else x)
-    return worst, natural / size if size > 0.0 else natural
+            worst = larger(worst, x)
+            natural = larger(natural, x / length if k < 3 else x)
+    return worst, natural / size if size != 0.0 else natural
+
+
+@inline
+def larger(x, y):
+    """The larger of two numbers; NaN if one of them is NaN, which `max` may lose."""
+    return y if y > x or y != y else x
 
 
 @inline
@@ -379,54 +394,89 @@ def largest_load(model, s, length):
     found = 0.0
     for i in range(model.n_bases, model.tree.shape[0]):
         for k in range(6):
-            found = max(found, abs(s.load[i, k]) / (length if k < 3 else 1.0))
+            found = larger(found, abs(s.load[i, k]) / (length if k < 3 else 1.0))
     return found
 
 
-@kernel(short_loops=True)
-def distribute(ints, floats, work, joints, plan, s, user, probes, compliance, length, summary):
-    """Scaled multipliers `s.y` of all rows at the state in `work` with the accelerations there.
+@inline
+def take_motors(model, work, s, pushed, push):
+    """Subtract loads `push` on freedoms of joints, given by cut and freedom in `pushed`, from those on the bodies."""
+    B, L = work.body, s.load
+    for n in range(push.size):
+        cut = pushed[n, 0]
+        F, M, par, _, _, _, _, xM = pair(model, work, cut)
+        torque, force = joint_wrench(model.cut[cut, C_KIND], pushed[n, 1], F, M, par)
+        for side in range(2):
+            i = model.cut[cut, C_CHILD] if side == 0 else model.cut[cut, C_PARENT]
+            f = -push[n] if side == 0 else push[n]
+            if i >= model.n_bases:
+                add3(L, i, 0, scale(f, moved(torque, force, sub(xM, get3(B, i, X)))))
+                add3(L, i, 3, scale(f, force))
+
+
+@inline
+def distribute(model, work, plan, s, user, probes, weights, length, summary):
+    """Scaled multipliers `s.y` of all rows that balance the loads in `s.load`, with the rows in `work`.
 
     The norm is minimised. The columns behind the first are the self-balanced parts of `probes`. `summary` gets what the
     caller must check.
     """
-    model, data = open_model(ints, floats), open_work(ints, work)
-    balance(ints, floats, work, joints, s.load)
     loads = largest_load(model, s, length)
-    vary(model, data, plan, s, compliance)
-    fill_columns(model, data, plan, s, user)
-    propagate_loads(model, data, plan, s)
+    vary(model, work, plan, s, weights)
+    fill_columns(model, work, plan, s, user)
+    propagate_loads(model, work, plan, s)
     begin_matrix(plan, s, probes)
     for i in range(model.tree.shape[0] - 1, model.n_bases - 1, -1):
-        gather(model, data, plan, s, i, probes, length)
-    summary[UNCLEAR] = factor(plan, s)
+        gather(model, work, plan, s, i, probes, length)
+    summary[UNCLEAR], summary[KEPT] = factor(plan, s)
     solve(plan, s)
     recover(model, plan, s)
-    summary[MISSING], summary[OFF] = check(model, data, plan, s, loads, length)
+    summary[MISSING], summary[OFF] = check(model, work, plan, s, loads, length)
+
+
+@inline
+def write_wrenches(plan, s, wrench, unique, others, least):
+    """Wrenches of all joints in axes of F, which of their components are unique, and loads of the other rows.
+
+    A component is unique if no row in its direction has a part of `least` in self-balanced sets of reactions.
+    """
+    wrench[:, :] = 0.0
+    unique[:, :] = True
+    rows, columns = s.direction.shape[0], s.y.shape[1]
+    for r in range(rows):
+        j, lam, found = plan.row_joint[r], s.y[r, 0] / s.root[r], 0.0
+        for c in range(1, columns):
+            found += s.y[r, c] * s.y[r, c]
+        held = found < (columns - 1) * least * least or columns == 1
+        for c in range(6):
+            wrench[j, c] += lam * s.direction[r, c]
+            if not held and abs(s.direction[r, c]) > IN_DIRECTION:
+                unique[j, c] = False
+    for r in range(others.size):
+        others[r] = s.y[rows + r, 0] / s.root[rows + r]
 
 
 @kernel(short_loops=True)
-def distribute_along(ints, floats, work, joints, plan, s, path, probes, compliance, length, out):
-    """:func:`distribute` at all states of `path` = (t, q, v, a, tau, user rows).
+def distribute_along(arrays, joints, plan, s, which, path, motors, norm, out):
+    """Reactions at the states `which` of a path.
 
-    `out`: multipliers (n, rows), indeterminacy (n, rows), wrenches (n, joints, 6), summary (n, N_SUMMARY).
+    Parameters: `arrays` = (ints, floats, work) of the system with all joints among the cuts; `joints`: body and cut of
+    each tree joint; `path` = (t, q, v, a, tau, user rows); `motors` = (cuts and freedoms, loads at each state);
+    `norm` = (probes, weights of the components of each joint, length, `least` of `write_wrenches`); `out` = (wrenches
+    (n, joints, 6), unique (n, joints, 6), loads of other rows (n, m), summary (n, N_SUMMARY)).
     """
+    ints, floats, work = arrays
     t, q, v, a, tau, user = path
-    multipliers, indeterminacy, wrench, summary = out
-    w, n = open_work(ints, work), probes.shape[1]
-    for k in range(t.size):
+    probes, weights, length, least = norm
+    wrench, unique, others, summary = out
+    model, w = open_model(ints, floats), open_work(ints, work)
+    for k in which:
         w.t[0] = t[k]
         for m in range(q.shape[1]):
             w.q[m] = q[k, m]
         for m in range(v.shape[1]):
             w.v[m], w.a[m], w.tau[m] = v[k, m], a[k, m], tau[k, m]
-        distribute(ints, floats, work, joints, plan, s, user[k], probes, compliance, length, summary[k])
-        for r in range(multipliers.shape[1]):
-            multipliers[k, r] = s.y[r, 0] / s.root[r]
-            found = 0.0
-            for c in range(n):
-                found += s.y[r, 1 + c] * s.y[r, 1 + c]
-            indeterminacy[k, r] = np.sqrt(found / n)
-        for r in range(plan.row_joint.shape[0]):
-            for c in range(6):
-                wrench[k, plan.row_joint[r], c] += multipliers[k, r] * s.direction[r, c]
+        balance(ints, floats, work, joints, s.load)
+        take_motors(model, w, s, motors[0], motors[1][k])
+        distribute(model, w, plan, s, user[k], probes, weights, length, summary[k])
+        write_wrenches(plan, s, wrench[k], unique[k], others[k], least)

@@ -23,7 +23,7 @@ class Rows:
 
     cut: Ints  # (n,) cut, in the extended table, of each row of a joint or pair constraint
     table: Ints  # the extended table of cuts
-    joint_cut: dict[int, int]  # cut of the tree joint of a body
+    joint_cut: dict[int, int]  # cut of the tree joint of each body; that of a floating body has no rows
     user: int  # number of user rows
 
 
@@ -49,7 +49,6 @@ class Planner:
             first.setdefault(cut, r)
         self.first = first
         # groups of rows that are unknowns: cuts and severed joints, then relations, then user rows
-        self.complete = True  # False if rows act on the speeds of a floating body, which has no joint of the model
         self.groups: list[list[int]] = []
         self.open: list[dict[int, list[int]]] = [{} for _ in range(self.n)]  # by body: group -> its rows
         self.acting: list[tuple[int, ...]] = []  # with the body in place of the slot
@@ -110,8 +109,7 @@ class Planner:
         body = int(np.searchsorted(tree[:, rec.V0] + tree[:, rec.NV], speed, side="right"))
         body = max(body, self.n_bases)
         self.open[body][group] = self.groups[group]
-        cut = self.rows.joint_cut.get(body, -1)
-        self.complete = self.complete and cut >= 0
+        cut = self.rows.joint_cut[body]
         self.inner.append((body, body, speed - int(tree[body, rec.V0]), row, entry, user, cut))
 
     # ------------------------------------------------------------------------------------------ the tables
@@ -150,7 +148,7 @@ class Planner:
         parents = [-1 if i in self.severed else self.parent[i] for i in range(self.n)]
         at, pair, couple = self._bodies(slots, number, factor)
         unknown = np.zeros((len(number) + 1, layout.N_UNKNOWN), np.int64)
-        for (r, k), u in number.items():
+        for (r, _), u in number.items():
             unknown[u, layout.U_ROW] = max(r, -1)
         unknown[:, layout.U_COLUMN], unknown[:, layout.U_TARGET] = factor.begin, factor.first_target
 
@@ -195,6 +193,23 @@ class Planner:
             pair += [factor.entry(b, a) for n, a in enumerate(open_) for b in open_[: n + 1]]
             couple += [factor.entry(u, theta + k) for u in open_ for k in range(freedoms)]
         return at, pair, couple
+
+
+def scratch(plan: layout.Structure, rows: int, columns: int) -> layout.Scratch:
+    """Arrays of the kernels for so many right sides; `rows`: of the balance."""
+    bodies, slots, unknowns = len(plan.at), len(plan.slot), len(plan.unknown) - 1
+    six = {"load": bodies, "missing": bodies, "column": slots, "inner": slots, "joint": 6}
+    six["direction"] = len(plan.row_joint)
+    shares = int(plan.at[:, layout.SHARES].max(initial=0)) + 6 * slots
+    return layout.Scratch(
+        **{name: np.zeros((n, 6)) for name, n in six.items()},
+        **{name: np.zeros(unknowns) for name in ("size", "natural", "weakest", "inverse")},
+        share=np.zeros(shares),
+        matrix=np.zeros(int(plan.unknown[-1, layout.U_COLUMN])),
+        x=np.zeros((unknowns, columns)),
+        y=np.zeros((rows, columns)),
+        root=np.zeros(rows),
+    )
 
 
 class Factor:
