@@ -25,7 +25,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from loopdyn.errors import ModelError, Problem
 from loopdyn.loops.distribution import layout
-from loopdyn.loops.distribution.passes import KEPT, MISSING, N_SUMMARY, OFF, UNCLEAR, distribute_along
+from loopdyn.loops.distribution.along import distribute_along
+from loopdyn.loops.distribution.passes import KEPT, MISSING, N_SUMMARY, OFF, UNCLEAR
 from loopdyn.loops.reactions_balance import PROBES, Balance, Distribution, balance_of, compliances
 from loopdyn.quantities.wording import nearest
 from loopdyn.system.system import State, System

@@ -64,5 +64,6 @@ def computed(
     >>> late.shape, late.values.tolist()
     ((3,), [0.0, 1.0, 2.0])
     """
-    source = indexing.LazilyIndexedArray(Computed(compute, shape, dtype, lock))
-    return Variable(dims, indexing.MemoryCachedArray(indexing.CopyOnWriteArray(source)), attributes)
+    layers: Any = indexing  # as in the backends of xarray itself, which its annotations do not allow
+    source = layers.LazilyIndexedArray(Computed(compute, shape, dtype, lock))
+    return Variable(dims, layers.MemoryCachedArray(layers.CopyOnWriteArray(source)), attributes)

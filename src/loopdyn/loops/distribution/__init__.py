@@ -10,5 +10,6 @@ carries. With theta the multipliers of these conditions,
 
     (1 + Y^T Y) y + C theta = Y^T y0        C^T y = c
 
-which is solved by sparse elimination: `plan` has its order, `passes` the numbers.
+which is solved by sparse elimination: `plan` has its order, `passes` the numbers at one state, `along` the loop over
+states.
 """

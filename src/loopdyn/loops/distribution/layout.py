@@ -64,5 +64,6 @@ class Scratch(NamedTuple):
     inverse: Any  # (unknowns,) of the pivots, zero for dropped ones
     x: Any  # (unknowns, right sides)
     y: Any  # (rows, right sides) scaled multipliers; the first is that of the loads, the others those of the probes
+    first: Any  # (rows,) scaled multipliers before they are refined
     direction: Any  # (rows of joints, 6) wrench of each row in axes of F
     root: Any  # (rows,) root of the weight of a row in the norm

@@ -7,7 +7,7 @@ which are orthogonal to each other. All loads are torques about the body's refer
 
 import numpy as np
 
-from loopdyn.engine.jit import inline, kernel
+from loopdyn.engine.jit import inline
 from loopdyn.engine.records import (
     C_CHILD,
     C_KIND,
@@ -21,8 +21,6 @@ from loopdyn.engine.records import (
     V0,
     R,
     X,
-    open_model,
-    open_work,
 )
 from loopdyn.joints.dispatch import joint_wrench
 from loopdyn.joints.rows import rot_f
@@ -64,7 +62,6 @@ from loopdyn.loops.distribution.layout import (
     V_ROW,
 )
 from loopdyn.loops.elimination.fixed import INDEPENDENT
-from loopdyn.loops.elimination.passes import balance
 from loopdyn.spatial.plucker import add, add3, cross, dot, get3, get9, put3, rot, scale, sub
 from loopdyn.tree.jacobian import pair
 
@@ -77,6 +74,9 @@ SHORT, NOTHING = 1e-10, 1e-24
 DEPENDENT = 1e-14
 # A row has a part in a component of the wrench of its joint, in axes of F.
 IN_DIRECTION = 1e-7
+
+# Unbalanced load as a fraction of the largest, above which the solution is refined once: some tens of roundings.
+ROUNDED = 1e-14
 
 # summary[k]: facts about the distribution at state k. UNCLEAR: number of pivots that do not tell; KEPT: freedoms with a
 # pivot, which is the number of independent rows; MISSING: largest unbalanced load on a body, N or N m; OFF: the same in
@@ -210,23 +210,40 @@ def natural_size(work, k, loose, first, length):
 
 
 @inline
-def gather(model, work, plan, s, i, probes, length):
-    """Parts of body i in matrix and right sides; propagate its columns to its parent."""
-    B, K, at, x0 = work.body, s.column, plan.at, get3(work.body, i, X)
-    begin, end, freedoms, theta, r = at[i, SLOTS], at[i, SLOTS_END], at[i, FREE], at[i, THETA], at[i, ROW]
-    loose, first, p, related = at[i, LOOSE] == 1, model.tree[i, V0], model.tree[i, PARENT], plan.inner.shape[0] > 0
+def gather_loads(model, work, plan, s, i):
+    """Part of the loads of body i in the first right side; `s.share` must be known."""
+    at, r, theta, first = plan.at, plan.at[i, ROW], plan.at[i, THETA], model.tree[i, V0]
     count, to_joint = rows_of_joint(model, work, plan, s, i)
     torque, force = get3(s.load, i, 0), get3(s.load, i, 3)
     there = sub(torque, cross(to_joint, force))
     for m in range(count):
         s.y[r + m, 0] = dot(get3(s.joint, m, 0), there) + dot(get3(s.joint, m, 3), force)
+    begin, end, own = at[i, SLOTS], at[i, SLOTS_END], at[i, SHARES]
     if begin == end:
         return
+    for k in range(at[i, FREE]):
+        s.x[theta + k, 0] = along(work, k, at[i, LOOSE] == 1, first, torque, force)
+    for x in range(begin, end):
+        total = 0.0
+        for m in range(count):
+            total += s.share[own + m] * s.y[r + m, 0]
+        s.x[plan.slot[x, UNKNOWN], 0] += total
+        own += count
+
+
+@inline
+def gather(model, work, plan, s, i, probes, length):
+    """Part of body i in the matrix and in the right sides of probes; propagate its columns to its parent."""
+    K, at, x0 = s.column, plan.at, get3(work.body, i, X)
+    begin, end, freedoms, theta, r = at[i, SLOTS], at[i, SLOTS_END], at[i, FREE], at[i, THETA], at[i, ROW]
+    if begin == end:
+        return
+    loose, first, related = at[i, LOOSE] == 1, model.tree[i, V0], plan.inner.shape[0] > 0
+    count, to_joint = rows_of_joint(model, work, plan, s, i)
     for k in range(freedoms):
-        s.x[theta + k, 0] = along(work, k, loose, first, torque, force)
         s.natural[theta + k] = natural_size(work, k, loose, first, length)
     pairs, couple, share = at[i, PAIRS], at[i, COUPLES], at[i, SHARES]
-    up = sub(x0, get3(B, p, X))
+    up = sub(x0, get3(work.body, model.tree[i, PARENT], X))
     for x in range(begin, end):
         u, above = plan.slot[x, UNKNOWN], plan.slot[x, UP]
         kw, kv = get3(K, x, 0), get3(K, x, 3)
@@ -242,7 +259,6 @@ def gather(model, work, plan, s, i, probes, length):
         for m in range(count):
             y = dot(get3(s.joint, m, 0), kw) + dot(get3(s.joint, m, 3), kv)
             s.share[own + m] = y
-            s.x[u, 0] += y * s.y[r + m, 0]
             for c in range(probes.shape[1]):
                 s.x[u, 1 + c] -= y * probes[r + m, c]
         for z in range(begin, x + 1):
@@ -303,9 +319,9 @@ def factor(plan, s):
 
 
 @inline
-def solve(plan, s):
-    """Solve for all right sides in `s.x` with the factor."""
-    n, columns = s.x.shape
+def solve(plan, s, columns):
+    """Solve for the first right sides in `s.x` with the factor."""
+    n = s.x.shape[0]
     for u in range(n):
         for e in range(plan.unknown[u, U_COLUMN] + 1, plan.unknown[u + 1, U_COLUMN]):
             for c in range(columns):
@@ -319,9 +335,8 @@ def solve(plan, s):
 
 
 @inline
-def recover(model, plan, s):
-    """Scaled multipliers of all rows."""
-    columns = s.x.shape[1]
+def recover(model, plan, s, columns):
+    """Scaled multipliers of all rows for the first right sides."""
     for u in range(s.x.shape[0]):
         r = plan.unknown[u, U_ROW]
         if r >= 0:
@@ -344,8 +359,8 @@ def recover(model, plan, s):
 
 
 @inline
-def check(model, work, plan, s, loads, length):
-    """Largest load on a body that the reactions leave unbalanced, N or N m, and its ratio to the largest load."""
+def find_missing(model, work, plan, s):
+    """Load on each body that the reactions leave unbalanced, from the loads in `s.load` that have been propagated."""
     B, related = work.body, plan.inner.shape[0] > 0
     s.missing[:, :] = 0.0
     for i in range(model.n_bases, model.tree.shape[0]):
@@ -371,31 +386,24 @@ def check(model, work, plan, s, loads, length):
             back = moved(torque, force, sub(x0, get3(B, p, X)))
             add3(s.missing, p, 0, scale(-1.0, back))
             add3(s.missing, p, 3, scale(-1.0, force))
-    worst, natural, size = 0.0, 0.0, loads
-    for r in range(s.y.shape[0]):
-        size = larger(size, abs(s.y[r, 0]))
+
+
+@inline
+def largest(model, load, length):
+    """Largest component of loads on the bodies in N or N m, and in N with torques divided by the length."""
+    worst, natural = 0.0, 0.0
     for i in range(model.n_bases, model.tree.shape[0]):
         for k in range(6):
-            x = abs(s.missing[i, k])
+            x = abs(load[i, k])
             worst = larger(worst, x)
             natural = larger(natural, x / length if k < 3 else x)
-    return worst, natural / size if size != 0.0 else natural
+    return worst, natural
 
 
 @inline
 def larger(x, y):
     """The larger of two numbers; NaN if one of them is NaN, which `max` may lose."""
     return y if y > x or y != y else x
-
-
-@inline
-def largest_load(model, s, length):
-    """Largest load of all joints on a body, in N; torques divided by the length."""
-    found = 0.0
-    for i in range(model.n_bases, model.tree.shape[0]):
-        for k in range(6):
-            found = larger(found, abs(s.load[i, k]) / (length if k < 3 else 1.0))
-    return found
 
 
 @inline
@@ -415,23 +423,53 @@ def take_motors(model, work, s, pushed, push):
 
 
 @inline
+def solve_for(model, work, plan, s, columns):
+    """Scaled multipliers for the loads in `s.load`, and for probes up to so many columns; loads that they leave."""
+    propagate_loads(model, work, plan, s)
+    for i in range(model.n_bases, model.tree.shape[0]):
+        gather_loads(model, work, plan, s, i)
+    solve(plan, s, columns)
+    recover(model, plan, s, columns)
+    find_missing(model, work, plan, s)
+
+
+@inline
+def refine(model, work, plan, s):
+    """Distribute what is left unbalanced in the same way, and add it."""
+    for i in range(model.n_bases, model.tree.shape[0]):
+        for k in range(6):
+            s.load[i, k] = s.missing[i, k]
+    for r in range(s.first.size):
+        s.first[r] = s.y[r, 0]
+    for u in range(s.x.shape[0]):
+        s.x[u, 0] = 0.0
+    solve_for(model, work, plan, s, 1)
+    for r in range(s.first.size):
+        s.y[r, 0] += s.first[r]
+
+
+@inline
 def distribute(model, work, plan, s, user, probes, weights, length, summary):
     """Scaled multipliers `s.y` of all rows that balance the loads in `s.load`, with the rows in `work`.
 
     The norm is minimised. The columns behind the first are the self-balanced parts of `probes`. `summary` gets what the
     caller must check.
     """
-    loads = largest_load(model, s, length)
+    size = largest(model, s.load, length)[1]
     vary(model, work, plan, s, weights)
     fill_columns(model, work, plan, s, user)
-    propagate_loads(model, work, plan, s)
     begin_matrix(plan, s, probes)
     for i in range(model.tree.shape[0] - 1, model.n_bases - 1, -1):
         gather(model, work, plan, s, i, probes, length)
     summary[UNCLEAR], summary[KEPT] = factor(plan, s)
-    solve(plan, s)
-    recover(model, plan, s)
-    summary[MISSING], summary[OFF] = check(model, work, plan, s, loads, length)
+    solve_for(model, work, plan, s, s.x.shape[1])
+    for r in range(s.y.shape[0]):
+        size = larger(size, abs(s.y[r, 0]))
+    left, natural = largest(model, s.missing, length)
+    if natural > ROUNDED * size:
+        refine(model, work, plan, s)
+        left, natural = largest(model, s.missing, length)
+    summary[MISSING], summary[OFF] = left, natural / size if size != 0.0 else natural
 
 
 @inline
@@ -454,29 +492,3 @@ def write_wrenches(plan, s, wrench, unique, others, least):
                 unique[j, c] = False
     for r in range(others.size):
         others[r] = s.y[rows + r, 0] / s.root[rows + r]
-
-
-@kernel(short_loops=True)
-def distribute_along(arrays, joints, plan, s, which, path, motors, norm, out):
-    """Reactions at the states `which` of a path.
-
-    Parameters: `arrays` = (ints, floats, work) of the system with all joints among the cuts; `joints`: body and cut of
-    each tree joint; `path` = (t, q, v, a, tau, user rows); `motors` = (cuts and freedoms, loads at each state);
-    `norm` = (probes, weights of the components of each joint, length, `least` of `write_wrenches`); `out` = (wrenches
-    (n, joints, 6), unique (n, joints, 6), loads of other rows (n, m), summary (n, N_SUMMARY)).
-    """
-    ints, floats, work = arrays
-    t, q, v, a, tau, user = path
-    probes, weights, length, least = norm
-    wrench, unique, others, summary = out
-    model, w = open_model(ints, floats), open_work(ints, work)
-    for k in which:
-        w.t[0] = t[k]
-        for m in range(q.shape[1]):
-            w.q[m] = q[k, m]
-        for m in range(v.shape[1]):
-            w.v[m], w.a[m], w.tau[m] = v[k, m], a[k, m], tau[k, m]
-        balance(ints, floats, work, joints, s.load)
-        take_motors(model, w, s, motors[0], motors[1][k])
-        distribute(model, w, plan, s, user[k], probes, weights, length, summary[k])
-        write_wrenches(plan, s, wrench[k], unique[k], others[k], least)

@@ -208,6 +208,7 @@ def scratch(plan: layout.Structure, rows: int, columns: int) -> layout.Scratch:
         matrix=np.zeros(int(plan.unknown[-1, layout.U_COLUMN])),
         x=np.zeros((unknowns, columns)),
         y=np.zeros((rows, columns)),
+        first=np.zeros(rows),
         root=np.zeros(rows),
     )
 
