@@ -22,7 +22,7 @@ from loopdyn.errors import AssemblyError
 from loopdyn.loops.free_bodies import free_system, free_terms, joint_rank
 from loopdyn.loops.projection import project
 from loopdyn.loops.rank import Rank, decide, is_large, of_matrix, scaled
-from loopdyn.loops.reactions import indeterminate_parts, least_part
+from loopdyn.loops.reactions_balance import indeterminate_parts, least_part
 from loopdyn.loops.sparse_steps import sparse_rows, takes_sparse_steps
 from loopdyn.quantities.wording import element_of
 from loopdyn.system.system import State, System

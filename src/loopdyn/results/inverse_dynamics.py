@@ -14,7 +14,7 @@ from loopdyn.analysis.contradictions import largest_open, said_open
 from loopdyn.errors import LoopdynError
 from loopdyn.files import write
 from loopdyn.forces import Table
-from loopdyn.loops.reactions import reactions
+from loopdyn.loops.reactions_along import States, reactions_along
 from loopdyn.model.mechanism import Mechanism
 from loopdyn.results.bearings import Bearings
 from loopdyn.system.system import State, System
@@ -201,14 +201,13 @@ class InverseDynamics:
         names = tuple(self.system.mechanism.joints)
         wrench, unique = np.full((len(self.t), len(names), 6), np.nan), np.ones((len(names), 6), bool)
         for system, first, end in self.pieces:
-            for k in range(first, end):
-                if np.isfinite(self.load[k]).all():
-                    loads = dict(zip(self.motors, self.load[k].tolist(), strict=True))
-                    found = reactions(system, self.state(k), self.a[k], loads=loads)
-                    order = [names.index(name) for name in found.joints]
-                    wrench[k] = 0.0  # reactions of joints that are released then
-                    wrench[k, order] = found.wrench
-                    unique[order] &= found.unique
+            k = first + np.flatnonzero(np.isfinite(self.load[first:end]).all(axis=1))
+            loads = dict(zip(self.motors, self.load[k].T, strict=True))
+            found = reactions_along(system, States(self.t[k], self.q[k], self.v[k], self.a[k]), loads)
+            order = [names.index(name) for name in found.joints]
+            wrench[k] = 0.0  # reactions of joints that are released then
+            wrench[k[:, None], order] = found.wrench
+            unique[order] &= found.unique.all(axis=0)
         return wrench, unique
 
     def bearings(self) -> Bearings:

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from loopdyn.engine import records as rec
 from loopdyn.errors import LoopdynError
 from loopdyn.files import write
-from loopdyn.loops.reactions import reactions
+from loopdyn.loops.reactions_along import States, reactions_along
 from loopdyn.results.balancing import Counterweight
 from loopdyn.results.bearings import Bearings
 from loopdyn.results.comparison import differences
@@ -244,12 +244,12 @@ class Run:
         n, names, rows = len(self.path), self.joints, list(self._other_rows)
         wrench, unique, others = np.zeros((n, len(names), 6)), np.ones((len(names), 6), bool), np.zeros((n, len(rows)))
         for system, a, b in self.pieces:
-            for k in (a + np.flatnonzero(~self.unbounded[a:b])).tolist():
-                found = reactions(system, self._state(k), self.path.a[k])
-                there = [names.index(name) for name in found.joints]
-                wrench[k, there] = found.wrench
-                unique[there] &= found.unique
-                others[k, [rows.index(label) for label in found.multipliers]] = list(found.multipliers.values())
+            k, p = a + np.flatnonzero(~self.unbounded[a:b]), self.path
+            found = reactions_along(system, States(p.t[k], p.q[k], p.v[k], p.a[k]))
+            there = [names.index(name) for name in found.joints]
+            wrench[k[:, None], there] = found.wrench
+            unique[there] &= found.unique.all(axis=0)
+            others[k[:, None], [rows.index(label) for label in found.rows]] = found.multipliers
         wrench[self.unbounded], others[self.unbounded] = np.nan, np.nan
         return wrench, unique, others
 
@@ -264,22 +264,25 @@ class Run:
     @cached_property
     def joints(self) -> tuple[str, ...]:
         """Names of all joints that carry reactions, in the order of :attr:`wrench`."""
-        return tuple(name for name, j in self.system.absolute.joints.items() if not j.in_tree)
+        return tuple(self.system.mechanism.joints)
 
     @cached_property
     def _other_rows(self) -> dict[str, str]:
         """Rows of constraints and drivers of all phases, with the units of their loads."""
         found: dict[str, str] = {}
         for system in (self.system, *(system for system, _, _ in self.pieces)):
-            free = system.absolute
-            taken = sum(len(j.spec.rows_when_cut) for j in free.joints.values() if not j.in_tree)
-            units = ("N m" if d == "angle" else "N" for d in free.row_dimensions[taken:])
-            found |= dict(zip(free.constraint_rows[taken:], units, strict=True))
+            taken = sum(len(j.spec.rows_when_cut) for j in system.joints.values() if not j.in_tree)
+            units = ("N m" if d == "angle" else "N" for d in system.row_dimensions[taken:])
+            found |= dict(zip(system.constraint_rows[taken:], units, strict=True))
         return found
 
     @cached_property
     def data(self) -> xarray.Dataset:
-        """Dataset of all results with labels and units; reactions are computed on first access.
+        """Dataset of all results with labels and units.
+
+        A variable is computed when it is read: coordinates alone cost nothing, printing computes nothing, and
+        ``run.data.load()`` computes all. What is computed belongs to the Dataset: writing into it does not change the
+        run.
 
         Examples
         --------

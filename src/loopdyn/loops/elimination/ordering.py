@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +14,9 @@ from loopdyn.loops.elimination.layout import N_NODE, START
 Ints = NDArray[np.int64]
 
 
-def minimum_degree(sizes: Sequence[int], cliques: Iterable[Sequence[int]]) -> tuple[list[int], list[list[int]]]:
+def minimum_degree(
+    sizes: Sequence[int], cliques: Iterable[Sequence[int]], after: Mapping[int, Sequence[int]] | None = None
+) -> tuple[list[int], list[list[int]]]:
     """Order of elimination, and for each node in this order the later nodes it is coupled with.
 
     The node with the fewest rows among its neighbours comes first; ties go to the smaller number, so the order does
@@ -26,11 +28,15 @@ def minimum_degree(sizes: Sequence[int], cliques: Iterable[Sequence[int]]) -> tu
         Rows of each node.
     cliques : iterable of sequences of int
         Groups of nodes that are all coupled with one another.
+    after : mapping, optional
+        Nodes that must be eliminated before a node; it is coupled with all of them.
 
     Examples
     --------
     >>> minimum_degree([1, 1, 1], [(0, 1), (1, 2)])
     ([0, 1, 2], [[1], [2], []])
+    >>> minimum_degree([1, 1, 1], [(0, 1), (1, 2)], after={0: [1]})[0]
+    [2, 1, 0]
     """
     near: list[set[int]] = [set() for _ in sizes]
     for clique in cliques:
@@ -44,12 +50,12 @@ def minimum_degree(sizes: Sequence[int], cliques: Iterable[Sequence[int]]) -> tu
 
     heap = [(degree(a), a) for a in range(len(sizes))]
     heapq.heapify(heap)
-    done = [False] * len(sizes)
+    done, waits = [False] * len(sizes), after or {}
     order, later = [], []
     while heap:
         known, a = heapq.heappop(heap)
-        if done[a] or known != degree(a):
-            continue
+        if done[a] or known != degree(a) or not all(done[b] for b in waits.get(a, ())):
+            continue  # it is found again when a node that it is coupled with is eliminated
         done[a] = True
         order.append(a)
         later.append(sorted(near[a]))
