@@ -42,6 +42,8 @@ Array = NDArray[np.float64]
 
 SPARE = 3  # velocities beyond the rank of the forms there: a rank that more of them do not raise is the whole
 REFINEMENTS = 2  # of the smallest motion: the matrix of multipliers squares the condition number of the rows
+# Fraction of the fastest speed below which the form of a part is not enlarged: rounding of 1e-15 stays below 1e-10.
+HARDLY = 1e-2
 MOST_FREEDOMS = 100  # two steps along each: as much work as some hundred neighbours
 
 
@@ -166,17 +168,29 @@ class LargePose:
         missing: Array = (self.rows.times(x) - gamma)[self.eliminated.dependent]
         return missing
 
+    def _squared_speed(self, v: Array) -> Array:
+        """Square of the speed with which the bodies of each dependent row move, as phi'' of a link is then; at least
+        that of parts that hardly move.
+        """
+        chosen, system = self.eliminated.dependent, self.system
+        unit = np.where(system.row_units == 1.0, 1.0, system.size / system.link_length)[chosen]
+        speed = self.rows.sizes(v / system.speed_units)[chosen] * unit
+        squared: Array = np.maximum(speed, HARDLY) ** 2 / unit
+        return squared
+
     def rank_losses(self) -> RankLosses:
         """Losses of rank that belong to this pose alone, from the forms at random velocities."""
         rng, n = np.random.default_rng(2), self.freedoms
         most = min(len(self.eliminated.dependent), n * (n + 1) // 2)  # there are no more independent forms
-        values = np.zeros((0, len(self.eliminated.dependent)))
+        values = squares = np.zeros((0, len(self.eliminated.dependent)))
         count, taken = 0, 0
         while taken < min(most, count + 1) or taken < min(most, count) + SPARE:
-            more = [self.forms_at(self.velocity(rng)) for _ in range(max(SPARE, taken))]
-            values, taken = np.vstack([values, *more]), taken + len(more)
-            _, s, Vt = np.linalg.svd(values, full_matrices=False)
-            least = SECOND_ORDER * max(1.0, s[0])  # velocities are scaled to one, as are rows
+            more = [self.velocity(rng) for _ in range(max(SPARE, taken))]
+            values, taken = np.vstack([values, *map(self.forms_at, more)]), taken + len(more)
+            squares = np.vstack([squares, *map(self._squared_speed, more)])
+            scale = squares.mean(axis=0)  # the same for all velocities: it does not change the number of forms
+            _, s, Vt = np.linalg.svd(values / scale, full_matrices=False)
+            least = SECOND_ORDER * max(1.0, s[0])  # of parts that move the form of a true loss is of the order of one
             count = int(np.count_nonzero(s > least))
         zero = float(s[count:].max(initial=0.0))
         doubt = (
@@ -189,5 +203,5 @@ class LargePose:
         if count == 0 or n > MOST_FREEDOMS:
             return RankLosses(count, self.velocity, doubt)
         N = self.basis()
-        forms = polarised(lambda v: Vt[:count] @ self.forms_at(v), N)
+        forms = polarised(lambda v: Vt[:count] @ (self.forms_at(v) / scale), N)
         return RankLosses(count, lambda generator: N @ vanishing(forms, generator.normal(size=n)), doubt, forms)

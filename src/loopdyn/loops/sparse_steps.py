@@ -22,7 +22,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.sparse.linalg import splu
+from scipy.sparse.linalg import SuperLU, splu
 
 from loopdyn.engine import records as rec
 from loopdyn.joints.dispatch import wrenches
@@ -196,10 +196,25 @@ class SparseRows:
 
     def times(self, x: Array) -> Array:
         """J x for the speeds x: bases are at rest."""
-        T, n = self._parts[1], 6 * self.system.nb
-        V = splu(T[:, :n].tocsc(), permc_spec="NATURAL").solve(-(T[:, n:] @ x))
-        result: Array = self.matrix @ np.append(V, x)
+        result: Array = self.matrix @ self._motions(x)
         return result
+
+    def sizes(self, x: Array) -> Array:
+        """Sizes of the terms of which J x is the sum."""
+        result: Array = abs(self.matrix) @ np.abs(self._motions(x))
+        return result
+
+    def _motions(self, x: Array) -> Array:
+        """Motions of the bodies, and the speeds x that cause them."""
+        T, n = self._parts[1], 6 * self.system.nb
+        motions: Array = np.append(self._tree.solve(-(T[:, n:] @ x)), x)
+        return motions
+
+    @cached_property
+    def _tree(self) -> SuperLU:
+        """Factor of the kinematics of the bodies, which are in the order of the tree."""
+        T, n = self._parts[1], 6 * self.system.nb
+        return splu(T[:, :n].tocsc(), permc_spec="NATURAL")
 
     @cached_property
     def _equations(self) -> sparse.csc_matrix:
