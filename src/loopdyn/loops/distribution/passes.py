@@ -72,11 +72,13 @@ SHORT, NOTHING = 1e-10, 1e-24
 # weakest pivot that has changed it. Rounding leaves 1e-16 times a few tens, divided by this pivot; from this limit to
 # INDEPENDENT pivots do not tell whether rank is lost.
 DEPENDENT = 1e-14
-# A row has a part in a component of the wrench of its joint, in axes of F.
+# A row has a part in a component of the wrench of its joint, in axes of F; as UNIQUE of `reactions_balance`.
 IN_DIRECTION = 1e-7
 
-# Unbalanced load as a fraction of the largest, above which the solution is refined once: some tens of roundings.
-ROUNDED = 1e-14
+# Unbalanced load as a fraction of the largest, above which the solution is refined: some tens of roundings. Probes are not
+# refined: above PROBED their self-balanced parts are not known to the hundredth of what counts (IN_DIRECTION).
+ROUNDED, PROBED = 1e-14, 1e-9
+MOST_REFINEMENTS = 6
 
 # summary[k]: facts about the distribution at state k. UNCLEAR: number of pivots that do not tell; KEPT: freedoms with a
 # pivot, which is the number of independent rows; MISSING: largest unbalanced load on a body, N or N m; OFF: the same in
@@ -466,9 +468,16 @@ def distribute(model, work, plan, s, user, probes, weights, length, summary):
     for r in range(s.y.shape[0]):
         size = larger(size, abs(s.y[r, 0]))
     left, natural = largest(model, s.missing, length)
-    if natural > ROUNDED * size:
+    if s.x.shape[1] > 1 and natural > PROBED * size:
+        summary[UNCLEAR] += 1
+    for _ in range(MOST_REFINEMENTS):
+        if not natural > ROUNDED * size:
+            break
         refine(model, work, plan, s)
+        before = natural
         left, natural = largest(model, s.missing, length)
+        if not natural < 0.5 * before:  # accelerations do not satisfy the constraints any better
+            break
     summary[MISSING], summary[OFF] = left, natural / size if size != 0.0 else natural
 
 
