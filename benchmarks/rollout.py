@@ -2,11 +2,12 @@
 
     python benchmarks/rollout.py [--quick] [--json FILE] [--markdown FILE]
 
-Samples are starts with other speeds, integrated over 1 s; both give the state at the end. MuJoCo's constraints are soft:
-its error stops falling whatever the step. It runs with the setting, of those listed here, that has the smallest error;
-loopdyn with the largest tolerance whose error is not larger. The error is that of the sample whose solution is known,
-at the end (`benchmarks/simulate.py` says how). Throughput is samples per second; MuJoCo gets fewer samples, since it
-takes minutes for all. A number of threads means little where other programs use the cores: the load is printed.
+Samples are starts with other speeds, integrated over 1 s; both give the state at the end. MuJoCo's constraints are
+soft: its error stops falling whatever the step. It runs with the setting, of those listed here, that has the smallest
+error; loopdyn with the largest tolerance whose error is not larger. The error is that of the sample whose solution is
+known, at the end (`benchmarks/simulate.py` says how). Throughput is samples per second; MuJoCo gets fewer samples,
+since it takes minutes for all. A number of threads means little where other programs use the cores: the load is
+printed.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ AS_NEAR = 3.0
 # singular values of a neighbour below this are zero. Those lost at the pose alone are of the order of STEP there.
 ZERO_THERE = 1e-5
 CONE_STEPS = 40  # Newton steps to such a velocity; at double roots each only halves the distance
-TRIES = 10  # searches in vain for a velocity outside the span of those for which the forms vanish
+TRIES = 10  # searches for a velocity, without success, outside the span of those for which the forms vanish
 # Part of such a unit velocity outside the span that counts. A velocity that is off by x has forms of the order of x
 # squared, so those of it must be far smaller than the square; Newton's method leaves 1e-13 at most.
 OUTSIDE = 1e-2
@@ -74,9 +74,8 @@ class Pose(Protocol):
     """Closed pose, the rank of its rows, and the velocities that they allow, in SI units."""
 
     walks: ClassVar[int]  # walks over its neighbours
-    more_walks: ClassVar[
-        int
-    ]  # most walks of one step, if the forms say that rank is lost and no neighbour has regained it
+    # Most walks of one step, if the forms say that rank is lost and no neighbour has regained it.
+    more_walks: ClassVar[int]
     most_freedoms: ClassVar[float]  # most freedoms along each of which steps are made
 
     @property
@@ -226,7 +225,7 @@ def _possible(forms: Array) -> Array:
     """Orthonormal velocities (n, m) that span those found for which all forms vanish.
 
     Each is searched from a random one outside the span of those before it, since Newton's method from anywhere ends at
-    few of them; the search ends after `TRIES` in vain.
+    few of them; the search ends after `TRIES` without success.
     """
     rng, n = np.random.default_rng(3), forms.shape[1]
     zero = SECOND_ORDER * OUTSIDE**2 * max(1.0, float(np.abs(forms).max()))

@@ -169,8 +169,9 @@ class LargePose:
         return missing
 
     def _squared_speed(self, v: Array) -> Array:
-        """Square of the speed with which the bodies of each dependent row move, as phi'' of a link is then; at least
-        that of parts that hardly move.
+        """Square of the speed with which the bodies of each dependent row move, at least that of parts that hardly move.
+
+        The second derivative of a row is of this order, in units of a link.
         """
         chosen, system = self.eliminated.dependent, self.system
         unit = np.where(system.row_units == 1.0, 1.0, system.size / system.link_length)[chosen]

@@ -19,8 +19,8 @@ from loopdyn.engine import records as rec
 from loopdyn.engine.layout import opened
 from loopdyn.errors import ModelError, Problem
 from loopdyn.joints.dispatch import wrenches
-from loopdyn.loops.distribution.layout import Scratch, Structure
-from loopdyn.loops.distribution.plan import Planner, Rows, scratch
+from loopdyn.loops.distribution.layout import DistributionScratch, DistributionTables
+from loopdyn.loops.distribution.plan import DistributionPlanner, Rows, scratch
 from loopdyn.loops.elimination.passes import balance
 from loopdyn.loops.elimination.plan import plan_elimination, with_cuts
 from loopdyn.loops.least_norm import smallest_solution
@@ -120,28 +120,28 @@ class Balance:
         self.direction = np.vstack([np.zeros((0, 6)), *(j.spec.row_wrenches(np.eye(3), j.par) for j in own)])
         ends = np.cumsum(counts)
         self.varying = [(j, ends[n] - counts[n], ends[n]) for n, j in enumerate(own) if j.spec.rows_vary]
-        self._scratch: dict[int, Scratch] = {}
+        self._scratch: dict[int, DistributionScratch] = {}
         self.redundant: bool | None = None  # whether rows depended on others when they were last distributed
         self.turned = np.flatnonzero(system.model.armature)  # speeds with armature
         # of the equations of balance: those of one link, so that they are of the order of one however many there are
         self.units = np.tile([1.0] * 3 + [system.link_length] * 3, system.nb)
 
     @cached_property
-    def structure(self) -> Structure:
-        """Structure of the compiled distribution; all threads share it."""
+    def structure(self) -> DistributionTables:
+        """Tables of the compiled distribution; all threads share them."""
         system, cut_of = self.system, self.cut_of
 
-        def make() -> Structure:
+        def make() -> DistributionTables:
             free = system.mechanism.user_constraints  # their rows act on all speeds: every joint stays in the tree
             severed = () if free else plan_elimination(system).forest.severed
             rows = Rows(self.row_cut, self.cut, cut_of, system.model.n_user)
             place = {name: n for n, name in enumerate(self.names)}
             varying = [(place[j.name], cut_of[j.body] if j.in_tree else j.cut, k) for j, k, _ in self.varying]
-            return Planner(system, rows, severed).structure(varying, self.row_joint)
+            return DistributionPlanner(system, rows, severed).structure(varying, self.row_joint)
 
         return system.kept.find("distribution", self.tolerated, make)
 
-    def scratch(self, columns: int) -> Scratch:
+    def scratch(self, columns: int) -> DistributionScratch:
         """Arrays of the compiled distribution for so many right sides."""
         if columns not in self._scratch:
             rows = len(self.row_cut) + len(self.system.model.linear) + self.system.model.n_user

@@ -23,8 +23,8 @@ from loopdyn.quantities.wording import nearest
 from loopdyn.results.run import Trajectory
 from loopdyn.results.units import coordinate_units
 from loopdyn.run.simulate import check_settings, output_grid, span_of
-from loopdyn.studies.rollout_runner import DRIFT, Outcome, Runner, Task
-from loopdyn.studies.rollout_samples import Parameters, Samples, samples_of
+from loopdyn.studies.rollout_runner import DRIFT, Runner, SampleOutcome, Task
+from loopdyn.studies.rollout_samples import Parameters, RolloutSamples, samples_of
 from loopdyn.system.system import State, System
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ Array = NDArray[np.float64]
 
 REDUCTIONS = ("peak", "last", "rms")
 MOST_NUMBERS = 500_000_000  # of all outputs, 4 GB: more belongs into a reduction
-PULSE = 0.1  # seconds between two updates of the progress bar, and looks for Ctrl-C
+PULSE = 0.1  # seconds between two updates of the progress bar, and two checks for Ctrl-C
 UNITS = {"q": "rad, m or 1 (quaternion)", "v": "rad/s or m/s", "a": "rad/s2 or m/s2"}
 
 # Bound at run time.
@@ -155,7 +155,7 @@ def _thread_count(threads: int | None, samples: int) -> int:
 # ------------------------------------------------------------------------------------------------ threads
 
 
-def _run(task: Task, kept: Kept, threads: int, stop: Stop, progress: bool | Callable[[int], object]) -> None:
+def _run(task: Task, kept: RolloutResults, threads: int, stop: Stop, progress: bool | Callable[[int], object]) -> None:
     """Run all samples in threads, which take the next one when they are free, until all are done or the user stops."""
     waiting, lock = iter(range(task.samples.count)), threading.Lock()
     broken = threading.Event()
@@ -221,7 +221,7 @@ class _Bar:
 # ------------------------------------------------------------------------------------------------ results
 
 
-def _kept(reduce: Any, samples: Samples, times: Array) -> Kept:
+def _kept(reduce: Any, samples: RolloutSamples, times: Array) -> RolloutResults:
     """Arrays for the results, by the reduction that is asked for."""
     if reduce is None:
         return AllOutputs(samples, times)
@@ -237,10 +237,10 @@ def _kept(reduce: Any, samples: Samples, times: Array) -> Kept:
     return ReducedByFunction(samples, times, reduce)
 
 
-class Kept:
+class RolloutResults:
     """Results of all samples: what is common to all reductions."""
 
-    def __init__(self, samples: Samples, times: Array):
+    def __init__(self, samples: RolloutSamples, times: Array):
         self.samples, self.times, n = samples, times, samples.count
         self.status = np.full(n, "interrupted", object)
         self.reason = np.full(n, "the user stopped before it was finished", object)
@@ -248,7 +248,7 @@ class Kept:
         self.done, self.warnings = 0, dict[str, int]()  # texts, and the first sample that each is about
         self.lock = threading.Lock()
 
-    def put(self, k: int, outcome: Outcome) -> None:
+    def put(self, k: int, outcome: SampleOutcome) -> None:
         """Keep the outcome of sample k."""
         wrong = "" if outcome.path is None else self.keep(k, outcome.path, outcome.status == "finished")
         if wrong:
@@ -297,10 +297,10 @@ class Kept:
         return dataset(data, coords, {"name": s.name})
 
 
-class AllOutputs(Kept):
+class AllOutputs(RolloutResults):
     """All outputs of all samples."""
 
-    def __init__(self, samples: Samples, times: Array):
+    def __init__(self, samples: RolloutSamples, times: Array):
         super().__init__(samples, times)
         n, m, s = samples.count, len(times), samples.system
         numbers = n * m * (s.nq + 2 * s.nv)
@@ -324,10 +324,10 @@ class AllOutputs(Kept):
         return {name: (("sample", "time", dims[name]), x, {"units": UNITS[name]}) for name, x in self.arrays.items()}
 
 
-class Reduced(Kept):
+class Reduced(RolloutResults):
     """One number for each coordinate, speed and acceleration of a sample."""
 
-    def __init__(self, samples: Samples, times: Array, how: str):
+    def __init__(self, samples: RolloutSamples, times: Array, how: str):
         super().__init__(samples, times)
         n, s = samples.count, samples.system
         self.how = how
@@ -346,10 +346,10 @@ class Reduced(Kept):
         return {name: (("sample", dims[name]), x, {"units": UNITS[name], **about}) for name, x in self.arrays.items()}
 
 
-class ReducedByFunction(Kept):
-    """What a compiled function makes of the outputs of a sample."""
+class ReducedByFunction(RolloutResults):
+    """Value of a compiled function of the outputs of a sample."""
 
-    def __init__(self, samples: Samples, times: Array, given: Any):
+    def __init__(self, samples: RolloutSamples, times: Array, given: Any):
         super().__init__(samples, times)
         self.given, self.kernel = given, specialise(apply, function=given)
         self.array: Array | None = None

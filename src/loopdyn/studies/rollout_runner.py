@@ -27,7 +27,7 @@ from loopdyn.run.events import watch, with_limits_of_model
 from loopdyn.run.locking import Phase
 from loopdyn.run.recorder import Recorder
 from loopdyn.run.simulate import simulate
-from loopdyn.studies.rollout_samples import Samples
+from loopdyn.studies.rollout_samples import RolloutSamples
 from loopdyn.system.system import State, System
 from loopdyn.system.variation import same_geometry
 from loopdyn.thresholds import AT_LIMIT, CONSISTENT
@@ -35,14 +35,14 @@ from loopdyn.tree.tables import check_tables
 
 Array = NDArray[np.float64]
 DRIFT: Literal["projection"] = "projection"
-STEPS = 1000  # in one compiled call, between two looks for Ctrl-C
+STEPS = 1000  # in one compiled call, between two checks for Ctrl-C
 
 
 @dataclass(frozen=True)
 class Task:
     """Settings that all samples share."""
 
-    samples: Samples
+    samples: RolloutSamples
     times: Array
     span: tuple[float, float]
     method: Formulation
@@ -51,7 +51,7 @@ class Task:
     atol: float | None
 
 
-class Outcome(NamedTuple):
+class SampleOutcome(NamedTuple):
     """Result of one sample."""
 
     status: str
@@ -77,7 +77,7 @@ class Runner:
         self._ready: _Prepared | None = None
         self._simple = True  # whether one preparation serves all samples
 
-    def run(self, k: int) -> Outcome:
+    def run(self, k: int) -> SampleOutcome:
         """Run sample k."""
         begin = time.perf_counter()
         samples, warnings = self.task.samples, tuple[str, ...]()
@@ -89,17 +89,17 @@ class Runner:
             same = state.tolerated is None and same_geometry(samples.system, varied)
             outcome = (self._at_once(system, state) if same else None) or self._in_full(system, state)
         except LoopdynError as error:
-            outcome = Outcome("failed", str(error))
+            outcome = SampleOutcome("failed", str(error))
         return outcome._replace(seconds=time.perf_counter() - begin, warnings=warnings)
 
-    def _at_once(self, system: System, state: State) -> Outcome | None:
+    def _at_once(self, system: System, state: State) -> SampleOutcome | None:
         """Outcome of a sample whose steps reach the end in compiled calls alone; None if they do not."""
         if self._simple and (self._ready is None or not self._ready.usable):
             self._ready = prepared(self.task, self.stop)
             self._simple = self._ready is not None
         return self._ready.run(system, state) if self._simple and self._ready is not None else None
 
-    def _in_full(self, system: System, state: State) -> Outcome:
+    def _in_full(self, system: System, state: State) -> SampleOutcome:
         """Outcome of a simulation, which is prepared at the state itself."""
         task = self.task
         run = simulate(
@@ -113,7 +113,7 @@ class Runner:
             atol=task.atol,
             progress=False,
         )
-        return Outcome(run.status, run.message, run.path, run.energy_error)
+        return SampleOutcome(run.status, run.message, run.path, run.energy_error)
 
 
 def prepared(task: Task, stop: Stop) -> _Prepared | None:
@@ -188,7 +188,7 @@ class _Prepared:
         """Whether the stepper can be reset."""
         return self.resetting.possible
 
-    def run(self, system: System, state: State) -> Outcome | None:
+    def run(self, system: System, state: State) -> SampleOutcome | None:
         """Outcome of a sample, checked; None if it has to be simulated step by step."""
         task, stepper, (start, end) = self.task, self.stepper, self.task.span
         first = State(start, np.array(state.q, float), np.array(state.v, float))
@@ -212,11 +212,11 @@ class _Prepared:
         except LoopdynError:
             return None
         if self.stop.wanted and not reached:
-            return Outcome("interrupted", "the user stopped")
+            return SampleOutcome("interrupted", "the user stopped")
         if not (reached and self.usable) or recorder.check([Phase(system)]) or recorder.suspicious():
             return None
         error = recorder.largest_error / recorder.scale if recorder.scale > 0.0 else 0.0
-        return Outcome("finished", f"reached t = {end:g} s", recorder.path(), error)
+        return SampleOutcome("finished", f"reached t = {end:g} s", recorder.path(), error)
 
     def _closed(self, system: System, first: State) -> float | None:
         """Kinetic energy and that of gravity, J, at a state that is closed; None if it is not."""

@@ -29,7 +29,7 @@ Parameters = Mapping[str, Any] | Sequence[Mapping[str, Any]]
 COMPONENTS = ("tx", "ty", "tz", "fx", "fy", "fz")  # laws of a force with components, in the order of its programs
 
 
-class Input(NamedTuple):
+class LoadTable(NamedTuple):
     """Table of time of one load, shared or one for each sample."""
 
     name: str  # of the force
@@ -53,7 +53,7 @@ class Input(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Samples:
+class RolloutSamples:
     """All samples of a rollout.
 
     Attributes
@@ -65,14 +65,14 @@ class Samples:
         One for each sample, or one for all; None if each is assembled at the start of its model.
     parameters : tuple of mappings
         One for each sample, or one for all; empty if none is overridden.
-    inputs : tuple of Input
+    inputs : tuple of LoadTable
     """
 
     system: System
     count: int
     states: tuple[State, ...] | None
     parameters: tuple[Mapping[str, Any], ...]
-    inputs: tuple[Input, ...]
+    inputs: tuple[LoadTable, ...]
 
     def varied(self, k: int) -> System:
         """System with the parameters of sample k."""
@@ -129,7 +129,7 @@ class Samples:
 
 
 def constants_of(system: System, program: int) -> int:
-    """Where the constants of a program begin among those of all."""
+    """Index of the first constant of a program among those of all."""
     model = system.model
     code = model.code[model.program[program] : model.program[program + 1]]
     return int((code >> OP.BITS)[np.isin(code & OP.MASK, OP.READS_CONSTANTS)].min())
@@ -144,7 +144,7 @@ def samples_of(
     parameters: Parameters | None,
     inputs: Mapping[str, Any] | None,
     span: tuple[float, float],
-) -> Samples:
+) -> RolloutSamples:
     """Samples from the arguments of :func:`loopdyn.rollout`; raises LoopdynError if they do not fit together."""
     given = None if states is None else (states,) if isinstance(states, State) else tuple(states)
     rows = _parameter_rows(parameters)
@@ -168,7 +168,7 @@ def samples_of(
     if tables:
         system = _with_tables(system, tables)
     _check_names(system, rows)
-    return Samples(system, count, given, rows, tuple(tables))
+    return RolloutSamples(system, count, given, rows, tuple(tables))
 
 
 def _check_names(system: System, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -205,8 +205,8 @@ def _numbers_only(row: dict[str, Any]) -> dict[str, float]:
     return {name: float(value) for name, value in row.items()}
 
 
-def _read_input(system: System, label: str, given: Any, span: tuple[float, float]) -> Input:
-    """Input of a label, a force or a component of one, from times, values and an interpolation."""
+def _read_input(system: System, label: str, given: Any, span: tuple[float, float]) -> LoadTable:
+    """Table of a label, a force or a component of one, from times, values and an interpolation."""
     name, _, component = label.partition(".")
     force = system.mechanism.forces.get(name)
     if force is None:
@@ -221,7 +221,7 @@ def _read_input(system: System, label: str, given: Any, span: tuple[float, float
     program = COMPONENTS.index(component) if parts else 0
     field_ = ("torque" if program < 3 else "force") if parts else next(k for k, x in laws.items() if x is not None)
     times, values, how = _table_of(label, given)
-    found = Input(name, program, times, values, how, system.mechanism.units.factor(field_))
+    found = LoadTable(name, program, times, values, how, system.mechanism.units.factor(field_))
     try:
         for k in range(len(values)):
             found.curve(k)
@@ -259,7 +259,7 @@ def _numbers(label: str, given: ArrayLike) -> Array:
     return found
 
 
-def _with_tables(system: System, inputs: Sequence[Input]) -> System:
+def _with_tables(system: System, inputs: Sequence[LoadTable]) -> System:
     """System in which tables of time stand in place of the laws of the inputs: those of the first sample."""
     m = system.mechanism.snapshot()
     for one in inputs:

@@ -20,7 +20,8 @@ from loopdyn.quantities.expressions import Lookup
 from loopdyn.quantities.wording import element_of, nearest
 from loopdyn.system.cut_angles import AnglePath, Tables, cut_angle_path
 from loopdyn.system.kept import Kept
-from loopdyn.system.labels import Label, Labels
+from loopdyn.system.labels import Labels
+from loopdyn.system.state_values import label_values, normalise
 from loopdyn.system.topology import Topology
 
 if TYPE_CHECKING:
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 Pose = tuple[Array, Array]  # position (3), rotation matrix (3, 3)
-
-VAGUE = 1e15  # rad or m: neighbouring numbers are 0.1 apart, so that no loop closes
 
 
 @dataclass(frozen=True)
@@ -394,7 +393,7 @@ class System:
 
     @cached_property
     def link_length(self) -> float:
-        """Usual distance in m from joint to joint along the tree; `size` where no body hangs on another.
+        """Usual distance in m from joint to joint along the tree; `size` where no body is carried by another.
 
         The size of a mechanism of many links grows with their number, this length does not: in units of it numbers that
         concern one link are of the order of one.
@@ -507,8 +506,8 @@ class System:
             (q, self.coordinates, self.labels.coordinates, self.q_reference, "coordinate"),
             (v, self.speeds, self.labels.speeds, np.zeros(self.nv), "speed"),
         ):
-            values.append(_values(given, labels, known, start, kind))
-        _normalise(values[0], self)
+            values.append(label_values(given, labels, known, start, kind))
+        normalise(values[0], self.joints.values())
         if not math.isfinite(t):
             raise ModelError([Problem("state", f"time is {t}", "Give a finite time in s.")])
         return State(float(t), values[0], values[1])
@@ -568,47 +567,6 @@ def require_exact(system: System, state: State | None, what: str, instead: str) 
             f"{what} closes loops in closed form and can leave no constraint open, but this state does ({tolerated}). "
             f"Use {instead}, or correct the dimensions that ld.assemble names without a tolerance."
         )
-
-
-def _values(given: Any, labels: Sequence[str], known: Mapping[str, Label], start: Array, kind: str) -> Array:
-    out = np.array(start, float)
-    if isinstance(given, Mapping):
-        wrong = [label for label in given if label not in known or known[label].place < 0]
-        if wrong:
-            raise ModelError(_unknown_label(known, kind, label, labels) for label in wrong)
-        for label, value in given.items():
-            out[known[label].place] = value
-    elif given is not None:
-        out = np.array(given, float)
-        if out.shape != (len(labels),):
-            message = f"{len(labels)} {kind}s are needed, {out.size} were given"
-            raise ModelError([Problem("state", message, f"Order: {', '.join(labels[:8])}...")])
-    bad = [label for label, value in zip(labels, out, strict=True) if not math.isfinite(value)]
-    if bad:
-        raise ModelError(Problem("state", f"{kind} '{label}' is not finite", "Give a number.") for label in bad)
-    vague = [label for label, value in zip(labels, out, strict=True) if abs(value) >= VAGUE and kind == "coordinate"]
-    if vague:
-        message = "is so large that no digits are left after the decimal point"
-        raise ModelError(Problem("state", f"{kind} '{x}' {message}", "Give an angle within some turns.") for x in vague)
-    return out
-
-
-def _unknown_label(known: Mapping[str, Label], kind: str, label: str, labels: Sequence[str]) -> Problem:
-    if label in known:
-        message = f"joint '{known[label].joint.name}' is cut, so '{label}' is not among the {kind}s of the tree"
-        return Problem("state", message, "Compile with other cuts=[...], or assemble the mechanism.")
-    return Problem("state", f"there is no {kind} '{label}'", nearest(label, labels))
-
-
-def _normalise(q: Array, system: System) -> None:
-    """Bring quaternions to unit length; one of length zero is an error."""
-    for j in system.joints.values():
-        if j.in_tree and "w" in j.spec.coordinates:
-            k = j.q0 + j.spec.coordinates.index("w")
-            length = np.linalg.norm(q[k : k + 4])
-            if length == 0.0:
-                raise ModelError([Problem(f"joint '{j.name}'", "its quaternion is zero", "Use (1, 0, 0, 0).")])
-            q[k : k + 4] /= length
 
 
 def compose(a: Pose, b: Pose) -> Pose:

@@ -2,7 +2,7 @@
 
 from loopdyn.engine.jit import inline, kernel, whole, window
 from loopdyn.engine.records import open_model, open_work
-from loopdyn.loops.distribution.layout import Scratch, Structure
+from loopdyn.loops.distribution.layout import DistributionScratch, DistributionTables
 from loopdyn.loops.distribution.passes import distribute, take_motors, write_wrenches
 from loopdyn.loops.elimination.passes import balance
 
@@ -22,7 +22,7 @@ def line(array):
 @inline(always=True)
 def open_structure(p):
     """Views of the structure."""
-    return Structure(
+    return DistributionTables(
         table(p.at),
         table(p.slot),
         table(p.acting),
@@ -41,7 +41,7 @@ def open_structure(p):
 @inline(always=True)
 def open_scratch(s):
     """Views of the scratch."""
-    return Scratch(
+    return DistributionScratch(
         table(s.load),
         table(s.missing),
         table(s.column),

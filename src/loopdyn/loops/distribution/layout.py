@@ -11,10 +11,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 # at[i]: integers of body i. SLOTS, SLOTS_END: its slots; CUT: its tree joint as a cut, or -1 if that has no rows or is
-# severed; ROW: first row of this joint; FREE: freedoms, six if severed; THETA: first of their unknowns, or -1; LOOSE: 1
-# if severed; PAIRS, COUPLES: first entry of its pairs of slots, and of its slots and freedoms, in `pair` and `couple`;
-# SHARES: first number of its Y.
-SLOTS, SLOTS_END, CUT, ROW, FREE, THETA, LOOSE, PAIRS, COUPLES, SHARES, N_AT = range(11)
+# severed; ROW: first row of this joint; FREEDOMS: their number, six if severed; THETA: first of their unknowns, or -1;
+# LOOSE: 1 if severed; PAIRS, COUPLES: first entry of its pairs of slots, and of its slots and freedoms, in `pair` and
+# `couple`; SHARES: first number of its Y.
+SLOTS, SLOTS_END, CUT, ROW, FREEDOMS, THETA, LOOSE, PAIRS, COUPLES, SHARES, N_AT = range(11)
 # slot[x]: unknown, and slot of the parent's body or -1.
 UNKNOWN, UP, N_SLOT = range(3)
 # acting[n]: rows of a cut that act on one of its bodies: first slot, cut, first row of the balance, sign.
@@ -31,8 +31,8 @@ U_ROW, U_COLUMN, U_TARGET, N_UNKNOWN = range(4)
 V_JOINT, V_CUT, V_ROW, N_VARYING = range(4)
 
 
-class Structure(NamedTuple):
-    """Structure of the distribution."""
+class DistributionTables(NamedTuple):
+    """Tables of the distribution, the same at all states."""
 
     at: Any  # (bodies, N_AT)
     slot: Any  # (slots, N_SLOT)
@@ -48,7 +48,7 @@ class Structure(NamedTuple):
     row_joint: Any  # (rows of joints,)
 
 
-class Scratch(NamedTuple):
+class DistributionScratch(NamedTuple):
     """Arrays that are overwritten at each state."""
 
     load: Any  # (bodies, 6) loads of all joints on a body; then on it and all bodies further out

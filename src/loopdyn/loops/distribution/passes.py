@@ -31,7 +31,7 @@ from loopdyn.loops.distribution.layout import (
     A_SLOT,
     COUPLES,
     CUT,
-    FREE,
+    FREEDOMS,
     I_BODY,
     I_CUT,
     I_ENTRY,
@@ -71,12 +71,12 @@ SHORT, NOTHING = 1e-10, 1e-24
 # A freedom moves nothing that is not moved by others: its pivot as a fraction of what its diagonal entry had, times the
 # weakest pivot that has changed it. Rounding leaves 1e-16 times a few tens, divided by this pivot; from this limit to
 # INDEPENDENT pivots do not tell whether rank is lost.
-DEPENDENT = 1e-14
+VANISHED_PIVOT = 1e-14
 # A row has a part in a component of the wrench of its joint, in axes of F; as UNIQUE of `reactions_balance`.
 IN_DIRECTION = 1e-7
 
-# Unbalanced load as a fraction of the largest, above which the solution is refined: some tens of roundings. Probes are not
-# refined: above PROBED their self-balanced parts are not known to the hundredth of what counts (IN_DIRECTION).
+# Unbalanced load as a fraction of the largest, above which the solution is refined: some tens of roundings. Probes are
+# not refined: above PROBED their self-balanced parts are not known to the hundredth of what counts (IN_DIRECTION).
 ROUNDED, PROBED = 1e-14, 1e-9
 MOST_REFINEMENTS = 6
 
@@ -223,7 +223,7 @@ def gather_loads(model, work, plan, s, i):
     begin, end, own = at[i, SLOTS], at[i, SLOTS_END], at[i, SHARES]
     if begin == end:
         return
-    for k in range(at[i, FREE]):
+    for k in range(at[i, FREEDOMS]):
         s.x[theta + k, 0] = along(work, k, at[i, LOOSE] == 1, first, torque, force)
     for x in range(begin, end):
         total = 0.0
@@ -237,7 +237,7 @@ def gather_loads(model, work, plan, s, i):
 def gather(model, work, plan, s, i, probes, length):
     """Part of body i in the matrix and in the right sides of probes; propagate its columns to its parent."""
     K, at, x0 = s.column, plan.at, get3(work.body, i, X)
-    begin, end, freedoms, theta, r = at[i, SLOTS], at[i, SLOTS_END], at[i, FREE], at[i, THETA], at[i, ROW]
+    begin, end, freedoms, theta, r = at[i, SLOTS], at[i, SLOTS_END], at[i, FREEDOMS], at[i, THETA], at[i, ROW]
     if begin == end:
         return
     loose, first, related = at[i, LOOSE] == 1, model.tree[i, V0], plan.inner.shape[0] > 0
@@ -298,7 +298,7 @@ def factor(plan, s):
         inverse = 1.0 / pivot
         if not row:
             size, natural = s.size[u], s.natural[u]
-            if size <= NOTHING * natural or -pivot * weakest <= DEPENDENT * size:
+            if size <= NOTHING * natural or -pivot * weakest <= VANISHED_PIVOT * size:
                 inverse = 0.0
             else:
                 kept += 1

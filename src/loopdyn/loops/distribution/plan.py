@@ -27,7 +27,7 @@ class Rows:
     user: int  # number of user rows
 
 
-class Planner:
+class DistributionPlanner:
     """Tables of the distribution, made step by step.
 
     Parameters
@@ -137,7 +137,7 @@ class Planner:
         order, later = minimum_degree([len(node) for node in nodes], cliques, after)
         return [nodes[a] for a in order], [[key for b in found for key in nodes[b]] for found in later]
 
-    def structure(self, varying: Sequence[Sequence[int]], row_joint: Ints) -> layout.Structure:
+    def structure(self, varying: Sequence[Sequence[int]], row_joint: Ints) -> layout.DistributionTables:
         """All tables of the kernels."""
         nodes, later = self.order()
         number = {key: u for u, key in enumerate(key for node in nodes for key in node)}
@@ -155,7 +155,7 @@ class Planner:
         def at_slots(found: Sequence[tuple[int, ...]], row: int) -> list[tuple[int, ...]]:
             return [(place[item[0], number[item[row], -1]], *item[1:]) for item in found]
 
-        return layout.Structure(
+        return layout.DistributionTables(
             at=at,
             slot=_table([(u, place.get((parents[i], u), -1)) for i, u in slots], layout.N_SLOT),
             acting=_table(at_slots(self.acting, layout.A_ROW), layout.N_ACTING),
@@ -195,13 +195,13 @@ class Planner:
         return at, pair, couple
 
 
-def scratch(plan: layout.Structure, rows: int, columns: int) -> layout.Scratch:
+def scratch(plan: layout.DistributionTables, rows: int, columns: int) -> layout.DistributionScratch:
     """Arrays of the kernels for so many right sides; `rows`: of the balance."""
     bodies, slots, unknowns = len(plan.at), len(plan.slot), len(plan.unknown) - 1
     six = {"load": bodies, "missing": bodies, "column": slots, "inner": slots, "joint": 6}
     six["direction"] = len(plan.row_joint)
     shares = int(plan.at[:, layout.SHARES].max(initial=0)) + 6 * slots
-    return layout.Scratch(
+    return layout.DistributionScratch(
         **{name: np.zeros((n, 6)) for name, n in six.items()},
         **{name: np.zeros(unknowns) for name in ("size", "natural", "weakest", "inverse")},
         share=np.zeros(shares),
