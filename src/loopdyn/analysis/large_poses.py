@@ -169,7 +169,7 @@ class LargePose:
         return missing
 
     def _squared_speed(self, v: Array) -> Array:
-        """Square of the speed with which the bodies of each dependent row move, at least that of parts that hardly move.
+        """Square of the speed of the bodies of each dependent row, at least that of parts that hardly move.
 
         The second derivative of a row is of this order, in units of a link.
         """
