@@ -14,7 +14,7 @@ import numbers
 import os
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
@@ -59,14 +59,15 @@ HINTS = {
 
 @dataclass(frozen=True)
 class Kind:
-    """Kind of argument: a test, its description, and a hint how to get one."""
+    """Kind of argument: a test, its description, a hint how to get one, and whether the type of a value decides."""
 
     fits: Callable[[Any], bool]
     words: str
     hint: str = ""
+    by_type: bool = False
 
 
-ANYTHING = Kind(lambda value: True, "anything")
+ANYTHING = Kind(lambda value: True, "anything", by_type=True)
 NO_NUMBERS, NO_LISTS = (bool, np.bool_, str, bytes), (str, bytes, Mapping)
 
 
@@ -114,11 +115,11 @@ def _is_list(value: Any) -> bool:
 SIMPLE = {
     Any: ANYTHING,
     object: ANYTHING,
-    None: Kind(lambda value: value is None, ""),
-    NoneType: Kind(lambda value: value is None, ""),
-    str: Kind(lambda value: isinstance(value, str), "a text"),
-    bool: Kind(lambda value: isinstance(value, bool | np.bool_), "True or False"),
-    int: Kind(_is_whole, "a whole number"),
+    None: Kind(lambda value: value is None, "", by_type=True),
+    NoneType: Kind(lambda value: value is None, "", by_type=True),
+    str: Kind(lambda value: isinstance(value, str), "a text", by_type=True),
+    bool: Kind(lambda value: isinstance(value, bool | np.bool_), "True or False", by_type=True),
+    int: Kind(_is_whole, "a whole number", by_type=True),
     float: Kind(is_number, "a number"),
     AnyNumbers: Kind(_is_numeric, "numbers"),
 }
@@ -162,13 +163,14 @@ def kind_of(annotation: Any) -> Kind:
 def _instance_of(kind: type) -> Kind:
     names = {os.PathLike: "the name of a file", np.ndarray: "an array"}
     words = names.get(kind, f"{'an' if kind.__name__[0] in 'AEIO' else 'a'} {kind.__name__}")
-    return Kind(lambda value: isinstance(value, kind), words, HINTS.get(kind.__name__, ""))
+    return Kind(lambda value: isinstance(value, kind), words, HINTS.get(kind.__name__, ""), by_type=True)
 
 
 def _any_of(kinds: Sequence[Kind]) -> Kind:
     words = " or ".join(dict.fromkeys(k.words for k in kinds if k.words))
     hint = next((k.hint for k in kinds if k.hint), "")
-    return Kind(lambda value: any(k.fits(value) for k in kinds), words, hint)
+    by_type = all(k.by_type for k in kinds)
+    return Kind(lambda value: any(k.fits(value) for k in kinds), words, hint, by_type)
 
 
 def _tuple_of(arguments: Sequence[Any]) -> Kind:
@@ -208,9 +210,22 @@ class Expected:
     by_name: Mapping[str, Kind]
     further: Kind | None = None
     options: Kind | None = None
+    right: set[tuple[type, ...]] = field(default_factory=set)  # types of arguments in order that need no other test
 
     def problem(self, values: Sequence[Any], named: Mapping[str, Any]) -> str:
         """Error message for given arguments; empty if they are valid."""
+        types = (*map(type, values),)
+        if named or types not in self.right:
+            problem = self._wrong_kind(values, named)
+            if problem:
+                return problem
+            if not named and all(kind.by_type for (_, kind), _ in zip(self.order, values)) and not self.further:
+                self.right.add(types)
+        if State not in types and not named:
+            return ""
+        return _misfit([*zip((n for n, _ in self.order), values), *named.items()])
+
+    def _wrong_kind(self, values: Sequence[Any], named: Mapping[str, Any]) -> str:
         for (name, kind), value in zip(self.order, values):
             if not kind.fits(value):
                 return _wrong(name, kind, value)
@@ -225,7 +240,7 @@ class Expected:
                 return f"there is no argument '{name}'. {nearest(name, self.by_name)}"
             if not wanted.fits(value):
                 return _wrong(name, wanted, value)
-        return _misfit([*zip((n for n, _ in self.order), values), *named.items()])
+        return ""
 
 
 def checked(function: F) -> F:
@@ -293,7 +308,7 @@ def _misfit(given: Sequence[tuple[str, Any]]) -> str:
     for name, state in states:
         require_state(system, state)
         for labels, values in ((system.coordinates, state.q), (system.speeds, state.v)):
-            if not np.isfinite(values).all():
+            if not (math.isfinite(np.dot(values, values)) or np.isfinite(values).all()):  # a sum of squares is quick
                 k = int(np.argmin(np.isfinite(values)))
                 return f"'{labels[k]}' of {name} is {values[k]}. Give finite numbers."
     return ""

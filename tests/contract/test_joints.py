@@ -132,6 +132,15 @@ def test_a_type_declares_all_facts_and_its_file_has_all_functions(joint):
     assert set(columns) <= set(range(6))
 
 
+@every_type
+def test_coordinates_where_both_frames_coincide_are_those_of_the_type(joint):
+    """The builder measures them once for a type, whatever its axes and pitch are."""
+    rng = np.random.default_rng(5)
+    found = [joint.measure(np.eye(3), np.zeros(3), (c, np.sqrt(1 - c * c))) for c in rng.uniform(-0.99, 0.99, 20)]
+    assert all(np.array_equal(x, found[0]) for x in found)
+    np.testing.assert_array_equal(np.delete(found[0], [k for k, c in enumerate(joint.coordinates) if c == "w"]), 0.0)
+
+
 def test_codes_are_the_places_in_the_list():
     assert [t.kind for t in JOINT_TYPES] == list(range(len(JOINT_TYPES)))
     names = {t.__name__ for t in JOINT_TYPES}

@@ -103,7 +103,7 @@ class Builder:
         self.names = [GROUND, *moved, *(b for b in m.bodies if b not in m.base)]
         self.rows = {name: k for k, name in enumerate(self.names)}
         self.n_bases = 1 + len(moved)
-        self._q_at: dict[tuple[type[Joint], tuple[float, float]], Array] = {}
+        self._q_at: dict[type[Joint], Array] = {}
 
     def build(
         self, cuts: Sequence[str] | Literal["all"] | None, free: Sequence[str], counted: Sequence[str] | None
@@ -315,11 +315,10 @@ class Builder:
         return frames
 
     def _q_reference(self, spec: Joint, ends: list[int], F: Pose, M: Pose, par: tuple[float, float]) -> Array:
-        if spec.at is not None:  # F and M are one frame: the same coordinates for all joints of a type and par
-            key = type(spec), par
-            if key not in self._q_at:
-                self._q_at[key] = spec.measure(AXES, ORIGIN, par)
-            return self._q_at[key].copy()
+        if spec.at is not None:  # F and M are one frame: the same coordinates for all joints of a type
+            if type(spec) not in self._q_at:
+                self._q_at[type(spec)] = spec.measure(AXES, ORIGIN, par)
+            return self._q_at[type(spec)].copy()
         (xF, EF), (xM, EM) = (compose(self.poses[b], frame) for b, frame in zip(ends, (F, M), strict=True))
         return spec.measure(EF.T @ EM, EF.T @ (xM - xF), par)
 
