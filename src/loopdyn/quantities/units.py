@@ -182,6 +182,18 @@ class Units(Spec):
             raise ModelError([Problem("units", f"there is no dimension {dimension!r}", nearest(str(dimension), known))])
         return known[dimension]
 
+    def symbol(self, dimension: str, rate: int = 0) -> str:
+        """Unit of `dimension`, or of its derivative by time of order `rate`, in a form that programs can read.
+
+        Examples
+        --------
+        >>> units = Units(length="mm", angle="deg", torque="N*mm")
+        >>> units.symbol("length"), units.symbol("angle", rate=2), units.symbol("angular_stiffness")
+        ('mm', 'deg/s^2', 'N*mm/deg')
+        """
+        self.factor(dimension)
+        return _symbols(self)[dimension] + ("", "/s", "/s^2")[rate]
+
 
 @lru_cache(maxsize=64)
 def _factors(units: Units) -> dict[str, float]:
@@ -204,6 +216,30 @@ def _factors(units: Units) -> dict[str, float]:
         "damping": force / length,
         "angular_stiffness": torque / angle,
         "angular_damping": torque / angle,
+    }
+
+
+@lru_cache(maxsize=64)
+def _symbols(units: Units) -> dict[str, str]:
+    """Symbols of all dimensions of `_factors`."""
+    length, angle, mass, force, torque = units.length, units.angle, units.mass, units.force, units.torque
+    return {
+        "number": "1",
+        "length": length,
+        "angle": angle,
+        "mass": mass,
+        "force": force,
+        "torque": torque,
+        "acceleration": units.acceleration,
+        "inertia": f"{mass}*{length}^2",
+        "density": f"{mass}/{length}^3",
+        "speed": f"{length}/s",
+        "angular_speed": f"{angle}/s",
+        "pitch": f"{length}/{angle}",
+        "stiffness": f"{force}/{length}",
+        "damping": f"{force}*s/{length}",
+        "angular_stiffness": f"{torque}/{angle}",
+        "angular_damping": f"{torque}*s/{angle}",
     }
 
 

@@ -27,6 +27,8 @@ from loopdyn.system.topology import Topology
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from loopdyn.quantities.units import Units
+
 Array = NDArray[np.float64]
 Pose = tuple[Array, Array]  # position (3), rotation matrix (3, 3)
 
@@ -445,6 +447,11 @@ class System:
     def base_turns(self) -> bool:
         """Whether the given motion of some base has rotations."""
         return bool(np.any(self.model.base_programs[:, 3:] >= 0))
+
+    @property
+    def units(self) -> Units:
+        """Units that the mechanism declares: those of labelled numbers. Arrays without labels are in SI units."""
+        return self.mechanism.units
 
     @cached_property
     def labels(self) -> Labels:
