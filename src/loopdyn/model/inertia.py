@@ -526,9 +526,13 @@ def impossible(mass: float, inertia: Array) -> tuple[str, str] | None:
         return None  # reported when the number was read
     if mass < 0.0:
         return f"mass is negative ({mass:g} kg)", "Give zero or a positive mass."
-    if _clearly_possible(inertia):
-        return None
-    moments = np.linalg.eigvalsh(inertia)
+    return None if _clearly_possible(inertia) else _impossible_moments(inertia.tobytes())
+
+
+@lru_cache(maxsize=4096)  # models are compiled again with other dimensions
+def _impossible_moments(inertia: bytes) -> tuple[str, str] | None:
+    """Reason why no body can have these principal moments, and a hint; None if one can."""
+    moments = np.linalg.eigvalsh(np.frombuffer(inertia).reshape(3, 3))
     scale = max(abs(moments[0]), abs(moments[2]))
     if moments[0] < -ROUNDING * scale:
         return f"inertia has a negative principal moment ({moments[0]:.6g} kg m^2)", "Check its signs and units."

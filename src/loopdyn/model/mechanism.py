@@ -383,25 +383,6 @@ class Mechanism(BaseModel):
         other._override(parameters)
         return other
 
-    def sharing_parts(self, parts: Mapping[str, Mapping[str, Any]], parameters: Mapping[str, Any]) -> Mechanism:
-        """Copy with overridden parameters; `parts`: those of :meth:`parts_to_copy`, all others are shared."""
-        other = self.model_copy()
-        for section in (*ELEMENTS, "user_forces", "user_constraints"):
-            other.__dict__[section] = dict(getattr(self, section))
-        for section, some in parts.items():
-            other.__dict__[section].update((name, own_copy(part)) for name, part in some.items())
-        other.__dict__["start"] = own_copy(self.start)
-        other._override(parameters)
-        return other
-
-    def parts_to_copy(self) -> dict[str, dict[str, Any]]:
-        """Parts by section and name that have inner dicts or lists, which two mechanisms must not share."""
-        found: dict[str, dict[str, Any]] = {}
-        for section in ELEMENTS:
-            every = getattr(self, section)
-            found[section] = {name: part for name, part in every.items() if own_copy(part) is not part}
-        return found
-
     def _override(self, parameters: Mapping[str, Any]) -> None:
         unknown = [name for name in parameters if name not in self.parameters]
         if unknown:
@@ -495,6 +476,31 @@ class Mechanism(BaseModel):
         from loopdyn.io.yaml import save
 
         save(self, path)
+
+
+def sharing_parts(
+    m: Mechanism, fields: Mapping[str, Mapping[str, list[str]]], parameters: Mapping[str, Any]
+) -> Mechanism:
+    """Copy with overridden parameters; `fields`: those of :func:`fields_to_copy`, all others are shared."""
+    other = m.model_copy()
+    for section in (*ELEMENTS, "user_forces", "user_constraints"):
+        parts = other.__dict__[section] = dict(getattr(m, section))
+        for name, some in fields.get(section, {}).items():
+            own = {key: own_copy(parts[name].__dict__[key]) for key in some}
+            parts[name] = parts[name].model_copy(update=own)
+    other.__dict__["start"] = own_copy(m.start)
+    other._override(parameters)
+    return other
+
+
+def fields_to_copy(m: Mechanism) -> dict[str, dict[str, list[str]]]:
+    """Fields by section and part that have dicts or lists, which two mechanisms must not share."""
+    found: dict[str, dict[str, list[str]]] = {}
+    for section in ELEMENTS:
+        parts = {name: part.__dict__.items() for name, part in getattr(m, section).items()}
+        fields = {name: [key for key, x in inner if own_copy(x) is not x] for name, inner in parts.items()}
+        found[section] = {name: some for name, some in fields.items() if some}
+    return found
 
 
 def own_copy(part: Any) -> Any:

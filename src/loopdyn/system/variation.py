@@ -24,7 +24,7 @@ from loopdyn.engine.layout import opened
 from loopdyn.engine.records import open_model
 from loopdyn.errors import ExpressionError, ModelError, Problem
 from loopdyn.model.inertia import MassProperties, Mesh
-from loopdyn.model.mechanism import Mechanism, Structures
+from loopdyn.model.mechanism import Mechanism, Structures, fields_to_copy, sharing_parts
 from loopdyn.quantities.expressions import Expression, parsed
 from loopdyn.quantities.units import Resolver
 from loopdyn.system.builder import Builder, build, build_or_explain
@@ -98,7 +98,7 @@ class Structure:
         self.formulas = {n: parsed(x) for n, x in self.m.parameters.items() if isinstance(x, str)}
         self.order = _evaluation_order(self.formulas)
         self.needs = _needs(self.m)
-        self.parts_to_copy = self.m.parts_to_copy()
+        self.fields_to_copy = fields_to_copy(self.m)
         self.singular = any_singular(self.builder.masses[self.builder.n_bases :])
         self.places = _places(self.system)
 
@@ -388,7 +388,7 @@ def with_parameters(system: System, parameters: Mapping[str, Any]) -> System:
     """System of the same mechanism with overridden parameters, see :meth:`System.with_parameters`."""
     exact = system.exact or system
     known, before = exact.kept.find("structure", None, lambda: _structure_of(exact))
-    m = known.m.sharing_parts(known.parts_to_copy, {**before, **parameters})
+    m = sharing_parts(known.m, known.fields_to_copy, {**before, **parameters})
     found = known.system_of(m)
     if found is not None:
         return found
