@@ -59,7 +59,7 @@ IDENTITY = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)
 
 def is_known(joint: Joint) -> bool:
     """Whether kernels know the joint by its code."""
-    return any(isinstance(joint, t) and joint.kind == t.kind for t in JOINT_TYPES)
+    return type(joint) in JOINT_TYPES or any(isinstance(joint, t) and joint.kind == t.kind for t in JOINT_TYPES)
 
 
 # ----------------------------------------------------------------------------------------------- in the tree

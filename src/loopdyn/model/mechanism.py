@@ -526,11 +526,14 @@ def own_copy(part: Any) -> Any:
 _FIXED = (float, str, int, type(None))
 
 
+_NOT_IN_NAMES = re.compile(r"[.:\x00-\x1f]")
+
+
 def name_problem(kind: str, name: Any) -> Problem | None:
     """Problem of the name of an element, if any."""
     if not isinstance(name, str) or not name.strip():
         return Problem(f"{kind} {name!r}", "the name is not a text", "Give a short name.")
-    if any(c in name for c in ".:") or name != name.strip() or any(ord(c) < 32 for c in name):
+    if _NOT_IN_NAMES.search(name) or name != name.strip():
         return Problem(f"{kind} '{name}'", "the name has '.', ':' or blanks around it", "Use letters, digits and '_'.")
     return None
 
