@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -87,6 +87,14 @@ class Counts(NamedTuple):
     steps: int
     rejected: int
     evaluations: int
+
+
+@lru_cache(maxsize=64)
+def _mixed_signs(n: int) -> Array:
+    """Numbers 1 and -1 in no order, the same in every call."""
+    signs: Array = np.random.default_rng(0).choice([-1.0, 1.0], n)
+    signs.flags.writeable = False
+    return signs
 
 
 class Stepper:
@@ -297,7 +305,7 @@ class Stepper:
         """
         s, w, unit = self.system, self.views, self.memory.unit
         own = float(np.linalg.norm(s.model.gravity)) / s.size
-        aside = DIFFERENCE * unit * np.random.default_rng(0).choice([-1.0, 1.0], s.nv)
+        aside = DIFFERENCE * unit * _mixed_signs(s.nv)
         found = []
         for q in (increment(s, state.q, aside), state.q):  # the state itself last, so that it stays in the work array
             w.t[0], w.q[:], w.v[:] = state.t, q, state.v
