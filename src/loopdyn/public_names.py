@@ -52,9 +52,8 @@ def places(package: str, file: str) -> dict[str, str]:
     with open(os.path.splitext(file)[0] + ".pyi", encoding="utf-8") as stub:
         found = _LINE.findall(stub.read())
     parts = package.split(".")
-    return {
-        n: ".".join([*parts[: len(parts) + 1 - len(dots)], *module.split(".")]).rstrip(".") for dots, module, n in found
-    }
+    above = {dots: ".".join(parts[: len(parts) + 1 - len(dots)]) for dots in (".", "..")[: len(parts)]}
+    return {name: f"{above[dots]}.{module}".rstrip(".") for dots, module, name in found}
 
 
 def offer(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:

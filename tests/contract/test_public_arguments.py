@@ -14,6 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 import loopdyn as ld
+from loopdyn import public_names
 from loopdyn.app.bench import _amplitude
 from loopdyn.app.cli import app
 from loopdyn.arguments import ANYTHING, CHECKED, kind_of
@@ -24,12 +25,13 @@ FREE = [["user"], ["solver"], ["motion"]]
 # Given anywhere, this is wrong.
 WRONG = object()
 NO_NAME = "no such name"
+NAMESPACES = [getattr(ld, name) for name in public_names.NAMESPACES]
 
 
 def public_functions() -> dict[str, Callable[..., Any]]:
     """Functions of the public modules and methods of the public classes, by name; the same one once."""
     found: dict[str, Callable[..., Any]] = {}
-    for module in (ld, ld.tree, ld.library):
+    for module in (ld, ld.tree, ld.library, *NAMESPACES):
         for name in module.__all__:
             thing = getattr(module, name)
             if inspect.isfunction(thing):
@@ -81,7 +83,7 @@ def test_an_argument_of_the_wrong_kind_is_told_in_words(name):
 
 @pytest.mark.parametrize("name", MADE)
 def test_what_users_make_is_checked_as_it_is_made(name):
-    assert wrong_calls(getattr(ld, name)) == []
+    assert wrong_calls(next(getattr(m, name) for m in (ld, *NAMESPACES) if name in m.__all__)) == []
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
@@ -98,8 +100,17 @@ def test_a_missing_argument_is_told_by_python_itself():
         ld.simulate()
 
 
-PARTS = {n: getattr(m, n) for m in (ld, ld.profiles) for n in m.__all__ if inspect.isclass(getattr(m, n))}
-PARTS = {n: kind for n, kind in PARTS.items() if issubclass(kind, Spec) and n != "Profile"}
+PARTS = {
+    n: getattr(m, n)
+    for m in (ld, ld.profiles, ld.joints, ld.forces, ld.constraints)
+    for n in m.__all__
+    if inspect.isclass(getattr(m, n))
+}
+PARTS = {
+    n: kind
+    for n, kind in PARTS.items()
+    if issubclass(kind, Spec) and n not in ("Profile", "Joint", "Force", "Constraint")
+}
 
 
 @pytest.mark.parametrize("name", PARTS)
