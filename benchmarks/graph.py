@@ -151,7 +151,7 @@ class Comparison:
     def _check_trees(self) -> None:
         """The trees without loops are the same: Pinocchio by accelerations, MuJoCo by the forces of ours."""
         state = self.state
-        ours = ld.tree.forward_dynamics(self.system, state)
+        ours = ld.tree.open_tree_forward_dynamics(self.system, state)
         mujoco = peers.MuJoCo(self.described, state.q, state.v, loops=False)
         differences = {"MuJoCo": mujoco.force_missing(ours)}
         self.errors["tree mujoco"] = relative(mujoco.a, ours)

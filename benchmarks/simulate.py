@@ -107,7 +107,7 @@ class Problem:
         known = np.abs(angles).max() < LOST and np.abs(rates).max() < LOST
         return self.described.state(angles, rates) if known else self.nowhere
 
-    def run(self, formulation: str | ld.Formulation = "graph", **options) -> ld.Run:
+    def run(self, formulation: str | ld.formulations.Formulation = "graph", **options) -> ld.Run:
         given = {"t_eval": [self.span], "progress": False, "formulation": formulation} | options
         return ld.simulate(self.system, self.start, (0.0, self.span), **given)
 
@@ -209,7 +209,7 @@ def loopdyn_entries(problem: Problem, quick: bool) -> list[Entry]:
     steps = (1e-2, 1e-3) if quick else STEPS[:-2]
     given = [("dop853", f"rtol {r:g}", {"integrator": "dop853", "rtol": r}) for r in tolerances]
     given += [("dp5", f"rtol {r:g}", {"integrator": "dp5", "rtol": r}) for r in tolerances[: len(tolerances) - 2]]
-    given += [("RK4", f"step {h:g}", {"integrator": ld.RK4(step=h)}) for h in steps]
+    given += [("RK4", f"step {h:g}", {"integrator": ld.integrators.RK4(step=h)}) for h in steps]
 
     def call(options: dict[str, object]) -> tuple[float, np.ndarray, np.ndarray]:
         run = problem.run(**options)
@@ -304,7 +304,7 @@ def exudyn_entries(problem: Problem, quick: bool) -> list[Entry]:
 def check_trees(problem: Problem) -> None:
     """The trees without loops are the same in all engines, springs and dampers included, at the start."""
     s, start, described = problem.system, problem.start, problem.described
-    ours, angles = ld.tree.forward_dynamics(s, start), described.angles(start.q)
+    ours, angles = ld.tree.open_tree_forward_dynamics(s, start), described.angles(start.q)
     ours = described.angle_accelerations(start.v, ours)
     differences = {
         "Pinocchio": np.abs(peers.Pinocchio(described, angles, start.v).tree() - ours).max() / np.abs(ours).max(),

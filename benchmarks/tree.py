@@ -163,7 +163,7 @@ def growth(sizes: list[int], repeats: int, seconds: float) -> list[Figure]:
 FIRST_RESULT = """
 import loopdyn as ld
 system = ld.library.four_bar().compile()
-ld.tree.forward_dynamics(system, system.state(q={"A": 0.1}, v={"A": 1.0}))
+ld.tree.open_tree_forward_dynamics(system, system.state(q={"A": 0.1}, v={"A": 1.0}))
 """
 
 
@@ -198,7 +198,7 @@ def report_large(n: int) -> None:
     clocks.append((time.perf_counter(), time.process_time()))
     system = mechanism.compile()
     clocks.append((time.perf_counter(), time.process_time()))
-    a = ld.tree.forward_dynamics(system, ld.State(0.0, q, v), tau)
+    a = ld.tree.open_tree_forward_dynamics(system, ld.State(0.0, q, v), tau)
     assert np.isfinite(a).all()
     print(json.dumps([*np.diff(clocks, axis=0).ravel().tolist(), peak_memory()]))
 

@@ -110,7 +110,9 @@ def loop_with(kind: str, seed: int = 3) -> ld.Mechanism:
         spec = random_joint(kind, rng) if k == 2 else random_joint("universal", rng)
         m.add_joint("K" if k == 2 else f"U{k}", spec, last, f"b{k}", at=places[k])
         last = f"b{k}"
-    m.add_constraint("end", ld.Distance(body1=last, body2=m.ground, point1=places[4], point2=(1.5, 1.0, 0.5)))
+    m.add_constraint(
+        "end", ld.constraints.Distance(body1=last, body2=m.ground, point1=places[4], point2=(1.5, 1.0, 0.5))
+    )
     return m
 
 
@@ -123,8 +125,8 @@ def add_loads(m: ld.Mechanism, joint: str) -> ld.Mechanism:
         name = label.replace(".", "_")
         law = "2 + 1.5*cos(t) - 0.4*position - 0.2*speed"
         m.add_motor(f"motor_{name}", label, **({"torque": law} if dimension == "angle" else {"force": law}))
-        m.add_force(ld.JointSpring(joint=label, stiffness=7.0, damping=0.3, rest=0.2), f"spring_{name}")
-        m.add_force(ld.JointFriction(joint=label, viscous=0.3, coulomb=0.4, transition=0.1), f"friction_{name}")
+        m.add_force(ld.forces.JointSpring(joint=label, stiffness=7.0, damping=0.3, rest=0.2), f"spring_{name}")
+        m.add_force(ld.forces.JointFriction(joint=label, viscous=0.3, coulomb=0.4, transition=0.1), f"friction_{name}")
     return m
 
 

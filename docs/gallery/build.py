@@ -32,17 +32,17 @@ THERE_AND_BACK = np.concatenate([np.linspace(0, 1, 91), np.linspace(1, 0, 91)[1:
 class Exhibit:
     """How a mechanism of the gallery is shown."""
 
-    motion: Callable[[ld.Mechanism], ld.Run | ld.Drive]
+    motion: Callable[[ld.Mechanism], ld.Run | ld.results.Drive]
     traces: tuple[Any, ...] = ()  # joints, or points of bodies at the reference pose by formulas
     file: str = ""  # in examples/mechanisms, where it is not named like the page
 
 
-def turn(joint: str, angle: float = TURN) -> Callable[[ld.Mechanism], ld.Drive]:
+def turn(joint: str, angle: float = TURN) -> Callable[[ld.Mechanism], ld.results.Drive]:
     """The input is turned."""
     return lambda m: ld.drive(m.compile(), joint, (0.0, angle, FRAMES))
 
 
-def sweep(**ranges: tuple[float, float]) -> Callable[[ld.Mechanism], ld.Drive]:
+def sweep(**ranges: tuple[float, float]) -> Callable[[ld.Mechanism], ld.results.Drive]:
     """Inputs go there and back."""
     inputs = {joint: first + (last - first) * THERE_AND_BACK for joint, (first, last) in ranges.items()}
     return lambda m: ld.drive(m.compile(), inputs)
@@ -64,7 +64,7 @@ def guide(m: ld.Mechanism) -> None:
     """The platform of the delta robot follows a path; its motors give what that needs."""
     m.forces = {}
     path = {"x": "0.15*sin(pi*t)", "y": "0.15*(1 - cos(pi*t))", "z": "z + 0.05*(1 - cos(2*pi*t))"}
-    m.add_constraint("path", ld.PointMotion(on="ground", body="platform", point=(0, 0, "z"), **path))
+    m.add_constraint("path", ld.constraints.PointMotion(on="ground", body="platform", point=(0, 0, "z"), **path))
 
 
 def wave(m: ld.Mechanism) -> None:

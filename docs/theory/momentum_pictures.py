@@ -51,7 +51,9 @@ def by_null_space(h: float) -> tuple[ld.System, ld.State, float]:
     system, state = freed(ld.library.double_pendulum())
     options: dict[str, Any] = {"formulation": NULLSPACE, "drift": "none", "progress": False}
     start = perf_counter()
-    run = ld.simulate(system, state, (0, 1), t_eval=[0, 1], integrator=ld.RK4(step=h), **options).raise_if_failed()
+    run = ld.simulate(
+        system, state, (0, 1), t_eval=[0, 1], integrator=ld.integrators.RK4(step=h), **options
+    ).raise_if_failed()
     return system, ld.State(1.0, run.path.q[-1], run.path.v[-1]), perf_counter() - start
 
 
@@ -164,7 +166,7 @@ def passage_by_null_space(name: str, side: int, h: float) -> str:
     lengths, speed, end = PASSAGES[name]
     system, state = change_point(lengths, -1.0, side, speed)
     options: dict[str, Any] = {"formulation": NULLSPACE, "drift": "none", "progress": False}
-    run = ld.simulate(system, state, (0, end), integrator=ld.RK4(step=h), **options)
+    run = ld.simulate(system, state, (0, end), integrator=ld.integrators.RK4(step=h), **options)
     if run.status != "finished":
         return f"ends at {run.path.t[-1]:.2f} s"
     path = tuple(ld.State(*x) for x in zip(run.path.t, run.path.q, run.path.v, strict=True))

@@ -110,10 +110,10 @@ def changes() -> None:
     print("| step in s | error, changed on the way | error, begun anew | error, graph |")
     print("|---|---|---|---|")
     for step in steps:
-        options = {"integrator": ld.ABM(step=step), "t_eval": [2.0], "progress": False}
+        options = {"integrator": ld.integrators.ABM(step=step), "t_eval": [2.0], "progress": False}
         method = ld.Partition(candidates=["α1", "α3"])
         on_the_way = ld.simulate(system, state, (0, 2), formulation=method, **options)
-        anew = [ld.At(e.t, "anew") for e in on_the_way.events]
+        anew = [ld.events.At(e.t, "anew") for e in on_the_way.events]
         begun = ld.simulate(system, state, (0, 2), formulation=method, events=anew, **options)
         graph = ld.simulate(system, state, (0, 2), formulation="graph", **options)
         errors = [np.abs(r.path.q[-1] - end).max() for r in (on_the_way, begun, graph)]

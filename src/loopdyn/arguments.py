@@ -21,15 +21,15 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 import numpy as np
 
 import loopdyn
+import loopdyn.events as events
 import loopdyn.tree as tree  # not `from loopdyn`, which would check it by functions not yet defined
 from loopdyn.errors import ModelError, Problem
 from loopdyn.formulations.base import Formulation
 from loopdyn.integrators.base import Integrator
 from loopdyn.integrators.drift import Baumgarte
+from loopdyn.public_names import NAMESPACES, listed
 from loopdyn.quantities.units import Spec
 from loopdyn.quantities.wording import describe, nearest, short
-from loopdyn.run.events import At, Crossing, Limits
-from loopdyn.run.locking import Lock, Release
 from loopdyn.system.system import State, System, require_state
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -39,7 +39,8 @@ FORWARDS = {"variants": "loopdyn.run.simulate:simulate", "report": "loopdyn.run.
 # Names that occur in annotations only; their modules are loaded by the functions that use them.
 LATE = {"pandas": "pandas", "Axes": "matplotlib.axes:Axes", "Stepper": "loopdyn.integrators.stepper:Stepper"}
 # Classes whose objects users make; results are made by loopdyn.
-MADE_BY_USERS = (State, Formulation, Integrator, Baumgarte, At, Crossing, Limits, Lock, Release)
+_EVENTS = (events.At, events.Crossing, events.Limits, events.Lock, events.Release)
+MADE_BY_USERS = (State, Formulation, Integrator, Baumgarte, *_EVENTS)
 
 # How to get what is needed, by the name of its class.
 HINTS = {
@@ -49,11 +50,11 @@ HINTS = {
     "Joint": "Give its type and axis, e.g. ld.Revolute(axis=(0, 0, 1)).",
     "Inertia": "Give mass properties, e.g. ld.Inertia.rod(mass=1, start=(0, 0, 0), end=(1, 0, 0)).",
     "Frame": "Give one, e.g. ld.Frame(position=(0, 0, 0)).",
-    "Force": "Give one, e.g. ld.JointSpring(joint='A', stiffness=10).",
-    "Constraint": "Give one, e.g. ld.Coupler(terms={'A': 1, 'B': 2}).",
+    "Force": "Give one, e.g. ld.forces.JointSpring(joint='A', stiffness=10).",
+    "Constraint": "Give one, e.g. ld.constraints.Coupler(terms={'A': 1, 'B': 2}).",
     "Run": "Make one: run = ld.simulate(system, state, (0, 1)).",
     "Formulation": "Give its name, e.g. 'graph', or e.g. ld.Graph().",
-    "Integrator": "Give its name, e.g. 'dop853', or e.g. ld.RK4(step=1e-3).",
+    "Integrator": "Give its name, e.g. 'dop853', or e.g. ld.integrators.RK4(step=1e-3).",
 }
 
 
@@ -357,8 +358,9 @@ class _Names(dict[str, Any]):
             module, _, member = LATE[name].partition(":")
             found = importlib.import_module(module)
             return getattr(found, member) if member else found
-        if name in loopdyn.__all__:
-            return getattr(loopdyn, name)
+        for place in (loopdyn, *(importlib.import_module(f"loopdyn.{n}") for n in NAMESPACES)):
+            if name in place.__all__:
+                return getattr(place, name)
         raise KeyError(name)  # a builtin
 
 
@@ -372,7 +374,7 @@ def check(thing: Any, place: str) -> Any:
     is public, where pickle finds it.
     """
     if inspect.ismodule(thing):
-        check_public(vars(thing), thing.__all__)
+        check_public(vars(thing), [n for n in thing.__all__ if n in vars(thing)])  # others when they are asked for
     elif inspect.isclass(thing):
         check_class(thing)
     elif inspect.isfunction(thing) and not hasattr(thing, CHECKED):
@@ -385,13 +387,19 @@ def check(thing: Any, place: str) -> Any:
 _LOOKED_AT: set[str] = set()  # modules whose names are all checked
 
 
-def check_loaded(public: Collection[str]) -> None:
+@functools.cache
+def _public_names() -> frozenset[str]:
+    """Names of what users call: parts of a model and errors check themselves, or take anything."""
+    return frozenset({*listed(), *events.__all__})
+
+
+def check_loaded() -> None:
     """Check arguments of all public classes in the modules loaded so far: users get them as results, too."""
     for name, module in list(sys.modules.items()):
         if name in _LOOKED_AT or not name.startswith("loopdyn."):
             continue
         _LOOKED_AT.add(name)
-        for own in [vars(module)[key] for key in public if key in vars(module)]:
+        for own in [vars(module)[key] for key in _public_names() if key in vars(module)]:
             if inspect.isclass(own) and own.__module__ == name:
                 check_class(own)
 

@@ -8,6 +8,19 @@ import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+# The public names of `ld.errors`.
+__all__ = [
+    "AssemblyError",
+    "ConvergenceError",
+    "ExpressionError",
+    "LoopdynError",
+    "LoopdynWarning",
+    "ModelError",
+    "Problem",
+    "RunError",
+    "SingularityError",
+]
+
 Path = tuple[str | int, ...]  # keys that lead to a value in a model
 
 
@@ -89,6 +102,10 @@ class SingularityError(LoopdynError):
 
 class ConvergenceError(LoopdynError):
     """An iteration did not reach its tolerance."""
+
+
+class RunError(LoopdynError):
+    """A run ended early."""
 
 
 class AssemblyError(LoopdynError):

@@ -142,7 +142,9 @@ def test_a_type_that_is_not_listed_is_refused_when_it_is_compiled():
 
     m = arm()
     m.add_constraint("k", OnSphere())
-    with pytest.raises(ld.ModelError, match=r"'on_sphere' is not known to the kernels.*constraints/dispatch\.py"):
+    with pytest.raises(
+        ld.errors.ModelError, match=r"'on_sphere' is not known to the kernels.*constraints/dispatch\.py"
+    ):
         m.compile()
 
 

@@ -27,25 +27,27 @@ LAW = "sin(t) + 2*length - 0.3*speed"
 
 # One or more of every type, without damping where it stores energy. Joints: see `arm`.
 EXAMPLES: dict[str, list[Force]] = {
-    "spring_damper": [ld.SpringDamper(**ENDS, stiffness=30.0, length=0.4)],
-    "actuator": [ld.Actuator(**ENDS, force=LAW)],
+    "spring_damper": [ld.forces.SpringDamper(**ENDS, stiffness=30.0, length=0.4)],
+    "actuator": [ld.forces.Actuator(**ENDS, force=LAW)],
     "joint_spring": [
-        ld.JointSpring(joint="A.1", stiffness=3.0, rest=0.2),
-        ld.JointSpring(joint="B.slide", stiffness=9.0),
-        ld.JointSpring(joint="C", stiffness=4.0, rest=-0.1),
+        ld.forces.JointSpring(joint="A.1", stiffness=3.0, rest=0.2),
+        ld.forces.JointSpring(joint="B.slide", stiffness=9.0),
+        ld.forces.JointSpring(joint="C", stiffness=4.0, rest=-0.1),
     ],
-    "joint_friction": [ld.JointFriction(joint="C", viscous=0.3, coulomb=2.0, transition=0.4)],
+    "joint_friction": [ld.forces.JointFriction(joint="C", viscous=0.3, coulomb=2.0, transition=0.4)],
     "motor": [
-        ld.Motor(joint="B.slide", force="3*position - speed"),
-        ld.Motor(joint="C", torque="t + 0.5*position"),
-        ld.Motor(joint="A.2", torque="t - 0.5*speed"),
+        ld.forces.Motor(joint="B.slide", force="3*position - speed"),
+        ld.forces.Motor(joint="C", torque="t + 0.5*position"),
+        ld.forces.Motor(joint="A.2", torque="t - 0.5*speed"),
     ],
     # about the axes as stiff as one another: only then is there an energy at large angles
     "bushing": [
-        ld.Bushing(body1="a", body2="c", at=(0.5, 0.2, 0.6), stiffness=(9.0, 5.0, 2.0), angular_stiffness=(3, 3, 3))
+        ld.forces.Bushing(
+            body1="a", body2="c", at=(0.5, 0.2, 0.6), stiffness=(9.0, 5.0, 2.0), angular_stiffness=(3, 3, 3)
+        )
     ],
     "applied": [
-        ld.AppliedForce(body="c", force=(1, "t", -2), torque=(0.3, 0, "t**2"), at=(1, 0, 1), axes=axes)
+        ld.forces.AppliedForce(body="c", force=(1, "t", -2), torque=(0.3, 0, "t**2"), at=(1, 0, 1), axes=axes)
         for axes in ("world", "body")
     ],
     "joint_tendon": [
@@ -92,7 +94,9 @@ def generalised(system: ld.System, bare: ld.System, state: ld.State) -> np.ndarr
     """Generalised forces of the force alone, from the equations of motion with and without it."""
     still = np.zeros(system.nv)
     without = ld.State(state.t, state.q[: bare.nq], state.v)  # a cut angle whose turns nothing reads is no coordinate
-    return ld.tree.inverse_dynamics(bare, without, still) - ld.tree.inverse_dynamics(system, state, still)
+    return ld.tree.open_tree_inverse_dynamics(bare, without, still) - ld.tree.open_tree_inverse_dynamics(
+        system, state, still
+    )
 
 
 def stored(system: ld.System, state: ld.State) -> float:
@@ -232,5 +236,5 @@ def test_a_type_that_is_not_listed_is_refused_when_it_is_compiled():
         def resolve(self, *_: Any) -> Any:
             raise AssertionError("not asked")
 
-    with pytest.raises(ld.ModelError, match=r"'magnet' is not known to the kernels.*forces/dispatch\.py"):
+    with pytest.raises(ld.errors.ModelError, match=r"'magnet' is not known to the kernels.*forces/dispatch\.py"):
         arm(Magnet())

@@ -30,7 +30,7 @@ def test_every_registered_formulation_is_among_those_checked():
 
 @EVERY
 def test_formulation_keeps_the_contract_on_the_library_and_random_mechanisms(name):
-    report = ld.check_formulation(METHODS[name])
+    report = ld.formulations.check_formulation(METHODS[name])
     report.raise_if_failed()
     assert not report.unsupported
     assert not report.skipped
@@ -50,7 +50,7 @@ def test_formulation_keeps_the_contract_on_the_library_and_random_mechanisms(nam
 @pytest.mark.jit_off
 @pytest.mark.parametrize("name", ["oracle", "relative", "graph", "kkt", "partition", "rcr"])
 def test_formulation_keeps_the_contract_on_small_mechanisms(name):
-    ld.check_formulation(METHODS[name], SMALL).raise_if_failed()
+    ld.formulations.check_formulation(METHODS[name], SMALL).raise_if_failed()
 
 
 @cache
@@ -63,7 +63,7 @@ def many() -> dict[str, ld.Mechanism]:
 @EVERY
 def test_formulation_keeps_the_contract_on_300_random_mechanisms_with_up_to_12_loops(name):
     """1e-8 where the rank is clear, redundant ones included; a few have no state away from singular poses."""
-    report = ld.check_formulation(METHODS[name], many(), seed=7)
+    report = ld.formulations.check_formulation(METHODS[name], many(), seed=7)
     print(report)  # the largest errors; shown with -s
     report.raise_if_failed()
     assert len({f.mechanism for f in report.findings}) >= 290
@@ -74,7 +74,7 @@ def test_penalty_comes_nearer_to_the_oracle_with_a_larger_penalty(solver):
     """Judged by convergence: without the augmented Lagrangian its error falls with the penalty."""
     errors = []
     for penalty in (1e4, 1e6):
-        report = ld.check_formulation(ld.Absolute(solver=solver, penalty=penalty, augmented=False), SMALL)
+        report = ld.formulations.check_formulation(ld.Absolute(solver=solver, penalty=penalty, augmented=False), SMALL)
         assert report.approximate
         errors.append(max(f.error for f in report.findings if f.what == "accelerations"))
     assert errors[1] < 0.1 * errors[0]
@@ -106,7 +106,7 @@ def test_undetermined_acceleration_is_refused_by_the_name_of_the_body(name, turn
         system = m.compile(cuts=cuts)
         for angle in (0.1, 0.3):
             state = ld.assemble(system, q={"A": angle}, v={"A": 1.0})
-            with pytest.raises(ld.SingularityError, match="'coupler' can move where it has no inertia"):
+            with pytest.raises(ld.errors.SingularityError, match="'coupler' can move where it has no inertia"):
                 ld.accelerations(system, state, METHODS[name])
 
 
@@ -116,7 +116,7 @@ def test_singular_pose_is_refused_though_it_was_given_as_the_start(name, angle):
     """All links of the n_four_bar in line: its rows lose rank there, and accelerations are not unique."""
     system = ld.library.turned(ld.library.n_four_bar(2)).compile()
     flat = {c: (-np.pi / 2 + angle) * (1.0 if c.startswith("A") else -1.0) for c in system.coordinates}
-    with pytest.raises(ld.SingularityError, match="singular pose"):
+    with pytest.raises(ld.errors.SingularityError, match="singular pose"):
         ld.accelerations(system, system.state(q=flat), METHODS[name])
 
 
@@ -146,7 +146,7 @@ class Wrong(Formulation):
         return "it is too large" if self.fault == "refuses" and system.nv > 3 else None
 
     def prepare(self, system, rank):
-        inner = ld.Oracle().prepare(system, rank)
+        inner = ld.formulations.Oracle().prepare(system, rank)
         calls = []
 
         def solve(t, q, v):
@@ -168,7 +168,7 @@ class Wrong(Formulation):
             if self.fault == "inputs":
                 q[0] = 1.0
             if self.fault == "raises":
-                raise ld.SingularityError("no idea")
+                raise ld.errors.SingularityError("no idea")
             if self.fault == "nan":
                 return replace(s, a=s.a * np.nan)
             return s
@@ -191,7 +191,7 @@ FAULTS = {
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_check_catches_a_formulation_with_a_fault(fault):
-    report = ld.check_formulation(Wrong(fault), SMALL)
+    report = ld.formulations.check_formulation(Wrong(fault), SMALL)
     assert not report.passed
     assert FAULTS[fault] in {f.what for f in report.failures}
     assert "FAILED" in str(report)
@@ -200,14 +200,14 @@ def test_check_catches_a_formulation_with_a_fault(fault):
 
 
 def test_check_passes_the_same_formulation_without_a_fault():
-    report = ld.check_formulation(Wrong(), SMALL)
+    report = ld.formulations.check_formulation(Wrong(), SMALL)
     assert report.passed
     assert "passed" in str(report)
 
 
 def test_check_lists_what_is_refused_with_the_reason():
-    report = ld.check_formulation(Wrong("refuses"), SMALL)
+    report = ld.formulations.check_formulation(Wrong("refuses"), SMALL)
     assert report.unsupported["rssr"] == "it is too large"
     assert "unsupported: rssr: it is too large" in str(report)
-    nothing = ld.check_formulation(Wrong("refuses"), {"rssr": SMALL["rssr"]})
+    nothing = ld.formulations.check_formulation(Wrong("refuses"), {"rssr": SMALL["rssr"]})
     assert not nothing.passed  # nothing was compared

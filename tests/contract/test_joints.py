@@ -158,7 +158,7 @@ def test_a_type_that_kernels_do_not_know_is_refused_by_compile():
     m = ld.Mechanism("odd")
     m.add_body("b", ld.Inertia(1.0, (0, 0, 0), np.eye(3)))
     m.add_joint("A", Odd(), m.ground, "b", at=(0, 0, 0))
-    with pytest.raises(ld.ModelError, match="joint 'A': its type 'Odd' is not known"):
+    with pytest.raises(ld.errors.ModelError, match="joint 'A': its type 'Odd' is not known"):
         m.compile()
 
 

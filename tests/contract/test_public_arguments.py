@@ -14,6 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 import loopdyn as ld
+from loopdyn import public_names
 from loopdyn.app.bench import _amplitude
 from loopdyn.app.cli import app
 from loopdyn.arguments import ANYTHING, CHECKED, kind_of
@@ -24,12 +25,13 @@ FREE = [["user"], ["solver"], ["motion"]]
 # Given anywhere, this is wrong.
 WRONG = object()
 NO_NAME = "no such name"
+NAMESPACES = [getattr(ld, name) for name in public_names.NAMESPACES]
 
 
 def public_functions() -> dict[str, Callable[..., Any]]:
     """Functions of the public modules and methods of the public classes, by name; the same one once."""
     found: dict[str, Callable[..., Any]] = {}
-    for module in (ld, ld.tree, ld.library):
+    for module in (ld, ld.tree, ld.library, *NAMESPACES):
         for name in module.__all__:
             thing = getattr(module, name)
             if inspect.isfunction(thing):
@@ -81,7 +83,7 @@ def test_an_argument_of_the_wrong_kind_is_told_in_words(name):
 
 @pytest.mark.parametrize("name", MADE)
 def test_what_users_make_is_checked_as_it_is_made(name):
-    assert wrong_calls(getattr(ld, name)) == []
+    assert wrong_calls(next(getattr(m, name) for m in (ld, *NAMESPACES) if name in m.__all__)) == []
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
@@ -98,17 +100,26 @@ def test_a_missing_argument_is_told_by_python_itself():
         ld.simulate()
 
 
-PARTS = {n: getattr(m, n) for m in (ld, ld.profiles) for n in m.__all__ if inspect.isclass(getattr(m, n))}
-PARTS = {n: kind for n, kind in PARTS.items() if issubclass(kind, Spec) and n != "Profile"}
+PARTS = {
+    n: getattr(m, n)
+    for m in (ld, ld.profiles, ld.joints, ld.forces, ld.constraints)
+    for n in m.__all__
+    if inspect.isclass(getattr(m, n))
+}
+PARTS = {
+    n: kind
+    for n, kind in PARTS.items()
+    if issubclass(kind, Spec) and n not in ("Profile", "Joint", "Force", "Constraint")
+}
 
 
 @pytest.mark.parametrize("name", PARTS)
 def test_a_part_of_a_model_refuses_unknown_keys_and_wrong_values(name):
-    with pytest.raises(ld.ModelError, match="no_such_key"):
+    with pytest.raises(ld.errors.ModelError, match="no_such_key"):
         PARTS[name](no_such_key=1)
     for key, field in PARTS[name].model_fields.items():
         if key not in ("type", "profile") and field.annotation is not Any:
-            with pytest.raises(ld.ModelError):
+            with pytest.raises(ld.errors.ModelError):
                 PARTS[name](**{field.alias or key: WRONG})
 
 
@@ -119,10 +130,12 @@ def test_a_part_of_a_model_refuses_unknown_keys_and_wrong_values(name):
 def known(tmp_path_factory):
     m = ld.library.four_bar()
     m.add_motor("motor", "A", torque=1.0)
-    m.add_force(ld.JointSpring(joint="D", stiffness=1.0), "spring")
+    m.add_force(ld.forces.JointSpring(joint="D", stiffness=1.0), "spring")
     system = m.compile()
     state = ld.assemble(system, v={"A": 2.0})
-    run = ld.simulate(system, state, (0, 0.02), t_eval=[0, 0.02], integrator=ld.RK4(step=0.01), progress=False)
+    run = ld.simulate(
+        system, state, (0, 0.02), t_eval=[0, 0.02], integrator=ld.integrators.RK4(step=0.01), progress=False
+    )
     drive = ld.drive(system, "A", (0, 0.2, 3))
     inverse = ld.inverse_dynamics(system, run, motors=["A"])
     folder = tmp_path_factory.mktemp("arguments")
@@ -158,9 +171,11 @@ CALLS: dict[str, Callable[[SimpleNamespace], Any]] = {
     "a load": lambda k: ld.reactions(k.system, k.state, np.zeros(3), loads={NO_NAME: 1.0}),
     "an integrator": lambda k: ld.simulate(k.system, k.state, (0, 1), integrator=NO_NAME),
     "drift control": lambda k: ld.simulate(k.system, k.state, (0, 1), drift=NO_NAME),
-    "a joint to lock": lambda k: ld.simulate(k.system, k.state, (0, 1), events=[ld.At(0.1, action=ld.Lock(NO_NAME))]),
+    "a joint to lock": lambda k: ld.simulate(
+        k.system, k.state, (0, 1), events=[ld.events.At(0.1, action=ld.events.Lock(NO_NAME))]
+    ),
     "limits of a joint": lambda k: ld.simulate(k.system, k.state, (0, 1), events=[ld.Limits(joints=[NO_NAME])]),
-    "a name in a formula": lambda k: ld.simulate(k.system, k.state, (0, 1), events=[ld.Crossing("nothing - 1")]),
+    "a name in a formula": lambda k: ld.simulate(k.system, k.state, (0, 1), events=[ld.events.Crossing("nothing - 1")]),
     "a file": lambda k: ld.load(k.folder / "nothing.yaml"),
     "a run": lambda k: ld.load_run(k.folder / "nothing.nc"),
     "a URDF": lambda k: ld.read_urdf(k.folder / "nothing.urdf"),
@@ -188,7 +203,9 @@ CALLS: dict[str, Callable[[SimpleNamespace], Any]] = {
     "a base": lambda k: changed(k, lambda m: m.move_base(NO_NAME, x="t")),
     "a direction of a base": lambda k: changed(k, lambda m: m.move_base(no_such_direction="t")),
     "a motion of a base": lambda k: changed(k, lambda m: m.move_base(x=WRONG)),
-    "a joint with a spring": lambda k: changed(k, lambda m: m.add_force(ld.JointSpring(joint=NO_NAME, stiffness=1.0))),
+    "a joint with a spring": lambda k: changed(
+        k, lambda m: m.add_force(ld.forces.JointSpring(joint=NO_NAME, stiffness=1.0))
+    ),
     "a body that is none": lambda k: changed(k, lambda m: m.bodies.update(X=WRONG)),
     "gravity": lambda k: setattr(k.m, "gravity", NO_NAME),
     "an attribute": lambda k: setattr(k.m, "gravty", (0, 0, -9.81)),
@@ -231,10 +248,10 @@ CALLS: dict[str, Callable[[SimpleNamespace], Any]] = {
     "axes to draw the mechanism in": lambda k: k.system.plot(ax=WRONG),
     "axes to draw the graph in": lambda k: k.system.topology.plot(ax=WRONG),
     "a coordinate to sweep": lambda k: ld.coordinates(k.system, k.state).sweep(NO_NAME),
-    "a body's Jacobian": lambda k: ld.tree.body_jacobian(k.system, k.state, NO_NAME),
+    "a body's Jacobian": lambda k: ld.tree.open_tree_body_jacobian(k.system, k.state, NO_NAME),
     "too few accelerations": lambda k: ld.reactions(k.system, k.state, np.zeros(1)),
     "too few accelerations of bodies": lambda k: ld.tree.body_motion(k.system, k.state, np.zeros(1)),
-    "too many generalised forces": lambda k: ld.tree.forward_dynamics(k.system, k.state, np.zeros(4)),
+    "too many generalised forces": lambda k: ld.tree.open_tree_forward_dynamics(k.system, k.state, np.zeros(4)),
     "too few coordinates": lambda k: ld.tree.increment(k.system, np.zeros(1), k.state.v),
     "a state of another system": lambda k: ld.simulate(k.system, ld.library.pendulum().compile().state(), (0, 1)),
     "a coordinate that is no number": lambda k: ld.mobility(k.system, ld.State(0.0, np.full(3, np.nan), np.zeros(3))),
@@ -291,7 +308,9 @@ def test_labelled_results_remain_what_xarray_makes_of_them(known):
 def test_a_run_with_a_user_constraint_is_saved_and_read_with_its_system(level, tmp_path):
     m = ld.library.double_pendulum()
     function = (lambda t, q: [q[1] - 0.1]) if level == "position" else (lambda t, q, v: [v[1]])
-    m.add_constraint("bent", ld.UserConstraint(function=function, rows=("angle",), level=level, dimension="angle"))
+    m.add_constraint(
+        "bent", ld.constraints.UserConstraint(function=function, rows=("angle",), level=level, dimension="angle")
+    )
     system = m.compile()
     state = ld.assemble(system)
     run = ld.simulate(system, state, (0, 0.02), t_eval=[0, 0.02], progress=False, formulation="relative")

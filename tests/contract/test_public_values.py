@@ -24,7 +24,7 @@ def known():
     m.add_motor("motor", "A", torque=1.0)
     system = m.compile()
     state = ld.assemble(system, v={"A": 2.0})
-    steps = ld.RK4(step=0.01)
+    steps = ld.integrators.RK4(step=0.01)
     run = ld.simulate(system, state, (0, 0.02), t_eval=[0, 0.02], integrator=steps, progress=False)
     drive = ld.drive(system, "A", (0, 0.2, 3))
     return SimpleNamespace(m=m, system=system, state=state, steps=steps, run=run, drive=drive, bearings=run.bearings())

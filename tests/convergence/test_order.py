@@ -44,7 +44,7 @@ def top(kind: str) -> tuple[ld.System, ld.State]:
     return system, system.state(v=np.concatenate([OMEGA, velocity]) if kind == "free" else OMEGA)
 
 
-def error_of_the_top(kind: str, integrator: ld.Integrator) -> float:
+def error_of_the_top(kind: str, integrator: ld.integrators.Integrator) -> float:
     system, state = top(kind)
     run = ld.simulate(
         system, state, (0, SPAN), t_eval=[SPAN], integrator=integrator, rtol=0.999, atol=1e6, progress=False
@@ -64,11 +64,11 @@ def measured(errors: list[float]) -> list[float]:
 
 # steps small enough for the leading term of the error, large enough to stay above rounding
 METHODS = [
-    ("rk4", 4, lambda n: ld.RK4(step=SPAN / n), (20, 40, 80)),
-    ("abm", 4, lambda n: ld.ABM(step=SPAN / n), (80, 160, 320)),
-    ("generalized_alpha", 2, lambda n: ld.GeneralizedAlpha(step=SPAN / n), (100, 200, 400)),
-    ("dp5", 5, lambda n: ld.DP5(longest=SPAN / n), (20, 40, 80)),
-    ("dop853", 8, lambda n: ld.DOP853(longest=SPAN / n), (5, 10, 20)),
+    ("rk4", 4, lambda n: ld.integrators.RK4(step=SPAN / n), (20, 40, 80)),
+    ("abm", 4, lambda n: ld.integrators.ABM(step=SPAN / n), (80, 160, 320)),
+    ("generalized_alpha", 2, lambda n: ld.integrators.GeneralizedAlpha(step=SPAN / n), (100, 200, 400)),
+    ("dp5", 5, lambda n: ld.integrators.DP5(longest=SPAN / n), (20, 40, 80)),
+    ("dop853", 8, lambda n: ld.integrators.DOP853(longest=SPAN / n), (5, 10, 20)),
 ]
 
 
@@ -102,14 +102,16 @@ def test_order_is_kept_on_angles(order, make, numbers):
     assert max(measured(errors)) > order - 0.4, errors
 
 
-@pytest.mark.parametrize(("make", "order"), [(ld.DP5, 4), (ld.DOP853, 7), (ld.RK4, 4)])
+@pytest.mark.parametrize(
+    ("make", "order"), [(ld.integrators.DP5, 4), (ld.integrators.DOP853, 7), (ld.integrators.RK4, 4)]
+)
 def test_dense_output_has_its_order(make, order):
     """Inside steps of one size the error falls with the order of the dense output."""
     system, state = top("spherical")
     errors = []
     for n in (10, 20):
         h = SPAN / n
-        integrator = make(step=h) if make is ld.RK4 else make(longest=h)
+        integrator = make(step=h) if make is ld.integrators.RK4 else make(longest=h)
         times = np.linspace(0.0, SPAN, 23)[1:]
         run = ld.simulate(system, state, (0, SPAN), t_eval=times, integrator=integrator, rtol=0.999, atol=1e6,
                           progress=False)  # fmt: skip
@@ -127,8 +129,14 @@ def test_generalized_alpha_has_order_two_on_a_loop_with_redundant_rows():
     state = ld.assemble(system)
     errors = []
     for n in (100, 200, 400):
-        run = ld.simulate(system, state, (0, 0.5), t_eval=[0.5], integrator=ld.GeneralizedAlpha(step=0.5 / n),
-                          progress=False)  # fmt: skip
+        run = ld.simulate(
+            system,
+            state,
+            (0, 0.5),
+            t_eval=[0.5],
+            integrator=ld.integrators.GeneralizedAlpha(step=0.5 / n),
+            progress=False,
+        )
         errors.append(abs(run.path.q[-1, 0] - expected))
     assert max(measured(errors)) > 1.8, errors
     assert run.largest_residual < 1e-10
@@ -142,8 +150,14 @@ def test_reactions_converge_with_the_order_of_the_motion():
     system = ld.library.four_bar().compile()
     errors = []
     for n in (50, 100, 200):
-        run = ld.simulate(system, ld.assemble(system), (0, 0.5), t_eval=[0.5], integrator=ld.RK4(step=0.5 / n),
-                          progress=False)  # fmt: skip
+        run = ld.simulate(
+            system,
+            ld.assemble(system),
+            (0, 0.5),
+            t_eval=[0.5],
+            integrator=ld.integrators.RK4(step=0.5 / n),
+            progress=False,
+        )
         found = run.data["wrench"].sel(joint="A").values[-1, 3:5]
         errors.append(float(np.abs(found - [row["FOx"][-1], row["FOy"][-1]]).max()))
     assert max(measured(errors)) > 3.6, errors
@@ -206,11 +220,11 @@ def cycle() -> tuple[np.ndarray, np.ndarray]:
 
 # steps in the cycle, multiples of the number of intervals between the samples
 OVER_A_CYCLE = [
-    ("rk4", 4, lambda h: ld.RK4(step=h), (64, 128, 256)),
-    ("abm", 4, lambda h: ld.ABM(step=h), (256, 512, 1024)),
-    ("generalized_alpha", 2, lambda h: ld.GeneralizedAlpha(step=h), (64, 128)),
-    ("dp5", 5, lambda h: ld.DP5(longest=h), (64, 128, 256)),
-    ("dop853", 8, lambda h: ld.DOP853(longest=h), (24, 48)),
+    ("rk4", 4, lambda h: ld.integrators.RK4(step=h), (64, 128, 256)),
+    ("abm", 4, lambda h: ld.integrators.ABM(step=h), (256, 512, 1024)),
+    ("generalized_alpha", 2, lambda h: ld.integrators.GeneralizedAlpha(step=h), (64, 128)),
+    ("dp5", 5, lambda h: ld.integrators.DP5(longest=h), (64, 128, 256)),
+    ("dop853", 8, lambda h: ld.integrators.DOP853(longest=h), (24, 48)),
 ]
 
 
@@ -245,8 +259,15 @@ def test_projection_keeps_the_order_of_rk4_down_to_rounding(drift):
     state, k = ld.assemble(system), system.coordinates.index("A")
     errors = []
     for n in (200, 400, 800, 6400):
-        run = ld.simulate(system, state, (0, 0.5), t_eval=[0.5], integrator=ld.RK4(step=0.5 / n), drift=drift,
-                          progress=False)  # fmt: skip
+        run = ld.simulate(
+            system,
+            state,
+            (0, 0.5),
+            t_eval=[0.5],
+            integrator=ld.integrators.RK4(step=0.5 / n),
+            drift=drift,
+            progress=False,
+        )
         errors.append(abs(run.path.q[-1, k] - expected))
     assert min(measured(errors[:3])) > 3.95, errors
     assert errors[-1] < 1e-13
@@ -321,8 +342,15 @@ def test_order_of_rk4_on_a_spatial_loop_is_four_down_to_rounding(drift, least):
     state, k = ld.assemble(system), system.coordinates.index("A")
     errors = []
     for n in (400, 800, 1600, 3200):
-        run = ld.simulate(system, state, (0, span), t_eval=[span], integrator=ld.RK4(step=span / n), drift=drift,
-                          progress=False)  # fmt: skip
+        run = ld.simulate(
+            system,
+            state,
+            (0, span),
+            t_eval=[span],
+            integrator=ld.integrators.RK4(step=span / n),
+            drift=drift,
+            progress=False,
+        )
         errors.append(abs(run.path.q[-1, k] - found.y[0, -1]))
     assert min(measured(errors)) > least, errors
     assert errors[-1] < 1e-11

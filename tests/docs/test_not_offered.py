@@ -28,7 +28,7 @@ def test_pages_where_it_is_looked_for_lead_to_what_to_do_instead(page):
 @pytest.mark.parametrize("kind", ["contact", "stop", "friction"])
 def test_a_file_that_asks_for_it_is_told(kind, tmp_path):
     text = f"loopdyn: 1\nname: m\nforces:\n  x: {{type: {kind}}}\n"
-    with pytest.raises(ld.ModelError, match=r"not offered.*not_offered\.md"):
+    with pytest.raises(ld.errors.ModelError, match=r"not offered.*not_offered\.md"):
         load_text(text, tmp_path / "m.yaml")
 
 

@@ -41,7 +41,7 @@ def unit(v):
 
 
 def rotation_of(spec):
-    """Rotation matrix of a `loopdyn.Rotation`."""
+    """Rotation matrix of a `loopdyn.joints.Rotation`."""
     if spec is None:
         return np.eye(3)
     if spec.quaternion is not None:

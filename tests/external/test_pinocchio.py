@@ -119,7 +119,7 @@ def test_body_jacobians_equal_pinocchios(seeds):
         twin, state = random_tree(seed)
         _, _, T, _ = twin.update(state)
         for body in twin.mechanism.bodies:
-            ours = ld.tree.body_jacobian(twin.system, state, body)
+            ours = ld.tree.open_tree_body_jacobian(twin.system, state, body)
             assert_equal(ours, wrench_first(twin.jacobian(body)) @ T, f"seed {seed}, Jacobian of {body}")
 
 
@@ -127,7 +127,7 @@ def test_body_jacobians_equal_pinocchios(seeds):
 def test_mass_matrix_equals_pinocchios(seeds):
     for seed in seeds:
         twin, state = random_tree(seed)
-        assert_equal(ld.tree.mass_matrix(twin.system, state), dynamics(twin, state)[0], f"seed {seed}, M")
+        assert_equal(ld.tree.open_tree_mass_matrix(twin.system, state), dynamics(twin, state)[0], f"seed {seed}, M")
 
 
 @some_trees
@@ -148,7 +148,7 @@ def test_inverse_dynamics_equals_pinocchios(seeds):
         q, v, T, c = twin.update(state)
         wrenches, loads = twin.loads(state)
         theirs = T.T @ pin.rnea(twin.model, twin.data, q, v, T @ a + c, wrenches) - loads
-        assert_equal(ld.tree.inverse_dynamics(twin.system, state, a), theirs, f"seed {seed}, tau")
+        assert_equal(ld.tree.open_tree_inverse_dynamics(twin.system, state, a), theirs, f"seed {seed}, tau")
 
 
 @some_trees
@@ -161,10 +161,10 @@ def test_forward_dynamics_equals_pinocchios(seeds):
         tau_pin = np.linalg.solve(T.T, tau + loads) if len(tau) else np.zeros(0)
         a_pin = pin.aba(twin.model, twin.data, q, v, tau_pin, wrenches, pin.Convention.LOCAL)
         theirs = np.linalg.solve(T, a_pin - c) if len(tau) else a_pin
-        assert_equal(ld.tree.forward_dynamics(twin.system, state, tau), theirs, f"seed {seed}, a")
+        assert_equal(ld.tree.open_tree_forward_dynamics(twin.system, state, tau), theirs, f"seed {seed}, a")
         solve = ld.tree.TreeSolver(twin.system)
         assert_equal(solve(state.t, state.q, state.v, tau), theirs, f"seed {seed}, a of the solver")
-        again = ld.tree.forward_dynamics(twin.system, state)
+        again = ld.tree.open_tree_forward_dynamics(twin.system, state)
         assert_equal(solve(state.t, state.q, state.v), again, f"seed {seed}, a of the solver, called without tau")
 
 
@@ -214,7 +214,7 @@ def assert_same_dynamics(twin, state, what):
     ours = ld.terms(system, state)
     assert_equal(ours.M, M, f"{what}, M")
     assert_equal(ours.h, h, f"{what}, h")
-    a = ld.tree.forward_dynamics(system, state)
+    a = ld.tree.open_tree_forward_dynamics(system, state)
     assert_equal(a, np.linalg.solve(M, h), f"{what}, a")
     twin.update(state, a)
     assert_same_motion(twin, ld.tree.body_motion(system, state, a), what)
@@ -279,19 +279,19 @@ def add_forces(m, rng):
     """Forces whose points and axes are in the world at the reference pose."""
     a, b, c = (list(m.bodies) * 3)[:3]
     points = {"point1": tuple(rng.normal(size=3)), "point2": tuple(rng.normal(size=3))}
-    m.add_force(ld.SpringDamper(body1="ground", body2=a, stiffness=30.0, damping=2.0, **points))
-    m.add_force(ld.Actuator(body1=b, body2="ground", force="2 + sin(t) - 0.4*length - 0.2*speed", **points))
+    m.add_force(ld.forces.SpringDamper(body1="ground", body2=a, stiffness=30.0, damping=2.0, **points))
+    m.add_force(ld.forces.Actuator(body1=b, body2="ground", force="2 + sin(t) - 0.4*length - 0.2*speed", **points))
     three = rng.uniform(1, 10, (4, 3)).tolist()
     keys = ("stiffness", "damping", "angular_stiffness", "angular_damping")
-    turn = ld.Rotation(rpy=tuple(rng.normal(size=3)))
+    turn = ld.joints.Rotation(rpy=tuple(rng.normal(size=3)))
     m.add_force(
-        ld.Bushing(
+        ld.forces.Bushing(
             body1=c, body2="ground", at=tuple(rng.normal(size=3)), rotation=turn, **dict(zip(keys, three, strict=True))
         )
     )
     for axes in ("body", "world"):
         m.add_force(
-            ld.AppliedForce(
+            ld.forces.AppliedForce(
                 body=b, at=tuple(rng.normal(size=3)), force=(1, "cos(t)", 2), torque=(0.5, -1, "t"), axes=axes
             )
         )
@@ -336,7 +336,7 @@ def move_bases(m, moved):
     if moved == "root":
         m.move_base("body1", **OTHER_MOTION)
     if moved == "both":
-        pose = ld.Frame(position=(0.3, -0.2, 0.5), rotation=ld.Rotation(axis=(1, 2, 3), angle=0.8))
+        pose = ld.Frame(position=(0.3, -0.2, 0.5), rotation=ld.joints.Rotation(axis=(1, 2, 3), angle=0.8))
         m.add_body("root", ld.Inertia(1.0, (1, 2, 3), np.eye(3)), pose=pose)
         m.add_body("rider", ld.Inertia(1.5, (0.9, 0.2, 0.4), 0.1 * np.eye(3)))
         m.add_joint("ride", ld.Planar(normal=(1, 2, -1)), "rider", "root", at=(0.5, 0.4, 0.1))
@@ -539,7 +539,7 @@ def absolute_speeds(free, tree, state, motion):
     for body in free.bodies[1:]:
         R = motion.rotation[motion.bodies.index(body)]
         k = free.speeds.index(f"free:{body}.wx")
-        J = ld.tree.body_jacobian(tree, state, body)
+        J = ld.tree.open_tree_body_jacobian(tree, state, body)
         V[k : k + 6] = np.vstack([R.T @ J[:3], R.T @ J[3:]])
     return V
 
@@ -561,9 +561,9 @@ def test_cut_joints_carry_the_same_motion_and_loads_as_in_the_tree(kind, seed):
             angle = suffix.startswith("w") if not scalar else joint.dimensions[joint.speeds.index(suffix)] == "angle"
             law = "0.7 - 0.3*speed + 0.2*t" + (" + 0.4*position" if scalar else "")
             m.add_motor(f"motor {label}".replace(".", " "), label, **{"torque" if angle else "force": law})
-            m.add_force(ld.JointFriction(joint=label, viscous=0.3, coulomb=0.2, transition=0.5))
+            m.add_force(ld.forces.JointFriction(joint=label, viscous=0.3, coulomb=0.2, transition=0.5))
             if scalar:
-                m.add_force(ld.JointSpring(joint=label, stiffness=3.0, damping=0.2, rest=0.4))
+                m.add_force(ld.forces.JointSpring(joint=label, stiffness=3.0, damping=0.2, rest=0.4))
     tree, free = m.compile(), m.compile(cuts="all")
     state = random_state(tree, rng)
     assert_same_dynamics(Twin(m, tree), state, f"seed {seed}")

@@ -55,12 +55,12 @@ def four_bar(gravity: float) -> ld.System:
 
 
 @cache
-def gap(name: str, drift: str, formulation: str | ld.Formulation = "graph") -> np.ndarray:
+def gap(name: str, drift: str, formulation: str | ld.formulations.Formulation = "graph") -> np.ndarray:
     """Gap at the last pin, every 0.01 s for 20 s."""
     gravity, speed, _, _ = SETS[name]
     system = four_bar(gravity)
     state = ld.assemble(system, q=START, v=speed * RATES)
-    run = ld.simulate(system, state, (0, 20), t_eval=np.linspace(0, 20, 2001), integrator=ld.RK4(step=0.01),
+    run = ld.simulate(system, state, (0, 20), t_eval=np.linspace(0, 20, 2001), integrator=ld.integrators.RK4(step=0.01),
                       drift=drift, formulation=formulation, progress=False).raise_if_failed()  # fmt: skip
     return np.linalg.norm(run.diagnostics.residual[:, 0], axis=1)
 

@@ -92,8 +92,9 @@ def two_bodies(kind: str) -> tuple[ld.System, ld.State]:
     m.add_joint("A", ld.Revolute(axis=(0.2, 0.9, 0.4)), "ground", "one", at=(0, 0, 0))
     m.add_joint("B", JOINTS[kind], "one", "two", at=(0.4, 0.2, 0.1))
     m.add_motor("drive", "A", torque="1.5 - 0.2*speed")
-    spring = ld.SpringDamper(body1="ground", body2="two", point1=(1, 1, 1), point2=(0.6, 0.5, 0.3), stiffness=20.0,
-                             damping=1.0, length=0.4)  # fmt: skip
+    spring = ld.forces.SpringDamper(
+        body1="ground", body2="two", point1=(1, 1, 1), point2=(0.6, 0.5, 0.3), stiffness=20.0, damping=1.0, length=0.4
+    )
     m.add_force(spring)
     if kind == "prismatic":
         m.add_motor("push", "B", force="2 - 3*position")
@@ -212,7 +213,9 @@ def test_refusals_are_in_words():
     m.add_driver("turn", "A", "t")
     assert "driver 'turn'" in HuangSolver.refusal(m.compile(free=["b"]))
     m = simple()
-    m.add_constraint("rod", ld.Distance(body1="ground", body2="b", point1=(0, 2, 0), point2=(0, 0, 0), length=2.0))
+    m.add_constraint(
+        "rod", ld.constraints.Distance(body1="ground", body2="b", point1=(0, 2, 0), point2=(0, 0, 0), length=2.0)
+    )
     assert "constraint 'rod'" in HuangSolver.refusal(m.compile(free=["b"]))
     m = simple()
     m.move_base(x="sin(t)")
@@ -582,7 +585,7 @@ def test_steps_of_the_default_are_of_second_order_on_the_double_pendulum():
             (0, 1),
             t_eval=[0, 1],
             formulation=ld.Momentum(order=2),
-            integrator=ld.Steps(step=h),
+            integrator=ld.integrators.Steps(step=h),
             progress=False,
         )
         turn, _ = angles_of(system, ld.State(1.0, run.path.q[-1], run.path.v[-1]))

@@ -597,7 +597,7 @@ def frame(position, R=None):
 
 
 def rotation(R):
-    return ld.Rotation(quaternion=tuple(from_matrix(R).tolist()))
+    return ld.joints.Rotation(quaternion=tuple(from_matrix(R).tolist()))
 
 
 def vector(x):
@@ -622,7 +622,7 @@ def mechanism(R, r, joints=BALL, torque_on_1=(0, 0, 0)):
             mass=MASS[i], com=(0, 0, 0), inertia=INERTIA[i], axes="body", pose=frame(r[i], R[i])
         )
         m.add_force(
-            ld.AppliedForce(
+            ld.forces.AppliedForce(
                 body=f"b{i + 1}", at=vector(r[i]), force=vector(DATA["F_extra"][i]), torque=vector(torque[i])
             ),
             name=f"load{i + 1}",
@@ -656,7 +656,7 @@ def moving_state(system, rdot, W):
     rows, twist = [], []
     for i in range(N):
         k = rest.bodies.index(f"b{i + 1}")
-        rows.append(ld.tree.body_jacobian(system, still, f"b{i + 1}"))
+        rows.append(ld.tree.open_tree_body_jacobian(system, still, f"b{i + 1}"))
         twist.append(np.concatenate([W[i] - rest.angular_velocity[k], rdot[i] - rest.velocity[k]]))
     v, *_ = np.linalg.lstsq(np.vstack(rows), np.concatenate(twist), rcond=None)
     close(np.vstack(rows) @ v, np.concatenate(twist), 1e-12)
@@ -807,9 +807,9 @@ def test_f1_as_a_mechanism():
         m.add_joint(f"h{i}", ld.Revolute(axis=(0, 0, 1)), f"b{i}" if i else "ground", f"b{i + 1}", at=vector(at))
         at = at + R @ [length, 0, 0]
         if i == 1:
-            m.add_force(ld.AppliedForce(body="b2", at=vector(centre), force=(0, 0, 3)), name="push")
+            m.add_force(ld.forces.AppliedForce(body="b2", at=vector(centre), force=(0, 0, 3)), name="push")
         if i == 2:
-            m.add_force(ld.AppliedForce(body="b3", at=vector(centre), torque=(0.5, -0.2, 0)), name="twist")
+            m.add_force(ld.forces.AppliedForce(body="b3", at=vector(centre), torque=(0.5, -0.2, 0)), name="twist")
     m.add_joint("h3", ld.Revolute(axis=(0, 0, 1)), "b3", "ground", at=(four["L"][0], 0, 0))
     system = m.compile(cuts=["h3"])
     state = system.state(v={f"h{i}": -four["qd"][i] for i in range(3)})

@@ -167,7 +167,7 @@ def test_mufti1983_figure_6_is_compiled_with_the_hinges_of_the_text_cut():
     found = system.topology.incidence()
     order = np.argsort(found.bodies)
     assert np.array_equal(found.S[np.ix_(order, order)], np.hstack([-np.eye(6, dtype=int)[:, :1], C_A]))
-    with pytest.raises(ld.ModelError, match="still form a loop"):
+    with pytest.raises(ld.errors.ModelError, match="still form a loop"):
         m.compile(cuts=["h6"])
 
 

@@ -164,7 +164,7 @@ def check_kinetic_energy(seed: int, bodies: int, floating: bool) -> None:
     m, system, state = tree(seed, bodies, floating=floating)
     got = ld.tree.energy(system, state)
     T, p, L, _, moment = balances(m, ld.tree.body_motion(system, state))
-    M = ld.tree.mass_matrix(system, state)
+    M = ld.tree.open_tree_mass_matrix(system, state)
     assert got.kinetic == pytest.approx(T, rel=1e-12)
     assert 0.5 * state.v @ M @ state.v == pytest.approx(T, rel=1e-12)
     np.testing.assert_allclose(got.momentum, p, atol=1e-12 * (1 + np.abs(p).max()))
@@ -180,7 +180,7 @@ def test_energies_and_momenta_are_the_sums_over_the_bodies_and_T_is_half_v_M_v(s
 
 def check_tree_power(seed: int, bodies: int, floating: bool) -> None:
     m, system, state = tree(seed, bodies, floating=floating, forces=True)
-    check_power(m, system, state, ld.tree.forward_dynamics(system, state))
+    check_power(m, system, state, ld.tree.open_tree_forward_dynamics(system, state))
 
 
 @DETERMINISTIC
@@ -196,7 +196,7 @@ def test_power_balance_holds_for_trees_of_one_joint_type(kind):
         m = ld.library.random_mechanism(seed, bodies=4, loops=0, joints=[kind], forces=True)
         system = m.compile()
         state = random_state(system, np.random.default_rng(seed), t=0.3)
-        check_power(m, system, state, ld.tree.forward_dynamics(system, state))
+        check_power(m, system, state, ld.tree.open_tree_forward_dynamics(system, state))
 
 
 @pytest.mark.slow
@@ -224,8 +224,8 @@ def test_energy_of_a_double_pendulum_with_a_spring_is_conserved_over_a_run():
     two = m.add_body("two", ld.Inertia(0.7, (1.4, 0, 0), np.diag([0.02, 0.07, 0.08])))
     m.add_joint("A", ld.Universal(axis1=(0, 0, 1), axis2=(0, 1, 0)), m.ground, one, at=(0, 0, 0))
     m.add_joint("B", ld.Revolute(axis=(0, 0.2, 1)), one, two, at=(1, 0, 0))
-    m.add_force(ld.SpringDamper(m.ground, two, (0.3, 1.0, 0.2), (1.5, 0, 0), stiffness=12.0, length=0.4))
-    m.add_force(ld.JointSpring(joint="B", stiffness=2.0, rest=0.3))
+    m.add_force(ld.forces.SpringDamper(m.ground, two, (0.3, 1.0, 0.2), (1.5, 0, 0), stiffness=12.0, length=0.4))
+    m.add_force(ld.forces.JointSpring(joint="B", stiffness=2.0, rest=0.3))
     system = m.compile()
 
     def total(y: np.ndarray) -> float:
@@ -237,7 +237,7 @@ def test_energy_of_a_double_pendulum_with_a_spring_is_conserved_over_a_run():
         return T + 9.81 * moment[1] + spring + 1.0 * (y[2] - 0.3) ** 2
 
     def rhs(t: float, y: np.ndarray) -> np.ndarray:
-        return np.concatenate([y[3:], ld.tree.forward_dynamics(system, system.state(y[:3], y[3:], t))])
+        return np.concatenate([y[3:], ld.tree.open_tree_forward_dynamics(system, system.state(y[:3], y[3:], t))])
 
     run = solve_ivp(rhs, (0, 1.0), [0.1, 0.2, -0.1, 0.5, -1.0, 2.0], method="DOP853", rtol=1e-10, atol=1e-12)
     energies = [total(y) for y in run.y.T]
@@ -260,18 +260,22 @@ def add_internal_forces(m: ld.Mechanism, rng: np.random.Generator) -> None:
     def points() -> dict[str, list[float]]:
         return {key: rng.normal(size=3).tolist() for key in ("point1", "point2")}
 
-    m.add_force(ld.SpringDamper(**two(), **points(), stiffness=30.0, damping=2.0, length=0.3))
-    m.add_force(ld.Actuator(**two(), **points(), force="3*cos(2*t) + 0.5*length - 0.3*speed"))
+    m.add_force(ld.forces.SpringDamper(**two(), **points(), stiffness=30.0, damping=2.0, length=0.3))
+    m.add_force(ld.forces.Actuator(**two(), **points(), force="3*cos(2*t) + 0.5*length - 0.3*speed"))
     stiff = {k: rng.uniform(1, 5, 3) for k in ("stiffness", "damping", "angular_stiffness", "angular_damping")}
-    m.add_force(ld.Bushing(**two(), at=rng.normal(size=3), rotation=ld.Rotation(axis=(1, 2, 3), angle=0.4), **stiff))
+    m.add_force(
+        ld.forces.Bushing(
+            **two(), at=rng.normal(size=3), rotation=ld.joints.Rotation(axis=(1, 2, 3), angle=0.4), **stiff
+        )
+    )
     for name, spec in m.joints.items():
         for label, suffix in zip(spec.labels(name)[1], spec.speeds, strict=True):
             turning = suffix.startswith("w") or dict(zip(spec.coordinates, spec.dimensions)).get(suffix) == "angle"
-            m.add_force(ld.JointFriction(joint=label, viscous=0.1, coulomb=0.3, transition=0.2))
+            m.add_force(ld.forces.JointFriction(joint=label, viscous=0.1, coulomb=0.3, transition=0.2))
             law = {"torque" if turning else "force": "2*sin(t) - speed"}
             m.add_motor(f"drive {label.replace('.', ' ')}", label, **law)
             if len(spec.speeds) == len(spec.coordinates):
-                m.add_force(ld.JointSpring(joint=label, stiffness=4.0, damping=0.2, rest=0.3))
+                m.add_force(ld.forces.JointSpring(joint=label, stiffness=4.0, damping=0.2, rest=0.3))
 
 
 def check_momentum(m: ld.Mechanism, system: ld.System, state: ld.State, a: np.ndarray) -> None:
@@ -296,7 +300,7 @@ def test_momentum_of_a_floating_tree_changes_by_gravity_alone(seed, bodies, grav
     add_internal_forces(m, rng)
     system = m.compile()
     state = random_state(system, rng, t=0.4)
-    check_momentum(m, system, state, ld.tree.forward_dynamics(system, state))
+    check_momentum(m, system, state, ld.tree.open_tree_forward_dynamics(system, state))
 
 
 @DETERMINISTIC
@@ -320,12 +324,12 @@ def test_a_floating_body_alone_obeys_the_equations_of_newton_and_euler():
     I = np.diag([0.3, 0.5, 0.6])
     m = ld.Mechanism("body", gravity=(1.0, -2.0, 3.0))
     m.add_body("b", ld.Inertia(2.0, (0, 0, 0), I))
-    m.add_force(ld.AppliedForce(body="b", force=(1, 2, 3), torque=(-1, 0.5, 2), at=(0, 0, 0), axes="body"))
+    m.add_force(ld.forces.AppliedForce(body="b", force=(1, 2, 3), torque=(-1, 0.5, 2), at=(0, 0, 0), axes="body"))
     system = m.compile()
     state = random_state(system, rng)
     w, u = state.v[:3], state.v[3:]
     R = ld.tree.body_motion(system, state).rotation[1]
-    a = ld.tree.forward_dynamics(system, state)
+    a = ld.tree.open_tree_forward_dynamics(system, state)
     np.testing.assert_allclose(a[:3], np.linalg.solve(I, [-1, 0.5, 2] - np.cross(w, I @ w)), rtol=1e-12)
     np.testing.assert_allclose(a[3:], np.array([1, 2, 3]) / 2.0 + R.T @ [1, -2, 3] - np.cross(w, u), atol=1e-12)
 
@@ -341,18 +345,20 @@ def check_dynamics(seed: int, bodies: int, floating: bool) -> None:
     assert np.array_equal(e.M, e.M.T)
     moments = np.linalg.eigvalsh(e.M)
     assert system.nv == 0 or moments[0] > 0.0
-    a = ld.tree.forward_dynamics(system, state)
+    a = ld.tree.open_tree_forward_dynamics(system, state)
     size = np.abs(e.M) @ np.abs(a) + np.abs(e.h) + 1.0
     np.testing.assert_array_less(np.abs(e.M @ a - e.h), TOLERANCE * size)
     # inverse dynamics of the forward ones, and the other way round
-    with_tau = ld.tree.forward_dynamics(system, state, tau)
-    np.testing.assert_array_less(np.abs(ld.tree.inverse_dynamics(system, state, with_tau) - tau), TOLERANCE * size)
+    with_tau = ld.tree.open_tree_forward_dynamics(system, state, tau)
+    np.testing.assert_array_less(
+        np.abs(ld.tree.open_tree_inverse_dynamics(system, state, with_tau) - tau), TOLERANCE * size
+    )
     chosen = rng.normal(size=system.nv)
-    back = ld.tree.forward_dynamics(system, state, ld.tree.inverse_dynamics(system, state, chosen))
+    back = ld.tree.open_tree_forward_dynamics(system, state, ld.tree.open_tree_inverse_dynamics(system, state, chosen))
     error = np.abs(e.M @ (back - chosen))  # as forces: accelerations of light bodies are ill-conditioned
     np.testing.assert_array_less(error, TOLERANCE * (size + np.abs(e.M) @ np.abs(chosen)))
     np.testing.assert_array_less(
-        np.abs(ld.tree.inverse_dynamics(system, state, chosen) - (e.M @ chosen - e.h)),
+        np.abs(ld.tree.open_tree_inverse_dynamics(system, state, chosen) - (e.M @ chosen - e.h)),
         1e-11 * (size + np.abs(e.M) @ np.abs(chosen)),
     )
 
@@ -385,7 +391,7 @@ def test_M_a_is_h_for_each_joint_type_in_both_directions(kind, reverse):
         previous = body
     system = m.compile()
     state = random_state(system, rng)
-    e, a = ld.terms(system, state), ld.tree.forward_dynamics(system, state)
+    e, a = ld.terms(system, state), ld.tree.open_tree_forward_dynamics(system, state)
     np.testing.assert_allclose(e.M @ a, e.h, atol=1e-10 * (1 + np.abs(e.h).max(initial=0)))
     check_power(m, system, state, a)
 

@@ -186,8 +186,8 @@ def test_complex_step_through_forward_dynamics_and_energy_agrees_with_difference
         exact, values = w.a.imag / STEP, w.a.real.copy()
         out = np.empty(8, complex)
         energies.energy(system.ints, system.floats, work, out)
-        np.testing.assert_allclose(values, ld.tree.forward_dynamics(system, state), rtol=1e-9, atol=1e-9)
-        differences = first_derivative(lambda s, at=at, x=system: ld.tree.forward_dynamics(x, at(s)), 1e-4)
+        np.testing.assert_allclose(values, ld.tree.open_tree_forward_dynamics(system, state), rtol=1e-9, atol=1e-9)
+        differences = first_derivative(lambda s, at=at, x=system: ld.tree.open_tree_forward_dynamics(x, at(s)), 1e-4)
         scale = 1 + np.abs(exact).max()  # accelerations of some hundred, curved within 1e-2
         np.testing.assert_allclose(differences, exact, atol=1e-8 * scale)
         kinetic = first_derivative(lambda s, at=at, x=system: np.array(ld.tree.energy(x, at(s)).kinetic), H)
@@ -224,7 +224,7 @@ def wrench_pair_jacobian(system: ld.System, state: ld.State, name: str, rows: np
     at = motion.position[j.child] + motion.rotation[j.child] @ j.M[0]
     J = np.zeros((len(rows), system.nv))
     for body, sign in ((j.child, 1.0), (j.parent, -1.0)):
-        B = ld.tree.body_jacobian(system, state, system.bodies[body])
+        B = ld.tree.open_tree_body_jacobian(system, state, system.bodies[body])
         arm = at - motion.position[body]
         torque = rows[:, :3] + np.cross(arm, rows[:, 3:])
         J += sign * np.hstack([torque, rows[:, 3:]]) @ B

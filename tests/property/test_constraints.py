@@ -8,18 +8,18 @@ import loopdyn as ld
 MATRIX = [[0.3, 0.01, 0.02], [0.01, 0.2, 0.03], [0.02, 0.03, 0.25]]
 
 CONSTRAINTS = {
-    "distance": ld.Distance(body1="ground", body2="c", point1=(1, 2, 3), point2=(1, 0.5, 1.2)),
-    "driven distance": ld.Distance(
+    "distance": ld.constraints.Distance(body1="ground", body2="c", point1=(1, 2, 3), point2=(1, 0.5, 1.2)),
+    "driven distance": ld.constraints.Distance(
         body1="a", body2="c", point1=(1, 2, 3), point2=(1, 0.5, 1.2), length="2 + 0.3*sin(3*t)"
     ),
-    "point on line": ld.PointOnLine(on="a", body="c", point=(1, 1, 1), direction=(1, 2, 0.4)),
-    "point on plane": ld.PointOnPlane(on="a", body="c", point=(1, 1, 1), normal=(1, 2, 0.4)),
-    "slot": ld.Slot(on="a", body="c", point=(1, 1, 1), direction=(1, 2, 0), axis=(2, -1, 0.5)),
-    "point motion": ld.PointMotion(on="a", body="c", point=(1, 1, 1), x="1 + sin(t)", z="t**3"),
-    "parabola": ld.PointOnCurve(
+    "point on line": ld.constraints.PointOnLine(on="a", body="c", point=(1, 1, 1), direction=(1, 2, 0.4)),
+    "point on plane": ld.constraints.PointOnPlane(on="a", body="c", point=(1, 1, 1), normal=(1, 2, 0.4)),
+    "slot": ld.constraints.Slot(on="a", body="c", point=(1, 1, 1), direction=(1, 2, 0), axis=(2, -1, 0.5)),
+    "point motion": ld.constraints.PointMotion(on="a", body="c", point=(1, 1, 1), x="1 + sin(t)", z="t**3"),
+    "parabola": ld.constraints.PointOnCurve(
         on="a", body="c", point=(1, 1, 1), x="1 + u", y="1 + 0.1*u**2", z="1 + 0.3*u", u=(-9, 9)
     ),
-    "circle": ld.PointOnCurve(
+    "circle": ld.constraints.PointOnCurve(
         on="a",
         body="c",
         point=(1, 1, 1),
@@ -29,15 +29,17 @@ CONSTRAINTS = {
         u=(0, "2*pi"),
         closed=True,
     ),
-    "sphere": ld.Rolling(on="a", body="c", normal=(0.1, 0.2, 1), through=(0, 0, -0.3), centre=(1, 1, 1), radius=0.4),
-    "disc": ld.Rolling(
+    "sphere": ld.constraints.Rolling(
+        on="a", body="c", normal=(0.1, 0.2, 1), through=(0, 0, -0.3), centre=(1, 1, 1), radius=0.4
+    ),
+    "disc": ld.constraints.Rolling(
         on="a", body="c", normal=(0.1, 0.2, 1), through=(0, 0, -0.3), centre=(1, 1, 1), radius=0.4, axis=(1, 0, 0.4)
     ),
-    "coupler": ld.Coupler(terms={"A.1": 1.0, "A.2": 0.7, "B.slide": -2.0, "C": 0.3}, offset=0.1),
-    "relation": ld.Relation(
+    "coupler": ld.constraints.Coupler(terms={"A.1": 1.0, "A.2": 0.7, "B.slide": -2.0, "C": 0.3}, offset=0.1),
+    "relation": ld.constraints.Relation(
         formula="sin(a)*b - 2*s**2 + c*a + 0.1*t**2*b", coordinates={"a": "A.1", "b": "A.2", "s": "B.slide", "c": "C"}
     ),
-    "velocity relation": ld.VelocityRelation(
+    "velocity relation": ld.constraints.VelocityRelation(
         formula="va*vc**2 + sin(a)*vs + t*b - exp(0.3*vs)",
         speeds={"va": "A.1", "vs": "B.slide", "vc": "C"},
         coordinates={"a": "A.1", "b": "B.angle"},
@@ -113,7 +115,7 @@ def test_two_gears_move_as_one_inertia():
         wheel = ld.Inertia.cylinder(mass=2.0, radius=1.0, length=0.1, axis=(0, 0, 1), at=(x, 0, 0))
         m.add_body(name, wheel)
         m.add_joint(name.upper(), ld.Revolute(axis=(0, 0, 1)), m.ground, name, at=(x, 0, 0))
-    m.add_constraint("mesh", ld.Coupler(terms={"A": 1.0, "B": 2.0}))
+    m.add_constraint("mesh", ld.constraints.Coupler(terms={"A": 1.0, "B": 2.0}))
     m.add_motor("motor", "A", torque=3.0)
     system = m.compile()
     state = ld.assemble(system, v={"A": 1.0})
@@ -130,7 +132,8 @@ def test_a_sphere_rolls_down_a_plane_with_five_sevenths_of_g_sin():
     centre = tuple(0.2 * np.array(normal))
     m.add_body("ball", ld.Inertia.sphere(mass=3.0, radius=0.2, at=centre))
     m.add_constraint(
-        "roll", ld.Rolling(on="ground", body="ball", normal=normal, through=(0, 0, 0), centre=centre, radius=0.2)
+        "roll",
+        ld.constraints.Rolling(on="ground", body="ball", normal=normal, through=(0, 0, 0), centre=centre, radius=0.2),
     )
     system = m.compile()
     state = system.state()
@@ -160,19 +163,19 @@ def test_a_driven_crank_has_the_acceleration_of_its_driver():
 @pytest.mark.parametrize(
     ("spec", "words"),
     [
-        (ld.Distance(body1="a", body2="a", point1=(0, 0, 0), point2=(1, 0, 0)), "to itself"),
-        (ld.Distance(body1="a", body2="q", point1=(0, 0, 0), point2=(1, 0, 0)), "no body 'q'"),
-        (ld.PointOnLine(on="a", body="c", point=(0, 0, 0), direction=(0, 0, 0)), "length zero"),
-        (ld.Slot(on="a", body="c", point=(0, 0, 0), direction=(0, 0, 1), axis=(0, 0, 1)), "perpendicular"),
-        (ld.PointMotion(on="a", body="c", point=(0, 0, 0)), "no coordinate"),
-        (ld.Coupler(terms={"Z": 1.0}), "no joint 'Z'"),
-        (ld.Coupler(terms={}), "no terms"),
+        (ld.constraints.Distance(body1="a", body2="a", point1=(0, 0, 0), point2=(1, 0, 0)), "to itself"),
+        (ld.constraints.Distance(body1="a", body2="q", point1=(0, 0, 0), point2=(1, 0, 0)), "no body 'q'"),
+        (ld.constraints.PointOnLine(on="a", body="c", point=(0, 0, 0), direction=(0, 0, 0)), "length zero"),
+        (ld.constraints.Slot(on="a", body="c", point=(0, 0, 0), direction=(0, 0, 1), axis=(0, 0, 1)), "perpendicular"),
+        (ld.constraints.PointMotion(on="a", body="c", point=(0, 0, 0)), "no coordinate"),
+        (ld.constraints.Coupler(terms={"Z": 1.0}), "no joint 'Z'"),
+        (ld.constraints.Coupler(terms={}), "no terms"),
     ],
 )
 def test_a_wrong_constraint_is_refused_in_words(spec, words):
     m = arm()
     m.add_constraint("k", spec)
-    with pytest.raises(ld.ModelError, match=words):
+    with pytest.raises(ld.errors.ModelError, match=words):
         m.compile()
 
 

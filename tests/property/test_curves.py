@@ -19,7 +19,7 @@ def bead(gravity: tuple = (0, 0, -G), **curve: object) -> ld.Mechanism:
     m = ld.Mechanism("bead", gravity=gravity)
     m.add_body("bead", ld.Inertia.sphere(mass=2.0, radius=0.01))
     m.add_joint("T", ld.Translational(), m.ground, "bead", at=(0, 0, 0))
-    m.add_constraint("wire", ld.PointOnCurve(on="ground", body="bead", point=(0, 0, 0), **curve))
+    m.add_constraint("wire", ld.constraints.PointOnCurve(on="ground", body="bead", point=(0, 0, 0), **curve))
     return m
 
 
@@ -84,7 +84,7 @@ def test_a_straight_curve_is_a_point_on_a_line():
     line = bead(points=[(0, 0, 0), (1, 0, 0)])
     del line.constraints["wire"]
     line.add_constraint(
-        "wire", ld.PointOnLine(on="ground", body="bead", point=(0, 0, 0), direction=along, through=start)
+        "wire", ld.constraints.PointOnLine(on="ground", body="bead", point=(0, 0, 0), direction=along, through=start)
     )
     a, b = curve.compile(), line.compile()
     state = at(a, start + 0.3 * along, 1.2 * along)
@@ -129,7 +129,7 @@ def arm(curve: dict, cuts: list[str] | None = None) -> ld.System:
     for name in "ab":
         m.add_body(name, random_inertia(rng, rng.normal(size=3)))
     m.add_joint("A", ld.Universal(axis1=(1, 0.2, 0), axis2=(0, 1, 0.3)), m.ground, "a", at=(0.1, 0.3, 0))
-    m.add_constraint("k", ld.PointOnCurve(on="a", body="b", point=(0.4, 0.2, 0.3), **curve))
+    m.add_constraint("k", ld.constraints.PointOnCurve(on="a", body="b", point=(0.4, 0.2, 0.3), **curve))
     m.move_base(x="0.3*sin(t)", rz="0.4*t**2", ry="0.2*t")
     return m.compile(cuts=cuts)
 
@@ -211,11 +211,11 @@ def test_beyond_the_end_of_an_open_curve_the_rows_are_refused_in_words():
         state = system.state([x, 0.25 * x, 0.0])
         assert np.isfinite(ld.terms(system, state).J).all()
     gone = system.state([-0.1, 0.0, 0.0])
-    with pytest.raises(ld.SingularityError, match=r"'wire.fn'.*left the end of its curve"):
+    with pytest.raises(ld.errors.SingularityError, match=r"'wire.fn'.*left the end of its curve"):
         ld.terms(system, gone)
     solve = {f: ld.prepare(system, f, system.state([1.0, 0.0, 0.0])) for f in FORMULATIONS}
     for f in FORMULATIONS:
-        with pytest.raises(ld.SingularityError, match="left the end of its curve"):
+        with pytest.raises(ld.errors.SingularityError, match="left the end of its curve"):
             solve[f](0.0, gone.q, gone.v)
     with pytest.raises(ld.LoopdynError, match="wire"):
         ld.assemble(system, q={"T.x": -0.1, "T.y": 0.0, "T.z": 0.0})
@@ -235,7 +235,8 @@ def test_a_curve_in_other_units_is_the_same_curve():
     m.add_body("bead", ld.Inertia.sphere(mass=2.0, radius=10))
     m.add_joint("T", ld.Translational(), m.ground, "bead", at=(0, 0, 0))
     m.add_constraint(
-        "wire", ld.PointOnCurve(on="ground", body="bead", point=(0, 0, 0), x="1000*u", z="700*u**2", u=(-3, 3))
+        "wire",
+        ld.constraints.PointOnCurve(on="ground", body="bead", point=(0, 0, 0), x="1000*u", z="700*u**2", u=(-3, 3)),
     )
     system, other = m.compile(), bead(x="u", z="0.7*u**2", u=(-3, 3)).compile()
     state = system.state([0.3, 0.1, 0.2], [1.0, 2.0, 3.0])
@@ -259,5 +260,5 @@ def test_a_curve_in_other_units_is_the_same_curve():
     ],
 )
 def test_a_wrong_curve_is_refused_in_words(curve, words):
-    with pytest.raises(ld.ModelError, match=words):
+    with pytest.raises(ld.errors.ModelError, match=words):
         bead(**curve).compile()

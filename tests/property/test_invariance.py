@@ -48,7 +48,7 @@ sizes = st.integers(1, 9)
 
 
 def tree_motion(system: ld.System, state: ld.State) -> ld.tree.Motion:
-    return ld.tree.body_motion(system, state, ld.tree.forward_dynamics(system, state))
+    return ld.tree.body_motion(system, state, ld.tree.open_tree_forward_dynamics(system, state))
 
 
 def closed_motion(system: ld.System, state: ld.State) -> ld.tree.Motion:
@@ -309,7 +309,7 @@ class Written:
                 change[key] = tuple(k * self.length / self.force for k in getattr(force, key))
                 change[f"angular_{key}"] = tuple(k * self.angle / self.torque for k in getattr(force, f"angular_{key}"))
             turned = force.rotation
-            change["rotation"] = ld.Rotation(axis=turned.axis, angle=turned.angle / self.angle)
+            change["rotation"] = ld.joints.Rotation(axis=turned.axis, angle=turned.angle / self.angle)
         elif force.type == "applied":
             change["force"] = tuple(self.law(f, self.force, {}) for f in force.force)
             change["torque"] = tuple(self.law(f, self.torque, {}) for f in force.torque)
@@ -351,7 +351,7 @@ def test_base_motion_start_and_limits_are_converted_too():
     body = m.add_body("b", ld.Inertia(1.0, (100, 0, 0), np.eye(3) * 1e4))
     m.add_joint("A", ld.Cylindrical(axis=(0, 0, 1)), m.ground, body, at=(0, 0, 0), limits={"angle": (-90, 45)})
     m.start = type(m.start)(q={"A.angle": 90, "A.slide": 250}, v={"A.angle": 180, "A.slide": -20})
-    m.move_base(x="100*t", rz=ld.Table(points=[(0, 0), (1, 90), (2, 180)]))
+    m.move_base(x="100*t", rz=ld.forces.Table(points=[(0, 0), (1, 90), (2, 180)]))
     system = m.compile()
     np.testing.assert_allclose(system.limits["A.angle"], (-np.pi / 2, np.pi / 4))
     assert system.start[0] == pytest.approx({"A.angle": np.pi / 2, "A.slide": 0.25})
@@ -510,7 +510,7 @@ def test_kernels_do_not_write_to_the_frozen_arrays_nor_to_the_state():
     state = random_state(system, np.random.default_rng(0))
     before = state.q.copy(), state.v.copy()
     ld.terms(system, state)
-    ld.tree.forward_dynamics(system, state)
+    ld.tree.open_tree_forward_dynamics(system, state)
     ld.tree.energy(system, state)
     assert np.array_equal(state.q, before[0])
     assert np.array_equal(state.v, before[1])

@@ -12,7 +12,7 @@ from loopdyn.loops.projection import project
 FORMULATIONS = ("oracle", "relative", "graph", ld.Absolute(solver="kkt"), ld.Absolute(solver="nullspace"))
 
 
-def wheels(ratio: ld.Coupler | ld.Relation | None = None, **more: object) -> ld.Mechanism:
+def wheels(ratio: ld.constraints.Coupler | ld.constraints.Relation | None = None, **more: object) -> ld.Mechanism:
     """Two wheels on parallel axes, I = 1 and 0.25 kg m^2, torque 3 N m on the first."""
     m = ld.Mechanism("wheels", **more)
     for name, x, radius in (("a", 0.0, 1.0), ("b", 3.0, 0.5)):
@@ -24,7 +24,9 @@ def wheels(ratio: ld.Coupler | ld.Relation | None = None, **more: object) -> ld.
     return m
 
 
-def body_accelerations(system: ld.System, state: ld.State, formulation: str | ld.Formulation = "oracle") -> np.ndarray:
+def body_accelerations(
+    system: ld.System, state: ld.State, formulation: str | ld.formulations.Formulation = "oracle"
+) -> np.ndarray:
     """Angular and linear accelerations of all bodies, by name."""
     motion = ld.tree.body_motion(system, state, ld.accelerations(system, state, formulation))
     order = np.argsort(motion.bodies)
@@ -36,8 +38,8 @@ def body_accelerations(system: ld.System, state: ld.State, formulation: str | ld
 
 @pytest.mark.jit_off
 def test_a_linear_relation_is_a_coupler():
-    coupler = wheels(ld.Coupler(terms={"A": 1.0, "B": 2.0}, offset=0.3)).compile()
-    relation = wheels(ld.Relation(formula="a + 2*b - 0.3", coordinates={"a": "A", "b": "B"})).compile()
+    coupler = wheels(ld.constraints.Coupler(terms={"A": 1.0, "B": 2.0}, offset=0.3)).compile()
+    relation = wheels(ld.constraints.Relation(formula="a + 2*b - 0.3", coordinates={"a": "A", "b": "B"})).compile()
     state = ld.assemble(coupler, q={"A": 0.7}, v={"A": 1.0})
     old, new = (ld.terms(s, state) for s in (coupler, relation))
     for name in ("J", "gamma", "phi", "phi_t"):
@@ -51,7 +53,7 @@ def test_a_noncircular_gear_has_the_acceleration_of_its_reduced_inertia(formulat
 
     The multiplier times d phi/da = -g' is the load on wheel a: I_a a'' = torque - lam g'.
     """
-    system = wheels(ld.Relation(formula="b + a - 0.2*sin(a)", coordinates={"a": "A", "b": "B"})).compile()
+    system = wheels(ld.constraints.Relation(formula="b + a - 0.2*sin(a)", coordinates={"a": "A", "b": "B"})).compile()
     state = ld.assemble(system, q={"A": 0.8}, v={"A": 4.0})
     a, da, Ia, Ib = 0.8, 4.0, 1.0, 0.25
     g1, g2 = -(1 - 0.2 * np.cos(a)), -0.2 * np.sin(a)
@@ -66,7 +68,7 @@ def test_a_noncircular_gear_has_the_acceleration_of_its_reduced_inertia(formulat
 
 def test_the_noncircular_gear_keeps_its_energy_while_it_turns():
     """Energy less work of the torque, integrated by RK4 with 2000 steps of 1 ms: error below 1e-9."""
-    system = wheels(ld.Relation(formula="b + a - 0.2*sin(a)", coordinates={"a": "A", "b": "B"})).compile()
+    system = wheels(ld.constraints.Relation(formula="b + a - 0.2*sin(a)", coordinates={"a": "A", "b": "B"})).compile()
     state = ld.assemble(system, v={"A": 4.0})
     solve = ld.prepare(system, "relative", state)
     y, h = np.concatenate([state.q, state.v]), 1e-3
@@ -86,7 +88,7 @@ def test_the_noncircular_gear_keeps_its_energy_while_it_turns():
 
 
 def test_a_relation_with_time_drives_like_a_driver():
-    driver, relation = wheels(), wheels(ld.Relation(formula="a - 0.3*sin(2*t)", coordinates={"a": "A"}))
+    driver, relation = wheels(), wheels(ld.constraints.Relation(formula="a - 0.3*sin(2*t)", coordinates={"a": "A"}))
     driver.add_driver("mesh", "A", "0.3*sin(2*t)")
     state = ld.assemble(driver.compile(), t=0.4, v={"B": 1.0})
     old, new = (ld.terms(m.compile(), state) for m in (driver, relation))
@@ -101,7 +103,7 @@ def test_units_of_a_relation_are_those_of_the_model():
     m.add_body("rack", ld.Inertia.sphere(mass=1.0, radius=10.0))
     m.add_joint("A", ld.Revolute(axis=(0, 0, 1)), m.ground, "pinion", at=(0, 0, 0))
     m.add_joint("B", ld.Prismatic(axis=(1, 0, 0)), m.ground, "rack", at=(0, 0, 0))
-    m.add_constraint("mesh", ld.Relation(formula="s - 50*radians(a)", coordinates={"s": "B", "a": "A"}))
+    m.add_constraint("mesh", ld.constraints.Relation(formula="s - 50*radians(a)", coordinates={"s": "B", "a": "A"}))
     system = m.compile()
     state = ld.assemble(system, q={"A": 0.4})
     assert state.q[system.coordinates.index("B")] == pytest.approx(0.02, rel=1e-13)
@@ -111,7 +113,7 @@ def test_units_of_a_relation_are_those_of_the_model():
 
 
 def test_a_relation_loses_rank_where_its_derivatives_vanish():
-    system = wheels(ld.Relation(formula="a**2 - b**2", coordinates={"a": "A", "b": "B"})).compile()
+    system = wheels(ld.constraints.Relation(formula="a**2 - b**2", coordinates={"a": "A", "b": "B"})).compile()
     assert ld.mobility(system, system.state()).dof_here == 2
     assert ld.mobility(system, ld.assemble(system, q={"A": 0.5}, near=system.state({"B": 0.4}))).dof_here == 1
 
@@ -125,7 +127,7 @@ def sleigh(offset: float, slope: float = 0.0) -> ld.System:
     matrix = np.diag([0.1, 0.2, 0.3])
     m.add_body("sleigh", ld.Inertia(2.0, (offset, 0, 0), matrix.tolist()))
     m.add_joint("P", ld.Planar(normal=(0, 0, 1)), m.ground, "sleigh", at=(0, 0, 0))
-    skate = ld.VelocityRelation(
+    skate = ld.constraints.VelocityRelation(
         formula="vy*cos(angle) - vx*sin(angle)",
         speeds={"vx": "P.x", "vy": "P.y"},
         coordinates={"angle": "P.angle"},
@@ -183,7 +185,7 @@ def test_a_row_that_is_not_affine_in_the_speeds_is_met_by_assembling():
     m = ld.Mechanism("governed", gravity=(0, -9.81, 0))
     m.add_body("p", ld.Inertia.sphere(mass=1.0, radius=0.1))
     m.add_joint("P", ld.Planar(normal=(0, 0, 1)), m.ground, "p", at=(0, 0, 0))
-    m.add_constraint("c", ld.VelocityRelation(formula="x**2 + y**2 - 25", speeds={"x": "P.x", "y": "P.y"}))
+    m.add_constraint("c", ld.constraints.VelocityRelation(formula="x**2 + y**2 - 25", speeds={"x": "P.x", "y": "P.y"}))
     system = m.compile()
     state = ld.assemble(system, v=[3.0, 3.9, 0.0])
     direction = np.array([3.0, 3.9]) / np.hypot(3.0, 3.9)
@@ -215,11 +217,11 @@ def chain(moving: bool = True) -> ld.Mechanism:
 
 
 RELATIONS = {
-    "positions": ld.Relation(
+    "positions": ld.constraints.Relation(
         formula="sin(a)*b - 2*s**2 + cos(c)*a + 0.1*t**2*x - 0.4*y*r",
         coordinates={"a": "A.1", "b": "A.2", "s": "B.slide", "c": "B.angle", "x": "P.x", "y": "P.y", "r": "P.angle"},
     ),
-    "speeds": ld.VelocityRelation(
+    "speeds": ld.constraints.VelocityRelation(
         formula="a*va*vc**2 + sin(c)*vs + t*x - vr*wy + vx*wz - 0.3*vz**2*tx",
         speeds={"va": "A.1", "vs": "B.slide", "vc": "B.angle", "vr": "P.angle", "vx": "P.x", "wy": "S.wy", "wz": "S.wz",
                 "vz": "T.vz", "tx": "T.wx"},
@@ -247,7 +249,7 @@ def test_a_relation_means_the_same_for_tree_joints_and_cut_joints(name, cuts):
 
 def test_factors_count_the_turns_of_a_joint_that_another_formulation_cuts():
     """a^2 at a = 8 rad has the slope 16, whether the joint is in the tree or, for free bodies, cut."""
-    system = wheels(ld.Relation(formula="b - 0.1*a**2", coordinates={"a": "A", "b": "B"})).compile()
+    system = wheels(ld.constraints.Relation(formula="b - 0.1*a**2", coordinates={"a": "A", "b": "B"})).compile()
     state = ld.assemble(system, q={"A": 8.0}, v={"A": 1.0})
     dda = (3.0 - 0.25 * 1.6 * 0.2) / (1.0 + 0.25 * 1.6**2)  # b = g(a), g' = 1.6, g'' = 0.2
     for formulation in FORMULATIONS:
@@ -274,20 +276,23 @@ def test_relations_are_kept_in_model_files(tmp_path):
 @pytest.mark.parametrize(
     ("spec", "words"),
     [
-        (ld.Relation(formula="a", coordinates={}), "names no coordinates"),
-        (ld.Relation(formula=1.0, coordinates={"a": "A.1"}), "is a number"),
-        (ld.Relation(formula="a + zz", coordinates={"a": "A.1"}), "'zz', which has no meaning"),
-        (ld.Relation(formula="a", coordinates={"a": "A.1", "b": "A.2"}), "does not use 'b'"),
-        (ld.Relation(formula="a", coordinates={"a": "Q"}), "no joint 'Q'"),
-        (ld.Relation(formula="a", coordinates={"a": "S.wx"}), "no single coordinate"),
-        (ld.Relation(formula="a +", coordinates={"a": "A.1"}), "ends too early|invalid syntax"),
-        (ld.Relation(formula="a + t", coordinates={"a": "A.1", "t": "A.2"}), "'t' is time"),
-        (ld.VelocityRelation(formula="a", speeds={}), "names no speeds"),
-        (ld.VelocityRelation(formula="a", speeds={"a": "A.1"}, coordinates={"a": "A.2"}), "a coordinate and a speed"),
+        (ld.constraints.Relation(formula="a", coordinates={}), "names no coordinates"),
+        (ld.constraints.Relation(formula=1.0, coordinates={"a": "A.1"}), "is a number"),
+        (ld.constraints.Relation(formula="a + zz", coordinates={"a": "A.1"}), "'zz', which has no meaning"),
+        (ld.constraints.Relation(formula="a", coordinates={"a": "A.1", "b": "A.2"}), "does not use 'b'"),
+        (ld.constraints.Relation(formula="a", coordinates={"a": "Q"}), "no joint 'Q'"),
+        (ld.constraints.Relation(formula="a", coordinates={"a": "S.wx"}), "no single coordinate"),
+        (ld.constraints.Relation(formula="a +", coordinates={"a": "A.1"}), "ends too early|invalid syntax"),
+        (ld.constraints.Relation(formula="a + t", coordinates={"a": "A.1", "t": "A.2"}), "'t' is time"),
+        (ld.constraints.VelocityRelation(formula="a", speeds={}), "names no speeds"),
+        (
+            ld.constraints.VelocityRelation(formula="a", speeds={"a": "A.1"}, coordinates={"a": "A.2"}),
+            "a coordinate and a speed",
+        ),
     ],
 )
 def test_a_wrong_relation_is_refused_in_words(spec, words):
     m = chain()
     m.add_constraint("k", spec)
-    with pytest.raises(ld.ModelError, match=words):
+    with pytest.raises(ld.errors.ModelError, match=words):
         m.compile()

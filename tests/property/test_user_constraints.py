@@ -51,7 +51,7 @@ def slope(t: float, q: np.ndarray) -> np.ndarray:
     return np.concatenate([np.cross(POINT, e), e])[None]
 
 
-def body(constraint: ld.UserConstraint | ld.Distance | None = None) -> ld.Mechanism:
+def body(constraint: ld.constraints.UserConstraint | ld.constraints.Distance | None = None) -> ld.Mechanism:
     """A free body whose frame is where the world's is at the reference pose."""
     rng = np.random.default_rng(4)
     m = ld.Mechanism("body", gravity=(1, -9, 2))
@@ -61,16 +61,18 @@ def body(constraint: ld.UserConstraint | ld.Distance | None = None) -> ld.Mechan
     return m
 
 
-def rod() -> ld.Distance:
+def rod() -> ld.constraints.Distance:
     law = f"{LENGTH} + 0.1*sin(3*t)"
-    return ld.Distance(body1="ground", body2="a", point1=tuple(ANCHOR), point2=tuple(POINT), length=law)
+    return ld.constraints.Distance(body1="ground", body2="a", point1=tuple(ANCHOR), point2=tuple(POINT), length=law)
 
 
 USERS = {
-    "complex steps": ld.UserConstraint(function=length, rows=("distance",)),
-    "differences": ld.UserConstraint(function=length_of_floats, rows=("distance",)),
-    "the given Jacobian, and complex steps": ld.UserConstraint(function=length, rows=("distance",), jacobian=slope),
-    "the given Jacobian, and differences": ld.UserConstraint(
+    "complex steps": ld.constraints.UserConstraint(function=length, rows=("distance",)),
+    "differences": ld.constraints.UserConstraint(function=length_of_floats, rows=("distance",)),
+    "the given Jacobian, and complex steps": ld.constraints.UserConstraint(
+        function=length, rows=("distance",), jacobian=slope
+    ),
+    "the given Jacobian, and differences": ld.constraints.UserConstraint(
         function=length_of_floats, rows=("distance",), jacobian=slope
     ),
 }
@@ -103,7 +105,7 @@ def test_all_formulations_take_it(name):
     assert ld.mobility(user, state).dof == ld.mobility(own, state).dof == 5
 
 
-def chain(constraint: ld.UserConstraint | None = None) -> ld.Mechanism:
+def chain(constraint: ld.constraints.UserConstraint | None = None) -> ld.Mechanism:
     """Universal, spherical and revolute joints in a row on a moving ground; the loop closed by a rod."""
     rng = np.random.default_rng(3)
     m = ld.Mechanism("chain", gravity=(1, -9, 2))
@@ -112,7 +114,7 @@ def chain(constraint: ld.UserConstraint | None = None) -> ld.Mechanism:
     m.add_joint("A", ld.Universal(axis1=(1, 0.2, 0), axis2=(0, 1, 0.3)), m.ground, "a", at=(0, 0, 0))
     m.add_joint("S", ld.Spherical(), "b", "a", at=(0.8, 0.2, 0.1))
     m.add_joint("C", ld.Revolute(axis=(0.5, 0.3, 1)), "b", "c", at=(1.6, 0.2, 0.9))
-    m.add_constraint("rod", ld.Distance(body1="ground", body2="c", point1=(2, 2, 0), point2=(2, 0.3, 0.4)))
+    m.add_constraint("rod", ld.constraints.Distance(body1="ground", body2="c", point1=(2, 2, 0), point2=(2, 0.3, 0.4)))
     m.move_base(x="0.3*sin(t)", rz="0.4*t**2", ry="0.2*t")
     if constraint is not None:
         m.add_constraint("k", constraint)
@@ -121,12 +123,12 @@ def chain(constraint: ld.UserConstraint | None = None) -> ld.Mechanism:
 
 def test_reactions_and_free_bodies_see_a_user_constraint():
     """The same relation of joint coordinates as a formula and as a function: reactions, multipliers, mobility."""
-    formula = ld.Relation(formula="sin(a)*b - c**2 + 0.1*t", coordinates={"a": "A.1", "b": "A.2", "c": "C"})
+    formula = ld.constraints.Relation(formula="sin(a)*b - c**2 + 0.1*t", coordinates={"a": "A.1", "b": "A.2", "c": "C"})
     by_formula = chain()
     by_formula.add_constraint("k", formula)
     own = by_formula.compile(cuts=[])
     a, b, c = (own.coordinates.index(label) for label in ("A.1", "A.2", "C"))
-    function = ld.UserConstraint(
+    function = ld.constraints.UserConstraint(
         function=lambda t, q: [np.sin(q[a]) * q[b] - q[c] ** 2 + 0.1 * t], rows=("row",), dimension="angle"
     )
     user = chain(function).compile(cuts=[])
@@ -151,7 +153,7 @@ def test_rows_of_any_function_belong_together(complex_):
             q = np.asarray(q, dtype=object).astype(float)
         return [q[2] * q[3] + q[4] ** 2 * t, q[5] - q[0] * q[1]]
 
-    system = chain(ld.UserConstraint(function=f, rows=("one", "two"))).compile(cuts=[])
+    system = chain(ld.constraints.UserConstraint(function=f, rows=("one", "two"))).compile(cuts=[])
     assert ld.tree.user_rows(system).methods["k"] == ("complex steps" if complex_ else "differences")
     rng = np.random.default_rng(6)
     state = random_state(system, rng, 0.4, t=0.3)
@@ -175,7 +177,7 @@ def test_a_skate_by_a_function(complex_):
     m = ld.Mechanism("sleigh")
     m.add_body("sleigh", ld.Inertia(2.0, (0.4, 0, 0), np.diag([0.1, 0.2, 0.3]).tolist()))
     m.add_joint("P", ld.Planar(normal=(0, 0, 1)), m.ground, "sleigh", at=(0, 0, 0))
-    skate = ld.UserConstraint(
+    skate = ld.constraints.UserConstraint(
         function=lambda t, q, v: v[1] * cos(q[2]) - v[0] * sin(q[2]), rows=("blade",), level="velocity"
     )
     m.add_constraint("k", skate)
@@ -191,24 +193,24 @@ def test_a_skate_by_a_function(complex_):
 
 
 def test_a_function_that_drops_imaginary_parts_is_differentiated_by_differences():
-    user = body(ld.UserConstraint(function=length_by_magnitude, rows=("distance",))).compile()
+    user = body(ld.constraints.UserConstraint(function=length_by_magnitude, rows=("distance",))).compile()
     assert ld.tree.user_rows(user).methods == {"k": "differences"}
 
 
 def test_a_user_constraint_cannot_be_saved(tmp_path):
-    with pytest.raises(ld.ModelError, match=r"constraint 'k': a Python function cannot be saved"):
+    with pytest.raises(ld.errors.ModelError, match=r"constraint 'k': a Python function cannot be saved"):
         body(USERS["complex steps"]).save(tmp_path / "x.yaml")
 
 
 def test_a_wrong_user_constraint_is_refused_in_words():
-    with pytest.raises(ld.ModelError, match="names of their own"):
-        body(ld.UserConstraint(function=length, rows=("x", "x"))).compile()
+    with pytest.raises(ld.errors.ModelError, match="names of their own"):
+        body(ld.constraints.UserConstraint(function=length, rows=("x", "x"))).compile()
     for more, words in (({"rows": ("x", "y")}, "2 rows are named"), ({"rows": ("x",), "jacobian": length}, "Jacobian")):
-        system = body(ld.UserConstraint(function=length, **more)).compile()
-        with pytest.raises(ld.ModelError, match=words):
+        system = body(ld.constraints.UserConstraint(function=length, **more)).compile()
+        with pytest.raises(ld.errors.ModelError, match=words):
             ld.terms(system, system.state())
     m = body(USERS["complex steps"])
-    with pytest.raises(ld.ModelError, match="already"):
+    with pytest.raises(ld.errors.ModelError, match="already"):
         m.add_driver("k", "A", "t")
 
 

@@ -113,12 +113,14 @@ def test_given_base_motion():
 
 
 CONSTRAINTS = {
-    "distance": ld.Distance(
+    "distance": ld.constraints.Distance(
         body1="ground", body2="c", point1=(1, 2, 3), point2=(1, 0.5, 1.2), length="2 + 0.3*sin(3*t)"
     ),
-    "plane": ld.PointOnPlane(on="a", body="c", point=(1, 1, 1), normal=(1, 2, 0.4)),
-    "rolling": ld.Rolling(on="a", body="c", normal=(0.1, 0.2, 1), through=(0, 0, -0.3), centre=(1, 1, 1), radius=0.4),
-    "coupler": ld.Coupler(terms={"A.1": 1.0, "A.2": 0.7, "B.slide": -2.0, "C": 0.3}, offset=0.1),
+    "plane": ld.constraints.PointOnPlane(on="a", body="c", point=(1, 1, 1), normal=(1, 2, 0.4)),
+    "rolling": ld.constraints.Rolling(
+        on="a", body="c", normal=(0.1, 0.2, 1), through=(0, 0, -0.3), centre=(1, 1, 1), radius=0.4
+    ),
+    "coupler": ld.constraints.Coupler(terms={"A.1": 1.0, "A.2": 0.7, "B.slide": -2.0, "C": 0.3}, offset=0.1),
     "driver": None,
 }
 
@@ -145,7 +147,7 @@ def test_constraints_and_drivers(name):
 
 def test_loads_on_joints_count_beyond_half_a_turn():
     m = turned(ld.library.four_bar())
-    m.add_force(ld.JointSpring(joint="A", stiffness=3.0, rest=0.1))
+    m.add_force(ld.forces.JointSpring(joint="A", stiffness=3.0, rest=0.1))
     system, state = moving(m)
     k = system.coordinates.index("A")
     q = state.q.copy()
@@ -159,7 +161,7 @@ def test_user_forces():
     def push(t, q, v, tau):
         tau[0] += 2.0 - 0.1 * v[0]
 
-    m.add_force(ld.UserForce(function=push), name="push")
+    m.add_force(ld.forces.UserForce(function=push), name="push")
     system, state = moving(m)
     assert errors(system, state, *all_exact()).max() < AGREE
 

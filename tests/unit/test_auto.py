@@ -293,7 +293,7 @@ def test_a_run_may_start_in_a_singular_pose_and_takes_the_branch_of_its_speeds(b
 @pytest.mark.parametrize("formulation", ["auto", "momentum"])
 def test_at_rest_in_a_singular_pose_nothing_is_determined(formulation):
     system, state = flat("contra")
-    with pytest.raises(ld.SingularityError, match="not determined"):
+    with pytest.raises(ld.errors.SingularityError, match="not determined"):
         ld.simulate(system, ld.State(0.0, state.q, 0.0 * state.v), (0, 1), formulation=formulation, progress=False)
 
 
@@ -471,7 +471,7 @@ def test_passages_do_not_depend_on_units_of_length_and_mass(scale):
 def test_friction_and_a_motor_do_not_disturb_a_passage():
     m, points = linkage(CONTRA, 1.0, -1)
     m.add_motor("motor", "A", "2 - 0.1*speed")
-    m.add_force(ld.JointFriction("D", viscous=0.05, name="friction"))
+    m.add_force(ld.forces.JointFriction("D", viscous=0.05, name="friction"))
     system = m.compile()
     run = ld.simulate(system, ld.assemble(system, v={"A": -5.0}), (0, 2), progress=False)
     assert run.status == "finished", run.message
@@ -513,7 +513,7 @@ def test_in_generic_orientation_with_friction_and_a_motor(name):
         m = getattr(ld.library, name)()
         first = next(iter(m.joints))
         m.add_motor("motor", first, "0.3")
-        m.add_force(ld.JointFriction(list(m.joints)[1], viscous=0.02, name="friction"))
+        m.add_force(ld.forces.JointFriction(list(m.joints)[1], viscous=0.02, name="friction"))
         system = turn(m).compile()
         run = ld.simulate(system, ld.assemble(system), (0, 1), t_eval=[0, 0.5, 1], progress=False)
         assert run.status == "finished", run.message
@@ -535,7 +535,7 @@ def test_other_drift_controls_are_watched_too(drift):
 
 def test_events_are_found_inside_passages():
     system = ld.library.n_four_bar(2).compile()
-    events = [ld.Crossing("t - 0.72", "formula"), ld.Crossing(lambda t, q, v: t - 0.73, "function")]
+    events = [ld.events.Crossing("t - 0.72", "formula"), ld.events.Crossing(lambda t, q, v: t - 0.73, "function")]
     run = ld.simulate(system, ld.assemble(system), (0, 2), events=events, progress=False)
     assert run.status == "finished", run.message
     found = {e.name: e.t for e in run.events}
@@ -585,7 +585,7 @@ def test_outputs_at_a_singular_pose_are_on_the_motion():
 @pytest.mark.parametrize("end", [FLAT, FLAT + 1e-7])
 def test_a_run_may_end_in_a_singular_pose(end):
     system = ld.library.n_four_bar(2).compile()
-    run = ld.simulate(system, ld.assemble(system), (0, end), events=[ld.At(end, "end")], progress=False)
+    run = ld.simulate(system, ld.assemble(system), (0, end), events=[ld.events.At(end, "end")], progress=False)
     check_windows(run)
     assert run.path.t[-1] == run.passages[-1].stop == end
     assert [e.t for e in run.events if e.name == "end"] == pytest.approx([end], abs=1e-15)
@@ -597,7 +597,7 @@ def test_a_time_event_in_a_singular_pose_does_no_harm(mode, distance, monkeypatc
     if mode == "linear time":
         monkeypatch.setattr(momentum, "LARGEST_DENSE_STEPS", 0)
     system = ld.library.n_four_bar(2).compile()
-    run = ld.simulate(system, ld.assemble(system), (0, 1), events=[ld.At(FLAT + distance, "mark")],
+    run = ld.simulate(system, ld.assemble(system), (0, 1), events=[ld.events.At(FLAT + distance, "mark")],
                       formulation="momentum" if mode == "momentum" else "auto", progress=False)  # fmt: skip
     check_windows(run)
     assert [e.t for e in run.events if e.name == "mark"] == pytest.approx([FLAT + distance], abs=1e-15)
@@ -610,8 +610,8 @@ def test_many_time_events_and_crossings_around_a_singular_pose_happen_in_their_o
     system = ld.library.n_four_bar(2).compile()
     times = FLAT + np.array([-1e-3, -1e-6, 0.0, 1e-9, 2e-6, 1e-3])
     crossings = FLAT + np.array([-1e-4, -1e-8, 3e-7, 4e-3])
-    events = [ld.At(t, "mark", action=action) for t in times]
-    events += [ld.Crossing(f"t - {float(t)!r}", "mark", action=action) for t in crossings]
+    events = [ld.events.At(t, "mark", action=action) for t in times]
+    events += [ld.events.Crossing(f"t - {float(t)!r}", "mark", action=action) for t in crossings]
     run = ld.simulate(system, ld.assemble(system), (0, 1), events=events, formulation=formulation, progress=False)
     check_windows(run)
     found = [e.t for e in run.events if e.name == "mark"]
@@ -624,7 +624,7 @@ def test_an_action_in_a_singular_pose_is_as_accurate_as_the_rest(distance):
     system, angle = ld.library.n_four_bar(2).compile(), 0.5 * np.pi + distance
     sign = np.array([-1.0 if c.startswith("B") else 1.0 for c in system.coordinates])
     formula, action = f"a - {angle!r}", lambda s: ld.State(s.t, s.q, 0.5 * s.v)
-    halve = ld.Crossing(formula, "half", coordinates={"a": "A0"}, action=action)
+    halve = ld.events.Crossing(formula, "half", coordinates={"a": "A0"}, action=action)
     run = ld.simulate(system, system.state(sign * 0.6, sign), (0, 1.2), events=[halve], progress=False)
 
     def fall(_, y):
@@ -653,7 +653,7 @@ def test_a_time_event_in_a_singular_pose_is_refused_at_once_where_forces_may_jum
     m.add_motor("none", "A0", "0*t")  # nobody knows that
     system = m.compile()
     runs = [
-        ld.simulate(system, ld.assemble(system), (0, 1), events=[ld.At(t, "switch")], progress=False)
+        ld.simulate(system, ld.assemble(system), (0, 1), events=[ld.events.At(t, "switch")], progress=False)
         for t in (FLAT, FLAT + 1e-9, FLAT + 1e-4)
     ]
     for run in runs[:2]:
@@ -667,7 +667,7 @@ def test_a_time_event_in_a_singular_pose_is_refused_at_once_where_forces_may_jum
 def test_a_step_of_one_size_that_ends_in_a_singular_pose_is_refused():
     system = ld.library.n_four_bar(2).compile()
     run = ld.simulate(system, ld.assemble(system), (0, 1), t_eval=[0, 1], formulation=ld.Momentum(order=6),
-                      integrator=ld.Steps(step=FLAT / 64), progress=False)  # fmt: skip
+                      integrator=ld.integrators.Steps(step=FLAT / 64), progress=False)  # fmt: skip
     assert run.status == "failed"
     assert "ends in a singular pose, where digits are lost. Use another step." in run.message
 
@@ -676,7 +676,9 @@ def test_tolerances_are_larger_in_a_passage_only():
     """Where rounding leaves them out of reach; behind it those of the run hold again."""
     system, state, _ = contra(0)
     rank = ld.prepare(system, "auto", state).rank
-    stepper = Stepper(system, ld.prepare(system, "auto", state), ld.DOP853(), "projection", rank.count, 1e-9, 1e-12)
+    stepper = Stepper(
+        system, ld.prepare(system, "auto", state), ld.integrators.DOP853(), "projection", rank.count, 1e-9, 1e-12
+    )
     stepper.allow(0.0, 1.0)
     stepper.start(state, 1.0)
     passage = OngoingPassage(stepper, stepper.monitor, state)
@@ -696,8 +698,8 @@ def test_a_model_with_python_functions_does_not_start_in_a_singular_pose():
     """It is run by `partition`, which does not go through."""
     _, state = flat("contra")
     m, _ = linkage(CONTRA, 0.0, 1)
-    m.add_force(ld.UserForce(function=lambda t, q, v, out: None), "none")
-    with pytest.raises(ld.SingularityError):
+    m.add_force(ld.forces.UserForce(function=lambda t, q, v, out: None), "none")
+    with pytest.raises(ld.errors.SingularityError):
         ld.simulate(m.compile(), state, (0, 0.3), progress=False)
 
 
@@ -706,10 +708,10 @@ def test_drift_control_is_refused_where_steps_close_themselves(formulation):
     system, state, _ = contra(0)
     with pytest.raises(ld.LoopdynError, match="Leave drift out"):
         ld.simulate(system, state, (0, 1), formulation=formulation, drift="velocity",
-                    integrator=ld.Steps(step=1e-3), progress=False)  # fmt: skip
+                    integrator=ld.integrators.Steps(step=1e-3), progress=False)  # fmt: skip
 
 
-@pytest.mark.parametrize("integrator", ["auto", ld.Steps(step=2e-3)])
+@pytest.mark.parametrize("integrator", ["auto", ld.integrators.Steps(step=2e-3)])
 def test_momentum_alone_tells_of_the_poses_it_went_through(integrator):
     """The contra-parallelogram of `test_the_branches_that_meet...`, which is flat once in this time."""
     m, _ = linkage(CONTRA, 1.0, -1)
@@ -735,7 +737,7 @@ def parallelogram(change=lambda m: None):
 @pytest.mark.parametrize("damping", [1.0, 2.0, 4.0, 8.0])
 def test_a_mechanism_that_comes_to_rest_in_a_singular_pose_stays_on_its_branch_or_stops_with_a_reason(damping):
     """A spring pulls it there: x'' = (-20 x - c x') / (1/3) for the crank, x from the pose."""
-    spring = ld.JointSpring(joint="A", stiffness=20.0, damping=damping, rest=-0.5 * np.pi, name="spring")
+    spring = ld.forces.JointSpring(joint="A", stiffness=20.0, damping=damping, rest=-0.5 * np.pi, name="spring")
     system = parallelogram(lambda m: m.add_force(spring))
     run = ld.simulate(system, ld.assemble(system, v={"A": 0.0}), (0, 3), progress=False)
     assert run.status == "finished" or "near a singular pose" in run.message
@@ -778,7 +780,7 @@ def test_large_but_finite_forces_beside_a_pose_that_is_nearly_singular_are_kept(
 
 
 def test_a_force_that_jumps_inside_a_passage_leaves_it_a_passage():
-    motor = ld.Motor(joint="A", torque="-2 if t < 0.25 else 2", name="motor")
+    motor = ld.forces.Motor(joint="A", torque="-2 if t < 0.25 else 2", name="motor")
     system = parallelogram(lambda m: m.add_force(motor))
     run = ld.simulate(system, ld.assemble(system, v={"A": -2 * np.pi}), (0, 0.5), progress=False)
     assert run.status == "finished", run.message
@@ -796,7 +798,7 @@ def test_speeds_in_a_singular_pose_along_none_of_its_branches_are_refused_with_t
     system, state = flat("contra")
     # B and D follow from the row across the line alone, see `flat`: 1.5 a + b = .5 d
     wrong = system.state(v={"A": 3.0, "B": -4.0, "D": 1.0})
-    with pytest.raises(ld.SingularityError, match="along none of its branches") as refused:
+    with pytest.raises(ld.errors.SingularityError, match="along none of its branches") as refused:
         ld.simulate(system, ld.State(0.0, state.q, wrong.v), (0, 1), formulation=formulation, progress=False)
     assert "A 0.333333, B -1, D -1" in str(refused.value) or "A -0.333333, B 1, D 1" in str(refused.value)
 
@@ -811,7 +813,7 @@ def test_the_start_in_a_singular_pose_is_told_and_forces_there_are_left_out():
 
 def test_an_action_must_leave_loops_closed():
     system = parallelogram()
-    open_ = ld.At(0.1, "hit", action=lambda s: ld.State(s.t, s.q, s.v * [1.0, 1.0, 0.5]))
+    open_ = ld.events.At(0.1, "hit", action=lambda s: ld.State(s.t, s.q, s.v * [1.0, 1.0, 0.5]))
     run = ld.simulate(system, ld.assemble(system, v={"A": 6.0}), (0, 1), events=[open_], progress=False)
     assert run.status == "failed"
     assert "after the action of 'hit'. Close it first" in run.message
@@ -819,7 +821,9 @@ def test_an_action_must_leave_loops_closed():
 
 def test_what_an_action_does_is_not_counted_as_energy_of_the_passage():
     system = parallelogram()
-    stop = ld.Crossing("a + pi/2", "brake", coordinates={"a": "A"}, action=lambda s: ld.State(s.t, s.q, 0.5 * s.v))
+    stop = ld.events.Crossing(
+        "a + pi/2", "brake", coordinates={"a": "A"}, action=lambda s: ld.State(s.t, s.q, 0.5 * s.v)
+    )
     run = ld.simulate(system, ld.assemble(system, v={"A": -2 * np.pi}), (0, 1), events=[stop], progress=False)
     assert run.status == "finished", run.message
     assert run.energy_error < 1e-8
@@ -843,7 +847,7 @@ def test_a_driven_linkage_has_outputs_in_its_singular_pose():
 
 def test_a_gear_takes_a_parallelogram_through_its_flat_pose():
     """It is never singular, but the rows of its loop are: others must be chosen, also for an output in the pose."""
-    gear = ld.Coupler(terms={"A": 1.0, "D": -1.0})
+    gear = ld.constraints.Coupler(terms={"A": 1.0, "D": -1.0})
     system = parallelogram(lambda m: m.add_constraint("gear", gear))
     times = np.linspace(0, 2, 201)  # flat at 0.25, 0.75, ...
     state = ld.assemble(system, v={"A": -2 * np.pi})
@@ -861,7 +865,7 @@ def test_an_action_that_changes_nothing_beside_a_singular_pose_changes_nothing(d
     system, state, _ = contra(7)
     free = ld.simulate(system, state, (0, 1.5), rtol=1e-11, progress=False)
     (flat_at,) = (p.poses[0] for p in free.passages[:1])
-    same = ld.At(flat_at + distance, "same", action=lambda s: ld.State(s.t, s.q.copy(), s.v.copy()))
+    same = ld.events.At(flat_at + distance, "same", action=lambda s: ld.State(s.t, s.q.copy(), s.v.copy()))
     run = ld.simulate(system, state, (0, 1.5), rtol=rtol, events=[same], progress=False)
     assert run.status == "finished", run.message
     np.testing.assert_allclose(run.at(1.5).q, free.at(1.5).q, rtol=0, atol=max(100 * rtol, 1e-7))
@@ -875,7 +879,7 @@ def test_a_force_that_a_time_event_switches_on_does_no_work_before(after, formul
     m = ld.library.n_four_bar(2)
     m.add_motor("motor", "A0", f"-20*step(t - {at!r})")
     system = m.compile()
-    run = ld.simulate(system, ld.assemble(system), (0, 0.8), t_eval=[0, at], events=[ld.At(at, "on")], rtol=1e-4,
+    run = ld.simulate(system, ld.assemble(system), (0, 0.8), t_eval=[0, at], events=[ld.events.At(at, "on")], rtol=1e-4,
                       formulation=formulation, progress=False)  # fmt: skip
     assert run.status == "finished", run.message
     assert abs(run.path.work[-1].sum()) < 1e-12
@@ -889,7 +893,7 @@ def test_accelerations_at_a_time_event_beside_a_singular_pose_are_those_of_the_m
         monkeypatch.setattr(momentum, "LARGEST_DENSE_STEPS", 0)
     system, at = ld.library.n_four_bar(2).compile(), FLAT + distance
     run = ld.simulate(system, ld.assemble(system), (0, 1), t_eval=[0, np.nextafter(at, 0)], rtol=1e-4,
-                      events=[ld.At(at, "mark")], progress=False)  # fmt: skip
+                      events=[ld.events.At(at, "mark")], progress=False)  # fmt: skip
     # phi'' = g arm / inertia sin(phi), see `windows`; speeds of 4.9 are known to 1e-4, within steps of some 0.1 s
     assert run.data["a"].sel(speed="A0").values[1] == pytest.approx(-9.81 * 3.5 / 3.0, abs=1e-2)
 
@@ -897,7 +901,7 @@ def test_accelerations_at_a_time_event_beside_a_singular_pose_are_those_of_the_m
 def test_an_action_in_a_singular_pose_of_a_large_mechanism_is_refused_in_words(monkeypatch):
     monkeypatch.setattr(momentum, "LARGEST_DENSE_STEPS", 0)
     system = ld.library.n_four_bar(2).compile()
-    same = ld.At(FLAT, "same", action=lambda s: s)
+    same = ld.events.At(FLAT, "same", action=lambda s: s)
     run = ld.simulate(system, ld.assemble(system), (0, 1), events=[same], progress=False)
     assert run.status == "failed"
     assert "too large to search its branches" in run.message

@@ -125,7 +125,7 @@ def test_unbounded_forces_are_left_out_and_counted():
     wrench, unique, _ = run.wrench
     holes = wrench.copy()
     holes[5:8] = np.nan
-    loads = ld.Bearings.of(run.system, run.path.t, run.path.q, ["A"], holes, unique)
+    loads = ld.results.Bearings.of(run.system, run.path.t, run.path.q, ["A"], holes, unique)
     assert loads.table().loc["A radial force", "peak"] == pytest.approx(MASS * RATE**2 * LENGTH / 2)
     assert "left out: 3 times" in str(loads)
 
@@ -202,7 +202,7 @@ def test_a_counterweight_on_a_crank_changes_what_the_kinematics_of_its_point_say
 
 def test_a_counterweight_on_a_body_written_in_its_own_axes_is_placed_in_the_world():
     m = ld.Mechanism("rotor")
-    pose = ld.Frame(position=(0.1, 0.2, 0.0), rotation=ld.Rotation(axis=(0, 0, 1), angle=1.0))
+    pose = ld.Frame(position=(0.1, 0.2, 0.0), rotation=ld.joints.Rotation(axis=(0, 0, 1), angle=1.0))
     m.add_body("rod", ld.Inertia(MASS, (0.1, 0, 0), np.diag([0.01, 0.02, 0.02]).tolist()), pose=pose, axes="body")
     m.add_joint("A", ld.Revolute(axis=(0, 0, 1)), m.ground, "rod", at=(0, 0, 0))
     m.add_driver("turn", "A", f"{RATE}*t")
@@ -248,9 +248,9 @@ def test_reactions_with_the_load_of_a_motor_that_the_model_does_not_have():
 def test_a_weight_of_nothing_changes_nothing_and_motors_that_are_too_many_must_be_named():
     """A slider-crank with a motor at the crank and a gas force, a motor too, at the slider."""
     m = ld.library.slider_crank()
-    m.add_force(ld.Motor(joint="A", torque=3.0), "drive")
+    m.add_force(ld.forces.Motor(joint="A", torque=3.0), "drive")
     slide = next(name for name, joint in m.joints.items() if joint.type == "prismatic")
-    m.add_force(ld.Motor(joint=slide, force=-200.0), "gas")
+    m.add_force(ld.forces.Motor(joint=slide, force=-200.0), "gas")
     system = m.compile()
     run = ld.simulate(system, ld.assemble(system), (0.0, 0.1), progress=False)
     with pytest.raises(ld.LoopdynError, match="are redundant"):

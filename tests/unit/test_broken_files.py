@@ -373,7 +373,7 @@ def test_semantic_problems_of_a_builder_are_reported_at_once_too() -> None:
     m.add_body("arm", ld.Inertia(-1.0))
     m.add_joint("A", ld.Revolute(axis=(0, 0, 0)), m.ground, "arm", at=(0, 0, 0))
     m.add_motor("drive", "B", torque=1)
-    with pytest.raises(ld.ModelError) as caught:
+    with pytest.raises(ld.errors.ModelError) as caught:
         m.compile()
     assert [p.element for p in caught.value.problems] == ["parameter 'a'", "body 'arm'", "joint 'A'", "force 'drive'"]
 

@@ -34,7 +34,7 @@ def run_pendulum(folder=None, integrator=None, until: float = 20.0, events=()) -
     """Long enough to be killed in the middle of it."""
     system = ld.library.pendulum().compile()
     times = np.linspace(0.0, until, 401)
-    integrator = integrator or ld.RK4(step=2.5e-5)
+    integrator = integrator or ld.integrators.RK4(step=2.5e-5)
     return ld.simulate(system, system.state(), (0, until), t_eval=times, integrator=integrator, events=events,
                        checkpoint=folder, progress=False)  # fmt: skip
 
@@ -89,7 +89,7 @@ def test_a_run_can_be_killed_twenty_times(tmp_path):
     check_kills(tmp_path / "run", 20, 2, until=60.0)
 
 
-@pytest.mark.parametrize("integrator", [ld.DOP853(), ld.RK4(step=1e-3)])
+@pytest.mark.parametrize("integrator", [ld.integrators.DOP853(), ld.integrators.RK4(step=1e-3)])
 def test_an_interrupted_run_keeps_its_results_and_goes_on(tmp_path, interrupt_at, integrator):
     """Ctrl-C in the middle, twice; adaptive steps are stored too, so even they go on bit for bit."""
     whole = run_pendulum(integrator=integrator, until=10.0)
@@ -109,7 +109,11 @@ def test_an_interrupted_run_keeps_its_results_and_goes_on(tmp_path, interrupt_at
 
 @pytest.mark.parametrize(
     ("integrator", "drift"),
-    [(ld.RK4(step=2e-3), "projection"), (ld.DOP853(), "projection"), (ld.RK4(step=1e-2), "velocity")],
+    [
+        (ld.integrators.RK4(step=2e-3), "projection"),
+        (ld.integrators.DOP853(), "projection"),
+        (ld.integrators.RK4(step=1e-2), "velocity"),
+    ],
     ids=["rk4", "dop853", "driven from Python"],
 )
 def test_a_run_goes_on_bit_for_bit_where_the_solver_has_chosen_its_rows_anew(
@@ -138,14 +142,14 @@ def test_a_run_goes_on_bit_for_bit_where_the_solver_has_chosen_its_rows_anew(
 
 
 @pytest.mark.parametrize("name", ["partition", "closure", pytest.param("rcr", marks=pytest.mark.slow)])
-@pytest.mark.parametrize("integrator", [ld.RK4(step=2e-3), ld.DOP853()], ids=["rk4", "dop853"])
+@pytest.mark.parametrize("integrator", [ld.integrators.RK4(step=2e-3), ld.integrators.DOP853()], ids=["rk4", "dop853"])
 def test_minimal_coordinates_go_on_bit_for_bit_through_switches_and_constraint_changes(
     tmp_path, interrupt_at, name, integrator
 ):
     """Coordinates that are exchanged on the way, then a lock of one of two freedoms; stopped in every part."""
     system = ld.library.five_bar().compile()
     state = ld.assemble(system, v={"A": 6.0, "E": -3.0})
-    events = [ld.At(0.7, "lock", action=ld.Lock("E"))]
+    events = [ld.events.At(0.7, "lock", action=ld.events.Lock("E"))]
     kind = {"partition": ld.Partition, "closure": ld.Closure, "rcr": ld.Rcr}[name]
     options = kind(candidates=["A", "B", "E"])
 
@@ -170,8 +174,8 @@ def test_minimal_coordinates_go_on_bit_for_bit_through_switches_and_constraint_c
 
 
 def test_events_survive_an_interruption(tmp_path, monkeypatch, interrupt_at):
-    events = [ld.Crossing(lambda t, q, v: q[0] - np.pi / 2, "lowest")]
-    options = {"integrator": ld.DOP853(), "until": 5.0, "events": events}
+    events = [ld.events.Crossing(lambda t, q, v: q[0] - np.pi / 2, "lowest")]
+    options = {"integrator": ld.integrators.DOP853(), "until": 5.0, "events": events}
     whole = run_pendulum(**options)
     monkeypatch.setattr(driver, "SAVE_EVERY", 0.0)
     interrupt_at(30)
@@ -181,17 +185,17 @@ def test_events_survive_an_interruption(tmp_path, monkeypatch, interrupt_at):
 
 
 def test_a_finished_run_is_read_and_not_computed_again(tmp_path):
-    first = run_pendulum(tmp_path / "run", ld.DOP853(), until=2.0)
-    again = run_pendulum(tmp_path / "run", ld.DOP853(), until=2.0)
+    first = run_pendulum(tmp_path / "run", ld.integrators.DOP853(), until=2.0)
+    again = run_pendulum(tmp_path / "run", ld.integrators.DOP853(), until=2.0)
     assert again.status == "finished"
     assert again.statistics.evaluations == first.statistics.evaluations
     np.testing.assert_array_equal(again.path.q, first.path.q)
 
 
 def test_a_folder_of_another_simulation_is_refused(tmp_path):
-    run_pendulum(tmp_path / "run", ld.DOP853(), until=1.0)
+    run_pendulum(tmp_path / "run", ld.integrators.DOP853(), until=1.0)
     with pytest.raises(ld.LoopdynError, match="t_eval, t_span differ"):
-        run_pendulum(tmp_path / "run", ld.DOP853(), until=2.0)
+        run_pendulum(tmp_path / "run", ld.integrators.DOP853(), until=2.0)
 
 
 # ----------------------------------------------------------------------------------------- what it belongs to
@@ -199,13 +203,13 @@ def test_a_folder_of_another_simulation_is_refused(tmp_path):
 
 def run_with_force(folder: Path, function) -> ld.Run:
     m = ld.library.pendulum()
-    m.add_force(ld.UserForce(function=function), name="push")
+    m.add_force(ld.forces.UserForce(function=function), name="push")
     system = m.compile()
     return ld.simulate(system, system.state(), (0, 0.1), t_eval=[0, 0.1], progress=False, checkpoint=folder)
 
 
 def run_with_events(folder: Path, *events) -> ld.Run:
-    return run_pendulum(folder, ld.DOP853(), until=0.5, events=events)
+    return run_pendulum(folder, ld.integrators.DOP853(), until=0.5, events=events)
 
 
 def constant(torque):
@@ -285,12 +289,15 @@ def test_what_cannot_be_compared_is_refused_by_name(tmp_path):
 @pytest.mark.parametrize(
     ("first", "second"),
     [
-        (ld.At(0.1, "early"), ld.At(0.2, "early")),
-        (ld.At(0.1, "early"), ld.At(0.1, "late")),
-        (ld.At(0.1, "e"), ld.At(0.1, "e", action=lambda state: state)),
-        (ld.Crossing(lambda t, q, v: q[0] - 0.1, "e"), ld.Crossing(lambda t, q, v: q[0] - 0.2, "e")),
-        (ld.Crossing("a - 0.1", "e", coordinates={"a": "A"}), ld.Crossing("a - 0.2", "e", coordinates={"a": "A"})),
-        (ld.Crossing("t - 0.1", "e"), ld.Crossing("t - 0.1", "e", direction=1)),
+        (ld.events.At(0.1, "early"), ld.events.At(0.2, "early")),
+        (ld.events.At(0.1, "early"), ld.events.At(0.1, "late")),
+        (ld.events.At(0.1, "e"), ld.events.At(0.1, "e", action=lambda state: state)),
+        (ld.events.Crossing(lambda t, q, v: q[0] - 0.1, "e"), ld.events.Crossing(lambda t, q, v: q[0] - 0.2, "e")),
+        (
+            ld.events.Crossing("a - 0.1", "e", coordinates={"a": "A"}),
+            ld.events.Crossing("a - 0.2", "e", coordinates={"a": "A"}),
+        ),
+        (ld.events.Crossing("t - 0.1", "e"), ld.events.Crossing("t - 0.1", "e", direction=1)),
         (lambda t, q, v: q[0] - 0.1, lambda t, q, v: q[0] - 0.2),
     ],
 )
@@ -302,9 +309,9 @@ def test_events_of_the_same_type_with_other_data_are_another_simulation(tmp_path
 
 
 def test_other_tolerances_and_options_are_another_simulation(tmp_path):
-    run_pendulum(tmp_path / "run", ld.DOP853(), until=0.5)
+    run_pendulum(tmp_path / "run", ld.integrators.DOP853(), until=0.5)
     with pytest.raises(ld.LoopdynError, match="integrator differ"):
-        run_pendulum(tmp_path / "run", ld.DOP853(longest=0.01), until=0.5)
+        run_pendulum(tmp_path / "run", ld.integrators.DOP853(longest=0.01), until=0.5)
 
 
 # ------------------------------------------------------------------------------------------------ damaged ones
@@ -318,7 +325,7 @@ def whole(tmp_path_factory) -> tuple[Path, ld.Run]:
         patch.setattr(driver, "SAVE_EVERY", -1.0)
         patch.setattr(progress, "PULSE", 0.0)
         patch.setattr(progress, "FEW", 1)
-        run = run_pendulum(folder, ld.DOP853(), until=0.5)
+        run = run_pendulum(folder, ld.integrators.DOP853(), until=0.5)
     assert 4 < segments(folder) < 100
     return folder, run
 
@@ -346,20 +353,20 @@ def test_a_damaged_segment_is_left_out_and_said_and_the_run_goes_on_from_the_one
     victim = files[which]
     victim.write_bytes(harm(victim.read_bytes()))
     with pytest.warns(UserWarning, match=f"{victim.name} is damaged .* the run (resumes from|starts again)"):
-        run = run_pendulum(folder, ld.DOP853(), until=0.5)
+        run = run_pendulum(folder, ld.integrators.DOP853(), until=0.5)
     for a, b in zip(arrays(run), arrays(whole[1]), strict=True):
         np.testing.assert_array_equal(a, b)
     assert len(list(folder.glob("*.damaged"))) == len(files[which:] if which else files)
-    again = run_pendulum(folder, ld.DOP853(), until=0.5)  # without a warning
+    again = run_pendulum(folder, ld.integrators.DOP853(), until=0.5)  # without a warning
     np.testing.assert_array_equal(again.path.q, run.path.q)
 
 
 def test_a_segment_of_another_run_is_not_taken(tmp_path, whole):
     folder, last = damaged(whole, tmp_path)
-    run_pendulum(tmp_path / "other", ld.DOP853(), until=0.4)
+    run_pendulum(tmp_path / "other", ld.integrators.DOP853(), until=0.4)
     shutil.copy(tmp_path / "other" / "segment_000001.npz", last)
     with pytest.warns(UserWarning, match="checksum is wrong"):
-        run = run_pendulum(folder, ld.DOP853(), until=0.5)
+        run = run_pendulum(folder, ld.integrators.DOP853(), until=0.5)
     np.testing.assert_array_equal(run.path.q, whole[1].path.q)
 
 
@@ -368,7 +375,7 @@ def test_a_damaged_description_is_refused_in_words(tmp_path, whole, content):
     folder, _ = damaged(whole, tmp_path)
     (folder / "run.json").write_bytes(content)
     with pytest.raises(ld.LoopdynError, match=r"damaged run.json|belongs to another"):
-        run_pendulum(folder, ld.DOP853(), until=0.5)
+        run_pendulum(folder, ld.integrators.DOP853(), until=0.5)
 
 
 def forged(folder: Path, **changes) -> None:
@@ -419,4 +426,4 @@ def test_a_forged_segment_is_refused_in_words(tmp_path, whole, name, change):
     folder, _ = damaged(whole, tmp_path)
     forged(folder, **{name: change or (lambda x: None)})
     with pytest.raises(ld.LoopdynError, match=r"segment_\d+.npz: .* not of this simulation"):
-        run_pendulum(folder, ld.DOP853(), until=0.5)
+        run_pendulum(folder, ld.integrators.DOP853(), until=0.5)

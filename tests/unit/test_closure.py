@@ -404,7 +404,7 @@ def test_a_prepared_solver_takes_another_set_where_that_of_the_call_before_is_si
 
 def test_functions_in_python_are_refused_in_words():
     m = ld.library.four_bar()
-    m.add_force(ld.UserForce(function=lambda t, q, v, out: None, name="f"))
+    m.add_force(ld.forces.UserForce(function=lambda t, q, v, out: None, name="f"))
     assert "Python" in (ld.Closure().supports(m.compile()) or "")
 
 
@@ -490,7 +490,9 @@ def largest_residual(seconds: float) -> tuple[float, float]:
     system = ld.library.four_bar().compile()
     state = ld.assemble(system)
     rank = decide(system, state)
-    stepper = Stepper(system, ld.Closure().prepare(system, rank), ld.DOP853(), "none", rank.count, 1e-8, 0.0)
+    stepper = Stepper(
+        system, ld.Closure().prepare(system, rank), ld.integrators.DOP853(), "none", rank.count, 1e-8, 0.0
+    )
     stepper.allow(0.0, seconds)
     stepper.start(state, seconds)
     nothing = np.zeros((0, 3))
@@ -543,7 +545,10 @@ def test_a_run_keeps_its_branch():
 
 @pytest.mark.parametrize(
     "settings",
-    [*({"rtol": 10.0**-k} for k in (1, 2, 4, 8, 11)), *({"integrator": ld.RK4(step=h)} for h in (0.01, 0.03))],
+    [
+        *({"rtol": 10.0**-k} for k in (1, 2, 4, 8, 11)),
+        *({"integrator": ld.integrators.RK4(step=h)} for h in (0.01, 0.03)),
+    ],
 )
 def test_a_run_does_not_slip_to_another_branch_at_a_change_point(settings):
     """A parallelogram in line at A0 = -pi/2: its two motions cross there, and no coordinate tells which one goes on."""

@@ -83,7 +83,7 @@ def test_of_two_drivers_the_one_at_its_dead_point_is_named():
 def test_a_run_that_fails_for_another_reason_blames_no_driver():
     """A force that becomes NaN; the driver is far from its dead points."""
     m = four_bar("0.1*t")
-    m.add_force(ld.UserForce(function=lambda t, q, v, tau: tau.fill(np.nan if t > 0.01 else 0.0)), "broken")
+    m.add_force(ld.forces.UserForce(function=lambda t, q, v, tau: tau.fill(np.nan if t > 0.01 else 0.0)), "broken")
     system = m.compile()
     run = ld.simulate(system, ld.assemble(system), (0, 0.05), formulation="partition", rtol=1e-5, progress=False)
     assert run.status == "failed"
@@ -105,9 +105,9 @@ def test_a_drive_that_a_driver_of_the_model_ends_names_it_and_not_the_input():
 @pytest.mark.jit_off
 def test_inverse_dynamics_names_what_is_at_a_dead_point():
     times = np.linspace(0.9, 1.0, 11)  # the dead point is at 0.922
-    with pytest.raises(ld.AssemblyError, match=r"beyond t = 0.92.* driver 'servo' is at a dead point"):
+    with pytest.raises(ld.errors.AssemblyError, match=r"beyond t = 0.92.* driver 'servo' is at a dead point"):
         ld.inverse_dynamics(four_bar_and_wheel().compile(), {"W": "t"}, times=times)
     m = four_bar("t")
     del m.drivers["servo"]
-    with pytest.raises(ld.AssemblyError, match=r"beyond t = 0.92.* the motion of 'D' is at a dead point"):
+    with pytest.raises(ld.errors.AssemblyError, match=r"beyond t = 0.92.* the motion of 'D' is at a dead point"):
         ld.inverse_dynamics(m.compile(), {"D": "t"}, times=times)

@@ -75,7 +75,7 @@ def test_a_body_with_a_pose_of_its_own_is_drawn_at_the_same_place():
         return Drawing(m.compile())
 
     plain = build(None)
-    turned = build(ld.Frame(position=(3, 1, -2), rotation=ld.Rotation(axis=(1, 2, 3), angle=0.7)))
+    turned = build(ld.Frame(position=(3, 1, -2), rotation=ld.joints.Rotation(axis=(1, 2, 3), angle=0.7)))
     for drawing in (plain, turned):
         ends = drawing.bodies[1].shapes[0]
         line = ends.position + np.outer([-1, 1], ends.axes[:, 2]) * ends.size[1] / 2

@@ -79,6 +79,6 @@ def test_an_energy_error_above_one_per_cent_is_warned_of():
     """Runge-Kutta of order 4 with some eight steps in a swing of a pendulum."""
     system = ld.library.pendulum().compile()
     with pytest.warns(ld.LoopdynWarning, match="relative energy-balance error of the run is .*%, more than 1%"):
-        run = ld.simulate(system, system.state(), (0, 10), integrator=ld.RK4(step=0.3), progress=False)
+        run = ld.simulate(system, system.state(), (0, 10), integrator=ld.integrators.RK4(step=0.3), progress=False)
     assert run.status == "finished"
     assert 0.01 < run.energy_error < 0.5

@@ -22,7 +22,7 @@ def pendulum(stiffness: float, rest: float = 0.0, **extra) -> ld.Mechanism:
     m = ld.Mechanism("pendulum", gravity=(0, -G, 0), **extra)
     m.add_body("rod", ld.Inertia.rod(mass=2.0, start=(0, 0, 0), end=(0, -1, 0)))
     m.add_joint("A", ld.Revolute(axis=(0, 0, 1)), m.ground, "rod", at=(0, 0, 0))
-    m.add_force(ld.JointSpring(joint="A", stiffness=stiffness, rest=rest), "spring")
+    m.add_force(ld.forces.JointSpring(joint="A", stiffness=stiffness, rest=rest), "spring")
     return m
 
 
@@ -107,7 +107,9 @@ def energy(x: float, k: float, free: float) -> float:
 
 def sprung(k: float = 60.0, free: float = 0.4) -> ld.Mechanism:
     m, points = linkage(LENGTHS, START, 1, MASSES)
-    m.add_force(ld.SpringDamper("ground", "rocker", (0.5, -0.5, 0), points[2], stiffness=k, length=free), "spring")
+    m.add_force(
+        ld.forces.SpringDamper("ground", "rocker", (0.5, -0.5, 0), points[2], stiffness=k, length=free), "spring"
+    )
     return m
 
 
@@ -177,7 +179,7 @@ def toggle(k: float = 200.0, half: float = 1.0, bar: float = 1.05) -> ld.Mechani
     m.add_joint("B", pin, "left", "right", at=(half, rise, 0))
     m.add_joint("C", pin, "right", "slider", at=(2 * half, 0, 0))
     m.add_joint("S", ld.Prismatic(axis=(1, 0, 0)), m.ground, "slider", at=(2 * half, 0, 0))
-    m.add_force(ld.JointSpring(joint="S", stiffness=k), "spring")
+    m.add_force(ld.forces.JointSpring(joint="S", stiffness=k), "spring")
     return m
 
 
@@ -224,7 +226,7 @@ def test_a_platform_settles_on_its_legs_with_its_weight_in_them():
     mass = 20.0 + 6 * 3.0
     total = np.zeros(3)
     motion = ld.tree.body_motion(system, found.state)
-    bearings = ld.Bearings.of(
+    bearings = ld.results.Bearings.of(
         system, np.zeros(1), found.state.q[None], found.reactions.joints, found.reactions.wrench[None],
         found.reactions.unique,
     )  # fmt: skip
@@ -271,7 +273,9 @@ def test_a_motor_holds_the_mechanism_at_its_stall_torque():
 def test_without_an_equilibrium_the_error_names_what_pushes(search):
     m = pendulum(0.0)
     m.add_motor("motor", "A", torque=12.0)
-    with pytest.raises(ld.ConvergenceError, match=r"no equilibrium.*as a load on A by .* N m \(motor 12, gravity -"):
+    with pytest.raises(
+        ld.errors.ConvergenceError, match=r"no equilibrium.*as a load on A by .* N m \(motor 12, gravity -"
+    ):
         ld.equilibrium(m.compile(), search=search)
 
 
@@ -283,9 +287,9 @@ def test_forces_without_energy_are_said_and_friction_is_mentioned():
     m.add_joint("A", pin, m.ground, "one", at=(0, 0, 0))
     m.add_joint("B", pin, "one", "two", at=(1, 0, 0))
     for joint in ("A", "B"):
-        m.add_force(ld.JointSpring(joint=joint, stiffness=10.0))
-    m.add_force(ld.AppliedForce(body="two", force=(-2, 0, 0), at=(2, 0, 0), axes="body"), "push")
-    m.add_force(ld.JointFriction(joint="A", coulomb=0.1))
+        m.add_force(ld.forces.JointSpring(joint=joint, stiffness=10.0))
+    m.add_force(ld.forces.AppliedForce(body="two", force=(-2, 0, 0), at=(2, 0, 0), axes="body"), "push")
+    m.add_force(ld.forces.JointFriction(joint="A", coulomb=0.1))
     found = ld.equilibrium(m.compile())
     assert not found.conservative
     # Ziegler's column: the force P = 2 N along the second rod has the moments -P sin B about A and none about B
@@ -311,7 +315,7 @@ def test_zero_force_positions_of_a_spring():
     with pytest.raises(ld.LoopdynError, match=r"there is no force 'sprong'. Did you mean 'spring'"):
         ld.zero_force(m.compile(), "sprong", {"A": (0.0, 1.0)})
     five = ld.library.five_bar()
-    five.add_force(ld.JointSpring(joint="A", stiffness=1.0), "spring")
+    five.add_force(ld.forces.JointSpring(joint="A", stiffness=1.0), "spring")
     with pytest.raises(ld.LoopdynError, match="has 2 degrees of freedom"):
         ld.zero_force(five.compile(), "spring", {"A": (0.0, 1.0)})
 
@@ -324,7 +328,7 @@ def test_preload_makes_a_pose_an_equilibrium_in_any_units(units):
     m.add_body("rod", ld.Inertia.rod(mass=2.0, start=(0, 0, 0), end=(0, -scale, 0)))
     m.add_joint("A", ld.Revolute(axis=(0, 0, 1)), m.ground, "rod", at=(0, 0, 0))
     stiffness = 4.0 * (1000.0 * np.pi / 180.0 if units else 1.0)  # 4 N m/rad
-    m.add_force(ld.JointSpring(joint="A", stiffness=stiffness), "spring")
+    m.add_force(ld.forces.JointSpring(joint="A", stiffness=stiffness), "spring")
     system = m.compile()
     found = ld.preload(system, system.state(q={"A": 0.6}), "spring")
     assert found.what == "rest"
@@ -415,8 +419,8 @@ def follower_column(load):
     m.add_joint("A", ld.Revolute(axis=(0, 0, 1)), "ground", "a", at=(0, 0, 0))
     m.add_joint("B", ld.Revolute(axis=(0, 0, 1)), "a", "b", at=(1, 0, 0))
     for joint in "AB":
-        m.add_force(ld.JointSpring(joint=joint, stiffness=1.0), f"spring {joint}")
-    m.add_force(ld.AppliedForce(body="b", at=(2, 0, 0), force=(-load, 0, 0), axes="body"), "load")
+        m.add_force(ld.forces.JointSpring(joint=joint, stiffness=1.0), f"spring {joint}")
+    m.add_force(ld.forces.AppliedForce(body="b", at=(2, 0, 0), force=(-load, 0, 0), axes="body"), "load")
     return m.compile()
 
 
@@ -429,5 +433,5 @@ def test_an_equilibrium_in_which_springs_are_relaxed_is_found_under_a_large_foll
 
 
 def test_ranges_without_an_equilibrium_are_named():
-    with pytest.raises(ld.ConvergenceError, match=r"in the ranges of A, B.*wider ranges"):
+    with pytest.raises(ld.errors.ConvergenceError, match=r"in the ranges of A, B.*wider ranges"):
         ld.equilibrium(follower_column(0.5), search={"A": (0.3, 0.5), "B": (0.3, 0.5)})

@@ -22,7 +22,7 @@ def slide(limits=None, restitution_mass: float = 2.0) -> ld.System:
 def test_a_crossing_is_located_to_rounding_on_a_parabola():
     """The dense output is exact for a polynomial of degree two: only rounding is left."""
     system = slide()
-    events = [ld.Crossing(lambda t, q, v: q[0] + 1.0, "ground", direction=-1)]
+    events = [ld.events.Crossing(lambda t, q, v: q[0] + 1.0, "ground", direction=-1)]
     run = ld.simulate(system, system.state(), (0, 1), events=events, progress=False)
     assert run.status == "finished"
     assert [e.name for e in run.events] == ["ground"]
@@ -35,20 +35,20 @@ def test_both_crossings_inside_one_step_are_seen():
     system = slide()
     top = 0.5 * 25.0 / G
     height = top - 0.5 * G * 0.01**2
-    events = [ld.Crossing(lambda t, q, v: q[0] - height, "height")]
-    run = ld.simulate(system, system.state(v=[5.0]), (0, 2.5), events=events, integrator=ld.RK4(step=0.05),
+    events = [ld.events.Crossing(lambda t, q, v: q[0] - height, "height")]
+    run = ld.simulate(system, system.state(v=[5.0]), (0, 2.5), events=events, integrator=ld.integrators.RK4(step=0.05),
                       progress=False)  # fmt: skip
     expected = [5.0 / G - 0.01, 5.0 / G + 0.01]
     assert [e.t for e in run.events] == pytest.approx(expected, abs=1e-11)
 
 
-@pytest.mark.parametrize("integrator", [ld.RK4(step=0.05), ld.DOP853()])
+@pytest.mark.parametrize("integrator", [ld.integrators.RK4(step=0.05), ld.integrators.DOP853()])
 @pytest.mark.parametrize("seconds", [1e-2, 1e-5, 1e-7])
 def test_two_crossings_are_seen_however_near_they_are(integrator, seconds):
     """The mass reaches a height for a time that is up to a millionth of a step."""
     system = slide()
     top = 5.0 / G
-    events = [ld.Crossing(f"x - {0.5 * 25.0 / G - 0.5 * G * (seconds / 2) ** 2!r}", coordinates={"x": "s"})]
+    events = [ld.events.Crossing(f"x - {0.5 * 25.0 / G - 0.5 * G * (seconds / 2) ** 2!r}", coordinates={"x": "s"})]
     run = ld.simulate(system, system.state(v=[5.0]), (0, 2.5), events=events, integrator=integrator, progress=False)
     assert len(run.events) == 2
     # rounding of the height, 1e-16 m, moves the crossings by 2e-17/(G*seconds/2)
@@ -67,9 +67,14 @@ def test_pairs_of_crossings_are_seen_wherever_they_lie_in_a_step(as_formula):
     near = 1e-6
     firsts = [*rng.uniform(0.05, 0.9, 12), 0.1, 0.2 - near, 0.3 - near / 2, 0.4 + near / 7, 0.5 - 3 * near]
     events = [
-        ld.Crossing(f"(t - {a!r})*(t - {a + near!r})" if as_formula else lambda t, q, v, a=a: (t - a) * (t - a - near),
-                    f"{k}") for k, a in enumerate(map(float, firsts))]  # fmt: skip
-    run = ld.simulate(system, system.state(v=[1.0]), (0, 1), events=events, integrator=ld.RK4(step=0.1), progress=False)
+        ld.events.Crossing(
+            f"(t - {a!r})*(t - {a + near!r})" if as_formula else lambda t, q, v, a=a: (t - a) * (t - a - near), f"{k}"
+        )
+        for k, a in enumerate(map(float, firsts))
+    ]
+    run = ld.simulate(
+        system, system.state(v=[1.0]), (0, 1), events=events, integrator=ld.integrators.RK4(step=0.1), progress=False
+    )
     for k, a in enumerate(firsts):
         assert [e.t for e in run.events if e.name == f"{k}"] == pytest.approx([a, a + near], abs=1e-9), k
     assert [e.t for e in run.events] == sorted(e.t for e in run.events)
@@ -84,8 +89,8 @@ def lowest(t, q, v):
     [
         lowest,
         numba.njit(lowest),
-        ld.Crossing("a - pi/2", coordinates={"a": "A"}),
-        ld.Crossing("g*sin(a)**2*cos(a)".replace("g", "9.81"), coordinates={"a": "A"}),
+        ld.events.Crossing("a - pi/2", coordinates={"a": "A"}),
+        ld.events.Crossing("g*sin(a)**2*cos(a)".replace("g", "9.81"), coordinates={"a": "A"}),
     ],
     ids=["python", "jitted", "formula", "formula that touches zero elsewhere"],
 )
@@ -110,10 +115,17 @@ def test_formulas_and_jitted_functions_do_not_leave_the_compiled_run(monkeypatch
 
     monkeypatch.setattr(Stepper, "advance", counted)
     system = ld.library.pendulum().compile()
-    functions = [numba.njit(lowest), ld.Crossing("w", coordinates={}, speeds={"w": "A"})]
+    functions = [numba.njit(lowest), ld.events.Crossing("w", coordinates={}, speeds={"w": "A"})]
     events = functions if compiled else [*functions, lowest]
-    run = ld.simulate(system, system.state(), (0, 2), t_eval=[2.0], events=events, integrator=ld.RK4(step=1e-3),
-                      progress=False)  # fmt: skip
+    run = ld.simulate(
+        system,
+        system.state(),
+        (0, 2),
+        t_eval=[2.0],
+        events=events,
+        integrator=ld.integrators.RK4(step=1e-3),
+        progress=False,
+    )
     assert run.statistics.steps == 2000
     lowest_at = [0.25 * PERIOD, 0.75 * PERIOD]
     assert [e.t for e in run.events if e.name == "lowest"][:: len(events) - 1] == pytest.approx(lowest_at, abs=1e-9)
@@ -128,7 +140,7 @@ def test_crossings_at_one_time_are_all_found():
         m.add_body(f"mass{k}", ld.Inertia.sphere(mass=1.0, radius=0.1, at=(k, 0, 0)))
         m.add_joint(f"s{k}", ld.Prismatic(axis=(0, 0, 1)), m.ground, f"mass{k}", at=(k, 0, 0), limits=(-1.0, 5.0))
     system = m.compile()
-    events = [ld.Limits(restitution=0.8), *(ld.Crossing("x + 0.5", f"half {k}", coordinates={"x": f"s{k}"})
+    events = [ld.Limits(restitution=0.8), *(ld.events.Crossing("x + 0.5", f"half {k}", coordinates={"x": f"s{k}"})
                                             for k in (1, 2))]  # fmt: skip
     run = ld.simulate(system, system.state(), (0, 0.8), events=events, progress=False)
     half, fall = np.sqrt(1.0 / G), np.sqrt(2.0 / G)
@@ -143,14 +155,14 @@ def test_crossings_at_one_time_are_all_found():
 @pytest.mark.parametrize(("direction", "first"), [(1, 0.25), (-1, 0.75)])
 def test_the_direction_of_a_crossing_counts(direction, first):
     system = ld.library.pendulum().compile()
-    events = [ld.Crossing(lambda t, q, v: q[0] - np.pi / 2, direction=direction)]
+    events = [ld.events.Crossing(lambda t, q, v: q[0] - np.pi / 2, direction=direction)]
     run = ld.simulate(system, system.state(), (0, 2.3), events=events, rtol=1e-10, progress=False)
     assert [e.t for e in run.events] == pytest.approx([PERIOD * first], abs=1e-8)
 
 
 def test_a_stop_ends_the_run_at_its_time():
     system = ld.library.pendulum().compile()
-    events = [ld.Crossing(lambda t, q, v: q[0] - 1.0, "one radian", stop=True)]
+    events = [ld.events.Crossing(lambda t, q, v: q[0] - 1.0, "one radian", stop=True)]
     run = ld.simulate(system, system.state(), (0, 5), events=events, progress=False)
     assert run.status == "stopped"
     assert "one radian" in run.message
@@ -161,7 +173,7 @@ def test_a_stop_ends_the_run_at_its_time():
     assert run.path.v[-1, 0] == pytest.approx(np.sqrt(2.0 * G * np.sin(1.0)), rel=1e-7)
 
 
-@pytest.mark.parametrize("integrator", [ld.DOP853(), ld.RK4(step=0.003)])
+@pytest.mark.parametrize("integrator", [ld.integrators.DOP853(), ld.integrators.RK4(step=0.003)])
 def test_bounces_follow_the_geometric_series(integrator):
     """From rest 1 m above the stop: impacts at t1 (1 + 2 e + 2 e^2 + ...), speeds sqrt(2 g h) e^n."""
     e = 0.8
@@ -221,8 +233,8 @@ def test_time_events_act_at_their_time():
     m.add_body("mass", ld.Inertia.sphere(mass=1.0, radius=0.1, at=(0, 0, 0)))
     m.add_joint("s", ld.Prismatic(axis=(0, 0, 1)), m.ground, "mass", at=(0, 0, 0))
     system = m.compile()
-    kick = ld.At(0.25, "kick", action=lambda s: ld.State(s.t, s.q, s.v + 3.0))
-    run = ld.simulate(system, system.state(), (0, 1), events=[kick, ld.At(0.5, "look")], progress=False)
+    kick = ld.events.At(0.25, "kick", action=lambda s: ld.State(s.t, s.q, s.v + 3.0))
+    run = ld.simulate(system, system.state(), (0, 1), events=[kick, ld.events.At(0.5, "look")], progress=False)
     assert [e.name for e in run.events] == ["kick", "look"]
     assert run.events[0].energy_loss == pytest.approx(-4.5, abs=1e-14)
     assert run.path.q[-1, 0] == pytest.approx(2.25, abs=1e-13)
@@ -235,7 +247,7 @@ def test_a_motor_that_switches_is_met_exactly_by_a_time_event():
     m.add_joint("A", ld.Revolute(axis=(0, 0, 1)), m.ground, "wheel", at=(0, 0, 0))
     m.add_motor("drive", "A", torque="2*step(0.3 - t)")
     system = m.compile()
-    run = ld.simulate(system, system.state(), (0, 1), events=[ld.At(0.3, "off")], progress=False)
+    run = ld.simulate(system, system.state(), (0, 1), events=[ld.events.At(0.3, "off")], progress=False)
     alpha = 2.0 / 0.5
     assert run.path.q[-1, 0] == pytest.approx(0.5 * alpha * 0.09 + alpha * 0.3 * 0.7, abs=1e-12)
     # work of the motor: torque times angle
@@ -245,14 +257,14 @@ def test_a_motor_that_switches_is_met_exactly_by_a_time_event():
 @pytest.mark.parametrize(
     ("event", "words"),
     [
-        (ld.At(2.0), "outside of t_span"),
+        (ld.events.At(2.0), "outside of t_span"),
         (ld.Limits(), "no joint of the model has limits"),
         (ld.Limits(joints=["B"]), "has no limits"),
         ("now", "Give a list, each entry a Crossing or an At or a Limits or a function"),
-        (ld.Crossing(lambda t, q, v: np.nan, "bad"), "'bad' is NaN"),
-        (ld.Crossing("sqrt(-1 - t)", "bad"), "'bad' is NaN"),
-        (ld.Crossing("x", "bad", coordinates={"x": "S"}), "stands for 'S'.* Known: s"),
-        (ld.Crossing("x + y", "bad", coordinates={"x": "s"}), "unknown name 'y'"),
+        (ld.events.Crossing(lambda t, q, v: np.nan, "bad"), "'bad' is NaN"),
+        (ld.events.Crossing("sqrt(-1 - t)", "bad"), "'bad' is NaN"),
+        (ld.events.Crossing("x", "bad", coordinates={"x": "S"}), "stands for 'S'.* Known: s"),
+        (ld.events.Crossing("x + y", "bad", coordinates={"x": "s"}), "unknown name 'y'"),
     ],
 )
 def test_wrong_events_are_refused_in_words(event, words):

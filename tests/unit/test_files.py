@@ -29,7 +29,7 @@ def run() -> ld.Run:
 
 
 @pytest.fixture(scope="module")
-def driven() -> ld.Drive:
+def driven() -> ld.results.Drive:
     system = ld.library.four_bar().compile()
     return ld.drive(system, "A", (0, 1, 11))
 
@@ -177,7 +177,7 @@ def dangerous() -> ld.Run:
     m.add_body("rod", ld.Inertia.rod(mass=1.0, start=(0, 0, 0), end=(1, 0, 0)))
     m.add_joint(LIVE, ld.Revolute(axis=(0, 0, 1)), m.ground, "rod", at=(0, 0, 0))
     system = m.compile()
-    return ld.simulate(system, system.state(), (0, 0.1), events=[ld.At(0.05, "@SUM(1)")], progress=False)
+    return ld.simulate(system, system.state(), (0, 0.1), events=[ld.events.At(0.05, "@SUM(1)")], progress=False)
 
 
 def test_names_do_not_become_formulas_in_workbooks(tmp_path, dangerous):

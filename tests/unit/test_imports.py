@@ -7,6 +7,7 @@ import sys
 import pytest
 
 import loopdyn as ld
+from loopdyn.public_names import MOVED, NAMESPACES
 
 
 def run(code):
@@ -29,6 +30,35 @@ def test_a_name_that_is_not_there_is_an_attribute_error():
         ld.simulat  # noqa: B018
 
 
+@pytest.mark.parametrize("old", MOVED)
+def test_a_name_that_moved_says_where_it_is_now(old):
+    *place, name = old.split(".")
+    with pytest.raises(AttributeError, match=rf"has no attribute '{name}'. It is now ld.{MOVED[old]}\.$"):
+        getattr(ld.tree if place else ld, name)
+    namespace, new = MOVED[old].split(".")
+    assert getattr(getattr(ld, namespace), new).__name__ == new
+
+
+def test_types_at_the_top_are_those_of_the_namespaces():
+    assert ld.Revolute is ld.joints.Revolute
+    assert ld.Graph is ld.formulations.Graph
+    assert ld.Run is ld.results.Run
+    assert ld.Limits is ld.events.Limits
+    assert ld.LoopdynError is ld.errors.LoopdynError
+
+
+def test_arguments_are_checked_if_a_namespace_is_asked_for_first():
+    words = run(
+        """import loopdyn as ld
+try:
+    ld.events.Crossing(3)
+except Exception as error:
+    print(error)"""
+    )
+    assert words.startswith("Crossing: ")
+    assert "is 3. Give" in words
+
+
 @pytest.mark.parametrize("first", ["ld.Mechanism", "tree", "ld.library"])
 def test_arguments_are_checked_whatever_is_asked_for_first(first):
     words = run(
@@ -43,7 +73,7 @@ except ld.LoopdynError as error:
     assert words.startswith("terms: system is 3. Give a System.")
 
 
-@pytest.mark.parametrize("name", ["constraints", "forces", "formulations", "integrators", "joints"])
+@pytest.mark.parametrize("name", NAMESPACES)
 def test_packages_of_further_types_are_there_from_the_start(name):
     assert run(f"import loopdyn as ld; print(ld.{name}.__name__)") == f"loopdyn.{name}"
 

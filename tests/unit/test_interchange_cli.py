@@ -175,12 +175,12 @@ def test_load_takes_the_options_of_each_format_and_refuses_those_of_others(tmp_p
     yaml.write_text("loopdyn: 1\nbodies: {block: {mass: 2}}")
     with pytest.warns(ld.LoopdynWarning):
         assert list(ld.load(sdf, model="b").bodies) == ["y"]
-    with pytest.raises(ld.ModelError, match=r"Choose one: ld.load\(file, model=NAME\)"):
+    with pytest.raises(ld.errors.ModelError, match=r"Choose one: ld.load\(file, model=NAME\)"):
         ld.load(sdf)
     with pytest.warns(ld.LoopdynWarning, match="mended by 0.5"):  # the nearest possible inertia is 1.5, 1.5, 3
         ld.load(urdf, mend=True).compile()
     for options in ({"mend": True}, {"keyframe": 0}, {"model": "a"}, {"loops": yaml}, {"folder": tmp_path}):
         (name,) = options
-        with pytest.raises(ld.ModelError, match=f"Leave out '{name}'"):
+        with pytest.raises(ld.errors.ModelError, match=f"Leave out '{name}'"):
             ld.load(yaml, **options)
     assert run(yaml, tmp_path / "out.yaml", "--mend").exit_code == 1

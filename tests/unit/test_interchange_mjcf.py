@@ -185,7 +185,7 @@ def test_a_keyframe_gives_pose_and_speeds():
 
 
 def test_an_unknown_keyframe_is_an_error_that_names_those_there_are():
-    with pytest.raises(ld.ModelError, match=r"no keyframe 'start'.*Known: k"):
+    with pytest.raises(ld.errors.ModelError, match=r"no keyframe 'start'.*Known: k"):
         ld.read_mjcf(TREE, keyframe="start")
 
 
@@ -217,7 +217,7 @@ def test_without_mujoco_the_error_names_the_extra(monkeypatch):
 
 def test_what_mujoco_refuses_is_an_error_with_its_line():
     text = "<mujoco>\n<worldbody>\n<body>\n<joint axis='0 0 0'/><geom size='.1'/></body></worldbody></mujoco>"
-    with pytest.raises(ld.ModelError, match=r"text:4: MJCF: MuJoCo refuses the model: .*axis"):
+    with pytest.raises(ld.errors.ModelError, match=r"text:4: MJCF: MuJoCo refuses the model: .*axis"):
         ld.read_mjcf(text)
 
 
@@ -228,7 +228,7 @@ def test_a_missing_mesh_matters_only_where_inertia_follows_from_it(tmp_path):
     file.write_text(text.format(inertial='<inertial pos="0 0 0" mass="1" diaginertia="1 1 1"/>'))
     assert "1 meshes, whose file is missing: m.stl" in ld.read_mjcf(file).report.left_out
     file.write_text(text.format(inertial=""))
-    with pytest.raises(ld.ModelError, match=r"m.xml:2: body 'b': its inertia follows from the mesh 'm.stl'"):
+    with pytest.raises(ld.errors.ModelError, match=r"m.xml:2: body 'b': its inertia follows from the mesh 'm.stl'"):
         ld.read_mjcf(file)
 
 
@@ -248,9 +248,9 @@ def test_a_mesh_outside_the_folder_is_left_out_where_no_inertia_follows_from_it(
     expected = (
         r"mesh 'm.stl', whose file is outside the folder of the model. Give a 'folder' .* Or give the body an <in"
     )
-    with pytest.raises(ld.ModelError, match=expected):
+    with pytest.raises(ld.errors.ModelError, match=expected):
         ld.read_mjcf(file)
-    with pytest.raises(ld.ModelError, match=r"mesh 'm.stl', whose file is missing"):
+    with pytest.raises(ld.errors.ModelError, match=r"mesh 'm.stl', whose file is missing"):
         ld.read_mjcf(file, folder=tmp_path)
 
 
@@ -258,14 +258,14 @@ def test_a_missing_mesh_inside_a_frame_matters_as_much(tmp_path):
     file = tmp_path / "m.xml"
     file.write_text("""<mujoco><asset><mesh name="m" file="m.stl"/></asset><worldbody><body name="b"><joint name="j"/>
       <geom size=".1"/><frame><geom type="mesh" mesh="m"/></frame></body></worldbody></mujoco>""")
-    with pytest.raises(ld.ModelError, match="body 'b': its inertia follows from the mesh"):
+    with pytest.raises(ld.errors.ModelError, match="body 'b': its inertia follows from the mesh"):
         ld.read_mjcf(file)
 
 
 def test_copies_without_end_are_refused():
     inner = '<replicate count="1000" offset="1 0 0"><body><joint/><geom size=".1"/></body></replicate>'
     text = f'<mujoco><worldbody><replicate count="1000" offset="0 1 0">{inner}</replicate></worldbody></mujoco>'
-    with pytest.raises(ld.ModelError, match="it makes 1000000 copies"):
+    with pytest.raises(ld.errors.ModelError, match="it makes 1000000 copies"):
         ld.read_mjcf(text)
 
 
@@ -281,11 +281,11 @@ def test_includes_and_meshes_are_read_from_the_folder_of_the_model_only(tmp_path
     assert "b" in ld.read_mjcf(file).mechanism.bodies
     for name in ("../secret.xml", str(tmp_path / "secret.xml"), "/etc/passwd"):
         file.write_text(text.format(name))
-        with pytest.raises(ld.ModelError, match="outside the folder of the model"):
+        with pytest.raises(ld.errors.ModelError, match="outside the folder of the model"):
             ld.read_mjcf(file)
     file.write_text(text.format("../secret.xml"))
     assert "b" in ld.read_mjcf(file, folder=tmp_path).mechanism.bodies
-    with pytest.raises(ld.ModelError, match="the model was given as text"):
+    with pytest.raises(ld.errors.ModelError, match="the model was given as text"):
         ld.read_mjcf(text.format("parts/b.xml"))
 
 
@@ -293,7 +293,7 @@ def test_a_file_that_includes_itself_is_an_error(tmp_path):
     file = tmp_path / "m.xml"
     file.write_text('<mujoco><include file="n.xml"/></mujoco>')
     (tmp_path / "n.xml").write_text('<mujocoinclude><include file="n.xml"/></mujocoinclude>')
-    with pytest.raises(ld.ModelError, match="included twice"):
+    with pytest.raises(ld.errors.ModelError, match="included twice"):
         ld.read_mjcf(file)
 
 
@@ -310,7 +310,7 @@ def test_names_that_loopdyn_cannot_have_are_changed_and_said():
 def test_a_mapping_for_other_cuts_says_what_to_do():
     found = ld.read_mjcf(LOOPS.format(pin=ONE))
     system = found.mechanism.compile(cuts=["A", "glue"])
-    with pytest.raises(ld.ModelError, match="joint 'A' is cut"):
+    with pytest.raises(ld.errors.ModelError, match="joint 'A' is cut"):
         found.to_mujoco(system, system.state())
 
 

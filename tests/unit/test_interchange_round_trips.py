@@ -110,18 +110,20 @@ def test_units_limits_loads_and_relations_survive(ending, tmp_path):
         m.add_body(n, ld.Inertia.rod(mass=900, start=(x, 0, 0), end=(x, 300, 0), radius=15))
     m.add_body("s", ld.Inertia.box(mass=500, size=(50, 40, 30), at=(200, 0, 0)))
     z = ld.Frame(position=(0, 0, 0))
-    turned = ld.Frame(position=(0, 0, 0), rotation=ld.Rotation(axis=(0, 0, 1), angle=-25))
+    turned = ld.Frame(position=(0, 0, 0), rotation=ld.joints.Rotation(axis=(0, 0, 1), angle=-25))
     m.add_joint("A", ld.Revolute(axis=(0, 0, 1)), m.ground, "a", parent_frame=turned, child_frame=z, limits=(-170, 170))
     m.add_joint("B", ld.Revolute(axis=(0, 0, 1)), m.ground, "b", at=(400, 0, 0))
     m.add_joint("S", ld.Prismatic(axis=(1, 0, 0)), m.ground, "s", at=(200, 0, 0))
-    m.add_constraint("gear", ld.Coupler(terms={"A": 1.0, "B": -2.0}, offset=25.0))
-    m.add_constraint("rack", ld.Coupler(terms={"S": 1.0, "B": -3.0}))
-    m.add_force(ld.JointSpring(joint="A", stiffness=0.02, damping=0.001, rest=10.0))
-    m.add_force(ld.JointFriction(joint="B", viscous=0.002))
+    m.add_constraint("gear", ld.constraints.Coupler(terms={"A": 1.0, "B": -2.0}, offset=25.0))
+    m.add_constraint("rack", ld.constraints.Coupler(terms={"S": 1.0, "B": -3.0}))
+    m.add_force(ld.forces.JointSpring(joint="A", stiffness=0.02, damping=0.001, rest=10.0))
+    m.add_force(ld.forces.JointFriction(joint="B", viscous=0.002))
     m.add_motor("drive", "A", torque="k - 0.01*speed + 0.03*position")
-    m.add_force(ld.SpringDamper("a", "s", (0, 300, 0), (200, 20, 0), stiffness=0.4, damping=0.01, length=150))
-    m.add_force(ld.Actuator(body1="b", body2="s", point1=(400, 200, 0), point2=(200, 10, 0), force="5 + 0.01*length"))
-    m.add_force(ld.AppliedForce(body="b", force=(1, "k", 0), torque=(0, 0, 0.5), at=(400, 100, 0), axes="body"))
+    m.add_force(ld.forces.SpringDamper("a", "s", (0, 300, 0), (200, 20, 0), stiffness=0.4, damping=0.01, length=150))
+    m.add_force(
+        ld.forces.Actuator(body1="b", body2="s", point1=(400, 200, 0), point2=(200, 10, 0), force="5 + 0.01*length")
+    )
+    m.add_force(ld.forces.AppliedForce(body="b", force=(1, "k", 0), torque=(0, 0, 0.5), at=(400, 100, 0), axes="body"))
     m.start = {"v": {"A": 40.0}}
     file = tmp_path / f"m{ending}"
     if ending == ".xml":
@@ -139,10 +141,10 @@ def test_units_limits_loads_and_relations_survive(ending, tmp_path):
 def test_what_mjcf_cannot_hold_is_refused_by_name_or_left_out_on_purpose(tmp_path):
     m = ld.library.four_bar()
     m.add_driver("turn", "A", "t")
-    m.add_constraint("rod", ld.Distance(body1="ground", body2="rocker", point1=(0, 0, 0), point2=(1, 1, 0)))
+    m.add_constraint("rod", ld.constraints.Distance(body1="ground", body2="rocker", point1=(0, 0, 0), point2=(1, 1, 0)))
     m.add_motor("wave", "D", torque="sin(t)")
     m.move_base(x="0.1*sin(t)")
-    with pytest.raises(ld.ModelError) as caught:
+    with pytest.raises(ld.errors.ModelError) as caught:
         ld.write_mjcf(m, tmp_path / "m.xml")
     for text in ("driver 'turn'", "constraint 'rod'", "force 'wave'", "base 'ground'", "leave_out=True"):
         assert text in str(caught.value)
@@ -154,9 +156,9 @@ def test_what_mjcf_cannot_hold_is_refused_by_name_or_left_out_on_purpose(tmp_pat
 
 def test_python_functions_are_refused_by_both(tmp_path):
     m = ld.library.pendulum()
-    m.add_force(ld.UserForce(function=lambda t, q, v, tau: None), "mine")
+    m.add_force(ld.forces.UserForce(function=lambda t, q, v, tau: None), "mine")
     for write, file in ((ld.write_mjcf, "m.xml"), (ld.write_urdf, "m.urdf")):
-        with pytest.raises(ld.ModelError, match="force 'mine': a Python function"):
+        with pytest.raises(ld.errors.ModelError, match="force 'mine': a Python function"):
             write(m, tmp_path / file)
 
 
@@ -164,13 +166,13 @@ def test_a_body_that_is_called_like_the_ground_is_refused_by_both(tmp_path):
     m = ld.Mechanism("m")
     m.add_body("world", ld.Inertia.sphere(mass=1.0, radius=0.1))
     for write, file in ((ld.write_mjcf, "m.xml"), (ld.write_urdf, "m.urdf")):
-        with pytest.raises(ld.ModelError, match="'world' is the name of the ground"):
+        with pytest.raises(ld.errors.ModelError, match="'world' is the name of the ground"):
             write(m, tmp_path / file)
 
 
 @pytest.mark.parametrize(("write", "file"), [(ld.write_mjcf, "m.txt"), (ld.write_urdf, "m.xml")])
 def test_a_wrong_ending_is_refused(write, file, tmp_path):
-    with pytest.raises(ld.ModelError, match="ends in"):
+    with pytest.raises(ld.errors.ModelError, match="ends in"):
         write(ld.library.pendulum(), tmp_path / file)
 
 
@@ -211,7 +213,7 @@ def test_dampers_of_balls_and_compensation_of_gravity_come_back_from_mjcf(tmp_pa
 def test_dampers_about_one_axis_and_other_forces_in_world_axes_are_refused(force, tmp_path):
     m = ld.read_mjcf(BALL_AND_LIFT).mechanism
     m.forces = {**m.forces, "more": force}
-    with pytest.raises(ld.ModelError, match="force 'more'"):
+    with pytest.raises(ld.errors.ModelError, match="force 'more'"):
         ld.write_mjcf(m, tmp_path / "m.xml")
 
 
@@ -234,7 +236,7 @@ def test_frictions_on_one_joint_add_up_in_mjcf(tmp_path):
     mujoco = pytest.importorskip("mujoco", reason="it reads MJCF")
     m = ld.library.pendulum()
     for name, dry in (("seal", 0.25), ("bearing", 0.5)):
-        m.add_force(ld.JointFriction(joint="A", coulomb=dry, viscous=2 * dry), name)
+        m.add_force(ld.forces.JointFriction(joint="A", coulomb=dry, viscous=2 * dry), name)
     ld.write_mjcf(m, tmp_path / "m.xml")
     model = mujoco.MjModel.from_xml_path(str(tmp_path / "m.xml"))
     assert (model.dof_frictionloss[0], model.dof_damping.ravel()[0]) == (0.75, 1.5)

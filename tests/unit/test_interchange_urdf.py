@@ -123,7 +123,7 @@ def test_an_origin_may_have_a_quaternion():
     m = ld.read_urdf(robot(link("a"), joint("A", "continuous", "world", "a", at=half))).mechanism
     assert m.bodies["a"].pose.rotation.quaternion == pytest.approx((0, 0.5**0.5, 0.5**0.5, 0))
     for at, said in ((half + ' rpy="0 0 0"', "both rpy and quat_xyzw"), ('quat_xyzw="0 0 0 0"', "quat_xyzw is zero")):
-        with pytest.raises(ld.ModelError, match=said):
+        with pytest.raises(ld.errors.ModelError, match=said):
             ld.read_urdf(robot(link("a"), joint("A", "continuous", "world", "a", at=at)))
 
 
@@ -263,14 +263,14 @@ def test_a_coupling_without_a_meaning_is_refused(ends, said):
     text = geared_leg(12.0)
     start, end = text.index('<predecessor link="foot"/>'), text.index("</coupling>")
     ratio = "" if "ratio" in ends else '<ratio value="12"/>'
-    with pytest.raises(ld.ModelError, match=said):
+    with pytest.raises(ld.errors.ModelError, match=said):
         ld.read_urdf(text[:start] + ends + ratio + text[end:])
 
 
 def test_a_coupling_over_slides_and_hinges_together_is_refused():
-    with pytest.raises(ld.ModelError, match=r"adds up metres and radians .*'knee'"):
+    with pytest.raises(ld.errors.ModelError, match=r"adds up metres and radians .*'knee'"):
         ld.read_urdf(geared_leg(12.0, knee="prismatic"))
-    with pytest.raises(ld.ModelError, match="'knee' of type floating has no single coordinate"):
+    with pytest.raises(ld.errors.ModelError, match="'knee' of type floating has no single coordinate"):
         ld.read_urdf(geared_leg(12.0, knee="floating"))
 
 
@@ -285,7 +285,7 @@ def test_errors_of_the_sidecar_have_its_lines(tmp_path):
         ("reference: {Q: 1}", r"loops.yaml:1: reference: 'Q' is not a joint of the URDF"),
     ):
         file.write_text(text)
-        with pytest.raises(ld.ModelError, match=said):
+        with pytest.raises(ld.errors.ModelError, match=said):
             ld.read_urdf(robot(*BARS), loops=file).mechanism.compile()
 
 
@@ -313,7 +313,7 @@ def test_errors_of_the_sidecar_have_its_lines(tmp_path):
     ],
 )
 def test_errors_name_the_element(parts, said):
-    with pytest.raises(ld.ModelError, match=said) as caught:
+    with pytest.raises(ld.errors.ModelError, match=said) as caught:
         ld.read_urdf(robot(*parts))
     assert "text:" in str(caught.value)
 
@@ -330,7 +330,7 @@ def test_impossible_inertia_is_noted_refused_with_its_line_or_mended():
     text = robot(link("a", "").replace(INERTIA, inertia), joint("A", "continuous", "world", "a"))
     found = ld.read_urdf(text)
     assert "body 'a': impossible inertia" in found.report.notes[0]
-    with pytest.raises(ld.ModelError, match=r"text:2: body 'a': impossible inertia"):
+    with pytest.raises(ld.errors.ModelError, match=r"text:2: body 'a': impossible inertia"):
         found.mechanism.compile()
     mended = ld.read_urdf(text, mend=True)
     matrix = mended.mechanism.bodies["a"].inertia

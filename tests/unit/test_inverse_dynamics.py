@@ -333,7 +333,7 @@ def test_in_a_run_with_a_lock_each_part_has_its_own_constraints():
     """Without load of the motor before, and with none to find after: the lock on B holds all there is."""
     system = linkage(LENGTHS, START, 1, MASSES)[0].compile()
     state = ld.assemble(system, v={"A": 3.0})
-    stop = ld.At(0.1, "stop", action=ld.Lock("B"))
+    stop = ld.events.At(0.1, "stop", action=ld.events.Lock("B"))
     run = ld.simulate(system, state, (0, 0.2), t_eval=np.linspace(0, 0.2, 21), events=[stop], progress=False)
     found = ld.inverse_dynamics(system, run, motors=["A"])
     assert len(found.pieces) == 2
@@ -350,7 +350,7 @@ def test_a_motor_on_a_moving_base_and_forces_by_functions_count():
     def drag(t, q, v, tau):
         tau[0] -= 0.1 * v[0]
 
-    m.add_force(ld.UserForce(drag), "drag")
+    m.add_force(ld.forces.UserForce(drag), "drag")
     m.add_motor("motor", "C", torque="0.3 - 0.01*speed")  # a cut joint
     system = m.compile(cuts=["C"])
     run = ld.simulate(system, ld.assemble(system), (0, 0.2), t_eval=np.linspace(0, 0.2, 21), progress=False)

@@ -200,7 +200,7 @@ def test_wrong_at_limit_is_refused_in_words(given, words):
         m.add_joint("A", ld.Revolute(axis=(0, 0, 1)), "ground", "rod", at=(0, 0, 0), **given)
         m.compile()
 
-    with pytest.raises(ld.ModelError, match=words):
+    with pytest.raises(ld.errors.ModelError, match=words):
         build()
 
 

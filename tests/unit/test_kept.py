@@ -233,7 +233,7 @@ def test_bad_states_are_refused_as_before_after_good_ones():
     state = ld.assemble(system)
     ld.accelerations(system, state)
     for bad in (np.nan, np.inf):
-        with pytest.raises(ld.ModelError, match=r"Give finite numbers"):
+        with pytest.raises(ld.errors.ModelError, match=r"Give finite numbers"):
             ld.accelerations(system, ld.State(0.0, state.q + bad, state.v))
     with pytest.raises(ld.LoopdynError, match="there is no formulation"):
         ld.accelerations(system, state, "grap")

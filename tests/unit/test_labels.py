@@ -49,9 +49,9 @@ def test_coordinates_of_cut_joints_are_known_and_have_no_place():
 
 def test_a_state_says_that_the_joint_of_a_label_is_cut():
     system = ld.library.four_bar().compile(cuts=["C"])
-    with pytest.raises(ld.ModelError, match="joint 'C' is cut"):
+    with pytest.raises(ld.errors.ModelError, match="joint 'C' is cut"):
         system.state(q={"C": 0.1})
-    with pytest.raises(ld.ModelError, match="there is no coordinate 'X'"):
+    with pytest.raises(ld.errors.ModelError, match="there is no coordinate 'X'"):
         system.state(q={"X": 0.1})
 
 
@@ -59,7 +59,7 @@ def test_the_stiffness_on_a_slide_is_in_newtons_per_metre_also_if_the_mechanism_
     m = ld.Mechanism("block", gravity=(0, 0, 0))
     block = m.add_body("block", ld.Inertia.sphere(mass=1.0, radius=0.1))
     m.add_joint("S", ld.Prismatic(axis=(1, 0, 0)), m.ground, block, at=(0, 0, 0))
-    m.add_force(ld.JointSpring(joint="S", stiffness=100.0), "spring")
+    m.add_force(ld.forces.JointSpring(joint="S", stiffness=100.0), "spring")
     system = m.compile()
     assert system.size == 1.0  # one joint has no extent
     assert "stiffness on S: 100 N/m" in str(ld.equilibrium(system))

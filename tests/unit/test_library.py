@@ -561,7 +561,7 @@ def test_turning_there_and_back_gives_the_same_numbers():
 
 def test_turning_keeps_units_frames_and_body_axes():
     m = ld.Mechanism("m", units={"length": "mm", "angle": "deg"}, gravity=(0, 0, -9.81))
-    pose = ld.Frame(position=(10, 20, 30), rotation=ld.Rotation(axis=(0, 0, 1), angle=90))
+    pose = ld.Frame(position=(10, 20, 30), rotation=ld.joints.Rotation(axis=(0, 0, 1), angle=90))
     m.add_body("a", ld.Inertia.rod(1.0, (0, 0, 0), (100, 0, 0), radius=5), pose=pose, axes="body")
     m.add_body("b", ld.Inertia.box(1.0, (10, 20, 30), (50, 0, 0), {"axis": (0, 1, 0), "angle": 30}), pose=pose)
     m.add_joint("A", ld.Revolute(axis=(1, 0, 0)), "ground", "a", parent_frame=pose, child_frame=ld.Frame())
@@ -576,12 +576,12 @@ def test_turning_keeps_units_frames_and_body_axes():
 def test_what_cannot_be_turned_is_refused():
     m = library.pendulum()
     m.move_base(x="sin(t)")
-    with pytest.raises(ld.ModelError, match="cannot be turned"):
+    with pytest.raises(ld.errors.ModelError, match="cannot be turned"):
         turned(m)
     m = library.pendulum()
     table = {"of": "t", "points": [(0, 0), (1, 1), (2, 0)]}
-    m.add_force(ld.AppliedForce(body="bob", at=(0, 0, 0), force=(table, 0, 0)))
-    with pytest.raises(ld.ModelError, match="table"):
+    m.add_force(ld.forces.AppliedForce(body="bob", at=(0, 0, 0), force=(table, 0, 0)))
+    with pytest.raises(ld.errors.ModelError, match="table"):
         turned(m)
 
 

@@ -45,7 +45,10 @@ def momenta(state: ld.State) -> tuple[float, float, float]:
 @pytest.mark.parametrize("formulation", ["auto", "relative", "oracle"])
 def test_a_hinge_that_locks_conserves_angular_momentum_about_the_pivot(units, formulation):
     system = two_bars(units)
-    events = [ld.At(0.3, "lock", action=ld.Lock("B")), ld.At(0.6, "unlock", action=ld.Release("B"))]
+    events = [
+        ld.events.At(0.3, "lock", action=ld.events.Lock("B")),
+        ld.events.At(0.6, "unlock", action=ld.events.Release("B")),
+    ]
     start = system.state(q=[0.2, 0.7], v=[1.5, 4.0])
     run = ld.simulate(system, start, (0, 1), events=events, formulation=formulation, rtol=1e-10, progress=False)
     assert run.status == "finished", run.message
@@ -75,9 +78,18 @@ def test_a_hinge_that_locks_conserves_angular_momentum_about_the_pivot(units, fo
 def test_loads_of_a_lock_are_in_the_results():
     """Turning as one body, the lock carries the moment of bar two's inertia force about B."""
     system = two_bars()
-    run = ld.simulate(system, system.state(q=[0.2, 0.7], v=[1.5, 4.0]), (0, 0.8), t_eval=[0.1, 0.5, 0.7],
-                      events=[ld.At(0.3, "lock", action=ld.Lock("B")), ld.At(0.6, "unlock", action=ld.Release("B"))],
-                      rtol=1e-10, progress=False)  # fmt: skip
+    run = ld.simulate(
+        system,
+        system.state(q=[0.2, 0.7], v=[1.5, 4.0]),
+        (0, 0.8),
+        t_eval=[0.1, 0.5, 0.7],
+        events=[
+            ld.events.At(0.3, "lock", action=ld.events.Lock("B")),
+            ld.events.At(0.6, "unlock", action=ld.events.Release("B")),
+        ],
+        rtol=1e-10,
+        progress=False,
+    )
     load = run.data["constraint_load"].sel(constraint="lock B").values
     q, w = run.events[0].state.q, run.events[0].after.v[0]
     # centripetal acceleration -w^2 (B + arm) of the centre, no angular acceleration: moment about B = arm x m a
@@ -94,7 +106,10 @@ def test_a_run_through_release_and_lock_follows_the_literature(formulation):
     Target g1 of blajer1993: one freedom, then three, then two; minimal coordinates are chosen anew each time.
     """
     system = literature.closed().compile(cuts=["O4"])
-    events = [ld.At(0.3, "open", action=ld.Release("O4")), ld.At(0.5, "lock", action=ld.Lock("a2"))]
+    events = [
+        ld.events.At(0.3, "open", action=ld.events.Release("O4")),
+        ld.events.At(0.5, "lock", action=ld.events.Lock("a2")),
+    ]
     run = ld.simulate(system, system.state(*literature.START), (0, 0.8), events=events, rtol=1e-12, progress=False,
                       formulation=formulation)  # fmt: skip
     assert run.status == "finished", run.message
@@ -124,7 +139,7 @@ def test_a_closed_loop_that_is_locked_stands_still(formulation):
     for label in ("A", "C"):
         system = ld.library.four_bar().compile(cuts=["C"])
         state = ld.assemble(system)
-        events = [ld.Crossing("a - 0.5", "stop", action=ld.Lock(label), coordinates={"a": "A"})]
+        events = [ld.events.Crossing("a - 0.5", "stop", action=ld.events.Lock(label), coordinates={"a": "A"})]
         run = ld.simulate(system, state, (0, 0.5), events=events, progress=False, formulation=formulation)
         assert run.status == "finished", run.message
         event = run.events[0]
@@ -140,7 +155,10 @@ def test_one_of_several_coordinates_of_a_joint_is_locked():
     rod = m.add_body("rod", ld.Inertia.rod(mass=1.0, start=(0, 0, 0), end=(1, 0, 0)))
     m.add_joint("C", ld.Cylindrical(axis=(0, 0, 1)), m.ground, rod, at=(0, 0, 0))
     system = m.compile()
-    events = [ld.At(0.1, "lock", action=ld.Lock("C.slide")), ld.At(0.2, "unlock", action=ld.Release("C.slide"))]
+    events = [
+        ld.events.At(0.1, "lock", action=ld.events.Lock("C.slide")),
+        ld.events.At(0.2, "unlock", action=ld.events.Release("C.slide")),
+    ]
     run = ld.simulate(system, system.state(v={"C.angle": 1.0}), (0, 0.3), events=events, progress=False)
     assert run.status == "finished", run.message
     np.testing.assert_allclose(run.path.q[-1], [0.3, -2 * 9.81 * 0.1**2 / 2], rtol=1e-9)
@@ -149,7 +167,7 @@ def test_one_of_several_coordinates_of_a_joint_is_locked():
 
 def test_coordinates_that_are_forced_and_too_few_behind_a_release_end_the_run_in_words():
     system = literature.closed().compile(cuts=["O4"])
-    events = [ld.At(0.1, "open", action=ld.Release("O4"))]
+    events = [ld.events.At(0.1, "open", action=ld.events.Release("O4"))]
     for method in (ld.Partition(independent=["a1"]), ld.Closure(independent=["a1"])):
         run = ld.simulate(system, system.state(*literature.START), (0, 0.2), events=events, formulation=method,
                           progress=False)  # fmt: skip
@@ -163,10 +181,10 @@ def test_constraints_that_a_formulation_cannot_treat_end_the_run_in_words():
     """Closure refuses rows that hold velocities alone; a lock does not bring such, so they are brought here."""
     system = literature.closed().compile(cuts=["O4"])
     unsupported = ld.library.four_bar()
-    unsupported.add_force(ld.UserForce(function=lambda t, q, v, out: None, name="f"))
+    unsupported.add_force(ld.forces.UserForce(function=lambda t, q, v, out: None, name="f"))
     method = ld.Closure()
     solver = ld.prepare(system, method, system.state(*literature.START))
-    stepper = Stepper(system, solver, ld.DOP853(), "none", 2, 1e-8, 0.0)
+    stepper = Stepper(system, solver, ld.integrators.DOP853(), "none", 2, 1e-8, 0.0)
     watched, recorder = watch(system, [], 2, 0.0, 1.0), Recorder(system, np.array([0.0]), stepper.sources, "none")
     journal = Journal(system, solver)
     context = RunContext(system, stepper, method, watched, 1.0, np.zeros(0), recorder, journal, {})
@@ -178,9 +196,12 @@ def test_locked_runs_are_saved_loaded_and_resumed(tmp_path, interrupt_at):
     system = two_bars()
 
     def simulate(folder=None):
-        events = [ld.At(0.3, "lock", action=ld.Lock("B")), ld.At(0.9, "unlock", action=ld.Release("B"))]
+        events = [
+            ld.events.At(0.3, "lock", action=ld.events.Lock("B")),
+            ld.events.At(0.9, "unlock", action=ld.events.Release("B")),
+        ]
         return ld.simulate(system, system.state(q=[0.2, 0.7], v=[1.5, 4.0]), (0, 1), events=events, progress=False,
-                           integrator=ld.RK4(step=0.01), checkpoint=folder)  # fmt: skip
+                           integrator=ld.integrators.RK4(step=0.01), checkpoint=folder)  # fmt: skip
 
     whole = simulate()
     whole.save(tmp_path / "run.nc")
@@ -199,14 +220,14 @@ def test_locked_runs_are_saved_loaded_and_resumed(tmp_path, interrupt_at):
 @pytest.mark.parametrize(
     ("action", "words"),
     [
-        (ld.Lock("X"), "no joint coordinate 'X' to lock. Known: A, B"),
-        (ld.Release("A"), r"is a tree joint.*compile\(cuts=\[\"A\""),
-        (ld.Release("X"), "nothing called 'X' to release"),
+        (ld.events.Lock("X"), "no joint coordinate 'X' to lock. Known: A, B"),
+        (ld.events.Release("A"), r"is a tree joint.*compile\(cuts=\[\"A\""),
+        (ld.events.Release("X"), "nothing called 'X' to release"),
     ],
 )
 def test_what_cannot_be_locked_or_released_is_said(action, words):
     system = two_bars()
     with pytest.raises(ld.LoopdynError, match=words):  # what can be known at the start is said there
         ld.simulate(
-            system, system.state(), (0, 1), events=[ld.At(0.5, action=action)], progress=False
+            system, system.state(), (0, 1), events=[ld.events.At(0.5, action=action)], progress=False
         ).raise_if_failed()

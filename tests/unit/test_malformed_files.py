@@ -33,7 +33,7 @@ def elsewhere(tmp_path, monkeypatch):
 
 
 def refused(read, source, said: str, **options) -> None:
-    with pytest.raises(ld.ModelError, match=said):
+    with pytest.raises(ld.errors.ModelError, match=said):
         read(source, **options).mechanism.compile()
 
 
@@ -134,12 +134,12 @@ joints: {A: {type: revolute, parent: ground, child: arm, at: [0, 0, 0], axis: [0
     ],
 )
 def test_numbers_and_units_of_a_model_file_that_cannot_be_are_refused(old, new, said):
-    with pytest.raises(ld.ModelError, match=said):
+    with pytest.raises(ld.errors.ModelError, match=said):
         load_text(ARM.replace(old, new), "arm.yaml").compile()
 
 
 def test_a_long_integer_of_the_builder_is_refused():
-    with pytest.raises(ld.ModelError, match="a number of many digits is more than any machine has"):
+    with pytest.raises(ld.errors.ModelError, match="a number of many digits is more than any machine has"):
         ld.Revolute(axis=(0, 0, 10**5000))
 
 
@@ -148,7 +148,7 @@ def test_an_assembly_from_nowhere_is_refused_at_once_and_a_far_one_is_closed_dir
     system = ld.library.four_bar().compile()
     started = time.perf_counter()
     for value, words in ((1e300, "cannot be a pose"), (float("nan"), "q is"), (1e10, "cannot be a pose")):
-        with pytest.raises(ld.ModelError, match=words):
+        with pytest.raises(ld.errors.ModelError, match=words):
             ld.assemble(system, q={"A": value})
     state = ld.assemble(system, q={"A": 1e5})
     assert re.search("too far to follow|other closures may exist", state.note)

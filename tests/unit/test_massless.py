@@ -39,7 +39,7 @@ def geared_pointer() -> ld.Mechanism:
     m.add_body("pointer", ld.Inertia.massless())
     m.add_joint("W", PIN, m.ground, "wheel", at=(0, 0, 0))
     m.add_joint("Q", PIN, m.ground, "pointer", at=(1, 0, 0))
-    m.add_constraint("gear", ld.Coupler(terms={"Q": 1, "W": -2}))
+    m.add_constraint("gear", ld.constraints.Coupler(terms={"Q": 1, "W": -2}))
     m.add_motor("torque", "W", torque=6.0)
     return m
 
@@ -91,7 +91,7 @@ def test_formulations_that_reduce_by_all_rows_take_a_driven_massless_body(formul
 @pytest.mark.parametrize("formulation", ["graph", "relative", "momentum"])
 def test_the_massless_body_is_blamed_and_not_the_heavy_one_that_carries_it(formulation):
     system = table_on_a_pendulum().compile()
-    with pytest.raises(ld.SingularityError, match="body 'table' has no inertia") as error:
+    with pytest.raises(ld.errors.SingularityError, match="body 'table' has no inertia") as error:
         ld.accelerations(system, ld.assemble(system), formulation)
     assert "arm" not in str(error.value)
     assert "auto" in str(error.value)  # what can
@@ -113,8 +113,8 @@ def chain(*massless: str) -> ld.Mechanism:
 @pytest.mark.parametrize(("massless", "blamed"), [(("b4",), "b4"), (("b3", "b4"), "b4"), (("b1", "b4"), "b4")])
 def test_the_tree_names_the_outermost_massless_body_of_a_chain(massless, blamed):
     system = chain(*massless).compile()
-    with pytest.raises(ld.SingularityError, match=f"body '{blamed}' has no inertia"):
-        ld.tree.forward_dynamics(system, system.state())
+    with pytest.raises(ld.errors.SingularityError, match=f"body '{blamed}' has no inertia"):
+        ld.tree.open_tree_forward_dynamics(system, system.state())
 
 
 def test_bodies_that_lack_inertia_apart_from_each_other_are_not_told_that_one_of_them_is_enough():
@@ -124,7 +124,7 @@ def test_bodies_that_lack_inertia_apart_from_each_other_are_not_told_that_one_of
         m.add_body(name, ld.Inertia.rod(mass=1.0, start=(x, 0, 0), end=(x + 0.3, 0.5, 0.7)))
         m.add_joint(f"S {name}", ld.Spherical(), m.ground, name, at=(x, 0, 0))
     system = m.compile()
-    with pytest.raises(ld.SingularityError) as error:
+    with pytest.raises(ld.errors.SingularityError) as error:
         ld.accelerations(system, system.state(v=np.array([0.3, 0.2, 0.1, 0.2, -0.1, 0.4])))
     assert str(error.value).startswith("body 'left'; body 'right': each can move where there is no inertia")
     assert "one of them" not in str(error.value)
@@ -141,5 +141,5 @@ def test_a_massless_link_between_two_heavy_bodies_is_blamed_for_its_spin():
     m.add_joint("L", PIN, m.ground, "last", at=(2, 1, 0))
     for cuts in (None, ["F"], ["S1"], ["S2"], ["L"]):
         system = m.compile(cuts=cuts)
-        with pytest.raises(ld.SingularityError, match="body 'link' can move where it has no inertia"):
+        with pytest.raises(ld.errors.SingularityError, match="body 'link' can move where it has no inertia"):
             ld.accelerations(system, system.state())

@@ -76,7 +76,7 @@ VARIANTS = {
 EVERY_VARIANT = pytest.mark.parametrize("variant", VARIANTS)
 
 
-def found(m: ld.Mechanism, **given: object) -> ld.Mobility:
+def found(m: ld.Mechanism, **given: object) -> ld.results.Mobility:
     system = m.compile()
     return ld.mobility(system, ld.assemble(system, **given) if given else system.state())
 
@@ -366,7 +366,7 @@ def test_report_says_it_in_words():
 def test_open_loop_is_refused(factor):
     """Open by 1e-5 of the size, however large the mechanism is."""
     system = scaled(ld.library.four_bar(), factor).compile()
-    with pytest.raises(ld.AssemblyError, match="loops are open"):
+    with pytest.raises(ld.errors.AssemblyError, match="loops are open"):
         ld.mobility(system, system.state(q={"A": 1e-5}))
 
 

@@ -72,7 +72,7 @@ def everything() -> ld.Mechanism:
         + ld.Inertia.point(5),
         "massless": ld.Inertia.massless(),
     }
-    frame = ld.Frame(position=(0, "crank", 0), rotation=ld.Rotation(axis=(0, 0, 1), angle=45))
+    frame = ld.Frame(position=(0, "crank", 0), rotation=ld.joints.Rotation(axis=(0, 0, 1), angle=45))
     for name, inertia in shapes.items():
         m.add_body(name, inertia)
     m.add_body("framed", shapes["box"], pose=frame, axes="body", frames={"tip": frame, "base": ld.Frame()})
@@ -91,20 +91,20 @@ def everything() -> ld.Mechanism:
     for name, (joint, where) in joints.items():
         m.add_joint(f"J {name}", joint, m.ground, name, **where)
     m.add_joint("weld", ld.Weld(), "direct", "massless", at=(0, 0, 0))
-    table = ld.Table(of="speed", points=[(0, 10), (100, "crank"), (200, 0)])
+    table = ld.forces.Table(of="speed", points=[(0, 10), (100, "crank"), (200, 0)])
     m.add_motor("motor", "J rod", torque=table)
     m.add_motor("slide", "J box", force="3 - 0.2*speed")
     ends = {"body1": "ground", "body2": "rod", "point1": (0, 0, 0), "point2": (1, 0, 0)}
-    m.add_force(ld.SpringDamper(**ends, stiffness=100, damping="g", length=0.5), "spring")
-    m.add_force(ld.Actuator(**ends, force="1000*step(t - 1)"), "jack")
-    m.add_force(ld.JointSpring(joint="J sphere.slide", stiffness=5, rest=0.2), "return")
-    m.add_force(ld.JointFriction(joint="J rod", viscous=0.01, coulomb=0.2, transition=0.05), "brake")
+    m.add_force(ld.forces.SpringDamper(**ends, stiffness=100, damping="g", length=0.5), "spring")
+    m.add_force(ld.forces.Actuator(**ends, force="1000*step(t - 1)"), "jack")
+    m.add_force(ld.forces.JointSpring(joint="J sphere.slide", stiffness=5, rest=0.2), "return")
+    m.add_force(ld.forces.JointFriction(joint="J rod", viscous=0.01, coulomb=0.2, transition=0.05), "brake")
     m.add_force(
-        ld.Bushing(body1="rod", body2="box", at=(0, 0, 0), rotation=(1, 0, 0, 0), stiffness=(1, 2, 3)), "rubber"
+        ld.forces.Bushing(body1="rod", body2="box", at=(0, 0, 0), rotation=(1, 0, 0, 0), stiffness=(1, 2, 3)), "rubber"
     )
     m.add_force(ld.forces.JointTendon(terms={"J rod": 0.5}, force="-length"), "belt")
-    m.add_force(ld.AppliedForce(body="rod", at=(0, 0, 0), force=(0, "sin(t)", table), axes="body"), "push")
-    m.move_base(x="0.01*sin(2*pi*5*t)", rz=ld.Table(points=[(0, 0), (1, 1)]))
+    m.add_force(ld.forces.AppliedForce(body="rod", at=(0, 0, 0), force=(0, "sin(t)", table), axes="body"), "push")
+    m.move_base(x="0.01*sin(2*pi*5*t)", rz=ld.forces.Table(points=[(0, 0), (1, 1)]))
     m.start = {"q": {"J rod": 30, "J sphere.angle": "crank/2"}, "v": {"J direct.wx": 1.5}}
     return m
 
@@ -227,9 +227,9 @@ def test_empty_sections_and_an_empty_mechanism_are_legal(tmp_path: Path) -> None
 def test_a_file_of_another_format_is_refused_by_its_ending(tmp_path: Path) -> None:
     for name in ("robot.urdf", "robot.xml", "robot"):
         (tmp_path / name).write_text("<robot/>")
-        with pytest.raises(ld.ModelError, match=r"\.yaml"):
+        with pytest.raises(ld.errors.ModelError, match=r"\.yaml"):
             load(tmp_path / name)
-        with pytest.raises(ld.ModelError, match=r"\.yaml"):
+        with pytest.raises(ld.errors.ModelError, match=r"\.yaml"):
             save(ld.Mechanism("m"), tmp_path / name)
 
 
@@ -366,7 +366,7 @@ def randomly_change(m: ld.Mechanism, rng: random.Random) -> None:
         joint = ld.Revolute(parent="ground", child="x", at=(number(), 0, 0), axis=(0, 0, 1))
         m.joints[rng.choice("ABCX")] = joint
     elif kind == 4:
-        m.forces[rng.choice(["motor", "n"])] = ld.Motor(joint="A", torque=number())
+        m.forces[rng.choice(["motor", "n"])] = ld.forces.Motor(joint="A", torque=number())
     elif kind == 5:
         m.parameters = {k: v for k, v in m.parameters.items() if k != rng.choice(list("ab"))} | {
             rng.choice("abc"): number()
@@ -418,8 +418,8 @@ def test_saving_keeps_permissions_and_follows_links(tmp_path: Path) -> None:
 
 def test_a_python_function_cannot_be_saved(tmp_path: Path) -> None:
     m = ld.Mechanism("m")
-    m.add_force(ld.UserForce(function=lambda t, q, v, out: None), "brake")
-    with pytest.raises(ld.ModelError, match=r"force 'brake': a Python function cannot be saved"):
+    m.add_force(ld.forces.UserForce(function=lambda t, q, v, out: None), "brake")
+    with pytest.raises(ld.errors.ModelError, match=r"force 'brake': a Python function cannot be saved"):
         m.save(tmp_path / "m.yaml")
     assert not os.listdir(tmp_path)
 
@@ -468,7 +468,7 @@ def test_units_of_an_included_file_must_be_those_of_the_main_file(tmp_path: Path
         none="bodies: {}",
         other="# in metres\nunits: {length: m}",
     )
-    with pytest.raises(ld.ModelError) as caught:
+    with pytest.raises(ld.errors.ModelError) as caught:
         load(main)
     (problem,) = caught.value.problems
     assert (Path(problem.file).name, problem.line) == ("other.yaml", 2)
@@ -481,7 +481,7 @@ def test_the_same_name_in_two_files_is_reported_with_both_places(tmp_path: Path)
         main="loopdyn: 1\ninclude: [part.yaml]\nbodies:\n  arm: {mass: 1}",
         part="# one more\n\nbodies:\n  arm: {mass: 2}",
     )
-    with pytest.raises(ld.ModelError) as caught:
+    with pytest.raises(ld.errors.ModelError) as caught:
         load(main)
     (problem,) = caught.value.problems
     assert (Path(problem.file).name, problem.line, problem.element) == ("part.yaml", 4, "body 'arm'")
@@ -495,7 +495,7 @@ def test_problems_of_an_included_file_are_reported_at_their_line_there(tmp_path:
         part="bodies:\n  arm: {mass: 2}\njoints:\n  A: {type: revolute, parent: ground, child: arm, at: [0, 0, 0],\n"
         "      axis: [0, 0, 0]}",
     )
-    with pytest.raises(ld.ModelError) as caught:
+    with pytest.raises(ld.errors.ModelError) as caught:
         load(main).compile()
     (problem,) = caught.value.problems
     assert (Path(problem.file).name, problem.line) == ("part.yaml", 5)
@@ -584,7 +584,7 @@ def test_semantic_problems_have_the_line_of_the_value(tmp_path: Path) -> None:
     path.write_text(
         COMMENTED.replace("    at: [0, 0, 0]\n    axis: [0, 0, 1]", "    at: [0, 0, 0]\n    axis: [0, 0, 0]")
     )
-    with pytest.raises(ld.ModelError) as caught:
+    with pytest.raises(ld.errors.ModelError) as caught:
         load(path).compile()
     (problem,) = caught.value.problems
     assert problem.file == str(path)
@@ -594,7 +594,7 @@ def test_semantic_problems_have_the_line_of_the_value(tmp_path: Path) -> None:
 def test_a_copy_with_other_parameters_still_knows_its_lines(tmp_path: Path) -> None:
     path = tmp_path / "m.yaml"
     path.write_text(EXAMPLE)
-    with pytest.raises(ld.ModelError, match=r"m\.yaml:7: body 'crank': rod has length zero"):
+    with pytest.raises(ld.errors.ModelError, match=r"m\.yaml:7: body 'crank': rod has length zero"):
         load(path).with_(crank=0).compile()
 
 

@@ -117,8 +117,8 @@ def driven():
 def with_loads():
     m = ld.library.four_bar()
     m.add_motor("motor", "A", "3 - 0.2*speed")
-    m.add_force(ld.SpringDamper("crank", "rocker", (0, 0.2, 0), (1.15, 0.45, 0), 50.0, 2.0, 0.5, name="spring"))
-    m.add_force(ld.JointFriction("B", viscous=0.05, name="friction"))
+    m.add_force(ld.forces.SpringDamper("crank", "rocker", (0, 0.2, 0), (1.15, 0.45, 0), 50.0, 2.0, 0.5, name="spring"))
+    m.add_force(ld.forces.JointFriction("B", viscous=0.05, name="friction"))
     return m
 
 
@@ -154,8 +154,8 @@ def test_rolling_is_closed_in_velocity_and_of_order_two():
     ball = m.add_body("ball", ld.Inertia.sphere(mass=1.0, radius=0.1, at=(0, 0, 0.1)))
     m.add_joint("F", ld.Free(), m.ground, ball, at=(0, 0, 0.1))
     floor = {"on": "ground", "normal": (0, 0, 1), "through": (0, 0, 0)}
-    m.add_constraint("rolls", ld.Rolling(body="ball", centre=(0, 0, 0.1), radius=0.1, **floor))
-    m.add_force(ld.SpringDamper("ground", "ball", (0.5, 0.2, 0.1), (0, 0, 0.1), 20.0, 0.0, 0.1, name="spring"))
+    m.add_constraint("rolls", ld.constraints.Rolling(body="ball", centre=(0, 0, 0.1), radius=0.1, **floor))
+    m.add_force(ld.forces.SpringDamper("ground", "ball", (0.5, 0.2, 0.1), (0, 0, 0.1), 20.0, 0.0, 0.1, name="spring"))
     system = m.compile()
     state = ld.assemble(system, v={"F.wy": 3.0, "F.wz": 2.0})
     exact = reference(system, state, 0.4)
@@ -196,7 +196,7 @@ def test_impulses_are_the_time_integral_of_the_multipliers():
         (ld.Momentum(order=4), "auto", "are of one size"),
         (ld.Momentum(scheme="huang2002"), "auto", "are of one size"),
         (ld.Momentum(), "dop853", "makes its steps itself"),
-        ("graph", ld.Steps(step=1e-3), "drives formulations that make steps themselves"),
+        ("graph", ld.integrators.Steps(step=1e-3), "drives formulations that make steps themselves"),
     ],
 )
 def test_integrators_that_cannot_drive_a_formulation_are_refused(formulation, integrator, words):
@@ -234,7 +234,7 @@ def test_the_work_of_motors_and_dampers_is_balanced():
 
 def test_the_printed_scheme_runs_on_bodies_that_are_all_free_and_is_refused_elsewhere():
     m = ld.library.double_pendulum()
-    printed, steps = ld.Momentum(scheme="huang2002"), ld.Steps(step=1e-3)
+    printed, steps = ld.Momentum(scheme="huang2002"), ld.integrators.Steps(step=1e-3)
     system = m.compile(free=list(m.bodies))
     run = ld.simulate(system, ld.assemble(system), (0, 0.5), formulation=printed, integrator=steps, progress=False)
     assert run.status == "finished"
@@ -250,7 +250,7 @@ def moving_loop():
     m.start = {"q": {}, "v": {}}
     m.move_base(x="0.1*sin(3*t)", rz="0.2*t")
     m.add_driver("drive", "A", "0.3 + 2*t + 0.1*sin(5*t)")
-    m.add_force(ld.JointSpring("D", stiffness=3.0, damping=0.4, name="spring"))
+    m.add_force(ld.forces.JointSpring("D", stiffness=3.0, damping=0.4, name="spring"))
     return m
 
 
@@ -302,7 +302,7 @@ def test_many_windows_fold_flat_by_steps_in_linear_time():
 
 def test_a_large_system_with_rows_of_velocities_alone_is_refused(monkeypatch):
     m = ld.library.four_bar()
-    m.add_constraint("follow", ld.VelocityRelation(formula="a - b", speeds={"a": "A", "b": "D"}))
+    m.add_constraint("follow", ld.constraints.VelocityRelation(formula="a - b", speeds={"a": "A", "b": "D"}))
     system = m.compile()
     monkeypatch.setattr(momentum, "is_large", lambda system: True)
     assert "velocities only" in ld.Momentum().supports(system)

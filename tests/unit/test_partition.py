@@ -178,7 +178,7 @@ def rolling_ball() -> ld.Mechanism:
     ball = m.add_body("ball", ld.Inertia.sphere(mass=2.0, radius=0.1, at=(0, 0, 0.1)))
     m.add_joint("J", ld.Free(), m.ground, ball, at=(0, 0, 0.1))
     plane = {"on": "ground", "body": "ball", "normal": (0, 0, 1), "through": (0, 0, 0)}
-    m.add_constraint("floor", ld.Rolling(**plane, centre=(0, 0, 0.1), radius=0.1))
+    m.add_constraint("floor", ld.constraints.Rolling(**plane, centre=(0, 0, 0.1), radius=0.1))
     return m
 
 
@@ -300,7 +300,7 @@ def test_a_relation_that_is_not_affine_in_the_speeds_is_followed():
     m = ld.Mechanism("particle", gravity=(0, -9.81, 0))
     m.add_body("p", ld.Inertia.planar(mass=1.0, com=(0, 0, 0), izz=1.0))
     m.add_joint("P", ld.Planar(normal=(0, 0, 1)), m.ground, "p", at=(0, 0, 0))
-    m.add_constraint("c", ld.VelocityRelation(formula="x**2 + y**2 - 25", speeds={"x": "P.x", "y": "P.y"}))
+    m.add_constraint("c", ld.constraints.VelocityRelation(formula="x**2 + y**2 - 25", speeds={"x": "P.x", "y": "P.y"}))
     system = m.compile()
     state = system.state(v={"P.x": 4.0, "P.y": 3.0})
     run = ld.simulate(system, state, (0, 1), formulation="partition", rtol=1e-10, progress=False).raise_if_failed()
@@ -385,7 +385,12 @@ def test_adams_keeps_order_and_step_over_a_switch(looping, form):
     method = ld.Partition(candidates=["a1", "a3"], form=form)
     errors = []
     for step in (5e-4, 2.5e-4, 1.25e-4):
-        options = {"formulation": method, "integrator": ld.ABM(step=step), "progress": False, "t_eval": [2.0]}
+        options = {
+            "formulation": method,
+            "integrator": ld.integrators.ABM(step=step),
+            "progress": False,
+            "t_eval": [2.0],
+        }
         run = ld.simulate(system, state, (0, 2), **options).raise_if_failed()
         assert len(run.events) == 4
         steps = round(2 / step)
@@ -393,7 +398,7 @@ def test_adams_keeps_order_and_step_over_a_switch(looping, form):
         # two a step, two more in each of the three first ones, one at the start
         assert run.statistics.evaluations == 2 * steps + 7
         errors.append(np.abs(run.path.q[-1] - reference.path.q[-1]).max())
-        anew = ld.simulate(system, state, (0, 2), events=[ld.At(e.t, "anew") for e in run.events], **options)
+        anew = ld.simulate(system, state, (0, 2), events=[ld.events.At(e.t, "anew") for e in run.events], **options)
         assert anew.statistics.evaluations >= run.statistics.evaluations + 4 * 6
     orders = np.log2(np.array(errors[:-1]) / errors[1:])
     assert (orders > 3.8).all()
@@ -433,7 +438,7 @@ def test_an_interrupted_run_with_switches_goes_on_with_its_coordinates(looping, 
     np.testing.assert_allclose(again.path.q, whole.path.q, atol=1e-10)
 
 
-@pytest.mark.parametrize("integrator", ["stiff", ld.GeneralizedAlpha(step=1e-3)])
+@pytest.mark.parametrize("integrator", ["stiff", ld.integrators.GeneralizedAlpha(step=1e-3)])
 def test_integrators_in_python_drive_it_too(integrator):
     system = ld.library.four_bar().compile()
     state = ld.assemble(system, v={"A": 1.0})
@@ -449,7 +454,7 @@ def test_user_functions_in_python_are_called():
     def push(t, q, v, out):
         out[0] += 3.0 * np.sin(t)
 
-    m.add_force(ld.UserForce(function=push))
+    m.add_force(ld.forces.UserForce(function=push))
     system = m.compile()
     state = ld.assemble(system, v={"A": 1.0})
     state = ld.State(0.4, state.q, state.v)

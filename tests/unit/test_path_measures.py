@@ -11,13 +11,14 @@ from loopdyn.results.run import Trajectory, measure
 def related() -> ld.Mechanism:
     """A loop on a moving base with all kinds of relations between coordinates."""
     m = loop_with("cylindrical")
-    m.add_constraint("gear", ld.Coupler(terms={"K.angle": 0.3, "U1.1": 1.0, "U3.2": -0.4}, offset=0.1))
+    m.add_constraint("gear", ld.constraints.Coupler(terms={"K.angle": 0.3, "U1.1": 1.0, "U3.2": -0.4}, offset=0.1))
     m.add_constraint(
-        "curve", ld.Relation(formula="s - 0.2*sin(a) - 0.1*sin(t)", coordinates={"s": "K.slide", "a": "U1.2"})
+        "curve",
+        ld.constraints.Relation(formula="s - 0.2*sin(a) - 0.1*sin(t)", coordinates={"s": "K.slide", "a": "U1.2"}),
     )
     m.add_constraint(
         "blade",
-        ld.VelocityRelation(
+        ld.constraints.VelocityRelation(
             formula="w*cos(a) - 2*u - 0.1*t", speeds={"w": "K.angle", "u": "U1.1"}, coordinates={"a": "U3.1"}
         ),
     )
@@ -31,7 +32,9 @@ def related() -> ld.Mechanism:
 
 def of_user() -> ld.Mechanism:
     m = ld.library.four_bar()
-    rows = ld.UserConstraint(function=lambda t, q: [q[0] ** 2 - 0.3 * q[1] - t, q[1] * q[2]], rows=("a", "b"))
+    rows = ld.constraints.UserConstraint(
+        function=lambda t, q: [q[0] ** 2 - 0.3 * q[1] - t, q[1] * q[2]], rows=("a", "b")
+    )
     m.add_constraint("own", rows)
     return m
 

@@ -53,7 +53,7 @@ def test_single_coordinates_are_chosen_by_name(run):
     (ax,) = RunPlots(run).accelerations("D", "A").axes
     assert [line.get_label() for line in ax.lines] == ["D", "A"]
     assert ax.get_ylabel() == "rad/s²"
-    with pytest.raises(ld.ModelError, match="no 'Q'"):
+    with pytest.raises(ld.errors.ModelError, match="no 'Q'"):
         RunPlots(run).coordinates("Q")
 
 
@@ -67,7 +67,7 @@ def test_undetermined_components_of_reactions_are_hatched(run):
     assert "rocker" in figure.get_suptitle()
     assert [ax.get_ylabel() for ax in figure.axes] == ["N", "N m"]
     assert legends_are_beside_the_data(figure)
-    with pytest.raises(ld.ModelError, match="no joint 'X'"):
+    with pytest.raises(ld.errors.ModelError, match="no joint 'X'"):
         RunPlots(run).reactions("X")
 
 
@@ -93,7 +93,7 @@ def test_the_phase_portrait_is_speed_over_coordinate(run):
     t = run.data["time"].values
     np.testing.assert_allclose(ax.lines[0].get_xdata(), 0.9 * np.sin(np.pi * t), atol=1e-12)
     np.testing.assert_allclose(ax.lines[0].get_ydata(), 0.9 * np.pi * np.cos(np.pi * t), atol=1e-12)
-    with pytest.raises(ld.ModelError, match=r"S1\.w"):
+    with pytest.raises(ld.errors.ModelError, match=r"S1\.w"):
         RunPlots(sweeps.platform()).phase("S1.w")
 
 

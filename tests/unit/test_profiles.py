@@ -248,15 +248,15 @@ def test_what_is_wrong_with_a_profile_is_said_with_its_line(text, said, tmp_path
     m.save(file)
     file.write_text(file.read_text().replace("0.25", text))
     line = next(n for n, x in enumerate(file.read_text().splitlines(), 1) if "turn" in x)
-    with pytest.raises(ld.ModelError) as error:
+    with pytest.raises(ld.errors.ModelError) as error:
         ld.load(file).compile()
     assert f"arm.yaml:{line}: driver 'turn'" in str(error.value)
     assert said in str(error.value)
 
 
 def test_a_profile_where_time_is_not_known_is_refused():
-    with pytest.raises(ld.ModelError, match="expected a number"):
-        ld.Coupler(terms={"A": 1}, offset=profiles.Harmonic(distance=1, time=1))
+    with pytest.raises(ld.errors.ModelError, match="expected a number"):
+        ld.constraints.Coupler(terms={"A": 1}, offset=profiles.Harmonic(distance=1, time=1))
 
 
 # ------------------------------------------------------------------------------------------- runs over corners

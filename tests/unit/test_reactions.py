@@ -29,13 +29,13 @@ def table(mechanism: str, name: str) -> dict[str, np.ndarray]:
     return {column: data[column] for column in data.dtype.names}
 
 
-def plane_force(r: ld.Reactions, joint: str, angle: float = 0.0) -> np.ndarray:
+def plane_force(r: ld.results.Reactions, joint: str, angle: float = 0.0) -> np.ndarray:
     """Force in the plane, in world axes, where the parent has turned by `angle` since the reference pose."""
     wrench = r[joint]
     return turn((0, 0, 1), angle)[:2, :2] @ [wrench["fx"], wrench["fy"]]
 
 
-def loads(system: ld.System, state: ld.State, formulation: str = "oracle", **options: object) -> ld.Reactions:
+def loads(system: ld.System, state: ld.State, formulation: str = "oracle", **options: object) -> ld.results.Reactions:
     return reactions(system, state, ld.accelerations(system, state, formulation), **options)
 
 
@@ -111,7 +111,7 @@ def test_motor_and_spring_loads_are_not_part_of_the_reaction():
     m.add_body("wheel", ld.Inertia.cylinder(mass=2.0, radius=0.2, length=0.1, axis=(0, 0, 1)))
     m.add_joint("A", PIN, "ground", "wheel", at=(0, 0, 0))
     m.add_motor("motor", "A", torque=3.0)
-    m.add_force(ld.JointSpring(joint="A", stiffness=5.0, rest=0.0))
+    m.add_force(ld.forces.JointSpring(joint="A", stiffness=5.0, rest=0.0))
     system = m.compile()
     r = loads(system, system.state(q={"A": 0.4}))
     np.testing.assert_allclose(r.wrench[0], [0, 0, 0, 0, 2.0 * G, 0], atol=1e-12)
@@ -124,7 +124,7 @@ def test_joint_spring_beyond_half_a_turn_leaves_the_reaction_of_the_pin_right(tu
     m = ld.Mechanism("wound", gravity=(0, -G, 0))
     m.add_body("arm", ld.Inertia.rod(mass=1.2, start=(0.5, 0.2, 0), end=(1.3, 0.2, 0), radius=0.01))
     m.add_joint("A", PIN, "ground", "arm", at=(0.5, 0.2, 0))
-    m.add_force(ld.JointSpring(joint="A", stiffness=5.0, rest=0.0))
+    m.add_force(ld.forces.JointSpring(joint="A", stiffness=5.0, rest=0.0))
     system = m.compile()
     q = 1.1 + 2 * np.pi * turns
     state = system.state(q={"A": q}, v={"A": 0.7})
@@ -161,7 +161,7 @@ def test_user_force_counts_as_a_load_of_its_joint():
     plain = ld.library.slider_crank()
     with_motor, with_user = plain.model_copy(deep=True), plain.model_copy(deep=True)
     with_motor.add_motor("drive", "A", torque="1.3*cos(t) - 0.2*speed")
-    with_user.add_force(ld.UserForce(function=twist))
+    with_user.add_force(ld.forces.UserForce(function=twist))
     found = []
     for m in (with_motor, with_user):
         system = m.compile(cuts=["D"])
@@ -175,7 +175,7 @@ def test_user_force_counts_as_a_load_of_its_joint():
 # ------------------------------------------------------------------------------------------- whatever was cut
 
 
-def by_joint(r: ld.Reactions) -> dict[str, np.ndarray]:
+def by_joint(r: ld.results.Reactions) -> dict[str, np.ndarray]:
     return dict(zip(r.joints, r.wrench, strict=True))
 
 
@@ -244,7 +244,7 @@ def test_forces_and_moments_on_each_body_make_its_momentum_change(seed):
 # ------------------------------------------------------------------------- statically indeterminate: shared out
 
 
-def door(compliance: dict | None = None) -> ld.Reactions:
+def door(compliance: dict | None = None) -> ld.results.Reactions:
     """Weight 20 kg, 0.5 m from two hinges on the z axis, at z = 0 and z = 2; its centre at half height."""
     m = ld.Mechanism("door", gravity=(0, 0, -G))
     m.add_body("door", ld.Inertia.box(mass=20.0, size=(1.0, 0.05, 2.0), at=(0.5, 0, 1.0)))
@@ -363,9 +363,9 @@ def test_forces_scale_with_the_units_of_length(scale):
 
 
 def test_unknown_joint_and_bad_compliance_are_refused_in_words():
-    with pytest.raises(ld.ModelError, match="no joint 'lo'"):
+    with pytest.raises(ld.errors.ModelError, match="no joint 'lo'"):
         door({"lo": 1.0})
-    with pytest.raises(ld.ModelError, match="not positive"):
+    with pytest.raises(ld.errors.ModelError, match="not positive"):
         door({"low": -1.0})
 
 
@@ -417,10 +417,10 @@ def test_loads_of_constraints_have_labels_by_one_rule():
     m.add_joint("A", ld.Revolute(axis=(0, 0, 1)), m.ground, "a", at=(0, 0, 0))
     m.add_joint("B", ld.Revolute(axis=(0, 0, 1)), m.ground, "b", at=(1, 0, 0))
     m.add_joint("C", ld.Planar(normal=(0, 0, 1)), m.ground, "c", at=(2, 0, 0))
-    m.add_constraint("rod", ld.Distance(body1="b", body2="c", point1=(1, 0.5, 0), point2=(2, 0.5, 0)))
-    m.add_constraint("gear", ld.Coupler(terms={"A": 1.0, "B": 2.0}))
-    m.add_constraint("own", ld.UserConstraint(function=lambda t, q: [q[2]], rows=("row",)))
-    m.add_constraint("two", ld.UserConstraint(function=lambda t, q: [q[0], q[3]], rows=("one", "other")))
+    m.add_constraint("rod", ld.constraints.Distance(body1="b", body2="c", point1=(1, 0.5, 0), point2=(2, 0.5, 0)))
+    m.add_constraint("gear", ld.constraints.Coupler(terms={"A": 1.0, "B": 2.0}))
+    m.add_constraint("own", ld.constraints.UserConstraint(function=lambda t, q: [q[2]], rows=("row",)))
+    m.add_constraint("two", ld.constraints.UserConstraint(function=lambda t, q: [q[0], q[3]], rows=("one", "other")))
     expected = {"rod", "gear", "own", "two.one", "two.other"}
     system = m.compile(cuts=[])
     state = ld.assemble(system)
@@ -435,7 +435,7 @@ def test_the_rod_of_a_pendulum_is_labelled_by_its_name_in_a_run():
     m = ld.Mechanism("pendulum", gravity=(0, -10, 0))
     m.add_body("bob", ld.Inertia.sphere(mass=2.0, radius=0.1, at=(0, -1, 0)))
     m.add_joint("T", ld.Translational(), m.ground, "bob", at=(0, -1, 0))
-    m.add_constraint("rod", ld.Distance(body1="ground", body2="bob", point1=(0, 0, 0), point2=(0, -1, 0)))
+    m.add_constraint("rod", ld.constraints.Distance(body1="ground", body2="bob", point1=(0, 0, 0), point2=(0, -1, 0)))
     system = m.compile()
     run = ld.simulate(system, ld.assemble(system), (0, 0.1), t_eval=[0, 0.1], progress=False)
     load = run.data["constraint_load"].sel(constraint="rod").values

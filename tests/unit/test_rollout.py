@@ -115,7 +115,7 @@ def loaded_four_bar():
     del m.bodies["coupler"]
     m.add_body("coupler", ld.Inertia.rod("heavy", (0, "crank", 0), (1, "crank", 0), radius=0.02))
     m.joints["A"] = m.joints["A"].model_copy(update={"armature": "rotor"})
-    m.add_force(ld.JointSpring(joint="D", stiffness="stiff", rest="rest", damping="loss"), "spring")
+    m.add_force(ld.forces.JointSpring(joint="D", stiffness="stiff", rest="rest", damping="loss"), "spring")
     m.add_motor("motor", "A", torque="torque*sin(3*t)")
     return m
 
@@ -172,7 +172,7 @@ def test_warnings_about_parameters_name_a_sample(four_bar, states):
 def with_motor(law, units=None):
     m = ld.library.four_bar()
     m.add_motor("motor", "A", torque=law)
-    m.add_force(ld.AppliedForce(body="rocker", at=(1, 0.3, 0), force=(0, 0, 0)), "push")
+    m.add_force(ld.forces.AppliedForce(body="rocker", at=(1, 0.3, 0), force=(0, 0, 0)), "push")
     return m
 
 
@@ -188,9 +188,9 @@ def test_inputs_are_tables_of_time(interpolation, monkeypatch):
     assert calls == []
     assert set(found["status"].values) == {"finished"}
     for k, values in enumerate(torques):
-        m = with_motor(ld.Table(of="t", points=list(zip(t, values, strict=True)), interpolation=interpolation))
-        push = ld.Table(of="t", points=list(zip(t, np.sin(9.0 * t), strict=True)))
-        m.forces["push"] = ld.AppliedForce(body="rocker", at=(1, 0.3, 0), force=(0, push, 0))
+        m = with_motor(ld.forces.Table(of="t", points=list(zip(t, values, strict=True)), interpolation=interpolation))
+        push = ld.forces.Table(of="t", points=list(zip(t, np.sin(9.0 * t), strict=True)))
+        m.forces["push"] = ld.forces.AppliedForce(body="rocker", at=(1, 0.3, 0), force=(0, push, 0))
         other = m.compile()
         run = simulated(other, ld.assemble(other))
         np.testing.assert_allclose(found["q"][k], run.path.q, rtol=0, atol=1e-12)
@@ -348,7 +348,7 @@ def test_states_of_another_structure_are_refused(four_bar, states):
 
 def test_python_functions_are_refused_in_words():
     m = ld.library.four_bar()
-    m.add_force(ld.UserForce(function=lambda t, q, v: np.zeros(3)), "mine")
+    m.add_force(ld.forces.UserForce(function=lambda t, q, v: np.zeros(3)), "mine")
     with pytest.raises(ld.LoopdynError, match="'mine' is a Python function"):
         rolled(m.compile(), None)
 

@@ -136,14 +136,14 @@ def test_bodies_that_hang_on_nothing_are_noted_together():
     m.add_joint("AB", ld.Revolute(axis=(0, 0, 1)), "a", "b", at=(0, 5, 0))
     with pytest.warns(ld.LoopdynWarning, match="bodies 'a', 'b' are not connected to 'ground'"):
         m.compile()
-    m.add_constraint("rod", ld.Distance(body1="link2", body2="a", point1=(3, 0, 0), point2=(0, 5, 0)))
+    m.add_constraint("rod", ld.constraints.Distance(body1="link2", body2="a", point1=(3, 0, 0), point2=(0, 5, 0)))
     assert m.compile().warnings == ()
 
 
 def test_a_body_held_by_a_bushing_or_pushed_by_a_force_is_meant():
     m = arm()
     m.add_body("engine", ld.Inertia.sphere(mass=1, radius=0.1))
-    m.add_force(ld.Bushing(body1="ground", body2="engine", at=(0, 0, 0), stiffness=(1e5, 1e5, 1e5)))
+    m.add_force(ld.forces.Bushing(body1="ground", body2="engine", at=(0, 0, 0), stiffness=(1e5, 1e5, 1e5)))
     assert m.compile().warnings == ()
 
 
@@ -183,5 +183,5 @@ def test_a_number_of_numpy_in_a_formula_is_a_number():
     x = np.float64(0.5)
     m = ld.Mechanism("m", parameters={"a": f"2*{x!r}", "b": "-np.float32(3.0) + numpy.int64(1)"})
     assert m.resolver().parameters == {"a": 1.0, "b": -2.0}
-    with pytest.raises(ld.ModelError, match="a dot after a name"):
+    with pytest.raises(ld.errors.ModelError, match="a dot after a name"):
         ld.Mechanism("m", parameters={"a": "np.sin(1.0)"}).resolver()

@@ -135,7 +135,7 @@ def test_tables_that_are_motions_stay_c2_cubics():
     m = ld.Mechanism("driven")
     m.add_body("mass", ld.Inertia.sphere(mass=1, radius=0.1))
     m.add_joint("S", ld.Prismatic(axis=(1, 0, 0)), m.ground, "mass", at=(0, 0, 0))
-    m.add_driver("d", "S", ld.Table(points=list(zip(t, np.sin(t), strict=True))))
+    m.add_driver("d", "S", ld.forces.Table(points=list(zip(t, np.sin(t), strict=True))))
     system = m.compile()
     for x in np.linspace(1.0, 5.0, 41):
         state = system.state(q={"S": np.sin(x)}, v={"S": np.cos(x)}, t=x)
@@ -149,7 +149,7 @@ def test_a_motion_by_a_table_is_not_held_and_not_linear():
     ):
         m = ld.library.pendulum()
         m.add_driver("d", "A", {"points": [[0, 0], [1, 1]], **options})
-        with pytest.raises(ld.ModelError, match=words):
+        with pytest.raises(ld.errors.ModelError, match=words):
             m.compile()
 
 
@@ -162,7 +162,7 @@ def test_loads_of_inverse_dynamics_become_cubic_tables():
 
 def test_a_drive_beyond_a_table_that_must_not_be_left_is_refused():
     system = ld.library.four_bar().compile()
-    law = ld.Table(points=[(0, 0), (1, 1)], outside="error")
+    law = ld.forces.Table(points=[(0, 0), (1, 1)], outside="error")
     with pytest.raises(ld.LoopdynError, match=r"motion of 'A': its table of t goes from 0 to 1 and is left"):
         ld.drive(system, "A", law, times=(0, 2))
 
@@ -212,7 +212,8 @@ def test_corners_are_met_whatever_the_variable_is():
             points = [[100 + x, y] for x, y in SPRING]
             law = {"of": "length", "points": points, "interpolation": "linear"}
             m.add_force(
-                ld.Actuator(body1="ground", body2="mass", point1=(-100, 0, 0), point2=(0, 0, 0), force=law), "work"
+                ld.forces.Actuator(body1="ground", body2="mass", point1=(-100, 0, 0), point2=(0, 0, 0), force=law),
+                "work",
             )
         else:
             m.add_motor("work", "S", force=table(SPRING, interpolation="linear"))
@@ -276,7 +277,7 @@ def test_a_run_within_its_tables_says_nothing():
 def test_a_mechanism_that_rests_at_a_corner_is_not_started_anew_all_the_time():
     system = slide(table([[-10, 40], [0, 0], [10, -80]], interpolation="linear"))
     m = system.mechanism.model_copy(deep=True)
-    m.add_force(ld.JointFriction(joint="S", viscous=0.2), "damper")
+    m.add_force(ld.forces.JointFriction(joint="S", viscous=0.2), "damper")
     system = m.compile()
     run = ld.simulate(system, system.state(q={"S": 5e-3}), (0, 5.0), progress=False)
     assert run.status == "finished"
@@ -304,5 +305,5 @@ def test_the_options_of_a_table_are_read_from_files_and_written(tmp_path):
     system.mechanism.save(tmp_path / "m.yaml")
     again = ld.load(tmp_path / "m.yaml").forces["work"].force
     assert (again.interpolation, again.outside) == ("linear", "error")
-    with pytest.raises(ld.ModelError, match="interpolation"):
-        ld.Table(points=[(0, 0), (1, 1)], interpolation="linaer")
+    with pytest.raises(ld.errors.ModelError, match="interpolation"):
+        ld.forces.Table(points=[(0, 0), (1, 1)], interpolation="linaer")

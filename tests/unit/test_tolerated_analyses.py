@@ -41,7 +41,7 @@ def four_bar(right):
     )
     m = ld.read_urdf(text).mechanism
     m.gravity = (0, -9.81, 0)
-    m.add_force(ld.JointSpring(joint="A", stiffness=5.0, rest=0.2), "spring")
+    m.add_force(ld.forces.JointSpring(joint="A", stiffness=5.0, rest=0.2), "spring")
     return m.compile()
 
 
@@ -205,7 +205,7 @@ def test_a_report_and_variants_take_a_tolerance(both, tmp_path):
     assert found.failed == ()
     page = ld.report(m, tmp_path / "page.html", time=0.05, turn="A", variants=found, **options).read_text()
     assert page.count("left open within the tolerance") >= 2  # of mobility and of the drive
-    with pytest.raises(ld.AssemblyError, match="contradict each other"):
+    with pytest.raises(ld.errors.AssemblyError, match="contradict each other"):
         ld.report(m, tmp_path / "page.html", time=0.05)
 
 

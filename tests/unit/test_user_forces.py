@@ -9,11 +9,11 @@ from loopdyn.loops.elimination import layout
 CALLING = ("auto", "graph", "relative", "partition", "oracle", "absolute")
 
 
-def torque(size: float) -> ld.UserForce:
+def torque(size: float) -> ld.forces.UserForce:
     def push(t, q, v, out):
         out[0] += size
 
-    return ld.UserForce(function=push)
+    return ld.forces.UserForce(function=push)
 
 
 def pushed_four_bar(by_function: bool) -> ld.System:
@@ -75,7 +75,7 @@ def test_a_constant_that_changes_between_calls_is_seen():
         out[0] += size[0]
 
     m = ld.library.four_bar()
-    m.add_force(ld.UserForce(function=push), "push")
+    m.add_force(ld.forces.UserForce(function=push), "push")
     system = m.compile()
     state = ld.assemble(system)
     solve = ld.prepare(system, "auto", state)

@@ -69,7 +69,7 @@ def test_a_value_that_is_not_finite_fails_alone(tmp_path, value):
     found = ld.variants(rod(), file, END, progress=False)
     assert [v.name for v in found.failed] == ["wrong"]
     assert "finite" in found["wrong"].why
-    with pytest.raises(ld.ModelError, match="finite"):
+    with pytest.raises(ld.errors.ModelError, match="finite"):
         rod().with_(length=float(value))
 
 

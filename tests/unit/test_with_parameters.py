@@ -47,7 +47,7 @@ def answer(compiled):
     """Numbers of a system, or the words in which it is refused."""
     try:
         return numbers_of(compiled())
-    except ld.ModelError as error:
+    except ld.errors.ModelError as error:
         return sorted(p.message for p in error.problems)
 
 
@@ -83,13 +83,15 @@ def test_library_mechanisms_with_other_parameters_are_those_of_a_full_compilatio
 def test_a_model_of_everything_in_mm_degrees_and_g(cuts):
     m, rng = everything(), np.random.default_rng(1)
     m.parameters = {**m.parameters, "top": 100.0, "share": 0.3, "still": 0.0}
-    pulse = ld.Table(of="t", points=[(0, 0), ("share", "top"), (1, 0)])
-    m.forces["push"] = ld.AppliedForce(body="rod", at=(0, 0, 0), force=(0, "share*sin(t)", pulse), axes="body")
+    pulse = ld.forces.Table(of="t", points=[(0, 0), ("share", "top"), (1, 0)])
+    m.forces["push"] = ld.forces.AppliedForce(body="rod", at=(0, 0, 0), force=(0, "share*sin(t)", pulse), axes="body")
     for name, x in (("knee", "top"), ("foot", "top/2")):
         m.add_body(name, ld.Inertia.rod(mass="share", start=(0, 0, 0), end=(0, x, "still"), radius=4))
     m.add_joint("K", ld.Revolute(axis=(0, "share", 1)), m.ground, "knee", at=(0, 0, "-still"), armature="50*share")
     m.add_joint("F", ld.Universal(axis1=(1, 0, 0), axis2=(0, 1, 0)), "knee", "foot", at=(0, "top", 0))
-    m.add_constraint("rod", ld.Distance(body1="foot", point1=(0, 10, 0), body2="ground", point2=("2*top", 1, 0)))
+    m.add_constraint(
+        "rod", ld.constraints.Distance(body1="foot", point1=(0, 10, 0), body2="ground", point2=("2*top", 1, 0))
+    )
     m.add_driver("turn", "K", ld.profiles.Cycloidal(distance="10*share", time="share"))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -124,7 +126,7 @@ def test_numbers_that_change_the_structure_are_noticed(change, names):
         m.add_joint(name, ld.Revolute(axis=axis), bodies[k], bodies[(k + 1) % 4], at=at, **more)
     m.add_motor("motor", "C", torque="sin(t)*position**power")
     m.add_motor("other", "B", torque="-position")
-    m.add_force(ld.JointSpring(joint="D", stiffness=1.0), "s4")
+    m.add_force(ld.forces.JointSpring(joint="D", stiffness=1.0), "s4")
     system = m.compile()
     found = system.with_parameters(**change)
     assert numbers_of(found) == in_full(m, change)
@@ -205,9 +207,9 @@ def test_parameters_add_up():
 def test_a_wrong_value_is_refused_in_the_words_of_compile(parameters, words):
     m = ld.library.four_bar()
     system = m.compile()
-    with pytest.raises(ld.ModelError) as found:
+    with pytest.raises(ld.errors.ModelError) as found:
         system.with_parameters(**parameters)
-    with pytest.raises(ld.ModelError) as expected:
+    with pytest.raises(ld.errors.ModelError) as expected:
         build(m.with_(**parameters))
     assert str(found.value) == str(expected.value)
     assert words in str(found.value)
@@ -217,7 +219,7 @@ def test_an_axis_of_length_zero_is_refused():
     m = ld.Mechanism("m", parameters={"x": 1.0})
     m.add_body("b", ld.Inertia.sphere(1.0, 0.1))
     m.add_joint("A", ld.Revolute(axis=(0, 0, "x")), m.ground, "b", at=(1, 0, 0))
-    with pytest.raises(ld.ModelError, match="length zero"):
+    with pytest.raises(ld.errors.ModelError, match="length zero"):
         m.compile().with_parameters(x=0.0)
 
 
@@ -225,7 +227,7 @@ def test_a_mechanism_changed_after_it_was_compiled_is_noticed():
     m = ld.library.four_bar()
     system = m.compile()
     m.bodies["crank"] = ld.Body(mass=2.0, com=(0, 0, 0))
-    with pytest.raises(ld.ModelError, match="changed after it was compiled"):
+    with pytest.raises(ld.errors.ModelError, match="changed after it was compiled"):
         system.with_parameters(crank=0.31)
     other = m.with_(crank=0.31)
     assert numbers_of(other.compile()) == numbers_of(build(other))
@@ -295,11 +297,11 @@ def test_free_bodies_and_cuts_stay():
 
 
 def test_names_are_found_in_all_formulas_of_a_part():
-    table = ld.Table(of="t", points=[(0, "a + b"), ("c", 1)])
-    motor = ld.Motor(joint="J", torque=table)
+    table = ld.forces.Table(of="t", points=[(0, "a + b"), ("c", 1)])
+    motor = ld.forces.Motor(joint="J", torque=table)
     assert variation.names_in(motor) >= {"a", "b", "c"}
     profile = ld.profiles.Cycloidal(distance="d*f", time=1.0)
-    assert variation.names_in(ld.Driver(joint="J", motion=profile)) >= {"d", "f"}
+    assert variation.names_in(ld.constraints.Driver(joint="J", motion=profile)) >= {"d", "f"}
 
 
 def test_warnings_are_those_of_the_new_numbers():

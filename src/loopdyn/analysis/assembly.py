@@ -48,7 +48,7 @@ from loopdyn.tree.functions import (
     body_motion,
     difference,
     increment,
-    mass_matrix,
+    open_tree_mass_matrix,
     terms,
 )
 
@@ -323,7 +323,7 @@ def _nearest(
     system: System, start: State, targets: Sequence[Target], closures: Sequence[FoundPose], starts: str
 ) -> tuple[State, str]:
     """Nearest of several closures to the start, in the mass metric."""
-    M = mass_matrix(system, start)
+    M = open_tree_mass_matrix(system, start)
 
     def distance(found: FoundPose) -> float:
         x = difference(system, start.q, found.pose.q)

@@ -22,7 +22,15 @@ from loopdyn.loops.free_bodies import free_state, free_system, joint_loads
 from loopdyn.loops.rank import decide
 from loopdyn.loops.reactions import Reactions, distribute
 from loopdyn.system.system import State, System
-from loopdyn.tree.functions import Motion, body_jacobian, body_motion, energy, mass_matrix, measured_coordinates, terms
+from loopdyn.tree.functions import (
+    Motion,
+    body_motion,
+    energy,
+    measured_coordinates,
+    open_tree_body_jacobian,
+    open_tree_mass_matrix,
+    terms,
+)
 
 Array = NDArray[np.float64]
 
@@ -106,7 +114,7 @@ def reconnect(system: System, state: State, other: System) -> Change:
     before = energy(system, state).kinetic
     p = _momentum(system, state, other, pose)
     # not loops.projection.nearest_speeds: momenta are given here, not speeds, which bodies without inertia do not have
-    M, after = mass_matrix(other, pose), pose
+    M, after = open_tree_mass_matrix(other, pose), pose
     for _ in range(1 if other.affine else NEWTON):
         now, rank = terms(other, after), decide(other, after).count
         v = solve_dense(M, p, now.J, -now.phi_t, other.speed_units, other.row_units, rank).a
@@ -139,7 +147,7 @@ def _momentum(system: System, state: State, other: System, pose: State) -> Array
     """Generalised momentum of the bodies' current velocities in the coordinates of `other`."""
     free = free_system(system)
     there = free_state(system, body_motion(system, state))
-    per_body = mass_matrix(free, there) @ there.v
+    per_body = open_tree_mass_matrix(free, there) @ there.v
     p = np.zeros(other.nv)
     motion = body_motion(system, state)
     row = {name: k for k, name in enumerate(motion.bodies)}
@@ -148,7 +156,7 @@ def _momentum(system: System, state: State, other: System, pose: State) -> Array
             name = free.bodies[j.body]
             R = motion.rotation[row[name]]
             spin, push = R @ per_body[j.v0 : j.v0 + 3], R @ per_body[j.v0 + 3 : j.v0 + 6]
-            J = body_jacobian(other, pose, name)
+            J = open_tree_body_jacobian(other, pose, name)
             p += J[:3].T @ spin + J[3:].T @ push
     p += other.model.armature * _speeds_of_rotors(system, state.v, other)
     return p
@@ -176,7 +184,7 @@ def _impulses(system: System, state: State, other: System, after: State) -> Reac
     v1 = free_state(other, body_motion(other, after))
     v0 = free_state(system, body_motion(system, state))
     before = _reordered(free_system(system), v0.v, free)
-    jump = mass_matrix(free, v1) @ (v1.v - before)  # in the bodies' own axes
+    jump = open_tree_mass_matrix(free, v1) @ (v1.v - before)  # in the bodies' own axes
     motion = body_motion(other, after)
     rotors = other.model.armature * (after.v - _speeds_of_rotors(system, state.v, other))
     jump += joint_loads(other, free, motion) @ rotors  # torques on rotors act between the bodies of their joints

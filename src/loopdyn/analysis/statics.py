@@ -34,7 +34,7 @@ from loopdyn.tree.functions import (
     difference,
     energy,
     increment,
-    inverse_dynamics,
+    open_tree_inverse_dynamics,
     terms,
 )
 from loopdyn.tree.tables import check_tables, table_variable
@@ -113,7 +113,7 @@ class Statics:
 
     def force(self, q: Array) -> Array:
         """Forces on the speeds at rest, in natural units."""
-        return -self.units * inverse_dynamics(self.system, self.state(q), self.still)
+        return -self.units * open_tree_inverse_dynamics(self.system, self.state(q), self.still)
 
     def push(self, q: Array) -> tuple[Array, Array]:
         """Reduced force g = N^T f, and N."""

@@ -75,11 +75,11 @@ class Uses:
         from loopdyn.loops.sparse_steps import sparse_rows
 
         system, state = self.system, self.state
-        ld.tree.forward_dynamics(system, state)
-        ld.tree.inverse_dynamics(system, state, np.zeros(system.nv))
+        ld.tree.open_tree_forward_dynamics(system, state)
+        ld.tree.open_tree_inverse_dynamics(system, state, np.zeros(system.nv))
         ld.tree.terms(system, state)
         sparse_rows(system, state)  # of large systems, and for idle bodies
-        ld.tree.body_jacobian(system, state, system.bodies[-1])
+        ld.tree.open_tree_body_jacobian(system, state, system.bodies[-1])
         ld.tree.energy(system, state)
         ld.tree.body_motion(system, state)
         ld.tree.increment(system, state.q, state.v)
@@ -96,7 +96,7 @@ class Uses:
     def springs(self) -> None:
         """Forces on joints, and all results of a run."""
         m = ld.library.four_bar()
-        m.add_force(ld.JointSpring(joint="A", stiffness=1.0, damping=0.1), "spring")
+        m.add_force(ld.forces.JointSpring(joint="A", stiffness=1.0, damping=0.1), "spring")
         sprung = m.compile()
         at = sprung.state()
         ld.reactions(sprung, at)
@@ -136,9 +136,10 @@ def uses() -> dict[str, Callable[[], object]]:
         "springs": on.springs,
         "trees": on.trees,
         "drive and statics": on.statics,
-        "events": lambda: run(events=[ld.Crossing("a", coordinates={"a": "A"})]),
+        "events": lambda: run(events=[ld.events.Crossing("a", coordinates={"a": "A"})]),
         "fixed steps": lambda: [
-            run(integrator=each) for each in (ld.RK4(0.01), ld.ABM(0.01), ld.GeneralizedAlpha(0.01))
+            run(integrator=each)
+            for each in (ld.integrators.RK4(0.01), ld.integrators.ABM(0.01), ld.integrators.GeneralizedAlpha(0.01))
         ],
     }
 

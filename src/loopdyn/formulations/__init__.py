@@ -1,1 +1,8 @@
-"""Formulations of the equations of motion, one folder per paper, with one contract for all."""
+"""Formulations of the equations of motion, one folder per paper, with one contract for all.
+
+The public names are listed in ``__init__.pyi``.
+"""
+
+from loopdyn.public_names import offer
+
+__getattr__, __dir__, __all__ = offer(__name__, __file__)

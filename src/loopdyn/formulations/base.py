@@ -15,7 +15,7 @@
 7. Rank is decided in :mod:`loopdyn.loops.rank`; a solver receives the count and has no tolerance of its own.
 8. A singular body inertia is legal whenever M is positive definite on the null space of J.
 9. Reactions come from :mod:`loopdyn.loops.reactions`, whatever the formulation.
-10. It passes :func:`loopdyn.check_formulation`.
+10. It passes :func:`loopdyn.formulations.check_formulation`.
 
 No code outside a formulation's own module or folder checks the class of a solver: only this contract may be used.
 """

@@ -1,6 +1,6 @@
 """Joint types, one file each; `dispatch.py` lists them and chooses among them by code."""
 
-from loopdyn.joints.base import Frame, Joint, Rotation, RotationField
+from loopdyn.joints.base import Frame, Joint, Rebound, Rotation
 from loopdyn.joints.cylindrical import Cylindrical
 from loopdyn.joints.free import Free
 from loopdyn.joints.helical import Helical
@@ -20,9 +20,9 @@ __all__ = [
     "Joint",
     "Planar",
     "Prismatic",
+    "Rebound",
     "Revolute",
     "Rotation",
-    "RotationField",
     "Spherical",
     "Translational",
     "Universal",

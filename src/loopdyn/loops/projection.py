@@ -20,7 +20,7 @@ from loopdyn.loops.continuation import Rule, close, largest
 from loopdyn.loops.sparse_steps import OwnRow, SparseRows, sparse_rows, takes_sparse_steps
 from loopdyn.system.system import State, System
 from loopdyn.thresholds import DEPENDENT
-from loopdyn.tree.functions import Terms, constraint_equations, difference, increment, mass_matrix, terms
+from loopdyn.tree.functions import Terms, constraint_equations, difference, increment, open_tree_mass_matrix, terms
 
 Array = NDArray[np.float64]
 
@@ -112,7 +112,7 @@ class Loops:
             r = r if given is None else r + J @ given
             L = np.diag(1.0 / self.units[free])
             if self.mass_metric:
-                L = metric(mass_matrix(self.system, self.state(q))[np.ix_(free, free)])
+                L = metric(open_tree_mass_matrix(self.system, self.state(q))[np.ix_(free, free)])
             x[free] = smallest_step(J[:, free], r, L, self.rank) / self.units[free]
         return x
 

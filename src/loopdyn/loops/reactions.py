@@ -30,7 +30,7 @@ from loopdyn.loops.reactions_along import States, checked_length, reactions_alon
 from loopdyn.loops.reactions_balance import LOST, Balance, balance_of, least_part
 from loopdyn.quantities.wording import nearest
 from loopdyn.system.system import JointData, State, System
-from loopdyn.tree.functions import Motion, body_jacobian, body_motion
+from loopdyn.tree.functions import Motion, body_motion, open_tree_body_jacobian
 
 if TYPE_CHECKING:
     import xarray
@@ -106,7 +106,7 @@ def freedom_rate(system: System, state: State, motion: Motion, j: JointData, k: 
         moment = torque + np.cross(xM - motion.position[body], force)
         rate += sign * float(moment @ motion.angular_velocity[body] + force @ motion.velocity[body])
         if body >= system.n_bases:
-            J = body_jacobian(system, state, system.bodies[body])
+            J = open_tree_body_jacobian(system, state, system.bodies[body])
             row += sign * (moment @ J[:3] + force @ J[3:])
     return row, rate
 
@@ -147,7 +147,7 @@ def reactions(
     >>> import loopdyn as ld
     >>> system = ld.library.pendulum().compile()
     >>> state = system.state()
-    >>> r = reactions(system, state, ld.tree.forward_dynamics(system, state))
+    >>> r = reactions(system, state, ld.tree.open_tree_forward_dynamics(system, state))
     >>> bool(r.unique.all())
     True
     """

@@ -57,7 +57,7 @@ class PathReactions:
     ----------
     joints : tuple of str
     wrench : (n, joints, 6) array
-        As in :class:`loopdyn.Reactions`.
+        As in :class:`loopdyn.results.Reactions`.
     unique : (n, joints, 6) array of bool
     rows : tuple of str
         Labels of the rows of constraints and drivers.

@@ -270,7 +270,7 @@ class Mechanism(BaseModel):
 
         Examples
         --------
-        >>> from loopdyn import AppliedForce
+        >>> from loopdyn.forces import AppliedForce
         >>> m = Mechanism("m")
         >>> b = m.add_body("b", Inertia.sphere(mass=1.0, radius=0.1))
         >>> m.add_force(AppliedForce(body=b, force=(1, 0, 0), at=(0, 0, 0)))
@@ -304,7 +304,7 @@ class Mechanism(BaseModel):
 
         Examples
         --------
-        >>> from loopdyn import Coupler
+        >>> from loopdyn.constraints import Coupler
         >>> m = Mechanism("gears")
         >>> m.add_constraint("mesh", Coupler(terms={"A": 1.0, "B": 2.0}))
         'mesh'

@@ -39,7 +39,7 @@ def compare_runs(runs: Sequence[Run], names: Sequence[str] | None = None) -> xar
     >>> for length in (1.0, 1.1):
     ...     system = ld.library.pendulum().with_(length=length).compile()
     ...     runs.append(ld.simulate(system, ld.assemble(system), (0, 1), progress=False))
-    >>> ld.compare_runs(runs, ["short", "long"])["q"].dims
+    >>> ld.results.compare_runs(runs, ["short", "long"])["q"].dims
     ('run', 'time', 'coordinate')
     """
     import xarray as xr

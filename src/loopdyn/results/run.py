@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from loopdyn.engine import records as rec
-from loopdyn.errors import LoopdynError
+from loopdyn.errors import LoopdynError, RunError
 from loopdyn.files import write
 from loopdyn.loops.reactions_along import States, reactions_along
 from loopdyn.results.balancing import Counterweight
@@ -52,10 +52,6 @@ class Statistics:
     evaluations: int = 0
     seconds: float = 0.0
     integrating: float = 0.0  # without preparation; includes checks of outputs and events
-
-
-class RunError(LoopdynError):
-    """A run ended early."""
 
 
 @dataclass(frozen=True)

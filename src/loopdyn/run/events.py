@@ -7,8 +7,8 @@ An event is located on the dense output of a step; an event that changes the sta
 three successive samples approach zero and recede again, the extremum between them is located: so two crossings are
 found however short the time between them, as long as the function has only one extremum within three samples, at most
 0.4 of a step. A function that is smooth on the time scale of the motion has; one that oscillates faster than the
-mechanism moves needs shorter steps: ``ld.DOP853(longest=...)``. After an `action` a function is sampled again from the
-second sample on, 4 % of a step later.
+mechanism moves needs shorter steps: ``ld.integrators.DOP853(longest=...)``. After an `action` a function is sampled
+again from the second sample on, 4 % of a step later.
 """
 
 from __future__ import annotations
@@ -429,7 +429,9 @@ def watch(system: System, given: Iterable[Given], rank: int, first: State, end: 
             name = getattr(event, "__name__", "").strip("<>") or f"event {k + 1}"
             found.crossings.append(Watched(Crossing(event, name)))
         else:
-            raise LoopdynError(f"{event!r} is no event. Give ld.Crossing, ld.At, ld.Limits or a function f(t, q, v).")
+            raise LoopdynError(
+                f"{event!r} is no event. Give ld.events.Crossing, ld.events.At, ld.Limits or a function f(t, q, v)."
+            )
     found.times.sort(key=lambda e: e.t)
     return found
 

@@ -35,7 +35,7 @@ class Lock:
     Examples
     --------
     >>> import loopdyn as ld
-    >>> ld.At(0.5, "brake", action=ld.Lock("A")).action
+    >>> ld.events.At(0.5, "brake", action=ld.events.Lock("A")).action
     Lock(joint='A')
     """
 
@@ -120,7 +120,7 @@ def require_lockable(system: System, label: str) -> None:
 
 def _not_lockable(system: System, label: str) -> LoopdynError:
     known = [x for x in system.coordinates if x in system.speeds]
-    return LoopdynError(f"ld.Lock: there is no joint coordinate '{label}' to lock. {nearest(label, known)}")
+    return LoopdynError(f"ld.events.Lock: there is no joint coordinate '{label}' to lock. {nearest(label, known)}")
 
 
 def coordinate(system: System, state: State, label: str) -> float:
@@ -142,11 +142,11 @@ def _check_release(base: System, phase: Phase, name: str) -> None:
         return
     if name in m.joints and name not in phase.released:
         raise LoopdynError(
-            f"ld.Release: joint '{name}' is a tree joint, so its coordinates would be missing. Cut it from the start: "
-            f'compile(cuts=["{name}", ...]).'
+            f"ld.events.Release: joint '{name}' is a tree joint, so its coordinates would be missing. "
+            f'Cut it from the start: compile(cuts=["{name}", ...]).'
         )
     raise LoopdynError(
-        f"ld.Release: there is nothing called '{name}' to release. {nearest(name, [*phase.locks, *can])}"
+        f"ld.events.Release: there is nothing called '{name}' to release. {nearest(name, [*phase.locks, *can])}"
     )
 
 

@@ -78,7 +78,7 @@ def simulate(
         Method that computes accelerations.
     integrator : str or Integrator
         "auto" (DOP853, and Stiff from where stability limits its steps, see ``run.events``), "dop853", "dp5", "stiff",
-        or one with its options, e.g. ``ld.RK4(step=1e-3)``.
+        or one with its options, e.g. ``ld.integrators.RK4(step=1e-3)``.
     rtol : float
         Error of a step: of positions in natural units (rad, or lengths relative to the mechanism's size), of speeds
         relative to the fastest so far.

@@ -35,7 +35,15 @@ from loopdyn.quantities.units import Resolver
 from loopdyn.system.builder import build
 from loopdyn.system.spanning_tree import forest_of_cuts
 from loopdyn.system.system import State, System
-from loopdyn.tree.functions import Motion, Terms, body_jacobian, body_motion, increment, measured_coordinates, terms
+from loopdyn.tree.functions import (
+    Motion,
+    Terms,
+    body_motion,
+    increment,
+    measured_coordinates,
+    open_tree_body_jacobian,
+    terms,
+)
 
 Array = NDArray[np.float64]
 
@@ -150,7 +158,7 @@ def check_formulation(
     Examples
     --------
     >>> import loopdyn as ld
-    >>> report = ld.check_formulation("relative", [ld.library.four_bar()])
+    >>> report = ld.formulations.check_formulation("relative", [ld.library.four_bar()])
     >>> report.passed
     True
     """
@@ -399,7 +407,7 @@ def _transferred(other: System, motion: Motion, t: float) -> State:
     rest = body_motion(other, at)
     rows, right = [np.zeros((0, other.nv))], [np.zeros(0)]
     for k, name in enumerate(other.bodies[other.n_bases :], other.n_bases):
-        rows.append(body_jacobian(other, at, name))
+        rows.append(open_tree_body_jacobian(other, at, name))
         right.append(motion.angular_velocity[where[name]] - rest.angular_velocity[k])
         right.append(motion.velocity[where[name]] - rest.velocity[k])
     v = np.linalg.lstsq(np.vstack(rows), np.concatenate(right), rcond=None)[0]

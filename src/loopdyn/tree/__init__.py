@@ -1,25 +1,29 @@
 """Dynamics of the spanning tree: kernels, one algorithm per file, and the functions called from Python (`functions`).
 
+Functions whose names begin with ``open_tree`` ignore the loops: cut joints, constraints and drivers hold nothing there.
 The public functions here check their arguments; modules of loopdyn import from `functions`.
 """
 
+from typing import Any
+
+from loopdyn.public_names import missing
 from loopdyn.tree.functions import (
     Energy,
     Motion,
     Terms,
     TreeSolver,
     add_user_forces,
-    body_jacobian,
     body_motion,
     constraint_equations,
     counted,
     difference,
     energy,
-    forward_dynamics,
     increment,
-    inverse_dynamics,
     joint_coordinates,
-    mass_matrix,
+    open_tree_body_jacobian,
+    open_tree_forward_dynamics,
+    open_tree_inverse_dynamics,
+    open_tree_mass_matrix,
     readings,
     relative_pose,
     require_rows,
@@ -33,20 +37,24 @@ __all__ = [
     "Terms",
     "TreeSolver",
     "add_user_forces",
-    "body_jacobian",
     "body_motion",
     "constraint_equations",
     "counted",
     "difference",
     "energy",
-    "forward_dynamics",
     "increment",
-    "inverse_dynamics",
     "joint_coordinates",
-    "mass_matrix",
+    "open_tree_body_jacobian",
+    "open_tree_forward_dynamics",
+    "open_tree_inverse_dynamics",
+    "open_tree_mass_matrix",
     "readings",
     "relative_pose",
     "require_rows",
     "terms",
     "user_rows",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    raise missing(__name__, name)

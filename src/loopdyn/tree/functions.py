@@ -170,7 +170,7 @@ def bodies_without_inertia(system: System, state: State, N: Array | None = None)
         Basis of the motions examined, in natural units; by default all that the tree allows with cut joints open.
     """
     units = system.speed_units
-    M = mass_matrix(system, state) * np.outer(units, units)
+    M = open_tree_mass_matrix(system, state) * np.outer(units, units)
     found = motions_without_inertia(M, np.eye(system.nv) if N is None else N)
     groups = smallest_groups([_moving_bodies(system, state, units * x) for x in found.T])
     return sorted(groups, key=lambda group: [system.bodies.index(body) for body in group])
@@ -215,7 +215,7 @@ def no_inertia_in_tree(system: System, state: State, row: int) -> SingularityErr
 # ------------------------------------------------------------------------------------------- functions
 
 
-def forward_dynamics(system: System, state: State, tau: ArrayLike | None = None) -> Array:
+def open_tree_forward_dynamics(system: System, state: State, tau: ArrayLike | None = None) -> Array:
     """Accelerations of the tree, cut joints open, by the articulated-body algorithm.
 
     Parameters
@@ -238,7 +238,7 @@ def forward_dynamics(system: System, state: State, tau: ArrayLike | None = None)
     >>> b = m.add_body("rod", ld.Inertia.rod(mass=1.0, start=(0, 0, 0), end=(1, 0, 0)))
     >>> j = m.add_joint("A", ld.Revolute(axis=(0, 0, 1)), m.ground, b, at=(0, 0, 0))
     >>> system = m.compile()
-    >>> ld.tree.forward_dynamics(system, system.state()).round(6)
+    >>> ld.tree.open_tree_forward_dynamics(system, system.state()).round(6)
     array([-14.715])
     """
     work, w = _prepare(system, state)
@@ -251,7 +251,7 @@ def forward_dynamics(system: System, state: State, tau: ArrayLike | None = None)
     return _finite(system, w.a.copy(), "acceleration", state.t)
 
 
-def inverse_dynamics(system: System, state: State, a: ArrayLike) -> Array:
+def open_tree_inverse_dynamics(system: System, state: State, a: ArrayLike) -> Array:
     """Generalised forces in addition to those of the model that give the tree the accelerations `a`.
 
     Examples
@@ -259,7 +259,7 @@ def inverse_dynamics(system: System, state: State, a: ArrayLike) -> Array:
     >>> import loopdyn as ld
     >>> system = ld.library.four_bar().compile()
     >>> state = system.state(q={"A": 0.2}, v={"A": 1.0})
-    >>> tau = ld.tree.inverse_dynamics(system, state, ld.tree.forward_dynamics(system, state))
+    >>> tau = ld.tree.open_tree_inverse_dynamics(system, state, ld.tree.open_tree_forward_dynamics(system, state))
     >>> bool(abs(tau).max() < 1e-12)
     True
     """
@@ -271,14 +271,14 @@ def inverse_dynamics(system: System, state: State, a: ArrayLike) -> Array:
     return _finite(system, w.tau - given, "generalised force", state.t)
 
 
-def mass_matrix(system: System, state: State) -> Array:
+def open_tree_mass_matrix(system: System, state: State) -> Array:
     """Mass matrix (nv, nv) of the tree.
 
     Examples
     --------
     >>> import loopdyn as ld
     >>> system = ld.library.pendulum().compile()
-    >>> ld.tree.mass_matrix(system, system.state()).shape
+    >>> ld.tree.open_tree_mass_matrix(system, system.state()).shape
     (1, 1)
     """
     work, _ = _prepare(system, state)
@@ -288,18 +288,20 @@ def mass_matrix(system: System, state: State) -> Array:
     return M
 
 
-def body_jacobian(system: System, state: State, body: str) -> Array:
+def open_tree_body_jacobian(system: System, state: State, body: str) -> Array:
     """Jacobian (6, nv) of a body: angular velocity, then velocity of its frame's origin, in world axes.
 
     Examples
     --------
     >>> import loopdyn as ld
     >>> system = ld.library.four_bar().compile()
-    >>> ld.tree.body_jacobian(system, system.state(), "crank").shape
+    >>> ld.tree.open_tree_body_jacobian(system, system.state(), "crank").shape
     (6, 3)
     """
     if body not in system.bodies:
-        raise ModelError([Problem("body_jacobian", f"there is no body '{body}'", nearest(body, system.bodies))])
+        raise ModelError(
+            [Problem("open_tree_body_jacobian", f"there is no body '{body}'", nearest(body, system.bodies))]
+        )
     work, _ = _prepare(system, state)
     J = np.empty((6, system.nv))
     jacobian.body_jacobian(system.ints, system.floats, work, system.bodies.index(body), J)

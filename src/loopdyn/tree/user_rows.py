@@ -65,7 +65,8 @@ class UserFunctions:
     --------
     >>> import loopdyn as ld
     >>> m = ld.library.pendulum()
-    >>> name = m.add_constraint("stop", ld.UserConstraint(function=lambda t, q: [q[0] ** 2 - t], rows=("angle",)))
+    >>> stop = ld.constraints.UserConstraint(function=lambda t, q: [q[0] ** 2 - t], rows=("angle",))
+    >>> name = m.add_constraint("stop", stop)
     >>> user_rows(m.compile()).methods
     {'stop': 'complex steps'}
     """

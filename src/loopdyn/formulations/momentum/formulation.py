@@ -335,8 +335,8 @@ class Momentum(Formulation):
     scheme : str
         "rattle", or "huang2002" for the scheme of the paper as it is printed.
     order : int, optional
-        Order of steps of one size, :class:`loopdyn.Steps`: 2, or 4 or 6 by symmetric composition. By default steps are
-        extrapolated and their size is chosen by the tolerances; steps of one size are then of order 2.
+        Order of steps of one size, :class:`loopdyn.integrators.Steps`: 2, or 4 or 6 by symmetric composition. By
+        default steps are extrapolated and their size is chosen by the tolerances; steps of one size then have order 2.
 
     Examples
     --------

@@ -53,7 +53,7 @@ from loopdyn.loops.rank import Rank
 from loopdyn.spatial.rotations import perpendicular_frame, to_matrix
 from loopdyn.system.support import SUPPORT
 from loopdyn.system.system import JointData, State, System
-from loopdyn.tree.functions import body_motion, forward_dynamics
+from loopdyn.tree.functions import body_motion, open_tree_forward_dynamics
 
 JOINTS = ("spherical", "revolute", "cylindrical", "prismatic")  # sections 5 to 8 of the paper
 
@@ -183,7 +183,7 @@ class HuangSolver(SteppingSolver):
         r = r + _turned(A, self.com)
         v = _turned(A, v + np.cross(w, self.com))
         # [Huang2002 eqs. 9, 13.c] with all joints open; forces are taken at the start of the step
-        alone = body_motion(self.system, state, forward_dynamics(self.system, state))
+        alone = body_motion(self.system, state, open_tree_forward_dynamics(self.system, state))
         omega, alpha, arm = alone.angular_velocity, alone.angular_acceleration, r - alone.position
         f = alone.acceleration + np.cross(alpha, arm) + np.cross(omega, np.cross(omega, arm))
         C = np.einsum("nji,nj->ni", A, alpha)

@@ -1,0 +1,6 @@
+"""Events of a run: what to detect, what to do there, and what a run records."""
+
+from loopdyn.run.events import At, Crossing, Event, Limits
+from loopdyn.run.locking import Lock, Release
+
+__all__ = ["At", "Crossing", "Event", "Limits", "Lock", "Release"]
