@@ -25,7 +25,7 @@ from loopdyn.joints import Frame, Joint
 from loopdyn.joints.dispatch import AnyJoint
 from loopdyn.model.inertia import Inertia
 from loopdyn.quantities.expressions import resolve_parameters
-from loopdyn.quantities.units import Resolver, Scalar, Spec, Units, Vec3
+from loopdyn.quantities.units import ReadableSignature, Resolver, Scalar, Spec, Units, Vec3
 from loopdyn.quantities.wording import describe, explain, nearest
 
 if TYPE_CHECKING:
@@ -548,3 +548,6 @@ def _named(kind: type[Any], data: Mapping[str, Any], element: str) -> Any:
         return kind.model_validate(dict(data))
     except ValidationError as error:
         raise ModelError(explain(error, kind, element, data)) from None
+
+
+Mechanism.__signature__ = ReadableSignature()  # type: ignore[assignment]
