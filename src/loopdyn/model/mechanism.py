@@ -39,6 +39,17 @@ class Body(Inertia):
 
     Without a `pose` its frame has world axes and the world origin at the reference pose. `axes` says in which
     axes the mass properties are written: ``"world"`` at the reference pose, or ``"body"``.
+
+    Parameters
+    ----------
+    pose : Frame, optional
+        Pose of its own frame at the reference pose.
+    axes : {"world", "body"}
+        Axes of the mass properties.
+    frames : mapping
+        Named frames on the body.
+    **mass_properties
+        Those of :class:`loopdyn.Inertia`.
     """
 
     label: ClassVar[str] = "body"

@@ -215,6 +215,11 @@ class Units(Spec):
     force/length or torque/angle, damping the same times second, pitch length/angle. Time is in seconds.
     Force, torque and the acceleration of gravity stay N, N*m and m/s^2 unless they are declared too.
 
+    Parameters
+    ----------
+    length, angle, mass, force, torque, acceleration : str
+        Symbols: ``"mm"``, ``"deg"``, ``"g"``, ``"N"``, ``"N*mm"``, ``"m/s^2"``; an unknown one is refused.
+
     Examples
     --------
     >>> Units(length="mm", angle="deg").factor("stiffness")
