@@ -42,7 +42,10 @@ def equilibrium(
     ranges = {label: _range(text) for label, text in assignments("--search", search).items()}
     system = load_system(file, changed, command)
     check_labels(system, "--search", ranges)
-    given = {label: tuple(coordinate_in_si(system, label, x) for x in ends) for label, ends in ranges.items()}
+    given = {
+        label: (coordinate_in_si(system, label, low), coordinate_in_si(system, label, high))
+        for label, (low, high) in ranges.items()
+    }
     about: dict[str, Any] = {"name": system.name}
     with exit_on_error(command, "the model or the options"):
         begin = tolerated_start(system, angle_tolerance, length_tolerance, at)
