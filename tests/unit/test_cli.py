@@ -411,9 +411,10 @@ def test_wrong_use_of_drive_is_said(arguments, code, said):
 # -------------------------------------------------------------------------------------------------- new and view
 
 
-@pytest.mark.parametrize(
-    "kind, dof", [("four-bar", 1), ("slider-crank", 0), ("five-bar", 2), ("pendulum", 1), ("blank", 6)]
-)
+KINDS = {"four-bar": 1, "slider-crank": 0, "five-bar": 2, "pendulum": 1, "blank": 6}
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_new_writes_a_model_that_compiles_and_closes(kind, tmp_path, monkeypatch):
     """Degrees of freedom by the count in the plane: 3*3 - 2*4 = 1; less a driver 0; 3*4 - 2*5 = 2; a free body: 6."""
     monkeypatch.chdir(tmp_path)
