@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 import loopdyn as ld
 from loopdyn.app.cli import app
+from loopdyn.public_names import MOVED, NAMESPACES
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -97,6 +98,33 @@ def test_what_is_cited_is_in_the_list_of_references_and_nothing_else():
     assert cited == listed
 
 
+MODULES = {"library", "profiles", "tree", *NAMESPACES}
+
+
 def test_everything_that_is_public_is_in_the_reference():
     text = "".join(page.read_text() for page in (ROOT / "docs" / "reference").glob("*.md"))
-    assert set(re.findall(r"^::: loopdyn\.(\w+)$", text, re.M)) == set(ld.__all__)
+    found = set(re.findall(r"^::: loopdyn\.([\w.]+)$", text, re.M))
+    assert set(ld.__all__) - found <= set(NAMESPACES) | {"tree", "library", "profiles"}
+    for namespace in NAMESPACES:
+        assert {f"{namespace}.{n}" for n in getattr(ld, namespace).__all__ if n not in ld.__all__} <= found
+    known = {f"{n}.{name}" for n in (*NAMESPACES, "profiles") for name in getattr(ld, n).__all__}
+    assert found <= {*ld.__all__, *known}
+
+
+def test_the_list_of_public_names_is_that_of_the_package():
+    text = (ROOT / "docs" / "reference" / "index.md").read_text()
+    top, rest = text.partition("## At the top")[2].split("## Namespaces")
+    assert sorted(re.findall(r"`(\w+)`", top)) == sorted(set(ld.__all__) - MODULES)
+    rows, moved = rest.split("## Names that moved")
+    listed = {
+        n: re.findall(r"`(\w+)`", names) for n, names in re.findall(r"^\| \[`ld\.(\w+)`\]\S+ \| (.*) \|$", rows, re.M)
+    }
+    assert set(listed) == MODULES
+    for namespace in NAMESPACES:
+        assert listed[namespace] == sorted(getattr(ld, namespace).__all__)
+    assert dict(re.findall(r"^\| `ld\.([\w.]+)` \| `ld\.([\w.]+)` \|$", moved, re.M)) == MOVED
+
+
+def test_there_are_few_names_at_the_top():
+    """About fifty, with room for some verbs to come."""
+    assert len(set(ld.__all__) - MODULES) <= 65

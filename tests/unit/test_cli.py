@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import math
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from tests.marks import gallery_slow
@@ -12,7 +14,12 @@ from typer.testing import CliRunner
 
 import loopdyn as ld
 from loopdyn.analysis.comparing import every_formulation
-from loopdyn.app.cli import app
+from loopdyn.app.bench import PROBLEMS
+from loopdyn.app.cli import app, conversion, options
+from loopdyn.formulations import registry as formulations
+from loopdyn.integrators import registry as integrators
+from loopdyn.integrators.drift import DRIFTS
+from loopdyn.interchange.loading import READ
 
 FOLDER = Path(__file__).parents[2] / "examples" / "mechanisms"
 MODELS = sorted(p.stem for p in FOLDER.glob("*.yaml"))
@@ -399,3 +406,148 @@ def test_wrong_use_of_drive_is_said(arguments, code, said):
     assert result.exit_code == code
     assert said in result.output
     assert "Traceback" not in result.output
+
+
+# -------------------------------------------------------------------------------------------------- new and view
+
+
+KINDS = {"four-bar": 1, "slider-crank": 0, "five-bar": 2, "pendulum": 1, "blank": 6}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_new_writes_a_model_that_compiles_and_closes(kind, tmp_path, monkeypatch):
+    """Degrees of freedom by the count in the plane: 3*3 - 2*4 = 1; less a driver 0; 3*4 - 2*5 = 2; a free body: 6."""
+    monkeypatch.chdir(tmp_path)
+    result = run("new", "--kind", kind)
+    assert result.exit_code == 0, result.output
+    file = tmp_path / f"{kind.replace('-', '_')}.yaml"
+    assert " FILE" not in file.read_text()
+    system = ld.load(file).compile()
+    assert system.name == file.stem
+    assert ld.mobility(system, ld.assemble(system)).dof == KINDS[kind]
+
+
+def test_new_does_not_overwrite_a_file(tmp_path):
+    (tmp_path / "mine.yaml").write_text("loopdyn: 1")
+    result = run("new", tmp_path / "mine")
+    assert result.exit_code == 1
+    assert "mine.yaml' exists, and is not overwritten" in result.output
+    assert (tmp_path / "mine.yaml").read_text() == "loopdyn: 1"
+    assert run("new", tmp_path / "no folder" / "mine").exit_code == 2
+    assert run("new", tmp_path / "other", "--kind", "six-bar").exit_code == 2
+
+
+def test_the_new_pendulum_falls_from_the_horizontal_as_the_closed_form_says(tmp_path):
+    """A rod of length L about its end: 3 g/(2 L) = 29.43 rad/s^2 at L = 0.5 m."""
+    run("new", tmp_path / "rod", "--kind", "pendulum")
+    system = ld.load(tmp_path / "rod.yaml").compile()
+    assert ld.accelerations(system, ld.assemble(system))[0] == pytest.approx(-29.43, rel=1e-12)
+
+
+def test_view_moves_a_mechanism_with_one_input_by_a_turn(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    opened = []
+    monkeypatch.setattr("typer.launch", opened.append)
+    result = run("view", FOLDER / "four_bar_mm.yaml")
+    assert result.exit_code == 0, result.output
+    assert "four_bar_mm, moved along A" in result.output
+    assert opened == [(tmp_path / "four_bar_mm.html").as_uri()]
+
+
+def test_view_shows_the_start_pose_of_what_has_no_single_input_and_says_why(tmp_path, monkeypatch):
+    monkeypatch.setattr("typer.launch", lambda address: pytest.fail("a browser was opened"))
+    run("new", tmp_path / "five", "--kind", "five-bar")
+    result = run("view", tmp_path / "five.yaml", "--no-open", "-o", tmp_path / "page.html")
+    assert result.exit_code == 0, result.output
+    assert "five in its start pose: A does not determine the motion" in result.output
+    assert (tmp_path / "page.html").stat().st_size > 0
+    asked = run("view", tmp_path / "five.yaml", "--no-open", "-o", tmp_path / "page.html", "--turn", "A")
+    assert asked.exit_code == 1
+    assert run("view", tmp_path / "five.yaml", "--from", "1").exit_code == 2
+
+
+@pytest.mark.parametrize("ending", [".xml", ".urdf"])
+@pytest.mark.parametrize("command", ["inspect", "view"])
+def test_other_formats_are_read_by_every_command(command, ending, tmp_path):
+    model = tmp_path / f"bar{ending}"
+    ld.library.pendulum().save(tmp_path / "bar.yaml")
+    assert run("convert", tmp_path / "bar.yaml", model).exit_code == 0
+    options = ["--no-open", "-o", tmp_path / "page.html"] if command == "view" else []
+    result = run(command, model, *options)
+    assert result.exit_code == 0, result.output
+
+
+# ------------------------------------------------------------------------------------ choices, units, missing files
+
+
+def test_choices_of_the_command_line_are_those_of_the_library():
+    assert set(get_args(options.FormulationName)) == set(formulations.CLASSES)
+    assert set(get_args(options.IntegratorName)) == set(integrators.CLASSES)
+    assert set(get_args(options.DriftName)) == set(DRIFTS)
+    assert set(options.BENCHES) == {*PROBLEMS, "all"}
+    assert set(options.READABLE) == set(READ)
+
+
+def test_t_is_the_duration_in_every_command():
+    for command in app.registered_commands:
+        for p in inspect.signature(command.callback).parameters.values():
+            text = str(p.annotation)
+            if "'-t'" in text or p.annotation == "Duration":
+                assert p.annotation == "Duration", (command.callback.__name__, text)
+            assert "'-t'" not in text.replace('"', "'")
+
+
+@pytest.mark.parametrize("command", ["inspect", "view", "compare", "run", "equilibrium", "inverse", "report"])
+def test_a_missing_file_is_said_with_the_nearest_names(command, tmp_path):
+    (tmp_path / "four_bar.yaml").write_text("loopdyn: 1")
+    (tmp_path / "four_bar.html").write_text("")
+    result = run(
+        command, tmp_path / "four_bra.yaml", *(["-o", tmp_path / "x.html"] if command in ("view", "report") else [])
+    )
+    assert result.exit_code == 1
+    assert "there is no such file. Did you mean 'four_bar.yaml'?" in result.output
+    nowhere = run("inspect", tmp_path / "no folder" / "a.yaml")
+    assert "There is no folder" in nowhere.output
+
+
+def test_the_last_state_of_a_run_is_in_the_units_of_the_file(tmp_path):
+    """A wheel turns freely: 90 deg/s for 0.5 s is 45 deg, by hand."""
+    file = tmp_path / "wheel.yaml"
+    file.write_text(WHEEL)
+    data = json.loads(run("run", file, "-t", "0.5", "--json").stdout)
+    assert data["units"]["angle"] == "deg"
+    assert data["final"]["q"]["A"] == pytest.approx(45.0, rel=1e-9)  # the default rtol is 1e-8 a step
+    assert data["final"]["v"]["A"] == pytest.approx(90.0, rel=1e-9)
+
+
+WHEEL = """loopdyn: 1
+name: wheel
+units: {length: mm, angle: deg, mass: g, torque: N*mm}
+bodies: {wheel: {cylinder: {mass: 1000, radius: 100, start: [0, 0, -5], end: [0, 0, 5]}}}
+joints: {A: {type: revolute, parent: ground, child: wheel, at: [0, 0, 0], axis: [0, 0, 1]}}
+start: {v: {A: 90}}
+"""
+
+
+def test_a_load_and_a_coordinate_on_the_command_line_are_in_units_of_the_file():
+    """250 N*mm are 0.25 N*m, 180 deg are pi rad, 0.5 mm are 5e-4 m."""
+    units = {"length": "mm", "angle": "deg", "torque": "N*mm", "force": "kN"}
+    m = ld.Mechanism("arm", units=units)
+    m.add_body("arm", ld.Inertia.rod(mass=1, start=(0, 0, 0), end=(100, 0, 0)))
+    m.add_joint("A", ld.Cylindrical(axis=(0, 0, 1)), m.ground, "arm", at=(0, 0, 0))
+    system = m.compile()
+    assert conversion.load_in_si(system, "A.angle", 250.0) == pytest.approx(0.25, rel=1e-15)
+    assert conversion.load_in_si(system, "A.slide", 2.0) == pytest.approx(2000.0, rel=1e-15)
+    assert conversion.coordinate_in_si(system, "A.angle", 180.0) == pytest.approx(math.pi, rel=1e-15)
+    assert conversion.tolerance_in_si(m, None, 0.5) == (0.0, pytest.approx(5e-4, rel=1e-15))
+
+
+def test_the_shell_completes_choices_and_model_files(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "four.yaml").write_text("")
+    (tmp_path / "four.txt").write_text("")
+    (tmp_path / "folder").mkdir()
+    assert options.complete_models("fo") == ["folder/", "four.yaml"]
+    line = {"_LOOPDYN_COMPLETE": "complete_bash", "COMP_WORDS": "loopdyn run four.yaml --drift ", "COMP_CWORD": "4"}
+    result = CliRunner().invoke(app, [], env=line, prog_name="loopdyn")
+    assert result.output.split() == ["projection", "velocity", "baumgarte", "none"]

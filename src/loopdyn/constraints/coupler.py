@@ -21,6 +21,13 @@ class Coupler(Constraint):
     the model: length or angle of the row per unit of each coordinate; the row itself is a length if any coordinate
     is one.
 
+    Parameters
+    ----------
+    terms : mapping
+        Factor of each coordinate, by its label.
+    offset : number
+        In units of the row: length or angle.
+
     Examples
     --------
     >>> Coupler(terms={"A": 1.0, "B": -2.0}).offset

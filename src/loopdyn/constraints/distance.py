@@ -22,6 +22,15 @@ class Distance(Constraint):
     Without `length` it is the distance at the reference pose. The multiplier is the force that pushes the
     points apart.
 
+    Parameters
+    ----------
+    body1, body2 : str
+        Names of the bodies.
+    point1, point2 : (3,)
+        The points, in world coordinates at the reference pose, in units of length.
+    length : number, formula of ``t``, table or profile, optional
+        In units of length.
+
     Examples
     --------
     >>> Distance(body1="crank", body2="rocker", point1=(0, 1, 0), point2=(1, 1, 0)).rows

@@ -17,6 +17,13 @@ class Driver(Spec):
     `motion` is a formula of ``t`` and parameters, a table of ``t``, or a profile (:mod:`loopdyn.quantities.profiles`).
     The multiplier is the load of the drive.
 
+    Parameters
+    ----------
+    joint : str
+        Label of the coordinate.
+    motion : formula of ``t``, table or profile
+        In units of angle or length; t in s.
+
     Examples
     --------
     >>> Driver(joint="A", motion="2*pi*t").motion

@@ -21,6 +21,15 @@ class PointMotion(Constraint):
 
     `x`, `y`, `z` are its coordinates as functions of ``t``; a coordinate that is left out stays free.
 
+    Parameters
+    ----------
+    on, body : str
+        Body from which the path is seen, and the body with the point.
+    point : (3,)
+        The point, in world coordinates at the reference pose, in units of length.
+    x, y, z : formula of ``t``, table or profile, optional
+        In units of length; t in s.
+
     Examples
     --------
     >>> PointMotion(on="ground", body="tool", point=(1, 0, 0), x="1 + 0.1*sin(t)").type

@@ -18,6 +18,17 @@ POINT_ON_LINE = 21
 class PointOnLine(Constraint):
     """A point of `body` stays on a line of `on` through the point's place at the reference pose, or through `through`.
 
+    Parameters
+    ----------
+    on, body : str
+        Body with the line, and the body with the point.
+    point : (3,)
+        The point, in world coordinates at the reference pose, in units of length.
+    direction : (3,)
+        Direction of the line at the reference pose.
+    through : (3,), optional
+        A point of the line, in the same coordinates.
+
     Examples
     --------
     >>> PointOnLine(on="frame", body="slider", point=(1, 0, 0), direction=(1, 0, 0)).rows

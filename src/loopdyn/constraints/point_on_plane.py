@@ -18,6 +18,17 @@ POINT_ON_PLANE = 22
 class PointOnPlane(Constraint):
     """A point of `body` stays on a plane of `on` through the point's place at the reference pose, or through `through`.
 
+    Parameters
+    ----------
+    on, body : str
+        Body with the plane, and the body with the point.
+    point : (3,)
+        The point, in world coordinates at the reference pose, in units of length.
+    normal : (3,)
+        Normal of the plane at the reference pose.
+    through : (3,), optional
+        A point of the plane, in the same coordinates.
+
     Examples
     --------
     >>> PointOnPlane(on="ground", body="foot", point=(0, 0, 0), normal=(0, 0, 1)).rows

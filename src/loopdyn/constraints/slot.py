@@ -18,6 +18,17 @@ SLOT = 25
 class Slot(Constraint):
     """A pin of `body` slides along a straight slot of `on` and turns about its axis, which keeps its direction.
 
+    Parameters
+    ----------
+    on, body : str
+        Body with the slot, and the body with the pin.
+    point : (3,)
+        Centre of the pin, in world coordinates at the reference pose, in units of length.
+    direction, axis : (3,)
+        Directions of the slot and of the pin at the reference pose.
+    through : (3,), optional
+        A point of the slot, in the same coordinates.
+
     Examples
     --------
     >>> Slot(on="arm", body="block", point=(1, 0, 0), direction=(1, 0, 0), axis=(0, 0, 1)).rows

@@ -20,6 +20,15 @@ class Actuator(Force):
     `force` is a number, a formula of ``t``, ``length`` (distance of the points) and ``speed`` (its rate) and of
     parameters, or a table.
 
+    Parameters
+    ----------
+    body1, body2 : str
+        Names of the bodies.
+    point1, point2 : (3,)
+        The points, in world coordinates at the reference pose, in units of length.
+    force : number, formula, table or profile
+        In units of force.
+
     Examples
     --------
     >>> Actuator(body1="ground", body2="boom", point1=(0, 0, 0), point2=(1, 0, 0), force="1000*step(t - 1)").force

@@ -25,6 +25,17 @@ class AppliedForce(Force):
     ``axes="body"`` in axes that turn with the body and are the world's at the reference pose. As a load of a run it is
     one number: the size of the force, or of the torque where no force is given.
 
+    Parameters
+    ----------
+    body : str
+        Name of the body.
+    force, torque : (3,)
+        In units of force and torque.
+    at : (3,)
+        Point of application, in world coordinates at the reference pose, in units of length.
+    axes : {"world", "body"}
+        Axes of the components.
+
     Examples
     --------
     >>> AppliedForce(body="crank", force=(0, "10*sin(t)", 0), at=(0, 0.5, 0)).axes

@@ -254,7 +254,13 @@ def law_program(
 
 
 class Force(Spec):
-    """Base of all force types; `name` is the name under which a mechanism lists it."""
+    """Base of all force types; `name` is the name under which a mechanism lists it.
+
+    Parameters
+    ----------
+    name : str, optional
+        Name in results; by default that of its key in the file.
+    """
 
     code: ClassVar[int]  # in kernels
     acts_on: ClassVar[int]  # ON_LINE, ON_FREEDOM, ON_COORDINATES, ON_BODIES of `engine.records`

@@ -31,6 +31,19 @@ class Bushing(Force):
     origin of the second frame. As a load of a run it is one number: the size of the force, or of the torque where
     there is no stiffness and damping along the axes.
 
+    Parameters
+    ----------
+    body1, body2 : str
+        Names of the bodies.
+    at : (3,)
+        Place, in world coordinates at the reference pose, in units of length.
+    rotation : Rotation, optional
+        Orientation of the axes; by default world axes.
+    stiffness, damping : (3,)
+        Along the axes: force per length, force times second per length.
+    angular_stiffness, angular_damping : (3,)
+        About the axes: torque per angle, torque times second per angle.
+
     Examples
     --------
     >>> Bushing(body1="frame", body2="arm", at=(0, 0, 0), stiffness=(1e6, 1e6, 1e5)).stiffness

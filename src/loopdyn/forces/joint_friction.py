@@ -23,6 +23,17 @@ class JointFriction(Force):
     `coulomb` is a torque or force that does not depend on the load of the bearing; `transition` is the speed
     over which it changes sign, by default 0.01 rad/s or 0.01 m/s, whatever the units of the model are.
 
+    Parameters
+    ----------
+    joint : str
+        Label of the coordinate.
+    viscous : number
+        Torque times second per angle, or force times second per length.
+    coulomb : number
+        In units of torque or force.
+    transition : number, optional
+        Speed, in units of angle or length per second.
+
     Examples
     --------
     >>> JointFriction(joint="A", viscous=0.01, coulomb=0.2, transition=0.05).coulomb

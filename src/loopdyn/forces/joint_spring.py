@@ -18,6 +18,15 @@ class JointSpring(Force):
 
     The load on the coordinate is ``-stiffness*(position - rest) - damping*speed``.
 
+    Parameters
+    ----------
+    joint : str
+        Label of the coordinate.
+    stiffness, damping : number
+        Torque per angle or force per length; for damping times second.
+    rest : number
+        Coordinate without load, in units of angle or length.
+
     Examples
     --------
     >>> JointSpring(joint="A", stiffness=5.0, rest=0.2).rest

@@ -25,6 +25,13 @@ class JointTendon(Force):
     of the length) and of parameters, or a table. A tendon over angles alone has an angle for its length, and its force
     is a torque.
 
+    Parameters
+    ----------
+    terms : mapping
+        Factor of each coordinate, by its label: length per angle for an angle, without unit for a slide.
+    force : number, formula, table or profile
+        In units of force, or of torque if all coordinates are angles.
+
     Examples
     --------
     >>> JointTendon(terms={"left": 0.5, "right": 0.5}, force="40*(0.3 - length) - speed").terms["left"]

@@ -20,6 +20,15 @@ class Motor(Force):
     `torque` or `force` is a number, a formula of ``t``, ``position`` and ``speed`` of the coordinate and of
     parameters, or a table.
 
+    Parameters
+    ----------
+    joint : str
+        Label of the coordinate.
+    torque : number, formula, table or profile, optional
+        For an angle, in units of torque.
+    force : number, formula, table or profile, optional
+        For a slide, in units of force.
+
     Examples
     --------
     >>> Motor(joint="A", torque="3 - 0.2*speed").torque

@@ -25,11 +25,11 @@ class SpringDamper(Force):
     body1, body2 : str
         Names of the bodies.
     point1, point2 : (3,)
-        The points, in world coordinates at the reference pose.
+        The points, in world coordinates at the reference pose, in units of length.
     stiffness, damping : number
-        In N/m and N s/m.
+        In units of force per length, and force times second per length.
     length : number, optional
-        Free length; without it, the distance of the points at the reference pose.
+        Free length, in units of length; without it, the distance of the points at the reference pose.
 
     Examples
     --------

@@ -15,6 +15,11 @@ class UserForce(Force):
     It may be plain Python or jitted by Numba, and is called from Python at every evaluation, so that runs are driven
     from Python; `closure`, `rcr` and `momentum` do not call it. A model with a user force cannot be saved to a file.
 
+    Parameters
+    ----------
+    function : callable
+        ``f(t, q, v, out)``; all its arguments are in SI units.
+
     Examples
     --------
     >>> def brake(t, q, v, out):

@@ -7,6 +7,7 @@ they cost anything.
 
 from __future__ import annotations
 
+import difflib
 import math
 import re
 import stat
@@ -137,6 +138,19 @@ def read_document(path: FilePath, shown: str) -> Document:
     return parse_document(read_text(path, shown), shown)
 
 
+MODEL_ENDINGS = (".yaml", ".yml", ".xml", ".mjcf", ".urdf", ".sdf")  # of files that are suggested for a missing one
+
+
+def _nearest_files(path: FilePath) -> str:
+    """Hint with the names of the nearest files in the same folder, or with the folder that does not exist."""
+    if not path.parent.is_dir():
+        return f"There is no folder '{path.parent}' either. Check the path."
+    names = [file.name for file in path.parent.iterdir() if file.suffix.lower() in MODEL_ENDINGS]
+    close = difflib.get_close_matches(path.name, names, n=3)
+    close += [name for name in sorted(names) if FilePath(name).stem == path.stem and name not in close]
+    return f"Did you mean {' or '.join(repr(name) for name in close)}?" if close else "Check the path."
+
+
 def read_text(path: FilePath, shown: str, ending: str = ".yaml") -> str:
     """Text of a file that should end in `ending`; `shown` is its name in messages."""
     try:
@@ -150,7 +164,7 @@ def read_text(path: FilePath, shown: str, ending: str = ".yaml") -> str:
             raise _refusal(shown, f"the file is too large ({size})", "Split it with 'include', or build it in Python.")
         data = path.read_bytes()
     except FileNotFoundError:
-        raise _refusal(shown, "there is no such file", "Check the path.") from None
+        raise _refusal(shown, "there is no such file", _nearest_files(path)) from None
     except (OSError, ValueError) as error:  # ValueError: a NUL character in the path
         reason = getattr(error, "strerror", None) or str(error)
         raise _refusal(shown, f"the file cannot be read: {reason}", "Check the path and its permissions.") from None

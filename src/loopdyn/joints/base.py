@@ -60,6 +60,17 @@ class Rotation(Spec):
 
     Roll, pitch and yaw turn about the fixed axes x, y, z in this order.
 
+    Parameters
+    ----------
+    quaternion : (4,), optional
+        w, x, y, z; of any length but zero.
+    axis : (3,), optional
+        Axis of the rotation by `angle`.
+    angle : number, optional
+        In units of angle.
+    rpy : (3,), optional
+        Roll, pitch and yaw in units of angle.
+
     Examples
     --------
     >>> Rotation(axis=(0, 0, 1), angle=0.5)
@@ -109,6 +120,13 @@ class Frame(Spec):
 
     The body's own frame has world axes and the world origin at the reference pose unless the body was
     given a pose, so without poses these are world coordinates.
+
+    Parameters
+    ----------
+    position : (3,)
+        In units of length.
+    rotation : Rotation or quaternion, optional
+        By default the axes of the body.
     """
 
     label: ClassVar[str] = "frame"
@@ -125,6 +143,11 @@ class Frame(Spec):
 
 class Rebound(Spec):
     """An impact at the limit of a joint: ``rebound`` is the speed after it over that before, 0 to 1.
+
+    Parameters
+    ----------
+    rebound : number
+        Without unit.
 
     Examples
     --------

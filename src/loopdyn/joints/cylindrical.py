@@ -19,6 +19,14 @@ ZERO, Z_AXIS = (0.0, 0.0, 0.0), (0.0, 0.0, 1.0)
 class Cylindrical(AxisJoint):
     """Sleeve: the child turns about `axis` and slides along it. Coordinates: angle, slide.
 
+    Parameters
+    ----------
+    axis : (3,)
+        Direction of the axis; its length does not matter.
+    **placement
+        Bodies, place, limits and armature, as for every :class:`loopdyn.joints.Joint`; :meth:`Mechanism.add_joint
+        <loopdyn.Mechanism.add_joint>` takes them as well.
+
     Examples
     --------
     >>> Cylindrical(axis=(1, 0, 0)).labels("C")[0]

@@ -22,6 +22,16 @@ class Helical(AxisJoint):
 
     Coordinate: the angle, which counts turns. `pitch` is in m/rad (length per angle of the model's units).
 
+    Parameters
+    ----------
+    axis : (3,)
+        Direction of the screw; its length does not matter.
+    pitch : number
+        Slide per angle, in units of length per unit of angle (m/rad by default).
+    **placement
+        Bodies, place, limits and armature, as for every :class:`loopdyn.joints.Joint`; :meth:`Mechanism.add_joint
+        <loopdyn.Mechanism.add_joint>` takes them as well.
+
     Examples
     --------
     >>> Helical(axis=(0, 0, 1), pitch=0.002).pitch

@@ -23,6 +23,16 @@ class Planar(Joint):
     `x` is the direction of the first coordinate; without it the X direction projected on the plane is
     taken, or Y where the normal is nearly along X.
 
+    Parameters
+    ----------
+    normal : (3,)
+        Normal of the plane of motion.
+    x : (3,), optional
+        Direction of the first coordinate, projected on the plane; by default world X, or Y if X is nearly normal.
+    **placement
+        Bodies, place, limits and armature, as for every :class:`loopdyn.joints.Joint`; :meth:`Mechanism.add_joint
+        <loopdyn.Mechanism.add_joint>` takes them as well.
+
     Examples
     --------
     >>> Planar(normal=(0, 0, 1)).labels("P")[0]

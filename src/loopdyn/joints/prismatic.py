@@ -18,6 +18,14 @@ IDENTITY = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)
 class Prismatic(AxisJoint):
     """Slider: the child moves along `axis` without turning. Coordinate: the displacement.
 
+    Parameters
+    ----------
+    axis : (3,)
+        Direction of the slide; its length does not matter.
+    **placement
+        Bodies, place, limits and armature, as for every :class:`loopdyn.joints.Joint`; :meth:`Mechanism.add_joint
+        <loopdyn.Mechanism.add_joint>` takes them as well.
+
     Examples
     --------
     >>> Prismatic(axis=(1, 0, 0), limits=(0, 0.5)).limits

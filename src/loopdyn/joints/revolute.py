@@ -19,6 +19,14 @@ ZERO, Z_AXIS = (0.0, 0.0, 0.0), (0.0, 0.0, 1.0)
 class Revolute(AxisJoint):
     """Pin: the child turns about `axis`. Coordinate: the angle.
 
+    Parameters
+    ----------
+    axis : (3,)
+        Direction of the pin; its length does not matter.
+    **placement
+        Bodies, place, limits and armature, as for every :class:`loopdyn.joints.Joint`; :meth:`Mechanism.add_joint
+        <loopdyn.Mechanism.add_joint>` takes them as well.
+
     Examples
     --------
     >>> Revolute(axis=(0, 0, 1))

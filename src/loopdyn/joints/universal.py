@@ -27,6 +27,14 @@ class Universal(Joint):
     Coordinates: the two angles. The axes need not be perpendicular. F has x along the first axis and z
     along their common normal.
 
+    Parameters
+    ----------
+    axis1, axis2 : (3,)
+        First axis, fixed in the parent, and second axis, fixed in the child.
+    **placement
+        Bodies, place, limits and armature, as for every :class:`loopdyn.joints.Joint`; :meth:`Mechanism.add_joint
+        <loopdyn.Mechanism.add_joint>` takes them as well.
+
     Examples
     --------
     >>> Universal(axis1=(1, 0, 0), axis2=(0, 1, 0)).labels("U")[0]

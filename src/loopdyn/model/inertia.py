@@ -372,6 +372,17 @@ class Inertia(Spec):
     ``Inertia(mass, com, matrix)`` gives them directly: centre of mass and inertia matrix about it, in world
     axes at the reference pose. The class methods make them from shapes; ``+`` joins several.
 
+    Parameters
+    ----------
+    mass : number, optional
+        In units of mass.
+    com : (3,)
+        Centre of mass, in units of length.
+    inertia : (3, 3) or mapping of ``xx``, ``yy``, ``zz``, ``xy``, ``xz``, ``yz``, optional
+        About the centre of mass, in units of mass times length squared.
+    solid, rod, box, cylinder, sphere, point, planar, principal, mesh : part or list of parts, optional
+        Instead of the above, or added to it: shapes with mass or density.
+
     Examples
     --------
     >>> Inertia.rod(mass=0.3, start=(0, 0, 0), end=(1, 0, 0)) + Inertia.point(mass=5.0, at=(1, 0, 0))

@@ -25,7 +25,7 @@ from loopdyn.joints import Frame, Joint
 from loopdyn.joints.dispatch import AnyJoint
 from loopdyn.model.inertia import Inertia
 from loopdyn.quantities.expressions import resolve_parameters
-from loopdyn.quantities.units import Resolver, Scalar, Spec, Units, Vec3
+from loopdyn.quantities.units import ReadableSignature, Resolver, Scalar, Spec, Units, Vec3
 from loopdyn.quantities.wording import describe, explain, nearest
 
 if TYPE_CHECKING:
@@ -39,6 +39,17 @@ class Body(Inertia):
 
     Without a `pose` its frame has world axes and the world origin at the reference pose. `axes` says in which
     axes the mass properties are written: ``"world"`` at the reference pose, or ``"body"``.
+
+    Parameters
+    ----------
+    pose : Frame, optional
+        Pose of its own frame at the reference pose.
+    axes : {"world", "body"}
+        Axes of the mass properties.
+    frames : mapping
+        Named frames on the body.
+    **mass_properties
+        Those of :class:`loopdyn.Inertia`.
     """
 
     label: ClassVar[str] = "body"
@@ -557,3 +568,6 @@ def _named(kind: type[Any], data: Mapping[str, Any], element: str) -> Any:
         return kind.model_validate(dict(data))
     except ValidationError as error:
         raise ModelError(explain(error, kind, element, data)) from None
+
+
+Mechanism.__signature__ = ReadableSignature()  # type: ignore[assignment]

@@ -159,7 +159,7 @@ def report(
     page = _Page(f"Report: {mechanism.name}")
     _model(page, system, state)
     _mobility(page, mobility(system, state))
-    _drive(page, system, state, turn or _input(system), over)
+    _drive(page, system, state, turn or input_of(system), over)
     run = simulate(system, state, (state.t, state.t + time), **options)
     if run.status == "interrupted":  # a page about a part of a run would be misleading
         raise KeyboardInterrupt
@@ -195,7 +195,7 @@ def _mobility(page: _Page, found: Mobility) -> None:
     page.text(str(found))
 
 
-def _input(system: System) -> str | None:
+def input_of(system: System) -> str | None:
     """Coordinate of the first driver or motor."""
     m = system.mechanism
     given = [d.joint for d in m.drivers.values()] + [f.joint for f in m.forces.values() if f.type == "motor"]
@@ -208,7 +208,7 @@ def _drive(page: _Page, system: System, state: State, label: str | None, over: t
         page.say("The model has no driver or motor; name an input coordinate to see its curves here.")
         return
     try:
-        found = _driven(system, state, label, over)
+        found = driven(system, state, label, over)
     except LoopdynError as error:
         page.say(f"No curves: {error}", "why")
         return
@@ -216,7 +216,7 @@ def _drive(page: _Page, system: System, state: State, label: str | None, over: t
     page.picture(found.plot(), f"{system.name} driven at {label}")
 
 
-def _driven(system: System, state: State, label: str, over: tuple[float, float] | None) -> Drive:
+def driven(system: System, state: State, label: str, over: tuple[float, float] | None) -> Drive:
     """Kinematic analysis over the range, or a turn from the start. The input replaces a driver of its coordinate."""
     m = system.mechanism
     if any(d.joint == label for d in m.drivers.values()):

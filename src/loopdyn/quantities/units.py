@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import re
 import struct
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
@@ -79,6 +80,55 @@ Vec4 = Annotated[tuple[float | str, float | str, float | str, float | str], *_fi
 # ------------------------------------------------------------------------------------ base of all parts
 
 
+class ReadableSignature:
+    """``__signature__`` of a class of data: its fields with short types and defaults, made when it is asked for.
+
+    `Number` is a number or a formula in quotes, `Vector` three of them, `Pair` two, `Quaternion` four, `Matrix` three
+    rows of three; `Law` is a number, a formula, a table or a profile.
+    """
+
+    WORDS: ClassVar[dict[str, str]] = {
+        r"\bScalar\b": "Number", r"\bVec2\b": "Pair", r"\bVec3\b": "Vector", r"\bVec4\b": "Quaternion",
+        r"Annotated\[(\w+),.*\]": r"\1", r"\bRotationField\b": "Rotation | None", r"\bAny(?=[A-Z])": "",
+        r"_parts\((\w+),[^)]*\)": r"\1 | list[\1]", r"\bMatrixField\b": "Matrix",
+    }  # fmt: skip
+
+    def __get__(self, instance: Any, owner: type[BaseModel]) -> inspect.Signature:
+        if instance is not None:
+            raise AttributeError("__signature__")  # of a class, not of its objects
+        takes = inspect.signature(owner.__init__).parameters.values()
+        own = [p.name for p in takes if p.kind is p.POSITIONAL_OR_KEYWORD and p.name in owner.model_fields]
+        if issubclass(owner, Spec) and any(p.kind is p.VAR_POSITIONAL for p in takes):
+            own = owner._own_fields()
+        kind, given = inspect.Parameter.POSITIONAL_OR_KEYWORD, False
+        found = []
+        for name in own:
+            p = self._parameter(owner, name, kind)
+            given = given or p.default is not p.empty
+            found.append(p.replace(kind=p.KEYWORD_ONLY) if given and p.default is p.empty else p)
+        further = [n for n in owner.model_fields if n not in own and n not in ("type", "profile", "loopdyn")]
+        found += [self._parameter(owner, name, inspect.Parameter.KEYWORD_ONLY) for name in further]
+        return inspect.Signature(sorted(found, key=lambda p: p.kind))
+
+    def _parameter(self, owner: type[BaseModel], name: str, kind: Any) -> inspect.Parameter:
+        field = owner.model_fields[name]
+        default = inspect.Parameter.empty if field.is_required() else field.get_default(call_default_factory=True)
+        written = next(a[name] for c in owner.__mro__ if name in (a := inspect.get_annotations(c)))
+        words = written if isinstance(written, str) else getattr(written, "__name__", str(written))
+        for pattern, word in self.WORDS.items():
+            words = re.sub(pattern, word, words)
+        return inspect.Parameter(field.alias or name, kind, default=default, annotation=_Words(words))
+
+
+class _Words(str):
+    """Text that is shown without quotes."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
 class Spec(BaseModel):
     """Base of everything a model is made of: immutable data, unknown keys refused, errors in words.
 
@@ -106,6 +156,11 @@ class Spec(BaseModel):
             raise ModelError(explain(error, type(self), name, data)) from None
 
     __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]  # nested parts are validated in place
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **options: Any) -> None:
+        """Give each class a signature that people can read."""
+        cls.__signature__ = ReadableSignature()  # type: ignore[assignment]
 
     @classmethod
     def _own_fields(cls) -> list[str]:
@@ -159,6 +214,11 @@ class Units(Spec):
     Compound quantities follow from these: inertia is mass*length^2, density mass/length^3, stiffness
     force/length or torque/angle, damping the same times second, pitch length/angle. Time is in seconds.
     Force, torque and the acceleration of gravity stay N, N*m and m/s^2 unless they are declared too.
+
+    Parameters
+    ----------
+    length, angle, mass, force, torque, acceleration : str
+        Symbols: ``"mm"``, ``"deg"``, ``"g"``, ``"N"``, ``"N*mm"``, ``"m/s^2"``; an unknown one is refused.
 
     Examples
     --------

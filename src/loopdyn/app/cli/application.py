@@ -21,14 +21,18 @@ from loopdyn.app.cli.drive import drive
 from loopdyn.app.cli.equilibrium import equilibrium
 from loopdyn.app.cli.inspect import inspect
 from loopdyn.app.cli.inverse import inverse
+from loopdyn.app.cli.new import new
 from loopdyn.app.cli.report import report
 from loopdyn.app.cli.run import run
 from loopdyn.app.cli.schema import schema
 from loopdyn.app.cli.studio import studio
+from loopdyn.app.cli.view import view
 from loopdyn.app.cli.warm import warm
 
 COMMANDS = (  # commands import slow modules when they are called
+    new,
     inspect,
+    view,
     compare,
     drive,
     run,
@@ -61,7 +65,6 @@ app = typer.Typer(
     cls=_Commands,
     help="Dynamics of closed-loop and constrained rigid multibody mechanisms.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from loopdyn.app.cli.answers import exit_on_error, print_lines, refuse_options
-from loopdyn.app.cli.options import PICTURES, check_names
+from loopdyn.app.cli.options import PICTURES, Benches, Formulations, check_names
 from loopdyn.errors import LoopdynError
 
 if TYPE_CHECKING:
@@ -17,9 +17,11 @@ if TYPE_CHECKING:
 
 
 def bench(
-    names: Annotated[list[str] | None, typer.Argument(metavar="[NAME]...", help="A01 ... A05, ladder-10, all.")] = None,
+    names: Annotated[
+        list[Benches] | None, typer.Argument(metavar="[NAME]...", help="By default all.", case_sensitive=False)
+    ] = None,
     formulations: Annotated[
-        list[str] | None, typer.Option("-f", "--formulation", help="One or more; auto by default.")
+        list[Formulations] | None, typer.Option("-f", "--formulation", help="Repeatable; auto by default.")
     ] = None,
     rtol: Annotated[float, typer.Option("--rtol", help="Relative tolerance of a step.")] = 1e-8,
     peers: Annotated[bool, typer.Option("--peers", help="Also run MuJoCo, if it is installed.")] = False,
@@ -47,8 +49,8 @@ def bench(
     failed = False
     with refuse_options():
         check_settings(rtol, None, "projection")
-        for name in problems.chosen(names or []):
-            for formulation in formulations or ["auto"]:
+        for name in problems.chosen([name.value for name in names or []]):
+            for formulation in [f.value for f in formulations or []] or ["auto"]:
                 results.append(problems.run_problem(name, formulation, rtol))
                 failed = failed or results[-1].status != "finished"
                 if not as_json:

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from loopdyn.app.cli.answers import exit_on_error, print_json, print_text
+from loopdyn.app.cli.conversion import coordinate_in_si
 from loopdyn.app.cli.models import load_system, tolerated_start
 from loopdyn.app.cli.options import AngleTolerance, LengthTolerance, ModelFile, Parameters, assignments, check_labels
 
@@ -15,9 +16,10 @@ from loopdyn.app.cli.options import AngleTolerance, LengthTolerance, ModelFile, 
 def equilibrium(
     file: ModelFile,
     search: Annotated[
-        list[str] | None, typer.Option("--search", metavar="A=FROM:TO", help="Range of a coordinate, file's units.")
+        list[str] | None,
+        typer.Option("--search", metavar="A=FROM:TO", help="Range of a coordinate (file's units)."),
     ] = None,
-    at: Annotated[float, typer.Option("-t", "--time", help="Time in s of drivers and motors.")] = 0.0,
+    at: Annotated[float, typer.Option("--at", metavar="SECONDS", help="Time of drivers and motors in s.")] = 0.0,
     angle_tolerance: AngleTolerance = None,
     length_tolerance: LengthTolerance = None,
     changed: Parameters = None,
@@ -35,16 +37,15 @@ def equilibrium(
     Example: loopdyn equilibrium toggle.yaml --search A=-60:60
     """
     from loopdyn.analysis.equilibrium import equilibrium as find
-    from loopdyn.results.equilibrium import units_of
 
     command = f"loopdyn equilibrium {file}"
     ranges = {label: _range(text) for label, text in assignments("--search", search).items()}
     system = load_system(file, changed, command)
     check_labels(system, "--search", ranges)
-    given = {}
-    for label, (low, high) in ranges.items():
-        unit = units_of(system, label)[0]
-        given[label] = (low * unit, high * unit)
+    given = {
+        label: (coordinate_in_si(system, label, low), coordinate_in_si(system, label, high))
+        for label, (low, high) in ranges.items()
+    }
     about: dict[str, Any] = {"name": system.name}
     with exit_on_error(command, "the model or the options"):
         begin = tolerated_start(system, angle_tolerance, length_tolerance, at)

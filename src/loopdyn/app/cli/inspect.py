@@ -6,7 +6,8 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from loopdyn.app.cli.answers import print_json, print_lines, print_text, printable, stop
-from loopdyn.app.cli.models import load_system, tolerance_in_si
+from loopdyn.app.cli.conversion import tolerance_in_si
+from loopdyn.app.cli.models import load_system
 from loopdyn.app.cli.options import AngleTolerance, AsJson, LengthTolerance, ModelFile, Parameters
 from loopdyn.errors import LoopdynError
 

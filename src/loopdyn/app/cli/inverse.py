@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from loopdyn.app.cli.answers import exit_on_error, print_json, print_lines, print_text, refuse_options
+from loopdyn.app.cli.conversion import load_in_si
 from loopdyn.app.cli.models import load_system, tolerated_start
 from loopdyn.app.cli.options import (
     PICTURES,
     AngleTolerance,
     AsJson,
+    Duration,
     LengthTolerance,
     ModelFile,
     Parameters,
@@ -32,16 +34,18 @@ SAMPLES = 200  # default number of intervals of a motion
 def inverse(
     file: ModelFile,
     motion: Annotated[
-        list[str] | None, typer.Option("--motion", metavar="A=FORMULA", help="Coordinate as a formula of t.")
+        list[str] | None,
+        typer.Option("--motion", metavar="A=FORMULA", help="Coordinate by a formula of t (file's units)."),
     ] = None,
-    until: Annotated[float, typer.Option("-t", "--time", help="Duration of the motion in s.")] = 1.0,
+    until: Duration = 1.0,
     every: Annotated[float | None, typer.Option("--every", help="Seconds between times; else 200 steps.")] = None,
     motors: Annotated[list[str] | None, typer.Option("--motor", metavar="A", help="Coordinate with a motor.")] = None,
     weights: Annotated[
         list[str] | None, typer.Option("--weight", metavar="A=1", help="Weight of load^2, for redundant motors.")
     ] = None,
     preload: Annotated[
-        list[str] | None, typer.Option("--preload", metavar="A=5", help="Preload in N m or N, for redundant motors.")
+        list[str] | None,
+        typer.Option("--preload", metavar="A=5", help="Preload (file's units), for redundant motors."),
     ] = None,
     csv: Annotated[Path | None, typer.Option("--csv", help="Write loads, speeds and powers as a table.")] = None,
     plot: Annotated[Path | None, typer.Option("--plot", help="Write load over speed: .png, .svg, .pdf.")] = None,
@@ -74,6 +78,7 @@ def inverse(
     for option, labels in (("--motion", laws), ("--motor", motors or []), ("--weight", shares), ("--preload", loads)):
         check_labels(system, option, labels)
     with exit_on_error(command, "the model or the options"):
+        loads = {label: load_in_si(system, label, x) for label, x in loads.items()}
         begin = tolerated_start(system, angle_tolerance, length_tolerance)
         found = inverse_dynamics(
             system, laws, times, motors=motors, weights=shares or None, preload=loads or None, start=begin

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from loopdyn.app.cli.answers import list_problems, print_lines
+from loopdyn.app.cli.conversion import tolerance_in_si
 from loopdyn.app.cli.options import assignments
 
 if TYPE_CHECKING:
@@ -33,14 +34,6 @@ def load_system(file: Path, changed: list[str] | None, command: str) -> System:
     """Compiled model of a file; if it is wrong, all problems are listed, with the exit code 1."""
     with list_problems(command):
         return load_mechanism(file, changed).compile()
-
-
-def tolerance_in_si(mechanism: Mechanism, angle: float | None, length: float | None) -> tuple[float, float] | None:
-    """Tolerances of assembly in SI units; None if none was given."""
-    if angle is None and length is None:
-        return None
-    units = mechanism.resolver().units
-    return (angle or 0.0) * units.factor("angle"), (length or 0.0) * units.factor("length")
 
 
 def tolerated_start(system: System, angle: float | None, length: float | None, t: float | None = None) -> State | None:

@@ -3,30 +3,67 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 import typer
 
 if TYPE_CHECKING:
     from loopdyn.system.system import System
 
+READABLE = (".yaml", ".yml", ".xml", ".mjcf", ".urdf", ".sdf")  # model files, by their endings
+
+
+def complete_models(incomplete: str) -> list[str]:
+    """Model files and folders whose names begin with a text, for the completion of shells.
+
+    Examples
+    --------
+    >>> complete_models("no such folder/x")
+    []
+    """
+    folder = Path(incomplete if incomplete.endswith("/") else Path(incomplete).parent)
+    found = sorted(folder.iterdir()) if folder.is_dir() else []
+    shown = [f"{f}/" if f.is_dir() else str(f) for f in found if f.is_dir() or f.suffix.lower() in READABLE]
+    return [name for name in shown if name.startswith(incomplete)]
+
+
 ModelFile = Annotated[
     Path,
     typer.Argument(
-        metavar="FILE", help="Model file: .yaml, .xml (MJCF), .urdf (with NAME.loops.yaml, if it exists) or .sdf."
+        metavar="FILE",
+        help="Model file: .yaml, .xml (MJCF), .urdf (with NAME.loops.yaml, if it exists) or .sdf.",
+        autocompletion=complete_models,
     ),
 ]
+# The names in the registries of formulations and integrators, which are slow to import; a test compares them.
+FormulationName = Literal[
+    "auto", "graph", "relative", "rcr", "partition", "closure", "momentum", "absolute", "oracle"
+]  # fmt: skip
+IntegratorName = Literal[
+    "auto", "dop853", "dp5", "rk4", "abm", "generalized_alpha", "stiff", "steps", "extrapolation"
+]  # fmt: skip
+DriftName = Literal["projection", "velocity", "baumgarte", "none"]
+# A repeatable option takes an enumeration, not a Literal.
+Formulations = StrEnum("Formulations", {name: name for name in get_args(FormulationName)})  # type: ignore[misc]
+BENCHES = ("A01", "A02", "A02-40", "A03", "A04", "A05", "ladder-1", "ladder-10", "ladder-100", "all")
+Benches = StrEnum("Benches", {name: name for name in BENCHES})  # type: ignore[misc]
+# -t has one meaning in all commands.
+Duration = Annotated[float, typer.Option("-t", "--time", metavar="SECONDS", help="Duration in s.")]
 Parameters = Annotated[
-    list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Override a parameter; repeatable.")
+    list[str] | None,
+    typer.Option("--set", metavar="NAME=VALUE", help="Override a parameter (file's units); repeatable."),
 ]
 AngleTolerance = Annotated[
     float | None,
     typer.Option(
-        help="Largest residual of redundant angles that stay open because dimensions are rounded, in the file's units."
+        help="Largest residual of redundant angles that stay open because dimensions are rounded, in units of the file."
     ),
 ]
-LengthTolerance = Annotated[float | None, typer.Option(help="Largest residual of redundant lengths.")]
+LengthTolerance = Annotated[
+    float | None, typer.Option(help="Largest residual of redundant lengths, in units of the file.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 
 PICTURES = (".png", ".svg", ".pdf")

@@ -9,9 +9,11 @@ from typing import Annotated
 import typer
 
 from loopdyn.app.cli.answers import INTERRUPTED, exit_on_error
-from loopdyn.app.cli.models import load_mechanism, tolerance_in_si
+from loopdyn.app.cli.conversion import tolerance_in_si
+from loopdyn.app.cli.models import load_mechanism
 from loopdyn.app.cli.options import (
     AngleTolerance,
+    Duration,
     LengthTolerance,
     ModelFile,
     Parameters,
@@ -23,7 +25,7 @@ from loopdyn.app.cli.options import (
 def report(
     file: ModelFile,
     output: Annotated[Path, typer.Option("-o", "--output", help="Page to write, .html.")] = Path("report.html"),
-    until: Annotated[float, typer.Option("-t", "--time", help="Seconds to simulate.")] = 1.0,
+    until: Duration = 1.0,
     turn: Annotated[
         str | None, typer.Option("--turn", help="Input of the kinematic analysis; else that of a driver or motor.")
     ] = None,

@@ -17,12 +17,17 @@ from loopdyn.app.cli.answers import (
     print_text,
     refuse_options,
 )
-from loopdyn.app.cli.models import load_mechanism, load_system, tolerance_in_si
+from loopdyn.app.cli.conversion import final_state, tolerance_in_si
+from loopdyn.app.cli.models import load_mechanism, load_system
 from loopdyn.app.cli.options import (
     PAGES,
     PICTURES,
     AngleTolerance,
     AsJson,
+    DriftName,
+    Duration,
+    FormulationName,
+    IntegratorName,
     LengthTolerance,
     ModelFile,
     Parameters,
@@ -39,15 +44,13 @@ SHOWN = 12  # most events listed in the closing table of a run
 
 def run(
     file: ModelFile,
-    until: Annotated[float, typer.Option("-t", "--time", help="Seconds to simulate.")] = 10.0,
-    formulation: Annotated[
-        str, typer.Option("-f", "--formulation", help="auto, graph, rcr, closure, momentum, ...")
-    ] = "auto",
-    integrator: Annotated[str, typer.Option("-i", "--integrator", help="auto, dop853, dp5, stiff, rk4, ...")] = "auto",
+    until: Duration = 10.0,
+    formulation: Annotated[FormulationName, typer.Option("-f", "--formulation", help="Equations of motion.")] = "auto",
+    integrator: Annotated[IntegratorName, typer.Option("-i", "--integrator", help="Method of integration.")] = "auto",
     step: Annotated[float | None, typer.Option("--step", help="Step size in s, for rk4, abm and steps.")] = None,
     rtol: Annotated[float, typer.Option("--rtol", help="Relative tolerance of a step.")] = 1e-8,
     atol: Annotated[float | None, typer.Option("--atol", help="Absolute tolerance in natural units.")] = None,
-    drift: Annotated[str, typer.Option("--drift", help="projection, velocity, baumgarte or none.")] = "projection",
+    drift: Annotated[DriftName, typer.Option("--drift", help="How constraints are kept.")] = "projection",
     every: Annotated[float | None, typer.Option("--every", help="Seconds between outputs.")] = None,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="Write all results to this .nc file.")] = None,
     csv: Annotated[Path | None, typer.Option("--csv", help="Write results as a table to this file.")] = None,
@@ -69,7 +72,8 @@ def run(
     closing table: how it ended, steps, time, the energy-balance error, the largest
     residual, events and warnings. Ctrl-C keeps the results so far, with the exit
     code 130. The exit code is 1 if the model is wrong or the run fails; results
-    until then are written all the same.
+    until then are written all the same. The last state in --json is in the units of
+    the file; loads and energies are in SI units.
 
     With --variants every line of the table is run with its values of parameters; a
     run that fails says why and does not stop the others. --html then writes a
@@ -174,10 +178,8 @@ def _report(result: Run, notes: list[str]) -> dict[str, Any]:
         "passages": [p.as_data() for p in result.passages],
         "warnings": [*result.system.warnings, *notes],
         "settings": dict(result.settings),
-        "final": {
-            "q": dict(zip(result.system.coordinates, p.q[-1].tolist() if len(p) else [], strict=False)),
-            "v": dict(zip(result.system.speeds, p.v[-1].tolist() if len(p) else [], strict=False)),
-        },
+        "units": result.system.units.model_dump(),
+        "final": final_state(result),
     }
 
 
