@@ -15,6 +15,7 @@ from .analysis.equilibrium import equilibrium as equilibrium
 from .analysis.equilibrium import preload as preload
 from .analysis.equilibrium import zero_force as zero_force
 from .analysis.inverse_dynamics import inverse_dynamics as inverse_dynamics
+from .analysis.kinematics import kinematics as kinematics
 from .analysis.loads import reactions as reactions
 from .analysis.mobility import Mobility as Mobility
 from .analysis.mobility import mobility as mobility
@@ -106,6 +107,8 @@ from .results.equilibrium import Equilibria as Equilibria
 from .results.equilibrium import Equilibrium as Equilibrium
 from .results.equilibrium import Preload as Preload
 from .results.inverse_dynamics import InverseDynamics as InverseDynamics
+from .results.kinematics import Kinematics as Kinematics
+from .results.kinematics import Singularity as Singularity
 from .results.run import Run as Run
 from .results.run import RunError as RunError
 from .run.events import At as At
