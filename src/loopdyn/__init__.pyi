@@ -15,6 +15,7 @@ from .analysis.equilibrium import equilibrium as equilibrium
 from .analysis.equilibrium import preload as preload
 from .analysis.equilibrium import zero_force as zero_force
 from .analysis.inverse_dynamics import inverse_dynamics as inverse_dynamics
+from .analysis.inverse_kinematics import inverse_kinematics as inverse_kinematics
 from .analysis.kinematics import kinematics as kinematics
 from .analysis.loads import reactions as reactions
 from .analysis.mobility import Mobility as Mobility
@@ -107,6 +108,7 @@ from .results.equilibrium import Equilibria as Equilibria
 from .results.equilibrium import Equilibrium as Equilibrium
 from .results.equilibrium import Preload as Preload
 from .results.inverse_dynamics import InverseDynamics as InverseDynamics
+from .results.inverse_kinematics import InverseKinematics as InverseKinematics
 from .results.kinematics import Kinematics as Kinematics
 from .results.kinematics import Singularity as Singularity
 from .results.run import Run as Run
