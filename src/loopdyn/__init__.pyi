@@ -22,6 +22,7 @@ from .analysis.mobility import Mobility as Mobility
 from .analysis.mobility import mobility as mobility
 from .analysis.reconnect import Change as Change
 from .analysis.reconnect import reconnect as reconnect
+from .analysis.workspace import workspace as workspace
 from .constraints import Coupler as Coupler
 from .constraints import Distance as Distance
 from .constraints import Driver as Driver
@@ -113,6 +114,8 @@ from .results.kinematics import Kinematics as Kinematics
 from .results.kinematics import Singularity as Singularity
 from .results.run import Run as Run
 from .results.run import RunError as RunError
+from .results.workspace import SingularPoint as SingularPoint
+from .results.workspace import Workspace as Workspace
 from .run.events import At as At
 from .run.events import Crossing as Crossing
 from .run.events import Event as Event
