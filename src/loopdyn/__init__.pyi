@@ -20,9 +20,12 @@ from .analysis.equilibrium import equilibrium as equilibrium
 from .analysis.equilibrium import preload as preload
 from .analysis.equilibrium import zero_force as zero_force
 from .analysis.inverse_dynamics import inverse_dynamics as inverse_dynamics
+from .analysis.inverse_kinematics import inverse_kinematics as inverse_kinematics
+from .analysis.kinematics import kinematics as kinematics
 from .analysis.loads import reactions as reactions
 from .analysis.mobility import mobility as mobility
 from .analysis.reconnect import reconnect as reconnect
+from .analysis.workspace import workspace as workspace
 from .errors import LoopdynError as LoopdynError
 from .errors import LoopdynWarning as LoopdynWarning
 from .formulations.absolute.formulation import Absolute as Absolute

@@ -36,9 +36,14 @@ from .equilibrium import Equilibria as Equilibria
 from .equilibrium import Equilibrium as Equilibrium
 from .equilibrium import Preload as Preload
 from .inverse_dynamics import InverseDynamics as InverseDynamics
+from .inverse_kinematics import InverseKinematics as InverseKinematics
+from .kinematics import Kinematics as Kinematics
+from .kinematics import Singularity as Singularity
 from .run import Diagnostics as Diagnostics
 from .run import Run as Run
 from .run import Statistics as Statistics
 from .run import Trajectory as Trajectory
+from .workspace import SingularPoint as SingularPoint
+from .workspace import Workspace as Workspace
 
 __all__: list[str]
