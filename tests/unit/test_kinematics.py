@@ -182,7 +182,7 @@ def test_a_wheel_rolls_by_its_radius():
     m = ld.Mechanism("wheel", gravity=(0, 0, -9.81))
     m.add_body("wheel", ld.Inertia.cylinder(mass=1.0, radius=0.3, length=0.1, axis=(0, 1, 0), at=(0, 0, 0.3)))
     m.add_joint("J", ld.Planar(normal=(0, 1, 0)), "ground", "wheel", at=(0, 0, 0.3))
-    m.add_constraint("rolls", ld.Rolling(on="ground", body="wheel", normal=(0, 0, 1), through=(0, 0, 0),
+    m.add_constraint("rolls", ld.constraints.Rolling(on="ground", body="wheel", normal=(0, 0, 1), through=(0, 0, 0),
                                          centre=(0, 0, 0.3), radius=0.3, axis=(0, 1, 0)))  # fmt: skip
     system = m.compile()
     J = ld.kinematics(system, ld.assemble(system)).jacobian("wheel", (0, 0, 0.3), wrt="J.angle").values[:, 0]
@@ -220,7 +220,7 @@ def test_a_four_bar_with_crank_and_coupler_aligned_is_of_type_1_or_2_by_its_inpu
     assert (forward.kind, forward.zlatanov) == ("type I", ("RI", "IO"))
     assert (back.kind, back.zlatanov) == ("type II", ("RO", "II"))
     assert forward.values["output locked"] < 1e-7 < forward.values["inputs locked"]
-    with pytest.raises(ld.SingularityError, match="singular pose of its input D"):
+    with pytest.raises(ld.errors.SingularityError, match="singular pose of its input D"):
         k.ratios("D")
 
 
@@ -275,7 +275,7 @@ def similar_hexagons():
 
 def turned(system, degrees):
     """Closed state with the platform turned about its normal: leg lengths by geometry, passed in small steps."""
-    goal = ld.Frame(rotation=ld.Rotation(axis=(0, 0, 1), angle=np.radians(degrees)))
+    goal = ld.Frame(rotation=ld.joints.Rotation(axis=(0, 0, 1), angle=np.radians(degrees)))
     return ld.inverse_kinematics(system, {"platform": goal}).state
 
 
@@ -324,7 +324,7 @@ def test_names_that_do_not_exist_come_with_the_nearest_one():
 
 def test_an_open_state_is_refused():
     system = ld.library.four_bar().compile()
-    with pytest.raises(ld.AssemblyError, match="open"):
+    with pytest.raises(ld.errors.AssemblyError, match="open"):
         ld.kinematics(system, system.state(q={"A": 0.3}))
 
 

@@ -222,7 +222,9 @@ def _solved(system: System, start: State, goals: Sequence[Goal], limits: bool) -
     if not is_large(system):
         found = nearest_pose(system, start, goals)
         if found.met and not (limits and outside_limits(system, found.pose, [])):
-            return _state(system, found.pose, "reached without opening loops; the straight path from the start is blocked")
+            return _state(
+                system, found.pose, "reached without opening loops; the straight path from the start is blocked"
+            )
     for n, there in enumerate(_other_starts(system, start, goals), 2):
         if there.met and not (limits and outside_limits(system, there.pose, [])):
             return _state(system, there.pose, f"found from start {n} around the given state: maybe on another branch")

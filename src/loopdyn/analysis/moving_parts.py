@@ -14,7 +14,7 @@ from loopdyn.errors import LoopdynError
 from loopdyn.loops.reactions import freedom_rate
 from loopdyn.quantities.wording import nearest
 from loopdyn.system.system import State, System, point_on
-from loopdyn.tree.functions import Motion, body_jacobian, body_motion
+from loopdyn.tree.functions import Motion, body_motion, open_tree_body_jacobian
 
 Array = NDArray[np.float64]
 
@@ -82,7 +82,7 @@ class MovingPart:
         if self.own is None:
             return speed_rows(system, state, self.components)
         motion = body_motion(system, State(state.t, state.q, np.zeros(system.nv)))
-        J = body_jacobian(system, state, system.bodies[self.body])
+        J = open_tree_body_jacobian(system, state, system.bodies[self.body])
         J[3:] -= np.cross(motion.rotation[self.body] @ self.own, J[:3].T).T  # v + w x arm
         return J[-len(self.components) :]
 

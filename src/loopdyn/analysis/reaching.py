@@ -31,11 +31,11 @@ from loopdyn.loops.continuation import CORRECTION, PREDICTED, Rule, StepLength, 
 from loopdyn.loops.projection import Loops
 from loopdyn.loops.rank import of_matrix
 from loopdyn.loops.reactions import freedom_rate
-from loopdyn.loops.sparse_steps import SparseRows, sparse_rows
+from loopdyn.loops.sparse_steps import SparseRows
 from loopdyn.spatial.rotations import about_axis
 from loopdyn.system.system import State, System
 from loopdyn.thresholds import CLOSED, ROUNDING
-from loopdyn.tree.functions import Motion, body_jacobian, body_motion, constraint_equations, difference
+from loopdyn.tree.functions import Motion, body_motion, constraint_equations, difference, open_tree_body_jacobian
 
 Array = NDArray[np.float64]
 
@@ -187,7 +187,7 @@ class Reaching(Loops):
             if rows.gradient is not None:
                 found.append(rows.gradient[None])
                 continue
-            J = body_jacobian(self.system, pose, self.system.bodies[rows.body])
+            J = open_tree_body_jacobian(self.system, pose, self.system.bodies[rows.body])
             torque, force = rows.wrench[:, :3], rows.wrench[:, 3:]
             found.append((torque + np.cross(rows.at - motion.position[rows.body], force)) @ J[:3] + force @ J[3:])
         return np.vstack(found)

@@ -317,9 +317,7 @@ class Kinematics:
 
     # ----------------------------------------------------------------------------------------- singular poses
 
-    def singularity(
-        self, inputs: str | Sequence[str], output: Any = None, length: float | None = None
-    ) -> Singularity:
+    def singularity(self, inputs: str | Sequence[str], output: Any = None, length: float | None = None) -> Singularity:
         """Classify the pose by ranks, for given inputs and output.
 
         Parameters
@@ -363,7 +361,9 @@ class Kinematics:
         s = self.system
         part = locked if isinstance(locked, MovingPart) else part_of(s, list(locked or ()))
         scale = np.array([1.0 if d == "angle" else s.size for d in part.dimensions])
-        D = np.vstack([scaled(s, constraint_equations(s, pose)[1]), part.rows(s, pose) * s.speed_units / scale[:, None]])
+        D = np.vstack(
+            [scaled(s, constraint_equations(s, pose)[1]), part.rows(s, pose) * s.speed_units / scale[:, None]]
+        )
         return moving_joints(s, pose, np.linalg.svd(D)[2][of_matrix(D).count :].T)
 
 
