@@ -35,8 +35,11 @@ FOREIGN |= {
     "True",
     "False",
 }
+# Names of unions of plain types and functions.
+FOREIGN |= {"Action", "Kind", "Ints", "Value"}
 # Members for kernels and for authors of types: raw arrays, frozen structure, what is kept between calls.
 INTERNAL = {"System.kept", "System.model", "System.open_work", "Mechanism.resolver", "Inertia.resolve", "user_rows"}
+INTERNAL |= {"Curve.program", "ClosurePlan.add_to", "Solver.kernels"}
 
 
 def classes() -> dict[str, type]:

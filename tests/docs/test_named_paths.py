@@ -52,6 +52,8 @@ def is_module(dotted: str) -> bool:
         return names_in(folder / f"{first}.py").keys() >= set(others)
     stub = folder / "__init__.pyi"  # of the public names
     names = names_in(stub if stub.is_file() else folder / "__init__.py")
+    listed = folder / "dispatch.py"  # whose names the package imports by a star
+    names = names | names_in(listed) if listed.is_file() else names
     return first in names and (not others or is_module(".".join([names[first], first, *others])))
 
 

@@ -10,6 +10,7 @@ from ..analysis.equations import Equations as Equations
 from ..analysis.mobility import Mobility as Mobility
 from ..analysis.reconnect import Change as Change
 from ..interchange.mjcf.imported import ImportedMJCF as ImportedMJCF
+from ..interchange.mjcf.imported import JointMap as JointMap
 from ..interchange.report import Imported as Imported
 from ..interchange.report import Report as Report
 from ..loops.reactions import Reactions as Reactions
@@ -22,6 +23,7 @@ from ..system.graph import Edge as Edge
 from ..system.graph import Loop as Loop
 from ..system.labels import Label as Label
 from ..system.labels import Labels as Labels
+from ..system.system import Tolerated as Tolerated
 from ..system.topology import Incidence as Incidence
 from ..system.topology import Topology as Topology
 from ..tree.functions import Energy as Energy

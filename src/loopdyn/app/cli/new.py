@@ -38,4 +38,4 @@ def new(
     title = re.sub(r"\W+", "_", file.stem) or "mechanism"
     with exit_on_error(command, "the name"):
         write(file, text.replace("name: NAME", f"name: {title}").replace(" FILE", f" {file.name}"))
-    print_lines(f"written: {file}", f"Look at it: loopdyn view {file}")
+    print_lines(f"written: {file}", f"Show it: loopdyn view {file}")
