@@ -42,7 +42,8 @@ def test_all_four_solutions_of_a_five_bar_are_those_of_the_cosine_theorem(five_b
     second = crank_angles((p["frame"], 0), p["crank2"], p["coupler2"], place)
     for a, e in itertools.product(first, second):
         q = [found.data["q"].sel(coordinate=label).values for label in ("A", "E")]
-        assert sum(same_angle(x + p["angle1"], a) and same_angle(y + p["angle2"], e) for x, y in zip(*q, strict=True)) == 1
+        pairs = [(x + p["angle1"], y + p["angle2"]) for x, y in zip(*q, strict=True)]
+        assert sum(same_angle(x, a) and same_angle(y, e) for x, y in pairs) == 1
     for state in found:
         assert np.abs(ld.kinematics(system, state).point(*C)["position"].values - place).max() < EXACT
 
@@ -65,7 +66,6 @@ def test_the_delta_robot_has_eight_solutions_and_the_nearest_one_is_that_of_its_
 
 def test_leg_lengths_of_a_stewart_platform_are_distances():
     system = hexagons().compile()
-    R = np.array([[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
     angle, shift = 0.3, np.array([0.05, -0.1, 0.1])
     R = np.array([[np.cos(angle), -np.sin(angle), 0], [np.sin(angle), np.cos(angle), 0], [0, 0, 1.0]])
     pose = np.eye(4)
@@ -130,12 +130,14 @@ def test_a_redundant_mechanism_meets_its_target_at_a_limit_and_says_so():
     for k in range(3):
         m.add_body(f"link{k}", ld.Inertia.rod(mass=1.0, start=(k, 0, 0), end=(k + 1, 0, 0), radius=0.05))
         limits = {"limits": (-0.4, 0.4)} if k == 1 else {}
-        m.add_joint("ABC"[k], ld.Revolute((0, 0, 1)), "ground" if k == 0 else f"link{k - 1}", f"link{k}", at=(k, 0, 0), **limits)
+        parent = "ground" if k == 0 else f"link{k - 1}"
+        m.add_joint("ABC"[k], ld.Revolute((0, 0, 1)), parent, f"link{k}", at=(k, 0, 0), **limits)
     system = m.compile()
     near = system.state(q={"A": 0.2, "B": 0.1, "C": 0.3})
     found = ld.inverse_kinematics(system, {("link2", (3, 0, 0)): (1.6, 1.6, 0.0)}, near=near)
     assert abs(found.data["q"].sel(coordinate="B").item()) < 0.4 + 1e-8
-    assert np.abs(ld.kinematics(system, found.state).point("link2", (3, 0, 0))["position"].values - [1.6, 1.6, 0]).max() < EXACT
+    place = ld.kinematics(system, found.state).point("link2", (3, 0, 0))["position"].values
+    assert np.abs(place - [1.6, 1.6, 0]).max() < EXACT
 
 
 def test_joint_coordinates_are_targets_too(five_bar):
@@ -145,7 +147,7 @@ def test_joint_coordinates_are_targets_too(five_bar):
 
 
 @pytest.mark.parametrize("targets, words", [
-    ({}, "no target"), ([], "no target"), ({"BX": (0, 0, 0)}, "no body or joint coordinate"), ({"BC": (0, 0)}, "not clear"),
+    ({}, "no target"), ([], "no target"), ({"BX": (0, 0, 0)}, "no body or joint"), ({"BC": (0, 0)}, "not clear"),
     ({"A": "x"}, "finite number"), ({"ground": (0, 0, 0)}, "base"), ({"BC": np.zeros((4, 4))}, "no pose"),
 ])  # fmt: skip
 def test_wrong_targets_are_told_in_words(five_bar, targets, words):

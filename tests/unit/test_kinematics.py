@@ -1,4 +1,4 @@
-"""`ld.kinematics`: Jacobians with loops closed, and singular poses, against closed forms and derivatives along poses."""
+"""`ld.kinematics`: Jacobians with loops closed, singular poses; against closed forms and derivatives along poses."""
 
 from pathlib import Path
 
@@ -191,7 +191,7 @@ def test_a_wheel_rolls_by_its_radius():
 
 
 def test_numbers_are_in_declared_units():
-    """Tip of a crank of 120 mm, its start turned by 30 degrees; 1 deg/s moves it by 120 pi/180 mm/s."""
+    """Tip of a crank of 30 mm: 1 deg/s moves it by 30 pi/180 mm/s."""
     system = ld.load(MODELS / "four_bar_mm.yaml").compile()
     crank = float(system.mechanism.parameters["crank"])
     state = ld.assemble(system, q={"A": np.radians(30.0)}, v={"A": np.radians(2.0)})

@@ -31,7 +31,7 @@ from loopdyn.loops.continuation import CORRECTION, PREDICTED, Rule, StepLength, 
 from loopdyn.loops.projection import Loops
 from loopdyn.loops.rank import of_matrix
 from loopdyn.loops.reactions import freedom_rate
-from loopdyn.loops.sparse_steps import SparseRows, sparse_rows
+from loopdyn.loops.sparse_steps import SparseRows
 from loopdyn.spatial.rotations import about_axis
 from loopdyn.system.system import State, System
 from loopdyn.thresholds import CLOSED, ROUNDING
