@@ -49,8 +49,8 @@ def inverse_kinematics(
     near : State, optional
         Closed state to start from, which decides the branch; by default the start of the model, assembled.
     all : bool
-        Find all solutions of a single target: in closed form where :func:`loopdyn.branches` has one, otherwise by search
-        (`all` of the result says which). Solutions in which all joints are at the same places are one: a rod that is
+        Find all solutions of a single target: in closed form where :func:`loopdyn.branches` has one, otherwise by
+        search (`all` of the result says which). Solutions in which all joints are at the same places are one: a rod that is
         turned about the line of its joints is the same.
     limits : bool
         Whether joint limits are kept.
@@ -222,9 +222,8 @@ def _solved(system: System, start: State, goals: Sequence[Goal], limits: bool) -
     if not is_large(system):
         found = nearest_pose(system, start, goals)
         if found.met and not (limits and outside_limits(system, found.pose, [])):
-            return _state(
-                system, found.pose, "reached without opening loops; the straight path from the start is blocked"
-            )
+            note = "reached without opening loops; the straight path from the start is blocked"
+            return _state(system, found.pose, note)
     for n, there in enumerate(_other_starts(system, start, goals), 2):
         if there.met and not (limits and outside_limits(system, there.pose, [])):
             return _state(system, there.pose, f"found from start {n} around the given state: maybe on another branch")

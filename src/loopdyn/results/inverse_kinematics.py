@@ -71,11 +71,8 @@ class InverseKinematics:
                     x = float(joint_coordinates(label.joint, motion)[label.k])
                     q[n, k] = s.with_turns(label.joint, label.k, x, state.q)
         symbols = [s.units.symbol(label.dimension) for label in of]
-        coords = {
-            "coordinate": labels,
-            "coordinate_units": ("coordinate", symbols),
-            "time": ("step", [x.t for x in self]),
-        }
+        times = ("step", [x.t for x in self], {"units": "s"})
+        coords = {"coordinate": labels, "coordinate_units": ("coordinate", symbols), "time": times}
         return dataset({"q": (("step", "coordinate"), q / units)}, coords, {"name": s.name, "status": self.status})
 
     def __str__(self) -> str:

@@ -200,7 +200,8 @@ class Kinematics:
             return found
 
         data = self._vectors(
-            {"position": ("length", 0, m.position[row] + arm), "velocity": ("length", 1, m.velocity[row] + np.cross(w, arm))},
+            {"position": ("length", 0, m.position[row] + arm),
+             "velocity": ("length", 1, m.velocity[row] + np.cross(w, arm))},
             {"acceleration": ("length", acceleration)},
         )  # fmt: skip
         return self._dataset(data, {}, {"body": body, "at": np.asarray(at, float).tolist()})
@@ -231,8 +232,8 @@ class Kinematics:
         Parameters
         ----------
         of : str, or sequence of str
-            Body: the rows are its angular velocity, then the velocity of its frame's origin, in world axes. Or labels of
-            joint speeds.
+            Body: the rows are its angular velocity, then the velocity of its frame's origin, in world axes. Or labels
+            of joint speeds.
         point : (3,), optional
             Point of the body, world coordinates at the reference pose: the rows are its velocity.
         wrt : str or sequence of str
@@ -361,9 +362,8 @@ class Kinematics:
         s = self.system
         part = locked if isinstance(locked, MovingPart) else part_of(s, list(locked or ()))
         scale = np.array([1.0 if d == "angle" else s.size for d in part.dimensions])
-        D = np.vstack(
-            [scaled(s, constraint_equations(s, pose)[1]), part.rows(s, pose) * s.speed_units / scale[:, None]]
-        )
+        J, rows = scaled(s, constraint_equations(s, pose)[1]), part.rows(s, pose) * s.speed_units / scale[:, None]
+        D = np.vstack([J, rows])
         return moving_joints(s, pose, np.linalg.svd(D)[2][of_matrix(D).count :].T)
 
 
