@@ -62,7 +62,17 @@ def dataset(
     Traceback (most recent call last):
     loopdyn.quantities.labels.UnknownLabelError: there is no joint 'crnk'. Did you mean 'crank'?
     """
-    found: xr.Dataset = Dataset(data, coords, attributes)
-    for dim in [str(d) for d in found.dims if d in found.coords and found[d].dtype.kind in "UO"]:
-        found = found.drop_indexes(dim).set_xindex(dim, LabelIndex)
-    return found
+    return Dataset(data, xr.Coordinates(*_indexed(coords)), attributes)
+
+
+def _indexed(coords: Mapping[Any, Any]) -> tuple[dict[Any, xr.Variable], dict[Any, PandasIndex]]:
+    """Variables of coordinates and indexes of their dimensions; made here, xarray does not have to find them."""
+    variables, indexes = {}, {}
+    for name, given in coords.items():
+        variable = xr.as_variable(given, name=name, auto_convert=False)
+        if variable.dims == (name,):
+            kind = LabelIndex if variable.dtype.kind in "UO" else PandasIndex
+            indexes[name] = index = kind.from_variables({name: variable}, options={})
+            variable = index.create_variables({name: variable})[name]
+        variables[name] = variable
+    return variables, indexes
