@@ -524,10 +524,9 @@ class SteppingDriver:
         """Error relative to the tolerances: positions in natural units, speeds relative to the fastest so far."""
         m, nv = self.stepper.memory, self.stepper.system.nv
         rtol, atol, fastest = (float(m.clock[k]) for k in (memory.RTOL, memory.ATOL, memory.FASTEST))
-        units = np.concatenate([m.unit, m.unit * fastest])
-        scale = atol * np.concatenate([m.unit, m.unit]) + rtol * units
-        share = np.abs(difference[: 2 * nv])[scale > 0.0] / scale[scale > 0.0]
-        return float(share.max(initial=0.0))
+        apart = np.abs(difference[: 2 * nv].reshape(2, nv) / m.unit).max(axis=1, initial=0.0).tolist()
+        scales = atol + rtol, atol + rtol * fastest
+        return max(x / scale if scale > 0.0 else 0.0 for x, scale in zip(apart, scales, strict=True))
 
     def _powers(self, t: float, q: Array, v: Array) -> Array:
         """Powers of all forces at a state."""

@@ -170,7 +170,8 @@ class Stepper:
                 self._within, own = own.within, own.attempt
             attempt = own or python_function(self.integrator.attempt())
             found = {"attempt": attempt, "land": python_function(loop.land), "within": self._within}
-            found["unowned"] = python_function(memory.unowned)
+            for small in (memory.unowned, memory.begin, loop.choose_size, loop.judge):  # calls cost more than these do
+                found[small.__name__] = python_function(small)
             self._chunk = rebind(loop.chunk, **found)
         self.in_python = not usable
         self.views = s.open_work(self.work)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -69,10 +70,19 @@ def _indexed(coords: Mapping[Any, Any]) -> tuple[dict[Any, xr.Variable], dict[An
     """Variables of coordinates and indexes of their dimensions; made here, xarray does not have to find them."""
     variables, indexes = {}, {}
     for name, given in coords.items():
-        variable = xr.as_variable(given, name=name, auto_convert=False)
-        if variable.dims == (name,):
-            kind = LabelIndex if variable.dtype.kind in "UO" else PandasIndex
-            indexes[name] = index = kind.from_variables({name: variable}, options={})
-            variable = index.create_variables({name: variable})[name]
-        variables[name] = variable
+        variable = variables[name] = xr.as_variable(given, name=name, auto_convert=False)
+        if variable.dims == (name,) and variable.dtype.kind in "UO":
+            labels, indexes[name] = _labels(name, tuple(variable.values.tolist()))
+            variables[name] = labels.copy(deep=False)
+            variables[name].attrs.update(variable.attrs)
+        elif variable.dims == (name,):
+            indexes[name] = PandasIndex(variable.values, name)
+            variables[name] = indexes[name].create_variables({name: variable})[name]
     return variables, indexes
+
+
+@lru_cache(maxsize=256)  # results of one system have the same names
+def _labels(dim: str, names: tuple[Any, ...]) -> tuple[xr.Variable, LabelIndex]:
+    """Variable and index of the names along a dimension."""
+    index = LabelIndex.from_variables({dim: xr.Variable(dim, np.array(names))}, options={})
+    return index.create_variables()[dim], index

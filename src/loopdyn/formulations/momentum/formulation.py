@@ -103,7 +103,9 @@ class MomentumSolver(PassingSolver):
         self._heads: list[rec.Head] = [opened(rec.open_head, system.ints, place.work) for place in self.places]
         self.scratch: layout.Scratch = opened(layout.open_scratch, self.ints, self.floats, self.arrays[-1])
         self.first = 0.0
+        self._inexact = np.nan  # of the present start; NaN if there is none
         self._across: Array | None = None  # (nv, rank), see `orientation`; of the present start
+        self._same = np.eye(self.rank)
         self._moving_bases = bool((system.model.base_programs >= 0).any())
 
     @cached_property
@@ -172,10 +174,14 @@ class MomentumSolver(PassingSolver):
         If its pose is only known to within `inexact`, in natural units, the motions that it allows close to a singular
         pose are determined from poses before and behind it.
         """
-        first, self._across = self._begun(0, t, q, v), None
+        w = self._heads[0]
+        if inexact == self._inexact and t == w.t[0] and (w.q == q).all() and (w.v == v).all():
+            return self.first  # as before
+        first, self._across, self._inexact = self._begun(0, t, q, v), None, np.nan
         self.first = float(first.number[layout.INDICATOR])
         if self.first < SINGULAR or (inexact > 0.0 and self.first < max(BLURRED, 10.0 * inexact)):
             self._choose_near_singular(t, first, v, self.first > 10.0 * inexact > 0.0)
+        self._inexact = inexact
         return self.first
 
     def _choose_near_singular(self, t: float, here: layout.Place, v: Array, compare: bool) -> None:
@@ -287,8 +293,8 @@ class MomentumSolver(PassingSolver):
         are dependent; each loss of rank moves an eigenvalue through zero to the left half-plane.
         """
         first = self.places[0]
-        if first.number[layout.INDICATOR] < SINGULAR:
-            return np.eye(self.rank)  # the start is singular: on neither side
+        if place is first or first.number[layout.INDICATOR] < SINGULAR:
+            return self._same  # a singular start is on neither side
         kept = first.kept[: self.rank].astype(np.int64)
         if self._across is None:
             self._across = np.linalg.inv(np.vstack([first.J[kept], first.N @ first.M]))[:, : self.rank]
@@ -300,8 +306,8 @@ class MomentumSolver(PassingSolver):
         Two losses leave the sign of the determinant unchanged, so the eigenvalues of the map from a to b are counted.
         """
         try:
-            change = np.linalg.solve(a, b)
-            if np.abs(change - np.eye(len(a))).sum(axis=1).max(initial=0.0) < 1.0:
+            change = b if a is self._same else np.linalg.solve(a, b)
+            if np.abs(change - self._same).sum(axis=1).max(initial=0.0) < 1.0:
                 return 0  # by Gershgorin's theorem all eigenvalues are on the right
             return int(np.count_nonzero(np.linalg.eigvals(change).real < 0.0))
         except np.linalg.LinAlgError:

@@ -54,6 +54,7 @@ class LargeMomentumSolver(MomentumSolver):
         self._row_units = self.elimination.plan.row_units
         self._anchor: tuple[Array, Array] | None = None  # weakest rows at the start, see `orientation`
         rows = self._largest.size
+        self._same = np.eye(min(WEAKEST, rows))
         self._probe = np.random.default_rng(PROBE).normal(size=(rows, min(WEAKEST, rows)))
 
     # --------------------------------------------------------------------------------- solutions by `graph`
