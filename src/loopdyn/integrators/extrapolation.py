@@ -272,8 +272,9 @@ class SteppingDriver:
         """The state at the time t inside the last step, with its accelerations, into `work` and `m.stage`."""
         if t >= m.clock[memory.STOP]:
             return self._at_end(ints, work, m)
-        evaluate_dense_output(ints, work, m, method, t, weights)  # on the cubic through both ends
         h, a = t - float(m.clock[memory.START]), None
+        if h <= 0.0 or not self.extrapolate:
+            evaluate_dense_output(ints, work, m, method, t, weights)  # on the cubic through both ends
         try:
             if h > 0.0 and self.extrapolate:
                 found = self._reachable_state(h, CLOSABLE)

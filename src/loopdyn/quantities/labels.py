@@ -70,13 +70,14 @@ def _indexed(coords: Mapping[Any, Any]) -> tuple[dict[Any, xr.Variable], dict[An
     """Variables of coordinates and indexes of their dimensions; made here, xarray does not have to find them."""
     variables, indexes = {}, {}
     for name, given in coords.items():
+        names = given.tolist() if isinstance(given, np.ndarray) and given.dtype.kind == "U" else given
+        if isinstance(names, list) and all(isinstance(x, str) for x in names):
+            variables[name], indexes[name] = _labels(name, tuple(names))  # copied by xarray
+            continue
         variable = variables[name] = xr.as_variable(given, name=name, auto_convert=False)
-        if variable.dims == (name,) and variable.dtype.kind in "UO":
-            labels, indexes[name] = _labels(name, tuple(variable.values.tolist()))
-            variables[name] = labels.copy(deep=False)
-            variables[name].attrs.update(variable.attrs)
-        elif variable.dims == (name,):
-            indexes[name] = PandasIndex(variable.values, name)
+        if variable.dims == (name,):
+            kind = LabelIndex if variable.dtype.kind in "UO" else PandasIndex
+            indexes[name] = kind.from_variables({name: variable}, options={})
             variables[name] = indexes[name].create_variables({name: variable})[name]
     return variables, indexes
 
@@ -84,5 +85,5 @@ def _indexed(coords: Mapping[Any, Any]) -> tuple[dict[Any, xr.Variable], dict[An
 @lru_cache(maxsize=256)  # results of one system have the same names
 def _labels(dim: str, names: tuple[Any, ...]) -> tuple[xr.Variable, LabelIndex]:
     """Variable and index of the names along a dimension."""
-    index = LabelIndex.from_variables({dim: xr.Variable(dim, np.array(names))}, options={})
+    index = LabelIndex.from_variables({dim: xr.Variable(dim, np.array(names, str))}, options={})
     return index.create_variables()[dim], index
