@@ -45,9 +45,9 @@ LANDING, LANDED, ROUNDING = 1e-5, 1.0 + 1e-9, float(np.finfo(float).eps)
 # half the size is tried. Circuits closer to each other than JUMP count as meeting.
 JUMP, JUMPED = 1e-5, 32.0
 MET = 5.0  # times the indicator at a distance JUMP from a singular pose, by a line from the start of the step
-# An interval is divided BESIDE a JUMP, as a fraction of it, beyond the pose that the indicators at both ends lead to, if
-# its last division left at most half of it; else, or if no step can end there, at the first of these shares at which
-# one can; down to the fraction SHORTEST of the step, and until MOST_PARTS have been examined.
+# An interval is divided the fraction BESIDE of a JUMP beyond the pose that the indicators at both ends lead to, if its
+# last division left at most half of it; else, or if no step can end there, at the first of these shares at which one
+# can; down to the fraction SHORTEST of the step, and until MOST_PARTS have been examined.
 BESIDE, WHERE = 0.3, (0.5, 0.4, 0.6, 0.3, 0.7)
 SHORTEST, MOST_PARTS = 2.0**-40, 400
 CLOSABLE = 1e-3  # fraction of the largest indicator above which a correction does not amplify errors much
@@ -112,7 +112,7 @@ class _Extrapolated(NamedTuple):
 def _weights() -> Array:
     """Weights (2, counts) of the extrapolation from all counts, and of its difference to that without the first.
 
-    Aitken's and Neville's recursion is linear in its numbers [Hairer1993 section II.9]: they are Lagrange's for h^2 = 0.
+    The recursion of Aitken and Neville [Hairer1993 section II.9] is linear: the weights are Lagrange's at h^2 = 0.
     """
     squares = np.array(COUNTS, float) ** 2
 
@@ -376,7 +376,7 @@ class SteppingDriver:
         return _Extrapolated(y, doubt, self._error(doubt), nearest, made)
 
     def _with_works(self, h: float) -> tuple[Array, float, Step]:
-        """Ends of steps with several numbers of substeps, works included; smallest indicator; the last of these steps."""
+        """Ends of steps with several numbers of substeps, works included; smallest indicator; the last step."""
         table, nearest = [], np.inf
         for count in COUNTS:
             powers = 0.5 * self.power

@@ -115,7 +115,7 @@ def turn_between(R0, R1):
 def chord(ints, floats, work, other, h, load, far, start, end):
     """Generalised momenta at both ends, start and end (nv), of the chord from the poses in `work` to those in `other`.
 
-    h is the time between them, in s; `load` and `far` (bodies, 6) are scratch. Poses and subspaces must be known in both.
+    h is the time between them, in s; `load` and `far` (bodies, 6) are scratch. Both must have poses and subspaces.
     """
     model, data, then = open_model(ints, floats), open_work(ints, work), open_work(ints, other)
     clear_bases(model, load)

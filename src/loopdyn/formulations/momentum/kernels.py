@@ -427,9 +427,9 @@ def steps(ints, floats, first, second, third, middle, h, shares, moving_bases, e
     """Make sequences of steps of order two from the place `first`, to `second` and `third` by turns.
 
     A row of `shares` has the steps of a sequence as shares of the time h, then zeros; its end, increments and speeds,
-    goes to a row of `ends`. The scratch is that of `middle`; its `total` has the multipliers of the last sequence, added
-    to what is there if it is the only one. Returns a status, the number of sequences and of steps of the last one that
-    were made, and the smallest indicator at their ends.
+    goes to a row of `ends`. The scratch is that of `middle`; its `total` has the multipliers of the last sequence,
+    added to what is there if it is the only one. Returns a status, the number of sequences and of steps of the last one
+    that were made, and the smallest indicator at their ends.
     """
     S, C = open_scratch(ints, floats, middle), open_place(ints, middle)
     start, one, two = open_place(ints, first), open_place(ints, second), open_place(ints, third)

@@ -1,7 +1,7 @@
 """Ends of a step and scratch of `momentum` in the arrays of the kernels.
 
-Each end of a step, a *place*, has a work array of its own. A call of a kernel with all these tables as arguments took as
-long as several steps.
+Each end of a step, a *place*, has a work array of its own. A call of a kernel with all these tables as arguments took
+as long as several steps.
 """
 
 from __future__ import annotations
