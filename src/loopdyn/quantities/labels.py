@@ -68,7 +68,8 @@ def dataset(
 
 def _indexed(coords: Mapping[Any, Any]) -> tuple[dict[Any, xr.Variable], dict[Any, PandasIndex]]:
     """Variables of coordinates and indexes of their dimensions; made here, xarray does not have to find them."""
-    variables, indexes = {}, {}
+    variables: dict[Any, xr.Variable] = {}
+    indexes: dict[Any, PandasIndex] = {}
     for name, given in coords.items():
         names = given.tolist() if isinstance(given, np.ndarray) and given.dtype.kind == "U" else given
         if isinstance(names, list) and all(isinstance(x, str) for x in names):
@@ -83,7 +84,7 @@ def _indexed(coords: Mapping[Any, Any]) -> tuple[dict[Any, xr.Variable], dict[An
 
 
 @lru_cache(maxsize=256)  # results of one system have the same names
-def _labels(dim: str, names: tuple[Any, ...]) -> tuple[xr.Variable, LabelIndex]:
+def _labels(dim: str, names: tuple[str, ...]) -> tuple[xr.Variable, PandasIndex]:
     """Variable and index of the names along a dimension."""
     index = LabelIndex.from_variables({dim: xr.Variable(dim, np.array(names, str))}, options={})
     return index.create_variables()[dim], index
