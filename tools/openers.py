@@ -23,6 +23,7 @@ MODULES = (
     "loopdyn.formulations.partition.layout",
     "loopdyn.formulations.closure.layout",
     "loopdyn.formulations.rcr.layout",
+    "loopdyn.formulations.momentum.layout",
     "loopdyn.formulations.auto.layout",
 )
 MARK = "# Written by tools/openers.py from the classes above; change these and run it."

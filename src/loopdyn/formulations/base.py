@@ -314,6 +314,13 @@ class PassingSolver(SteppingSolver):
         """Make steps of order two, shares of the time h, from the last :meth:`begin`; calls `visit` with each end."""
 
     @abstractmethod
+    def take_sequences(self, h: float, shares: Array) -> tuple[Array, Step]:
+        """Make sequences of steps, rows of `shares` filled up with zeros, each from the last :meth:`begin`.
+
+        Returns increments and speeds at the end of each, and the last one with the smallest indicator of all.
+        """
+
+    @abstractmethod
     def closed(self, t: float, q: Array, v: Array) -> tuple[Array, Array]:
         """One linear correction of coordinates and speeds back to the constraints."""
 

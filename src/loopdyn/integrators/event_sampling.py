@@ -9,6 +9,7 @@ to Python, which locates the zero.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -66,6 +67,12 @@ def event_functions(
     values = np.zeros((len(SAMPLES), len(out)))
     made = EventFunctions(q, v, values, code, constants, program, np.zeros((1 + nq + nv, 3)), np.zeros((depth, 3)))
     return made, pointer(all_, 0.0, q, v, out)
+
+
+@cache
+def no_events(nq: int, nv: int) -> tuple[EventFunctions, Any]:
+    """Arrays where nothing is watched: of no length, or never written to."""
+    return event_functions(nq, nv, (), ())
 
 
 @kernel

@@ -9,6 +9,7 @@ the motion is smooth there, only the equations are singular.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 COUNTS = (1, 2, 3, 4)  # numbers of substeps over the same time that are extrapolated
+SHARES = np.array([(1.0 / n,) * n + (0.0,) * (COUNTS[-1] - n) for n in COUNTS])  # the substeps as shares of this time
 ESTIMATE = 7  # order of the difference between the last two extrapolations
 # A substep that ends where the indicator is below this fraction of its largest value so far loses too many digits. A
 # slightly shorter step is then tried: its error counts as LANDED, just above what is allowed. At the share s a closed
@@ -43,8 +45,11 @@ LANDING, LANDED, ROUNDING = 1e-5, 1.0 + 1e-9, float(np.finfo(float).eps)
 # half the size is tried. Circuits closer to each other than JUMP count as meeting.
 JUMP, JUMPED = 1e-5, 32.0
 MET = 5.0  # times the indicator at a distance JUMP from a singular pose, by a line from the start of the step
-WHERE = (0.5, 0.4, 0.6, 0.3, 0.7)  # an interval is divided at the first of these shares at which a step can end ...
-SHORTEST, MOST_PARTS = 2.0**-40, 400  # ... down to this fraction of the step, and until so many have been examined
+# An interval is divided the fraction BESIDE of a JUMP beyond the pose that the indicators at both ends lead to, if its
+# last division left at most half of it; else, or if no step can end there, at the first of these shares at which one
+# can; down to the fraction SHORTEST of the step, and until MOST_PARTS have been examined.
+BESIDE, WHERE = 0.3, (0.5, 0.4, 0.6, 0.3, 0.7)
+SHORTEST, MOST_PARTS = 2.0**-40, 400
 CLOSABLE = 1e-3  # fraction of the largest indicator above which a correction does not amplify errors much
 # Nodes of the polynomial as shares of a step or a part of it, to which the ends of the step are added; the least number
 # of states that must be found at them; the largest error, at one node, of the polynomial through all others, which is
@@ -101,6 +106,21 @@ class _Extrapolated(NamedTuple):
     error: float  # that change relative to the tolerances
     nearest: float  # smallest indicator at the ends of its substeps
     last: Step  # the one with the most substeps
+
+
+@cache
+def _weights() -> Array:
+    """Weights (2, counts) of the extrapolation from all counts, and of its difference to that without the first.
+
+    The recursion of Aitken and Neville [Hairer1993 section II.9] is linear: the weights are Lagrange's at h^2 = 0.
+    """
+    squares = np.array(COUNTS, float) ** 2
+
+    def lagrange(x: Array) -> Array:
+        return np.array([np.prod([a / (a - b) for b in x if b != a]) for a in x])
+
+    last = lagrange(squares)
+    return np.array([last, last - np.append(0.0, lagrange(squares[1:]))])
 
 
 def _polynomial(x: Array, y: Array) -> Any:
@@ -252,8 +272,9 @@ class SteppingDriver:
         """The state at the time t inside the last step, with its accelerations, into `work` and `m.stage`."""
         if t >= m.clock[memory.STOP]:
             return self._at_end(ints, work, m)
-        evaluate_dense_output(ints, work, m, method, t, weights)  # on the cubic through both ends
         h, a = t - float(m.clock[memory.START]), None
+        if h <= 0.0 or not self.extrapolate:
+            evaluate_dense_output(ints, work, m, method, t, weights)  # on the cubic through both ends
         try:
             if h > 0.0 and self.extrapolate:
                 found = self._reachable_state(h, CLOSABLE)
@@ -346,28 +367,29 @@ class SteppingDriver:
 
     def _extrapolated(self, h: float) -> _Extrapolated:
         """Increments, speeds and works after a step, extrapolated from steps with several numbers of substeps."""
-        stepper = self.stepper
-        table: list[Array] = []
-        nearest = np.inf
+        if self.stepper.sources:
+            table, nearest, made = self._with_works(h)
+        else:
+            table, made = self.solver.take_sequences(h, SHARES)
+            nearest = made.indicator
+        y, doubt = _weights() @ table
+        return _Extrapolated(y, doubt, self._error(doubt), nearest, made)
+
+    def _with_works(self, h: float) -> tuple[Array, float, Step]:
+        """Ends of steps with several numbers of substeps, works included; smallest indicator; the last step."""
+        table, nearest = [], np.inf
         for count in COUNTS:
             powers = 0.5 * self.power
 
             def visit(t: float, q: Array, v: Array, total: Array = powers) -> None:
                 total += self._powers(t, q, v)
 
-            made = self.solver.take_steps(h, (1.0 / count,) * count, visit if stepper.sources else None)
+            made = self.solver.take_steps(h, (1.0 / count,) * count, visit)
             nearest = min(nearest, made.indicator)
             powers -= 0.5 * self._powers(self.t + h, made.q, made.v)
             works = self.works + h / count * powers
-            table.append(np.concatenate([difference(stepper.system, self.q, made.q), made.v, works]))
-        before = table[-1]
-        for j in range(1, len(COUNTS)):
-            before = table[-1]
-            for i in range(len(COUNTS) - 1, j - 1, -1):
-                ratio = (COUNTS[i] / COUNTS[i - j]) ** 2
-                table[i] = table[i] + (table[i] - table[i - 1]) / (ratio - 1.0)
-        doubt = table[-1] - before
-        return _Extrapolated(table[-1], doubt, self._error(doubt), nearest, made)
+            table.append(np.concatenate([difference(self.stepper.system, self.q, made.q), made.v, works]))
+        return np.array(table), nearest, made
 
     def _close(self, y: Array, t: float) -> None:
         """Correct increments and speeds for the constraint residuals of the extrapolation, within its error."""
@@ -443,25 +465,34 @@ class SteppingDriver:
         singular pose, or do not. There may be several such intervals.
         """
         solver = self.solver
-        left = [(_End(0.0, self.q, solver.orientation(solver.places[0]), solver.first), self._end(1.0, self.made))]
+        start = _End(0.0, self.q, solver.orientation(solver.places[0]), solver.first)
+        left = [(start, self._end(1.0, self.made), np.inf)]  # with the length of the interval that was divided
         for _ in range(MOST_PARTS):
             if not left:
                 return 0.0
-            before, after = left.pop()
+            before, after, whole = left.pop()
             if solver.rank_losses_between(before.orientation, after.orientation) == 0:
                 continue
-            if self._apart(before.q, after.q) <= JUMP:
+            apart, length = self._apart(before.q, after.q), after.share - before.share
+            if apart <= JUMP:
                 if not self._meet(before, after):
                     return JUMPED
                 self.poses.append(State(self.t + before.share * h, before.q, np.zeros(self.stepper.system.nv)))
                 continue
-            if after.share - before.share < SHORTEST:
+            if length < SHORTEST:
                 return JUMPED
-            middle = self._between(before.share, after.share, h)
+            expected = (self._expected(before, after, apart),) if length <= 0.5 * whole else ()
+            middle = self._between(before.share, after.share, h, (*expected, *WHERE))
             if middle is None:
                 return LANDED
-            left += [(middle, after), (before, middle)]
+            left += [(middle, after, length), (before, middle, length)]
         return JUMPED
+
+    def _expected(self, before: _End, after: _End, apart: float) -> float:
+        """Share of an interval beside its singular pose, if the indicator falls and rises linearly: on the far side."""
+        x = before.indicator / (before.indicator + after.indicator)
+        aside = min(BESIDE * JUMP / apart, 0.25)
+        return float(np.clip(x + aside if x < 0.5 else x - aside, aside, 1.0 - aside))
 
     def _end(self, share: float, made: Step) -> _End:
         return _End(share, made.q, self.solver.orientation(made.place), self.solver.indicator_at(made.place))
@@ -480,9 +511,9 @@ class SteppingDriver:
         slope = self.solver.first / max(self._apart(self.q, before.q), JUMP)
         return min(before.indicator, after.indicator) <= MET * slope * JUMP
 
-    def _between(self, a: float, b: float, h: float) -> _End | None:
-        """End of a step between the shares a and b of the time h; None if there is none."""
-        for part in WHERE:
+    def _between(self, a: float, b: float, h: float, where: Sequence[float]) -> _End | None:
+        """End of a step between the shares a and b of the time h, at the first part of this interval that has one."""
+        for part in where:
             middle = a + part * (b - a)
             try:
                 return self._end(middle, self.solver.take_steps(middle * h, (1.0 / COUNTS[-1],) * COUNTS[-1]))
@@ -494,10 +525,9 @@ class SteppingDriver:
         """Error relative to the tolerances: positions in natural units, speeds relative to the fastest so far."""
         m, nv = self.stepper.memory, self.stepper.system.nv
         rtol, atol, fastest = (float(m.clock[k]) for k in (memory.RTOL, memory.ATOL, memory.FASTEST))
-        units = np.concatenate([m.unit, m.unit * fastest])
-        scale = atol * np.concatenate([m.unit, m.unit]) + rtol * units
-        share = np.abs(difference[: 2 * nv])[scale > 0.0] / scale[scale > 0.0]
-        return float(share.max(initial=0.0))
+        apart = np.abs(difference[: 2 * nv].reshape(2, nv) / m.unit).max(axis=1, initial=0.0).tolist()
+        scales = atol + rtol, atol + rtol * fastest
+        return max(x / scale if scale > 0.0 else 0.0 for x, scale in zip(apart, scales, strict=True))
 
     def _powers(self, t: float, q: Array, v: Array) -> Array:
         """Powers of all forces at a state."""

@@ -178,7 +178,8 @@ class Stepper:
                 self._within, own = own.within, own.attempt
             attempt = own or python_function(self.integrator.attempt())
             found = {"attempt": attempt, "land": python_function(loop.land), "within": self._within}
-            found["unowned"] = python_function(memory.unowned)
+            for small in (memory.unowned, memory.begin, loop.choose_size, loop.judge):  # calls cost more than these do
+                found[small.__name__] = python_function(small)
             self._chunk = rebind(loop.chunk, **found)
         self.in_python = not usable
         self.views = s.open_work(self.work)
@@ -374,7 +375,9 @@ class Stepper:
         """Set event functions: a chunk ends where a jitted function or formula of (t, q, v) may have passed zero."""
         self._wanted = functions, programs
         given = ([], []) if self.in_python else self._wanted  # compiled functions are for compiled chunks
-        self._event_functions = event_sampling.event_functions(self.system.nq, self.system.nv, *given)
+        sizes = self.system.nq, self.system.nv
+        made = event_sampling.event_functions(*sizes, *given) if any(given) else event_sampling.no_events(*sizes)
+        self._event_functions = made
 
     def prepare_again(self, state: State | None = None) -> None:
         """Continue with a solver that has been prepared again, at a state or where it reported AGAIN."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -62,7 +63,28 @@ def dataset(
     Traceback (most recent call last):
     loopdyn.quantities.labels.UnknownLabelError: there is no joint 'crnk'. Did you mean 'crank'?
     """
-    found: xr.Dataset = Dataset(data, coords, attributes)
-    for dim in [str(d) for d in found.dims if d in found.coords and found[d].dtype.kind in "UO"]:
-        found = found.drop_indexes(dim).set_xindex(dim, LabelIndex)
-    return found
+    return Dataset(data, xr.Coordinates(*_indexed(coords)), attributes)
+
+
+def _indexed(coords: Mapping[Any, Any]) -> tuple[dict[Any, xr.Variable], dict[Any, PandasIndex]]:
+    """Variables of coordinates and indexes of their dimensions; made here, xarray does not have to find them."""
+    variables: dict[Any, xr.Variable] = {}
+    indexes: dict[Any, PandasIndex] = {}
+    for name, given in coords.items():
+        names = given.tolist() if isinstance(given, np.ndarray) and given.dtype.kind == "U" else given
+        if isinstance(names, list) and all(isinstance(x, str) for x in names):
+            variables[name], indexes[name] = _labels(name, tuple(names))  # copied by xarray
+            continue
+        variable = variables[name] = xr.as_variable(given, name=name, auto_convert=False)
+        if variable.dims == (name,):
+            kind = LabelIndex if variable.dtype.kind in "UO" else PandasIndex
+            indexes[name] = kind.from_variables({name: variable}, options={})
+            variables[name] = indexes[name].create_variables({name: variable})[name]
+    return variables, indexes
+
+
+@lru_cache(maxsize=256)  # results of one system have the same names
+def _labels(dim: str, names: tuple[str, ...]) -> tuple[xr.Variable, PandasIndex]:
+    """Variable and index of the names along a dimension."""
+    index = LabelIndex.from_variables({dim: xr.Variable(dim, np.array(names, str))}, options={})
+    return index.create_variables()[dim], index

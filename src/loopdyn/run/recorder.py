@@ -20,7 +20,7 @@ from loopdyn.integrators.stepper import Stepper
 from loopdyn.results.run import Diagnostics, Trajectory, least_energy, measure, pieces, weight
 from loopdyn.run.events import Event, event_of
 from loopdyn.run.locking import Phase
-from loopdyn.run.singular_passage import Passage, moving_energy, passage_of
+from loopdyn.run.singular_passage import Passage, passage_of
 from loopdyn.system.system import State, System
 from loopdyn.tree.functions import energy
 
@@ -269,9 +269,8 @@ class Recorder:
 
     def check_passage(self, system: System, made: Passage, start: State, stop: State) -> None:
         """Raise if energy changed in a singular passage: its steps did not follow the motion."""
-        jump, ends = made.energy_jump, (start, stop)
-        moved = [abs(moving_energy(system, s) - self.reference) for s in ends]
-        moved += [energy(system, s).kinetic for s in ends]
+        jump, ends = made.energy_jump, [energy(system, s) for s in (start, stop)]
+        moved = [x for e in ends for x in (abs(e.kinetic + e.gravity - self.reference), e.kinetic)]
         if abs(jump) > LOST_WAY * max(self.scale, *moved):  # outputs may be far apart
             raise LoopdynError(
                 f"energy changed by {jump:.2g} J in a singular passage, more than {LOST_WAY:.0%} of the energy "

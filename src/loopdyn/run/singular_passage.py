@@ -336,8 +336,8 @@ class OngoingPassage:
         if self.through:
             self.smallest = min(self.smallest, self._steps.nearest)
             self.path.append(state)
-            self.across = list(self._steps.crossed)
-            if self.across and not self.branches:
+            known, self.across = len(self.across), list(self._steps.crossed)
+            if len(self.across) > known and not self.branches:
                 self.branches = tangents(self.stepper.system, self.across[-1].poses[0], self.stepper.rank)
         rate = (s - self.last) / h if h > 0.0 else 0.0
         self.last, self.time, self.largest = s, state.t, max(self.largest, s)

@@ -112,14 +112,14 @@ def turn_between(R0, R1):
 
 
 @kernel
-def chord(ints, floats, work, other, h, load, start, end):
+def chord(ints, floats, work, other, h, load, far, start, end):
     """Generalised momenta at both ends, start and end (nv), of the chord from the poses in `work` to those in `other`.
 
-    h is the time between them, in s; `load` (bodies, 12) is scratch. Poses and subspaces must be known in both.
+    h is the time between them, in s; `load` and `far` (bodies, 6) are scratch. Both must have poses and subspaces.
     """
     model, data, then = open_model(ints, floats), open_work(ints, work), open_work(ints, other)
     clear_bases(model, load)
-    clear_bases(model, load[:, 6:])
+    clear_bases(model, far)
     for i in range(model.n_bases, model.tree.shape[0]):
         R0, R1, c = get9(data.body, i, R), get9(then.body, i, R), get3(model.body, i, COM)
         moved = sub(add(get3(then.body, i, X), rot(R1, c)), add(get3(data.body, i, X), rot(R0, c)))
@@ -128,9 +128,9 @@ def chord(ints, floats, work, other, h, load, start, end):
         spin = rot(R0, add(add(mu, scale(0.5, cross(psi, mu))), scale(0.25 * dot(psi, mu), psi)))
         momentum = scale(model.body[i, MASS] / h, moved)
         put_about_reference(model, data, i, load, spin, momentum)
-        put_about_reference(model, then, i, load[:, 6:], spin, momentum)
+        put_about_reference(model, then, i, far, spin, momentum)
     gather(model, data, load, start)
-    gather(model, then, load[:, 6:], end)
+    gather(model, then, far, end)
     for i in range(model.n_bases, model.tree.shape[0]):  # rotors, of scalar coordinates only
         for k in range(model.tree[i, NV]):
             n = model.tree[i, V0] + k

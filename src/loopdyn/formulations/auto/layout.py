@@ -7,7 +7,7 @@ from typing import Annotated, Any, NamedTuple
 from loopdyn.engine.jit import inline, window
 from loopdyn.engine.layout import FLOATS, N_ADDRESSES, WORK, Block, Opener
 from loopdyn.engine.records import H_MONITOR
-from loopdyn.formulations.momentum.kernels import N_NUMBERS
+from loopdyn.formulations.momentum.layout import N_NUMBERS
 
 # Header: pivots of `graph`; number of rows chosen again where the indicator is low, zero if they never are; for that,
 # zero if they never are: all rows, speeds, freedoms, and the length of the work array of the system.
@@ -19,7 +19,7 @@ LAST, NOW, LEAST, LONGEST, N_INDICATOR = range(5)
 
 
 class Monitor(NamedTuple):
-    """Named views of the block; from `number` on those of a :class:`momentum.kernels.Place`, to choose rows with."""
+    """Named views of the block; from `number` on those of a :class:`momentum.layout.Place`, to choose rows with."""
 
     chosen: Annotated[int, "chosen"]
     unit: Annotated[Any, "floats", "speeds"]  # natural unit of each speed
@@ -65,7 +65,7 @@ def monitor_sizes(ints: Any) -> tuple[int, int, int]:
 
 @inline(always=True)
 def open_monitor(ints, floats, work):
-    """Named views of the block; from `number` on those of a :class:`momentum.kernels.Place`, to choose rows with."""
+    """Named views of the block; from `number` on those of a :class:`momentum.layout.Place`, to choose rows with."""
     o = ints[H_MONITOR]
     speeds = ints[o + M_SPEEDS]
     rows = ints[o + M_ROWS]

@@ -27,7 +27,8 @@ from loopdyn.engine.records import H_MONITOR, open_head, open_model, open_work
 from loopdyn.engine.status import AGAIN, FINE, PASSAGE
 from loopdyn.formulations.auto import layout
 from loopdyn.formulations.auto.layout import LAST, LEAST, LONGEST, NOW, open_monitor
-from loopdyn.formulations.momentum.kernels import INDICATOR, factor_rows, natural_rows
+from loopdyn.formulations.momentum.kernels import factor_rows, natural_rows
+from loopdyn.formulations.momentum.layout import INDICATOR
 from loopdyn.loops.elimination import passes
 from loopdyn.loops.elimination.layout import open_elimination
 from loopdyn.loops.elimination.plan import EliminationPlan

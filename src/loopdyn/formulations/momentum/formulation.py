@@ -11,7 +11,7 @@ A stepping formulation gives steps, not accelerations; these are computed by `gr
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar, Literal, get_args
 
@@ -19,13 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loopdyn.engine import records as rec
-from loopdyn.engine.layout import opened
+from loopdyn.engine.layout import fill, opened, with_block
 from loopdyn.engine.status import FINE
 from loopdyn.errors import ConvergenceError, LoopdynError, SingularityError
 from loopdyn.formulations import failures
 from loopdyn.formulations.base import Formulation, PassingSolver, Solution, Solver, Step
 from loopdyn.formulations.graph import Graph
-from loopdyn.formulations.momentum import kernels
+from loopdyn.formulations.momentum import kernels, layout
 from loopdyn.formulations.momentum.published_scheme import HuangSolver
 from loopdyn.loops.projection import correct, project
 from loopdyn.loops.rank import Rank, is_large
@@ -33,6 +33,7 @@ from loopdyn.system.system import State, System
 from loopdyn.tree.functions import increment, terms
 
 Array = NDArray[np.float64]
+Ints = NDArray[np.int64]
 Scheme = Literal["rattle", "huang2002"]
 
 # Substeps of a step of higher order, first half; the middle one makes their sum one, the others follow in reverse
@@ -89,16 +90,22 @@ def parts(order: int) -> tuple[float, ...]:
 class MomentumSolver(PassingSolver):
     """`Momentum` prepared for one system: steps, and accelerations by the solver of regular poses."""
 
+    dense: ClassVar[bool] = True  # whether rows and inertias are in dense matrices
+
     def __init__(self, system: System, rank: Rank, regular: Solver, order: int):
         self.system, self._rank, self.regular = system, rank, regular
         self.rank = rank.count
         self.parts = parts(order)
+        self.ints, self.floats, size = self._block()
         # the start, two that alternate, and the middle of a step or another state
-        self.places: list[kernels.Place] = [self._place() for _ in range(4)]
-        self._heads: dict[int, rec.Head] = {id(p): opened(rec.open_head, system.ints, p.work) for p in self.places}
-        self.scratch = self._scratch()
+        self.arrays = [np.zeros(size) for _ in range(4)]
+        self.places: list[layout.Place] = [opened(layout.open_place, self.ints, work) for work in self.arrays]
+        self._heads: list[rec.Head] = [opened(rec.open_head, system.ints, place.work) for place in self.places]
+        self.scratch: layout.Scratch = opened(layout.open_scratch, self.ints, self.floats, self.arrays[-1])
         self.first = 0.0
+        self._inexact = np.nan  # of the present start; NaN if there is none
         self._across: Array | None = None  # (nv, rank), see `orientation`; of the present start
+        self._same = np.eye(self.rank)
         self._moving_bases = bool((system.model.base_programs >= 0).any())
 
     @cached_property
@@ -146,45 +153,18 @@ class MomentumSolver(PassingSolver):
             h *= float(np.sqrt(DIFFERENCE / bend))  # at rest the speeds do not give the distance
         raise ConvergenceError(f"accelerations near the singular pose at t = {t:g} s are not found. Start elsewhere.")
 
-    def _place(self) -> kernels.Place:
-        s, freedoms = self.system, self.system.nv - self.rank
-        rows, speeds = (s.nc, s.nv), (s.nv,)
-        return kernels.Place(
-            number=np.zeros(kernels.N_NUMBERS),
-            work=s.work(),
-            v=np.zeros(speeds),
-            J=np.zeros(rows),
-            phi=np.zeros(s.nc),
-            rate=np.zeros(s.nc),
-            phi_t=np.zeros(s.nc),
-            T=np.zeros(rows),
-            mirror=np.zeros(rows),
-            kept=np.zeros(s.nc, np.int64),
-            N=np.zeros((freedoms, s.nv)),
-            M=np.zeros((s.nv, s.nv)),
-            p=np.zeros(speeds),
-            f=np.zeros(speeds),
-            d=np.zeros(speeds),
-            impulse=np.zeros(speeds),
-        )
-
-    def _scratch(self) -> kernels.Scratch:
-        s, freedoms = self.system, self.system.nv - self.rank
-        return kernels.Scratch(
-            unit=np.array(s.speed_units),
-            row_unit=np.array(s.row_units),
-            of_velocity=np.flatnonzero(~s.holonomic),
-            load=np.zeros((len(s.bodies), 12)),
-            goal=np.zeros(s.nc),
-            x=np.zeros(s.nv),
-            y=np.zeros((freedoms, 1)),
-            xi=np.zeros(s.nv),
-            A=np.zeros((freedoms, freedoms)),
-            order=np.zeros(freedoms),
-            along=np.zeros((freedoms, s.nv)),
-            still=np.zeros(s.nv),
-            total=np.zeros(s.nc),
-        )
+    def _block(self) -> tuple[Ints, Array, int]:
+        """Arrays of the system with those of the places behind them; of the work array of a place, the length."""
+        s, velocities = self.system, np.flatnonzero(~self.system.holonomic)
+        rows, speeds, freedoms = (s.nc, s.nv, s.nv - self.rank) if self.dense else (0, 0, 0)
+        header = {
+            layout.P_ROWS: rows, layout.P_SPEEDS: speeds, layout.P_FREEDOMS: freedoms,
+            layout.P_VELOCITIES: len(velocities), layout.P_COPY: len(s.work()),
+        }  # fmt: skip
+        ints, floats, size = with_block(s.ints, s.floats, 0, rec.H_SOLVER, header, layout.momentum_sizes)
+        views = opened(layout.open_scratch, ints, floats, np.zeros(size))
+        fill(views, of_velocity=velocities, unit=s.speed_units, row_unit=s.row_units)
+        return ints, floats, size
 
     # ------------------------------------------------------------------------------------------------ steps
 
@@ -194,16 +174,17 @@ class MomentumSolver(PassingSolver):
         If its pose is only known to within `inexact`, in natural units, the motions that it allows close to a singular
         pose are determined from poses before and behind it.
         """
-        s, first, self._across = self.system, self.places[0], None
-        w = self._head(first)
-        w.t[0], w.q[:], w.v[:] = t, q, v
-        kernels.begin(s.ints, s.floats, first, self.scratch)
-        self.first = float(first.number[kernels.INDICATOR])
+        w = self._heads[0]
+        if inexact == self._inexact and t == w.t[0] and (w.q == q).all() and (w.v == v).all():
+            return self.first  # as before
+        first, self._across, self._inexact = self._begun(0, t, q, v), None, np.nan
+        self.first = float(first.number[layout.INDICATOR])
         if self.first < SINGULAR or (inexact > 0.0 and self.first < max(BLURRED, 10.0 * inexact)):
             self._choose_near_singular(t, first, v, self.first > 10.0 * inexact > 0.0)
+        self._inexact = inexact
         return self.first
 
-    def _choose_near_singular(self, t: float, here: kernels.Place, v: Array, compare: bool) -> None:
+    def _choose_near_singular(self, t: float, here: layout.Place, v: Array, compare: bool) -> None:
         """Choose rows that are independent near a singular pose, and the motions of the branch along the speeds v.
 
         The motions are the mean of those before and behind the pose, extrapolated from two distances to remove the
@@ -211,8 +192,8 @@ class MomentumSolver(PassingSolver):
         kept if they differ: then two circuits come close, and before and behind are different circuits.
         """
         s, total = self.system, np.zeros((self.system.nv, self.system.nv))
-        state = State(t, self._head(here).q.copy(), v)
-        around = max(AROUND, 3.0 * float(here.number[kernels.INDICATOR]))
+        state = State(t, self._heads[0].q.copy(), v)
+        around = max(AROUND, 3.0 * float(here.number[layout.INDICATOR]))
         for distance, weight in ((2.0 * around, -1.0), (around, 4.0)):
             for move in (distance, -distance):
                 there = self.place_at(t, nearby_regular_pose(s, state, move).q, v)
@@ -241,62 +222,70 @@ class MomentumSolver(PassingSolver):
 
         `visit` is called with the state (t, q, v) at the end of each.
         """
-        here, one, two, _ = self.places
-        least, self.scratch.total[:] = np.inf, 0.0
-        # all in one call, unless each end is visited
-        for part in [tuple(shares)] if visit is None else [(share,) for share in shares]:
-            status, made, nearest = self._parts(here, one, two, h, part)
-            if status != FINE:
-                last = here if made == 0 else one if made % 2 == 1 else two
-                raise failures.step_failed(status, float(last.number[kernels.TIME]), part[made] * h)
-            here, least = one if made % 2 == 1 else two, min(least, nearest)
-            if visit is not None:
-                visit(float(here.number[kernels.TIME]), self._head(here).q, here.v)
-                one, two = two, one
-        self.last = Step(
-            self._head(here).q.copy(), here.v.copy(), least, self.scratch.total / self.system.row_units, here
-        )
+        if visit is None:  # all in one call
+            return self.take_sequences(h, np.array([shares]))[1]
+        self.scratch.total[:] = 0.0
+        least, here, there = np.inf, 0, 1
+        for share in shares:
+            _, made = self._taken((here, there, 3 - there), h, np.array([[share]]))
+            least, here, there = min(least, made.indicator), there, 3 - there
+            head = self._heads[here]
+            visit(float(head.t[0]), head.q, self.places[here].v)
+        self.last = replace(self.last, indicator=least)
         return self.last
 
-    def _head(self, place: kernels.Place) -> rec.Head:
-        """Time, coordinates and speeds in the work array of a place."""
-        return self._heads[id(place)]
+    def take_sequences(self, h: float, shares: Array) -> tuple[Array, Step]:
+        """Make sequences of steps, each from the last :meth:`begin`, in one call.
 
-    def _parts(
-        self, start: kernels.Place, one: kernels.Place, two: kernels.Place, h: float, shares: Sequence[float]
-    ) -> tuple[int, int, float]:
-        """Make steps of order two from a place to two others by turns, and add their multipliers to `scratch.total`.
-
-        Returns a status, how many were made, and the smallest indicator at their ends.
+        A row of `shares` has those of a sequence, then zeros. Returns the increments and speeds at the end of each, and
+        the last sequence with the smallest indicator of all.
         """
-        s, places = self.system, (start, one, two, self.places[-1], self.scratch)
-        status, made, least = kernels.steps(s.ints, s.floats, *places, h, np.array(shares), self._moving_bases)
-        return int(status), int(made), float(least)
+        self.scratch.total[:] = 0.0
+        return self._taken((0, 1, 2), h, shares)
+
+    def _taken(self, places: tuple[int, int, int], h: float, shares: Array) -> tuple[Array, Step]:
+        """Make sequences of steps from a place to two others by turns."""
+        ends = np.zeros((len(shares), 2 * self.system.nv))
+        status, n, made, least = self._sequences(places, h, shares, ends)
+        last = places[0 if made == 0 else 2 - made % 2]
+        if status != FINE:
+            raise failures.step_failed(status, float(self.places[last].number[layout.TIME]), float(shares[n, made]) * h)
+        here, impulse = self.places[last], self.scratch.total / self.system.row_units
+        self.last = Step(self._heads[last].q.copy(), here.v.copy(), least, impulse, here)
+        return ends, self.last
+
+    def _sequences(self, places: Sequence[int], h: float, shares: Array, ends: Array) -> tuple[int, int, int, float]:
+        """Status, sequences and steps of the last one that were made, smallest indicator, see `kernels.steps`."""
+        work = (self.arrays[k] for k in (*places, -1))
+        status, n, made, least = kernels.steps(self.ints, self.floats, *work, h, shares, self._moving_bases, ends)
+        return int(status), int(n), int(made), float(least)
 
     def closed(self, t: float, q: Array, v: Array) -> tuple[Array, Array]:
         """One linear correction of coordinates and speeds back to the constraints."""
-        s, place = self.system, self.places[-1]
         if self.scratch.of_velocity.size:  # they do not count for positions
-            return correct(s, t, q, v, self.rank)
-        w = self._head(place)
+            return correct(self.system, t, q, v, self.rank)
+        w = self._heads[-1]
         w.t[0], w.q[:], w.v[:] = t, q, v
-        if not kernels.correct(s.ints, s.floats, place, self.scratch):
+        if not kernels.correct(self.ints, self.floats, self.arrays[-1]):
             raise ConvergenceError(f"the loops cannot be closed at t = {t:g} s near a singular pose.")
         return w.q.copy(), w.v.copy()
 
-    def place_at(self, t: float, q: Array, v: Array) -> kernels.Place:
+    def place_at(self, t: float, q: Array, v: Array) -> layout.Place:
         """Place of a state at which a step could end; the start of the steps is unchanged."""
-        s, place = self.system, self.places[-1]
-        w = self._head(place)
+        return self._begun(-1, t, q, v)
+
+    def _begun(self, k: int, t: float, q: Array, v: Array) -> layout.Place:
+        """Place k at a state."""
+        w = self._heads[k]
         w.t[0], w.q[:], w.v[:] = t, q, v
-        kernels.begin(s.ints, s.floats, place, self.scratch)
-        return place
+        kernels.begin(self.ints, self.floats, self.arrays[k])
+        return self.places[k]
 
-    def indicator_at(self, place: kernels.Place) -> float:
+    def indicator_at(self, place: layout.Place) -> float:
         """Indicator of a place."""
-        return float(place.number[kernels.INDICATOR])
+        return float(place.number[layout.INDICATOR])
 
-    def orientation(self, place: kernels.Place) -> Array:
+    def orientation(self, place: layout.Place) -> Array:
         """Square matrix that tells on which side of singular poses a place is: identity at the start of the steps.
 
         It has the components of the kept rows of the place along those at the start, in the basis that the latter form
@@ -304,9 +293,9 @@ class MomentumSolver(PassingSolver):
         are dependent; each loss of rank moves an eigenvalue through zero to the left half-plane.
         """
         first = self.places[0]
-        if first.number[kernels.INDICATOR] < SINGULAR:
-            return np.eye(self.rank)  # the start is singular: on neither side
-        kept = first.kept[: self.rank]
+        if place is first or first.number[layout.INDICATOR] < SINGULAR:
+            return self._same  # a singular start is on neither side
+        kept = first.kept[: self.rank].astype(np.int64)
         if self._across is None:
             self._across = np.linalg.inv(np.vstack([first.J[kept], first.N @ first.M]))[:, : self.rank]
         return np.asarray(place.J[kept] @ self._across)
@@ -317,11 +306,14 @@ class MomentumSolver(PassingSolver):
         Two losses leave the sign of the determinant unchanged, so the eigenvalues of the map from a to b are counted.
         """
         try:
-            return int(np.count_nonzero(np.linalg.eigvals(b @ np.linalg.inv(a)).real < 0.0))
+            change = b if a is self._same else np.linalg.solve(a, b)
+            if np.abs(change - self._same).sum(axis=1).max(initial=0.0) < 1.0:
+                return 0  # by Gershgorin's theorem all eigenvalues are on the right
+            return int(np.count_nonzero(np.linalg.eigvals(change).real < 0.0))
         except np.linalg.LinAlgError:
             return len(a)  # one is a singular pose to the last digit: any number may be lost
 
-    def same_side(self, last: kernels.Place) -> bool:
+    def same_side(self, last: layout.Place) -> bool:
         """Whether a place is on the same side of singular poses as the start of the steps."""
         return self.rank_losses_between(self.orientation(self.places[0]), self.orientation(last)) == 0
 

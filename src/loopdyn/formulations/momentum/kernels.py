@@ -23,14 +23,13 @@ in rad, lengths relative to the size of the mechanism), to which `unit` (nv) and
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
-
 import numpy as np
 
 from loopdyn.engine.dense import factorise, solve
 from loopdyn.engine.jit import inline, kernel
 from loopdyn.engine.records import H_BASES, KIND, NV, Q0, V0, open_head, open_tree, open_work
 from loopdyn.engine.status import FINE, NOT_CLOSED, SINGULAR_END, UNDEFINED, UNSETTLED
+from loopdyn.formulations.momentum.layout import INDICATOR, TIME, open_place, open_scratch
 from loopdyn.joints.dispatch import joint_mean_speeds, joint_minus, joint_plus
 from loopdyn.tree.crba import crba
 from loopdyn.tree.jacobian import constraint_terms
@@ -43,49 +42,6 @@ ROUNDING = 2e-14
 STALLED, SLOWEST = 1e-9, 0.5
 FAR = 10.0  # change, in natural units, above which it has diverged
 MOST = 30  # largest number of iterations
-
-# Numbers of a place: time, and the indicator: the smallest length of the component of a kept row that is orthogonal to
-# the rows before it, in natural units.
-TIME, INDICATOR, N_NUMBERS = range(3)
-
-
-class Place(NamedTuple):
-    """One end of a step. ``J[kept] = T Q^T`` with T lower triangular and Q a product of reflections."""
-
-    number: Any  # (N_NUMBERS,)
-    work: Any  # state, poses, subspaces
-    v: Any  # (nv,) speeds, SI
-    J: Any  # (nc, nv)
-    phi: Any  # (nc,) residual of position
-    rate: Any  # (nc,) residual of velocity
-    phi_t: Any  # (nc,) its part that is not due to motion
-    T: Any  # (nc, nv)
-    mirror: Any  # (nc, nv) normals of the reflections
-    kept: Any  # (nc,) int: rows in the order of their choice at the start of the steps
-    N: Any  # (freedoms, nv) motions that the rows allow
-    M: Any  # (nv, nv) mass matrix
-    p: Any  # (nv,) momenta
-    f: Any  # (nv,) loads
-    d: Any  # (nv,) generalised momenta of the chord at this end
-    impulse: Any  # (nv,) of the constraints at this end of the step
-
-
-class Scratch(NamedTuple):
-    """Scratch arrays, and units."""
-
-    unit: Any  # (nv,) natural units of increments
-    row_unit: Any  # (nc,)
-    of_velocity: Any  # (n,) int: rows that constrain velocities alone
-    load: Any  # (bodies, 12)
-    goal: Any  # (nc,)
-    x: Any  # (nv,)
-    y: Any  # (freedoms, 1)
-    xi: Any  # (nv,) SI
-    A: Any  # (freedoms, freedoms)
-    order: Any  # (freedoms,)
-    along: Any  # (freedoms, nv) N0^T M0
-    still: Any  # (nv,) momenta of moving bases alone
-    total: Any  # (nc,) multipliers over the time of the steps so far
 
 
 # ---------------------------------------------------------------------------------------------- the rows
@@ -178,7 +134,7 @@ def smallest(P, goal, x):
     for i in range(nv):
         x[i] = 0.0
     for i in range(rank):
-        s = goal[P.kept[i]]
+        s = goal[int(P.kept[i])]
         for j in range(i):
             s -= P.T[i, j] * x[j]
         x[i] = s / P.T[i, i]
@@ -202,7 +158,7 @@ def add_multipliers(P, S):
         for j in range(i + 1, rank):
             S.x[i] -= P.T[j, i] * S.x[j]
         S.x[i] /= P.T[i, i]
-        S.total[P.kept[i]] += S.x[i]
+        S.total[int(P.kept[i])] += S.x[i]
 
 
 @inline
@@ -245,8 +201,9 @@ def put(ints, P, t, v):
 
 
 @kernel
-def begin(ints, floats, P, S):
-    """Compute the data of a place that a step needs, at the state (t, q, v) in its work array."""
+def begin(ints, floats, work):
+    """Compute the data of a place that a step needs, at the state (t, q, v) in it."""
+    P, S = open_place(ints, work), open_scratch(ints, floats, work)
     w = open_head(ints, P.work)
     for k in range(w.v.size):
         P.v[k] = w.v[k]
@@ -254,8 +211,8 @@ def begin(ints, floats, P, S):
     rows_at(ints, floats, P, S)
     factor_rows(P, True)
     mass_at(ints, floats, P, S)
-    momenta(ints, floats, P.work, S.load[:, :6], P.p)
-    loads(ints, floats, P.work, S.load[:, :6], P.f)
+    momenta(ints, floats, P.work, S.load, P.p)
+    loads(ints, floats, P.work, S.load, P.f)
     natural(S, P.p)
     natural(S, P.f)
 
@@ -361,7 +318,7 @@ def close(ints, floats, A, B, C, S, h):
         factor_rows(B, False)
         if B.number[INDICATOR] == 0.0:
             return SINGULAR_END
-        chord(ints, floats, A.work, B.work, h, S.load, A.d, B.d)
+        chord(ints, floats, A.work, B.work, h, S.load, S.far, A.d, B.d)
         natural(S, A.d)
         natural(S, B.d)
         gaps(ints, floats, A, B, C, S, h)
@@ -401,7 +358,7 @@ def end_speeds(ints, floats, A, B, S, h, moving_bases):
     if moving_bases:
         for k in range(nv):
             w.v[k] = 0.0
-        momenta(ints, floats, B.work, S.load[:, :6], S.still)
+        momenta(ints, floats, B.work, S.load, S.still)
         natural(S, S.still)
     mass_at(ints, floats, B, S)
     for i in range(n):
@@ -414,7 +371,7 @@ def end_speeds(ints, floats, A, B, S, h, moving_bases):
         put(ints, B, B.number[TIME], B.v)
         if S.of_velocity.size > 0:  # they may be nonlinear in the speeds
             rows_at(ints, floats, B, S)
-        loads(ints, floats, B.work, S.load[:, :6], B.f)
+        loads(ints, floats, B.work, S.load, B.f)
         natural(S, B.f)
         for i in range(S.goal.size):
             S.goal[i] = -B.phi_t[i]
@@ -434,7 +391,7 @@ def end_speeds(ints, floats, A, B, S, h, moving_bases):
             return UNDEFINED
         if change <= ROUNDING * fastest or (change < STALLED * fastest and change > SLOWEST * last):
             put(ints, B, B.number[TIME], B.v)
-            momenta(ints, floats, B.work, S.load[:, :6], B.p)
+            momenta(ints, floats, B.work, S.load, B.p)
             natural(S, B.p)
             for k in range(nv):
                 B.impulse[k] = B.p[k] - B.d[k] - 0.5 * h * B.f[k]
@@ -455,22 +412,42 @@ def step(ints, floats, A, B, C, S, h, moving_bases):
     return status
 
 
-@kernel
-def steps(ints, floats, start, one, two, middle, S, h, shares, moving_bases):
-    """Make steps of order two, shares of the time h, one after another from `start`, to `one` and `two` by turns.
+@inline
+def note_end(ints, start, there, end):
+    """Write increments since the start and speeds to `end` (2 nv)."""
+    tree, q0, q1, nv = open_tree(ints), open_head(ints, start.work).q, open_head(ints, there.work).q, there.v.size
+    for i in range(ints[H_BASES], tree.shape[0]):
+        joint_minus(tree[i, KIND], tree[i, NV], q0, q1, tree[i, Q0], end, tree[i, V0])
+    for k in range(nv):
+        end[nv + k] = there.v[k]
 
-    Returns a status, how many were made, and the smallest indicator at their ends; adds multipliers to `S.total`.
+
+@kernel
+def steps(ints, floats, first, second, third, middle, h, shares, moving_bases, ends):
+    """Make sequences of steps of order two from the place `first`, to `second` and `third` by turns.
+
+    A row of `shares` has the steps of a sequence as shares of the time h, then zeros; its end, increments and speeds,
+    goes to a row of `ends`. The scratch is that of `middle`; its `total` has the multipliers of the last sequence,
+    added to what is there if it is the only one. Returns a status, the number of sequences and of steps of the last one
+    that were made, and the smallest indicator at their ends.
     """
-    least, made = np.inf, 0
-    for k in range(shares.size):
-        here = start if k == 0 else one if k % 2 == 1 else two
-        there = one if k % 2 == 0 else two
-        status = step(ints, floats, here, there, middle, S, h * shares[k], moving_bases)
-        if status != FINE:
-            return status, made, least
-        made += 1
-        least = min(least, there.number[INDICATOR])
-    return FINE, made, least
+    S, C = open_scratch(ints, floats, middle), open_place(ints, middle)
+    start, one, two = open_place(ints, first), open_place(ints, second), open_place(ints, third)
+    least = np.inf
+    for n in range(shares.shape[0]):
+        here, there, made = start, one, 0
+        if n > 0:
+            for i in range(S.total.size):
+                S.total[i] = 0.0
+        while made < shares.shape[1] and shares[n, made] != 0.0:
+            there = one if made % 2 == 0 else two
+            status = step(ints, floats, here, there, C, S, h * shares[n, made], moving_bases)
+            if status != FINE:
+                return status, n, made, least
+            made += 1
+            here, least = there, min(least, there.number[INDICATOR])
+        note_end(ints, start, there, ends[n])
+    return FINE, shares.shape[0], made, least
 
 
 @inline
@@ -486,11 +463,12 @@ def smallest_in_mass(P, S):
 
 
 @kernel
-def correct(ints, floats, P, S):
-    """One linear correction of the coordinates, then of the speeds, in the work array of a place; False if undefined.
+def correct(ints, floats, work):
+    """One linear correction of the coordinates, then of the speeds, in a place; False if undefined.
 
     Both are the smallest in the mass metric. All rows constrain positions.
     """
+    P, S = open_place(ints, work), open_scratch(ints, floats, work)
     w = open_head(ints, P.work)
     for level in range(2):
         rows_at(ints, floats, P, S)

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from loopdyn.engine.status import FINE, NOT_CLOSED, UNDEFINED, UNSETTLED
 from loopdyn.errors import SingularityError
 from loopdyn.formulations.base import Solution, Solver
-from loopdyn.formulations.momentum import kernels
+from loopdyn.formulations.momentum import kernels, layout
 from loopdyn.formulations.momentum.formulation import BLURRED, SINGULAR, MomentumSolver
 from loopdyn.loops.elimination.minimum_energy import minimum_energy_motion
 from loopdyn.loops.elimination.passes import accelerate
@@ -44,6 +44,8 @@ WEAKEST, INVERSIONS, PROBE = 6, 8, 0
 class LargeMomentumSolver(MomentumSolver):
     """`MomentumSolver` without dense matrices."""
 
+    dense = False
+
     def __init__(self, system: System, rank: Rank, regular: Solver, order: int):
         super().__init__(system, rank, regular, order)
         self.elimination = Elimination(system, rank.state or system.state(), rank.count)
@@ -52,48 +54,8 @@ class LargeMomentumSolver(MomentumSolver):
         self._row_units = self.elimination.plan.row_units
         self._anchor: tuple[Array, Array] | None = None  # weakest rows at the start, see `orientation`
         rows = self._largest.size
+        self._same = np.eye(min(WEAKEST, rows))
         self._probe = np.random.default_rng(PROBE).normal(size=(rows, min(WEAKEST, rows)))
-
-    def _place(self) -> kernels.Place:
-        s, none = self.system, np.zeros((0, 0))
-        vectors = [np.zeros(s.nv) for _ in range(5)]
-        v, p, f, d, impulse = vectors
-        return kernels.Place(
-            number=np.zeros(kernels.N_NUMBERS),
-            work=s.work(),
-            v=v,
-            J=none,
-            phi=np.zeros(0),
-            rate=np.zeros(0),
-            phi_t=np.zeros(0),
-            T=none,
-            mirror=none,
-            kept=np.zeros(0, np.int64),
-            N=none,
-            M=none,
-            p=p,
-            f=f,
-            d=d,
-            impulse=impulse,
-        )
-
-    def _scratch(self) -> kernels.Scratch:
-        s, none, nothing = self.system, np.zeros((0, 0)), np.zeros(0)
-        return kernels.Scratch(
-            unit=np.array(s.speed_units),
-            row_unit=np.array(s.row_units),
-            of_velocity=np.zeros(0, np.int64),
-            load=np.zeros((len(s.bodies), 12)),
-            goal=nothing,
-            x=nothing,
-            y=none,
-            xi=nothing,
-            A=none,
-            order=nothing,
-            along=none,
-            still=np.zeros(s.nv),
-            total=np.zeros(s.nc),
-        )
 
     # --------------------------------------------------------------------------------- solutions by `graph`
 
@@ -106,12 +68,12 @@ class LargeMomentumSolver(MomentumSolver):
         e.work.tau[:] = 0.0
         return e.work.a.copy(), e.views.multipliers[: self.system.nc].copy()
 
-    def _constrained_response(self, place: kernels.Place, impulse: Array, h: float) -> tuple[Array, Array]:
+    def _constrained_response(self, place: layout.Place, impulse: Array, h: float) -> tuple[Array, Array]:
         """Constrained response P(q) to an impulse, and the multipliers of the rows that balance the rest of it.
 
         As a load over the time h of a step it is of the size of the forces, so that the difference loses few digits.
         """
-        q, t = self.system.open_work(place.work).q, float(place.number[kernels.TIME])
+        q, t = self.system.open_work(place.work).q, float(place.number[layout.TIME])
         (a, lam), (a0, lam0) = self._solve(t, q, impulse / h), self._solve(t, q, 0.0)
         return h * (a - a0), h * (lam - lam0)
 
@@ -146,7 +108,7 @@ class LargeMomentumSolver(MomentumSolver):
         """
         self._note(self.places[0], t, q, v)
         self._anchor = None
-        self.first = float(self.places[0].number[kernels.INDICATOR])
+        self.first = float(self.places[0].number[layout.INDICATOR])
         if self.first < SINGULAR:
             raise SingularityError(
                 f"'{self.system.name}' is in a singular pose at t = {t:g} s, and too large to search its branches. "
@@ -154,46 +116,50 @@ class LargeMomentumSolver(MomentumSolver):
             )
         return self.first
 
-    def place_at(self, t: float, q: Array, v: Array) -> kernels.Place:
+    def place_at(self, t: float, q: Array, v: Array) -> layout.Place:
         """Place of a state at which a step could end; the start of the steps is unchanged."""
         self._note(self.places[-1], t, q, v)
         return self.places[-1]
 
-    def _note(self, place: kernels.Place, t: float, q: Array, v: Array) -> None:
+    def _note(self, place: layout.Place, t: float, q: Array, v: Array) -> None:
         """Compute the data of a place that a step needs."""
-        s, load = self.system, self.scratch.load[:, :6]
+        s, load = self.system, self.scratch.load
         w = s.open_work(place.work)
         w.t[0], w.q[:], w.v[:] = t, q, v
-        place.v[:], place.number[kernels.TIME] = v, t
+        place.v[:], place.number[layout.TIME] = v, t
         momenta(s.ints, s.floats, place.work, load, place.p)
         loads(s.ints, s.floats, place.work, load, place.f)
-        place.number[kernels.INDICATOR] = self._indicator(t, np.array(q, float))
+        place.number[layout.INDICATOR] = self._indicator(t, np.array(q, float))
 
-    def _parts(
-        self, start: kernels.Place, one: kernels.Place, two: kernels.Place, h: float, shares: Sequence[float]
-    ) -> tuple[int, int, float]:
+    def _sequences(self, places: Sequence[int], h: float, shares: Array, ends: Array) -> tuple[int, int, int, float]:
         """As :class:`MomentumSolver`."""
-        here, there, least = start, one, np.inf
-        for made, share in enumerate(shares):
-            status = self._close(here, there, share * h)
-            status = self._end_speeds(here, there, share * h) if status == FINE else status
-            if status != FINE:
-                return status, made, least
-            least = min(least, float(there.number[kernels.INDICATOR]))
-            here, there = there, (two if there is one else one)
-        return FINE, len(shares), least
+        least, count = np.inf, 0
+        for n, sequence in enumerate(shares):
+            if n > 0:
+                self.scratch.total[:] = 0.0
+            here = places[0]
+            for count, share in enumerate(sequence[sequence != 0.0].tolist()):
+                there = places[1 + count % 2]
+                A, B = self.places[here], self.places[there]
+                status = self._close(A, B, share * h)
+                status = self._end_speeds(A, B, share * h) if status == FINE else status
+                if status != FINE:
+                    return status, n, count, least
+                here, least = there, min(least, float(B.number[layout.INDICATOR]))
+            ends[n] = *difference(self.system, self._heads[places[0]].q, self._heads[here].q), *self.places[here].v
+        return FINE, len(shares), count + 1, least
 
-    def _close(self, A: kernels.Place, B: kernels.Place, h: float) -> int:
+    def _close(self, A: layout.Place, B: layout.Place, h: float) -> int:
         """Solve for the position at the end B of a step from A; returns a status."""
         s, units = self.system, self.scratch.unit
-        wA, wB, t1 = s.open_work(A.work), s.open_work(B.work), float(A.number[kernels.TIME]) + h
+        wA, wB, t1 = s.open_work(A.work), s.open_work(B.work), float(A.number[layout.TIME]) + h
         rest = np.zeros(s.nv)
-        B.number[kernels.TIME] = wB.t[0] = t1
+        B.number[layout.TIME] = wB.t[0] = t1
         wB.q[:], wB.v[:] = self.closed(t1, increment(s, wA.q, h * A.v), rest)[0], A.v
         last = np.inf
         for _ in range(MOST):
             move(s.ints, s.floats, B.work)
-            chord(s.ints, s.floats, A.work, B.work, h, self.scratch.load, A.d, B.d)
+            chord(s.ints, s.floats, A.work, B.work, h, self.scratch.load, self.scratch.far, A.d, B.d)
             x, lam = self._constrained_response(A, A.p + 0.5 * h * A.f - A.d, h)
             q = self.closed(t1, increment(s, wB.q, h * x), rest)[0]
             size = float(np.abs(difference(s, wB.q, q) / units).max(initial=0.0))
@@ -202,17 +168,17 @@ class LargeMomentumSolver(MomentumSolver):
             wB.q[:] = q
             if size <= kernels.ROUNDING or (size < STALLED and size > SLOWEST * last):
                 move(s.ints, s.floats, B.work)
-                chord(s.ints, s.floats, A.work, B.work, h, self.scratch.load, A.d, B.d)
+                chord(s.ints, s.floats, A.work, B.work, h, self.scratch.load, self.scratch.far, A.d, B.d)
                 self.scratch.total[:] += lam * self.scratch.row_unit
-                B.number[kernels.INDICATOR] = self._indicator(t1, wB.q)
+                B.number[layout.INDICATOR] = self._indicator(t1, wB.q)
                 return FINE
             last = size
         return NOT_CLOSED
 
-    def _end_speeds(self, A: kernels.Place, B: kernels.Place, h: float) -> int:
+    def _end_speeds(self, A: layout.Place, B: layout.Place, h: float) -> int:
         """Solve for the speeds at the end B with its loads, which may depend on them; returns a status."""
-        s, S, load = self.system, self.scratch, self.scratch.load[:, :6]
-        w, t1 = s.open_work(B.work), float(B.number[kernels.TIME])
+        s, S, load = self.system, self.scratch, self.scratch.load
+        w, t1 = s.open_work(B.work), float(B.number[layout.TIME])
         S.still[:] = 0.0
         if self._moving_bases:
             w.v[:] = 0.0
@@ -238,7 +204,7 @@ class LargeMomentumSolver(MomentumSolver):
             last = change
         return UNSETTLED
 
-    def orientation(self, place: kernels.Place) -> Array:
+    def orientation(self, place: layout.Place) -> Array:
         """Square matrix that tells on which side of singular poses a place is, as far as the weakest rows tell.
 
         With u the weakest combinations of rows at the start, and p the momenta of the minimum-energy motions that
@@ -253,9 +219,9 @@ class LargeMomentumSolver(MomentumSolver):
         self._factor(place)
         return np.asarray(p.T @ self._minimum_energy_motions(u)[1])
 
-    def _momenta(self, place: kernels.Place, motions: Array) -> Array:
+    def _momenta(self, place: layout.Place, motions: Array) -> Array:
         """M v at a place for the motions v, columns of a matrix."""
-        s, load, found = self.system, self.scratch.load[:, :6], np.zeros((motions.shape[1] + 1, self.system.nv))
+        s, load, found = self.system, self.scratch.load, np.zeros((motions.shape[1] + 1, self.system.nv))
         w = s.open_work(place.work)
         for speeds, p in zip((*motions.T, 0.0), found, strict=True):  # the last one: moving bases alone
             w.v[:] = speeds
@@ -264,9 +230,9 @@ class LargeMomentumSolver(MomentumSolver):
         moved: Array = (found[:-1] - found[-1]).T
         return moved
 
-    def _factor(self, place: kernels.Place) -> None:
+    def _factor(self, place: layout.Place) -> None:
         """Prepare :meth:`_minimum_energy_motions` at a place."""
-        self._solve(float(place.number[kernels.TIME]), self.system.open_work(place.work).q, 0.0)
+        self._solve(float(place.number[layout.TIME]), self.system.open_work(place.work).q, 0.0)
 
     def _minimum_energy_motions(self, u: Array) -> tuple[Array, Array]:
         """(J M^-1 J^T)^-1 u for combinations u of rows in natural units, and motions x of least energy with J x = u."""
@@ -279,7 +245,7 @@ class LargeMomentumSolver(MomentumSolver):
             solved[:, k], x[:, k] = step * self._row_units, e.views.rates
         return solved, x
 
-    def _weakest(self, place: kernels.Place) -> tuple[Array, Array]:
+    def _weakest(self, place: layout.Place) -> tuple[Array, Array]:
         """The weakest combinations u of rows, in natural units, and the motions x of least energy with J x = u."""
         self._factor(place)
         u = self._probe
