@@ -30,7 +30,7 @@ from loopdyn.system.system import JointData
 Array = NDArray[np.float64]
 
 NATIVE = {"revolute": "continuous", "prismatic": "prismatic", "weld": "fixed"}
-SECTIONS = ("units", "parameters", "gravity", "constraints", "drivers", "forces", "base", "start")
+SECTIONS = ("units", "parameters", "gravity", "points", "constraints", "drivers", "forces", "base", "measures", "start")
 DRAWN_APART = 1e-9  # of the size of the mechanism: poses that differ by less are the same
 
 

@@ -30,7 +30,7 @@ Decisions that hold everywhere:
 from loopdyn.quantities.expressions.formulas import Expression, parse, parsed
 from loopdyn.quantities.expressions.functions import CONSTANTS, FUNCTIONS, Function
 from loopdyn.quantities.expressions.machine import data_place, run_program
-from loopdyn.quantities.expressions.parameters import resolve_parameters
+from loopdyn.quantities.expressions.parameters import in_order, resolve_parameters
 from loopdyn.quantities.expressions.programs import (
     Interpolation,
     Lookup,
@@ -57,6 +57,7 @@ __all__ = [
     "constant_program",
     "data_place",
     "data_program",
+    "in_order",
     "pack",
     "parse",
     "parsed",
