@@ -16,6 +16,8 @@ from .analysis.equilibrium import preload as preload
 from .analysis.equilibrium import zero_force as zero_force
 from .analysis.inverse_dynamics import inverse_dynamics as inverse_dynamics
 from .analysis.loads import reactions as reactions
+from .analysis.measures import MeasureValues as MeasureValues
+from .analysis.measures import measures as measures
 from .analysis.mobility import Mobility as Mobility
 from .analysis.mobility import mobility as mobility
 from .analysis.reconnect import Change as Change
@@ -93,6 +95,7 @@ from .joints import Universal as Universal
 from .joints import Weld as Weld
 from .loops.reactions import Reactions as Reactions
 from .model.inertia import Inertia as Inertia
+from .model.measures import Measure as Measure
 from .model.mechanism import Body as Body
 from .model.mechanism import Mechanism as Mechanism
 from .output.report import report as report

@@ -83,9 +83,9 @@ class NamedPoint(Spec):
 
     on: str | None = None
     at: Place | None = None
-    from_: Annotated[
-        tuple[Place, ...], BeforeValidator(_ends, json_schema_input_type=Place | tuple[Place, Place])
-    ] = Field(default=(), alias="from")
+    from_: Annotated[tuple[Place, ...], BeforeValidator(_ends, json_schema_input_type=Place | tuple[Place, Place])] = (
+        Field(default=(), alias="from")
+    )
     to: Place | None = None
     length: Scalar | None = None
     lengths: Vec2 | None = None
@@ -149,7 +149,9 @@ class NamedPoint(Spec):
             shown, unit = [f"{v / r.units.factor('length'):.6g}" for v in (a, b, d)], r.units.length
             long = d > a + b
             miss = f"{(d - a - b if long else abs(a - b) - d) / r.units.factor('length'):.6g} {unit}"
-            what = f"the lengths {shown[0]} and {shown[1]} {unit} do not meet: the two points are {shown[2]} {unit} apart"
+            what = (
+                f"the lengths {shown[0]} and {shown[1]} {unit} do not meet: the two points are {shown[2]} {unit} apart"
+            )
             hint = f"Make the lengths longer by {miss} together." if long else f"Make the longer one shorter by {miss}."
             r.problem(element, what, hint, (*path, "lengths"))
             return np.full(3, np.nan)
@@ -157,9 +159,7 @@ class NamedPoint(Spec):
         return ends[0] + x * along + (height if self.side == "left" else -height) * across
 
 
-def _line(
-    start: Array, end: Array, normal: Array | None, r: Resolver, element: str, path: Path
-) -> tuple[Array, Array]:
+def _line(start: Array, end: Array, normal: Array | None, r: Resolver, element: str, path: Path) -> tuple[Array, Array]:
     """Unit vectors along a line and, in the plane with this normal, to its left."""
     line, nowhere = end - start, np.full(3, np.nan)
     size = float(np.linalg.norm(line))

@@ -53,7 +53,9 @@ def build_or_explain(m: Mechanism, cuts: Sequence[str] | Literal["all"] | None, 
     """Build a system by :func:`build`; the error lists the problems of all elements."""
     try:
         with collector_paused():
-            return build(m, cuts, free)
+            system = build(m, cuts, free)
+            _ = system.measures  # whose formulas are checked
+            return system
     except ModelError as error:
         raise ModelError(_all_problems(m, error.problems)) from None
 

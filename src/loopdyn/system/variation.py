@@ -96,6 +96,7 @@ class Structure:
         self.m, self.asked = m.snapshot(), asked
         self.builder = Builder(self.m)
         self.system = self.builder.build(*asked)
+        _ = self.system.measures  # whose formulas are checked
         self.values = self.builder.r.parameters
         self.formulas = {n: parsed(x) for n, x in self.m.parameters.items() if isinstance(x, str)}
         self.order = _evaluation_order(self.formulas)
@@ -261,7 +262,7 @@ class _Again(Builder):
         floats.flags.writeable = False
         return floats
 
-    def _made(self, floats: Array) -> System:
+    def _made(self, floats: Array) -> System | None:
         known = self.known.system
         made = copy.copy(known)  # without what is kept with it
         made.__dict__.update(
@@ -277,6 +278,10 @@ class _Again(Builder):
             floats=floats,
             kept=Kept(known),
         )
+        try:
+            _ = made.measures  # a parameter may leave a formula without a value
+        except ModelError:
+            return None
         return self.known.remembered_by(made)
 
 
