@@ -520,6 +520,7 @@ class Mechanism(BaseModel):
     def resolver(self) -> Resolver:
         """Resolver for the numbers of this mechanism; raises if its parameters are wrong."""
         r = Resolver(resolve_parameters(self.parameters), self.units)
+        r.measures = frozenset(self.measures)
         resolve_points(self.points, r)
         return r
 

@@ -146,12 +146,10 @@ class NamedPoint(Spec):
         x = 0.5 * (d * d + a * a - b * b) / d if d > 0.0 else math.nan
         square = a * a - x * x
         if square < -TOUCHING * a * a:
-            shown, unit = [f"{v / r.units.factor('length'):.6g}" for v in (a, b, d)], r.units.length
-            long = d > a + b
-            miss = f"{(d - a - b if long else abs(a - b) - d) / r.units.factor('length'):.6g} {unit}"
-            what = (
-                f"the lengths {shown[0]} and {shown[1]} {unit} do not meet: the two points are {shown[2]} {unit} apart"
-            )
+            long, one, unit = d > a + b, r.units.factor("length"), r.units.length
+            miss = f"{(d - a - b if long else abs(a - b) - d) / one:.6g} {unit}"
+            apart = f"the two points are {d / one:.6g} {unit} apart"
+            what = f"the lengths {a / one:.6g} and {b / one:.6g} {unit} do not meet: {apart}"
             hint = f"Make the lengths longer by {miss} together." if long else f"Make the longer one shorter by {miss}."
             r.problem(element, what, hint, (*path, "lengths"))
             return np.full(3, np.nan)

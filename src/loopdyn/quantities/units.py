@@ -296,6 +296,7 @@ class Resolver:
         self.units = units
         self.problems: list[Problem] = []
         self.points: dict[str, NDArray[np.float64]] = {}  # world points at the reference pose by name; NaN if wrong
+        self.measures: frozenset[str] = frozenset()  # names of measures, which laws cannot use
         self.notes: list[str] = []  # legal but suspicious values
         self.tables: list[tuple[str, str, Lookup]] = []  # element, name of the variable, and its table
         self._factors = _factors(units)

@@ -25,9 +25,7 @@ class TermFunction:
 
 def _along(axis: str) -> dict[str, TermFunction]:
     return {
-        axis: TermFunction(
-            (1, 1), 0, f"{axis}(P) or {axis}(P, body)", f"{axis} of P, in the world or a body", body=True
-        ),
+        axis: TermFunction((1, 1), 0, f"{axis}(P) or {axis}(P, body)", f"{axis} of P", body=True),
         f"v{axis}": TermFunction((1, 1), 1, f"v{axis}(P)", f"velocity of P along {axis}"),
         f"a{axis}": TermFunction((1, 1), 2, f"a{axis}(P)", f"acceleration of P along {axis}"),
     }
