@@ -65,7 +65,7 @@ def _part(part: BaseModel, folder: str) -> dict[str, Any]:
 
 def _value(value: Any, numbers: bool, folder: str) -> Any:
     if isinstance(value, BaseModel):
-        part, short = _part(value, folder), getattr(value, "short", None)
+        part, short = _part(value, folder), str(getattr(value, "short", ""))
         return part[short] if set(part) == {short} else part
     if isinstance(value, PointName):
         return str(value)

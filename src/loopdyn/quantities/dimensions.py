@@ -174,7 +174,7 @@ class _Check:
         if b.value is None:
             raise self._error(token, f"a power of {self._shown(a)} needs a plain number as its exponent", "Write one")
         exponent = Fraction(b.value).limit_denominator(12)
-        return _Part(tuple(e * exponent for e in a.of))  # type: ignore[union-attr]
+        return _Part(tuple(e * exponent for e in a.of))
 
     def _function(self, token: Token, x: _Part) -> _Part:
         op = token.op

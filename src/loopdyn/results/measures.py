@@ -231,7 +231,8 @@ class Measured:
         found = _continuous(angle, rate, self.path.along)
         if not len(found):
             return found
-        found = found + FULL_TURN * np.round((self._turns.get(name, found[0].real) - found[0].real) / FULL_TURN)
+        first = float(found[0].real)
+        found = np.asarray(found + FULL_TURN * np.round((self._turns.get(name, first) - first) / FULL_TURN))
         self.ends[name] = float(found[-1].real)
         return found
 
