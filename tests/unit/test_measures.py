@@ -253,7 +253,7 @@ def test_events_on_angles_survive_a_restart(tmp_path):
 
 
 def test_events_on_loads_are_refused():
-    with pytest.raises(ld.LoopdynError, match="event 'pull': 'A.fx - 1' depends on loads"):
+    with pytest.raises(ld.LoopdynError, match=r"event 'pull': 'A.fx - 1' depends on loads"):
         spinning(events=[ld.Crossing("A.fx - 1", "pull")])
 
 
@@ -270,7 +270,7 @@ def test_a_run_has_its_measures_in_data_tables_and_files(tmp_path):
     assert "pull [N]" in (tmp_path / "run.csv").read_text().splitlines()[0]
     run.save(tmp_path / "run.nc")
     assert np.array_equal(ld.load_run(tmp_path / "run.nc")["high"], run["high"])
-    with pytest.raises(ld.LoopdynError, match="there is no measure 'hihg'. Did you mean 'high'"):
+    with pytest.raises(ld.LoopdynError, match=r"there is no measure 'hihg'. Did you mean 'high'"):
         run["hihg"]
 
 
@@ -339,8 +339,9 @@ def test_all_wrong_measures_are_reported_at_once_and_with_their_lines(tmp_path):
     with pytest.raises(ld.ModelError) as error:
         ld.load(file).compile()
     found = {p.element: (p.line, p.message) for p in error.value.problems}
-    assert found["measure 'one'"][0] == 4 and "there is no point 'P'" in found["measure 'one'"][1]
-    assert found["measure 'two'"][0] == 5 and "unknown name 'nothing'" in found["measure 'two'"][1]
+    assert [found[f"measure '{name}'"][0] for name in ("one", "two")] == [4, 5]
+    assert "there is no point 'P'" in found["measure 'one'"][1]
+    assert "unknown name 'nothing'" in found["measure 'two'"][1]
     assert found["measure 'b'"] == (6, "there is a body of this name")
 
 
@@ -360,7 +361,7 @@ def test_systems_with_other_parameters_have_their_own_measures():
     assert ld.measures(other, reference)["long"] == pytest.approx(51.0, rel=ROUNDED)
     assert ld.measures(system, system.state())["long"] == pytest.approx(61.0, rel=ROUNDED)
     m.add_measure("bad", "1/(coupler - 800)")
-    with pytest.raises(ld.ModelError, match="measure 'bad': .* has no finite value"):
+    with pytest.raises(ld.ModelError, match=r"measure 'bad': .* has no finite value"):
         m.compile().with_parameters(coupler=800.0)
 
 
