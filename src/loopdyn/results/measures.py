@@ -156,8 +156,18 @@ class Measured:
         s, p = self.system, self.path
         if np.dtype(p.dtype).kind == "c":
             raise LoopdynError("coordinates of cut joints have no complex step. Compile with other cuts=[...].")
-        rows = s.kept.find("measured rows", None, lambda: MeasuredRows(s))
-        n, m = len(p.t), len(rows.cut)
+        rows = s.kept.take("measured rows", lambda: MeasuredRows(s))
+        try:
+            x, dx, ddx = self._read(rows)
+        finally:
+            s.kept.give("measured rows", rows)
+        self.ends |= dict(zip(rows.cut, x[-1].tolist() if len(x) else (), strict=False))
+        names = {"coordinate": x, "speed": dx, "acceleration": ddx}
+        return {kind: dict(zip(rows.cut, values.T, strict=True)) for kind, values in names.items()}
+
+    def _read(self, rows: MeasuredRows) -> tuple[Array, Array, Array]:
+        """Coordinates, speeds and accelerations (n, cut coordinates) of cut joints."""
+        s, p, n, m = self.system, self.path, len(self.path.t), len(rows.cut)
         x, dx, ddx = (np.zeros((n, m)) for _ in range(3))
         near = np.array([self._turns.get(label, 0.0) for label in rows.cut])
         for k in range(n):
@@ -169,9 +179,7 @@ class Measured:
             for j, label in enumerate(rows.cut):
                 found = s.labels.coordinates[label]
                 x[k, j] = s.with_turns(found.joint, found.k, float(x[k, j]), p.q[k])
-        self.ends |= dict(zip(rows.cut, x[-1].tolist() if n else (), strict=False))
-        names = {"coordinate": x, "speed": dx, "acceleration": ddx}
-        return {kind: dict(zip(rows.cut, values.T, strict=True)) for kind, values in names.items()}
+        return x, dx, ddx
 
     # -------------------------------------------------------------------------------------------- points
 
