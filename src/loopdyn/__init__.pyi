@@ -23,6 +23,7 @@ from .analysis.inverse_dynamics import inverse_dynamics as inverse_dynamics
 from .analysis.inverse_kinematics import inverse_kinematics as inverse_kinematics
 from .analysis.kinematics import kinematics as kinematics
 from .analysis.loads import reactions as reactions
+from .analysis.measures import measures as measures
 from .analysis.mobility import mobility as mobility
 from .analysis.reconnect import reconnect as reconnect
 from .analysis.workspace import workspace as workspace
@@ -57,6 +58,7 @@ from .joints import Translational as Translational
 from .joints import Universal as Universal
 from .joints import Weld as Weld
 from .model.inertia import Inertia as Inertia
+from .model.measures import Measure as Measure
 from .model.mechanism import Body as Body
 from .model.mechanism import Mechanism as Mechanism
 from .output.report import report as report

@@ -683,7 +683,11 @@ def test_the_file_of_a_mechanism_is_the_mechanism(name):
 
 
 def test_every_file_is_of_the_library_or_written_by_hand():
-    assert {path.stem for path in FOLDER.glob("*.yaml")} == set(ALL) | {"four_bar_mm", "scissor_lift_20"}
+    assert {path.stem for path in FOLDER.glob("*.yaml")} == set(ALL) | {
+        "four_bar_mm",
+        "four_bar_drawing",
+        "scissor_lift_20",
+    }
 
 
 def test_the_file_of_the_lift_with_twenty_stages_is_the_default_of_the_library():

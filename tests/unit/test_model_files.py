@@ -78,7 +78,7 @@ def everything() -> ld.Mechanism:
     m.add_body("framed", shapes["box"], pose=frame, axes="body", frames={"tip": frame, "base": ld.Frame()})
     joints = {
         "rod": (ld.Revolute(axis=(0, 0, 1)), {"at": (0, 0, 0), "limits": (-90, "crank")}),
-        "box": (ld.Prismatic(axis=(0, 1, 0)), {"at": (0, "double", 0)}),
+        "box": (ld.Prismatic(axis=(0, 1, 0)), {"at": "high"}),
         "cylinder": (ld.Helical(axis=(1, 0, 0), pitch=0.02), {"at": (0, 0, 0)}),
         "sphere": (ld.Cylindrical(axis=(1, 0, 0)), {"at": (0, 0, 0), "limits": {"angle": (-1, 1), "slide": (0, 9)}}),
         "point": (ld.Universal(axis1=(1, 0, 0), axis2=(0, 1, 0)), {"at": (1, 2, 3)}),
@@ -105,6 +105,13 @@ def everything() -> ld.Mechanism:
     m.add_force(ld.forces.JointTendon(terms={"J rod": 0.5}, force="-length"), "belt")
     m.add_force(ld.forces.AppliedForce(body="rod", at=(0, 0, 0), force=(0, "sin(t)", table), axes="body"), "push")
     m.move_base(x="0.01*sin(2*pi*5*t)", rz=ld.forces.Table(points=[(0, 0), (1, 1)]))
+    m.add_point("high", (0, "double", 0))
+    m.add_point("low", on="rod", from_="high", length="crank", angle=-90)
+    m.add_point("far", on="box", from_=("high", "low"), lengths=(100, "crank"), side="left")
+    m.add_point("half", from_="far", to=(1, 2, 0), share=0.5)
+    m.add_point("beside", from_="high", to="far", length=3, angle="crank/4", normal=(0, 0, -1))
+    m.add_measure("gap", "distance(low, far) - crank")
+    m.add_measure("swing", "'J rod' + angle(low, far, about=x)")
     m.start = {"q": {"J rod": 30, "J sphere.angle": "crank/2"}, "v": {"J direct.wx": 1.5}}
     return m
 

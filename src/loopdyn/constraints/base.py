@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from loopdyn.engine.jit import inline
 from loopdyn.forces.base import Freedom, Places
 from loopdyn.quantities.expressions import Program, run_program
-from loopdyn.quantities.units import Path, Resolver, Scalar, Spec, Vec3
+from loopdyn.quantities.units import Path, Place, Resolver, Scalar, Spec, Vec3
 from loopdyn.spatial.plucker import put3
 
 Array = NDArray[np.float64]
@@ -66,7 +66,7 @@ class Wheel(NamedTuple):
     """A disc of a body about an axis, or without an axis a sphere; as the user gave them."""
 
     body: str
-    centre: Vec3
+    centre: Place
     radius: Scalar
     axis: Vec3 | None
 

@@ -9,7 +9,7 @@ import numpy as np
 from loopdyn.constraints.base import Constraint, PairRecord, motion_in_time, two_bodies
 from loopdyn.engine.jit import inline
 from loopdyn.forces.base import Law, Places, law_program
-from loopdyn.quantities.units import Path, Resolver, Vec3
+from loopdyn.quantities.units import Path, Place, Resolver
 from loopdyn.spatial.plucker import add, cross, dot, put3, scale
 
 DISTANCE = 20
@@ -45,8 +45,8 @@ class Distance(Constraint):
     type: Literal["distance"] = "distance"
     body1: str
     body2: str
-    point1: Vec3
-    point2: Vec3
+    point1: Place
+    point2: Place
     length: Law | None = None
 
     def bodies(self) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from loopdyn.engine.jit import inline
 from loopdyn.forces.base import Law, Places, law_program
 from loopdyn.joints.reading import pick
 from loopdyn.joints.rows import displacement
-from loopdyn.quantities.units import Path, Resolver, Vec3
+from loopdyn.quantities.units import Path, Place, Resolver
 
 POINT_MOTION = 24
 
@@ -42,7 +42,7 @@ class PointMotion(Constraint):
     type: Literal["point_motion"] = "point_motion"
     on: str
     body: str
-    point: Vec3
+    point: Place
     x: Law | None = None
     y: Law | None = None
     z: Law | None = None

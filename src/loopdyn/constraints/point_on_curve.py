@@ -29,7 +29,7 @@ from loopdyn.errors import ExpressionError
 from loopdyn.forces.base import Places, law_program
 from loopdyn.joints.rows import ZERO, rot_f
 from loopdyn.quantities.expressions import Program, data_place, data_program, run_program, table_program
-from loopdyn.quantities.units import Path, Resolver, Scalar, Vec2, Vec3
+from loopdyn.quantities.units import Path, Place, Resolver, Scalar, Vec2
 from loopdyn.spatial.plucker import add, centripetal, cross, dot, put3, rot_t, scale, sub
 
 POINT_ON_CURVE = 23
@@ -97,8 +97,8 @@ class PointOnCurve(Constraint):
     type: Literal["point_on_curve"] = "point_on_curve"
     on: str
     body: str
-    point: Vec3
-    points: tuple[Vec3, ...] = ()
+    point: Place
+    points: tuple[Place, ...] = ()
     x: Scalar = 0.0
     y: Scalar = 0.0
     z: Scalar = 0.0

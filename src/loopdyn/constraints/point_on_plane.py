@@ -8,7 +8,7 @@ from loopdyn.constraints.base import Constraint, PairRecord, guided
 from loopdyn.engine.jit import inline
 from loopdyn.forces.base import Places
 from loopdyn.joints.rows import displacement
-from loopdyn.quantities.units import Path, Resolver, Vec3
+from loopdyn.quantities.units import Path, Place, Resolver, Vec3
 from loopdyn.spatial.plucker import row
 from loopdyn.spatial.rotations import perpendicular_frame
 
@@ -42,9 +42,9 @@ class PointOnPlane(Constraint):
     type: Literal["point_on_plane"] = "point_on_plane"
     on: str
     body: str
-    point: Vec3
+    point: Place
     normal: Vec3
-    through: Vec3 | None = None
+    through: Place | None = None
 
     def bodies(self) -> tuple[str, ...]:
         """Its two bodies."""

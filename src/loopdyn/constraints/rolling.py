@@ -9,7 +9,7 @@ import numpy as np
 from loopdyn.constraints.base import Constraint, PairRecord, Wheel, frame_rows, two_bodies
 from loopdyn.engine.jit import inline
 from loopdyn.forces.base import Places
-from loopdyn.quantities.units import Path, Resolver, Scalar, Vec3
+from loopdyn.quantities.units import Path, Place, Resolver, Scalar, Vec3
 from loopdyn.spatial.plucker import add, cross, dot, neg, put3, row, scale, sub
 from loopdyn.spatial.rotations import perpendicular_frame
 
@@ -49,8 +49,8 @@ class Rolling(Constraint):
     on: str
     body: str
     normal: Vec3
-    through: Vec3
-    centre: Vec3
+    through: Place
+    centre: Place
     radius: Scalar
     axis: Vec3 | None = None
 

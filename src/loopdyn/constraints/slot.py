@@ -8,7 +8,7 @@ from loopdyn.constraints.base import Constraint, PairRecord, guided
 from loopdyn.engine.jit import inline
 from loopdyn.forces.base import Places
 from loopdyn.joints.rows import displacement, tilt
-from loopdyn.quantities.units import Path, Resolver, Vec3
+from loopdyn.quantities.units import Path, Place, Resolver, Vec3
 from loopdyn.spatial.plucker import row
 from loopdyn.spatial.rotations import perpendicular_frame
 
@@ -43,10 +43,10 @@ class Slot(Constraint):
     type: Literal["slot"] = "slot"
     on: str
     body: str
-    point: Vec3
+    point: Place
     direction: Vec3
     axis: Vec3
-    through: Vec3 | None = None
+    through: Place | None = None
 
     def bodies(self) -> tuple[str, ...]:
         """Its two bodies."""

@@ -9,7 +9,7 @@ from loopdyn.engine.records import ON_LINE
 from loopdyn.forces.base import Force, Law, Places, Record, law_program
 from loopdyn.forces.line import two_points
 from loopdyn.forces.loading import law
-from loopdyn.quantities.units import Path, Resolver, Vec3
+from loopdyn.quantities.units import Path, Place, Resolver
 
 ACTUATOR = 1
 
@@ -44,8 +44,8 @@ class Actuator(Force):
     type: Literal["actuator"] = "actuator"
     body1: str
     body2: str
-    point1: Vec3
-    point2: Vec3
+    point1: Place
+    point2: Place
     force: Law
 
     def bodies(self) -> tuple[str, ...]:

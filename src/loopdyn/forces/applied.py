@@ -10,7 +10,7 @@ from loopdyn.engine.jit import inline
 from loopdyn.engine.records import FORCE_BODY1, FORCE_OWN, FORCE_TORQUE, ON_BODIES, R
 from loopdyn.forces.base import Force, Law, Places, Record, law_program
 from loopdyn.forces.loading import body_point, law, push, twist
-from loopdyn.quantities.units import Path, Resolver, Vec3
+from loopdyn.quantities.units import Path, Place, Resolver
 from loopdyn.spatial.plucker import dot, get3, get9, mul, rot
 
 APPLIED = 6
@@ -51,7 +51,7 @@ class AppliedForce(Force):
     body: str
     force: tuple[Law, Law, Law] = (0.0, 0.0, 0.0)
     torque: tuple[Law, Law, Law] = (0.0, 0.0, 0.0)
-    at: Vec3
+    at: Place
     axes: Literal["world", "body"] = "world"
 
     def bodies(self) -> tuple[str, ...]:

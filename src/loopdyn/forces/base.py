@@ -246,6 +246,11 @@ def law_program(
                 "Rename the parameter.",
                 path,
             )
+        for name in sorted(formula.names & r.measures - {*names, *r.parameters}):
+            known = ", ".join(names)
+            hint = f"Laws know {known} and parameters; a law of other quantities is a Python function, ld.forces.UserForce."
+            r.problem(element, f"the measure '{name}' cannot be used in a law", hint, path)
+            return constant_program(0.0)
         constants = {k: v for k, v in r.parameters.items() if k not in variables}
         return formula.program(names, constants, input_scale=scales, output_scale=output)
     except ExpressionError as error:

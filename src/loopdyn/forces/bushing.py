@@ -12,7 +12,7 @@ from loopdyn.forces.base import Force, Places, Record, check_not_negative
 from loopdyn.forces.loading import body_frame, body_point, wrench_pair
 from loopdyn.joints.base import RotationField
 from loopdyn.joints.rows import rot_f
-from loopdyn.quantities.units import Path, Resolver, Vec3
+from loopdyn.quantities.units import Path, Place, Resolver, Vec3
 from loopdyn.spatial.plucker import cross, dot, get3, get9, mul, rot_t, sub, transpose
 from loopdyn.spatial.rotations import matrix_quaternion, quaternion_log
 
@@ -58,7 +58,7 @@ class Bushing(Force):
     type: Literal["bushing"] = "bushing"
     body1: str
     body2: str
-    at: Vec3
+    at: Place
     rotation: RotationField = None
     stiffness: Vec3 = (0.0, 0.0, 0.0)
     damping: Vec3 = (0.0, 0.0, 0.0)

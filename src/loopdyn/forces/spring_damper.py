@@ -8,7 +8,7 @@ from loopdyn.engine.jit import inline
 from loopdyn.engine.records import ON_LINE
 from loopdyn.forces.base import Force, Places, Record, check_not_negative
 from loopdyn.forces.line import OWN, two_points
-from loopdyn.quantities.units import Path, Resolver, Scalar, Vec3
+from loopdyn.quantities.units import Path, Place, Resolver, Scalar
 
 SPRING_DAMPER = 0
 STIFFNESS, DAMPING, FREE_LENGTH = range(OWN, OWN + 3)
@@ -46,8 +46,8 @@ class SpringDamper(Force):
     type: Literal["spring_damper"] = "spring_damper"
     body1: str
     body2: str
-    point1: Vec3
-    point2: Vec3
+    point1: Place
+    point2: Place
     stiffness: Scalar = 0.0
     damping: Scalar = 0.0
     length: Scalar | None = None

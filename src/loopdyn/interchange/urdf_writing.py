@@ -30,7 +30,7 @@ from loopdyn.system.system import JointData
 Array = NDArray[np.float64]
 
 NATIVE = {"revolute": "continuous", "prismatic": "prismatic", "weld": "fixed"}
-SECTIONS = ("units", "parameters", "gravity", "constraints", "drivers", "forces", "base", "start")
+SECTIONS = ("units", "parameters", "gravity", "points", "constraints", "drivers", "forces", "base", "measures", "start")
 DRAWN_APART = 1e-9  # of the size of the mechanism: poses that differ by less are the same
 
 
@@ -119,7 +119,7 @@ class _Writer:
         self.report.count("bodies", [link.name for link in self.c.links])
         self.report.count("joints in the URDF", [n for n in self.m.joints if n not in self.sidecar_joints])
         self.report.count("joints in the sidecar", list(self.sidecar_joints))
-        self.report.carried.append("gravity, forces, constraints, drivers and start, in the sidecar")
+        self.report.carried.append("gravity, points, forces, constraints, drivers, measures and start, in the sidecar")
         if self.placeholders:
             how = "joints that URDF does not have are floating there; the sidecar replaces them"
             self.report.changed.append(f"{how}: {listed(self.placeholders)}")

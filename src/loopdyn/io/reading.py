@@ -40,12 +40,14 @@ MAX_DEPTH = 30  # levels inside one another; a model needs eight
 
 KINDS = {  # sections of a model file, and what their entries are called
     "parameters": "parameter",
+    "points": "point",
     "bodies": "body",
     "joints": "joint",
     "constraints": "constraint",
     "drivers": "driver",
     "forces": "force",
     "base": "base",
+    "measures": "measure",
 }
 
 Scalar = str | int | float | bool | None

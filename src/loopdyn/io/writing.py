@@ -19,10 +19,12 @@ from pydantic.fields import FieldInfo
 from loopdyn.io.reading import Node, plain_scalar
 from loopdyn.model.inertia import Mesh
 from loopdyn.model.mechanism import Mechanism
+from loopdyn.quantities.units import PointName
 
 LINE = 110  # longest line with a mapping in it; longer ones get one line per key
 KINDS_OF_PARTS = ("type", "profile")  # always written: they identify a part
-ELEMENTS = ("bodies", "joints", "constraints", "drivers", "forces", "base")  # always one line or more for each
+# Sections with one line or more for each entry.
+ELEMENTS = ("points", "bodies", "joints", "constraints", "drivers", "forces", "base", "measures")
 
 
 class Formula(str):
@@ -52,7 +54,8 @@ def _part(part: BaseModel, folder: str) -> dict[str, Any]:
         if isinstance(part, Mesh) and name == "file":
             value = _relative(value, folder)
         plain_value = _value(value, _holds_numbers(type(part), name), folder)
-        single = field.alias is not None and len(plain_value) == 1  # one shape of a body needs no list
+        # one shape of a body, or one point, needs no list
+        single = field.alias is not None and isinstance(plain_value, list) and len(plain_value) == 1
         said[field.alias or name] = plain_value[0] if single else plain_value
     for key in ("limits", "at_limit"):
         if key in said:
@@ -62,7 +65,10 @@ def _part(part: BaseModel, folder: str) -> dict[str, Any]:
 
 def _value(value: Any, numbers: bool, folder: str) -> Any:
     if isinstance(value, BaseModel):
-        return _part(value, folder)
+        part, short = _part(value, folder), str(getattr(value, "short", ""))
+        return part[short] if set(part) == {short} else part
+    if isinstance(value, PointName):
+        return str(value)
     if isinstance(value, Mapping):
         return {k: _value(v, numbers, folder) for k, v in value.items()}
     if isinstance(value, list | tuple):

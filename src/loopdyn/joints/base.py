@@ -37,7 +37,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BeforeValidator
 
-from loopdyn.quantities.units import Path, Resolver, Scalar, Spec, Vec2, Vec3, Vec4
+from loopdyn.quantities.units import Path, Place, Resolver, Scalar, Spec, Vec2, Vec3, Vec4
 from loopdyn.spatial.rotations import about_axis, perpendicular_frame, to_matrix
 
 Array = NDArray[np.float64]
@@ -201,7 +201,7 @@ class Joint(Spec):
     type: str
     parent: str | None = None
     child: str | None = None
-    at: Vec3 | None = None
+    at: Place | None = None
     parent_frame: str | Frame | None = None
     child_frame: str | Frame | None = None
     limits: Vec2 | dict[str, Vec2] | None = None

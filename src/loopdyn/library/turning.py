@@ -39,7 +39,7 @@ def turned(mechanism: Mechanism, rotation: ArrayLike = GENERIC) -> Mechanism:
     Raises
     ------
     ModelError
-        For base motion, constraints and drivers, and for an applied force given by tables.
+        For base motion, constraints, drivers and named points, and for an applied force given by tables.
 
     Examples
     --------
@@ -49,7 +49,7 @@ def turned(mechanism: Mechanism, rotation: ArrayLike = GENERIC) -> Mechanism:
     """
     given = np.asarray(rotation, float)
     Q = given if given.shape == (3, 3) else to_matrix(given)
-    for section in ("base", "constraints", "drivers"):
+    for section in ("base", "constraints", "drivers", "points"):
         if getattr(mechanism, section):
             raise ModelError([Problem(section, f"a mechanism with '{section}' cannot be turned", "Remove them first.")])
     turn = _Turn(mechanism, Q)

@@ -20,7 +20,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from loopdyn.errors import ModelError, Problem
 from loopdyn.joints.base import Rotation, RotationField, axis_frame
-from loopdyn.quantities.units import Path, Resolver, Scalar, Spec, Units, Vec3
+from loopdyn.quantities.units import Path, Place, Resolver, Scalar, Spec, Units, Vec3
 
 Array = NDArray[np.float64]
 MassProperties = tuple[float, Array, Array]  # mass, centre of mass (3), inertia about it (3, 3)
@@ -86,7 +86,7 @@ class Solid(Spec):
     label: ClassVar[str] = "inertia"
 
     mass: Scalar
-    com: Vec3 = ORIGIN
+    com: Place = ORIGIN
     inertia: MatrixField = Matrix()
 
     def resolve(self, r: Resolver, element: str, path: Path) -> MassProperties:
@@ -111,8 +111,8 @@ class Rod(Spec):
     label: ClassVar[str] = "rod"
 
     mass: Scalar
-    start: Vec3
-    end: Vec3
+    start: Place
+    end: Place
     radius: Scalar = 0.0
 
     def resolve(self, r: Resolver, element: str, path: Path) -> MassProperties:
@@ -150,7 +150,7 @@ class Box(Spec):
 
     mass: Scalar
     size: Vec3
-    at: Vec3 = ORIGIN
+    at: Place = ORIGIN
     rotation: RotationField = None
 
     def resolve(self, r: Resolver, element: str, path: Path) -> MassProperties:
@@ -170,7 +170,7 @@ class Cylinder(Spec):
     radius: Scalar
     length: Scalar
     axis: Vec3
-    at: Vec3 = ORIGIN
+    at: Place = ORIGIN
     inner_radius: Scalar = 0.0
 
     def resolve(self, r: Resolver, element: str, path: Path) -> MassProperties:
@@ -193,7 +193,7 @@ class Sphere(Spec):
 
     mass: Scalar
     radius: Scalar
-    at: Vec3 = ORIGIN
+    at: Place = ORIGIN
 
     def resolve(self, r: Resolver, element: str, path: Path) -> MassProperties:
         """2/5 m r^2 about every axis."""
@@ -208,7 +208,7 @@ class Point(Spec):
     label: ClassVar[str] = "point"
 
     mass: Scalar
-    at: Vec3 = ORIGIN
+    at: Place = ORIGIN
 
     def resolve(self, r: Resolver, element: str, path: Path) -> MassProperties:
         """No inertia about itself."""
@@ -225,7 +225,7 @@ class PlanarInertia(Spec):
     label: ClassVar[str] = "planar"
 
     mass: Scalar
-    com: Vec3
+    com: Place
     izz: Scalar
     normal: Vec3 = (0.0, 0.0, 1.0)
 
@@ -252,7 +252,7 @@ class Principal(Spec):
     label: ClassVar[str] = "principal"
 
     mass: Scalar
-    com: Vec3
+    com: Place
     moments: Vec3
     rotation: RotationField = None
 
@@ -281,7 +281,7 @@ class Mesh(Spec):
 
     file: Annotated[str, AfterValidator(os.path.abspath)]
     density: Scalar
-    at: Vec3 = ORIGIN
+    at: Place = ORIGIN
     rotation: RotationField = None
 
     def resolve(self, r: Resolver, element: str, path: Path) -> MassProperties:
@@ -393,7 +393,7 @@ points=(Point(mass=5.0, at=(1.0, 0.0, 0.0)),))
     label: ClassVar[str] = "inertia"
 
     mass: Scalar | None = None
-    com: Vec3 = ORIGIN
+    com: Place = ORIGIN
     inertia: MatrixField | None = None
     solids: _parts(Solid, "solid") = ()  # type: ignore[valid-type]
     rods: _parts(Rod, "rod") = ()  # type: ignore[valid-type]

@@ -24,6 +24,8 @@ from loopdyn.forces.dispatch import AnyForce
 from loopdyn.joints import Frame, Joint
 from loopdyn.joints.dispatch import AnyJoint
 from loopdyn.model.inertia import Inertia
+from loopdyn.model.measures import Measure, MeasureField
+from loopdyn.model.points import NamedPoint, PointField, resolve_points
 from loopdyn.quantities.expressions import resolve_parameters
 from loopdyn.quantities.units import ReadableSignature, Resolver, Scalar, Spec, Units, Vec3
 from loopdyn.quantities.wording import describe, explain, nearest
@@ -99,10 +101,13 @@ PARTS = {
     "forces": Force,
     "user_forces": UserForce,
     "base": BaseMotion,
+    "points": NamedPoint,
+    "measures": Measure,
 }
 
 
-ELEMENTS = ("bodies", "joints", "constraints", "drivers", "forces", "base")  # sections of parts that are data
+# Sections of parts that are data.
+ELEMENTS = ("points", "bodies", "joints", "constraints", "drivers", "forces", "base", "measures")
 
 
 class Structures(dict[Any, Any]):
@@ -150,12 +155,14 @@ class Mechanism(BaseModel):
     units: Units = Units()
     parameters: dict[str, Scalar] = {}
     gravity: Vec3 = (0.0, 0.0, 0.0)
+    points: dict[str, PointField] = {}
     bodies: dict[str, Body] = {}
     joints: dict[str, AnyJoint] = {}
     constraints: dict[str, AnyConstraint] = {}
     drivers: dict[str, Driver] = {}
     forces: dict[str, AnyForce] = {}
     base: dict[str, BaseMotion] = {}
+    measures: dict[str, MeasureField] = {}
     start: Start = Start()
     user_forces: dict[str, UserForce] = Field(default={}, exclude=True)
     user_constraints: dict[str, UserConstraint] = Field(default={}, exclude=True)
@@ -232,7 +239,7 @@ class Mechanism(BaseModel):
         parent: str,
         child: str,
         *,
-        at: Sequence[Any] | None = None,
+        at: str | Sequence[Any] | None = None,
         parent_frame: str | Frame | None = None,
         child_frame: str | Frame | None = None,
         limits: Any = None,
@@ -249,8 +256,8 @@ class Mechanism(BaseModel):
             Type and axes, e.g. ``Revolute(axis=(0, 0, 1))``; may be used for many joints.
         parent, child : str
             Names of the bodies. Coordinates measure the child's motion seen from the parent.
-        at : (3,), optional
-            World point at the reference pose.
+        at : (3,) or str, optional
+            World point at the reference pose, or the name of a point.
         parent_frame, child_frame : str or Frame, optional
             Instead of `at`: frames on the two bodies.
         limits : optional
@@ -363,6 +370,43 @@ class Mechanism(BaseModel):
         """
         self.base[body] = _named(BaseMotion, motion, f"base motion of '{body}'")
 
+    def add_point(self, name: str, at: Any = None, *, on: str | None = None, **construction: Any) -> str:
+        """Add a point by coordinates, or constructed from others, to be named wherever a point is given.
+
+        Parameters
+        ----------
+        name : str
+        at : (3,) or str, optional
+            World coordinates at the reference pose.
+        on : str, optional
+            Body that carries it, for measures.
+        **construction
+            Instead of `at`: `from_`, `to`, `length`, `angle`, `share`, `offset`, `lengths`, `side`, `normal`, see
+            :class:`loopdyn.model.points.NamedPoint`.
+
+        Examples
+        --------
+        >>> m = Mechanism("m", parameters={"crank": 0.3})
+        >>> m.add_point("A", (0, 0, 0)), m.add_point("B", from_="A", length="crank", angle=0.5)
+        ('A', 'B')
+        """
+        self._check_new("point", name, self.points)
+        given = {k: v for k, v in {"at": at, "on": on, **construction}.items() if v is not None}
+        self.points[name] = _named(NamedPoint, given, f"point '{name}'")
+        return name
+
+    def add_measure(self, name: str, formula: str) -> str:
+        """Add a measure: a formula of points, joint coordinates, speeds and loads, see :mod:`loopdyn.model.measures`.
+
+        Examples
+        --------
+        >>> Mechanism("m").add_measure("ratio", "D.speed/A.speed")
+        'ratio'
+        """
+        self._check_new("measure", name, self.measures)
+        self.measures[name] = _named(Measure, {"formula": formula}, f"measure '{name}'")
+        return name
+
     def _row_names(self) -> dict[str, Any]:
         """All elements whose rows are labelled by their names."""
         return {**self.constraints, **self.user_constraints, **self.drivers, **self.joints}
@@ -467,7 +511,10 @@ class Mechanism(BaseModel):
 
     def resolver(self) -> Resolver:
         """Resolver for the numbers of this mechanism; raises if its parameters are wrong."""
-        return Resolver(resolve_parameters(self.parameters), self.units)
+        r = Resolver(resolve_parameters(self.parameters), self.units)
+        r.measures = frozenset(self.measures)
+        resolve_points(self.points, r)
+        return r
 
     def locate(self, problems: Sequence[Problem]) -> list[Problem]:
         """Add file and line to problems, for a mechanism that was read from a file."""

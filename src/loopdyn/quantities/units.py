@@ -59,6 +59,19 @@ def _vector(size: int) -> Any:
     return check
 
 
+class PointName(str):
+    """Name of a point of the model, given where three coordinates could be."""
+
+    __slots__ = ()
+
+
+def _place(value: Any) -> tuple[float | str, ...] | PointName:
+    if isinstance(value, str):
+        return PointName(value)
+    found: tuple[float | str, ...] = _vector(3)(value)
+    return found
+
+
 def _field(check: Any, schema: dict[str, Any]) -> Any:
     plain = GetPydanticSchema(lambda _type, _handler: core_schema.no_info_plain_validator_function(check))
     return (plain, WithJsonSchema(schema))
@@ -75,6 +88,9 @@ Scalar = Annotated[float | str, *_field(_scalar, _NUMBER)]
 Vec2 = Annotated[tuple[float | str, float | str], *_field(_vector(2), _vector_schema(2))]
 Vec3 = Annotated[tuple[float | str, float | str, float | str], *_field(_vector(3), _vector_schema(3))]
 Vec4 = Annotated[tuple[float | str, float | str, float | str, float | str], *_field(_vector(4), _vector_schema(4))]
+PLACE_SCHEMA = {"anyOf": [_vector_schema(3), {"type": "string", "description": "name of a point"}]}
+# World point at the reference pose: three coordinates, or the name of a point of the model.
+Place = Annotated[tuple[float | str, float | str, float | str] | PointName, *_field(_place, PLACE_SCHEMA)]
 
 
 # ------------------------------------------------------------------------------------ base of all parts
@@ -339,6 +355,8 @@ class Resolver:
         self.parameters = dict(parameters)
         self.units = units
         self.problems: list[Problem] = []
+        self.points: dict[str, NDArray[np.float64]] = {}  # world points at the reference pose by name; NaN if wrong
+        self.measures: frozenset[str] = frozenset()  # names of measures, which laws cannot use
         self.notes: list[str] = []  # legal but suspicious values
         self.tables: list[tuple[str, str, Lookup]] = []  # element, name of the variable, and its table
         self._factors = _factors(units)
@@ -382,7 +400,9 @@ class Resolver:
         return value
 
     def vector(self, value: Sequence[float | str], dimension: str, element: str, path: Path) -> NDArray[np.float64]:
-        """SI values of a list of numbers or formulas."""
+        """SI values of a list of numbers or formulas, or of a point given by its name."""
+        if isinstance(value, PointName):
+            return self.point(value, element, path)
         factor, numbers = self._factors[dimension], []
         for i, x in enumerate(value):
             if isinstance(x, float) and -LARGEST <= x <= LARGEST:
@@ -390,6 +410,14 @@ class Resolver:
             else:
                 numbers.append(self.scalar(x, dimension, element, (*path, i)))
         return np.array(numbers)
+
+    def point(self, name: str, element: str, path: Path) -> NDArray[np.float64]:
+        """World position of a named point at the reference pose; NaN, with the problem recorded, if there is none."""
+        if name not in self.points:
+            hint = f"{nearest(name, self.points)} Points are listed in 'points:'; coordinates are a list [x, y, z]."
+            self.problem(element, f"there is no point '{name}'", hint, path)
+            return np.full(3, np.nan)
+        return self.points[name].copy()
 
     def direction(self, value: Sequence[float | str], element: str, path: Path) -> NDArray[np.float64]:
         """Unit vector along `value`; a zero axis is a problem."""

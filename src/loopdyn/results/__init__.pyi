@@ -7,6 +7,7 @@ from ..analysis.coordinates import Coordinates as Coordinates
 from ..analysis.coordinates import Cut as Cut
 from ..analysis.coordinates import Sweep as Sweep
 from ..analysis.equations import Equations as Equations
+from ..analysis.measures import MeasureValues as MeasureValues
 from ..analysis.mobility import Mobility as Mobility
 from ..analysis.reconnect import Change as Change
 from ..interchange.mjcf.imported import ImportedMJCF as ImportedMJCF

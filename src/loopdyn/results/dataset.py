@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 def labelled(run: Run) -> xarray.Dataset:
     """Dataset of :attr:`Run.data`: what is not recorded is computed when it is read."""
     from loopdyn.quantities.labels import dataset
+    from loopdyn.quantities.lazy import computed
 
     s, p = run.system, run.path
     units = coordinate_units(s)
@@ -45,6 +46,12 @@ def labelled(run: Run) -> xarray.Dataset:
         "xyz": ["x", "y", "z"],
         "coordinate_units": ("coordinate", units),
     }
+    known = s.measures
+    if known:
+        lock = RLock()
+        data["measures"] = computed(("time", "measure"), lambda: _measures(run), (len(p), len(known)), lock)
+        coords["measure"] = np.array(list(known), str)
+        coords["measure_units"] = ("measure", np.array([measure.unit for measure in known.values()], str))
     if run.active.size:
         data["partition"] = (("time", "speed"), run.active)
         data["criterion"] = (("time", "speed"), run.criterion)
@@ -54,6 +61,11 @@ def labelled(run: Run) -> xarray.Dataset:
         coords["force_units"] = ("force", np.array(load_units(s), str))
     about = {"name": s.name, "status": run.status, "message": run.message}
     return dataset(data, coords, about | {"settings": json.dumps(dict(run.settings))})
+
+
+def _measures(run: Run) -> np.ndarray[Any, Any]:
+    """Values (time, measure) of all measures, each in its unit."""
+    return np.column_stack([run._measured.values(name) for name in run.system.measures])
 
 
 def _derived(run: Run) -> dict[str, xarray.Variable]:

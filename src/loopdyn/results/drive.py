@@ -16,6 +16,7 @@ from loopdyn.analysis.transmission_angle import transmission_angles
 from loopdyn.errors import LoopdynError, ModelError, Problem
 from loopdyn.files import write
 from loopdyn.quantities.wording import nearest
+from loopdyn.results.measures import Measured, along_drive, drive_measure, known_to_drive
 from loopdyn.system.system import State, System, Tolerated, point_on
 from loopdyn.tables import csv_text
 from loopdyn.tree.functions import Motion, body_motion
@@ -182,6 +183,14 @@ class Drive:
             found.append(now)
         return found
 
+    @cached_property
+    def _measured(self) -> Measured:
+        return along_drive(self)
+
+    def __getitem__(self, name: str) -> xarray.DataArray:
+        """Measure of the model by step, in its unit; of positions, or in a motion in time also of speeds."""
+        return drive_measure(self, name)
+
     def poses(self) -> tuple[Array, Array]:
         """Positions (step, body, 3) and rotations (step, body, 3, 3) of the frames of all bodies."""
         return np.array([m.position for m in self._motions]), np.array([m.rotation for m in self._motions])
@@ -314,6 +323,8 @@ class Drive:
                 below = f"/{per[0]}{'^2' if power == 2 else ''}" if per[0] else ""
                 unit = self.unit(label) if self._dimension(label) else self.system.labels.speeds[label].unit
                 columns[f"{label}{mark} [{unit}{below}]"] = self.shown(label, d[name].values[:, k]) / per[1] ** power
+        for name, measure in known_to_drive(self).items():
+            columns[f"{name} [{measure.unit}]"] = self[name].values
         columns["quality"] = d["quality"].values
         columns["regular"] = d["regular"].values
         return pd.DataFrame(columns, index=pd.Index(self.parameter_values(), name=self.parameter_label()))

@@ -20,7 +20,10 @@ from loopdyn.results.balancing import Counterweight
 from loopdyn.results.bearings import Bearings
 from loopdyn.results.comparison import differences
 from loopdyn.results.dataset import labelled
+from loopdyn.results.force_loads import force_loads
 from loopdyn.results.interpolation import between
+from loopdyn.results.measures import Measured, along_run, known_measure
+from loopdyn.results.measures import labelled as labelled_measure
 from loopdyn.results.tables import dataframe, summary_table, write_workbook
 from loopdyn.run.events import Event
 from loopdyn.run.locking import Phase
@@ -28,7 +31,7 @@ from loopdyn.run.singular_passage import Passage
 from loopdyn.system.system import State, System, point_on
 from loopdyn.tables import csv_text
 from loopdyn.tree import kinematics, path_measures, power
-from loopdyn.tree.functions import add_user_forces, body_motion
+from loopdyn.tree.functions import body_motion
 from loopdyn.tree.user_rows import user_rows
 
 if TYPE_CHECKING:
@@ -298,17 +301,17 @@ class Run:
         joint acts on its coordinate; that of a bushing or an applied force is the magnitude of its force or, if it has
         torques only, of its torque.
         """
-        s, p = self.system, self.path
-        forces = len(s.forces)
-        loads, powers = np.zeros((len(p), forces)), np.zeros((len(p), forces + power.N_OTHERS))
-        work = s.work()
-        w = s.open_work(work)
-        for k in range(len(p)):
-            w.t[0], w.q[:], w.v[:], w.a[:] = p.t[k], p.q[k], p.v[k], p.a[k]
-            w.tau[:] = 0.0
-            add_user_forces(s, p.t[k], p.q[k], p.v[k], w.tau)
-            power.power_of_forces(s.ints, s.floats, work, bool(self.settings.get("moved")), powers[k], loads[k])
-        return loads, powers
+        p = self.path
+        return force_loads(self.system, States(p.t, p.q, p.v, p.a), bool(self.settings.get("moved")))
+
+    @cached_property
+    def _measured(self) -> Measured:
+        return along_run(self)
+
+    def __getitem__(self, name: str) -> xarray.DataArray:
+        """Measure of the model over time, in its unit."""
+        unit = known_measure(self.system, name).unit
+        return labelled_measure(name, self._measured.values(name), unit, "time", {"time": self.path.t})
 
     @cached_property
     def elastic_energy(self) -> Array:

@@ -70,6 +70,8 @@ def dataframe(run: Run) -> pandas.DataFrame:
         if name in d:
             dim = d[name].dims[1]
             columns |= {f"{name} {x}": d[name].values[:, k] for k, x in enumerate(d[dim].values)}
+    for name, measure in run.system.measures.items():
+        columns[f"{name} [{measure.unit}]"] = run[name].values
     for name in ("energy_kinetic", "energy_potential", "energy_balance"):
         columns[name] = d[name].values
     for name in ("residual_position", "residual_velocity", "residual_acceleration"):

@@ -32,6 +32,7 @@ from loopdyn.quantities.expressions import Program, parse
 from loopdyn.quantities.expressions import opcodes as OP
 from loopdyn.quantities.wording import nearest
 from loopdyn.run.locking import Impulses, Lock, Release, computed, impulse_as_data, impulse_of, require_lockable
+from loopdyn.run.measured_events import measured_functions, of_measures
 from loopdyn.system.cut_angles import FULL_TURN
 from loopdyn.system.system import State, System, TableUse
 from loopdyn.thresholds import AT_LIMIT
@@ -56,7 +57,8 @@ class Crossing:
     ----------
     function : callable or str
         Of time, coordinates and speeds, all in SI units. A formula, or a function compiled by Numba
-        (``@numba.njit``), is evaluated inside the compiled run; any other one is called between all steps.
+        (``@numba.njit``), is evaluated inside the compiled run; any other one is called between all steps. A formula
+        without `coordinates` and `speeds` may name measures (``"lift - 20"``) and what they may name, in model units.
     name : str
     direction : int
         1: only upwards, -1: only downwards, 0: both.
@@ -282,12 +284,15 @@ class Watch:
 
     def save(self) -> dict[str, Any]:
         """Times and values of :meth:`Watched.hold`, by names for a file."""
-        return {"held": np.array([(w.since, w.held) for w in self.crossings])}
+        own = {name: function.save() for name, function in measured_functions(self.crossings)}
+        return {"held": np.array([(w.since, w.held) for w in self.crossings])} | own
 
     def restore(self, saved: Mapping[str, Any]) -> None:
         """Restore the data of :meth:`save`."""
         for watched, (since, held) in zip(self.crossings, saved["held"], strict=True):
             watched.hold(float(since), float(held))
+        for name, function in measured_functions(self.crossings):
+            function.restore(saved[name])
 
     def suspicious(self, events: Iterable[Event]) -> list[str]:
         """Warnings after a run with these events: limits that were exceeded or could not be monitored."""
@@ -424,6 +429,7 @@ def watch(system: System, given: Iterable[Given], rank: int, first: State, end: 
         elif isinstance(event, Limits):
             found.crossings += _limits(found, event, first)
         elif isinstance(event, Crossing):
+            event = of_measures(system, event)
             found.crossings.append(Watched(event, _program(system, event)))
         elif callable(event):
             name = getattr(event, "__name__", "").strip("<>") or f"event {k + 1}"

@@ -105,7 +105,12 @@ def _name(event: Any) -> str:
 def _numbers(system: System) -> list[Any]:
     """Arrays and names of a system."""
     labels = [system.coordinates, system.speeds, system.constraint_rows, system.bodies, system.forces, system.limits]
-    return [system.ints, system.floats, labels]
+    measures = [(x.name, x.formula, x.unit, x.program.constants) for x in system.measures.values()]
+    return [system.ints, system.floats, labels, *([measures, _points(system)] if measures else [])]
+
+
+def _points(system: System) -> dict[str, Any]:
+    return dict(system.mechanism.resolver().points)
 
 
 def _content(system: System) -> list[Any]:

@@ -21,6 +21,7 @@ from loopdyn.joints.base import Frame
 from loopdyn.joints.dispatch import is_known
 from loopdyn.model.inertia import MassProperties
 from loopdyn.model.mechanism import GROUND, Mechanism, name_problem, unrelated
+from loopdyn.model.points import point_names
 from loopdyn.quantities.expressions import Program
 from loopdyn.quantities.wording import element_of, nearest
 from loopdyn.system.freezing import Freezer
@@ -44,14 +45,17 @@ Array = NDArray[np.float64]
 
 ORIGIN, AXES = np.zeros(3), np.eye(3)  # frame of a body that has no pose of its own, shared by all of them
 ORIGIN.flags.writeable = AXES.flags.writeable = False
-ELEMENTS = ("parameters", "bodies", "joints", "constraints", "drivers", "forces", "base")  # sections of named things
+# Sections of named things.
+ELEMENTS = ("parameters", "points", "bodies", "joints", "constraints", "drivers", "forces", "base", "measures")
 
 
 def build_or_explain(m: Mechanism, cuts: Sequence[str] | Literal["all"] | None, free: Sequence[str]) -> System:
     """Build a system by :func:`build`; the error lists the problems of all elements."""
     try:
         with collector_paused():
-            return build(m, cuts, free)
+            system = build(m, cuts, free)
+            _ = system.measures  # whose formulas are checked
+            return system
     except ModelError as error:
         raise ModelError(_all_problems(m, error.problems)) from None
 
@@ -199,9 +203,9 @@ class Builder:
     # -------------------------------------------------------------------------------------- the elements
 
     def _check_sections(self) -> None:
-        for kind, names in (("body", self.m.bodies), ("joint", self.m.joints), ("force", self.m.forces)):
-            section = {"body": "bodies", "joint": "joints", "force": "forces"}[kind]
-            for name in names:
+        sections = {"points": "point", "bodies": "body", "joints": "joint", "forces": "force", "measures": "measure"}
+        for section, kind in sections.items():
+            for name in getattr(self.m, section):
                 problem = name_problem(kind, name)
                 if problem is not None:
                     self.r.problem(problem.element, problem.message, problem.hint, (section, name))
@@ -222,6 +226,10 @@ class Builder:
                     hint,
                     (section, name),
                 )
+        for name, point in self.m.points.items():
+            if point.on is not None and point.on not in self.names:
+                hint = nearest(point.on, self.names)
+                self.r.problem(f"point '{name}'", f"there is no body '{point.on}'", hint, ("points", name, "on"))
         for name in self.m.base:
             if name != GROUND and name not in self.m.bodies:
                 hint = nearest(name, [GROUND, *self.m.bodies])
@@ -238,6 +246,10 @@ class Builder:
         body = self.m.bodies.get(name)
         if body is None:
             return 0.0, np.zeros(3), np.zeros((3, 3))
+        if body.axes == "body" and body.pose is not None and (points := point_names(body)):
+            hint = "Give coordinates in the axes of the body, or write its mass properties in world axes."
+            message = f"the point '{points[0]}' is in world axes, its mass properties are in its own"
+            self.r.problem(f"body '{name}'", message, hint, ("bodies", name))
         mass, com, inertia = body.resolve(self.r, f"body '{name}'", ("bodies", name))
         if body.axes == "body" or body.pose is None:
             return mass, com, inertia

@@ -21,6 +21,7 @@ from loopdyn.quantities.wording import element_of, nearest
 from loopdyn.system.cut_angles import AnglePath, Tables, cut_angle_path
 from loopdyn.system.kept import Kept
 from loopdyn.system.labels import Labels
+from loopdyn.system.measures import CompiledMeasure, measures_of
 from loopdyn.system.state_values import label_values, normalise
 from loopdyn.system.topology import Topology
 
@@ -457,6 +458,11 @@ class System:
     def labels(self) -> Labels:
         """Meaning of the labels of joint coordinates and speeds, of tree and cut joints."""
         return Labels(self.joints.values(), self.counted, self.nq)
+
+    @cached_property
+    def measures(self) -> dict[str, CompiledMeasure]:
+        """Measures of the mechanism with their units, see :mod:`loopdyn.model.measures`."""
+        return measures_of(self)
 
     @cached_property
     def _paths(self) -> dict[tuple[int, int], AnglePath | None]:

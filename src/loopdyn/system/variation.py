@@ -25,8 +25,9 @@ from loopdyn.engine.records import open_model
 from loopdyn.errors import ExpressionError, ModelError, Problem
 from loopdyn.model.inertia import MassProperties, Mesh
 from loopdyn.model.mechanism import Mechanism, Structures, fields_to_copy, sharing_parts
+from loopdyn.model.points import resolve_points
 from loopdyn.quantities.expressions import Expression, parsed
-from loopdyn.quantities.units import Resolver
+from loopdyn.quantities.units import PointName, Resolver
 from loopdyn.system.builder import Builder, build, build_or_explain
 from loopdyn.system.freezing import frames_of_cuts
 from loopdyn.system.kept import Kept
@@ -38,6 +39,7 @@ Names = frozenset[str]
 
 NOT_OF_PLACE = ("type", "parent", "child", "armature", "limits", "at_limit")  # fields of joints
 ANYTHING = ""  # stands for what is no parameter: a file that may have changed
+POINT = "point "  # before the name of a point, which no parameter has
 
 
 def build_by(
@@ -94,6 +96,7 @@ class Structure:
         self.m, self.asked = m.snapshot(), asked
         self.builder = Builder(self.m)
         self.system = self.builder.build(*asked)
+        _ = self.system.measures  # whose formulas are checked
         self.values = self.builder.r.parameters
         self.formulas = {n: parsed(x) for n, x in self.m.parameters.items() if isinstance(x, str)}
         self.order = _evaluation_order(self.formulas)
@@ -117,7 +120,10 @@ class Structure:
             y = self.values[name]
             if x != y or (x == 0.0 and math.copysign(1.0, x) != math.copysign(1.0, y)):
                 changed.add(name)
-        return _Again(self, m, values, changed).system()
+        r, before = Resolver(values, m.units), self.builder.r.points
+        resolve_points(m.points, r)
+        changed |= {POINT + name for name, p in r.points.items() if p.tobytes() != before[name].tobytes()}
+        return _Again(self, m, r, changed).system()
 
     def remembered_by(self, system: System) -> System:
         """The system, for which this structure is kept together with its parameters."""
@@ -145,9 +151,9 @@ class Structure:
 class _Again(Builder):
     """One repetition of the work of a builder, part by part in its order, where parameters have changed."""
 
-    def __init__(self, known: Structure, m: Mechanism, values: dict[str, float], changed: set[str]):
+    def __init__(self, known: Structure, m: Mechanism, r: Resolver, changed: set[str]):
         self.__dict__.update(known.builder.__dict__)
-        self.m, self.r = m, Resolver(values, m.units)
+        self.m, self.r = m, r
         self.known, self.needs, self.changed = known, known.needs, changed
 
     def _touched(self, names: Names) -> bool:
@@ -256,7 +262,7 @@ class _Again(Builder):
         floats.flags.writeable = False
         return floats
 
-    def _made(self, floats: Array) -> System:
+    def _made(self, floats: Array) -> System | None:
         known = self.known.system
         made = copy.copy(known)  # without what is kept with it
         made.__dict__.update(
@@ -272,6 +278,10 @@ class _Again(Builder):
             floats=floats,
             kept=Kept(known),
         )
+        try:
+            _ = made.measures  # a parameter may leave a formula without a value
+        except ModelError:
+            return None
         return self.known.remembered_by(made)
 
 
@@ -311,7 +321,7 @@ def _same_range(a: TableUse, b: TableUse) -> bool:
 
 
 def _needs(m: Mechanism) -> _Needs:
-    known: Names = frozenset({*m.parameters, ANYTHING})
+    known: Names = frozenset({*m.parameters, ANYTHING, *(POINT + name for name in m.points)})
     own = {name: names_in({k: x for k, x in vars(body).items() if k != "frames"}) for name, body in m.bodies.items()}
     frames = {name: names_in(body.frames) for name, body in m.bodies.items()}
     none: Names = frozenset()
@@ -343,6 +353,8 @@ def names_in(part: Any) -> Names:
     >>> sorted(names_in({"at": ("crank*cos(angle)", 0, 0), "parent": "ground"}))
     ['angle', 'crank', 'ground']
     """
+    if isinstance(part, PointName):
+        return frozenset({POINT + part})
     if isinstance(part, str):
         try:
             return parsed(part).names

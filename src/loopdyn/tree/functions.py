@@ -340,10 +340,10 @@ def body_motion(system: System, state: State, a: ArrayLike | None = None) -> Mot
     if a is not None:
         w.a[:] = sized(a, system.nv, "a")
     kinematics.move(system.ints, system.floats, work)
-    return _motion(system, w)
+    return motion_in(system, w)
 
 
-def _motion(system: System, w: rec.Work) -> Motion:
+def motion_in(system: System, w: rec.Work) -> Motion:
     """Shift from reference points and kernel axes to the bodies' own frames."""
     B, data = w.body, system.model.body
     n = len(B)
@@ -516,7 +516,7 @@ def terms(system: System, state: State, near: ArrayLike | None = None, user: Use
     h = _finite(system, applied - w.tau, "generalised force", state.t)
     crba.crba(system.ints, system.floats, work, M)
     J, rate = _constraint_terms(system, state, work, w, user)
-    return Terms(system, M, h, J, w.gamma.copy(), w.phi.copy(), rate - J @ state.v, _motion(system, w))
+    return Terms(system, M, h, J, w.gamma.copy(), w.phi.copy(), rate - J @ state.v, motion_in(system, w))
 
 
 def _constraint_terms(

@@ -440,6 +440,7 @@ class _Writer:
             else:
                 self.problems.append(not_held("constraint", name, f"a '{c.type}'", "MJCF"))
         self.problems += [not_held("driver", name, "a motion given in time", "MJCF") for name in self.m.drivers]
+        self.problems += [not_held("measure", name, "a formula of its quantities", "MJCF") for name in self.m.measures]
         self.report.count("relations", carried)
 
     def _coupler(self, name: str, c: Coupler) -> None:

@@ -110,6 +110,13 @@ class RunPlots:
         units = [unit.replace("/s", "/s²") for unit in speed_units(self._system)]
         return self._labelled("a", "Accelerations", labels, self._system.speeds, units)
 
+    def measures(self, *names: str) -> Figure:
+        """Measures of the model over time, all or those named; one panel per unit."""
+        known = self._system.measures
+        if not known:
+            raise LoopdynError("the model has no measures. Add them: measures: {name: formula}, or m.add_measure.")
+        return self._labelled("measures", "Measures", names, list(known), [m.unit for m in known.values()])
+
     def phase(self, label: str) -> Figure:
         """Phase portrait of one coordinate: speed over coordinate."""
         both = [c for c in self._system.coordinates if c in self._system.speeds]
@@ -314,7 +321,7 @@ class RunPlots:
         figure, panels = new_panels(f"{self._system.name}: {what.lower()}", max(len(by_unit), 1))
         for ax, (unit, columns) in zip(panels, by_unit.items(), strict=False):
             self._draw_columns(ax, values, columns, labels)
-            ax.set_ylabel("quaternion" if unit == "1" else unit)
+            ax.set_ylabel("quaternion" if unit == "1" and name == "q" else unit)
         panels[-1].set_xlabel("time in s")
         return figure
 

@@ -8,6 +8,7 @@ machine.
 =================  ================================================================================
 ``functions``      functions of formulas
 ``reading``        from text to tokens: the formula in postfix order
+``terms``          functions of named points, in the formulas of measures
 ``formulas``       :func:`parse` and :class:`Expression`: from tokens to instructions
 ``parameters``     numbers and formulas that refer to each other
 ``programs``       instructions and tables as arrays
@@ -30,7 +31,7 @@ Decisions that hold everywhere:
 from loopdyn.quantities.expressions.formulas import Expression, parse, parsed
 from loopdyn.quantities.expressions.functions import CONSTANTS, FUNCTIONS, Function
 from loopdyn.quantities.expressions.machine import data_place, run_program
-from loopdyn.quantities.expressions.parameters import resolve_parameters
+from loopdyn.quantities.expressions.parameters import in_order, resolve_parameters
 from loopdyn.quantities.expressions.programs import (
     Interpolation,
     Lookup,
@@ -42,21 +43,25 @@ from loopdyn.quantities.expressions.programs import (
     table_program,
 )
 from loopdyn.quantities.expressions.reading import MAX_DEPTH, MAX_LENGTH
+from loopdyn.quantities.expressions.terms import TERMS, Term
 
 __all__ = [
     "CONSTANTS",
     "FUNCTIONS",
     "MAX_DEPTH",
     "MAX_LENGTH",
+    "TERMS",
     "Expression",
     "Function",
     "Interpolation",
     "Lookup",
     "Outside",
     "Program",
+    "Term",
     "constant_program",
     "data_place",
     "data_program",
+    "in_order",
     "pack",
     "parse",
     "parsed",

@@ -14,9 +14,10 @@ from loopdyn.quantities.expressions import opcodes as OP
 from loopdyn.quantities.expressions.functions import CONSTANTS, FUNCTIONS, check_free
 from loopdyn.quantities.expressions.programs import Instruction, Program, assemble, check_scales
 from loopdyn.quantities.expressions.reading import Token, read, refusal, suggestion
+from loopdyn.quantities.expressions.terms import Term
 
 
-def parse(text: str) -> Expression:
+def parse(text: str, with_terms: bool = False) -> Expression:
     """Read a formula without executing it.
 
     Parameters
@@ -24,6 +25,9 @@ def parse(text: str) -> Expression:
     text : str
         Arithmetic of numbers, names, :data:`CONSTANTS` and :data:`FUNCTIONS`, with ``+ - * / **`` and
         ``a if condition else b``; a condition is made of ``< <= > >= and or not``.
+    with_terms : bool
+        Also accept labels with dots (``A.speed``), names in quotes and functions of points (:data:`TERMS`): each of
+        them is a name to be resolved.
 
     Raises
     ------
@@ -42,8 +46,8 @@ def parse(text: str) -> Expression:
     ...
     loopdyn.errors.ExpressionError: formula 'sinn(t)', column 1: unknown function 'sinn'. Did you mean 'sin'?
     """
-    tokens = read(text)
-    return Expression(text, frozenset(str(token.value) for token in tokens if token.op == OP.VARIABLE), tokens)
+    tokens, terms = read(text, with_terms)
+    return Expression(text, frozenset(str(token.value) for token in tokens if token.op == OP.VARIABLE), tokens, terms)
 
 
 # The same formulas are read again with other values of their names.
@@ -62,11 +66,14 @@ class Expression:
         Names to be resolved, without functions and constants.
     tokens : tuple
         The formula in postfix order.
+    terms : mapping
+        Functions of points among its names.
     """
 
     text: str
     names: frozenset[str] = field(compare=False)
     tokens: tuple[Token, ...] = field(repr=False, compare=False)
+    terms: Mapping[str, Term] = field(default_factory=dict, repr=False, compare=False)
 
     def evaluate(self, values: Mapping[str, float]) -> float:
         """Compute the formula for given values of its names.

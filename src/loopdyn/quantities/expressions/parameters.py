@@ -59,7 +59,11 @@ def resolve_parameters(
     expressions = _read(given, problems)
     references = {name: sorted(e.names & expressions.keys()) for name, e in expressions.items()}
     values: dict[str, float] = {}
-    for name in _without_cycles(references, problems):
+    order, cycles = in_order(references)
+    for cycle in cycles:
+        what = f"refers to itself: {' -> '.join([*cycle, cycle[0]])}"
+        problems.append(_problem(cycle[0], what, "Give one of them as a number"))
+    for name in order:
         if not expressions[name].names <= values.keys():
             continue  # its references have been reported
         try:
@@ -122,17 +126,23 @@ def _as_expression(value: object) -> Expression:
     return Expression(repr(number), frozenset(), (Token(OP.CONSTANT, number + 0.0),))  # -0.0 is 0.0, as when read
 
 
-def _without_cycles(references: Mapping[str, list[str]], problems: list[Problem]) -> list[str]:
-    """Order in which the parameters can be computed; those of a cycle are reported and left out."""
+def in_order(references: Mapping[str, list[str]]) -> tuple[list[str], list[list[str]]]:
+    """Order in which things that refer to each other can be computed, and the cycles, which are left out.
+
+    Examples
+    --------
+    >>> in_order({"a": ["b"], "b": [], "c": ["d"], "d": ["c"]})
+    (['b', 'a'], [['c', 'd']])
+    """
     graph = dict(references)
+    cycles: list[list[str]] = []
     place = {name: k for k, name in enumerate(references)}
     while True:
         try:
-            return list(TopologicalSorter(graph).static_order())
+            return list(TopologicalSorter(graph).static_order()), cycles
         except CycleError as error:
             cycle: list[str] = error.args[1][:0:-1]  # given from referred to referring, the first again at the end
             first = min(range(len(cycle)), key=lambda k: place[cycle[k]])
             cycle = cycle[first:] + cycle[:first]
-            what = f"refers to itself: {' -> '.join([*cycle, cycle[0]])}"
-            problems.append(_problem(cycle[0], what, "Give one of them as a number"))
+            cycles.append(cycle)
             graph = {n: [r for r in refs if r not in cycle] for n, refs in graph.items() if n not in cycle}

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from loopdyn.errors import ExpressionError
 from loopdyn.quantities.expressions import opcodes as OP
 from loopdyn.quantities.expressions.functions import CONSTANTS, FUNCTIONS, Function
+from loopdyn.quantities.expressions.terms import TERMS, Term, term_of
 from loopdyn.quantities.wording import short
 
 MAX_LENGTH = 2000  # most characters of a formula
@@ -55,8 +56,8 @@ class Token(NamedTuple):
     column: int = 0
 
 
-def read(text: str) -> tuple[Token, ...]:
-    """Tokens of a formula, with names not yet resolved."""
+def read(text: str, with_terms: bool = False) -> tuple[tuple[Token, ...], dict[str, Term]]:
+    """Tokens of a formula, with names not yet resolved, and its terms by name if it may have any."""
     if not isinstance(text, str):
         raise ExpressionError(f"a formula is a text, not {type(text).__name__}. Write it in quotes")
     if not text.strip():
@@ -69,9 +70,9 @@ def read(text: str) -> tuple[Token, ...]:
         depth += (character in "([{") - (character in ")]}")
         if depth > MAX_DEPTH:
             raise _too_deep(text)
-    reader = _Reader(text)
+    reader = _Reader(text, with_terms)
     reader.value(reader.tree(), 0)
-    return tuple(reader.tokens)
+    return tuple(reader.tokens), reader.terms
 
 
 def refusal(text: str, column: int | None, what: str, hint: str) -> ExpressionError:
@@ -118,8 +119,9 @@ def _numpy_number(node: ast.Call) -> ast.expr | None:
 class _Reader:
     """Turns one formula into tokens."""
 
-    def __init__(self, text: str) -> None:
-        self.text = text
+    def __init__(self, text: str, with_terms: bool) -> None:
+        self.text, self.with_terms = text, with_terms
+        self.terms: dict[str, Term] = {}
         line = text.replace("\r", " ").replace("\n", " ")
         self.source = line.lstrip()
         self.margin = len(line) - len(self.source)
@@ -150,6 +152,8 @@ class _Reader:
             self._number(node)
         elif isinstance(node, ast.Name):
             self._name(node)
+        elif isinstance(node, ast.Attribute) and self.with_terms:
+            self._label(self._source(node).replace(" ", ""), node)
         elif isinstance(node, ast.BinOp):
             self._arithmetic(node, depth)
         elif isinstance(node, ast.UnaryOp):
@@ -158,13 +162,15 @@ class _Reader:
             number = _numpy_number(node)
             if number is not None:
                 self.value(number, depth + 1)
+            elif self.with_terms and isinstance(node.func, ast.Name) and node.func.id in TERMS:
+                self._term(node, node.func.id)
             else:
                 self._call(node, depth)
         elif isinstance(node, ast.IfExp):
             self._condition(node.test, depth + 1)
             self.value(node.body, depth + 1)
             self.value(node.orelse, depth + 1)
-            self._emit(OP.WHERE)
+            self._emit(OP.WHERE, node=node.orelse)
         else:
             raise self._error(node, *_REFUSED.get(type(node), ("this is not allowed in a formula", _PLAIN)))
 
@@ -185,6 +191,9 @@ class _Reader:
             raise self._error(node, "this is not a condition", "Compare two values, e.g. 'x > 0'")
 
     def _number(self, node: ast.Constant) -> None:
+        if isinstance(node.value, str) and self.with_terms:
+            self._label(node.value, node)
+            return
         if isinstance(node.value, (str, bytes)):
             raise self._error(node, *_REFUSED[ast.JoinedStr])
         if isinstance(node.value, bool) or not isinstance(node.value, (int, float)):
@@ -218,7 +227,7 @@ class _Reader:
                 other = ("this operator is not allowed", "Use + - * / and **")
                 raise self._error(part, *_REFUSED.get(type(part.op), other))
             self.value(part.right, depth + 1)
-            self._emit(_OPERATORS[type(part.op)])
+            self._emit(_OPERATORS[type(part.op)], node=part.right)
 
     def _sign(self, node: ast.UnaryOp, depth: int) -> None:
         if type(node.op) in _REFUSED:
@@ -234,7 +243,27 @@ class _Reader:
             self.value(argument, depth + 1)
             code = codes[min(index, len(codes) - 1)]
             if code is not None:
-                self._emit(code)
+                self._emit(code, node=argument)
+
+    def _label(self, name: str, node: ast.expr) -> None:
+        self.tokens.append(Token(OP.VARIABLE, name, self._column(node)))
+
+    def _term(self, node: ast.Call, name: str) -> None:
+        """Read a function of named points."""
+        given = [self._name_in_term(argument) for argument in node.args]
+        options = {str(k.arg): self._name_in_term(k.value) for k in node.keywords}
+        found = term_of(name, given, options)
+        if isinstance(found, str):
+            raise self._error(node, found, f"Write {TERMS[name].usage}")
+        self.terms[str(found)] = found
+        self._label(str(found), node)
+
+    def _name_in_term(self, node: ast.expr) -> str:
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            return node.value
+        if not isinstance(node, ast.Name):
+            raise self._error(node, "the name of a point is expected here", "Add the point to 'points:' and name it")
+        return self._source(node)
 
     def _function(self, node: ast.Call) -> Function:
         """Function that is called, with its number of arguments checked."""
@@ -246,7 +275,8 @@ class _Reader:
         name = self._source(node.func)
         if name not in FUNCTIONS:
             usual = _HABITS.get(name.lower())
-            hint = f"Did you mean '{usual}'?" if usual else suggestion(name, FUNCTIONS, "functions")
+            known = {*FUNCTIONS, *(TERMS if self.with_terms else ())}
+            hint = f"Did you mean '{usual}'?" if usual else suggestion(name, known, "functions")
             raise self._error(node, f"unknown function '{name}'", hint)
         function = FUNCTIONS[name]
         if node.keywords:
@@ -269,7 +299,7 @@ class _Reader:
             small, large = large, small
         self.value(small, depth + 1)
         self.value(large, depth + 1)
-        self._emit(OP.LESS if kind in (ast.Lt, ast.Gt) else OP.LESS_EQUAL)
+        self._emit(OP.LESS if kind in (ast.Lt, ast.Gt) else OP.LESS_EQUAL, node=node.comparators[0])
 
     def _connection(self, node: ast.BoolOp, depth: int) -> None:
         """Read 'p and q' as 'q if p else 0', and 'p or q' as '1 if p else q'."""
@@ -282,8 +312,8 @@ class _Reader:
                 self._emit(OP.CONSTANT, 0.0)
             self._emit(OP.WHERE)
 
-    def _emit(self, op: int, value: float = 0.0) -> None:
-        self.tokens.append(Token(op, value))
+    def _emit(self, op: int, value: float = 0.0, node: ast.expr | None = None) -> None:
+        self.tokens.append(Token(op, value, 0 if node is None else self._column(node)))
 
     def _source(self, node: ast.expr) -> str:
         """Name as it was written: Python would turn a micro sign into a Greek mu."""
