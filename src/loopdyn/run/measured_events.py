@@ -32,8 +32,8 @@ def names_measures(text: str) -> bool:
 class MeasureFunction:
     """Event function ``f(t, q, v)`` of a formula in the units of the model, whose angles are continuous.
 
-    Angles keep the turns that bring them, by their rates, nearest to where they were last evaluated: on the way
-    through half a turn there is no jump, and so no event.
+    Angles keep the turns that bring them, by their rates, nearest to their last values: at half a turn there is
+    no jump, and so no event.
     """
 
     def __init__(self, system: System, text: str, name: str):
