@@ -129,7 +129,7 @@ def test_leg_speeds_of_a_stewart_platform_are_its_inverse_jacobian():
     assert np.abs(leg_jacobian(system, state) @ J - np.eye(6)).max() < EXACT
 
 
-@pytest.mark.parametrize("name, inputs, part", [
+@pytest.mark.parametrize(("name", "inputs", "part"), [
     ("five_bar", ["A", "E"], ("BC", (0.5, -0.9, 0.3))), ("five_bar", ["C", "E"], "DC"), ("bennett", ["J1"], None),
     ("stephenson", ["A"], "EG"), ("rssr", ["A"], "rocker"), ("cardan_shaft", None, None),
 ])  # fmt: skip
@@ -217,7 +217,7 @@ def test_numbers_are_in_declared_units():
 # ------------------------------------------------------------------------------------------------ singular poses
 
 
-@pytest.mark.parametrize("reach, angle", [(1.2, 0.0), (0.6, np.pi)])
+@pytest.mark.parametrize(("reach", "angle"), [(1.2, 0.0), (0.6, np.pi)])
 def test_a_four_bar_with_crank_and_coupler_aligned_is_of_type_1_or_2_by_its_input(reach, angle):
     """Extended and folded: cosine theorem for the triangle of frame, rocker and crank plus or minus coupler."""
     system = ld.library.four_bar().compile()

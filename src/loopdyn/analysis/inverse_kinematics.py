@@ -50,8 +50,8 @@ def inverse_kinematics(
         Closed state to start from, which decides the branch; by default the start of the model, assembled.
     all : bool
         Find all solutions of a single target: in closed form where :func:`loopdyn.branches` has one, otherwise by
-        search (`all` of the result says which). Solutions in which all joints are at the same places are one: a rod that is
-        turned about the line of its joints is the same.
+        search (`all` of the result says which). Solutions in which all joints are at the same places are one: a rod
+        that is turned about the line of its joints is the same.
     limits : bool
         Whether joint limits are kept.
 
