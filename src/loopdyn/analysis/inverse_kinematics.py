@@ -182,7 +182,8 @@ def _state(system: System, pose: State, note: str) -> State:
 
 def _followed(system: System, start: State, goals: Sequence[Goal], limits: bool) -> State | str:
     """State reached from the start without leaving its branch, or the reason why there is none."""
-    found, at_limit, note = follow_goals(system, start, goals), [], "reached by following the path from the start"
+    at_limit: list[Target] = []
+    found, note = follow_goals(system, start, goals), "reached by following the path from the start"
     while found.met and limits:
         given = [g.target for g in goals if g.target is not None]
         new = outside_limits(system, found.pose, [*given, *at_limit])
