@@ -50,8 +50,8 @@ def inverse_kinematics(
         Closed state to start from, which decides the branch; by default the start of the model, assembled.
     all : bool
         Find all solutions of a single target: in closed form where :func:`loopdyn.branches` has one, otherwise by
-        search (`all` of the result says which). Solutions in which all joints are at the same places are one: a rod that is
-        turned about the line of its joints is the same.
+        search (`all` of the result says which). Solutions in which all joints are at the same places are one: a rod
+        that is turned about the line of its joints is the same.
     limits : bool
         Whether joint limits are kept.
 
@@ -182,7 +182,8 @@ def _state(system: System, pose: State, note: str) -> State:
 
 def _followed(system: System, start: State, goals: Sequence[Goal], limits: bool) -> State | str:
     """State reached from the start without leaving its branch, or the reason why there is none."""
-    found, at_limit, note = follow_goals(system, start, goals), [], "reached by following the path from the start"
+    at_limit: list[Target] = []
+    found, note = follow_goals(system, start, goals), "reached by following the path from the start"
     while found.met and limits:
         given = [g.target for g in goals if g.target is not None]
         new = outside_limits(system, found.pose, [*given, *at_limit])

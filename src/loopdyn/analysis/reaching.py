@@ -84,7 +84,8 @@ class Goal:
         """Residuals and rows at a pose."""
         if self.target is not None:
             return self._coordinate(system, pose, motion)
-        assert self.position is not None and self.own is not None
+        assert self.position is not None
+        assert self.own is not None
         R, size = motion.rotation[self.body], system.size
         x = motion.position[self.body] + R @ self.own
         gap, wrench = (x - self.position) / size, np.hstack([np.zeros((3, 3)), np.eye(3) / size])
@@ -112,7 +113,8 @@ class Goal:
         if self.target is not None and origin.target is not None:
             x = origin.target.value
             return replace(self, target=replace(self.target, value=x + share * (self.target.value - x)))
-        assert self.position is not None and origin.position is not None
+        assert self.position is not None
+        assert origin.position is not None
         position = origin.position + share * (self.position - origin.position)
         if self.rotation is None or origin.rotation is None:
             return replace(self, position=position)

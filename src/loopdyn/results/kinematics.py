@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from threading import RLock
@@ -216,7 +216,7 @@ class Kinematics:
             data[name] = ("xyz", values / factor, attributes)
         for name, (dimension, compute) in late.items():
             factor, attributes = self._unit(dimension, 2)
-            data[name] = computed("xyz", lambda c=compute, f=factor: c() / f, (3,), RLock(), attributes)
+            data[name] = computed("xyz", _scaled(compute, factor), (3,), RLock(), attributes)
         return data
 
     def _dataset(self, data: dict[str, Any], coords: dict[str, Any], about: dict[str, Any]) -> xarray.Dataset:
@@ -365,6 +365,11 @@ class Kinematics:
         J, rows = scaled(s, constraint_equations(s, pose)[1]), part.rows(s, pose) * s.speed_units / scale[:, None]
         D = np.vstack([J, rows])
         return moving_joints(s, pose, np.linalg.svd(D)[2][of_matrix(D).count :].T)
+
+
+def _scaled(compute: Callable[[], Array], factor: float) -> Callable[[], Array]:
+    """Function whose values are divided by a factor."""
+    return lambda: compute() / factor
 
 
 def _vanishing(values: Array, count: int) -> float:
