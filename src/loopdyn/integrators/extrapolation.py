@@ -489,7 +489,7 @@ class SteppingDriver:
         return JUMPED
 
     def _expected(self, before: _End, after: _End, apart: float) -> float:
-        """Share of an interval beside its singular pose, if the indicator falls and rises linearly: on the far side."""
+        """Share of an interval next to its singular pose, if the indicator falls and rises linearly: on the far side."""
         x = before.indicator / (before.indicator + after.indicator)
         aside = min(BESIDE * JUMP / apart, 0.25)
         return float(np.clip(x + aside if x < 0.5 else x - aside, aside, 1.0 - aside))
