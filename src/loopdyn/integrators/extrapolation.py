@@ -45,10 +45,10 @@ LANDING, LANDED, ROUNDING = 1e-5, 1.0 + 1e-9, float(np.finfo(float).eps)
 # half the size is tried. Circuits closer to each other than JUMP count as meeting.
 JUMP, JUMPED = 1e-5, 32.0
 MET = 5.0  # times the indicator at a distance JUMP from a singular pose, by a line from the start of the step
-# An interval is divided the fraction BESIDE of a JUMP beyond the pose that the indicators at both ends lead to, if its
+# An interval is divided the fraction OVER of a JUMP beyond the pose that the indicators at both ends lead to, if its
 # last division left at most half of it; else, or if no step can end there, at the first of these shares at which one
 # can; down to the fraction SHORTEST of the step, and until MOST_PARTS have been examined.
-BESIDE, WHERE = 0.3, (0.5, 0.4, 0.6, 0.3, 0.7)
+OVER, WHERE = 0.3, (0.5, 0.4, 0.6, 0.3, 0.7)
 SHORTEST, MOST_PARTS = 2.0**-40, 400
 CLOSABLE = 1e-3  # fraction of the largest indicator above which a correction does not amplify errors much
 # Nodes of the polynomial as shares of a step or a part of it, to which the ends of the step are added; the least number
@@ -489,9 +489,9 @@ class SteppingDriver:
         return JUMPED
 
     def _expected(self, before: _End, after: _End, apart: float) -> float:
-        """Share of an interval beside its singular pose, if the indicator falls and rises linearly: on the far side."""
+        """Share of an interval near its singular pose, on the far side, if the indicator falls and rises linearly."""
         x = before.indicator / (before.indicator + after.indicator)
-        aside = min(BESIDE * JUMP / apart, 0.25)
+        aside = min(OVER * JUMP / apart, 0.25)
         return float(np.clip(x + aside if x < 0.5 else x - aside, aside, 1.0 - aside))
 
     def _end(self, share: float, made: Step) -> _End:
