@@ -115,6 +115,7 @@ from .run.events import Limits as Limits
 from .run.locking import Lock as Lock
 from .run.locking import Release as Release
 from .run.simulate import simulate as simulate
+from .run.simulation import Simulation as Simulation
 from .studies.rollout import rollout as rollout
 from .studies.variants import Variant as Variant
 from .studies.variants import Variants as Variants
