@@ -13,11 +13,11 @@ G, MASS, LENGTH = 9.81, 2.0, 0.8
 H = 1e-3
 
 
-def rod(**units: str) -> ld.Mechanism:
+def rod(**joint) -> ld.Mechanism:
     """A rod on a pin with a motor: with m L^2/3 a = torque - m g L/2 cos(q)."""
     m = ld.Mechanism("rod", gravity=(0, -G, 0))
     m.add_body("rod", ld.Inertia.rod(mass=MASS, start=(0, 0, 0), end=(LENGTH, 0, 0)))
-    m.add_joint("A", ld.Revolute(axis=(0, 0, 1)), "ground", "rod", at=(0, 0, 0))
+    m.add_joint("A", ld.Revolute(axis=(0, 0, 1), **joint), "ground", "rod", at=(0, 0, 0))
     m.add_motor("motor", "A", torque=0.0)
     return m
 
@@ -101,12 +101,11 @@ def test_a_controlled_five_bar_at_1_khz_equals_simulate_with_the_same_sample_and
         assert sim.step(u)
     torques = np.array(torques)
     m = ld.library.five_bar()
-    for n, joint in enumerate(joints):  # steps of a formula: exact sample and hold, an event at each
-        jumps = np.diff(torques[:, n])
-        terms = [f"({torques[0, n]!r})"] + [f"({x!r})*step(t - {(k + 1) * H!r})" for k, x in enumerate(jumps.tolist())]
-        half = len(terms) // 2
-        m.add_motor(f"motor {joint} 1", joint, torque=" + ".join(terms[:half]))
-        m.add_motor(f"motor {joint} 2", joint, torque=" + ".join(terms[half:]))
+    for n, joint in enumerate(joints):  # a sum of steps, exact sample and hold; in several motors, formulas being short
+        u = torques[:, n].tolist()
+        terms = [f"({u[0]!r})", *(f"({y - x!r})*step(t - {(k + 1) * H!r})" for k, (x, y) in enumerate(pairwise(u)))]
+        for first in range(0, len(terms), 30):
+            m.add_motor(f"motor {joint} {first}", joint, torque=" + ".join(terms[first : first + 30]))
     held = m.compile()
     events = [ld.At((k + 1) * H, f"step {k}") for k in range(199)]
     run = ld.simulate(held, ld.assemble(held), (0, 0.2), t_eval=[0.2], events=events, progress=False)
@@ -151,7 +150,7 @@ def test_inputs_and_values_are_in_the_units_of_the_mechanism():
 def test_a_component_of_a_force_is_an_input():
     """A mass on rails under a constant force: x = F t^2/2m."""
     m = ld.Mechanism("cart", gravity=(0, 0, 0))
-    m.add_body("cart", ld.Inertia(mass=4.0, com=(0, 0, 0), inertia=(1, 1, 1)))
+    m.add_body("cart", ld.Inertia(mass=4.0, com=(0, 0, 0), inertia={"xx": 1, "yy": 1, "zz": 1}))
     m.add_joint("S", ld.Prismatic(axis=(1, 0, 0)), "ground", "cart", at=(0, 0, 0))
     m.add_force(ld.AppliedForce(body="cart", force=(0, 0, 0), at=(0, 0, 0)), "push")
     sim = ld.Simulation(m.compile(), inputs=["push.fx"], step=0.1)
@@ -166,7 +165,7 @@ def test_a_component_of_a_force_is_an_input():
 
 def driven() -> ld.System:
     m = ld.library.four_bar()
-    m.add_driver("drive", "A", "2*t")
+    m.add_driver("drive", "A", "8*t")
     return m.compile()
 
 
@@ -176,7 +175,7 @@ def test_a_driver_takes_an_acceleration():
     state = ld.assemble(system)
     sim = ld.Simulation(system, state, ["drive"], 0.01)
     x, v = sim["A"], sim["A.speed"]
-    assert v == pytest.approx(2.0)
+    assert v == pytest.approx(8.0)
     for a in (3.0, -5.0, 0.0, 20.0):
         sim.step([a])
         x, v = x + v * 0.01 + a * 0.01**2 / 2, v + a * 0.01
@@ -191,11 +190,9 @@ def test_a_driver_takes_position_and_speed_at_the_end_of_a_step():
     start = sim["A"]
     for k in range(1, 20):
         t = 0.01 * k
-        sim.step({"drive": (start + 2 * t + 0.1 * np.sin(9 * t) ** 2, 2 + 0.9 * np.sin(18 * t))})
-        assert sim["A"] == pytest.approx(start + 2 * t + 0.1 * np.sin(9 * t) ** 2, abs=1e-10)
-        assert sim["A.speed"] == pytest.approx(2 + 0.9 * np.sin(18 * t), abs=1e-8)
-    # the load of the drive is that of `simulate` at the same pose and speed, whose acceleration is another: a cubic
-    assert np.isfinite(sim["drive.load"])
+        sim.step({"drive": (start + 8 * t + 0.1 * np.sin(9 * t) ** 2, 8 + 0.9 * np.sin(18 * t))})
+        assert sim["A"] == pytest.approx(start + 8 * t + 0.1 * np.sin(9 * t) ** 2, abs=1e-10)
+        assert sim["A.speed"] == pytest.approx(8 + 0.9 * np.sin(18 * t), abs=1e-8)
 
 
 def test_the_load_of_a_driver_is_that_of_inverse_dynamics():
@@ -214,7 +211,7 @@ def test_a_driver_without_the_speed_at_the_end_is_an_impact_and_refused():
     sim = ld.Simulation(driven(), inputs=["drive"])
     with pytest.raises(ld.LoopdynError, match="speed would jump, which is an impact"):
         sim.step({"drive": (0.5,)})
-    sim.step({"drive": (sim["A"] + 2e-3, 2.0)})
+    sim.step({"drive": (sim["A"] + 8e-3, 8.0)})
     with pytest.raises(ld.LoopdynError, match="position and speed, which it has reached"):
         sim.step()
 
@@ -265,9 +262,7 @@ def test_a_joint_is_locked_and_inputs_go_on(pendulum):
 
 
 def test_limits_rebound_as_in_simulate():
-    m = rod()
-    m.joints["A"] = m.joints["A"].model_copy(update={"limits": (-0.5, 1.0), "at_limit": {"rebound": 0.5}})
-    system = m.compile()
+    system = rod(limits=(-0.5, 1.0), at_limit={"rebound": 0.5}).compile()
     sim = ld.Simulation(system, step=0.01)
     for _ in range(60):
         sim.step()
@@ -276,17 +271,31 @@ def test_limits_rebound_as_in_simulate():
     np.testing.assert_allclose(sim.state.q, run.path.q[-1], atol=1e-6)
 
 
-def test_a_singular_pose_is_passed_as_in_simulate():
-    """A parallelogram at its collinear pose, by momentum steps; both at rtol 1e-8."""
-    system = ld.library.parallelogram().compile()
-    state = ld.assemble(system, v={"A": 4.0})
-    run = ld.simulate(system, state, (0, 1.0), t_eval=[1.0], progress=False)
-    assert any(p.through for p in run.passages)
-    sim = ld.Simulation(system, state, step=0.01)
-    for _ in range(100):
-        assert sim.step(), sim.message
-    assert [p.through for p in sim.passages] == [p.through for p in run.passages]
-    np.testing.assert_allclose(sim.state.v, run.path.v[-1], rtol=1e-5)
+@pytest.mark.parametrize("inputs", [False, True])
+def test_flat_poses_are_passed_while_the_inputs_change(inputs):
+    """A window of two cranks and a coupler, lengths and masses one: (5/3) a = 2 g sin(q) + torque, by SciPy.
+
+    It is flat twice on the way; there momentum steps go on, also where an input changes.
+    """
+    m = ld.library.n_four_bar(1)
+    crank = next(label for label in m.compile().coordinates if not label.startswith("B"))
+    m.add_motor("motor", crank, torque=0.0)
+    system = m.compile()
+    sign = np.array([-1.0 if c.startswith("B") else 1.0 for c in system.coordinates])  # the coupler turns back
+    state, h = system.state(0.33 * sign, 1.4 * sign), 0.01
+    sim = ld.Simulation(system, state, ["motor"] if inputs else [], h, rtol=1e-9)
+    u, y = np.random.default_rng(5).uniform(-2, 2, 130) * inputs, np.array([0.33, 1.4])
+    for k, x in enumerate(u):
+        assert sim.step([x] if inputs else None), sim.message
+
+        def rate(t, y, x=x):
+            return [y[1], (2 * G * np.sin(y[0]) + x) / (5 / 3)]
+
+        y = solve_ivp(rate, (h * k, h * k + h), y, method="DOP853", rtol=1e-12, atol=1e-12).y[:, -1]
+    assert sum(p.crossed for p in sim.passages) >= 2
+    assert all(np.isfinite(p.impulses.wrench).all() for p in sim.passages)
+    # errors of the passages are 1e-9 of the speed, and grow along an unstable motion as that of a rod upside down
+    np.testing.assert_allclose([sim[crank], sim[f"{crank}.speed"]], y, atol=2e-5)
 
 
 def test_a_failure_ends_it_in_words():

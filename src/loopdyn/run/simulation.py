@@ -300,18 +300,26 @@ class Simulation:
             driver.fail(error)
         if context.stepper.stiffness_detected:
             context.stepper.forget_stiffness()
-        self._compute_impulses()
         if driver.ended is not None and driver.ended.status != "finished":
             self._end(driver.ending())
         else:
             driver.ended = None
-            driver.poses.go_on_after_end()
+            self._commit(end)
+            self._go_on_after_passage()
             if context.stepper.t > end:  # momentum steps past a singular pose at the end
                 context.passed = end
-            self._commit(end)
+        self._compute_impulses()
         self._bind()
         self._warn()
         return self._ended is None
+
+    def _go_on_after_passage(self) -> None:
+        """Return to the regular method if a singular passage is over."""
+        try:
+            self._driver.poses.go_on_after_end()
+        except LoopdynError as error:
+            self._driver.fail(error)
+            self._end(self._driver.ending())
 
     def _end(self, ending: Ending) -> None:
         """End the simulation where an event or a failure ended it."""

@@ -539,9 +539,12 @@ class SingularPoses:
             self.ongoing.end_at(state, works)
 
     def go_on_after_end(self) -> None:
-        """Continue an ongoing passage after the end of the run, which is extended."""
-        if self.ongoing is not None:
-            self.ongoing.ended = False
+        """Continue an ongoing passage after the end of the run, which is extended, unless it is over there."""
+        if self.ongoing is None:
+            return
+        self.ongoing.ended = False
+        if self.context.stepper.t == self.context.end and self.ongoing.is_over():
+            self.go_on_regularly()
 
     def go_on_regularly(self) -> None:
         """Resume the regular method after a singular pose, and record the passage."""
