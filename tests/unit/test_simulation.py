@@ -2,6 +2,7 @@
 
 import threading
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -87,7 +88,7 @@ def five_bar() -> ld.Mechanism:
 
 
 def test_a_controlled_five_bar_at_1_khz_equals_simulate_with_the_same_sample_and_hold():
-    """PD control of both cranks; `simulate` is given the recorded torques as functions of time that jump at each step."""
+    """PD control of both cranks; `simulate` is given the recorded torques, which jump at each step."""
     system = five_bar().compile()
     state = ld.assemble(system)
     joints = ("A", "E")
@@ -477,3 +478,19 @@ def test_an_open_state_is_refused():
     system = ld.library.four_bar().compile()
     with pytest.raises(ld.LoopdynError, match="open"):
         ld.Simulation(system, system.state(q={"A": 0.9}))
+
+
+# ----------------------------------------------------------------------------------------------------- Gymnasium
+
+
+def test_the_environment_of_the_example_passes_the_checks_of_gymnasium(monkeypatch):
+    """Skipped only where Gymnasium, an extra that the tests do not install, is absent."""
+    pytest.importorskip("gymnasium")
+    from gymnasium.utils.env_checker import check_env
+
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "examples"))
+    import gymnasium_five_bar
+
+    env = gymnasium_five_bar.FiveBar()
+    check_env(env, skip_render_check=True)
+    assert gymnasium_five_bar.controlled(env, 0) == gymnasium_five_bar.controlled(env, 0)

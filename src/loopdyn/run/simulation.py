@@ -437,7 +437,9 @@ class Simulation:
             In a singular passage.
         """
         if self._driver.in_passage:
-            raise LoopdynError(f"in a singular passage, at t = {self._t:g} s, there is no copy. Make it before or after.")
+            raise LoopdynError(
+                f"in a singular passage, at t = {self._t:g} s, there is no copy. Make it before or after."
+            )
         self._check()
         other = object.__new__(Simulation)
         for name in ("step_size", "_choices", "_given", "_hold", "_events"):
