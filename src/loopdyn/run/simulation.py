@@ -265,7 +265,7 @@ class Simulation:
             raise
 
     def _set_inputs(self, values: list[Any], end: float) -> None:
-        """Write the inputs of the next step to all arrays; a singular passage is begun anew where they change."""
+        """Write the inputs of the next step to all arrays; a singular passage begins again where they change."""
         driver, context = self._driver, self._driver.context
         change, ongoing = self._inputs.set(values, self._t, end), driver.poses.ongoing
         context.end = end
