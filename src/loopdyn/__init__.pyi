@@ -67,6 +67,7 @@ from .quantities.units import Units as Units
 from .results.run import Run as Run
 from .run.events import Limits as Limits
 from .run.simulate import simulate as simulate
+from .run.simulation import Simulation as Simulation
 from .studies.rollout import rollout as rollout
 from .studies.variants import variants as variants
 from .system.system import State as State

@@ -41,6 +41,7 @@ LATE = {"pandas": "pandas", "Axes": "matplotlib.axes:Axes", "Stepper": "loopdyn.
 # Classes whose objects users make; results are made by loopdyn.
 _EVENTS = (events.At, events.Crossing, events.Limits, events.Lock, events.Release)
 MADE_BY_USERS = (State, Formulation, Integrator, Baumgarte, *_EVENTS)
+ALSO_MADE = ("Simulation",)  # ... by name, since loading it takes long
 
 # How to get what is needed, by the name of its class.
 HINTS = {
@@ -420,7 +421,7 @@ def check_class(kind: type) -> None:
     for base in kind.__mro__:
         if not base.__module__.startswith("loopdyn"):
             continue
-        made_here = issubclass(kind, MADE_BY_USERS) and "__init__" in vars(base)
+        made_here = (issubclass(kind, MADE_BY_USERS) or kind.__name__ in ALSO_MADE) and "__init__" in vars(base)
         for name in [n for n in vars(base) if not n.startswith("_")] + ["__init__"] * made_here:
             found = vars(base)[name]
             inner = found.__func__ if isinstance(found, classmethod) else found

@@ -158,7 +158,7 @@ def test_jacobians_are_derivatives_along_closed_poses(name, inputs, part):
 
 
 def _value(system, state, label):
-    return ld.InverseKinematics(system, (state,)).data["q"].sel(coordinate=label).item()
+    return ld.results.InverseKinematics(system, (state,)).data["q"].sel(coordinate=label).item()
 
 
 def test_a_driver_is_the_explicit_part_and_no_input():

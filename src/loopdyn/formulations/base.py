@@ -354,6 +354,7 @@ class Formulation:
 
     name: ClassVar[str] = ""
     approximate: ClassVar[bool] = False
+    uses_absolute: ClassVar[bool] = False  # whether it computes with `system.absolute`, which has arrays of its own
     steps: ClassVar[bool] = False  # whether it is a stepping formulation, with integrators of its own
 
     @property

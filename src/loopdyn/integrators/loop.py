@@ -33,10 +33,12 @@ from loopdyn.integrators.memory import (
     ERROR,
     EXTENDED,
     FASTEST,
+    JUMPED,
     LEAST,
     MOST,
     NEXT,
     ORIGIN,
+    PAST,
     PENDING,
     REJECTED,
     RETRIED,
@@ -327,6 +329,21 @@ def turned(ints, floats, work, m):
     return m.clock[SIZE] * max(start, count(ints, floats, work))
 
 
+@kernel
+def renew(ints, floats, work, m, accelerate):
+    """Compute the derivatives at the start of the next step again, where a law has changed; the history ends there."""
+    nv = m.v1.size
+    place(ints, work, m, m.y, m.clock[START])
+    status = accelerate(ints, floats, work)
+    if status == FINE:
+        status = note(ints, floats, work, m, m.y, 0)
+    if status == FINE:
+        m.extra[:] = m.k[0, nv : 2 * nv]
+        m.clock[ORIGIN] = m.clock[START]
+        m.count[SINCE], m.count[PAST], m.count[JUMPED] = 0, 0, 0
+    return status
+
+
 def chunk(ints, floats, work, memory, method, out, weights, events, functions, limit, accelerate, correct, accepted):
     """Make at most `limit` steps towards clock[END], fewer if one may contain an event; writes the outputs in them."""
     m, taken = unowned(memory), 0
@@ -346,6 +363,8 @@ def chunk(ints, floats, work, memory, method, out, weights, events, functions, l
                 if taken >= limit or (taken > 0 and (m.count[SEEN] == 1 or m.count[STIFF] >= MANY_STIFF)):
                     return RUNNING
                 begin(m)
+        if status == FINE and m.count[JUMPED] == 1:
+            status = renew(ints, floats, work, m, accelerate)
         if status == FINE:
             choose_size(m, method.order > 0)
             status = attempt(ints, floats, work, m, method, accelerate)

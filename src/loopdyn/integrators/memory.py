@@ -30,9 +30,9 @@ START, SIZE, STOP, NEXT, END, ORIGIN, LEAST, MOST, RTOL, ATOL, FASTEST, ERROR, S
 # count: counters and flags. PENDING: the last step is not yet the start of the next; SINCE: steps since ORIGIN; PAST:
 # states in the history; MOVED: drivers or bases move; RETRIED: rejections of this step; EXTENDED: see `extend`; STIFF,
 # CALM: steps at the limit of stability, and those below it since; SAMPLED: the last step has been searched for events;
-# SEEN: it may contain one.
+# SEEN: it may contain one; JUMPED: a law has changed at the end of the last step, see `loop.renew`.
 ACCEPTED, REJECTED, EVALUATED, PENDING, SINCE, PAST, MOVED, STATUS, RETRIED, EXTENDED, STIFF, CALM = range(12)
-SAMPLED, SEEN, N_COUNT = range(12, 15)
+SAMPLED, SEEN, JUMPED, N_COUNT = range(12, 16)
 
 
 class Memory(NamedTuple):
@@ -101,7 +101,7 @@ def restore(m: Memory, saved: Mapping[str, Any]) -> None:
     arrays = m._asdict()
     given = {name: fitting(f"memory_{name}", saved.get(f"memory_{name}"), array) for name, array in arrays.items()}
     count, clock = given["count"], given["clock"]
-    flags = [PENDING, MOVED, RETRIED, EXTENDED, SAMPLED, SEEN]
+    flags = [PENDING, MOVED, RETRIED, EXTENDED, SAMPLED, SEEN, JUMPED]
     if np.delete(count, STATUS).min() < 0 or count[flags].max() > 1:
         raise Misfit("its counts of steps are not possible")
     if count[PAST] > len(m.past_q) or not np.array_equal(given["wrapped"], m.wrapped):

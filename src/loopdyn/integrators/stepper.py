@@ -178,7 +178,7 @@ class Stepper:
                 self._within, own = own.within, own.attempt
             attempt = own or python_function(self.integrator.attempt())
             found = {"attempt": attempt, "land": python_function(loop.land), "within": self._within}
-            for small in (memory.unowned, memory.begin, loop.choose_size, loop.judge):  # calls cost more than these do
+            for small in (memory.unowned, memory.begin, loop.renew, loop.choose_size, loop.judge):  # calls cost more
                 found[small.__name__] = python_function(small)
             self._chunk = rebind(loop.chunk, **found)
         self.in_python = not usable
@@ -237,7 +237,7 @@ class Stepper:
         m.y[2 * self.system.nv :] = 0.0 if works is None else works
         m.turns[:] = 0.0
         m.clock[[memory.START, memory.STOP, memory.ORIGIN]] = state.t
-        m.count[[memory.PENDING, memory.SINCE, memory.RETRIED]] = 0
+        m.count[[memory.PENDING, memory.SINCE, memory.RETRIED, memory.JUMPED]] = 0
         m.clock[memory.FASTEST] = max(m.clock[memory.FASTEST], float(np.abs(m.v1 / m.unit).max(initial=0.0)))
         if self.stepping is not None:
             self.stepping.first, self.stepping.anew = 0.0, state.t
@@ -251,6 +251,10 @@ class Stepper:
     def stiffness_detected(self) -> bool:
         """Whether stability has limited the steps for so long that another integrator should take over."""
         return bool(self.memory.count[memory.STIFF] >= loop.MANY_STIFF)
+
+    def forget_stiffness(self) -> None:
+        """Count the steps that stability limits from zero again."""
+        self.memory.count[memory.STIFF] = 0
 
     def with_integrator(self, integrator: Integrator) -> Stepper:
         """Another integrator on the same solver, not yet started."""
@@ -335,6 +339,10 @@ class Stepper:
     def propose(self, size: float) -> None:
         """Set the size of the next attempt."""
         self.memory.clock[memory.NEXT] = size
+
+    def law_jumped(self) -> None:
+        """Compute the derivatives at the state reached again, where a law has changed; the step size is kept."""
+        self.memory.count[memory.JUMPED] = 1
 
     def advance(self, out: Output, limit: int) -> Outcome:
         """Make at most `limit` steps, and write the outputs in them."""
@@ -543,6 +551,12 @@ class Stepper:
         m, nv = self.memory, self.system.nv
         q, v = (m.q1, m.v1) if self.pending else (m.q, m.y[nv : 2 * nv])
         return State(self.t, self.unwrapped(q), v.copy())
+
+    @property
+    def accelerations_reached(self) -> Array:
+        """Accelerations (nv,) at the state reached."""
+        m, nv = self.memory, self.system.nv
+        return np.array(m.a1 if self.pending else m.k[0, nv : 2 * nv])
 
     @property
     def works_reached(self) -> Array:

@@ -102,7 +102,7 @@ class Balance:
         self.array = np.zeros(rec.system_sizes(self.ints)[2])
         self.work: rec.Work = opened(rec.open_work, self.ints, self.array)
         model: rec.Model = opened(rec.open_model, self.ints, self.floats)
-        self.cut, self.frames = model.cut, model.cut_frames
+        self.cut, self.frames, self.constants = model.cut, model.cut_frames, model.constants
         # order of the rows here: joints as the mechanism has them, then constraints
         self.names = tuple(j.name for j in own)
         cuts = [cut_of[j.body] if j.in_tree else j.cut for j in own]
@@ -349,6 +349,7 @@ def _moves(arm: Array) -> sparse.bsr_matrix:
 def balance_of(system: System) -> Iterator[Balance]:
     """The balance of a system, kept with it; meanwhile nobody else has its work array."""
     own = system.kept.take("balance", lambda: Balance(system))
+    own.constants[...] = system.model.constants  # inputs of a simulation change them
     yield own
     system.kept.give("balance", own)
 

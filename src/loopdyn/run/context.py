@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +14,7 @@ from loopdyn.formulations.registry import prepare_at, require_support
 from loopdyn.integrators.stepper import Stepper
 from loopdyn.loops.rank import decide
 from loopdyn.run.events import Watch
-from loopdyn.run.locking import Phase
+from loopdyn.run.locking import Phase, as_it_is
 from loopdyn.run.recorder import Journal, Recorder
 from loopdyn.system.system import State, System
 
@@ -40,6 +41,12 @@ class RunContext:
     journal : Journal
     settings : mapping
         Formulation, integrator, tolerances and other settings, as text and numbers.
+    outlook : float, optional
+        Time, s, over which another integrator must pay off; by default the rest of the run.
+    with_inputs : callable
+        Writes the present inputs of a simulation into a system made from the same model.
+    laws_jump : bool
+        Whether laws may jump at the end, where the run is continued.
     passed : float
         Time up to which events inside the current step have been handled, s.
     """
@@ -53,6 +60,9 @@ class RunContext:
     recorder: Recorder
     journal: Journal
     settings: dict[str, Any]
+    outlook: float | None = None
+    with_inputs: Callable[[System], None] = as_it_is
+    laws_jump: bool = False
     passed: float = -np.inf
 
     def next_stop(self, t: float) -> float:
@@ -60,6 +70,10 @@ class RunContext:
         due = [e.t for e in self.watch.times if t < e.t < self.end]
         due += self.breakpoints[np.searchsorted(self.breakpoints, t, side="right") :][:1].tolist()
         return min([float(np.nextafter(x, -np.inf)) for x in due] + [self.end])
+
+    def remaining(self, t: float) -> float:
+        """Time, s, over which another integrator must pay off."""
+        return self.end - t if self.outlook is None else self.outlook
 
     @property
     def stop(self) -> float:

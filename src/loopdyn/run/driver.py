@@ -115,7 +115,11 @@ class RunDriver:
             self.complete = False
             self._interrupt()
         except LoopdynError as error:
-            self.ended = Ending("failed", f"at t = {self.context.stepper.t:g} s: {error}")
+            self.fail(error)
+
+    def fail(self, error: LoopdynError) -> None:
+        """End the run by an error."""
+        self.ended = Ending("failed", f"at t = {self.context.stepper.t:g} s: {error}")
 
     def _run(self, progress: Progress, stop: Stop, checkpoint: Checkpoint | None) -> None:
         saved = time.perf_counter()
@@ -139,8 +143,18 @@ class RunDriver:
 
         Return True if outputs were checked, False if the last step must first be completed or repeated.
         """
-        check_each = self._must_check_each_step()
-        outcome = self._take_steps(0 if self.landed else 1 if check_each else limit)
+        check_each = self.must_check_each_step()
+        tick = time.perf_counter()
+        limit = 0 if self.landed else 1 if check_each else limit
+        outcome = self.context.stepper.advance(self.context.recorder.out, limit)
+        self.seconds = time.perf_counter() - tick
+        return self.settle(outcome, check_each)
+
+    def settle(self, outcome: Outcome, check_each: bool = False) -> bool:
+        """Act on the outcome of steps; see :meth:`advance`. `check_each`: it was one step, which may hold events."""
+        outcome = replace(outcome, stepped=outcome.stepped or self.landed)
+        self.asked = self.asked + 1 if outcome.end == "asks" and not outcome.stepped else 0
+        self.landed = outcome.landed
         if self._must_repeat_step(outcome):
             return False
         ongoing, stepper, ended = self.poses.ongoing, self.context.stepper, None
@@ -162,7 +176,7 @@ class RunDriver:
             self._switch_to_stiff_if_it_pays()
         return True
 
-    def _must_check_each_step(self) -> bool:
+    def must_check_each_step(self) -> bool:
         """Whether the next step must be checked before more steps follow."""
         context, stepper = self.context, self.context.stepper
         return (
@@ -172,15 +186,6 @@ class RunDriver:
             or stepper.target > context.stop
             or context.watch.holds(stepper.step_start if self.landed else stepper.t)
         )
-
-    def _take_steps(self, limit: int) -> Outcome:
-        tick = time.perf_counter()
-        outcome = self.context.stepper.advance(self.context.recorder.out, limit)
-        self.seconds = time.perf_counter() - tick
-        outcome = replace(outcome, stepped=outcome.stepped or self.landed)
-        self.asked = self.asked + 1 if outcome.end == "asks" and not outcome.stepped else 0
-        self.landed = outcome.landed
-        return outcome
 
     def _must_repeat_step(self, outcome: Outcome) -> bool:
         """Whether the last step must be repeated or completed after a change; ends the run if no change helps."""
@@ -231,7 +236,7 @@ class RunDriver:
         """Switch to the stiff integrator, and record it as an event, unless the end is near."""
         before = self.context.stepper
         h, state = before.step_size, before.state()
-        if isinstance(before.integrator, AutoIntegrator) and self.context.end - state.t > WORTH * h:
+        if isinstance(before.integrator, AutoIntegrator) and self.context.remaining(state.t) > WORTH * h:
             after = self.context.stepper = before.with_integrator(before.integrator.stiff())
             after.start(state, before.target, before.works_reached)
             after.propose(h)
@@ -275,14 +280,23 @@ class RunDriver:
     def save(self, checkpoint: Checkpoint | None) -> None:
         """Add a segment with all that is needed to resume to the checkpoint; not inside a singular passage."""
         context = self.context
-        if checkpoint is None or self.poses.ongoing is not None or context.passed > context.stepper.step_start:
+        if checkpoint is None or self.in_passage:
             return
-        parts = context.stepper, context.recorder, context.journal, context.watch
-        data: dict[str, Any] = {"stiff": np.array(isinstance(context.stepper.integrator, Stiff))}
-        for part in parts:
-            data |= part.save()
-        checkpoint.add(data)
+        checkpoint.add(self.saved())
         context.recorder.saved = context.recorder.written
+
+    @property
+    def in_passage(self) -> bool:
+        """Whether the run is in a singular passage, or has just left a step of one: it cannot be saved there."""
+        return self.poses.ongoing is not None or self.context.passed > self.context.stepper.step_start
+
+    def saved(self) -> dict[str, Any]:
+        """All that is needed to resume, by name; the arrays are those in use."""
+        context = self.context
+        data: dict[str, Any] = {"stiff": np.array(isinstance(context.stepper.integrator, Stiff))}
+        for part in (context.stepper, context.recorder, context.journal, context.watch):
+            data |= part.save()
+        return data
 
     def resume(self, checkpoint: Checkpoint | None) -> bool:
         """Resume from the last segment of a checkpoint; False if there is none."""
@@ -298,24 +312,27 @@ class RunDriver:
         return bool(last)
 
     def _restore(self, saved: dict[str, Any]) -> None:
+        self.restore_stepper(saved)
+        for part in (self.context.recorder, self.context.journal, self.context.watch):
+            part.restore(saved)
+
+    def restore_stepper(self, saved: dict[str, Any]) -> None:
+        """Enter the phases of a saved run again, and restore its stepper."""
         context, nq = self.context, self.context.system.nq
-        phases = [phase_of(context.system, data) for data in json.loads(str(saved["phases"]))[1:]]
+        found = json.loads(str(saved["phases"]))[1:]
+        phases = [phase_of(context.system, data, context.with_inputs) for data in found]
         for phase, (t, *qv) in zip(phases, saved["entered"], strict=True):
             context.enter(phase, State(float(t), np.array(qv[:nq]), np.array(qv[nq:])))
         if saved["stiff"] and isinstance(context.stepper.integrator, AutoIntegrator):
             context.stepper = context.stepper.with_integrator(context.stepper.integrator.stiff())
-        for part in (context.stepper, context.recorder, context.journal, context.watch):
-            part.restore(saved)
+        context.stepper.restore(saved)
 
     # ------------------------------------------------------------------------------------------- the result
 
     def result(self, seconds: float, integrating: float, checkpoint: Checkpoint | None) -> Run:
         """Run with everything recorded, after it has ended."""
         context, recorder, journal = self.context, self.context.recorder, self.context.journal
-        assert self.ended is not None
-        status, message = self.ended
-        if status == "failed" and (dead := dead_point(context.system, self._last_pose())):
-            message = f"{message} At t = {context.stepper.t:.9g} s {dead}"
+        status, message = self.ending()
         if status in ("finished", "interrupted") and self.complete:
             try:
                 self.save(checkpoint)
@@ -336,6 +353,14 @@ class RunDriver:
             *journal.independent_at(path),
             tuple(journal.passages),
         )
+
+    def ending(self) -> Ending:
+        """Status of a run that has ended, and the reason; a dead point is named."""
+        assert self.ended is not None
+        status, message = self.ended
+        if status == "failed" and (dead := dead_point(self.context.system, self._last_pose())):
+            message = f"{message} At t = {self.context.stepper.t:.9g} s {dead}"
+        return Ending(status, message)
 
     def _last_pose(self) -> State:
         """Pose at the end of the last accepted step, at rest."""

@@ -176,7 +176,8 @@ class EventHandler:
         context, state, action = self.context, due.state, due.action
         impulse, loss, after = None, 0.0, state
         if isinstance(action, Lock | Release):
-            phase, jump = change(context.system, context.journal.phase, state, action, context.recorder.written)
+            written, adapt = context.recorder.written, context.with_inputs
+            phase, jump = change(context.system, context.journal.phase, state, action, written, adapt)
             after, loss, impulse = jump.state, jump.energy_loss, jump.impulse
             if not due.stop:
                 self.poses.leave(state, due.works)  # the regular method continues with the new constraints

@@ -78,14 +78,26 @@ class Phase:
         }
 
 
-def phase_of(base: System, data: Mapping[str, Any]) -> Phase:
-    """A phase of a run of `base` from its plain data."""
+def as_it_is(system: System) -> None:
+    """Leave a system as it is."""
+
+
+def phase_of(base: System, data: Mapping[str, Any], adapt: Callable[[System], None] = as_it_is) -> Phase:
+    """A phase of a run of `base` from its plain data; `adapt` writes the inputs into its system."""
     given = data["tolerated"]
     tolerated = None if given is None else Tolerated(tuple(given["rows"]), given["angle"], given["length"])
-    return _compiled(base, Phase(base, int(data["first"]), dict(data["locks"]), tuple(data["released"]), tolerated))
+    phase = Phase(base, int(data["first"]), dict(data["locks"]), tuple(data["released"]), tolerated)
+    return _compiled(base, phase, adapt)
 
 
-def change(base: System, phase: Phase, state: State, action: Lock | Release, first: int) -> tuple[Phase, Change]:
+def change(
+    base: System,
+    phase: Phase,
+    state: State,
+    action: Lock | Release,
+    first: int,
+    adapt: Callable[[System], None] = as_it_is,
+) -> tuple[Phase, Change]:
     """Next phase, from the output `first` on, and the velocity jump that leads to it.
 
     Parameters
@@ -97,6 +109,8 @@ def change(base: System, phase: Phase, state: State, action: Lock | Release, fir
     state : State
     action : Lock or Release
     first : int
+    adapt : callable
+        Writes the inputs of a simulation into the system of the next phase.
     """
     locks, released = dict(phase.locks), phase.released
     if isinstance(action, Lock):
@@ -106,7 +120,7 @@ def change(base: System, phase: Phase, state: State, action: Lock | Release, fir
     else:
         _check_release(base, phase, action.name)
         released = (*released, action.name)
-    following = _compiled(base, replace(phase, first=first, locks=locks, released=released))
+    following = _compiled(base, replace(phase, first=first, locks=locks, released=released), adapt)
     jump = reconnect(phase.system, state, following.system)
     # the bodies keep their poses, so the coordinates are kept as they were, without the rounding of measuring them
     return following, replace(jump, state=State(state.t, state.q, jump.state.v))
@@ -150,7 +164,7 @@ def _check_release(base: System, phase: Phase, name: str) -> None:
     )
 
 
-def _compiled(base: System, phase: Phase) -> Phase:
+def _compiled(base: System, phase: Phase, adapt: Callable[[System], None]) -> Phase:
     """Phase with its compiled system."""
     m = base.mechanism.model_copy(deep=True)
     for name in phase.released:
@@ -163,6 +177,7 @@ def _compiled(base: System, phase: Phase) -> Phase:
         )
     cuts = [cut for cut in base.topology.cuts if cut not in phase.released]
     system = build(m, cuts, counted=base.counted)
+    adapt(system)
     if system.coordinates != base.coordinates or system.speeds != base.speeds:
         raise LoopdynError(
             f"without {', '.join(phase.released)} the mechanism has another spanning tree. Compile with other cuts."

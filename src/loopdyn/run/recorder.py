@@ -97,6 +97,23 @@ class Journal:
             self.book("coordinate switch", f"independent: {before} -> {now}", stepper.state(), t=t)
         self.independent.append(Independent(t, phase, active))
 
+    def _lists(self) -> tuple[list[Any], ...]:
+        return self.events, self.passages, self.independent, self.phases, self.solvers, self.entered
+
+    def lengths(self) -> tuple[int, ...]:
+        """Numbers of entries, to which :meth:`shorten` returns."""
+        return tuple(len(entries) for entries in self._lists())
+
+    def shorten(self, lengths: tuple[int, ...]) -> None:
+        """Remove later entries."""
+        for entries, n in zip(self._lists(), lengths, strict=True):
+            del entries[n:]
+
+    def continue_as(self, other: Journal) -> None:
+        """Take over the entries of the journal of an equal run, except for phases, which have been entered again."""
+        self.events, self.passages = list(other.events), list(other.passages)
+        self.independent = list(other.independent)
+
     def independent_at(self, path: Trajectory) -> tuple[NDArray[np.bool_], Array]:
         """Independent speeds at the outputs, and the criterion of their choice there."""
         if not self.independent:
@@ -196,6 +213,29 @@ class Recorder:
             self.t[self.written] = t
             stepper.interpolate(t)
             stepper.write(self.out)
+
+    def empty(self) -> None:
+        """Make room for new outputs, after a check; sums over all outputs are kept."""
+        self.keep(0)
+        self.checked = 0
+        self.t[:] = np.inf
+        self.jumps[:] = self.lost
+
+    def sums(self) -> tuple[float, ...]:
+        """Sums over all outputs, and the numbers of those written and checked."""
+        return self.scale, self.reference, self.lost, self.error, self.largest_error, self.written, self.checked
+
+    def restore_sums(self, sums: tuple[float, ...]) -> None:
+        """Return to the outputs and sums that :meth:`sums` told."""
+        self.scale, self.reference, self.lost, self.error, self.largest_error, written, checked = sums
+        self.keep(int(written))
+        self.checked = int(checked)
+        self.jumps[self.written :] = self.lost
+
+    def continue_as(self, other: Recorder) -> None:
+        """Take over the sums of a recorder without outputs."""
+        self.empty()
+        self.restore_sums(other.sums())
 
     def lose(self, loss: float) -> None:
         """Add energy dissipated by an event, J, from the next output on."""

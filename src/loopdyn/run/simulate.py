@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -125,29 +125,62 @@ def simulate(
     system = system.for_state(state)
     first = State(start, np.array(state.q, float), np.array(state.v, float))
     times = output_grid(t_eval, start, end)
-    check_settings(rtol, atol, drift)
+    choices = run_choices(formulation, integrator, rtol, atol, drift)
     events = with_limits_of_model(system, events)
+    driver = prepare_run(system, first, end, times, choices, events)
+    segments = None
+    if checkpoint is not None:
+        methods, settings = {"formulation": choices.method, "integrator": choices.integrator}, driver.context.settings
+        segments = Checkpoint(checkpoint, description(system, first, times, end, events, methods, settings))
+    return _drive(driver, progress, segments, begin)
+
+
+class RunChoices(NamedTuple):
+    """Methods and tolerances of a run, checked."""
+
+    method: Formulation
+    integrator: Integrator
+    rtol: float
+    atol: float | None
+    drift: Drift
+
+
+def run_choices(
+    formulation: str | Formulation, integrator: str | Integrator, rtol: float, atol: float | None, drift: Drift
+) -> RunChoices:
+    """Methods and tolerances of a run from the arguments of :func:`simulate`; raises if they do not go together."""
+    check_settings(rtol, atol, drift)
     method = chosen(formulation)
     stepping = for_formulation(integrator, method)
     if stepping.drives_steppers and drift != "projection":
         raise LoopdynError(f"the steps of {method.name} close loops themselves. Leave drift out.")
+    return RunChoices(method, stepping, rtol, atol, drift)
+
+
+def prepare_run(
+    system: System,
+    first: State,
+    end: float,
+    times: Array,
+    choices: RunChoices,
+    events: Sequence[Given],
+    last: float | None = None,
+) -> RunDriver:
+    """Prepare a run from a closed state to `end`; events may be as late as `last`, by default the end."""
+    method, integrator, rtol, atol, drift = choices
     require_support(system, method)
     decided, singular = _rank_at(system, method, first)
     solver, rank = prepare_at(system, method, first, decided), decided.count
     check_closed(system, first, "at the start")
-    stepper = Stepper(system, solver, stepping, drift, rank, rtol, atol or 0.0)
+    stepper = Stepper(system, solver, integrator, drift, rank, rtol, atol or 0.0)
     settings = _settings(method, stepper, rtol, atol)
     check_tables(system, [first])
-    watched = watch(system, events, rank, first, end)
+    watched = watch(system, events, rank, first, end if last is None else last)
     watched.crossings += table_breakpoints(system)
     recorder, journal = Recorder(system, times, stepper.sources, drift), Journal(system, solver)
-    driven = time_breakpoints(system, start, end)
+    driven = time_breakpoints(system, first.t, end)
     context = RunContext(system, stepper, method, watched, end, driven, recorder, journal, settings)
-    segments = None
-    if checkpoint is not None:
-        methods = {"formulation": method, "integrator": stepping}
-        segments = Checkpoint(checkpoint, description(system, first, times, end, events, methods, settings))
-    return _drive(RunDriver(context, first, singular), progress, segments, begin)
+    return RunDriver(context, first, singular)
 
 
 def _drive(
@@ -267,4 +300,13 @@ def check_settings(rtol: float, atol: float | None, drift: Any) -> None:
         raise LoopdynError(f"there is no drift control '{drift}'. {nearest(str(drift), DRIFTS)}")
 
 
-__all__ = ["check_settings", "output_grid", "output_times", "simulate", "span_of"]
+__all__ = [
+    "RunChoices",
+    "check_settings",
+    "output_grid",
+    "output_times",
+    "prepare_run",
+    "run_choices",
+    "simulate",
+    "span_of",
+]

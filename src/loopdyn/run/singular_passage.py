@@ -475,7 +475,7 @@ class SingularPoses:
         made = context.stepper.stepping
         assert made is not None
         due = any(e.t == stop for e in context.watch.times) or bool((context.breakpoints == stop).any())
-        if (stop < context.end or due) and depends_on_time(context.system):
+        if (stop < context.end or due or context.laws_jump) and depends_on_time(context.system):
             return False
         context.stepper.aim(context.stepper.target + made.first)
         context.stepper.propose(made.first)
@@ -486,6 +486,8 @@ class SingularPoses:
         stop = self.context.stop
         due = next((e for e in self.context.watch.times if stop <= e.t <= np.nextafter(stop, np.inf)), None)
         what = "a breakpoint of a profile or table" if due is None else f"'{due.name}'"
+        if self.context.laws_jump and stop == self.context.end:
+            what = "a change of the inputs"
         return (
             f"no step can end at t = {stop:.9g} s, the time of {what}: the pose is singular there, and forces, which "
             "depend on time, may jump. Move it slightly, or use a larger rtol; if nothing happens there, use an "
@@ -535,6 +537,14 @@ class SingularPoses:
         """End an ongoing passage inside the last step, where the run ends."""
         if self.ongoing is not None:
             self.ongoing.end_at(state, works)
+
+    def go_on_after_end(self) -> None:
+        """Continue an ongoing passage after the end of the run, which is extended, unless it is over there."""
+        if self.ongoing is None:
+            return
+        self.ongoing.ended = False
+        if self.context.stepper.t == self.context.end and self.ongoing.is_over():
+            self.go_on_regularly()
 
     def go_on_regularly(self) -> None:
         """Resume the regular method after a singular pose, and record the passage."""

@@ -17,23 +17,19 @@ from loopdyn.engine.layout import opened
 from loopdyn.errors import ExpressionError, LoopdynError
 from loopdyn.forces.base import Table
 from loopdyn.quantities.expressions import Interpolation, Program, table_program
-from loopdyn.quantities.expressions import opcodes as OP
 from loopdyn.quantities.wording import nearest
-from loopdyn.system.builder import build
+from loopdyn.system.laws import Law, constants_of, force_law, with_laws
 from loopdyn.system.system import State, System, require_state
 from loopdyn.system.variation import with_parameters
 
 Array = NDArray[np.float64]
 Parameters = Mapping[str, Any] | Sequence[Mapping[str, Any]]
 
-COMPONENTS = ("tx", "ty", "tz", "fx", "fy", "fz")  # laws of a force with components, in the order of its programs
-
 
 class LoadTable(NamedTuple):
     """Table of time of one load, shared or one for each sample."""
 
-    name: str  # of the force
-    program: int  # index among the programs of the force
+    law: Law
     times: Array  # (n,) s
     values: Array  # (1 or samples, n), in the units of the model
     interpolation: Interpolation
@@ -106,33 +102,26 @@ class RolloutSamples:
         constants = opened(rec.open_model, system.ints, floats).constants
         for one in self.inputs:
             program = one.curve(k)
-            n = system.forces.index(one.name)
-            at = constants_of(system, int(system.model.force[n, rec.FORCE_PROGRAM]) + one.program)
+            at = constants_of(system, one.law)
+            assert at is not None
             constants[at : at + len(program.constants)] = program.constants
             assert program.table is not None
-            place = self._tables()[one.name, one.program]
+            place = self._tables()[one.law]
             tables[place] = replace(tables[place], lookup=program.table)
         floats.flags.writeable = False
         other = copy.copy(system)
         other.__dict__.update(floats=floats, tables=tuple(tables))
         return other
 
-    def _tables(self) -> dict[tuple[str, int], int]:
+    def _tables(self) -> dict[Law, int]:
         """Places of the tables of the inputs among those of the system, whose forces list them in this order."""
-        found: dict[tuple[str, int], int] = {}
-        for name in {one.name for one in self.inputs}:
+        found: dict[Law, int] = {}
+        for name in {one.law.name for one in self.inputs}:
             number = self.system.forces.index(name)
             own = [place for place, table in enumerate(self.system.tables) if table.force == number]
-            programs = sorted(one.program for one in self.inputs if one.name == name)
-            found |= {(name, program): place for program, place in zip(programs, own, strict=True)}
+            laws = sorted(one.law for one in self.inputs if one.law.name == name)
+            found |= dict(zip(laws, own, strict=True))
         return found
-
-
-def constants_of(system: System, program: int) -> int:
-    """Index of the first constant of a program among those of all."""
-    model = system.model
-    code = model.code[model.program[program] : model.program[program + 1]]
-    return int((code >> OP.BITS)[np.isin(code & OP.MASK, OP.READS_CONSTANTS)].min())
 
 
 # ---------------------------------------------------------------------------------------------- arguments
@@ -152,7 +141,7 @@ def samples_of(
     lengths = {
         "states": 1 if given is None else len(given),
         "parameters": max(len(rows), 1),
-        **{f"input '{one.name}'": len(one.values) for one in tables},
+        **{f"input '{one.law.name}'": len(one.values) for one in tables},
     }
     if (given is not None and not given) or (parameters is not None and not rows):
         raise LoopdynError("there are no samples: states or parameters are empty. Give at least one of each.")
@@ -207,21 +196,9 @@ def _numbers_only(row: dict[str, Any]) -> dict[str, float]:
 
 def _read_input(system: System, label: str, given: Any, span: tuple[float, float]) -> LoadTable:
     """Table of a label, a force or a component of one, from times, values and an interpolation."""
-    name, _, component = label.partition(".")
-    force = system.mechanism.forces.get(name)
-    if force is None:
-        raise LoopdynError(f"input '{label}': there is no force '{name}'. {nearest(name, system.mechanism.forces)}")
-    laws = {key: getattr(force, key, None) for key in ("torque", "force")}
-    parts = isinstance(laws["force"], tuple)
-    if not any(x is not None for x in laws.values()) or parts != bool(component):
-        hint = f"Name a component: {', '.join(f'{name}.{c}' for c in COMPONENTS)}." if parts else ""
-        raise LoopdynError(f"input '{label}': it has no law that a table could replace. {hint or 'Name a motor.'}")
-    if parts and component not in COMPONENTS:
-        raise LoopdynError(f"input '{label}': there is no component '{component}'. {nearest(component, COMPONENTS)}")
-    program = COMPONENTS.index(component) if parts else 0
-    field_ = ("torque" if program < 3 else "force") if parts else next(k for k, x in laws.items() if x is not None)
+    law = force_law(system, label)
     times, values, how = _table_of(label, given)
-    found = LoadTable(name, program, times, values, how, system.mechanism.units.factor(field_))
+    found = LoadTable(law, times, values, how, system.mechanism.units.factor(law.dimension))
     try:
         for k in range(len(values)):
             found.curve(k)
@@ -261,19 +238,8 @@ def _numbers(label: str, given: ArrayLike) -> Array:
 
 def _with_tables(system: System, inputs: Sequence[LoadTable]) -> System:
     """System in which tables of time stand in place of the laws of the inputs: those of the first sample."""
-    m = system.mechanism.snapshot()
+    tables = {}
     for one in inputs:
         points = tuple(zip(one.times.tolist(), one.values[0].tolist(), strict=True))
-        table = Table(of="t", points=points, interpolation=one.interpolation, outside="hold")
-        force = m.forces[one.name]
-        key = "torque" if one.program < 3 else "force"
-        laws: Any = getattr(force, key, None)
-        if isinstance(laws, tuple):
-            changed: Any = tuple(table if n == one.program % 3 else x for n, x in enumerate(laws))
-        else:
-            key, changed = ("force", table) if getattr(force, "torque", None) is None else ("torque", table)
-        m.forces[one.name] = force.model_copy(update={key: changed})
-    made = build(m, list(system.topology.cuts), counted=system.counted)
-    if made.coordinates != system.coordinates:
-        raise LoopdynError("the tree of the mechanism changes with its inputs. Compile it with cuts=[...].")
-    return made.tolerating_as(system)
+        tables[one.law] = Table(of="t", points=points, interpolation=one.interpolation, outside="hold")
+    return with_laws(system, tables)

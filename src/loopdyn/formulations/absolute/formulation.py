@@ -105,6 +105,7 @@ class Absolute(Formulation):
     """
 
     name: ClassVar[str] = "absolute"
+    uses_absolute: ClassVar[bool] = True
 
     solver: Method = "kkt"
     dependent: Dependent = "qr"

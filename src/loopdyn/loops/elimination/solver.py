@@ -89,6 +89,8 @@ class Elimination:
         self.plan = plan
         ints, floats, size = (plan.ints, plan.floats, plan.work) if self._add is None else self._add(plan)
         self.arrays = (ints, np.array(floats), np.zeros(size))  # a copy: other numbers may be written into it
+        model: rec.Model = opened(rec.open_model, ints, self.arrays[1])
+        model.constants[:] = self.system.model.constants  # inputs of a simulation change them
         self.work: rec.Work = opened(rec.open_work, ints, self.arrays[2])
         self.views: layout.EliminationWork = opened(layout.open_elimination, ints, self.arrays[2])
 
