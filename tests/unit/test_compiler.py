@@ -392,6 +392,36 @@ def test_no_owners_are_searched_in_views_and_numbers():
 
 
 @kernel
+def sum_of_part(part, n):
+    found = 0.0
+    for k in range(n):
+        found += part[k]
+    return found
+
+
+@kernel
+def sum_of_middle(values):
+    return sum_of_part(window(values, 1, 2), 2)
+
+
+def test_only_kernels_that_python_can_call_have_code_for_it():
+    """Windows exist in compiled code only; a sum by hand."""
+    sum_of_part._cache.disable()
+    made = fresh(sum_of_middle)
+    assert made(np.array([1.0, 10.0, 100.0, 1000.0])) == 110.0
+    (inside,), (called,) = sum_of_part.overloads.values(), made.overloads.values()
+    assert not _entries_of_python(inside)
+    assert len(_entries_of_python(called)) == 2
+
+
+def _entries_of_python(compiled):
+    """Functions that convert Python's objects, and those that C calls."""
+    names = [f.name for f in compiled.library._final_module.functions if not f.is_declaration]
+    description = compiled.fndesc
+    return [n for n in names if n in (description.llvm_cpython_wrapper_name, description.llvm_cfunc_wrapper_name)]
+
+
+@kernel
 def counting(n):
     """Count for long enough to be seen."""
     found = 0.5

@@ -126,6 +126,8 @@ class Window(numba.types.Array):  # type: ignore[misc]
     to its inputs is found with the JIT off.
     """
 
+    of_kernels = True  # there are none in Python
+
     def __init__(self, dtype: Any, ndim: int) -> None:
         super().__init__(dtype, ndim, "C", name=f"window({dtype}, {ndim}d)")
 
