@@ -13,6 +13,7 @@ from collections.abc import Iterator
 EXTRAS = {  # what each import is needed for, and the extra that installs it
     "mujoco": ("reading and writing MJCF", "mjcf"),
     "nicegui": ("loopdyn studio", "studio"),
+    "networkx": ("graphs of bodies and joints", "graphs"),
     "sympy": ("equations in symbols", "symbols"),
     "imageio_ffmpeg": ("films where there is no ffmpeg", "film"),
 }
@@ -24,7 +25,7 @@ def report() -> list[tuple[str, str]]:
     Examples
     --------
     >>> dict(report())["loopdyn"]
-    '0.1.0'
+    '0.2.0'
     """
     return [*_versions(), *_kernels(), *_extras()]
 
