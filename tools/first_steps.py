@@ -3,7 +3,8 @@
     python tools/first_steps.py [readme tutorial gallery demo studio]
 
 Names of functions of loopdyn that had to be compiled are printed, also those of commands that are run. Pages are
-written to a temporary folder. `tools/kernels.py` fills a pack in this way, and a test checks that it leaves nothing out.
+written to a temporary folder. `tools/kernels.py` fills a pack in this way, and a test
+checks that it leaves nothing out.
 """
 
 from __future__ import annotations

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 import llvmlite.binding
 import numba
+from numba.core.registry import cpu_target
 
 from loopdyn.engine import cache
 
@@ -96,6 +97,19 @@ def manifest(version: str, engine: str, target: tuple[str, str, str], level: Lev
     }
 
 
+def found() -> Search:
+    """The installed pack, if it can be used, or why not.
+
+    Examples
+    --------
+    >>> found().pack is None or found().refusal == ""
+    True
+    """
+    from loopdyn.engine import compiler  # which uses this module
+
+    return search(compiler.ENGINE, cpu_target.target_context.codegen().magic_tuple()[0])
+
+
 @functools.cache
 def search(engine: str, platform: str) -> Search:
     """The installed pack, if it can be used, or why not.
@@ -107,10 +121,10 @@ def search(engine: str, platform: str) -> Search:
     platform : str
         Platform of the code generator.
     """
-    found = importlib.util.find_spec(PACKAGE)
-    if found is None or found.origin is None:
+    module = importlib.util.find_spec(PACKAGE)
+    if module is None or module.origin is None:
         return Search(None, "")
-    folder = Path(found.origin).parent
+    folder = Path(module.origin).parent
     try:
         content = (folder / MANIFEST).read_bytes()
         facts = json.loads(content)
