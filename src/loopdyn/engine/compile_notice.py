@@ -49,7 +49,7 @@ class FirstCompilation(event.Listener):  # type: ignore[misc]
 
 
 def _about_the_pack() -> str:
-    """Why kernels are compiled although a pack is installed; empty if there is none."""
+    """Reason why kernels are compiled although a pack is installed; empty if there is none."""
     from loopdyn.engine import packs
 
     pack, refusal = packs.found()

@@ -97,7 +97,7 @@ def _target() -> tuple[str, str, str]:
 
 
 def _target_here() -> tuple[str, ...]:
-    """What functions that are compiled here depend on besides their code; they may call kernels of the pack."""
+    """Target of functions that are compiled here, and the pack whose kernels they may call."""
     used = pack()
     return _target() if used is None else (*_target(), used.identity)
 

@@ -136,7 +136,7 @@ def search(engine: str, platform: str) -> Search:
 
 
 def _refusal(facts: dict[str, Any], engine: str, platform: str) -> str:
-    """Why a pack cannot be used; empty if it can."""
+    """Reason why a pack cannot be used; empty if it can."""
     if facts["format"] != FORMAT:
         return "it has another format"
     for name, here in (("numba", numba.__version__), ("python", sys.implementation.cache_tag)):
