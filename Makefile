@@ -19,17 +19,19 @@ ONE_THREAD := OPENBLAS_NUM_THREADS=1
 VENV := .venv
 PY := $(VENV)/bin/python
 STAMP := $(VENV)/.installed
+DEV_STAMP := $(VENV)/.installed-dev
+PIP_INSTALL := $(PY) -m pip install -qq --disable-pip-version-check --editable
 
-.PHONY: help install demo test test-all test-jit-off lint docs tutorial bench clean
+.PHONY: help install develop kernels wheels test-minimum demo test test-all test-jit-off lint docs tutorial bench clean
 
 help:  ## Show this list
 	@echo "loopdyn: dynamics of closed-loop and constrained mechanisms"
 	@echo
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
 
-install: $(STAMP)  ## Prepare .venv and compile the kernels (once; again when pyproject.toml changes)
+install: $(STAMP)  ## Prepare .venv to run loopdyn, and compile the kernels (once; again when pyproject.toml changes)
 
-$(STAMP): pyproject.toml
+$(STAMP): pyproject.toml hatch_build.py
 	@$(PY) -m pip --version >/dev/null 2>&1 || { \
 		python="$(PYTHON)"; \
 		"$$python" -c 'import sys; sys.exit(sys.version_info < ($(MINIMUM)))' 2>/dev/null || { \
@@ -40,34 +42,41 @@ $(STAMP): pyproject.toml
 			echo "$$python cannot create $(VENV). On Debian and Ubuntu its venv module is the package python3-venv." >&2; \
 			exit 1; }; }
 	@echo "Installing loopdyn and its dependencies into $(VENV) (a few minutes the first time) ..."
-	@$(PY) -m pip install -qq --disable-pip-version-check --editable '.[dev]'
+	@$(PIP_INSTALL) .
 	@echo "Compiling the kernels ..."
 	@$(VENV)/bin/loopdyn warm --all
 	@touch $@
 	@echo "Ready: $(VENV)/bin/loopdyn --help"
 
+develop: $(DEV_STAMP)  ## Install on top what tests and checks need
+
+$(DEV_STAMP): $(STAMP)
+	@echo "Installing what tests and checks need ..."
+	@$(PIP_INSTALL) '.[dev]'
+	@touch $@
+
 demo: install  ## Run the demonstration
 	@$(VENV)/bin/loopdyn demo
 
-test: install  ## Run the tests (without the long sweeps) and the examples in the docstrings
+test: develop  ## Run the tests (without the long sweeps) and the examples in the docstrings
 	$(ONE_THREAD) $(PY) -m pytest --doctest-modules -n $(JOBS) -m "not slow" tests src/loopdyn
 
-test-all: install  ## Run all tests, the long sweeps included
-	$(PY) -m pip install -qq --disable-pip-version-check --editable '.[dev,sweeps]'
+test-all: develop  ## Run all tests, the long sweeps included
+	$(PIP_INSTALL) '.[dev,sweeps]'
 	$(ONE_THREAD) $(PY) -m pytest --doctest-modules -n $(JOBS) tests src/loopdyn
 	$(MAKE) test-jit-off
 
-test-jit-off: install  ## Run the tests of small models once more as plain Python
+test-jit-off: develop  ## Run the tests of small models once more as plain Python
 	$(ONE_THREAD) NUMBA_DISABLE_JIT=1 $(PY) -m pytest -n $(JOBS) -m jit_off tests
 
-lint: install  ## Check style, types and the direction of imports
+lint: develop  ## Check style, types and the direction of imports
 	$(VENV)/bin/ruff check
 	$(VENV)/bin/ruff format --check
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports
 
-docs: install  ## Build the documentation site in build/site, warnings as errors
-	$(PY) -m pip install -qq --disable-pip-version-check --editable '.[docs]'
+docs: develop  ## Build the documentation site in build/site, warnings as errors
+	$(PIP_INSTALL) '.[docs]'
 	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --strict
 
 tutorial:  ## Follow the tutorial word for word in a fresh environment (downloads the dependencies, compiles kernels)
@@ -76,13 +85,30 @@ tutorial:  ## Follow the tutorial word for word in a fresh environment (download
 	build/tutorial/venv/bin/python -m pip install -qq --disable-pip-version-check .
 	cd build/tutorial/work && ../venv/bin/python ../../../docs/follow_tutorial.py
 
-bench: install  ## Time trees and closed loops beside other engines
-	$(PY) -m pip install -qq --disable-pip-version-check --editable '.[bench]'
+bench: develop  ## Time trees and closed loops beside other engines
+	$(PIP_INSTALL) '.[bench]'
 	$(PY) benchmarks/tree.py
 	$(PY) benchmarks/graph.py
 	$(PY) benchmarks/rcr.py
 	$(PY) benchmarks/simulate.py
 	$(PY) benchmarks/auto.py
+
+kernels: install  ## Build the wheel of compiled kernels, loopdyn-kernels, in dist
+	rm -rf build/kernels
+	$(PY) tools/kernels.py
+
+wheels: develop  ## Build the wheel and the source distribution of loopdyn in dist, and check them
+	rm -f dist/loopdyn-*
+	$(PY) -m build --outdir dist .
+	$(VENV)/bin/twine check --strict dist/loopdyn-*
+	$(VENV)/bin/check-wheel-contents dist/loopdyn-*.whl
+
+test-minimum:  ## Run a few tests with the oldest versions of the dependencies, in an environment of its own
+	rm -rf build/minimum
+	$(PYTHON) -m venv build/minimum
+	build/minimum/bin/python -m pip install -qq --disable-pip-version-check uv
+	build/minimum/bin/uv pip install -q --python build/minimum/bin/python --resolution lowest-direct . pytest pytest-timeout hypothesis
+	build/minimum/bin/python -m pytest -q -p no:cacheprovider tests/unit/test_results.py tests/unit/test_model_files.py
 
 clean:  ## Remove .venv and everything that was generated
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -14,7 +14,8 @@ from typer.testing import CliRunner
 
 import loopdyn as ld
 from loopdyn.app.cli import app
-from loopdyn.io import load, reading
+from loopdyn.io import reading
+from loopdyn.io.yaml import load
 
 
 class Broken(NamedTuple):

@@ -16,7 +16,8 @@ import pytest
 
 import loopdyn as ld
 from loopdyn.files import HINTS, WritingError, replacing, write
-from loopdyn.interchange import write_mjcf, write_urdf
+from loopdyn.interchange.mjcf.writing import write_mjcf
+from loopdyn.interchange.urdf_writing import write_urdf
 
 matplotlib.use("Agg")
 LIVE = "=cmd|' /C calc'!A0"

@@ -20,10 +20,10 @@ from jsonschema import Draft202012Validator
 import loopdyn as ld
 from loopdyn import library
 from loopdyn.forces.dispatch import AnyForce
-from loopdyn.io import load, save, schema
 from loopdyn.io import yaml as model_files
 from loopdyn.io.reading import parse_document, plain_scalar
 from loopdyn.io.writing import document, one_line
+from loopdyn.io.yaml import load, save, schema
 from loopdyn.joints.dispatch import AnyJoint
 
 EXAMPLE = """\

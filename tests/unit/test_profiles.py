@@ -10,8 +10,8 @@ import pytest
 from jsonschema import Draft202012Validator
 
 import loopdyn as ld
-from loopdyn.io import schema
 from loopdyn.io.reading import parse_document
+from loopdyn.io.yaml import schema
 from loopdyn.quantities import profiles
 
 # Laws of x in [0, 1] with their first and second derivatives, as textbooks on cams print them.

@@ -1,7 +1,6 @@
 """Runs handed on: files, tables, summaries, comparisons."""
 
 import csv
-import importlib.util
 
 import numpy as np
 import pytest
@@ -134,8 +133,6 @@ def test_a_run_is_drawn_and_shown(tmp_path, run):
 
     assert len(run.plot.reactions("C").axes) == 2
     plt.close("all")
-    if importlib.util.find_spec("k3d") is None:
-        pytest.skip("k3d is not installed")
     page = run.animate(tmp_path / "run.html", frames=5)
     assert "coupler" in page.read_text(encoding="utf-8")
 

@@ -154,9 +154,9 @@ def test_names_cannot_break_out_of_the_page(tmp_path):
     assert embedded(text)["name"] == "</script><b>bold"
 
 
-def test_without_the_drawing_library_it_is_said_what_to_install(monkeypatch, tmp_path):
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(ld.LoopdynError, match=r"k3d.*pip install"):
+def test_without_three_js_it_is_said_how_to_get_it(monkeypatch, tmp_path):
+    monkeypatch.setattr("loopdyn.output.viewer.page.files", lambda package: tmp_path)
+    with pytest.raises(ld.LoopdynError, match=r"three\.js.*pip install"):
         write_page(sweeps.four_bar(), tmp_path / "page.html")
 
 

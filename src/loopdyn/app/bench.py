@@ -28,7 +28,8 @@ from loopdyn.analysis.assembly import assemble
 from loopdyn.errors import LoopdynError
 from loopdyn.files import write_figure
 from loopdyn.formulations.base import Formulation
-from loopdyn.interchange import read_mjcf, write_mjcf
+from loopdyn.interchange.mjcf.reading import read_mjcf
+from loopdyn.interchange.mjcf.writing import write_mjcf
 from loopdyn.model.mechanism import Mechanism
 from loopdyn.quantities.wording import nearest
 from loopdyn.results.run import Run, Statistics, Trajectory

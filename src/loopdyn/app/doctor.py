@@ -13,6 +13,7 @@ from collections.abc import Iterator
 EXTRAS = {  # what each import is needed for, and the extra that installs it
     "mujoco": ("reading and writing MJCF", "mjcf"),
     "nicegui": ("loopdyn studio", "studio"),
+    "networkx": ("graphs of bodies and joints", "graphs"),
     "sympy": ("equations in symbols", "symbols"),
     "imageio_ffmpeg": ("films where there is no ffmpeg", "film"),
 }
@@ -24,7 +25,7 @@ def report() -> list[tuple[str, str]]:
     Examples
     --------
     >>> dict(report())["loopdyn"]
-    '0.1.0'
+    '0.2.0'
     """
     return [*_versions(), *_kernels(), *_extras()]
 
@@ -43,7 +44,7 @@ def _kernels() -> Iterator[tuple[str, str]]:
     import numba
     from numba.core.registry import cpu_target
 
-    from loopdyn.engine import cache, compiler
+    from loopdyn.engine import cache, compiler, packs
 
     if numba.config.DISABLE_JIT:
         yield "kernels", "plain Python: NUMBA_DISABLE_JIT is set"
@@ -51,6 +52,11 @@ def _kernels() -> Iterator[tuple[str, str]]:
     if not compiler.numba_is_known():
         yield "kernels", f"compiled in every process: loopdyn knows Numba {', '.join(compiler.KNOWN)}"
         return
+    pack, refusal = packs.found()
+    if pack is not None:
+        yield "kernels", f"{packs.DISTRIBUTION} {pack.version}, compiled for {pack.target[1]}, in {pack.folder}"
+    elif refusal:
+        yield "problem", f"{packs.DISTRIBUTION} is installed but not used: {refusal}"
     entries = cache.entries()
     size = sum(path.stat().st_size for path in entries)
     why = "LOOPDYN_CACHE_DIR" if os.environ.get("LOOPDYN_CACHE_DIR") else "the user's cache folder"
@@ -65,8 +71,8 @@ def _kernels() -> Iterator[tuple[str, str]]:
     yield "compiled for", f"{target[1]} ({target[0]})"
     if not os.access(_existing(cache.root()), os.W_OK):
         yield "problem", f"{cache.root()} cannot be written: set LOOPDYN_CACHE_DIR to a folder that can"
-    elif not entries:
-        yield "next", "loopdyn warm --all compiles the kernels in advance"
+    elif not entries and pack is None:
+        yield "next", f"pip install {packs.DISTRIBUTION} brings compiled kernels; loopdyn warm --all compiles them"
     free = shutil.disk_usage(_existing(cache.root())).free
     if free < 200e6:  # bytes: ten times the default kernels
         yield "problem", f"{free / 1e6:.0f} MB are left on the disk of {cache.root()}"

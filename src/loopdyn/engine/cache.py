@@ -80,7 +80,12 @@ def say_once(kind: str, message: str) -> None:
 
 def entry_path(name: str, key: str) -> Path:
     """Path of the entry of a kernel."""
-    return root() / versions() / name / f"{key[:40]}.kernel"
+    return root() / versions() / file_name(name, key)
+
+
+def file_name(name: str, key: str) -> str:
+    """Name of the file of an entry, below the folder of all entries."""
+    return f"{name}/{key[:40]}.kernel"
 
 
 def entries() -> list[Path]:
@@ -88,26 +93,39 @@ def entries() -> list[Path]:
     return sorted((root() / versions()).glob("*/*.kernel"))
 
 
+class DamagedEntry(Exception):
+    """A truncated or damaged entry, or one that does not match its name."""
+
+
 def read_entry(path: Path, key: str) -> Any:
     """Content of an entry; None if there is none or it is damaged."""
     try:
-        content = path.read_bytes()
+        reduced = content_of(path, key)
     except FileNotFoundError:
         return None
     except OSError as error:
         say_once("read", f"cannot read compiled kernels in {path.parent.parent} ({error.strerror}); they are compiled.")
         return None
+    except DamagedEntry:
+        _set_aside(path)
+        return None
+    _mark_as_used(path)
+    return reduced
+
+
+def content_of(path: Path, key: str) -> Any:
+    """Checked content of the file of an entry; None if it refers to a module or class of other sources."""
+    content = path.read_bytes()
     payload = content[len(FORMAT) + 32 :]
-    if content[: len(FORMAT)] == FORMAT and content[len(FORMAT) :][:32] == hashlib.sha256(payload).digest():
-        try:
-            stored, reduced = pickle.loads(payload)
-        except (ImportError, AttributeError):  # it refers to a module or class of other sources: it is compiled again
-            return None
-        if stored == key:
-            _mark_as_used(path)
-            return reduced
-    _set_aside(path)
-    return None
+    if content[: len(FORMAT)] != FORMAT or content[len(FORMAT) :][:32] != hashlib.sha256(payload).digest():
+        raise DamagedEntry(path)
+    try:
+        stored, reduced = pickle.loads(payload)
+    except (ImportError, AttributeError):
+        return None
+    if stored != key:
+        raise DamagedEntry(path)
+    return reduced
 
 
 def write_entry(path: Path, key: str, reduced: Any) -> None:

@@ -34,13 +34,13 @@ from numba.core.compiler_lock import global_compiler_lock
 from numba.core.compiler_machinery import FunctionPass, register_pass
 from numba.core.errors import NumbaError, NumbaWarning, WarningsFixer  # type: ignore[attr-defined]
 from numba.core.ir_utils import get_definition, guard
-from numba.core.registry import CPUDispatcher
+from numba.core.registry import CPUDispatcher, cpu_target
 from numba.core.runtime.context import NRTContext
 from numba.core.sigutils import normalize_signature
 from numba.core.typeinfer import CallConstraint, TypeInferer
 from numba.core.types.misc import unliteral
 
-from loopdyn.engine import cache
+from loopdyn.engine import cache, packs
 from loopdyn.engine.fingerprint import Described, fingerprint, reached
 from loopdyn.engine.libraries import (
     ORIGINS,
@@ -57,6 +57,7 @@ KNOWN = ("0.68",)  # versions of Numba whose internals this module has been test
 _DESCRIBED: dict[int, Described] = {}  # code of kernels does not change within a process
 _KERNELS: weakref.WeakValueDictionary[int, KernelDispatcher] = weakref.WeakValueDictionary()  # by id of the function
 _KEYS: list[str] = []  # of the functions that are being compiled, the innermost last
+_IN_PACK: dict[str, tuple[Path, str]] = {}  # path and key of entries in the installed pack, by the key here
 _FINGERPRINTS: weakref.WeakKeyDictionary[KernelDispatcher, str] = weakref.WeakKeyDictionary()
 
 
@@ -82,7 +83,23 @@ def _engine_digest() -> str:
     return digest.hexdigest()
 
 
-_ENGINE = _engine_digest()
+ENGINE = _engine_digest()
+
+
+def pack() -> packs.Pack | None:
+    """The installed pack of kernels, if it can be used."""
+    return packs.search(ENGINE, _target()[0]).pack
+
+
+def _target() -> tuple[str, str, str]:
+    """Platform, processor and features that Numba compiles for."""
+    return tuple(cpu_target.target_context.codegen().magic_tuple())
+
+
+def _target_here() -> tuple[str, ...]:
+    """Target of functions that are compiled here, and the pack whose kernels they may call."""
+    used = pack()
+    return _target() if used is None else (*_target(), used.identity)
 
 
 def classes_of(kind: Any) -> list[str]:
@@ -91,13 +108,13 @@ def classes_of(kind: Any) -> list[str]:
     return found + [name for part in getattr(kind, "types", ()) for name in classes_of(part)]
 
 
-def kernel_key(dispatcher: Any, kinds: tuple[Any, ...], codegen: Any) -> str:
+def kernel_key(dispatcher: Any, kinds: tuple[Any, ...], target: tuple[str, ...]) -> str:
     """Digest of all that a compiled function depends on; `kinds` are the types of its arguments."""
     code = _FINGERPRINTS.get(dispatcher)
     if code is None:
         code = _FINGERPRINTS[dispatcher] = fingerprint(dispatcher, _DESCRIBED)
     names = [(str(kind), classes_of(kind)) for kind in kinds]  # their repr may be that of a base class
-    parts = (cache.FORMAT, cache.versions(), sys.implementation.cache_tag, codegen.magic_tuple(), _ENGINE, code, names)
+    parts = (cache.FORMAT, cache.versions(), sys.implementation.cache_tag, target, ENGINE, code, names)
     return hashlib.sha256(repr(parts).encode()).hexdigest()
 
 
@@ -304,7 +321,8 @@ class KernelDispatcher(CPUDispatcher):  # type: ignore[misc]
         if known is not None:
             return known.entry_point
         with global_compiler_lock:
-            key = kernel_key(self, kinds, self.targetctx.codegen())
+            key = kernel_key(self, kinds, _target_here())
+            self._find_in_pack(key, kinds)
             _KEYS.append(key)
             try:
                 with _collecting_rarely(), self._waiting_for_others(key, kinds):
@@ -314,12 +332,21 @@ class KernelDispatcher(CPUDispatcher):  # type: ignore[misc]
             ORIGINS.setdefault(self.overloads[tuple(kinds)].library, (self, tuple(kinds)))
         return entry_point
 
+    def _find_in_pack(self, key: str, kinds: tuple[Any, ...]) -> None:
+        """Note where the installed pack has this function, compiled for these types."""
+        used = pack()
+        if used is not None and isinstance(self._cache, KernelCache):
+            there = kernel_key(self, kinds, used.target)
+            path = used.path(self._cache.name, there)
+            if path.is_file():
+                _IN_PACK[key] = path, there
+
     def _waiting_for_others(self, key: str, kinds: tuple[Any, ...]) -> contextlib.AbstractContextManager[None]:
         """Wait while another process compiles this function, which is then found in the cache."""
         if not isinstance(self._cache, KernelCache):
             return contextlib.nullcontext()
         path = self._cache.path(key)
-        if path.is_file():
+        if key in _IN_PACK or path.is_file():
             return contextlib.nullcontext()
         return cache.by_one_process(path, meanwhile=lambda: self._compile_called(kinds, path.is_file))
 
@@ -372,23 +399,33 @@ class KernelCache(_Cache):  # type: ignore[misc]
         """Remove all entries of kernels of this name."""
         cache.remove_entries(self.path("").parent)
 
+    @property
+    def name(self) -> str:
+        """Name of the entries."""
+        function = self._dispatcher.py_func
+        return f"{function.__module__}.{function.__name__}"
+
     def path(self, key: str) -> Path:
         """Place of an entry."""
-        function = self._dispatcher.py_func
-        return cache.entry_path(f"{function.__module__}.{function.__name__}", key)
+        return cache.entry_path(self.name, key)
 
     def load_overload(self, signature: Any, target_context: Any) -> CompileResult | None:
         """The kernel compiled for these types; None if there is no sound entry."""
         if not self._enabled:
             return None
         target_context.refresh()
-        key = _KEYS[-1]
-        kept = cache.read_entry(self.path(key), key)
-        if kept is None:
-            return None
-        entry = Entry(*kept)
-        called = self._called(entry)
-        return None if called is None else self._rebuilt(entry, called, target_context)
+        for entry in self._sound_entries(_KEYS[-1]):
+            called = self._called(entry)
+            if called is not None:
+                return self._rebuilt(entry, called, target_context)
+        return None
+
+    def _sound_entries(self, key: str) -> Iterator[Entry]:
+        """Entries of the installed pack and of the cache, whichever there are."""
+        if key in _IN_PACK and (kept := packs.read_entry(*_IN_PACK[key])) is not None:
+            yield Entry(*kept)
+        if (kept := cache.read_entry(self.path(key), key)) is not None:
+            yield Entry(*kept)
 
     def _called(self, entry: Entry) -> list[Any] | None:
         """Libraries of the functions that this one calls; None if one of them is not what it was."""

@@ -6,10 +6,7 @@ import os
 from pathlib import Path as FilePath
 
 from loopdyn.errors import ModelError, Problem, warn
-from loopdyn.interchange.mjcf.reading import read_mjcf
 from loopdyn.interchange.report import Report
-from loopdyn.interchange.sdf.reading import read_sdf
-from loopdyn.interchange.urdf_reading import read_urdf
 from loopdyn.io.yaml import load as load_yaml
 from loopdyn.model.mechanism import Mechanism
 
@@ -94,13 +91,19 @@ def read_model(
     if ending in YAML:
         return load_yaml(source), None
     if ending == ".urdf":
+        from loopdyn.interchange.urdf_reading import read_urdf
+
         beside = file.with_suffix(SIDECAR)
         urdf = read_urdf(file, loops=loops or (beside if beside.is_file() else None), mend=mend)
         return urdf.mechanism, urdf.report
     if ending in MJCF:
+        from loopdyn.interchange.mjcf.reading import read_mjcf
+
         mjcf = read_mjcf(file, keyframe=keyframe, folder=folder)
         return mjcf.mechanism, mjcf.report
     if ending == ".sdf":
+        from loopdyn.interchange.sdf.reading import read_sdf
+
         sdf = read_sdf(file, model=model, mend=mend)
         return sdf.mechanism, sdf.report
     message = f"files ending in '{file.suffix}' cannot be read" if ending else "the name has no ending"

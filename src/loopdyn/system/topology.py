@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from loopdyn.errors import ModelError, Problem
+from loopdyn.errors import LoopdynError, ModelError, Problem
 from loopdyn.quantities.wording import nearest
 from loopdyn.system.graph import Edge, Forest, Loop, adjacency
 from loopdyn.system.short_loops import short_loops
@@ -121,8 +121,12 @@ class Topology:
     @cached_property
     def graph(self) -> networkx.MultiGraph:
         """Graph of bodies and joints as a networkx multigraph."""
-        import networkx as nx
-
+        try:
+            import networkx as nx
+        except ModuleNotFoundError:
+            raise LoopdynError(
+                "the graph of a mechanism needs networkx, which is not installed. Run: pip install 'loopdyn[graphs]'."
+            ) from None
         g = nx.MultiGraph(name=self.name)
         g.add_nodes_from(self.names)
         cut = set(self.cut_edges)
@@ -232,22 +236,24 @@ class Topology:
         matplotlib Axes
         """
         import matplotlib.pyplot as plt
-        import networkx as nx
+
+        graph = self.graph
+        import networkx as nx  # there: the graph is one of its own
 
         ax = plt.subplots(figsize=(7, 5), layout="constrained")[1] if ax is None else ax
-        place = nx.kamada_kawai_layout(nx.Graph(self.graph)) if len(self.names) > 1 else {self.names[0]: (0.0, 0.0)}
+        place = nx.kamada_kawai_layout(nx.Graph(graph)) if len(self.names) > 1 else {self.names[0]: (0.0, 0.0)}
         colours = ["0.75" if name in self.bases else "#9ecae1" for name in self.names]
-        nx.draw_networkx_nodes(self.graph, place, nodelist=self.names, node_color=colours, node_size=900, ax=ax)
-        nx.draw_networkx_labels(self.graph, place, font_size=8, ax=ax)
+        nx.draw_networkx_nodes(graph, place, nodelist=self.names, node_color=colours, node_size=900, ax=ax)
+        nx.draw_networkx_labels(graph, place, font_size=8, ax=ax)
         between: dict[tuple[str, str], list[str]] = {}
-        for a, b, key, cut in self.graph.edges(keys=True, data="cut"):
+        for a, b, key, cut in graph.edges(keys=True, data="cut"):
             style, colour = ("dashed", "#d62728") if cut else ("solid", "0.2")
             nx.draw_networkx_edges(
-                self.graph, place, edgelist=[(a, b, key)], style=style, edge_color=colour, width=1.6, ax=ax
+                graph, place, edgelist=[(a, b, key)], style=style, edge_color=colour, width=1.6, ax=ax
             )
             between.setdefault((a, b), []).append(key)
         labels = {pair: ", ".join(keys) for pair, keys in between.items()}
-        nx.draw_networkx_edge_labels(nx.Graph(self.graph), place, edge_labels=labels, font_size=8, ax=ax)
+        nx.draw_networkx_edge_labels(nx.Graph(graph), place, edge_labels=labels, font_size=8, ax=ax)
         ax.set_title(f"{self.name}: tree joints full, cut joints dashed")
         ax.set_axis_off()
         return ax

@@ -34,11 +34,12 @@ def inspect(
 
     Example: loopdyn inspect four_bar.yaml
     """
+    command = f"loopdyn inspect {file}"
+    system = load_system(file, changed, command)  # a wrong model ends it, before slow modules are imported
+
     from loopdyn.analysis.assembly import assemble
     from loopdyn.analysis.mobility import mobility
 
-    command = f"loopdyn inspect {file}"
-    system = load_system(file, changed, command)
     if not as_json:
         _show(system)
     error_text = ""

@@ -12,6 +12,6 @@ def schema() -> None:
 
     Example: loopdyn schema > loopdyn.schema.json
     """
-    from loopdyn.io import schema as make
+    from loopdyn.io.yaml import schema as make
 
     typer.echo(json.dumps(make(), indent=2))

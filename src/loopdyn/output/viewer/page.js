@@ -1,7 +1,6 @@
 "use strict";
 (() => {
-  const THREE = window.drawingLibrary.ThreeJsProvider.THREE;
-  THREE.ColorManagement.enabled = true; // K3D turns it off; colours here are those of the style sheet
+  const THREE = window.THREE;
   const data = JSON.parse(document.getElementById("data").textContent);
   const $ = (id) => document.getElementById(id);
   const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;

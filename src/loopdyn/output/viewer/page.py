@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import html
-import importlib.metadata
-import importlib.util
 import json
 from collections.abc import Iterable, Sequence
 from importlib.resources import files
@@ -116,16 +114,12 @@ def page_text(scene: dict[str, Any], title: str, library_url: str = "") -> str:
 
 
 def drawing_library() -> tuple[str, str]:
-    """Source of the bundle with three.js, and its licence."""
-    found = importlib.util.find_spec("k3d")  # not imported: it would load the notebook widgets it is made for
-    bundle = None if found is None or found.origin is None else Path(found.origin).parent / "static" / "standalone.js"
-    if bundle is None or not bundle.is_file():
+    """Source of three.js, and its licence."""
+    here = files(__package__)
+    try:
+        return (here / "three.js").read_text("utf-8"), (here / "three.LICENSE").read_text("utf-8")
+    except FileNotFoundError:
         raise LoopdynError(
-            "the page needs three.js from the package k3d, which is not installed or has no static/standalone.js. "
-            "Install it: pip install 'k3d>=3'."
-        )
-    texts = [f"three.js and K3D {importlib.metadata.version('k3d')}, k3d/static/standalone.js"]
-    for file in importlib.metadata.files("k3d") or ():
-        if "LICENSE" in file.name and ("licenses" in file.parts or file.name.startswith("standalone")):
-            texts.append(file.read_text("utf-8"))
-    return bundle.read_text("utf-8"), "\n\n".join(texts)
+            "the page needs three.js, which this source tree does not have. Building the package brings it: "
+            "pip install --editable . (or python hatch_build.py)"
+        ) from None
