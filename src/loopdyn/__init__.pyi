@@ -15,6 +15,7 @@ from .analysis.equilibrium import equilibrium as equilibrium
 from .analysis.equilibrium import preload as preload
 from .analysis.equilibrium import zero_force as zero_force
 from .analysis.inverse_dynamics import inverse_dynamics as inverse_dynamics
+from .analysis.loads import accelerations as accelerations
 from .analysis.loads import reactions as reactions
 from .analysis.mobility import Mobility as Mobility
 from .analysis.mobility import mobility as mobility
@@ -40,6 +41,7 @@ from .errors import LoopdynWarning as LoopdynWarning
 from .errors import ModelError as ModelError
 from .errors import Problem as Problem
 from .errors import SingularityError as SingularityError
+from .errors import UnknownLabelError as UnknownLabelError
 from .forces import Actuator as Actuator
 from .forces import AppliedForce as AppliedForce
 from .forces import Bushing as Bushing
@@ -59,7 +61,6 @@ from .formulations.momentum.formulation import Momentum as Momentum
 from .formulations.oracle import Oracle as Oracle
 from .formulations.partition.formulation import Partition as Partition
 from .formulations.rcr.formulation import Rcr as Rcr
-from .formulations.registry import accelerations as accelerations
 from .formulations.registry import prepare as prepare
 from .formulations.relative import Relative as Relative
 from .integrators.adams import ABM as ABM

@@ -27,29 +27,24 @@ def equilibrium(
 
     Without --search the mechanism is released at the start of the model and comes
     to rest in a stable equilibrium. With --search all equilibria over a range of a
-    coordinate are found, one line each: stable, unstable or neutral. Coordinates
-    are printed in the units of the file, loads and stiffnesses in N and m. The exit
+    coordinate are found, one line each: stable, unstable or neutral. Numbers
+    are printed in the units of the file. The exit
     code is 1 if the model is wrong, if none is found or if a driver or base moves
     at that time.
 
     Example: loopdyn equilibrium toggle.yaml --search A=-60:60
     """
     from loopdyn.analysis.equilibrium import equilibrium as find
-    from loopdyn.results.equilibrium import units_of
 
     command = f"loopdyn equilibrium {file}"
     ranges = {label: _range(text) for label, text in assignments("--search", search).items()}
     system = load_system(file, changed, command)
     check_labels(system, "--search", ranges)
-    given = {}
-    for label, (low, high) in ranges.items():
-        unit = units_of(system, label)[0]
-        given[label] = (low * unit, high * unit)
     about: dict[str, Any] = {"name": system.name}
     with exit_on_error(command, "the model or the options"):
         begin = tolerated_start(system, angle_tolerance, length_tolerance, at)
-        if given:
-            several = find(system, begin, search=given, t=at)
+        if ranges:
+            several = find(system, begin, search=ranges, t=at)
             about |= {"complete": several.complete, "note": several.note}
             found, text = list(several), str(several)
         else:
