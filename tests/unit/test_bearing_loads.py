@@ -218,7 +218,7 @@ def test_who_keeps_the_motion_must_be_known_for_bearings_and_wrong_bodies_are_re
     assert change.after.shape == (len(free.path), 6)
     with pytest.raises(ld.LoopdynError, match="has no motor and no driver"):
         change.bearings()
-    assert free.counterweight("crank", 1.0, (0.1, 0.0, 0.0), motors=["A"]).table().loc["motor A", "unit"] == "N m"
+    assert free.counterweight("crank", 1.0, (0.1, 0.0, 0.0), motors=["A"]).table().loc["motor A", "unit"] == "N*m"
     with pytest.raises(ld.LoopdynError, match=r"there is no body 'krank'. Did you mean 'crank'"):
         crank.counterweight("krank", 1.0, (0, 0, 0))
     with pytest.raises(ld.LoopdynError, match="does not move"):

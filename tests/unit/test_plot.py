@@ -65,7 +65,7 @@ def test_undetermined_components_of_reactions_are_hatched(run):
     }
     assert hatched == {f"{name}, indeterminate": "////" for name in ("fz", "tx", "ty")}
     assert "rocker" in figure.get_suptitle()
-    assert [ax.get_ylabel() for ax in figure.axes] == ["N", "N m"]
+    assert [ax.get_ylabel() for ax in figure.axes] == ["N", "N*m"]
     assert legends_are_beside_the_data(figure)
     with pytest.raises(ld.ModelError, match="no joint 'X'"):
         RunPlots(run).reactions("X")

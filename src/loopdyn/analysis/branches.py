@@ -134,8 +134,8 @@ def branches(system: System, q: Mapping[str, float], t: float = 0.0, near: State
     ----------
     system : System
     q : mapping of label to value
-        As many coordinates, in declared units, as the mechanism has degrees of freedom; idle spins of rods need not be given. The pose of a
-        body on a free joint is given by its coordinates; omitted ones have their values at `near`.
+        As many coordinates, in declared units, as the mechanism has degrees of freedom; idle spins of rods need not be
+        given. The pose of a body on a free joint is given by its coordinates; omitted ones have their values at `near`.
     t : float
         Time in s, for mechanisms with drivers.
     near : State, optional
@@ -258,8 +258,8 @@ def singular_poses(
     label : str
         The independent coordinate.
     span : (2,), optional
-        Range of the search in declared units; by default one turn about the pose `near`, or for a slide twice the mechanism's size to
-        both sides.
+        Range of the search in declared units; by default one turn about the pose `near`, or for a slide twice the
+        mechanism's size to both sides.
     t : float
         Time in s.
     near : State, optional

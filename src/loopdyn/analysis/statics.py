@@ -22,8 +22,9 @@ from loopdyn.errors import ConvergenceError, LoopdynError
 from loopdyn.loops.continuation import PREDICTED, close
 from loopdyn.loops.projection import project
 from loopdyn.loops.rank import decide, scaled
-from loopdyn.results.equilibrium import Equilibrium, stiffness_unit
+from loopdyn.results.equilibrium import Equilibrium
 from loopdyn.results.units import dimensions, shown
+from loopdyn.system.labels import FORCE_OF
 from loopdyn.system.system import State, System, TableUse
 from loopdyn.thresholds import DEPENDENT, SAME_POSE
 from loopdyn.tree import power
@@ -238,11 +239,12 @@ class Statics:
 
     def pushed(self, q: Array, x: Array, label: str) -> str:
         """Forces along a motion x in which a coordinate moves by one, in words."""
-        unit = stiffness_unit(self.system, label).partition("/")[0]
-        total = float(self.force(q) @ (x / self.units))
+        dimension, units = FORCE_OF[self.system.labels.speeds[label].dimension], self.system.units
+        unit, one = units.symbol(dimension), units.factor(dimension)
+        total = float(self.force(q) @ (x / self.units)) / one
         shares = self.shares(q, x)
         least = SHOWN * max((abs(w) for _, w in shares), default=0.0)
-        names = ", ".join(f"{name} {w:.4g}" for name, w in shares if abs(w) > least)
+        names = ", ".join(f"{name} {w / one:.4g}" for name, w in shares if abs(w) > least)
         return f"as a load on {label} by {total:.4g} {unit} ({names})"
 
     def shares(self, q: Array, x: Array) -> list[tuple[str, float]]:
@@ -297,9 +299,9 @@ class Statics:
             notes.append(said_open(largest_open([(system, self.state(q))])))
         declared = shown(system, self.loads(q), dimensions(system, "load"))
         loads = dict(zip(system.forces, declared.tolist(), strict=True))
+        state = replace(self.state(q), system=system)
         return Equilibrium(
-            system, replace(self.state(q), system=system), stability, labels, inverse.T @ K @ inverse, values, conservative, loads,
-            "; ".join(notes),
+            system, state, stability, labels, inverse.T @ K @ inverse, values, conservative, loads, "; ".join(notes),
         )  # fmt: skip
 
     def _chosen(self, q: Array, N: Array, wanted: Sequence[str]) -> tuple[tuple[str, ...], Array]:
