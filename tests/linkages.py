@@ -48,7 +48,7 @@ def add_linkage(m, lengths, angle, side, masses=(1.0, 2.0, 1.5), tag="", crank=N
 def moved(run, points, tag=""):
     """Paths (n, 2) of the pins B and C of a run."""
     coupler = f"coupler{tag}"
-    B, C = (run.point(coupler, at=points[k]).values[:, :2] for k in (1, 2))
+    B, C = (run.point(coupler, at=points[k])["position"].values[:, :2] for k in (1, 2))
     return B, C
 
 

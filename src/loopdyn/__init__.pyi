@@ -22,6 +22,7 @@ from .analysis.equilibrium import zero_force as zero_force
 from .analysis.inverse_dynamics import inverse_dynamics as inverse_dynamics
 from .analysis.inverse_kinematics import inverse_kinematics as inverse_kinematics
 from .analysis.kinematics import kinematics as kinematics
+from .analysis.loads import accelerations as accelerations
 from .analysis.loads import reactions as reactions
 from .analysis.measures import measures as measures
 from .analysis.mobility import mobility as mobility
@@ -36,7 +37,6 @@ from .formulations.graph import Graph as Graph
 from .formulations.momentum.formulation import Momentum as Momentum
 from .formulations.partition.formulation import Partition as Partition
 from .formulations.rcr.formulation import Rcr as Rcr
-from .formulations.registry import accelerations as accelerations
 from .formulations.registry import prepare as prepare
 from .formulations.relative import Relative as Relative
 from .interchange.loading import load as load

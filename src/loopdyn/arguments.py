@@ -303,7 +303,7 @@ def _found(value: Any) -> str:
 
 def _misfit(given: Sequence[tuple[str, Any]]) -> str:
     """Error message for states that do not fit the system: their size, or NaN."""
-    states = [(name, value) for name, value in given if isinstance(value, State)]
+    states = [(name, value) for name, value in given if isinstance(value, State) and name != "self"]
     system = next((value for _, value in given if isinstance(value, System)), None) if states else None
     if system is None:
         return ""

@@ -68,7 +68,7 @@ class Problem:
 
     def __str__(self) -> str:
         place = "" if self.file is None else self.file + (f":{self.line}" if self.line else "") + ": "
-        text = f"{place}{self.element}: {self.message}"
+        text = place + (f"{self.element}: " if self.element else "") + self.message
         return f"{text}. {self.hint}" if self.hint else text
 
 
@@ -90,6 +90,13 @@ class ModelError(LoopdynError):
         if len(lines) == 1:
             return lines[0]
         return "\n".join([f"{len(lines)} problems:", *(f"  {line}" for line in lines)])
+
+
+class UnknownLabelError(ModelError, KeyError):
+    """There is no coordinate, joint, body, force or other thing of this name; the message has the nearest known one.
+
+    Also a KeyError, as mappings and xarray expect.
+    """
 
 
 class ExpressionError(LoopdynError):

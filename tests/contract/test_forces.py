@@ -222,7 +222,7 @@ def test_only_what_resists_at_any_slow_speed_sticks(force):
 def test_loads_are_in_newtons_or_newton_metres():
     units = {name: load_units(arm(force))[0] for name, force in CASES}
     torques = {"joint_spring 0", "joint_spring 2", "joint_friction 0", "motor 1", "motor 2", "joint_tendon 1"}
-    assert {name for name, unit in units.items() if unit == "N m"} == torques
+    assert {name for name, unit in units.items() if unit == "N*m"} == torques
 
 
 def test_a_type_that_is_not_listed_is_refused_when_it_is_compiled():

@@ -514,7 +514,7 @@ def test_value_given_outside_the_limits_is_kept_and_said():
     system = limited(A=(0.5, 1.0))
     state = ld.assemble(system, q={"A": 0.2})
     assert state.q[system.coordinates.index("A")] == 0.2
-    assert state.note.endswith("A = 0.2 as given is outside its limits [0.5, 1]")
+    assert state.note.endswith("A = 0.2 rad as given is outside its limits [0.5, 1]")
 
 
 def test_limits_that_no_closure_keeps_are_an_error_in_words():

@@ -89,7 +89,7 @@ def test_axes_of_a_tilted_spatial_joint_agree_with_each_other():
         sizes = [np.linalg.norm(loads.load(joint, axes)[0], axis=1) for axes in ("world", "parent", "child")]
         assert np.allclose(sizes, sizes[0], rtol=1e-12)
         # world = rotation of the body times components in the body's axes
-        R = run.poses()["rotation"].sel(body=s.bodies[s.joints[joint].child]).values
+        R = run.body(s.bodies[s.joints[joint].child])["rotation"].values
         own = loads.load(joint, "child")[0]
         assert np.einsum("tij,tj->ti", R, own) == pytest.approx(
             loads.load(joint, "world")[0], abs=1e-9 * sizes[0].max()
@@ -168,7 +168,7 @@ def test_a_counterweight_balances_a_rotor_in_any_units(units):
     m.add_joint("A", ld.Revolute(axis=(0, 0, 1)), m.ground, "rod", at=(0, 0, 0))
     m.add_driver("turn", "A", f"{RATE}*t")
     run = turned(m)
-    change = run.counterweight("rod", 5.0, at=(-MASS * LENGTH / 2 / 5.0, 0, 0))
+    change = run.counterweight("rod", 5.0 * g, at=(-MASS * LENGTH / 2 / 5.0 * k, 0, 0))
     pull = MASS * RATE**2 * LENGTH / 2
     assert np.linalg.norm(change.before[:, :3], axis=1) == pytest.approx(pull)
     assert np.abs(change.after).max() < EXACT * pull
@@ -218,7 +218,7 @@ def test_who_keeps_the_motion_must_be_known_for_bearings_and_wrong_bodies_are_re
     assert change.after.shape == (len(free.path), 6)
     with pytest.raises(ld.LoopdynError, match="has no motor and no driver"):
         change.bearings()
-    assert free.counterweight("crank", 1.0, (0.1, 0.0, 0.0), motors=["A"]).table().loc["motor A", "unit"] == "N m"
+    assert free.counterweight("crank", 1.0, (0.1, 0.0, 0.0), motors=["A"]).table().loc["motor A", "unit"] == "N*m"
     with pytest.raises(ld.LoopdynError, match=r"there is no body 'krank'. Did you mean 'crank'"):
         crank.counterweight("krank", 1.0, (0, 0, 0))
     with pytest.raises(ld.LoopdynError, match="does not move"):

@@ -318,7 +318,7 @@ def test_inverse_prints_tables_and_writes_files(tmp_path):
     csv, plot = tmp_path / "loads.csv", tmp_path / "loads.png"
     result = run("inverse", FOLDER / "four_bar_mm.yaml", "--motion", "A=360*t", "-t", 1, "--csv", csv, "--plot", plot)
     assert result.exit_code == 0
-    for text in ("fully actuated", "replaced by these loads: motor", "A load", "N m", "B radial force"):
+    for text in ("fully actuated", "replaced by these loads: motor", "A load", "N*m", "B radial force"):
         assert text in result.output
     lines = csv.read_text().splitlines()
     assert lines[0] == "time in s,A load in N m,A speed in rad/s,A power in W"
@@ -328,7 +328,7 @@ def test_inverse_prints_tables_and_writes_files(tmp_path):
     more = ["--motor", "A", "--motor", "D", "--weight", "A=1", "--weight", "D=2", "--every", "0.1", "--json"]
     data = json.loads(run("inverse", FOLDER / "four_bar_mm.yaml", "--motion", "A=360*t", *more).output)
     assert data["verdict"] == "over-actuated: 1 of 2 motors redundant"
-    assert data["motors"]["D load"]["unit"] == "N m"
+    assert data["motors"]["D load"]["unit"] == "N*m"
 
 
 @pytest.mark.parametrize(

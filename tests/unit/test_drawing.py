@@ -5,8 +5,8 @@ import pytest
 from tests.marks import gallery_slow
 
 import loopdyn as ld
-from loopdyn.output.drawing import Drawing, speed_units
-from loopdyn.results.units import coordinate_units
+from loopdyn.output.drawing import Drawing
+from loopdyn.results.units import coordinate_units, speed_units
 
 PLANAR = (
     "pendulum",

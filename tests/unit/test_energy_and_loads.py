@@ -28,7 +28,7 @@ def test_energy_of_a_spring_on_a_cut_joint_is_counted():
     m.add_joint("A", ld.Revolute(axis=(0, 0, 1)), m.ground, "bob", at=(0, 0, 0))
     m.add_force(ld.forces.JointSpring(joint="A", stiffness=7.0, rest=0.2))
     run = run_of(m, cuts=["A"], v={"free:bob.wz": 1.0, "free:bob.vy": 0.0})
-    angle = np.arctan2(*run.point("bob", (1, 0, 0)).values[:, 1::-1].T)
+    angle = np.arctan2(*run.point("bob", (1, 0, 0))["position"].values[:, 1::-1].T)
     # 1e-9 J of some 5 J: the tolerance of the run
     np.testing.assert_allclose(run.elastic_energy, 3.5 * (angle - 0.2) ** 2, atol=1e-9)
     np.testing.assert_allclose(total(run), total(run)[0], atol=1e-8)
@@ -41,8 +41,8 @@ def test_energy_of_a_bushing_is_counted():
         ld.forces.Bushing(body1="ground", body2="bob", at=(0, 0, 0), stiffness=k, angular_stiffness=kt), "mount"
     )
     run = run_of(m)
-    d = run.point("bob", (0, 0, 0)).values
-    angle = np.arctan2(*run.point("bob", (1, 0, 0)).values[:, 1::-1].T - d[:, 1::-1].T)
+    d = run.point("bob", (0, 0, 0))["position"].values
+    angle = np.arctan2(*run.point("bob", (1, 0, 0))["position"].values[:, 1::-1].T - d[:, 1::-1].T)
     expected = 0.5 * (d**2 @ np.array(k)) + 0.5 * kt[2] * angle**2  # a motion in the plane
     np.testing.assert_allclose(run.elastic_energy, expected, atol=1e-9)
     np.testing.assert_allclose(total(run), total(run)[0], atol=1e-8)
@@ -71,7 +71,7 @@ def test_loads_of_applied_forces_and_of_pure_torques_are_their_sizes():
     loads = run.data["load"]
     np.testing.assert_allclose(loads.sel(force="push"), 5.0, rtol=1e-12)
     np.testing.assert_allclose(loads.sel(force="turn"), 2.0 * run.path.t, rtol=1e-12)
-    assert run.data["force_units"].values.tolist() == ["N", "N m"]
+    assert run.data["force_units"].values.tolist() == ["N", "N*m"]
     assert {"push load", "turn load"} <= set(run.summary().index)
 
 

@@ -274,7 +274,7 @@ def test_without_an_equilibrium_the_error_names_what_pushes(search):
     m = pendulum(0.0)
     m.add_motor("motor", "A", torque=12.0)
     with pytest.raises(
-        ld.errors.ConvergenceError, match=r"no equilibrium.*as a load on A by .* N m \(motor 12, gravity -"
+        ld.errors.ConvergenceError, match=r"no equilibrium.*as a load on A by .* N\*m \(motor 12, gravity -"
     ):
         ld.equilibrium(m.compile(), search=search)
 
@@ -330,16 +330,19 @@ def test_preload_makes_a_pose_an_equilibrium_in_any_units(units):
     stiffness = 4.0 * (1000.0 * np.pi / 180.0 if units else 1.0)  # 4 N m/rad
     m.add_force(ld.forces.JointSpring(joint="A", stiffness=stiffness), "spring")
     system = m.compile()
-    found = ld.preload(system, system.state(q={"A": 0.6}), "spring")
+    rad = 180.0 / np.pi if units else 1.0  # in declared units
+    found = ld.preload(system, system.state(q={"A": 0.6 * rad}), "spring")
     assert found.what == "rest"
-    assert found.value == pytest.approx(0.6 + G * np.sin(0.6) / 4.0, rel=1e-9)
+    assert found.value == pytest.approx((0.6 + G * np.sin(0.6) / 4.0) * rad, rel=1e-9)
     again = found.mechanism.compile()
-    assert ld.equilibrium(again, again.state(q={"A": 0.5}))["A"] == pytest.approx(0.6, abs=1e-8)
+    assert ld.equilibrium(again, again.state(q={"A": 0.5 * rad}))["A"] == pytest.approx(0.6 * rad, abs=1e-8 * rad)
     other = m.model_copy(deep=True)
     del other.forces["spring"]
     other.add_motor("motor", "A", torque="17*speed")
     system = other.compile()
-    assert ld.preload(system, system.state(q={"A": 0.6}), "motor").value == pytest.approx(G * np.sin(0.6), rel=1e-9)
+    assert ld.preload(system, system.state(q={"A": 0.6 * rad}), "motor").value == pytest.approx(
+        scale * G * np.sin(0.6), rel=1e-9
+    )
 
 
 def test_preload_of_a_spring_between_points_and_where_none_helps():

@@ -322,7 +322,7 @@ def test_formulas_are_in_the_units_of_the_model_and_results_in_si():
     assert found.load[:, 0] == pytest.approx([10.0, 5.0], abs=1e-12)  # 2 kg x 10 m/s^2 x 0.5 m x cos(60 deg)
     assert found.speed[:, 0] == pytest.approx(np.pi / 3)
     table = found.table()
-    assert table.loc["A load", "unit"] == "N m"
+    assert table.loc["A load", "unit"] == "N*m"
     assert table.loc["A load", "peak"] == pytest.approx(10.0)
     # straight line between two samples of 100 and 25: mean square 62.5
     assert table.loc["A load", "rms"] == pytest.approx(62.5**0.5)
@@ -368,5 +368,5 @@ def test_torque_speed_plot_has_a_panel_for_each_motor(four_bar):
 
     figure = ld.inverse_dynamics(four_bar, MOTION, TIMES, motors=["A", "D"]).plot()
     assert [ax.get_title() for ax in figure.axes if ax.get_visible()] == ["A", "D"]
-    assert figure.axes[0].get_ylabel() == "torque in N m"
+    assert figure.axes[0].get_ylabel() == "torque in N*m"
     plt.close(figure)

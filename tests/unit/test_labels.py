@@ -18,19 +18,19 @@ def arm_on_a_ball():
     return m.compile()
 
 
-def test_labels_know_dimension_unit_and_load_unit():
+def test_labels_know_their_units():
     labels = arm_on_a_ball().labels
-    assert {k: labels.coordinates[k].unit for k in ("S", "B.w", "L.px", "L.w")} == {
+    assert {k: labels[k].unit for k in ("S", "B.w", "L.px", "L.w")} == {
         "S": "m",
         "B.w": "1",
         "L.px": "m",
         "L.w": "1",
     }
-    assert {k: labels.speeds[k].load_unit for k in ("S", "B.wx", "L.wz", "L.vz")} == {
-        "S": "N",
-        "B.wx": "N m",
-        "L.wz": "N m",
-        "L.vz": "N",
+    assert {k: labels[k].unit for k in ("S.speed", "B.wx", "L.wz", "L.vz.acceleration")} == {
+        "S.speed": "m/s",
+        "B.wx": "rad/s",
+        "L.wz": "rad/s",
+        "L.vz.acceleration": "m/s^2",
     }
     assert list(labels.scalars) == ["S"]
 

@@ -52,7 +52,7 @@ def test_there_is_one_panel_per_unit():
 def test_single_coordinates_are_chosen_by_name(run):
     (ax,) = RunPlots(run).accelerations("D", "A").axes
     assert [line.get_label() for line in ax.lines] == ["D", "A"]
-    assert ax.get_ylabel() == "rad/s²"
+    assert ax.get_ylabel() == "rad/s^2"
     with pytest.raises(ld.errors.ModelError, match="no 'Q'"):
         RunPlots(run).coordinates("Q")
 
@@ -65,7 +65,7 @@ def test_undetermined_components_of_reactions_are_hatched(run):
     }
     assert hatched == {f"{name}, indeterminate": "////" for name in ("fz", "tx", "ty")}
     assert "rocker" in figure.get_suptitle()
-    assert [ax.get_ylabel() for ax in figure.axes] == ["N", "N m"]
+    assert [ax.get_ylabel() for ax in figure.axes] == ["N", "N*m"]
     assert legends_are_beside_the_data(figure)
     with pytest.raises(ld.errors.ModelError, match="no joint 'X'"):
         RunPlots(run).reactions("X")

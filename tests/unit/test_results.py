@@ -151,9 +151,9 @@ def test_loads_have_the_unit_of_what_they_act_on():
     system = m.compile()
     run = ld.simulate(system, ld.assemble(system, v={"A": 1.0}), (0, 0.1), progress=False)
     units = dict(zip(run.data["force"].values, run.data["force_units"].values, strict=True))
-    assert units == {"turning": "N m", "pushing": "N", "torsion": "N m", "spring": "N"}
-    assert run.data["constraint_units"].values.tolist() == ["N m"]
+    assert units == {"turning": "N*m", "pushing": "N", "torsion": "N*m", "spring": "N"}
+    assert run.data["constraint_units"].values.tolist() == ["N*m"]
     summary = run.summary()
     assert summary.loc["pushing load", "unit"] == "N"
-    assert summary.loc["turning load", "unit"] == "N m"
-    assert summary.loc["drive", "unit"] == "N m"
+    assert summary.loc["turning load", "unit"] == "N*m"
+    assert summary.loc["drive", "unit"] == "N*m"

@@ -222,7 +222,7 @@ def test_corners_are_met_whatever_the_variable_is():
         run = ld.simulate(system, state, (0, 0.3), t_eval=[0, 0.3], rtol=1e-12, progress=False)
         assert run.status == "finished"
         assert run.energy_error < 1e-8
-        ends.append(run.point("mass", (0, 0, 0)).values[-1, 0])
+        ends.append(run.point("mass", (0, 0, 0))["position"].values[-1, 0])
     # 1e-12 m per step in some hundred steps
     np.testing.assert_allclose(ends, ends[0], rtol=0, atol=1e-9)
 

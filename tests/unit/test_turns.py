@@ -323,7 +323,7 @@ def test_bennetts_linkage_is_driven_through_three_turns_whatever_is_cut(cut, rea
     system = bennett(read).compile(cuts=[cut])
     assert system.counted == ((cut,) if read else ())
     driven = ld.drive(system, "P1", (0, P1, 61))
-    last = driven.data["q"].isel(step=-1)
+    last = driven.data["q"].isel(sample=-1)
     assert {n: float(last.sel(coordinate=n)) for n in ("P1", "P2", "P3", "P4")} == pytest.approx(
         {"P1": P1, "P2": P2, "P3": P1, "P4": P2}, abs=1e-9
     )

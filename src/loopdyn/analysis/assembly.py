@@ -41,7 +41,7 @@ from loopdyn.analysis.contradictions import (
 )
 from loopdyn.errors import AssemblyError, LoopdynError, ModelError, Problem
 from loopdyn.loops.rank import of_matrix
-from loopdyn.quantities.wording import nearest
+from loopdyn.quantities.wording import unknown
 from loopdyn.system.system import State, System, Tolerated
 from loopdyn.thresholds import SAME_POSE
 from loopdyn.tree.functions import (
@@ -80,9 +80,9 @@ def assemble(
     ----------
     system : System
     q, v : mapping of label to value, or array, optional
-        Coordinates and speeds in SI units. Values given by label, of tree joints or of cut joints, are met exactly;
-        an array is an approximate pose. By default the start values of the model. Full turns of angles count from the
-        start; those of a cut joint are kept if its loop has parallel axes or an element depends on the angle.
+        Coordinates and speeds by label, of tree joints or of cut joints, in the declared units: they are met exactly.
+        An array, SI, is an approximate pose. By default the start values of the model. Full turns of angles count from
+        the start; those of a cut joint are kept if its loop has parallel axes or an element depends on the angle.
     fix : list of labels, optional
         Coordinates whose values are met exactly; by default all that were given by label. A label without a value
         keeps its value at the start: in the array `q`, in `near`, or at the reference pose.
@@ -122,11 +122,37 @@ def assemble(
     >>> import loopdyn as ld
     >>> system = ld.library.four_bar().compile()
     >>> state = ld.assemble(system, q={"A": 0.3}, v={"A": 2.0})
-    >>> float(state.v[system.speeds.index("A")])
-    2.0
+    >>> round(state["A"], 9), state["A.speed"]
+    (0.3, 2.0)
     >>> ld.assemble(system, q={"A": 0.3}, search=True).note
     'nearest of 2 closures found from 60 starts'
     """
+    q = system.in_si(q) if isinstance(q, Mapping) else q
+    v = system.in_si(v, speeds=True) if isinstance(v, Mapping) else v
+    try:
+        found = assembled(
+            system, q, v, fix=fix, near=near, t=t, tries=tries, limits=limits, search=search, tolerance=tolerance
+        )
+    except AssemblyError as error:
+        error.nearest = replace(error.nearest, system=system) if isinstance(error.nearest, State) else None
+        raise
+    return replace(found, system=system)
+
+
+def assembled(
+    system: System,
+    q: Mapping[str, float] | ArrayLike | None = None,
+    v: Mapping[str, float] | ArrayLike | None = None,
+    *,
+    fix: Sequence[str] | None = None,
+    near: State | None = None,
+    t: float | None = None,
+    tries: int | None = None,
+    limits: bool = True,
+    search: bool = False,
+    tolerance: float | tuple[float, float] | None = None,
+) -> State:
+    """Close all loops: :func:`assemble` with coordinates and speeds in SI units."""
     if q is None and v is None and near is None:
         q, v = system.start
     t = (0.0 if near is None else near.t) if t is None else float(t)
@@ -162,15 +188,15 @@ def _tolerances(given: float | tuple[float, float]) -> tuple[float, float]:
 def _check_labels(system: System, q: object, v: object, fix: Sequence[str] | None) -> None:
     """Raise if a label is unknown or a value cannot be a coordinate."""
     coordinates, speeds = system.labels.coordinates, system.labels.speeds
-    problems = []
     for given, known, kind in (
         (q if isinstance(q, Mapping) else (), coordinates, "coordinate"),
         (v if isinstance(v, Mapping) else (), speeds, "speed"),
         (fix or (), [*coordinates, *speeds], "coordinate"),
     ):
         wrong = [label for label in given if label not in known]
-        problems += [Problem("assemble", f"there is no {kind} '{w}'", nearest(w, known)) for w in wrong]
-    problems += _beyond_numbers(system, q if isinstance(q, Mapping) else {})
+        if wrong:
+            raise unknown("assemble", kind, wrong, known)
+    problems = _beyond_numbers(system, q if isinstance(q, Mapping) else {})
     if problems:
         raise ModelError(problems)
 
@@ -181,8 +207,8 @@ def _beyond_numbers(system: System, given: Mapping[str, float]) -> list[Problem]
     for label, of in system.labels.coordinates.items():
         most = RESOLVED * (system.size if of.dimension == "length" else 1.0)
         if label in given and not abs(given[label]) <= most:
-            hint = "Give an angle without its full turns, in rad, or a length in m."
-            found.append(Problem("assemble", f"{label} = {given[label]:g} cannot be a pose", hint))
+            hint = "Give an angle without its full turns, or a length of the mechanism."
+            found.append(Problem("assemble", f"{said(system, label, given[label])} cannot be a pose", hint))
     return found
 
 
@@ -315,7 +341,7 @@ def _note(system: System, found: FoundPose, targets: Sequence[Target], n: int, b
         note += f"; a closure nearer to the start is outside the limits of {passed}"
     given = [k for k in targets if k.label in system.limits and not within_limits(system, k, k.value)]
     for k in given:
-        note += f"; {k.label} = {k.value:g} as given is outside its limits {_range(system, k.label)}"
+        note += f"; {said(system, k.label, k.value)} as given is outside its limits {_range(system, k.label)}"
     return note
 
 
@@ -364,18 +390,26 @@ def _close_but(system: System, request: _Request, found: Contradiction) -> tuple
 
 
 def _range(system: System, label: str) -> str:
-    low, high = system.limits[label]
-    return f"[{low:g}, {high:g}]"
+    low, high = (x / system.labels.factor(label) for x in system.limits[label])
+    return f"[{low:.6g}, {high:.6g}]"
+
+
+def said(system: System, label: str, value: float) -> str:
+    """Text with the value of a coordinate in its declared unit."""
+    unit = system.units.symbol(system.labels.coordinates[label].dimension)
+    return f"{label} = {value / system.labels.factor(label):.6g}{'' if unit == '1' else f' {unit}'}"
 
 
 def _beyond_limits(system: System, pose: State, targets: Sequence[Target], starts: str) -> AssemblyError:
-    held = f" with {', '.join(f'{k.label} = {k.value:g}' for k in targets)}" if targets else ""
+    held = f" with {', '.join(said(system, k.label, k.value) for k in targets)}" if targets else ""
     passed = outside_limits(system, pose, targets)
     values = values_of(system, pose, passed)
-    text = ", ".join(f"{k.label} = {x:.4g} {_range(system, k.label)}" for k, x in zip(passed, values, strict=True))
+    text = ", ".join(
+        f"{said(system, k.label, x)} {_range(system, k.label)}" for k, x in zip(passed, values, strict=True)
+    )
     return AssemblyError(
         f"the mechanism closes{held}, but all closures found from {starts} are outside the limits of its "
-        f"joints, the nearest with {text} (rad or m). If one is inside, start nearer to it with near=... or "
+        f"joints, the nearest with {text}. If one is inside, start nearer to it with near=... or "
         "'start' in the model; otherwise correct the limits or the values given, or assemble with limits=False.",
         nearest=pose,
     )
@@ -392,13 +426,13 @@ def _failure(system: System, pose: State, targets: Sequence[Target], starts: str
     worst = max(gaps, key=lambda name: gaps[name]) if gaps else ""
     loop = next((p for p in system.topology.loops if worst in p.joints), None)
     gap = max(float(np.abs(now.phi).max(initial=0.0)), *against.values(), 0.0)
-    held = f" with {', '.join(f'{k.label} = {k.value:g}' for k in targets)}" if targets else ""
+    held = f" with {', '.join(said(system, k.label, k.value) for k in targets)}" if targets else ""
     where = f"joint '{worst}'" + (f" of the loop {loop}" if loop else "")
     labels = system.coordinates[:6]
-    pose_text = ", ".join(f"{c} = {x:.4g}" for c, x in zip(labels, pose.q, strict=False))
+    pose_text = ", ".join(said(system, c, x) for c, x in zip(labels, pose.q, strict=False))
     return AssemblyError(
         f"the mechanism cannot be closed{held}: {where} stays open by {gap:.3g} (m or rad) from {starts}. "
-        f"Nearest pose found (rad or m): {pose_text}{', ...' if system.nq > 6 else ''}. Check lengths and given "
+        f"Nearest pose found: {pose_text}{', ...' if system.nq > 6 else ''}. Check lengths and given "
         "values, or start nearer to a closed pose with near=...",
         nearest=pose,
         gap=gap,

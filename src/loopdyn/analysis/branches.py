@@ -8,12 +8,13 @@ coordinates follow by such groups has at most 2^groups closures, and they are al
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations, product
 
 import numpy as np
 from numpy.typing import NDArray
 
+from loopdyn.analysis.assembly import said
 from loopdyn.analysis.assembly_closure import flipped
 from loopdyn.analysis.contradictions import check_open_rows, largest_open, said_open
 from loopdyn.errors import LoopdynError
@@ -23,7 +24,7 @@ from loopdyn.formulations.partition.criteria import measure, null_space
 from loopdyn.loops.continuation import Rule, close, least_between, zero_between
 from loopdyn.loops.projection import Loops
 from loopdyn.loops.rank import decide, scaled
-from loopdyn.quantities.wording import nearest
+from loopdyn.quantities.wording import unknown
 from loopdyn.system.system import State, System, require_exact
 from loopdyn.thresholds import SAME_POSE
 from loopdyn.tree.functions import apart, constraint_equations, increment
@@ -70,7 +71,7 @@ class Branches:
     plan : Plan
         How they were found.
     given : dict
-        The independent coordinates.
+        The independent coordinates, in declared units.
     found : tuple of Branch
     complete : bool
         Whether these are all closures.
@@ -89,14 +90,14 @@ class Branches:
 
     def __str__(self) -> str:
         s = self.plan.system
-        at = ", ".join(f"{k} = {x:.6g}" for k, x in self.given.items()) or "nothing given"
+        at = ", ".join(said(s, k, x * s.labels.factor(k)) for k, x in self.given.items()) or "nothing given"
         how = "all there are" if self.complete else "found by search, so there may be more"
         lines = [f"{s.name} at {at}: {len(self)} closures, {how}"]
         open_ = largest_open((s, branch.state) for branch in self)
         lines += [f"  {said_open(open_)}"] if open_ else []
         for branch in self:
             pose = zip(s.coordinates, branch.state.q, strict=True)
-            values = ", ".join(f"{label} = {x:.6g}" for label, x in pose if label not in self.given)
+            values = ", ".join(said(s, label, x) for label, x in pose if label not in self.given)
             lines.append(f"  {branch.name or 'only one'}: {values}")
         return "\n".join(lines)
 
@@ -110,7 +111,7 @@ class SingularPose:
     group : str
         Joints of the group that is extended or folded there.
     value : float
-        Independent coordinate.
+        Independent coordinate, in its declared unit.
     limit : bool
         Whether the mechanism cannot be closed beyond it.
     state : State
@@ -133,8 +134,8 @@ def branches(system: System, q: Mapping[str, float], t: float = 0.0, near: State
     ----------
     system : System
     q : mapping of label to value
-        As many coordinates as the mechanism has degrees of freedom; idle spins of rods need not be given. The pose of a
-        body on a free joint is given by its coordinates; omitted ones have their values at `near`.
+        As many coordinates, in declared units, as the mechanism has degrees of freedom; idle spins of rods need not be
+        given. The pose of a body on a free joint is given by its coordinates; omitted ones have their values at `near`.
     t : float
         Time in s, for mechanisms with drivers.
     near : State, optional
@@ -151,11 +152,14 @@ def branches(system: System, q: Mapping[str, float], t: float = 0.0, near: State
     system = system if near is None else system.for_state(near)
     state, chosen = _given(system, q, near)
     plan = plan_for(system, state, chosen)
-    start = system.state(dict(zip(system.coordinates, state.q, strict=True)) | dict(q)).q
-    if plan.explicit and system.tolerated is None:  # closed forms leave no row open
-        found = tuple(_all(plan, t, start))
-        return Branches(plan, dict(q), found, True)
-    return Branches(plan, dict(q), tuple(_searched(plan, t, start, chosen)), False)
+    start = np.array(state.q)
+    for label, value in system.in_si(q).items():
+        start[system.coordinates.index(label)] = value
+    start = system.state(start).q
+    complete = plan.explicit and system.tolerated is None  # closed forms leave no row open
+    found = _all(plan, t, start) if complete else _searched(plan, t, start, chosen)
+    labelled = (replace(b, state=replace(b.state, system=system)) for b in found)
+    return Branches(plan, dict(q), tuple(labelled), complete)
 
 
 def _given(system: System, q: Mapping[str, float], near: State | None) -> tuple[State, list[int]]:
@@ -168,7 +172,7 @@ def _given(system: System, q: Mapping[str, float], near: State | None) -> tuple[
     known = system.labels.coordinates
     for label in q:
         if label not in known or not known[label].joint.in_tree:
-            raise LoopdynError(f"there is no independent coordinate '{label}'. {nearest(label, system.coordinates)}")
+            raise unknown("branches", "independent coordinate", [label], system.coordinates)
         j = known[label].joint
         whole = list(range(j.v0, j.v0 + len(j.spec.speeds)))
         own = whole if label not in system.speeds else [system.speeds.index(label)]
@@ -254,8 +258,8 @@ def singular_poses(
     label : str
         The independent coordinate.
     span : (2,), optional
-        Range of the search; by default one turn about the pose `near`, or for a slide twice the mechanism's size to
-        both sides.
+        Range of the search in declared units; by default one turn about the pose `near`, or for a slide twice the
+        mechanism's size to both sides.
     t : float
         Time in s.
     near : State, optional
@@ -286,13 +290,15 @@ def singular_poses(
         )
     k = system.coordinates.index(label)
     half = np.pi if system.speed_units[chosen[0]] == 1.0 else 2.0 * system.size
-    low, high = span or (state.q[k] - half, state.q[k] + half)
+    factor = system.labels.factor(label)
+    low, high = (x * factor for x in span) if span else (state.q[k] - half, state.q[k] + half)
     found: list[SingularPose] = []
     for signs in product(*(g.closures for g in plan.groups)):
         for pose in _on_branch(plan, t, state.q, k, np.array(signs, float), (low, high)):
             if all(p.group != pose.group or apart(system, p.state.q, pose.state.q) > SAME_POSE for p in found):
                 found.append(pose)
-    return tuple(sorted(found, key=lambda p: p.value))
+    declared = [replace(p, value=p.value / factor, state=replace(p.state, system=system)) for p in found]
+    return tuple(sorted(declared, key=lambda p: p.value))
 
 
 def _on_branch(

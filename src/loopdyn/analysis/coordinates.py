@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from loopdyn.analysis.assembly import assemble
 from loopdyn.analysis.assembly_closure import beyond_limits
 from loopdyn.analysis.pose_curve import PoseCurve
 from loopdyn.analysis.reconnect import reconnect
@@ -177,13 +178,14 @@ class Coordinates:
         return "\n".join(lines)
 
 
-def coordinates(system: System, state: State) -> Coordinates:
+def coordinates(system: System, state: State | None = None) -> Coordinates:
     """Rank coordinates and sets of coordinates by their suitability as independent ones at a closed state.
 
     Parameters
     ----------
     system : System
-    state : State
+    state : State, optional
+        A closed state; by default the start of the model, assembled.
 
     Returns
     -------
@@ -197,6 +199,7 @@ def coordinates(system: System, state: State) -> Coordinates:
     >>> found.best, found.singular
     (('A',), ())
     """
+    state = assemble(system) if state is None else state
     system = system.for_state(state)
     rank = decide(system, state)
     require_regular(system, rank)

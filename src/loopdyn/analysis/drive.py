@@ -20,11 +20,13 @@ from loopdyn.analysis.drive_inputs import InputCourse, course_of, straight_line
 from loopdyn.analysis.measured_rows import MeasuredRows
 from loopdyn.analysis.mobility import mobility
 from loopdyn.analysis.path_following import CurveEnd, CurvePoint, Follower, Inputs
-from loopdyn.errors import LoopdynError, ModelError, Problem
+from loopdyn.errors import LoopdynError
 from loopdyn.loops.projection import project
 from loopdyn.loops.rank import dead_drivers, of_matrix
-from loopdyn.quantities.wording import nearest
+from loopdyn.quantities.wording import unknown
 from loopdyn.results.drive import Drive, DriveEvent, Kind
+from loopdyn.results.path import Sampled, per
+from loopdyn.results.units import factors, symbols
 from loopdyn.system.system import State, System
 from loopdyn.thresholds import CANDIDATE
 from loopdyn.tree.functions import increment
@@ -48,7 +50,6 @@ def drive(
     times: Any = None,
     near: State | None = None,
     limits: bool = True,
-    units: Literal["SI", "model"] = "SI",
 ) -> Drive:
     """Kinematic analysis over a range of inputs: positions, velocities, accelerations, ratios, dead points.
 
@@ -61,7 +62,7 @@ def drive(
     motion : tuple, array, profile, formula or Table
         Motion of a single input. A tuple ``(start, stop)`` or ``(start, stop, n)`` is a range of n steps, a list or
         array are values; joint coordinates, zero at the reference pose. A profile of
-        :mod:`loopdyn.quantities.profiles`, a formula of ``t`` or a table are motions in time, in units of the model.
+        :mod:`loopdyn.quantities.profiles`, a formula of ``t`` or a table are motions in time. All in declared units.
     times : tuple or array, optional
         Times of a motion: ``(start, stop)``, ``(start, stop, n)`` or values, s; by default the whole of a profile.
     near : State, optional
@@ -69,8 +70,6 @@ def drive(
         model. Redundant constraints that it leaves open within a tolerance are left open in the analysis.
     limits : bool
         Whether the motion ends at joint limits.
-    units : {"SI", "model"}
-        Units of ranges and values, and of text and plots; results in `data` are always in SI units.
 
     Returns
     -------
@@ -91,8 +90,6 @@ def drive(
     """
     if near is not None:
         system = system.for_state(near)
-    if units not in ("SI", "model"):
-        raise LoopdynError(f"units '{units}' are unknown. Use 'SI' or 'model'.")
     given = {inputs: motion} if isinstance(inputs, str) else dict(inputs)
     if not given:
         raise LoopdynError(
@@ -110,11 +107,9 @@ def drive(
     known = [label for label in rows.labels if label in system.labels.scalars]
     wrong = [label for label in given if label not in known]
     if wrong:
-        raise ModelError(
-            Problem("drive", f"there is no joint coordinate '{w}' to drive", nearest(w, known)) for w in wrong
-        )
-    course = course_of(system, given, times, units)
-    return _Driving(system, rows, course, limits, units).run(near)
+        raise unknown("drive", "joint coordinate", wrong, known)
+    course = course_of(system, given, times)
+    return _Driving(system, rows, course, limits).run(near)
 
 
 @dataclass(frozen=True)
@@ -135,10 +130,8 @@ class _Stretch:
 class _Driving:
     """One kinematic analysis: from the start of the model to the start of the range, then along it."""
 
-    def __init__(
-        self, system: System, rows: MeasuredRows, course: InputCourse, limits: bool, units: Literal["SI", "model"]
-    ):
-        self.system, self.rows, self.course, self.units = system, rows, course, units
+    def __init__(self, system: System, rows: MeasuredRows, course: InputCourse, limits: bool):
+        self.system, self.rows, self.course = system, rows, course
         self.limits = dict(system.limits) if limits else {}
         self.t = course.time
 
@@ -230,8 +223,8 @@ class _Driving:
             message = f"{message} Idle: {names} kept at zero.".strip()
         status = "complete" if end is None else "stopped"
         return Drive(
-            self.system, c.labels, c.parameter, status, message, tuple(events), self._dataset(points), self.units,
-            tuple(s.tolerated for s in systems), largest_open(zip(systems, poses, strict=True)),
+            self.system, c.labels, c.parameter, status, message, tuple(events), self._dataset(points),
+            *self._raw(points), tuple(s.tolerated for s in systems), largest_open(zip(systems, poses, strict=True)),
         )  # fmt: skip
 
     def _turn_limits(self, x: Array) -> None:
@@ -380,13 +373,11 @@ class _Driving:
         return found_events
 
     def _said(self, inputs: Mapping[str, float]) -> str:
-        """Text with values of coordinates in display units."""
-        parts, units = [], self.system.mechanism.units
+        """Text with values of coordinates in declared units."""
+        parts, units = [], self.system.units
         for label, value in inputs.items():
             dimension = self.system.labels.scalars[label].dimension
-            factor = units.factor(dimension) if self.units == "model" else 1.0
-            name = getattr(units, dimension) if self.units == "model" else {"angle": "rad", "length": "m"}[dimension]
-            parts.append(f"{label} = {value / factor:.9g} {name}")
+            parts.append(f"{label} = {value / units.factor(dimension):.9g} {units.symbol(dimension)}")
         return ", ".join(parts)
 
     def _event(
@@ -420,8 +411,10 @@ class _Driving:
             text = f"other redundant constraints are left open from {at} on: {reason}"
         else:
             text = f"lost at {at}: the curve of closed poses cannot be followed"
-        state = replace(state, tolerated=follower.system.tolerated)
-        return DriveEvent(kind, float(s), inputs, label, text, state)
+        state = replace(state, tolerated=follower.system.tolerated, system=self.system)
+        declared = self.system.in_units(inputs)
+        at_value = declared[self.course.labels[0]] if self.course.parameter == "input" else float(s)
+        return DriveEvent(kind, at_value, declared, label, text, state)
 
     def _moving_there(self, follower: Follower, state: State) -> str:
         """Coordinates that move at a dead point, where the inputs are stationary."""
@@ -439,8 +432,23 @@ class _Driving:
             values[own] = getattr(p, name)[own]
         return replace(p, regular=False, **unknown)
 
+    def _raw(self, points: Sequence[CurvePoint]) -> tuple[Sampled, dict[str, Array]]:
+        """Motion of the tree, and of cut joints by label, SI."""
+        s, n = self.system, len(points)
+        points = [self._without_derivatives(p) if _is_dead(p) else p for p in points]
+
+        def stacked(name: str, size: int) -> Array:
+            return np.array([getattr(p, name)[:size] for p in points], float).reshape(n, size)
+
+        path = Sampled(
+            np.array([p.t for p in points], float), stacked("q", s.nq), stacked("v", s.nv), stacked("a", s.nv)
+        )
+        columns = [(label, k, self.rows.labels.index(label)) for k, label in enumerate(self.rows.cut)]
+        cut = {label: np.array([(p.near[k], p.v[i], p.a[i]) for p in points]).reshape(n, 3) for label, k, i in columns}
+        return path, cut
+
     def _dataset(self, points: Sequence[CurvePoint]) -> xarray.Dataset:
-        """Dataset of all results, with labels and units."""
+        """Dataset of all results, with labels and declared units."""
         from loopdyn.quantities.labels import dataset
 
         s, c, rows = self.system, self.course, self.rows
@@ -449,34 +457,48 @@ class _Driving:
         others = [k for k, label in enumerate(rows.cut) if label not in s.counted]
         coordinates = [*s.coordinates, *(rows.cut[k] for k in others)]
         q = np.array([[*p.q, *p.near[others]] for p in points]).reshape(n, len(coordinates))
+        along = "time" if c.parameter == "time" else "sample"
 
         def stacked(name: str, *shape: int) -> Array:
             return np.array([getattr(p, name) for p in points], float).reshape(n, *shape)
 
-        units = [s.labels.coordinates[label].unit for label in coordinates]
-        per = {"input": f"per {s.labels.scalars[c.labels[0]].unit} of {c.labels[0]}",
-               "share": "over the whole path", "time": "per s"}[c.parameter]  # fmt: skip
+        of = [s.labels.coordinates[label].dimension for label in coordinates]
+        moved = [s.labels.speeds[label].dimension for label in rows.labels]
+        driven = [s.labels.scalars[label].dimension for label in c.labels]
+        one_in, one_out, names, inputs = factors(s, driven), factors(s, moved), symbols(s, moved), symbols(s, driven)
+        by = one_in[0] if c.parameter == "input" else 1.0
+        ratio = stacked("ratio", nl, k) / one_out[:, None] * one_in
+        ratio2 = stacked("ratio2", nl, k, k) / one_out[:, None, None] * (one_in[:, None] * one_in)
+
+        def by_parameter(rate: int) -> list[str]:
+            if c.parameter == "time":
+                return symbols(s, moved, rate)
+            return names if c.parameter == "share" else [per(u, inputs[0], rate) for u in names]
+
         data = {
-            "q": (("step", "coordinate"), q, {"units": "rad, m or 1 (quaternion)"}),
-            "v": (("step", "speed"), stacked("v", nl), {"units": f"rad or m, {per}"}),
-            "a": (("step", "speed"), stacked("a", nl), {"units": f"rad or m, {per}, squared"}),
-            "ratio": (("step", "speed", "input"), stacked("ratio", nl, k), {"units": "rad or m per rad or m"}),
-            "ratio2": (("step", "speed", "input", "input2"), stacked("ratio2", nl, k, k),
-                       {"units": "rad or m per rad or m, squared"}),
-            "quality": ("step", stacked("quality"), {"means": "smallest singular value of all rows and inputs"}),
-            "regular": ("step", np.array([p.regular for p in points], bool),
+            "q": ((along, "coordinate"), q / factors(s, of), {"units": "coordinate_units"}),
+            "v": ((along, "speed"), stacked("v", nl) / one_out * by, {"units": "speed_units"}),
+            "a": ((along, "speed"), stacked("a", nl) / one_out * by**2, {"units": "acceleration_units"}),
+            "ratio": ((along, "speed", "input"), ratio, {"units": "ratio_units"}),
+            "ratio2": ((along, "speed", "input", "input2"), ratio2, {"units": "ratio_units", "per": "input_units"}),
+            "quality": (along, stacked("quality"), {"means": "smallest singular value of all rows and inputs"}),
+            "regular": (along, np.array([p.regular for p in points], bool),
                         {"means": "false: a dead point, or interpolated at a change point, along the branch followed"}),
         }  # fmt: skip
-        unit = {"input": units[coordinates.index(c.labels[0])], "share": "1", "time": "s"}[c.parameter]
+        unit = {"input": inputs[0], "share": "1", "time": "s"}[c.parameter]
         coords = {
-            "parameter": ("step", stacked("s"), {"units": unit}),
-            "time": ("step", stacked("t"), {"units": "s"}),
-            "input_value": (("step", "input"), stacked("u", k)),
+            "parameter": (along, stacked("s") / by, {"units": unit}),
+            "time": (along, stacked("t"), {"units": "s"}),
+            "input_value": ((along, "input"), stacked("u", k) / one_in, {"units": "input_units"}),
             "input": list(c.labels),
             "input2": list(c.labels),
             "coordinate": np.array(coordinates, str),
             "speed": np.array(rows.labels, str),
-            "coordinate_units": ("coordinate", np.array(units, str)),
+            "input_units": ("input", np.array(inputs, str)),
+            "coordinate_units": ("coordinate", np.array(symbols(s, of), str)),
+            "speed_units": ("speed", np.array(by_parameter(1), str)),
+            "acceleration_units": ("speed", np.array(by_parameter(2), str)),
+            "ratio_units": (("speed", "input"), np.array([[per(u, w, 1) for w in inputs] for u in names], str)),
         }
         return dataset(data, coords, {"name": s.name, "parameter": c.parameter})
 

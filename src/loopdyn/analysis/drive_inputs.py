@@ -37,7 +37,7 @@ class InputCourse:
     time: float = 0.0  # at the first target of a motion
 
 
-def course_of(system: System, given: Mapping[str, Any], times: Any, units: str) -> InputCourse:
+def course_of(system: System, given: Mapping[str, Any], times: Any) -> InputCourse:
     """Motion of the inputs, from checked arguments."""
     labels = tuple(given)
     in_time = [isinstance(m, (str | Profile | Table, Mapping)) for m in given.values()]
@@ -49,9 +49,9 @@ def course_of(system: System, given: Mapping[str, Any], times: Any, units: str) 
         raise LoopdynError("times are given for a range, which has none. Leave them out, or give a motion of t.")
     sizes = {"angle": 1.0, "length": system.size}
     dimensions = [system.labels.scalars[label].dimension for label in labels]
-    factors = [system.mechanism.units.factor(d) if units == "model" else 1.0 for d in dimensions]
+    factors = [system.units.factor(d) for d in dimensions]
     values = [_range(label, m) * f for (label, m), f in zip(given.items(), factors, strict=True)]
-    if units == "SI":
+    if system.units.angle == "rad":
         _note_many_turns({n: v for n, d, v in zip(labels, dimensions, values, strict=True) if d == "angle"})
     if len({len(v) for v in values}) > 1:
         counts = ", ".join(f"{label}: {len(v)}" for label, v in zip(labels, values, strict=True))
@@ -99,7 +99,7 @@ def _note_many_turns(ranges: Mapping[str, Array]) -> None:
         turns = float(np.ptp(values)) / (2.0 * np.pi)
         if turns > MANY_TURNS:
             text = f"'{label}' is driven over {np.ptp(values):g} rad, {turns:.3g} turns. If degrees are meant, use "
-            text += 'np.radians(...), or units="model" with a model in degrees.'
+            text += "np.radians(...), or declare units: {angle: deg} in the model."
             warn(text)
 
 

@@ -20,25 +20,26 @@ of the coordinate, and every sign change and every double root of g is located. 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from loopdyn.analysis.assembly import assemble
+from loopdyn.analysis.assembly import assembled
 from loopdyn.analysis.assembly_speeds import speed_rows
 from loopdyn.analysis.equilibrium_curve import TOUCHING, SampledCurve
 from loopdyn.analysis.statics import CONVERGED, LONGEST, NEUTRAL, STEPS, Statics
 from loopdyn.errors import ConvergenceError, LoopdynError, ModelError, Problem
 from loopdyn.model.mechanism import Mechanism
-from loopdyn.quantities.wording import nearest
+from loopdyn.quantities.wording import nearest, unknown
 from loopdyn.results.equilibrium import Equilibria, Equilibrium, Preload, units_of
-from loopdyn.results.units import load_units
-from loopdyn.run.locking import coordinate
+from loopdyn.results.units import dimensions
 from loopdyn.system.builder import build
 from loopdyn.system.system import State, System
 from loopdyn.thresholds import SAME_POSE
 from loopdyn.tree.functions import apart, increment
+from loopdyn.tree.joint_readings import coordinate
 
 Array = NDArray[np.float64]
 STARTS = 64  # number of starts of a search with several degrees of freedom
@@ -73,8 +74,8 @@ def equilibrium(
         follows the static force, so that it comes to rest in a stable equilibrium; an exact equilibrium is kept.
         Redundant constraints that are left open within a tolerance stay open.
     search : mapping, optional
-        Range of a joint coordinate in rad or m, ``{"A": (0, 2*pi)}``. With one degree of freedom all equilibria on the
-        circuit of the start are found; with more, those that can be reached from many starts within the ranges.
+        Range of a joint coordinate in declared units, ``{"A": (0, 360)}``. With one degree of freedom all equilibria on
+        the circuit of the start are found; with more, those that can be reached from many starts within the ranges.
     t : float, optional
         Time in s at which drivers, motors and forces are evaluated; by default that of the start, or zero.
 
@@ -131,7 +132,7 @@ def zero_force(
     force : str
         Name of the force.
     search : mapping
-        Range of one joint coordinate in rad or m.
+        Range of one joint coordinate in declared units.
     start : State, optional
         State on the circuit that is searched; by default the start of the model.
 
@@ -159,7 +160,7 @@ def zero_force(
     k = system.forces.index(force)
     curve = SampledCurve(statics, label, span)
     found = curve.roots(lambda q, _: float(statics.loads(q)[k]))
-    return tuple(statics.state(q) for q in found)
+    return tuple(replace(statics.state(q), system=system) for q in found)
 
 
 def preload(system: System, pose: State, force: str) -> Preload:
@@ -225,20 +226,20 @@ def preload(system: System, pose: State, force: str) -> Preload:
         )
     if what == "length" and value < 0.0:
         raise LoopdynError(
-            f"preload: the spring '{force}' would need a negative free length, {value * m.units.factor('length'):.4g} "
-            "m, to hold this pose. Make it stiffer, or let it act at other points."
+            f"preload: the spring '{force}' would need a negative free length, {value:.4g} "
+            f"{m.units.length}, to hold this pose. Make it stiffer, or let it act at other points."
         )
-    return Preload(force, what, value * m.units.factor(dimension), variant(value))
+    return Preload(force, what, value, m.units.symbol(dimension), variant(value))
 
 
 def _rest_dimension(system: System, force: str) -> str:
-    turns = dict(zip(system.forces, load_units(system), strict=True))[force] == "N m"
+    turns = dict(zip(system.forces, dimensions(system, "load"), strict=True))[force] == "torque"
     return "angle" if turns else "length"
 
 
 def _start(system: System, start: State | None, t: float | None) -> State:
     if start is None:
-        return assemble(system, q=dict(system.start[0]), t=t)
+        return assembled(system, q=dict(system.start[0]), t=t)
     return State(start.t if t is None else float(t), start.q, np.zeros(system.nv))
 
 
@@ -246,15 +247,16 @@ def _ranges(system: System, search: Mapping[str, Any]) -> dict[str, tuple[float,
     known = system.labels.scalars
     wrong = [label for label in search if label not in known]
     if wrong:
-        raise ModelError(Problem("search", f"there is no joint coordinate '{n}'", nearest(n, known)) for n in wrong)
+        raise unknown("search", "joint coordinate", wrong, known)
     if not search:
         raise LoopdynError("search names no coordinate. Give a range: search={'A': (0, 6.28)}.")
     out = {}
     for label, span in search.items():
         low, high = (float(x) for x in span)
         if not (np.isfinite([low, high]).all() and low < high):
-            raise LoopdynError(f"search of '{label}' from {low:g} to {high:g}: give two ascending numbers in rad or m.")
-        out[label] = (low, high)
+            raise LoopdynError(f"search of '{label}' from {low:g} to {high:g}: give two ascending numbers.")
+        factor = system.labels.factor(label)
+        out[label] = (low * factor, high * factor)
     return out
 
 
@@ -304,7 +306,7 @@ def _from_many_starts(statics: Statics, ranges: Mapping[str, tuple[float, float]
     for x in spread:
         given = {label: low + s * (high - low) for s, (label, (low, high)) in zip(x, ranges.items(), strict=True)}
         try:
-            begin = assemble(system, q=given, near=statics.state(statics.start), t=statics.t, tries=1, limits=False)
+            begin = assembled(system, q=given, near=statics.state(statics.start), t=statics.t, tries=1, limits=False)
         except LoopdynError:
             continue  # a part of the ranges that the mechanism does not reach
         for q in (_newton(statics, begin.q), _settled(statics, begin.q)):

@@ -7,15 +7,15 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from loopdyn.analysis.assembly import assemble
+from loopdyn.analysis.assembly import assembled
 from loopdyn.analysis.assembly_speeds import speed_rows
 from loopdyn.analysis.statics import BALANCED, Statics
 from loopdyn.errors import ConvergenceError
 from loopdyn.loops.continuation import along, follow, last_before, least_between, zero_between
 from loopdyn.loops.rank import scaled
-from loopdyn.run.locking import coordinate
 from loopdyn.thresholds import SAME_POSE
 from loopdyn.tree.functions import apart, constraint_equations, difference, increment
+from loopdyn.tree.joint_readings import coordinate
 
 Array = NDArray[np.float64]
 ALONG = 0.04  # step along the curve of poses
@@ -60,7 +60,7 @@ class SampledCurve:
             return self.statics.start
         s = self.statics
         nearer = low if abs(x - low) < abs(x - high) else high
-        return assemble(s.system, q={self.label: nearer}, near=s.state(s.start), t=s.t).q
+        return assembled(s.system, q={self.label: nearer}, near=s.state(s.start), t=s.t).q
 
     def _march(self, q: Array, n: Array) -> tuple[list[tuple[Array, Array]], bool]:
         """Successive poses until the range is left or the start is reached again."""

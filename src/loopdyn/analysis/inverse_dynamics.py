@@ -29,9 +29,11 @@ from loopdyn.errors import LoopdynError, ModelError, Problem
 from loopdyn.forces import Motor
 from loopdyn.loops.rank import of_matrix, scaled
 from loopdyn.loops.reactions import freedom_rate
-from loopdyn.quantities.wording import nearest
+from loopdyn.quantities.wording import nearest, unknown
 from loopdyn.results.inverse_dynamics import InverseDynamics, what_is_missing
 from loopdyn.results.run import Run
+from loopdyn.results.units import factors
+from loopdyn.system.labels import FORCE_OF
 from loopdyn.system.system import State, System
 from loopdyn.thresholds import CONSISTENT
 from loopdyn.tree.functions import Terms, body_motion, terms
@@ -85,10 +87,10 @@ def inverse_dynamics(
         the mechanism)^2 is least. "weights": the sum of weight*load^2 is least. "preload": loads nearest to the
         preload, in the norm of the weights if they are given. By default chosen from `weights` and `preload`.
     weights : mapping, optional
-        Positive weight of load^2, in SI, for each motor.
+        Positive weight of load^2 for each motor, loads in declared units.
     preload : mapping, optional
-        Loads by motor, numbers or one value per time, in SI; others zero. Only their self-balanced part can be chosen
-        for a given motion: the result is as near to them as possible.
+        Loads by motor, numbers or one value per time, in declared units; others zero. Only their self-balanced part can
+        be chosen for a given motion: the result is as near to them as possible.
     start : State, optional
         Pose from which a motion by formulas is assembled: chooses the branch. By default the start of the model.
         Redundant constraints that it leaves open within a tolerance are left open along the motion.
@@ -118,7 +120,7 @@ def inverse_dynamics(
     chosen = _chosen_motors(system, motion, motors, known)
     samples, pieces, unbounded = _sampled(system, motion, times, accelerations, start)
     name, metric = _rule(system, chosen, [known[c] for c in chosen], rule, weights, preload)
-    wanted = _preloads(chosen, preload, len(samples.t))
+    wanted = _preloads(chosen, preload, len(samples.t)) * factors(system, [known[c] for c in chosen])
     parts = []
     for piece, first, end in pieces:
         plant, replaced = _plant(piece, chosen, motion if isinstance(motion, Mapping) else {})
@@ -149,7 +151,7 @@ def _chosen_motors(
     chosen = tuple(motors) if motors is not None else _default_motors(system, motion)
     wrong = [label for label in chosen if label not in known]
     if wrong:
-        raise ModelError(Problem("motors", f"there is no joint coordinate '{n}'", nearest(n, known)) for n in wrong)
+        raise unknown("motors", "joint coordinate", wrong, known)
     if len(set(chosen)) < len(chosen):
         raise LoopdynError(f"a motor is named twice among {', '.join(chosen)}. Name each coordinate once.")
     if not chosen:
@@ -241,9 +243,9 @@ def _check_options(
 
 
 def _motor_labels(system: System) -> dict[str, str]:
-    """Joint speeds that can have a motor, with the units of their loads."""
-    own = system.mechanism.joints
-    return {label: found.load_unit for label, found in system.labels.speeds.items() if found.joint.name in own}
+    """Joint speeds that can have a motor, with the dimensions of their loads."""
+    own, speeds = system.mechanism.joints, system.labels.speeds
+    return {label: FORCE_OF[found.dimension] for label, found in speeds.items() if found.joint.name in own}
 
 
 def _default_motors(system: System, motion: object) -> tuple[str, ...]:
@@ -289,7 +291,7 @@ def _solve(
     out = _Part(np.full((n, m), np.nan), np.zeros((n, m)), np.full((n, m), np.nan), np.zeros((n, plant.nv)),
                 np.zeros(n), max(scale for *_, scale in equations), freedoms, 0)  # fmt: skip
     turning = _motor_labels(plant)
-    motor_units = np.array([1.0 if turning[label] == "N m" else plant.size for label in motors])
+    motor_units = np.array([1.0 if turning[label] == "torque" else plant.size for label in motors])
     drive = 0
     for k, (own, N, A, b, speed, _) in enumerate(equations):
         out.speed[k] = speed
@@ -384,13 +386,13 @@ def _rule(
         wrong = [label for label in given or {} if label not in motors]
         if wrong:
             raise ModelError(Problem(what, f"'{n}' is not among the motors", nearest(n, motors)) for n in wrong)
-    plain = np.array([1.0 / system.size**2 if u == "N m" else 1.0 for u in units])
+    plain = np.array([1.0 / system.size**2 if u == "torque" else 1.0 for u in units])
     text = f"least sum of force^2 + (torque/{system.size:.3g} m)^2"
     if weights is not None:
         missing = [label for label in motors if label not in weights]
         if missing:
             raise LoopdynError(f"weights of {', '.join(missing)} are missing. Give one for every motor.")
-        plain = np.array([float(weights[label]) for label in motors])
+        plain = np.array([float(weights[label]) for label in motors]) / factors(system, units) ** 2
         if not (np.isfinite(plain).all() and (plain > 0.0).all()):
             raise LoopdynError("weights must be positive numbers. A motor with a large weight gets a small load.")
         text = "least sum of weight*load^2, weights " + ", ".join(f"{k} {float(w):g}" for k, w in weights.items())

@@ -15,6 +15,7 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
+from loopdyn.analysis.assembly import assemble
 from loopdyn.analysis.contradictions import LARGEST, contradiction
 from loopdyn.analysis.finite_motion import DensePose, FiniteMotion, finite_motion
 from loopdyn.analysis.large_poses import EliminatedRows, LargePose
@@ -172,14 +173,14 @@ def _count(n: int, noun: str) -> str:
     return f"{n} {noun}" + ("" if n == 1 else "s")
 
 
-def mobility(system: System, state: State) -> Mobility:
+def mobility(system: System, state: State | None = None) -> Mobility:
     """Degrees of freedom, redundant constraints and determinate reactions at and around a closed state.
 
     Parameters
     ----------
     system : System
-    state : State
-        A closed state, e.g. from :func:`loopdyn.assemble`.
+    state : State, optional
+        A closed state; by default the start of the model, assembled.
 
     Raises
     ------
@@ -194,6 +195,7 @@ def mobility(system: System, state: State) -> Mobility:
     >>> m.dof, m.redundant, m.verdict
     (1, 3, 'overconstrained')
     """
+    state = assemble(system) if state is None else state
     system = system.for_state(state)
     closed = project(system, State(state.t, state.q, np.zeros(system.nv)))
     if np.abs(sparse_rows(system, state).phi).max(initial=0.0) > NEARLY_CLOSED:

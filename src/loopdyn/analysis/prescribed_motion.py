@@ -6,27 +6,27 @@ Speeds and accelerations of a motion by formulas follow from the constraints, wi
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from loopdyn.analysis.assembly import assemble
+from loopdyn.analysis.assembly import assembled
 from loopdyn.analysis.contradictions import within_tolerance
 from loopdyn.analysis.mobility import mobility
-from loopdyn.errors import AssemblyError, LoopdynError, ModelError, Problem, SingularityError
+from loopdyn.errors import AssemblyError, LoopdynError, SingularityError
 from loopdyn.formulations.registry import prepare
 from loopdyn.loops.continuation import StepLength
 from loopdyn.loops.projection import project
 from loopdyn.loops.rank import dead_drivers, decide, scaled
-from loopdyn.quantities.wording import nearest
+from loopdyn.quantities.wording import unknown
 from loopdyn.results.inverse_dynamics import element_name
-from loopdyn.run.locking import coordinate
+from loopdyn.results.path import Sampled, Samples
 from loopdyn.system.builder import build
 from loopdyn.system.system import State, System
 from loopdyn.thresholds import CANDIDATE, CONSISTENT
 from loopdyn.tree.functions import constraint_equations, counted, difference, increment, terms
+from loopdyn.tree.joint_readings import coordinate
 
 if TYPE_CHECKING:
     pass
@@ -39,36 +39,6 @@ CORRECTION = 0.03
 BLOCKED = (
     2.0**-12
 )  # fraction of the longest step at which the motion counts as blocked: closer, it does not determine speeds
-
-
-class Samples(Protocol):
-    """Sampled motion: row k of q, v, a at time t[k]; a :class:`Run` has one as ``run.path``."""
-
-    @property
-    def t(self) -> Array:
-        """Times (n,)."""
-
-    @property
-    def q(self) -> Array:
-        """Coordinates (n, nq)."""
-
-    @property
-    def v(self) -> Array:
-        """Speeds (n, nv)."""
-
-    @property
-    def a(self) -> Array:
-        """Accelerations (n, nv)."""
-
-
-@dataclass(frozen=True)
-class Sampled:
-    """Sampled motion."""
-
-    t: Array
-    q: Array
-    v: Array
-    a: Array
 
 
 def check_same(system: System, other: System) -> None:
@@ -152,7 +122,7 @@ def followed(
     known = system.labels.coordinates
     wrong = [label for label in motion if label not in known]
     if wrong:
-        raise ModelError(Problem("motion", f"there is no joint coordinate '{n}'", nearest(n, known)) for n in wrong)
+        raise unknown("motion", "joint coordinate", wrong, known)
     other = [name for name, d in system.mechanism.drivers.items() if d.joint in motion]
     names = {element_name("motion", label): (label, law) for label, law in motion.items()}
     free = without(system, [], other)
@@ -161,13 +131,13 @@ def followed(
     t, still = float(times[0]), np.zeros(system.nv)
     if counting and system.base_turns:
         _check_turns(driven, names, times)
-    here = start or assemble(free, q=dict(system.start[0]) or None, t=t)
+    here = start or assembled(free, q=dict(system.start[0]) or None, t=t)
     values = {label: coordinate(system, here, label) for label in counting}
     phi = terms(driven, State(t, _counted(system, driven, t, here.q, values), still)).phi
     for name, (label, _) in names.items():
         row = driven.constraint_rows.index(name)
         values[label] = coordinate(system, here, label) - float(phi[row])
-    posed = assemble(free, q=values, near=State(t, here.q, still), t=t)
+    posed = assembled(free, q=values, near=State(t, here.q, still), t=t)
     here = State(t, _counted(system, driven, t, posed.q, values), still)
     rank = decide(driven, here)
     _check_determined(system, free, rank.count, posed, motion)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from loopdyn.analysis.assembly import assemble
+from loopdyn.analysis.assembly import assembled
 from loopdyn.errors import AssemblyError, ModelError, Problem
 from loopdyn.formulations.oracle import solve_dense
 from loopdyn.loops.free_bodies import free_state, free_system, joint_loads
@@ -100,7 +100,7 @@ def reconnect(system: System, state: State, other: System) -> Change:
     allowed = OPEN
     if state.tolerated is not None and other.tolerated is None:
         angle, length = state.tolerated.angle, state.tolerated.length
-        pose = assemble(other, near=pose, limits=False, tolerance=(angle, length))
+        pose = assembled(other, near=pose, limits=False, tolerance=(angle, length))
         pose, other = replace(pose, v=np.zeros(other.nv)), other.for_state(pose)
         allowed = max(OPEN, angle, length / other.size)
     gap = _misfit(other, pose, motion)

@@ -8,6 +8,7 @@ K = -N^T d(f + J^T lam)/dq N, to first order exact also off the manifold.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,9 +22,9 @@ from loopdyn.errors import ConvergenceError, LoopdynError
 from loopdyn.loops.continuation import PREDICTED, close
 from loopdyn.loops.projection import project
 from loopdyn.loops.rank import decide, scaled
-from loopdyn.results.equilibrium import Equilibrium, stiffness_unit
-from loopdyn.results.units import load_units
-from loopdyn.run.locking import coordinate
+from loopdyn.results.equilibrium import Equilibrium
+from loopdyn.results.units import dimensions, shown
+from loopdyn.system.labels import FORCE_OF
 from loopdyn.system.system import State, System, TableUse
 from loopdyn.thresholds import DEPENDENT, SAME_POSE
 from loopdyn.tree import power
@@ -37,6 +38,7 @@ from loopdyn.tree.functions import (
     open_tree_inverse_dynamics,
     terms,
 )
+from loopdyn.tree.joint_readings import coordinate
 from loopdyn.tree.tables import check_tables, table_variable
 
 Array = NDArray[np.float64]
@@ -65,7 +67,7 @@ class Statics:
         self.t = start.t
         self.units, self.rows = system.speed_units, system.row_units
         self.still = np.zeros(system.nv)
-        self.levers = np.array([1.0 if u == "N m" else system.size for u in load_units(system)])
+        self.levers = np.array([1.0 if d == "torque" else system.size for d in dimensions(system, "load")])
         self._require_static(start)
         rank = decide(system, State(start.t, start.q, self.still))
         self.poses.count, self.freedoms = rank.count, system.nv - rank.count
@@ -237,11 +239,12 @@ class Statics:
 
     def pushed(self, q: Array, x: Array, label: str) -> str:
         """Forces along a motion x in which a coordinate moves by one, in words."""
-        unit = stiffness_unit(self.system, label).partition("/")[0]
-        total = float(self.force(q) @ (x / self.units))
+        dimension, units = FORCE_OF[self.system.labels.speeds[label].dimension], self.system.units
+        unit, one = units.symbol(dimension), units.factor(dimension)
+        total = float(self.force(q) @ (x / self.units)) / one
         shares = self.shares(q, x)
         least = SHOWN * max((abs(w) for _, w in shares), default=0.0)
-        names = ", ".join(f"{name} {w:.4g}" for name, w in shares if abs(w) > least)
+        names = ", ".join(f"{name} {w / one:.4g}" for name, w in shares if abs(w) > least)
         return f"as a load on {label} by {total:.4g} {unit} ({names})"
 
     def shares(self, q: Array, x: Array) -> list[tuple[str, float]]:
@@ -294,10 +297,11 @@ class Statics:
                 notes.append(f"outside the limits of {label}, which do not act here")
         if system.tolerated is not None:
             notes.append(said_open(largest_open([(system, self.state(q))])))
-        loads = dict(zip(system.forces, self.loads(q).tolist(), strict=True))
+        declared = shown(system, self.loads(q), dimensions(system, "load"))
+        loads = dict(zip(system.forces, declared.tolist(), strict=True))
+        state = replace(self.state(q), system=system)
         return Equilibrium(
-            system, self.state(q), stability, labels, inverse.T @ K @ inverse, values, conservative, loads,
-            "; ".join(notes),
+            system, state, stability, labels, inverse.T @ K @ inverse, values, conservative, loads, "; ".join(notes),
         )  # fmt: skip
 
     def _chosen(self, q: Array, N: Array, wanted: Sequence[str]) -> tuple[tuple[str, ...], Array]:

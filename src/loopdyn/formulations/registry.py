@@ -109,28 +109,10 @@ def prepare_at(system: System, method: Formulation, state: State, rank: Rank) ->
     return solver
 
 
-def accelerations(
+def accelerations_at(
     system: System, state: State, formulation: str | Formulation = DEFAULT, full: bool = False
 ) -> Array | Solution:
-    """Accelerations at a closed state.
-
-    Parameters
-    ----------
-    system : System
-    state : State
-    formulation : str or Formulation
-    full : bool
-        Return the whole :class:`Solution`, with multipliers and diagnostics.
-
-    Examples
-    --------
-    >>> import loopdyn as ld
-    >>> system = ld.library.four_bar().compile()
-    >>> state = ld.assemble(system, q={"A": 0.3}, v={"A": 2.0})
-    >>> a = ld.accelerations(system, state)
-    >>> bool(abs(a - ld.accelerations(system, state, "oracle")).max() < 1e-9)
-    True
-    """
+    """Accelerations at a closed state; `full`: the whole :class:`Solution`. See :func:`loopdyn.accelerations`."""
     check_tables(system, [state])
     if state.tolerated is not None:
         system = system.for_state(state)

@@ -19,6 +19,7 @@ from loopdyn.errors import LoopdynError
 from loopdyn.files import write
 from loopdyn.io.yaml import load
 from loopdyn.results.run import Run, Statistics, Trajectory
+from loopdyn.results.units import dimensions, factors
 from loopdyn.run.events import Event
 from loopdyn.run.locking import impulse_as_data, impulse_of, phase_of
 from loopdyn.run.singular_passage import passage_of
@@ -155,14 +156,14 @@ def _understood(path: str | os.PathLike[str]) -> Iterator[None]:
 
 def _check(data: Any, attributes: dict[str, Any]) -> None:
     """Raise if variables have other shapes or types, or attributes are unknown."""
-    for name, (dimensions, kinds) in VARIABLES.items():
-        if data[name].dims != dimensions or data[name].dtype.kind not in kinds:
+    for name, (dims, kinds) in VARIABLES.items():
+        if data[name].dims != dims or data[name].dtype.kind not in kinds:
             raise ValueError(f"'{name}' is {data[name].dtype} over {data[name].dims}")
     t, q = data["time"].values, data["q"].values
     if not (np.isfinite(t).all() and np.isfinite(q).all()) or np.any(np.diff(t) <= 0.0):
         raise ValueError("times or coordinates are not ascending, finite numbers")
-    if "event_kinds" not in attributes:
-        raise ValueError("its events have no kind: an earlier version saved it")
+    if "event_kinds" not in attributes or "speed_units" not in data:
+        raise ValueError("events without kinds, or numbers without units: an earlier version saved it")
     counts = {len(json.loads(attributes[name])) for name in ("event_names", "event_kinds")}
     if data.sizes["number"] != 2 or counts != {data.sizes["event"]}:
         raise ValueError("events are not complete")
@@ -188,13 +189,13 @@ def _run(data: Any, attributes: dict[str, Any], system: System) -> Run:
     names, kinds, impulses, phases, passages = (json.loads(attributes.pop(x)) for x in lists)
     statistics = Statistics(**json.loads(attributes.pop("statistics")))
     work = data["work"].values if "work" in data else np.zeros((data.sizes["time"], 0))
-    t, q, v, a = (data[name].values for name in ("time", "q", "v", "a"))
+    t, (q, v, a) = data["time"].values, (_si(system, data[name]) for name in ("q", "v", "a"))
     path = Trajectory(t, q, v, a, work, data["steps"].values)
     jumps, events = data["jumps"].values, []
     for k, name in enumerate(names):
         at, loss = (float(x) for x in data["event_numbers"].values[k])
         before, after = (
-            State(at, data[f"event_{which}_q"].values[k], data[f"event_{which}_v"].values[k])
+            State(at, data[f"event_{which}_q"].values[k], data[f"event_{which}_v"].values[k], system=system)
             for which in ("state", "after")
         )
         events.append(Event(at, name, before, after, loss, impulse_of(impulses[k]), kind=kinds[k]))
@@ -220,5 +221,11 @@ def _run(data: Any, attributes: dict[str, Any], system: System) -> Run:
     )
     # saved results are not computed again
     run.__dict__["data"] = dataset(dict(kept.data_vars), dict(kept.coords), attributes)
-    run.__dict__["wrench"] = (kept["wrench"].values, kept["unique"].values, kept["constraint_load"].values)
+    others = kept["constraint_load"].values * factors(system, run._other_rows.values())
+    run.__dict__["wrench"] = (_si(system, kept["wrench"]), kept["unique"].values, others)
     return run
+
+
+def _si(system: System, found: Any) -> Any:
+    """Values of a variable in SI units: its columns are coordinates, speeds or components of reactions."""
+    return found.values * factors(system, dimensions(system, found.dims[-1]))

@@ -13,7 +13,7 @@ were cut, nor on how the accelerations were computed.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -24,13 +24,15 @@ from scipy import sparse
 from loopdyn.engine import records as rec
 from loopdyn.errors import ModelError, Problem
 from loopdyn.joints.base import COMPONENTS
-from loopdyn.joints.dispatch import wrenches
 from loopdyn.loops.least_norm import smallest_solution
 from loopdyn.loops.reactions_along import States, checked_length, reactions_along
 from loopdyn.loops.reactions_balance import LOST, Balance, balance_of, least_part
-from loopdyn.quantities.wording import nearest
+from loopdyn.quantities.units import Units
+from loopdyn.quantities.wording import unknown
+from loopdyn.system.labels import COMPONENT_DIMENSIONS, FORCE_OF
 from loopdyn.system.system import JointData, State, System
 from loopdyn.tree.functions import Motion, body_motion, open_tree_body_jacobian
+from loopdyn.tree.joint_readings import ends, joint_rate
 
 if TYPE_CHECKING:
     import xarray
@@ -48,7 +50,7 @@ class Reactions:
     ----------
     joints : tuple of str
     wrench : (n, 6) array
-        Columns mx, my, mz in N m and fx, fy, fz in N. Loads of motors, springs and friction are not in it.
+        Columns mx, my, mz in N*m and fx, fy, fz in N, SI. Loads of motors, springs and friction are not in it.
     unique : (n, 6) array of bool
         False for statically indeterminate components; their values are those of the stated distribution.
     norm : str
@@ -56,8 +58,11 @@ class Reactions:
     residual : float
         Largest unbalanced load on a body in N or N m; it checks the accelerations.
     multipliers : mapping
-        Loads of constraints and drivers, N or N m, by the label of the row: the name of the element if it has one
-        row, otherwise "name.row".
+        Loads of constraints and drivers, in declared units, by the label of the row: the name of the element if it has
+        one row, otherwise "name.row".
+    units : Units
+        Declared units of labelled numbers: ``found["A"]``, :meth:`dataset`, the printed table. Impulses are these times
+        s.
     """
 
     joints: tuple[str, ...]
@@ -66,12 +71,19 @@ class Reactions:
     norm: str
     residual: float
     multipliers: Mapping[str, float]
+    units: Units = field(default_factory=Units)
+
+    @property
+    def declared(self) -> Array:
+        """Wrenches (n, 6) in declared units."""
+        result: Array = self.wrench / np.array([self.units.factor(d) for d in COMPONENT_DIMENSIONS])
+        return result
 
     def __getitem__(self, joint: str) -> dict[str, float]:
-        """Components of one joint by name."""
+        """Components of one joint by name, in declared units."""
         if joint not in self.joints:
-            raise ModelError([Problem("reactions", f"there is no joint '{joint}'", nearest(joint, self.joints))])
-        return dict(zip(COMPONENTS, self.wrench[self.joints.index(joint)].tolist(), strict=True))
+            raise unknown("reactions", "joint", [joint], self.joints)
+        return dict(zip(COMPONENTS, self.declared[self.joints.index(joint)].tolist(), strict=True))
 
     def dataset(self) -> xarray.Dataset:
         """Labelled data."""
@@ -79,16 +91,18 @@ class Reactions:
 
         dims = ("joint", "component")
         data = {
-            "wrench": (dims, self.wrench, {"units": "N m, N", "norm": self.norm}),
+            "wrench": (dims, self.declared, {"units": "component_units", "norm": self.norm}),
             "unique": (dims, self.unique),
         }
-        return dataset(data, {"joint": list(self.joints), "component": list(COMPONENTS)})
+        units = np.array([self.units.symbol(d) for d in COMPONENT_DIMENSIONS])
+        named = {"joint": list(self.joints), "component": list(COMPONENTS), "component_units": ("component", units)}
+        return dataset(data, named)
 
     def __str__(self) -> str:
         width = max(len(j) for j in self.joints) if self.joints else 5
         lines = [f"{'joint':<{width}} " + "".join(f"{c:>12}" for c in COMPONENTS)]
         rounding = 1e-12 * np.abs(self.wrench).max(initial=0.0)
-        shown = np.where(np.abs(self.wrench) > rounding, self.wrench, 0.0)
+        shown = np.where(np.abs(self.wrench) > rounding, self.declared, 0.0)
         for name, values, known in zip(self.joints, shown, self.unique, strict=True):
             cells = "".join(f"{v:>11.5g}{' ' if u else '?'}" for v, u in zip(values, known, strict=True))
             lines.append(f"{name:<{width}} {cells}")
@@ -99,16 +113,12 @@ class Reactions:
 
 def freedom_rate(system: System, state: State, motion: Motion, j: JointData, k: int) -> tuple[Array, float]:
     """Gradient (nv,) of coordinate k of a joint, which may be cut, by the speeds, and its rate at a state."""
-    F, M, _, xM = j.frames(motion.position, motion.rotation)
-    torque, force = np.split(wrenches(j.spec, F, M, j.par)[k], 2)
-    row, rate = np.zeros(system.nv), 0.0
-    for body, sign in ((j.child, 1.0), (j.parent, -1.0)):
-        moment = torque + np.cross(xM - motion.position[body], force)
-        rate += sign * float(moment @ motion.angular_velocity[body] + force @ motion.velocity[body])
+    row = np.zeros(system.nv)
+    for body, sign, moment, force in ends(motion, j, k):
         if body >= system.n_bases:
             J = open_tree_body_jacobian(system, state, system.bodies[body])
             row += sign * (moment @ J[:3] + force @ J[3:])
-    return row, rate
+    return row, joint_rate(motion, j, k)
 
 
 def reactions(
@@ -136,7 +146,7 @@ def reactions(
         Compliances of joints, one number or six (mx, my, mz, fx, fy, fz) each: the elastic energy is minimised.
         Joints that are not named keep the weights above.
     loads : mapping, optional
-        Further loads on joint speeds, N m or N by label: those of motors that are not in the model.
+        Further loads on joint speeds by label, SI: those of motors that are not in the model.
 
     Returns
     -------
@@ -156,12 +166,19 @@ def reactions(
     found = reactions_along(system.for_state(state), one, loads, length, compliance)
     named = dict(zip(found.rows, found.multipliers[0].tolist(), strict=True))
     norm = _norm(checked_length(system, length), compliance)
-    return Reactions(found.joints, found.wrench[0], found.unique[0], norm, float(found.residual[0]), named)
+    residual, others = float(found.residual[0]), _loads(system, named)
+    return Reactions(found.joints, found.wrench[0], found.unique[0], norm, residual, others, system.units)
 
 
 def _norm(length: float, compliance: Mapping[str, ArrayLike] | None = None) -> str:
     """Description of the norm that is minimised."""
     return f"least sum of force^2 + (moment/{length:.3g} m)^2" if compliance is None else "least elastic energy"
+
+
+def _loads(system: System, named: Mapping[str, float]) -> dict[str, float]:
+    """Loads of constraint rows by label, in declared units."""
+    of = dict(zip(system.constraint_rows, system.row_dimensions, strict=True))
+    return {row: x / system.units.factor(FORCE_OF[of[row]]) for row, x in named.items()}
 
 
 def _accelerations(system: System, a: ArrayLike) -> Array:
@@ -197,7 +214,8 @@ def distribute(
         about[:, :3] += np.cross(arm, about[:, 3:])
         found = of_system.distribute(state, about, size, compliance)
         named = dict(zip(of_system.others, found.others.tolist(), strict=True))
-        return Reactions(of_system.names, found.wrench, found.unique, _norm(size, compliance), found.residual, named)
+        norm, others = _norm(size, compliance), _loads(system, named)
+        return Reactions(of_system.names, found.wrench, found.unique, norm, found.residual, others, system.units)
 
 
 def impulses(system: System, path: Sequence[State], through: Sequence[State] = ()) -> Reactions:
@@ -254,4 +272,4 @@ def _impulses(of_system: Balance, path: Sequence[State], through: Sequence[State
         unique = unique & of_system.unique_near_singular(pose)
     norm = _norm(system.size)
     named = dict(zip(of_system.others, others.tolist(), strict=True))
-    return Reactions(of_system.names, wrench, unique, norm, residual, named)
+    return Reactions(of_system.names, wrench, unique, norm, residual, _loads(system, named), system.units)

@@ -47,17 +47,10 @@ class RunLike(Protocol):
 
     @property
     def data(self) -> Any:
-        """xarray.Dataset: q, v, a, wrench, energies and residuals over time."""
+        """xarray.Dataset: q, v, a, wrench, energies and residuals over time, in declared units."""
 
-    def poses(self) -> Any:
-        """Positions (time, body, 3) and rotations (time, body, 3, 3) of the frames of `system.bodies`."""
-
-
-def poses_of(run: RunLike) -> tuple[Array, Array]:
-    """Positions and rotations of all bodies as plain arrays; `run.poses()` may have them labelled."""
-    found = run.poses()
-    position, rotation = found if isinstance(found, tuple) else (found["position"], found["rotation"])
-    return np.asarray(position, float), np.asarray(rotation, float)
+    def poses(self) -> tuple[Array, Array]:
+        """Positions (time, body, 3) in m and rotations (time, body, 3, 3) of the frames of `system.bodies`."""
 
 
 def determined(data: Any) -> Any:
@@ -373,11 +366,6 @@ def _hull(points: Array) -> Array:
 
 
 # ------------------------------------------------------------------------------------------- quantities
-
-
-def speed_units(system: System) -> list[str]:
-    """Unit of each speed."""
-    return [f"{system.labels.speeds[label].unit}/s" for label in system.speeds]
 
 
 def world_frames(poses: tuple[Array, Array], joint: JointData, end: str) -> tuple[Array, Array]:

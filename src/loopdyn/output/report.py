@@ -26,7 +26,6 @@ from loopdyn.model.mechanism import Mechanism
 from loopdyn.quantities.wording import nearest
 from loopdyn.results.drive import Drive
 from loopdyn.results.run import Run
-from loopdyn.results.units import coordinate_units
 from loopdyn.run.simulate import simulate
 from loopdyn.studies.variants import Variants
 from loopdyn.system.system import State, System
@@ -224,14 +223,14 @@ def driven(system: System, state: State, label: str, over: tuple[float, float] |
         m.drivers = {name: d for name, d in m.drivers.items() if d.joint != label}
         system = m.compile()
     if over is None:
-        if label in system.coordinates and coordinate_units(system)[system.coordinates.index(label)] != "rad":
+        if label in system.labels.coordinates and system.labels.coordinates[label].dimension != "angle":
             raise LoopdynError(f"'{label}' is not an angle and has no full turn. Give its range.")
         degree = m.units.factor("angle")
         start = float(state.q[system.coordinates.index(label)]) / degree if label in system.coordinates else 0.0
         over = (start, start + 2.0 * np.pi / degree)
     left = state.tolerated  # rows of a system without the driver may have other names
     near = None if left is None else assemble(system, tolerance=(left.angle, left.length))
-    return drive(system, label, over, units="model", near=near)
+    return drive(system, label, over, near=near)
 
 
 def _run(page: _Page, run: Run) -> None:

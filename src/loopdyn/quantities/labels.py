@@ -10,15 +10,7 @@ import numpy as np
 import xarray as xr
 from xarray.indexes import PandasIndex
 
-from loopdyn.errors import LoopdynError
-from loopdyn.quantities.wording import nearest
-
-
-class UnknownLabelError(LoopdynError, KeyError):
-    """There is no such label; also a KeyError, as xarray expects."""
-
-    def __str__(self) -> str:
-        return str(self.args[0])
+from loopdyn.quantities.wording import unknown
 
 
 class LabelIndex(PandasIndex):
@@ -31,9 +23,8 @@ class LabelIndex(PandasIndex):
         except KeyError:
             known = [str(name) for name in self.index]
             ((dim, wanted),) = labels.items()
-            unknown = [str(name) for name in np.atleast_1d(np.asarray(wanted)).tolist() if str(name) not in known]
-            name = unknown[0] if unknown else str(wanted)
-            raise UnknownLabelError(f"there is no {dim} '{name}'. {nearest(name, known)}") from None
+            wrong = [str(name) for name in np.atleast_1d(np.asarray(wanted)).tolist() if str(name) not in known]
+            raise unknown("", str(dim), wrong[:1] or [str(wanted)], known) from None
 
 
 class Dataset(xr.Dataset):  # type: ignore[no-untyped-call]
@@ -46,9 +37,8 @@ class Dataset(xr.Dataset):  # type: ignore[no-untyped-call]
             return super().__getitem__(key)
         except KeyError:
             known = [str(name) for name in self.variables]
-            unknown = [name for name in (key if isinstance(key, list) else [key]) if str(name) not in known]
-            name = str(unknown[0] if unknown else key)
-            raise UnknownLabelError(f"there is no variable '{name}'. {nearest(name, known)}") from None
+            wrong = [str(name) for name in (key if isinstance(key, list) else [key]) if str(name) not in known]
+            raise unknown("", "variable", wrong[:1] or [str(key)], known) from None
 
 
 def dataset(
@@ -61,7 +51,7 @@ def dataset(
     >>> found = dataset({"load": ("joint", [1.0, 2.0])}, {"joint": ["crank", "rocker"]})
     >>> found["load"].sel(joint="crnk")
     Traceback (most recent call last):
-    loopdyn.quantities.labels.UnknownLabelError: there is no joint 'crnk'. Did you mean 'crank'?
+    loopdyn.errors.UnknownLabelError: there is no joint 'crnk'. Did you mean 'crank'?
     """
     return Dataset(data, xr.Coordinates(*_indexed(coords)), attributes)
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
-from loopdyn.errors import Path, Problem
+from loopdyn.errors import Path, Problem, UnknownLabelError
 
 # Features that loopdyn does not have, by their usual names: reported where a user asks for them.
 NOT_OFFERED = {
@@ -38,6 +38,18 @@ def element_of(label: str) -> str:
     ('C', 'A')
     """
     return label.partition(".")[0]
+
+
+def unknown(element: str, kind: str, names: Iterable[str], known: Iterable[str]) -> UnknownLabelError:
+    """Error for names that nothing has, each with the nearest known one; `element`: who asked for them.
+
+    Examples
+    --------
+    >>> print(unknown("assemble", "coordinate", ["crnk"], ["crank", "rocker"]))
+    assemble: there is no coordinate 'crnk'. Did you mean 'crank'?
+    """
+    listed = list(known)
+    return UnknownLabelError(Problem(element, f"there is no {kind} '{n}'", nearest(n, listed)) for n in names)
 
 
 def short(text: str, most: int = 60) -> str:

@@ -15,7 +15,7 @@ from loopdyn.errors import LoopdynError, ModelError, Problem
 from loopdyn.model.inertia import Point
 from loopdyn.model.mechanism import Body
 from loopdyn.quantities.wording import nearest
-from loopdyn.results.bearings import ROUNDING, Bearings, over_time
+from loopdyn.results.bearings import ROUNDING, Bearings, rms
 from loopdyn.system.builder import build
 from loopdyn.system.system import System
 
@@ -37,9 +37,9 @@ class Counterweight:
     run : Run
     body : str
     mass : float
-        kg.
+        In the declared unit.
     at : (3,)
-        World coordinates in m at the reference pose.
+        World coordinates at the reference pose, in the declared unit.
     motors : list of labels or None
         Motors that produce the motion; None: those and the drivers of the model, if they are not redundant.
     """
@@ -57,30 +57,30 @@ class Counterweight:
             message = text or f"there is no body '{self.body}'"
             raise ModelError([Problem(f"counterweight on '{self.body}'", message, nearest(self.body, moving))])
         if len(self.at) != 3 or not np.isfinite([self.mass, *self.at]).all():
-            raise LoopdynError(f"counterweight on '{self.body}': give a mass in kg and a point of three numbers in m.")
+            raise LoopdynError(f"counterweight on '{self.body}': give a mass and a point of three numbers.")
 
     @cached_property
     def system(self) -> System:
         """Mechanism with the mass."""
         old = self.run.system
         m = old.mechanism.model_copy(deep=True)
-        body, units = m.bodies[self.body], m.units
+        body, length = m.bodies[self.body], old.units.factor("length")
         at = np.array(self.at)
         if body.axes == "body":
             x, R = old.reference_poses[old.bodies.index(self.body)]
-            at = R.T @ (at - x)
-        point = Point(mass=self.mass / units.factor("mass"), at=tuple((at / units.factor("length")).tolist()))
+            at = R.T @ (at - x / length)
+        point = Point(mass=self.mass, at=tuple(at.tolist()))
         m.bodies[self.body] = Body.model_copy(body, update={"points": (*body.points, point)})
         return build(m, cuts=list(old.topology.cuts))
 
     @property
     def before(self) -> Array:
-        """Shaking force and moment (n, 6) without the mass, as :attr:`Run.shaking`."""
+        """Shaking force and moment (n, 6) without the mass, SI, as :attr:`Run.shaking`."""
         return self.run.shaking
 
     @cached_property
     def after(self) -> Array:
-        """Shaking force and moment (n, 6) with the mass."""
+        """Shaking force and moment (n, 6) with the mass, SI."""
         return replace(self.run, system=self.system, phases=()).shaking
 
     @cached_property
@@ -116,25 +116,27 @@ class Counterweight:
         rows: dict[str, tuple[str, float, float, float, float]] = {}
         t = self.run.path.t
 
-        def add(name: str, unit: str, one: Array, other: Array) -> None:
+        units = self.system.units
+
+        def add(name: str, dimension: str, one: Array, other: Array) -> None:
             known = np.isfinite(one) & np.isfinite(other)
-            a, b, at = one[known], other[known], t[known]
+            a, b, at = (*(x[known] / units.factor(dimension) for x in (one, other)), t[known])
             if len(a):
-                rms = [over_time(x * x, at) ** 0.5 for x in (a, b)]
-                rows[name] = (unit, float(np.abs(a).max()), float(np.abs(b).max()), *rms)
+                both = [rms(x, at) for x in (a, b)]
+                rows[name] = (units.symbol(dimension), float(np.abs(a).max()), float(np.abs(b).max()), *both)
 
         moving = [self._moving(s, force) for s, force in ((self.run.system, self.before), (self.system, self.after))]
-        add("shaking force without weight", "N", *(np.linalg.norm(x, axis=1) for x in moving))
+        add("shaking force without weight", "force", *(np.linalg.norm(x, axis=1) for x in moving))
         turning = [np.linalg.norm(x[:, 3:], axis=1) for x in (self.before, self.after)]
-        add("shaking moment about the origin", "N m", *turning)
+        add("shaking moment about the origin", "torque", *turning)
         one, other = self.loads
-        for k, (motor, unit) in enumerate(zip(one.motors, one.units, strict=True)):
+        for k, (motor, unit) in enumerate(zip(one.motors, one.dimensions, strict=True)):
             add(f"motor {motor}", unit, one.load[:, k], other.load[:, k])
         both = self.bearings()
         largest = max(float(np.nanmax(np.abs(x.wrench), initial=0.0)) for x in both)
         for joint in both[0].joints:
-            after = both[1].parts(joint)
-            for name, (unit, values, known) in both[0].parts(joint).items():
+            after = both[1].si(joint)
+            for name, (unit, values, known) in both[0].si(joint).items():
                 new = after[name][1]
                 if max(np.nanmax(values, initial=0.0), np.nanmax(new, initial=0.0)) > ROUNDING * largest:
                     add(f"{joint} {name}" + ("" if known else " ?"), unit, values, new)
@@ -148,8 +150,10 @@ class Counterweight:
         return np.asarray(shaking[:, :3] - weight, float)
 
     def __str__(self) -> str:
+        units = self.system.units
         place = ", ".join(f"{x:g}" for x in self.at)
-        lines = [f"{self.mass:g} kg on {self.body} at ({place}) m; the motion is assumed unchanged"]
+        what = f"{self.mass:g} {units.mass} on {self.body} at ({place}) {units.length}"
+        lines = [f"{what}; the motion is assumed unchanged"]
         table = self.table()
         width = max(len(str(name)) for name in table.index) + 2
         lines.append(f"{'':<{width}}{'peak':>12}{'with it':>12}{'RMS':>12}{'with it':>12}  unit")

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from loopdyn.errors import LoopdynError, ModelError, Problem
+from loopdyn.errors import LoopdynError
 from loopdyn.joints.base import COMPONENTS
-from loopdyn.quantities.wording import nearest
+from loopdyn.quantities.wording import unknown
+from loopdyn.system.labels import COMPONENT_DIMENSIONS
 from loopdyn.system.system import State, System
 from loopdyn.tree.functions import body_motion
 
@@ -42,7 +43,7 @@ class Bearings:
     t : (n,) array
     joints : tuple of str
     wrench : (n, joints, 6) array
-        Moment and force on the child at M, in axes of F. NaN where forces are unbounded.
+        Moment and force on the child at M, in axes of F, SI. NaN where forces are unbounded.
     unique : (joints, 6) array of bool
         False for statically indeterminate components.
     axes : (n, joints, 3, 3, 3) array
@@ -72,11 +73,11 @@ class Bearings:
     def index(self, joint: str) -> int:
         """Index of a joint."""
         if joint not in self.joints:
-            raise ModelError([Problem("bearing", f"there is no joint '{joint}'", nearest(joint, self.joints))])
+            raise unknown("bearing", "joint", [joint], self.joints)
         return self.joints.index(joint)
 
     def load(self, joint: str, axes: str = "world") -> tuple[Array, Array, Marks]:
-        """Force (n, 3) in N, moment (n, 3) in N m, and which of fx, fy, fz, mx, my, mz are determinate.
+        """Force and moment (n, 3) in declared units, and which of fx, fy, fz, mx, my, mz are determinate.
 
         Parameters
         ----------
@@ -91,7 +92,8 @@ class Bearings:
         force, moment = (np.einsum("tij,tj->ti", R, self.wrench[:, n, part]) for part in (slice(3, 6), slice(0, 3)))
         mixed = np.abs(R).max(axis=0, initial=0.0) > MIXED  # (3, 3): which components of F enter
         known = [not np.any(mixed[i] & ~self.unique[n, part]) for part in (slice(3, 6), slice(0, 3)) for i in range(3)]
-        return force, moment, np.array(known)
+        units = self.system.units
+        return force / units.factor("force"), moment / units.factor("torque"), np.array(known)
 
     @cached_property
     def data(self) -> xarray.Dataset:
@@ -107,8 +109,8 @@ class Bearings:
         dims = ("time", "joint", "axes", "xyz")
         return dataset(
             {
-                "force": (dims, force, {"units": "N", "on": "child at M"}),
-                "moment": (dims, moment, {"units": "N m", "on": "child at M"}),
+                "force": (dims, force, {"units": self.system.units.force, "on": "child at M"}),
+                "moment": (dims, moment, {"units": self.system.units.torque, "on": "child at M"}),
                 "force_determined": (dims[1:], known[..., :3]),
                 "moment_determined": (dims[1:], known[..., 3:]),
             },
@@ -121,12 +123,17 @@ class Bearings:
         )
 
     def parts(self, joint: str) -> dict[str, tuple[str, Array, bool]]:
-        """Loads that a bearing is selected by: unit, values (n,) and whether they are determinate, by name.
+        """Loads that a bearing is selected by: declared unit, values (n,), whether they are determinate, by name.
 
         Radial and axial force and tilting and axial moment for bearings with an axis, guiding force of a slide, normal
         force of a plane, force and moment for others; single components in axes of F if only some of them are
         determinate.
         """
+        units = self.system.units
+        return {name: (units.symbol(d), x / units.factor(d), known) for name, (d, x, known) in self.si(joint).items()}
+
+    def si(self, joint: str) -> dict[str, tuple[str, Array, bool]]:
+        """Loads of :meth:`parts` in SI units, with "force" or "torque" in place of a unit."""
         n = self.index(joint)
         w, known = self.wrench[:, n], self.unique[n]
         found = {}
@@ -134,12 +141,12 @@ class Bearings:
             alike = len(set(known[list(group)].tolist())) == 1
             # a sum with indeterminate components is useless: the components are given instead
             for label, columns in {name: group}.items() if alike else [(COMPONENTS[k], (k,)) for k in group]:
-                unit = "N" if columns[0] > 2 else "N m"
-                found[label] = unit, np.linalg.norm(w[:, columns], axis=1), bool(known[list(columns)].all())
+                values, dimension = np.linalg.norm(w[:, columns], axis=1), COMPONENT_DIMENSIONS[columns[0]]
+                found[label] = dimension, values, bool(known[list(columns)].all())
         return found
 
     def table(self) -> pandas.DataFrame:
-        """Peak with its time, mean and RMS over time of each part of each bearing's load, N and N m.
+        """Peak with its time, mean and RMS over time of each part of each bearing's load, in declared units.
 
         Parts that are zero throughout are left out; indeterminate ones have a question mark and the values of the
         stated distribution. Times of unbounded forces are excluded.
@@ -147,16 +154,18 @@ class Bearings:
         import pandas as pd
 
         rows: dict[str, tuple[Any, ...]] = {}
+        units = self.system.units
         size = float(np.nanmax(np.abs(self.wrench), initial=0.0)) if self.wrench.size else 0.0
         for joint in self.joints:
-            for name, (unit, every, known) in self.parts(joint).items():
+            for name, (dimension, every, known) in self.si(joint).items():
                 bounded = np.isfinite(every)
                 values, t = every[bounded], self.t[bounded]
                 if not len(values) or (known and values.max() <= ROUNDING * size):
                     continue
+                unit, values = units.symbol(dimension), values / units.factor(dimension)
                 k = int(np.argmax(values))
                 label = f"{joint} {name}" + ("" if known else " ?")
-                rows[label] = (unit, values[k], t[k], over_time(values, t), rms(values, t), known)
+                rows[label] = (unit, values[k], t[k], float(over_time(values, t)), rms(values, t), known)
         heads = ["unit", "peak", "t_peak", "mean", "rms", "determined"]
         return pd.DataFrame.from_dict(rows, orient="index", columns=heads)
 
@@ -183,11 +192,11 @@ class Bearings:
 ROUNDING = 1e-10
 
 
-def over_time(values: Array, t: Array) -> float:
-    """Mean over time by the trapezoidal rule; mean of the values if all times are equal."""
-    if len(t) < 2 or t[-1] <= t[0]:
-        return float(np.mean(values))
-    return float(np.trapezoid(values, t) / (t[-1] - t[0]))
+def over_time(values: Array, t: Array) -> Any:
+    """Mean over time by the trapezoidal rule, of each column; mean of the values if times do not ascend."""
+    if len(t) < 2 or np.any(np.diff(t) < 0.0) or t[-1] <= t[0]:
+        return np.mean(values, axis=0)
+    return np.trapezoid(values, t, axis=0) / (t[-1] - t[0])
 
 
 def rms(values: Array, t: Array) -> float:

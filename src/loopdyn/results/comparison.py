@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +11,9 @@ from numpy.typing import NDArray
 from loopdyn.errors import LoopdynError
 from loopdyn.joints.base import COMPONENTS
 from loopdyn.results.bearings import rms
+from loopdyn.results.units import coordinate_units, dimensions, shown, speed_units
+from loopdyn.system.labels import COMPONENT_DIMENSIONS
+from loopdyn.system.system import System
 from loopdyn.tree.functions import energy as energy_of
 
 if TYPE_CHECKING:
@@ -48,6 +51,7 @@ def compare_runs(runs: Sequence[Run], names: Sequence[str] | None = None) -> xar
     if len(labels) != len(runs) or len(set(labels)) != len(labels):
         raise LoopdynError(f"{len(labels)} different names are needed for {len(runs)} runs.")
     parts = _common(runs)
+    require_same_units([run.system for run in runs])
     return xr.concat(parts, "run", join="outer").assign_coords(run=np.array(labels, str))
 
 
@@ -56,6 +60,7 @@ def differences(run: Run, other: Run) -> pandas.DataFrame:
     import pandas as pd
 
     a, b = _common([run, other])
+    require_same_units([run.system, other.system])
     rows: dict[str, tuple[float, float, float]] = {}
     for name, dim in (("q", "coordinate"), ("v", "speed")):
         there = set(b[dim].values)
@@ -71,10 +76,20 @@ def differences(run: Run, other: Run) -> pandas.DataFrame:
             m, n = run.joints.index(joint), other.joints.index(joint)
             known = run.wrench[1][m] & other.wrench[1][n]
             for k in np.flatnonzero(known):
-                x, y = run.wrench[0][bounded, m, k], other.wrench[0][bounded, n, k]
+                one = run.system.units.factor(COMPONENT_DIMENSIONS[k])
+                x, y = run.wrench[0][bounded, m, k] / one, other.wrench[0][bounded, n, k] / one
                 if np.any(x != 0.0) or np.any(y != 0.0):
                     rows[f"{joint}.{COMPONENTS[k]}"] = _difference(x, y, run.path.t[bounded])
     return pd.DataFrame.from_dict(rows, orient="index", columns=["largest", "time", "rms"])
+
+
+def require_same_units(systems: Sequence[System]) -> None:
+    """Raise if systems declare different units: their numbers cannot be compared."""
+    for system in systems[1:]:
+        if system.units != systems[0].units:
+            raise LoopdynError(
+                f"'{systems[0].name}' and '{system.name}' declare different units. Declare the same in both models."
+            )
 
 
 def _difference(a: Array, b: Array, t: Array) -> tuple[float, float, float]:
@@ -98,12 +113,18 @@ def _common(runs: Sequence[Run]) -> list[xarray.Dataset]:
         states = [r.at(float(t)) for t in times]
         q, v = (np.array([getattr(x, n) for x in states]) for n in ("q", "v"))
         energy = np.array([(e.kinetic, e.gravity) for e in (energy_of(r.system, x) for x in states)])
+        s = r.system
         data = {
-            "q": (("time", "coordinate"), q),
-            "v": (("time", "speed"), v),
+            "q": (("time", "coordinate"), shown(s, q, dimensions(s, "coordinate")), {"units": "coordinate_units"}),
+            "v": (("time", "speed"), shown(s, v, dimensions(s, "speed")), {"units": "speed_units"}),
             "energy_kinetic": ("time", energy[:, 0], {"units": "J"}),
             "energy_gravity": ("time", energy[:, 1], {"units": "J"}),
         }
-        coords = {"coordinate": np.array(r.system.coordinates, str), "speed": np.array(r.system.speeds, str)}
+        coords: dict[str, Any] = {
+            "coordinate": np.array(s.coordinates, str),
+            "coordinate_units": ("coordinate", np.array(coordinate_units(s), str)),
+            "speed": np.array(s.speeds, str),
+            "speed_units": ("speed", np.array(speed_units(s), str)),
+        }
         found.append(dataset(data, {"time": ("time", times, {"units": "s"}), **coords}))
     return found

@@ -11,7 +11,8 @@ import numpy as np
 
 from loopdyn.joints.base import COMPONENTS
 from loopdyn.results.tables import OTHER_SOURCES
-from loopdyn.results.units import coordinate_units, load_units
+from loopdyn.results.units import coordinate_units, dimensions, load_units, shown, speed_units, symbols
+from loopdyn.system.labels import COMPONENT_DIMENSIONS
 
 if TYPE_CHECKING:
     import xarray
@@ -25,11 +26,10 @@ def labelled(run: Run) -> xarray.Dataset:
     from loopdyn.quantities.lazy import computed
 
     s, p = run.system, run.path
-    units = coordinate_units(s)
     data: dict[str, Any] = {
-        "q": (("time", "coordinate"), p.q, {"units": "rad, m or 1 (quaternion)"}),
-        "v": (("time", "speed"), p.v, {"units": "rad/s or m/s"}),
-        "a": (("time", "speed"), p.a, {"units": "rad/s2 or m/s2"}),
+        "q": _recorded(run, p.q, "coordinate", 0),
+        "v": _recorded(run, p.v, "speed", 1),
+        "a": _recorded(run, p.a, "speed", 2),
         **_derived(run),
         "steps": ("time", p.steps),
         "unbounded": ("time", run.unbounded, {"means": "in a singular passage: no forces are given"}),
@@ -42,9 +42,13 @@ def labelled(run: Run) -> xarray.Dataset:
         "component": list(COMPONENTS),
         "row": np.array(list(run._rows), str),
         "constraint": np.array(list(run._other_rows), str),
-        "constraint_units": ("constraint", np.array(list(run._other_rows.values()), str)),
         "xyz": ["x", "y", "z"],
-        "coordinate_units": ("coordinate", units),
+        "coordinate_units": ("coordinate", np.array(coordinate_units(s), str)),
+        "speed_units": ("speed", np.array(speed_units(s), str)),
+        "acceleration_units": ("speed", np.array(speed_units(s, 2), str)),
+        "component_units": ("component", np.array(symbols(s, COMPONENT_DIMENSIONS), str)),
+        "row_units": ("row", np.array(symbols(s, run._rows.values()), str)),
+        "constraint_units": ("constraint", np.array(symbols(s, run._other_rows.values()), str)),
     }
     known = s.measures
     if known:
@@ -79,30 +83,48 @@ def _derived(run: Run) -> dict[str, xarray.Variable]:
         dims, shape = ("time", *(d for d, _ in size)), (n, *(m for _, m in size))
         return computed(dims, compute, shape, lock, attributes)
 
+    s = run.system
     joint, component, row = ("joint", len(run.joints)), ("component", len(COMPONENTS)), ("row", len(run._rows))
     other, xyz = ("constraint", len(run._other_rows)), ("xyz", 3)
-    wrench = over_time(lambda: run.wrench[0], (joint, component), units="N m, N", on="child at M, axes of F")
+    wrench = over_time(
+        lambda: shown(s, run.wrench[0], COMPONENT_DIMENSIONS), (joint, component), units="component_units",
+        on="child at M, axes of F"
+    )  # fmt: skip
     unique = computed(("joint", "component"), lambda: run.wrench[1], (joint[1], component[1]), lock, dtype=bool)
 
-    def residual(level: int, units: str) -> xarray.Variable:
-        return over_time(lambda: run.diagnostics.residual[:, level], (row,), units=units)
+    def residual(level: int) -> xarray.Variable:
+        units = {"units": "row_units", "per": ("1", "s", "s^2")[level]}
+        values = lambda: shown(s, run.diagnostics.residual[:, level], run._rows.values())  # noqa: E731
+        return over_time(values, (row,), **units)
 
     found = {
         "wrench": wrench,
         "unique": unique,
-        "constraint_load": over_time(lambda: run.wrench[2], (other,), units="N or N m"),
+        "constraint_load": over_time(
+            lambda: shown(s, run.wrench[2], run._other_rows.values()), (other,), units="constraint_units"
+        ),
         "energy_kinetic": over_time(lambda: run.diagnostics.energy[:, 0], (), units="J"),
         "energy_potential": over_time(lambda: run.diagnostics.energy[:, 1] + run.elastic_energy, (), units="J"),
         "energy_balance": over_time(lambda: run.energy_balance, (), units="J"),
-        "momentum": over_time(lambda: run.diagnostics.momentum[:, :3], (xyz,), units="kg m/s"),
+        "momentum": over_time(lambda: run.diagnostics.momentum[:, :3], (xyz,), units="kg*m/s"),
         "angular_momentum": over_time(
-            lambda: run.diagnostics.momentum[:, 3:], (xyz,), units="kg m2/s", about="world origin"
+            lambda: run.diagnostics.momentum[:, 3:], (xyz,), units="kg*m^2/s", about="world origin"
         ),
-        "residual_position": residual(0, "rad or m"),
-        "residual_velocity": residual(1, "rad/s or m/s"),
-        "residual_acceleration": residual(2, "rad/s2 or m/s2"),
+        "residual_position": residual(0),
+        "residual_velocity": residual(1),
+        "residual_acceleration": residual(2),
     }
     if sources:
-        found["load"] = over_time(lambda: run.loads[0], (("force", forces),), units="N or N m")
+        loads = dimensions(s, "load")
+        found["load"] = over_time(lambda: shown(s, run.loads[0], loads), (("force", forces),), units="force_units")
         found["power"] = over_time(lambda: run.loads[1], (("source", sources),), units="W")
     return found
+
+
+def _recorded(run: Run, values: Any, dim: str, rate: int) -> xarray.Variable:
+    """Recorded coordinates, speeds or accelerations, in the declared units when they are read."""
+    from loopdyn.quantities.lazy import computed
+
+    units = ("coordinate_units", "speed_units", "acceleration_units")[rate]
+    of = dimensions(run.system, dim)
+    return computed(("time", dim), lambda: shown(run.system, values, of), values.shape, RLock(), {"units": units})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -13,11 +14,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from loopdyn.analysis.contradictions import said_open
 from loopdyn.analysis.transmission_angle import transmission_angles
-from loopdyn.errors import LoopdynError, ModelError, Problem
+from loopdyn.errors import LoopdynError
 from loopdyn.files import write
-from loopdyn.quantities.wording import nearest
+from loopdyn.quantities.wording import unknown
 from loopdyn.results.measures import Measured, along_drive, drive_measure, known_to_drive
-from loopdyn.system.system import State, System, Tolerated, point_on
+from loopdyn.results.path import PathResult, Samples, per
+from loopdyn.system.system import State, System, Tolerated
 from loopdyn.tables import csv_text
 from loopdyn.tree.functions import Motion, body_motion
 
@@ -49,9 +51,9 @@ class DriveEvent:
         redundant constraint that is left open exceeds its tolerance. "left open": others are left open from here on,
         the pose jumps by the tolerance at most. "lost": none of these.
     value : float
-        Parameter there: value of a single input, fraction of the ranges of several, or time. SI.
+        Parameter there: value of a single input, fraction of the ranges of several, or time, s.
     inputs : dict
-        Values of the inputs, SI.
+        Values of the inputs, in declared units.
     label : str
         Coordinate that reverses or is at its limit.
     text : str
@@ -69,8 +71,11 @@ class DriveEvent:
 
 
 @dataclass(frozen=True, eq=False)
-class Drive:
+class Drive(PathResult):
     """Kinematic analysis of a mechanism over its inputs; prints a summary.
+
+    Speeds and accelerations are derivatives by the parameter: ``drive["B.speed"]`` over a range of one input is the
+    kinematic influence coefficient. The dimension of the path is `time` for a motion in time, else `sample`.
 
     Attributes
     ----------
@@ -85,12 +90,13 @@ class Drive:
     events : tuple of DriveEvent
         In the order of the motion.
     data : xarray.Dataset
-        By step: `q` of all coordinates, those of cut joints included; `v` and `a`, their first and second derivatives
-        by the parameter (for a range of one input: per unit of its speed, the kinematic influence coefficients);
-        `ratio` and `ratio2`, first and second derivatives by the inputs; `quality`, the smallest singular value;
-        `regular`. SI units.
-    units : str
-        "SI" or "model": units of text, plots and tables. `data` is always in SI units.
+        `q` of all coordinates, those of cut joints included; `v` and `a`, their first and second derivatives by the
+        parameter; `ratio` and `ratio2`, first and second derivatives by the inputs; `quality`, the smallest singular
+        value; `regular`. In declared units.
+    path : Samples
+        Arrays t, q, v, a of the tree, SI; derivatives are by the parameter.
+    cut : mapping
+        Coordinate and derivatives (n, 3) of cut joints by label, SI.
     tolerated : tuple
         By step, the redundant constraints that are left open within a tolerance, see :func:`loopdyn.assemble`, or None.
     left_open : dict
@@ -104,7 +110,8 @@ class Drive:
     message: str
     events: tuple[DriveEvent, ...] = field(repr=False)
     data: xarray.Dataset = field(repr=False)
-    units: Literal["SI", "model"] = "SI"
+    path: Samples = field(repr=False)
+    cut: Mapping[str, Array] = field(repr=False)
     tolerated: tuple[Tolerated | None, ...] = field(default=(), repr=False)
     left_open: dict[str, float] = field(default_factory=dict, repr=False)
 
@@ -116,16 +123,37 @@ class Drive:
     @property
     def steps(self) -> int:
         """Number of poses."""
-        return int(self.data.sizes["step"])
+        return len(self.path.t)
+
+    @property
+    def samples(self) -> Samples:
+        """Motion, SI; derivatives are by the parameter."""
+        return self.path
+
+    @property
+    def along(self) -> str:  # type: ignore[override]
+        """Dimension of the path: "time", or "sample" for a range."""
+        return "time" if self.parameter == "time" else "sample"
+
+    @property
+    def _cut(self) -> Mapping[str, Array]:  # type: ignore[override]
+        return self.cut
 
     def state(self, k: int) -> State:
         """State of step k, with derivatives by the parameter as speeds."""
         if not -self.steps <= k < self.steps:
             raise LoopdynError(f"the drive has steps 0 to {self.steps - 1}, not {k}.")
-        d = self.data
-        q = d["q"].values[k, : self.system.nq]
-        v = np.array(d["v"].values[k, : self.system.nv])
-        return State(float(d["time"].values[k]), np.array(q), v, tolerated=self.tolerated[k])
+        p = self.path
+        return State(float(p.t[k]), np.array(p.q[k]), np.array(p.v[k]), tolerated=self.tolerated[k], system=self.system)
+
+    def _per(self, dimension: str, rate: int) -> tuple[str, float]:
+        units = self.system.units
+        if self.parameter == "time" or not rate:
+            return units.symbol(dimension, rate), units.factor(dimension)
+        if self.parameter == "share":
+            return units.symbol(dimension), units.factor(dimension)
+        by = self.system.labels.scalars[self.inputs[0]].dimension
+        return per(units.symbol(dimension), units.symbol(by), rate), units.factor(dimension) / units.factor(by) ** rate
 
     # --------------------------------------------------------------------------------------------- quantities
 
@@ -156,17 +184,17 @@ class Drive:
     def _known(self, label: str) -> str:
         labels = [str(x) for x in self.data["speed"].values]
         if label not in labels:
-            raise ModelError([Problem("drive", f"there is no coordinate '{label}'", nearest(label, labels))])
+            raise unknown("drive", "coordinate", [label], labels)
         return label
 
     @cached_property
     def _motions(self) -> list[Motion]:
         """Motion of all bodies at each step; derivatives are by the parameter."""
-        s, d = self.system, self.data
+        s, p = self.system, self.path
         frozen = self.parameter != "time" and bool(s.mechanism.base)  # a moving base is taken at rest
         found = []
         for k in range(self.steps):
-            state, a = self.state(k), d["a"].values[k, : s.nv]
+            state, a = State(float(p.t[k]), p.q[k], p.v[k]), p.a[k]
             now = body_motion(s, state, a)
             if frozen:
                 back = body_motion(s, State(state.t, state.q, -state.v), a)
@@ -187,59 +215,15 @@ class Drive:
     def _measured(self) -> Measured:
         return along_drive(self)
 
-    def __getitem__(self, name: str) -> xarray.DataArray:
-        """Measure of the model by step, in its unit; of positions, or in a motion in time also of speeds."""
+    def _measure(self, name: str) -> xarray.DataArray:
+        """Measure of positions, or in a motion in time also of speeds."""
         return drive_measure(self, name)
-
-    def poses(self) -> tuple[Array, Array]:
-        """Positions (step, body, 3) and rotations (step, body, 3, 3) of the frames of all bodies."""
-        return np.array([m.position for m in self._motions]), np.array([m.rotation for m in self._motions])
-
-    def point(self, body: str, at: ArrayLike) -> xarray.Dataset:
-        """Path of a point of a body (a coupler curve), with its first and second derivatives by the parameter.
-
-        Parameters
-        ----------
-        body : str
-        at : (3,)
-            The point in world coordinates at the reference pose, in m (in the units of the model if the drive is).
-
-        Examples
-        --------
-        >>> import loopdyn as ld
-        >>> turn = ld.drive(ld.library.four_bar().compile(), "A", (0, 6.2, 63))
-        >>> turn.point("coupler", at=(0.5, 0.5, 0))["position"].dims
-        ('step', 'xyz')
-        """
-        from loopdyn.quantities.labels import dataset
-
-        s, given = self.system, np.asarray(at, float)
-        own = point_on(s, body, given * self._scale("length"))
-        row = s.bodies.index(body)
-        parts: dict[str, list[Array]] = {"position": [], "velocity": [], "acceleration": []}
-        for m in self._motions:
-            arm, w = m.rotation[row] @ own, m.angular_velocity[row]
-            parts["position"].append(m.position[row] + arm)
-            parts["velocity"].append(m.velocity[row] + np.cross(w, arm))
-            turning = np.cross(m.angular_acceleration[row], arm) + np.cross(w, np.cross(w, arm))
-            parts["acceleration"].append(m.acceleration[row] + turning)
-        per = self._per()
-        units = {"position": "m", "velocity": f"m{per}", "acceleration": f"m{per}{'²' if per else ''}"}
-        data = {k: (("step", "xyz"), np.array(v), {"units": units[k]}) for k, v in parts.items()}
-        return dataset(data, {**self._coords(), "xyz": ["x", "y", "z"]}, {"body": body, "at": given.tolist()})
-
-    def _per(self) -> str:
-        if self.parameter == "share":
-            return ""
-        if self.parameter == "time":
-            return "/s"
-        return f"/{self.data['coordinate_units'].sel(coordinate=self.inputs[0]).item()}"
 
     def _coords(self) -> dict[str, Any]:
         return {name: self.data.coords[name] for name in ("parameter", "time")}
 
     def transmission_angle(self, output: str, at: str | None = None) -> xarray.DataArray:
-        """Transmission angle at the output link of a planar mechanism, rad, from 0 (dead) to pi/2 (best).
+        """Transmission angle at the output link of a planar mechanism, from 0 (dead) to a right angle (best).
 
         The joint `output`, revolute or prismatic, connects the output link to the ground. A coupler, a body with two
         joints, moves it through their common joint `at`. Without weight, inertia and friction the force between them
@@ -265,33 +249,19 @@ class Drive:
         """
         import xarray as xr
 
-        value = transmission_angles(self.system, self._motions, output, at)
+        units = self.system.units
+        value = np.asarray(transmission_angles(self.system, self._motions, output, at)) / units.factor("angle")
         name = f"transmission angle at {output}"
-        return xr.DataArray(value, dims="step", coords=self._coords(), name=name, attrs={"units": "rad"})
+        return xr.DataArray(value, dims=self.along, coords=self._coords(), name=name, attrs={"units": units.angle})
 
     # -------------------------------------------------------------------------------------- text and tables
 
-    def _scale(self, dimension: str) -> float:
-        """SI value of one display unit."""
-        return self.system.mechanism.units.factor(dimension) if self.units == "model" and dimension else 1.0
-
-    def _dimension(self, label: str) -> str:
-        known = [str(x) for dim in ("coordinate", "speed") for x in self.data[dim].values]
-        if label not in known:
-            raise ModelError([Problem("drive", f"there is no coordinate '{label}'", nearest(label, known))])
-        found = self.system.labels.scalars.get(label)
-        return "" if found is None else found.dimension
-
     def unit(self, label: str) -> str:
-        """Unit in which a coordinate is shown."""
-        dimension = self._dimension(label)
-        shown = self.system.mechanism.units if self.units == "model" else None
-        names = {"angle": shown.angle if shown else "rad", "length": shown.length if shown else "m"}
-        return names.get(dimension, "1")
-
-    def shown(self, label: str, value: float | Array) -> Any:
-        """Value of a coordinate in the unit in which it is shown."""
-        return value / self._scale(self._dimension(label))
+        """Declared unit of a coordinate; 1 for a component of a quaternion."""
+        known = {**self.system.labels.speeds, **self.system.labels.coordinates}
+        if label not in known:
+            raise unknown("drive", "coordinate", [label], known)
+        return self.system.units.symbol(known[label].dimension)
 
     def parameter_label(self) -> str:
         """Name and unit of the parameter, for axes and tables."""
@@ -300,29 +270,26 @@ class Drive:
         return "fraction of range" if self.parameter == "share" else f"{self.inputs[0]} in {self.unit(self.inputs[0])}"
 
     def parameter_values(self) -> Array:
-        """Values of the parameter in the unit in which it is shown."""
-        values = np.asarray(self.data["parameter"].values, float)
-        return np.asarray(self.shown(self.inputs[0], values) if self.parameter == "input" else values)
+        """Values of the parameter, in the declared unit of the input."""
+        return np.asarray(self.data["parameter"].values, float)
+
+    def parameter_si(self) -> Array:
+        """Values of the parameter in s, rad or m, or as fractions of the range."""
+        return self.parameter_values() * (self.system.labels.factor(self.inputs[0]) if self.parameter == "input" else 1.0)
 
     def to_dataframe(self) -> pandas.DataFrame:
-        """Data frame with one row per step, in the display units, which the column names contain."""
+        """Data frame with one row per step, in declared units, which the column names contain."""
         import pandas as pd
 
         d = self.data
         columns: dict[str, Any] = {}
         if self.parameter != "input":
             for k, label in enumerate(self.inputs):
-                columns[f"input {label} [{self.unit(label)}]"] = self.shown(label, d["input_value"].values[:, k])
-        for k, label in enumerate(str(x) for x in d["coordinate"].values):
-            columns[f"{label} [{self.unit(label)}]"] = self.shown(label, d["q"].values[:, k])
-        per = {"time": ("s", 1.0), "share": ("", 1.0)}.get(
-            self.parameter, (self.unit(self.inputs[0]), self.shown(self.inputs[0], 1.0))
-        )
-        for name, power, mark in (("v", 1, "'"), ("a", 2, "''")):
-            for k, label in enumerate(str(x) for x in d["speed"].values):
-                below = f"/{per[0]}{'^2' if power == 2 else ''}" if per[0] else ""
-                unit = self.unit(label) if self._dimension(label) else self.system.labels.speeds[label].unit
-                columns[f"{label}{mark} [{unit}{below}]"] = self.shown(label, d[name].values[:, k]) / per[1] ** power
+                columns[f"input {label} [{self.unit(label)}]"] = d["input_value"].values[:, k]
+        for name, dim, mark in (("q", "coordinate", ""), ("v", "speed", "'"), ("a", "speed", "''")):
+            units = d[d[name].attrs["units"]].values
+            for k, label in enumerate(str(x) for x in d[dim].values):
+                columns[f"{label}{mark} [{units[k]}]"] = d[name].values[:, k]
         for name, measure in known_to_drive(self).items():
             columns[f"{name} [{measure.unit}]"] = self[name].values
         columns["quality"] = d["quality"].values
@@ -346,7 +313,7 @@ class Drive:
                          f"{h:>13}" for h in heads))  # fmt: skip
             ratios = self._largest_ratios()
             for k, label in enumerate(str(x) for x in d["coordinate"].values):
-                x = np.asarray(self.shown(label, d["q"].values[:, k]))
+                x = d["q"].values[:, k]
                 low, high = int(np.argmin(x)), int(np.argmax(x))
                 numbers = (x[low], span[low], x[high], span[high])
                 cells = "".join(f"{n:>13.6g}" for n in numbers) + f"{ratios.get(label, ''):>19}"
@@ -359,19 +326,18 @@ class Drive:
         return "\n".join(lines)
 
     def _largest_ratios(self) -> dict[str, str]:
-        """Largest speed of each coordinate per speed of the input, in display units; for one input only."""
+        """Largest speed of each coordinate per speed of the input; for one input only."""
         if len(self.inputs) != 1 or not self.steps:
             return {}
-        one = self.shown(self.inputs[0], 1.0)
         out = {}
         for k, label in enumerate(str(x) for x in self.data["speed"].values):
-            if self._dimension(label):
-                largest = np.abs(self.shown(label, self.data["ratio"].values[:, k, 0]) / one).max()
+            if label in self.system.labels.scalars:
+                largest = np.abs(self.data["ratio"].values[:, k, 0]).max()
                 out[label] = "unbounded" if np.isnan(largest) else f"{largest:.4g}"
         return out
 
     def as_data(self) -> dict[str, Any]:
-        """Summary as plain data, in display units."""
+        """Summary as plain data, in declared units."""
         span = self.parameter_values()
         return {
             "name": self.system.name,
@@ -385,8 +351,8 @@ class Drive:
             "coordinates": {
                 str(label): {
                     "unit": self.unit(str(label)),
-                    "min": float(np.min(self.shown(str(label), self.data["q"].values[:, k]))),
-                    "max": float(np.max(self.shown(str(label), self.data["q"].values[:, k]))),
+                    "min": float(np.min(self.data["q"].values[:, k])),
+                    "max": float(np.max(self.data["q"].values[:, k])),
                 }
                 for k, label in enumerate(self.data["coordinate"].values)
                 if self.steps
@@ -396,7 +362,7 @@ class Drive:
             "events": [
                 {
                     "kind": e.kind,
-                    "inputs": {label: float(self.shown(label, x)) for label, x in e.inputs.items()},
+                    "inputs": dict(e.inputs),
                     "coordinate": e.label,
                     "text": e.text,
                 }

@@ -14,8 +14,8 @@ from loopdyn.joints.base import COMPONENTS
 from loopdyn.loops.reactions import Reactions, reactions
 from loopdyn.model.mechanism import Mechanism
 from loopdyn.results.units import load_units
-from loopdyn.run.locking import coordinate
 from loopdyn.system.system import State, System
+from loopdyn.tree.joint_readings import coordinate
 
 Array = NDArray[np.float64]
 
@@ -34,13 +34,13 @@ class Equilibrium:
     freedoms : tuple of str
         Speeds for which the stiffness is given, as many as the mechanism has degrees of freedom.
     stiffness : (k, k) array
-        Reduced stiffness: restoring load per displacement of these coordinates; N m/rad, N/m.
+        Reduced stiffness: restoring load per displacement of these coordinates; SI (N*m/rad, N/m).
     eigenvalues : (k,) array
         Eigenvalues of the stiffness in natural units, ascending by their real parts, N m.
     conservative : bool
         Whether the stiffness is symmetric.
     loads : dict
-        Load of each force of the model: tension of a line, torque or force on a coordinate; SI.
+        Load of each force of the model: tension of a line, torque or force on a coordinate; in declared units.
     note : str
         Remarks on the result.
     """
@@ -56,8 +56,8 @@ class Equilibrium:
     note: str = ""
 
     def __getitem__(self, label: str) -> float:
-        """Value of a coordinate of a tree or cut joint, rad or m."""
-        return coordinate(self.system, self.state, label)
+        """Value of a coordinate of a tree or cut joint, in its declared unit."""
+        return coordinate(self.system, self.state, label) / self.system.labels.factor(label)
 
     @cached_property
     def reactions(self) -> Reactions:
@@ -65,12 +65,12 @@ class Equilibrium:
         return reactions(self.system, self.state, np.zeros(self.system.nv))
 
     def as_data(self) -> dict[str, Any]:
-        """Plain data of the equilibrium, SI."""
+        """Plain data of the equilibrium, in declared units; the stiffness is SI."""
         carried = self.reactions
         open_ = [f"{j}.{c}" for j, marks in zip(carried.joints, carried.unique, strict=True)
                  for c, known in zip(COMPONENTS, marks, strict=True) if not known]  # fmt: skip
         return {
-            "q": dict(zip(self.system.coordinates, self.state.q.tolist(), strict=True)),
+            "q": self.system.in_units(dict(zip(self.system.coordinates, self.state.q.tolist(), strict=True))),
             "t": self.state.t,
             "stability": self.stability,
             "freedoms": list(self.freedoms),
@@ -89,10 +89,10 @@ class Equilibrium:
         known = dict(zip(self.system.forces, load_units(self.system), strict=True))
         lines += [f"  {name:<12}{x + 0.0:.6g} {known[name]}" for name, x in self.loads.items() if np.isfinite(x)]
         if len(self.freedoms) == 1:
-            unit = stiffness_unit(self.system, self.freedoms[0])
-            lines.append(f"  stiffness on {self.freedoms[0]}: {self.stiffness[0, 0]:.6g} {unit}")
+            unit = said_stiffness(self)
+            lines.append(f"  stiffness on {self.freedoms[0]}: {unit}")
         elif self.freedoms:
-            lines.append("  eigenvalues of the stiffness: " + ", ".join(f"{x:.5g}" for x in self.eigenvalues) + " N m")
+            lines.append("  eigenvalues of the stiffness: " + ", ".join(f"{x:.5g}" for x in self.eigenvalues) + " N*m")
         return "\n".join([*lines, f"  {self.note}"] if self.note else lines)
 
 
@@ -138,7 +138,7 @@ class Equilibria(Sequence[Equilibrium]):
             )
             stiffness = ""
             if len(e.freedoms) == 1:
-                stiffness = f", stiffness {e.stiffness[0, 0]:.6g} {stiffness_unit(self.system, e.freedoms[0])}"
+                stiffness = f", stiffness {said_stiffness(e)}"
             text = "; ".join(x for x in own if x not in common)
             lines.append(f"  {e.stability:<9} {at}{stiffness}" + (f" ({text})" if text else ""))
         return "\n".join([*lines, *(f"  {text}" for text in common)])
@@ -155,7 +155,9 @@ class Preload:
     what : str
         "length" (free length), "rest", "torque" or "force".
     value : float
-        SI.
+        In the declared unit.
+    unit : str
+        This unit.
     mechanism : Mechanism
         Model with this value.
     """
@@ -163,17 +165,17 @@ class Preload:
     force: str
     what: str
     value: float
+    unit: str
     mechanism: Mechanism = field(repr=False)
 
     def __str__(self) -> str:
-        return f"{self.force}: {self.what} = {self.value:.9g} (SI)"
+        return f"{self.force}: {self.what} = {self.value:.9g} {self.unit}"
 
 
 def units_of(system: System, label: str) -> tuple[float, str]:
     """SI value and name of the model's unit of a coordinate."""
     dimension = system.labels.coordinates[label].dimension
-    units = system.mechanism.units
-    return units.factor(dimension), {"angle": units.angle, "length": units.length}.get(dimension, "")
+    return system.units.factor(dimension), "" if dimension == "number" else system.units.symbol(dimension)
 
 
 def _shown(system: System, state: State, label: str) -> str:
@@ -187,6 +189,8 @@ def positions(system: System, state: State) -> list[tuple[str, str]]:
     return [(label, _shown(system, state, label)) for label in system.coordinates if label in system.speeds]
 
 
-def stiffness_unit(system: System, label: str) -> str:
-    """Unit of the stiffness on a coordinate."""
-    return "N m/rad" if system.labels.speeds[label].dimension == "angle" else "N/m"
+def said_stiffness(found: Equilibrium) -> str:
+    """Stiffness on the only freedom, with its declared unit."""
+    turns = found.system.labels.speeds[found.freedoms[0]].dimension == "angle"
+    dimension, units = "angular_stiffness" if turns else "stiffness", found.system.units
+    return f"{found.stiffness[0, 0] / units.factor(dimension):.6g} {units.symbol(dimension)}"

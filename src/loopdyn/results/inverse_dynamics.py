@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +17,11 @@ from loopdyn.files import write
 from loopdyn.forces import Table
 from loopdyn.loops.reactions_along import States, reactions_along
 from loopdyn.model.mechanism import Mechanism
-from loopdyn.results.bearings import Bearings
+from loopdyn.quantities.wording import unknown
+from loopdyn.results.bearings import Bearings, rms
+from loopdyn.results.path import PathResult
+from loopdyn.results.units import coordinate_units, dimensions, factors, load_dimensions, shown, symbols
+from loopdyn.system.labels import Label
 from loopdyn.system.system import State, System
 from loopdyn.tables import csv_text
 
@@ -29,8 +34,8 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class InverseDynamics:
-    """Motor loads along a motion; prints as a table.
+class InverseDynamics(PathResult):
+    """Motor loads along a motion; prints as a table. Its arrays are SI, :attr:`data` and tables in declared units.
 
     Attributes
     ----------
@@ -38,8 +43,8 @@ class InverseDynamics:
         Mechanism without the motors and drivers that the motors replace.
     motors : tuple of str
         Labels of the joint speeds on which the motors act.
-    units : tuple of str
-        "N m" or "N" for each motor.
+    dimensions : tuple of str
+        "torque" or "force" for each motor.
     t, q, v, a : arrays
         The motion.
     load, speed : (n, motors) arrays
@@ -63,7 +68,7 @@ class InverseDynamics:
 
     system: System = field(repr=False)
     motors: tuple[str, ...]
-    units: tuple[str, ...]
+    dimensions: tuple[str, ...]
     t: Array = field(repr=False)
     q: Array = field(repr=False)
     v: Array = field(repr=False)
@@ -94,60 +99,86 @@ class InverseDynamics:
         """Power (n, motors) of each motor, W."""
         return self.load * self.speed
 
+    @property
+    def samples(self) -> InverseDynamics:
+        """Motion, SI: the result itself has its arrays t, q, v, a."""
+        return self
+
+    def _loads(self, label: Label) -> Array:
+        if label.kind == "reaction":
+            names = list(self.system.mechanism.joints)
+            return self.wrench[0][:, names.index(label.element), label.index]
+        raise LoopdynError(
+            f"inverse dynamics has no '{label.name}'. It has reactions, and loads of motors by their coordinates: "
+            f"data['load'].sel(motor='{self.motors[0]}')."
+        )
+
     @cached_property
-    def data(self) -> xarray.Dataset:
-        """Dataset of all results, with labels and units."""
+    def _motor_units(self) -> tuple[list[str], list[str], Array, Array]:
+        """Declared units of the loads and speeds of the motors, and their SI values."""
+        s, moved = self.system, [self.system.labels.speeds[label].dimension for label in self.motors]
+        return symbols(s, self.dimensions), symbols(s, moved, 1), factors(s, self.dimensions), factors(s, moved)
+
+    @cached_property
+    def data(self) -> xarray.Dataset:  # type: ignore[override]  # computed once
+        """Dataset of all results, with labels and declared units; powers are in W."""
         from loopdyn.quantities.labels import dataset
 
-        by_motor = ("time", "motor")
+        s, by_motor, by_speed = self.system, ("time", "motor"), ("time", "speed")
+        units, speed_symbols, one, one_speed = self._motor_units
+        moved = dimensions(s, "speed")
+        loads = load_dimensions(moved)
+        inner = {"units": "motor_units", "means": "self-balanced part of the load"}
+        q = shown(s, self.q, dimensions(s, "coordinate"))
         return dataset(
             {
-                "load": (by_motor, self.load, {"units": "N m or N"}),
-                "speed": (by_motor, self.speed, {"units": "rad/s or m/s"}),
+                "load": (by_motor, self.load / one, {"units": "motor_units"}),
+                "motor_speed": (by_motor, self.speed / one_speed, {"units": "motor_speed_units"}),
                 "power": (by_motor, self.power, {"units": "W"}),
-                "internal": (by_motor, self.internal, {"units": "N m or N", "means": "self-balanced part of the load"}),
-                "residual": (
-                    ("time", "freedom"),
-                    self.residual,
-                    {"units": "N m or N", "means": "no motor supplies it"},
-                ),
+                "internal": (by_motor, self.internal / one, inner),
+                "residual": (by_speed, shown(s, self.residual, loads), {"units": "residual_units"}),
                 "possible": ("time", self.possible),
-                "q": (("time", "coordinate"), self.q, {"units": "rad, m or 1 (quaternion)"}),
+                "q": (("time", "coordinate"), q, {"units": "coordinate_units"}),
+                "v": (by_speed, shown(s, self.v, moved), {"units": "speed_units"}),
+                "a": (by_speed, shown(s, self.a, moved), {"units": "acceleration_units"}),
             },
             {
                 "time": ("time", self.t, {"units": "s"}),
                 "motor": np.array(self.motors, str),
-                "motor_units": ("motor", np.array(self.units, str)),
-                "freedom": np.array(self.system.speeds, str),
-                "coordinate": np.array(self.system.coordinates, str),
+                "motor_units": ("motor", np.array(units, str)),
+                "motor_speed_units": ("motor", np.array(speed_symbols, str)),
+                "speed": np.array(s.speeds, str),
+                "speed_units": ("speed", np.array(symbols(s, moved, 1), str)),
+                "acceleration_units": ("speed", np.array(symbols(s, moved, 2), str)),
+                "residual_units": ("speed", np.array(symbols(s, loads), str)),
+                "coordinate": np.array(s.coordinates, str),
+                "coordinate_units": ("coordinate", np.array(coordinate_units(s), str)),
             },
-            {
-                "name": self.system.name,
-                "verdict": self.verdict,
-                "rule": self.rule,
-                "replaced": ", ".join(self.replaced),
-            },
+            {"name": s.name, "verdict": self.verdict, "rule": self.rule, "replaced": ", ".join(self.replaced)},
         )
 
+    def _columns(self) -> dict[str, tuple[str, Array]]:
+        """Load, speed and power (n,) of each motor in declared units, and their units, by name."""
+        units, moved, one, one_speed = self._motor_units
+        found: dict[str, tuple[str, Array]] = {}
+        for k, motor in enumerate(self.motors):
+            found[f"{motor} load"] = units[k], self.load[:, k] / one[k]
+            found[f"{motor} speed"] = moved[k], self.speed[:, k] / one_speed[k]
+            found[f"{motor} power"] = "W", self.power[:, k]
+        return found
+
     def table(self) -> pandas.DataFrame:
-        """Peak with its time and RMS of load, speed and power of each motor, SI; the work over the motion."""
+        """Peak with its time and RMS of load, speed and power of each motor, in declared units."""
         import pandas as pd
 
         rows = {}
-        for k, (motor, unit) in enumerate(zip(self.motors, self.units, strict=True)):
-            speed_unit = "rad/s" if unit == "N m" else "m/s"
-            known = np.isfinite(self.load[:, k])
-            t = self.t[known]
-            for what, values, u in (
-                ("load", self.load[known, k], unit),
-                ("speed", self.speed[known, k], speed_unit),
-                ("power", self.power[known, k], "W"),
-            ):
-                if not len(values):
-                    continue
+        known = np.isfinite(self.load)
+        for n, (name, (unit, every)) in enumerate(self._columns().items()):
+            there = known[:, n // 3]
+            values, t = every[there], self.t[there]
+            if len(values):
                 peak = int(np.argmax(np.abs(values)))
-                rms = _rms(values, t)
-                rows[f"{motor} {what}"] = (u, values[peak], t[peak], rms, values.min(), values.max())
+                rows[name] = (unit, values[peak], t[peak], rms(values, t), values.min(), values.max())
         return pd.DataFrame.from_dict(rows, orient="index", columns=["unit", "peak", "t_peak", "rms", "min", "max"])
 
     def __str__(self) -> str:
@@ -157,8 +188,8 @@ class InverseDynamics:
         if self.replaced:
             lines.append(f"motors and drivers of the model replaced by these loads: {', '.join(self.replaced)}")
         lines.append(f"{'':<14}{'peak':>12}{'at t in s':>12}{'RMS':>12}  unit")
-        for name, (unit, peak, t, rms, *_) in self.table().iterrows():
-            lines.append(f"{name!s:<14}{peak:>12.5g}{t:>12.5g}{rms:>12.5g}  {unit}")
+        for name, (unit, peak, t, mean, *_) in self.table().iterrows():
+            lines.append(f"{name!s:<14}{peak:>12.5g}{t:>12.5g}{mean:>12.5g}  {unit}")
         missing = int(np.count_nonzero(~np.isfinite(self.load).all(axis=1)))
         if missing:
             lines.append(f"not given at {missing} times in or near singular poses, where loads are not unique")
@@ -169,14 +200,10 @@ class InverseDynamics:
         return "\n".join(lines)
 
     def to_dataframe(self) -> pandas.DataFrame:
-        """One row per time: load, speed and power of each motor, SI."""
+        """One row per time: load, speed and power of each motor, in declared units, which the names contain."""
         import pandas as pd
 
-        columns = {}
-        for k, (motor, unit) in enumerate(zip(self.motors, self.units, strict=True)):
-            columns[f"{motor} load in {unit}"] = self.load[:, k]
-            columns[f"{motor} speed in {'rad/s' if unit == 'N m' else 'm/s'}"] = self.speed[:, k]
-            columns[f"{motor} power in W"] = self.power[:, k]
+        columns = {f"{name} in {unit}": values for name, (unit, values) in self._columns().items()}
         return pd.DataFrame(columns, index=pd.Index(self.t, name="time in s"))
 
     def to_csv(self, path: str | os.PathLike[str]) -> None:
@@ -188,7 +215,7 @@ class InverseDynamics:
         if not -len(self.t) <= k < len(self.t):
             raise LoopdynError(f"the motion has states 0 to {len(self.t) - 1}, not {k}.")
         piece = next(s for s, first, end in self.pieces if first <= k % len(self.t) < end)
-        return State(float(self.t[k]), self.q[k], self.v[k], tolerated=piece.tolerated)
+        return State(float(self.t[k]), self.q[k], self.v[k], tolerated=piece.tolerated, system=self.system)
 
     @cached_property
     def left_open(self) -> dict[str, float]:
@@ -226,18 +253,32 @@ class InverseDynamics:
         if len(self.t) < 2 or np.any(np.diff(self.t) <= 0.0) or not np.isfinite(self.load).all():
             raise LoopdynError("motors of a model need loads at two or more ascending times. Give such times.")
         m = self.system.mechanism.model_copy(deep=True)
-        for k, (label, unit) in enumerate(zip(self.motors, self.units, strict=True)):
-            key = "torque" if unit == "N m" else "force"
+        for k, (label, key) in enumerate(zip(self.motors, self.dimensions, strict=True)):
             values = self.load[:, k] / m.units.factor(key)
             law = Table(of="t", points=np.column_stack([self.t, values]).tolist(), interpolation="cubic")
             m.add_motor(element_name("motor", label), label, **{key: law})
         return m
 
-    def plot(self) -> Figure:
-        """Plot load over speed of each motor, for comparison with its characteristic: a closed curve over a cycle."""
+    def plot(self, *motors: str) -> Figure:
+        """Plot load over speed of motors, for comparison with their characteristics: a closed curve over a cycle.
+
+        Parameters
+        ----------
+        *motors : str
+            Labels of the motors to show; by default all.
+        """
         from loopdyn.output.plot.motors import plot_motors
 
-        return plot_motors(self)
+        wrong = [label for label in motors if label not in self.motors]
+        if wrong:
+            raise unknown("plot", "motor", wrong, self.motors)
+        return plot_motors(self, motors or self.motors)
+
+    def animate(self, path: str | os.PathLike[str], **options: Any) -> Path:
+        """Write a page (.html), a film (.gif, .mp4) or a picture (.png) of the motion, as :meth:`Run.animate`."""
+        from loopdyn.output.animation import animate
+
+        return animate(self, Path(path), **options)
 
 
 def what_is_missing(found: InverseDynamics) -> str:
@@ -245,10 +286,12 @@ def what_is_missing(found: InverseDynamics) -> str:
     worst = np.abs(found.residual / np.where(found.system.turning, 1.0, 1.0 / found.system.size))
     k, n = np.unravel_index(int(np.argmax(worst)), worst.shape)
     label = found.system.speeds[int(n)]
-    unit = "N m" if found.system.turning[int(n)] else "N"
+    (dimension,) = load_dimensions(dimensions(found.system, "speed")[int(n) : int(n) + 1])
+    units = found.system.units
+    load = f"{found.residual[k, n] / units.factor(dimension):.4g} {units.symbol(dimension)}"
     return (
         f"the motors {', '.join(found.motors)} cannot produce this motion of '{found.system.name}' ({found.verdict}): "
-        f"at t = {found.t[int(k)]:g} s a load of {found.residual[k, n]:.4g} {unit} is missing on {label}, which none "
+        f"at t = {found.t[int(k)]:g} s a load of {load} is missing on {label}, which none "
         "of them can supply."
     )
 
@@ -256,10 +299,3 @@ def what_is_missing(found: InverseDynamics) -> str:
 def element_name(what: str, label: str) -> str:
     """Name of an element that acts on a coordinate, with dots of the label replaced."""
     return f"{what}_{label.replace('.', '_')}"
-
-
-def _rms(values: Array, t: Array) -> float:
-    """Root mean square over time; of the samples if times do not ascend."""
-    if len(t) < 2 or t[-1] <= t[0] or np.any(np.diff(t) < 0.0):
-        return float(np.sqrt(np.mean(values**2)))
-    return float(np.sqrt(np.trapezoid(values**2, t) / (t[-1] - t[0])))

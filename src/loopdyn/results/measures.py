@@ -196,7 +196,8 @@ class Measured:
     def _point(self, name: str) -> tuple[Array, Array, Array]:
         """Position, velocity and acceleration (n, 3) of a named point, world axes."""
         body = str(self.system.mechanism.points[name].on)
-        own, row, m = point_on(self.system, body, self._places[name]), self.system.bodies.index(body), self._stacked
+        place = self._places[name] / self.system.units.factor("length")
+        own, row, m = point_on(self.system, body, place), self.system.bodies.index(body), self._stacked
         arm = m["rotation"][:, row] @ own
         w, alpha = m["angular_velocity"][:, row], m["angular_acceleration"][:, row]
         turning = np.cross(w, arm)
@@ -315,9 +316,8 @@ def along_run(run: Run) -> Measured:
 
 def along_drive(drive: Drive) -> Measured:
     """Measures along a drive; speeds are derivatives by its parameter."""
-    s, d = drive.system, drive.data
-    q, v, a = d["q"].values[:, : s.nq], d["v"].values[:, : s.nv], d["a"].values[:, : s.nv]
-    return Measured(s, Path(d["time"].values, q, v, a, d["parameter"].values), motions=drive._motions)
+    p = drive.path
+    return Measured(drive.system, Path(p.t, p.q, p.v, p.a, drive.parameter_si()), motions=drive._motions)
 
 
 def known_to_drive(drive: Drive) -> dict[str, CompiledMeasure]:
@@ -333,4 +333,4 @@ def drive_measure(drive: Drive, name: str) -> xarray.DataArray:
         needs = LEVELS[measure.level]
         hint = "Take it from a run." if measure.level > ACCELERATION else "Drive with formulas of t, or use a run."
         raise LoopdynError(f"measure '{name}' depends on {needs}, which this drive does not have. {hint}")
-    return labelled(name, drive._measured.of(measure), measure.unit, "step", drive._coords())
+    return labelled(name, drive._measured.of(measure), measure.unit, drive.along, drive._coords())

@@ -22,16 +22,17 @@ from loopdyn.results.comparison import differences
 from loopdyn.results.dataset import labelled
 from loopdyn.results.force_loads import force_loads
 from loopdyn.results.interpolation import between
-from loopdyn.results.measures import Measured, along_run, known_measure
-from loopdyn.results.measures import labelled as labelled_measure
+from loopdyn.results.measures import Measured, along_run
+from loopdyn.results.path import PathResult
 from loopdyn.results.tables import dataframe, summary_table, write_workbook
+from loopdyn.results.units import load_dimensions
 from loopdyn.run.events import Event
 from loopdyn.run.locking import Phase
 from loopdyn.run.singular_passage import Passage
-from loopdyn.system.system import State, System, point_on
+from loopdyn.system.labels import LOAD, Label
+from loopdyn.system.system import State, System
 from loopdyn.tables import csv_text
 from loopdyn.tree import kinematics, path_measures, power
-from loopdyn.tree.functions import body_motion
 from loopdyn.tree.user_rows import user_rows
 
 if TYPE_CHECKING:
@@ -107,14 +108,14 @@ def pieces(phases: Sequence[Phase], start: int, stop: int) -> list[tuple[System,
 
 
 @dataclass(frozen=True, eq=False)
-class Run:
+class Run(PathResult):
     """Result of a simulation: a trajectory, its events, statistics and derived quantities.
 
     Attributes
     ----------
     system : System
     path : Trajectory
-        Plain arrays at the output times; :attr:`data` has them with labels, and more.
+        Plain arrays at the output times, SI; :attr:`data` and ``run["A"]`` have them in the declared units, and more.
     status : str
         "finished", "stopped" (by an event), "interrupted" (by the user) or "failed".
     message : str
@@ -143,16 +144,28 @@ class Run:
 
     # ------------------------------------------------------------------------------------------ the results
 
+    @property
+    def samples(self) -> Trajectory:
+        """Motion at the output times, SI: :attr:`path`."""
+        return self.path
+
+    def _loads(self, label: Label) -> Array:
+        if label.kind == "reaction":
+            return self.wrench[0][:, self.joints.index(label.element), label.index]
+        if label.kind == "constraint load":
+            return self.wrench[2][:, list(self._other_rows).index(label.name.removesuffix(LOAD))]
+        return self.loads[label.kind == "power"][:, label.index]
+
     @cached_property
     def pieces(self) -> list[tuple[System, int, int]]:
         """System, first output and one past the last of each phase."""
         return pieces(self.phases or (Phase(self.system),), 0, len(self.path))
 
     @cached_property
-    def _rows(self) -> dict[str, float]:
-        """Labels of all constraint rows of all phases, with their units."""
+    def _rows(self) -> dict[str, str]:
+        """Labels of all constraint rows of all phases, with their dimensions."""
         systems = [self.system, *(system for system, _, _ in self.pieces)]
-        return {label: u for s in systems for label, u in zip(s.constraint_rows, s.row_units, strict=True)}
+        return {label: d for s in systems for label, d in zip(s.constraint_rows, s.row_dimensions, strict=True)}
 
     @cached_property
     def diagnostics(self) -> Diagnostics:
@@ -213,7 +226,7 @@ class Run:
 
         Redundant constraints that are left open within a tolerance are excluded, see :attr:`left_open`.
         """
-        units = np.array(list(self._rows.values()))
+        units = np.array([1.0 if d == "angle" else self.system.size for d in self._rows.values()])
         kept = np.where(self._tolerated, 0.0, self.diagnostics.residual[:, 0] / units)
         return float(np.abs(kept).max(initial=0.0))
 
@@ -267,17 +280,19 @@ class Run:
 
     @cached_property
     def _other_rows(self) -> dict[str, str]:
-        """Rows of constraints and drivers of all phases, with the units of their loads."""
+        """Rows of constraints and drivers of all phases, with the dimensions of their loads."""
         found: dict[str, str] = {}
         for system in (self.system, *(system for system, _, _ in self.pieces)):
             taken = sum(len(j.spec.rows_when_cut) for j in system.joints.values() if not j.in_tree)
-            units = ("N m" if d == "angle" else "N" for d in system.row_dimensions[taken:])
-            found |= dict(zip(system.constraint_rows[taken:], units, strict=True))
+            loads = load_dimensions(system.row_dimensions[taken:])
+            found |= dict(zip(system.constraint_rows[taken:], loads, strict=True))
         return found
 
     @cached_property
-    def data(self) -> xarray.Dataset:
-        """Dataset of all results with labels and units.
+    def data(self) -> xarray.Dataset:  # type: ignore[override]  # computed once
+        """Dataset of all results with labels and declared units; energies, powers and momenta are SI.
+
+        ``units`` of a variable is its unit, or the name of the coordinate that has one for each label.
 
         A variable is computed when it is read: coordinates alone cost nothing, printing computes nothing, and
         ``run.data.load()`` computes all. What is computed belongs to the Dataset: writing into it does not change the
@@ -308,11 +323,6 @@ class Run:
     def _measured(self) -> Measured:
         return along_run(self)
 
-    def __getitem__(self, name: str) -> xarray.DataArray:
-        """Measure of the model over time, in its unit."""
-        unit = known_measure(self.system, name).unit
-        return labelled_measure(name, self._measured.values(name), unit, "time", {"time": self.path.t})
-
     @cached_property
     def elastic_energy(self) -> Array:
         """Elastic energy of springs between points and on joint coordinates, and of bushings, J."""
@@ -326,50 +336,15 @@ class Run:
                 out[k] = power.elastic_energy(s.ints, s.floats, work)
         return out
 
-    def poses(self) -> xarray.Dataset:
-        """Position (time, body, xyz) and rotation (time, body, xyz, axis) of every body's frame, bases included."""
-        from loopdyn.quantities.labels import dataset
-
-        s, p = self.system, self.path
-        n, nb = len(p), len(s.bodies)
-        position, rotation = np.empty((n, nb, 3)), np.empty((n, nb, 3, 3))
-        for k in range(n):
-            now = body_motion(s, self._state(k))
-            position[k], rotation[k] = now.position, now.rotation
-        return dataset(
-            {
-                "position": (("time", "body", "xyz"), position, {"units": "m"}),
-                "rotation": (("time", "body", "xyz", "axis"), rotation, {"columns": "axes of the body's frame"}),
-            },
-            {
-                "time": ("time", p.t, {"units": "s"}),
-                "body": list(s.bodies),
-                "xyz": ["x", "y", "z"],
-                "axis": ["x", "y", "z"],
-            },
-        )
-
-    def point(self, body: str, at: ArrayLike) -> xarray.DataArray:
-        """Path of a point of a body, given in world coordinates at the reference pose.
-
-        Examples
-        --------
-        >>> import loopdyn as ld
-        >>> system = ld.library.pendulum().compile()
-        >>> run = ld.simulate(system, ld.assemble(system), (0, 1), progress=False)
-        >>> run.point("bob", at=(-1, 0, 0)).dims
-        ('time', 'xyz')
-        """
-        own = point_on(self.system, body, at)
-        poses = self.poses().sel(body=body)
-        path = poses["position"] + (poses["rotation"].values @ own)
-        return path.rename(f"{body}").drop_vars("body").assign_attrs(units="m")
-
     # -------------------------------------------------------------------------------------- between the times
 
-    def _state(self, k: int) -> State:
-        system = next(system for system, a, b in self.pieces if a <= k < b)
-        return State(float(self.path.t[k]), self.path.q[k], self.path.v[k], tolerated=system.tolerated)
+    def state(self, k: int) -> State:
+        """State at output k."""
+        if not -len(self.path) <= k < len(self.path):
+            raise LoopdynError(f"the run has outputs 0 to {len(self.path) - 1}, not {k}.")
+        system = next(system for system, a, b in self.pieces if a <= k % len(self.path) < b)
+        p = self.path
+        return State(float(p.t[k]), p.q[k], p.v[k], tolerated=system.tolerated, system=self.system)
 
     def at(self, t: float) -> State:
         """State at any time of the run, interpolated between outputs.
@@ -382,8 +357,8 @@ class Run:
         >>> import loopdyn as ld
         >>> system = ld.library.pendulum().compile()
         >>> run = ld.simulate(system, ld.assemble(system), (0, 1), progress=False)
-        >>> run.at(0.0).q
-        array([0.])
+        >>> run.at(0.0)["A"]
+        0.0
         """
         p = self.path
         if not len(p) or not p.t[0] <= t <= p.t[-1]:
@@ -391,9 +366,9 @@ class Run:
             raise LoopdynError(f"the run goes {reached}, not to t = {t:g} s. Simulate a longer span.")
         k = int(np.searchsorted(p.t, t, side="right")) - 1
         if p.t[k] == t or k + 1 == len(p):
-            return self._state(k)
+            return self.state(k)
         state = between(self.system, p, k, t)
-        return replace(state, tolerated=self._state(k).tolerated)
+        return replace(state, tolerated=self.state(k).tolerated, system=self.system)
 
     # ------------------------------------------------------------------------------------- summary, comparison
 
@@ -452,9 +427,9 @@ class Run:
         ----------
         body : str
         mass : float
-            Point mass in kg; negative for removed material.
+            Point mass in the declared unit; negative for removed material.
         at : (3,)
-            Position in world coordinates in m at the reference pose.
+            Position in world coordinates at the reference pose, in the declared unit.
         motors : list of labels, optional
             Motors that produce the motion, see :func:`loopdyn.inverse_dynamics`; by default the motors and drivers of
             the model. Required if these are redundant.
@@ -549,6 +524,13 @@ class Run:
         from loopdyn.io.runs import save_run
 
         save_run(self, path)
+
+    def __str__(self) -> str:
+        t = self.path.t
+        span = f"{len(t)} outputs from {t[0]:g} to {t[-1]:g} s" if len(t) else "no outputs"
+        lines = [f"{self.system.name}: {self.status}, {span}", *([self.message] if self.message else [])]
+        lines.append(f"energy-balance error {self.energy_error:.1e}, largest residual {self.largest_residual:.1e}")
+        return "\n".join([*lines, *(f"{e.t:.6g} s: {e.name}" for e in self.events)])
 
     def raise_if_failed(self) -> Run:
         """Raise :class:`RunError` if the run failed; else return the run itself."""

@@ -13,7 +13,8 @@ from loopdyn.errors import LoopdynError
 from loopdyn.files import in_words, write
 from loopdyn.joints.base import COMPONENTS
 from loopdyn.results.bearings import rms
-from loopdyn.results.units import load_units
+from loopdyn.results.units import dimensions
+from loopdyn.system.labels import COMPONENT_DIMENSIONS
 from loopdyn.tables import workbook
 
 if TYPE_CHECKING:
@@ -35,21 +36,23 @@ def summary_table(run: Run) -> pandas.DataFrame:
     for n, joint in enumerate(run.joints):
         for k, component in enumerate(COMPONENTS):
             mark = "" if unique[n, k] else " ?"
-            columns[f"{joint}.{component}{mark}"] = ("N m" if k < 3 else "N", wrench[:, n, k])
-    for n, (row, unit) in enumerate(run._other_rows.items()):
-        columns[row] = (unit, others[:, n])
+            columns[f"{joint}.{component}{mark}"] = (COMPONENT_DIMENSIONS[k], wrench[:, n, k])
+    for n, (row, dimension) in enumerate(run._other_rows.items()):
+        columns[row] = (dimension, others[:, n])
     if run.path.work.shape[1]:
         loads, powers = run.loads
-        for n, (name, unit) in enumerate(zip(run.system.forces, load_units(run.system), strict=True)):
-            columns[f"{name} load"] = (unit, loads[:, n])
+        for n, (name, dimension) in enumerate(zip(run.system.forces, dimensions(run.system, "load"), strict=True)):
+            columns[f"{name} load"] = (dimension, loads[:, n])
         for n, name in enumerate((*run.system.forces, *OTHER_SOURCES)):
-            columns[f"{name} power"] = ("W", powers[:, n])
+            columns[f"{name} power"] = ("power", powers[:, n])
     for k, name in enumerate(("fx", "fy", "fz", "mx", "my", "mz")):
-        columns[f"shaking {name}"] = ("N" if k < 3 else "N m", run.shaking[:, k])
+        columns[f"shaking {name}"] = ("force" if k < 3 else "torque", run.shaking[:, k])
     rows = {}
     bounded = ~run.unbounded
-    for name, (unit, every) in columns.items():
-        values, times = every[bounded], run.path.t[bounded]
+    units = run.system.units
+    for name, (dimension, every) in columns.items():
+        unit, factor = ("W", 1.0) if dimension == "power" else (units.symbol(dimension), units.factor(dimension))
+        values, times = every[bounded] / factor, run.path.t[bounded]
         if len(values) and np.isfinite(values).all() and np.any(values != 0.0):
             low, high = int(np.argmin(values)), int(np.argmax(values))
             rows[name] = (unit, values[low], times[low], values[high], times[high], rms(values, times))

@@ -30,7 +30,7 @@ from loopdyn.loops.projection import metric, smallest_step
 from loopdyn.loops.reactions import Reactions, freedom_rate
 from loopdyn.quantities.expressions import Program, parse
 from loopdyn.quantities.expressions import opcodes as OP
-from loopdyn.quantities.wording import nearest
+from loopdyn.quantities.wording import nearest, unknown
 from loopdyn.run.locking import Impulses, Lock, Release, computed, impulse_as_data, impulse_of, require_lockable
 from loopdyn.run.measured_events import measured_functions, of_measures
 from loopdyn.system.cut_angles import FULL_TURN
@@ -56,9 +56,9 @@ class Crossing:
     Parameters
     ----------
     function : callable or str
-        Of time, coordinates and speeds, all in SI units. A formula, or a function compiled by Numba
+        A function of time, coordinates and speeds, all SI. A formula, or a function compiled by Numba
         (``@numba.njit``), is evaluated inside the compiled run; any other one is called between all steps. A formula
-        without `coordinates` and `speeds` may name measures (``"lift - 20"``) and what they may name, in model units.
+        without `coordinates` and `speeds` may name measures (``"lift - 20"``) and what they may name.
     name : str
     direction : int
         1: only upwards, -1: only downwards, 0: both.
@@ -68,7 +68,7 @@ class Crossing:
         ``action(state) -> state``: the state to go on from, which must be closed; or a joint locked, or a constraint
         released, with the impulses that it takes.
     coordinates, speeds : mapping
-        For a formula: names used in it besides ``t``, and the coordinates and speeds they stand for.
+        For a formula: names used in it besides ``t``, and the coordinates and speeds they stand for, in declared units.
 
     Examples
     --------
@@ -207,7 +207,7 @@ def event_of(system: System, data: Mapping[str, Any]) -> Event:
         q, v = (np.array(x, float) for x in data[name])
         if (q.shape, v.shape) != ((system.nq,), (system.nv,)):
             raise Misfit(f"an event has {q.size} coordinates and {v.size} speeds")
-        states.append(State(t, q, v))
+        states.append(State(t, q, v, system=system))
     if data["kind"] not in KINDS:
         raise Misfit(f"'{data['kind']}' is no kind of event")
     (before, after), impulse = states, impulse_of(data["impulse"])
@@ -446,20 +446,18 @@ def _program(system: System, event: Crossing) -> Program | None:
     """Program of a formula with the variables t, all coordinates, all speeds; None for a function."""
     if not isinstance(event.function, str):
         return None
-    names, places = ["t"], [0]
+    names, places, scales = ["t"], [0], [1.0]
     for given, labels, first in (
         (event.coordinates, system.coordinates, 1),
         (event.speeds, system.speeds, 1 + system.nq),
     ):
         for name, label in given.items():
             if label not in labels:
-                raise LoopdynError(
-                    f"event '{event.name}': '{name}' stands for '{label}', which the tree of joints does not have. "
-                    f"{nearest(label, labels)}"
-                )
+                raise unknown(f"event '{event.name}': '{name}'", "coordinate or speed of the tree", [label], labels)
             names.append(name)
             places.append(first + labels.index(label))
-    program = parse(event.function).program(names)
+            scales.append(1.0 / system.labels.factor(label, speed=first > 1))
+    program = parse(event.function).program(names, input_scale=scales)
     reads = (program.code & OP.MASK) == OP.VARIABLE
     moved = np.array(places)[np.where(reads, program.code >> OP.BITS, 0)]
     return replace(program, code=np.where(reads, OP.VARIABLE + (moved << OP.BITS), program.code))
@@ -541,7 +539,8 @@ def _limit(present: Watch, event: Limits, c: _Coordinate, bound: float, side: st
     at = bound + direction * AT_LIMIT * c.unit if event.warn else bound  # rounding does not exceed a limit
     stop = event.restitution is None and not event.warn
     if c.place is not None:
-        crossing = Crossing(f"x - ({at!r})", name, direction, stop, coordinates={"x": c.label})
+        declared = at / c.system.labels.factor(c.label)
+        crossing = Crossing(f"x - ({declared!r})", name, direction, stop, coordinates={"x": c.label})
     else:
         crossing = Crossing(lambda t, q, v: c.value(State(t, q, v)) - at, name, direction, stop)
     program = _program(c.system, crossing)

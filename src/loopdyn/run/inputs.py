@@ -21,10 +21,10 @@ from loopdyn.errors import LoopdynError
 from loopdyn.forces.base import Table
 from loopdyn.loops.reactions import freedom_rate
 from loopdyn.quantities.wording import nearest
-from loopdyn.run.locking import coordinate
 from loopdyn.system.laws import Law, constants_of, driver_law, force_law, with_laws
 from loopdyn.system.system import State, System
 from loopdyn.tree.functions import body_motion
+from loopdyn.tree.joint_readings import coordinate
 
 Array = NDArray[np.float64]
 

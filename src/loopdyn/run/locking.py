@@ -17,10 +17,11 @@ import numpy as np
 from loopdyn.analysis.reconnect import Change, reconnect
 from loopdyn.errors import LoopdynError
 from loopdyn.loops.reactions import Reactions
-from loopdyn.quantities.wording import nearest
+from loopdyn.quantities.units import Units
+from loopdyn.quantities.wording import nearest, unknown
 from loopdyn.system.builder import build
 from loopdyn.system.system import State, System, Tolerated
-from loopdyn.tree.functions import body_motion, joint_coordinates
+from loopdyn.tree.joint_readings import coordinate
 
 
 @dataclass(frozen=True)
@@ -114,7 +115,7 @@ def change(
     """
     locks, released = dict(phase.locks), phase.released
     if isinstance(action, Lock):
-        locks[action.joint] = coordinate(phase.system, state, action.joint)
+        locks[action.joint] = coordinate(phase.system, state, action.joint, "ld.Lock")
     elif action.name in locks:
         del locks[action.name]
     else:
@@ -129,24 +130,7 @@ def change(
 def require_lockable(system: System, label: str) -> None:
     """Raise LoopdynError if no tree joint or cut joint has a coordinate with this label."""
     if label not in system.labels.coordinates:
-        raise _not_lockable(system, label)
-
-
-def _not_lockable(system: System, label: str) -> LoopdynError:
-    known = [x for x in system.coordinates if x in system.speeds]
-    return LoopdynError(f"ld.events.Lock: there is no joint coordinate '{label}' to lock. {nearest(label, known)}")
-
-
-def coordinate(system: System, state: State, label: str) -> float:
-    """Value of a coordinate of a tree or cut joint, rad or m; full turns of a cut joint are included if known."""
-    found = system.labels.coordinates.get(label)
-    if found is None or (found.joint.in_tree and not found.scalar):
-        raise _not_lockable(system, label)
-    j, k = found.joint, found.k
-    if j.in_tree:
-        return float(state.q[found.place])
-    motion = body_motion(system, state)
-    return system.with_turns(j, k, float(joint_coordinates(j, motion)[k]), state.q)
+        raise unknown("ld.events.Lock", "joint coordinate", [label], system.labels.scalars)
 
 
 def _check_release(base: System, phase: Phase, name: str) -> None:
@@ -201,7 +185,7 @@ def impulse_as_data(impulse: Reactions | None) -> dict[str, Any] | None:
     """Impulses as plain data."""
     if impulse is None:
         return None
-    data = asdict(impulse)
+    data = asdict(impulse) | {"units": impulse.units.model_dump()}
     return data | {"wrench": impulse.wrench.tolist(), "unique": impulse.unique.tolist(),
                    "multipliers": dict(impulse.multipliers)}  # fmt: skip
 
@@ -211,4 +195,5 @@ def impulse_of(data: Mapping[str, Any] | None) -> Reactions | None:
     if data is None:
         return None
     wrench, unique = np.array(data["wrench"], float).reshape(-1, 6), np.array(data["unique"], bool).reshape(-1, 6)
-    return Reactions(tuple(data["joints"]), wrench, unique, data["norm"], data["residual"], data["multipliers"])
+    units = Units(**data.get("units", {}))
+    return Reactions(tuple(data["joints"]), wrench, unique, data["norm"], data["residual"], data["multipliers"], units)

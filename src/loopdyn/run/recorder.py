@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -68,7 +68,9 @@ class Journal:
 
     def book(self, kind: str, name: str, state: State, after: State | None = None, **more: Any) -> None:
         """Record an event at a state, which it may have changed; `more` are other fields of :class:`Event`."""
-        given = {"t": state.t, "state": state, "after": state if after is None else after, **more}
+        before = replace(state, system=self.phases[0].system)
+        then = before if after is None else replace(after, system=before.system)
+        given = {"t": state.t, "state": before, "after": then, **more}
         self.events.append(Event(name=name, kind=kind, **given))
 
     def book_passage(self, made: Passage, start: State, stop: State) -> None:

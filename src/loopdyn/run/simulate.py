@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from loopdyn.analysis.assembly import assemble
 from loopdyn.errors import LoopdynError, SingularityError, warn
 from loopdyn.formulations.base import Formulation
 from loopdyn.formulations.momentum.formulation import nearby_regular_pose
@@ -49,8 +50,8 @@ OWN = "by the steps themselves"  # drift control of stepping formulations
 @deferring
 def simulate(
     system: System,
-    state: State,
-    t_span: tuple[float, float],
+    state: State | None = None,
+    t_span: tuple[float, float] | None = None,
     *,
     t_eval: ArrayLike | None = None,
     formulation: str | Formulation = DEFAULT,
@@ -67,10 +68,11 @@ def simulate(
     Parameters
     ----------
     system : System
-    state : State
-        A closed state, e.g. from :func:`loopdyn.assemble`, taken as that at the first time of `t_span`.
+    state : State, optional
+        A closed state, e.g. from :func:`loopdyn.assemble`, taken as that at the first time of `t_span`; by default the
+        start of the model, assembled.
     t_span : (2,)
-        First and last time in s.
+        First and last time in s: ``ld.simulate(system, t_span=(0, 5))``.
     t_eval : array, optional
         Output times, ascending, inside the span. By default one every 10 ms, at least 200 and at most 5000 over the
         span. Steps of the integrator do not depend on them.
@@ -121,7 +123,10 @@ def simulate(
     ('finished', True, True)
     """
     begin = time.perf_counter()
+    if t_span is None:
+        raise LoopdynError("simulate: the time is missing. Give the first and the last time in s: t_span=(0, 5).")
     start, end = span_of(t_span)
+    state = assemble(system, t=start) if state is None else state
     system = system.for_state(state)
     first = State(start, np.array(state.q, float), np.array(state.v, float))
     times = output_grid(t_eval, start, end)

@@ -20,8 +20,9 @@ from loopdyn.integrators.base import Integrator
 from loopdyn.integrators.registry import for_formulation
 from loopdyn.interrupts import Stop, deferred
 from loopdyn.quantities.wording import nearest
+from loopdyn.results.bearings import over_time
 from loopdyn.results.run import Trajectory
-from loopdyn.results.units import coordinate_units
+from loopdyn.results.units import coordinate_units, dimensions, shown, speed_units
 from loopdyn.run.simulate import check_settings, output_grid, span_of
 from loopdyn.studies.rollout_runner import DRIFT, Runner, SampleOutcome, Task
 from loopdyn.studies.rollout_samples import Parameters, RolloutSamples, samples_of
@@ -35,7 +36,7 @@ Array = NDArray[np.float64]
 REDUCTIONS = ("peak", "last", "rms")
 MOST_NUMBERS = 500_000_000  # of all outputs, 4 GB: more belongs into a reduction
 PULSE = 0.1  # seconds between two updates of the progress bar, and two checks for Ctrl-C
-UNITS = {"q": "rad, m or 1 (quaternion)", "v": "rad/s or m/s", "a": "rad/s2 or m/s2"}
+UNITS = {"q": "coordinate_units", "v": "speed_units", "a": "acceleration_units"}  # coordinates that have them
 
 # Bound at run time.
 function: Any = None
@@ -94,9 +95,9 @@ def rollout(
     Returns
     -------
     xarray.Dataset
-        `q`, `v` and `a` by sample (and time), SI; `status`, `reason` and `seconds` of each sample. A sample that fails
-        or stops early never stops others: its outputs are NaN from there on, and with `reduce` all of them. After
-        Ctrl-C samples that are not finished have the status "interrupted".
+        `q`, `v` and `a` by sample (and time), in declared units, of a function SI; `status`, `reason` and `seconds` of
+        each sample. A sample that fails or stops early never stops others: its outputs are NaN from there on, and with
+        `reduce` all of them. After Ctrl-C samples that are not finished have the status "interrupted".
 
     Raises
     ------
@@ -264,6 +265,10 @@ class RolloutResults:
         """Keep outputs of sample k; `whole`: they reach the end. The reason if it fails, or ""."""
         raise NotImplementedError
 
+    def declared(self, values: Array, dim: str) -> Array:
+        """Values in the declared units of the labels of their last dimension."""
+        return shown(self.samples.system, values, dimensions(self.samples.system, dim))
+
     def variables(self) -> dict[str, Any]:
         """Variables of the Dataset, with dimensions and units."""
         raise NotImplementedError
@@ -293,7 +298,10 @@ class RolloutResults:
         }
         coords = {name: x for name, x in coords.items() if name in used}
         if "coordinate" in used:
-            coords["coordinate_units"] = ("coordinate", coordinate_units(s))
+            coords["coordinate_units"] = ("coordinate", np.array(coordinate_units(s), str))
+        if "speed" in used:
+            coords["speed_units"] = ("speed", np.array(speed_units(s), str))
+            coords["acceleration_units"] = ("speed", np.array(speed_units(s, 2), str))
         return dataset(data, coords, {"name": s.name})
 
 
@@ -321,7 +329,10 @@ class AllOutputs(RolloutResults):
     def variables(self) -> dict[str, Any]:
         """q, v and a by sample and time."""
         dims = {"q": "coordinate", "v": "speed", "a": "speed"}
-        return {name: (("sample", "time", dims[name]), x, {"units": UNITS[name]}) for name, x in self.arrays.items()}
+        return {
+            name: (("sample", "time", dims[name]), self.declared(x, dims[name]), {"units": UNITS[name]})
+            for name, x in self.arrays.items()
+        }
 
 
 class Reduced(RolloutResults):
@@ -343,7 +354,10 @@ class Reduced(RolloutResults):
         """q, v and a by sample."""
         dims = {"q": "coordinate", "v": "speed", "a": "speed"}
         about = {"reduced": self.how}
-        return {name: (("sample", dims[name]), x, {"units": UNITS[name], **about}) for name, x in self.arrays.items()}
+        return {
+            name: (("sample", dims[name]), self.declared(x, dims[name]), {"units": UNITS[name], **about})
+            for name, x in self.arrays.items()
+        }
 
 
 class ReducedByFunction(RolloutResults):
@@ -401,10 +415,8 @@ def reduced(how: str, t: Array, x: Array) -> Array:
         result = x[-1]
     elif how == "peak":
         result = np.abs(x).max(axis=0)
-    elif len(t) == 1:
-        result = np.abs(x[0])
     else:
-        result = np.sqrt(np.trapezoid(x**2, t, axis=0) / (t[-1] - t[0]))
+        result = np.sqrt(over_time(x**2, t))
     return result
 
 

@@ -273,7 +273,9 @@ def _peaks(run: Run) -> dict[str, float]:
         if str(name).removesuffix(" ?") not in of_bearings and not str(name).startswith("shaking"):
             peaks[f"{name}, {row['unit']}"] = float(max(abs(row["min"]), abs(row["max"])))
     shaking = run.shaking[~run.unbounded]
-    peaks["shaking force, N"] = float(np.linalg.norm(shaking[:, :3], axis=1).max(initial=0.0))
+    units = run.system.units
+    largest = float(np.linalg.norm(shaking[:, :3], axis=1).max(initial=0.0))
+    peaks[f"shaking force, {units.force}"] = largest / units.factor("force")
     return peaks | {"energy error": run.energy_error}
 
 

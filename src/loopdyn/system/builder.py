@@ -26,7 +26,7 @@ from loopdyn.quantities.expressions import Program
 from loopdyn.quantities.wording import element_of, nearest
 from loopdyn.system.freezing import Freezer
 from loopdyn.system.graph import Edge, Forest, adjacency
-from loopdyn.system.labels import Label, Labels
+from loopdyn.system.labels import JointLabel, JointLabels
 from loopdyn.system.placement import Placement, row_of
 from loopdyn.system.spanning_tree import (
     forest_of_cuts,
@@ -384,7 +384,7 @@ class Builder:
         labels = [label for c in (*self.m.forces.values(), *self.m.constraints.values()) for label in c.reads()]
         labels += [label for d in self.m.drivers.values() for label in d.reads()]
         labels += [label for label, bounds in self.limits.items() if max(map(abs, bounds)) > math.pi]
-        known = Labels(self.joints.values()).coordinates if labels else {}
+        known = JointLabels(self.joints.values()).coordinates if labels else {}
         turning = {label: found.joint for label, found in known.items() if found.joint.spec.is_periodic(found.k)}
         return {label: turning[label].name for label in labels if label in turning}
 
@@ -572,7 +572,7 @@ class Builder:
         for key, of, out in zip(("q", "v"), ("coordinates", "speeds"), found, strict=True):
             given = getattr(self.m.start, key)
             named = (self.placement.joints.get(element_of(label)) for label in given)
-            known: dict[str, Label] = getattr(Labels(j for j in named if j is not None), of)
+            known: dict[str, JointLabel] = getattr(JointLabels(j for j in named if j is not None), of)
             for label, value in given.items():
                 path = ("start", key, label)
                 if label not in known:

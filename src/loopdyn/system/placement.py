@@ -17,7 +17,7 @@ from loopdyn.joints import Free
 from loopdyn.model.inertia import MassProperties
 from loopdyn.quantities.units import Resolver
 from loopdyn.quantities.wording import element_of, nearest
-from loopdyn.system.labels import Labels
+from loopdyn.system.labels import JointLabels
 from loopdyn.system.system import JointData, Pose
 from loopdyn.system.topology import Topology
 
@@ -73,9 +73,9 @@ class Placement:
         self._mass_data([masses[given[name]] for name in self.order])
 
     @cached_property
-    def labels(self) -> Labels:
+    def labels(self) -> JointLabels:
         """Coordinates and speeds by label."""
-        return Labels(self.joints.values())
+        return JointLabels(self.joints.values())
 
     def _place(self, topology: Topology, poses: Sequence[Pose]) -> None:
         """Bodies with the joints that lead to them, from the roots outwards; then the cut joints."""

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from loopdyn.errors import ModelError, Problem
+from loopdyn.errors import ModelError, Problem, UnknownLabelError
 from loopdyn.quantities.wording import nearest
-from loopdyn.system.labels import Label
+from loopdyn.system.labels import JointLabel
 
 if TYPE_CHECKING:
     from loopdyn.system.system import JointData
@@ -21,13 +21,13 @@ Array = NDArray[np.float64]
 VAGUE = 1e15  # rad or m: neighbouring numbers are 0.1 apart, so that no loop closes
 
 
-def label_values(given: Any, labels: Sequence[str], known: Mapping[str, Label], start: Array, kind: str) -> Array:
+def label_values(given: Any, labels: Sequence[str], known: Mapping[str, JointLabel], start: Array, kind: str) -> Array:
     """Array of coordinates or speeds from a mapping of labels or an array; what is not given is as in `start`."""
     out = np.array(start, float)
     if isinstance(given, Mapping):
         wrong = [label for label in given if label not in known or known[label].place < 0]
         if wrong:
-            raise ModelError(_unknown_label(known, kind, label, labels) for label in wrong)
+            raise UnknownLabelError(_unknown_label(known, kind, label, labels) for label in wrong)
         for label, value in given.items():
             out[known[label].place] = value
     elif given is not None:
@@ -45,7 +45,7 @@ def label_values(given: Any, labels: Sequence[str], known: Mapping[str, Label], 
     return out
 
 
-def _unknown_label(known: Mapping[str, Label], kind: str, label: str, labels: Sequence[str]) -> Problem:
+def _unknown_label(known: Mapping[str, JointLabel], kind: str, label: str, labels: Sequence[str]) -> Problem:
     if label in known:
         message = f"joint '{known[label].joint.name}' is cut, so '{label}' is not among the {kind}s of the tree"
         return Problem("state", message, "Compile with other cuts=[...], or assemble the mechanism.")

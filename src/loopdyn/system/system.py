@@ -1,4 +1,4 @@
-"""`System`: a mechanism checked, cut into a tree and frozen into arrays. `State`: time, coordinates and speeds."""
+"""`System`: a mechanism checked, cut into a tree and frozen into arrays."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ from loopdyn.errors import LoopdynError, ModelError, Problem, warn
 from loopdyn.joints import Joint
 from loopdyn.model.mechanism import Mechanism
 from loopdyn.quantities.expressions import Lookup
-from loopdyn.quantities.wording import element_of, nearest
+from loopdyn.quantities.wording import element_of
 from loopdyn.system.cut_angles import AnglePath, Tables, cut_angle_path
 from loopdyn.system.kept import Kept
-from loopdyn.system.labels import Labels
+from loopdyn.system.labels import Labels, Named
 from loopdyn.system.measures import CompiledMeasure, measures_of
+from loopdyn.system.state import State, Tolerated, require_state, state_key
 from loopdyn.system.state_values import label_values, normalise
 from loopdyn.system.topology import Topology
 
@@ -32,58 +33,6 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 Pose = tuple[Array, Array]  # position (3), rotation matrix (3, 3)
-
-
-@dataclass(frozen=True)
-class Tolerated:
-    """Redundant constraint rows that are left open within a tolerance, since dimensions are rounded.
-
-    Attributes
-    ----------
-    rows : tuple of str
-        Their labels. All other rows are satisfied exactly.
-    angle, length : float
-        Tolerance in rad and in m.
-    """
-
-    rows: tuple[str, ...]
-    angle: float
-    length: float
-
-    def of(self, system: System) -> Array:
-        """Tolerance of each row of a system: zero for rows that are satisfied exactly."""
-        allowed = {"angle": self.angle, "length": self.length}
-        pairs = zip(system.constraint_rows, system.row_dimensions, strict=True)
-        return np.array([allowed[d] if row in self.rows else 0.0 for row, d in pairs])
-
-    def __str__(self) -> str:
-        return f"{', '.join(self.rows)} left open within {self.angle:.3g} rad, {self.length:.3g} m"
-
-
-@dataclass(frozen=True)
-class State:
-    """Time, coordinates and speeds.
-
-    Attributes
-    ----------
-    t : float
-        Time in s.
-    q : (nq,) array
-        Coordinates of the tree joints, SI; then the counted angles of cut joints (``system.counted``), rad.
-    v : (nv,) array
-        Speeds of the tree joints, SI.
-    note : str
-        How the state was found, if that matters.
-    tolerated : Tolerated or None
-        Constraint rows that the state leaves open, see :func:`loopdyn.assemble`; analyses and runs that begin at the
-        state leave them open, too.
-    """
-
-    t: float
-    q: Array
-    v: Array
-    note: str = ""
-    tolerated: Tolerated | None = None
 
 
 @dataclass(frozen=True)
@@ -456,8 +405,12 @@ class System:
 
     @cached_property
     def labels(self) -> Labels:
-        """Meaning of the labels of joint coordinates and speeds, of tree and cut joints."""
-        return Labels(self.joints.values(), self.counted, self.nq)
+        """Table of all labels: of coordinates, speeds, accelerations, reactions, loads and bodies."""
+        loads = ["torque" if turns else "force" for turns in self.model.force[:, rec.FORCE_TORQUE]]
+        others = sum(len(j.spec.rows_when_cut) for j in self.joints.values() if not j.in_tree)
+        rows = dict(zip(self.constraint_rows[others:], self.row_dimensions[others:], strict=True))
+        named = Named(self.units, tuple(self.mechanism.joints), dict(zip(self.forces, loads)), rows, self.bodies)
+        return Labels(self.joints.values(), self.counted, self.nq, named)
 
     @cached_property
     def measures(self) -> dict[str, CompiledMeasure]:
@@ -503,7 +456,8 @@ class System:
         Parameters
         ----------
         q, v : mapping of label to value, or array, optional
-            Coordinates and speeds in SI units. Others have their values at the reference pose, at rest.
+            Coordinates and speeds: by label in the declared units, as arrays SI. Others have their values at the
+            reference pose, at rest.
         t : float
             Time in s.
 
@@ -519,11 +473,22 @@ class System:
             (q, self.coordinates, self.labels.coordinates, self.q_reference, "coordinate"),
             (v, self.speeds, self.labels.speeds, np.zeros(self.nv), "speed"),
         ):
+            if isinstance(given, Mapping):
+                given = self.in_si(given, speeds=kind == "speed")
             values.append(label_values(given, labels, known, start, kind))
         normalise(values[0], self.joints.values())
         if not math.isfinite(t):
             raise ModelError([Problem("state", f"time is {t}", "Give a finite time in s.")])
-        return State(float(t), values[0], values[1])
+        return State(float(t), values[0], values[1], system=self)
+
+    def in_si(self, given: Mapping[str, Any], *, speeds: bool = False) -> dict[str, Any]:
+        """Coordinates or speeds by label, given in the declared units, in SI units; unknown labels as they are."""
+        known = self.labels.speeds if speeds else self.labels.coordinates
+        return {k: x * self.units.factor(known[k].dimension) if k in known else x for k, x in given.items()}
+
+    def in_units(self, given: Mapping[str, float], *, speeds: bool = False) -> dict[str, float]:
+        """Coordinates or speeds by label, given in SI units, in the declared units."""
+        return {label: x / self.labels.factor(label, speeds) for label, x in given.items()}
 
     def plot(self, state: State | None = None, ax: Axes | None = None, *, names: bool = True) -> Axes:
         """Draw the mechanism at a state: in its plane if it is planar, in 3-D otherwise.
@@ -548,28 +513,14 @@ class System:
 
 
 def point_on(system: System, body: str, at: ArrayLike) -> Array:
-    """Point of a body in the body's own frame, given in world coordinates in m at the reference pose."""
-    if body not in system.bodies:
-        raise ModelError([Problem("point", f"there is no body '{body}'", nearest(body, system.bodies))])
-    given = np.asarray(at, float)
+    """Point of a body in its own frame, SI, given in world coordinates at the reference pose in the declared unit."""
+    row = system.labels.body(body, "point")
+    given = np.asarray(at, float) * system.units.factor("length")
     if given.shape != (3,) or not np.isfinite(given).all():
         raise ModelError([Problem("point", f"the point of '{body}' is not x, y, z", "Give three numbers.")])
-    x, R = system.reference_poses[system.bodies.index(body)]
+    x, R = system.reference_poses[row]
     own: Array = R.T @ (given - x)
     return own
-
-
-def require_state(system: System, state: State) -> None:
-    """Raise ModelError if a state does not have the numbers of coordinates and speeds of a system."""
-    for name, value, size in (("q", state.q, system.nq), ("v", state.v, system.nv)):
-        if np.shape(value) != (size,):
-            message = f"{name} has shape {np.shape(value)}, '{system.name}' needs ({size},)"
-            raise ModelError([Problem("state", message, "Make it with system.state(...) or ld.assemble.")])
-
-
-def state_key(state: State) -> tuple[float, bytes, bytes]:
-    """Equal for states with equal numbers: by it is found again what was decided at one."""
-    return state.t, np.asarray(state.q, float).tobytes(), np.asarray(state.v, float).tobytes()
 
 
 def require_exact(system: System, state: State | None, what: str, instead: str) -> None:
@@ -585,3 +536,19 @@ def require_exact(system: System, state: State | None, what: str, instead: str) 
 def compose(a: Pose, b: Pose) -> Pose:
     """Composition of pose a with pose b, which is relative to a."""
     return a[0] + a[1] @ b[0], a[1] @ b[1]
+
+
+__all__ = [
+    "Asked",
+    "JointData",
+    "Pose",
+    "State",
+    "System",
+    "TableUse",
+    "Tolerated",
+    "compose",
+    "point_on",
+    "require_exact",
+    "require_state",
+    "state_key",
+]

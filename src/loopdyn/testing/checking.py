@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loopdyn import library
-from loopdyn.analysis.assembly import assemble
+from loopdyn.analysis.assembly import assembled
 from loopdyn.errors import AssemblyError, LoopdynError, SingularityError
 from loopdyn.formulations.base import Formulation, Solution, Solver
 from loopdyn.formulations.oracle import Oracle
@@ -390,7 +390,7 @@ def _state(system: System, rng: np.random.Generator) -> tuple[State, Rank] | Non
         q = increment(system, system.q_reference, SPREAD * system.speed_units * rng.uniform(-1, 1, system.nv))
         v = system.speed_units * rng.normal(size=system.nv)
         try:
-            state = assemble(system, q=q, v=v, t=float(rng.uniform(0.1, 1.0)), tries=5)
+            state = assembled(system, q=q, v=v, t=float(rng.uniform(0.1, 1.0)), tries=5)
         except AssemblyError:
             continue
         rank = decide(system, state)

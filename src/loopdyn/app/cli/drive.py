@@ -58,7 +58,7 @@ def drive(
     system = load_system(file, changed, command)
     with exit_on_error(command):
         near = tolerated_start(system, angle_tolerance, length_tolerance)
-        result = move(system, joint, (start, stop, points), units="model", near=near)
+        result = move(system, joint, (start, stop, points), near=near)
         written = write_files(
             (csv, result.to_csv),
             (plot, lambda name: write_plot(name, result.plot, dpi=150)),

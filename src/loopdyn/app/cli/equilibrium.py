@@ -8,7 +8,6 @@ from typing import Annotated, Any
 import typer
 
 from loopdyn.app.cli.answers import exit_on_error, print_json, print_text
-from loopdyn.app.cli.conversion import coordinate_in_si
 from loopdyn.app.cli.models import load_system, tolerated_start
 from loopdyn.app.cli.options import AngleTolerance, LengthTolerance, ModelFile, Parameters, assignments, check_labels
 
@@ -29,8 +28,8 @@ def equilibrium(
 
     Without --search the mechanism is released at the start of the model and comes
     to rest in a stable equilibrium. With --search all equilibria over a range of a
-    coordinate are found, one line each: stable, unstable or neutral. Coordinates
-    are printed in the units of the file, loads and stiffnesses in N and m. The exit
+    coordinate are found, one line each: stable, unstable or neutral. Numbers
+    are printed in the units of the file. The exit
     code is 1 if the model is wrong, if none is found or if a driver or base moves
     at that time.
 
@@ -42,15 +41,11 @@ def equilibrium(
     ranges = {label: _range(text) for label, text in assignments("--search", search).items()}
     system = load_system(file, changed, command)
     check_labels(system, "--search", ranges)
-    given = {
-        label: (coordinate_in_si(system, label, low), coordinate_in_si(system, label, high))
-        for label, (low, high) in ranges.items()
-    }
     about: dict[str, Any] = {"name": system.name}
     with exit_on_error(command, "the model or the options"):
         begin = tolerated_start(system, angle_tolerance, length_tolerance, at)
-        if given:
-            several = find(system, begin, search=given, t=at)
+        if ranges:
+            several = find(system, begin, search=ranges, t=at)
             about |= {"complete": several.complete, "note": several.note}
             found, text = list(several), str(several)
         else:

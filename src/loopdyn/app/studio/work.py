@@ -24,7 +24,7 @@ from loopdyn.output.viewer.page import page_text
 from loopdyn.output.viewer.scene import StillPose, describe
 from loopdyn.results.run import Run
 from loopdyn.run.simulate import simulate
-from loopdyn.system.system import JointData, State, System
+from loopdyn.system.system import State, System
 from loopdyn.tree.functions import terms
 
 LIBRARY_URL = "/drawing_library.js"
@@ -116,16 +116,14 @@ class Desk:
         """Move a coordinate to a value in units of the model, with closed loops, from the current pose."""
         if self.system is None or self.state is None:
             raise LoopdynError("there is no mechanism to move. Correct the model first.")
-        joint, k = coordinate(self.system, label)
-        unit = self.system.mechanism.units.factor(joint.spec.dimensions[k])
         try:
-            state = assemble(self.system, {label: value * unit}, near=self.state, tries=TRIES, limits=False)
+            state = assemble(self.system, {label: value}, near=self.state, tries=TRIES, limits=False)
         except LoopdynError as error:
             return Moved(str(error))
         self.state = state
         gap = float(np.abs(terms(self.system, state).phi).max(initial=0.0))
         placement = StillPose(self.system, state).placement()
-        return Moved(f"all loops closed to {gap:.0e} rad or m", placement, placement["q"])
+        return Moved(f"all loops closed to {gap:.0e} rad or m", placement, state.q.tolist())
 
     # -------------------------------------------------------------------------------------------------- run
 
@@ -192,14 +190,6 @@ def first_plots(run: Run) -> list[str]:
     cut = [name for name in run.system.topology.cuts if name in joints]
     shown = ["q", *(f"wrench:{name}" for name in [*cut, *joints][:1])]
     return [*shown, *(["criterion"] if "criterion" in run.data else []), "energy", "residual"]
-
-
-def coordinate(system: System, label: str) -> tuple[JointData, int]:
-    """Joint of a label, and the index of the coordinate within it."""
-    if label not in system.labels.coordinates:
-        raise LoopdynError(f"there is no joint coordinate '{label}'. Choose one of the list.")
-    joint, k, *_ = system.labels.coordinates[label]
-    return joint, k
 
 
 def inputs_of(system: System, state: State) -> list[Input]:

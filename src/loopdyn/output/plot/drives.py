@@ -23,17 +23,14 @@ def plot_drive(drive: Drive, labels: Sequence[str] = ()) -> Figure:
         by_unit.setdefault(drive.unit(label), []).append(label)
     figure, panels = new_panels(f"{drive.system.name} driven at {', '.join(drive.inputs)}", 3 * len(by_unit) + 1)
     x = drive.parameter_values()
-    below, one = {"time": ("/s", 1.0), "share": ("", 1.0)}.get(
-        drive.parameter, (f"/{drive.unit(drive.inputs[0])}", float(drive.shown(drive.inputs[0], 1.0)))
-    )
     rows = [("q", "coordinate", 0), ("v", "speed", 1), ("a", "speed", 2)]
     for ax, (name, dim, order, unit) in zip(panels, [(*r, u) for r in rows for u in by_unit], strict=False):
         for n, label in enumerate(by_unit[unit]):
             if dim == "coordinate" and label not in drive.data["coordinate"].values:
                 continue
-            y = drive.shown(label, drive.data[name].sel({dim: label}).values) / one**order
-            ax.plot(x, y, color=COLOURS[n % len(COLOURS)], label=label + "'" * order)
-        ax.set_ylabel(unit + (below + ("²" if order == 2 and below else "")) * (order > 0))
+            column = drive.data[name].sel({dim: label})
+            ax.plot(x, column, color=COLOURS[n % len(COLOURS)], label=label + "'" * order)
+            ax.set_ylabel(column[column.attrs["units"]].item())
         legend(ax, len(by_unit[unit]))
     panels[-1].plot(x, drive.data["quality"].values, color=INK)
     panels[-1].set_ylabel("quality")
@@ -43,17 +40,14 @@ def plot_drive(drive: Drive, labels: Sequence[str] = ()) -> Figure:
     for event in drive.events:
         if event.kind == "turning point" and event.label not in chosen:
             continue
-        at = drive.shown(drive.inputs[0], event.value) if drive.parameter == "input" else event.value
         for ax in panels:
-            ax.axvline(at, ls=styles.get(event.kind, "-"), color="0.6", lw=0.9, zorder=0.5)
+            ax.axvline(event.value, ls=styles.get(event.kind, "-"), color="0.6", lw=0.9, zorder=0.5)
     return figure
 
 
 def plot_drive_point(drive: Drive, body: str, path: Any) -> Figure:
     """Plot the path of a point of a body, seen along the world axis of its smallest extent."""
-    unit = drive.system.mechanism.units.length if drive.units == "model" else "m"
-    scale = drive.system.mechanism.units.factor("length") if drive.units == "model" else 1.0
-    x = path["position"].values / scale
+    unit, x = path["position"].attrs["units"], path["position"].values
     flat = int(np.argmin(np.ptp(x, axis=0)[::-1]))  # z if equal
     first, second = (k for k in range(3) if k != 2 - flat)
     figure, (ax,) = new_panels(f"{drive.system.name}: path of a point of {body}", 1, height=5.0)

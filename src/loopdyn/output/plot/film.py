@@ -10,7 +10,7 @@ import numpy as np
 
 from loopdyn.errors import LoopdynError
 from loopdyn.files import in_words, write, write_figure
-from loopdyn.output.drawing import Drawing, RunLike, poses_of
+from loopdyn.output.drawing import Drawing, RunLike
 from loopdyn.output.plot.axes import TITLE, Array
 from loopdyn.output.plot.mechanism import axes_of_picture, draw, new_axes, set_room
 
@@ -46,7 +46,7 @@ def write_film(run: RunLike, path: str | Path, *, fps: int = 25, speed: float = 
     writer = None if kind == ".png" else _writer(kind, fps)
     drawing = Drawing(run.system)
     time = np.asarray(run.data["time"], float)
-    poses = poses_of(run)
+    poses = run.poses()
     ax = new_axes(drawing)
     figure = ax.figure
     limits = _room_of_motion(drawing, poses)

@@ -12,11 +12,11 @@ import numpy as np
 from loopdyn.errors import LoopdynError, ModelError, Problem
 from loopdyn.files import write, write_figure
 from loopdyn.joints.base import AxisJoint
-from loopdyn.output.drawing import COLOURS, RunLike, determined, speed_units
+from loopdyn.output.drawing import COLOURS, RunLike, determined
 from loopdyn.output.plot.axes import ROUNDING, TITLE, Array, axis_name, legend, new_panels, no_blown_up_rounding
-from loopdyn.quantities.wording import nearest
+from loopdyn.quantities.wording import nearest, unknown
 from loopdyn.results.bearings import FRAMES, Bearings
-from loopdyn.results.units import coordinate_units
+from loopdyn.results.units import coordinate_units, speed_units
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -43,6 +43,10 @@ class RunPlots:
         self._data = run.data
         self._system = run.system
         self._time = np.asarray(run.data["time"], float)
+
+    def __call__(self, *labels: str) -> Figure:
+        """Overview, or the coordinates that are named."""
+        return self.coordinates(*labels) if labels else self.overview()
 
     # ------------------------------------------------------------------------------------ everything
 
@@ -107,8 +111,7 @@ class RunPlots:
 
     def accelerations(self, *labels: str) -> Figure:
         """Accelerations over time, all or those named; one panel per unit."""
-        units = [unit.replace("/s", "/s²") for unit in speed_units(self._system)]
-        return self._labelled("a", "Accelerations", labels, self._system.speeds, units)
+        return self._labelled("a", "Accelerations", labels, self._system.speeds, speed_units(self._system, 2))
 
     def measures(self, *names: str) -> Figure:
         """Measures of the model over time, all or those named; one panel per unit."""
@@ -144,7 +147,7 @@ class RunPlots:
         wrench = self._variable("wrench")
         names = [str(name) for name in wrench["joint"].values]
         if joint not in names:
-            raise ModelError([Problem("reactions", f"there is no joint '{joint}' in the run", nearest(joint, names))])
+            raise unknown("reactions", "joint", [joint], names)
         values = wrench.sel(joint=joint).values
         unique = determined(self._data).sel(joint=joint).values
         if axes != "joint":
@@ -154,8 +157,9 @@ class RunPlots:
         child = self._system.bodies[self._system.joints[joint].child]
         where = "world axes" if axes == "world" else f"axes of the {axes}"
         figure, panels = new_panels(f"{self._system.name}: reaction in {joint} on {child}, {where}", 2)
+        units = self._system.units
         scale = float(np.nanmax(np.abs(values), initial=0.0))
-        for ax, first, unit in ((panels[0], 3, "N"), (panels[1], 0, "N m")):
+        for ax, first, unit in ((panels[0], 3, units.force), (panels[1], 0, units.torque)):
             for n in range(3):
                 k = first + n
                 _component(ax, self._time, values[:, k], components[k], COLOURS[n], determined=bool(unique[k]))
@@ -200,7 +204,7 @@ class RunPlots:
         figure, panels = plt.subplots(
             1, len(views), figsize=(4.6 * len(views), 5.4), subplot_kw={"projection": "polar"}, layout="constrained"
         )
-        figure.suptitle(f"{self._system.name}: force in {joint}, N", **TITLE)
+        figure.suptitle(f"{self._system.name}: force in {joint}, {self._system.units.force}", **TITLE)
         for ax, (axes, frame, body) in zip(panels, views, strict=True):
             first, second = _across(frame)
             force = loads.load(joint, axes)[0]
@@ -216,13 +220,14 @@ class RunPlots:
 
     def shaking(self) -> Figure:
         """Shaking force and moment about the world origin on the ground."""
-        values = self._of_run("shaking")
+        units = self._system.units
+        values = self._of_run("shaking") / np.repeat([units.factor("force"), units.factor("torque")], 3)
         figure, panels = new_panels(f"{self._system.name}: force and moment on the frame, weight included", 2)
         scale = float(np.abs(values).max(initial=0.0))
-        for ax, first, unit in ((panels[0], 0, "N"), (panels[1], 3, "N m")):
+        for ax, first, unit in ((panels[0], 0, units.force), (panels[1], 3, units.torque)):
             for k in range(3):
                 ax.plot(
-                    self._time, values[:, first + k], color=COLOURS[k], label=("f" if unit == "N" else "m") + "xyz"[k]
+                    self._time, values[:, first + k], color=COLOURS[k], label=("f" if first == 0 else "m") + "xyz"[k]
                 )
             ax.set_ylabel(unit)
             no_blown_up_rounding(ax, scale)
@@ -303,7 +308,8 @@ class RunPlots:
             values = rows.max(axis=1, initial=0.0)
             ax.plot(self._time, np.where(values > 0.0, values, np.nan), color=colour, label=level)
         ax.set_yscale("log")
-        ax.set_ylabel("m or rad, per s, per s²")
+        units = self._system.units
+        ax.set_ylabel(f"{units.length} or {units.angle}, per s, per s²")
         legend(ax, 3)
 
     def _labelled(
@@ -312,7 +318,7 @@ class RunPlots:
         """Columns of a variable, one panel per unit."""
         wrong = [label for label in chosen if label not in labels]
         if wrong:
-            raise ModelError(Problem(what.lower(), f"there is no '{n}'", nearest(n, labels)) for n in wrong)
+            raise unknown(what.lower(), "label", wrong, labels)
         values = self._variable(name).values
         shown = [labels.index(label) for label in chosen] if chosen else range(len(labels))
         by_unit: dict[str, list[int]] = {}

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 
 from loopdyn.errors import ModelError, Problem
-from loopdyn.output.drawing import determined, speed_units
+from loopdyn.output.drawing import determined
 from loopdyn.output.viewer.numbers import packed
 from loopdyn.quantities.wording import nearest
-from loopdyn.results.units import coordinate_units
+from loopdyn.results.units import coordinate_units, speed_units
 from loopdyn.system.system import System
 
 # Variables that are drawn together: prefix, title, unit, logarithmic.
-FAMILIES = (("energy", "Energy", "J", False), ("residual", "Residuals of the constraints", "SI", True))
+FAMILIES = (("energy", "Energy", "J", False), ("residual", "Residuals of the constraints", "", True))
 APART = "energy_balance"  # an error, many orders below the energies
 
 
@@ -23,11 +23,10 @@ def quantities_of(system: System, data: Any, joints: list[str]) -> tuple[dict[st
     """Arrays by name, and the groups of columns of one unit that can be plotted."""
     arrays: dict[str, Any] = {}
     groups: list[dict[str, Any]] = []
-    per_speed = speed_units(system)
     for name, what, labels, units in (
         ("q", "Coordinates", system.coordinates, coordinate_units(system)),
-        ("v", "Speeds", system.speeds, per_speed),
-        ("a", "Accelerations", system.speeds, [u.replace("/s", "/s²") for u in per_speed]),
+        ("v", "Speeds", system.speeds, speed_units(system)),
+        ("a", "Accelerations", system.speeds, speed_units(system, 2)),
     ):
         if name in data:
             arrays[name] = packed(data[name].values)
@@ -36,12 +35,12 @@ def quantities_of(system: System, data: Any, joints: list[str]) -> tuple[dict[st
                 shown = "quaternions" if unit == "1" else unit
                 groups.append(_group(name, what, shown, name, columns, [labels[k] for k in columns]))
     if "wrench" in data:
-        groups += _reactions(data, joints, arrays)
+        groups += _reactions(system, data, joints, arrays)
     groups += _over_time(data, arrays)
     return arrays, groups
 
 
-def _reactions(data: Any, joints: list[str], arrays: dict[str, Any]) -> list[dict[str, Any]]:
+def _reactions(system: System, data: Any, joints: list[str], arrays: dict[str, Any]) -> list[dict[str, Any]]:
     if not joints:
         return []
     arrays["wrench"] = packed(data["wrench"].sel(joint=joints).values)
@@ -49,9 +48,10 @@ def _reactions(data: Any, joints: list[str], arrays: dict[str, Any]) -> list[dic
     names = [str(c) for c in data["component"].values]
     groups = []
     for n, joint in enumerate(joints):
-        for what, unit, first in (("Reaction force", "N", 3), ("Reaction moment", "N m", 0)):
+        for what, unit, first in (("Reaction force", "force", 3), ("Reaction moment", "torque", 0)):
             columns = [6 * n + k for k in range(first, first + 3)]
-            group = _group(f"wrench:{joint}", f"{what} in {joint}", unit, "wrench", columns, names[first : first + 3])
+            shown, three = system.units.symbol(unit), names[first : first + 3]
+            group = _group(f"wrench:{joint}", f"{what} in {joint}", shown, "wrench", columns, three)
             group["open"] = [not bool(unique[n, k]) for k in range(first, first + 3)]
             groups.append(group)
     return groups
@@ -80,8 +80,16 @@ def _over_time(data: Any, arrays: dict[str, Any]) -> list[dict[str, Any]]:
         arrays[name] = packed(v.values)
         names = [name] if v.ndim == 1 else [str(label) for label in v[v.dims[1]].values]
         title = name.replace("_", " ").capitalize()
-        groups.append(_group(name, title, v.attrs.get("units", ""), name, list(range(len(names))), names))
+        for unit, columns in _by_unit(v).items():
+            groups.append(_group(name, title, unit, name, columns, [names[k] for k in columns]))
     return groups
+
+
+def _by_unit(v: Any) -> dict[str, list[int]]:
+    """Columns of a variable by unit, which it has itself or a coordinate has for each label."""
+    unit = v.attrs.get("units", "")
+    each = [str(x) for x in v[unit].values] if unit in v.coords else [unit] * (1 if v.ndim == 1 else v.shape[1])
+    return {u: [k for k, x in enumerate(each) if x == u] for u in dict.fromkeys(each)}
 
 
 def _group(key: str, title: str, unit: str, array: str, columns: list[int], names: Sequence[str]) -> dict[str, Any]:

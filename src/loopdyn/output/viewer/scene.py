@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from loopdyn.errors import LoopdynError, ModelError, Problem
-from loopdyn.output.drawing import Drawing, RunLike, Shape, poses_of, speed_units, world_frames
+from loopdyn.output.drawing import Drawing, RunLike, Shape, world_frames
 from loopdyn.output.viewer.numbers import Array, floats, packed, quaternions
 from loopdyn.output.viewer.quantities import chosen_plots, quantities_of
 from loopdyn.quantities.wording import nearest
-from loopdyn.results.units import coordinate_units
+from loopdyn.results.units import coordinate_units, dimensions, shown, speed_units
 from loopdyn.system.system import JointData, State, System
 from loopdyn.tree.functions import body_motion
 
@@ -45,7 +45,7 @@ def describe(
     joints = _chosen_joints(data, forces)
     data = data.isel(time=kept)
     arrays, quantities = quantities_of(system, data, joints)
-    x, R = (array[kept] for array in poses_of(run))
+    x, R = (array[kept] for array in run.poses())
     arrays |= {"time": packed(time[kept], "float64"), "position": packed(x), "rotation": packed(quaternions(R))}
     return {
         "name": system.name,
@@ -94,7 +94,7 @@ class StillPose:
 
         self.system, self._state = system, state
         self.data = xr.Dataset(
-            {"q": (("time", "coordinate"), state.q[None])},
+            {"q": (("time", "coordinate"), shown(system, state.q[None], dimensions(system, "coordinate")))},
             {"time": [state.t], "coordinate": list(system.coordinates)},
         )
 
@@ -106,7 +106,7 @@ class StillPose:
     def placement(self) -> dict[str, list[float]]:
         """Arrays of the pose in the form that ``page.place`` of a page needs."""
         x, R = self.poses()
-        found = {"position": x, "rotation": quaternions(R), "q": self._state.q}
+        found = {"position": x, "rotation": quaternions(R), "q": self.data["q"].values}
         return {name: floats(np.ravel(values)) for name, values in found.items()}
 
 
