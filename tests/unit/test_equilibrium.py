@@ -336,7 +336,9 @@ def test_preload_makes_a_pose_an_equilibrium_in_any_units(units):
     del other.forces["spring"]
     other.add_motor("motor", "A", torque="17*speed")
     system = other.compile()
-    assert ld.preload(system, system.state(q={"A": 0.6}), "motor").value == pytest.approx(G * np.sin(0.6), rel=1e-9)
+    assert ld.preload(system, system.state(q={"A": 0.6 * rad}), "motor").value == pytest.approx(
+        scale * G * np.sin(0.6), rel=1e-9
+    )
 
 
 def test_preload_of_a_spring_between_points_and_where_none_helps():

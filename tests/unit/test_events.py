@@ -251,7 +251,7 @@ def test_a_motor_that_switches_is_met_exactly_by_a_time_event():
         ("now", "Give a list, each entry a Crossing or an At or a Limits or a function"),
         (ld.Crossing(lambda t, q, v: np.nan, "bad"), "'bad' is NaN"),
         (ld.Crossing("sqrt(-1 - t)", "bad"), "'bad' is NaN"),
-        (ld.Crossing("x", "bad", coordinates={"x": "S"}), "stands for 'S'.* Known: s"),
+        (ld.Crossing("x", "bad", coordinates={"x": "S"}), "'x': there is no .*'S'.* Known: s"),
         (ld.Crossing("x + y", "bad", coordinates={"x": "s"}), "unknown name 'y'"),
     ],
 )

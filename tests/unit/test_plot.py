@@ -52,7 +52,7 @@ def test_there_is_one_panel_per_unit():
 def test_single_coordinates_are_chosen_by_name(run):
     (ax,) = RunPlots(run).accelerations("D", "A").axes
     assert [line.get_label() for line in ax.lines] == ["D", "A"]
-    assert ax.get_ylabel() == "rad/s²"
+    assert ax.get_ylabel() == "rad/s^2"
     with pytest.raises(ld.ModelError, match="no 'Q'"):
         RunPlots(run).coordinates("Q")
 
