@@ -239,10 +239,12 @@ def test_five_bar_flat_poses_are_of_type_1_and_2():
     beta = p["tilt"] - p["angle1"]  # angle from AB to BC at the reference pose
     straight = ld.kinematics(system, ld.assemble(system, q={"B": -beta, "A": 2.0}))
     assert straight.singularity(["A", "E"], C).kind == "type I"
-    # angle from BC to CD at the reference pose, taken back by the pin C
+    # shorter couplers can be in line: the angle from BC to CD at the reference pose is taken back by the pin C
+    system = ld.library.five_bar().with_(coupler1=0.82, coupler2=0.82).compile()
+    p = numbers(system)
     bend = np.arctan2(p["dy"] - p["cy"], p["dx"] - p["cx"]) - p["tilt"]
-    flat = ld.kinematics(system, ld.assemble(system, q={"C": -bend, "A": -0.3}))
-    found = flat.singularity(["A", "E"], C)
+    flat = ld.kinematics(system, ld.assemble(system, q={"C": -bend, "A": -0.1}))
+    found = flat.singularity(["A", "E"], ("BC", (p["cx"], p["cy"], 0)))
     assert found.kind == "type II"
 
 

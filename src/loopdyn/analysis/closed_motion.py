@@ -175,7 +175,7 @@ def require_determined(system: System, state: State, found: InputMap, part: Movi
 
 
 def idle_only(system: System, state: State, found: InputMap) -> bool:
-    """Whether the motions that are left are idle ones: of bodies that move alone, such as rods between two balls."""
+    """Whether only idle motions are left: bodies moving alone, such as rods between two balls."""
     return bool(found.left.shape[1]) and len(mobility(system, state).idle) >= found.left.shape[1]
 
 
