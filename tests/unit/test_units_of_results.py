@@ -41,11 +41,11 @@ def arm(small: bool) -> ld.System:
     m.add_joint("C", ld.Cylindrical(axis=(1, 0, 0.2)), "crank", "slider", at=at(0.3, 0, 0.06))
     m.add_joint("P", ld.Prismatic(axis=(0, 0, 1)), m.ground, "plate", at=at(0, 0.6, 0))
     ends = {"body1": "slider", "point1": at(0.3, 0.1, 0.2), "body2": "plate", "point2": at(0.2, 0.6, 0.1)}
-    m.add_force(ld.SpringDamper(**ends, stiffness=40.0 / L, damping=1.0 / L, length=0.3 * L), "spring")
+    m.add_force(ld.forces.SpringDamper(**ends, stiffness=40.0 / L, damping=1.0 / L, length=0.3 * L), "spring")
     soft = {"stiffness": (0, 0, 25.0 / L), "angular_stiffness": (0.2 * T / A, 0, 0)}
-    m.add_force(ld.Bushing(body1=m.ground, body2="plate", at=at(0, 0.6, 0), **soft), "bushing")
+    m.add_force(ld.forces.Bushing(body1=m.ground, body2="plate", at=at(0, 0.6, 0), **soft), "bushing")
     m.add_motor("motor", "A", torque=3.0 * T)
-    m.add_force(ld.JointSpring(joint="C.angle", stiffness=0.8 * T / A, rest=0.1 * A), "torsion")
+    m.add_force(ld.forces.JointSpring(joint="C.angle", stiffness=0.8 * T / A, rest=0.1 * A), "torsion")
     return m.compile()
 
 
@@ -146,7 +146,7 @@ def test_states_are_compared_by_value_and_pickled_with_a_reference_to_their_syst
     with pytest.raises(ld.LoopdynError, match="made without a system"):
         ld.State(0.0, state.q, state.v)["A"]
     other = mm.mechanism.compile(cuts=["B"])
-    with pytest.raises(ld.ModelError, match="other coordinates"):
+    with pytest.raises(ld.errors.ModelError, match="other coordinates"):
         ld.mobility(other, state)
 
 
@@ -266,7 +266,7 @@ def test_rollout_counterweight_events_and_files_are_in_declared_units(bars, tmp_
     same(outs[0], outs[1])
     rms = [ld.rollout(s, None, (0, 0.1), reduce="rms", progress=False) for s in (si, mm)]
     same(rms[0], rms[1])
-    event = ld.Crossing("a + 2", "minus two degrees", coordinates={"a": "A"})
+    event = ld.events.Crossing("a + 2", "minus two degrees", coordinates={"a": "A"})
     run = ld.simulate(mm, t_span=(0, 0.5), events=[event], progress=False)
     assert run.events
     assert run.events[0].state["A"] == pytest.approx(-2.0, abs=1e-6)  # dense output, 1e-8 rad

@@ -24,13 +24,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from loopdyn.analysis.assembly_speeds import speed_rows
-from loopdyn.analysis.prescribed_motion import Sampled, Samples, check_same, followed, given_samples, pieces_of, without
+from loopdyn.analysis.prescribed_motion import check_same, followed, given_samples, pieces_of, without
 from loopdyn.errors import LoopdynError, ModelError, Problem
 from loopdyn.forces import Motor
 from loopdyn.loops.rank import of_matrix, scaled
 from loopdyn.loops.reactions import freedom_rate
 from loopdyn.quantities.wording import nearest, unknown
 from loopdyn.results.inverse_dynamics import InverseDynamics, what_is_missing
+from loopdyn.results.path import Sampled, Samples
 from loopdyn.results.run import Run
 from loopdyn.results.units import factors
 from loopdyn.system.labels import FORCE_OF

@@ -11,10 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from loopdyn.analysis.assembly import assemble
 from loopdyn.formulations.base import Solution
-from loopdyn.formulations.registry import accelerations
+from loopdyn.formulations.registry import accelerations_at
 from loopdyn.loops.reactions_along import PathReactions, States, reactions_along
-from loopdyn.quantities.labels import UnknownLabelError
-from loopdyn.quantities.wording import nearest
+from loopdyn.quantities.wording import unknown
 from loopdyn.results.force_loads import force_loads
 from loopdyn.results.measures import Measured, Path
 from loopdyn.system.measures import ACCELERATION, Quantity
@@ -39,7 +38,7 @@ class MeasureValues(Mapping[str, float]):
 
     def __getitem__(self, name: str) -> float:
         if name not in self.values_by_name:
-            raise UnknownLabelError(f"there is no measure '{name}'. {nearest(name, self.values_by_name)}")
+            raise unknown("", "measure", [name], self.values_by_name)
         return self.values_by_name[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -107,7 +106,7 @@ def measures(system: System, state: State | None = None, a: ArrayLike | None = N
     if a is not None:
         found = sized(a, system.nv, "a")
     elif any(measure.level >= ACCELERATION for measure in known.values()):
-        solved = accelerations(system, state)
+        solved = accelerations_at(system, state)
         found = solved.a if isinstance(solved, Solution) else solved
     else:
         found = np.zeros(system.nv)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from loopdyn.analysis.assembly_speeds import speed_rows
 from loopdyn.errors import LoopdynError
 from loopdyn.loops.reactions import freedom_rate
-from loopdyn.quantities.wording import nearest
+from loopdyn.quantities.wording import unknown as unknown_names
 from loopdyn.system.system import State, System, point_on
 from loopdyn.tree.functions import Motion, body_motion, open_tree_body_jacobian
 
@@ -29,14 +29,12 @@ def declared(system: System, dimensions: Sequence[str]) -> Array:
 
 def declared_point(system: System, body: str, at: Any) -> Array:
     """Point in the frame of a body, from world coordinates at the reference pose in declared units."""
-    return point_on(system, body, np.asarray(at, float) * system.units.factor("length"))
+    return point_on(system, body, at)
 
 
 def unknown(what: str, name: object, known: Sequence[str]) -> LoopdynError:
     """Error for a name that does not exist, with the nearest known one."""
-    from loopdyn.quantities.labels import UnknownLabelError
-
-    return UnknownLabelError(f"there is no {what} '{name}'. {nearest(str(name), known)}")
+    return unknown_names("", what, [str(name)], known)
 
 
 def speed_labels(system: System, labels: str | Sequence[str], what: str = "joint speed") -> tuple[str, ...]:

@@ -99,7 +99,7 @@ def _windows(count: int) -> Error:
     def error(run: Run) -> float:
         m = -4 * 9.81 * ((count + 1) / 2 + count) / ((count + 1) / 3 + count)
         phi = _amplitude(run.path.t, m)
-        path = run.point(run.system.bodies[run.system.n_bases], at=(0, 1, 0)).values[:, :2]
+        path = run.point(run.system.bodies[run.system.n_bases], at=(0, 1, 0))["position"].values[:, :2]
         return float(np.abs(path - np.stack([np.sin(phi), np.cos(phi)], axis=1)).max())
 
     return error
@@ -111,7 +111,7 @@ def _squeezer(run: Run) -> float:
 
 def _bricard(run: Run) -> float:
     body = run.system.bodies[run.system.joints["P3"].child]
-    end = run.point(body, at=(1, -1, 0)).values[-1]
+    end = run.point(body, at=(1, -1, 0))["position"].values[-1]
     return float(np.abs(end - (0.0, -np.sqrt(0.75), -0.5)).max())
 
 

@@ -248,7 +248,7 @@ def law_program(
             )
         for name in sorted(formula.names & r.measures - {*names, *r.parameters}):
             known = ", ".join(names)
-            hint = f"Laws know {known} and parameters; a law of other quantities is a Python function, ld.forces.UserForce."
+            hint = f"Laws know {known} and parameters; for other quantities write a function: ld.forces.UserForce."
             r.problem(element, f"the measure '{name}' cannot be used in a law", hint, path)
             return constant_program(0.0)
         constants = {k: v for k, v in r.parameters.items() if k not in variables}

@@ -122,8 +122,8 @@ class Counterweight:
             known = np.isfinite(one) & np.isfinite(other)
             a, b, at = (*(x[known] / units.factor(dimension) for x in (one, other)), t[known])
             if len(a):
-                both = [rms(x, at) for x in (a, b)]
-                rows[name] = (units.symbol(dimension), float(np.abs(a).max()), float(np.abs(b).max()), *both)
+                largest = [float(np.abs(x).max()) for x in (a, b)]
+                rows[name] = (units.symbol(dimension), largest[0], largest[1], rms(a, at), rms(b, at))
 
         moving = [self._moving(s, force) for s, force in ((self.run.system, self.before), (self.system, self.after))]
         add("shaking force without weight", "force", *(np.linalg.norm(x, axis=1) for x in moving))

@@ -275,7 +275,9 @@ class Drive(PathResult):
 
     def parameter_si(self) -> Array:
         """Values of the parameter in s, rad or m, or as fractions of the range."""
-        return self.parameter_values() * (self.system.labels.factor(self.inputs[0]) if self.parameter == "input" else 1.0)
+        return self.parameter_values() * (
+            self.system.labels.factor(self.inputs[0]) if self.parameter == "input" else 1.0
+        )
 
     def to_dataframe(self) -> pandas.DataFrame:
         """Data frame with one row per step, in declared units, which the column names contain."""

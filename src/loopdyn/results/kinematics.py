@@ -31,7 +31,7 @@ from loopdyn.analysis.moving_parts import (
     unknown,
 )
 from loopdyn.errors import LoopdynError
-from loopdyn.formulations.registry import accelerations
+from loopdyn.formulations.registry import accelerations_at
 from loopdyn.loops.rank import of_matrix, scaled
 from loopdyn.system.system import State, System
 from loopdyn.thresholds import CANDIDATE
@@ -135,7 +135,7 @@ class Kinematics:
 
     @cached_property
     def _accelerated(self) -> Motion:
-        a = self.a if self.a is not None else np.asarray(accelerations(self.system, self.state), float)
+        a = self.a if self.a is not None else np.asarray(accelerations_at(self.system, self.state), float)
         return body_motion(self.system, self.state, a)
 
     def _unit(self, dimension: str, rate: int = 0) -> tuple[float, dict[str, str]]:

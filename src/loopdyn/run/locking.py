@@ -115,7 +115,7 @@ def change(
     """
     locks, released = dict(phase.locks), phase.released
     if isinstance(action, Lock):
-        locks[action.joint] = coordinate(phase.system, state, action.joint, "ld.Lock")
+        locks[action.joint] = coordinate(phase.system, state, action.joint, "ld.events.Lock")
     elif action.name in locks:
         del locks[action.name]
     else:

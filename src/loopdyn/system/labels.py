@@ -26,7 +26,7 @@ class Label(NamedTuple):
     kind: str  # "coordinate", "speed", "acceleration", "reaction", "load", "constraint load", "power" or "body"
     element: str  # name of the joint, force, constraint or body
     # in q or v (-1: of a cut joint, measured), among the components of a reaction, among forces, rows or bodies
-    index: int
+    index: int  # type: ignore[assignment]  # hides a method of tuples that nobody calls
     dimension: str  # of the number, for a speed or acceleration that of its integral; empty for a body
     unit: str  # declared unit of the number
     factor: float  # SI value of this unit

@@ -20,7 +20,7 @@ from loopdyn.quantities.expressions import TERMS, Expression, Program, Term, in_
 from loopdyn.quantities.expressions import opcodes as OP
 from loopdyn.quantities.expressions.reading import Token, refusal, suggestion
 from loopdyn.quantities.wording import element_of
-from loopdyn.system.labels import Label
+from loopdyn.system.labels import JointLabel
 
 if TYPE_CHECKING:
     from loopdyn.system.system import System
@@ -45,7 +45,7 @@ class Quantity:
     dimension: Dimension
     level: int
     term: Term | None = None
-    label: Label | None = None
+    label: JointLabel | None = None
     index: int = 0
 
 
