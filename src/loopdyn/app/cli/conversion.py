@@ -25,16 +25,6 @@ def in_si(mechanism: Mechanism, dimension: str, value: float) -> float:
     return value * mechanism.units.factor(dimension)
 
 
-def coordinate_in_si(system: System, label: str, value: float) -> float:
-    """SI value of a joint coordinate."""
-    return in_si(system.mechanism, _dimension(system, label), value)
-
-
-def load_in_si(system: System, label: str, value: float) -> float:
-    """SI value of a load on a joint coordinate: a torque on an angle, else a force."""
-    return in_si(system.mechanism, "torque" if _dimension(system, label) == "angle" else "force", value)
-
-
 def tolerance_in_si(mechanism: Mechanism, angle: float | None, length: float | None) -> tuple[float, float] | None:
     """Tolerances of assembly in SI units; None if none was given."""
     if angle is None and length is None:

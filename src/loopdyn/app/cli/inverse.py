@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from loopdyn.app.cli.answers import exit_on_error, print_json, print_lines, print_text, refuse_options
-from loopdyn.app.cli.conversion import load_in_si
 from loopdyn.app.cli.models import load_system, tolerated_start
 from loopdyn.app.cli.options import (
     PICTURES,
@@ -78,7 +77,6 @@ def inverse(
     for option, labels in (("--motion", laws), ("--motor", motors or []), ("--weight", shares), ("--preload", loads)):
         check_labels(system, option, labels)
     with exit_on_error(command, "the model or the options"):
-        loads = {label: load_in_si(system, label, x) for label, x in loads.items()}
         begin = tolerated_start(system, angle_tolerance, length_tolerance)
         found = inverse_dynamics(
             system, laws, times, motors=motors, weights=shares or None, preload=loads or None, start=begin
