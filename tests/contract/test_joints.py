@@ -47,6 +47,9 @@ def _import_plain() -> Any:
         for name in [name for name in sys.modules if name.startswith(parts)]:
             del sys.modules[name]
         sys.modules.update(kept)
+        for name, module in kept.items():  # the import has bound the new ones in their packages
+            package, _, own = name.rpartition(".")
+            setattr(sys.modules[package], own, module)
 
 
 plain = _import_plain()

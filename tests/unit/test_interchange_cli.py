@@ -147,12 +147,15 @@ def test_inspect_reads_a_urdf_with_the_sidecar_beside_it(four_bar, tmp_path):
     assert json.loads(result.stdout)["nc"] == 5
 
 
-def test_studio_says_how_to_open_other_formats(pendulum, monkeypatch):
+def test_studio_converts_other_formats_to_a_model_file_of_the_same_name(pendulum, monkeypatch):
     pytest.importorskip("nicegui", reason="the studio is optional")
+    opened = []
+    monkeypatch.setattr("loopdyn.app.studio.open_studio", lambda file, **options: opened.append(file))
     monkeypatch.chdir(pendulum.parent)
     result = CliRunner().invoke(app, ["studio", pendulum.name, "--no-browser"])
-    assert result.exit_code == 1
-    assert f"loopdyn convert '{pendulum.name}' 'pendulum.yaml'" in result.stderr
+    assert result.exit_code == 0, result.output
+    assert [file.name for file in opened] == ["pendulum.yaml"]
+    assert len(ld.load(opened[0]).joints) == 1
 
 
 def test_a_model_of_an_sdf_with_several_is_chosen_by_its_name(tmp_path):
