@@ -19,6 +19,7 @@ __all__ = [
     "Problem",
     "RunError",
     "SingularityError",
+    "UnknownLabelError",
 ]
 
 Path = tuple[str | int, ...]  # keys that lead to a value in a model

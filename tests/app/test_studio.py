@@ -197,7 +197,7 @@ def test_a_text_is_checked_moved_run_and_its_run_saved(tmp_path):
     assert ran.status == "finished"
     desk.save_run(str(tmp_path / "run.nc"))
     run = ld.load_run(tmp_path / "run.nc")
-    assert run.data["q"].values[0, 0] == pytest.approx(np.radians(40))
+    assert run.data["q"].values[0, 0] == pytest.approx(40.0)  # deg
     np.testing.assert_array_equal(run.data["v"].values[0], 0)
 
 

@@ -414,6 +414,7 @@ NAMED_IN = {
     "__init__.pyi": "list of public names",
     "joints/__init__.py": "list of public names",
     "joints/dispatch.py": "chooses by code",
+    "analysis/all_poses.py": "a rod between two balls turns about itself; welds do not move",
     "analysis/equations.py": "symbolic equations of planar mechanisms; others are refused",
     "analysis/equations_in_space.py": "symbolic equations of pins, slides and balls; others are refused",
     "analysis/transmission_angle.py": "is defined for pins and slides; others are refused",
@@ -447,8 +448,8 @@ NAMED_IN = {
 }
 # In how many files outside its own each type is named: fewer is better, more is not allowed.
 AT_MOST = {
-    "weld": 13, "revolute": 23, "prismatic": 20, "helical": 7, "cylindrical": 9, "universal": 12, "planar": 9,
-    "translational": 6, "spherical": 19, "free": 14,
+    "weld": 14, "revolute": 23, "prismatic": 20, "helical": 7, "cylindrical": 9, "universal": 12, "planar": 9,
+    "translational": 6, "spherical": 20, "free": 14,
 }  # fmt: skip
 
 

@@ -115,7 +115,7 @@ def test_dense_output_has_its_order(make, order):
         times = np.linspace(0.0, SPAN, 23)[1:]
         run = ld.simulate(system, state, (0, SPAN), t_eval=times, integrator=integrator, rtol=0.999, atol=1e6,
                           progress=False)  # fmt: skip
-        found = run.poses()["rotation"].values[:, 1]
+        found = run.poses()[1][:, 1]
         errors.append(max(np.abs(R - attitude(t)).max() for R, t in zip(found, times, strict=True)))
     assert measured(errors)[0] > order - 0.5, errors
 

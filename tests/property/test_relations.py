@@ -105,7 +105,7 @@ def test_units_of_a_relation_are_those_of_the_model():
     m.add_joint("B", ld.Prismatic(axis=(1, 0, 0)), m.ground, "rack", at=(0, 0, 0))
     m.add_constraint("mesh", ld.constraints.Relation(formula="s - 50*radians(a)", coordinates={"s": "B", "a": "A"}))
     system = m.compile()
-    state = ld.assemble(system, q={"A": 0.4})
+    state = ld.assemble(system, q={"A": np.degrees(0.4)})
     assert state.q[system.coordinates.index("B")] == pytest.approx(0.02, rel=1e-13)
     row = dict(zip(system.speeds, ld.terms(system, state).J[0], strict=True))
     assert row == pytest.approx({"A": -0.05, "B": 1.0}, rel=1e-13)

@@ -34,8 +34,8 @@ def test_json_holds_the_same_numbers():
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["A9"], "no benchmark"),
-        (["A01", "-f", "grph"], "no formulation"),
+        (["A9"], "'A9' is not one of"),
+        (["A01", "-f", "grph"], "'grph' is not one of"),
         (["A01", "--peers", "--step", "0"], "--step is 0"),
     ],
 )

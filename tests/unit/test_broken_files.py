@@ -107,7 +107,7 @@ BROKEN = [
     Broken("missing axis", joint(axis=""), ("joint 'A': 'axis' is missing", "Add 'axis'"), 3),
     Broken("body that is a number", body("5"), ("body 'arm': expected a mapping, found 5",), 3),
     Broken("section that is a list", "loopdyn: 1\njoints: [a]\n", ("joints: expected a mapping of names",), 2),
-    Broken("text for a vector", joint(at="middle"), ("at: expected a list of 3 numbers, found 'middle'",), 7),
+    Broken("text for a vector", joint(at="middle"), ("there is no point 'middle'",), 7),
     Broken("too short a vector", joint(axis="[0, 1]"), ("expected a list of 3 numbers, found a list of 2",), 8),
     Broken("true for a mass", body("{mass: true}"), ("mass: expected a number or a formula, found true/false",), 3),
     Broken("number for a name", joint(parent="7"), ("parent: expected a text, found 7", "quotes"), 5),

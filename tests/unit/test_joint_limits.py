@@ -85,14 +85,14 @@ def test_limits_are_watched_whatever_is_cut(cuts):
 def test_a_start_outside_is_an_event_and_a_warning():
     system = gate().compile()
     with pytest.warns(ld.LoopdynWarning, match=r"'A' starts outside its limits \[-0.523599, 1.5708\].*by 0.476"):
-        run = ld.simulate(system, system.state(q={"A": -1.0}), (0, 0.1), progress=False)
+        run = ld.simulate(system, system.state(q={"A": np.degrees(-1.0)}), (0, 0.1), progress=False)
     assert (run.events[0].t, run.events[0].name) == (0.0, "A beyond its lower limit")
 
 
 def test_limits_of_angles_are_meant_but_for_whole_turns():
     system = gate().compile()
     with pytest.warns(ld.LoopdynWarning, match="A beyond its lower limit"):
-        run = ld.simulate(system, system.state(q={"A": 6 * np.pi}), (0, 1), progress=False)
+        run = ld.simulate(system, system.state(q={"A": 3 * 360.0}), (0, 1), progress=False)
     assert run.events[0].t == pytest.approx(fall(-LOW)[0], abs=1e-8)
 
 
@@ -157,7 +157,7 @@ def test_a_start_on_the_limit_is_watched():
         system = gate(at_limit).compile()
         with warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")
-            run = ld.simulate(system, system.state(q={"A": LOW}), (0, 0.2), progress=False)
+            run = ld.simulate(system, system.state(q={"A": np.degrees(LOW)}), (0, 0.2), progress=False)
         assert run.status == status
         assert len(run.events) == 1
         assert run.events[0].t < 1e-3
@@ -167,7 +167,7 @@ def test_a_start_on_the_limit_is_watched():
 def test_a_start_beyond_a_stop_is_refused():
     system = gate("stop").compile()
     with pytest.raises(ld.LoopdynError, match=r"'A' starts outside its limits .* is to stop or rebound there"):
-        ld.simulate(system, system.state(q={"A": -1.0}), (0, 1), progress=False)
+        ld.simulate(system, system.state(q={"A": np.degrees(-1.0)}), (0, 1), progress=False)
 
 
 # --------------------------------------------------------------------------------------------- files and words

@@ -166,8 +166,8 @@ def by_law_of_cosines(turn):
 
 
 def test_a_drive_of_a_four_bar_has_the_transmission_angle_and_coupler_point_of_the_closed_form(tmp_path):
-    turn = ld.drive(four_bar().compile(), "A", (0, 4 * np.pi, 25))  # half a radian a step, two turns
-    mu, rise = by_law_of_cosines(np.pi / 3 + turn.data["parameter"].values)
+    turn = ld.drive(four_bar().compile(), "A", (0, 720, 25))  # 30 degrees a step, two turns
+    mu, rise = by_law_of_cosines(np.pi / 3 + np.radians(turn.data["parameter"].values))
     # the drive closes loops to 1e-10 of the size at least
     assert np.abs(turn["mu"] - mu).max() < 1e-7
     assert np.abs(turn["rise"] - rise).max() < 1e-6
@@ -182,7 +182,7 @@ def test_a_drive_of_a_four_bar_has_the_transmission_angle_and_coupler_point_of_t
 def test_coordinates_speeds_and_accelerations_of_cut_joints_fulfil_the_loop_equation(cuts):
     # all axes are parallel: the rocker has turned by D, and by A + B + C
     system = four_bar().compile(cuts)
-    run = ld.simulate(system, ld.assemble(system, v={"A": 3.0}), (0, 3), progress=False)
+    run = ld.simulate(system, ld.assemble(system, v={"A": np.degrees(3.0)}), (0, 3), progress=False)
     assert np.ptp(run["turn"].values) > 400  # more than a turn
     assert np.abs(run["loop"]).max() < 1e-6  # deg; loops are closed to 1e-10 rad at least
     assert np.abs(run["loop_speed"]).max() < 1e-6
@@ -202,8 +202,8 @@ def test_the_stroke_of_a_slider_crank_is_that_of_the_closed_form():
     m.add_joint("L", ld.Revolute(axis=Z), "rod", "slide", at="C")
     m.add_joint("S", ld.Prismatic(axis=(1, 0, 0)), m.ground, "slide", at="C")
     m.add_measure("stroke", "distance(O, C) - (rod - crank)")
-    turn = ld.drive(m.compile(), "A", (0, 6.0, 31))
-    angle = np.pi / 2 + turn.data["parameter"].values
+    turn = ld.drive(m.compile(), "A", (0, 345, 24))
+    angle = np.pi / 2 + np.radians(turn.data["parameter"].values)
     expected = 50 * np.cos(angle) + np.sqrt(200**2 - (50 * np.sin(angle)) ** 2) - 150
     assert np.abs(turn["stroke"] - expected).max() < 1e-6  # mm; loops are closed to 1e-10 of the size
 
@@ -215,7 +215,7 @@ def spinning(units=MM, events=(), t_eval=None, **measures):
     """Run of 10 s at 2 rad/s, without loads."""
     system = arm(units, **measures).compile()
     t_eval = np.linspace(0, 10, 4) if t_eval is None else t_eval
-    return ld.simulate(system, system.state(v={"A": 2.0}), (0, 10), t_eval=t_eval, events=events, progress=False)
+    return ld.simulate(system, system.state([0.0], [2.0]), (0, 10), t_eval=t_eval, events=events, progress=False)
 
 
 def test_full_turns_are_counted_between_outputs_further_apart_than_a_turn():
@@ -245,7 +245,7 @@ def test_an_angle_that_passes_half_a_turn_is_no_event():
 def test_events_on_angles_survive_a_restart(tmp_path):
     system = arm(MM, turn="angle(O, P)").compile()
     given = {"t_eval": np.linspace(0, 10, 41), "events": [ld.events.Crossing("turn - 800", "far")], "progress": False}
-    first = system.state(v={"A": 2.0})
+    first = system.state([0.0], [2.0])
     whole = ld.simulate(system, first, (0, 10), **given)
     again = ld.simulate(system, first, (0, 10), checkpoint=tmp_path / "c", **given)
     resumed = ld.simulate(system, first, (0, 10), checkpoint=tmp_path / "c", **given)

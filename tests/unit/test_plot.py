@@ -53,7 +53,7 @@ def test_single_coordinates_are_chosen_by_name(run):
     (ax,) = RunPlots(run).accelerations("D", "A").axes
     assert [line.get_label() for line in ax.lines] == ["D", "A"]
     assert ax.get_ylabel() == "rad/s^2"
-    with pytest.raises(ld.errors.ModelError, match="no 'Q'"):
+    with pytest.raises(ld.errors.ModelError, match="no label 'Q'"):
         RunPlots(run).coordinates("Q")
 
 

@@ -187,7 +187,7 @@ def test_a_driver_follows_a_profile_in_the_units_of_the_model():
     m.parameters = {"swing": 90.0}
     m.add_driver("turn", "A", profiles.Harmonic(distance="swing", time=2))
     system = m.compile()
-    t = ld.terms(system, system.state(q={"A": 0.3}, t=0.5))
+    t = ld.terms(system, system.state(q={"A": np.degrees(0.3)}, t=0.5))
     x = pi / 2 * (1 - np.cos(pi / 4)) / 2
     v = pi / 2 * pi / 4 * np.sin(pi / 4)
     a = pi / 2 * pi**2 / 8 * np.cos(pi / 4)

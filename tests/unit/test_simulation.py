@@ -124,7 +124,7 @@ def test_the_reaction_of_a_held_rod_is_its_weight(pendulum):
         sim.step([MASS * G * LENGTH / 2])
     assert sim["A"] == pytest.approx(0.0, abs=1e-12)
     assert sim["A.fy"] == pytest.approx(MASS * G, rel=1e-9)
-    assert sim["motor.load"] == sim["motor"] == pytest.approx(MASS * G * LENGTH / 2, rel=1e-12)
+    assert sim["motor.load"] == sim["motor.load"] == pytest.approx(MASS * G * LENGTH / 2, rel=1e-12)
     sim.step([0.0])  # released: the reaction of a falling rod is m g/4 at the start, not that of the step before
     assert sim["A.fy"] == pytest.approx(MASS * G / 4, rel=1e-3)
     assert sim["A.acceleration"] == pytest.approx(-1.5 * G / LENGTH, rel=1e-3)
@@ -467,12 +467,12 @@ def test_wrong_values_are_told_in_words_and_change_nothing(pendulum, u, message)
     assert sim.t == H
     assert np.array_equal(sim.state.q, before.q)
     assert sim.step()  # the torque stays as it is
-    assert sim["motor"] == 1.0
+    assert sim["motor.load"] == 1.0
 
 
 def test_an_unknown_label_is_told_with_the_nearest_one(pendulum):
     sim = ld.Simulation(pendulum)
-    with pytest.raises(ld.LoopdynError, match=r"there is no 'A.fz2'.*'A.fz'"):
+    with pytest.raises(ld.LoopdynError, match=r"there is no label 'A.fz2'.*'A.fz'"):
         sim["A.fz2"]
     with pytest.raises(ld.LoopdynError, match="a label is text"):
         sim[0]

@@ -110,7 +110,7 @@ CUTS = pytest.mark.parametrize("cut", "ABCD")
 
 def crank_angle(run):
     """Angle of the crank at all outputs, full turns included, from the poses of the body."""
-    R = run.poses().sel(body="crank")["rotation"].values
+    R = run.body("crank")["rotation"].values
     return np.unwrap(np.arctan2(R[:, 1, 0], R[:, 0, 0]))
 
 
@@ -193,7 +193,7 @@ def test_the_four_bar_of_an_independent_equation(cut):
     system = m.compile(cuts=[cut])
     start = ld.assemble(system, v={"A": 25.0})
     run = ld.simulate(system, start, (0, 1.5), t_eval=[0, 1.5], rtol=1e-10, progress=False)
-    R = run.poses().sel(body="crank")["rotation"].values[-1]
+    R = run.body("crank")["rotation"].values[-1]
     assert R[:2, 0] == pytest.approx([0.22790, 0.97369], abs=1e-5)  # digits given
 
 

@@ -26,6 +26,6 @@ def test_mypy_sees_our_types_from_outside(tmp_path):
     command = [sys.executable, "-m", "mypy", "--follow-imports=silent", "user.py"]
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert 'user.py:5: note: Revealed type is "loopdyn.system.system.System"' in done.stdout
-    assert 'user.py:6: note: Revealed type is "loopdyn.system.system.State"' in done.stdout
+    assert 'user.py:6: note: Revealed type is "loopdyn.system.state.State"' in done.stdout
     assert 'user.py:7: error: Argument 1 to "assemble" has incompatible type "str"; expected "System"' in done.stdout
     assert "Found 1 error in 1 file" in done.stdout

@@ -22,7 +22,7 @@ def test_friction_has_the_same_transition_in_every_unit(units):
     m.add_joint("A", ld.Prismatic(axis=(1, 0, 0)), m.ground, "b", at=(0, 0, 0))
     m.add_force(ld.forces.JointFriction(joint="A", coulomb=1.0 / u.factor("force")))
     system = m.compile()
-    a = ld.accelerations(system, system.state(v={"A": 1e-3}), "oracle")
+    a = ld.accelerations(system, system.state(v={"A": 1e-3 / u.factor("length")}), "oracle")
     assert a[0] == pytest.approx(-0.09966799462495582, rel=1e-12)
 
 
@@ -63,6 +63,7 @@ def test_a_model_that_uses_every_default_moves_alike_in_all_units(units):
     found = []
     for given in (SI, units):
         system = every_default(given)
-        state = system.state(q={"A": 0.3, "S": 0.2, "H": 0.1}, v={"A": 2e-3, "S": -4e-3, "H": 0.5})
+        q, v = {"A": 0.3, "S": 0.2, "H": 0.1}, {"A": 2e-3, "S": -4e-3, "H": 0.5}  # SI
+        state = system.state([q[x] for x in system.coordinates], [v[x] for x in system.speeds])
         found.append(ld.accelerations(system, state, "oracle"))
     np.testing.assert_allclose(found[1], found[0], rtol=1e-10)  # rounding of unit factors, in loads that cancel

@@ -159,7 +159,7 @@ def test_one_error_names_the_nearest_label_everywhere(bars):
                 lambda: ld.reactions(mm)["Q"], lambda: run.data["wrench"].sel(joint="Q"),
                 lambda: run.bearings().load("Q"),
                 lambda: ld.branches(mm, {"Q": 1.0})):  # fmt: skip
-        with pytest.raises(ld.UnknownLabelError, match="there is no"):
+        with pytest.raises(ld.errors.UnknownLabelError, match="there is no"):
             ask()
     with pytest.raises(ld.LoopdynError, match="is a body"):
         run["coupler"]

@@ -41,7 +41,7 @@ Array = NDArray[np.float64]
 
 APPROACHES = 200  # steps to the nearest pose at most: they converge linearly at the boundary of the reach
 DAMPING, MOST_DAMPING = 1e-3, 1e6  # of the first step to the nearest pose; beyond the last no step helps
-EASED, RAISED = 0.3, 5.0  # factors of the damping after a step that helped, and after one that did not
+EASED, TIGHTENED = 0.3, 5.0  # factors of the damping after a step that helped, and after one that did not
 SETTLED = 1e-9  # relative decrease of the distance below which the nearest pose is found
 
 
@@ -273,7 +273,7 @@ def nearest_pose(system: System, start: State, goals: Sequence[Goal]) -> Reached
             trial = goal.missing(found.y) if found.closed and largest(x) < LEAP else np.full(1, np.inf)
             if euclidean(trial) < before:
                 break
-            damping *= RAISED
+            damping *= TIGHTENED
         else:
             break
         q, gap, damping = found.y, trial, damping * EASED

@@ -7,9 +7,8 @@ properties of :class:`Stepper`, and :meth:`Stepper.advance` returns one :class:`
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache, lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +26,7 @@ from loopdyn.integrators.dependence import moves_by_itself
 from loopdyn.integrators.drift import LEVELS, Baumgarte, Drift, feedback
 from loopdyn.integrators.extrapolation import SteppingDriver
 from loopdyn.integrators.memory import Output
+from loopdyn.integrators.outcome import Counts, Outcome
 from loopdyn.integrators.stiff import DIFFERENCE
 from loopdyn.loops.projection import correct as corrected
 from loopdyn.quantities.expressions import Program
@@ -48,45 +48,6 @@ NEGLIGIBLE, LAST_PLACES = 1e-6, 64 * float(np.finfo(float).eps)
 
 
 SOLVER = "solver_"  # prefix of the names under which choices of a solver are saved
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """Outcome of a call that made steps.
-
-    Attributes
-    ----------
-    end : str
-        "running": more steps can follow; "reached": the target time is reached; "failed"; "asks": the solver must be
-        prepared again, or another method must make the step.
-    stepped : bool
-        At least one step was taken.
-    landed : bool
-        The last step was accepted, but its outputs are still to be written.
-    may_hold_event : bool
-        An event function may pass zero in the last step.
-    status : int
-        Status of the last attempt, if it failed.
-    """
-
-    end: str
-    stepped: bool
-    landed: bool
-    may_hold_event: bool
-    status: int
-
-    @property
-    def succeeded(self) -> bool:
-        """Whether no step failed."""
-        return self.end in ("running", "reached")
-
-
-class Counts(NamedTuple):
-    """Numbers of accepted steps, rejected steps, and evaluations of the accelerations."""
-
-    steps: int
-    rejected: int
-    evaluations: int
 
 
 @lru_cache(maxsize=64)

@@ -22,8 +22,10 @@ from ..studies.variants import Variant as Variant
 from ..studies.variants import Variants as Variants
 from ..system.graph import Edge as Edge
 from ..system.graph import Loop as Loop
+from ..system.labels import JointLabel as JointLabel
 from ..system.labels import Label as Label
 from ..system.labels import Labels as Labels
+from ..system.measures import CompiledMeasure as CompiledMeasure
 from ..system.system import Tolerated as Tolerated
 from ..system.topology import Incidence as Incidence
 from ..system.topology import Topology as Topology
@@ -42,6 +44,7 @@ from .inverse_dynamics import InverseDynamics as InverseDynamics
 from .inverse_kinematics import InverseKinematics as InverseKinematics
 from .kinematics import Kinematics as Kinematics
 from .kinematics import Singularity as Singularity
+from .path import Samples as Samples
 from .run import Diagnostics as Diagnostics
 from .run import Run as Run
 from .run import Statistics as Statistics

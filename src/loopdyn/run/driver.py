@@ -25,7 +25,7 @@ from loopdyn.engine.status import FINE, TURNED
 from loopdyn.errors import LoopdynError, SingularityError, warn
 from loopdyn.files import WritingError
 from loopdyn.integrators.auto import AutoIntegrator
-from loopdyn.integrators.stepper import Outcome
+from loopdyn.integrators.outcome import Outcome
 from loopdyn.integrators.stiff import Stiff
 from loopdyn.interrupts import Stop
 from loopdyn.loops.rank import dead_point

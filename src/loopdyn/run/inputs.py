@@ -41,7 +41,7 @@ OF_DRIVER = Table(of="t", points=((0.0, 0.0), (1.0, 1.0)), interpolation="cubic"
 SAME, CHANGED, JUMPED = range(3)  # how the laws of a step differ from those of the last one
 
 
-class Target(NamedTuple):
+class InputPlaces(NamedTuple):
     """Constants of programs in the arrays of a system or solver, and the places of the inputs among them."""
 
     constants: Array
@@ -104,7 +104,7 @@ class Inputs:
             speed = freedom_rate(s, state, body_motion(s, state), found.joint, found.k)[1]
         return coordinate(s, state, label) / unit, speed / unit
 
-    def target(self, system: System, ints: Any, floats: Array) -> Target:
+    def target(self, system: System, ints: Any, floats: Array) -> InputPlaces:
         """Places of the inputs in arrays that begin with those of a system, or of one with more cut joints."""
         found = [(k, constants_of(system, law)) for k, law in enumerate(self.laws)]
         known = [(k, at) for k, at in found if at is not None]
@@ -114,9 +114,9 @@ class Inputs:
         floats.flags.writeable = True  # the system was made for this simulation
         constants = opened(rec.open_model, ints, floats).constants
         constants[[at + SECOND_KNOT for _, at in known]] = NEVER
-        return Target(constants, places, rows)
+        return InputPlaces(constants, places, rows)
 
-    def write(self, targets: Sequence[Target]) -> None:
+    def write(self, targets: Sequence[InputPlaces]) -> None:
         """Write the present laws into arrays."""
         numbers = self.numbers.ravel()
         for constants, places, rows in targets:
@@ -238,7 +238,7 @@ class Inputs:
         if self._motion:
             self._reached |= self._motion
 
-    def revert(self, targets: Sequence[Target]) -> None:
+    def revert(self, targets: Sequence[InputPlaces]) -> None:
         """Return to the laws of the last step that was made."""
         self.numbers[...] = self._committed
         self.write(targets)

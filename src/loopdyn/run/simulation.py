@@ -15,13 +15,14 @@ from loopdyn.formulations.base import Formulation
 from loopdyn.formulations.registry import DEFAULT
 from loopdyn.integrators.base import Fixed, Integrator
 from loopdyn.integrators.drift import Drift
-from loopdyn.integrators.stepper import Outcome, Stepper
+from loopdyn.integrators.outcome import Outcome
+from loopdyn.integrators.stepper import Stepper
 from loopdyn.interrupts import held
 from loopdyn.run.breakpoints import time_breakpoints
 from loopdyn.run.driver import RunDriver
 from loopdyn.run.event_handling import Ending
 from loopdyn.run.events import Event, Given, with_limits_of_model
-from loopdyn.run.inputs import JUMPED, SAME, Inputs, Target
+from loopdyn.run.inputs import JUMPED, SAME, InputPlaces, Inputs
 from loopdyn.run.labelled_values import value_of
 from loopdyn.run.simulate import RESOLVED, SHORTEST_SPAN, prepare_run, run_choices
 from loopdyn.run.singular_passage import Passage
@@ -387,10 +388,10 @@ class Simulation:
         both = self._choices.method.uses_absolute or self._inputs.drivers
         return [system, system.absolute] if both else [system]
 
-    def _target(self, system: System) -> Target:
+    def _target(self, system: System) -> InputPlaces:
         return self._inputs.target(system, system.ints, system.floats)
 
-    def _all_targets(self) -> list[Target]:
+    def _all_targets(self) -> list[InputPlaces]:
         """Places of the inputs in the arrays of the system, of its solver, and of the one that a passage replaces."""
         if not self._inputs.names:
             return []

@@ -19,7 +19,8 @@ from loopdyn.errors import SingularityError
 from loopdyn.formulations.base import SingularityMonitor
 from loopdyn.integrators.dependence import depends_on_time
 from loopdyn.integrators.extrapolation import LANDING, Crossed, Extrapolation, SteppingDriver
-from loopdyn.integrators.stepper import Outcome, Stepper
+from loopdyn.integrators.outcome import Outcome
+from loopdyn.integrators.stepper import Stepper
 from loopdyn.loops.rank import is_large, scaled
 from loopdyn.loops.reactions import LOST, Reactions, impulses
 from loopdyn.run.locking import Impulses, computed, impulse_as_data, impulse_of

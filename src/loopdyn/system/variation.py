@@ -23,8 +23,9 @@ from loopdyn.engine import records as rec
 from loopdyn.engine.layout import opened
 from loopdyn.engine.records import open_model
 from loopdyn.errors import ExpressionError, ModelError, Problem
+from loopdyn.model.copies import fields_to_copy, sharing_parts
 from loopdyn.model.inertia import MassProperties, Mesh
-from loopdyn.model.mechanism import Mechanism, Structures, fields_to_copy, sharing_parts
+from loopdyn.model.mechanism import Mechanism, Structures
 from loopdyn.model.points import resolve_points
 from loopdyn.quantities.expressions import Expression, parsed
 from loopdyn.quantities.units import PointName, Resolver

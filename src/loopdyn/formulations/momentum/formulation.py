@@ -174,6 +174,7 @@ class MomentumSolver(PassingSolver):
         If its pose is only known to within `inexact`, in natural units, the motions that it allows close to a singular
         pose are determined from poses before and behind it.
         """
+        self._take_laws()
         w = self._heads[0]
         if inexact == self._inexact and t == w.t[0] and (w.q == q).all() and (w.v == v).all():
             return self.first  # as before
@@ -183,6 +184,13 @@ class MomentumSolver(PassingSolver):
             self._choose_near_singular(t, first, v, self.first > 10.0 * inexact > 0.0)
         self._inexact = inexact
         return self.first
+
+    def _take_laws(self) -> None:
+        """Take over laws that have changed in the arrays of the system, as the inputs of a simulation do."""
+        own, given = self.floats[: len(self.system.floats)], self.system.floats
+        if not np.array_equal(own, given):
+            own[:] = given
+            self._inexact = np.nan  # what was prepared at the start depends on them
 
     def _choose_near_singular(self, t: float, here: layout.Place, v: Array, compare: bool) -> None:
         """Choose rows that are independent near a singular pose, and the motions of the branch along the speeds v.
