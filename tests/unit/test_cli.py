@@ -307,7 +307,7 @@ def test_equilibrium_searches_in_the_units_of_the_file(tmp_path):
     assert "stable    A = -90 deg, stiffness 0.174533 N*m/deg" in result.output
     assert "unstable  A = 90 deg, stiffness -0.174533 N*m/deg" in result.output
     data = json.loads(run("equilibrium", file, "--json").output)
-    assert data["equilibria"][0]["q"]["A"] == pytest.approx(-1.5707963267948966)
+    assert data["equilibria"][0]["q"]["A"] == pytest.approx(-90.0)
     assert data["equilibria"][0]["reactions"]["A"]["fy"] == pytest.approx(20.0)
     text = run("equilibrium", file)
     assert "stable equilibrium" in text.output
@@ -328,7 +328,7 @@ def test_inverse_prints_tables_and_writes_files(tmp_path):
     more = ["--motor", "A", "--motor", "D", "--weight", "A=1", "--weight", "D=2", "--every", "0.1", "--json"]
     data = json.loads(run("inverse", FOLDER / "four_bar_mm.yaml", "--motion", "A=360*t", *more).output)
     assert data["verdict"] == "over-actuated: 1 of 2 motors redundant"
-    assert data["motors"]["D load"]["unit"] == "N*m"
+    assert data["motors"]["D load"]["unit"] == "N*mm"
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from loopdyn.analysis.measured_rows import MeasuredRows
 from loopdyn.errors import LoopdynError
 from loopdyn.files import write
+from loopdyn.quantities.wording import unknown
 from loopdyn.results.measures import Measured, labelled
 from loopdyn.results.measures import Path as MeasuredPath
 from loopdyn.system.labels import SPEED, Label
@@ -120,6 +121,8 @@ class PathResult:
 
         if label in self.system.measures:
             return self._measure(label)
+        if label not in self.system.labels:
+            raise unknown(type(self).__name__, "label", [label], [*self.system.labels, *self.system.measures])
         found = self.system.labels.find(label, type(self).__name__)
         if found.kind == "body":
             raise LoopdynError(f"'{label}' is a body, which has no single number. Use .body('{label}') or .point(...).")
