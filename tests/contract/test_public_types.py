@@ -40,6 +40,7 @@ FOREIGN |= {"Action", "Kind", "Ints", "Value"}
 # Members for kernels and for authors of types: raw arrays, frozen structure, what is kept between calls.
 INTERNAL = {"System.kept", "System.model", "System.open_work", "Mechanism.resolver", "Inertia.resolve", "user_rows"}
 INTERNAL |= {"Curve.program", "ClosurePlan.add_to", "Solver.kernels"}
+INTERNAL |= {"CompiledMeasure.dimension", "CompiledMeasure.program", "CompiledMeasure.quantities"}
 
 
 def classes() -> dict[str, type]:

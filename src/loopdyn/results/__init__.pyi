@@ -16,9 +16,6 @@ from ..interchange.report import Imported as Imported
 from ..interchange.report import Report as Report
 from ..loops.reactions import Reactions as Reactions
 from ..output.plot.runs import RunPlots as RunPlots
-from ..quantities.dimensions import Dimension as Dimension
-from ..quantities.expressions import Program as Program
-from ..quantities.expressions import Term as Term
 from ..run.locking import Phase as Phase
 from ..run.singular_passage import Passage as Passage
 from ..studies.variants import Variant as Variant
@@ -29,7 +26,6 @@ from ..system.labels import JointLabel as JointLabel
 from ..system.labels import Label as Label
 from ..system.labels import Labels as Labels
 from ..system.measures import CompiledMeasure as CompiledMeasure
-from ..system.measures import Quantity as Quantity
 from ..system.system import Tolerated as Tolerated
 from ..system.topology import Incidence as Incidence
 from ..system.topology import Topology as Topology
