@@ -23,7 +23,7 @@ class Cylindrical(AxisJoint):
     ----------
     axis : (3,)
         Direction of the axis; its length does not matter.
-    **placement
+    **placement : Any
         Bodies, place, limits and armature, as for every :class:`loopdyn.joints.Joint`; :meth:`Mechanism.add_joint
         <loopdyn.Mechanism.add_joint>` takes them as well.
 

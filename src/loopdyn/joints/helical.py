@@ -28,7 +28,7 @@ class Helical(AxisJoint):
         Direction of the screw; its length does not matter.
     pitch : number
         Slide per angle, in units of length per unit of angle (m/rad by default).
-    **placement
+    **placement : Any
         Bodies, place, limits and armature, as for every :class:`loopdyn.joints.Joint`; :meth:`Mechanism.add_joint
         <loopdyn.Mechanism.add_joint>` takes them as well.
 

@@ -29,7 +29,7 @@ class Planar(Joint):
         Normal of the plane of motion.
     x : (3,), optional
         Direction of the first coordinate, projected on the plane; by default world X, or Y if X is nearly normal.
-    **placement
+    **placement : Any
         Bodies, place, limits and armature, as for every :class:`loopdyn.joints.Joint`; :meth:`Mechanism.add_joint
         <loopdyn.Mechanism.add_joint>` takes them as well.
 

@@ -31,7 +31,7 @@ class Universal(Joint):
     ----------
     axis1, axis2 : (3,)
         First axis, fixed in the parent, and second axis, fixed in the child.
-    **placement
+    **placement : Any
         Bodies, place, limits and armature, as for every :class:`loopdyn.joints.Joint`; :meth:`Mechanism.add_joint
         <loopdyn.Mechanism.add_joint>` takes them as well.
 

@@ -51,7 +51,7 @@ class Body(Inertia):
         Axes of the mass properties.
     frames : mapping
         Named frames on the body.
-    **mass_properties
+    **mass_properties : Any
         Those of :class:`loopdyn.Inertia`.
     """
 
