@@ -443,7 +443,7 @@ def apart(system: System, q: ArrayLike, p: ArrayLike) -> float:
 
 
 def readings(system: System, state: State, other: System) -> Array:
-    """Joint coordinates that the forces, then the relations of `other` depend on, with full turns; zero if none.
+    """Joint coordinates that forces, relations and measures in laws of `other` depend on, with full turns; else zero.
 
     `other` is the same mechanism with other cuts, possibly without some of its forces. With these values it reads the
     angles of its cut joints with the same full turns.
@@ -459,7 +459,9 @@ def readings(system: System, state: State, other: System) -> Array:
     if out.size:
         turns.readings(system.ints, system.floats, _prepare(system, state)[0], out)
     forces = [k for k, name in enumerate(system.forces) if name in other.forces]
-    result: Array = np.concatenate([out[forces], out[len(system.forces) :]])
+    first = len(out) - len(system.law_terms)
+    read = [first + system.law_terms.index(label) for label in other.law_terms]
+    result: Array = np.concatenate([out[forces], out[len(system.forces) : first], out[read]])
     return result
 
 
