@@ -137,7 +137,7 @@ class LawTerms:
             hint = f"atan2(y({b}) - y({a}), x({b}) - x({a}))"
             what = f"'{term}' has no turns that a law could count, and would jump by a full one"
             raise ExpressionError(f"{what}. Use a joint coordinate, or write {hint}, which stays within half a turn")
-        meanings = {}
+        meanings: dict[str, Part] = {}
         for n, first in enumerate(names):
             meanings |= {f"{x}{n}": variable(first + k) for k, x in enumerate("xyzuvw")}
         text = FORMULAS[term.function]
