@@ -204,7 +204,7 @@ CALLS: dict[str, Callable[[SimpleNamespace], Any]] = {
     "a direction of a base": lambda k: changed(k, lambda m: m.move_base(no_such_direction="t")),
     "a motion of a base": lambda k: changed(k, lambda m: m.move_base(x=WRONG)),
     "a joint with a spring": lambda k: changed(
-        k, lambda m: m.add_force(ld.forces.JointSpring(joint=NO_NAME, stiffness=1.0))
+        k, lambda m: m.add_force(None, ld.forces.JointSpring(joint=NO_NAME, stiffness=1.0))
     ),
     "a body that is none": lambda k: changed(k, lambda m: m.bodies.update(X=WRONG)),
     "gravity": lambda k: setattr(k.m, "gravity", NO_NAME),

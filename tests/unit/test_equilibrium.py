@@ -287,9 +287,9 @@ def test_forces_without_energy_are_said_and_friction_is_mentioned():
     m.add_joint("A", pin, m.ground, "one", at=(0, 0, 0))
     m.add_joint("B", pin, "one", "two", at=(1, 0, 0))
     for joint in ("A", "B"):
-        m.add_force(ld.forces.JointSpring(joint=joint, stiffness=10.0))
+        m.add_force(None, ld.forces.JointSpring(joint=joint, stiffness=10.0))
     m.add_force(ld.forces.AppliedForce(body="two", force=(-2, 0, 0), at=(2, 0, 0), axes="body"), "push")
-    m.add_force(ld.forces.JointFriction(joint="A", coulomb=0.1))
+    m.add_force(None, ld.forces.JointFriction(joint="A", coulomb=0.1))
     found = ld.equilibrium(m.compile())
     assert not found.conservative
     # Ziegler's column: the force P = 2 N along the second rod has the moments -P sin B about A and none about B

@@ -171,7 +171,7 @@ def test_a_light_linkage_let_go_against_a_very_stiff_spring_vibrates_as_in_the_c
     for name, parent, child, at in (("A", "ground", "crank", A), ("B", "crank", "rod", B), ("C", "rod", "block", C)):
         m.add_joint(name, pin, parent, child, at=at)
     m.add_joint("S", ld.Prismatic(axis=(1, 0, 0)), m.ground, "block", at=C)
-    m.add_force(ld.forces.JointSpring(joint="A", stiffness=stiffness))
+    m.add_force(None, ld.forces.JointSpring(joint="A", stiffness=stiffness))
     system, times = m.compile(), np.linspace(0, 0.02, 41)
     run = ld.simulate(system, ld.assemble(system), (0, 0.2), t_eval=times, formulation=formulation, progress=False)
     assert run.status == "finished", run.message
