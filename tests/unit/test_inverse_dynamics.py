@@ -107,7 +107,7 @@ def test_loads_of_drivers_in_a_forward_run_are_the_loads_of_motors_for_its_motio
     # the same motion by formulas, in a model without drivers; speeds of the run carry the error of its integration
     bare = ld.library.ALL[name]()
     bare.start = type(bare.start)()
-    by_formula = ld.inverse_dynamics(bare.compile(cuts=list(system.topology.cuts)), motion, times, start=state)
+    by_formula = ld.inverse_dynamics(bare.compile(cuts=list(system.topology.cuts)), motion, times, near=state)
     assert by_formula.motors == tuple(motion)
     assert np.abs(by_formula.load - loads).max() < 1e-6 * size
 

@@ -164,7 +164,7 @@ def test_a_drive_beyond_a_table_that_must_not_be_left_is_refused():
     system = ld.library.four_bar().compile()
     law = ld.forces.Table(points=[(0, 0), (1, 1)], outside="error")
     with pytest.raises(ld.LoopdynError, match=r"motion of 'A': its table of t goes from 0 to 1 and is left"):
-        ld.drive(system, "A", law, times=(0, 2))
+        ld.drive(system, "A", law, t_span=(0, 2))
 
 
 # ---------------------------------------------------------------------------------------------------- runs

@@ -222,7 +222,7 @@ def test_drive_has_the_same_physics_in_declared_units(bars):
     for a, b in zip(ld.drive(si, "A", (0, 6.0)).events, ld.drive(mm, "A", (0, 6.0 * DEG)).events, strict=True):
         assert b.value == pytest.approx(a.value * DEG)
         assert b.inputs["A"] == pytest.approx(a.inputs["A"] * DEG)
-    moved = ld.drive(mm, "A", "20*t", times=(0, 1, 5))
+    moved = ld.drive(mm, "A", "20*t", t_eval=np.linspace(0, 1, 5))
     assert moved["A.speed"].dims == ("time",)
     assert moved["A.speed"].attrs["units"] == "deg/s"
     np.testing.assert_allclose(moved["A.speed"], 20.0)
