@@ -89,14 +89,17 @@ def test_old_names_of_arguments_say_the_new_ones():
     m = ld.library.four_bar()
     system = m.compile()
     for call, words in (
-        (lambda: ld.drive(system, "A", "t", times=(0, 1)), r"no argument 'times'. It is t_span=\(start, stop\) and t_eval"),
+        (
+            lambda: ld.drive(system, "A", "t", times=(0, 1)),
+            r"no argument 'times'. It is t_span=\(start, stop\) and t_eval",
+        ),
         (lambda: ld.inverse_dynamics(system, {"A": "t"}, times=[0, 1]), "no argument 'times'. It is t_eval now"),
         (lambda: ld.inverse_dynamics(system, {"A": "t"}, [0, 1], start=None), "no argument 'start'. It is near now"),
         (lambda: ld.equilibrium(system, start=None), "no argument 'start'. It is near now"),
         (lambda: ld.zero_force(system, "f", {"A": (0, 1)}, start=None), "no argument 'start'. It is near now"),
         (lambda: ld.preload(system, system.state(), "f"), r"The order is preload\(system, force, state\)"),
         (
-            lambda: m.add_force(ld.forces.JointSpring(joint="A", stiffness=1), "spring"),
+            lambda: m.add_force("spring", ld.forces.JointSpring(joint="A", stiffness=1)),
             r"The order is add_force\(name, force\)",
         ),
     ):

@@ -130,7 +130,7 @@ def test_a_part_of_a_model_refuses_unknown_keys_and_wrong_values(name):
 def known(tmp_path_factory):
     m = ld.library.four_bar()
     m.add_motor("motor", "A", torque=1.0)
-    m.add_force(ld.forces.JointSpring(joint="D", stiffness=1.0), "spring")
+    m.add_force("spring", ld.forces.JointSpring(joint="D", stiffness=1.0))
     system = m.compile()
     state = ld.assemble(system, v={"A": 2.0})
     run = ld.simulate(

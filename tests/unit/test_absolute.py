@@ -161,7 +161,7 @@ def test_user_forces():
     def push(t, q, v, tau):
         tau[0] += 2.0 - 0.1 * v[0]
 
-    m.add_force(ld.forces.UserForce(function=push), "push")
+    m.add_force("push", ld.forces.UserForce(function=push))
     system, state = moving(m)
     assert errors(system, state, *all_exact()).max() < AGREE
 

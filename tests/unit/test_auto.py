@@ -699,7 +699,7 @@ def test_a_model_with_python_functions_does_not_start_in_a_singular_pose():
     """It is run by `partition`, which does not go through."""
     _, state = flat("contra")
     m, _ = linkage(CONTRA, 0.0, 1)
-    m.add_force(ld.forces.UserForce(function=lambda t, q, v, out: None), "none")
+    m.add_force("none", ld.forces.UserForce(function=lambda t, q, v, out: None))
     with pytest.raises(ld.errors.SingularityError):
         ld.simulate(m.compile(), state, (0, 0.3), progress=False)
 

@@ -83,7 +83,7 @@ def test_of_two_drivers_the_one_at_its_dead_point_is_named():
 def test_a_run_that_fails_for_another_reason_blames_no_driver():
     """A force that becomes NaN; the driver is far from its dead points."""
     m = four_bar("0.1*t")
-    m.add_force(ld.forces.UserForce(function=lambda t, q, v, tau: tau.fill(np.nan if t > 0.01 else 0.0)), "broken")
+    m.add_force("broken", ld.forces.UserForce(function=lambda t, q, v, tau: tau.fill(np.nan if t > 0.01 else 0.0)))
     system = m.compile()
     run = ld.simulate(system, ld.assemble(system), (0, 0.05), formulation="partition", rtol=1e-5, progress=False)
     assert run.status == "failed"

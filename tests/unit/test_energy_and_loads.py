@@ -38,7 +38,7 @@ def test_energy_of_a_bushing_is_counted():
     m = pendulum()
     k, kt = (900.0, 1200.0, 1000.0), (40.0, 50.0, 30.0)
     m.add_force(
-        ld.forces.Bushing(body1="ground", body2="bob", at=(0, 0, 0), stiffness=k, angular_stiffness=kt), "mount"
+        "mount", ld.forces.Bushing(body1="ground", body2="bob", at=(0, 0, 0), stiffness=k, angular_stiffness=kt)
     )
     run = run_of(m)
     d = run.point("bob", (0, 0, 0))["position"].values
@@ -65,8 +65,8 @@ def test_dampers_and_moving_bases_do_not_enter_the_elastic_energy():
 def test_loads_of_applied_forces_and_of_pure_torques_are_their_sizes():
     m = pendulum()
     m.add_joint("A", ld.Revolute(axis=(0, 0, 1)), m.ground, "bob", at=(0, 0, 0))
-    m.add_force(ld.forces.AppliedForce(body="bob", force=(3, 4, 0), torque=(0, 0, 1), at=(1, 0, 0)), "push")
-    m.add_force(ld.forces.AppliedForce(body="bob", torque=(0, 0, "2*t"), at=(1, 0, 0)), "turn")
+    m.add_force("push", ld.forces.AppliedForce(body="bob", force=(3, 4, 0), torque=(0, 0, 1), at=(1, 0, 0)))
+    m.add_force("turn", ld.forces.AppliedForce(body="bob", torque=(0, 0, "2*t"), at=(1, 0, 0)))
     run = run_of(m, end=0.1)
     loads = run.data["load"]
     np.testing.assert_allclose(loads.sel(force="push"), 5.0, rtol=1e-12)

@@ -22,7 +22,7 @@ def pendulum(stiffness: float, rest: float = 0.0, **extra) -> ld.Mechanism:
     m = ld.Mechanism("pendulum", gravity=(0, -G, 0), **extra)
     m.add_body("rod", ld.Inertia.rod(mass=2.0, start=(0, 0, 0), end=(0, -1, 0)))
     m.add_joint("A", ld.Revolute(axis=(0, 0, 1)), m.ground, "rod", at=(0, 0, 0))
-    m.add_force(ld.forces.JointSpring(joint="A", stiffness=stiffness, rest=rest), "spring")
+    m.add_force("spring", ld.forces.JointSpring(joint="A", stiffness=stiffness, rest=rest))
     return m
 
 
@@ -108,7 +108,7 @@ def energy(x: float, k: float, free: float) -> float:
 def sprung(k: float = 60.0, free: float = 0.4) -> ld.Mechanism:
     m, points = linkage(LENGTHS, START, 1, MASSES)
     m.add_force(
-        ld.forces.SpringDamper("ground", "rocker", (0.5, -0.5, 0), points[2], stiffness=k, length=free), "spring"
+        "spring", ld.forces.SpringDamper("ground", "rocker", (0.5, -0.5, 0), points[2], stiffness=k, length=free)
     )
     return m
 
@@ -179,7 +179,7 @@ def toggle(k: float = 200.0, half: float = 1.0, bar: float = 1.05) -> ld.Mechani
     m.add_joint("B", pin, "left", "right", at=(half, rise, 0))
     m.add_joint("C", pin, "right", "slider", at=(2 * half, 0, 0))
     m.add_joint("S", ld.Prismatic(axis=(1, 0, 0)), m.ground, "slider", at=(2 * half, 0, 0))
-    m.add_force(ld.forces.JointSpring(joint="S", stiffness=k), "spring")
+    m.add_force("spring", ld.forces.JointSpring(joint="S", stiffness=k))
     return m
 
 
@@ -288,7 +288,7 @@ def test_forces_without_energy_are_said_and_friction_is_mentioned():
     m.add_joint("B", pin, "one", "two", at=(1, 0, 0))
     for joint in ("A", "B"):
         m.add_force(None, ld.forces.JointSpring(joint=joint, stiffness=10.0))
-    m.add_force(ld.forces.AppliedForce(body="two", force=(-2, 0, 0), at=(2, 0, 0), axes="body"), "push")
+    m.add_force("push", ld.forces.AppliedForce(body="two", force=(-2, 0, 0), at=(2, 0, 0), axes="body"))
     m.add_force(None, ld.forces.JointFriction(joint="A", coulomb=0.1))
     found = ld.equilibrium(m.compile())
     assert not found.conservative
@@ -315,7 +315,7 @@ def test_zero_force_positions_of_a_spring():
     with pytest.raises(ld.LoopdynError, match=r"there is no force 'sprong'. Did you mean 'spring'"):
         ld.zero_force(m.compile(), "sprong", {"A": (0.0, 1.0)})
     five = ld.library.five_bar()
-    five.add_force(ld.forces.JointSpring(joint="A", stiffness=1.0), "spring")
+    five.add_force("spring", ld.forces.JointSpring(joint="A", stiffness=1.0))
     with pytest.raises(ld.LoopdynError, match="has 2 degrees of freedom"):
         ld.zero_force(five.compile(), "spring", {"A": (0.0, 1.0)})
 
@@ -328,7 +328,7 @@ def test_preload_makes_a_pose_an_equilibrium_in_any_units(units):
     m.add_body("rod", ld.Inertia.rod(mass=2.0, start=(0, 0, 0), end=(0, -scale, 0)))
     m.add_joint("A", ld.Revolute(axis=(0, 0, 1)), m.ground, "rod", at=(0, 0, 0))
     stiffness = 4.0 * (1000.0 * np.pi / 180.0 if units else 1.0)  # 4 N m/rad
-    m.add_force(ld.forces.JointSpring(joint="A", stiffness=stiffness), "spring")
+    m.add_force("spring", ld.forces.JointSpring(joint="A", stiffness=stiffness))
     system = m.compile()
     rad = 180.0 / np.pi if units else 1.0  # in declared units
     found = ld.preload(system, "spring", system.state(q={"A": 0.6 * rad}))
@@ -422,8 +422,8 @@ def follower_column(load):
     m.add_joint("A", ld.Revolute(axis=(0, 0, 1)), "ground", "a", at=(0, 0, 0))
     m.add_joint("B", ld.Revolute(axis=(0, 0, 1)), "a", "b", at=(1, 0, 0))
     for joint in "AB":
-        m.add_force(ld.forces.JointSpring(joint=joint, stiffness=1.0), f"spring {joint}")
-    m.add_force(ld.forces.AppliedForce(body="b", at=(2, 0, 0), force=(-load, 0, 0), axes="body"), "load")
+        m.add_force(f"spring {joint}", ld.forces.JointSpring(joint=joint, stiffness=1.0))
+    m.add_force("load", ld.forces.AppliedForce(body="b", at=(2, 0, 0), force=(-load, 0, 0), axes="body"))
     return m.compile()
 
 

@@ -161,7 +161,7 @@ def test_what_mjcf_cannot_hold_is_refused_by_name_or_left_out_on_purpose(tmp_pat
 
 def test_python_functions_are_refused_by_both(tmp_path):
     m = ld.library.pendulum()
-    m.add_force(ld.forces.UserForce(function=lambda t, q, v, tau: None), "mine")
+    m.add_force("mine", ld.forces.UserForce(function=lambda t, q, v, tau: None))
     for write, file in ((ld.write_mjcf, "m.xml"), (ld.write_urdf, "m.urdf")):
         with pytest.raises(ld.errors.ModelError, match="force 'mine': a Python function"):
             write(m, tmp_path / file)
@@ -241,7 +241,7 @@ def test_frictions_on_one_joint_add_up_in_mjcf(tmp_path):
     mujoco = pytest.importorskip("mujoco", reason="it reads MJCF")
     m = ld.library.pendulum()
     for name, dry in (("seal", 0.25), ("bearing", 0.5)):
-        m.add_force(ld.forces.JointFriction(joint="A", coulomb=dry, viscous=2 * dry), name)
+        m.add_force(name, ld.forces.JointFriction(joint="A", coulomb=dry, viscous=2 * dry))
     ld.write_mjcf(m, tmp_path / "m.xml")
     model = mujoco.MjModel.from_xml_path(str(tmp_path / "m.xml"))
     assert (model.dof_frictionloss[0], model.dof_damping.ravel()[0]) == (0.75, 1.5)

@@ -82,7 +82,7 @@ def band(**given):
         m.add_joint(name[0].upper(), ld.Revolute(axis=(0, 0, 1)), m.ground, name, at=(x, 0, 0))
         m.add_point(f"{name}_tip", (x, 0.4, 0), on=name)
     ends = {"body1": "left", "body2": "right", "point1": (0, 0.4, 0), "point2": (1, 0.4, 0)}
-    m.add_force(given["force"](**ends, **given["law"]), "pull")
+    m.add_force("pull", given["force"](**ends, **given["law"]))
     for name, formula in given.get("measures", {}).items():
         m.add_measure(name, formula)
     return m
@@ -106,7 +106,7 @@ def test_components_of_an_applied_force_and_coordinates_in_the_frame_of_a_body()
     m = arm(side="x(R, arm)", height="y(P)")
     m.gravity = (0, 0, 0)
     m.add_force(
-        ld.forces.AppliedForce(body="arm", force=(0, "3*height + t", 0), torque=(0, 0, "side"), at=(0.1, 0, 0)), "f"
+        "f", ld.forces.AppliedForce(body="arm", force=(0, "3*height + t", 0), torque=(0, 0, "side"), at=(0.1, 0, 0))
     )
     system = m.compile()
     q = 0.5

@@ -20,7 +20,7 @@ def bouncing() -> ld.Run:
     m = ld.Mechanism("slide", gravity=(0, 0, -G))
     m.add_body("mass", ld.Inertia.sphere(mass=2.0, radius=0.1, at=(0, 0, 0)))
     m.add_joint("s", ld.Prismatic(axis=(0, 0, 1)), m.ground, "mass", at=(0, 0, 0), limits=(-1, 5))
-    m.add_force(ld.forces.JointFriction(joint="s", viscous=0.1), "friction")
+    m.add_force("friction", ld.forces.JointFriction(joint="s", viscous=0.1))
     system = m.compile()
     return ld.simulate(system, system.state(), (0, 1.5), events=[ld.Limits(restitution=0.8)], progress=False)
 

@@ -41,7 +41,7 @@ def four_bar(right):
     )
     m = ld.read_urdf(text).mechanism
     m.gravity = (0, -9.81, 0)
-    m.add_force(ld.forces.JointSpring(joint="A", stiffness=5.0, rest=0.2), "spring")
+    m.add_force("spring", ld.forces.JointSpring(joint="A", stiffness=5.0, rest=0.2))
     return m.compile()
 
 
