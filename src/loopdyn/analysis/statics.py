@@ -300,9 +300,8 @@ class Statics:
         declared = shown(system, self.loads(q), dimensions(system, "load"))
         loads = dict(zip(system.forces, declared.tolist(), strict=True))
         state = replace(self.state(q), system=system)
-        return Equilibrium(
-            system, state, stability, labels, declared_stiffness(system, labels, inverse.T @ K @ inverse), values, conservative, loads, "; ".join(notes),
-        )  # fmt: skip
+        stiffness = declared_stiffness(system, labels, inverse.T @ K @ inverse)
+        return Equilibrium(system, state, stability, labels, stiffness, values, conservative, loads, "; ".join(notes))
 
     def _chosen(self, q: Array, N: Array, wanted: Sequence[str]) -> tuple[tuple[str, ...], Array]:
         """Independent speeds, the wanted ones first if possible, and their rows over the motions N."""

@@ -25,7 +25,7 @@ def in_si(mechanism: Mechanism, dimension: str, value: float) -> float:
     return value * mechanism.units.factor(dimension)
 
 
-def tolerances(angle: float | None, length: float | None) -> tuple[float, float] | None:
+def pair_of_tolerances(angle: float | None, length: float | None) -> tuple[float, float] | None:
     """Tolerances of assembly of angles and lengths, in the units of the file; None if none was given."""
     if angle is None and length is None:
         return None
