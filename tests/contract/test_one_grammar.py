@@ -88,6 +88,7 @@ def test_what_is_added_to_a_mechanism_is_named_first():
 def test_old_names_of_arguments_say_the_new_ones():
     m = ld.library.four_bar()
     system = m.compile()
+    spring = ld.forces.JointSpring(joint="A", stiffness=1)
     for call, words in (
         (
             lambda: ld.drive(system, "A", "t", times=(0, 1)),
@@ -99,7 +100,7 @@ def test_old_names_of_arguments_say_the_new_ones():
         (lambda: ld.zero_force(system, "f", {"A": (0, 1)}, start=None), "no argument 'start'. It is near now"),
         (lambda: ld.preload(system, system.state(), "f"), r"The order is preload\(system, force, state\)"),
         (
-            lambda: m.add_force("spring", ld.forces.JointSpring(joint="A", stiffness=1)),
+            lambda: m.add_force(*(spring, "spring")),
             r"The order is add_force\(name, force\)",
         ),
     ):

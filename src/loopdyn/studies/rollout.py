@@ -96,8 +96,9 @@ def rollout(
     -------
     xarray.Dataset
         `q`, `v` and `a` by sample (and time), in declared units, or `value` of a function; `status`, `reason` and
-        `seconds` of each sample. A sample that fails or stops early never stops others: its outputs are NaN from there on, and with
-        `reduce` all of them. After Ctrl-C samples that are not finished have the status "interrupted".
+        `seconds` of each sample. A sample that fails or stops early never stops others: its outputs are NaN from
+        there on, and with `reduce` all of them. After Ctrl-C samples that are not finished have the status
+        "interrupted".
 
     Raises
     ------

@@ -458,8 +458,7 @@ def readings(system: System, state: State, other: System) -> Array:
     >>> readings(system, system.state(), system.absolute).size
     0
     """
-    out = np.zeros(len(system.model.reader))
-    if out.size:
+    if (out := np.zeros(len(system.model.reader))).size:
         turns.readings(system.ints, system.floats, _prepare(system, state)[0], out)
     forces = [k for k, name in enumerate(system.forces) if name in other.forces]
     first = len(out) - len(system.law_terms)
