@@ -23,7 +23,15 @@ from pydantic import BeforeValidator, Discriminator, Field, Tag
 
 from loopdyn.engine import records as rec
 from loopdyn.errors import ExpressionError
-from loopdyn.quantities.expressions import Interpolation, Outside, Part, Program, constant_program, parse, table_program
+from loopdyn.quantities.expressions import (
+    FormulaPart,
+    Interpolation,
+    Outside,
+    Program,
+    constant_program,
+    parse,
+    table_program,
+)
 from loopdyn.quantities.profiles import AnyProfile, Profile
 from loopdyn.quantities.units import Path, Resolver, Scalar, Spec, Vec2
 from loopdyn.quantities.wording import element_of
@@ -90,7 +98,7 @@ class Places(Protocol):
 class MeasureTerms(Protocol):
     """Queries of laws to the measures of the system under construction."""
 
-    def part(self, name: str, element: str, path: Path) -> Part | None:
+    def part(self, name: str, element: str, path: Path) -> FormulaPart | None:
         """Program of a measure as a part of others; None, with the problem recorded, if no law can read it."""
 
 
@@ -255,7 +263,7 @@ def law_program(
             for name in sorted(formula.names & set(names) & set(other)):
                 message = f"'{name}' is both a {kind} and a variable of this formula"
                 r.problem(element, message, f"Rename the {kind}.", path)
-        parts: Mapping[str, Part] | None = {}
+        parts: Mapping[str, FormulaPart] | None = {}
         read = sorted(formula.names & r.measures - {*names, *r.parameters})
         if read:
             parts = _parts_of_measures(read, names, r, element, path, terms)
@@ -270,7 +278,7 @@ def law_program(
 
 def _parts_of_measures(
     read: Sequence[str], variables: Sequence[str], r: Resolver, element: str, path: Path, terms: MeasureTerms | None
-) -> Mapping[str, Part] | None:
+) -> Mapping[str, FormulaPart] | None:
     """Parts of a program for the measures that a law reads; None, with the problem recorded, if it cannot."""
     if terms is None:
         hint = f"A formula here knows {', '.join(variables)} and parameters. Laws of forces may name measures."

@@ -1,4 +1,4 @@
-"""What laws of forces read through measures: motions of points and of joint coordinates, as variables of programs.
+"""Terms that laws of forces read through measures: motions of points and of joint coordinates.
 
 A measure in a law is a part of the program of the law (:mod:`loopdyn.system.law_terms`). Its variables follow those of
 the law: six for each term, of a point its position and velocity in world axes, of a joint its coordinate and speed.

@@ -19,9 +19,9 @@ from loopdyn.forces.loading import LAW_VARIABLES
 from loopdyn.forces.measured import TERM_VARIABLES
 from loopdyn.joints.base import COMPONENTS
 from loopdyn.quantities.dimensions import unit_factor
-from loopdyn.quantities.expressions import Part, Term, parse, parsed, variable
+from loopdyn.quantities.expressions import FormulaPart, Term, parse, parsed, variable
 from loopdyn.quantities.units import Resolver, Units
-from loopdyn.system.measures import LEVELS, LOAD, SPEED, Compiler, Quantity
+from loopdyn.system.measures import LEVELS, LOAD, SPEED, MeasureCompiler, Quantity
 
 if TYPE_CHECKING:
     from loopdyn.model.mechanism import Mechanism
@@ -44,8 +44,8 @@ FORMULAS = {
 
 
 @dataclass(frozen=True)
-class Known:
-    """What formulas of measures may name, while the system is being built."""
+class NamesOfMeasures:
+    """Names that formulas of measures may have, while the system is being built."""
 
     mechanism: Mechanism
     units: Units
@@ -72,11 +72,11 @@ class LawTerms:
         self.labels: list[str] = []
         self.ints: list[list[int]] = []
         self.points: list[Array] = []
-        known = Known(m, m.units, placement.labels, placement.order, placement.joints)
-        self._compiler = Compiler(known)  # type: ignore[arg-type]  # it asks for nothing else
-        self._parts: dict[str, Part | None] = {}
+        known = NamesOfMeasures(m, m.units, placement.labels, placement.order, placement.joints)
+        self._compiler = MeasureCompiler(known)  # type: ignore[arg-type]  # it asks for nothing else
+        self._parts: dict[str, FormulaPart | None] = {}
 
-    def part(self, name: str, element: str, path: Path) -> Part | None:
+    def part(self, name: str, element: str, path: Path) -> FormulaPart | None:
         """Program of a measure as a part of others; None, with the problem recorded, if no law can read it."""
         if name not in self._parts:
             self._parts[name] = None  # while it is being made
@@ -86,7 +86,7 @@ class LawTerms:
                 self.r.problem(element, f"cannot read the measure '{name}': {error}", path=path)
         return self._parts[name]
 
-    def _made(self, name: str, element: str, path: Path) -> Part | None:
+    def _made(self, name: str, element: str, path: Path) -> FormulaPart | None:
         where = ("measures", name)
         formula = parse(self.m.measures[name].formula, with_terms=True)
         level = next((LOAD for n in formula.names if n.rpartition(".")[2] in LOADS and "." in n), -1)
@@ -109,7 +109,7 @@ class LawTerms:
         constants = {n: x for n, x in self.r.parameters.items() if n in formula.names}
         return formula.part({q: self._meaning(quantity) for q, quantity in _named(compiled.quantities)}, constants)
 
-    def _meaning(self, quantity: Quantity) -> Part:
+    def _meaning(self, quantity: Quantity) -> FormulaPart:
         """A quantity in the units of the model as a part of a program."""
         if quantity.kind == "time":
             return variable(0)
@@ -130,14 +130,14 @@ class LawTerms:
             raise ExpressionError(f"'{label}' is a coordinate without a speed of its own. Use coordinates of points")
         return self._variables(f"joint {label}", [-1, f.cut, f.index, f.coordinate], np.zeros(3))
 
-    def _of_points(self, term: Term, factor: float) -> Part:
+    def _of_points(self, term: Term, factor: float) -> FormulaPart:
         names = [self._point(name) for name in term.points]
         if term.function == "angle" and (len(names) == 2 or term.about):
             a, b = term.points[0], term.points[-1]
             hint = f"atan2(y({b}) - y({a}), x({b}) - x({a}))"
             what = f"'{term}' has no turns that a law could count, and would jump by a full one"
             raise ExpressionError(f"{what}. Use a joint coordinate, or write {hint}, which stays within half a turn")
-        meanings: dict[str, Part] = {}
+        meanings: dict[str, FormulaPart] = {}
         for n, first in enumerate(names):
             meanings |= {f"{x}{n}": variable(first + k) for k, x in enumerate("xyzuvw")}
         text = FORMULAS[term.function]

@@ -80,7 +80,7 @@ class CompiledMeasure:
 
 def measures_of(system: System) -> dict[str, CompiledMeasure]:
     """All measures of a system, in their order; raises ModelError with all problems."""
-    found = Compiler(system)
+    found = MeasureCompiler(system)
     compiled = found.all()
     if found.problems:
         raise ModelError(system.mechanism.locate(found.problems))
@@ -89,7 +89,7 @@ def measures_of(system: System) -> dict[str, CompiledMeasure]:
 
 def compiled_formula(system: System, text: str, element: str) -> CompiledMeasure:
     """A formula of the same terms that is no measure of the model, e.g. of an event."""
-    compiler = Compiler(system)
+    compiler = MeasureCompiler(system)
     compiler.done = dict(system.measures)
     made = compiler.compile(element, text, ())
     if made is None:
@@ -97,7 +97,7 @@ def compiled_formula(system: System, text: str, element: str) -> CompiledMeasure
     return made
 
 
-class Compiler:
+class MeasureCompiler:
     """Compiles the measures of one system and collects their problems."""
 
     def __init__(self, system: System):

@@ -93,7 +93,7 @@ class Expression:
         *,
         input_scale: Sequence[float] | None = None,
         output_scale: float = 1.0,
-        parts: Mapping[str, Part] | None = None,
+        parts: Mapping[str, FormulaPart] | None = None,
     ) -> Program:
         """Compile to a program of the given variables.
 
@@ -132,7 +132,7 @@ class Expression:
         meanings = {name: variable(k, scales[k]) for k, name in enumerate(variables)} | dict(parts or {})
         return assemble(self._folded(meanings, constants or {}, output_scale).instructions)
 
-    def part(self, meanings: Mapping[str, Part], constants: Mapping[str, float] | None = None) -> Part:
+    def part(self, meanings: Mapping[str, FormulaPart], constants: Mapping[str, float] | None = None) -> FormulaPart:
         """The formula as a part of others, for names that stand for variables or for other formulas.
 
         Examples
@@ -178,9 +178,11 @@ class Expression:
             return None
         return stack[0]
 
-    def _folded(self, variables: Mapping[str, Part], constants: Mapping[str, float], scale: float = 1.0) -> Part:
+    def _folded(
+        self, variables: Mapping[str, FormulaPart], constants: Mapping[str, float], scale: float = 1.0
+    ) -> FormulaPart:
         """Formula times `scale`, with its names resolved and its constant parts computed."""
-        parts: list[Part] = []
+        parts: list[FormulaPart] = []
         for token in (*self.tokens, Token(OP.CONSTANT, scale), Token(OP.MUL)):
             if token.op == OP.CONSTANT:
                 parts.append(_constant(float(token.value)))
@@ -193,7 +195,9 @@ class Expression:
             raise refusal(self.text, None, parts[0].fault, "Check the values that enter here")
         return parts[0]
 
-    def _meaning(self, token: Token, variables: Mapping[str, Part], constants: Mapping[str, float]) -> Part:
+    def _meaning(
+        self, token: Token, variables: Mapping[str, FormulaPart], constants: Mapping[str, float]
+    ) -> FormulaPart:
         name = str(token.value)
         if name in variables and name in constants:
             what = f"'{name}' is both a variable and a parameter"
@@ -210,7 +214,7 @@ class Expression:
 # ---------------------------------------------------------------------------------------------- folding
 
 
-class Part(NamedTuple):
+class FormulaPart(NamedTuple):
     """Instructions of one part of a formula; `fault` is the reason why it has no finite value."""
 
     instructions: list[Instruction]
@@ -223,20 +227,20 @@ class Part(NamedTuple):
         return value if op == OP.CONSTANT else None
 
 
-def variable(k: int, scale: float = 1.0) -> Part:
+def variable(k: int, scale: float = 1.0) -> FormulaPart:
     """Variable number k of a program times a factor."""
-    return _scaled(Part([(OP.VARIABLE, k)]), scale)
+    return _scaled(FormulaPart([(OP.VARIABLE, k)]), scale)
 
 
-def _constant(value: float) -> Part:
-    return Part([(OP.CONSTANT, value)])
+def _constant(value: float) -> FormulaPart:
+    return FormulaPart([(OP.CONSTANT, value)])
 
 
-def _scaled(part: Part, factor: float) -> Part:
-    return part if factor == 1.0 else Part([*part.instructions, (OP.SCALE, factor)])
+def _scaled(part: FormulaPart, factor: float) -> FormulaPart:
+    return part if factor == 1.0 else FormulaPart([*part.instructions, (OP.SCALE, factor)])
 
 
-def _combine(op: int, operands: list[Part]) -> Part:
+def _combine(op: int, operands: list[FormulaPart]) -> FormulaPart:
     if op == OP.WHERE and operands[0].constant is not None and not operands[0].fault:
         return operands[1] if operands[0].constant else operands[2]
     for part in operands:
@@ -251,23 +255,23 @@ def _combine(op: int, operands: list[Part]) -> Part:
         return _scaled(operands[1], values[0])
     if op == OP.POW and values[1] is not None:
         return _constant_power(operands[0], values[1])
-    return Part([i for part in operands for i in part.instructions] + [(op, 0.0)])
+    return FormulaPart([i for part in operands for i in part.instructions] + [(op, 0.0)])
 
 
-def _constant_power(base: Part, exponent: float) -> Part:
+def _constant_power(base: FormulaPart, exponent: float) -> FormulaPart:
     """Power with a constant exponent; integers become products, exact for a base of any sign and at zero."""
     if exponent == 0.0:
         return _constant(1.0)
     if exponent == 0.5:
-        return Part([*base.instructions, (OP.SQRT, 0.0)])
+        return FormulaPart([*base.instructions, (OP.SQRT, 0.0)])
     size = abs(exponent)
     if not exponent.is_integer() or size >= OP.MAX_INTEGER_POWER:
-        return Part([*base.instructions, (OP.CONSTANT, exponent), (OP.POW, 0.0)])
-    power = base if size == 1.0 else Part([*base.instructions, (OP.POWER, size)])
-    return power if exponent > 0.0 else Part([(OP.CONSTANT, 1.0), *power.instructions, (OP.DIV, 0.0)])
+        return FormulaPart([*base.instructions, (OP.CONSTANT, exponent), (OP.POW, 0.0)])
+    power = base if size == 1.0 else FormulaPart([*base.instructions, (OP.POWER, size)])
+    return power if exponent > 0.0 else FormulaPart([(OP.CONSTANT, 1.0), *power.instructions, (OP.DIV, 0.0)])
 
 
-def _computed(op: int, values: list[float]) -> Part:
+def _computed(op: int, values: list[float]) -> FormulaPart:
     try:
         value = float(_VALUE[op](*values))
     except (ArithmeticError, ValueError):
@@ -276,7 +280,7 @@ def _computed(op: int, values: list[float]) -> Part:
         return _constant(value)
     shown = [f"{v:.6g}" for v in values]
     text = f" {_SYMBOL[op]} ".join(shown) if op in _SYMBOL else f"{_NAME[op]}({', '.join(shown)})"
-    return Part([(OP.CONSTANT, math.nan)], f"{text} has no finite value")
+    return FormulaPart([(OP.CONSTANT, math.nan)], f"{text} has no finite value")
 
 
 _NAME = {f.codes[-1]: name for name, f in FUNCTIONS.items() if name != "clip"}
