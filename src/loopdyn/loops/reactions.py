@@ -18,8 +18,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
 
 from loopdyn.engine import records as rec
 from loopdyn.errors import ModelError, Problem
@@ -260,7 +260,7 @@ def _impulses(of_system: Balance, path: Sequence[State], through: Sequence[State
         gained = after.momentum - before.momentum - 0.5 * (b.t - a.t) * (before.applied + after.applied)
         gained += 0.5 * (before.rotors + after.rotors) @ (b.v - a.v)[of_system.turned]
         load = of_system.units * gained[system.n_bases :].ravel()
-        rows = sparse.vstack([before.rows, after.rows]).tocsr()
+        rows = scipy.sparse.vstack([before.rows, after.rows]).tocsr()
         y = smallest_solution(rows, load[:, None])[:, 0]
         residual = max(residual, float(np.abs((load - rows.T @ y) / of_system.units).max(initial=0.0)))
         for e, part in zip((before, after), np.split(y, 2), strict=True):
