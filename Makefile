@@ -65,6 +65,7 @@ test-all: develop  ## Run all tests, the long sweeps included
 	$(PIP_INSTALL) '.[dev,sweeps]'
 	$(ONE_THREAD) $(PY) -m pytest --doctest-modules -n $(JOBS) tests src/loopdyn
 	$(MAKE) test-jit-off
+	$(MAKE) test-minimum
 
 test-jit-off: develop  ## Run the tests of small models once more as plain Python
 	$(ONE_THREAD) NUMBA_DISABLE_JIT=1 $(PY) -m pytest -n $(JOBS) -m jit_off tests
@@ -107,7 +108,8 @@ test-minimum:  ## Run a few tests with the oldest versions of the dependencies, 
 	rm -rf build/minimum
 	$(PYTHON) -m venv build/minimum
 	build/minimum/bin/python -m pip install -qq --disable-pip-version-check uv
-	build/minimum/bin/uv pip install -q --python build/minimum/bin/python --resolution lowest-direct . pytest pytest-timeout hypothesis
+	build/minimum/bin/uv pip install -q --python build/minimum/bin/python --resolution lowest-direct .
+	build/minimum/bin/python -m pip install -qq --disable-pip-version-check pytest pytest-timeout hypothesis jsonschema
 	build/minimum/bin/python -m pytest -q -p no:cacheprovider tests/unit/test_results.py tests/unit/test_model_files.py
 
 clean:  ## Remove .venv and everything that was generated
