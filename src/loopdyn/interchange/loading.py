@@ -93,9 +93,7 @@ def read_model(
     if ending in YAML:
         from loopdyn.io.reading import read_document
 
-        document = read_document(
-            file, os.fspath(source)
-        )  # a file that is no YAML ends here: the rest takes a while
+        document = read_document(file, os.fspath(source))  # a file that is no YAML ends here: the rest takes a while
 
         from loopdyn.io.yaml import mechanism_of
 
