@@ -59,7 +59,8 @@ def test_table_of_reactions_has_declared_units_marks_and_no_markup_of_names():
     """A moment of 2 N m is 2000 N mm; a name is no markup."""
     wrench = np.array([[0.0, 0.0, 2.0, 3.0, 0.0, 0.0]])
     unique = np.array([[False, False, True, True, True, False]])
-    found = ld.results.Reactions(("<b>",), wrench, unique, "least", 0.0, {}, ld.Mechanism(units={"torque": "N*mm"}).units)
+    units = ld.Mechanism(units={"torque": "N*mm"}).units
+    found = ld.results.Reactions(("<b>",), wrench, unique, "least", 0.0, {}, units)
     assert "<th>mz (N*mm)</th>" in found._repr_html_()
     row = "<th>&lt;b&gt;</th><td>0?</td><td>0?</td><td>2000 </td><td>3 </td><td>0 </td><td>0?</td>"
     assert row in found._repr_html_()
