@@ -1,4 +1,4 @@
-"""What Jupyter shows of a mechanism: a 3-D view of its start, about 1 MB in the notebook, which needs no network."""
+"""View of a mechanism in Jupyter: its start in 3-D, about 1 MB in the notebook, which needs no network."""
 
 from __future__ import annotations
 
