@@ -367,3 +367,55 @@ def test_reactions_by_parameters_and_moved_bases():
     turned = [slope * -s + T * -c, slope * c + T * -s]
     np.testing.assert_allclose(found.C.values[:, 0], turned, rtol=EXACT)
     np.testing.assert_allclose(found.C.values[:, 1], 2 * mass * L * w * np.array([-s, c]), rtol=EXACT)
+
+
+# ---------------------------------------------------------------------------------------------------- along runs
+
+
+@pytest.mark.parametrize(
+    ("speed", "expected"),
+    [(5.0, [-0.3987593 + 0.9170556j, -0.3987593 - 0.9170556j]), (6.8620697, [-1.2070493, -0.8284666])],
+)
+def test_floquet_multipliers_of_a_parallelogram_on_a_shaken_base(speed, expected):
+    """Mathieu's equation x'' = -1.2 (g - 0.05 W^2 cos W t) x, whose multipliers were computed independently."""
+    m = parallelogram(coupler=1.0, width=1.0)
+    m.move_base(y=f"0.05*cos({speed!r}*t)")
+    system = m.compile()
+    period = 2 * np.pi / speed
+    run = ld.simulate(system, ld.assemble(system), (0, 1.001 * period), progress=False)
+    found = ld.linearize(system, run).floquet(period)
+    np.testing.assert_allclose(found.multipliers, expected, atol=1e-7)  # digits given
+    assert np.prod(found.multipliers) == pytest.approx(1.0, abs=1e-8)  # no damping
+
+
+def test_matrices_along_a_run():
+    """Falling pendulum: A(t) = -(g/L) cos x(t)."""
+    system = pendulum().compile()
+    run = ld.simulate(system, system.state(q={"A": 1.0}), (0, 1), t_eval=np.linspace(0, 1, 11), progress=False)
+    A = ld.linearize(system, run).A
+    assert A.dims == ("time", "rate", "state")
+    np.testing.assert_allclose(A.sel(rate="A.speed", state="A"), -G / 0.8 * np.cos(run["A"]), rtol=EXACT)
+    with pytest.raises(LoopdynError, match="not periodic"):
+        ld.linearize(system, run).floquet(0.5)
+
+
+def test_saved_matrices(tmp_path):
+    from scipy.io import loadmat
+
+    found = ld.linearize(parallelogram().compile())
+    found.save(tmp_path / "a.npz")
+    found.save(tmp_path / "a.mat")
+    data, mat = np.load(tmp_path / "a.npz"), loadmat(tmp_path / "a.mat")
+    np.testing.assert_array_equal(data["A"], found.A.values)
+    np.testing.assert_array_equal(mat["A"], found.A.values)
+    assert data["states"].tolist() == ["A", "A.speed"]
+    with pytest.raises(LoopdynError, match=r"neither .npz nor .mat"):
+        found.save(tmp_path / "a.txt")
+    np.testing.assert_array_equal(found.to_scipy().A, found.A.values)
+
+
+def test_a_mode_is_drawn(tmp_path):
+    found = ld.linearize(ld.library.double_pendulum().compile(), ld.equilibrium(ld.library.double_pendulum().compile()))
+    page = found.modes().animate(1, tmp_path / "mode.html")
+    assert page.stat().st_size > 1e5
+    assert len(found.plot().axes) == 1

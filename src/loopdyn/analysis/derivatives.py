@@ -33,18 +33,18 @@ from loopdyn.quantities.wording import nearest
 from loopdyn.system.system import State, System, require_state
 from loopdyn.thresholds import CONSISTENT, NEARLY_CLOSED
 from loopdyn.tree import jacobian, kinematics, rnea
-from loopdyn.tree.functions import Terms, constraint_equations, terms
+from loopdyn.tree.functions import Terms, add_user_forces, constraint_equations, terms
 
 Array = NDArray[np.float64]
 
-STEP = 1e-20  # imaginary; its square is lost beside one, nothing else limits it
+STEP = 1e-20  # imaginary; its square is lost next to one, nothing else limits it
 # Step of differences by parameters and of user forces, as a fraction of the value or of one: with five points its
 # fourth power is the error, 1e-12, and rounding divided by it 1e-13.
 DIFFERENCE = 1e-3
 
 
 @dataclass(frozen=True)
-class Change:
+class TermsChange:
     """Derivatives (n, m) of balance and rows along m directions, accelerations and multipliers held; SI.
 
     Attributes
@@ -60,16 +60,16 @@ class Change:
     rate: Array
     bias: Array
 
-    def __add__(self, other: Change) -> Change:
-        return Change(
+    def __add__(self, other: TermsChange) -> TermsChange:
+        return TermsChange(
             self.balance + other.balance, self.phi + other.phi, self.rate + other.rate, self.bias + other.bias
         )
 
 
-def no_change(system: System, m: int = 1) -> Change:
+def no_change(system: System, m: int = 1) -> TermsChange:
     """Zeros for m directions."""
     rows = np.zeros((system.nc, m))
-    return Change(np.zeros((system.nv, m)), rows, rows.copy(), rows.copy())
+    return TermsChange(np.zeros((system.nv, m)), rows, rows.copy(), rows.copy())
 
 
 class Derivatives:
@@ -158,7 +158,7 @@ class Derivatives:
 
     # --------------------------------------------------------------------------------------------- evaluation
 
-    def along(self, xi: Array, dv: Array, dt: float = 0.0) -> Change:
+    def along(self, xi: Array, dv: Array, dt: float = 0.0) -> TermsChange:
         """Derivatives along columns of xi (nv, m), increments of q, and dv (nv, m); `dt` is the same for all."""
         s = self.system
         found = no_change(s, xi.shape[1])
@@ -201,11 +201,10 @@ class Derivatives:
         kinematics.plus(s.ints, s.floats, here.q.astype(complex), 1j * STEP * xi, w.q)
         w.t[0], w.v[:], w.near[:] = here.t + 1j * STEP * dt, here.v + 1j * STEP * dv, 0.0
 
-    def _add_user_forces(self, found: Change, xi: Array, dv: Array, dt: float) -> None:
+    def _add_user_forces(self, found: TermsChange, xi: Array, dv: Array, dt: float) -> None:
         """Subtract the derivatives of user forces, by five-point differences: they need not take complex numbers."""
         s, here = self.system, self.state
-        functions = [force.function for force in s.mechanism.user_forces.values()]
-        if not functions:
+        if not s.mechanism.user_forces:
             return
         moved = np.empty(s.nq)
         for k in range(xi.shape[1]):
@@ -214,13 +213,12 @@ class Derivatives:
             def at(x: float, k: int = k) -> Array:
                 kinematics.plus(s.ints, s.floats, here.q, x * xi[:, k], moved)
                 out = np.zeros(s.nv)
-                for function in functions:
-                    function(here.t + x * dt, moved.copy(), here.v + x * dv[:, k], out)
+                add_user_forces(s, here.t + x * dt, moved, here.v + x * dv[:, k], out)
                 return out
 
             found.balance[:, k] -= five_points(at, DIFFERENCE / size)
 
-    def _finite(self, found: Change) -> Change:
+    def _finite(self, found: TermsChange) -> TermsChange:
         if np.isfinite(found.balance).all() and np.isfinite(found.bias).all() and np.isfinite(found.rate).all():
             return found
         raise LoopdynError(
@@ -228,7 +226,7 @@ class Derivatives:
             "spring that coincide, the end of a table, or a formula such as sqrt at zero. Linearize at a state nearby."
         )
 
-    def by_parameter(self, name: str) -> Change:
+    def by_parameter(self, name: str) -> TermsChange:
         """Derivatives by a parameter, declared unit, coordinates and speeds held: five-point differences of floats."""
         return self.split(by_parameter(self.system, name, self.residuals))
 
@@ -238,11 +236,11 @@ class Derivatives:
         balance = now.M @ self.a - now.h - now.J.T @ self.lam
         return np.concatenate([balance, now.phi, now.J @ self.state.v + now.phi_t, now.J @ self.a - now.gamma])
 
-    def split(self, residuals: Array) -> Change:
+    def split(self, residuals: Array) -> TermsChange:
         """Derivatives of :meth:`residuals` as a change along one direction."""
         nv, nc = self.system.nv, self.system.nc
         cuts = np.cumsum([nv, nc, nc])
-        return Change(*(part[:, None] for part in np.split(residuals, cuts)))
+        return TermsChange(*(part[:, None] for part in np.split(residuals, cuts)))
 
     # ----------------------------------------------------------------------------------------------- solution
 

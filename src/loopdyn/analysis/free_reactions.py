@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loopdyn.analysis.derivatives import STEP, Derivatives
-from loopdyn.analysis.linear_inputs import Input
+from loopdyn.analysis.linear_inputs import LinearInput
 from loopdyn.engine import records as rec
 from loopdyn.errors import LoopdynError
 from loopdyn.joints.base import COMPONENTS
@@ -70,7 +70,7 @@ class FreeReactions:
         row = self._row(quantity)
         return float(self.at.lam[row]) if row >= 0 else 0.0
 
-    def component(self, quantity: Quantity, path: Path, given: Input | None) -> Array:
+    def component(self, quantity: Quantity, path: Path, given: LinearInput | None) -> Array:
         """Derivatives of a component along the states of a path in complex numbers, SI."""
         free, row = self.at.system, self._row(quantity)
         if row < 0:

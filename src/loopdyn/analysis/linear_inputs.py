@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from loopdyn.analysis.derivatives import (
     DIFFERENCE,
-    Change,
     Derivatives,
+    TermsChange,
     by_parameter,
     five_points,
     no_change,
@@ -37,17 +37,17 @@ LEVELS = ("", ".speed", ".acceleration")
 BASE = ("x", "y", "z", "rx", "ry", "rz")
 
 
-class Input(NamedTuple):
+class LinearInput(NamedTuple):
     """An input: its signal, the changes that it causes while the state is held, and systems with other values of it."""
 
     signal: Signal
-    changes: Callable[[Derivatives], Change]  # per SI unit
+    changes: Callable[[Derivatives], TermsChange]  # per SI unit
     # derivative per SI unit of a function of a system whose numbers change with the input
     by: Callable[[System, Callable[[System], Array]], Array] | None = None
     law: Law | None = None  # that the input adds to
 
     def own_load(self, at: Derivatives, quantity: Quantity) -> float:
-        """Change of the load or power of the force itself per SI unit of the input: both are linear in its law."""
+        """TermsChange of the load or power of the force itself per SI unit of the input: both are linear in its law."""
         if self.law is None or quantity.name != self.law.name:
             return 0.0
         if COMPONENTS.count(self.signal.name.rpartition(".")[2]):
@@ -61,7 +61,7 @@ class Input(NamedTuple):
         return (some - none) / self.signal.factor
 
 
-def find_input(system: System, name: str, t: float) -> Input:
+def find_input(system: System, name: str, t: float) -> LinearInput:
     """Input of this name; raises if there is none."""
     m = system.mechanism
     base, level = _split(name)
@@ -89,33 +89,33 @@ def _split(name: str) -> tuple[str, int]:
     return name, 0
 
 
-def _of_driver(system: System, name: str, driver: str, order: int) -> Input:
+def _of_driver(system: System, name: str, driver: str, order: int) -> LinearInput:
     """Position, speed or acceleration of a driver: phi = x - motion, and its rates."""
     row = system.constraint_rows.index(driver)
     dimension = system.row_dimensions[row]
 
-    def changes(at: Derivatives) -> Change:
+    def changes(at: Derivatives) -> TermsChange:
         found = no_change(at.system)
         (found.phi, found.rate, found.bias)[order][at.system.constraint_rows.index(driver), 0] = -1.0
         return found
 
-    return Input(Signal(name, system.units.symbol(dimension, order), system.units.factor(dimension)), changes)
+    return LinearInput(Signal(name, system.units.symbol(dimension, order), system.units.factor(dimension)), changes)
 
 
-def _of_force(system: System, name: str) -> Input:
+def _of_force(system: System, name: str) -> LinearInput:
     """Load of a motor, or a component of a force: h is linear in it."""
     law = force_law(system, name)
 
     factor = system.units.factor(law.dimension)
 
-    def changes(at: Derivatives) -> Change:
+    def changes(at: Derivatives) -> TermsChange:
         found, s = no_change(at.system), at.system
         size = max(1.0, largest(at.terms.h) / factor)  # of the size of the other loads: the least rounding
         none, some = (_with_load(s, law, x) for x in (0.0, size))
         found.balance[:, 0] = -(terms(some, at.state).h - terms(none, at.state).h) / (size * factor)
         return found
 
-    return Input(Signal(name, system.units.symbol(law.dimension), factor), changes, law=law)
+    return LinearInput(Signal(name, system.units.symbol(law.dimension), factor), changes, law=law)
 
 
 def _with_load(system: System, law: Law, value: float) -> System:
@@ -123,13 +123,15 @@ def _with_load(system: System, law: Law, value: float) -> System:
     return system.kept.find("input load", (law, value), lambda: with_laws(system, {law: value}))
 
 
-def _of_parameter(system: System, name: str) -> Input:
+def _of_parameter(system: System, name: str) -> LinearInput:
     """Parameter, in its own unit."""
     parameter_value(system, name)  # which checks it
-    return Input(Signal(name, "", 1.0), lambda at: at.by_parameter(name), lambda other, f: by_parameter(other, name, f))
+    return LinearInput(
+        Signal(name, "", 1.0), lambda at: at.by_parameter(name), lambda other, f: by_parameter(other, name, f)
+    )
 
 
-def _of_base(system: System, name: str, body: str, component: str, order: int, t: float) -> Input:
+def _of_base(system: System, name: str, body: str, component: str, order: int, t: float) -> LinearInput:
     """Displacement, speed or acceleration of a base: differences of its motion over time, which is replaced."""
     dimension = "length" if component in BASE[:3] else "angle"
     factor = system.units.factor(dimension)
@@ -145,7 +147,7 @@ def _of_base(system: System, name: str, body: str, component: str, order: int, t
         return found
 
     signal = Signal(name, system.units.symbol(dimension, order), factor)
-    return Input(signal, lambda at: at.split(by(at.system, at.residuals)), by)
+    return LinearInput(signal, lambda at: at.split(by(at.system, at.residuals)), by)
 
 
 def base_jet(system: System, body: str, component: str, t: float) -> Array:

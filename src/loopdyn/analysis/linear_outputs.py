@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from loopdyn.analysis.derivatives import STEP
 from loopdyn.analysis.free_reactions import FreeReactions
-from loopdyn.analysis.linear_inputs import Input, LinearInputs
+from loopdyn.analysis.linear_inputs import LinearInput, LinearInputs
 from loopdyn.analysis.minimal_states import Chart, Response
 from loopdyn.errors import LoopdynError, ModelError, Problem
 from loopdyn.results.force_loads import own_loads
@@ -108,7 +108,7 @@ class LinearOutputs:
             columns.append(column)
         return np.hstack(columns)
 
-    def _per(self, response: Response, given: Input | None) -> Array:
+    def _per(self, response: Response, given: LinearInput | None) -> Array:
         rows = [
             read.per(self.chart, response)
             if isinstance(read, _Motion)
@@ -142,7 +142,7 @@ class LinearOutputs:
 
     # ------------------------------------------------------------------------------------------------- formulas
 
-    def _complex(self, read: CompiledMeasure, response: Response, given: Input | None) -> NDArray[np.complex128]:
+    def _complex(self, read: CompiledMeasure, response: Response, given: LinearInput | None) -> NDArray[np.complex128]:
         """Values of a formula with an imaginary step along each column of a response."""
         path = self._path(response)
 
@@ -164,7 +164,7 @@ class LinearOutputs:
         v, a = here.v + 1j * STEP * response.dv.T, self.at.a + 1j * STEP * response.da.T
         return Path(np.full(m, here.t, complex), q, v, a, np.zeros(m))
 
-    def _reactions(self, quantity: Quantity, response: Response, given: Input | None) -> tuple[float, Array]:
+    def _reactions(self, quantity: Quantity, response: Response, given: LinearInput | None) -> tuple[float, Array]:
         free = self._free_reactions
         return free.value(quantity), free.component(quantity, self._path(response), given)
 

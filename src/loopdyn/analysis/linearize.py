@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,13 +15,18 @@ from loopdyn.analysis.linear_inputs import LinearInputs
 from loopdyn.analysis.linear_outputs import LinearOutputs
 from loopdyn.analysis.linear_remarks import remarks
 from loopdyn.analysis.minimal_states import SPEED, Chart
+from loopdyn.errors import LoopdynError
+from loopdyn.loops.projection import project
 from loopdyn.results.equilibrium import Equilibrium
+from loopdyn.results.linear_path import LinearizationPath
 from loopdyn.results.linearization import Linearization, Matrices, Signal
+from loopdyn.results.run import Run
 from loopdyn.system.system import State, System
 
 Array = NDArray[np.float64]
 
 
+@overload
 def linearize(
     system: System,
     state: State | Equilibrium | None = None,
@@ -27,7 +34,24 @@ def linearize(
     inputs: Sequence[str] | None = None,
     outputs: Sequence[str] | None = None,
     independent: Sequence[str] | None = None,
-) -> Linearization:
+) -> Linearization: ...
+@overload
+def linearize(
+    system: System,
+    state: Run,
+    *,
+    inputs: Sequence[str] | None = None,
+    outputs: Sequence[str] | None = None,
+    independent: Sequence[str] | None = None,
+) -> LinearizationPath: ...
+def linearize(
+    system: System,
+    state: State | Equilibrium | Run | None = None,
+    *,
+    inputs: Sequence[str] | None = None,
+    outputs: Sequence[str] | None = None,
+    independent: Sequence[str] | None = None,
+) -> Linearization | LinearizationPath:
     """Linear equations of small motions about a state, all loops closed, in minimal coordinates.
 
     States are independent positions, then independent speeds; all others follow from the closed loops. Derivatives are
@@ -38,8 +62,8 @@ def linearize(
     Parameters
     ----------
     system : System
-    state : State or Equilibrium, optional
-        A closed state; by default the start of the model, assembled.
+    state : State, Equilibrium or Run, optional
+        A closed state; by default the start of the model, assembled. Of a run, its outputs: A(t), B(t) along it.
     inputs : sequence of str, optional
         By name, and each is a small addition to what the model has: motors and actuators ("motor"), components of
         applied forces ("push.fx"), parameters, and drivers and moved bases, of which position, speed and acceleration
@@ -53,7 +77,7 @@ def linearize(
 
     Returns
     -------
-    Linearization
+    Linearization or LinearizationPath
 
     Raises
     ------
@@ -72,9 +96,39 @@ def linearize(
     >>> [s.name for s in there.states], len(there.modes())
     (['A', 'B', 'A.speed', 'B.speed'], 2)
     """
+    options = _Options(tuple(inputs or ()), None if outputs is None else tuple(outputs))
+    if isinstance(state, Run):
+        return _along(system, state, options, independent)
     if isinstance(state, Equilibrium):
         state = state.state
-    start = assemble(system) if state is None else state
+    return _at_state(system, assemble(system) if state is None else state, options, independent)
+
+
+class _Options(NamedTuple):
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...] | None
+
+
+def _along(system: System, run: Run, options: _Options, independent: Sequence[str] | None) -> LinearizationPath:
+    """Linear equations along a run, with the independent coordinates of its first output."""
+    if not len(run.path.t):
+        raise LoopdynError("the run has no outputs. Simulate a longer span.")
+    first = run.state(0)
+    names = independent
+    if names is None:
+        chart = Chart(Derivatives(system.for_state(first), first))
+        names = chart.names if len(chart.speeds) < len(chart.positions) else chart.names[: len(chart.positions)]
+
+    def at(t: float) -> Linearization:
+        there = run.at(t)
+        of = system.for_state(there)
+        closed = replace(project(of, there).state, tolerated=there.tolerated)
+        return _at_state(system, closed, options, names)
+
+    return LinearizationPath(run, tuple(at(float(t)) for t in run.path.t), at)
+
+
+def _at_state(system: System, start: State, options: _Options, independent: Sequence[str] | None) -> Linearization:
     system = system.for_state(start)
     at = Derivatives(system, start)
     chart = Chart(at, independent)
@@ -84,8 +138,8 @@ def linearize(
         Signal(name, units.symbol(d, int(name.endswith(SPEED))), units.factor(d))
         for name, d in zip(chart.names, chart.dimensions, strict=True)
     )
-    given = LinearInputs(chart, tuple(inputs or ()))
-    wanted = tuple(named.names[k] for k in chart.positions) if outputs is None else tuple(outputs)
+    given = LinearInputs(chart, options.inputs)
+    wanted = tuple(named.names[k] for k in chart.positions) if options.outputs is None else options.outputs
     read = LinearOutputs(chart, wanted, found)
     matrices = Matrices(found.rates, given.rates(len(states)), read.per_state(found), read.per_input(given))
     natural = np.array([1.0 if d == "angle" else system.size for d in chart.dimensions])

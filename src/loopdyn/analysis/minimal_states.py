@@ -23,7 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from loopdyn.analysis.derivatives import Change, Derivatives
+from loopdyn.analysis.derivatives import Derivatives, TermsChange
 from loopdyn.errors import LoopdynError, SingularityError
 from loopdyn.formulations.partition import criteria
 from loopdyn.loops.continuation import largest
@@ -60,7 +60,7 @@ def perturbed(system: System) -> Perturbed:
 
 
 @dataclass(frozen=True)
-class Block:
+class VectorBlock:
     """Three speeds of a joint with a quaternion that are a vector in axes of M."""
 
     at: slice
@@ -76,11 +76,11 @@ class Block:
 
 
 class Axes:
-    """Change between increments and speeds of a tree in its own axes and in those of F, at a state."""
+    """TermsChange between increments and speeds of a tree in its own axes and in those of F, at a state."""
 
     def __init__(self, at: Derivatives):
         system, v = at.system, at.state.v
-        self.blocks: list[Block] = []
+        self.blocks: list[VectorBlock] = []
         for joint in system.joints.values():
             if not joint.in_tree or joint.spec.is_scalar():
                 continue
@@ -88,7 +88,7 @@ class Axes:
             first = slice(joint.v0, joint.v0 + 3)
             omega = R @ v[first]
             for k in range(joint.v0, joint.v0 + len(joint.spec.speeds), 3):
-                self.blocks.append(Block(slice(k, k + 3), first, R, omega, R @ v[k : k + 3]))
+                self.blocks.append(VectorBlock(slice(k, k + 3), first, R, omega, R @ v[k : k + 3]))
 
     def from_F(self, x: Array) -> Array:
         """T^T x for columns of x (nv, m)."""
@@ -302,8 +302,8 @@ class Chart:
             )
         return y - self.Y @ y[self.positions]
 
-    def response(self, y: Array, s: Array, given: Change | None = None, moving: bool = True) -> Response:
-        """Change of everything along poses y (nv, m) and independent speeds s (n, m), axes of F.
+    def response(self, y: Array, s: Array, given: TermsChange | None = None, moving: bool = True) -> Response:
+        """TermsChange of everything along poses y (nv, m) and independent speeds s (n, m), axes of F.
 
         `given` are changes of balance and rows that are due to inputs. Without `moving` rows do not depend on time, and
         speeds are zero: rates of rows do not change with the pose.

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     import xarray
 
 Array = NDArray[np.float64]
-Complex = NDArray[np.complex128]
 
 
 class Signal(NamedTuple):
@@ -142,7 +141,7 @@ class Linearization:
         speeds = np.array([s.name.endswith(".speed") for s in self.states], bool)
         return poles_of(self.matrices.A, self._units, speeds)
 
-    def poles(self) -> Complex:
+    def poles(self) -> NDArray[np.complex128]:
         """Poles in rad/s, as many as there are states: zero ones first, exactly zero, then by size.
 
         Examples

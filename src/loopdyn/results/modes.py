@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     import xarray
 
 Array = NDArray[np.float64]
-Complex = NDArray[np.complex128]
 
 MOVES = 0.05  # fraction of the largest motion of a mode from which a joint is named in the table
 NAMED = 5  # joints named at most
@@ -47,13 +46,13 @@ class Modes:
 
     system: System = field(repr=False)
     state: State = field(repr=False)
-    poles: Complex
+    poles: NDArray[np.complex128]
     labels: tuple[str, ...] = field(repr=False)
-    shapes: Complex = field(repr=False)
+    shapes: NDArray[np.complex128] = field(repr=False)
     chains: tuple[int, ...]
     free: tuple[tuple[str, ...], ...]
     _sizes: Array = field(repr=False)  # natural unit of each coordinate
-    _motions: Complex = field(repr=False)  # (n, nv): increments of the tree
+    _motions: NDArray[np.complex128] = field(repr=False)  # (n, nv): increments of the tree
 
     def __len__(self) -> int:
         return len(self.poles)
@@ -79,7 +78,7 @@ class Modes:
         order = np.argsort(-np.abs(shape), kind="stable")
         return {self.labels[k]: complex(shape[k]) for k in order if abs(shape[k]) >= MOVES}
 
-    def _shape(self, mode: int) -> Complex:
+    def _shape(self, mode: int) -> NDArray[np.complex128]:
         if not 0 <= mode < len(self):
             raise LoopdynError(f"there is no mode {mode}: there are {len(self)}, numbered from 0.")
         return np.asarray(self.shapes[mode])
@@ -178,7 +177,7 @@ def modes_of(system: System, state: State, poles: Poles, motion: Array, shown: A
     )
 
 
-def _largest(x: Complex) -> complex:
+def _largest(x: NDArray[np.complex128]) -> complex:
     """Component of the largest size; one for a mode of speeds alone, in which no position moves."""
     k = int(np.argmax(np.abs(x) > (1.0 - 1e-9) * np.abs(x).max(initial=0.0)))
     return complex(x[k]) or 1.0

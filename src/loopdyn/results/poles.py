@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
-Complex = NDArray[np.complex128]
 
 # A singular value of the scaled A counts as zero: fraction of the largest. Exact derivatives leave rounding, some
 # 1e-14. A slow oscillation next to a fast one has the square of the ratio of both: one a million times slower would
@@ -37,8 +36,8 @@ class Poles(NamedTuple):
         Vectors with A x = 0, one for each chain.
     """
 
-    values: Complex
-    vectors: Complex
+    values: NDArray[np.complex128]
+    vectors: NDArray[np.complex128]
     chains: tuple[int, ...]
     still: Array
 
@@ -89,7 +88,7 @@ def poles_of(A: Array, units: Array, speeds: NDArray[np.bool_]) -> Poles:
     return Poles(values, scale[:, None] * vectors, tuple(sorted(chains, reverse=True)), scale[:, None] * still)
 
 
-def _eigenvectors(full: Array, Q: Array, N: Array) -> tuple[Complex, Complex]:
+def _eigenvectors(full: Array, Q: Array, N: Array) -> tuple[NDArray[np.complex128], NDArray[np.complex128]]:
     """Poles of what is left, N, and their eigenvectors among all states, A = Q [0 strictly upper, B; 0, N] Q^T."""
     from scipy.linalg import eig
 
