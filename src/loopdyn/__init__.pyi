@@ -62,6 +62,7 @@ from .model.inertia import Inertia as Inertia
 from .model.measures import Measure as Measure
 from .model.mechanism import Body as Body
 from .model.mechanism import Mechanism as Mechanism
+from .output.control import to_control as to_control
 from .output.report import report as report
 from .quantities import profiles as profiles
 from .quantities.units import Units as Units

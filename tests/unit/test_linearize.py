@@ -419,3 +419,30 @@ def test_a_mode_is_drawn(tmp_path):
     page = found.modes().animate(1, tmp_path / "mode.html")
     assert page.stat().st_size > 1e5
     assert len(found.plot().axes) == 1
+
+
+def test_python_control_takes_both_systems():
+    """The nonlinear system linearized by python-control's differences has the same poles; LQR makes it stable."""
+    control = pytest.importorskip("control")
+    m = ld.library.five_bar()
+    for joint in "AE":
+        m.add_motor(f"motor{joint}", joint, torque=0.0)
+    system = m.compile()
+    there = ld.equilibrium(system)
+    found = ld.linearize(system, there, inputs=["motorA", "motorE"])
+    linear = found.to_control()
+    assert linear.input_labels == ["motorA", "motorE"]
+    np.testing.assert_allclose(linear.A, found.A.values)
+    K, _, poles = control.lqr(linear, np.eye(4), 0.1 * np.eye(2))
+    assert (poles.real < 0).all()
+    np.testing.assert_allclose(
+        np.sort_complex(np.linalg.eigvals(linear.A - linear.B @ K)), np.sort_complex(poles), rtol=1e-6
+    )
+    nonlinear = ld.to_control(system, there.state, inputs=["motorA", "motorE"], outputs=["A", "E.acceleration"])
+    x = np.concatenate([there.state.q, there.state.v])
+    rates = nonlinear.dynamics(0.0, x, [0.3, -0.2])
+    n = len(there.state.q)
+    k = [system.speeds.index(label) for label in ("A", "E")]
+    # linear in the loads at rest
+    np.testing.assert_allclose(rates[n:][k], found.B.values[2:] @ [0.3, -0.2], rtol=1e-8)
+    np.testing.assert_allclose(nonlinear.output(0.0, x, [0.3, -0.2]), [there["A"], rates[n:][k[1]]], rtol=1e-12)
