@@ -446,3 +446,81 @@ def test_python_control_takes_both_systems():
     # linear in the loads at rest
     np.testing.assert_allclose(rates[n:][k], found.B.values[2:] @ [0.3, -0.2], rtol=1e-8)
     np.testing.assert_allclose(nonlinear.output(0.0, x, [0.3, -0.2]), [there["A"], rates[n:][k[1]]], rtol=1e-12)
+
+
+# ------------------------------------------------------------------------------------------------------- remarks
+
+
+def test_a_corner_of_a_table_is_said():
+    """A spring with a kink at zero: the equations hold to one side, and a warning says so."""
+    m = pendulum()
+    table = ld.forces.Table(of="position", points=((-1, 1), (0, 0), (1, -3)), interpolation="linear")
+    m.add_motor("kinked", "A", torque=table)
+    system = m.compile()
+    with pytest.warns(ld.LoopdynWarning, match="corner of its table of position"):
+        found = ld.linearize(system)
+    J = 1.5 * 0.64
+    sides = [-(k + 1.5 * G * 0.8) / J for k in (1.0, 3.0)]
+    assert min(abs(found.A.values[1, 0] - x) for x in sides) < 1e-9
+    assert any("corner" in note for note in found.notes)
+
+
+def test_friction_limits_and_residuals_are_remarked():
+    m = pendulum()
+    m.add_force(ld.forces.JointFriction(joint="A", coulomb=0.1, transition=0.5), "rubs")
+    system = m.compile()
+    found = ld.linearize(system, system.state(q={"A": 0.3}))
+    assert found.A.values[1, 1] == pytest.approx(-0.1 / 0.5 / (1.5 * 0.64), rel=EXACT)
+    assert any("friction 'rubs'" in note for note in found.notes)
+    assert any("not an equilibrium" in note for note in found.notes)
+    assert ld.linearize(pendulum().compile()).notes == ()
+
+
+def test_user_forces_are_differentiated():
+    """A cubic brake about a speed w: -3 c w^2, by differences whose fourth-order error vanishes for a cubic."""
+    m = pendulum()
+
+    def brake(t, q, v, out):
+        out[0] -= 0.2 * v[0] ** 3
+
+    m.add_force(ld.forces.UserForce(function=brake), "brake")
+    system = m.compile()
+    found = ld.linearize(system, system.state(v={"A": 2.0}))
+    assert found.A.values[1, 1] == pytest.approx(-0.2 * 3 * 4 / (1.5 * 0.64), rel=1e-9)
+
+
+def test_one_length_of_a_parallelogram_is_no_input():
+    m = ld.Mechanism("parallelogram", gravity=(0, -G, 0), parameters={"w": 1.0, "x": 0.0})
+    z = (0, 0, 1)
+    m.add_body("c", ld.Inertia.rod(mass=1.0, start=(0, 0, 0), end=(0, -1, 0)))
+    m.add_body("k", ld.Inertia.rod(mass=1.0, start=(0, -1, 0), end=("w", -1, 0)))
+    m.add_body("d", ld.Inertia.rod(mass=1.0, start=("w", 0, 0), end=("w", -1, 0)))
+    m.add_joint("A", ld.Revolute(axis=z), m.ground, "c", at=(0, 0, 0))
+    m.add_joint("B", ld.Revolute(axis=z), "c", "k", at=(0, -1, 0))
+    m.add_joint("C", ld.Revolute(axis=z), "k", "d", at=("w", -1, 0))
+    m.add_joint("D", ld.Revolute(axis=(0, "x", 1)), m.ground, "d", at=("w", 0, 0))
+    system = m.compile()
+    with pytest.raises(LoopdynError, match="cannot follow a change of input 'x'"):
+        ld.linearize(system, inputs=["x"])  # which tilts one pin
+    # the width of a parallelogram of equal rods: 2 g/(5/3) whatever it is
+    found = ld.linearize(system, inputs=["w"])
+    np.testing.assert_allclose(found.B.values, 0.0, atol=1e-9)
+
+
+def test_the_command_prints_modes(tmp_path):
+    import json
+    from pathlib import Path
+
+    from typer.testing import CliRunner
+
+    from loopdyn.app.cli.application import app
+
+    file = Path(__file__).parents[2] / "examples" / "mechanisms" / "double_pendulum.yaml"
+    result = CliRunner().invoke(app, ["modes", str(file), "--json", "--save", str(tmp_path / "lin.npz")])
+    assert result.exit_code == 0, result.output
+    data = json.loads(result.stdout)
+    assert [s["name"] for s in data["states"]] == ["A", "B", "A.speed", "B.speed"]
+    assert len(data["modes"]) == 2
+    assert (tmp_path / "lin.npz").exists()
+    result = CliRunner().invoke(app, ["modes", str(file)])
+    assert "rad/s" in result.output
