@@ -305,7 +305,7 @@ def test_wrong_options_are_refused_with_what_to_do(four_bar, options, words):
         (MOTION, [0.0, 0.0], "ascending"),
         ({"Z": "t"}, TIMES, "there is no joint coordinate 'Z'"),
         ({"A": "t +"}, TIMES, "formula"),
-        ({"D": "2*t"}, TIMES, "cannot be followed beyond t = 0"),
+        ({"D": "2*t"}, TIMES, r"t = 0\.5198.* dead point"),  # crank folded on the coupler
         ({}, TIMES, "has no motor and no driver"),
     ],
 )

@@ -705,7 +705,7 @@ def test_four_bar_mm_is_converted_to_si_units():
     assert system.start[1] == {"A": pytest.approx(radians(90))}
     without = m.with_(stall=0).compile()
     A = system.speeds.index("A")
-    for speed, torque in ((0.0, 0.150), (radians(540), 0.075), (radians(1080), 0.0)):
-        state = system.state(v={"A": speed})
+    for speed, torque in ((0.0, 0.150), (540.0, 0.075), (1080.0, 0.0)):
+        state = system.state(v={"A": speed})  # deg/s, as the file declares
         load = ld.terms(system, state).h[A] - ld.terms(without, state).h[A]
         assert load == pytest.approx(torque, abs=1e-12)

@@ -220,7 +220,7 @@ def test_locked_runs_are_saved_loaded_and_resumed(tmp_path, interrupt_at):
 @pytest.mark.parametrize(
     ("action", "words"),
     [
-        (ld.events.Lock("X"), "no joint coordinate 'X' to lock. Known: A, B"),
+        (ld.events.Lock("X"), "no joint coordinate 'X'. Known: A, B"),
         (ld.events.Release("A"), r"is a tree joint.*compile\(cuts=\[\"A\""),
         (ld.events.Release("X"), "nothing called 'X' to release"),
     ],

@@ -441,7 +441,9 @@ class Mechanism(BaseModel):
             raise ModelError(
                 Problem(f"parameter '{n}'", "there is no such parameter", nearest(n, self.parameters)) for n in unknown
             )
-        self.parameters = {**self.parameters, **parameters}
+        before = self.parameters
+        self.parameters = dict(parameters)  # the new ones are checked, the others have been
+        self.__dict__["parameters"] = {**before, **self.parameters}
 
     def snapshot(self) -> Mechanism:
         """Copy that later changes of this mechanism do not reach; parts that nobody can change are shared."""

@@ -550,12 +550,6 @@ def _energy_scale(energy: Array, work: Array) -> float:
     )
 
 
-def weight(system: System) -> float:
-    """Mass times gravity of all bodies, in N, or their mass if there is no gravity."""
-    g = float(np.linalg.norm(system.model.gravity)) or 1.0
-    return g * float(system.model.body[system.n_bases :, rec.MASS].sum())
-
-
 def least_energy(system: System) -> float:
     """Energy in J below which an exchange of energy is rounding."""
-    return NO_ENERGY * weight(system) * system.size
+    return NO_ENERGY * system.weight * system.size

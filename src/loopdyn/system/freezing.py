@@ -162,13 +162,10 @@ def frames_of_cuts(joints: Sequence[JointData], own: Sequence[Pose]) -> Array:
     """Table of frames of cut joints, a line each; `own`: frames of all bodies in kernel axes."""
     if not joints:
         return np.zeros((0, rec.N_CUT_FRAMES))
-    parts = []
-    for bodies, frames in (
-        ([j.parent for j in joints], [j.F for j in joints]),
-        ([j.child for j in joints], [j.M for j in joints]),
-    ):
-        origin, axes = np.array([own[b][0] for b in bodies]), np.array([own[b][1] for b in bodies])
-        p, R = np.array([frame[0] for frame in frames]), np.array([frame[1] for frame in frames])
-        parts.append(origin + (axes @ p[:, :, None])[:, :, 0])
-        parts.append((axes @ R).transpose(0, 2, 1).reshape(-1, 9))
-    return np.hstack([*parts, np.array([j.par for j in joints])])
+    bodies = [j.parent for j in joints] + [j.child for j in joints]
+    frames = [j.F for j in joints] + [j.M for j in joints]
+    origin, axes = np.array([own[b][0] for b in bodies]), np.array([own[b][1] for b in bodies])
+    p, R = np.array([frame[0] for frame in frames]), np.array([frame[1] for frame in frames])
+    points, turned = origin + (axes @ p[:, :, None])[:, :, 0], (axes @ R).transpose(0, 2, 1).reshape(-1, 9)
+    n = len(joints)
+    return np.hstack([points[:n], turned[:n], points[n:], turned[n:], np.array([j.par for j in joints])])

@@ -9,7 +9,6 @@ mechanism is compiled in full.
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -265,8 +264,9 @@ class _Again(Builder):
 
     def _made(self, floats: Array) -> System | None:
         known = self.known.system
-        made = copy.copy(known)  # without what is kept with it
+        made = object.__new__(System)
         made.__dict__.update(
+            known.__getstate__(),  # without what is kept with it
             mechanism=self.m,
             joints=self.placement.joints,
             limits=self.limits,
@@ -280,7 +280,7 @@ class _Again(Builder):
             kept=Kept(known),
         )
         try:
-            _ = made.measures  # a parameter may leave a formula without a value
+            _ = self.m.measures and made.measures  # a parameter may leave a formula without a value
         except ModelError:
             return None
         return self.known.remembered_by(made)
@@ -401,7 +401,7 @@ def with_parameters(system: System, parameters: Mapping[str, Any]) -> System:
     """System of the same mechanism with overridden parameters, see :meth:`System.with_parameters`."""
     exact = system.exact or system
     known, before = exact.kept.find("structure", None, lambda: _structure_of(exact))
-    m = sharing_parts(known.m, known.fields_to_copy, {**before, **parameters})
+    m = sharing_parts(known.m, known.fields_to_copy, before, parameters)
     found = known.system_of(m)
     if found is not None:
         return found

@@ -135,9 +135,15 @@ class Expression:
         return refusal(self.text, token.column, f"unknown name '{token.value}'", hint)
 
     @cached_property
-    def _steps(self) -> tuple[tuple[int, float | str, int], ...]:
-        """Tokens as operation, number or name, and number of operands."""
-        return tuple((t.op, t.value, OP.operand_count(t.op)) for t in self.tokens)
+    def _steps(self) -> tuple[tuple[Callable[..., float] | None, float | str, int], ...]:
+        """Tokens as function, number or name, and number of operands."""
+        found = []
+        for t in self.tokens:
+            named = t.op == OP.VARIABLE
+            value = str(t.value) if named else float(t.value) if t.op == OP.CONSTANT else 0.0
+            operation = None if named or t.op == OP.CONSTANT else _choice if t.op == OP.WHERE else _VALUE[t.op]
+            found.append((operation, value, OP.operand_count(t.op)))
+        return tuple(found)
 
     def _number(self, values: Mapping[str, float]) -> float | None:
         """Value by the operations of :func:`_computed` alone; None where some part has no finite value.
@@ -146,19 +152,14 @@ class Expression:
         """
         stack: list[float] = []
         try:
-            for op, value, count in self._steps:
-                if op == OP.CONSTANT:
-                    x = float(value)
-                elif op == OP.VARIABLE:
-                    x = float(values[str(value)])
-                elif op == OP.WHERE:
-                    x = stack[-2] if stack[-3] else stack[-1]
+            for operation, value, count in self._steps:
+                if operation is not None:
+                    x = float(operation(*stack[-count:]))
+                    del stack[-count:]
                 else:
-                    x = float(_VALUE[op](*stack[-count:]))
+                    x = float(values[value]) if isinstance(value, str) else value
                 if x - x != 0.0:  # NaN or infinite
                     return None
-                if count:
-                    del stack[-count:]
                 stack.append(x)
         except (ArithmeticError, ValueError, KeyError):
             return None
@@ -257,6 +258,10 @@ def _computed(op: int, values: list[float]) -> _Part:
     shown = [f"{v:.6g}" for v in values]
     text = f" {_SYMBOL[op]} ".join(shown) if op in _SYMBOL else f"{_NAME[op]}({', '.join(shown)})"
     return _Part([(OP.CONSTANT, math.nan)], f"{text} has no finite value")
+
+
+def _choice(condition: float, first: float, second: float) -> float:
+    return first if condition else second
 
 
 _NAME = {f.codes[-1]: name for name, f in FUNCTIONS.items() if name != "clip"}
