@@ -128,7 +128,7 @@ def test_numbers_that_change_the_structure_are_noticed(change, names):
         m.add_joint(name, ld.Revolute(axis=axis), bodies[k], bodies[(k + 1) % 4], at=at, **more)
     m.add_motor("motor", "C", torque="sin(t)*position**power")
     m.add_motor("other", "B", torque="-position")
-    m.add_force(ld.forces.JointSpring(joint="D", stiffness=1.0), "s4")
+    m.add_force("s4", ld.forces.JointSpring(joint="D", stiffness=1.0))
     system = m.compile()
     found = system.with_parameters(**change)
     assert numbers_of(found) == in_full(m, change)

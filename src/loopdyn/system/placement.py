@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,6 +69,7 @@ class Placement:
         self.q_labels: list[str] = []
         self.v_labels: list[str] = []
         self.joints = dict(joints)
+        self.terms: Any = None  # measures for laws of forces, set before these are resolved
         self._place(topology, poses)
         self._mass_data([masses[given[name]] for name in self.order])
 

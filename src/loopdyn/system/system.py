@@ -130,6 +130,8 @@ class System:
         "joint.component"; a constraint with one row is labelled by its name, the rows of others by "name.row".
     row_dimensions : tuple of str
         "angle" or "length" for each row.
+    law_terms : tuple of str
+        Points and joint coordinates that laws of forces read through measures.
     holonomic : (nc,) array of bool
         False for rows that constrain velocities only.
     limits : mapping
@@ -165,6 +167,7 @@ class System:
     row_dimensions: tuple[str, ...] = field(repr=False)
     holonomic: NDArray[np.bool_] = field(repr=False)
     forces: tuple[str, ...] = field(repr=False)
+    law_terms: tuple[str, ...] = field(repr=False)
     limits: Mapping[str, tuple[float, float]] = field(repr=False)
     at_limit: Mapping[str, str | float] = field(repr=False)
     start: tuple[Mapping[str, float], Mapping[str, float]] = field(repr=False)

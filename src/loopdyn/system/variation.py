@@ -31,6 +31,7 @@ from loopdyn.quantities.units import PointName, Resolver
 from loopdyn.system.builder import Builder, build, build_or_explain
 from loopdyn.system.freezing import frames_of_cuts
 from loopdyn.system.kept import Kept
+from loopdyn.system.law_terms import names_read
 from loopdyn.system.support import any_singular
 from loopdyn.system.system import Asked, System, TableUse
 
@@ -338,7 +339,7 @@ def _needs(m: Mechanism) -> _Needs:
         joint={name: known & names for name, names in joints.items()},
         armature=known & names_in([j.armature for j in m.joints.values()]),
         limits=known & names_in([(j.limits, j.at_limit) for j in m.joints.values()]),
-        forces=known & names_in(m.forces),
+        forces=known & (names_in(m.forces) | names_read(m)),
         constraints=known & names_in((m.constraints, m.drivers)),
         base=known & names_in(m.base),
         start=known & names_in(m.start),
