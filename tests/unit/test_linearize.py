@@ -524,3 +524,15 @@ def test_the_command_prints_modes(tmp_path):
     assert (tmp_path / "lin.npz").exists()
     result = CliRunner().invoke(app, ["modes", str(file)])
     assert "rad/s" in result.output
+
+
+def test_positions_and_speeds_of_a_rolling_disc_can_be_chosen():
+    """Five positions and three speeds by name: the same pole; a contradictory choice is refused."""
+    system = disc(chain=True).compile()
+    state = ld.assemble(system, v={"spin": 10.0})
+    names = ["P.x", "P.y", "yaw", "lean", "spin", "yaw.speed", "lean.speed", "spin.speed"]
+    found = ld.linearize(system, state, independent=names)
+    assert [s.name for s in found.states] == names
+    np.testing.assert_allclose(found.modes().omega, [14.6232691283], rtol=1e-10)
+    with pytest.raises(SingularityError, match="not independent"):  # rolling: P.x moves as it spins
+        ld.linearize(system, state, independent=[*names[:5], "P.x.speed", "lean.speed", "spin.speed"])

@@ -119,11 +119,11 @@ def _along(system: System, run: Run, options: _Options, independent: Sequence[st
         chart = Chart(Derivatives(system.for_state(first), first))
         names = chart.names if len(chart.speeds) < len(chart.positions) else chart.names[: len(chart.positions)]
 
-    def at(t: float) -> Linearization:
+    def at(t: float, complete: bool = True) -> Linearization:
         there = run.at(t)
         of = system.for_state(there)
         closed = replace(project(of, there).state, tolerated=there.tolerated)
-        return _at_state(system, closed, options, names)
+        return _at_state(system, closed, options if complete else _Options((), ()), names)
 
     return LinearizationPath(run, tuple(at(float(t)) for t in run.path.t), at)
 

@@ -62,7 +62,7 @@ class LinearizationPath:
 
     run: Run = field(repr=False)
     points: tuple[Linearization, ...] = field(repr=False)
-    _at: Callable[[float], Linearization] = field(repr=False)
+    _at: Callable[[float, bool], Linearization] = field(repr=False)  # at a time, with inputs and outputs or without
 
     @cached_property
     def A(self) -> xarray.DataArray:
@@ -95,7 +95,7 @@ class LinearizationPath:
 
     def at(self, t: float) -> Linearization:
         """Linear equations at any time of the run."""
-        return self._at(t)
+        return self._at(t, True)
 
     def floquet(self, period: float) -> Floquet:
         """Floquet multipliers over one period from the start of the run, which must be periodic with it.
@@ -116,7 +116,7 @@ class LinearizationPath:
         scale = self.points[0]._units
 
         def rate(t: float, flat: Array) -> Array:
-            A = self._at(t).matrices.A * scale / scale[:, None]
+            A = self._at(t, False).matrices.A * scale / scale[:, None]
             return np.asarray((A @ flat.reshape(n, n)).ravel())
 
         found = solve_ivp(rate, (t0, t0 + period), np.eye(n).ravel(), "DOP853", rtol=TOLERANCE, atol=1e-2 * TOLERANCE)
