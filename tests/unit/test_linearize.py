@@ -536,3 +536,42 @@ def test_positions_and_speeds_of_a_rolling_disc_can_be_chosen():
     np.testing.assert_allclose(found.modes().omega, [14.6232691283], rtol=1e-10)
     with pytest.raises(SingularityError, match="not independent"):  # rolling: P.x moves as it spins
         ld.linearize(system, state, independent=[*names[:5], "P.x.speed", "lean.speed", "spin.speed"])
+
+
+def test_a_body_on_a_ball_in_motion():
+    """Neighbouring motions of a heavy body that turns: their growth over T is exp(A T) at the middle, to T^2."""
+    from scipy.linalg import expm
+
+    m = ld.Mechanism("top", gravity=(0, 0, -G))
+    m.add_body("top", ld.Inertia(1.3, (0.1, 0.05, -0.4), {"xx": 0.2, "yy": 0.15, "zz": 0.1, "xy": 0.01}))
+    m.add_joint("S", ld.Spherical(), m.ground, "top", at=(0, 0, 0))
+    system = m.compile()
+    rng = np.random.default_rng(0)
+    q = ld.tree.increment(system, system.q_reference, rng.normal(size=3))
+    start = ld.State(0.0, q, 2.0 * rng.normal(size=3), system=system)
+    T, e = 1e-3, 1e-4
+
+    def axes(state):
+        return ld.tree.body_motion(system, state).rotation[1]
+
+    def end(state, t=T):
+        run = ld.simulate(system, state, (0, t), t_eval=[0, t], rtol=1e-12, progress=False)
+        return run.state(len(run.path.t) - 1)
+
+    def apart(one, other):
+        """Rotation vector and change of the angular velocity, axes of F, as the states are defined."""
+        turn = axes(one) @ axes(other).T
+        spin = axes(one) @ one.v - axes(other) @ other.v
+        return np.array([*(turn[i, j] - turn[j, i] for i, j in ((2, 1), (0, 2), (1, 0))), *(2 * spin)]) / 2
+
+    R, last, growth = axes(start), end(start), np.zeros((6, 6))
+    for k in range(6):
+        d = e * np.eye(6)[k]
+        for sign in (1, -1):
+            pose = ld.State(0.0, ld.tree.increment(system, q, sign * R.T @ d[:3]), start.v)
+            there = ld.State(0.0, pose.q, axes(pose).T @ (R @ start.v + sign * d[3:]), system=system)
+            growth[:, k] += sign * apart(end(there), last) / (2 * e)
+    middle = end(start, T / 2)
+    A = ld.linearize(system, ld.State(0.0, middle.q, middle.v, system=system)).matrices.A
+    # T^3 A^3/24 with A = 11: 5e-8, and as much by differences
+    np.testing.assert_allclose(expm(A * T), growth, atol=1e-7)
