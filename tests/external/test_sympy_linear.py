@@ -35,7 +35,7 @@ class Linkage:
             names.append(name)
             p = q
         m.add_joint("end", ld.Revolute(axis=Z), m.ground, names[-1], at=(*p, 0))
-        m.add_force(ld.forces.JointSpring(joint="J0", stiffness=self.k, damping=self.c))
+        m.add_force("spring", ld.forces.JointSpring(joint="J0", stiffness=self.k, damping=self.c))
         return m
 
     def sympy(self, angles, speeds, free):

@@ -32,7 +32,7 @@ def test_a_parallelogram_of_equal_rods_and_with_torsion_springs():
     m = parallelogram(coupler=1.0, width=1.0)
     assert np.abs(ld.linearize(m.compile()).poles()) ** 2 == pytest.approx(1.2 * G, rel=EXACT)
     for joint, k in zip("ABCD", (1.0, 2.0, 3.0, 4.0), strict=True):
-        m.add_force(ld.forces.JointSpring(joint=joint, stiffness=k, damping=0.1 * k))
+        m.add_force(f"spring{joint}", ld.forces.JointSpring(joint=joint, stiffness=k, damping=0.1 * k))
     poles = ld.linearize(m.compile()).poles()
     J, c, k = 5 / 3, 1.0, 2 * G + 10.0
     expected = np.roots([J, c, k])
@@ -154,7 +154,7 @@ def test_poles_do_not_depend_on_cuts_order_direction_and_units(name, cut):
     m = parallelogram(**VARIANTS[name])
     mm = VARIANTS[name].get("units")
     damping = 0.3 if mm is None else 0.3 * np.pi / 180  # N m s/rad, N m s/deg
-    m.add_force(ld.forces.JointSpring(joint="B", stiffness=0.0, damping=damping))
+    m.add_force("spring", ld.forces.JointSpring(joint="B", stiffness=0.0, damping=damping))
     system = m.compile(cuts=[cut])
     state = ld.assemble(
         system, {"A": (0.4 if mm is None else np.degrees(0.4)) * (-1 if "reverse" in VARIANTS[name] else 1)}
@@ -168,7 +168,7 @@ def test_poles_of_a_moving_five_bar_do_not_depend_on_independent_coordinates():
     """At an equilibrium of springs: two modes, by every regular choice of coordinates and every cut."""
     m = ld.library.five_bar()
     for joint in "AE":
-        m.add_force(ld.forces.JointSpring(joint=joint, stiffness=30.0, damping=0.2))
+        m.add_force(f"spring{joint}", ld.forces.JointSpring(joint=joint, stiffness=30.0, damping=0.2))
     reference = None
     for cut in "ABCDE":
         system = m.compile(cuts=[cut])
@@ -197,7 +197,7 @@ def test_inputs_of_a_pendulum():
     """x'' = -(g/L) sin x - X'' cos x/L + T/(m L^2), about x = 0.5; X moves the base."""
     m = pendulum()
     m.add_motor("motor", "A", torque="-0.1*speed")
-    m.add_force(ld.forces.AppliedForce(body="bob", at=(0, "-L", 0)), "push")
+    m.add_force("push", ld.forces.AppliedForce(body="bob", at=(0, "-L", 0)))
     system = m.compile()
     names = ["motor", "push.fx", "L", "g", "ground.x", "ground.x.speed", "ground.x.acceleration"]
     found = ld.linearize(system, system.state(q={"A": 0.5}, v={"A": 0.7}), inputs=names, outputs=["A.acceleration"])
@@ -467,7 +467,7 @@ def test_a_corner_of_a_table_is_said():
 
 def test_friction_limits_and_residuals_are_remarked():
     m = pendulum()
-    m.add_force(ld.forces.JointFriction(joint="A", coulomb=0.1, transition=0.5), "rubs")
+    m.add_force("rubs", ld.forces.JointFriction(joint="A", coulomb=0.1, transition=0.5))
     system = m.compile()
     found = ld.linearize(system, system.state(q={"A": 0.3}))
     assert found.A.values[1, 1] == pytest.approx(-0.1 / 0.5 / (1.5 * 0.64), rel=EXACT)
@@ -483,7 +483,7 @@ def test_user_forces_are_differentiated():
     def brake(t, q, v, out):
         out[0] -= 0.2 * v[0] ** 3
 
-    m.add_force(ld.forces.UserForce(function=brake), "brake")
+    m.add_force("brake", ld.forces.UserForce(function=brake))
     system = m.compile()
     found = ld.linearize(system, system.state(v={"A": 2.0}))
     assert found.A.values[1, 1] == pytest.approx(-0.2 * 3 * 4 / (1.5 * 0.64), rel=1e-9)

@@ -167,7 +167,7 @@ class Linearization:
         >>> import loopdyn as ld
         >>> system = ld.library.pendulum().compile()
         >>> modes = ld.linearize(system, ld.equilibrium(system)).modes()
-        >>> round(modes.frequency[0], 6), modes.moving(0)
+        >>> round(float(modes.frequency[0]), 6), modes.moving(0)
         (0.498488, {'A': (1+0j)})
         """
         return modes_of(self.system, self.state, self._poles, self._motion, self._shown)
