@@ -22,6 +22,7 @@ from .analysis.equilibrium import zero_force as zero_force
 from .analysis.inverse_dynamics import inverse_dynamics as inverse_dynamics
 from .analysis.inverse_kinematics import inverse_kinematics as inverse_kinematics
 from .analysis.kinematics import kinematics as kinematics
+from .analysis.linearize import linearize as linearize
 from .analysis.loads import accelerations as accelerations
 from .analysis.loads import reactions as reactions
 from .analysis.measures import measures as measures
@@ -61,6 +62,7 @@ from .model.inertia import Inertia as Inertia
 from .model.measures import Measure as Measure
 from .model.mechanism import Body as Body
 from .model.mechanism import Mechanism as Mechanism
+from .output.control import to_control as to_control
 from .output.report import report as report
 from .quantities import profiles as profiles
 from .quantities.units import Units as Units
