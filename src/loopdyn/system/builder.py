@@ -46,7 +46,10 @@ Array = NDArray[np.float64]
 ORIGIN, AXES = np.zeros(3), np.eye(3)  # frame of a body that has no pose of its own, shared by all of them
 ORIGIN.flags.writeable = AXES.flags.writeable = False
 # Sections of named things.
-ELEMENTS = ("parameters", "points", "bodies", "joints", "constraints", "drivers", "forces", "base", "measures")
+ELEMENTS = (
+    *("parameters", "points", "bodies", "joints", "constraints", "drivers", "forces", "base", "measures"),
+    "tolerances",
+)
 
 
 def build_or_explain(m: Mechanism, cuts: Sequence[str] | Literal["all"] | None, free: Sequence[str]) -> System:
@@ -230,6 +233,10 @@ class Builder:
             if point.on is not None and point.on not in self.names:
                 hint = nearest(point.on, self.names)
                 self.r.problem(f"point '{name}'", f"there is no body '{point.on}'", hint, ("points", name, "on"))
+        for name in self.m.tolerances:
+            if name not in self.m.parameters:
+                hint = nearest(name, self.m.parameters) if self.m.parameters else "Give the model parameters first."
+                self.r.problem(f"tolerance '{name}'", "there is no such parameter", hint, ("tolerances", name))
         for name in self.m.base:
             if name != GROUND and name not in self.m.bodies:
                 hint = nearest(name, [GROUND, *self.m.bodies])
